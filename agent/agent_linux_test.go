@@ -162,7 +162,8 @@ func TestLimitEndsEverything(t *testing.T) {
 	b.startLimit = time.Hour
 	res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
 	if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
-		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
+		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
+			res.Resources.Swept)
 	}
 	b.gone(t)
 }
@@ -234,7 +235,9 @@ func TestHangsAfterTheResult(t *testing.T) {
 func TestDeafCLI(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "deaf-ignore-term")
-	res := b.run(t, t.Context(), Spec{Limit: 500 * time.Millisecond, Prompt: Message{Text: strings.Repeat("x", 1<<20)}}, &host{})
+	res := b.run(t, t.Context(), Spec{
+		Limit: 500 * time.Millisecond, Prompt: Message{Text: strings.Repeat("x", 1<<20)},
+	}, &host{})
 	if res.Outcome != Limit {
 		t.Errorf("result = %+v", res)
 	}
@@ -269,7 +272,8 @@ func TestMessageWhileTheAgentWorks(t *testing.T) {
 func TestWithdrawnQuestion(t *testing.T) {
 	t.Parallel()
 	h := &host{asked: func(ctx context.Context) { <-ctx.Done() }}
-	if res := newBench(t, "withdraw").run(t, t.Context(), Spec{Profile: Write, Rules: askAll}, h); res.Text != "never mind" {
+	if res := newBench(t, "withdraw").run(t, t.Context(),
+		Spec{Profile: Write, Rules: askAll}, h); res.Text != "never mind" {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -293,15 +297,19 @@ func TestPermission(t *testing.T) {
 		d    Decision
 		want string
 	}{
-		"allow":   {Decision{Allow: true}, `success allow  {"command":"sk-ant-test-secret"}`}, // the input goes back unredacted
-		"rewrite": {Decision{Allow: true, Input: json.RawMessage(`{"command":"true"}`)}, `success allow  {"command":"true"}`},
-		"deny":    {Decision{Reason: "not on a Friday"}, "success deny not on a Friday "},
-		"silent":  {Decision{}, "success deny This is not allowed here. "},
+		// the input goes back unredacted
+		"allow": {Decision{Allow: true}, `success allow  {"command":"sk-ant-test-secret"}`},
+		"rewrite": {
+			Decision{Allow: true, Input: json.RawMessage(`{"command":"true"}`)}, `success allow  {"command":"true"}`,
+		},
+		"deny":   {Decision{Reason: "not on a Friday"}, "success deny not on a Friday "},
+		"silent": {Decision{}, "success deny This is not allowed here. "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := &host{permit: func(ToolRequest) Decision { return c.d }}
-			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
+			res := newBench(t, "ask", func(c *Config) { c.Redactor = nil }).run(t, t.Context(),
+				Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
 			if res.Text != c.want {
 				t.Errorf("the CLI was answered %q, want %q", res.Text, c.want)
 			}
@@ -311,7 +319,9 @@ func TestPermission(t *testing.T) {
 		t.Parallel()
 		var asked string
 		h := &host{permit: func(r ToolRequest) Decision { asked = string(r.Input); return Decision{Allow: true} }}
-		newBench(t, "ask").run(t, t.Context(), Spec{Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll}, h)
+		newBench(t, "ask").run(t, t.Context(), Spec{
+			Prompt: Message{Text: "sk-ant-test-secret"}, Profile: Write, Rules: askAll,
+		}, h)
 		if asked != `{"command":"sk-ant-test-secret"}` {
 			t.Errorf("asked about %s", asked)
 		}
@@ -349,19 +359,30 @@ func TestSecretsStayOut(t *testing.T) {
 	t.Run("environment and arguments", func(t *testing.T) {
 		t.Parallel()
 		getenv := func(name string) string {
-			return map[string]string{"PATH": "/bin", "SLACK_BOT_TOKEN": "xoxb-1234567890", "ANTHROPIC_API_KEY": "sk-ant-inherited"}[name]
+			return map[string]string{
+				"PATH": "/bin", "SLACK_BOT_TOKEN": "xoxb-1234567890", "ANTHROPIC_API_KEY": "sk-ant-inherited",
+			}[name]
 		}
 		b := newBench(t, "env", func(c *Config) {
 			c.Getenv, c.Redactor, c.Credential = getenv, nil, Credential{APIKey: "the-model-key"}
 		})
-		env := map[string]string{"GOFLAGS": "-mod=mod", "TZ": "Asia/Tokyo", "PATH": "/evil", "HOME": "/evil", "ANTHROPIC_BASE_URL": "/evil"}
-		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "the prompt"}, System: "the context", Environment: Environment{Env: env}}, &host{})
-		for _, secret := range []string{"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context", "/evil"} {
+		env := map[string]string{
+			"GOFLAGS": "-mod=mod", "TZ": "Asia/Tokyo", "PATH": "/evil", "HOME": "/evil", "ANTHROPIC_BASE_URL": "/evil",
+		}
+		res := b.run(t, t.Context(), Spec{
+			Prompt: Message{Text: "the prompt"}, System: "the context", Environment: Environment{Env: env},
+		}, &host{})
+		for _, secret := range []string{
+			"xoxb", "sk-ant", "the-model-key", "THE-MODEL-KEY", "the prompt", "the context", "/evil",
+		} {
 			if strings.Contains(res.Text, secret) {
 				t.Errorf("%q is in the CLI's arguments or environment:\n%s", secret, res.Text)
 			}
 		}
-		for _, want := range []string{"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "GOFLAGS=-mod=mod", "TZ=Asia/Tokyo", "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-"} {
+		for _, want := range []string{
+			"ERRAND_RUN=", "CLAUDE_CONFIG_DIR=", "PATH=/bin", "GOFLAGS=-mod=mod", "TZ=Asia/Tokyo",
+			"CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR=3", "ANTHROPIC_BASE_URL=http://127.0.0.1:", "KEY SK-ANT-RUN-",
+		} {
 			if !strings.Contains(res.Text, want) {
 				t.Errorf("%q is missing:\n%s", want, res.Text)
 			}

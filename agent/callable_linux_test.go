@@ -40,7 +40,8 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	mentions := "@" + secret + ` @"` + secret + `" @key.pem @key.pem#L1 ！@` + secret
 	look := []modelfake.Turn{{Text: "Yes."}}
 	skill := []modelfake.Turn{
-		{Tools: []modelfake.ToolCall{{Name: "Skill", Input: map[string]string{"skill": "see", "args": mentions}}}}, {Text: "Yes."},
+		{Tools: []modelfake.ToolCall{{Name: "Skill", Input: map[string]string{"skill": "see", "args": mentions}}}},
+		{Text: "Yes."},
 	}
 	for name, c := range map[string]struct {
 		spec  Spec
@@ -48,15 +49,25 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 		turns []modelfake.Turn
 		want  string // what the model sees
 	}{
-		"words":                {Spec{Prompt: Message{Text: "Mind " + mentions}}, &host{}, look, "Mind @"},
-		"words, first":         {Spec{Prompt: Message{Text: mentions}}, &host{}, look, "key.pem"},
-		"composed":             {Spec{Prompt: Message{Text: "/look " + mentions, Composed: true}}, &host{}, look, "/look @"},
-		"command":              {Spec{Prompt: Message{Text: "/look " + mentions}}, &host{}, look, "LOOK-HERE @"},
-		"command and file":     {Spec{Prompt: Message{Text: "/look", Files: []File{{Name: "a " + mentions, Type: "text/plain", Data: []byte(mentions)}}}}, &host{}, look, "LOOK-HERE"},
-		"unknown command":      {Spec{Prompt: Message{Text: "/overlook " + mentions}}, &host{}, look, "/overlook @"},
-		"agent":                {Spec{Prompt: Message{Text: "Mind " + mentions, Agent: "strategist"}}, &host{}, look, "Mind @"},
-		"a further message":    {Spec{Prompt: Message{Text: "one"}}, &host{more: []Message{{Text: "Mind " + mentions}}}, look, "Mind @"},
-		"what was said before": {Spec{Prompt: Message{Text: "one"}, History: []Turn{{Role: User, Text: "Mind " + mentions}}}, &host{}, look, "Mind @"},
+		"words":        {Spec{Prompt: Message{Text: "Mind " + mentions}}, &host{}, look, "Mind @"},
+		"words, first": {Spec{Prompt: Message{Text: mentions}}, &host{}, look, "key.pem"},
+		"composed": {
+			Spec{Prompt: Message{Text: "/look " + mentions, Composed: true}}, &host{}, look, "/look @",
+		},
+		"command": {Spec{Prompt: Message{Text: "/look " + mentions}}, &host{}, look, "LOOK-HERE @"},
+		"command and file": {Spec{Prompt: Message{
+			Text: "/look", Files: []File{{Name: "a " + mentions, Type: "text/plain", Data: []byte(mentions)}},
+		}}, &host{}, look, "LOOK-HERE"},
+		"unknown command": {Spec{Prompt: Message{Text: "/overlook " + mentions}}, &host{}, look, "/overlook @"},
+		"agent": {
+			Spec{Prompt: Message{Text: "Mind " + mentions, Agent: "strategist"}}, &host{}, look, "Mind @",
+		},
+		"a further message": {
+			Spec{Prompt: Message{Text: "one"}}, &host{more: []Message{{Text: "Mind " + mentions}}}, look, "Mind @",
+		},
+		"what was said before": {Spec{
+			Prompt: Message{Text: "one"}, History: []Turn{{Role: User, Text: "Mind " + mentions}},
+		}, &host{}, look, "Mind @"},
 		"a skill of the model": {Spec{Prompt: Message{Text: "one"}}, &host{}, skill, "SEE-THERE @"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +75,8 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 			model := newModel(t)
 			model.Answer("SEE-THERE", modelfake.Turn{Text: "Yes."}) // what a skill says is a prompt to the fake
 			model.Answer("", c.turns...)
-			c.spec.ID, c.spec.Dir, c.spec.Profile, c.spec.TrustedConfig = "mentions-"+strings.NewReplacer(" ", "-", ",", "").Replace(name), dir, Write, true
+			c.spec.ID, c.spec.Dir, c.spec.Profile, c.spec.TrustedConfig = "mentions-"+
+				strings.NewReplacer(" ", "-", ",", "").Replace(name), dir, Write, true
 			if res := runCLI(t, newCLI(t, model), c.spec, c.host); res.Outcome != Done {
 				t.Fatalf("result %+v", res)
 			}
@@ -101,16 +113,21 @@ func TestCLICallsAgents(t *testing.T) {
 		"composed":     {Message{Text: "@agent-strategist Plan it", Composed: true}, Write, false, ""},
 		"in-the-text":  {Message{Text: "Plan it, @agent-strategist "}, Write, false, ""},
 		"unknown-name": {Message{Text: "@agent-tactician Plan it"}, Write, false, ""},
-		"unknown":      {Message{Text: "Plan it", Agent: "tactician"}, Write, false, `unknown agent "tactician", available: `},
-		"read-only":    {Message{Text: "Plan it", Agent: "Explore"}, Read, false, "this run cannot call agents"},
+		"unknown": {
+			Message{Text: "Plan it", Agent: "tactician"}, Write, false, `unknown agent "tactician", available: `,
+		},
+		"read-only": {Message{Text: "Plan it", Agent: "Explore"}, Read, false, "this run cannot call agents"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model := newModel(t)
 			model.Answer("", modelfake.Turn{Text: "Planned."})
-			res := runCLI(t, newCLI(t, model), Spec{ID: "agents-" + name, Dir: dir, Profile: c.profile, TrustedConfig: true, Prompt: c.message}, &host{})
+			res := runCLI(t, newCLI(t, model), Spec{
+				ID: "agents-" + name, Dir: dir, Profile: c.profile, TrustedConfig: true, Prompt: c.message,
+			}, &host{})
 			if c.refused != "" {
-				if res.Outcome != Failed || res.Error.Class != ClassInput || !strings.Contains(res.Error.User, c.refused) || len(model.Requests()) > 0 {
+				if res.Outcome != Failed || res.Error.Class != ClassInput ||
+					!strings.Contains(res.Error.User, c.refused) || len(model.Requests()) > 0 {
 					t.Errorf("result %+v, %d requests", res, len(model.Requests()))
 				}
 				if c.profile == Write && !strings.Contains(res.Error.User, "strategist") {
@@ -130,7 +147,8 @@ func TestCLICallsAgents(t *testing.T) {
 func TestQuoteName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"logo@2x.png": `"logo@2x.png"`, "a @/etc/passwd": `"a \u0040/etc/passwd"`, "。@agent-x": `"。\u0040agent-x"`, "a\n@\"x y\"": `"a\n@\"x y\""`,
+		"logo@2x.png": `"logo@2x.png"`, "a @/etc/passwd": `"a \u0040/etc/passwd"`, "。@agent-x": `"。\u0040agent-x"`,
+		"a\n@\"x y\"": `"a\n@\"x y\""`,
 	} {
 		if got := QuoteName(name); got != want {
 			t.Errorf("%q is %s", name, got)

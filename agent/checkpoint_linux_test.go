@@ -27,7 +27,9 @@ func TestCLICheckpoint(t *testing.T) {
 	model, dir := newModel(t), t.TempDir()
 	thinking := make(chan struct{}, 1)
 	model.Answer("count",
-		modelfake.Turn{Text: "I count.", Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": seq}}}},
+		modelfake.Turn{Text: "I count.", Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": seq},
+		}}},
 		modelfake.Turn{Started: thinking, Hang: true})
 	ctx, stop := context.WithCancelCause(t.Context())
 	var kept Session
@@ -59,10 +61,14 @@ func TestCLICheckpoint(t *testing.T) {
 			t.Errorf("the earlier conversation is not before the model, or its files are at %q", path)
 		}
 		model.Answer("show me",
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Read", Input: map[string]any{"file_path": path, "offset": 19999, "limit": 1}}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "Read", Input: map[string]any{"file_path": path, "offset": 19999, "limit": 1},
+			}}},
 			modelfake.Turn{Text: "That is it."})
 	}
-	again := runCLI(t, newCLI(t, model), Spec{ID: "resumed", Dir: elsewhere, Prompt: Message{Text: "go on"}, Profile: Write, Resume: &kept}, h)
+	again := runCLI(t, newCLI(t, model), Spec{
+		ID: "resumed", Dir: elsewhere, Prompt: Message{Text: "go on"}, Profile: Write, Resume: &kept,
+	}, h)
 	if again.Session.ID != kept.ID || again.Text != "I have counted.\n\nThat is it." {
 		t.Errorf("session %s, want %s; text %q", again.Session.ID, kept.ID, again.Text)
 	}

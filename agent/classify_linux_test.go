@@ -35,26 +35,37 @@ func TestConclude(t *testing.T) {
 		as     Outcome
 		want   Class
 	}{
-		"an error, whatever the exit code": {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500})}, want: ClassOverloaded},
+		"an error, whatever the exit code": {
+			facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500})}, want: ClassOverloaded,
+		},
 		"an answer, whatever the exit code": {
 			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}}, exit: gone, as: Done,
 		},
-		"an answer, then a signal": {facts: protocol.Facts{Last: &protocol.Result{Text: "42"}}, exit: keeper.Exit{Code: -1, Signal: "SIGSEGV"}, as: Done},
-		"an error without a word":  {facts: protocol.Facts{Last: failed(protocol.Result{})}, want: ClassUnknown},
+		"an answer, then a signal": {
+			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}}, exit: keeper.Exit{Code: -1, Signal: "SIGSEGV"},
+			as: Done,
+		},
+		"an error without a word": {facts: protocol.Facts{Last: failed(protocol.Result{})}, want: ClassUnknown},
 		"death after an answer": {
-			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}, Open: true, Began: true}, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
+			facts: protocol.Facts{Last: &protocol.Result{Text: "42"}, Open: true, Began: true},
+			exit:  keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
 		},
 		"a refused start while the prompt was sent": {
-			facts: protocol.Facts{Last: failed(protocol.Result{StartupFailure: "cwd_unavailable"}), Open: true}, exit: gone, want: ClassWorkspace,
+			facts: protocol.Facts{Last: failed(protocol.Result{StartupFailure: "cwd_unavailable"}), Open: true},
+			exit:  gone, want: ClassWorkspace,
 		},
 		"a refused start, why so ever": {facts: protocol.Facts{Last: failed(protocol.Result{StartupFailure: "brand_new"})}, exit: gone, want: ClassConfig},
 		// Words of which nothing is known must not hide the ones behind them.
 		"unknown words": {
-			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "brand_new", TerminalReason: "brand_new", APIStatus: 503}), AssistantError: "unknown"},
-			want:  ClassOverloaded,
+			facts: protocol.Facts{Last: failed(protocol.Result{
+				APIError: "brand_new", TerminalReason: "brand_new", APIStatus: 503,
+			}), AssistantError: "unknown"},
+			want: ClassOverloaded,
 		},
 		"the exact word before the status": {
-			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "model_requires_usage_credits", APIStatus: 429}), AssistantError: "rate_limit"}, want: ClassBilling,
+			facts: protocol.Facts{Last: failed(protocol.Result{
+				APIError: "model_requires_usage_credits", APIStatus: 429,
+			}), AssistantError: "rate_limit"}, want: ClassBilling,
 		},
 		"a refused credential": {
 			facts: protocol.Facts{
@@ -64,31 +75,59 @@ func TestConclude(t *testing.T) {
 			want: ClassAuth,
 		},
 		// A limit that an earlier request met is not why this one failed.
-		"an earlier limit":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 500}), RateLimit: limits("rejected")}, want: ClassOverloaded},
-		"a limit, old CLI":      {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("rejected")}, want: ClassUsageLimit},
-		"a limit that is near":  {facts: protocol.Facts{Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("allowed_warning")}, want: ClassRateLimit},
-		"a limit without event": {facts: protocol.Facts{Last: failed(protocol.Result{APIError: "usage_limit_reached"})}, want: ClassUsageLimit},
+		"an earlier limit": {facts: protocol.Facts{
+			Last: failed(protocol.Result{APIStatus: 500}), RateLimit: limits("rejected"),
+		}, want: ClassOverloaded},
+		"a limit, old CLI": {facts: protocol.Facts{
+			Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("rejected"),
+		}, want: ClassUsageLimit},
+		"a limit that is near": {facts: protocol.Facts{
+			Last: failed(protocol.Result{APIStatus: 429}), RateLimit: limits("allowed_warning"),
+		}, want: ClassRateLimit},
+		"a limit without event": {
+			facts: protocol.Facts{Last: failed(protocol.Result{APIError: "usage_limit_reached"})},
+			want:  ClassUsageLimit,
+		},
 		// Numbers and words in a text decide nothing.
-		"429 in a text":          {facts: protocol.Facts{Last: failed(protocol.Result{Text: "API Error: 429 permission denied"})}, want: ClassUnknown},
-		"429 in stderr":          {facts: protocol.Facts{Began: true}, exit: gone, stderr: "429 rate limited: permission denied", want: ClassNoResult},
-		"permission in stderr":   {exit: gone, stderr: "EACCES: permission denied, 401", want: ClassConfig},
-		"an old session's text":  {exit: gone, stderr: "No conversation found with session ID: x", want: ClassSession},
-		"that text in the midst": {exit: gone, stderr: "hook said: No conversation found with session ID: x", want: ClassConfig},
-		"no word at all":         {facts: protocol.Facts{Began: true}, want: ClassNoResult},
+		"429 in a text": {facts: protocol.Facts{Last: failed(protocol.Result{Text: "API Error: 429 permission denied"})}, want: ClassUnknown},
+		"429 in stderr": {
+			facts: protocol.Facts{Began: true}, exit: gone, stderr: "429 rate limited: permission denied",
+			want: ClassNoResult,
+		},
+		"permission in stderr":  {exit: gone, stderr: "EACCES: permission denied, 401", want: ClassConfig},
+		"an old session's text": {exit: gone, stderr: "No conversation found with session ID: x", want: ClassSession},
+		"that text in the midst": {
+			exit: gone, stderr: "hook said: No conversation found with session ID: x", want: ClassConfig,
+		},
+		"no word at all": {facts: protocol.Facts{Began: true}, want: ClassNoResult},
 		// Who sent the signal.
-		"out of memory":               {exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
-		"killed, memory enough":       {exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
-		"another one ran out of it":   {exit: keeper.Exit{Code: -1, Signal: "SIGTERM", OOM: 1}, want: ClassKilled},
-		"the caller's stop":           {cause: errors.New("stop"), exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, as: Stopped},
-		"the limit":                   {cause: ErrLimit, exit: keeper.Exit{Code: 143, Stopped: true}, as: Limit},
-		"silence":                     {cause: ErrStalled, exit: keeper.Exit{Code: 143, Stopped: true}, as: Stalled},
-		"deaf, and ended by us":       {cause: fmt.Errorf("%w: EAGAIN", errStdin), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassNoResult},
-		"deaf, and killed by us":      {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult},
-		"deaf because it was dead":    {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
-		"deaf because it had no room": {cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM},
-		"mute at start":               {cause: fmt.Errorf("wait: %w", errStart), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassStart},
-		"unwilling at start":          {cause: fmt.Errorf("%w: %w", errStart, &protocol.Refusal{Message: "no"}), want: ClassConfig},
-		"a hopeless retry":            {cause: hopelessError{"billing_error"}, want: ClassBilling},
+		"out of memory":             {exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 1}, want: ClassOOM},
+		"killed, memory enough":     {exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled},
+		"another one ran out of it": {exit: keeper.Exit{Code: -1, Signal: "SIGTERM", OOM: 1}, want: ClassKilled},
+		"the caller's stop": {cause: errors.New("stop"), exit: keeper.Exit{
+			Code: -1, Signal: "SIGKILL", OOM: 1,
+		}, as: Stopped},
+		"the limit": {cause: ErrLimit, exit: keeper.Exit{Code: 143, Stopped: true}, as: Limit},
+		"silence":   {cause: ErrStalled, exit: keeper.Exit{Code: 143, Stopped: true}, as: Stalled},
+		"deaf, and ended by us": {
+			cause: fmt.Errorf("%w: EAGAIN", errStdin), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassNoResult,
+		},
+		"deaf, and killed by us": {
+			cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", Stopped: true}, want: ClassNoResult,
+		},
+		"deaf because it was dead": {
+			cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
+		},
+		"deaf because it had no room": {
+			cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM,
+		},
+		"mute at start": {
+			cause: fmt.Errorf("wait: %w", errStart), exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassStart,
+		},
+		"unwilling at start": {
+			cause: fmt.Errorf("%w: %w", errStart, &protocol.Refusal{Message: "no"}), want: ClassConfig,
+		},
+		"a hopeless retry": {cause: hopelessError{"billing_error"}, want: ClassBilling},
 	} {
 		if c.as == "" {
 			c.as = Failed
@@ -108,7 +147,8 @@ func TestHopelessRetries(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]bool{
 		"authentication_failed": true, "oauth_org_not_allowed": true, "billing_error": true, "model_not_found": true,
-		"rate_limit": false, "overloaded": false, "server_error": false, "unknown": false, "brand_new": false, "": false,
+		"rate_limit": false, "overloaded": false, "server_error": false, "unknown": false,
+		"brand_new": false, "": false,
 	} {
 		if hopeless(word) != want {
 			t.Errorf("%q: %v", word, !want)
@@ -141,7 +181,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A reset that cannot be right is unknown, whether the gateway or the CLI has it. In milliseconds it is in a year that JSON has not.
+// A reset that cannot be right is unknown, whether the gateway or the CLI has it. In milliseconds it is in a year that
+// JSON has not.
 func TestReset(t *testing.T) {
 	t.Parallel()
 	soon := time.Now().Add(2 * time.Hour).Truncate(time.Second)
@@ -151,9 +192,14 @@ func TestReset(t *testing.T) {
 		"far ahead":    {time.Now().Add(9 * 24 * time.Hour), time.Time{}},
 		"milliseconds": {time.Unix(soon.UnixMilli(), 0), time.Time{}},
 	} {
-		api := &API{Status: http.StatusTooManyRequests, Limits: map[string]string{"unified-status": "rejected", "unified-reset": strconv.FormatInt(c.resets.Unix(), 10)}}
+		api := &API{Status: http.StatusTooManyRequests, Limits: map[string]string{
+			"unified-status": "rejected", "unified-reset": strconv.FormatInt(c.resets.Unix(), 10),
+		}}
 		status, resets, _ := api.UsageLimit()
-		for who, limit := range map[string]*protocol.RateLimit{"gateway": {Status: status, ResetsAt: resets}, "CLI": {Status: "rejected", ResetsAt: float64(c.resets.Unix())}} {
+		for who, limit := range map[string]*protocol.RateLimit{
+			"gateway": {Status: status, ResetsAt: resets},
+			"CLI":     {Status: "rejected", ResetsAt: float64(c.resets.Unix())},
+		} {
 			if at := retryAt(ClassUsageLimit, limit, nil); !at.Equal(c.want) {
 				t.Errorf("%s, by the %s: %v, want %v", name, who, at, c.want)
 			}
@@ -172,7 +218,8 @@ func TestRefusedForGoodUntilAnotherIsFree(t *testing.T) {
 			if free.IsZero() {
 				want = RetryNever
 			}
-			if got := (Result{Error: e, RetryAt: at}).Retry(); !at.Equal(free) || got != want || e.User != NewError(class, "").User {
+			if got := (Result{Error: e, RetryAt: at}).Retry(); !at.Equal(free) || got != want ||
+				e.User != NewError(class, "").User {
 				t.Errorf("%s, free at %v: again %s at %v: %s", class, free, got, at, e.User)
 			}
 		}
@@ -186,7 +233,8 @@ func TestRefusedForGoodUntilAnotherIsFree(t *testing.T) {
 func TestRemedyOfARefusedStart(t *testing.T) {
 	t.Parallel()
 	for reason, word := range map[string]string{
-		"bypass_root": "ordinary user", "config_file_invalid": "Repair or remove", "proxy_invalid": "HTTPS_PROXY", "cli_version_too_old": "npm ci",
+		"bypass_root": "ordinary user", "config_file_invalid": "Repair or remove", "proxy_invalid": "HTTPS_PROXY",
+		"cli_version_too_old": "npm ci",
 	} {
 		e := classifyResult(&protocol.Facts{Last: &protocol.Result{IsError: true, StartupFailure: reason}})
 		if !strings.Contains(e.Remedy, word) {
@@ -214,7 +262,9 @@ func TestWordsOfTheCLI(t *testing.T) {
 	}
 	defer func() { _ = unix.Munmap(program) }()
 	words := map[string]bool{}
-	for _, table := range []map[string]Class{subtypes, stopReasons, apiErrors, remedies, terminalReasons, assistantErrors} {
+	for _, table := range []map[string]Class{
+		subtypes, stopReasons, apiErrors, remedies, terminalReasons, assistantErrors,
+	} {
 		for w := range table {
 			words[w] = true
 		}
@@ -234,8 +284,8 @@ func TestStartFailure(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[syscall.Errno]Class{
 		syscall.ENOENT: ClassCLIMissing, syscall.EACCES: ClassCLIMissing, syscall.ENOEXEC: ClassCLIMissing,
-		syscall.EAGAIN: ClassStart, syscall.ENOMEM: ClassStart, syscall.EMFILE: ClassStart, syscall.ENFILE: ClassStart, syscall.ETXTBSY: ClassStart,
-		syscall.E2BIG: ClassInternal, syscall.EINVAL: ClassInternal,
+		syscall.EAGAIN: ClassStart, syscall.ENOMEM: ClassStart, syscall.EMFILE: ClassStart, syscall.ENFILE: ClassStart,
+		syscall.ETXTBSY: ClassStart, syscall.E2BIG: ClassInternal, syscall.EINVAL: ClassInternal,
 	} {
 		err := fmt.Errorf("start the CLI: %w", &keeper.StartError{Message: errno.Error(), Errno: errno})
 		if e := startFailure(err, "/"); e.Class != want {
@@ -247,11 +297,17 @@ func TestStartFailure(t *testing.T) {
 		dir  string
 		want Class
 	}{
-		"no room for the keeper":  {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.EAGAIN}), "/", ClassStart},
-		"no keeper":               {fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.ENOENT}), "/", ClassInternal},
-		"the directory went away": {fmt.Errorf("start the CLI: %w", &keeper.StartError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace},
-		"the keeper died":         {fmt.Errorf("start the CLI: %w", io.ErrUnexpectedEOF), "/", ClassStart},
-		"something else":          {io.ErrShortWrite, "/", ClassInternal},
+		"no room for the keeper": {
+			fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.EAGAIN}), "/", ClassStart,
+		},
+		"no keeper": {
+			fmt.Errorf("start keeper: %w", &os.PathError{Err: syscall.ENOENT}), "/", ClassInternal,
+		},
+		"the directory went away": {
+			fmt.Errorf("start the CLI: %w", &keeper.StartError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace,
+		},
+		"the keeper died": {fmt.Errorf("start the CLI: %w", io.ErrUnexpectedEOF), "/", ClassStart},
+		"something else":  {io.ErrShortWrite, "/", ClassInternal},
 	} {
 		if e := startFailure(c.err, c.dir); e.Class != c.want {
 			t.Errorf("%s: %s, want %s", name, e.Class, c.want)

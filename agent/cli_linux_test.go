@@ -23,8 +23,9 @@ import (
 func newCLI(t *testing.T, model *modelfake.Server, change ...func(*Config)) *Runner {
 	t.Helper()
 	c := Config{
-		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: agenttest.ShortTemp(t), BaseURL: model.URL(), Grace: 5 * time.Second,
-		Credential: Credential{APIKey: "sk-ant-test-credential"}, Redactor: NewRedactor("sk-ant-test-credential"),
+		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: agenttest.ShortTemp(t), BaseURL: model.URL(),
+		Grace: 5 * time.Second, Credential: Credential{APIKey: "sk-ant-test-credential"},
+		Redactor: NewRedactor("sk-ant-test-credential"),
 	}
 	for _, f := range change {
 		f(&c)
@@ -66,8 +67,11 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	model.Answer("", modelfake.Turn{Text: "You said {{prompt}}; that makes {{turns}}."})
 	r := newCLI(t, model)
 	h := &host{}
-	first := runCLI(t, r, Spec{ID: "first", Dir: dir, Prompt: Message{Text: "blue"}, System: "Speak of colours.", Profile: Read}, h)
-	if first.Outcome != Done || first.Text != "You said blue; that makes 1." || len(first.Session.Data) == 0 || first.Model == "" {
+	first := runCLI(t, r, Spec{
+		ID: "first", Dir: dir, Prompt: Message{Text: "blue"}, System: "Speak of colours.", Profile: Read,
+	}, h)
+	if first.Outcome != Done || first.Text != "You said blue; that makes 1." || len(first.Session.Data) == 0 ||
+		first.Model == "" {
 		t.Fatalf("first = %+v", first)
 	}
 	var streamed strings.Builder
@@ -80,7 +84,10 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 		t.Errorf("streamed %q", streamed.String())
 	}
 	// Another directory, as on another worker.
-	second := runCLI(t, r, Spec{ID: "second", Dir: t.TempDir(), Prompt: Message{Text: "red"}, System: "Speak of shapes.", Profile: Read, Resume: &first.Session}, &host{})
+	second := runCLI(t, r, Spec{
+		ID: "second", Dir: t.TempDir(), Prompt: Message{Text: "red"}, System: "Speak of shapes.", Profile: Read,
+		Resume: &first.Session,
+	}, &host{})
 	if second.Text != "You said red; that makes 2." || second.Session.ID != first.Session.ID {
 		t.Errorf("second = %+v", second)
 	}
@@ -88,7 +95,8 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 		t.Errorf("cost of the second run %f, of the first %f", second.CostUSD, first.CostUSD)
 	}
 	calls := model.Requests()
-	if n := len(calls); n != 2 || !strings.Contains(calls[0].System, "Speak of colours.") || !strings.Contains(calls[1].System, "Speak of shapes.") {
+	if n := len(calls); n != 2 || !strings.Contains(calls[0].System, "Speak of colours.") ||
+		!strings.Contains(calls[1].System, "Speak of shapes.") {
 		t.Errorf("%d requests; the context did not reach the model", n)
 	}
 	if calls[0].Key != "sk-ant-test-credential" {
@@ -99,12 +107,17 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 // Every credential reaches the model, and no tool sees one, whatever it looks at.
 func TestCLICredentials(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]Credential{"key": {APIKey: "sk-ant-test-123456"}, "oauth": {OAuthToken: "oauth-test-123456"}, "bearer": {AuthToken: "bearer-test-123456"}} {
+	for name, c := range map[string]Credential{
+		"key": {APIKey: "sk-ant-test-123456"}, "oauth": {OAuthToken: "oauth-test-123456"},
+		"bearer": {AuthToken: "bearer-test-123456"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, dir := newModel(t), t.TempDir()
 			look := "env > env.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline >> env.txt; grep -rh . $CLAUDE_CONFIG_DIR $HOME $TMPDIR >> env.txt; true"
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}}, modelfake.Turn{Text: "ok"})
+			model.Answer("",
+				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}},
+				modelfake.Turn{Text: "ok"})
 			r := newCLI(t, model, func(cfg *Config) { cfg.Credential, cfg.Redactor = c, nil })
 			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 			if res.Text != "ok" {
@@ -121,11 +134,13 @@ func TestCLICredentials(t *testing.T) {
 			if bytes.Contains(env, []byte(secret)) {
 				t.Error("a tool can read the credential")
 			}
-			if !bytes.Contains(env, []byte("ANTHROPIC_BASE_URL=http://127.0.0.1:")) || bytes.Contains(env, []byte(model.URL())) {
+			if !bytes.Contains(env, []byte("ANTHROPIC_BASE_URL=http://127.0.0.1:")) ||
+				bytes.Contains(env, []byte(model.URL())) {
 				t.Error("the CLI knows another way to the model than the gateway")
 			}
 			h := r.Health(t.Context(), "")
-			if !h.OK || h.Version == "" || !h.Gateway || strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY") {
+			if !h.OK || h.Version == "" || !h.Gateway ||
+				strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY") {
 				t.Errorf("health = %+v", h)
 			}
 		})
@@ -136,9 +151,17 @@ func TestCLIWrites(t *testing.T) {
 	t.Parallel()
 	model, dir, outside := newModel(t), t.TempDir(), t.TempDir()
 	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "in.txt"), "content": "inside"}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(outside, "out.txt"), "content": "outside"}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "mkdir made && echo done"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "in.txt"), "content": "inside"},
+		}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Write", Input: map[string]string{
+				"file_path": filepath.Join(outside, "out.txt"), "content": "outside",
+			},
+		}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "mkdir made && echo done"},
+		}}},
 		modelfake.Turn{Text: "Written."})
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{ID: "writes", Dir: dir, Prompt: Message{Text: "write"}, Profile: Write}, h)
@@ -183,7 +206,9 @@ func TestCLIReadsOnly(t *testing.T) {
 		call("Bash", "command", "touch "+filepath.Join(dir, "touched")),
 		modelfake.Turn{Text: "Read."})
 	h := &host{}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "reads", Dir: dir, Prompt: Message{Text: "read"}, Profile: Untrusted}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "reads", Dir: dir, Prompt: Message{Text: "read"}, Profile: Untrusted,
+	}, h)
 	if res.Text != "Read." {
 		t.Errorf("result = %+v", res)
 	}
@@ -221,7 +246,9 @@ func TestCLIProjectConfig(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			runCLI(t, newCLI(t, model), Spec{ID: "config-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: trusted}, &host{})
+			runCLI(t, newCLI(t, model), Spec{
+				ID: "config-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: trusted,
+			}, &host{})
 			for _, made := range []string{"hooked", "served"} {
 				if _, err := os.Stat(filepath.Join(dir, made)); (err == nil) != trusted {
 					t.Errorf("%s: %v", made, err)
@@ -256,7 +283,9 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 		cancel(errors.Join(errors.New("enough"), err))
 		alive <- f
 	}()
-	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	res, err := newCLI(t, model).Run(ctx, Spec{
+		ID: "tools", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write,
+	}, &host{})
 	// The CLI itself kills what stayed in the tool's session, if it comes to that; the keeper has to find what left it.
 	if err != nil || res.Outcome != Stopped || res.Resources.Swept < 1 {
 		t.Errorf("outcome %s, swept %d, %v; want stopped, and a process swept", res.Outcome, res.Resources.Swept, err)
@@ -273,14 +302,16 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	none := newCLI(t, model, func(c *Config) { c.Credential = Credential{} })
-	if h := none.Health(t.Context(), ""); h.OK || h.LoggedIn || h.Version == "" || !strings.Contains(h.Remedy, "ANTHROPIC_API_KEY") || h.Error.Class != ClassAuth {
+	if h := none.Health(t.Context(), ""); h.OK || h.LoggedIn || h.Version == "" ||
+		!strings.Contains(h.Remedy, "ANTHROPIC_API_KEY") || h.Error.Class != ClassAuth {
 		t.Errorf("without a credential: %+v", h)
 	}
 	if h := none.Health(t.Context(), "99.0.0"); h.OK || h.Error.Class != ClassCLIVersion {
 		t.Errorf("too old: %+v", h)
 	}
 	missing := newCLI(t, model, func(c *Config) { c.CLI = "/nowhere/claude" })
-	if h := missing.Health(t.Context(), ""); h.OK || h.Error.Class != ClassCLIMissing || !strings.Contains(h.Remedy, "npm ci") {
+	if h := missing.Health(t.Context(), ""); h.OK || h.Error.Class != ClassCLIMissing ||
+		!strings.Contains(h.Remedy, "npm ci") {
 		t.Errorf("missing: %+v", h)
 	}
 	deep := filepath.Join(t.TempDir(), strings.Repeat("x", 60))
@@ -288,7 +319,8 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := newCLI(t, model, func(c *Config) { c.TempDir = deep })
-	if h := long.Health(t.Context(), ""); h.OK || h.Error.Class != ClassWorkspace || h.Remedy != "choose a shorter TMPDIR" {
+	if h := long.Health(t.Context(), ""); h.OK || h.Error.Class != ClassWorkspace ||
+		h.Remedy != "choose a shorter TMPDIR" {
 		t.Errorf("long: %+v", h)
 	}
 }
@@ -297,16 +329,21 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 func TestHealthNamesTheKeeper(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	if h, want := newCLI(t, model).Health(t.Context(), ""), filepath.Join(filepath.Dir(self), "errand-keeper"); !h.OK || h.Keeper != want {
+	if h, want := newCLI(t, model).Health(t.Context(), ""), filepath.Join(filepath.Dir(self), "errand-keeper"); !h.OK ||
+		h.Keeper != want {
 		t.Errorf("keeper %q, want %q: %+v", h.Keeper, want, h)
 	}
 	other := newCLI(t, model, func(c *Config) { c.Keeper = "/bin/echo" })
-	if h := other.Health(t.Context(), ""); h.OK || h.Error.Class != ClassConfig || !strings.Contains(h.Problem, "/bin/echo cannot be used: it has version") ||
+	if h := other.Health(t.Context(), ""); h.OK || h.Error.Class != ClassConfig ||
+		!strings.Contains(h.Problem, "/bin/echo cannot be used: it has version") ||
 		!strings.Contains(h.Remedy, "install errand-keeper") {
 		t.Errorf("another: %+v", h)
 	}
-	_, err := other.Run(t.Context(), Spec{ID: unique("other-keeper"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
-	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Remedy, "install errand-keeper") {
+	_, err := other.Run(t.Context(), Spec{
+		ID: unique("other-keeper"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{})
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig ||
+		!strings.Contains(e.Remedy, "install errand-keeper") {
 		t.Errorf("run: %v", err)
 	}
 }
@@ -314,7 +351,9 @@ func TestHealthNamesTheKeeper(t *testing.T) {
 func TestCLIStructuredAnswer(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"grade": 7}}}})
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "StructuredOutput", Input: map[string]any{"grade": 7},
+	}}})
 	res := runCLI(t, newCLI(t, model), Spec{
 		ID: "structured", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
 		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
@@ -331,7 +370,9 @@ func TestCLIFurtherMessages(t *testing.T) {
 	model.Answer("first", modelfake.Turn{Text: "one"})
 	model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
 	h := &host{more: []Message{{Text: "second"}}}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "further", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "further", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read,
+	}, h)
 	if res.Text != "one\n\ntwo, after 2" {
 		t.Errorf("text = %q, outcome %s", res.Text, res.Outcome)
 	}

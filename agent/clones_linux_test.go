@@ -16,7 +16,8 @@ func TestCLIFurtherClones(t *testing.T) {
 	also := t.TempDir()
 	for path, text := range map[string]string{
 		"CLAUDE.md": "ALSO-MEMORY\n", "AGENTS.md": "ALSO-AGENTS\n", ".claude/CLAUDE.md": "ALSO-MEMORY\n",
-		".claude/settings.json":         `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` + also + `/hooked"}]}]}}`,
+		".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` +
+			also + `/hooked"}]}]}}`,
 		".claude/commands/also.md":      "---\ndescription: ALSO-COMMAND\n---\nx\n",
 		".claude/agents/also.md":        "---\nname: also\ndescription: SOME-AGENT\n---\nx\n",
 		".claude/skills/also/SKILL.md":  "---\nname: also\ndescription: SOME-SKILL\n---\nx\n",
@@ -35,17 +36,26 @@ func TestCLIFurtherClones(t *testing.T) {
 	for name, trusted := range map[string]bool{"trusted": true, "not-trusted": false} {
 		model := newModel(t)
 		write := func(name string) modelfake.ToolCall {
-			return modelfake.ToolCall{Name: "Write", Input: map[string]string{"file_path": filepath.Join(also, name), "content": "x"}}
+			return modelfake.ToolCall{Name: "Write", Input: map[string]string{
+				"file_path": filepath.Join(also, name), "content": "x",
+			}}
 		}
-		model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{write(name), write("docs/" + name), {Name: "Bash", Input: map[string]string{"command": "touch " + also + "/by-bash-" + name}}}}, modelfake.Turn{Text: "Done."})
+		model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
+			write(name), write("docs/" + name), {
+				Name: "Bash", Input: map[string]string{"command": "touch " + also + "/by-bash-" + name},
+			},
+		}}, modelfake.Turn{Text: "Done."})
 		res := runCLI(t, newCLI(t, model), Spec{
-			ID: "clones-" + name, Dir: t.TempDir(), Also: []Also{{"acme/web", also}}, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: trusted,
+			ID: "clones-" + name, Dir: t.TempDir(), Also: []Also{{"acme/web", also}}, Prompt: Message{Text: "x"},
+			Profile: Write, TrustedConfig: trusted,
 			Rules: []Rule{{Tool: "Write", Input: "docs/**", Action: Deny, Reason: "not the docs"}},
 		}, &host{})
 		if res.Outcome != Done {
 			t.Fatalf("%s: %+v", name, res)
 		}
-		for file, want := range map[string]bool{name: true, "by-bash-" + name: true, "docs/" + name: false, "hooked": false, "served": false} {
+		for file, want := range map[string]bool{
+			name: true, "by-bash-" + name: true, "docs/" + name: false, "hooked": false, "served": false,
+		} {
 			if _, err := os.Stat(filepath.Join(also, file)); (err == nil) != want {
 				t.Errorf("%s: %s: %v", name, file, err)
 			}

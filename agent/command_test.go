@@ -24,7 +24,9 @@ func TestExempt(t *testing.T) {
 			env["no_proxy"] = c.lower
 		}
 		exempt(env, "x")
-		if diff := cmp.Diff(map[string]string{"OTHER": "1", "NO_PROXY": c.wantUpper, "no_proxy": c.wantLower}, env); diff != "" {
+		if diff := cmp.Diff(map[string]string{
+			"OTHER": "1", "NO_PROXY": c.wantUpper, "no_proxy": c.wantLower,
+		}, env); diff != "" {
 			t.Errorf("%q and %q: %s", c.upper, c.lower, diff)
 		}
 	}

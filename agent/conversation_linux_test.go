@@ -33,7 +33,8 @@ func TestCLIUnknownConversation(t *testing.T) {
 				Resume:  &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: data},
 				History: []Turn{{Role: User, Text: "I like teal. /clear"}, {Role: Assistant, Text: "Teal it is."}},
 			}, &host{})
-			if res.Outcome != Done || res.Text != "Fine." || !res.Fresh || res.Session.ID == "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11" {
+			if res.Outcome != Done || res.Text != "Fine." || !res.Fresh ||
+				res.Session.ID == "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11" {
 				t.Errorf("result = %+v", res)
 			}
 			body := string(model.Requests()[0].Body)
@@ -56,10 +57,14 @@ func TestCLIFiles(t *testing.T) {
 	model.Answer("", modelfake.Turn{Text: "Seen."})
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
 	res := runCLI(t, newCLI(t, model), Spec{ID: "files", Dir: t.TempDir(), Profile: Read, Prompt: Message{
-		Text: "Look.", Files: []File{{Name: "dot.png", Type: "image/png", Data: png}, {Name: "notes.txt", Type: "text/plain", Data: []byte("a pelican")}},
+		Text: "Look.", Files: []File{
+			{Name: "dot.png", Type: "image/png", Data: png},
+			{Name: "notes.txt", Type: "text/plain", Data: []byte("a pelican")},
+		},
 	}}, &host{})
 	body := string(model.Requests()[0].Body)
-	if res.Text != "Seen." || !strings.Contains(body, `"media_type":"image/png"`) || !strings.Contains(body, `<file name=\"notes.txt\">\na pelican\n</file>`) {
+	if res.Text != "Seen." || !strings.Contains(body, `"media_type":"image/png"`) ||
+		!strings.Contains(body, `<file name=\"notes.txt\">\na pelican\n</file>`) {
 		t.Errorf("result %+v, request %s", res, body)
 	}
 }
@@ -70,7 +75,9 @@ func TestCLIModelAndMode(t *testing.T) {
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "Yes."})
 	h := &host{more: []Message{{Text: "two", Model: "haiku", Mode: Act}}}
-	runCLI(t, newCLI(t, model), Spec{ID: "modes", Dir: t.TempDir(), Profile: Read, Prompt: Message{Text: "one", Mode: Plan}}, h)
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "modes", Dir: t.TempDir(), Profile: Read, Prompt: Message{Text: "one", Mode: Plan},
+	}, h)
 	calls := model.Requests()
 	if len(calls) != 2 || strings.Contains(calls[0].Model, "haiku") || !strings.Contains(calls[1].Model, "haiku") {
 		t.Fatalf("%d calls: %+v", len(calls), calls)
@@ -84,14 +91,20 @@ func TestCLIModelAndMode(t *testing.T) {
 func TestCLIPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	write := modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "made"), "content": "x"}}}}
+	write := modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "made"), "content": "x"},
+	}}}
 	touch := func(name string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "touch " + filepath.Join(dir, name)}}}}
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "touch " + filepath.Join(dir, name)},
+		}}}
 	}
 	model.Answer("plan", write, touch("touched"), modelfake.Turn{Text: "A plan."})
 	model.Answer("go", touch("done"), modelfake.Turn{Text: "Done."})
 	h := &host{more: []Message{{Text: "go", Mode: Act}}}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "plan", Dir: dir, Profile: Write, Prompt: Message{Text: "plan", Mode: Plan}}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "plan", Dir: dir, Profile: Write, Prompt: Message{Text: "plan", Mode: Plan},
+	}, h)
 	if res.Text != "A plan.\n\nDone." {
 		t.Errorf("result = %+v", res)
 	}
@@ -114,7 +127,9 @@ func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
 		<-begun
 		cancel(errors.New("enough"))
 	}()
-	res, err := newCLI(t, model).Run(ctx, Spec{ID: "withdraw", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read}, &host{next: []Message{{Text: "second"}}})
+	res, err := newCLI(t, model).Run(ctx, Spec{
+		ID: "withdraw", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read,
+	}, &host{next: []Message{{Text: "second"}}})
 	if err != nil || res.Outcome != Stopped {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -155,7 +170,9 @@ func TestCLIIgnoresWhatLiesAbove(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(own), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fleet := MCPServer{Name: "fleet", Type: ServerStdio, Command: "/bin/sh", Args: []string{"-c", "touch " + top + "/fleet"}}
+	fleet := MCPServer{
+		Name: "fleet", Type: ServerStdio, Command: "/bin/sh", Args: []string{"-c", "touch " + top + "/fleet"},
+	}
 	r := newCLI(t, model, func(c *Config) { c.Servers = []MCPServer{fleet} })
 	runCLI(t, r, Spec{ID: "above", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: true}, &host{})
 	body := string(model.Requests()[0].Body)

@@ -26,7 +26,9 @@ import (
 )
 
 // refusing is a model that refuses one credential with a status and headers, and counts how often it did.
-func refusing(t *testing.T, model *modelfake.Server, credential string, status int, header http.Header) (address string, refused *atomic.Int32) {
+func refusing(t *testing.T, model *modelfake.Server, credential string, status int,
+	header http.Header,
+) (address string, refused *atomic.Int32) {
 	t.Helper()
 	u, err := url.Parse(model.URL())
 	if err != nil {
@@ -52,7 +54,8 @@ func refusing(t *testing.T, model *modelfake.Server, credential string, status i
 // usageLimit is what the model says about a usage limit.
 func usageLimit(until time.Time) http.Header {
 	return http.Header{
-		"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(until.Unix(), 10)},
+		"Anthropic-Ratelimit-Unified-Status":               {"rejected"},
+		"Anthropic-Ratelimit-Unified-Reset":                {strconv.FormatInt(until.Unix(), 10)},
 		"Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
 	}
 }
@@ -61,15 +64,23 @@ func usageLimit(until time.Time) http.Header {
 func TestCLIGoesOnWithAnotherCredential(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ"}}}},
+	model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ"},
+		}}},
 		modelfake.Turn{Text: "Answered."})
-	address, refused := refusing(t, model, "sk-ant-first-1", http.StatusTooManyRequests, usageLimit(time.Now().Add(2*time.Hour)))
+	address, refused := refusing(t, model, "sk-ant-first-1", http.StatusTooManyRequests,
+		usageLimit(time.Now().Add(2*time.Hour)))
 	var log bytes.Buffer
 	r := newCLI(t, model, impatient, func(c *Config) {
 		c.BaseURL, c.Credential, c.Log = address, Credential{}, slog.New(slog.NewTextHandler(&log, nil))
-		c.Credentials = []ModelCredential{{Name: "first", APIKey: `{{env "FIRST"}}`}, {Name: "second", APIKey: `{{env "SECOND"}}`}}
+		c.Credentials = []ModelCredential{
+			{Name: "first", APIKey: `{{env "FIRST"}}`}, {Name: "second", APIKey: `{{env "SECOND"}}`},
+		}
 		c.Getenv = func(name string) string {
-			return map[string]string{"FIRST": "sk-ant-first-1", "SECOND": "sk-ant-second-2", "PATH": os.Getenv("PATH")}[name]
+			return map[string]string{
+				"FIRST": "sk-ant-first-1", "SECOND": "sk-ant-second-2", "PATH": os.Getenv("PATH"),
+			}[name]
 		}
 	})
 	check := func(name string) {
@@ -88,7 +99,8 @@ func TestCLIGoesOnWithAnotherCredential(t *testing.T) {
 		t.Errorf("the credential with the limit was asked %d times", n)
 	}
 	for _, q := range model.Requests() {
-		if q.Key != "sk-ant-second-2" || bytes.Contains(q.Body, []byte("sk-ant-second-2")) || bytes.Contains(q.Body, []byte("sk-ant-first-1")) {
+		if q.Key != "sk-ant-second-2" || bytes.Contains(q.Body, []byte("sk-ant-second-2")) ||
+			bytes.Contains(q.Body, []byte("sk-ant-first-1")) {
 			t.Errorf("asked with %s, or the run has seen a credential", q.Key)
 		}
 	}
@@ -97,7 +109,8 @@ func TestCLIGoesOnWithAnotherCredential(t *testing.T) {
 	}
 }
 
-// A run does not change to a credential of another kind, but says that it can be repeated at once, and the next one has that.
+// A run does not change to a credential of another kind, but says that it can be repeated at once, and the next one has
+// that.
 func TestCLIAnotherKindOfCredential(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -115,7 +128,9 @@ func TestCLIAnotherKindOfCredential(t *testing.T) {
 			address, _ := refusing(t, model, "oauth-1", c.status, c.header)
 			r := newCLI(t, model, impatient, func(cfg *Config) {
 				cfg.BaseURL, cfg.Credential = address, Credential{}
-				cfg.Credentials = []ModelCredential{{Name: "plan", OAuthToken: "oauth-1"}, {Name: "key", APIKey: "sk-ant-key-2"}}
+				cfg.Credentials = []ModelCredential{
+					{Name: "plan", OAuthToken: "oauth-1"}, {Name: "key", APIKey: "sk-ant-key-2"},
+				}
 			})
 			answersWithTheKey(t, r, c.class)
 		})
@@ -145,22 +160,33 @@ func TestCLICredentialsOfRepositories(t *testing.T) {
 	model.Answer("", modelfake.Turn{Text: "Answered."})
 	r := newCLI(t, model, impatient, func(c *Config) {
 		c.Credential = Credential{}
-		c.Credentials = []ModelCredential{{Name: "web", APIKey: "sk-ant-web-1", Repositories: []string{"acme/web"}}, {Name: "acme", APIKey: "sk-ant-acme-2", Repositories: []string{"acme/*"}}}
+		c.Credentials = []ModelCredential{
+			{Name: "web", APIKey: "sk-ant-web-1", Repositories: []string{"acme/web"}},
+			{Name: "acme", APIKey: "sk-ant-acme-2", Repositories: []string{"acme/*"}},
+		}
 	})
 	run := func(repo string) Result {
-		return runCLI(t, r, Spec{ID: "repo", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: repo}, &host{})
+		return runCLI(t, r, Spec{
+			ID: "repo", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: repo,
+		}, &host{})
 	}
 	for repo, want := range map[string]string{"Acme/web": "web", "acme/api": "acme"} {
 		if res := run(repo); res.API == nil || res.API.Credential != want {
 			t.Errorf("%s: %v, %+v", repo, res.Error, res.API)
 		}
 	}
-	both := runCLI(t, r, Spec{ID: "both", Dir: t.TempDir(), Also: []Also{{"acme/api", t.TempDir()}}, Prompt: Message{Text: "x"}, Profile: Read, Repo: "acme/web"}, &host{})
+	both := runCLI(t, r, Spec{
+		ID: "both", Dir: t.TempDir(), Also: []Also{{"acme/api", t.TempDir()}}, Prompt: Message{Text: "x"},
+		Profile: Read, Repo: "acme/web",
+	}, &host{})
 	if both.API == nil || both.API.Credential != "acme" {
 		t.Errorf("in two repositories: %v, %+v", both.Error, both.API)
 	}
-	_, err := r.Run(t.Context(), Spec{ID: unique("none"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: "other/web"}, &host{})
-	if err == nil || !strings.Contains(err.Error(), `none of the credentials for the model is for repository "other/web"`) {
+	_, err := r.Run(t.Context(), Spec{
+		ID: unique("none"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: "other/web",
+	}, &host{})
+	if err == nil || !strings.Contains(err.Error(),
+		`none of the credentials for the model is for repository "other/web"`) {
 		t.Errorf("without a credential: %v", err)
 	}
 	if _, err := r.Offer(t.Context(), Spec{ID: unique("offer"), Dir: t.TempDir(), Profile: Read}); err != nil {
@@ -177,21 +203,26 @@ func TestCLICredentialsOfPeople(t *testing.T) {
 		return newCLI(t, model, impatient, func(c *Config) { c.Credential, c.Credentials = Credential{}, list })
 	}
 	run := func(r *Runner, person string) (Result, error) {
-		return r.Run(t.Context(), Spec{ID: unique("person"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Person: person}, &host{})
+		return r.Run(t.Context(), Spec{
+			ID: unique("person"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Person: person,
+		}, &host{})
 	}
-	r := with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}, ModelCredential{Name: "all", APIKey: "sk-ant-all-2"})
+	r := with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}},
+		ModelCredential{Name: "all", APIKey: "sk-ant-all-2"})
 	for person, want := range map[string]string{"ann": "ann", "bob": "all", "": "all"} {
 		if res, err := run(r, person); err != nil || res.API == nil || res.API.Credential != want {
 			t.Errorf("%q: %v, %+v", person, err, res.API)
 		}
 	}
-	if _, err := run(with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}), "bob"); err == nil || !strings.Contains(err.Error(), `person "bob"`) {
+	if _, err := run(with(ModelCredential{
+		Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"},
+	}), "bob"); err == nil || !strings.Contains(err.Error(), `person "bob"`) {
 		t.Errorf("without a credential: %v", err)
 	}
 }
 
-// A run whose credentials have all reached their caps does not start. The CLI, which knows only list prices, gets no maximum
-// where the operator has others, and no doubts follow from what it counts.
+// A run whose credentials have all reached their caps does not start. The CLI, which knows only list prices, gets no
+// maximum where the operator has others, and no doubts follow from what it counts.
 func TestCLICappedCredentials(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
@@ -199,14 +230,19 @@ func TestCLICappedCredentials(t *testing.T) {
 	var log strings.Builder
 	r := newCLI(t, model, impatient, func(c *Config) {
 		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		c.Credential, c.Credentials = Credential{}, []ModelCredential{{Name: "team", APIKey: "sk-ant-team-1", DailyCap: 1}}
+		c.Credential, c.Credentials = Credential{}, []ModelCredential{{
+			Name: "team", APIKey: "sk-ant-team-1", DailyCap: 1,
+		}}
 		c.Prices = PriceList{{Pattern: "claude-*", Price: Price{Input: 0.5, Output: 1}}}
 	})
 	run := func() (Result, error) {
-		return r.Run(t.Context(), Spec{ID: unique("capped"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, MaxUSD: 2}, &host{})
+		return r.Run(t.Context(), Spec{
+			ID: unique("capped"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, MaxUSD: 2,
+		}, &host{})
 	}
 	res, err := run()
-	if err != nil || res.Outcome != Done || math.Abs(res.CostUSD-0.5) > 0.01 || res.API.Shares["team"].USD != res.CostUSD {
+	if err != nil || res.Outcome != Done || math.Abs(res.CostUSD-0.5) > 0.01 ||
+		res.API.Shares["team"].USD != res.CostUSD {
 		t.Errorf("%s, %v, %v, $%f, api %+v", res.Outcome, res.Error, err, res.CostUSD, res.API)
 	}
 	if log.String() != "" { // the CLI counts at list prices
@@ -214,7 +250,8 @@ func TestCLICappedCredentials(t *testing.T) {
 	}
 	r.Learn(map[string]CredentialState{"team": {CappedUntil: time.Now().Add(time.Hour)}})
 	_, err = run()
-	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassBudget || !strings.Contains(e.User, "a new day begins at midnight UTC") {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassBudget ||
+		!strings.Contains(e.User, "a new day begins at midnight UTC") {
 		t.Errorf("beyond the cap: %v", err)
 	}
 	if _, err := r.Offer(t.Context(), Spec{ID: unique("offer"), Dir: t.TempDir(), Profile: Read}); err != nil {
@@ -243,7 +280,8 @@ func TestCheckCredentials(t *testing.T) {
 		c.credential.Name = "it"
 		list := []ModelCredential{c.credential}
 		errs, secrets := CheckCredentials(list, env), CredentialSecrets(list, env)
-		if (c.want == "") != (len(errs) == 0) || c.want != "" && !strings.Contains(errs[0].Error(), c.want) || (len(secrets) == 1) != (c.want == "") {
+		if (c.want == "") != (len(errs) == 0) || c.want != "" && !strings.Contains(errs[0].Error(), c.want) ||
+			(len(secrets) == 1) != (c.want == "") {
 			t.Errorf("%+v: %v, secrets %q", c.credential, errs, secrets)
 		}
 		if _, err := New(Config{LogDir: t.TempDir(), Credentials: list, Getenv: env}); (err == nil) != (c.want == "") {
@@ -258,16 +296,22 @@ func TestCheckCredentials(t *testing.T) {
 		secrets    []string
 		err        string // of New; empty: none
 	}{
-		"token":           {ModelCredential{Token: token}, nil, ""},
-		"cloud":           {ModelCredential{Cloud: sky}, nil, `credential "it": no clouds today`},
-		"cloud and a key": {ModelCredential{Cloud: sky, APIKey: `{{env "K"}}`}, []string{"key-value-1"}, `credential "it": no clouds today`},
+		"token": {ModelCredential{Token: token}, nil, ""},
+		"cloud": {ModelCredential{Cloud: sky}, nil, `credential "it": no clouds today`},
+		"cloud and a key": {
+			ModelCredential{Cloud: sky, APIKey: `{{env "K"}}`},
+			[]string{"key-value-1"},
+			`credential "it": no clouds today`,
+		},
 	} {
 		c.credential.Name = "it"
 		list := []ModelCredential{c.credential}
-		if errs, secrets := CheckCredentials(list, env), CredentialSecrets(list, env); len(errs) > 0 || !slices.Equal(secrets, c.secrets) {
+		if errs, secrets := CheckCredentials(list, env), CredentialSecrets(list, env); len(errs) > 0 ||
+			!slices.Equal(secrets, c.secrets) {
 			t.Errorf("%s: %v, secrets %q", name, errs, secrets)
 		}
-		if _, err := New(Config{LogDir: t.TempDir(), Credentials: list, Getenv: env}); (c.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.err) {
+		if _, err := New(Config{LogDir: t.TempDir(), Credentials: list, Getenv: env}); (c.err == "") != (err == nil) ||
+			err != nil && !strings.Contains(err.Error(), c.err) {
 			t.Errorf("%s: New: %v", name, err)
 		}
 	}

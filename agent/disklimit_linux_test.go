@@ -31,9 +31,13 @@ func TestTooMuchDisk(t *testing.T) {
 		tooMuch := func(t *testing.T, b *bench) {
 			other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
 			b.cfg.MaxDisk = 40 << 20
-			b.pingAfter = 5 * time.Minute // other tests may free what the run takes, and then it is measured once a minute
-			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: 5 * time.Minute}, &host{})
-			if res.Outcome != Failed || res.Error.Class != ClassDisk || name != "nested" && res.Resources.Disk <= b.cfg.MaxDisk {
+			// other tests may free what the run takes, and then it is measured once a minute
+			b.pingAfter = 5 * time.Minute
+			res := b.run(t, t.Context(), Spec{
+				Prompt: Message{Text: script}, Profile: Write, Limit: 5 * time.Minute,
+			}, &host{})
+			if res.Outcome != Failed || res.Error.Class != ClassDisk ||
+				name != "nested" && res.Resources.Disk <= b.cfg.MaxDisk {
 				t.Errorf("result %+v, %v", res, res.Error)
 			}
 			b.gone(t)
@@ -52,7 +56,8 @@ func TestTooMuchDisk(t *testing.T) {
 	}
 }
 
-// Neither a run nor a script waits long until its directories are measured. What it adds afterwards counts all the same.
+// Neither a run nor a script waits long until its directories are measured. What it adds afterwards counts all the
+// same.
 func TestSlowMeasurement(t *testing.T) {
 	t.Parallel()
 	const line, limit = "echo >working; read <measured; head -c 60M /dev/zero >big; sleep 1000", 5 * time.Minute
@@ -63,7 +68,8 @@ func TestSlowMeasurement(t *testing.T) {
 		},
 		"script": func(t *testing.T, b *bench) bool {
 			s, err := b.Script(t.Context(), Script{ID: unique("slow"), Dir: b.dir, Line: line, Limit: limit})
-			return err == nil && s.Outcome == Failed && strings.Contains(s.Output, "MiB to the disk, more than a run may")
+			return err == nil && s.Outcome == Failed &&
+				strings.Contains(s.Output, "MiB to the disk, more than a run may")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +86,8 @@ func TestSlowMeasurement(t *testing.T) {
 				first.Do(func() {
 					delayed = true
 					_, err := os.ReadFile(working)
-					if err = errors.Join(err, dirtree.Walk(dir, depth, visit), os.WriteFile(measured, []byte("\n"), 0)); err != nil {
+					if err = errors.Join(err, dirtree.Walk(dir, depth, visit),
+						os.WriteFile(measured, []byte("\n"), 0)); err != nil {
 						t.Error(err)
 					}
 				})
@@ -154,7 +161,8 @@ func TestDiskOfScripts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >late/big; sleep 1000", 5*time.Minute); s.Outcome != Failed ||
+	if s := b.script(t, t.Context(), "head -c 60M /dev/zero >late/big; sleep 1000",
+		5*time.Minute); s.Outcome != Failed ||
 		!strings.Contains(s.Output, "MiB to the disk, more than a run may") {
 		t.Errorf("%+v", s)
 	}

@@ -45,9 +45,10 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{queries: map[string]int{}, names: map[string][]string{
-		"allowed.example.": {publicAddr.String()}, "secret.example.": {"127.0.0.1"}, "metadata.example.": {"169.254.169.254"},
-		"rebind.example.": {publicAddr.String(), "127.0.0.1"}, "six.example.": {"::1"}, "mapped.example.": {"64:ff9b::7f00:1"},
-		"shared.example.": {"100.64.0.1"}, "zero.example.": {"0.0.0.0"}, "registry.example.": {"127.0.0.1"},
+		"allowed.example.": {publicAddr.String()}, "secret.example.": {"127.0.0.1"},
+		"metadata.example.": {"169.254.169.254"}, "rebind.example.": {publicAddr.String(), "127.0.0.1"},
+		"six.example.": {"::1"}, "mapped.example.": {"64:ff9b::7f00:1"}, "shared.example.": {"100.64.0.1"},
+		"zero.example.": {"0.0.0.0"}, "registry.example.": {"127.0.0.1"},
 	}}
 	w.allowed = w.server(t, publicAddr.String(), "allowed")
 	w.secret = w.server(t, "127.0.0.1", "secret")
@@ -195,9 +196,10 @@ func (w *world) install(b *bench) {
 // fill replaces the places of the world in a script.
 func (w *world) fill(script string) string {
 	return strings.NewReplacer(
-		"PROXY", strings.TrimPrefix(egressURL, "http://"), "ALLOWED", "allowed.example:"+port(w.allowed.Listener.Addr()),
-		"SECRET", port(w.secret.Listener.Addr()), "PUBLIC", port(w.allowed.Listener.Addr()), "UDP", port(w.udp.LocalAddr()), "DNS", port(w.dns.LocalAddr()),
-		"UNIX", w.unix, "ABSTRACT", w.abstract,
+		"PROXY", strings.TrimPrefix(egressURL, "http://"), "ALLOWED",
+		"allowed.example:"+port(w.allowed.Listener.Addr()),
+		"SECRET", port(w.secret.Listener.Addr()), "PUBLIC", port(w.allowed.Listener.Addr()), "UDP",
+		port(w.udp.LocalAddr()), "DNS", port(w.dns.LocalAddr()), "UNIX", w.unix, "ABSTRACT", w.abstract,
 	).Replace(script)
 }
 
@@ -212,7 +214,10 @@ func TestAttempts(t *testing.T) {
 		refused      string // part of the output
 		arrives      string // of the allowed host only, if the attempt is a request to it
 	}{
-		{"the resolver of the machine", `exec 3<>/dev/udp/127.0.0.1/DNS && printf hello >&3; read -t 2 x <&3 || echo closed`, "closed", ""},
+		{
+			"the resolver of the machine",
+			`exec 3<>/dev/udp/127.0.0.1/DNS && printf hello >&3; read -t 2 x <&3 || echo closed`, "closed", "",
+		},
 		{"a public resolver", `exec 3<>/dev/udp/8.8.8.8/53 || echo closed`, "closed", ""},
 		{"a name without the proxy", `curl -sS --noproxy '*' http://ALLOWED/`, "Could not resolve host", ""},
 		{"UDP", `exec 3<>/dev/udp/127.0.0.1/UDP && printf hello >&3; read -t 2 x <&3 || echo closed`, "closed", ""},
@@ -220,28 +225,71 @@ func TestAttempts(t *testing.T) {
 		{"loopback of the machine", `exec 3<>/dev/tcp/127.0.0.1/SECRET || echo closed`, "closed", ""},
 		{"IPv6 of the machine", `exec 3<>/dev/tcp/::1/SECRET || echo closed`, "closed", ""},
 		{"a raw IPv6 address", `exec 3<>/dev/tcp/2606:4700:4700::1111/443 || echo closed`, "closed", ""},
-		{"no proxy variables", `env -u http_proxy -u HTTP_PROXY curl -sS http://127.0.0.1:SECRET/`, "Failed to connect", ""},
-		{"a host that is not listed", `curl -sS http://secret.example:SECRET/`, "which the egress list does not allow", ""},
+		{
+			"no proxy variables", `env -u http_proxy -u HTTP_PROXY curl -sS http://127.0.0.1:SECRET/`,
+			"Failed to connect", "",
+		},
+		{
+			"a host that is not listed", `curl -sS http://secret.example:SECRET/`,
+			"which the egress list does not allow", "",
+		},
 		{"a tunnel to a host that is not listed", `curl -sS -p http://secret.example:SECRET/`, "response 403", ""},
 		{"another port", `curl -sS -p http://allowed.example:SECRET/`, "response 403", ""},
-		{"a plain request to another port", `curl -sS http://allowed.example:SECRET/`, "which the egress list does not allow", ""},
-		{"the metadata service", `curl -sS http://169.254.169.254/latest/; curl -sS -p http://169.254.169.254/`, "response 403", ""},
+		{
+			"a plain request to another port", `curl -sS http://allowed.example:SECRET/`,
+			"which the egress list does not allow", "",
+		},
+		{
+			"the metadata service", `curl -sS http://169.254.169.254/latest/; curl -sS -p http://169.254.169.254/`,
+			"response 403", "",
+		},
 		{"the metadata service by name", `curl -sS http://metadata.example/latest/`, "which has a private address", ""},
 		{"the metadata service, raw", `exec 3<>/dev/tcp/169.254.169.254/80 || echo closed`, "closed", ""},
 		{"shared address space by name", `curl -sS http://shared.example/`, "which has a private address", ""},
 		{"the unspecified address by name", `curl -sS -p http://zero.example:SECRET/`, "response 403", ""},
 		{"IPv6 loopback by name", `curl -sS http://six.example/`, "which has a private address", ""},
 		{"NAT64 by name", `curl -sS http://mapped.example/`, "which has a private address", ""},
-		{"loopback by address", `curl -sS -x http://PROXY http://127.0.0.1:SECRET/; curl -sS --noproxy x -p -x http://PROXY http://127.0.0.1:SECRET/`, "response 403", ""},
-		{"loopback by name", `curl -sS --noproxy x -x http://PROXY http://localhost:SECRET/`, "which the egress list does not allow", ""},
-		{"rebinding", `curl -sS -p http://rebind.example:PUBLIC/one; curl -sS -p http://rebind.example:PUBLIC/two`, "response 403", "allowed rebind.example:PUBLIC/one"},
-		{"a redirect to another host", `curl -sSL http://ALLOWED/redirect`, "which the egress list does not allow", "allowed ALLOWED/redirect"},
-		{"another Host header", ask + `ask 'GET http://secret.example:SECRET/ HTTP/1.1\r\nHost: ALLOWED\r\n\r\n'`, "403 Forbidden", ""},
-		{"another Host header for the allowed host", ask + `ask 'GET http://ALLOWED/x HTTP/1.0\r\nHost: secret.example\r\n\r\n'`, "200 OK", "allowed ALLOWED/x"},
-		{"a user in CONNECT", ask + `ask 'CONNECT ALLOWED@secret.example:SECRET HTTP/1.1\r\n\r\n'; ask 'CONNECT x@ALLOWED HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
-		{"a user in an address", ask + `ask 'GET http://ALLOWED@secret.example:SECRET/ HTTP/1.1\r\nHost: x\r\n\r\n'`, "400 Bad Request", ""},
-		{"capitals and a dot", ask + `ask 'CONNECT LOCALHOST.:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
-		{"a mapped address", ask + `ask 'CONNECT [::ffff:127.0.0.1]:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
+		{
+			"loopback by address",
+			`curl -sS -x http://PROXY http://127.0.0.1:SECRET/; curl -sS --noproxy x -p -x http://PROXY http://127.0.0.1:SECRET/`, "response 403", "",
+		},
+		{
+			"loopback by name", `curl -sS --noproxy x -x http://PROXY http://localhost:SECRET/`,
+			"which the egress list does not allow", "",
+		},
+		{
+			"rebinding", `curl -sS -p http://rebind.example:PUBLIC/one; curl -sS -p http://rebind.example:PUBLIC/two`,
+			"response 403", "allowed rebind.example:PUBLIC/one",
+		},
+		{
+			"a redirect to another host", `curl -sSL http://ALLOWED/redirect`, "which the egress list does not allow",
+			"allowed ALLOWED/redirect",
+		},
+		{
+			"another Host header", ask + `ask 'GET http://secret.example:SECRET/ HTTP/1.1\r\nHost: ALLOWED\r\n\r\n'`,
+			"403 Forbidden", "",
+		},
+		{
+			"another Host header for the allowed host",
+			ask + `ask 'GET http://ALLOWED/x HTTP/1.0\r\nHost: secret.example\r\n\r\n'`, "200 OK", "allowed ALLOWED/x",
+		},
+		{
+			"a user in CONNECT",
+			ask +
+				`ask 'CONNECT ALLOWED@secret.example:SECRET HTTP/1.1\r\n\r\n'; ask 'CONNECT x@ALLOWED HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", "",
+		},
+		{
+			"a user in an address", ask + `ask 'GET http://ALLOWED@secret.example:SECRET/ HTTP/1.1\r\nHost: x\r\n\r\n'`,
+			"400 Bad Request", "",
+		},
+		{
+			"capitals and a dot", ask + `ask 'CONNECT LOCALHOST.:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`,
+			"403 Forbidden", "",
+		},
+		{
+			"a mapped address", ask + `ask 'CONNECT [::ffff:127.0.0.1]:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`,
+			"403 Forbidden", "",
+		},
 		{"a decimal address", ask + `ask 'CONNECT 2130706433:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
 		{"an octal address", ask + `ask 'CONNECT 0177.0.0.1:SECRET HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
 		{"a short address", ask + `ask 'GET http://127.1:SECRET/ HTTP/1.1\r\nHost: x\r\n\r\n'`, "403 Forbidden", ""},
@@ -249,16 +297,34 @@ func TestAttempts(t *testing.T) {
 		{"no scheme", ask + `ask 'GET / HTTP/1.1\r\nHost: ALLOWED\r\n\r\n'`, "400 Bad Request", ""},
 		{
 			"smuggling behind a length and chunks",
-			ask + `ask 'POST http://ALLOWED/one HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET http://secret.example:SECRET/ HTTP/1.1\r\nHost: x\r\n\r\n'`,
+			ask +
+				`ask 'POST http://ALLOWED/one HTTP/1.1\r\nHost: x\r\nContent-Length: 60\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET http://secret.example:SECRET/ HTTP/1.1\r\nHost: x\r\n\r\n'`,
 			"403 Forbidden", "allowed ALLOWED/one",
 		},
-		{"smuggling in a header", ask + `ask 'GET http://ALLOWED/ HTTP/1.1\r\nHost: x\r\nX: y\r\n z\nGET http://secret.example:SECRET/ HTTP/1.1\r\n\r\n'`, "400 Bad Request", ""},
-		{"the gateway as a proxy", `curl -sS -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`, "only the token of that run", ""},
-		{"the gateway as a tunnel", `curl -sS -p -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`, "CONNECT tunnel failed", ""},
-		{"the gateway with its token as a proxy", `read -r k < <(tr '\0' '\n' </proc/$PPID/environ | grep ^ANTHROPIC_AUTH_TOKEN= | cut -d= -f2); ` +
-			`curl -sS -H "Authorization: Bearer $k" -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`, "404 page not found", ""},
+		{
+			"smuggling in a header",
+			ask +
+				`ask 'GET http://ALLOWED/ HTTP/1.1\r\nHost: x\r\nX: y\r\n z\nGET http://secret.example:SECRET/ HTTP/1.1\r\n\r\n'`, "400 Bad Request", "",
+		},
+		{
+			"the gateway as a proxy", `curl -sS -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`,
+			"only the token of that run", "",
+		},
+		{
+			"the gateway as a tunnel", `curl -sS -p -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`,
+			"CONNECT tunnel failed", "",
+		},
+		{
+			"the gateway with its token as a proxy",
+			`read -r k < <(tr '\0' '\n' </proc/$PPID/environ | grep ^ANTHROPIC_AUTH_TOKEN= | cut -d= -f2); ` +
+				`curl -sS -H "Authorization: Bearer $k" -x $ANTHROPIC_BASE_URL http://secret.example:SECRET/`,
+			"404 page not found", "",
+		},
 		{"a Unix socket of the machine", `curl -sS --unix-socket UNIX http://x/`, "Failed to connect", ""},
-		{"an abstract socket of the machine", `curl -sS --abstract-unix-socket ABSTRACT http://x/`, "Failed to connect", ""},
+		{
+			"an abstract socket of the machine", `curl -sS --abstract-unix-socket ABSTRACT http://x/`,
+			"Failed to connect", "",
+		},
 		{
 			"very many connections", `p=PROXY; for i in {1..129}; do exec {fd}<>/dev/tcp/${p%:*}/${p#*:}; ` +
 				`printf 'CONNECT ALLOWED HTTP/1.1\r\nHost: x\r\n\r\n' >&$fd; read -r line <&$fd; done; echo "$line"`,
@@ -269,10 +335,13 @@ func TestAttempts(t *testing.T) {
 		w := newWorld(t)
 		w.install(b)
 		egress := Egress{Mode: hostlist.Listed, Hosts: []string{
-			w.fill("ALLOWED"), "metadata.example", "shared.example", "six.example", "mapped.example", w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
+			w.fill("ALLOWED"), "metadata.example", "shared.example", "six.example", "mapped.example",
+			w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
 		}}
 		for _, c := range attempts {
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(c.script)}, Environment: Environment{Egress: egress}}, &host{})
+			res := b.run(t, t.Context(), Spec{
+				Profile: Write, Prompt: Message{Text: w.fill(c.script)}, Environment: Environment{Egress: egress},
+			}, &host{})
 			if !strings.Contains(res.Text, c.refused) {
 				t.Errorf("%s: the run sees no refusal but %q (%v)", c.name, res.Text, res.Error)
 			}
@@ -285,8 +354,12 @@ func TestAttempts(t *testing.T) {
 			}
 		}
 		// The same list lets the run reach the host that it names.
-		res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)}, Environment: Environment{Egress: egress}}, &host{})
-		if strings.Count(res.Text, "hello from allowed") != 2 || res.Egress == nil || !slices.Equal(res.Egress.Reached, []string{w.fill("ALLOWED")}) {
+		res := b.run(t, t.Context(), Spec{
+			Profile: Write, Prompt: Message{Text: w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)},
+			Environment: Environment{Egress: egress},
+		}, &host{})
+		if strings.Count(res.Text, "hello from allowed") != 2 || res.Egress == nil ||
+			!slices.Equal(res.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("the allowed host: %q, %+v", res.Text, res.Egress)
 		}
 	}, func(c *Config) {
@@ -318,17 +391,28 @@ func TestNameInTheHandshake(t *testing.T) {
 		egress := Egress{Mode: hostlist.Listed, Hosts: []string{"allowed.example", "9.9.9.9"}}
 		for _, c := range []struct{ name, script, want string }{
 			{"the host", `curl -sSk https://allowed.example/`, "hello"},
-			{"another name", `curl -sSk --connect-to evil.example:443:allowed.example:443 https://evil.example/`, "SSL_ERROR|closed|reset|unexpected eof"},
-			{"no name", `curl -sSk --connect-to 9.9.9.8:443:allowed.example:443 https://9.9.9.8/`, "SSL_ERROR|closed|reset|unexpected eof"},
+			{
+				"another name", `curl -sSk --connect-to evil.example:443:allowed.example:443 https://evil.example/`,
+				"SSL_ERROR|closed|reset|unexpected eof",
+			},
+			{
+				"no name", `curl -sSk --connect-to 9.9.9.8:443:allowed.example:443 https://9.9.9.8/`,
+				"SSL_ERROR|closed|reset|unexpected eof",
+			},
 			{"an address that is listed", `curl -sSk https://9.9.9.9/`, "hello"},
 			{"no TLS", `curl -sS -p http://allowed.example:443/`, "Empty reply|reset|closed"},
 			{"a host that is not listed", `curl -sSk https://evil.example/`, "response 403"},
 		} {
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: c.script}, Environment: Environment{Egress: egress}}, &host{})
-			if !slices.ContainsFunc(strings.Split(c.want, "|"), func(one string) bool { return strings.Contains(res.Text, one) }) {
+			res := b.run(t, t.Context(), Spec{
+				Profile: Write, Prompt: Message{Text: c.script}, Environment: Environment{Egress: egress},
+			}, &host{})
+			if !slices.ContainsFunc(strings.Split(c.want, "|"), func(one string) bool {
+				return strings.Contains(res.Text, one)
+			}) {
 				t.Errorf("%s: %q", c.name, res.Text)
 			}
-			if refused := c.want != "hello"; refused != (res.Egress.Refusals == 1) || refused != (len(res.Egress.Reached) == 0) {
+			if refused := c.want != "hello"; refused != (res.Egress.Refusals == 1) ||
+				refused != (len(res.Egress.Reached) == 0) {
 				t.Errorf("%s: %+v", c.name, res.Egress)
 			}
 		}
@@ -337,7 +421,9 @@ func TestNameInTheHandshake(t *testing.T) {
 		if want := []string{"allowed.example", ""}; !slices.Equal(requests, want) {
 			t.Errorf("requests for %q arrived", requests)
 		}
-		if slices.ContainsFunc(asked, func(one string) bool { return one != "allowed.example:443" && one != "9.9.9.9:443" }) {
+		if slices.ContainsFunc(asked, func(one string) bool {
+			return one != "allowed.example:443" && one != "9.9.9.9:443"
+		}) {
 			t.Errorf("the worker's proxy was asked for %q", asked)
 		}
 	}, func(c *Config) {
@@ -356,7 +442,8 @@ func companyProxy(t *testing.T, route func(target string) string) (addr string) 
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		req.Header.Set("Authorization", req.Header.Get("Proxy-Authorization"))
-		if user, password, _ := req.BasicAuth(); req.Method != http.MethodConnect || user != "user" || password != "word" {
+		if user, password, _ := req.BasicAuth(); req.Method != http.MethodConnect || user != "user" ||
+			password != "word" {
 			http.Error(w, "who are you?", http.StatusProxyAuthRequired)
 			return
 		}
@@ -390,15 +477,21 @@ func TestReportOfARun(t *testing.T) {
 		w.install(b)
 		script := `for i in {1..120}; do echo "url=http://h$i.example/"; done | curl -sSK - >/dev/null; ` +
 			`curl -sS http://sk-ant-test-secret.example/ >/dev/null; curl -sS http://h1.example/ http://ALLOWED/`
-		res := b.run(t, t.Context(), Spec{ID: unique("egress-report"), Profile: Write, Prompt: Message{Text: w.fill(script)}, Environment: Environment{Egress: Egress{Mode: hostlist.Listed, Hosts: []string{w.fill("ALLOWED")}}}}, &host{})
+		res := b.run(t, t.Context(), Spec{
+			ID: unique("egress-report"), Profile: Write, Prompt: Message{Text: w.fill(script)},
+			Environment: Environment{Egress: Egress{Mode: hostlist.Listed, Hosts: []string{w.fill("ALLOWED")}}},
+		}, &host{})
 		if e := res.Egress; e == nil || len(e.Refused) != 100 || e.Refusals != 122 || len(e.Reached) != 1 || e.Learn {
 			t.Fatalf("%+v", e)
 		}
 		log, err := os.ReadFile(filepath.Join(b.cfg.LogDir, unique("egress-report")+".log"))
-		if n := strings.Count(string(log), "refused a connection to h1.example, which the egress list does not allow"); err != nil || n != 1 {
+		if n := strings.Count(string(log),
+			"refused a connection to h1.example, which the egress list does not allow"); err != nil || n != 1 {
 			t.Errorf("%d lines in the log, %v", n, err)
 		}
-		res = b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: "curl -sS http://sk-ant-test-secret/"}}, &host{})
+		res = b.run(t, t.Context(), Spec{
+			Profile: Write, Prompt: Message{Text: "curl -sS http://sk-ant-test-secret/"},
+		}, &host{})
 		if e := res.Egress; e == nil || len(e.Refused) != 1 || strings.Contains(e.Refused[0].Host, "secret") {
 			t.Errorf("%+v", e)
 		}
@@ -406,8 +499,12 @@ func TestReportOfARun(t *testing.T) {
 		if res.Egress != nil {
 			t.Errorf("a run that tries nothing: %+v", res.Egress)
 		}
-		s, err := b.Script(t.Context(), Script{ID: unique("egress-script"), Dir: b.dir, Line: w.fill("curl -sS http://ALLOWED/ http://h1.example/"), Environment: Environment{Egress: Egress{Mode: hostlist.Learn, Private: []string{w.fill("ALLOWED")}}}})
-		if err != nil || !strings.Contains(s.Output, "hello from allowed") || !s.Egress.Learn || !slices.Equal(s.Egress.Reached, []string{w.fill("ALLOWED")}) {
+		s, err := b.Script(t.Context(), Script{
+			ID: unique("egress-script"), Dir: b.dir, Line: w.fill("curl -sS http://ALLOWED/ http://h1.example/"),
+			Environment: Environment{Egress: Egress{Mode: hostlist.Learn, Private: []string{w.fill("ALLOWED")}}},
+		})
+		if err != nil || !strings.Contains(s.Output, "hello from allowed") || !s.Egress.Learn ||
+			!slices.Equal(s.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("a script: %+v, %+v, %v", s, s.Egress, err)
 		}
 	}, func(c *Config) {
@@ -420,11 +517,14 @@ func TestOptionsOfJava(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		s, err := b.Script(t.Context(), Script{
-			ID: unique("java"), Dir: b.dir, Environment: Environment{Env: map[string]string{"MAVEN_OPTS": "-Xmx1g"}}, Line: `echo "$MAVEN_OPTS"; echo "${GRADLE_OPTS##*=} $HOME"`,
+			ID: unique("java"), Dir: b.dir, Environment: Environment{Env: map[string]string{"MAVEN_OPTS": "-Xmx1g"}},
+			Line: `echo "$MAVEN_OPTS"; echo "${GRADLE_OPTS##*=} $HOME"`,
 		})
 		maven, gradle, _ := strings.Cut(s.Output, "\n")
 		home := strings.Fields(gradle)
-		if err != nil || !strings.Contains(maven, "-Dhttps.proxyPort="+egressURL[strings.LastIndex(egressURL, ":")+1:]) || !strings.HasSuffix(maven, " -Xmx1g") ||
+		if err != nil ||
+			!strings.Contains(maven, "-Dhttps.proxyPort="+egressURL[strings.LastIndex(egressURL, ":")+1:]) ||
+			!strings.HasSuffix(maven, " -Xmx1g") ||
 			len(home) != 2 || home[0] != home[1] {
 			t.Errorf("%q, %v", s.Output, err)
 		}
@@ -442,16 +542,27 @@ func TestPackageManagers(t *testing.T) {
 		at := "registry.example:" + port(registry.Listener.Addr())
 		base := "http://" + at
 		for _, c := range []struct{ name, script, want string }{
-			{"npm", `npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")'`, "padded"},
 			{
-				"go", `printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
-					`GOPROXY=` + base + `/go GOSUMDB=off go mod download -x example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`, "package pad",
+				"npm", `npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")'`,
+				"padded",
 			},
-			{"pip", `python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple --trusted-host registry.example pad; cat pad.py`, "padded"},
+			{
+				"go",
+				`printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
+					`GOPROXY=` + base +
+					`/go GOSUMDB=off go mod download -x example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`,
+				"package pad",
+			},
+			{"pip", `python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` +
+				base + `/simple --trusted-host registry.example pad; cat pad.py`, "padded"},
 		} {
 			script := "mkdir " + c.name + " && cd " + c.name + " && " + c.script
-			res := b.run(t, t.Context(), Spec{Profile: Write, Prompt: Message{Text: script}, Environment: Environment{Egress: Egress{Mode: hostlist.None, Private: []string{at}}}}, &host{})
-			if !strings.Contains(res.Text, c.want) || res.Egress == nil || !slices.Equal(res.Egress.Reached, []string{at}) {
+			res := b.run(t, t.Context(), Spec{
+				Profile: Write, Prompt: Message{Text: script},
+				Environment: Environment{Egress: Egress{Mode: hostlist.None, Private: []string{at}}},
+			}, &host{})
+			if !strings.Contains(res.Text, c.want) || res.Egress == nil ||
+				!slices.Equal(res.Egress.Reached, []string{at}) {
 				t.Errorf("%s: %q, %+v", c.name, res.Text, res.Egress)
 			}
 		}
@@ -460,40 +571,53 @@ func TestPackageManagers(t *testing.T) {
 	})
 }
 
-// The pinned CLI reaches configured servers, on this machine and at a private address, and fetches pages by the proxy. It
-// tries to reach nothing by itself.
+// The pinned CLI reaches configured servers, on this machine and at a private address, and fetches pages by the proxy.
+// It tries to reach nothing by itself.
 func TestCLIEgress(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, _ *bench) {
 		w := newWorld(t)
 		tell := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-		mcp.AddTool(tell, &mcp.Tool{Name: "tell"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "told"}}}, nil, nil
-		})
-		server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tell }, &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
+		mcp.AddTool(tell, &mcp.Tool{Name: "tell"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "told"}}}, nil, nil
+			})
+		server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tell },
+			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
 		t.Cleanup(server.Close)
 		call := func(name string) modelfake.Turn {
-			return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__" + name + "__tell", Input: map[string]string{}}}}
+			return modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "mcp__" + name + "__tell", Input: map[string]string{},
+			}}}
 		}
 		model := newModel(t)
 		model.Answer("", call("here"), call("there"),
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "WebFetch", Input: map[string]string{"url": "https://evil.example/page", "prompt": "x"}}}}, modelfake.Turn{Text: "Told."})
+			modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "WebFetch", Input: map[string]string{"url": "https://evil.example/page", "prompt": "x"},
+			}}}, modelfake.Turn{Text: "Told."})
 		there := "registry.example:" + port(server.Listener.Addr())
 		r := newCLI(t, model, func(c *Config) {
 			c.Sandbox = SandboxBwrap
-			c.Servers = []MCPServer{{Name: "here", Type: ServerHTTP, URL: server.URL + "/mcp"}, {Name: "there", Type: ServerHTTP, URL: "http://" + there + "/mcp"}}
+			c.Servers = []MCPServer{
+				{Name: "here", Type: ServerHTTP, URL: server.URL + "/mcp"},
+				{Name: "there", Type: ServerHTTP, URL: "http://" + there + "/mcp"},
+			}
 			c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"}
 		})
 		w.install(&bench{Runner: r})
-		res := runCLI(t, r, Spec{ID: "egress-cli", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, refuse(t))
+		res := runCLI(t, r, Spec{
+			ID: "egress-cli", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
+		}, refuse(t))
 		if res.Outcome != Done || res.Text != "Told." {
 			t.Fatalf("outcome %s, text %q, %v", res.Outcome, res.Text, res.Error)
 		}
 		results := answered(t, model)
-		if len(results) != 3 || results[0] != "false told" || results[1] != "false told" || !strings.HasPrefix(results[2], "true") {
+		if len(results) != 3 || results[0] != "false told" || results[1] != "false told" ||
+			!strings.HasPrefix(results[2], "true") {
 			t.Errorf("the tools answered %q", results)
 		}
-		if e := res.Egress; e == nil || !slices.Equal(e.Reached, []string{there}) || len(e.Refused) != 1 || e.Refused[0].Host != "evil.example" {
+		if e := res.Egress; e == nil || !slices.Equal(e.Reached, []string{there}) || len(e.Refused) != 1 ||
+			e.Refused[0].Host != "evil.example" {
 			t.Errorf("%+v", res.Egress)
 		}
 	})

@@ -32,7 +32,9 @@ func TestClassesAreDocumented(t *testing.T) {
 	}
 	for _, name := range declared {
 		c := classes[Class(name)]
-		for what, words := range map[string]string{"retry": "| " + string(c.retry) + " |", "user": "| " + c.user + " |", "remedy": "| " + c.remedy + " |"} {
+		for what, words := range map[string]string{
+			"retry": "| " + string(c.retry) + " |", "user": "| " + c.user + " |", "remedy": "| " + c.remedy + " |",
+		} {
 			if len(words) < len("|  |")+1 || !strings.Contains(rows[name], words) {
 				t.Errorf("%s: the %s of the row in docs/errors.md is not %q:\n%s", name, what, words, rows[name])
 			}

@@ -30,7 +30,9 @@ func Example() {
 	model := modelfake.New()
 	defer model.Close()
 	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__errand__lookup", Input: map[string]string{"name": "pelican"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "mcp__errand__lookup", Input: map[string]string{"name": "pelican"},
+		}}},
 		modelfake.Turn{Text: "Pelicans weigh up to 15 kg."})
 
 	dir, err := os.MkdirTemp("", "ex") // short: the CLI makes sockets below it
@@ -39,7 +41,8 @@ func Example() {
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
 	runner, err := agent.New(agent.Config{
-		LogDir: dir, BaseURL: model.URL(), Credential: agent.Credential{APIKey: "sk-ant-example"}, Redactor: agent.NewRedactor("sk-ant-example"),
+		LogDir: dir, BaseURL: model.URL(), Credential: agent.Credential{APIKey: "sk-ant-example"},
+		Redactor: agent.NewRedactor("sk-ant-example"),
 	})
 	if err != nil {
 		log.Fatal(err)

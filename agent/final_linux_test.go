@@ -16,15 +16,22 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 		turn modelfake.Turn
 		want string
 	}{
-		"text, thinking, text": {modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Thinking: "Hm.", Text: "Beta."}}, "Alpha.\n\nBeta."},
-		"text, text":           {modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Text: "Beta."}}, "Alpha.\n\nBeta."},
+		"text, thinking, text": {modelfake.Turn{
+			Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Thinking: "Hm.", Text: "Beta."},
+		}, "Alpha.\n\nBeta."},
+		"text, text": {
+			modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Text: "Beta."}},
+			"Alpha.\n\nBeta.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, h := newModel(t), &host{}
 			model.Answer("", c.turn)
 			id := "blocks-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
-			res := runCLI(t, newCLI(t, model), Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
+			res := runCLI(t, newCLI(t, model), Spec{
+				ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+			}, h)
 			if res.Text != c.want || res.Model != "claude-other-1" || res.StopReason != "end_turn" {
 				t.Errorf("text %q, model %s, stopped by %s", res.Text, res.Model, res.StopReason)
 			}
@@ -48,9 +55,11 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 func TestPrintedAndLeft(t *testing.T) {
 	t.Parallel()
 	h := &host{}
-	res := newBench(t, "print", func(c *Config) { c.Redactor = NewRedactor("9f8e7d6c5b4a39281706") }).run(t, t.Context(), Spec{}, h)
+	res := newBench(t, "print", func(c *Config) { c.Redactor = NewRedactor("9f8e7d6c5b4a39281706") }).run(t,
+		t.Context(), Spec{}, h)
 	const printed = "This version has expired.\n404 [redacted] is no key\nPlease update"
-	if res.Outcome != Failed || res.Error.Class != ClassNoResult || !strings.Contains(res.Error.Message, "This version has expired. / 404 [redacted] is no key / Please update") {
+	if res.Outcome != Failed || res.Error.Class != ClassNoResult ||
+		!strings.Contains(res.Error.Message, "This version has expired. / 404 [redacted] is no key / Please update") {
 		t.Fatalf("result %+v, error %+v", res, res.Error)
 	}
 	if res.Partial != printed {

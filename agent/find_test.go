@@ -34,7 +34,8 @@ func TestFind(t *testing.T) {
 		{"", root, filepath.Dir(plain), ""},
 	} {
 		got, err := Find(c.explicit, c.dir, c.path)
-		if e, ok := errors.AsType[*Error](err); got != c.want || (c.want == "") != ok || ok && e.Class != ClassCLIMissing {
+		if e, ok := errors.AsType[*Error](err); got != c.want || (c.want == "") != ok ||
+			ok && e.Class != ClassCLIMissing {
 			t.Errorf("Find(%q, %q, %q) = %q, %v; want %q", c.explicit, c.dir, c.path, got, err, c.want)
 		} else if ok && strings.Contains(e.Message, "ERRAND_CLAUDE") {
 			t.Errorf("%q: the remedy is the class's and would appear twice", e.Message)

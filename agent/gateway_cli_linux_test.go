@@ -31,14 +31,20 @@ func TestCLIGatewayCounts(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
 	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "true"}}}, Usage: modelfake.Usage{Input: 1000, Output: 30, CacheWrite: 500}},
+		modelfake.Turn{
+			Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "true"}}},
+			Usage: modelfake.Usage{Input: 1000, Output: 30, CacheWrite: 500},
+		},
 		modelfake.Turn{Text: "Done.", Usage: modelfake.Usage{Input: 10, Output: 7, CacheRead: 1500}})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "counts", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "counts", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write,
+	}, &host{})
 	want := Usage{Input: 1010, Output: 37, CacheRead: 1500, CacheCreation: 500}
 	if diff := cmp.Diff(want, res.API.Usage); diff != "" {
 		t.Error(diff)
 	}
-	if res.Usage != want || res.API.Calls != 2 || res.API.Status != http.StatusOK || len(res.API.Errors) > 0 || res.API.FirstByte <= 0 || res.API.FirstByte > res.Duration {
+	if res.Usage != want || res.API.Calls != 2 || res.API.Status != http.StatusOK || len(res.API.Errors) > 0 ||
+		res.API.FirstByte <= 0 || res.API.FirstByte > res.Duration {
 		t.Errorf("result %+v, api %+v", res, res.API)
 	}
 }
@@ -48,7 +54,8 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 	t.Parallel()
 	reset := time.Now().Add(2 * time.Hour).Truncate(time.Second)
 	unified := http.Header{
-		"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Reset": {strconv.FormatInt(reset.Unix(), 10)},
+		"Anthropic-Ratelimit-Unified-Status":               {"rejected"},
+		"Anthropic-Ratelimit-Unified-Reset":                {strconv.FormatInt(reset.Unix(), 10)},
 		"Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
 	}
 	for name, c := range map[string]struct {
@@ -59,10 +66,32 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 		after      time.Duration // from the answer; else
 		at         time.Time
 	}{
-		"rate limit":  {Credential{APIKey: "sk-ant-test-1"}, http.StatusTooManyRequests, http.Header{"Retry-After": {"3600"}}, ClassRateLimit, time.Hour, time.Time{}},
-		"overloaded":  {Credential{APIKey: "sk-ant-test-1"}, 529, http.Header{"Retry-After": {"600"}}, ClassOverloaded, 10 * time.Minute, time.Time{}},
-		"usage limit": {Credential{OAuthToken: "oauth-1"}, http.StatusTooManyRequests, unified, ClassUsageLimit, 0, reset},
-		"other":       {Credential{APIKey: "sk-ant-test-1"}, http.StatusForbidden, http.Header{"Retry-After": {"600"}}, ClassAuth, 0, time.Time{}},
+		"rate limit": {
+			Credential{APIKey: "sk-ant-test-1"},
+			http.StatusTooManyRequests,
+			http.Header{"Retry-After": {"3600"}},
+			ClassRateLimit, time.Hour,
+			time.Time{},
+		},
+		"overloaded": {
+			Credential{APIKey: "sk-ant-test-1"},
+			529,
+			http.Header{"Retry-After": {"600"}},
+			ClassOverloaded,
+			10 * time.Minute,
+			time.Time{},
+		},
+		"usage limit": {
+			Credential{OAuthToken: "oauth-1"}, http.StatusTooManyRequests, unified, ClassUsageLimit, 0, reset,
+		},
+		"other": {
+			Credential{APIKey: "sk-ant-test-1"},
+			http.StatusForbidden,
+			http.Header{"Retry-After": {"600"}},
+			ClassAuth,
+			0,
+			time.Time{},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,8 +99,12 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 			model.Answer("", modelfake.Turn{Status: c.status, Header: c.header})
 			start := time.Now()
 			res := runCLI(t, newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential }),
-				Spec{ID: "retry-" + strings.ReplaceAll(name, " ", "-"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
-			if res.Error == nil || res.Error.Class != c.class || res.API.Status != c.status || res.API.Errors[c.status] == 0 {
+				Spec{
+					ID: "retry-" + strings.ReplaceAll(name, " ", "-"), Dir: t.TempDir(), Prompt: Message{Text: "x"},
+					Profile: Read,
+				}, &host{})
+			if res.Error == nil || res.Error.Class != c.class || res.API.Status != c.status ||
+				res.API.Errors[c.status] == 0 {
 				t.Fatalf("error %v, api %+v", res.Error, res.API)
 			}
 			earliest, latest := start.Add(c.after), time.Now().Add(c.after)
@@ -81,7 +114,8 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 			if res.RetryAt.Before(earliest) || res.RetryAt.After(latest) {
 				t.Errorf("retry at %v, want between %v and %v", res.RetryAt, earliest, latest)
 			}
-			if long := time.Until(res.RetryAt) > soon; long == strings.Contains(res.Error.User, "Try again") && c.class.Retry() != RetryNever {
+			if long := time.Until(res.RetryAt) > soon; long == strings.Contains(res.Error.User, "Try again") &&
+				c.class.Retry() != RetryNever {
 				t.Errorf("again at %v: %s", res.RetryAt, res.Error.User)
 			}
 		})
@@ -96,13 +130,15 @@ func TestCLIModelUnreachable(t *testing.T) {
 	h := &host{}
 	res := runCLI(t, r, Spec{ID: "down", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
 	told := slices.ContainsFunc(h.events, func(e Event) bool {
-		return e.Kind == Notice && e.Class == ClassOverloaded && strings.Contains(e.Text, strings.TrimPrefix(r.cfg.BaseURL, "http://")+" cannot be reached: dial tcp ") &&
+		return e.Kind == Notice && e.Class == ClassOverloaded &&
+			strings.Contains(e.Text, strings.TrimPrefix(r.cfg.BaseURL, "http://")+" cannot be reached: dial tcp ") &&
 			strings.Contains(e.Text, "ANTHROPIC_BASE_URL") && strings.HasSuffix(e.Text, "Trying again (1 of 1).")
 	})
 	if !told {
 		t.Errorf("reason, place or remedy is missing: %+v", h.events)
 	}
-	if res.Outcome != Failed || res.Error.Class != ClassOverloaded || !strings.Contains(res.Error.Message, "connection refused") {
+	if res.Outcome != Failed || res.Error.Class != ClassOverloaded ||
+		!strings.Contains(res.Error.Message, "connection refused") {
 		t.Errorf("outcome %s, error %v", res.Outcome, res.Error)
 	}
 	if res.API.Calls == 0 || res.API.Errors[0] != res.API.Calls || res.API.Status != 0 {
@@ -123,7 +159,8 @@ func TestCLIGatewayStreams(t *testing.T) {
 			_, _ = fmt.Fprintf(w, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, rest)
 			_ = http.NewResponseController(w).Flush()
 		}
-		say("message_start", `,"message":{"id":"m1","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}`)
+		say("message_start",
+			`,"message":{"id":"m1","type":"message","role":"assistant","model":"x","content":[],"stop_reason":null,"usage":{"input_tokens":1,"output_tokens":1}}`)
 		say("content_block_start", `,"index":0,"content_block":{"type":"text","text":""}`)
 		for _, word := range words {
 			say("content_block_delta", fmt.Sprintf(`,"index":0,"delta":{"type":"text_delta","text":%q}`, word))
@@ -146,7 +183,9 @@ func TestCLIGatewayStreams(t *testing.T) {
 		}
 	}}
 	r := newCLI(t, newModel(t), func(c *Config) { c.BaseURL = model.URL })
-	res := runCLI(t, r, Spec{ID: "pieces", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Limit: time.Minute}, h)
+	res := runCLI(t, r, Spec{
+		ID: "pieces", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Limit: time.Minute,
+	}, h)
 	if res.Outcome != Done || res.Text != strings.Join(words, "") {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
@@ -161,9 +200,13 @@ func TestCLIBehindAProxy(t *testing.T) {
 	dead.Close()
 	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
 		r := newCLI(t, model, impatient, func(c *Config) {
-			c.Getenv = func(v string) string { return map[string]string{name: dead.URL, "no_proxy": "inside.example"}[v] }
+			c.Getenv = func(v string) string {
+				return map[string]string{name: dead.URL, "no_proxy": "inside.example"}[v]
+			}
 		})
-		res := runCLI(t, r, Spec{ID: "proxy-" + strings.ToLower(name[:4]), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+		res := runCLI(t, r, Spec{
+			ID: "proxy-" + strings.ToLower(name[:4]), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+		}, &host{})
 		if res.Text != "through" {
 			t.Errorf("%s: %s %v", name, res.Outcome, res.Error)
 		}
@@ -233,7 +276,8 @@ func TestCLIDirect(t *testing.T) {
 	if encoding := model.Requests()[0].Header.Get("Accept-Encoding"); encoding == "identity" {
 		t.Error("the request went through a gateway")
 	}
-	if h := r.Health(t.Context(), ""); !h.OK || h.Gateway || !strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY=on") {
+	if h := r.Health(t.Context(), ""); !h.OK || h.Gateway ||
+		!strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY=on") {
 		t.Errorf("health %+v", h)
 	}
 }

@@ -36,8 +36,10 @@ func TestCLIPrices(t *testing.T) {
 	}
 	model.Answer("begin", modelfake.Turn{Text: "ok"})
 	r := newCLI(t, model, impatient)
-	res := runCLI(t, r, Spec{ID: "prices", Dir: t.TempDir(), Prompt: Message{Text: "begin"}, Profile: Read}, &host{more: slices.Clone(messages)})
-	asked := slices.DeleteFunc(model.Requests(), func(q modelfake.Request) bool { return q.Text == "Hi" }) // by which the CLI looks for a model
+	res := runCLI(t, r, Spec{ID: "prices", Dir: t.TempDir(), Prompt: Message{Text: "begin"}, Profile: Read},
+		&host{more: slices.Clone(messages)})
+	// by which the CLI looks for a model
+	asked := slices.DeleteFunc(model.Requests(), func(q modelfake.Request) bool { return q.Text == "Hi" })
 	claims := claims(t, r.logPath(unique("prices"), ".ndjson"))
 	if len(claims) != len(messages)+1 || len(asked) != len(claims) {
 		t.Fatalf("%d results of %d calls: %v", len(claims), len(asked), res.Error)
@@ -53,13 +55,17 @@ func TestCLIPrices(t *testing.T) {
 		if i == len(names) {
 			u = long
 		}
-		b := gateway.Bill{Usage: Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheCreation: int64(u.CacheWrite)}}
+		b := gateway.Bill{Usage: Usage{
+			Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead),
+			CacheCreation: int64(u.CacheWrite),
+		}}
 		b.Cache.Hour, b.Server.Searches = int64(u.CacheHour), int64(u.Searches)
 		if want, got := claims[i+1]-claims[i], gateway.Prices[m.Model].Cost(b); math.Abs(want-got) > 1e-9 {
 			t.Errorf("%s %+v costs %.6f by the table, %.6f by the CLI", m.Model, u, got, want)
 		}
 	}
-	if last := claims[len(claims)-1]; res.CostUSD < last { // the CLI does not count the calls by which it looks for a model
+	// the CLI does not count the calls by which it looks for a model
+	if last := claims[len(claims)-1]; res.CostUSD < last {
 		t.Errorf("the run has cost %.6f, by the CLI %.6f", res.CostUSD, last)
 	}
 }

@@ -39,7 +39,8 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 	if out, _ := os.ReadFile(dir + "/out"); string(out) != "HTTP/1.1 200 OK\r\nHTTP/1.1 404 Not Found\r\n" {
 		t.Errorf("the tool was answered %q", out)
 	}
-	if want := 4.02 + 2*0.0008; res.Outcome != Done || math.Abs(res.CostUSD-want) > 1e-9 || res.Usage.Input != 1_000_200 || res.API.Calls != 3 {
+	if want := 4.02 + 2*0.0008; res.Outcome != Done || math.Abs(res.CostUSD-want) > 1e-9 ||
+		res.Usage.Input != 1_000_200 || res.API.Calls != 3 {
 		t.Errorf("%s %v: $%f, want $%f, %+v", res.Outcome, res.Error, res.CostUSD, want, res.Usage)
 	}
 	asked := model.Requests()
@@ -48,7 +49,9 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
 	log, _ := os.ReadFile(r.logPath(unique("bill"), ".log"))
-	for _, want := range []string{`refuses model "claude-mythos-5"`, "drops the unknown beta header fast-mode-2026-02-01"} {
+	for _, want := range []string{
+		`refuses model "claude-mythos-5"`, "drops the unknown beta header fast-mode-2026-02-01",
+	} {
 		if strings.Count(string(log), want) != 1 {
 			t.Errorf("the log does not say once: %s", want)
 		}
@@ -59,9 +62,12 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 func TestCLIMaximumEndsTheRun(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	model.Answer("", bash("for i in 1 2 3 4 5 6; do ("+direct("claude-opus-5-5", "direct", "")+"); done >out; sleep infinity"), modelfake.Turn{Text: "Done."})
+	model.Answer("", bash("for i in 1 2 3 4 5 6; do ("+direct("claude-opus-5-5", "direct", "")+
+		"); done >out; sleep infinity"), modelfake.Turn{Text: "Done."})
 	model.Answer("direct", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 20_000}}) // $0.40
-	res := runCLI(t, newCLI(t, model, bearer), Spec{ID: "maximum", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1}, &host{})
+	res := runCLI(t, newCLI(t, model, bearer), Spec{
+		ID: "maximum", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
+	}, &host{})
 	if res.Outcome != Failed || res.Error.Class != ClassBudget {
 		t.Errorf("%s %v", res.Outcome, res.Error)
 	}
@@ -79,7 +85,9 @@ func TestCLIStopsAtItsMaximum(t *testing.T) {
 	model.Answer("", spend, modelfake.Turn{Text: "Done."})
 	for name, direct := range map[string]bool{"own-max": true, "gateway-max": false} {
 		r := newCLI(t, model, func(c *Config) { c.Direct = direct })
-		res := runCLI(t, r, Spec{ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1}, &host{})
+		res := runCLI(t, r, Spec{
+			ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
+		}, &host{})
 		if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
 			t.Errorf("%s: %s %v, $%f", name, res.Outcome, res.Error, res.CostUSD)
 		}
@@ -92,7 +100,8 @@ func TestForgedWordsBindNobody(t *testing.T) {
 	const limit = `{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":9999999999}}
 {"type":"system","subtype":"api_retry","attempt":1,"max_retries":10,"error":"rate_limit","session_id":"s"}
 `
-	const forged = limit + `{"type":"result","subtype":"success","is_error":%v,"api_error_status":429,"result":"x","num_turns":1,"session_id":"s",` +
+	const forged = limit +
+		`{"type":"result","subtype":"success","is_error":%v,"api_error_status":429,"result":"x","num_turns":1,"session_id":"s",` +
 		`"total_cost_usd":%s,"modelUsage":{"claude-opus-5-5":{"inputTokens":%[2]s,"outputTokens":%[2]s}}}`
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 1000}})
@@ -113,7 +122,8 @@ func TestForgedWordsBindNobody(t *testing.T) {
 					}}
 					res := b.run(t, t.Context(), Spec{Prompt: Message{Text: fmt.Sprintf(forged, failed, usd)}}, h)
 					if direct {
-						if res.CostUSD < 0 || res.CostUSD > maxClaim || res.Usage.Input < 0 || res.Usage.Input > maxTokens {
+						if res.CostUSD < 0 || res.CostUSD > maxClaim || res.Usage.Input < 0 ||
+							res.Usage.Input > maxTokens {
 							t.Errorf("$%g, %+v", res.CostUSD, res.Usage)
 						}
 						return
@@ -151,13 +161,21 @@ func TestCLIModelsAndBetas(t *testing.T) {
 		spec       Spec
 		turns      []modelfake.Turn
 	}{
-		"agents":     {key, Spec{Profile: Write}, []modelfake.Turn{agents, {Text: "ok"}}},
-		"login":      {login, Spec{Profile: Write}, []modelfake.Turn{{Text: "ok"}}},
-		"schema":     {key, Spec{Profile: Read, Schema: []byte(`{"type":"object"}`), Effort: "high"}, []modelfake.Turn{{Text: "ok"}}},
-		"long":       {key, Spec{Profile: Read, Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{{Text: "ok"}}},
-		"retired":    {key, Spec{Profile: Read, Model: "claude-opus-4-1"}, []modelfake.Turn{{Text: "ok"}}},
-		"plan":       {key, Spec{Profile: Write, Model: "opusplan", Prompt: Message{Mode: Plan}}, []modelfake.Turn{{Text: "ok"}}},
-		"best":       {key, Spec{Profile: Read, Model: "best"}, []modelfake.Turn{{Text: "ok", Stop: "max_tokens"}, {Text: "ok"}}},
+		"agents": {key, Spec{Profile: Write}, []modelfake.Turn{agents, {Text: "ok"}}},
+		"login":  {login, Spec{Profile: Write}, []modelfake.Turn{{Text: "ok"}}},
+		"schema": {
+			key,
+			Spec{Profile: Read, Schema: []byte(`{"type":"object"}`), Effort: "high"},
+			[]modelfake.Turn{{Text: "ok"}},
+		},
+		"long":    {key, Spec{Profile: Read, Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{{Text: "ok"}}},
+		"retired": {key, Spec{Profile: Read, Model: "claude-opus-4-1"}, []modelfake.Turn{{Text: "ok"}}},
+		"plan": {
+			key, Spec{Profile: Write, Model: "opusplan", Prompt: Message{Mode: Plan}}, []modelfake.Turn{{Text: "ok"}},
+		},
+		"best": {key, Spec{Profile: Read, Model: "best"}, []modelfake.Turn{
+			{Text: "ok", Stop: "max_tokens"}, {Text: "ok"},
+		}},
 		"unknown":    {key, Spec{Profile: Read, Model: "glm-4"}, []modelfake.Turn{{Text: "ok"}}},
 		"not stream": {key, Spec{Profile: Read, Model: "fable"}, []modelfake.Turn{{Text: "ok", Cut: true}}},
 	} {
@@ -204,7 +222,11 @@ func TestCLIAllowedModels(t *testing.T) {
 			model.Answer("", bash("exec >out\n"+direct("claude-opus-5-5", "direct", "")), modelfake.Turn{Text: "Done."})
 			model.Answer("direct", modelfake.Turn{Text: "yes"})
 			r := newCLI(t, model, impatient, c.credential, func(cfg *Config) { cfg.Models = c.allowed })
-			res := runCLI(t, r, Spec{ID: "allowed-" + strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)), Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+			res := runCLI(t, r, Spec{
+				ID: "allowed-" +
+					strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)), Dir: dir,
+				Prompt: Message{Text: "x"}, Profile: Write,
+			}, &host{})
 			var asked []string
 			for _, q := range model.Requests() {
 				asked = append(asked, q.Model)

@@ -49,7 +49,9 @@ func hostileMain(mode string) int {
 	case "flood":
 		out := bufio.NewWriter(os.Stdout)
 		for i := range 20_000 {
-			_, _ = fmt.Fprintf(out, `{"type":"assistant","session_id":"s","message":{"id":"m%d","content":[{"type":"text","text":"x"}]}}`+"\n", i)
+			_, _ = fmt.Fprintf(out,
+				`{"type":"assistant","session_id":"s","message":{"id":"m%d","content":[{"type":"text","text":"x"}]}}`+
+					"\n", i)
 		}
 		_ = out.Flush()
 		h.answer("flooded")
@@ -140,7 +142,9 @@ func (h hostile) begin() string {
 		_ = json.Unmarshal(line, &l)
 		switch l.Type {
 		case "control_request":
-			h.say(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": l.RequestID}})
+			h.say(map[string]any{"type": "control_response", "response": map[string]any{
+				"subtype": "success", "request_id": l.RequestID,
+			}})
 		case "user":
 			h.say(map[string]any{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1"})
 			return l.Message.Content
@@ -155,7 +159,9 @@ func (h hostile) answer(text string) {
 
 // hang does nothing more, not even at the end of the input.
 func (h hostile) hang() {
-	h.say(map[string]any{"type": "assistant", "session_id": "s", "message": map[string]any{"id": "m", "content": "hanging"}})
+	h.say(map[string]any{
+		"type": "assistant", "session_id": "s", "message": map[string]any{"id": "m", "content": "hanging"},
+	})
 	select {}
 }
 
@@ -241,7 +247,9 @@ func openFiles() string {
 	var open []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		own := slices.ContainsFunc([]string{"anon_inode:", "/proc/", "/sys/fs/cgroup/"}, func(p string) bool { return strings.HasPrefix(target, p) })
+		own := slices.ContainsFunc([]string{"anon_inode:", "/proc/", "/sys/fs/cgroup/"}, func(p string) bool {
+			return strings.HasPrefix(target, p)
+		})
 		if err == nil && !own {
 			open = append(open, e.Name())
 		}

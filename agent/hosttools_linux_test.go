@@ -28,7 +28,9 @@ func hostCall(name string, input any) modelfake.ToolCall {
 
 // simple is a tool without arguments.
 func simple(name string, run func(context.Context) (string, error)) Tool {
-	return NewTool(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) { return run(ctx) })
+	return NewTool(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) {
+		return run(ctx)
+	})
 }
 
 // refuse is a host that must not be asked.
@@ -92,14 +94,18 @@ func TestCLIHostTools(t *testing.T) {
 		A int `json:"a" jsonschema:"the first number"`
 		B int `json:"b"`
 	}
-	add := NewTool("add", "Adds two numbers.", func(_ context.Context, s sum) (string, error) { return fmt.Sprint("it is ", s.A+s.B), nil })
+	add := NewTool("add", "Adds two numbers.", func(_ context.Context, s sum) (string, error) {
+		return fmt.Sprint("it is ", s.A+s.B), nil
+	})
 	for _, profile := range []Profile{Write, Read, Untrusted} {
 		t.Run(string(profile), func(t *testing.T) {
 			t.Parallel()
 			model := newModel(t)
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}}, modelfake.Turn{Text: "Added."})
+			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}},
+				modelfake.Turn{Text: "Added."})
 			res := runCLI(t, newCLI(t, model), Spec{
-				ID: "tools-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile, Tools: []Tool{add},
+				ID: "tools-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile,
+				Tools: []Tool{add},
 			}, refuse(t))
 			if res.Outcome != Done || res.Text != "Added." {
 				t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
@@ -121,15 +127,21 @@ func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
-		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}), hostCall("tells", map[string]int{"x": 1}),
+		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}),
+		hostCall("tells", map[string]int{"x": 1}),
 	}}, modelfake.Turn{Text: "So be it."})
 	var logged bytes.Buffer
 	r := newCLI(t, model, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
-	res := runCLI(t, r, Spec{ID: "tool-fails", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{
-		simple("fails", func(context.Context) (string, error) { return "", errors.New("no entry with sk-ant-test-credential") }),
-		simple("panics", func(context.Context) (string, error) { panic("out of range") }),
-		simple("tells", func(context.Context) (string, error) { return "it is sk-ant-test-credential", nil }),
-	}}, refuse(t))
+	res := runCLI(t, r, Spec{
+		ID: "tool-fails", Dir: t.TempDir(), Prompt: Message{Text: "x"},
+		Profile: Read, Tools: []Tool{
+			simple("fails", func(context.Context) (string, error) {
+				return "", errors.New("no entry with sk-ant-test-credential")
+			}),
+			simple("panics", func(context.Context) (string, error) { panic("out of range") }),
+			simple("tells", func(context.Context) (string, error) { return "it is sk-ant-test-credential", nil }),
+		},
+	}, refuse(t))
 	if res.Outcome != Done || res.Text != "So be it." {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
@@ -149,7 +161,9 @@ func TestCLIHostToolFails(t *testing.T) {
 func TestCLIHostToolsAtOnce(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("one", struct{}{}), hostCall("two", struct{}{})}}, modelfake.Turn{Text: "Both."})
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
+		hostCall("one", struct{}{}), hostCall("two", struct{}{}),
+	}}, modelfake.Turn{Text: "Both."})
 	var begun sync.WaitGroup
 	begun.Add(2)
 	meet := func(name string) Tool {
@@ -158,7 +172,8 @@ func TestCLIHostToolsAtOnce(t *testing.T) {
 		return tool
 	}
 	runCLI(t, newCLI(t, model), Spec{
-		ID: "tools-at-once", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{meet("one"), meet("two")},
+		ID: "tools-at-once", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+		Tools: []Tool{meet("one"), meet("two")},
 	}, refuse(t))
 	got := answered(t, model)
 	slices.Sort(got) // whichever comes first
@@ -181,7 +196,9 @@ func TestCLIStopReachesHostTool(t *testing.T) {
 		heard = context.Cause(ctx)
 		return "", heard
 	})
-	res, err := newCLI(t, model).Run(ctx, Spec{ID: "tool-stop", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{wait}}, refuse(t))
+	res, err := newCLI(t, model).Run(ctx, Spec{
+		ID: "tool-stop", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Tools: []Tool{wait},
+	}, refuse(t))
 	if err != nil || res.Outcome != Stopped {
 		t.Errorf("outcome %s, %v", res.Outcome, err)
 	}
@@ -193,7 +210,10 @@ func TestCLIStopReachesHostTool(t *testing.T) {
 // Messages to a server that errand does not run are errors to the CLI.
 func TestOtherToolServers(t *testing.T) {
 	t.Parallel()
-	s := tools.Serve(t.Context(), []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}, nil, nil)
+	s := tools.Serve(t.Context(), []Tool{simple("now", func(context.Context) (string, error) {
+		return "",
+			nil
+	})}, nil, nil)
 	defer s.Close()
 	for _, l := range []*liveRun{{}, {tools: s}} {
 		if got, err := l.answer(t.Context(), &protocol.Request{Subtype: "mcp_message", Server: "other"}); err == nil {
@@ -207,15 +227,21 @@ func TestToolsAreChecked(t *testing.T) {
 	run := func(context.Context, json.RawMessage) (string, error) { return "", nil }
 	object := json.RawMessage(`{"type":"object"}`)
 	for want, offered := range map[string][]Tool{
-		`tool "Add": its name is not of the form`:   {{Name: "Add", Input: object, Run: run}},
-		`tool "": its name is not of the form`:      {{Input: object, Run: run}},
-		`tool "a": it has no Run function`:          {{Name: "a", Input: object}},
-		`tool "a": read its schema`:                 {{Name: "a", Run: run}},
-		`tool "a": its arguments are not an object`: {{Name: "a", Input: json.RawMessage(`{"type":"string"}`), Run: run}},
-		`tool "a": resolve its schema`:              {{Name: "a", Input: json.RawMessage(`{"type":"object","$ref":"#/nowhere"}`), Run: run}},
-		`tool "a": its name is taken`:               {{Name: "a", Input: object, Run: run}, {Name: "a", Input: object, Run: run}},
+		`tool "Add": its name is not of the form`: {{Name: "Add", Input: object, Run: run}},
+		`tool "": its name is not of the form`:    {{Input: object, Run: run}},
+		`tool "a": it has no Run function`:        {{Name: "a", Input: object}},
+		`tool "a": read its schema`:               {{Name: "a", Run: run}},
+		`tool "a": its arguments are not an object`: {{
+			Name: "a", Input: json.RawMessage(`{"type":"string"}`), Run: run,
+		}},
+		`tool "a": resolve its schema`: {{
+			Name: "a", Input: json.RawMessage(`{"type":"object","$ref":"#/nowhere"}`), Run: run,
+		}},
+		`tool "a": its name is taken`: {{Name: "a", Input: object, Run: run}, {Name: "a", Input: object, Run: run}},
 	} {
-		_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read, Tools: offered}, &host{})
+		_, err := newBench(t, "talk").Run(t.Context(), Spec{
+			ID: "x", Dir: "/", Prompt: Message{Text: "x"}, Profile: Read, Tools: offered,
+		}, &host{})
 		e, ok := errors.AsType[*Error](err)
 		if !ok || e.Class != ClassInternal || !strings.Contains(e.Message, want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -228,7 +254,8 @@ func TestRunLeavesNoGoroutine(t *testing.T) {
 	t.Parallel()
 	b, label := newBench(t, "talk"), t.Name()
 	pprof.Do(t.Context(), pprof.Labels("of", label), func(ctx context.Context) {
-		b.run(t, ctx, Spec{Tools: []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}}, &host{})
+		b.run(t, ctx,
+			Spec{Tools: []Tool{simple("now", func(context.Context) (string, error) { return "", nil })}}, &host{})
 	})
 	var left bytes.Buffer
 	// The last ones are just about to return.

@@ -21,10 +21,11 @@ import (
 // instructionFiles are names under which programs of this kind look for what they obey, now or perhaps in a coming
 // version.
 var instructionFiles = []string{
-	"CLAUDE.md", "CLAUDE.local.md", "CLAUDE.override.md", "AGENTS.md", "AGENTS.local.md", "AGENTS.override.md", "AGENT.md", "agents.md", "claude.md",
-	"GEMINI.md", "CONVENTIONS.md", "README.md", ".cursorrules", ".windsurfrules", ".clinerules", ".cursor/rules/x.mdc", ".github/copilot-instructions.md",
-	".agents/AGENTS.md", ".agent/AGENTS.md", ".codex/AGENTS.md", ".claude/CLAUDE.md", ".claude/CLAUDE.local.md", ".claude/AGENTS.md",
-	".claude/rules/x.md", ".claude/agents/x.md", ".claude/commands/x.md", ".claude/skills/x/SKILL.md", ".claude/output-styles/x.md",
+	"CLAUDE.md", "CLAUDE.local.md", "CLAUDE.override.md", "AGENTS.md", "AGENTS.local.md", "AGENTS.override.md",
+	"AGENT.md", "agents.md", "claude.md", "GEMINI.md", "CONVENTIONS.md", "README.md", ".cursorrules", ".windsurfrules",
+	".clinerules", ".cursor/rules/x.mdc", ".github/copilot-instructions.md", ".agents/AGENTS.md", ".agent/AGENTS.md",
+	".codex/AGENTS.md", ".claude/CLAUDE.md", ".claude/CLAUDE.local.md", ".claude/AGENTS.md", ".claude/rules/x.md",
+	".claude/agents/x.md", ".claude/commands/x.md", ".claude/skills/x/SKILL.md", ".claude/output-styles/x.md",
 	".claude/workflows/x.md", ".claude/memory/x.md", ".agents/skills/x/SKILL.md",
 }
 
@@ -65,7 +66,8 @@ func opened(t *testing.T, top string) (files func() []string) {
 			for rest := buf[:n]; len(rest) > 0; {
 				wd, mask := int32(binary.NativeEndian.Uint32(rest)), binary.NativeEndian.Uint32(rest[4:])
 				size := unix.SizeofInotifyEvent + int(binary.NativeEndian.Uint32(rest[12:]))
-				if name := string(bytes.TrimRight(rest[unix.SizeofInotifyEvent:size], "\x00")); name != "" && mask&unix.IN_ISDIR == 0 {
+				if name := string(bytes.TrimRight(rest[unix.SizeofInotifyEvent:size], "\x00")); name != "" &&
+					mask&unix.IN_ISDIR == 0 {
 					all = append(all, filepath.Join(dirs[wd], name))
 				}
 				if mask&unix.IN_Q_OVERFLOW != 0 {
@@ -90,7 +92,9 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 	}{
 		"untrusted": {},
 		"trusted":   {obeys: "CLAUDE.md"},
-		"no-claude": {without: []string{"CLAUDE.md", "claude.md", ".claude/CLAUDE.md", "CLAUDE.local.md"}, obeys: "AGENTS.md"},
+		"no-claude": {
+			without: []string{"CLAUDE.md", "claude.md", ".claude/CLAUDE.md", "CLAUDE.local.md"}, obeys: "AGENTS.md",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -113,10 +117,15 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 			if out, err := exec.Command("git", "init", "-q", filepath.Join(top, clone)).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			read := modelfake.ToolCall{Name: "Read", Input: map[string]string{"file_path": filepath.Join(top, clone, "sub/x.txt")}}
+			read := modelfake.ToolCall{
+				Name: "Read", Input: map[string]string{"file_path": filepath.Join(top, clone, "sub/x.txt")},
+			}
 			model.Answer("x", modelfake.Turn{Tools: []modelfake.ToolCall{read}}, modelfake.Turn{Text: "Read."})
 			files := opened(t, top)
-			spec := Spec{ID: "opens-" + name, Dir: filepath.Join(top, clone), Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: c.obeys != ""}
+			spec := Spec{
+				ID: "opens-" + name, Dir: filepath.Join(top, clone), Prompt: Message{Text: "x"}, Profile: Write,
+				TrustedConfig: c.obeys != "",
+			}
 			runCLI(t, newCLI(t, model), spec, &host{})
 			// As workspace takes them from the base branch, and what instructions import.
 			known := regexp.MustCompile(`^state/clone/(sub/)?(\.claude/.*|CLAUDE\.md|AGENTS\.md|imported\.md)$`)
@@ -134,7 +143,8 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 					t.Errorf("%s reached the model", mark)
 				}
 			}
-			if c.obeys != "" && (!strings.Contains(told, "MARK("+clone+c.obeys+")") || !strings.Contains(told, "MARK("+clone+"sub/"+c.obeys+")")) {
+			if c.obeys != "" && (!strings.Contains(told, "MARK("+clone+c.obeys+")") ||
+				!strings.Contains(told, "MARK("+clone+"sub/"+c.obeys+")")) {
 				t.Errorf("%s did not reach the model, so this shows nothing", c.obeys)
 			}
 		})

@@ -27,7 +27,8 @@ func TestWorkerKilled(t *testing.T) {
 // So is a CLI that the worker kept ready.
 func TestWorkerKilledWithReady(t *testing.T) {
 	t.Parallel()
-	killWorker(t, "", newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self, "AGENT_TEST_KEY=sk-ant-test-123456",
+	killWorker(t, "", newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self,
+		"AGENT_TEST_KEY=sk-ant-test-123456",
 		"AGENT_TEST_CLI_MODE=mute-escape-named-ignore-term-never-exit")
 }
 
@@ -74,7 +75,8 @@ func startWorker(t *testing.T, run, dir, temp string, env ...string) (worker *ex
 	fifo := filepath.Join(dir, "alive")
 	worker = exec.Command("/proc/self/exe")
 	worker.Env = slices.Concat(os.Environ(), env, []string{
-		"AGENT_TEST_MODE=worker", "AGENT_TEST_RUN=" + run, "AGENT_TEST_DIR=" + dir, "AGENT_TEST_ALIVE=" + fifo, "TMPDIR=" + temp,
+		"AGENT_TEST_MODE=worker", "AGENT_TEST_RUN=" + run, "AGENT_TEST_DIR=" + dir, "AGENT_TEST_ALIVE=" + fifo,
+		"TMPDIR=" + temp,
 	})
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
@@ -99,7 +101,8 @@ func TestKeeperKilled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			id := unique("keeper-" + name)
-			other, b := agenttest.Lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t, "hang-escape")
+			other, b := agenttest.Lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t,
+				"hang-escape")
 			var keeper int
 			h := &host{on: func(e Event) {
 				if e.Kind != Text {
@@ -152,7 +155,8 @@ func parent(t *testing.T, pid int) int {
 	t.Helper()
 	for {
 		pid = parentOf(t, pid)
-		if cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.Contains(string(cmd), keeper.Name) {
+		if cmd,
+			_ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); strings.Contains(string(cmd), keeper.Name) {
 			return pid
 		}
 	}

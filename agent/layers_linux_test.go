@@ -20,7 +20,10 @@ func layered(t *testing.T, b *bench, root, thread string) []Layer {
 	}
 	return []Layer{
 		{Lower: filepath.Join(root, "home"), Changes: filepath.Join(root, thread, "home")},
-		{Lower: filepath.Join(root, "vendor"), Changes: filepath.Join(root, thread, "vendor"), At: filepath.Join(b.dir, "vendor")},
+		{
+			Lower: filepath.Join(root, "vendor"), Changes: filepath.Join(root, thread, "vendor"),
+			At: filepath.Join(b.dir, "vendor"),
+		},
 	}
 }
 
@@ -46,7 +49,10 @@ func TestLayers(t *testing.T) {
 			{"a", show, "newtool\nlibmorelib"},
 			{"b", show, "oldgone\ntool\nliblib"},
 		} {
-			s, err := b.Script(t.Context(), Script{ID: unique("layers"), Dir: b.dir, Line: c.line, Environment: Environment{Layers: layered(t, b, root, c.thread), SeenAs: seen}})
+			s, err := b.Script(t.Context(), Script{
+				ID: unique("layers"), Dir: b.dir, Line: c.line,
+				Environment: Environment{Layers: layered(t, b, root, c.thread), SeenAs: seen},
+			})
 			if err != nil || s.Outcome != Done || s.Output != c.want {
 				t.Fatalf("%s in %s: %v %s %q, want %q", c.line, c.thread, err, s.Outcome, s.Output, c.want)
 			}
@@ -67,11 +73,13 @@ func TestLayersOfAnOrdinaryUser(t *testing.T) {
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		root := house(t)
 		tool := filepath.Join(root, "lower", "tool")
-		if err := errors.Join(os.Mkdir(filepath.Dir(tool), 0o700), os.WriteFile(tool, []byte("old"), 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Dir(tool), 0o700),
+			os.WriteFile(tool, []byte("old"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		cmd := exec.Command("/proc/self/exe")
-		cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=layered", "AGENT_TEST_DIR="+root, "TMPDIR="+filepath.Join(root, "temp"))
+		cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=layered", "AGENT_TEST_DIR="+root,
+			"TMPDIR="+filepath.Join(root, "temp"))
 		if os.Getuid() == 0 {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 			own := func(path string, _ os.DirEntry, err error) error {
@@ -112,7 +120,8 @@ func TestLayersSideBySide(t *testing.T) {
 			layers := layered(t, b, root, fmt.Sprint(i))
 			all.Go(func() {
 				s, err := b.Script(t.Context(), Script{
-					ID: fmt.Sprint(unique("beside"), "-", i), Dir: b.dir, Environment: Environment{Layers: layers}, Line: fmt.Sprintf("for n in {1..50}; do echo %d > ~/$n; done; ls vendor; cat ~/* | sort -u; touch vendor/%d", i, i),
+					ID: fmt.Sprint(unique("beside"), "-", i), Dir: b.dir, Environment: Environment{Layers: layers},
+					Line: fmt.Sprintf("for n in {1..50}; do echo %d > ~/$n; done; ls vendor; cat ~/* | sort -u; touch vendor/%d", i, i),
 				})
 				if err != nil || strings.Fields(s.Output)[0] != fmt.Sprint(i) {
 					t.Errorf("run %d: %v %s %q", i, err, s.Outcome, s.Output)
@@ -133,13 +142,16 @@ func TestLayersWithoutSandbox(t *testing.T) {
 	root := t.TempDir()
 	for file, text := range map[string]string{"home/tool": "old", "vendor/lib": "lib"} {
 		path := filepath.Join(root, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, want := range []string{"oldlib", "newmore"} {
 		s, err := b.Script(t.Context(), Script{
-			ID: unique("none"), Dir: b.dir, Line: "cat ~/tool vendor/lib; echo -n new >~/tool; echo -n more >vendor/lib", Environment: Environment{Layers: layered(t, b, root, "a")},
+			ID: unique("none"), Dir: b.dir,
+			Line:        "cat ~/tool vendor/lib; echo -n new >~/tool; echo -n more >vendor/lib",
+			Environment: Environment{Layers: layered(t, b, root, "a")},
 		})
 		if err != nil || s.Outcome != Done || s.Output != want {
 			t.Errorf("%v %s %q, want %q", err, s.Outcome, s.Output, want)

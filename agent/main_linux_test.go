@@ -121,7 +121,10 @@ func fakeCLI(mode string) int {
 		say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
 	}
 	result := func(text string) {
-		say(m{"type": "result", "subtype": "success", "is_error": false, "result": text, "num_turns": 1, "total_cost_usd": 0.25, "session_id": "s", "terminal_reason": "completed"})
+		say(m{
+			"type": "result", "subtype": "success", "is_error": false, "result": text, "num_turns": 1,
+			"total_cost_usd": 0.25, "session_id": "s", "terminal_reason": "completed",
+		})
 	}
 	for {
 		raw, err := in.ReadBytes('\n')
@@ -165,10 +168,14 @@ func fakeCLI(mode string) int {
 				return 1
 			}
 			if strings.Contains(mode, "refuse") {
-				say(m{"type": "control_response", "response": m{"subtype": "error", "request_id": l.RequestID, "error": "no thanks"}})
+				say(m{"type": "control_response", "response": m{
+					"subtype": "error", "request_id": l.RequestID, "error": "no thanks",
+				}})
 				continue
 			}
-			say(m{"type": "control_response", "response": m{"subtype": "success", "request_id": l.RequestID, "response": m{}}})
+			say(m{"type": "control_response", "response": m{
+				"subtype": "success", "request_id": l.RequestID, "response": m{},
+			}})
 			if l.Request.Subtype == "end_session" {
 				return 1
 			}
@@ -177,12 +184,16 @@ func fakeCLI(mode string) int {
 			}
 		case "control_response":
 			r := l.Response
-			result(fmt.Sprintf("%s %s %s%s %s", r.Subtype, r.Response.Behavior, r.Response.Message, r.Error, r.Response.Input))
+			result(fmt.Sprintf("%s %s %s%s %s", r.Subtype, r.Response.Behavior, r.Response.Message, r.Error,
+				r.Response.Input))
 			idle()
 		case "user":
 			say(m{"type": "command_lifecycle", "command_uuid": l.UUID, "state": "started", "session_id": "s"})
 			said = append(said, l.UUID)
-			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1", "claude_code_version": "2.1.329"})
+			say(m{
+				"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1",
+				"claude_code_version": "2.1.329",
+			})
 			prompt := l.Message.Content
 			prompts = append(prompts, prompt)
 			switch {
@@ -195,7 +206,9 @@ func fakeCLI(mode string) int {
 				select {}
 			case strings.Contains(mode, "again") && len(prompts) == 2: // begun while the host was being asked for more
 				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
-				say(m{"type": "stream_event", "event": m{"type": "content_block_delta", "delta": m{"type": "text_delta", "text": "begun."}}})
+				say(m{"type": "stream_event", "event": m{
+					"type": "content_block_delta", "delta": m{"type": "text_delta", "text": "begun."},
+				}})
 				_, _ = in.Peek(1) // until the other side hangs up or asks
 				result("two")
 				idle()
@@ -203,7 +216,10 @@ func fakeCLI(mode string) int {
 				say(m{"type": "system", "subtype": "session_state_changed", "state": "running"})
 				select {}
 			case strings.Contains(mode, "structured"):
-				r := m{"type": "result", "subtype": "success", "is_error": false, "result": prompt, "num_turns": 1, "session_id": "s"}
+				r := m{
+					"type": "result", "subtype": "success", "is_error": false, "result": prompt, "num_turns": 1,
+					"session_id": "s",
+				}
 				if strings.Contains(mode, "willing") && strings.Contains(prompt, "StructuredOutput") {
 					r["structured_output"] = m{"grade": 7}
 				}
@@ -216,15 +232,29 @@ func fakeCLI(mode string) int {
 			case strings.Contains(mode, "fatal") && len(prompts) == 2:
 				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			case strings.Contains(mode, "withdraw"):
-				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1", "input": m{}}})
+				say(m{
+					"type": "control_request", "request_id": "q1",
+					"request": m{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1", "input": m{}},
+				})
 				say(m{"type": "control_cancel_request", "request_id": "q1"})
 				result("never mind")
 				idle()
 			case strings.Contains(mode, "hang"):
 				fmt.Fprintln(os.Stderr, "hanging")
-				say(m{"type": "assistant", "session_id": "s", "message": m{"id": "m1", "model": "fake-1", "content": []m{{"type": "text", "text": "half an ans"}}}})
+				say(m{
+					"type": "assistant", "session_id": "s",
+					"message": m{
+						"id": "m1", "model": "fake-1", "content": []m{{"type": "text", "text": "half an ans"}},
+					},
+				})
 			case strings.Contains(mode, "ask"):
-				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1", "input": m{"command": prompt}}})
+				say(m{
+					"type": "control_request", "request_id": "q1",
+					"request": m{
+						"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "t1",
+						"input": m{"command": prompt},
+					},
+				})
 			case strings.Contains(mode, "odd"):
 				say(m{"type": "control_request", "request_id": "q1", "request": m{"subtype": "make_coffee"}})
 			case strings.Contains(mode, "script"):
@@ -235,7 +265,9 @@ func fakeCLI(mode string) int {
 				result(fmt.Sprintf("%s%v", out, err))
 				idle()
 			case strings.Contains(mode, "big"):
-				_, _ = fmt.Fprintf(os.Stdout, `{"type":"user","session_id":"s","tool_use_result":{"originalFile":"%s"}}`+"\n", strings.Repeat("x", 6<<20))
+				_, _ = fmt.Fprintf(os.Stdout,
+					`{"type":"user","session_id":"s","tool_use_result":{"originalFile":"%s"}}`+"\n",
+					strings.Repeat("x", 6<<20))
 				_, _ = os.Stdout.WriteString("not json\n\x00\xff\xfe\n")
 				say(m{"type": "novelty", "x": 1})
 				result("after the big line")
@@ -246,7 +278,8 @@ func fakeCLI(mode string) int {
 				env, _ := os.ReadFile("/proc/self/environ")
 				args, _ := os.ReadFile("/proc/self/cmdline")
 				key, _ := io.ReadAll(io.LimitReader(os.NewFile(3, "key"), 100))
-				result(strings.ReplaceAll(string(env)+"\n"+string(args), "\x00", "\n") + "\nKEY " + strings.ToUpper(string(key)))
+				result(strings.ReplaceAll(string(env)+"\n"+string(args), "\x00", "\n") + "\nKEY " +
+					strings.ToUpper(string(key)))
 				idle()
 			default:
 				result("echo: " + prompt)
@@ -282,7 +315,8 @@ func saveOnTerm() {
 			os.Exit(93)
 		}
 		for _, arg := range os.Args {
-			if id, ok := strings.CutPrefix(arg, "--session-id="); ok && os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte("{\"uuid\":\"saved\"}\n"), 0o600) == nil {
+			if id, ok := strings.CutPrefix(arg, "--session-id="); ok &&
+				os.WriteFile(filepath.Join(dir, id+".jsonl"), []byte("{\"uuid\":\"saved\"}\n"), 0o600) == nil {
 				os.Exit(143)
 			}
 		}
@@ -296,11 +330,13 @@ func workerMain() int {
 		return 1
 	}
 	r, err := New(Config{
-		CLI: os.Getenv("AGENT_TEST_CLI"), LogDir: os.Getenv("AGENT_TEST_DIR") + "/logs", Grace: time.Second, Sandbox: Sandbox(os.Getenv("AGENT_TEST_SANDBOX")),
-		Credential: Credential{APIKey: os.Getenv("AGENT_TEST_KEY")},
-		Servers:    []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}}, // a file more to remove
+		CLI: os.Getenv("AGENT_TEST_CLI"), LogDir: os.Getenv("AGENT_TEST_DIR") + "/logs", Grace: time.Second,
+		Sandbox: Sandbox(os.Getenv("AGENT_TEST_SANDBOX")), Credential: Credential{APIKey: os.Getenv("AGENT_TEST_KEY")},
+		// a file more to remove
+		Servers: []MCPServer{{Name: "x", Type: ServerHTTP, URL: "http://127.0.0.1:9", Profiles: []Profile{Read}}},
 		Env: map[string]string{
-			"AGENT_TEST_MODE": cmp.Or(os.Getenv("AGENT_TEST_CLI_MODE"), "mute-hang-escape-ignore-term-never-exit"), "AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE"),
+			"AGENT_TEST_MODE":  cmp.Or(os.Getenv("AGENT_TEST_CLI_MODE"), "mute-hang-escape-ignore-term-never-exit"),
+			"AGENT_TEST_ALIVE": os.Getenv("AGENT_TEST_ALIVE"),
 		},
 	})
 	if err != nil {
@@ -310,15 +346,21 @@ func workerMain() int {
 		r.silentLimit = limit
 	}
 	if os.Getenv("AGENT_TEST_KEY") != "" {
-		y, err := r.Ready(unstopped{}, Spec{Dir: os.Getenv("AGENT_TEST_DIR"), Profile: Write, Resume: &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n")}})
+		y, err := r.Ready(unstopped{}, Spec{
+			Dir: os.Getenv("AGENT_TEST_DIR"), Profile: Write,
+			Resume: &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n")},
+		})
 		if err != nil {
 			return 3
 		}
 		<-y.Done()
 		return 0
 	}
-	res, err := r.Run(unstopped{}, Spec{ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
-	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result", fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {
+	res, err := r.Run(unstopped{}, Spec{
+		ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{})
+	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result",
+		fmt.Append(nil, res.Outcome, " ", res.Error.Class), 0o600) != nil {
 		return 2
 	}
 	return 0
@@ -335,7 +377,8 @@ func layeredMain() int {
 		return 1
 	}
 	s, err := r.Script(context.Background(), Script{
-		ID: "layered", Dir: dir, Line: "cat ~/tool; echo changed >~/tool", Environment: Environment{Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}}},
+		ID: "layered", Dir: dir, Line: "cat ~/tool; echo changed >~/tool",
+		Environment: Environment{Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}}},
 	})
 	fmt.Print(s.Outcome, " ", s.Output, err)
 	return 0
@@ -347,11 +390,15 @@ func replacedMain() int {
 	if os.Remove(program) != nil || os.WriteFile(program, []byte("not a program"), 0o700) != nil {
 		return 1
 	}
-	r, err := New(Config{CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Env: map[string]string{"AGENT_TEST_MODE": "talk"}})
+	r, err := New(Config{
+		CLI: "/proc/self/exe", LogDir: os.Getenv("AGENT_TEST_DIR"), Env: map[string]string{"AGENT_TEST_MODE": "talk"},
+	})
 	if err != nil {
 		return 1
 	}
-	res, err := r.Run(context.Background(), Spec{ID: os.Getenv("AGENT_TEST_ID"), Dir: "/", Prompt: Message{Text: "hello"}, Profile: Read}, &host{})
+	res, err := r.Run(context.Background(), Spec{
+		ID: os.Getenv("AGENT_TEST_ID"), Dir: "/", Prompt: Message{Text: "hello"}, Profile: Read,
+	}, &host{})
 	fmt.Print(res.Outcome, " ", res.Text)
 	if err != nil {
 		return 1

@@ -11,8 +11,8 @@ import (
 // hold is a function for scripts: it takes that many megabytes and keeps them.
 const hold = `hold() { x=$(head -c "$1"M /dev/zero | tr '\0' x); echo "has ${#x}"; sleep 1000; }; export -f hold; `
 
-// A run whose processes together have too much memory should be ended completely, without affecting others, and with the
-// reason.
+// A run whose processes together have too much memory should be ended completely, without affecting others, and with
+// the reason.
 func TestTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -22,7 +22,9 @@ func TestTooMuchMemory(t *testing.T) {
 		tooMuch := func(t *testing.T, b *bench) {
 			other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
 			b.cfg.MaxMemory = 300 << 20
-			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write, Limit: time.Minute}, &host{})
+			res := b.run(t, t.Context(), Spec{
+				Prompt: Message{Text: script}, Profile: Write, Limit: time.Minute,
+			}, &host{})
 			if res.Outcome != Failed || res.Error.Class != ClassMemory || res.Resources.Peak <= b.cfg.MaxMemory {
 				t.Errorf("result %+v, %v", res, res.Error)
 			}
@@ -55,8 +57,10 @@ func TestNoCores(t *testing.T) {
 func TestSharedMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, b *bench) {
-		s := b.script(t, t.Context(), "head -c 600M /dev/zero >/dev/shm/x; stat -c %s /dev/shm/x; echo x >/dev/x; echo y >/dev/null", 0)
-		if !strings.Contains(s.Output, "No space left on device") || !strings.Contains(s.Output, "536870912") || !strings.Contains(s.Output, "/dev/x: Read-only") {
+		s := b.script(t, t.Context(),
+			"head -c 600M /dev/zero >/dev/shm/x; stat -c %s /dev/shm/x; echo x >/dev/x; echo y >/dev/null", 0)
+		if !strings.Contains(s.Output, "No space left on device") || !strings.Contains(s.Output, "536870912") ||
+			!strings.Contains(s.Output, "/dev/x: Read-only") {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -30,9 +30,9 @@ func TestPictureType(t *testing.T) {
 	}{
 		"PNG": {asPNG, "image/png"}, "JPEG": {asJPEG, "image/jpeg"}, "GIF": {asGIF, "image/gif"},
 		"JPEG of a telephone": {append(bytes.Clone(asJPEG), "SEFT and more"...), "image/jpeg"},
-		"cut PNG":             {asPNG[:len(asPNG)-4], ""}, "cut JPEG": {asJPEG[:len(asJPEG)-2], ""}, "cut GIF": {asGIF[:20], ""},
-		"too many pixels": {huge, ""}, "text": {[]byte("image/png"), ""}, "nothing": {nil, ""},
-		"too large": {append(bytes.Clone(asPNG), make([]byte, maxPictureBytes)...), ""},
+		"cut PNG":             {asPNG[:len(asPNG)-4], ""}, "cut JPEG": {asJPEG[:len(asJPEG)-2], ""},
+		"cut GIF": {asGIF[:20], ""}, "too many pixels": {huge, ""}, "text": {[]byte("image/png"), ""},
+		"nothing": {nil, ""}, "too large": {append(bytes.Clone(asPNG), make([]byte, maxPictureBytes)...), ""},
 	} {
 		if got := PictureType(test.data); got != test.want {
 			t.Errorf("%s: %q, not %q", name, got, test.want)

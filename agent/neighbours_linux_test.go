@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Runs that take too many processes, too much memory, too much disk, or all processors end alone: ten others, which were
-// there the whole time, finish.
+// Runs that take too many processes, too much memory, too much disk, or all processors end alone: ten others, which
+// were there the whole time, finish.
 func TestNeighbours(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "shell", func(t *testing.T, b *bench) {
@@ -21,13 +21,15 @@ func TestNeighbours(t *testing.T) {
 		b.cfg.MaxProcesses, b.cfg.MaxMemory, b.cfg.MaxDisk = 200, 500<<20, 100<<20
 		start := func(name, script string) (dir string, result func() Result) {
 			dir = filepath.Join(b.dir, name)
-			if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mkfifo(filepath.Join(dir, "up"), 0o600), syscall.Mkfifo(filepath.Join(dir, "go"), 0o600)); err != nil {
+			if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mkfifo(filepath.Join(dir, "up"), 0o600),
+				syscall.Mkfifo(filepath.Join(dir, "go"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan Result, 1)
 			go func() {
 				res, err := b.Run(t.Context(), Spec{
-					ID: unique("neighbours." + name), Dir: dir, Profile: Write, Limit: 2 * time.Minute, Prompt: Message{Text: script},
+					ID: unique("neighbours." + name), Dir: dir, Profile: Write, Limit: 2 * time.Minute,
+					Prompt: Message{Text: script},
 				}, &host{})
 				if err != nil {
 					t.Error(err)

@@ -18,8 +18,8 @@ func knock(addr string) string {
 }
 
 // Every run behind a gateway has a separate network, in which it reaches its gateway but neither the machine's loopback
-// nor what the machine reaches. An untrusted run has nothing else there, and others have the egress proxy. A run without
-// a gateway shares the machine's network.
+// nor what the machine reaches. An untrusted run has nothing else there, and others have the egress proxy. A run
+// without a gateway shares the machine's network.
 func TestNetworks(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -43,7 +43,8 @@ func TestNetworks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, "shell", func(t *testing.T, b *bench) {
-				place, e := b.place(t.Context(), Spec{Dir: b.dir, Profile: Untrusted, script: true}, "/bin/bash", &session.Dirs{Root: b.dir})
+				place, e := b.place(t.Context(), Spec{Dir: b.dir, Profile: Untrusted, script: true}, "/bin/bash",
+					&session.Dirs{Root: b.dir})
 				if e != nil {
 					t.Fatal(e)
 				}
@@ -73,7 +74,8 @@ func TestNetworks(t *testing.T) {
 				}
 				b.gone(t)
 			}, func(cfg *Config) {
-				cfg.Credential, cfg.Direct, cfg.BaseURL = Credential{APIKey: "sk-ant-test-1"}, c.direct, "http://127.0.0.1:1"
+				cfg.Credential, cfg.Direct, cfg.BaseURL = Credential{APIKey: "sk-ant-test-1"}, c.direct,
+					"http://127.0.0.1:1"
 			})
 		})
 	}
@@ -89,7 +91,9 @@ func TestOwnNetworksSideBySide(t *testing.T) {
 				model := newModel(t)
 				model.Answer("", modelfake.Turn{Text: fmt.Sprint("answer ", i)})
 				r := newCLI(t, model, func(c *Config) { c.Sandbox = SandboxBwrap })
-				res := runCLI(t, r, Spec{ID: fmt.Sprint("network-", i), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted}, &host{})
+				res := runCLI(t, r, Spec{
+					ID: fmt.Sprint("network-", i), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted,
+				}, &host{})
 				if want := fmt.Sprint("answer ", i); res.Text != want || res.API.Calls == 0 {
 					t.Errorf("%s %v %q, want %q", res.Outcome, res.Error, res.Text, want)
 				}

@@ -23,8 +23,9 @@ func checkout(t *testing.T) (dir, ran string) {
 	for name, text := range map[string]string{
 		".claude/agents/strategist.md":    "---\nname: strategist\ndescription: Plans ahead with sk-ant-test-credential\n---\nPlan.\n",
 		".claude/commands/new-feature.md": "---\ndescription: Begins a feature\nargument-hint: \"[name]\"\n---\nBegin $ARGUMENTS.\n",
-		".claude/settings.json":           `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"` + touch + `"}]}]},"apiKeyHelper":"` + touch + `"}`,
-		".mcp.json":                       `{"mcpServers":{"own":{"command":"sh","args":["-c","` + touch + `"]}}}`,
+		".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"` + touch +
+			`"}]}]},"apiKeyHelper":"` + touch + `"}`,
+		".mcp.json": `{"mcpServers":{"own":{"command":"sh","args":["-c","` + touch + `"]}}}`,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -57,15 +58,21 @@ func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			agents := slices.ContainsFunc(offer.Agents, func(a OfferedAgent) bool { return a == OfferedAgent{"strategist", "Plans ahead with [redacted]"} })
-			command := slices.ContainsFunc(offer.Commands, func(c OfferedCommand) bool { return c.Name == "new-feature" && c.Argument == "[name]" })
+			agents := slices.ContainsFunc(offer.Agents, func(a OfferedAgent) bool {
+				return a == OfferedAgent{"strategist", "Plans ahead with [redacted]"}
+			})
+			command := slices.ContainsFunc(offer.Commands, func(c OfferedCommand) bool {
+				return c.Name == "new-feature" && c.Argument == "[name]"
+			})
 			if agents != test.own || command != test.own {
 				t.Errorf("of the checkout's own: agent %v, command %v", agents, command)
 			}
 			if slices.ContainsFunc(offer.Commands, func(c OfferedCommand) bool { return c.Name == "compact" }) {
 				t.Error("a command of the terminal is offered")
 			}
-			if !slices.ContainsFunc(offer.Models, func(m OfferedModel) bool { return m.Name == "opus" && len(m.Efforts) > 1 }) {
+			if !slices.ContainsFunc(offer.Models, func(m OfferedModel) bool {
+				return m.Name == "opus" && len(m.Efforts) > 1
+			}) {
 				t.Errorf("models: %+v", offer.Models)
 			}
 			if asked := model.Requests(); len(asked) > 0 {
@@ -90,7 +97,9 @@ func TestProjectWouldRunSomething(t *testing.T) {
 	dir, ran := checkout(t)
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "Hi."})
-	runCLI(t, newCLI(t, model), Spec{ID: "ran", Dir: dir, Prompt: Message{Text: "hi"}, Profile: Write, TrustedConfig: true}, &host{})
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "ran", Dir: dir, Prompt: Message{Text: "hi"}, Profile: Write, TrustedConfig: true,
+	}, &host{})
 	if entries, _ := os.ReadDir(ran); len(entries) == 0 {
 		t.Error("nothing was run")
 	}

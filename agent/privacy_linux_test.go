@@ -80,7 +80,9 @@ func TestExposure(t *testing.T) {
 				defer func() { _, _ = sleep.Process.Kill(), sleep.Wait() }()
 			}
 			cmd := exec.Command("/proc/self/fd/3")
-			cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []string{"AGENT_TEST_MODE=exposed", secret}, []*os.File{program}, attr, "/"
+			cmd.Env, cmd.ExtraFiles, cmd.SysProcAttr, cmd.Dir = []string{
+				"AGENT_TEST_MODE=exposed", secret,
+			}, []*os.File{program}, attr, "/"
 			out, err := cmd.Output()
 			var got exposed
 			if jerr := json.Unmarshal(out, &got); err != nil || jerr != nil {

@@ -19,7 +19,8 @@ func TestTooManyProcesses(t *testing.T) {
 		other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
 		b.cfg.MaxProcesses = 100
 		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: bomb}, Profile: Write, Limit: time.Minute}, &host{})
-		if res.Outcome != Failed || res.Error.Class != ClassProcesses || !strings.Contains(res.Error.User, "more processes than a run may have") {
+		if res.Outcome != Failed || res.Error.Class != ClassProcesses ||
+			!strings.Contains(res.Error.User, "more processes than a run may have") {
 			t.Errorf("result %+v, %v", res, res.Error)
 		}
 		b.gone(t)
@@ -43,7 +44,9 @@ func TestManyProcesses(t *testing.T) {
 	b := newBench(t, "shell")
 	b.cfg.MaxProcesses = 100
 	script := "for i in {1..50}; do sleep 1000 >/dev/null 2>&1 & done; read -t 2 -u 8 8<> <(:); echo done"
-	if res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write}, &host{}); !strings.HasPrefix(res.Text, "done") {
+	if res := b.run(t, t.Context(), Spec{
+		Prompt: Message{Text: script}, Profile: Write,
+	}, &host{}); !strings.HasPrefix(res.Text, "done") {
 		t.Errorf("result %+v, %v", res, res.Error)
 	}
 }
@@ -54,7 +57,9 @@ func TestBeatsAreHeard(t *testing.T) {
 	b := newBench(t, "shell")
 	b.silentLimit = 2 * time.Second
 	script := "read -t 5 -u 8 8<> <(:); echo done"
-	if res := b.run(t, t.Context(), Spec{Prompt: Message{Text: script}, Profile: Write}, &host{}); !strings.HasPrefix(res.Text, "done") {
+	if res := b.run(t, t.Context(), Spec{
+		Prompt: Message{Text: script}, Profile: Write,
+	}, &host{}); !strings.HasPrefix(res.Text, "done") {
 		t.Errorf("result %+v, %v", res, res.Error)
 	}
 }

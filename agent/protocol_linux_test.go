@@ -99,7 +99,8 @@ func TestUnknownLinesAreNotedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "script")
 	res := b.run(t, t.Context(), Spec{ID: "unknown", Prompt: script(
-		`{"type":"system","subtype":"brand_new"}`, `{"type":"system","subtype":"brand_new"}`, `{"type":"novelty"}`, scripted,
+		`{"type":"system","subtype":"brand_new"}`, `{"type":"system","subtype":"brand_new"}`,
+		`{"type":"novelty"}`, scripted,
 	)}, &host{})
 	if diff := cmp.Diff(map[string]int{"system/brand_new": 2, "novelty": 1}, res.Resources.Unknown); diff != "" {
 		t.Error(diff)
@@ -152,7 +153,8 @@ func TestPingThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "closed-ears")
 	b.pingAfter = 10 * time.Millisecond
-	if res := b.run(t, t.Context(), Spec{IdleLimit: time.Hour, Limit: time.Minute}, &host{}); res.Outcome == Limit || res.Outcome == Done {
+	if res := b.run(t, t.Context(), Spec{IdleLimit: time.Hour, Limit: time.Minute}, &host{}); res.Outcome == Limit ||
+		res.Outcome == Done {
 		t.Errorf("result = %+v", res)
 	}
 }
@@ -169,7 +171,9 @@ func TestMessageWhileTheHostIsAsked(t *testing.T) {
 	}
 	b := newBench(t, "again")
 	b.pingAfter = 500 * time.Millisecond // wakes the CLI of this test
-	res, err := b.Run(t.Context(), Spec{ID: unique("between"), Dir: b.dir, Prompt: Message{Text: "one"}, Profile: Read}, h)
+	res, err := b.Run(t.Context(), Spec{
+		ID: unique("between"), Dir: b.dir, Prompt: Message{Text: "one"}, Profile: Read,
+	}, h)
 	if err != nil || res.Text != "echo: one\n\ntwo" {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -267,14 +271,17 @@ func TestStructuredAnswerStands(t *testing.T) {
 func TestPromptsThatAreForTheTerminal(t *testing.T) {
 	t.Parallel()
 	for text, ok := range map[string]bool{
-		"fix the test": true, "/review 12": true, "@agent-reviewer look": true, "look at /clear": true, "/clearly": true, "//clear": true,
+		"fix the test": true, "/review 12": true, "@agent-reviewer look": true, "look at /clear": true,
+		"/clearly": true, "//clear": true,
 		"/clear": false, " /model haiku": false, "/compact\nnow": false,
 	} {
 		if err := CheckPrompt(text); (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "/") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	_, err := newBench(t, "talk").Run(t.Context(), Spec{ID: "x", Dir: "/", Prompt: Message{Text: "/clear"}, Profile: Read}, &host{})
+	_, err := newBench(t, "talk").Run(t.Context(), Spec{
+		ID: "x", Dir: "/", Prompt: Message{Text: "/clear"}, Profile: Read,
+	}, &host{})
 	if e, ok := err.(*Error); !ok || e.Class != ClassInput || !strings.HasPrefix(e.User, "/clear is a terminal command") { //nolint:errorlint // Run's error is an *Error
 		t.Errorf("Run: %v", err)
 	}
@@ -292,7 +299,11 @@ func TestEveryMessageHasARole(t *testing.T) {
 	for _, m := range []Message{
 		{Text: "bare"},
 		{Files: []File{{Name: "a.png", Type: "image/png", Data: []byte{1}}}},
-		{Text: "x", Files: []File{{Name: "b.txt", Data: []byte("text")}, {Name: "c.bin", Data: []byte{0xff}}, {Name: "d.pdf", Type: "application/pdf"}}},
+		{Text: "x", Files: []File{
+			{Name: "b.txt", Data: []byte("text")},
+			{Name: "c.bin", Data: []byte{0xff}},
+			{Name: "d.pdf", Type: "application/pdf"},
+		}},
 		flatten([]Turn{{Role: User, Text: "hi"}, {Role: Assistant, Text: "yes"}}),
 	} {
 		raw, err := json.Marshal(m.line(true, callable{}))
@@ -306,7 +317,8 @@ func TestEveryMessageHasARole(t *testing.T) {
 				Content json.RawMessage
 			}
 		}
-		if err := json.Unmarshal(raw, &l); err != nil || l.Type != "user" || l.Message.Role != "user" || len(l.Message.Content) < 3 {
+		if err := json.Unmarshal(raw, &l); err != nil || l.Type != "user" || l.Message.Role != "user" ||
+			len(l.Message.Content) < 3 {
 			t.Errorf("%s: %v", raw, err)
 		}
 	}

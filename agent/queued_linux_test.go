@@ -38,7 +38,9 @@ func TestCLIThrowsAwayWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	model, h := newModel(t), &letters{post: make(chan Message), asked: make(chan struct{}, 2)}
 	model.Answer("count", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__errand__wait"}}})
-	first, second := Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f10", Text: "count"}, Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f11", Text: "faster"}
+	first, second := Message{
+		ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f10", Text: "count",
+	}, Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f11", Text: "faster"}
 	ctx, stop := context.WithCancelCause(t.Context())
 	wait := NewTool("wait", "Waits.", func(ctx context.Context, _ struct{}) (string, error) {
 		<-h.asked
@@ -48,7 +50,9 @@ func TestCLIThrowsAwayWhatIsQueued(t *testing.T) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
-	res, err := newCLI(t, model).Run(ctx, Spec{ID: "queued", Dir: t.TempDir(), Prompt: first, Profile: Read, Tools: []Tool{wait}}, h)
+	res, err := newCLI(t, model).Run(ctx, Spec{
+		ID: "queued", Dir: t.TempDir(), Prompt: first, Profile: Read, Tools: []Tool{wait},
+	}, h)
 	if err != nil || res.Outcome != Stopped || !res.Session.Holds(first.ID) || !says(res.Session, second.ID) {
 		t.Fatalf("result = %+v, %v", res, err)
 	}

@@ -39,7 +39,10 @@ func newReadiness(t *testing.T, change ...func(*Config)) *readiness {
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "You said {{prompt}}; that makes {{turns}}."})
 	c := &readiness{T: t, model: model, r: newCLI(t, model, change...)}
-	c.next = Spec{Dir: t.TempDir(), Files: t.TempDir(), Prompt: Message{Text: "blue"}, System: "Speak of colours.", Profile: Write}
+	c.next = Spec{
+		Dir: t.TempDir(), Files: t.TempDir(), Prompt: Message{Text: "blue"}, System: "Speak of colours.",
+		Profile: Write,
+	}
 	first := c.run("first", c.next)
 	if first.Outcome != Done {
 		t.Fatalf("first = %+v", first)
@@ -84,7 +87,8 @@ func TestReady(t *testing.T) {
 			id := y.cli.id
 			c.next.Ready = y
 			got := c.run("with", c.next)
-			if !got.Ready || want.Ready || got.Outcome != Done || got.Text != want.Text || got.Session.ID != want.Session.ID {
+			if !got.Ready || want.Ready || got.Outcome != Done || got.Text != want.Text ||
+				got.Session.ID != want.Session.ID {
 				t.Errorf("with %+v, without %+v\n%s", got, want, c.log("with"))
 			}
 			if left := marked(id); len(left) > 0 {
@@ -108,7 +112,9 @@ func TestReady(t *testing.T) {
 func TestReadyIsForOneShape(t *testing.T) {
 	t.Parallel()
 	c := newReadiness(t)
-	other := c.run("other", Spec{Dir: c.next.Dir, Prompt: Message{Text: "green"}, Profile: Write, Resume: c.next.Resume})
+	other := c.run("other", Spec{
+		Dir: c.next.Dir, Prompt: Message{Text: "green"}, Profile: Write, Resume: c.next.Resume,
+	})
 	fits := c.next
 	for name, change := range map[string]func(*Spec){
 		"model":   func(s *Spec) { s.Model = "haiku" },
@@ -145,13 +151,16 @@ func TestReadyIsForItsCredentials(t *testing.T) {
 	t.Parallel()
 	c := newReadiness(t, func(cfg *Config) {
 		cfg.Credential = Credential{}
-		cfg.Credentials = []ModelCredential{{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}, {Name: "all", APIKey: "sk-ant-all-2"}}
+		cfg.Credentials = []ModelCredential{
+			{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}}, {Name: "all", APIKey: "sk-ant-all-2"},
+		}
 	})
 	c.next.Person = "ann"
 	for person, fits := range map[string]bool{"ann": true, "bob": false} {
 		s := c.next
 		s.Ready, s.Person = c.ready(), person
-		if res := c.run(person, s); res.Ready != fits || res.Outcome != Done || !fits && !strings.Contains(c.log(person), "it may use other credentials for the model") {
+		if res := c.run(person, s); res.Ready != fits || res.Outcome != Done ||
+			!fits && !strings.Contains(c.log(person), "it may use other credentials for the model") {
 			t.Errorf("%s: %+v\n%s", person, res, c.log(person))
 		}
 	}
@@ -180,7 +189,9 @@ func TestReadyIsCapped(t *testing.T) {
 	t.Parallel()
 	c := newReadiness(t, func(cfg *Config) {
 		cfg.Credential = Credential{}
-		cfg.Credentials = []ModelCredential{{Name: "a", APIKey: "sk-ant-a-1", DailyCap: 1}, {Name: "b", APIKey: "sk-ant-b-2", DailyCap: 1}}
+		cfg.Credentials = []ModelCredential{
+			{Name: "a", APIKey: "sk-ant-a-1", DailyCap: 1}, {Name: "b", APIKey: "sk-ant-b-2", DailyCap: 1},
+		}
 	})
 	asked, until := len(c.model.Requests()), time.Now().Add(time.Hour)
 	c.next.Ready = c.ready()
@@ -216,7 +227,9 @@ func TestReadyDies(t *testing.T) {
 func TestReadyIsBroken(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "stale", func(c *Config) { c.Credential = Credential{APIKey: "sk-ant-test-123456"} })
-	spec := Spec{Dir: b.dir, Profile: Read, Resume: &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n")}}
+	spec := Spec{Dir: b.dir, Profile: Read, Resume: &Session{
+		ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n"),
+	}}
 	var err error
 	if spec.Ready, err = b.Ready(t.Context(), spec); err != nil {
 		t.Fatal(err)
@@ -234,11 +247,12 @@ func TestReadyExecutesNothing(t *testing.T) {
 	command := "touch " + evidence
 	for _, dir := range []string{c.next.Dir, c.next.Files} {
 		for name, text := range map[string]string{
-			".claude/settings.json": `{"apiKeyHelper": "` + command + `", "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "` + command + `"}]}]}}`,
-			".mcp.json":             `{"mcpServers": {"m": {"command": "/bin/sh", "args": ["-c", "` + command + `"]}}}`,
-			"bunfig.toml":           `preload = ["./preload.js"]`,
-			"preload.js":            `require("fs").writeFileSync("` + evidence + `", "")`,
-			".env":                  "NODE_OPTIONS=--require=./preload.js\nBUN_OPTIONS=--preload=./preload.js\n",
+			".claude/settings.json": `{"apiKeyHelper": "` + command +
+				`", "hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "` + command + `"}]}]}}`,
+			".mcp.json":   `{"mcpServers": {"m": {"command": "/bin/sh", "args": ["-c", "` + command + `"]}}}`,
+			"bunfig.toml": `preload = ["./preload.js"]`,
+			"preload.js":  `require("fs").writeFileSync("` + evidence + `", "")`,
+			".env":        "NODE_OPTIONS=--require=./preload.js\nBUN_OPTIONS=--preload=./preload.js\n",
 		} {
 			path := filepath.Join(dir, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -251,7 +265,8 @@ func TestReadyExecutesNothing(t *testing.T) {
 	}
 	y := c.ready()
 	way := c.r.model.Access(y.cli.gate)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, way.BaseURL+"/v1/messages", strings.NewReader(`{"model":"haiku"}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, way.BaseURL+"/v1/messages",
+		strings.NewReader(`{"model":"haiku"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +290,9 @@ func TestReadyExecutesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, s := range map[string]Spec{
-		"a repository": c.next, "configuration": {Dir: t.TempDir(), Profile: Write, TrustedConfig: true, Resume: c.next.Resume},
+		"a repository": c.next, "configuration": {
+			Dir: t.TempDir(), Profile: Write, TrustedConfig: true, Resume: c.next.Resume,
+		},
 		"a first message": {Dir: t.TempDir(), Profile: Read},
 	} {
 		if y, err := c.r.Ready(t.Context(), s); !errors.Is(err, ErrNotReady) {

@@ -38,9 +38,12 @@ func TestCLIErrors(t *testing.T) {
 				s = sc.setup(c)
 				if sc.spoil != "" {
 					c.CLI = self
-					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_SPOIL"], c.Env["AGENT_TEST_CLI"] = "spoil", sc.spoil, cli
+					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_SPOIL"], c.Env["AGENT_TEST_CLI"] =
+						"spoil", sc.spoil, cli
 				}
-				c.Getenv = func(name string) string { return map[string]string{"PATH": os.Getenv("PATH"), "TZ": "UTC"}[name] }
+				c.Getenv = func(name string) string {
+					return map[string]string{"PATH": os.Getenv("PATH"), "TZ": "UTC"}[name]
+				}
 			})
 			out, err := exec.Command(cli, "--version").Output()
 			if err != nil {
@@ -59,7 +62,8 @@ func TestCLIErrors(t *testing.T) {
 				t.Logf("log:\n%s", log)
 			}
 			if *recordFlag {
-				record(t, r.logPath(s.ID, ".ndjson"), filepath.Join("testdata", "errors", version, sc.name+".ndjson"), res)
+				record(t, r.logPath(s.ID, ".ndjson"),
+					filepath.Join("testdata", "errors", version, sc.name+".ndjson"), res)
 			}
 		})
 	}
@@ -101,18 +105,21 @@ func record(t *testing.T, raw, fixture string, res Result) {
 // kept is, per kind of line, what of it a fixture has. The rest is long, differs from run to run, or tells nothing
 // about failures.
 var kept = map[string][]string{
-	"system/init":                  {"type", "subtype", "session_id", "model", "claude_code_version"},
-	"system/api_retry":             {"type", "subtype", "session_id", "attempt", "max_retries", "error_status", "error"},
+	"system/init": {"type", "subtype", "session_id", "model", "claude_code_version"},
+	"system/api_retry": {
+		"type", "subtype", "session_id", "attempt", "max_retries", "error_status", "error",
+	},
 	"system/session_state_changed": {"type", "subtype", "session_id", "state"},
 	"assistant": {
-		"type", "session_id", "parent_tool_use_id", "message", "error", "is_api_error_message", "api_error_status", "api_error_type",
-		"api_error", "aborted",
+		"type", "session_id", "parent_tool_use_id", "message", "error", "is_api_error_message", "api_error_status",
+		"api_error_type", "api_error", "aborted",
 	},
 	"rate_limit_event": {"type", "session_id", "rate_limit_info"},
 	"control_response": {"type", "response"},
 	"result": {
-		"type", "subtype", "session_id", "is_error", "api_error_status", "api_error_type", "api_error", "terminal_reason", "stop_reason",
-		"num_turns", "total_cost_usd", "result", "errors", "startup_failure_reason", "invalid_config_file", "result_index",
+		"type", "subtype", "session_id", "is_error", "api_error_status", "api_error_type", "api_error",
+		"terminal_reason", "stop_reason", "num_turns", "total_cost_usd", "result", "errors", "startup_failure_reason",
+		"invalid_config_file", "result_index",
 	},
 	"message":  {"id", "model", "role", "type", "content", "stop_reason"}, // of an assistant
 	"response": {"subtype", "request_id"},                                 // of a control_response
@@ -187,9 +194,11 @@ func (sc scenario) check(t *testing.T, version string, res Result) {
 		class = res.Error.Class
 	}
 	if res.Outcome != sc.as || class != want {
-		t.Errorf("outcome %s, error %+v, exit %d %s; want %s %s", res.Outcome, res.Error, res.ExitCode, res.Signal, sc.as, want)
+		t.Errorf("outcome %s, error %+v, exit %d %s; want %s %s", res.Outcome, res.Error, res.ExitCode,
+			res.Signal, sc.as, want)
 	}
-	if res.Text != sc.text || res.Error != nil && (res.Error.Message == "" || res.Error.User == "" || res.Error.Remedy == "") {
+	if res.Text != sc.text || res.Error != nil && (res.Error.Message == "" || res.Error.User == "" ||
+		res.Error.Remedy == "") {
 		t.Errorf("text %q, error %+v", res.Text, res.Error)
 	}
 	if class == ClassUsageLimit && !res.RetryAt.IsZero() { // the recorded reset is in the year 2100: see TestReset

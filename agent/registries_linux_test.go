@@ -22,7 +22,8 @@ func registries(t *testing.T) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) })
 	}
 	tarball := packed(t, map[string]string{
-		"package/package.json": `{"name":"pad","version":"1.0.0","main":"pad.js"}`, "package/pad.js": `module.exports = "padded"`,
+		"package/package.json": `{"name":"pad","version":"1.0.0","main":"pad.js"}`,
+		"package/pad.js":       `module.exports = "padded"`,
 	})
 	file("/npm/pad/-/pad-1.0.0.tgz", tarball)
 	mux.HandleFunc("GET /npm/pad", func(w http.ResponseWriter, req *http.Request) {
@@ -35,7 +36,8 @@ func registries(t *testing.T) http.Handler {
 			"name": "pad", "dist-tags": map[string]string{"latest": "1.0.0"},
 			"versions": map[string]any{"1.0.0": map[string]any{
 				"name": "pad", "version": "1.0.0", "main": "pad.js", "dist": map[string]string{
-					"tarball": scheme + "://" + req.Host + "/npm/pad/-/pad-1.0.0.tgz", "shasum": hex.EncodeToString(old[:]),
+					"tarball":   scheme + "://" + req.Host + "/npm/pad/-/pad-1.0.0.tgz",
+					"shasum":    hex.EncodeToString(old[:]),
 					"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
 				},
 			}},
@@ -48,7 +50,8 @@ func registries(t *testing.T) http.Handler {
 	file("/go/example.org/pad/@v/v1.0.0.zip", zipped(t, map[string]string{
 		"example.org/pad@v1.0.0/go.mod": module, "example.org/pad@v1.0.0/pad.go": "package pad\n",
 	}))
-	file("/simple/pad/", []byte(`<!DOCTYPE html><a href="/wheels/pad-1.0.0-py3-none-any.whl">pad-1.0.0-py3-none-any.whl</a>`))
+	file("/simple/pad/",
+		[]byte(`<!DOCTYPE html><a href="/wheels/pad-1.0.0-py3-none-any.whl">pad-1.0.0-py3-none-any.whl</a>`))
 	file("/wheels/pad-1.0.0-py3-none-any.whl", zipped(t, map[string]string{
 		"pad.py":                       "pad = 'padded'\n",
 		"pad-1.0.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: pad\nVersion: 1.0.0\n",

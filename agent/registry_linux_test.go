@@ -70,7 +70,9 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 	// The certificate of httptest is for example.com and names below it.
 	p.StartTLS()
 	t.Cleanup(p.Close)
-	if err := os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(p.ca, pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: p.Certificate().Raw,
+	}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return p
@@ -107,7 +109,10 @@ func TestRegistries(t *testing.T) {
 	reg := newPrivateRegistry(t)
 	at := "registry.example.com:" + port(reg.Listener.Addr())
 	base := "https://" + at
-	vars := map[string]string{"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "WRONG": "robot:wrong-password", "NODE_EXTRA_CA_CERTS": reg.ca}
+	vars := map[string]string{
+		"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "WRONG": "robot:wrong-password",
+		"NODE_EXTRA_CA_CERTS": reg.ca,
+	}
 	getenv := func(name string) string {
 		if value := vars[name]; value != "" {
 			return value
@@ -127,14 +132,17 @@ func TestRegistries(t *testing.T) {
 			"npm",
 			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
 			Spec{},
-			`mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true,
+			`mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base +
+				`/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true,
 		},
 		{
 			"go",
 			Registry{Basic: `{{env "GO_LOGIN"}}`},
 			Spec{},
 			`mkdir go; cd go; printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
-				`GOPROXY=` + base + `/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`, "package pad", true,
+				`GOPROXY=` + base +
+				`/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`,
+			"package pad", true,
 		},
 		{
 			"pip",
@@ -143,25 +151,124 @@ func TestRegistries(t *testing.T) {
 			`mkdir pip; cd pip; python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple pad; cat pad.py`, "padded", true,
 		},
 		{"curl", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
-		{"another credential is replaced", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS -H 'Authorization: Bearer own' -H 'Cookie: a=b' ` + base + `/npm/pad`, `"pad"`, true},
-		{"publishing", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `for m in PUT POST DELETE PATCH; do curl -sS -X $m -d x ` + base + `/npm/pad; done`, "nothing can be published there", false},
-		{"npm publish", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `mkdir own; cd own; echo '{"name":"own","version":"1.0.0"}' >package.json; echo '//` + at + `/npm/:_authToken=x' >.npmrc; npm publish --registry=` + base + `/npm/ 2>&1`, "403", true},
-		{"another method by a header", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS -H 'X-HTTP-Method-Override: DELETE' ` + base + `/npm/pad`, `"pad"`, true},
-		{"another path", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base + `/npm/../go/x`, "do not read this path", false},
-		{"a path that looks like another", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}}, Spec{}, `curl -sS --path-as-is ` + base + `/npm/%2e%2e/go/x ` + base + `/npm/..%2fgo/x ` + base + `'/npm/\..\go'`, "do not read this path", false},
-		{"an answer with the credential", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true},
-		{"an image", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1 ` + base + `/v2/acme/api/manifests/2`, "the manifestthe manifest", true},
-		{"an image without a login", Registry{Basic: `{{env "WRONG"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1`, "answers with status 401 and no token", false},
-		{"tokens of another host", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/elsewhere/manifests/1`, "its realm is evil.example; set realm: evil.example", false},
-		{"tokens of a named host", Registry{Basic: `{{env "GO_LOGIN"}}`, Realm: "Evil.example:443"}, Spec{}, `curl -sS ` + base + `/v2/elsewhere/manifests/1`, "lookup evil.example on", false},
-		{"a token", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/npm/token`, "the answer is a token", true},
-		{"an answer with the token", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/echo`, "the answer shows the credential", true},
-		{"a redirect to another host", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sSL ` + base + `/npm/away`, "response 403", true},
-		{"another repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "other/api"}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
-		{"another repository besides", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}}, Spec{Repo: "acme/api", Also: []Also{{Repo: "other/web"}}}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
-		{"the repository", Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}}, Spec{Repo: "acme/api"}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
-		{"profile read", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Read}, `curl -sSk ` + base + `/npm/pad`, "response 403", false},
-		{"an untrusted run", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Untrusted}, `curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`, ">\n0", false},
+		{
+			"another credential is replaced",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
+			`curl -sS -H 'Authorization: Bearer own' -H 'Cookie: a=b' ` + base + `/npm/pad`, `"pad"`, true,
+		},
+		{
+			"publishing",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
+			`for m in PUT POST DELETE PATCH; do curl -sS -X $m -d x ` + base + `/npm/pad; done`,
+			"nothing can be published there", false,
+		},
+		{
+			"npm publish",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
+			`mkdir own; cd own; echo '{"name":"own","version":"1.0.0"}' >package.json; echo '//` + at +
+				`/npm/:_authToken=x' >.npmrc; npm publish --registry=` + base + `/npm/ 2>&1`, "403", true,
+		},
+		{
+			"another method by a header",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
+			`curl -sS -H 'X-HTTP-Method-Override: DELETE' ` + base + `/npm/pad`, `"pad"`, true,
+		},
+		{
+			"another path",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}},
+			Spec{},
+			`curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base +
+				`/npm/../go/x`, "do not read this path", false,
+		},
+		{
+			"a path that looks like another",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}},
+			Spec{},
+			`curl -sS --path-as-is ` + base + `/npm/%2e%2e/go/x ` + base + `/npm/..%2fgo/x ` + base + `'/npm/\..\go'`,
+			"do not read this path", false,
+		},
+		{
+			"an answer with the credential",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
+			`curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true,
+		},
+		{"an image", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1 ` +
+			base + `/v2/acme/api/manifests/2`, "the manifestthe manifest", true},
+		{
+			"an image without a login",
+			Registry{Basic: `{{env "WRONG"}}`},
+			Spec{},
+			`curl -sS ` + base + `/v2/acme/api/manifests/1`, "answers with status 401 and no token", false,
+		},
+		{
+			"tokens of another host",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
+			`curl -sS ` + base + `/v2/elsewhere/manifests/1`, "its realm is evil.example; set realm: evil.example",
+			false,
+		},
+		{
+			"tokens of a named host",
+			Registry{Basic: `{{env "GO_LOGIN"}}`, Realm: "Evil.example:443"},
+			Spec{},
+			`curl -sS ` + base + `/v2/elsewhere/manifests/1`, "lookup evil.example on", false,
+		},
+		{
+			"a token",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
+			`curl -sS ` + base + `/npm/token`,
+			"the answer is a token", true,
+		},
+		{
+			"an answer with the token",
+			Registry{Basic: `{{env "GO_LOGIN"}}`},
+			Spec{},
+			`curl -sS ` + base + `/v2/acme/api/echo`, "the answer shows the credential", true,
+		},
+		{
+			"a redirect to another host",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{},
+			`curl -sSL ` + base + `/npm/away`, "response 403", true,
+		},
+		{
+			"another repository",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}},
+			Spec{Repo: "other/api"},
+			`curl -sSk ` + base + `/npm/pad`, "response 403", false,
+		},
+		{
+			"another repository besides",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}},
+			Spec{Repo: "acme/api", Also: []Also{{Repo: "other/web"}}},
+			`curl -sSk ` + base + `/npm/pad`,
+			"response 403", false,
+		},
+		{
+			"the repository",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}},
+			Spec{Repo: "acme/api"},
+			`curl -sS ` + base + `/npm/pad`, `"pad"`, true,
+		},
+		{
+			"profile read",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{Profile: Read},
+			`curl -sSk ` + base + `/npm/pad`, "response 403", false,
+		},
+		{
+			"an untrusted run",
+			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
+			Spec{Profile: Untrusted},
+			`curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`, ">\n0",
+			false,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			reg.accepted()
@@ -182,7 +289,9 @@ func TestRegistries(t *testing.T) {
 					t.Errorf("it printed %q (%v, %+v)", res.Text, res.Error, res.Egress)
 				}
 				requests, headers := reg.accepted()
-				if (len(requests) > 0) != c.requests || slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "GET /") && !strings.HasPrefix(r, "HEAD /") }) {
+				if (len(requests) > 0) != c.requests || slices.ContainsFunc(requests, func(r string) bool {
+					return !strings.HasPrefix(r, "GET /") && !strings.HasPrefix(r, "HEAD /")
+				}) {
 					t.Errorf("%q arrived", requests)
 				}
 				for _, h := range headers {
@@ -196,13 +305,15 @@ func TestRegistries(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv), "as-good-as-the-token", imageToken) {
+				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv),
+					"as-good-as-the-token", imageToken) {
 					if strings.Contains(res.Text+found+string(log), secret) {
 						t.Errorf("the run has seen %q", secret)
 					}
 				}
 			}, func(cfg *Config) {
-				cfg.Credential, cfg.BaseURL, cfg.Getenv = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1", getenv
+				cfg.Credential, cfg.BaseURL, cfg.Getenv =
+					Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1", getenv
 				cfg.Registries = []Registry{c.registry}
 				cfg.Redactor = nil // so that nothing hides what is there
 			})
@@ -221,9 +332,14 @@ func TestRegistryOfAScript(t *testing.T) {
 		w.names["registry.example.com."] = []string{"127.0.0.1"}
 		w.mu.Unlock()
 		w.install(b)
-		for repos, want := range map[string]string{"acme/api": `"pad"`, "other/api": "response 403", "acme/api acme/web": `"pad"`, "acme/api other/web": "response 403"} {
+		for repos, want := range map[string]string{
+			"acme/api": `"pad"`, "other/api": "response 403", "acme/api acme/web": `"pad"`,
+			"acme/api other/web": "response 403",
+		} {
 			main, other, _ := strings.Cut(repos, " ")
-			script := Script{ID: unique("registry-script"), Repo: main, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad"}
+			script := Script{
+				ID: unique("registry-script"), Repo: main, Dir: b.dir, Line: "curl -sS https://" + at + "/npm/pad",
+			}
 			if other != "" {
 				script.Also = []Also{{Repo: other}}
 			}
@@ -269,7 +385,10 @@ func TestCheckRegistries(t *testing.T) {
 		wrong string
 	}{
 		{Registry{Host: "npm.example", Bearer: `{{env "TOKEN"}}`}, ""},
-		{Registry{Host: "npm.example:8443", Basic: `{{env "LOGIN"}}`, Repositories: []string{"acme/*"}, Paths: []string{"/npm"}}, ""},
+		{Registry{
+			Host: "npm.example:8443", Basic: `{{env "LOGIN"}}`, Repositories: []string{"acme/*"},
+			Paths: []string{"/npm"},
+		}, ""},
 		{Registry{Host: "https://npm.example", Bearer: "x"}, "is not a host"},
 		{Registry{Host: "*.example", Bearer: "x"}, "is not a host"},
 		{Registry{Bearer: "x"}, "is not a host"},
@@ -284,7 +403,8 @@ func TestCheckRegistries(t *testing.T) {
 		{Registry{Host: "npm.example", Bearer: "x", Paths: []string{"npm"}}, "begin with a slash"},
 	} {
 		errs := CheckRegistries([]Registry{c.r}, getenv)
-		if c.wrong == "" && len(errs) > 0 || c.wrong != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.wrong)) {
+		if c.wrong == "" && len(errs) > 0 ||
+			c.wrong != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), c.wrong)) {
 			t.Errorf("%+v: %v", c.r, errs)
 		}
 	}

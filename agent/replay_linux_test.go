@@ -34,7 +34,8 @@ func TestRecordedErrors(t *testing.T) {
 				var s Spec
 				b := newBench(t, "", func(c *Config) {
 					s = sc.setup(c)
-					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] = "replay", fixture, "atexit_sleep_ms=0"
+					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] =
+						"replay", fixture, "atexit_sleep_ms=0"
 					c.Direct = true // nothing asks the model, so a gateway would have seen nothing
 				})
 				b.exitLimit = 5 * time.Second // for a CLI that was interrupted, and stays
@@ -43,7 +44,8 @@ func TestRecordedErrors(t *testing.T) {
 				res := b.run(t, ctx, s, sc.host(t, s.ID, func() { stop(errors.New("enough")) }))
 				sc.check(t, version, res)
 				end := fixtureEnd(t, fixture)
-				if res.ExitCode != end.Exit || res.Signal != end.Signal || strings.TrimSpace(res.Stderr) != strings.TrimSpace(end.Stderr) {
+				if res.ExitCode != end.Exit || res.Signal != end.Signal ||
+					strings.TrimSpace(res.Stderr) != strings.TrimSpace(end.Stderr) {
 					t.Errorf("exit %d %s, stderr %q; the CLI's were %+v", res.ExitCode, res.Signal, res.Stderr, end)
 				}
 			})

@@ -13,7 +13,8 @@ func TestRetriesTellTheirClass(t *testing.T) {
 	retry := func(word string) string {
 		return `{"type":"system","subtype":"api_retry","attempt":1,"error":"` + word + `"}`
 	}
-	newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(retry("rate_limit"), retry("overloaded"), retry("server_error"), retry("news"), scripted)}, h)
+	newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(retry("rate_limit"), retry("overloaded"),
+		retry("server_error"), retry("news"), scripted)}, h)
 	var got []Class
 	for _, e := range seen(h) {
 		if e.Kind == Notice {

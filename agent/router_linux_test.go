@@ -51,14 +51,20 @@ func TestCLIDenyRule(t *testing.T) {
 		t.Fatal(err)
 	}
 	model.Answer("subtask", calls("Bash", "command", "ls -l"), modelfake.Turn{Text: "nothing seen"})
-	model.Answer("", calls("Bash", "command", "ls"), calls("Read", "file_path", "notes.key"), calls("Bash", "command", "echo fine"),
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Agent", Input: map[string]string{"description": "look", "prompt": "subtask", "subagent_type": "general-purpose"}}}},
+	model.Answer("", calls("Bash", "command", "ls"), calls("Read", "file_path", "notes.key"),
+		calls("Bash", "command", "echo fine"),
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Agent", Input: map[string]string{
+			"description": "look", "prompt": "subtask", "subagent_type": "general-purpose",
+		}}}},
 		modelfake.Turn{Text: "Done."})
 	h := &host{}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "deny", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{
-		{Tool: "Bash", Input: "ls*", Action: Deny, Reason: "No listing here."},
-		{Tool: "read", Input: "**/*.key", Action: Deny, Reason: "No keys either."},
-	}}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "deny", Dir: dir, Prompt: Message{Text: "x"},
+		Profile: Write, Rules: []Rule{
+			{Tool: "Bash", Input: "ls*", Action: Deny, Reason: "No listing here."},
+			{Tool: "read", Input: "**/*.key", Action: Deny, Reason: "No keys either."},
+		},
+	}, h)
 	if res.Text != "Done." {
 		t.Errorf("result = %+v", res)
 	}
@@ -66,7 +72,9 @@ func TestCLIDenyRule(t *testing.T) {
 	if len(got) != 5 || !strings.Contains(got[4], "nothing seen") {
 		t.Fatalf("results = %q", got)
 	}
-	if diff := cmp.Diff([]string{"failed: No listing here.", "failed: No keys either.", "fine", "failed: No listing here."}, got[:4]); diff != "" {
+	if diff := cmp.Diff([]string{
+		"failed: No listing here.", "failed: No keys either.", "fine", "failed: No listing here.",
+	}, got[:4]); diff != "" {
 		t.Error(diff)
 	}
 	if body := model.Requests()[1].Body; !strings.Contains(string(body), `"content":"No listing here."`) {
@@ -78,7 +86,8 @@ func TestCLIDenyRule(t *testing.T) {
 func TestCLIAskRule(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	model.Answer("", calls("Bash", "command", "ls"), calls("Bash", "command", "mkdir asked"), calls("Bash", "command", "mkdir refused"), modelfake.Turn{Text: "Done."})
+	model.Answer("", calls("Bash", "command", "ls"), calls("Bash", "command", "mkdir asked"),
+		calls("Bash", "command", "mkdir refused"), modelfake.Turn{Text: "Done."})
 	var asked []ToolRequest
 	h := &host{permit: func(r ToolRequest) Decision {
 		asked = append(asked, r)
@@ -90,11 +99,16 @@ func TestCLIAskRule(t *testing.T) {
 		}
 		return Decision{Reason: "Ann said no."}
 	}}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "ask", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{{Tool: "Bash", Action: Ask, Reason: "Shells need a word."}}}, h)
-	if res.Text != "Done." || len(asked) != 3 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" || string(asked[0].Input) != `{"command":"ls"}` {
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "ask", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write,
+		Rules: []Rule{{Tool: "Bash", Action: Ask, Reason: "Shells need a word."}},
+	}, h)
+	if res.Text != "Done." || len(asked) != 3 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" ||
+		string(asked[0].Input) != `{"command":"ls"}` {
 		t.Errorf("result %+v, asked %+v", res, asked)
 	}
-	if got := h.results(); len(got) != 3 || got[0] != "changed" && got[0] != "(Bash completed with no output)" || got[2] != "failed: Ann said no." {
+	if got := h.results(); len(got) != 3 || got[0] != "changed" && got[0] != "(Bash completed with no output)" ||
+		got[2] != "failed: Ann said no." {
 		t.Errorf("results = %q", got)
 	}
 	entries, err := os.ReadDir(dir)
@@ -107,8 +121,11 @@ func TestCLIAskRule(t *testing.T) {
 func TestCLIDelegate(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	fetch := modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "WebFetch", Input: map[string]string{"url": "https://example.org", "prompt": "x"}}}}
-	model.Answer("", calls("Bash", "command", "mkdir made"), calls("Bash", "command", "ls"), fetch, modelfake.Turn{Text: "Done."})
+	fetch := modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "WebFetch", Input: map[string]string{"url": "https://example.org", "prompt": "x"},
+	}}}
+	model.Answer("", calls("Bash", "command", "mkdir made"), calls("Bash", "command", "ls"), fetch,
+		modelfake.Turn{Text: "Done."})
 	var did []string
 	run := func(_ context.Context, r ToolRequest) (string, error) {
 		did = append(did, r.Text)
@@ -121,16 +138,22 @@ func TestCLIDelegate(t *testing.T) {
 		return "a page", nil
 	}
 	h := &host{}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "delegate", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: []Rule{
-		{Tool: "Bash", Action: Delegate, Run: run}, {Tool: "WebFetch", Action: Delegate, Run: run},
-	}}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "delegate", Dir: dir, Prompt: Message{Text: "x"},
+		Profile: Write, Rules: []Rule{
+			{Tool: "Bash", Action: Delegate, Run: run}, {Tool: "WebFetch", Action: Delegate, Run: run},
+		},
+	}, h)
 	if res.Text != "Done." {
 		t.Errorf("result = %+v", res)
 	}
 	if diff := cmp.Diff([]string{"Running mkdir made", "Running ls", "Fetching https://example.org"}, did); diff != "" {
 		t.Error(diff)
 	}
-	want := []string{"made it elsewhere with [redacted]", "failed: errand tried to make this call in place of the tool, and failed: no shell for [redacted]", "a page"}
+	want := []string{
+		"made it elsewhere with [redacted]",
+		"failed: errand tried to make this call in place of the tool, and failed: no shell for [redacted]", "a page",
+	}
 	if diff := cmp.Diff(want, h.results()); diff != "" {
 		t.Error(diff)
 	}
@@ -138,7 +161,8 @@ func TestCLIDelegate(t *testing.T) {
 		t.Errorf("the tool ran as well: %v, %v", entries, err)
 	}
 	requests := model.Requests()
-	if body := string(requests[1].Body); !strings.Contains(body, "do not repeat it") || !strings.Contains(body, "made it elsewhere with [redacted]") {
+	if body := string(requests[1].Body); !strings.Contains(body, "do not repeat it") ||
+		!strings.Contains(body, "made it elsewhere with [redacted]") {
 		t.Errorf("the model does not know the result: %s", body)
 	}
 	if len(requests) != 4 {
@@ -153,7 +177,8 @@ func TestCLIDelegate(t *testing.T) {
 func TestCLIAnswersInAnyOrder(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	model.Answer("", calls("Bash", "command", "echo a", "Bash", "command", "echo b", "Bash", "command", "echo c"), modelfake.Turn{Text: "Done."})
+	model.Answer("", calls("Bash", "command", "echo a", "Bash", "command", "echo b", "Bash", "command", "echo c"),
+		modelfake.Turn{Text: "Done."})
 	open := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{})}
 	next := map[string]string{"c": "b", "b": "a"}
 	var asked atomic.Int32
@@ -164,7 +189,8 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 			}
 			name := strings.TrimPrefix(r.Text, "Running echo ")
 			<-open[name]
-			return Decision{Allow: true, Input: json.RawMessage(fmt.Sprintf(`{"command":"echo %s"}`, strings.ToUpper(name)))}
+			return Decision{Allow: true, Input: json.RawMessage(fmt.Sprintf(`{"command":"echo %s"}`,
+				strings.ToUpper(name)))}
 		},
 		on: func(e Event) {
 			if gate, ok := open[next[strings.ToLower(e.Text)]]; ok && e.Kind == ToolResult {
@@ -172,7 +198,9 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 			}
 		},
 	}
-	res := runCLI(t, newCLI(t, model), Spec{ID: "order", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll, Limit: time.Minute}, h)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "order", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll, Limit: time.Minute,
+	}, h)
 	if diff := cmp.Diff([]string{"C", "B", "A"}, h.results()); diff != "" || res.Text != "Done." {
 		t.Errorf("%s\nresult %+v", diff, res)
 	}
@@ -182,9 +210,12 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"grade": 7}}}})
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "StructuredOutput", Input: map[string]any{"grade": 7},
+	}}})
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "form", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Rules: []Rule{{Tool: "*", Action: Deny}},
+		ID: "form", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
+		Rules:  []Rule{{Tool: "*", Action: Deny}},
 		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
 	}, &host{})
 	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
@@ -197,16 +228,21 @@ func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 func TestCLIRulesAndServers(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"), modelfake.Turn{Text: "Done."})
+	model.Answer("", calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"),
+		modelfake.Turn{Text: "Done."})
 	type in struct {
 		Text string `json:"text"`
 	}
-	note := NewTool("note", "Takes a note.", func(_ context.Context, in in) (string, error) { return "noted " + in.Text, nil })
+	note := NewTool("note", "Takes a note.", func(_ context.Context, in in) (string, error) {
+		return "noted " + in.Text, nil
+	})
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "servers", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted, Tools: []Tool{note}, Rules: []Rule{{Tool: "Bash", Action: Allow}},
+		ID: "servers", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted, Tools: []Tool{note},
+		Rules: []Rule{{Tool: "Bash", Action: Allow}},
 	}, h)
-	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" || !strings.HasPrefix(got[1], "failed: ") {
+	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" ||
+		!strings.HasPrefix(got[1], "failed: ") {
 		t.Errorf("results %q, %+v", got, res)
 	}
 }
@@ -215,8 +251,13 @@ func TestCLIRulesAndServers(t *testing.T) {
 func TestCLIFurtherDirectory(t *testing.T) {
 	t.Parallel()
 	model, dir, further := newModel(t), t.TempDir(), t.TempDir()
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(further, "x.txt"), "content": "x"}}}}, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model), Spec{ID: "root", Dir: dir, Files: further, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Write", Input: map[string]string{"file_path": filepath.Join(further, "x.txt"), "content": "x"},
+		}}}, modelfake.Turn{Text: "Done."})
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "root", Dir: dir, Files: further, Prompt: Message{Text: "x"}, Profile: Write,
+	}, &host{})
 	if b, err := os.ReadFile(filepath.Join(further, "x.txt")); res.Text != "Done." || err != nil || string(b) != "x" {
 		t.Errorf("result %+v, file %q, %v", res, b, err)
 	}
@@ -228,7 +269,8 @@ func TestCLIFurtherDirectory(t *testing.T) {
 func TestUnknownToolIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"), calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
+	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"),
+		calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
 	r := newCLI(t, model)
 	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
 	log, err := os.ReadFile(r.logPath(unique("unknown"), ".log"))
@@ -249,14 +291,19 @@ func TestWaitingForAnAnswerIsNotSilence(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				answered := make(chan struct{})
-				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) { <-answered; return "", nil }
+				rule.Tool, rule.Run = "Bash", func(context.Context, ToolRequest) (string, error) {
+					<-answered
+					return "", nil
+				}
 				in := protocol.NewStdin(nil)
 				in.Close()
 				l := &liveRun{
-					invocation: invocation{spec: Spec{IdleLimit: time.Minute}, host: &host{asked: func(context.Context) { <-answered }}},
-					r:          &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour, usedEvery: 24 * time.Hour},
-					policy:     tools.Policy{Profile: Write, Rules: []Rule{rule}},
-					control:    protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
+					invocation: invocation{
+						spec: Spec{IdleLimit: time.Minute}, host: &host{asked: func(context.Context) { <-answered }},
+					},
+					r:       &Runner{exitLimit: time.Second, pingAfter: 24 * time.Hour, usedEvery: 24 * time.Hour},
+					policy:  tools.Policy{Profile: Write, Rules: []Rule{rule}},
+					control: protocol.NewControl(in, func(error) {}), stream: protocol.NewStream(protocol.Config{}),
 					idle: make(chan struct{}), quiet: make(chan struct{}),
 				}
 				l.stream.Sent("prompt")

@@ -24,7 +24,9 @@ func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), cha
 	b.startLimit = time.Hour
 	if path, why := b.sandbox.Path(t.Context()); path != "" {
 		test(t, b)
-	} else if _, err := b.Run(t.Context(), Spec{ID: "refused", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{}); err == nil {
+	} else if _, err := b.Run(t.Context(), Spec{
+		ID: "refused", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{}); err == nil {
 		t.Errorf("a run without the sandbox it needs: %v", why)
 	}
 }
@@ -39,8 +41,8 @@ func house(t *testing.T) string {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(root) })
 	for _, file := range []string{
-		"state/clone/.env", "state/files/x", "state/mirror/object", "state/logs/x", "temp/er-other/x", "hidden/x", "secret/key", "else/public",
-		"house/.pgpass", "house/bin/tool",
+		"state/clone/.env", "state/files/x", "state/mirror/object", "state/logs/x", "temp/er-other/x", "hidden/x",
+		"secret/key", "else/public", "house/.pgpass", "house/bin/tool",
 	} {
 		path := filepath.Join(root, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -77,15 +79,18 @@ func runIn(ctx context.Context, root, script string) (string, error) {
 	in := func(name string) string { return filepath.Join(root, name) }
 	r, err := New(Config{
 		CLI: in("cli"), LogDir: in("state/logs"), TempDir: in("temp"), Sandbox: SandboxBwrap,
-		Hidden: []string{in("state"), in("hidden"), in("secret/key"), in("state/clone/.env"), in("not there"), in("house")},
-		Shown:  []string{in("house/bin")},
-		Env:    map[string]string{"AGENT_TEST_MODE": "shell"},
+		Hidden: []string{
+			in("state"), in("hidden"), in("secret/key"), in("state/clone/.env"), in("not there"), in("house"),
+		},
+		Shown: []string{in("house/bin")},
+		Env:   map[string]string{"AGENT_TEST_MODE": "shell"},
 	})
 	if err != nil {
 		return "", err
 	}
 	res, err := r.Run(ctx, Spec{
-		ID: "view", Dir: in("state/clone"), Files: in("state/files"), Reads: []string{in("state/mirror")}, Prompt: Message{Text: script}, Profile: Write,
+		ID: "view", Dir: in("state/clone"), Files: in("state/files"), Reads: []string{in("state/mirror")},
+		Prompt: Message{Text: script}, Profile: Write,
 	}, &host{})
 	if err == nil && res.Error != nil {
 		err = res.Error
@@ -109,7 +114,8 @@ func TestSandboxView(t *testing.T) {
 			root := house(t)
 			checkView(t, root, func(script string) (string, error) {
 				cmd := exec.Command("/proc/self/exe")
-				cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=ordinary", "AGENT_TEST_DIR="+root, "AGENT_TEST_SCRIPT="+script)
+				cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=ordinary", "AGENT_TEST_DIR="+root,
+					"AGENT_TEST_SCRIPT="+script)
 				if os.Getuid() == 0 {
 					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 					own := func(path string, _ os.DirEntry, err error) error {
@@ -155,7 +161,10 @@ func checkView(t *testing.T, root string, run func(script string) (string, error
 		{"cat $root/secret/key", denied},
 		{"cat .env", denied},         // in the clone itself
 		{"ls -A $root/house", "bin"}, // of what is hidden, what is shown
-		{"cat $root/house/bin/tool; touch $root/house/bin/tool", "content of house/bin/tooltouch: cannot touch '$root/house/bin/tool': " + readOnly},
+		{
+			"cat $root/house/bin/tool; touch $root/house/bin/tool",
+			"content of house/bin/tooltouch: cannot touch '$root/house/bin/tool': " + readOnly,
+		},
 		// Of processes it sees those of the run, and cannot touch the keeper.
 		{"[ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] && echo few", "few"},
 		{"kill -9 1; tr '\\0' '\\n' < /proc/1/cmdline | tail -n 1", keeper.Name},
@@ -193,7 +202,8 @@ func TestSandboxLimitEndsEverything(t *testing.T) {
 	inSandbox(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
 		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
 		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
-			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal, res.Resources.Swept)
+			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
+				res.Resources.Swept)
 		}
 		b.gone(t)
 	})
@@ -232,7 +242,8 @@ func TestSandboxEndsWithoutAnswer(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, mode, func(t *testing.T, b *bench) {
 				res := b.run(t, t.Context(), Spec{}, &host{})
-				if res.Outcome != Failed || res.Error.Class != want.class || res.ExitCode != want.code || res.Signal != want.signal {
+				if res.Outcome != Failed || res.Error.Class != want.class || res.ExitCode != want.code ||
+					res.Signal != want.signal {
 					t.Errorf("result %+v, error %+v", res, res.Error)
 				}
 			})
@@ -251,7 +262,8 @@ func TestSandboxWorkerKilled(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(root, "temp/er-other")); err != nil {
 			t.Fatal(err)
 		}
-		killWorker(t, unique("killed-in-sandbox"), dir, filepath.Join(root, "temp"), "AGENT_TEST_CLI="+filepath.Join(root, "cli"), "AGENT_TEST_SANDBOX=bwrap")
+		killWorker(t, unique("killed-in-sandbox"), dir, filepath.Join(root, "temp"),
+			"AGENT_TEST_CLI="+filepath.Join(root, "cli"), "AGENT_TEST_SANDBOX=bwrap")
 	})
 }
 
@@ -284,7 +296,9 @@ func TestSandboxBubblewrapKilled(t *testing.T) {
 			}
 			return Decision{Allow: true}
 		}}
-		res := b.run(t, t.Context(), Spec{ID: unique("bwrap-killed"), Limit: time.Minute, Profile: Write, Rules: askAll}, h)
+		res := b.run(t, t.Context(), Spec{
+			ID: unique("bwrap-killed"), Limit: time.Minute, Profile: Write, Rules: askAll,
+		}, h)
 		if res.Outcome != Done || !strings.Contains(res.Text, "success allow") || res.Resources.Swept != 2 {
 			t.Errorf("result %+v", res)
 		}
@@ -300,15 +314,23 @@ func TestCLIInSandbox(t *testing.T) {
 		root, model := house(t), newModel(t)
 		dir := filepath.Join(root, "state/clone")
 		model.Answer("first",
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo a > a; touch " + root + "/else/x; cat " + root + "/state/logs/x"}}}},
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "b"), "content": "b"}}}},
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "content", "path": dir, "output_mode": "content"}}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "Bash", Input: map[string]string{"command": "echo a > a; touch " + root + "/else/x; cat " +
+					root + "/state/logs/x"},
+			}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "b"), "content": "b"},
+			}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{
+				"pattern": "content", "path": dir, "output_mode": "content",
+			}}}},
 			modelfake.Turn{Text: "one"})
 		model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
 		r := newCLI(t, model, func(c *Config) {
 			// The CLI alone is shown of where it is installed.
 			installed := filepath.Dir(filepath.Dir(c.CLI)) // of node_modules/.bin/claude
-			c.Sandbox, c.TempDir, c.Hidden = SandboxBwrap, filepath.Join(root, "temp"), []string{filepath.Join(root, "state"), installed}
+			c.Sandbox, c.TempDir, c.Hidden = SandboxBwrap, filepath.Join(root, "temp"),
+				[]string{filepath.Join(root, "state"), installed}
 		})
 		h := &host{}
 		first := runCLI(t, r, Spec{ID: "in-sandbox", Dir: dir, Prompt: Message{Text: "first"}, Profile: Write}, h)
@@ -321,7 +343,8 @@ func TestCLIInSandbox(t *testing.T) {
 				results = append(results, e.Text)
 			}
 		}
-		if len(results) != 3 || !strings.Contains(results[0], "Read-only file system") || !strings.Contains(results[0], "No such file") || !strings.Contains(results[2], "content of") {
+		if len(results) != 3 || !strings.Contains(results[0], "Read-only file system") ||
+			!strings.Contains(results[0], "No such file") || !strings.Contains(results[2], "content of") {
 			t.Errorf("results of tools: %q", results)
 		}
 		for _, made := range []string{"a", "b"} {
@@ -329,7 +352,9 @@ func TestCLIInSandbox(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		second := runCLI(t, r, Spec{ID: "in-sandbox-2", Dir: dir, Prompt: Message{Text: "second"}, Profile: Write, Resume: &first.Session}, &host{})
+		second := runCLI(t, r, Spec{
+			ID: "in-sandbox-2", Dir: dir, Prompt: Message{Text: "second"}, Profile: Write, Resume: &first.Session,
+		}, &host{})
 		if second.Text != "two, after 2" {
 			t.Errorf("second = %+v", second)
 		}
@@ -348,16 +373,20 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	path := t.TempDir()
 	in := func(s Sandbox) *bench {
 		return newBench(t, "talk", func(c *Config) {
-			c.Sandbox, c.Getenv, c.Secrets = s, func(string) string { return path }, []string{"/etc/passwd", "/not/there"}
+			c.Sandbox, c.Getenv, c.Secrets = s, func(string) string {
+				return path
+			}, []string{"/etc/passwd", "/not/there"}
 		})
 	}
 	refused := func(b *bench, want string) {
 		t.Helper()
 		_, err := b.Run(t.Context(), Spec{ID: "x", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
-		if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Message, want) || !strings.Contains(e.User, "sandbox") {
+		if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Message, want) ||
+			!strings.Contains(e.User, "sandbox") {
 			t.Errorf("error = %v, want one about %s", err, want)
 		}
-		if h := b.Health(t.Context(), ""); h.OK || h.Sandbox != "" || !strings.Contains(h.Problem, want) || h.Remedy == "" || h.Error == nil {
+		if h := b.Health(t.Context(), ""); h.OK || h.Sandbox != "" || !strings.Contains(h.Problem, want) ||
+			h.Remedy == "" || h.Error == nil {
 			t.Errorf("health = %+v", h)
 		}
 	}
@@ -366,7 +395,8 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	not.run(t, t.Context(), Spec{}, &host{})
 	h := not.Health(t.Context(), "")
 	said := strings.Join(h.Notices, ";")
-	if h.Sandbox != "none" || h.Reach != Reach || !strings.Contains(said, "secrets in /etc/passwd") || strings.Contains(said, "/not/there") {
+	if h.Sandbox != "none" || h.Reach != Reach || !strings.Contains(said, "secrets in /etc/passwd") ||
+		strings.Contains(said, "/not/there") {
 		t.Errorf("health = %+v", h)
 	}
 
@@ -380,7 +410,8 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		must.run(t, t.Context(), Spec{}, &host{})
-		if h := must.Health(t.Context(), ""); h.Sandbox != "bwrap" || h.Reach != "" || !h.Private || len(h.Notices) > 0 {
+		if h := must.Health(t.Context(), ""); h.Sandbox != "bwrap" || h.Reach != "" || !h.Private ||
+			len(h.Notices) > 0 {
 			t.Errorf("health = %+v", h)
 		}
 	})

@@ -56,47 +56,76 @@ func scenarios() []scenario {
 	add(scenario{name: "answer", turns: []modelfake.Turn{{Text: "Done so."}}, as: Done, text: "Done so."})
 	// What the model's API answers.
 	add(scenario{name: "400", turns: status(400, "tools.0: unknown field"), want: ClassRequest})
-	add(scenario{name: "400-credit", turns: status(400, "Your credit balance is too low to access the Anthropic API."), want: ClassBilling})
-	add(scenario{name: "400-too-long", turns: status(400, "prompt is too long: 2000000 tokens > 1000000 maximum"), want: ClassContext})
+	add(scenario{
+		name: "400-credit", turns: status(400, "Your credit balance is too low to access the Anthropic API."),
+		want: ClassBilling,
+	})
+	add(scenario{
+		name: "400-too-long", turns: status(400, "prompt is too long: 2000000 tokens > 1000000 maximum"),
+		want: ClassContext,
+	})
 	add(scenario{name: "401", turns: status(401, "invalid x-api-key"), want: ClassAuth})
-	add(scenario{name: "401-retried", turns: status(401, "invalid x-api-key"), env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "10"}, want: ClassAuth})
+	add(scenario{
+		name: "401-retried", turns: status(401, "invalid x-api-key"),
+		env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "10"}, want: ClassAuth,
+	})
 	add(scenario{name: "402", turns: status(402, "payment required"), want: ClassBilling})
 	add(scenario{name: "403", turns: status(403, "not for you"), want: ClassAuth})
-	add(scenario{name: "404", turns: status(404, "model: no-such-model"), spec: func(s *Spec) { s.Model = "no-such-model" }, want: ClassModel})
+	add(scenario{
+		name: "404", turns: status(404, "model: no-such-model"), spec: func(s *Spec) { s.Model = "no-such-model" },
+		want: ClassModel,
+	})
 	add(scenario{name: "413", turns: status(413, "request exceeds the maximum size"), want: ClassContext})
 	add(scenario{name: "429", turns: status(429, "slow down"), want: ClassRateLimit})
 	add(scenario{name: "429-retry-after", turns: status(429, "slow down", "Retry-After", "3600"), want: ClassRateLimit})
 	add(scenario{
 		name: "429-usage-limit", want: ClassUsageLimit,
-		turns: status(429, "This request would exceed your account's rate limit.", "anthropic-ratelimit-unified-status", "rejected",
-			"anthropic-ratelimit-unified-reset", "4102444800", "anthropic-ratelimit-unified-representative-claim", "five_hour"),
+		turns: status(429, "This request would exceed your account's rate limit.", "anthropic-ratelimit-unified-status",
+			"rejected",
+			"anthropic-ratelimit-unified-reset", "4102444800", "anthropic-ratelimit-unified-representative-claim",
+			"five_hour"),
 		cfg: func(c *Config) { c.Credential = Credential{OAuthToken: "sk-ant-oat01-test-credential"} },
 	})
 	add(scenario{name: "500", turns: status(500, "oops"), want: ClassOverloaded})
 	add(scenario{name: "503", turns: status(503, "gone for lunch"), want: ClassOverloaded})
 	add(scenario{name: "529", turns: status(529, "Overloaded"), want: ClassOverloaded})
 	// The way there.
-	add(scenario{name: "connection-refused", cfg: func(c *Config) { c.BaseURL = "http://127.0.0.1:1" }, want: ClassOverloaded})
-	add(scenario{name: "request-timeout", turns: []modelfake.Turn{{Gate: make(chan struct{})}}, env: map[string]string{"API_TIMEOUT_MS": "500"}, want: ClassOverloaded})
+	add(scenario{
+		name: "connection-refused", cfg: func(c *Config) { c.BaseURL = "http://127.0.0.1:1" }, want: ClassOverloaded,
+	})
+	add(scenario{
+		name: "request-timeout", turns: []modelfake.Turn{{Gate: make(chan struct{})}},
+		env: map[string]string{"API_TIMEOUT_MS": "500"}, want: ClassOverloaded,
+	})
 	add(scenario{
 		name: "stream-cut", turns: []modelfake.Turn{{Text: "half an answer", Cut: true}}, want: ClassOverloaded,
 		env: map[string]string{"CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1"},
 	})
-	add(scenario{name: "stream-cut-once", turns: []modelfake.Turn{{Text: "Done so.", Cut: true}}, as: Done, text: "Done so."})
+	add(scenario{
+		name: "stream-cut-once", turns: []modelfake.Turn{{Text: "Done so.", Cut: true}}, as: Done, text: "Done so.",
+	})
 	add(scenario{name: "no-credential", cfg: func(c *Config) { c.Credential = Credential{} }, want: ClassAuth})
 	// The agent's own limits.
 	refusal := modelfake.Turn{Text: "I cannot", Stop: "refusal"}
-	add(scenario{name: "refusal", turns: []modelfake.Turn{refusal, refusal}, want: ClassRefusal}) // the CLI asks once more
-	add(scenario{name: "max-turns", turns: []modelfake.Turn{bash("true"), bash("true"), bash("true")}, env: map[string]string{"CLAUDE_CODE_MAX_TURNS": "1"}, want: ClassMaxTurns})
+	// the CLI asks once more
+	add(scenario{name: "refusal", turns: []modelfake.Turn{refusal, refusal}, want: ClassRefusal})
+	add(scenario{
+		name: "max-turns", turns: []modelfake.Turn{bash("true"), bash("true"), bash("true")},
+		env: map[string]string{"CLAUDE_CODE_MAX_TURNS": "1"}, want: ClassMaxTurns,
+	})
 	add(scenario{
 		name: "budget", want: ClassBudget,
-		turns: []modelfake.Turn{{Tools: bash("true").Tools, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, {Text: "x"}},
-		spec:  func(s *Spec) { s.MaxUSD = 0.01 },
-		cfg:   func(c *Config) { c.Direct = true }, // otherwise the gateway ends the run
+		turns: []modelfake.Turn{
+			{Tools: bash("true").Tools, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, {Text: "x"},
+		},
+		spec: func(s *Spec) { s.MaxUSD = 0.01 },
+		cfg:  func(c *Config) { c.Direct = true }, // otherwise the gateway ends the run
 	})
 	var wrong []modelfake.Turn
 	for range 12 {
-		wrong = append(wrong, modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]string{"no": "grade"}}}})
+		wrong = append(wrong, modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "StructuredOutput", Input: map[string]string{"no": "grade"},
+		}}})
 	}
 	add(scenario{
 		name: "schema", turns: wrong, want: ClassSchema,
@@ -110,7 +139,10 @@ func scenarios() []scenario {
 	add(scenario{name: "no-directory", spoil: "directory", want: ClassWorkspace, old: ClassConfig})
 	add(scenario{name: "broken-config", spoil: "config", want: ClassConfig})
 	add(scenario{name: "broken-input", spoil: "input", want: ClassInternal})
-	add(scenario{name: "broken-proxy", env: map[string]string{"HTTPS_PROXY": "not a proxy"}, want: ClassConfig, old: ClassNoResult})
+	add(scenario{
+		name: "broken-proxy", env: map[string]string{"HTTPS_PROXY": "not a proxy"}, want: ClassConfig,
+		old: ClassNoResult,
+	})
 	if os.Geteuid() == 0 { // only root is refused
 		add(scenario{name: "bypass-root", spoil: "bypass", want: ClassConfig})
 	}
@@ -121,8 +153,12 @@ func scenarios() []scenario {
 	add(scenario{name: "kill", turns: hang, signal: syscall.SIGKILL, want: ClassKilled})
 	// A tool that kills its parent, as a careless pkill does (claude-code#45717, #94469); its own shell outlives the
 	// CLI.
-	add(scenario{name: "kill-by-tool", turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled})
-	add(scenario{name: "term-by-tool", turns: []modelfake.Turn{bash("kill $PPID; tail -f /dev/null")}, want: ClassKilled})
+	add(scenario{
+		name: "kill-by-tool", turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled,
+	})
+	add(scenario{
+		name: "term-by-tool", turns: []modelfake.Turn{bash("kill $PPID; tail -f /dev/null")}, want: ClassKilled,
+	})
 	return list
 }
 

@@ -58,10 +58,12 @@ func TestScript(t *testing.T) {
 		}
 	}
 	if env := b.script(t, t.Context(), "env; cat /proc/$$/cmdline | tr '\\0' ' '", 0).Output; strings.Contains(env, "sk-ant") ||
-		strings.Contains(env, "TOKEN") || strings.Contains(env, "API_KEY") || strings.Contains(env, "ANTHROPIC") || strings.Contains(env, "tr '") {
+		strings.Contains(env, "TOKEN") || strings.Contains(env, "API_KEY") || strings.Contains(env, "ANTHROPIC") ||
+		strings.Contains(env, "tr '") {
 		t.Errorf("it could see %s", env)
 	}
-	if out := b.script(t, t.Context(), "seq 1 100000", 0).Output; !strings.HasSuffix(out, "\n100000") || len(strings.Split(out, "\n")) != 101 {
+	if out := b.script(t, t.Context(), "seq 1 100000", 0).Output; !strings.HasSuffix(out, "\n100000") ||
+		len(strings.Split(out, "\n")) != 101 {
 		t.Errorf("of much output %d bytes are kept", len(out))
 	}
 	if left, _ := filepath.Glob(filepath.Join(b.cfg.TempDir, "er-*", scriptFile)); len(left) > 0 {
@@ -117,8 +119,10 @@ func TestScriptInSandbox(t *testing.T) {
 		c.Hidden = []string{filepath.Join(root, "state"), filepath.Join(root, "secret")}
 	})
 	b.dir = filepath.Join(root, "state", "clone")
-	got := b.script(t, t.Context(), "ls "+root+"/secret "+root+"/state/logs "+root+"/temp; cat .env; echo; echo x > made && echo x > "+root+"/else/public", 0)
-	if got.Outcome != Failed || !strings.Contains(got.Output, "content of state/clone/.env") || strings.Contains(got.Output, "key") {
+	got := b.script(t, t.Context(), "ls "+root+"/secret "+root+"/state/logs "+
+		root+"/temp; cat .env; echo; echo x > made && echo x > "+root+"/else/public", 0)
+	if got.Outcome != Failed || !strings.Contains(got.Output, "content of state/clone/.env") ||
+		strings.Contains(got.Output, "key") {
 		t.Errorf("in the sandbox: %+v", got)
 	}
 	if _, err := os.Stat(filepath.Join(b.dir, "made")); err != nil {

@@ -19,11 +19,15 @@ func TestCLIToolsCannotSpeakForIt(t *testing.T) {
 	forge := func(t *testing.T, box Sandbox) {
 		model := newModel(t)
 		model.Answer("",
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": script, "description": "forge"}}}},
+			modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "Bash", Input: map[string]string{"command": script, "description": "forge"},
+			}}},
 			modelfake.Turn{Text: "the CLI's own words"})
 		h := &host{}
 		r := newCLI(t, model, func(c *Config) { c.Sandbox = box })
-		res := runCLI(t, r, Spec{ID: "forge-" + string(box), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, h)
+		res := runCLI(t, r, Spec{
+			ID: "forge-" + string(box), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
+		}, h)
 		if res.Outcome != Done || res.Text != "the CLI's own words" || res.CostUSD < 0 {
 			t.Errorf("outcome %s, %v, text %q, cost %g", res.Outcome, res.Error, res.Text, res.CostUSD)
 		}
@@ -34,7 +38,8 @@ func TestCLIToolsCannotSpeakForIt(t *testing.T) {
 			}
 		}
 		got := said.String()
-		if n := strings.Count(got, "No such device or address"); n != 6 || strings.Contains(got, "OPENED") || strings.Contains(got, "WROTE") {
+		if n := strings.Count(got, "No such device or address"); n != 6 || strings.Contains(got, "OPENED") ||
+			strings.Contains(got, "WROTE") {
 			t.Errorf("%d of 6 were refused:\n%s", n, got)
 		}
 	}

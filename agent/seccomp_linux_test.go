@@ -60,7 +60,9 @@ func foreignABI() []byte {
 	for _, v := range []any{
 		uint16(2), uint16(3), uint32(1), uint32(base + 84), uint32(52), uint32(0), uint32(0),
 		uint16(52), uint16(32), uint16(1), uint16(0), uint16(0), uint16(0), // ELF header
-		uint32(1), uint32(0), uint32(base), uint32(base), uint32(84 + len(code)), uint32(84 + len(code)), uint32(5), uint32(0x1000), // one segment
+		// one segment
+		uint32(1), uint32(0), uint32(base), uint32(base), uint32(84 + len(code)), uint32(84 + len(code)), uint32(5),
+		uint32(0x1000),
 	} {
 		head, _ = binary.Append(head, binary.LittleEndian, v)
 	}
@@ -77,16 +79,18 @@ func TestSandboxFilter(t *testing.T) {
 		err := exec.Command(foreign).Run()
 		exit, ran := errors.AsType[*exec.ExitError](err)
 		known := runtime.GOARCH == "amd64" && ran && exit.ExitCode() == 42 // the kernel knows the other ABI
-		out, err := runIn(t.Context(), root, "AGENT_TEST_MODE=forbidden "+filepath.Join(root, "cli")+"; "+foreign+"; echo foreign $?\n")
+		out, err := runIn(t.Context(), root, "AGENT_TEST_MODE=forbidden "+filepath.Join(root, "cli")+"; "+
+			foreign+"; echo foreign $?\n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := []string{
 			"pidfd_open <nil>", "ptrace operation not permitted", "process_vm_readv operation not permitted",
-			"process_vm_writev operation not permitted", "pidfd_getfd operation not permitted", "kcmp operation not permitted",
-			"perf_event_open operation not permitted", "keyctl operation not permitted", "add_key operation not permitted",
-			"request_key operation not permitted", "bpf operation not permitted", "userfaultfd operation not permitted",
-			"setns operation not permitted", "unshare operation not permitted", "unshare of nothing errno 0", "clone true", "clone3 function not implemented",
+			"process_vm_writev operation not permitted", "pidfd_getfd operation not permitted",
+			"kcmp operation not permitted", "perf_event_open operation not permitted", "keyctl operation not permitted",
+			"add_key operation not permitted", "request_key operation not permitted", "bpf operation not permitted",
+			"userfaultfd operation not permitted", "setns operation not permitted", "unshare operation not permitted",
+			"unshare of nothing errno 0", "clone true", "clone3 function not implemented",
 		}
 		killed := strings.Contains(out, fmt.Sprint("foreign ", 128+int(unix.SIGSYS)))
 		if !strings.HasPrefix(out, strings.Join(want, "\n")) || known && !killed {

@@ -20,7 +20,9 @@ import (
 // mcpMain is a server of one tool on stdio, which tells what the server was started with.
 func mcpMain() int {
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "tell"}, func(_ context.Context, _ *mcp.CallToolRequest, in struct{ Word string }) (*mcp.CallToolResult, any, error) {
+	mcp.AddTool(s, &mcp.Tool{Name: "tell"}, func(_ context.Context, _ *mcp.CallToolRequest,
+		in struct{ Word string },
+	) (*mcp.CallToolResult, any, error) {
 		text := strings.Join(append([]string{in.Word, os.Getenv("SERVER_TOKEN")}, os.Args[1:]...), " ")
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	})
@@ -52,7 +54,9 @@ func lookup(vars map[string]string) func(string) string {
 func TestCLIServer(t *testing.T) {
 	t.Parallel()
 	model, servers := newModel(t), []MCPServer{teller(t, "teller")}
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__teller__tell", Input: map[string]string{"Word": "hello"}}}}, modelfake.Turn{Text: "Told."})
+	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
+		Name: "mcp__teller__tell", Input: map[string]string{"Word": "hello"},
+	}}}, modelfake.Turn{Text: "Told."})
 	getenv := lookup(map[string]string{"TELLER": "teller-secret"})
 	var temp string
 	r := newCLI(t, model, func(c *Config) {
@@ -83,7 +87,8 @@ func TestCLIServer(t *testing.T) {
 	if res.Outcome != Done || res.Text != "Told." {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
-	if diff := cmp.Diff([]string{"false hello teller-secret chat/1 acme/api " + unique("server")}, answered(t, model)); diff != "" {
+	if diff := cmp.Diff([]string{"false hello teller-secret chat/1 acme/api " + unique("server")},
+		answered(t, model)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if mode != 0o600 {
@@ -94,7 +99,8 @@ func TestCLIServer(t *testing.T) {
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
 		log, err := os.ReadFile(r.logPath(unique("server"), ext))
-		if err != nil || !strings.Contains(string(log), "hello [redacted]") || strings.Contains(string(log), "teller-secret") {
+		if err != nil || !strings.Contains(string(log), "hello [redacted]") ||
+			strings.Contains(string(log), "teller-secret") {
 			t.Errorf("%s, %v: the secret is there, or the answer is not", ext, err)
 		}
 	}
@@ -117,8 +123,12 @@ func TestCLIServersByProfile(t *testing.T) {
 				// The CLI would otherwise hide them from the Write profile until the model searches for them.
 				c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"}
 			})
-			runCLI(t, r, Spec{ID: "servers-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile}, &host{})
-			got := slices.DeleteFunc(model.Requests()[0].Tools, func(name string) bool { return !strings.HasPrefix(name, "mcp__") })
+			runCLI(t, r, Spec{
+				ID: "servers-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile,
+			}, &host{})
+			got := slices.DeleteFunc(model.Requests()[0].Tools, func(name string) bool {
+				return !strings.HasPrefix(name, "mcp__")
+			})
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
 				t.Errorf("tools (-want +got):\n%s", diff)

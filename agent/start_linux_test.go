@@ -36,7 +36,8 @@ func TestStartObeysItsContext(t *testing.T) {
 		stop(errors.New("the worker shuts down"))
 	}()
 	before := &Session{ID: "s", Data: []byte("{}\n")}
-	if res := b.run(t, ctx, Spec{Resume: before}, &host{}); res.Outcome != Stopped || res.Session.ID != before.ID || res.Turns != 0 {
+	if res := b.run(t, ctx, Spec{Resume: before}, &host{}); res.Outcome != Stopped || res.Session.ID != before.ID ||
+		res.Turns != 0 {
 		t.Errorf("result = %+v", res)
 	}
 	b.gone(t)

@@ -60,11 +60,14 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 		}},
 		"no-cwd":  {"homeless", nil},
 		"no-dirs": {"homeless", nil},
-		"identity": {"adj 500 leads its group true, session of its keeper true, terminal 0", func(t *testing.T, _ *bench, _ Result) {
-			if adj, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(adj) == "500\n" {
-				t.Errorf("the worker's own: %s, %v", adj, err)
-			}
-		}},
+		"identity": {
+			"adj 500 leads its group true, session of its keeper true, terminal 0",
+			func(t *testing.T, _ *bench, _ Result) {
+				if adj, err := os.ReadFile("/proc/self/oom_score_adj"); err != nil || string(adj) == "500\n" {
+					t.Errorf("the worker's own: %s, %v", adj, err)
+				}
+			},
+		},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +75,8 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 			dir := t.TempDir()
 			res := b.run(t, t.Context(), Spec{ID: unique(mode), Dir: dir}, &host{})
 			if res.Outcome != Done || res.Text != c.text {
-				t.Fatalf("outcome %s, %v, text %q, exit %d, stderr %q", res.Outcome, res.Error, res.Text, res.ExitCode, res.Stderr)
+				t.Fatalf("outcome %s, %v, text %q, exit %d, stderr %q", res.Outcome, res.Error, res.Text,
+					res.ExitCode, res.Stderr)
 			}
 			if c.more != nil {
 				c.more(t, b, res)
@@ -103,7 +107,8 @@ func TestSuperviseExitInATurn(t *testing.T) {
 func TestSuperviseLongPrompt(t *testing.T) {
 	t.Parallel()
 	const size = 5 << 20
-	res := newBench(t, "hostile length").run(t, t.Context(), Spec{Prompt: Message{Text: strings.Repeat("x", size)}}, &host{})
+	res := newBench(t, "hostile length").run(t, t.Context(),
+		Spec{Prompt: Message{Text: strings.Repeat("x", size)}}, &host{})
 	if res.Text != strconv.Itoa(size) {
 		t.Errorf("the CLI got %s bytes, %v", res.Text, res.Error)
 	}
@@ -151,7 +156,8 @@ func TestSuperviseCancelBeforeStart(t *testing.T) {
 	stop(errors.New("changed my mind"))
 	session := Session{ID: "00000000-0000-4000-8000-000000000001", Data: []byte("{}\n"), CostUSD: 1}
 	res := b.run(t, ctx, Spec{ID: unique("never"), Resume: &session}, &host{})
-	if res.Outcome != Stopped || res.ExitCode != -1 || res.Started.IsZero() || res.Session.ID != session.ID || res.Session.CostUSD != 1 || len(res.Session.Data) == 0 {
+	if res.Outcome != Stopped || res.ExitCode != -1 || res.Started.IsZero() || res.Session.ID != session.ID ||
+		res.Session.CostUSD != 1 || len(res.Session.Data) == 0 {
 		t.Errorf("result = %+v", res)
 	}
 	if _, err := os.Stat(b.logPath(unique("never"), ".log")); !errors.Is(err, os.ErrNotExist) {
@@ -235,7 +241,9 @@ func TestSuperviseNoRoomForALog(t *testing.T) {
 	if err := os.WriteFile(b.cfg.LogDir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Run(t.Context(), Spec{ID: unique("noroom"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	_, err := b.Run(t.Context(), Spec{
+		ID: unique("noroom"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{})
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassInternal {
 		t.Errorf("error = %v", err)
 	}
@@ -254,7 +262,9 @@ func TestSuperviseBusyCLI(t *testing.T) {
 	if _, err := f.WriteString("#!/bin/true\n"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Run(t.Context(), Spec{ID: unique("busy"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+	_, err = b.Run(t.Context(), Spec{
+		ID: unique("busy"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{})
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassStart || e.Class.Retry() != RetrySoon {
 		t.Errorf("error = %v", err)
 	}
@@ -296,7 +306,8 @@ func TestSuperviseResources(t *testing.T) {
 	b := newBench(t, "hostile burn", func(c *Config) { c.Env["AGENT_TEST_BURN"] = burn.String() })
 	res := b.run(t, t.Context(), Spec{}, &host{})
 	if r := res.Resources; res.Text != "burnt" || r.CPU < 3*burn || r.MaxRSS < burnSize {
-		t.Errorf("%v: CPU %v of at least %v, largest process %d of at least %d", res.Error, r.CPU, 3*burn, r.MaxRSS, burnSize)
+		t.Errorf("%v: CPU %v of at least %v, largest process %d of at least %d", res.Error, r.CPU, 3*burn,
+			r.MaxRSS, burnSize)
 	}
 }
 
@@ -307,7 +318,8 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 	program := filepath.Join(b.dir, "worker")
 	copyProgram(t, program)
 	worker := exec.Command(program)
-	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"), "AGENT_TEST_DIR="+b.dir, "TMPDIR="+agenttest.ShortTemp(t))
+	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"),
+		"AGENT_TEST_DIR="+b.dir, "TMPDIR="+agenttest.ShortTemp(t))
 	out, err := worker.CombinedOutput()
 	if err != nil || string(out) != "done echo: hello" {
 		t.Errorf("%s, %v", out, err)

@@ -39,7 +39,8 @@ func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 
 	sweep()
 	if len(marked(dying)) == 0 || len(marked(living)) == 0 || dirs() != 2 {
-		t.Fatalf("of living workers there are processes %v and %v and %d directories", marked(dying), marked(living), dirs())
+		t.Fatalf("of living workers there are processes %v and %v and %d directories", marked(dying),
+			marked(living), dirs())
 	}
 
 	keeper := parent(t, marked(dying)[0])

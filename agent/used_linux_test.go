@@ -34,7 +34,9 @@ func TestCLITellsWhatItUses(t *testing.T) {
 	}
 
 	again := &host{}
-	second := runCLI(t, r, Spec{ID: "used-on", Dir: dir, Prompt: Message{Text: "y"}, Profile: Write, Resume: &first.Session}, again)
+	second := runCLI(t, r, Spec{
+		ID: "used-on", Dir: dir, Prompt: Message{Text: "y"}, Profile: Write, Resume: &first.Session,
+	}, again)
 	for _, e := range again.events {
 		if e.Kind == Used && (*e.Usage == Usage{} || e.Usage.Input > second.Usage.Input || e.CostUSD > second.CostUSD) {
 			t.Errorf("of the second run %+v, $%f; it used %+v, $%f", *e.Usage, e.CostUSD, second.Usage, second.CostUSD)

@@ -8,7 +8,9 @@ import (
 func TestSecretOfHook(t *testing.T) {
 	t.Parallel()
 	reference := EnvReference(` {{ env "ALERTS_SECRET" }} `)
-	for value, want := range map[string]string{"": "is not set", "short-hush": "has less than 16 characters", "long-enough-hush-1": ""} {
+	for value, want := range map[string]string{
+		"": "is not set", "short-hush": "has less than 16 characters", "long-enough-hush-1": "",
+	} {
 		secret, err := reference.Read(getenv(map[string]string{"ALERTS_SECRET": value}))
 		if want == "" {
 			if err != nil || secret.Reveal() != value {

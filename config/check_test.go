@@ -72,27 +72,51 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1?master=m&masster=n", "REDIS_URL has an unknown parameter"},
 		{RoleWorker, "REDIS_URL", "redis://:p@a:1,b:2/0", "REDIS_URL " + url},
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&pool_size=7&db=2", ""},
-		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&read_timeout=1s", "REDIS_URL has the parameter read_timeout, which errand sets itself; remove it"},
-		{RoleWorker, "REDIS_URL", "redis://:p@a/0?max_retries=7", "REDIS_URL has the parameter max_retries, which errand sets itself; remove it"},
-		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&replica_only=true", "REDIS_URL has an unknown parameter; use only db, client_name"},
+		{
+			RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&read_timeout=1s",
+			"REDIS_URL has the parameter read_timeout, which errand sets itself; remove it",
+		},
+		{
+			RoleWorker, "REDIS_URL", "redis://:p@a/0?max_retries=7",
+			"REDIS_URL has the parameter max_retries, which errand sets itself; remove it",
+		},
+		{
+			RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&replica_only=true",
+			"REDIS_URL has an unknown parameter; use only db, client_name",
+		},
 		{RoleWorker, "REDIS_URL", "redis://pa?ss@h", "REDIS_URL has an unknown parameter; use only db, client_name"},
 		{RoleWorker, "REDIS_URL", "redis://h/zero", "REDIS_URL " + url},
 		{RoleFrontdoor, "REDIS_URL", "http://h", "REDIS_URL " + url},
 		{RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/cert.pem", "REDIS_URL uses no TLS although a certificate is set"},
-		{RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/none.pem", "ERRAND_REDIS_CA_FILE cannot be read (file does not exist)"},
+		{
+			RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/none.pem",
+			"ERRAND_REDIS_CA_FILE cannot be read (file does not exist)",
+		},
 		{RoleFrontdoor, "ERRAND_CONSOLE_TOKEN", "", "ERRAND_CONSOLE_TOKEN is not set"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "", ""},
 		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "", ""},
-		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "too-short", "ERRAND_CONSOLE_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-"},
-		{RoleStandalone, "ERRAND_CONSOLE_TOKEN", "long enough; but not for a cookie", "ERRAND_CONSOLE_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-"},
+		{
+			RoleStandalone, "ERRAND_CONSOLE_TOKEN", "too-short",
+			"ERRAND_CONSOLE_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
+		},
+		{
+			RoleStandalone, "ERRAND_CONSOLE_TOKEN", "long enough; but not for a cookie",
+			"ERRAND_CONSOLE_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
+		},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "c\n", "ERRAND_CONSOLE_TOKEN begins or ends with white space"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "[redacted]", "ERRAND_CONSOLE_TOKEN contains the placeholder [redacted]"},
 		{RoleWorker, "ANTHROPIC_API_KEY", "", "ANTHROPIC_API_KEY is not set"},
 		{RoleStandalone, "ANTHROPIC_API_KEY", "", "ANTHROPIC_API_KEY is not set"},
 		{RoleFrontdoor, "ANTHROPIC_API_KEY", "", ""},
 		{RoleWorker, "SLACK_BOT_TOKEN", "", "SLACK_BOT_TOKEN is not set"},
-		{RoleWorker, "SLACK_BOT_TOKEN", "xapp-1", "SLACK_BOT_TOKEN must be the bot token (xoxb-…), not the app-level token"},
-		{RoleWorker, "SLACK_APP_TOKEN", "xoxb-1", "SLACK_APP_TOKEN must be the app-level token (xapp-…), not the bot token"},
+		{
+			RoleWorker, "SLACK_BOT_TOKEN", "xapp-1",
+			"SLACK_BOT_TOKEN must be the bot token (xoxb-…), not the app-level token",
+		},
+		{
+			RoleWorker, "SLACK_APP_TOKEN", "xoxb-1",
+			"SLACK_APP_TOKEN must be the app-level token (xapp-…), not the bot token",
+		},
 		{RoleWorker, "SLACK_SIGNING_SECRET", "", ""},
 		{RoleFrontdoor, "SLACK_SIGNING_SECRET", "", "SLACK_SIGNING_SECRET is not set"},
 		{RoleWorker, "GITHUB_TOKEN", "", "GITHUB_TOKEN is not set"},
@@ -101,8 +125,14 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_APP_ID", "5", "GITHUB_TOKEN and a GitHub App are both set"},
 		{RoleWorker, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/app.pem", "GITHUB_TOKEN and a GitHub App are both set"},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY_FILE cannot be read"},
-		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/public.pem", "GITHUB_APP_PRIVATE_KEY_FILE is /keys/public.pem, which is not a private key in PEM form"},
-		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", testKey, "GITHUB_APP_PRIVATE_KEY_FILE must be the path of a file, not its content"},
+		{
+			RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/public.pem",
+			"GITHUB_APP_PRIVATE_KEY_FILE is /keys/public.pem, which is not a private key in PEM form",
+		},
+		{
+			RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", testKey,
+			"GITHUB_APP_PRIVATE_KEY_FILE must be the path of a file, not its content",
+		},
 		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "hush", "GITHUB_APP_PRIVATE_KEY must be a private key in PEM form"},
 		{RoleFrontdoor, "ERRAND_SANDBOX_SHOW", "go", "ERRAND_SANDBOX_SHOW must be absolute paths separated by colons"},
 		{RoleFrontdoor, "GITHUB_APP_ID", "-5", "GITHUB_APP_ID must be the number on the App's settings page, not -5"},
@@ -111,35 +141,77 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_URL", "https://ghe?x=1", "GITHUB_URL must not contain a query or fragment"},
 		{RoleWorker, "ANTHROPIC_BASE_URL", "/v1", "ANTHROPIC_BASE_URL must be an absolute http or https URL"},
 		{RoleWorker, "ERRAND_PUBLIC_URL", "errand.example", "ERRAND_PUBLIC_URL must be an absolute http or https URL"},
-		{RoleFrontdoor, "ERRAND_QUEUES_WRITABLE", "perhaps", "ERRAND_QUEUES_WRITABLE must be true or false, not \"perhaps\""},
+		{
+			RoleFrontdoor, "ERRAND_QUEUES_WRITABLE", "perhaps",
+			"ERRAND_QUEUES_WRITABLE must be true or false, not \"perhaps\"",
+		},
 		{RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "192.0.2.7", "ERRAND_TRUSTED_PROXY_HEADER is not set although"},
-		{RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "proxy", "ERRAND_TRUSTED_PROXIES must be addresses or networks like 192.0.2.7,198.51.100.0/24, not \"proxy\""},
-		{RoleFrontdoor, "ERRAND_TRUSTED_PROXY_HEADER", "X-Forwarded-User", "ERRAND_TRUSTED_PROXIES is not set although"},
-		{RoleFrontdoor, "ERRAND_TRUSTED_PROXY_HEADER", "X User", "ERRAND_TRUSTED_PROXY_HEADER must be a header name like X-Forwarded-User, not \"X User\""},
-		{RoleWorker, "ERRAND_HTTP_ADDR", "localhost", "ERRAND_HTTP_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \"localhost"},
-		{RoleWorker, "ERRAND_HTTP_ADDR", ":http", "ERRAND_HTTP_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \":http\""},
-		{RoleWorker, "ERRAND_WORKER_ADDR", ":65536", "ERRAND_WORKER_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \":65536\""},
+		{
+			RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "proxy",
+			"ERRAND_TRUSTED_PROXIES must be addresses or networks like 192.0.2.7,198.51.100.0/24, not \"proxy\"",
+		},
+		{
+			RoleFrontdoor, "ERRAND_TRUSTED_PROXY_HEADER", "X-Forwarded-User",
+			"ERRAND_TRUSTED_PROXIES is not set although",
+		},
+		{
+			RoleFrontdoor, "ERRAND_TRUSTED_PROXY_HEADER", "X User",
+			"ERRAND_TRUSTED_PROXY_HEADER must be a header name like X-Forwarded-User, not \"X User\"",
+		},
+		{
+			RoleWorker, "ERRAND_HTTP_ADDR", "localhost",
+			"ERRAND_HTTP_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \"localhost",
+		},
+		{
+			RoleWorker, "ERRAND_HTTP_ADDR", ":http",
+			"ERRAND_HTTP_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \":http\"",
+		},
+		{
+			RoleWorker, "ERRAND_WORKER_ADDR", ":65536",
+			"ERRAND_WORKER_ADDR must be an address like 127.0.0.1:8080, or :8080 for all interfaces, not \":65536\"",
+		},
 		{RoleWorker, "ERRAND_CONCURRENCY", "1", "ERRAND_CONCURRENCY must be at least 2, not 1"},
 		{RoleWorker, "ERRAND_CONCURRENCY", "2", ""},
 		{RoleWorker, "ERRAND_POOL", "gpu-2", ""},
 		{RoleWorker, "ERRAND_POOL", "GPU", `ERRAND_POOL is "GPU", which is not the name of a pool`},
-		{RoleWorker, "ERRAND_POOL", strings.Repeat("a", 31), `ERRAND_POOL is "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", which is not the name of a pool`},
+		{
+			RoleWorker, "ERRAND_POOL", strings.Repeat("a", 31),
+			`ERRAND_POOL is "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", which is not the name of a pool`,
+		},
 		{RoleWorker, "ERRAND_POOL", "a.b", `ERRAND_POOL is "a.b", which is not the name of a pool`},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "0s", ""},
 		{RoleWorker, "ERRAND_RUN_LIMIT", "-1m", "ERRAND_RUN_LIMIT must not be negative (-1m0s)"},
-		{RoleWorker, "ERRAND_RUN_LIMIT", "2 hours", "ERRAND_RUN_LIMIT must be a duration like 90s, 15m or 2h30m, not \"2 hours\""},
-		{RoleWorker, "ERRAND_RUN_PROCESSES", "10", "ERRAND_RUN_PROCESSES must be at least 50, or 0 for no limit, not 10"},
+		{
+			RoleWorker, "ERRAND_RUN_LIMIT", "2 hours",
+			"ERRAND_RUN_LIMIT must be a duration like 90s, 15m or 2h30m, not \"2 hours\"",
+		},
+		{
+			RoleWorker, "ERRAND_RUN_PROCESSES", "10",
+			"ERRAND_RUN_PROCESSES must be at least 50, or 0 for no limit, not 10",
+		},
 		{RoleWorker, "ERRAND_RUN_PROCESSES", "0", ""},
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "-1m", "ERRAND_IDLE_LIMIT must not be negative (-1m0s)"},
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "15", "ERRAND_IDLE_LIMIT must have a unit, like 15s or 15m"},
-		{RoleWorker, "ERRAND_FLEET_TOKEN", "short", "ERRAND_FLEET_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-"},
-		{RoleWorker, "ERRAND_METRICS_TOKEN", "short", "ERRAND_METRICS_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-"},
+		{
+			RoleWorker, "ERRAND_FLEET_TOKEN", "short",
+			"ERRAND_FLEET_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
+		},
+		{
+			RoleWorker, "ERRAND_METRICS_TOKEN", "short",
+			"ERRAND_METRICS_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
+		},
 		{RoleWorker, "ERRAND_LOG_FORMAT", "text", ""},
 		{RoleWorker, "ERRAND_LOG_FORMAT", "yaml", "ERRAND_LOG_FORMAT must be json or text, not \"yaml\""},
 		{RoleWorker, "ERRAND_WORKER_URL", "w1:8081", "ERRAND_WORKER_URL must be an absolute http or https URL"},
-		{RoleWorker, "ERRAND_KEEP_LOGS", "-1h", "ERRAND_KEEP_LOGS must not be negative (-1h0m0s); use a value like 720h, or 0 for no limit"},
+		{
+			RoleWorker, "ERRAND_KEEP_LOGS", "-1h",
+			"ERRAND_KEEP_LOGS must not be negative (-1h0m0s); use a value like 720h, or 0 for no limit",
+		},
 		{RoleWorker, "ERRAND_KEEP_CLONES", "0s", ""},
-		{RoleWorker, "ERRAND_KEEP_CLONES_GB", "-1", "ERRAND_KEEP_CLONES_GB must not be negative (-1); use a value like 50, or 0 for no limit"},
+		{
+			RoleWorker, "ERRAND_KEEP_CLONES_GB", "-1",
+			"ERRAND_KEEP_CLONES_GB must not be negative (-1); use a value like 50, or 0 for no limit",
+		},
 		{RoleWorker, "ERRAND_GRACE", "0s", "ERRAND_GRACE must be above 0 and at most 35s, not 0s"},
 		{RoleWorker, "ERRAND_GRACE", "35s", ""},
 		{RoleWorker, "ERRAND_GRACE", "35001ms", "ERRAND_GRACE must be above 0 and at most 35s, not 35.001s"},
@@ -151,15 +223,21 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_LOG_LEVEL", "WARN", ""},
 		{RoleWorker, "ERRAND_LOG_LEVEL", "loud", "ERRAND_LOG_LEVEL must be debug, info, warn or error, not \"loud\""},
 		{RoleWorker, "ERRAND_DIRS", "src", "ERRAND_DIRS must be absolute paths separated by colons"},
-		{RoleWorker, "ERRAND_CONFIG", "none.yaml", "ERRAND_CONFIG is none.yaml, which cannot be read (file does not exist)"},
+		{
+			RoleWorker, "ERRAND_CONFIG", "none.yaml",
+			"ERRAND_CONFIG is none.yaml, which cannot be read (file does not exist)",
+		},
 	} {
 		t.Run(strings.Join([]string{string(tc.role), tc.name, tc.value}, " "), func(t *testing.T) {
 			t.Parallel()
 			vars := map[string]string{
-				"REDIS_URL": "redis://localhost", "ANTHROPIC_API_KEY": "k", "ERRAND_CONSOLE_TOKEN": "console-token-0123",
-				"SLACK_BOT_TOKEN": "b", "SLACK_SIGNING_SECRET": "s", "GITHUB_TOKEN": "t", "GITHUB_WEBHOOK_SECRET": "w",
+				"REDIS_URL": "redis://localhost", "ANTHROPIC_API_KEY": "k",
+				"ERRAND_CONSOLE_TOKEN": "console-token-0123",
+				"SLACK_BOT_TOKEN":      "b", "SLACK_SIGNING_SECRET": "s", "GITHUB_TOKEN": "t",
+				"GITHUB_WEBHOOK_SECRET": "w",
 			}
-			if strings.HasPrefix(tc.name, "GITHUB_APP_") && tc.role == RoleFrontdoor { // with an otherwise good App instead of the token
+			// with an otherwise good App instead of the token
+			if strings.HasPrefix(tc.name, "GITHUB_APP_") && tc.role == RoleFrontdoor {
 				delete(vars, "GITHUB_TOKEN")
 				vars["GITHUB_APP_ID"] = "5"
 				if tc.name == "GITHUB_APP_ID" {
@@ -167,7 +245,10 @@ func TestOneProblem(t *testing.T) {
 				}
 			}
 			vars[tc.name] = tc.value
-			files := map[string]string{"/keys/app.pem": testKey, "/keys/cert.pem": redisCert, "/keys/public.pem": "-----BEGIN PUBLIC KEY-----\nYQ==\n-----END PUBLIC KEY-----\n"}
+			files := map[string]string{
+				"/keys/app.pem": testKey, "/keys/cert.pem": redisCert,
+				"/keys/public.pem": "-----BEGIN PUBLIC KEY-----\nYQ==\n-----END PUBLIC KEY-----\n",
+			}
 			_, err := load(getenv(vars), machine(t, files), tc.role)
 			if tc.want == "" {
 				if err != nil {
@@ -189,14 +270,24 @@ func TestRedisCertificates(t *testing.T) {
 		{"/cert.pem", "/cert.pem", "/key.pem", ""},
 		{"", "/cert.pem", "/key.pem", ""},
 		{"/key.pem", "", "", "ERRAND_REDIS_CA_FILE has no certificate in PEM form"},
-		{"", "/cert.pem", "", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
-		{"", "", "/key.pem", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
-		{"", "/cert.pem", "/app.pem", "ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form"},
+		{
+			"", "/cert.pem", "",
+			"ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form",
+		},
+		{
+			"", "", "/key.pem",
+			"ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form",
+		},
+		{
+			"", "/cert.pem", "/app.pem",
+			"ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE are not a certificate and its key in PEM form",
+		},
 		{"", "/cert.pem", redisKey, "ERRAND_REDIS_KEY_FILE must be the path of a file, not its content"},
 	} {
 		for _, url := range []string{"rediss://:p@h", "rediss+sentinel://:p@h?master=m"} {
 			c, err := load(getenv(map[string]string{
-				"REDIS_URL": url, "ANTHROPIC_API_KEY": "k", "ERRAND_REDIS_CA_FILE": tc.ca, "ERRAND_REDIS_CERT_FILE": tc.cert, "ERRAND_REDIS_KEY_FILE": tc.key,
+				"REDIS_URL": url, "ANTHROPIC_API_KEY": "k", "ERRAND_REDIS_CA_FILE": tc.ca,
+				"ERRAND_REDIS_CERT_FILE": tc.cert, "ERRAND_REDIS_KEY_FILE": tc.key,
 			}), machine(t, files), RoleWorker)
 			if tc.want != "" {
 				checkOnly(t, err, tc.want)
@@ -234,11 +325,20 @@ func TestBegunSources(t *testing.T) {
 		{map[string]string{"SLACK_APP_TOKEN": "a"}, "SLACK_BOT_TOKEN is not set although"},
 		{map[string]string{"ERRAND_GATEWAY": "off", "ANTHROPIC_CUSTOM_HEADERS": "A: b"}, "ERRAND_GATEWAY is off, so"},
 		{map[string]string{"GITHUB_TOKEN": "t"}, "GITHUB_WEBHOOK_SECRET is not set although"},
-		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "20s"}, "GITHUB_POLL is set, and no repository is listed"},
+		{
+			map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "20s"},
+			"GITHUB_POLL is set, and no repository is listed",
+		},
 		{map[string]string{"GITHUB_TOKEN": "t", "GITHUB_POLL": "2s"}, "GITHUB_POLL is less than 10s"},
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w"}, "GITHUB_TOKEN is not set although"},
-		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"}, "GITHUB_APP_PRIVATE_KEY_FILE is not set although"},
-		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"}, "GITHUB_APP_ID is not set although the App's private key is"},
+		{
+			map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"},
+			"GITHUB_APP_PRIVATE_KEY_FILE is not set although",
+		},
+		{
+			map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"},
+			"GITHUB_APP_ID is not set although the App's private key is",
+		},
 	} {
 		t.Run(tc.want, func(t *testing.T) {
 			t.Parallel()
@@ -254,7 +354,8 @@ func TestBegunSources(t *testing.T) {
 
 func TestOwnGatewayNeedsNoCredential(t *testing.T) {
 	t.Parallel()
-	if _, err := load(getenv(map[string]string{"ANTHROPIC_BASE_URL": "http://gateway"}), machine(t, nil), RoleStandalone); err != nil {
+	if _, err := load(getenv(map[string]string{"ANTHROPIC_BASE_URL": "http://gateway"}), machine(t, nil),
+		RoleStandalone); err != nil {
 		t.Errorf("Load = %v", err)
 	}
 }
@@ -281,12 +382,26 @@ func TestClouds(t *testing.T) {
 		want string // empty: no problem
 	}{
 		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, ""},
-		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p"}, ""},
+		{map[string]string{
+			"CLAUDE_CODE_USE_VERTEX": "true", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p",
+		}, ""},
 		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1", "ANTHROPIC_FOUNDRY_RESOURCE": "r"}, ""},
-		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_USE_VERTEX": "1"}, "CLAUDE_CODE_USE_BEDROCK is not the only cloud"},
-		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_AUTH_TOKEN": "t"}, "CLAUDE_CODE_USE_BEDROCK conflicts with a credential"},
-		{map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ERRAND_GATEWAY": "off"}, "ERRAND_GATEWAY is off, so runs would need"},
-		{map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu"}, "CLAUDE_CODE_USE_VERTEX is set without a project and a region"},
+		{
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "CLAUDE_CODE_USE_VERTEX": "1"},
+			"CLAUDE_CODE_USE_BEDROCK is not the only cloud",
+		},
+		{
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_AUTH_TOKEN": "t"},
+			"CLAUDE_CODE_USE_BEDROCK conflicts with a credential",
+		},
+		{
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ERRAND_GATEWAY": "off"},
+			"ERRAND_GATEWAY is off, so runs would need",
+		},
+		{
+			map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu"},
+			"CLAUDE_CODE_USE_VERTEX is set without a project and a region",
+		},
 		{map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, "CLAUDE_CODE_USE_FOUNDRY is set without a resource"},
 	} {
 		tc.vars["REDIS_URL"] = "redis://:p@localhost:6379"
@@ -310,36 +425,55 @@ func TestUpstream(t *testing.T) {
 		of   func(Config) string
 		want string // the only problem; empty: none
 	}{
-		"anthropic": {map[string]string{"ANTHROPIC_API_KEY": "k"}, func(c Config) string { return c.Model.BaseURL }, ""},
-		"no key":    {nil, func(c Config) string { return c.Model.BaseURL }, ""},
-		"bedrock":   {map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, func(c Config) string { return c.Cloud.BedrockURL }, ""},
+		"anthropic": {
+			map[string]string{"ANTHROPIC_API_KEY": "k"}, func(c Config) string { return c.Model.BaseURL }, "",
+		},
+		"no key": {nil, func(c Config) string { return c.Model.BaseURL }, ""},
+		"bedrock": {
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, func(c Config) string { return c.Cloud.BedrockURL }, "",
+		},
 		"vertex": {
-			map[string]string{"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p"},
+			map[string]string{
+				"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p",
+			},
 			func(c Config) string { return cut(c.Cloud.VertexURL, "/v1") }, "",
 		},
-		"foundry": {map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"}, func(c Config) string { return cut(c.Cloud.FoundryURL, "/anthropic") }, ""},
+		"foundry": {
+			map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"},
+			func(c Config) string { return cut(c.Cloud.FoundryURL, "/anthropic") }, "",
+		},
 		"the same twice": {
-			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": upstream}, func(c Config) string { return c.Model.BaseURL }, "",
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": upstream},
+			func(c Config) string { return c.Model.BaseURL }, "",
 		},
 		"of another provider": {
-			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BASE_URL": "https://a.example"}, func(c Config) string { return c.Cloud.BedrockURL }, "",
+			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BASE_URL": "https://a.example"},
+			func(c Config) string { return c.Cloud.BedrockURL }, "",
 		},
 		"different": {
 			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BEDROCK_BASE_URL": "https://b.example"},
 			nil,
 			"ERRAND_GATEWAY_UPSTREAM and ANTHROPIC_BEDROCK_BASE_URL are set to different URLs",
 		},
-		"no URL": {map[string]string{"ANTHROPIC_API_KEY": "k", "ERRAND_GATEWAY_UPSTREAM": "llm"}, nil, "ERRAND_GATEWAY_UPSTREAM must be"},
+		"no URL": {
+			map[string]string{"ANTHROPIC_API_KEY": "k", "ERRAND_GATEWAY_UPSTREAM": "llm"},
+			nil,
+			"ERRAND_GATEWAY_UPSTREAM must be",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			vars := map[string]string{"REDIS_URL": "redis://:p@localhost:6379", "ERRAND_GATEWAY_UPSTREAM": upstream + "/"}
+			vars := map[string]string{
+				"REDIS_URL": "redis://:p@localhost:6379", "ERRAND_GATEWAY_UPSTREAM": upstream + "/",
+			}
 			maps.Copy(vars, tc.vars)
 			c, err := Load(getenv(vars), RoleWorker)
 			switch {
-			case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - "+tc.want)):
+			case tc.want != "" &&
+				(err == nil || !strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - "+tc.want)):
 				t.Errorf("%v", err)
-			case tc.want == "" && (err != nil || tc.of(c) != upstream || tc.of(c) == c.Model.BaseURL && c.Cloud.Used() != ""):
+			case tc.want == "" &&
+				(err != nil || tc.of(c) != upstream || tc.of(c) == c.Model.BaseURL && c.Cloud.Used() != ""):
 				t.Errorf("%v, %+v %+v", err, c.Model, c.Cloud)
 			}
 		})

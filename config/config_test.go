@@ -48,7 +48,9 @@ func getenv(vars map[string]string) func(string) string {
 }
 
 // testKey has the form of a private key and nothing secret in it.
-var testKey = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: []byte(strings.Repeat("a private key of the app ", 6))}))
+var testKey = string(pem.EncodeToMemory(&pem.Block{
+	Type: "RSA PRIVATE KEY", Bytes: []byte(strings.Repeat("a private key of the app ", 6)),
+}))
 
 // redisCert and redisKey are a certificate that signs itself, and its key.
 var redisCert, redisKey = func() (string, string) {
@@ -56,7 +58,8 @@ var redisCert, redisKey = func() (string, string) {
 	form := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
 	cert, _ := x509.CreateCertificate(rand.Reader, form, form, public, private)
 	key, _ := x509.MarshalPKCS8PrivateKey(private)
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
 }()
 
 // full sets every variable, to something else than its default where it has one. Every secret's value contains hush.
@@ -66,12 +69,16 @@ func full() map[string]string {
 		"ERRAND_REDIS_CA_FILE":         "/keys/ca.pem",
 		"ERRAND_REDIS_CERT_FILE":       "/keys/cert.pem",
 		"ERRAND_REDIS_KEY_FILE":        "/keys/key.pem",
-		"ANTHROPIC_DEFAULT_OPUS_MODEL": "o", "ANTHROPIC_DEFAULT_SONNET_MODEL": "s", "ANTHROPIC_DEFAULT_HAIKU_MODEL": "h",
-		"AWS_REGION": "eu-west-1", "ANTHROPIC_BEDROCK_BASE_URL": "https://bedrock.example", "AWS_BEARER_TOKEN_BEDROCK": "hush-bedrock",
-		"ANTHROPIC_VERTEX_PROJECT_ID": "acme", "CLOUD_ML_REGION": "global", "ANTHROPIC_VERTEX_BASE_URL": "https://vertex.example/v1",
-		"ANTHROPIC_FOUNDRY_RESOURCE": "acme", "ANTHROPIC_FOUNDRY_BASE_URL": "https://foundry.example", "ANTHROPIC_FOUNDRY_API_KEY": "hush-foundry",
-		"CLAUDE_CODE_USE_BEDROCK": "false", "CLAUDE_CODE_USE_VERTEX": "false", "CLAUDE_CODE_USE_FOUNDRY": "false", "AZURE_CLIENT_SECRET": "hush-azure",
-		"SLACK_BOT_TOKEN":             "xoxb-hush",
+		"ANTHROPIC_DEFAULT_OPUS_MODEL": "o", "ANTHROPIC_DEFAULT_SONNET_MODEL": "s",
+		"ANTHROPIC_DEFAULT_HAIKU_MODEL": "h",
+		"AWS_REGION":                    "eu-west-1", "ANTHROPIC_BEDROCK_BASE_URL": "https://bedrock.example",
+		"AWS_BEARER_TOKEN_BEDROCK":    "hush-bedrock",
+		"ANTHROPIC_VERTEX_PROJECT_ID": "acme", "CLOUD_ML_REGION": "global",
+		"ANTHROPIC_VERTEX_BASE_URL":  "https://vertex.example/v1",
+		"ANTHROPIC_FOUNDRY_RESOURCE": "acme", "ANTHROPIC_FOUNDRY_BASE_URL": "https://foundry.example",
+		"ANTHROPIC_FOUNDRY_API_KEY": "hush-foundry",
+		"CLAUDE_CODE_USE_BEDROCK":   "false", "CLAUDE_CODE_USE_VERTEX": "false", "CLAUDE_CODE_USE_FOUNDRY": "false",
+		"AZURE_CLIENT_SECRET": "hush-azure", "SLACK_BOT_TOKEN": "xoxb-hush",
 		"SLACK_SIGNING_SECRET":        "hush-signing",
 		"SLACK_APP_TOKEN":             "xapp-hush",
 		"SLACK_API_URL":               "https://slack.example/api",
@@ -163,43 +170,61 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 	want := Config{
 		Redis: Redis{
 			URL: "rediss://:hush-redis%21@redis.example:6380/3", Replicas: 1, AllowOpen: true,
-			CAFile: "/keys/ca.pem", CertFile: "/keys/cert.pem", KeyFile: "/keys/key.pem", CA: redisCert, Cert: redisCert, Key: Secret(redisKey),
+			CAFile: "/keys/ca.pem", CertFile: "/keys/cert.pem", KeyFile: "/keys/key.pem", CA: redisCert,
+			Cert: redisCert, Key: Secret(redisKey),
 		},
-		Objects: Objects{URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session"},
-		Slack:   Slack{BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush", APIURL: "https://slack.example/api/"},
+		Objects: Objects{
+			URL: "s3://fleet/errand?region=eu-central-1", SecretKey: "hush-aws", Token: "hush-aws-session",
+		},
+		Slack: Slack{
+			BotToken: "xoxb-hush", SigningSecret: "hush-signing", AppToken: "xapp-hush",
+			APIURL: "https://slack.example/api/",
+		},
 		GitHub: GitHub{
-			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook", Poll: 45e9,
+			AppID: 4711, AppKeyFile: "/keys/app.pem", AppKey: Secret(testKey), WebhookSecret: "hush-webhook",
+			Poll:   45e9,
 			APIURL: "https://ghe.example/api/v3/", URL: "https://ghe.example",
 		},
 		Commits: Commits{Author: "bot <7+bot@users.noreply.github.com>", KeyFile: "/keys/sign", Key: Secret(testKey)},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
-			BaseURL: "http://127.0.0.1:9999/v", Upstream: "http://127.0.0.1:9999/v", Gateway: GatewayOn, Name: "it's a \"model\" for $5", Opus: "o", Sonnet: "s", Haiku: "h",
+			BaseURL: "http://127.0.0.1:9999/v", Upstream: "http://127.0.0.1:9999/v", Gateway: GatewayOn,
+			Name: "it's a \"model\" for $5", Opus: "o", Sonnet: "s", Haiku: "h",
 		},
 		Cloud: Cloud{
 			Region: "eu-west-1", BedrockURL: "https://bedrock.example", BedrockKey: "hush-bedrock",
 			VertexProject: "acme", VertexRegion: "global", VertexURL: "https://vertex.example/v1",
-			FoundryResource: "acme", FoundryURL: "https://foundry.example", FoundryKey: "hush-foundry", AzureSecret: "hush-azure",
+			FoundryResource: "acme", FoundryURL: "https://foundry.example", FoundryKey: "hush-foundry",
+			AzureSecret: "hush-azure",
 		},
 		HTTP: HTTP{
 			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
-			ProxyHeader: "X-Forwarded-User", Proxies: Networks{netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64")},
+			ProxyHeader: "X-Forwarded-User", Proxies: Networks{
+				netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64"),
+			},
 			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3, QueuesWritable: true,
 		},
 		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
-			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1", Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
-			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4, LogFormat: LogText,
+			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1",
+			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
+			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4,
+			LogFormat: LogText,
 		},
-		Keep:  Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
-		Paths: Paths{File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"}, Shown: []string{"/home/e/go"}},
+		Keep: Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
+		Paths: Paths{
+			File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"},
+			Shown: []string{"/home/e/go"},
+		},
 		Traces: Traces{
 			Endpoint: "http://collector.example:4318", TracesEndpoint: "https://traces.example/otlp/v1/traces",
 			Headers: "authorization=hush-otlp", TracesHeaders: "authorization=Basic%20hush-traces",
 		},
-		Routing: Routing{People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}}},
-		Given:   got.Given, Written: got.Written,
+		Routing: Routing{
+			People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}},
+		},
+		Given: got.Given, Written: got.Written,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
@@ -223,8 +248,8 @@ func TestLoadDefaults(t *testing.T) {
 		Model:  Model{APIKey: "k", TokenLife: 5 * 60e9, BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
 		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
-			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Pool: "default", Concurrency: 4,
-			RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000, Grace: 15e9,
+			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Pool: "default",
+			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000, Grace: 15e9,
 		},
 		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
 		Paths: Paths{State: abs(t, ".errand")},
@@ -251,7 +276,8 @@ func TestEnabledSources(t *testing.T) {
 			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem", "GITHUB_WEBHOOK_SECRET": "w",
 		}, false, true},
 		"github by app's key in one line": {map[string]string{
-			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(testKey, "\n", `\n`), "GITHUB_WEBHOOK_SECRET": "w",
+			"GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY": strings.ReplaceAll(testKey, "\n", `\n`),
+			"GITHUB_WEBHOOK_SECRET": "w",
 		}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -263,7 +289,8 @@ func TestEnabledSources(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.Slack.Enabled() != tc.slack || c.GitHub.Enabled() != tc.github {
-				t.Errorf("Slack %v, GitHub %v, want %v and %v", c.Slack.Enabled(), c.GitHub.Enabled(), tc.slack, tc.github)
+				t.Errorf("Slack %v, GitHub %v, want %v and %v", c.Slack.Enabled(), c.GitHub.Enabled(),
+					tc.slack, tc.github)
 			}
 		})
 	}
@@ -273,7 +300,9 @@ func TestEnabledSources(t *testing.T) {
 // published settings from one that has them.
 func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	t.Parallel()
-	vars := map[string]string{"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k", "SLACK_BOT_TOKEN": "b", "GITHUB_TOKEN": "t"}
+	vars := map[string]string{
+		"REDIS_URL": "redis://r", "ANTHROPIC_API_KEY": "k", "SLACK_BOT_TOKEN": "b", "GITHUB_TOKEN": "t",
+	}
 	bare, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
 	if err != nil || !bare.Slack.Enabled() || !bare.GitHub.Enabled() {
 		t.Errorf("Slack %v, GitHub %v: %v", bare.Slack.Enabled(), bare.GitHub.Enabled(), err)
@@ -309,7 +338,8 @@ func TestConfigFileOfAnotherUser(t *testing.T) {
 func TestConfigFileOfTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{"ANTHROPIC_API_KEY": "k"}
-	c, err := load(getenv(vars), machine(t, map[string]string{"errand.yaml": "repositories: {o/r: {trusted: true}}"}), RoleStandalone)
+	c, err := load(getenv(vars), machine(t, map[string]string{"errand.yaml": "repositories: {o/r: {trusted: true}}"}),
+		RoleStandalone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,11 @@ func TestSecretsInHeaders(t *testing.T) {
 		config     Config
 		want, free []string
 	}{
-		"a team": {Config{Model: Model{Headers: `X-Team: platform\nX-Region: eu-central-1`}}, nil, []string{"platform", "eu-central-1"}},
+		"a team": {
+			Config{Model: Model{Headers: `X-Team: platform\nX-Region: eu-central-1`}},
+			nil,
+			[]string{"platform", "eu-central-1"},
+		},
 		"a scheme": {
 			Config{Model: Model{Headers: `Authorization: Bearer sk-x\nX-Upstream: basic YTpi`}},
 			[]string{"Bearer sk-x", "sk-x", "basic YTpi", "YTpi"},
@@ -31,7 +35,9 @@ func TestSecretsInHeaders(t *testing.T) {
 			[]string{"the team of 2026 in Berlin", "platform-of-the-company"},
 		},
 		"traces": {
-			Config{Traces: Traces{Headers: "Authorization=Basic%20YTpi%3D, x-dataset=errand", TracesHeaders: "api-key=a%2Cb"}},
+			Config{Traces: Traces{
+				Headers: "Authorization=Basic%20YTpi%3D, x-dataset=errand", TracesHeaders: "api-key=a%2Cb",
+			}},
 			[]string{"Basic YTpi=", "YTpi=", "a,b"},
 			[]string{"errand"},
 		},
@@ -50,7 +56,8 @@ func TestSecretsInHeaders(t *testing.T) {
 	}
 }
 
-// OpenTelemetry's variables have their defined meaning: values are percent-encoded, and those for traces alone take precedence.
+// OpenTelemetry's variables have their defined meaning: values are percent-encoded, and those for traces alone take
+// precedence.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	headers := Secret("Authorization=Basic%20abc+/= , x-team = a%2Cb,")
@@ -59,8 +66,12 @@ func TestTraces(t *testing.T) {
 		url     string
 		headers map[string]string
 	}{
-		"none":    {Traces{}, "", map[string]string{}},
-		"general": {Traces{Endpoint: "http://h:4318", Headers: headers}, "http://h:4318/v1/traces", map[string]string{"Authorization": "Basic abc+/=", "x-team": "a,b"}},
+		"none": {Traces{}, "", map[string]string{}},
+		"general": {
+			Traces{Endpoint: "http://h:4318", Headers: headers},
+			"http://h:4318/v1/traces",
+			map[string]string{"Authorization": "Basic abc+/=", "x-team": "a,b"},
+		},
 		"traces": {
 			Traces{Endpoint: "http://h:4318", Headers: headers, TracesEndpoint: "https://t/x", TracesHeaders: "a=b"},
 			"https://t/x",
@@ -78,12 +89,14 @@ func TestHeadersOfTracesAreChecked(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
 		for text, valid := range map[string]bool{
-			"a=hush": true, "a=hush,b=": true, "a=hush, ,": true, "a=h%75sh%3D=": true, "hush": false, "a=hush%2": false, "a=1,b=hush%zz": false, "a b=hush": false, "=hush": false,
+			"a=hush": true, "a=hush,b=": true, "a=hush, ,": true, "a=h%75sh%3D=": true, "hush": false,
+			"a=hush%2": false, "a=1,b=hush%zz": false, "a b=hush": false, "=hush": false,
 		} {
 			vars := full()
 			vars[name] = text
 			_, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
-			if valid != (err == nil) || err != nil && (!strings.Contains(err.Error(), name+" must be name=value") || leaks(err.Error())) {
+			if valid != (err == nil) || err != nil && (!strings.Contains(err.Error(), name+" must be name=value") ||
+				leaks(err.Error())) {
 				t.Errorf("%s=%s: %v", name, text, err)
 			}
 		}

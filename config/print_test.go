@@ -246,7 +246,8 @@ func TestExampleYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(r.Repositories) == 0 || len(r.Channels) == 0 || len(r.People) == 0 || len(r.MCP) == 0 || len(r.Rules) == 0 ||
-		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 || r.GitHub.Label == "" || r.Login.Issuer == "" || len(r.Roles) == 0 ||
+		r.Limits == (Limits{}) || r.Budgets == (Budgets{}) || len(r.Slack.Approvers) == 0 || r.GitHub.Label == "" ||
+		r.Login.Issuer == "" || len(r.Roles) == 0 ||
 		len(r.Schedules) == 0 || len(r.Hooks) == 0 || len(r.Webhooks) == 0 || len(r.Credentials) == 0 {
 		t.Errorf("the example leaves a section out: %+v", r)
 	}

@@ -17,10 +17,12 @@ hooks: {alerts: {secret: '{{env "S"}}', template: Go., results: C2}}`
 	c := Config{Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "f"}}
 	c.Routing = parseRouting(&p, "f", []byte(text))
 	c.checkRole(&p, RoleStandalone)
-	if len(p) != 2 || p[0].String() != "f: hooks.alerts.results"+remedy || p[1].String() != "f: schedules.nightly.results"+remedy {
+	if len(p) != 2 || p[0].String() != "f: hooks.alerts.results"+remedy ||
+		p[1].String() != "f: schedules.nightly.results"+remedy {
 		t.Errorf("problems %v", p)
 	}
-	if diff := cmp.Diff(map[string]string{"schedule nightly": "C1", "hook alerts": "C2"}, c.Routing.AutomationResults()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"schedule nightly": "C1", "hook alerts": "C2"},
+		c.Routing.AutomationResults()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -38,12 +40,19 @@ func TestResultsNeedSlack(t *testing.T) {
 		"no Slack":         {RoleStandalone, Slack{}, []string{problem}},
 		"no Slack, worker": {RoleWorker, Slack{}, []string{problem}},
 
-		"Slack":               {RoleStandalone, Slack{BotToken: "b", SigningSecret: "s"}, nil},
-		"Slack without token": {RoleStandalone, Slack{SigningSecret: "s"}, []string{"SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack"}},
+		"Slack": {RoleStandalone, Slack{BotToken: "b", SigningSecret: "s"}, nil},
+		"Slack without token": {
+			RoleStandalone,
+			Slack{SigningSecret: "s"},
+			[]string{"SLACK_BOT_TOKEN is not set although Slack is configured; set it to the bot token (xoxb-…), or unset all SLACK_ variables to disable Slack"},
+		},
 	} {
 		var p Problems
-		c := Config{Slack: tc.c, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
-		c.Routing = parseRouting(&p, "errand.yaml", []byte("repositories: {acme/handbook: {results: C1}, acme/api: {}}"))
+		c := Config{
+			Slack: tc.c, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"},
+		}
+		c.Routing = parseRouting(&p, "errand.yaml",
+			[]byte("repositories: {acme/handbook: {results: C1}, acme/api: {}}"))
 		c.checkRole(&p, tc.role)
 		var got []string
 		for _, one := range p {
@@ -68,12 +77,16 @@ func TestRightsNeedGitHub(t *testing.T) {
 		github   GitHub
 		want     []string
 	}{
-		"slack: {match_email: [acme]}":                                                 {UnmappedRead, hub, nil},
-		"slack: {match_email: [acme], unmapped: all}":                                  {UnmappedAll, GitHub{}, []string{unmatched}},
-		"slack: {link: true}":                                                          {UnmappedRead, hub, []string{unproven}},
-		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                   {UnmappedRead, hub, nil},
-		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`:  {UnmappedRefuse, hub, nil},
-		"{slack: {link: true, unmapped: all}, " + login + `"https://id.example.com"}}`: {UnmappedAll, hub, []string{unproven}},
+		"slack: {match_email: [acme]}": {UnmappedRead, hub, nil},
+		"slack: {match_email: [acme], unmapped: all}": {
+			UnmappedAll, GitHub{}, []string{unmatched},
+		},
+		"slack: {link: true}": {UnmappedRead, hub, []string{unproven}},
+		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                  {UnmappedRead, hub, nil},
+		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`: {UnmappedRefuse, hub, nil},
+		"{slack: {link: true, unmapped: all}, " + login + `"https://id.example.com"}}`: {
+			UnmappedAll, hub, []string{unproven},
+		},
 		"{}":                           {UnmappedAll, GitHub{}, nil},
 		"people: {ann: {slack: U1}}":   {UnmappedAll, GitHub{}, nil},
 		"people: {ann: {github: ann}}": {UnmappedRead, GitHub{}, nil},
@@ -83,7 +96,10 @@ func TestRightsNeedGitHub(t *testing.T) {
 		"{slack: {unmapped: all}, people: {ann: {github: ann}}}": {UnmappedAll, GitHub{}, nil},
 	} {
 		var p Problems
-		c := Config{GitHub: tc.github, HTTP: HTTP{LoginSecret: "s", PublicURL: "https://errand.example"}, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"}}
+		c := Config{
+			GitHub: tc.github, HTTP: HTTP{LoginSecret: "s", PublicURL: "https://errand.example"},
+			Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"},
+		}
 		c.Routing = parseRouting(&p, "errand.yaml", []byte(text))
 		c.checkRole(&p, RoleStandalone)
 		var got []string
@@ -104,7 +120,8 @@ func TestResultsOfAutomationAreListed(t *testing.T) {
 schedules: {nightly: {when: every hour, prompt: Go., repository: Acme/api, results: C1}, quiet: {when: every hour, prompt: Go., repository: acme/quiet}}
 hooks: {alerts: {secret: '{{env "S"}}', template: Go., repository: acme/web, results: C2}}`))
 	for place, want := range map[[2]string]bool{
-		{"C1", "acme/api"}: true, {"C2", "acme/web"}: true, {"C1", "acme/web"}: false, {"C2", "acme/api"}: false, {"", "acme/quiet"}: false,
+		{"C1", "acme/api"}: true, {"C2", "acme/web"}: true, {"C1", "acme/web"}: false, {"C2", "acme/api"}: false,
+		{"", "acme/quiet"}: false,
 	} {
 		if r.Lists(place[0], place[1]) != want {
 			t.Errorf("%v is listed: %t", place, !want)

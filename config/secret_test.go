@@ -52,7 +52,8 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	t.Parallel()
 	c := loadFull(t)
 	for name, v := range map[string]any{
-		"Config": c, "*Config": &c, "Slack": c.Slack, "[]Secret": []Secret{"hush"}, "map": map[string]Secret{"key": "hush"},
+		"Config": c, "*Config": &c, "Slack": c.Slack, "[]Secret": []Secret{"hush"},
+		"map":    map[string]Secret{"key": "hush"},
 		"Secret": Secret("hush"), "RedisURL": c.Redis.URL, "wrong RedisURL": RedisURL("redis://:hush%@h:99999"),
 		"query": RedisURL("redis://h?password=hush"), "user": RedisURL("redis://hush@h"), "bare": RedisURL("hush"),
 		"socket": RedisURL("unix://u:hush@/run/redis.sock"),
@@ -125,8 +126,14 @@ func TestRedactedForms(t *testing.T) {
 		{fmt.Sprint(RedisURL("redis://u:p@h:1/2")), "redis://u:[redacted]@h:1/2"},
 		{fmt.Sprintf("%#v", RedisURL("redis://:p@h")), `config.RedisURL("redis://:[redacted]@h")`},
 		{fmt.Sprint(RedisURL("redis://p@h")), "[redacted]"},
-		{fmt.Sprint(RedisURL("redis+sentinel://u:p@a:1,b:2/3?master=m")), "redis+sentinel://u:[redacted]@a:1,b:2/3?master=m"},
-		{fmt.Sprint(RedisURL("redis+sentinel://a:1,b:2?sentinel_password=p&master=m")), "redis+sentinel://a:1,b:2?master=m&sentinel_password=[redacted]"},
+		{
+			fmt.Sprint(RedisURL("redis+sentinel://u:p@a:1,b:2/3?master=m")),
+			"redis+sentinel://u:[redacted]@a:1,b:2/3?master=m",
+		},
+		{
+			fmt.Sprint(RedisURL("redis+sentinel://a:1,b:2?sentinel_password=p&master=m")),
+			"redis+sentinel://a:1,b:2?master=m&sentinel_password=[redacted]",
+		},
 	} {
 		if tc[0] != tc[1] {
 			t.Errorf("got %s, want %s", tc[0], tc[1])
@@ -149,11 +156,12 @@ func TestSentinels(t *testing.T) {
 	}
 	got.TLSConfig = nil
 	want := &redis.FailoverOptions{
-		SentinelAddrs: []string{"one:1", "two:26379", "[::1]:3"}, MasterName: "errand", SentinelUsername: "s", SentinelPassword: "q/r",
-		Username: "ann", Password: "p!w", DB: 6, ClientName: "x", Protocol: 2, MinRetryBackoff: time.Second, MaxRetryBackoff: 2 * time.Second,
-		PoolFIFO: true, PoolSize: 7, PoolTimeout: 3 * time.Second, MinIdleConns: 8, MaxActiveConns: 9, MaxConcurrentDials: 10,
-		PipelinePoolSize: 11, PipelineReadBufferSize: 12, PipelineWriteBufferSize: 13,
-		ConnMaxIdleTime: 4 * time.Second, ConnMaxLifetime: 5 * time.Second, ConnMaxLifetimeJitter: time.Second,
+		SentinelAddrs: []string{"one:1", "two:26379", "[::1]:3"}, MasterName: "errand", SentinelUsername: "s",
+		SentinelPassword: "q/r", Username: "ann", Password: "p!w", DB: 6, ClientName: "x", Protocol: 2,
+		MinRetryBackoff: time.Second, MaxRetryBackoff: 2 * time.Second, PoolFIFO: true, PoolSize: 7,
+		PoolTimeout: 3 * time.Second, MinIdleConns: 8, MaxActiveConns: 9, MaxConcurrentDials: 10, PipelinePoolSize: 11,
+		PipelineReadBufferSize: 12, PipelineWriteBufferSize: 13, ConnMaxIdleTime: 4 * time.Second,
+		ConnMaxLifetime: 5 * time.Second, ConnMaxLifetimeJitter: time.Second,
 	}
 	if !reflect.DeepEqual(want, got) {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -170,8 +178,10 @@ func TestSecretsListsAll(t *testing.T) {
 	c.GitHub.Token = "hush-token"
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
-		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth", "hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", "hush-otlp", "authorization=hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
-		"hush-traces", "Basic hush-traces", "authorization=Basic%20hush-traces", testKey, redisKey,
+		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth",
+		"hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", "hush-otlp",
+		"authorization=hush-otlp", "hush-team", "X-Virtual-Key: hush-team", "hush-traces", "Basic hush-traces",
+		"authorization=Basic%20hush-traces", testKey, redisKey,
 	}
 	for line := range strings.Lines(testKey + redisKey) {
 		if !strings.HasPrefix(line, "-----") {

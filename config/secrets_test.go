@@ -22,7 +22,9 @@ func TestReadSecrets(t *testing.T) {
 		}
 		return []byte("two\n"), nil
 	}
-	r := Repository{Secrets: map[string]RepositorySecret{"ONE": {From: "env:A"}, "TWO": {From: "file:/b"}, "OP": {From: "command:printf a%s b"}}}
+	r := Repository{Secrets: map[string]RepositorySecret{
+		"ONE": {From: "env:A"}, "TWO": {From: "file:/b"}, "OP": {From: "command:printf a%s b"},
+	}}
 	read := func(run func(string) ([]byte, error)) (map[string]string, error) {
 		err := r.ReadSecrets(getenv, readFile, run)
 		got := map[string]string{}
@@ -41,7 +43,8 @@ func TestReadSecrets(t *testing.T) {
 	}
 	r.Secrets["THREE"], r.Secrets["FOUR"] = RepositorySecret{From: "env:B"}, RepositorySecret{From: "file:/c"}
 	got, err := read(nil)
-	if len(got) != 3 || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "read secret THREE: the variable B is not set") {
+	if len(got) != 3 || !errors.Is(err, os.ErrNotExist) ||
+		!strings.Contains(err.Error(), "read secret THREE: the variable B is not set") {
 		t.Error(got, err)
 	}
 }
@@ -62,18 +65,23 @@ func TestSecretCommand(t *testing.T) {
 		return path
 	}
 	for name, c := range map[string]struct{ command, want string }{
-		"none":    {"/nowhere/op read", "no such file"},
-		"fails":   {script("fails", "echo hunter2; echo hunter2 >&2; exit 3"), "exit status 3; run the command as the worker's user"},
+		"none": {"/nowhere/op read", "no such file"},
+		"fails": {
+			script("fails", "echo hunter2; echo hunter2 >&2; exit 3"),
+			"exit status 3; run the command as the worker's user",
+		},
 		"endless": {script("endless", "exec yes hunter2"), "more than 64 KiB"},
 		"empty":   {"true", "gives no text"},
 	} {
 		r := Repository{Secrets: map[string]RepositorySecret{"X": {From: "command:" + c.command}}}
 		err := r.ReadSecrets(os.Getenv, os.ReadFile, runSecretCommand(t))
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "read secret X: ") || strings.Contains(err.Error(), "hunter2") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "read secret X: ") ||
+			strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	out, err := RunSecretCommand(t.Context(), script("leaves", "sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ")+" a  $HOME", nil)
+	out, err := RunSecretCommand(t.Context(), script("leaves",
+		"sleep 1000 >/dev/null 9>"+alive+" & echo \"$1-$2-$#\"; cat <"+alive+" >/dev/null & : ")+" a  $HOME", nil)
 	if err != nil || string(out) != "a-$HOME-2\n" {
 		t.Errorf("%q, %v", out, err)
 	}
@@ -86,7 +94,8 @@ func TestSecretCommand(t *testing.T) {
 		_, _ = os.ReadFile(ready) // returns when the command runs
 		cancel()
 	}()
-	if _, err := RunSecretCommand(ctx, script("waits", ": >"+ready+"; exec sleep 1000"), nil); !errors.Is(err, context.Canceled) {
+	if _, err := RunSecretCommand(ctx, script("waits", ": >"+ready+"; exec sleep 1000"), nil); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a cancelled command: %v", err)
 	}
 }
@@ -101,9 +110,12 @@ func TestSecretCommandEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "for the command")
 	var p Problems
 	var c Config
-	c.Routing = parseRouting(&p, "f", []byte(`credentials: [{name: a, api_key: "{{env \"TEAM_KEY\"}}"}, {name: b, token_command: env}]`+"\nrepositories: {a/b: {secrets: {ONE: env:NPM}}}"))
+	c.Routing = parseRouting(&p, "f",
+		[]byte(`credentials: [{name: a, api_key: "{{env \"TEAM_KEY\"}}"}, {name: b, token_command: env}]`+
+			"\nrepositories: {a/b: {secrets: {ONE: env:NPM}}}"))
 	out, err := RunSecretCommand(t.Context(), "env", c.SecretVariables())
-	if err != nil || len(p) > 0 || bytes.Contains(out, []byte("hunter2")) || bytes.Count(out, []byte("for the command")) != 2 || !bytes.Contains(out, []byte("PATH=")) {
+	if err != nil || len(p) > 0 || bytes.Contains(out, []byte("hunter2")) ||
+		bytes.Count(out, []byte("for the command")) != 2 || !bytes.Contains(out, []byte("PATH=")) {
 		t.Errorf("%v, %v\n%s", err, p, out)
 	}
 }
@@ -115,8 +127,10 @@ func runSecretCommand(t *testing.T) func(string) ([]byte, error) {
 func TestSecretForms(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "errand.yaml", []byte("repositories:\n  a/b:\n    secrets:\n      ONE: env:X\n      TWO: {from: command:op read x, expose: agent}\n"))
-	if got := r.Repositories["a/b"].Secrets; len(p) > 0 || got["ONE"].From != "env:X" || got["TWO"] != (RepositorySecret{From: "command:op read x", Expose: ExposeAgent}) {
+	r := parseRouting(&p, "errand.yaml",
+		[]byte("repositories:\n  a/b:\n    secrets:\n      ONE: env:X\n      TWO: {from: command:op read x, expose: agent}\n"))
+	if got := r.Repositories["a/b"].Secrets; len(p) > 0 || got["ONE"].From != "env:X" ||
+		got["TWO"] != (RepositorySecret{From: "command:op read x", Expose: ExposeAgent}) {
 		t.Errorf("%+v, %v", got, p)
 	}
 	for text, want := range map[string]string{

@@ -9,9 +9,10 @@ import (
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	environ := []string{
-		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1", "ERRAND_WORKER=1.2.3", "ERRAND_SANDBO=x", "ERRAND_CONSOLE=x", "ERRAND_ZZZZZZZZZZ=s3cret",
-		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_",
-		"ANTHROPIC_MODEL=opus", "ANTHROPIC_SMALL_FAST_MODEL=haiku", "ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku",
+		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1",
+		"ERRAND_WORKER=1.2.3", "ERRAND_SANDBO=x", "ERRAND_CONSOLE=x", "ERRAND_ZZZZZZZZZZ=s3cret",
+		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_", "ANTHROPIC_MODEL=opus", "ANTHROPIC_SMALL_FAST_MODEL=haiku",
+		"ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku",
 	}
 	var got []string
 	for _, p := range Unknown(environ) {
@@ -35,7 +36,10 @@ func TestUnknown(t *testing.T) {
 
 func TestDistance(t *testing.T) {
 	t.Parallel()
-	for words, want := range map[[2]string]int{{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"limt", "limit"}: 1, {"ab", "ba"}: 1, {"list", "silt"}: 2} {
+	for words, want := range map[[2]string]int{
+		{"", ""}: 0, {"a", ""}: 1, {"", "ab"}: 2, {"kitten", "sitting"}: 3, {"limt", "limit"}: 1, {"ab", "ba"}: 1,
+		{"list", "silt"}: 2,
+	} {
 		if got := distance(words[0], words[1]); got != want {
 			t.Errorf("from %q to %q: %d, want %d", words[0], words[1], got, want)
 		}

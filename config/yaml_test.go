@@ -38,30 +38,41 @@ webhooks:
   ops: {url: "https://ops.example", secret: '{{env "OPS_SECRET"}}', endings: [failed], repositories: ["acme/*"]}
 `))
 	want := Routing{
-		Repositories: map[string]Repository{"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {Open: true}, "acme/handbook": {Profile: ProfileRead, Results: "C0456"}},
-		Channels:     map[string]Channel{"C0123": {Repository: "Acme/API"}, "C0789": {Private: true}},
-		People:       map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
-		Rules:        []Rule{{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk}},
-		Limits:       Limits{Repository: 2, Credential: 10},
-		Budgets:      Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
+		Repositories: map[string]Repository{
+			"acme/api": {Trusted: true, Base: "develop", Profile: ProfileRead}, "acme/web": {Open: true},
+			"acme/handbook": {Profile: ProfileRead, Results: "C0456"},
+		},
+		Channels: map[string]Channel{"C0123": {Repository: "Acme/API"}, "C0789": {Private: true}},
+		People:   map[string]Person{"ann": {Slack: "U1", GitHub: "ann-a"}, "bot": {GitHub: "dependabot[bot]"}},
+		Rules: []Rule{
+			{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk},
+		},
+		Limits:  Limits{Repository: 2, Credential: 10},
+		Budgets: Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
-			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"}, Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true, MatchEmail: []string{"acme"},
+			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"},
+			Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true, MatchEmail: []string{"acme"},
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
-		Hooks:  map[string]Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10}},
+		Hooks: map[string]Hook{"alerts": {
+			Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10,
+		}},
 		Webhooks: map[string]Webhook{"ops": {
-			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"}, Repositories: []string{"acme/*"},
+			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"},
+			Repositories: []string{"acme/*"},
 		}},
 		Variables: []string{"ALERTS_SECRET", "OPS_SECRET"},
 		Schedules: map[string]Schedule{"deps": {
-			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
+			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next",
+			Profile: ProfileWrite, Budget: 2.5,
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {
 		t.Errorf("parseRouting (-want +got):\n%s\nproblems: %v", diff, p)
 	}
 	for place, want := range map[[2]string]bool{
-		{"C0123", "acme/api"}: true, {"C0123", "acme/web"}: false, {"C0789", "acme/web"}: true, {"C0456", "acme/handbook"}: true, {"C1", "acme/web"}: false, {"", "acme/web"}: false,
+		{"C0123", "acme/api"}: true, {"C0123", "acme/web"}: false, {"C0789", "acme/web"}: true,
+		{"C0456", "acme/handbook"}: true, {"C1", "acme/web"}: false, {"", "acme/web"}: false,
 	} {
 		if got.Lists(place[0], place[1]) != want {
 			t.Errorf("%v is listed: %t", place, !want)
@@ -85,78 +96,192 @@ func TestEmptyRouting(t *testing.T) {
 func TestRoutingProblems(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, want string }{
-		{"repos: {}", `f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`},
-		{"repositories:\n  o/r:\n    trust: true", `f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, pull_requests, secrets`},
+		{
+			"repos: {}",
+			`f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`,
+		},
+		{
+			"repositories:\n  o/r:\n    trust: true",
+			`f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, pull_requests, secrets`,
+		},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: repositories.o/r.trusted is "maybe"; write true or false`},
-		{"egress: [a b]", `f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`},
-		{"registries:\n  - {host: h.example, bearer: x}", `f:2: registries.1.bearer holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`},
-		{"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`},
+		{
+			"egress: [a b]",
+			`f:1: egress is invalid: "a b" is not a host, *.domain, host:port or the name of a preset (debian, dotnet, github, go, java, npm, python, ruby, rust); correct it; docs/environment.md lists what can be declared`,
+		},
+		{
+			"registries:\n  - {host: h.example, bearer: x}",
+			`f:2: registries.1.bearer holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
+		},
+		{
+			"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`,
+		},
 		{"repositories: [o/r]", `f:1: repositories does not have the right form; write keys with values`},
 		{"repositories:\n  o/r: true", `f:2: repositories.o/r is "true"; write keys with values`},
 		{"people:\n  a: {slack: [U1]}", "f:2: people.a.slack does not have the right form; write text"},
 		{"channels: {}\nchannels: {}", `f:2: repeats the key "channels" of line 1; keep one of them`},
 		{"a: b: c", "f is not YAML (mapping values are not allowed in this context); correct the line"},
-		{"people:\n\tann: {}", "f:2: is not YAML (found character that cannot start any token); indent it with spaces instead of tabs"},
+		{
+			"people:\n\tann: {}",
+			"f:2: is not YAML (found character that cannot start any token); indent it with spaces instead of tabs",
+		},
 		{"people: \xff", "f is not YAML (invalid leading UTF-8 octet); save the file as UTF-8"},
 		{"text", `f:1: has "text" in the wrong place; write keys with values`},
-		{"rules:\n  - {tool: [x], action: ask}", "f:2: does not have the right form; write text"}, // two lists begin there
+		// two lists begin there
+		{"rules:\n  - {tool: [x], action: ask}", "f:2: does not have the right form; write text"},
 		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: has "yep" in the wrong place; write true or false` +
 			"\n" + `f:2: has "yep" in the wrong place; write true or false`}, // the line has two such values
-		{"---\npeople: {}\n---\npeople: {}", "f holds more than one document; remove the line --- and merge what follows it"},
-		{"repositories:\n  nothing: {}", "f:2: repositories.nothing is not the name of a repository; write it as owner/name"},
-		{"repositories:\n  a/B: {}\n  a/b: {}", "f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case"},
-		{"repositories:\n  o/r:\n    secrets: {A: secret}", "f:3: repositories.o/r.secrets.A does not say where its value is; write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS"},
-		{"repositories:\n  o/r:\n    secrets: {HOME: env:A}", "f:3: repositories.o/r.secrets.HOME cannot be used: HOME is set by errand; choose another name"},
-		{"repositories:\n  o/r:\n    pull_requests: {drafts: true}", `f:3: knows no key "drafts"; remove it or correct its spelling; the keys here are branch_prefix, title, labels, draft, template`},
-		{"repositories:\n  o/r:\n    profile: admin", "f:3: repositories.o/r.profile must be `write` or `read`, not \"admin\""},
-		{"repositories:\n  o/r:\n    base: -f", `f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`},
-		{"github:\n  bots: [renovate]", `f:2: github.bots.1 must be the login of a bot like "renovate[bot]", not "renovate"`},
-		{"repositories:\n  a/b:\n    results: general", `f:3: repositories.a/b.results is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
-		{"repositories:\n  a/b:\n    results: D0123", `f:3: repositories.a/b.results is "D0123", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`},
-		{"repositories:\n  a/b:\n    profile: write\n    results: C0123", "f:4: repositories.a/b.results cannot be combined with profile: write; remove results, or set profile: read"},
+		{
+			"---\npeople: {}\n---\npeople: {}",
+			"f holds more than one document; remove the line --- and merge what follows it",
+		},
+		{
+			"repositories:\n  nothing: {}",
+			"f:2: repositories.nothing is not the name of a repository; write it as owner/name",
+		},
+		{
+			"repositories:\n  a/B: {}\n  a/b: {}",
+			"f:3: repositories.a/b is the same repository as a/B; keep one of them; GitHub does not mind upper and lower case",
+		},
+		{
+			"repositories:\n  o/r:\n    secrets: {A: secret}",
+			"f:3: repositories.o/r.secrets.A does not say where its value is; write env:NAME for a variable of the worker, file:/path for a file, or command:PROGRAM ARGUMENTS",
+		},
+		{
+			"repositories:\n  o/r:\n    secrets: {HOME: env:A}",
+			"f:3: repositories.o/r.secrets.HOME cannot be used: HOME is set by errand; choose another name",
+		},
+		{
+			"repositories:\n  o/r:\n    pull_requests: {drafts: true}",
+			`f:3: knows no key "drafts"; remove it or correct its spelling; the keys here are branch_prefix, title, labels, draft, template`,
+		},
+		{
+			"repositories:\n  o/r:\n    profile: admin",
+			"f:3: repositories.o/r.profile must be `write` or `read`, not \"admin\"",
+		},
+		{
+			"repositories:\n  o/r:\n    base: -f",
+			`f:3: repositories.o/r.base is "-f", which is not the name of a branch; write it without refs/heads/, like main`,
+		},
+		{
+			"github:\n  bots: [renovate]",
+			`f:2: github.bots.1 must be the login of a bot like "renovate[bot]", not "renovate"`,
+		},
+		{
+			"repositories:\n  a/b:\n    results: general",
+			`f:3: repositories.a/b.results is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
+		},
+		{
+			"repositories:\n  a/b:\n    results: D0123",
+			`f:3: repositories.a/b.results is "D0123", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
+		},
+		{
+			"repositories:\n  a/b:\n    profile: write\n    results: C0123",
+			"f:4: repositories.a/b.results cannot be combined with profile: write; remove results, or set profile: read",
+		},
 		{"github:\n  fork_runs: -1", "f:2: github.fork_runs must be the number of runs per day, like 5"},
-		{"github:\n  label: " + strings.Repeat("ä", 51), "f:2: github.label must be a label of at most 50 characters in one line"},
-		{"channels:\n  general: {repository: o/r}", "f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD"},
+		{
+			"github:\n  label: " + strings.Repeat("ä", 51),
+			"f:2: github.label must be a label of at most 50 characters in one line",
+		},
+		{
+			"channels:\n  general: {repository: o/r}",
+			"f:2: channels.general is not the id of a channel; write the id that the channel's details show, like C0123ABCD",
+		},
 		{"channels:\n  C1:", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
 		{
 			"repositories: {o/r: {}}\nchannels:\n  C1:\n    repository: o/x",
 			`f:4: channels.C1.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
 		},
-		{"people:\n  a: {slack: ann}", `f:2: people.a.slack is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
+		{
+			"people:\n  a: {slack: ann}",
+			`f:2: people.a.slack is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`,
+		},
 		{"people:\n  a: {github: '@ann'}", `f:2: people.a.github is "@ann", which is not a login; write it without @`},
-		{"people:\n  a: {slack: U1}\n  b: {slack: U1}", "f:3: people.b is the same person as a by U1; give each account to one person"},
-		{"people:\n  Ann: {slack: U1}\n  ann: {slack: U2}", "f:3: people.ann is the same name as Ann; give each person one name; upper and lower case make no difference"},
+		{
+			"people:\n  a: {slack: U1}\n  b: {slack: U1}",
+			"f:3: people.b is the same person as a by U1; give each account to one person",
+		},
+		{
+			"people:\n  Ann: {slack: U1}\n  ann: {slack: U2}",
+			"f:3: people.ann is the same name as Ann; give each person one name; upper and lower case make no difference",
+		},
 		{"rules:\n  tool: Bash", "f:2: rules does not have the right form; write a list, each entry after a dash"},
-		{"rules:\n  - tool: Bash\n    act: deny", `f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
-			`f:2: rules.1.action must be allow, deny or ask, not ""`},
+		{
+			"rules:\n  - tool: Bash\n    act: deny",
+			`f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
+				`f:2: rules.1.action must be allow, deny or ask, not ""`,
+		},
 		{"rules:\n  - action: deny", "f:2: rules.1 has no tool; add `tool: Bash`, or `tool: \"*\"` for all"},
-		{"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate", `f:4: rules.2.action must be allow, deny or ask, not "delegate"`},
+		{
+			"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate",
+			`f:4: rules.2.action must be allow, deny or ask, not "delegate"`,
+		},
 		{"limits: {user: many}", `f:1: limits.user is "many"; write a whole number`},
-		{"limits:\n  user: 0.5", "f:2: limits.user is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit"},
-		{"limits:\n  user: 1\n  repository: -1", "f:3: limits.repository is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit"},
-		{"options:\n  models: [opus, \"\"]", `f:2: options.models has ""; write names that the CLI takes, like opus or high`},
-		{"options:\n  efforts: [--high]", `f:2: options.efforts has "--high"; write names that the CLI takes, like opus or high`},
+		{
+			"limits:\n  user: 0.5",
+			"f:2: limits.user is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit",
+		},
+		{
+			"limits:\n  user: 1\n  repository: -1",
+			"f:3: limits.repository is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit",
+		},
+		{
+			"options:\n  models: [opus, \"\"]",
+			`f:2: options.models has ""; write names that the CLI takes, like opus or high`,
+		},
+		{
+			"options:\n  efforts: [--high]",
+			`f:2: options.efforts has "--high"; write names that the CLI takes, like opus or high`,
+		},
 		{"budgets:\n  day: lots", `f:2: budgets.day is "lots"; write a number`},
-		{"budgets:\n  task: 1\n  day: -0.5", "f:3: budgets.day is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget"},
+		{
+			"budgets:\n  task: 1\n  day: -0.5",
+			"f:3: budgets.day is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+		},
 		{"budgets:\n  user: .inf\n  channel: .nan\n  repository: 1e300", strings.Join([]string{
 			"f:2: budgets.user is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 			"f:3: budgets.channel is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 			"f:4: budgets.repository is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 		}, "\n")},
-		{"budgets:\n  contact: |\n    a\n    b", "f:2: budgets.contact is not one short line; write who can raise a budget, like #platform or ann@example.com"},
-		{"slack:\n  approvers:\n    - U1\n    - ann", `f:4: slack.approvers.2 is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`},
+		{
+			"budgets:\n  contact: |\n    a\n    b",
+			"f:2: budgets.contact is not one short line; write who can raise a budget, like #platform or ann@example.com",
+		},
+		{
+			"slack:\n  approvers:\n    - U1\n    - ann",
+			`f:4: slack.approvers.2 is "ann", which is not the id of a user; write the member id that the profile shows, like U0123ABCD`,
+		},
 		{"slack:\n  teams: [U1]\n  channels: [general]\n  bots: [U1]", strings.Join([]string{
 			`f:2: slack.teams.1 is "U1", which is not the id of a workspace; write the id in the workspace's address in a browser, like T0123ABCD`,
 			`f:3: slack.channels.1 is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 			`f:4: slack.bots.1 is "U1", which is not the id of a bot; write the bot_id of its messages, like B0123ABCD`,
 		}, "\n")},
 		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be `read`, `refuse` or `all`, not \"write\""},
-		{"channels:\n  C1: {private: false}", "f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`"},
-		{"slack: {match_email: [acme, acme.test]}", `f:1: slack.match_email.2 is "acme.test", which is not a login; write it without @`},
-		{"slack: {approver: U1}", `f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link, match_email`},
-		{"budgets:\n  weekly: 5", `f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`},
-		{"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}", `f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`},
-		{"schedules:\n  x: {wen: 1}", `f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget, results`},
+		{
+			"channels:\n  C1: {private: false}",
+			"f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`",
+		},
+		{
+			"slack: {match_email: [acme, acme.test]}",
+			`f:1: slack.match_email.2 is "acme.test", which is not a login; write it without @`,
+		},
+		{
+			"slack: {approver: U1}",
+			`f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link, match_email`,
+		},
+		{
+			"budgets:\n  weekly: 5",
+			`f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`,
+		},
+		{
+			"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}",
+			`f:2: schedules.Deps cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first`,
+		},
+		{
+			"schedules:\n  x: {wen: 1}",
+			`f:2: knows no key "wen"; remove it or correct its spelling; the keys here are when, prompt, repository, branch, profile, budget, results`,
+		},
 		{
 			"repositories: {o/r: {}}\nschedules:\n  x:\n    when: every day at 07:00 Europe/Paradise\n    repository: o/x\n    profile: admin\n    budget: -1\n    results: D0123ABCD",
 			strings.Join([]string{
@@ -168,7 +293,10 @@ func TestRoutingProblems(t *testing.T) {
 				"f:3: schedules.x has no prompt; add `prompt: …`, which says what to do",
 			}, "\n"),
 		},
-		{"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    branch: next", "f:5: schedules.x.branch is of no repository; add `repository: owner/name`"},
+		{
+			"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    branch: next",
+			"f:5: schedules.x.branch is of no repository; add `repository: owner/name`",
+		},
 		{
 			"schedules:\n  x:\n    when: every hour\n    prompt: Go.\n    repository: o/r\n    branch: refs/pull/7/head",
 			`f:6: schedules.x.branch is "refs/pull/7/head", which is not the name of a branch; ` +
@@ -197,7 +325,8 @@ func TestRoutingProblems(t *testing.T) {
 		}, "\n")},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
-			"f:2: repositories.o/r.profile must be `write` or `read`, not \"admin\"" + "\n" + "f:2: repositories.o/s.profile must be `write` or `read`, not \"admin\"",
+			"f:2: repositories.o/r.profile must be `write` or `read`, not \"admin\"" + "\n" +
+				"f:2: repositories.o/s.profile must be `write` or `read`, not \"admin\"",
 		},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
@@ -227,9 +356,11 @@ func TestChannelWithoutRepositories(t *testing.T) {
 func TestHostsOfRepositories(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "f", []byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
+	r := parseRouting(&p, "f",
+		[]byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
 	r.trimHost("github.com")
-	if got := slices.Sorted(maps.Keys(r.Repositories)); len(p) > 0 || !slices.Equal(got, []string{"acme/api", "git.example/acme/web", "group/sub/api"}) {
+	if got := slices.Sorted(maps.Keys(r.Repositories)); len(p) > 0 ||
+		!slices.Equal(got, []string{"acme/api", "git.example/acme/web", "group/sub/api"}) {
 		t.Errorf("got %q, %v", got, p)
 	}
 	if got := r.Channels["C1"].Repository; got != "acme/api" {

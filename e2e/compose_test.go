@@ -39,7 +39,8 @@ func load(t *testing.T, env string) (*types.Project, error) {
 			t.Fatal(err)
 		}
 	}
-	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath, cli.WithEnvFiles(), cli.WithDotEnv)
+	options, err := cli.NewProjectOptions(nil, cli.WithWorkingDirectory(dir), cli.WithDefaultConfigPath,
+		cli.WithEnvFiles(), cli.WithDotEnv)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,8 @@ func TestPasswordIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, env := range []string{"", "REDIS_PASSWORD=\n"} {
 		_, err := load(t, env)
-		if err == nil || !strings.Contains(err.Error(), "REDIS_PASSWORD") || !strings.Contains(err.Error(), "set it in .env") {
+		if err == nil || !strings.Contains(err.Error(), "REDIS_PASSWORD") ||
+			!strings.Contains(err.Error(), "set it in .env") {
 			t.Errorf("with %q: %v, want it to ask for REDIS_PASSWORD", env, err)
 		}
 	}
@@ -101,7 +103,9 @@ func TestRedisKeepsWhatItIsGiven(t *testing.T) {
 		t.Errorf("the password is in %q", redis.Command)
 	}
 	got := configOf(t, redis)
-	for setting, want := range map[string]string{"appendonly": "yes", "maxmemory-policy": "noeviction", "requirepass": "s3cret"} {
+	for setting, want := range map[string]string{
+		"appendonly": "yes", "maxmemory-policy": "noeviction", "requirepass": "s3cret",
+	} {
 		if got(setting) != setting+"\n"+want {
 			t.Errorf("of Redis %q, want %s", got(setting), want)
 		}
@@ -126,7 +130,9 @@ func configOf(t *testing.T, redis types.ServiceConfig) func(setting string) stri
 	dir := t.TempDir()
 	command := slices.Clone([]string(redis.Command))
 	last := &command[len(command)-1]
-	*last = strings.ReplaceAll(strings.Replace(*last, "\nEND", "\nport 0\nunixsocket "+dir+"/socket\nEND", 1), "$$", "$") // Compose itself does the latter
+	// Compose itself does the latter
+	*last = strings.ReplaceAll(strings.Replace(*last, "\nEND",
+		"\nport 0\nunixsocket "+dir+"/socket\nEND", 1), "$$", "$")
 	server := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	env := append(os.Environ(), "REDISCLI_AUTH="+*redis.Environment["REDISCLI_AUTH"])
 	server.Dir, server.Env = dir, env
@@ -157,7 +163,8 @@ func TestWorkerScales(t *testing.T) {
 	t.Parallel()
 	worker := mustLoad(t, sample).Services["worker"]
 	if len(worker.Ports) > 0 || worker.ContainerName != "" || worker.Hostname != "" {
-		t.Errorf("a second worker would clash: ports %v, name %q, hostname %q", worker.Ports, worker.ContainerName, worker.Hostname)
+		t.Errorf("a second worker would clash: ports %v, name %q, hostname %q", worker.Ports, worker.ContainerName,
+			worker.Hostname)
 	}
 	if worker.StopGracePeriod == nil || time.Duration(*worker.StopGracePeriod) < 90*time.Second {
 		t.Errorf("stop_grace_period is %v, and an orderly stop needs 90s", worker.StopGracePeriod)
@@ -200,7 +207,8 @@ func TestOurServices(t *testing.T) {
 		if s.DependsOn["redis"].Condition != types.ServiceConditionHealthy {
 			t.Errorf("%s does not wait for redis", name)
 		}
-		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) || !slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
+		if !s.ReadOnly || !slices.Equal(s.CapDrop, []string{"ALL"}) ||
+			!slices.Contains(s.SecurityOpt, "no-new-privileges:true") {
 			t.Errorf("%s has more rights than it needs", name)
 		}
 	}
@@ -221,13 +229,16 @@ func TestFrontDoorIsChecked(t *testing.T) {
 // neither: it would make a directory.
 func TestConfigurationFilesAreMounted(t *testing.T) {
 	t.Parallel()
-	none, both := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./other.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
+	none, both := mustLoad(t, sample), mustLoad(t,
+		sample+"ERRAND_CONFIG=./other.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
 	for _, name := range []string{"enqueue", "worker"} {
 		for target, want := range map[string]string{
 			"/etc/errand.yaml":    filepath.Join(both.WorkingDir, "other.yaml"),
 			"/etc/github-app.pem": "/keys/app.pem",
 		} {
-			unnamed := map[string]string{"/etc/errand.yaml": filepath.Join(none.WorkingDir, "errand.yaml"), "/etc/github-app.pem": "/dev/null"}[target]
+			unnamed := map[string]string{
+				"/etc/errand.yaml": filepath.Join(none.WorkingDir, "errand.yaml"), "/etc/github-app.pem": "/dev/null",
+			}[target]
 			if got := source(none.Services[name], target); got != unnamed {
 				t.Errorf("%s: %s is %q though no file is named, want %q", name, target, got, unnamed)
 			}
@@ -235,7 +246,8 @@ func TestConfigurationFilesAreMounted(t *testing.T) {
 				t.Errorf("%s: %s is %q, want %q", name, target, got, want)
 			}
 		}
-		if got := both.Services[name].Environment["GITHUB_APP_PRIVATE_KEY_FILE"]; got == nil || *got != "/etc/github-app.pem" {
+		if got := both.Services[name].Environment["GITHUB_APP_PRIVATE_KEY_FILE"]; got == nil ||
+			*got != "/etc/github-app.pem" {
 			t.Errorf("%s looks for the key outside of the container", name)
 		}
 	}
@@ -243,7 +255,8 @@ func TestConfigurationFilesAreMounted(t *testing.T) {
 
 func source(s types.ServiceConfig, target string) string {
 	for _, v := range s.Volumes {
-		if v.Target == target && v.Type == types.VolumeTypeBind && v.ReadOnly && v.Bind != nil && !bool(v.Bind.CreateHostPath) {
+		if v.Target == target && v.Type == types.VolumeTypeBind && v.ReadOnly && v.Bind != nil &&
+			!bool(v.Bind.CreateHostPath) {
 			return v.Source
 		}
 	}

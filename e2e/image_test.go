@@ -56,7 +56,8 @@ func packages(t *testing.T) []string {
 		}
 		for _, file := range files {
 			dir := strings.Split(filepath.ToSlash(file), "/")[1]
-			if !own[dir] && dir != "node_modules" && !strings.HasPrefix(dir, ".") && !strings.HasSuffix(file, "_test.go") {
+			if !own[dir] && dir != "node_modules" && !strings.HasPrefix(dir, ".") &&
+				!strings.HasSuffix(file, "_test.go") {
 				own[dir] = true
 				found = append(found, dir)
 			}
@@ -105,8 +106,9 @@ func TestOCIConfigIsTheDockerfiles(t *testing.T) {
 	c, h := image.Config, image.Config.Healthcheck
 	list := func(values []string) string { return `["` + strings.Join(values, `", "`) + `"]` }
 	want := []string{
-		"USER " + c.User, "WORKDIR " + c.WorkingDir, "STOPSIGNAL " + c.StopSignal, "ENTRYPOINT " + list(c.Entrypoint), "CMD " + list(c.Cmd),
-		fmt.Sprintf("HEALTHCHECK --interval=%v --timeout=%v --start-period=%v --retries=%d %s %s", h.Interval, h.Timeout, h.StartPeriod, h.Retries, h.Test[0], list(h.Test[1:])),
+		"USER " + c.User, "WORKDIR " + c.WorkingDir, "STOPSIGNAL " + c.StopSignal, "ENTRYPOINT " + list(c.Entrypoint),
+		"CMD " + list(c.Cmd), fmt.Sprintf("HEALTHCHECK --interval=%v --timeout=%v --start-period=%v --retries=%d %s %s",
+			h.Interval, h.Timeout, h.StartPeriod, h.Retries, h.Test[0], list(h.Test[1:])),
 	}
 	for path := range c.Volumes {
 		want = append(want, "VOLUME "+path)
@@ -123,7 +125,8 @@ func TestOCIConfigIsTheDockerfiles(t *testing.T) {
 			t.Errorf("the Dockerfile does not have %s", line)
 		}
 	}
-	env := "ENV " + strings.Replace(strings.Join(c.Env, " "), ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":$PATH", 1)
+	env := "ENV " + strings.Replace(strings.Join(c.Env, " "),
+		":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", ":$PATH", 1)
 	var labels []string
 	for name, value := range c.Labels {
 		labels = append(labels, name+`="`+value+`"`)

@@ -21,7 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// cluster is what deploy/kubernetes describes, by name. e2e/proof holds it to the Helm chart, and the chart to the rest.
+// cluster is what deploy/kubernetes describes, by name. e2e/proof holds it to the Helm chart, and the chart to the
+// rest.
 type cluster struct {
 	deployments map[string]*appsv1.Deployment
 	services    map[string]*corev1.Service
@@ -85,7 +86,8 @@ func decode[T any, P interface {
 		t.Fatalf("%s: %v", file, err)
 	}
 	if v.GetName() == "" || into[v.GetName()] != nil || v.GetNamespace() != "" {
-		t.Errorf("%s: %T has no name, the name of another, or a namespace: %q in %q", file, v, v.GetName(), v.GetNamespace())
+		t.Errorf("%s: %T has no name, the name of another, or a namespace: %q in %q", file, v, v.GetName(),
+			v.GetNamespace())
 	}
 	into[v.GetName()] = v
 }
@@ -94,7 +96,9 @@ func decode[T any, P interface {
 func programs(t *testing.T) map[string]*appsv1.Deployment {
 	t.Helper()
 	all := loadCluster(t).deployments
-	if got, want := slices.Sorted(maps.Keys(all)), []string{"errand-enqueue", "errand-worker"}; !slices.Equal(got, want) {
+	if got, want := slices.Sorted(maps.Keys(all)), []string{
+		"errand-enqueue", "errand-worker",
+	}; !slices.Equal(got, want) {
 		t.Fatalf("deployments %v, want %v", got, want)
 	}
 	return map[string]*appsv1.Deployment{"enqueue": all["errand-enqueue"], "worker": all["errand-worker"]}
@@ -110,7 +114,8 @@ func TestPodsAreWhatComposeStarts(t *testing.T) {
 		if c.Image != service.Image || len(c.Command) != 0 || !slices.Equal(c.Args, service.Command) {
 			t.Errorf("%s: starts %q of %s, want %q of %s", name, c.Args, c.Image, service.Command, service.Image)
 		}
-		if got, want := time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second, time.Duration(*service.StopGracePeriod); got != want {
+		if got, want := time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second,
+			time.Duration(*service.StopGracePeriod); got != want {
 			t.Errorf("%s: may take %v to stop, want %v", name, got, want)
 		}
 		env := map[string]string{}
@@ -188,13 +193,17 @@ func TestPodsAreFound(t *testing.T) {
 	for name, d := range c.deployments {
 		labels := d.Spec.Template.Labels
 		budget := c.budgets[name]
-		if budget == nil || !maps.Equal(budget.Spec.Selector.MatchLabels, labels) || !maps.Equal(d.Spec.Selector.MatchLabels, labels) {
+		if budget == nil || !maps.Equal(budget.Spec.Selector.MatchLabels, labels) ||
+			!maps.Equal(d.Spec.Selector.MatchLabels, labels) {
 			t.Errorf("%s: a selector does not choose its pods, or there is no PodDisruptionBudget", name)
 		}
 		container := d.Spec.Template.Spec.Containers[0]
 		port := container.Ports[0]
-		for path, probe := range map[string]*corev1.Probe{"/readyz": container.ReadinessProbe, "/livez": container.LivenessProbe} {
-			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port.StrVal != port.Name {
+		for path, probe := range map[string]*corev1.Probe{
+			"/readyz": container.ReadinessProbe, "/livez": container.LivenessProbe,
+		} {
+			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
+				probe.HTTPGet.Port.StrVal != port.Name {
 				t.Errorf("%s: its probe %s is %+v", name, path, probe)
 			}
 		}
@@ -206,7 +215,8 @@ func TestPodsAreFound(t *testing.T) {
 		}
 	}
 	door := c.deployments["errand-enqueue"].Spec.Template
-	if s := c.services["errand"]; s == nil || !maps.Equal(s.Spec.Selector, door.Labels) || s.Spec.Ports[0].TargetPort.StrVal != door.Spec.Containers[0].Ports[0].Name {
+	if s := c.services["errand"]; s == nil || !maps.Equal(s.Spec.Selector, door.Labels) ||
+		s.Spec.Ports[0].TargetPort.StrVal != door.Spec.Containers[0].Ports[0].Name {
 		t.Errorf("the Service does not lead to the front door: %+v", s)
 	}
 }
@@ -239,7 +249,8 @@ func TestKubernetesSettings(t *testing.T) {
 		case name == "POD_IP", name == "GOMEMLIMIT": // the manifest's own, and Go's
 		case !strings.Contains(string(example), "\n# "+name+"="):
 			t.Errorf("%s is not in .env.example", name)
-		case strings.HasSuffix(name, "_TOKEN"), strings.HasSuffix(name, "_SECRET"), strings.HasSuffix(name, "_KEY"), name == "REDIS_URL":
+		case strings.HasSuffix(name, "_TOKEN"), strings.HasSuffix(name, "_SECRET"), strings.HasSuffix(name, "_KEY"),
+			name == "REDIS_URL":
 			t.Errorf("%s is a secret, and in a manifest", name)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "rewrite deploy/prometheus and deploy/grafana from the tables of docs/operations.md")
+var update = flag.Bool("update", false,
+	"rewrite deploy/prometheus and deploy/grafana from the tables of docs/operations.md")
 
 // TestMonitoringFiles checks that rules and dashboard follow from the tables of docs/operations.md. e2e/proof checks
 // their expressions.
@@ -24,7 +25,8 @@ func TestMonitoringFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"../deploy/prometheus/errand.rules.yaml": rules(t, string(doc)), "../deploy/grafana/errand.json": dashboard(t, string(doc)),
+		"../deploy/prometheus/errand.rules.yaml": rules(t, string(doc)),
+		"../deploy/grafana/errand.json":          dashboard(t, string(doc)),
 	} {
 		if *update {
 			if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
@@ -71,7 +73,9 @@ func rules(t *testing.T, doc string) string {
 	var list []rule
 	for _, row := range tableRows(t, doc, "alert", "expression", "for", "severity", "meaning", "what to do") {
 		list = append(list, rule{
-			strings.Trim(row[0], "`"), strings.Trim(row[1], "`"), row[2], map[string]string{"severity": row[3]}, map[string]string{
+			strings.Trim(row[0], "`"), strings.Trim(row[1], "`"), row[2],
+			map[string]string{"severity": row[3]},
+			map[string]string{
 				"summary": strings.ReplaceAll(row[4], "`", ""), "description": strings.ReplaceAll(row[5], "`", ""),
 				"runbook_url": "https://github.com/errand-fleet/errand/blob/main/docs/operations.md#alerts-and-dashboard",
 			},
@@ -115,7 +119,8 @@ func dashboard(t *testing.T, doc string) string {
 	var panels []object
 	y := 0
 	for i, o := range overview {
-		panels = append(panels, panel("stat", o.title, "", o.unit, object{"h": 4, "w": 4, "x": 4 * i, "y": y}, target(o.query, "")))
+		panels = append(panels, panel("stat", o.title, "", o.unit, object{"h": 4, "w": 4, "x": 4 * i, "y": y},
+			target(o.query, "")))
 	}
 	y += 4
 	grouped := make([][][]string, len(sections))
@@ -132,7 +137,10 @@ func dashboard(t *testing.T, doc string) string {
 	}
 	order := append([]int{len(sections) - 1}, 0, 1, 2, 3) // tasks come first
 	for _, n := range order {
-		panels = append(panels, object{"type": "row", "title": sections[n].title, "collapsed": false, "panels": []any{}, "gridPos": object{"h": 1, "w": 24, "x": 0, "y": y}})
+		panels = append(panels, object{
+			"type": "row", "title": sections[n].title, "collapsed": false, "panels": []any{},
+			"gridPos": object{"h": 1, "w": 24, "x": 0, "y": y},
+		})
 		y++
 		for i, row := range grouped[n] {
 			if i > 0 && i%3 == 0 {
@@ -146,8 +154,9 @@ func dashboard(t *testing.T, doc string) string {
 		panels[i]["id"] = i + 1
 	}
 	text, err := json.MarshalIndent(object{
-		"title": "errand", "uid": "errand", "description": "Generated from docs/operations.md.", "tags": []string{"errand"}, "schemaVersion": 39,
-		"editable": true, "refresh": "30s", "time": object{"from": "now-6h", "to": "now"}, "panels": panels,
+		"title": "errand", "uid": "errand", "description": "Generated from docs/operations.md.",
+		"tags": []string{"errand"}, "schemaVersion": 39, "editable": true, "refresh": "30s",
+		"time": object{"from": "now-6h", "to": "now"}, "panels": panels,
 		"templating": object{"list": []object{
 			{"type": "datasource", "name": "datasource", "label": "Prometheus", "query": "prometheus"},
 			{
@@ -176,7 +185,9 @@ func metricPanel(t *testing.T, row []string, at object) object {
 	}
 	title := strings.ReplaceAll(strings.TrimPrefix(name, "errand_"), "_", " ")
 	unit := "none"
-	for suffix, u := range map[string]string{"_seconds": "s", "_seconds_total": "s", "_bytes": "bytes", "_usd_total": "currencyUSD"} {
+	for suffix, u := range map[string]string{
+		"_seconds": "s", "_seconds_total": "s", "_bytes": "bytes", "_usd_total": "currencyUSD",
+	} {
 		if strings.HasSuffix(name, suffix) {
 			unit = u
 		}
@@ -192,7 +203,8 @@ func metricPanel(t *testing.T, row []string, at object) object {
 	case kind == "histogram":
 		for _, q := range []string{"0.5", "0.95"} {
 			all := strings.Trim("le, "+labels, ", ")
-			targets = append(targets, target("histogram_quantile("+q+", "+by("sum", "rate("+name+"_bucket[$window])", all)+")", legend+" "+q))
+			targets = append(targets, target("histogram_quantile("+q+", "+
+				by("sum", "rate("+name+"_bucket[$window])", all)+")", legend+" "+q))
 		}
 	case kind == "gauge" && of == "front door":
 		targets = append(targets, target(by("max", name, labels), legend))

@@ -94,10 +94,13 @@ func TestBadBackupChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop()
-	for name, backup := range map[string]string{"empty": "", "cut off": "REDIS0011\xfa", "something else": "ERR no such command\n"} {
+	for name, backup := range map[string]string{
+		"empty": "", "cut off": "REDIS0011\xfa", "something else": "ERR no such command\n",
+	} {
 		restore := exec.CommandContext(t.Context(), "../deploy/redis-restore", dir)
 		restore.Stdin = strings.NewReader(backup)
-		if out, err := restore.CombinedOutput(); err == nil || !strings.Contains(string(out), "no complete snapshot of Redis; nothing was changed") {
+		if out, err := restore.CombinedOutput(); err == nil ||
+			!strings.Contains(string(out), "no complete snapshot of Redis; nothing was changed") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

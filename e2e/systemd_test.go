@@ -15,7 +15,9 @@ import (
 	"github.com/errand-fleet/errand/config"
 )
 
-var programsOfUnits = map[string]string{"errand-worker": "/usr/local/bin/worker", "errand-enqueue": "/usr/local/bin/enqueue serve"}
+var programsOfUnits = map[string]string{
+	"errand-worker": "/usr/local/bin/worker", "errand-enqueue": "/usr/local/bin/enqueue serve",
+}
 
 // readUnit returns the [Service] of a unit: each setting with its values.
 func readUnit(t *testing.T, name string) map[string][]string {
@@ -61,7 +63,8 @@ func TestUnitsAreValid(t *testing.T) {
 			t.Errorf("%s: %v (systemd-analyze is of Debian's systemd: make setup)\n%s", name, err, out)
 		}
 		limit := fmt.Sprint("--threshold=", exposures[name])
-		if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--no-pager", limit, file).CombinedOutput(); err != nil {
+		if out,
+			err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--no-pager", limit, file).CombinedOutput(); err != nil {
 			t.Errorf("%s is rated above %d: %v\n%s", name, exposures[name], err, out)
 		}
 	}
@@ -72,7 +75,8 @@ func TestUnitOfWorkerStopsInOrder(t *testing.T) {
 	t.Parallel()
 	worker := readUnit(t, "errand-worker")
 	for setting, want := range map[string]string{
-		"KillMode": "mixed", "TimeoutStopSec": fmt.Sprint(int(config.StopGrace / time.Second)), "OOMPolicy": "continue", "Restart": "always",
+		"KillMode": "mixed", "TimeoutStopSec": fmt.Sprint(int(config.StopGrace / time.Second)), "OOMPolicy": "continue",
+		"Restart": "always",
 	} {
 		if got := worker[setting]; !slices.Equal(got, []string{want}) {
 			t.Errorf("%s is %q, want %q", setting, got, want)
@@ -85,8 +89,9 @@ func TestUnitOfWorkerLeavesTheSandboxAlive(t *testing.T) {
 	t.Parallel()
 	worker := readUnit(t, "errand-worker")
 	for _, setting := range []string{
-		"RestrictNamespaces", "SystemCallFilter", "ProtectProc", "ProcSubset", "ProtectKernelTunables", "ProtectKernelLogs", "ProtectHostname",
-		"MemoryDenyWriteExecute", "PrivateUsers", "PrivateNetwork", "RootDirectory", "InaccessiblePaths",
+		"RestrictNamespaces", "SystemCallFilter", "ProtectProc", "ProcSubset", "ProtectKernelTunables",
+		"ProtectKernelLogs", "ProtectHostname", "MemoryDenyWriteExecute", "PrivateUsers", "PrivateNetwork",
+		"RootDirectory", "InaccessiblePaths",
 	} {
 		if worker[setting] != nil {
 			t.Errorf("%s breaks the sandbox of the runs, or the CLI", setting)
@@ -107,14 +112,16 @@ func TestUnitsAreWhatComposeStarts(t *testing.T) {
 			t.Errorf("%s: Compose starts %q", name, service.Command)
 		}
 		for setting, want := range map[string]string{
-			"ExecStart": program, "User": "errand", "EnvironmentFile": "/etc/errand/errand.env", "NoNewPrivileges": "yes",
-			"CapabilityBoundingSet": "", "ProtectSystem": "strict", "StateDirectory": "errand", "StateDirectoryMode": "0700",
+			"ExecStart": program, "User": "errand", "EnvironmentFile": "/etc/errand/errand.env",
+			"NoNewPrivileges": "yes", "CapabilityBoundingSet": "", "ProtectSystem": "strict",
+			"StateDirectory": "errand", "StateDirectoryMode": "0700",
 		} {
 			if got := u[setting]; !slices.Equal(got, []string{want}) {
 				t.Errorf("%s: %s is %q, want %q", name, setting, got, want)
 			}
 		}
-		if want := "ERRAND_STATE_DIR=" + *service.Environment["ERRAND_STATE_DIR"]; !slices.Contains(u["Environment"], want) {
+		if want := "ERRAND_STATE_DIR=" +
+			*service.Environment["ERRAND_STATE_DIR"]; !slices.Contains(u["Environment"], want) {
 			t.Errorf("%s: has no %s", name, want)
 		}
 	}

@@ -30,7 +30,11 @@ func TestParse(t *testing.T) {
 			map[string]string{"OK": "x"},
 			[]string{`"A B"`, "CLAUDE_CODE_X", "LD_PRELOAD", "PATH", "anthropic_base_url", "https_proxy"},
 		},
-		"wrong value":    {"env: {A: \"a\\0b\", B: " + strings.Repeat("x", maxValue+1) + "}\n", map[string]string{}, []string{"of A", "of B"}},
+		"wrong value": {
+			"env: {A: \"a\\0b\", B: " + strings.Repeat("x", maxValue+1) + "}\n",
+			map[string]string{},
+			[]string{"of A", "of B"},
+		},
 		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
 		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
 		"many variables": {many, nil, []string{"V100 is one of"}},
@@ -78,16 +82,48 @@ func TestReach(t *testing.T) {
 		want            hostlist.List
 		wrong           string
 	}{
-		"the fleet's":      {"", hostlist.List{}, fleet, fleet, ""},
-		"adds":             {"egress: [x.example]", hostlist.List{}, fleet, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"go", "x.example"}, Private: []string{"git.corp"}}, ""},
-		"adds to none":     {"egress: [x.example]", hostlist.List{}, hostlist.List{Mode: hostlist.None}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, ""},
-		"adds to any":      {"egress: [x.example]", hostlist.List{}, hostlist.List{Mode: hostlist.Any}, hostlist.List{Mode: hostlist.Any}, ""},
+		"the fleet's": {"", hostlist.List{}, fleet, fleet, ""},
+		"adds": {
+			"egress: [x.example]",
+			hostlist.List{},
+			fleet,
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"go", "x.example"}, Private: []string{"git.corp"}},
+			"",
+		},
+		"adds to none": {
+			"egress: [x.example]",
+			hostlist.List{},
+			hostlist.List{Mode: hostlist.None},
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}},
+			"",
+		},
+		"adds to any": {
+			"egress: [x.example]",
+			hostlist.List{},
+			hostlist.List{Mode: hostlist.Any},
+			hostlist.List{Mode: hostlist.Any},
+			"",
+		},
 		"wants none":       {"egress: none", hostlist.List{}, fleet, hostlist.List{Mode: hostlist.None}, ""},
 		"wants everything": {"egress: any", hostlist.List{}, fleet, fleet, `only the operator can set "any"`},
 		"wants to learn":   {"egress: learn", hostlist.List{}, fleet, fleet, `only the operator can set "learn"`},
-		"wants private":    {"egress: {allow: [x.example], private: [db.corp]}", hostlist.List{}, hostlist.List{}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, "private hosts"},
-		"partly invalid":   {"egress: [x.example, 'a b']", hostlist.List{}, hostlist.List{}, hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}}, `"a b" is not`},
-		"the operator's":   {"egress: [x.example]", hostlist.List{Mode: hostlist.Learn}, fleet, hostlist.List{Mode: hostlist.Learn}, ""},
+		"wants private": {
+			"egress: {allow: [x.example], private: [db.corp]}",
+			hostlist.List{},
+			hostlist.List{},
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}},
+			"private hosts",
+		},
+		"partly invalid": {
+			"egress: [x.example, 'a b']",
+			hostlist.List{},
+			hostlist.List{},
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example"}},
+			`"a b" is not`,
+		},
+		"the operator's": {
+			"egress: [x.example]", hostlist.List{Mode: hostlist.Learn}, fleet, hostlist.List{Mode: hostlist.Learn}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,16 +144,31 @@ func TestWithUnwanted(t *testing.T) {
 	full := "review: {unwanted: [" + strings.Repeat("x,", 50) + "]}"
 	for _, c := range []struct{ text, want string }{
 		{"", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{"# c\nreview: # y\n  severity: major\n", "# c\nreview: # y\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{
+			"# c\nreview: # y\n  severity: major\n",
+			"# c\nreview: # y\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
+		},
 		{"review: {severity: major}\n", "review: {severity: major, unwanted: [findings like \"a - b\" (tests)]}\n"},
 		{"review:\n  unwanted:\n    - x\n", "review:\n  unwanted:\n    - x\n    - findings like \"a - b\" (tests)\n"},
 		{"review: {unwanted: ['" + entry + "']}\n", "review: {unwanted: ['" + entry + "']}\n"},
-		{"# c\n\n# review:\n#   severity: major", "# c\n\n# review:\n#   severity: major\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
+		{
+			"# c\n\n# review:\n#   severity: major",
+			"# c\n\n# review:\n#   severity: major\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
+		},
 		{"# c\n---\n# d\n", "# c\n---\n# d\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
 		{"null\n", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{"review: # y\nchecks: [x]\n", "review: # y\n  unwanted:\n    - findings like \"a - b\" (tests)\nchecks: [x]\n"},
-		{"review:\n  severity: major\n  unwanted:\n", "review:\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{"review: ~\n---\n# d\nb: 1\n", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n---\n# d\nb: 1\n"},
+		{
+			"review: # y\nchecks: [x]\n",
+			"review: # y\n  unwanted:\n    - findings like \"a - b\" (tests)\nchecks: [x]\n",
+		},
+		{
+			"review:\n  severity: major\n  unwanted:\n",
+			"review:\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
+		},
+		{
+			"review: ~\n---\n# d\nb: 1\n",
+			"review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n---\n# d\nb: 1\n",
+		},
 		{"a: 1\n---\nb: [\n", ""},
 		{full, ""},
 		{"review: {unwanted: x}\n", ""},
@@ -137,7 +188,9 @@ func TestWithUnwanted(t *testing.T) {
 		t.Errorf("a full list with the entry becomes %q, %v", got, err)
 	}
 	// Whatever the entry is, it comes back as one entry and adds no setting.
-	for _, entry := range []string{"true", "~", "# x", "a: b", "- x", "*a", "10", `'`, "findings like \"x, y\" (tests)"} {
+	for _, entry := range []string{
+		"true", "~", "# x", "a: b", "- x", "*a", "10", `'`, "findings like \"x, y\" (tests)",
+	} {
 		got, err := WithUnwanted("review: {unwanted: [x]}\n", entry)
 		if again, err2 := WithUnwanted(got, entry); err != nil || err2 != nil || again != got {
 			t.Errorf("%q becomes %q, %v, %v", entry, got, err, err2)

@@ -31,24 +31,29 @@ func TestParseDevcontainer(t *testing.T) {
 	})
 	want := Declaration{
 		Env:   map[string]string{"A": "2"},
-		Setup: []string{`'npm' 'ci' 'it'\''s'`, "'make' 'api'", "(cd web && make # all\n)"}, Start: []string{"(redis-server --daemonize yes\n)"},
+		Setup: []string{`'npm' 'ci' 'it'\''s'`, "'make' 'api'", "(cd web && make # all\n)"},
+		Start: []string{"(redis-server --daemonize yes\n)"},
 	}
 	if diff := cmp.Diff(want, d); diff != "" {
 		t.Error(diff)
 	}
 	said := strings.Join(wrong, "\n")
-	for _, part := range []string{"image cannot be used", `"ghcr.io/x:1" is not a directory`, `"./gone" is`, `"../out" is`, `"./" is`, `containerEnv: the value of "URL"`, `remoteEnv: the value of "B"`, "HOME is set by errand"} {
+	for _, part := range []string{
+		"image cannot be used", `"ghcr.io/x:1" is not a directory`, `"./gone" is`, `"../out" is`, `"./" is`,
+		`containerEnv: the value of "URL"`, `remoteEnv: the value of "B"`, "HOME is set by errand",
+	} {
 		if !strings.Contains(said, part) {
 			t.Errorf("%q lacks %q", said, part)
 		}
 	}
-	if d, wrong := ParseDevcontainer([]byte(`{"postCreateCommand": `), ".devcontainer.json", nil); d.Setup != nil || len(wrong) != 1 {
+	if d, wrong := ParseDevcontainer([]byte(`{"postCreateCommand": `), ".devcontainer.json", nil); d.Setup != nil ||
+		len(wrong) != 1 {
 		t.Errorf("%+v, %q", d, wrong)
 	}
 }
 
-// A feature that is a directory of the repository runs before the commands, with its options and their defaults, and runs
-// again when it changes.
+// A feature that is a directory of the repository runs before the commands, with its options and their defaults, and
+// runs again when it changes.
 func TestLocalFeature(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,7 +61,8 @@ func TestLocalFeature(t *testing.T) {
 		"devcontainer-feature.json": `{"id": "tool", "options": {"version": {"default": "9"}, "with-docs": {"default": true}, "2.lang": {"default": "en"}}}`,
 		"install.sh":                "#!/bin/sh\nprintf '%s|' \"$VERSION\" \"$WITH_DOCS\" \"$LANG\" \"$_REMOTE_USER_HOME\" > out\n",
 	} {
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, ".devcontainer", "tool"), 0o700), os.WriteFile(filepath.Join(dir, ".devcontainer", "tool", name), []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, ".devcontainer", "tool"), 0o700),
+			os.WriteFile(filepath.Join(dir, ".devcontainer", "tool", name), []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +74,8 @@ func TestLocalFeature(t *testing.T) {
 		`"1'2"`:                  "1'2|true|en|/home/x|",
 		`{"2.lang": "$(rm -r)"}`: "9|true|$(rm -r)|/home/x|",
 	} {
-		d, wrong := ParseDevcontainer([]byte(`{"features": {"./tool": `+options+`}, "postCreateCommand": "make"}`), ".devcontainer/devcontainer.json", read)
+		d, wrong := ParseDevcontainer([]byte(`{"features": {"./tool": `+options+`}, "postCreateCommand": "make"}`),
+			".devcontainer/devcontainer.json", read)
 		if len(wrong) != 0 || len(d.Setup) != 2 || d.Setup[1] != "(make\n)" {
 			t.Fatalf("%q, %q", d.Setup, wrong)
 		}
@@ -94,8 +101,10 @@ func TestManyLocalFeatures(t *testing.T) {
 		features = append(features, fmt.Sprintf(`"./f%02d": {}`, i))
 		want = append(want, fmt.Sprintf(".devcontainer/f%02d", i))
 	}
-	d, wrong := ParseDevcontainer([]byte(`{"features": {`+strings.Join(features, ", ")+`}}`), ".devcontainer/devcontainer.json", func(string) string { return "exit" })
-	if diff := cmp.Diff(append(want, DefaultLocks...), d.Locks); diff != "" || len(wrong) > 0 || len(d.Setup) != maxList {
+	d, wrong := ParseDevcontainer([]byte(`{"features": {`+strings.Join(features, ", ")+`}}`),
+		".devcontainer/devcontainer.json", func(string) string { return "exit" })
+	if diff := cmp.Diff(append(want, DefaultLocks...), d.Locks); diff != "" || len(wrong) > 0 ||
+		len(d.Setup) != maxList {
 		t.Errorf("%d lines, %q\n%s", len(d.Setup), wrong, diff)
 	}
 }

@@ -29,8 +29,10 @@ func TestParseRepository(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		"", "api", "/api", "acme/", "a//b", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
-		".acme/api", "github.com/.acme/api", "a/b.git/c", "a/b/.git", "acme/a b", "acme/a\n", "acme/$(x)", "acme\\api", "acme/api\x00", "äcme/api", "https://x/y",
+		"", "api", "/api", "acme/", "a//b", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git",
+		"acme/.-x", "-x/api", "acme/-x",
+		".acme/api", "github.com/.acme/api", "a/b.git/c", "a/b/.git", "acme/a b", "acme/a\n", "acme/$(x)", "acme\\api",
+		"acme/api\x00", "äcme/api", "https://x/y",
 		"a+b/c", "acme/" + strings.Repeat("a", 101), strings.Repeat("a/", 200) + "b",
 	} {
 		if got, err := ParseRepository(name); err == nil {

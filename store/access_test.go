@@ -44,7 +44,8 @@ func TestDiagnoseWithoutInfo(t *testing.T) {
 		config Config
 		want   Severity
 	}{{Config{}, Warning}, {Config{Replicas: 1}, Fatal}, {Config{Sentinels: true}, Fatal}} {
-		found, err := acl(t, c.config, admin, address, "~errand:*", "~asynq:*", "&*", "+@all", "-info").Doctor.Diagnose(t.Context())
+		found,
+			err := acl(t, c.config, admin, address, "~errand:*", "~asynq:*", "&*", "+@all", "-info").Doctor.Diagnose(t.Context())
 		if err != nil || len(found) != 1 || found[0].Severity != c.want || !strings.Contains(found[0].Remedy, "+info") {
 			t.Errorf("%+v: %+v, %v", c.config, found, err)
 		}
@@ -62,19 +63,38 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		want   []string
 		says   string
 	}{
-		"enough":     {all, []string{"warning: appendonly is off"}, ""},
-		"no info":    {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
-		"no time":    {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
-		"no hashes":  {append(all[:8:8], "-hgetall"), []string{"warning: the Redis user may not use the keys that record lost data", "warning: appendonly is off"}, "'hgetall'"},
-		"no keys":    {append([]any{"~asynq:*"}, all[2:]...), []string{"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off"}, "key"},
-		"no channel": {append(all[:2:2], all[3:]...), []string{"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off"}, "channel"},
+		"enough":  {all, []string{"warning: appendonly is off"}, ""},
+		"no info": {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
+		"no time": {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
+		"no hashes": {
+			append(all[:8:8], "-hgetall"),
+			[]string{
+				"warning: the Redis user may not use the keys that record lost data", "warning: appendonly is off",
+			},
+			"'hgetall'",
+		},
+		"no keys": {
+			append([]any{"~asynq:*"}, all[2:]...), []string{
+				"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off",
+			}, "key",
+		},
+		"no channel": {
+			append(all[:2:2], all[3:]...), []string{
+				"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off",
+			}, "channel",
+		},
 		"no channel of ours": {append(all[:3:3], all[4:]...), []string{
-			"error: the Redis user may not use the channel errand:cancel", "error: the Redis user may not use the channel errand:news",
-			"error: the Redis user may not use the channel errand:mail", "error: the Redis user may not use the channel errand:answers",
-			"error: the Redis user may not use the channel errand:asked", "error: the Redis user may not use the channel errand:replies",
-			"warning: appendonly is off",
+			"error: the Redis user may not use the channel errand:cancel",
+			"error: the Redis user may not use the channel errand:news",
+			"error: the Redis user may not use the channel errand:mail",
+			"error: the Redis user may not use the channel errand:answers",
+			"error: the Redis user may not use the channel errand:asked",
+			"error: the Redis user may not use the channel errand:replies", "warning: appendonly is off",
 		}, "channel"},
-		"one channel less": {append(slices.Clone(all[:3:3]), append([]any{"&errand:cancel", "&errand:news", "&errand:mail", "&errand:asked", "&errand:replies"}, all[4:]...)...), []string{
+		"one channel less": {append(slices.Clone(all[:3:3]),
+			append([]any{
+				"&errand:cancel", "&errand:news", "&errand:mail", "&errand:asked", "&errand:replies",
+			}, all[4:]...)...), []string{
 			"error: the Redis user may not use the channel errand:answers", "warning: appendonly is off",
 		}, "channel"},
 	} {
@@ -188,7 +208,8 @@ func TestLinksHaveOneUserEach(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
 		save := func(user, login, until string) error {
-			return s.Access.SaveLink(h.Context(), user, login, json.RawMessage(`{"login":"`+login+`","until":"`+until+`"}`))
+			return s.Access.SaveLink(h.Context(), user, login,
+				json.RawMessage(`{"login":"`+login+`","until":"`+until+`"}`))
 		}
 		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
 		h.ok(s.Access.Save(h.Context(), Links, "unreadable", json.RawMessage(`[`)))

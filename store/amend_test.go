@@ -19,7 +19,8 @@ func TestAmend(t *testing.T) {
 			h.ok(err)
 		}
 		amended := func(rec Record) Record {
-			rec.Task, rec.MergeKey, rec.Scopes, rec.Topic = json.RawMessage(`{"n":2}`), "merge_key", []string{"user:a"}, json.RawMessage(`{"latest":"`+rec.ID+`","x":1}`)
+			rec.Task, rec.MergeKey, rec.Scopes, rec.Topic = json.RawMessage(`{"n":2}`), "merge_key", []string{"user:a"},
+				json.RawMessage(`{"latest":"`+rec.ID+`","x":1}`)
 			return rec
 		}
 		h.ok(s.Amend(h.Context(), amended(first), "1"))
@@ -31,7 +32,8 @@ func TestAmend(t *testing.T) {
 			h.Errorf("the topic stayed %s", got)
 		}
 		got := must(s.Get(h.Context(), first.ID))
-		if got.MergeKey != "merge_key" || string(got.Task) != `{"n":2}` || !cmp.Equal(got.Scopes, []string{"user:a"}) || got.State != Waiting {
+		if got.MergeKey != "merge_key" || string(got.Task) != `{"n":2}` || !cmp.Equal(got.Scopes, []string{"user:a"}) ||
+			got.State != Waiting {
 			h.Errorf("amended: %+v", got)
 		}
 
@@ -71,14 +73,16 @@ func TestWithdraw(t *testing.T) {
 		first, second := h.submit(s, 1), h.submit(s, 2)
 		c := h.claim(s, first)
 		for _, state := range []State{Running, Waiting} {
-			if done := must(s.Withdraw(h.Context(), first, json.RawMessage(`{}`))); done || must(s.Get(h.Context(), first)).State != state {
+			if done := must(s.Withdraw(h.Context(), first, json.RawMessage(`{}`))); done ||
+				must(s.Get(h.Context(), first)).State != state {
 				h.Errorf("withdrawn although it was begun and is %s", state)
 			}
 			if state == Running {
 				h.ok(c.Return(h.Context(), Wait{Counts: true}))
 			}
 		}
-		if !must(s.Withdraw(h.Context(), second, json.RawMessage(`{}`))) || must(s.Get(h.Context(), second)).State != Ended {
+		if !must(s.Withdraw(h.Context(), second, json.RawMessage(`{}`))) ||
+			must(s.Get(h.Context(), second)).State != Ended {
 			h.Error("not withdrawn")
 		}
 		if must(s.Withdraw(h.Context(), second, json.RawMessage(`{}`))) {

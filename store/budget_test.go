@@ -119,7 +119,8 @@ func TestFleetBudget(t *testing.T) {
 		}
 		h.spent(s, 3, 0.5)
 		var over *OverBudget
-		if _, err := h.claim(s, h.scoped(s, 4)).Reserve(h.Context(), 1, threeDollars...); !errors.As(err, &over) || over.Scope != Fleet {
+		if _, err := h.claim(s, h.scoped(s, 4)).Reserve(h.Context(), 1, threeDollars...); !errors.As(err, &over) ||
+			over.Scope != Fleet {
 			h.Errorf("reserve = %v, want the fleet's budget", err)
 		}
 	})

@@ -46,7 +46,8 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 			h.Errorf("claim = %v, want repo:a full", err)
 		}
 		before := h.dump()
-		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) || full.Blocked != (Blocked{"repo:a", 2, 2, 1}) {
+		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) ||
+			full.Blocked != (Blocked{"repo:a", 2, 2, 1}) {
 			h.Errorf("claim again = %+v, want repo:a full", err)
 		}
 		if diff := cmp.Diff(before, h.dump()); diff != "" {
@@ -75,10 +76,14 @@ func TestCapsDoNotLeak(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		caps := []Cap{{"repo:", 1}, {"credential:c", 1}}
 		ways := map[string]func(c *Claim){
-			"end":                    func(c *Claim) { h.ok(c.End(ctx, nil)) },
-			"return":                 func(c *Claim) { h.ok(c.Return(ctx, Wait{})) },
-			"crash":                  func(c *Claim) { h.crash(c); h.takeover(s, c) },
-			"crash, then withdrawn":  func(c *Claim) { h.crash(c); h.takeover(s, c); must(s.EndWaiting(ctx, c.ID(), nil)) },
+			"end":    func(c *Claim) { h.ok(c.End(ctx, nil)) },
+			"return": func(c *Claim) { h.ok(c.Return(ctx, Wait{})) },
+			"crash":  func(c *Claim) { h.crash(c); h.takeover(s, c) },
+			"crash, then withdrawn": func(c *Claim) {
+				h.crash(c)
+				h.takeover(s, c)
+				must(s.EndWaiting(ctx, c.ID(), nil))
+			},
 			"released while running": func(c *Claim) { h.ok(c.Release(ctx)); h.takeover(s, c) },
 			"end, then retry":        func(c *Claim) { h.ok(c.End(ctx, nil)); must(s.Retry(ctx, c.ID(), nil)) },
 		}
@@ -95,7 +100,8 @@ func TestCapsDoNotLeak(t *testing.T) {
 			if h.counted("repo:a")+h.counted("credential:c") != 0 {
 				h.Errorf("%s: the run still counts", way)
 			}
-			if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil && !errors.Is(err, ErrStale) {
+			if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil &&
+				!errors.Is(err, ErrStale) {
 				h.Error(err)
 			}
 		}
@@ -246,7 +252,8 @@ func TestLentPlace(t *testing.T) {
 		if n := must(h.rdb.Exists(ctx, "errand:cap:repo:a").Result()); n != 0 {
 			h.Error("a place leaked")
 		}
-		if left := must(h.rdb.HMGet(ctx, "errand:task:"+asks.ID(), "lent", "caps").Result()); left[0] != nil || left[1] != nil {
+		if left := must(h.rdb.HMGet(ctx, "errand:task:"+asks.ID(), "lent", "caps").Result()); left[0] != nil ||
+			left[1] != nil {
 			h.Errorf("left: %v", left)
 		}
 	})

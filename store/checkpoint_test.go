@@ -25,15 +25,19 @@ func TestCheckpointRoundTrip(t *testing.T) {
 			p.Session.ID, p.Session.Meta = name, json.RawMessage(`{"a":1}`)
 			h.ok(c.SaveCheckpoint(ctx, p))
 			got, err := s.Checkpoint(ctx, id)
-			if err != nil || got.Session.ID != name || string(got.Session.Meta) != `{"a":1}` || !bytes.Equal(got.Session.Data, p.Session.Data) || !bytes.Equal(got.Work, p.Work) {
-				h.Errorf("%s: came back as %s with %d and %d bytes, %v", name, got.Session.ID, len(got.Session.Data), len(got.Work), err)
+			if err != nil || got.Session.ID != name || string(got.Session.Meta) != `{"a":1}` ||
+				!bytes.Equal(got.Session.Data, p.Session.Data) || !bytes.Equal(got.Work, p.Work) {
+				h.Errorf("%s: came back as %s with %d and %d bytes, %v", name, got.Session.ID, len(got.Session.Data),
+					len(got.Work), err)
 			}
 			if rec := must(s.Get(ctx, id)); got.At.Before(rec.Started) {
 				h.Errorf("saved at %s, the run started at %s", got.At, rec.Started)
 			}
 		}
 		h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "last"}}))
-		if err := c.SaveCheckpoint(ctx, Checkpoint{Session: Session{Data: noise(1)}, Work: noise(MaxCheckpoint)}); !errors.Is(err, ErrTooLarge) {
+		if err := c.SaveCheckpoint(ctx, Checkpoint{
+			Session: Session{Data: noise(1)}, Work: noise(MaxCheckpoint),
+		}); !errors.Is(err, ErrTooLarge) {
 			h.Errorf("save = %v, want %v", err, ErrTooLarge)
 		}
 		if got := must(s.Checkpoint(ctx, id)); got.Session.ID != "last" {
@@ -50,11 +54,16 @@ func TestDamagedCheckpoint(t *testing.T) {
 		id := h.submit(s, 1)
 		c := h.claim(s, id)
 		saved := func() string {
-			h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "id", Meta: json.RawMessage(`{"a":1}`), Data: []byte("data")}, Work: []byte("work")}))
+			h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{
+				ID: "id", Meta: json.RawMessage(`{"a":1}`), Data: []byte("data"),
+			}, Work: []byte("work")}))
 			must(s.Checkpoint(ctx, id))
 			return must(h.rdb.HGet(ctx, "errand:checkpoint:"+id, "body").Result())
 		}
-		damaged := []string{"", "x", "z", "ono/such/object", saved() + "x", string(must(s.keep(ctx, "", "", nil))), string(must(s.keep(ctx, "", "", []byte("\x05data"))))}
+		damaged := []string{
+			"", "x", "z", "ono/such/object", saved() + "x", string(must(s.keep(ctx, "", "", nil))),
+			string(must(s.keep(ctx, "", "", []byte("\x05data")))),
+		}
 		for i := range saved() {
 			body := []byte(saved())
 			body[i] ^= 1

@@ -24,7 +24,10 @@ func TestClaimRefusals(t *testing.T) {
 			{"ended", func(id string) { must(s.EndWaiting(ctx, id, nil)) }, 0, ErrEnded},
 			{"older delivery", func(id string) { must(s.Requeue(ctx, id, 0, 0, false)) }, 0, ErrStale},
 			{"unknown delivery", func(string) {}, 7, ErrStale},
-			{"older delivery of one that runs", func(id string) { must(s.Requeue(ctx, id, 0, 0, false)); h.claim(s, id) }, 0, ErrStale},
+			{"older delivery of one that runs", func(id string) {
+				must(s.Requeue(ctx, id, 0, 0, false))
+				h.claim(s, id)
+			}, 0, ErrStale},
 			{"running", func(id string) { h.claim(s, id) }, 0, ErrRunning},
 			{"running, its worker dead", func(id string) { h.crash(h.claim(s, id)) }, 0, ErrRunning},
 			{"cancelled is no refusal", func(id string) { must(s.Cancel(ctx, id, "u", "user")) }, 0, nil},
@@ -176,7 +179,8 @@ func TestReturnKeepsThePlace(t *testing.T) {
 		}{{false, 0}, {true, 1}, {true, 2}, {false, 2}} {
 			h.ok(h.claim(s, first).Return(ctx, Wait{Counts: row.count}))
 			if got := must(s.Get(ctx, first)); got.Attempt != row.want || got.State != Waiting || got.Delivery != 0 {
-				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State, got.Delivery, row.want)
+				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State,
+					got.Delivery, row.want)
 			}
 		}
 		c := h.claim(s, first)
@@ -205,7 +209,8 @@ func TestFenceGrowsOverAForgetfulRedis(t *testing.T) {
 			func() error { return nil },
 			func() error { return h.rdb.Del(ctx, "errand:fence").Err() },
 			func() error { return h.rdb.Set(ctx, "errand:fence", 7, 0).Err() },
-			func() error { return h.rdb.Set(ctx, "errand:fence", last+3_600_000_000, 0).Err() }, // the clock went back an hour
+			// the clock went back an hour
+			func() error { return h.rdb.Set(ctx, "errand:fence", last+3_600_000_000, 0).Err() },
 			func() error { return nil },
 		} {
 			h.ok(forget())
@@ -314,7 +319,8 @@ func TestThreadsNeverOverlap(t *testing.T) {
 }
 
 // A refusal says at which place of its thread the task is if that is news: another place than at the refusal before, or
-// after an explanation. A task that follows nothing else than the running one from the beginning, which may soon join it, has no news.
+// after an explanation. A task that follows nothing else than the running one from the beginning, which may soon join
+// it, has no news.
 func TestPlaceInAThreadIsNews(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

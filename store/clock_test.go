@@ -99,14 +99,15 @@ func TestDeadHolderAfterAJump(t *testing.T) {
 		j.lives("errand:leader:x", 5*time.Second)
 		j.beat(s, Worker{ID: "lives"})
 		j.ahead(jump + 20*time.Second)
-		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives"})).Alive; alive != 1 || len(must(s.Workers.List(ctx))) != 1 {
+		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives"})).Alive; alive != 1 ||
+			len(must(s.Workers.List(ctx))) != 1 {
 			j.Errorf("%d workers live, want 1", alive)
 		}
 	})
 }
 
-// How long a claim is missing is measured anew after a jump back. A jump forward ends the leader's term, in which alone it
-// counts.
+// How long a claim is missing is measured anew after a jump back. A jump forward ends the leader's term, in which alone
+// it counts.
 func TestSilentOverAJump(t *testing.T) {
 	overJumps(t, func(j jumping, jump time.Duration) {
 		ctx, s := j.Context(), j.store(Config{})
@@ -123,8 +124,8 @@ func TestSilentOverAJump(t *testing.T) {
 	})
 }
 
-// The time of a retry and of a credential's limit is by the worker's clock, whatever Redis' clock says. Turns and places
-// are not held up for longer than they can be without a jump.
+// The time of a retry and of a credential's limit is by the worker's clock, whatever Redis' clock says. Turns and
+// places are not held up for longer than they can be without a jump.
 func TestWaitingOverAJump(t *testing.T) {
 	overJumps(t, func(j jumping, jump time.Duration) {
 		ctx, s, due := j.Context(), j.store(Config{}), time.Now().Add(30*time.Minute)
@@ -142,11 +143,13 @@ func TestWaitingOverAJump(t *testing.T) {
 		}
 		j.claim(s, now.ID)
 		var held *Held
-		if err := s.Credentials.Admit(ctx, "held"); jump < 0 && (!errors.As(err, &held) || time.Until(held.At) > 31*time.Minute) {
+		if err := s.Credentials.Admit(ctx, "held"); jump < 0 &&
+			(!errors.As(err, &held) || time.Until(held.At) > 31*time.Minute) {
 			j.Errorf("admit: %v", err)
 		}
 		j.ok(s.Credentials.Admit(ctx, "free"))
-		if err := s.Credentials.Admit(ctx, "free"); jump < 0 && (!errors.As(err, &held) || time.Until(held.At).Abs() > 5*time.Second) {
+		if err := s.Credentials.Admit(ctx, "free"); jump < 0 &&
+			(!errors.As(err, &held) || time.Until(held.At).Abs() > 5*time.Second) {
 			j.Errorf("the next turn: %v", err)
 		}
 		if wait := must(s.Memos.Allow(ctx, "x", time.Minute, 1)); wait > 0 {

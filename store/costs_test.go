@@ -49,7 +49,10 @@ func TestCostsAreToldApart(t *testing.T) {
 		settle(5, Expense{USD: 0.25, Model: "opus"})
 		day := h.today()
 		want := []Cost{
-			{Day: day, Scopes: []string{"user:u", "repo:r"}, Model: "opus", Runs: 2, USD: 2.2, Tokens: Tokens{11, 22, 33, 44}},
+			{
+				Day: day, Scopes: []string{"user:u", "repo:r"}, Model: "opus", Runs: 2, USD: 2.2,
+				Tokens: Tokens{11, 22, 33, 44},
+			},
 			{Day: day, Scopes: []string{"user:u", "repo:r"}, Model: "haiku", Runs: 1, USD: 1},
 			{Day: day, Runs: 1, USD: 0.5},
 			{Day: day, Model: "opus", Runs: 1, USD: 0.25},
@@ -79,7 +82,10 @@ func TestCostsByCredential(t *testing.T) {
 		must(c.Spend(ctx, e)) // counts once
 		day := h.today()
 		want := []Cost{
-			{Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Size: "small", Runs: 1, USD: 2, Max: 3, Tokens: Tokens{Input: 20}},
+			{
+				Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Size: "small", Runs: 1, USD: 2,
+				Max: 3, Tokens: Tokens{Input: 20},
+			},
 			{Day: day, Scopes: []string{"repo:r", "credential:a"}, Model: "opus", USD: 1, Tokens: Tokens{Input: 10}},
 			{Day: day, Scopes: []string{"credential:a"}, Runs: 1, USD: 0.5},
 		}
@@ -180,7 +186,9 @@ func TestCostsAreOfADay(t *testing.T) {
 		must(late.Spend(ctx, Expense{USD: 2}))
 		must(early.Spend(ctx, Expense{USD: 1})) // again, on another day
 		first := second.AddDate(0, 0, -1)
-		if diff := gocmp.Diff([]Cost{{Day: second, Runs: 1, USD: 2}, {Day: first, Runs: 1, USD: 1}}, h.costs(s)); diff != "" {
+		if diff := gocmp.Diff([]Cost{
+			{Day: second, Runs: 1, USD: 2}, {Day: first, Runs: 1, USD: 1},
+		}, h.costs(s)); diff != "" {
 			h.Error(diff)
 		}
 		for name, days := range map[string][2]time.Time{ // any moment of a day identifies it
@@ -193,7 +201,9 @@ func TestCostsAreOfADay(t *testing.T) {
 				h.ok(err)
 				got = append(got, c.Day.Format(time.DateOnly))
 			}
-			if want := map[string][]string{"the first": {"2040-01-02"}, "the second": {"2040-01-03"}}[name]; !slices.Equal(got, want) {
+			if want := map[string][]string{
+				"the first": {"2040-01-02"}, "the second": {"2040-01-03"},
+			}[name]; !slices.Equal(got, want) {
 				h.Errorf("%s: %v", name, got)
 			}
 		}
@@ -229,7 +239,9 @@ func TestCostsAreBounded(t *testing.T) {
 		}
 		settle(6, 2, "user:1") // with costs on that day
 		row := func(runs int64, usd float64, scopes ...string) Cost {
-			return Cost{Day: h.today(), Scopes: scopes, Model: "opus", Runs: runs, USD: usd, Tokens: Tokens{Output: runs}}
+			return Cost{
+				Day: h.today(), Scopes: scopes, Model: "opus", Runs: runs, USD: usd, Tokens: Tokens{Output: runs},
+			}
 		}
 		other := row(3, 7+6+5)
 		other.Model, other.Other = "", true

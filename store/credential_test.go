@@ -46,19 +46,23 @@ func TestHeldCredential(t *testing.T) {
 		}
 		until := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 		h.ok(s.Credentials.Hold(ctx, "c", until, 30*time.Second, "the limit is reached"))
-		h.ok(s.Credentials.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one")) // reported by an earlier run
+		// reported by an earlier run
+		h.ok(s.Credentials.Hold(ctx, "c", until.Add(-time.Minute), time.Second, "an earlier one"))
 		want := &Held{At: until, Interval: 30 * time.Second, Why: "the limit is reached"}
 		if diff := cmp.Diff(want, h.refused(s)); diff != "" {
 			h.Error(diff)
 		}
-		if diff := cmp.Diff(Credential{"c", until, "the limit is reached", 30 * time.Second, ""}, h.known(s)); diff != "" {
+		if diff := cmp.Diff(Credential{
+			"c", until, "the limit is reached", 30 * time.Second, "",
+		}, h.known(s)); diff != "" {
 			h.Error(diff)
 		}
 		h.ok(s.Credentials.Admit(ctx, "another"))
 
 		h.set("until", 1) // the hold is over: one after the other
 		h.ok(s.Credentials.Admit(ctx, "c"))
-		if got := h.refused(s); got.Interval != 30*time.Second || got.Why != "" || got.At.Before(time.Now()) || got.At.After(time.Now().Add(time.Minute)) {
+		if got := h.refused(s); got.Interval != 30*time.Second || got.Why != "" || got.At.Before(time.Now()) ||
+			got.At.After(time.Now().Add(time.Minute)) {
 			h.Errorf("behind the first: %+v", got)
 		}
 		h.set("next", 1)
@@ -103,7 +107,8 @@ func TestThrottledCredential(t *testing.T) {
 			h.Errorf("easing made a credential")
 		}
 
-		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held")) // successful runs do not end a hold
+		// successful runs do not end a hold
+		h.ok(s.Credentials.Hold(ctx, "c", time.Now().Add(time.Hour), time.Second, "held"))
 		h.ok(s.Credentials.Ease(ctx, "c"))
 		if got := h.refused(s); got.Why != "held" || got.Interval != 0 {
 			h.Errorf("eased while held: %+v", got)
@@ -207,7 +212,8 @@ func TestOpenRunsAreShared(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		share := func(worker string, own, want map[string]float64) {
 			h.Helper()
-			if diff := cmp.Diff(want, must(s.Credentials.ShareOpen(ctx, worker, own)), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(want, must(s.Credentials.ShareOpen(ctx, worker, own)),
+				cmpopts.EquateEmpty()); diff != "" {
 				h.Errorf("%q (-want +got):\n%s", worker, diff)
 			}
 		}

@@ -74,7 +74,9 @@ func TestDiagnose(t *testing.T) {
 func TestDiagnoseInMemory(t *testing.T) {
 	onMini(t, func(h *harness) {
 		found, err := h.store(Config{}).Doctor.Diagnose(h.Context())
-		if diff := cmp.Diff([]string{"warning: Redis is in memory, within this program", "error: " + OpenRedis}, brief(found)); diff != "" || err != nil {
+		if diff := cmp.Diff([]string{
+			"warning: Redis is in memory, within this program", "error: " + OpenRedis,
+		}, brief(found)); diff != "" || err != nil {
 			h.Error(diff, err)
 		}
 	})
@@ -84,7 +86,8 @@ func TestDiagnoseWhatAServerSays(t *testing.T) {
 	t.Parallel()
 	const memory = "redis_version:7.0.1\r\naof_enabled:1\r\nappendfsync:always\r\nused_memory_human:8.10K\r\nmaxmemory_human:10.00K\r\n"
 	for info, want := range map[string]string{
-		memory + "used_memory:8100\r\nmaxmemory:10000":                                            "warning: Redis uses 8.10K of 10.00K (maxmemory)",
+		memory +
+			"used_memory:8100\r\nmaxmemory:10000": "warning: Redis uses 8.10K of 10.00K (maxmemory)",
 		memory + "used_memory:8000\r\nmaxmemory:10000":                                            "",
 		memory + "used_memory:8100\r\nmaxmemory:0":                                                "",
 		"redis_version:6.0.16\r\naof_enabled:1\r\nappendfsync:always":                             "error: Redis is version 6.0.16",
@@ -95,7 +98,8 @@ func TestDiagnoseWhatAServerSays(t *testing.T) {
 		"redis_version:7.0.1\r\naof_enabled:1":                                                    "note: appendfsync cannot be asked for",
 		"redis_version:7.0.1\r\naof_enabled:1\r\naof_last_write_status:err\r\nappendfsync:always": "error: Redis cannot write its append-only file",
 	} {
-		if got := brief(diagnose(parseInfo("# Server\r\n" + info + "\r\n"))); len(got) > 1 || len(got) == 1 && got[0] != want || len(got) == 0 && want != "" {
+		if got := brief(diagnose(parseInfo("# Server\r\n" + info + "\r\n"))); len(got) > 1 ||
+			len(got) == 1 && got[0] != want || len(got) == 0 && want != "" {
 			t.Errorf("%q: %q, want %q", info, got, want)
 		}
 	}

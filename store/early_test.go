@@ -188,7 +188,9 @@ func TestEventIDsDoNotGoBack(t *testing.T) {
 
 func entry(id string, n int) *redis.XAddArgs {
 	at := time.Now().Add(time.Second).UnixMilli() // not in the millisecond of another event
-	return &redis.XAddArgs{Stream: "errand:events:" + id, ID: fmt.Sprint(at, "-0"), Values: []string{"data", string(event(n))}}
+	return &redis.XAddArgs{
+		Stream: "errand:events:" + id, ID: fmt.Sprint(at, "-0"), Values: []string{"data", string(event(n))},
+	}
 }
 
 // Workers of the release before have their own scripts, which do not move events.

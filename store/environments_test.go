@@ -10,7 +10,8 @@ func TestRebuild(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		rebuilt := func(repo string) Rebuild { return must(s.Environments.RebuildOf(ctx, repo, "key")) }
 		none := rebuilt("acme/api")
-		if none != (Rebuild{}) || none.Name("key") != "key" || none.Outdated("key") || len(must(s.Environments.Rebuilds(ctx))) > 0 {
+		if none != (Rebuild{}) || none.Name("key") != "key" || none.Outdated("key") ||
+			len(must(s.Environments.Rebuilds(ctx))) > 0 {
 			h.Errorf("at first: %+v", none)
 		}
 		at := time.UnixMicro(1_700_000_000_000_001).UTC()
@@ -31,7 +32,8 @@ func TestRebuild(t *testing.T) {
 		later := at.Add(time.Hour)
 		h.ok(s.Environments.Rebuild(ctx, Rebuild{Repo: "acme/api", Key: "key", By: "Bo", At: later}))
 		all := must(s.Environments.Rebuilds(ctx))
-		if one := all.Of("acme/api", r.Name("key")); one != (Rebuild{"acme/api", "key", "Bo", later}) || one != rebuilt("acme/api") || !one.Outdated(r.Name("key")) || one.Outdated(one.Name("key")) {
+		if one := all.Of("acme/api", r.Name("key")); one != (Rebuild{"acme/api", "key", "Bo", later}) ||
+			one != rebuilt("acme/api") || !one.Outdated(r.Name("key")) || one.Outdated(one.Name("key")) {
 			h.Errorf("of one environment: %+v", one)
 		}
 		if same := all.Of("acme/api", r.Name("other")); same != r {

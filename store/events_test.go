@@ -32,7 +32,9 @@ func TestAppendKeepsOrderAndCap(t *testing.T) {
 		h.ok(c.Append(ctx))
 		h.ok(c.Append(ctx, event(1)))
 		h.ok(c.Append(ctx, event(2), event(3), event(4)))
-		if got, want := texts(must(s.Events.Read(ctx, c.ID(), "", 0))), []string{`{"n":2}`, `{"n":3}`, `{"n":4}`}; !slices.Equal(got, want) {
+		if got, want := texts(must(s.Events.Read(ctx, c.ID(), "", 0))), []string{
+			`{"n":2}`, `{"n":3}`, `{"n":4}`,
+		}; !slices.Equal(got, want) {
 			h.Errorf("events %v, want %v", got, want)
 		}
 		largest := json.RawMessage(`"` + strings.Repeat("x", 16<<10-2) + `"`)

@@ -25,7 +25,9 @@ func Example() {
 		panic(err)
 	}
 	ctx := context.Background()
-	if _, _, err := s.Submit(ctx, store.Record{ID: "1700000000000000-chat-x", Thread: "chat/x", Class: "interactive", Task: []byte(`{}`)}); err != nil {
+	if _, _, err := s.Submit(ctx, store.Record{
+		ID: "1700000000000000-chat-x", Thread: "chat/x", Class: "interactive", Task: []byte(`{}`),
+	}); err != nil {
 		panic(err)
 	}
 	claim, err := s.Claim(ctx, "1700000000000000-chat-x", 0, "worker-1")

@@ -32,7 +32,8 @@ func TestEverythingOfATaskExpires(t *testing.T) {
 		seen := 0
 		for key := range h.dump() {
 			switch key {
-			case "errand:tasks", "errand:expiring", "errand:fence", "errand:looked", "errand:epoch": // trimmed, two numbers, and a name
+			// trimmed, two numbers, and a name
+			case "errand:tasks", "errand:expiring", "errand:fence", "errand:looked", "errand:epoch":
 				continue
 			}
 			seen++

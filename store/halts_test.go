@@ -19,7 +19,8 @@ func TestPause(t *testing.T) {
 		h.ok(s.Halts.Pause(ctx, "review", "Ben"))
 		h.ok(inspector.PauseQueue("background")) // as asynq's tools do
 		got := must(s.Halts.Paused(ctx, "interactive", "review", "background"))
-		if diff := cmp.Diff(map[string]Halt{"review": {By: "Ada L."}, "background": {}}, got, cmpopts.IgnoreFields(Halt{}, "Since")); diff != "" {
+		if diff := cmp.Diff(map[string]Halt{"review": {By: "Ada L."}, "background": {}}, got,
+			cmpopts.IgnoreFields(Halt{}, "Since")); diff != "" {
 			h.Error(diff)
 		}
 		for class, halt := range got {
@@ -50,7 +51,8 @@ func TestPauseInAllPools(t *testing.T) {
 		h.ok(s.Enqueue(ctx, "arm.background", "c", nil, time.Time{}))
 		queues := []string{"review", "gpu.review", "arm.review", "arm.background"}
 		got := must(s.Halts.Paused(ctx, queues...))
-		if got["gpu.review"].By != "Ada" || got["arm.review"].By != "Ada" || len(got) != 3 || !must(inspector.GetQueueInfo("arm.review")).Paused {
+		if got["gpu.review"].By != "Ada" || got["arm.review"].By != "Ada" || len(got) != 3 ||
+			!must(inspector.GetQueueInfo("arm.review")).Paused {
 			h.Errorf("paused: %v", got)
 		}
 		announced, leave := s.Announced("arm.review")
@@ -64,8 +66,8 @@ func TestPauseInAllPools(t *testing.T) {
 	})
 }
 
-// The cordon of a worker goes an hour after the worker. That of a host stays, and so does that of a worker which was only
-// cut off.
+// The cordon of a worker goes an hour after the worker. That of a host stays, and so does that of a worker which was
+// only cut off.
 func TestCordonOfTheDead(t *testing.T) {
 	onMini(t, func(h *harness) { // only its clock can be set
 		ctx, s, at := h.Context(), h.store(Config{}), time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC)
@@ -105,7 +107,8 @@ func TestCordon(t *testing.T) {
 		h.ok(s.Halts.Cordon(ctx, "a", "Ada"))
 		h.ok(s.Halts.Cordon(ctx, "a", "Ben"))
 		h.ok(s.Halts.Cordon(ctx, "h2", ""))
-		if !cordoned(a) || !cordoned(b) || cordoned(Worker{ID: "c", Host: "h1"}) || !cordoned(Worker{ID: "d", Host: "h2"}) {
+		if !cordoned(a) || !cordoned(b) || cordoned(Worker{ID: "c", Host: "h1"}) ||
+			!cordoned(Worker{ID: "d", Host: "h2"}) {
 			h.Error("heartbeats do not say what is cordoned")
 		}
 		list := must(s.Workers.List(ctx))

@@ -157,7 +157,9 @@ func (h *harness) ok(err error) {
 
 // task is the n-th task by time, in thread "t" by default.
 func task(n int) Record {
-	return Record{ID: fmt.Sprintf("17000000000%05d-test-x", n), Thread: "t", Class: "review", Task: json.RawMessage(`{"n":1}`)}
+	return Record{
+		ID: fmt.Sprintf("17000000000%05d-test-x", n), Thread: "t", Class: "review", Task: json.RawMessage(`{"n":1}`),
+	}
 }
 
 // submit submits task n and returns its ID.

@@ -10,7 +10,9 @@ import (
 )
 
 // responder answers in the background as a worker does, until the test ends.
-func (h *harness) responder(s *Store, ready func() bool, answer func(context.Context, json.RawMessage) (json.RawMessage, time.Duration)) {
+func (h *harness) responder(s *Store, ready func() bool, answer func(context.Context, json.RawMessage) (json.RawMessage,
+	time.Duration),
+) {
 	h.Helper()
 	ctx, cancel := context.WithCancel(h.Context())
 	var done sync.WaitGroup
@@ -115,7 +117,8 @@ func TestLatest(t *testing.T) {
 		if err != nil || len(got) != 2 || got[0].ID != ids[1] || got[1].ID != ids[2] {
 			h.Errorf("%+v, %v", got, err)
 		}
-		if all, err := s.Threads.LatestTasks(h.Context(), "t", 9); err != nil || len(all) != 3 || all[0].State != Ended {
+		if all, err := s.Threads.LatestTasks(h.Context(), "t", 9); err != nil || len(all) != 3 ||
+			all[0].State != Ended {
 			h.Errorf("%+v, %v", all, err)
 		}
 		h.lapse("errand:thread:t", s.cfg.SessionTTL)

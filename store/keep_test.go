@@ -179,7 +179,8 @@ func TestKeepLeavesNoGoroutine(t *testing.T) {
 		select {
 		case <-limit:
 			stacks := make([]byte, 1<<20)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before,
+				stacks[:runtime.Stack(stacks, true)])
 		default:
 			runtime.Gosched() // go-redis' last goroutines are ending
 		}

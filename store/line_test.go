@@ -22,10 +22,14 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, one, other := h.Context(), h.store(Config{}), h.store(Config{})
 		caps := []Cap{{"repo:", 2}}
-		running := []*Claim{must(one.Claim(ctx, h.scoped(one, 1, "repo:a"), 0, "w", caps...)), must(one.Claim(ctx, h.scoped(one, 2, "repo:a"), 0, "w", caps...))}
+		running := []*Claim{
+			must(one.Claim(ctx, h.scoped(one, 1, "repo:a"), 0, "w", caps...)),
+			must(one.Claim(ctx, h.scoped(one, 2, "repo:a"), 0, "w", caps...)),
+		}
 		ids := []string{
-			h.classed(one, 3, "background", "repo:a"), h.classed(one, 4, "interactive", "repo:a"), h.classed(one, 5, "review", "repo:a"),
-			h.classed(one, 6, "interactive", "repo:a"), h.classed(one, 7, "unknown", "repo:a"),
+			h.classed(one, 3, "background", "repo:a"), h.classed(one, 4, "interactive", "repo:a"),
+			h.classed(one, 5, "review", "repo:a"), h.classed(one, 6, "interactive", "repo:a"),
+			h.classed(one, 7, "unknown", "repo:a"),
 		}
 		ask := func(s *Store, id string) (*Claim, *Full) {
 			h.Helper()
@@ -63,8 +67,8 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 	})
 }
 
-// TestLineHoldsUpNoOther lets the first in line not come for its place: because it waits for another cap, was cancelled,
-// waits for its thread, or its worker died with the delivery.
+// TestLineHoldsUpNoOther lets the first in line not come for its place: because it waits for another cap, was
+// cancelled, waits for its thread, or its worker died with the delivery.
 func TestLineHoldsUpNoOther(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		for name, c := range map[string]struct {
@@ -73,7 +77,9 @@ func TestLineHoldsUpNoOther(t *testing.T) {
 			left   string // by the first task when it asks again
 		}{
 			"another cap": {scopes: []string{"repo:a", "user:u"}, act: func(*Store, string) {}, left: "repo:a"},
-			"cancelled":   {scopes: []string{"repo:a"}, act: func(s *Store, id string) { must(s.EndWaiting(h.Context(), id, nil)) }},
+			"cancelled": {scopes: []string{"repo:a"}, act: func(s *Store, id string) {
+				must(s.EndWaiting(h.Context(), id, nil))
+			}},
 			"busy thread": {scopes: []string{"repo:a"}, act: func(s *Store, id string) {
 				h.ok(h.rdb.Set(h.Context(), "errand:claim:"+must(s.Get(h.Context(), id)).Thread, "lock x", 0).Err())
 			}},

@@ -15,7 +15,8 @@ func TestListChooses(t *testing.T) {
 		var all []string
 		for n := range glance + 10 {
 			rec := task(n)
-			rec.Thread, rec.Task, rec.Scopes = rec.ID, json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)), []string{fmt.Sprintf("mod:%d", n%100)}
+			rec.Thread, rec.Task, rec.Scopes = rec.ID, json.RawMessage(fmt.Sprintf(`{"n":%d}`, n)),
+				[]string{fmt.Sprintf("mod:%d", n%100)}
 			_, _, err := s.Submit(ctx, rec)
 			h.ok(err)
 			all = append(all, rec.ID)
@@ -32,10 +33,12 @@ func TestListChooses(t *testing.T) {
 			want  []int
 			next  string
 		}{
-			"by its head":         {ListQuery{Head: head}, []int{507, 407, 307, 207, 107, 7}, ""},
-			"and its state":       {ListQuery{Head: head, State: Ended}, []int{7}, ""},
-			"a page":              {ListQuery{Head: head, Limit: 2, Before: all[500]}, []int{407, 307}, all[307]},
-			"by all of it":        {ListQuery{Head: head, Match: func(r Record) bool { return string(r.Task) == `{"n":107}` }}, []int{107}, ""},
+			"by its head":   {ListQuery{Head: head}, []int{507, 407, 307, 207, 107, 7}, ""},
+			"and its state": {ListQuery{Head: head, State: Ended}, []int{7}, ""},
+			"a page":        {ListQuery{Head: head, Limit: 2, Before: all[500]}, []int{407, 307}, all[307]},
+			"by all of it": {ListQuery{
+				Head: head, Match: func(r Record) bool { return string(r.Task) == `{"n":107}` },
+			}, []int{107}, ""},
 			"as far as it looked": {ListQuery{Head: head, Look: 1}, []int{507, 407, 307, 207, 107}, all[10]},
 			"and from there on":   {ListQuery{Head: head, Look: 1, Before: all[10]}, []int{7}, ""},
 		} {
@@ -91,8 +94,10 @@ func TestUnended(t *testing.T) {
 			query ListQuery
 			want  Unended
 		}{
-			"all":      {ListQuery{Limit: 5}, Unended{Counts{Waiting: 416, Running: 52}, running, waiting[:5], false}},
-			"filtered": {ListQuery{Limit: 5, Head: ones}, Unended{Counts{Waiting: 52, Running: 52}, running, threes[:5], false}},
+			"all": {ListQuery{Limit: 5}, Unended{Counts{Waiting: 416, Running: 52}, running, waiting[:5], false}},
+			"filtered": {ListQuery{Limit: 5, Head: ones}, Unended{
+				Counts{Waiting: 52, Running: 52}, running, threes[:5], false,
+			}},
 		} {
 			if got := must(s.Unended(ctx, test.query)); !reflect.DeepEqual(got, test.want) {
 				h.Errorf("%s: %+v, want %+v", name, got, test.want)

@@ -43,7 +43,8 @@ func TestLogsOfRuns(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			h.Errorf("parts %q, want %q", got, want)
 		}
-		if raw := must(s.Log(ctx, id, "ndjson")); len(raw) != logParts || !bytes.Equal(raw[0].Data, []byte{0, 0xff, 2}) {
+		if raw := must(s.Log(ctx, id, "ndjson")); len(raw) != logParts ||
+			!bytes.Equal(raw[0].Data, []byte{0, 0xff, 2}) {
 			h.Errorf("the other log: %v", raw)
 		}
 		h.ok(first.SaveLog(ctx, "log", []byte("late")))

@@ -86,7 +86,8 @@ func TestTake(t *testing.T) {
 		ids := h.put(s, kin(1), kin(2), kin(3))
 		c := h.claim(s, ids[0])
 		rec, ok, err := c.Take(ctx, false, json.RawMessage(`"absorbed"`))
-		if err != nil || !ok || rec.ID != ids[1] || rec.State != Absorbed || rec.Into != ids[0] || string(rec.Task) != `{"n":1}` {
+		if err != nil || !ok || rec.ID != ids[1] || rec.State != Absorbed || rec.Into != ids[0] ||
+			string(rec.Task) != `{"n":1}` {
 			h.Fatalf("took %+v, %t, %v", rec, ok, err)
 		}
 		if e := must(s.Events.Read(ctx, ids[1], "", 0)); len(e) != 1 || string(e[0].Data) != `"absorbed"` {
@@ -248,16 +249,25 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 		do   func(h *harness, s *Store, c *Claim, ids []string)
 		want []string
 	}{
-		"end": {func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.End(h.Context(), nil)) }, []string{"ended", lost, lost}},
+		"end": {
+			func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.End(h.Context(), nil)) },
+			[]string{"ended", lost, lost},
+		},
 		"end with": {func(h *harness, _ *Store, c *Claim, ids []string) {
 			h.ok(c.EndWith(h.Context(), nil, Covered{IDs: ids[1:2]}))
 		}, []string{"ended", "ended (01)", lost}},
-		"return": {func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.Return(h.Context(), Wait{})) }, []string{"waiting", lost, lost}},
+		"return": {
+			func(h *harness, _ *Store, c *Claim, _ []string) { h.ok(c.Return(h.Context(), Wait{})) },
+			[]string{"waiting", lost, lost},
+		},
 		"return with a checkpoint": {func(h *harness, _ *Store, c *Claim, ids []string) {
 			save(h, c, ids[1])
 			h.ok(c.Return(h.Context(), Wait{}))
 		}, []string{"waiting", kept, lost}},
-		"crash": {func(h *harness, s *Store, c *Claim, _ []string) { h.crash(c); h.takeover(s, c) }, []string{"waiting", lost, lost}},
+		"crash": {
+			func(h *harness, s *Store, c *Claim, _ []string) { h.crash(c); h.takeover(s, c) },
+			[]string{"waiting", lost, lost},
+		},
 		"crash with a checkpoint": {func(h *harness, s *Store, c *Claim, ids []string) {
 			save(h, c, ids...)
 			h.crash(c)
@@ -299,7 +309,8 @@ func TestAbsorbedStayOrReturn(t *testing.T) {
 					waits = append(waits, ids[i])
 				}
 			}
-			h.same(name+": waiting", h.rdb.ZRange(h.Context(), "errand:waiting:t", 0, -1).Val(), append([]string{}, waits...))
+			h.same(name+": waiting", h.rdb.ZRange(h.Context(), "errand:waiting:t", 0, -1).Val(),
+				append([]string{}, waits...))
 		}
 	})
 }
@@ -541,7 +552,8 @@ func TestCrashCountsForTheAbsorbed(t *testing.T) {
 		h.crash(c)
 		h.takeover(s, c)
 		for id, want := range map[string]int{ids[0]: 1, taken: 1, ids[2]: 0} {
-			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Crashed.IsZero() != (want == 0) || rec.State != Waiting {
+			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Crashed.IsZero() != (want == 0) ||
+				rec.State != Waiting {
 				h.Errorf("%s has %d crashes, want %d: %+v", id, rec.Crashes, want, rec)
 			}
 			if rec := must(s.Get(ctx, id)); rec.Delivery != want { // the dead worker may have had its delivery, too

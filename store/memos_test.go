@@ -49,7 +49,9 @@ func TestUnreadableMemo(t *testing.T) {
 			if body, err := s.Memos.Memo(ctx, name); err != nil || body != nil {
 				h.Errorf("%s: %s, %v", name, body, err)
 			}
-			h.ok(s.Memos.ChangeMemo(ctx, name, func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`1`), nil }))
+			h.ok(s.Memos.ChangeMemo(ctx, name, func(json.RawMessage) (json.RawMessage, error) {
+				return json.RawMessage(`1`), nil
+			}))
 			if body := must(s.Memos.Memo(ctx, name)); string(body) != `1` {
 				h.Errorf("%s: then %s", name, body)
 			}

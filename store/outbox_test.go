@@ -48,7 +48,8 @@ func TestOutboxLease(t *testing.T) {
 			h.Helper()
 			p, got, err := s.Outbox.Take(ctx, which)
 			if err != nil || got != (want > 0) || p.Attempt != want || got && p.ID != id {
-				h.Errorf("%s: took %t, %s attempt %d, %v; want attempt %d of %s", what, got, p.ID, p.Attempt, err, want, id)
+				h.Errorf("%s: took %t, %s attempt %d, %v; want attempt %d of %s", what, got, p.ID,
+					p.Attempt, err, want, id)
 			}
 			return p
 		}
@@ -161,7 +162,9 @@ func TestOutboxAfterARetry(t *testing.T) {
 		if fresh.Attempt != old.Attempt {
 			h.Fatalf("attempt %d, want %d: the test wants the same number", fresh.Attempt, old.Attempt)
 		}
-		for name, err := range map[string]error{"posted": s.Outbox.MarkPosted(ctx, old), "put off": s.Outbox.Postpone(ctx, old, time.Time{})} {
+		for name, err := range map[string]error{
+			"posted": s.Outbox.MarkPosted(ctx, old), "put off": s.Outbox.Postpone(ctx, old, time.Time{}),
+		} {
 			if !errors.Is(err, ErrStale) {
 				h.Errorf("%s = %v, want %v", name, err, ErrStale)
 			}
@@ -231,7 +234,8 @@ func TestPostedTasksExpire(t *testing.T) {
 		post, _, err = s.Outbox.Take(ctx, next)
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, post))
-		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence", "errand:looked", "errand:leader:x")
+		h.rdb.Del(ctx, "errand:task:"+next, "errand:events:"+next, "errand:tasks", "errand:expiring", "errand:fence",
+			"errand:looked", "errand:leader:x")
 		left := h.dump()
 		delete(left, "errand:tally:"+fmt.Sprint(dayOf(h.today())))
 		if len(left) != 0 {

@@ -14,7 +14,9 @@ func TestMove(t *testing.T) {
 			id := h.submitTo(s, i, "t")
 			rec := must(s.Get(ctx, id))
 			h.ok(s.Enqueue(ctx, rec.Queue(), id, []byte("first"), at))
-			h.ok(s.Pools.Move(ctx, rec, Move{Pool: "gpu", Last: id, Next: id + ".r1", Message: []byte("second"), At: at}))
+			h.ok(s.Pools.Move(ctx, rec, Move{
+				Pool: "gpu", Last: id, Next: id + ".r1", Message: []byte("second"), At: at,
+			}))
 			if err := s.Pools.Move(ctx, rec, Move{Pool: "arm", Last: id, Next: id + ".r1"}); !errors.Is(err, ErrStale) {
 				h.Errorf("moved twice: %v", err)
 			}

@@ -28,14 +28,17 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 			got <- string(answer) + errorText(err)
 		}()
 		for _, answer := range []string{`"red"`, `"blue"`} {
-			if stands := must(s.Questions.Answer(ctx, id, "k", json.RawMessage(answer), "")); string(stands) != `"red"` {
+			if stands := must(s.Questions.Answer(ctx, id, "k",
+				json.RawMessage(answer), "")); string(stands) != `"red"` {
 				h.Errorf("%s: it stands at %s", answer, stands)
 			}
 		}
 		if answer := <-got; answer != `"red"` {
 			h.Errorf("awaited %s", answer)
 		}
-		if diff := cmp.Diff([]Question{{Key: "k", Body: question, Answer: json.RawMessage(`"red"`), Fence: c.Record().Fence}}, must(s.Questions.List(ctx, id))); diff != "" {
+		if diff := cmp.Diff([]Question{{
+			Key: "k", Body: question, Answer: json.RawMessage(`"red"`), Fence: c.Record().Fence,
+		}}, must(s.Questions.List(ctx, id))); diff != "" {
 			h.Error(diff)
 		}
 		if answer := must(c.Ask(ctx, "k", question)); string(answer) != `"red"` {
@@ -58,7 +61,8 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 			h.Errorf("spoke for a task that runs: %v", err)
 		}
 		h.ok(first.Return(ctx, Wait{}))
-		if must(s.Questions.FirstWhileWaiting(ctx, id, "u")) || !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) || must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
+		if must(s.Questions.FirstWhileWaiting(ctx, id, "u")) || !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) ||
+			must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
 			h.Error("said twice while it waits, or not at all")
 		}
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
@@ -115,12 +119,14 @@ func TestMessageIsAnAnswerOrATask(t *testing.T) {
 		if open, ok := errors.AsType[*OpenQuestion](err); !ok || open.ID != id {
 			h.Fatalf("submit: %v", err)
 		}
-		if stands := must(s.Questions.Answer(ctx, id, "k", json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
+		if stands := must(s.Questions.Answer(ctx, id, "k",
+			json.RawMessage(`"a"`), message.ID)); string(stands) != `"a"` {
 			h.Errorf("it stands at %s", stands)
 		}
 		_ = must(c.Ask(ctx, "l", json.RawMessage(`2`)))
 		for _, key := range []string{"k", "l"} {
-			if _, err := s.Questions.Answer(ctx, id, key, json.RawMessage(`"a"`), message.ID); !errors.Is(err, ErrSpent) {
+			if _, err := s.Questions.Answer(ctx, id, key,
+				json.RawMessage(`"a"`), message.ID); !errors.Is(err, ErrSpent) {
 				h.Errorf("the same message answers %s as well: %v", key, err)
 			}
 		}

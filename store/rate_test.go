@@ -48,7 +48,8 @@ func TestTurnsComeBack(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
 		for range 2 {
-			if wait, err := s.Memos.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait < 0 || wait > time.Minute {
+			if wait, err := s.Memos.Allow(h.Context(), "x", time.Minute, 1); err != nil || wait < 0 ||
+				wait > time.Minute {
 				h.Errorf("wait %s, %v", wait, err)
 			}
 		}

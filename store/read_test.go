@@ -56,7 +56,8 @@ func TestListInPages(t *testing.T) {
 			}
 		}
 		h.rdb.Del(ctx, "errand:task:"+ended[1]) // expired
-		if got := must(s.List(ctx, ListQuery{State: Ended, Limit: 2})).Records; len(got) != 2 || got[0].ID != ended[0] || got[1].ID != ended[2] {
+		if got := must(s.List(ctx, ListQuery{State: Ended, Limit: 2})).Records; len(got) != 2 ||
+			got[0].ID != ended[0] || got[1].ID != ended[2] {
 			h.Errorf("over an expired record: %v", got)
 		}
 	})
@@ -94,7 +95,8 @@ func TestLive(t *testing.T) {
 				h.Errorf("%s %s, claimed %t; want %+v", r.ID, r.State, r.Claimed, w)
 			}
 			full := must(s.Get(ctx, r.ID))
-			if r.Task != nil || r.Fence != full.Fence || r.Thread != full.Thread || r.Delivery != full.Delivery || r.CancelCause != full.CancelCause {
+			if r.Task != nil || r.Fence != full.Fence || r.Thread != full.Thread || r.Delivery != full.Delivery ||
+				r.CancelCause != full.CancelCause {
 				h.Errorf("%+v, want the essence of %+v", r, full)
 			}
 		}
@@ -106,7 +108,8 @@ func TestLive(t *testing.T) {
 		again := must(s.Retry(ctx, head, nil))
 		if live := must(s.Live(ctx)); live[0].State != Waiting || !live[0].Claimed {
 			h.Errorf("tried again: %+v", live[0])
-		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) { // earlier waits do not count
+			// earlier waits do not count
+		} else if due := live[0].Due(); !due.Equal(again.Retried) || !due.After(again.Created) {
 			h.Errorf("due at %s, want %s", due, again.Retried)
 		}
 		h.ok(alive.Release(ctx))

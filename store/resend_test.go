@@ -28,16 +28,24 @@ func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // TestLostAnswers runs each step with and without lost replies. Results and Redis should be the same.
 func TestLostAnswers(t *testing.T) {
 	steps := map[string]func(h *harness, s *Store, c *Claim) any{
-		"submit":    func(h *harness, s *Store, _ *Claim) any { return result(s.Get(h.Context(), h.put(s, kin(9))[0])) },
-		"claim":     func(h *harness, s *Store, _ *Claim) any { return failed(s.Claim(h.Context(), other(h, s), 0, "w")) },
+		"submit": func(h *harness, s *Store, _ *Claim) any {
+			return result(s.Get(h.Context(), h.put(s, kin(9))[0]))
+		},
+		"claim": func(h *harness, s *Store, _ *Claim) any {
+			return failed(s.Claim(h.Context(), other(h, s), 0, "w"))
+		},
 		"take":      func(h *harness, _ *Store, c *Claim) any { return h.take(c) },
 		"give back": func(h *harness, _ *Store, c *Claim) any { return c.GiveBack(h.Context(), true, h.take(c)) },
-		"ask":       func(h *harness, _ *Store, c *Claim) any { return result(c.Ask(h.Context(), "k", json.RawMessage(`1`))) },
-		"first":     func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
+		"ask": func(h *harness, _ *Store, c *Claim) any {
+			return result(c.Ask(h.Context(), "k", json.RawMessage(`1`)))
+		},
+		"first": func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
 		"first of one that waits": func(h *harness, s *Store, _ *Claim) any {
 			return result(s.Questions.FirstWhileWaiting(h.Context(), other(h, s), "k"))
 		},
-		"reserve": func(h *harness, _ *Store, c *Claim) any { return result(c.Reserve(h.Context(), 1, threeDollars...)) },
+		"reserve": func(h *harness, _ *Store, c *Claim) any {
+			return result(c.Reserve(h.Context(), 1, threeDollars...))
+		},
 		"spend": func(h *harness, _ *Store, c *Claim) any {
 			return result(c.Spend(h.Context(), Expense{USD: 2.7}, threeDollars...))
 		},
@@ -45,12 +53,15 @@ func TestLostAnswers(t *testing.T) {
 		"session":    func(h *harness, _ *Store, c *Claim) any { return c.SaveSession(h.Context(), Session{ID: "s"}) },
 		"checkpoint": func(h *harness, _ *Store, c *Claim) any { return c.SaveCheckpoint(h.Context(), Checkpoint{}) },
 		"log":        func(h *harness, _ *Store, c *Claim) any { return c.SaveLog(h.Context(), "log", []byte("x")) },
-		"cancel":     func(h *harness, s *Store, c *Claim) any { return result(s.Cancel(h.Context(), c.ID(), "ann", "user")) },
+		"cancel": func(h *harness, s *Store, c *Claim) any {
+			return result(s.Cancel(h.Context(), c.ID(), "ann", "user"))
+		},
 		"return": func(h *harness, _ *Store, c *Claim) any {
 			return c.Return(h.Context(), Wait{Why: "x", Parked: true})
 		},
 		"end": func(h *harness, _ *Store, c *Claim) any {
-			return c.EndWith(h.Context(), json.RawMessage(`1`), Covered{IDs: []string{h.take(c)}, Ending: json.RawMessage(`2`)})
+			return c.EndWith(h.Context(), json.RawMessage(`1`),
+				Covered{IDs: []string{h.take(c)}, Ending: json.RawMessage(`2`)})
 		},
 		"lend": func(h *harness, _ *Store, c *Claim) any {
 			return []any{c.Lend(h.Context()), c.TakeBack(h.Context()), c.Idle(h.Context(), "x")}
@@ -63,7 +74,9 @@ func TestLostAnswers(t *testing.T) {
 			h.crash(c)
 			return result(s.Requeue(h.Context(), c.ID(), 0, c.Fence(), true))
 		},
-		"end waiting": func(h *harness, s *Store, _ *Claim) any { return result(s.EndWaiting(h.Context(), other(h, s), nil)) },
+		"end waiting": func(h *harness, s *Store, _ *Claim) any {
+			return result(s.EndWaiting(h.Context(), other(h, s), nil))
+		},
 		"retry": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))
 			return result(s.Retry(h.Context(), c.ID(), nil))
@@ -83,7 +96,9 @@ func TestLostAnswers(t *testing.T) {
 			return []any{p.Attempt, err, s.Outbox.MarkPosted(h.Context(), p)}
 		},
 		"alias": func(h *harness, s *Store, _ *Claim) any { return s.Threads.Alias(h.Context(), "a", "b") },
-		"beat":  func(h *harness, s *Store, _ *Claim) any { return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"})) },
+		"beat": func(h *harness, s *Store, _ *Claim) any {
+			return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"}))
+		},
 		"move": func(h *harness, s *Store, _ *Claim) any {
 			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, Move{Pool: "gpu", Last: "d", Next: "d.r1"})
 		},
@@ -92,7 +107,9 @@ func TestLostAnswers(t *testing.T) {
 		"rebuild": func(h *harness, s *Store, _ *Claim) any {
 			return s.Environments.Rebuild(h.Context(), Rebuild{Repo: "acme/api", By: "Ada", At: time.Unix(2e9, 0)})
 		},
-		"lock thread": func(h *harness, s *Store, _ *Claim) any { return failed(s.Threads.Lock(h.Context(), "idle", never)) },
+		"lock thread": func(h *harness, s *Store, _ *Claim) any {
+			return failed(s.Threads.Lock(h.Context(), "idle", never))
+		},
 		"hold": func(h *harness, s *Store, _ *Claim) any {
 			return s.Credentials.Hold(h.Context(), "c", time.Unix(2e9+9, 0), time.Second, "")
 		},

@@ -49,7 +49,8 @@ func TestRecordIsPutBack(t *testing.T) {
 					h.Errorf("after %s, claim beyond the cap: %v", act, err)
 				}
 			}
-			if got := must(s.Get(ctx, rec.ID)); got.State != want || string(got.Task) != string(rec.Task) || !c.Restored() {
+			if got := must(s.Get(ctx, rec.ID)); got.State != want || string(got.Task) != string(rec.Task) ||
+				!c.Restored() {
 				h.Errorf("after %s: %+v", act, got)
 			}
 			h.ok(h.rdb.FlushAll(ctx).Err())

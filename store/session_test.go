@@ -31,7 +31,8 @@ func TestSessionRoundTrip(t *testing.T) {
 			h.ok(c.SaveSession(ctx, want))
 			got, err := s.Threads.Session(ctx, "t")
 			// Not cmp.Equal: byte by byte it takes minutes under -race.
-			if err != nil || got.ID != want.ID || !bytes.Equal(got.Meta, want.Meta) || !bytes.Equal(got.Data, want.Data) {
+			if err != nil || got.ID != want.ID || !bytes.Equal(got.Meta, want.Meta) ||
+				!bytes.Equal(got.Data, want.Data) {
 				h.Errorf("%s: came back as %s (%s) with %d bytes, %v", name, got.ID, got.Meta, len(got.Data), err)
 			}
 			if meta := must(s.Threads.SessionMeta(ctx, "t")); !bytes.Equal(meta, want.Meta) {

@@ -11,12 +11,21 @@ import (
 // TestAStaleHolderChangesNothing takes a claim away in every possible way and lets the old holder try every step.
 func TestAStaleHolderChangesNothing(t *testing.T) {
 	ways := map[string]func(h *harness, s *Store, c *Claim){
-		"requeued":       func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
-		"claimed":        func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.claim(s, c.ID()) },
-		"ended":          func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.ok(h.claim(s, c.ID()).End(h.Context(), nil)) },
-		"withdrawn":      func(h *harness, s *Store, c *Claim) { h.takeover(s, c); must(s.EndWaiting(h.Context(), c.ID(), nil)) },
+		"requeued": func(h *harness, s *Store, c *Claim) { h.takeover(s, c) },
+		"claimed":  func(h *harness, s *Store, c *Claim) { h.takeover(s, c); h.claim(s, c.ID()) },
+		"ended": func(h *harness, s *Store, c *Claim) {
+			h.takeover(s, c)
+			h.ok(h.claim(s, c.ID()).End(h.Context(), nil))
+		},
+		"withdrawn": func(h *harness, s *Store, c *Claim) {
+			h.takeover(s, c)
+			must(s.EndWaiting(h.Context(), c.ID(), nil))
+		},
 		"next in thread": func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); h.claim(s, h.submit(s, 2)) },
-		"tried again":    func(h *harness, s *Store, c *Claim) { withdrawn(h, s, c); must(s.Retry(h.Context(), c.ID(), nil)) },
+		"tried again": func(h *harness, s *Store, c *Claim) {
+			withdrawn(h, s, c)
+			must(s.Retry(h.Context(), c.ID(), nil))
+		},
 	}
 	acts := map[string]func(h *harness, c *Claim) error{
 		"append": func(h *harness, c *Claim) error { return c.Append(h.Context(), json.RawMessage(`1`)) },

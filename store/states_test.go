@@ -154,11 +154,13 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
 	},
-	"Pushing":        func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
-	"SaveSession":    func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
-	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error { return w.c.SaveCheckpoint(ctx, Checkpoint{}) },
-	"SaveLatest":     func(ctx context.Context, w world, _ string) error { return w.c.SaveLatest(ctx, "diff", nil) },
-	"SaveLog":        func(ctx context.Context, w world, _ string) error { return w.c.SaveLog(ctx, "log", nil) },
+	"Pushing":     func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
+	"SaveSession": func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
+	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error {
+		return w.c.SaveCheckpoint(ctx, Checkpoint{})
+	},
+	"SaveLatest": func(ctx context.Context, w world, _ string) error { return w.c.SaveLatest(ctx, "diff", nil) },
+	"SaveLog":    func(ctx context.Context, w world, _ string) error { return w.c.SaveLog(ctx, "log", nil) },
 }
 
 // others are the methods that only read or do not concern a task.
@@ -187,7 +189,8 @@ func TestStateMachine(t *testing.T) {
 	}
 	for field := range reflect.TypeFor[Store]().Fields() {
 		for method := range field.Type.Methods() {
-			if name := field.Name + "." + method.Name; steps[name] == nil && !slices.Contains(strings.Fields(others), name) {
+			if name := field.Name + "." + method.Name; steps[name] == nil &&
+				!slices.Contains(strings.Fields(others), name) {
 				t.Errorf("%s is not tried", name)
 			}
 		}

@@ -97,7 +97,10 @@ func TestSubmitRefuses(t *testing.T) {
 		if left := h.dump(); len(left) != 0 {
 			h.Errorf("a refused task left %v", left)
 		}
-		largest := Record{ID: good + strings.Repeat("z", 80-len(good)), Thread: "t", Task: []byte(`"` + strings.Repeat("x", 1<<20-2) + `"`)}
+		largest := Record{
+			ID: good + strings.Repeat("z", 80-len(good)), Thread: "t",
+			Task: []byte(`"` + strings.Repeat("x", 1<<20-2) + `"`),
+		}
 		if _, created, err := s.Submit(h.Context(), largest); err != nil || !created {
 			h.Errorf("the largest task: created %t, %v", created, err)
 		}

@@ -11,10 +11,13 @@ func TestTally(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		hours := must(s.Tally.Hours(ctx, 48))
-		if len(hours) != 48 || hours[47].Start.Sub(hours[0].Start) != 47*time.Hour || time.Since(hours[47].Start) > 2*time.Hour {
+		if len(hours) != 48 || hours[47].Start.Sub(hours[0].Start) != 47*time.Hour ||
+			time.Since(hours[47].Start) > 2*time.Hour {
 			h.Fatalf("%d hours, from %v to %v", len(hours), hours[0].Start, hours[47].Start)
 		}
-		for i, ending := range []string{`{"kind":"answered","by":"x"}`, `{"kind":"timed_out"}`, `"of another version"`} {
+		for i, ending := range []string{
+			`{"kind":"answered","by":"x"}`, `{"kind":"timed_out"}`, `"of another version"`,
+		} {
 			id := h.scoped(s, i+1)
 			claim := h.claim(s, id)
 			h.ok(claim.End(ctx, []byte(ending)))
@@ -43,7 +46,9 @@ func TestTally(t *testing.T) {
 func TestQuantile(t *testing.T) {
 	t.Parallel()
 	d := Distribution{5, 0, 0, 4}.Add(Distribution{0, 0, 0, 0, 1})
-	for share, want := range map[float64]time.Duration{0: time.Second, 0.5: time.Second, 0.6: 8 * time.Second, 0.95: 16 * time.Second, 1: 16 * time.Second} {
+	for share, want := range map[float64]time.Duration{
+		0: time.Second, 0.5: time.Second, 0.6: 8 * time.Second, 0.95: 16 * time.Second, 1: 16 * time.Second,
+	} {
 		if got := d.Quantile(share); got != want {
 			t.Errorf("%v: %v, want %v", share, got, want)
 		}

@@ -66,7 +66,8 @@ func TestRequeue(t *testing.T) {
 			}
 			got.Crashed = time.Time{}
 			if rec.State == Running {
-				if len(got.Runs) != 1 || got.Runs[0].Worker != "w" || got.Runs[0].Ended.IsZero() || got.Runs[0].Why != "its worker died" {
+				if len(got.Runs) != 1 || got.Runs[0].Worker != "w" || got.Runs[0].Ended.IsZero() ||
+					got.Runs[0].Why != "its worker died" {
 					h.Errorf("%s: runs %+v", row.name, got.Runs)
 				}
 				got.Runs = want.Runs
@@ -197,7 +198,8 @@ func TestRetryStartsAfresh(t *testing.T) {
 		got, err := s.Retry(ctx, id, nil)
 		h.ok(err)
 		want := task(1)
-		want.State, want.Delivery, want.Fence, want.Worker, want.Created = Waiting, 2, old.Fence, old.Worker, old.Created
+		want.State, want.Delivery, want.Fence, want.Worker, want.Created =
+			Waiting, 2, old.Fence, old.Worker, old.Created
 		if want.Retried = got.Retried; got.Retried.Before(old.Ended) {
 			h.Errorf("tried again at %s, ended at %s", got.Retried, old.Ended)
 		}

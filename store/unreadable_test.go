@@ -15,9 +15,11 @@ var spoilt = map[string]func(h *harness, id string){
 		h.rdb.Del(h.Context(), "errand:task:"+id)
 		h.ok(h.rdb.Set(h.Context(), "errand:task:"+id, "x", 0).Err())
 	},
-	"no thread":     func(h *harness, id string) { h.ok(h.rdb.HDel(h.Context(), "errand:task:"+id, "thread").Err()) },
-	"no state":      func(h *harness, id string) { h.ok(h.rdb.HDel(h.Context(), "errand:task:"+id, "state").Err()) },
-	"unknown state": func(h *harness, id string) { h.ok(h.rdb.HSet(h.Context(), "errand:task:"+id, "state", "x").Err()) },
+	"no thread": func(h *harness, id string) { h.ok(h.rdb.HDel(h.Context(), "errand:task:"+id, "thread").Err()) },
+	"no state":  func(h *harness, id string) { h.ok(h.rdb.HDel(h.Context(), "errand:task:"+id, "state").Err()) },
+	"unknown state": func(h *harness, id string) {
+		h.ok(h.rdb.HSet(h.Context(), "errand:task:"+id, "state", "x").Err())
+	},
 }
 
 // An unreadable record should be reported and skipped in every list.
@@ -66,7 +68,9 @@ func TestUnreadableRecord(t *testing.T) {
 func TestUnreadableTaskHoldsUpNoThread(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx := h.Context()
-		ways := map[string]func(h *harness, id string){"removed": func(h *harness, id string) { h.rdb.Del(ctx, "errand:task:"+id) }}
+		ways := map[string]func(h *harness, id string){"removed": func(h *harness, id string) {
+			h.rdb.Del(ctx, "errand:task:"+id)
+		}}
 		for _, way := range []string{"another type", "no thread"} {
 			ways[way] = spoilt[way]
 		}
@@ -76,7 +80,8 @@ func TestUnreadableTaskHoldsUpNoThread(t *testing.T) {
 			bad, next := h.submit(s, 1), h.submit(s, 2)
 			spoil(h, bad)
 			live, _, err := s.LiveAfter(ctx, "", 10)
-			if err != nil || len(live) != 2 || live[0].ID != bad || live[0].Unreadable == "" || live[1].Unreadable != "" {
+			if err != nil || len(live) != 2 || live[0].ID != bad || live[0].Unreadable == "" ||
+				live[1].Unreadable != "" {
 				h.Errorf("%s: live: %+v, %v", way, live, err)
 			}
 			if live := must(s.Live(ctx)); len(live) != 1 {
@@ -128,7 +133,8 @@ func TestUnreadableIsTold(t *testing.T) {
 		h.ok(s.Doctor.NoteUnreadable(ctx, map[string]string{bad: "so", gone: "so"}))
 		h.rdb.Del(ctx, "errand:task:"+gone)
 		found := must(s.Doctor.unreadable(ctx))
-		if len(found) != 1 || found[0].What != "unreadable record "+bad+": so" || !strings.Contains(found[0].Remedy, "DEL errand:task:"+bad) {
+		if len(found) != 1 || found[0].What != "unreadable record "+bad+": so" ||
+			!strings.Contains(found[0].Remedy, "DEL errand:task:"+bad) {
 			h.Errorf("%+v", found)
 		}
 		h.beat(s, Worker{ID: "a"})

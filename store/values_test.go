@@ -74,7 +74,9 @@ func TestLargeValues(t *testing.T) {
 		h.ok(s.Pictures.Save(ctx, "2"+id[1:], [][]byte{large, []byte("small")}))
 		c := h.claim(s, id)
 		for range 3 {
-			h.ok(c.SaveCheckpoint(ctx, Checkpoint{Session: Session{ID: "s", Meta: json.RawMessage(`{}`), Data: large}, Work: large}))
+			h.ok(c.SaveCheckpoint(ctx, Checkpoint{
+				Session: Session{ID: "s", Meta: json.RawMessage(`{}`), Data: large}, Work: large,
+			}))
 		}
 		h.ok(c.SaveSession(ctx, Session{ID: "s", Data: large}))
 		h.ok(c.SaveLog(ctx, "log", large))
@@ -89,7 +91,8 @@ func TestLargeValues(t *testing.T) {
 		if parts := must(other.Log(ctx, id, "log")); len(parts) != 1 || !bytes.Equal(parts[0].Data, large) {
 			h.Error("the log differs")
 		}
-		if p := must(other.Pictures.Read(ctx, "2"+id[1:])); len(p) != 2 || !bytes.Equal(p[0], large) || string(p[1]) != "small" {
+		if p := must(other.Pictures.Read(ctx, "2"+id[1:])); len(p) != 2 || !bytes.Equal(p[0], large) ||
+			string(p[1]) != "small" {
 			h.Error("the pictures differ")
 		}
 		for _, key := range []string{"checkpoint:" + id, "session:" + c.Thread(), "log:" + id, "pictures:2" + id[1:]} {
@@ -230,7 +233,8 @@ func TestLocalObjects(t *testing.T) {
 			if p := must(here.Checkpoint(ctx, id)); !bytes.Equal(p.Work, want) {
 				h.Errorf("%d bytes differ on their machine", size)
 			}
-			if p, err := there.Checkpoint(ctx, id); portable && (err != nil || !bytes.Equal(p.Work, want)) || !portable && !errors.Is(err, ErrDamaged) {
+			if p, err := there.Checkpoint(ctx, id); portable && (err != nil || !bytes.Equal(p.Work, want)) ||
+				!portable && !errors.Is(err, ErrDamaged) {
 				h.Errorf("%d bytes on another machine: %d bytes, %v", size, len(p.Work), err)
 			}
 		}

@@ -19,13 +19,15 @@ func TestVote(t *testing.T) {
 			{"carol", "bad", "first", "bad"},
 			{"carol", "bad", "second", "bad"},
 		} {
-			if stands, err := s.Votes.Vote(h.Context(), "1", v[0], Vote{v[1], "Name of " + v[0], v[2]}); err != nil || stands != v[3] {
+			if stands, err := s.Votes.Vote(h.Context(), "1", v[0], Vote{v[1], "Name of " + v[0], v[2]}); err != nil ||
+				stands != v[3] {
 				h.Errorf("%s votes %s: %q, %v", v[0], v[1], stands, err)
 			}
 		}
 		got, err := s.Votes.Of(h.Context(), "1")
 		if diff := cmp.Diff(map[string]Vote{
-			"ann": {"good", "Name of ann", ""}, "bob": {"bad", "Name of bob", "wrong\nline"}, "carol": {"bad", "Name of carol", "second"},
+			"ann": {"good", "Name of ann", ""}, "bob": {"bad", "Name of bob", "wrong\nline"},
+			"carol": {"bad", "Name of carol", "second"},
 		}, got); diff != "" || err != nil {
 			h.Errorf("votes: %v, %s", err, diff)
 		}
@@ -40,7 +42,8 @@ func TestVote(t *testing.T) {
 		if _, err := s.Votes.Vote(h.Context(), "1", "one more", Vote{"good", "", "why"}); err == nil {
 			h.Error("the number of voters is not bounded")
 		}
-		if stands, err := s.Votes.Vote(h.Context(), "1", "bob", Vote{"good", "", "now"}); err != nil || stands != "bad" {
+		if stands, err := s.Votes.Vote(h.Context(), "1", "bob", Vote{"good", "", "now"}); err != nil ||
+			stands != "bad" {
 			h.Errorf("voted again: %q, %v", stands, err)
 		}
 	})

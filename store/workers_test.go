@@ -36,7 +36,8 @@ func TestWorkersBeat(t *testing.T) {
 
 		b.Draining, b.Running = false, 3
 		h.beat(s, b)
-		if again := must(s.Workers.List(ctx)); again[1].Running != 3 || again[1].Draining || !again[1].Seen.After(b.Seen) {
+		if again := must(s.Workers.List(ctx)); again[1].Running != 3 || again[1].Draining ||
+			!again[1].Seen.After(b.Seen) {
 			h.Errorf("after another beat: %+v", again[1])
 		}
 

@@ -12,12 +12,15 @@ import (
 
 // in returns a context whose visitor has a role in the repositories of an owner, and elsewhere another one.
 func in(ctx context.Context, owner string, there, elsewhere Role) context.Context {
-	return WithVisitor(ctx, Visitor{Name: "token:ci", Role: max(there, elsewhere), In: func(_ context.Context, repo string) Role {
-		if strings.HasPrefix(repo, owner+"/") {
-			return there
-		}
-		return elsewhere
-	}})
+	return WithVisitor(ctx, Visitor{
+		Name: "token:ci", Role: max(there, elsewhere),
+		In: func(_ context.Context, repo string) Role {
+			if strings.HasPrefix(repo, owner+"/") {
+				return there
+			}
+			return elsewhere
+		},
+	})
 }
 
 // A visitor starts tasks only where they have the role, and continues only conversations that they may read: the agent
@@ -40,7 +43,10 @@ func TestWhoMayStartTasks(t *testing.T) {
 	}
 	// Conversations of others: in our repository, in another one, outside of repositories, and one that changed its
 	// repository on the way.
-	for thread, repos := range map[string][]string{"chat/ours": {"acme/app"}, "chat/theirs": {"other/app"}, "chat/none": {""}, "chat/moved": {"other/app", "acme/app"}} {
+	for thread, repos := range map[string][]string{
+		"chat/ours": {"acme/app"}, "chat/theirs": {"other/app"}, "chat/none": {""},
+		"chat/moved": {"other/app", "acme/app"},
+	} {
 		for _, repo := range repos {
 			task := f.task("x", "do it")
 			task.Source, task.Thread, task.Repo = "chat", thread, repo
@@ -49,43 +55,52 @@ func TestWhoMayStartTasks(t *testing.T) {
 	}
 	// Their tasks have expired, but not what the agent remembers.
 	for thread, notes := range map[string]string{
-		"old-ours": `{"repos":["acme/app"]}`, "old-theirs": `{"repos":["acme/app","forge.test/other/app"]}`, "old-none": `{"repos":["","acme/app"]}`, "old-all": `{"repos":["","other/app"]}`, "old-unknown": `{}`,
+		"old-ours": `{"repos":["acme/app"]}`, "old-theirs": `{"repos":["acme/app","forge.test/other/app"]}`,
+		"old-none": `{"repos":["","acme/app"]}`, "old-all": `{"repos":["","other/app"]}`, "old-unknown": `{}`,
 	} {
 		f.concludes(f.task(thread, "do it"), notes)
 	}
-	limited, viewer, all := in(f.Context(), "acme", User, Anyone), in(f.Context(), "acme", Viewer, Anyone), WithVisitor(f.Context(), Visitor{Name: "ann", Role: User})
+	limited, viewer, all := in(f.Context(), "acme", User, Anyone), in(f.Context(), "acme",
+		Viewer, Anyone), WithVisitor(f.Context(), Visitor{Name: "ann", Role: User})
 	for name, tc := range map[string]struct {
 		ctx    context.Context
 		change func(*Task)
 		want   string // "": allowed
 	}{
-		"in-their-repository":     {limited, at("acme/app", ""), ""},
-		"with-the-host":           {limited, at("forge.test/acme/app", ""), ""},
-		"in-another":              {limited, at("other/app", ""), "You may not start tasks in other/app."},
-		"in-another-with-host":    {limited, at("forge.test/other/app", ""), "You may not start tasks in other/app."},
-		"in-a-directory":          {limited, at("", "/srv/app"), "You may not start tasks outside of repositories."},
-		"without-a-repository":    {limited, at("", ""), ""},
-		"as-a-viewer":             {viewer, at("acme/app", ""), "You may not start tasks in acme/app."},
-		"as-a-viewer-elsewhere":   {viewer, at("", ""), "You may not start tasks outside of repositories."},
-		"as-a-guest":              {WithVisitor(f.Context(), Visitor{Name: "guest", Role: Guest}), at("", ""), "You may not start tasks"},
-		"everywhere":              {all, at("other/app", ""), ""},
-		"continue-ours":           {limited, continues("chat/ours"), ""},
-		"continue-theirs":         {limited, continues("chat/theirs"), "You may not continue this conversation."},
-		"continue-private":        {limited, continues("chat/none"), "You may not continue this conversation."},
-		"continue-moved":          {limited, continues("chat/moved"), "You may not continue this conversation."},
-		"continue-as-one-of-all":  {all, continues("chat/theirs"), ""},
-		"old-ours":                {limited, old("old-ours"), ""},
-		"old-theirs":              {limited, old("old-theirs"), "You may not continue this conversation."},
-		"old-private":             {limited, old("old-none"), "You may not continue this conversation."},
-		"old-not-known":           {limited, old("old-unknown"), "I no longer know which repositories this thread has been about."},
-		"old-as-one-of-all":       {all, old("old-all"), ""},
-		"old-viewer-of-others":    {in(f.Context(), "acme", User, Viewer), old("old-all"), ""},
-		"viewer-of-the-others":    {in(f.Context(), "acme", User, Viewer), continues("chat/theirs"), ""},
-		"viewer-starts-no-others": {in(f.Context(), "acme", User, Viewer), at("other/app", ""), "You may not start tasks in other/app."},
+		"in-their-repository":   {limited, at("acme/app", ""), ""},
+		"with-the-host":         {limited, at("forge.test/acme/app", ""), ""},
+		"in-another":            {limited, at("other/app", ""), "You may not start tasks in other/app."},
+		"in-another-with-host":  {limited, at("forge.test/other/app", ""), "You may not start tasks in other/app."},
+		"in-a-directory":        {limited, at("", "/srv/app"), "You may not start tasks outside of repositories."},
+		"without-a-repository":  {limited, at("", ""), ""},
+		"as-a-viewer":           {viewer, at("acme/app", ""), "You may not start tasks in acme/app."},
+		"as-a-viewer-elsewhere": {viewer, at("", ""), "You may not start tasks outside of repositories."},
+		"as-a-guest": {
+			WithVisitor(f.Context(), Visitor{Name: "guest", Role: Guest}), at("", ""), "You may not start tasks",
+		},
+		"everywhere":             {all, at("other/app", ""), ""},
+		"continue-ours":          {limited, continues("chat/ours"), ""},
+		"continue-theirs":        {limited, continues("chat/theirs"), "You may not continue this conversation."},
+		"continue-private":       {limited, continues("chat/none"), "You may not continue this conversation."},
+		"continue-moved":         {limited, continues("chat/moved"), "You may not continue this conversation."},
+		"continue-as-one-of-all": {all, continues("chat/theirs"), ""},
+		"old-ours":               {limited, old("old-ours"), ""},
+		"old-theirs":             {limited, old("old-theirs"), "You may not continue this conversation."},
+		"old-private":            {limited, old("old-none"), "You may not continue this conversation."},
+		"old-not-known": {
+			limited, old("old-unknown"), "I no longer know which repositories this thread has been about.",
+		},
+		"old-as-one-of-all":    {all, old("old-all"), ""},
+		"old-viewer-of-others": {in(f.Context(), "acme", User, Viewer), old("old-all"), ""},
+		"viewer-of-the-others": {in(f.Context(), "acme", User, Viewer), continues("chat/theirs"), ""},
+		"viewer-starts-no-others": {
+			in(f.Context(), "acme", User, Viewer), at("other/app", ""), "You may not start tasks in other/app.",
+		},
 	} {
 		err := ask(tc.ctx, name, tc.change)
 		mistake, refused := errors.AsType[*InputError](err)
-		if (err == nil) != (tc.want == "") || refused && !strings.Contains(mistake.Sentence, tc.want) || err != nil && !refused {
+		if (err == nil) != (tc.want == "") || refused && !strings.Contains(mistake.Sentence, tc.want) ||
+			err != nil && !refused {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

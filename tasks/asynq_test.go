@@ -14,14 +14,16 @@ import (
 )
 
 // TestQueueOfAsynq compares what Submit and Enqueue store in asynq's queues with what asynq's own client stores for the
-// same deliveries, byte for byte. errand writes them itself, because a task and its delivery have to be stored together.
+// same deliveries, byte for byte. errand writes them itself, because a task and its delivery have to be stored
+// together.
 func TestQueueOfAsynq(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newFleet(t), newFleet(t)
 	client := asynq.NewClientFromRedisClient(theirs.redis())
 	enqueue := func(id, class string, n int, at time.Time) {
 		t.Helper()
-		_, err := client.Enqueue(asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)), asynq.Queue(class), asynq.Retention(retention),
+		_, err := client.Enqueue(asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)),
+			asynq.Queue(class), asynq.Retention(retention),
 			asynq.Timeout(ours.queue.timeout), asynq.MaxRetry(1<<31-1), asynq.ProcessAt(at))
 		if err != nil {
 			t.Fatal(err)

@@ -56,7 +56,8 @@ var deskActions = map[string]func(f *fleet, ctx context.Context) (string, error)
 		_, err := f.desk.Answer(ctx, id, "k", "ann", "yes")
 		return id, err
 	},
-	"Submit": func(f *fleet, ctx context.Context) (string, error) { // of a reply to a question; a new task is its own record
+	// of a reply to a question; a new task is its own record
+	"Submit": func(f *fleet, ctx context.Context) (string, error) {
 		id := f.asking()
 		t := f.task("a", "yes")
 		t.ID, t.Reply = NewID(time.Now(), "fake", "reply"), new(Reply)
@@ -70,8 +71,9 @@ var deskActions = map[string]func(f *fleet, ctx context.Context) (string, error)
 
 // deskReads are the methods with which people change nothing. Supersede is automatic.
 var deskReads = map[string]bool{
-	"As": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true, "Follow": true, "History": true, "Latest": true, "List": true,
-	"Metered": true, "Offer": true, "Open": true, "Questions": true, "Status": true, "Supersede": true, "Thread": true,
+	"As": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true, "Follow": true, "History": true,
+	"Latest": true, "List": true, "Metered": true, "Offer": true, "Open": true, "Questions": true, "Status": true,
+	"Supersede": true, "Thread": true,
 }
 
 func (f *fleet) stopped() string {
@@ -105,8 +107,8 @@ func (f *fleet) asking() string {
 	return id
 }
 
-// Everything that a person changes through the desk on behalf of a source is an entry of the audit log. A new method has
-// to be in one of the tables.
+// Everything that a person changes through the desk on behalf of a source is an entry of the audit log. A new method
+// has to be in one of the tables.
 func TestEveryActionOfTheDeskIsAudited(t *testing.T) {
 	t.Parallel()
 	for m := range reflect.TypeFor[*Desk]().Methods() {
@@ -137,7 +139,8 @@ func TestEveryActionOfTheDeskIsAudited(t *testing.T) {
 			if err := json.Unmarshal(list[0].Body, &e); err != nil {
 				t.Fatal(err)
 			}
-			if e.Who != "fake/U1" || e.Name != "Ann" || e.From != "fake" || e.What == "unused" || e.Status != 200 || e.Result != "/tasks/"+id {
+			if e.Who != "fake/U1" || e.Name != "Ann" || e.From != "fake" || e.What == "unused" || e.Status != 200 ||
+				e.Result != "/tasks/"+id {
 				t.Errorf("%+v", e)
 			}
 			door := newFleet(t) // the front door records its requests itself
@@ -174,7 +177,10 @@ func TestAuditedOutsideOfTheDesk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.desk.As(t.Context(), by, "pause", "a/b#1", func(context.Context) (bool, error) { return row.changed, row.err }); !errors.Is(err, row.err) {
+		if err := f.desk.As(t.Context(), by, "pause", "a/b#1", func(context.Context) (bool, error) {
+			return row.changed,
+				row.err
+		}); !errors.Is(err, row.err) {
 			t.Errorf("got %+v, want %+v", err, row.err)
 		}
 		after, err := f.store.Audit.List(t.Context(), 0, 100)

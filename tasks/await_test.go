@@ -24,7 +24,8 @@ func TestAwait(t *testing.T) {
 	close(release)
 	<-ended
 	failed := errors.New("it failed")
-	if value, err := Await(t.Context(), func() (string, error) { return "value", failed }); value != "value" || !errors.Is(err, failed) {
+	if value, err := Await(t.Context(), func() (string, error) { return "value", failed }); value != "value" ||
+		!errors.Is(err, failed) {
 		t.Errorf("before it: %q, %v", value, err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 
 func TestRedactedPatch(t *testing.T) {
 	t.Parallel()
-	key := "-----BEGIN RSA PRIVATE KEY-----\n" + strings.Repeat("MIIEpAIBAAKCAQEA7bq98Gm1\n", 6) + "-----END RSA PRIVATE KEY-----\n"
+	key := "-----BEGIN RSA PRIVATE KEY-----\n" + strings.Repeat("MIIEpAIBAAKCAQEA7bq98Gm1\n", 6) +
+		"-----END RSA PRIVATE KEY-----\n"
 	lines := func(sign, text string) string {
 		return sign + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+sign) + "\n"
 	}
@@ -26,11 +27,16 @@ func TestRedactedPatch(t *testing.T) {
 		"key, context": {header + " a\n" + lines(" ", key) + "+b\n", ""},
 		"key, changed": {header + lines("-", key) + lines("+", strings.ReplaceAll(key, "M", "N")), ""},
 		"key, no end":  {header + " a\n" + lines("-", strings.Split(key, "-----END")[0]) + "@@ -9 +9 @@\n+shown\n", ""},
-		"two lines":    {header + "-first line of it\n-second line of it\n+c\n", header + "-[redacted]\n-[redacted]\n+c\n"},
-		"in the name":  {strings.ReplaceAll(header, "/x", "/hunter2-hunter2"), strings.ReplaceAll(header, "/x", "/[redacted]")},
+		"two lines": {
+			header + "-first line of it\n-second line of it\n+c\n", header + "-[redacted]\n-[redacted]\n+c\n",
+		},
+		"in the name": {
+			strings.ReplaceAll(header, "/x", "/hunter2-hunter2"), strings.ReplaceAll(header, "/x", "/[redacted]"),
+		},
 	} {
 		got, changed := redactPatch(c.patch, redact)
-		if c.want != "" && got != c.want || strings.Contains(got, "MIIE") || strings.Contains(got, "NIIE") || changed != (got != c.patch) {
+		if c.want != "" && got != c.want || strings.Contains(got, "MIIE") || strings.Contains(got, "NIIE") ||
+			changed != (got != c.patch) {
 			t.Errorf("%s: changed %v:\n%s", name, changed, got)
 		}
 		// The lines keep their signs, so that the patch can still be read.
@@ -54,7 +60,9 @@ func TestChangesAreBounded(t *testing.T) {
 	var found workspace.Comparison
 	for n := range maxDiffFiles + 5 {
 		patch := fmt.Sprintf("diff --git a/%d b/%d\n", n, n) + strings.Repeat("+0123456789\n", n%100*1000)
-		found.Files = append(found.Files, workspace.FileChange{Name: fmt.Sprint(n), Kind: "M", Added: 2, Removed: 1, Patch: patch})
+		found.Files = append(found.Files, workspace.FileChange{
+			Name: fmt.Sprint(n), Kind: "M", Added: 2, Removed: 1, Patch: patch,
+		})
 	}
 	found.Left = []string{"huge\xff"}
 	c := NewChanges(found, agent.NewRedactor().String)
@@ -69,7 +77,8 @@ func TestChangesAreBounded(t *testing.T) {
 		}
 	}
 	want := Diffstat{Files: maxDiffFiles + 6, Added: 2 * (maxDiffFiles + 5), Removed: maxDiffFiles + 5}
-	if len(c.Files) != maxDiffFiles || size > maxDiff || size < maxDiff/2 || c.Total != want || c.Missing() != 5 || !c.Files[maxDiffFiles-1].Cut {
+	if len(c.Files) != maxDiffFiles || size > maxDiff || size < maxDiff/2 || c.Total != want || c.Missing() != 5 ||
+		!c.Files[maxDiffFiles-1].Cut {
 		t.Errorf("%d files, %d bytes, %d missing, %v", len(c.Files), size, c.Missing(), c.Total)
 	}
 	if !strings.HasPrefix(c.Patch(), "# This diff is incomplete") {

@@ -13,7 +13,9 @@ func TestChoices(t *testing.T) {
 		{Options{Model: "sonnet", Effort: "any"}, ""},
 		{Options{Model: "best"}, "The model best is not available here. Choose opus, sonnet."},
 	} {
-		_, err := Policy{Choices: c}.Apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Prompt: "go", Options: row.options})
+		_, err := Policy{Choices: c}.Apply(Task{
+			ID: "1700000000000000-test-x", Source: "test", Thread: "t", Prompt: "go", Options: row.options,
+		})
 		got := ""
 		if err != nil {
 			got = err.Error()

@@ -19,7 +19,9 @@ func (f *fleet) spend(t Task, model string, usd float64) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	if _, err := c.Spend(f.Context(), store.Expense{USD: usd, Model: model, Tokens: store.Tokens{Output: 10}}); err != nil {
+	if _, err := c.Spend(f.Context(), store.Expense{
+		USD: usd, Model: model, Tokens: store.Tokens{Output: 10},
+	}); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -42,14 +44,22 @@ func TestCostsAreGrouped(t *testing.T) {
 		query CostQuery
 		want  string
 	}{
-		"all":         {CostQuery{}, "1.60/5, = 1.60/5"},
-		"people":      {CostQuery{By: []CostGroup{ByPerson}}, "slack/U2 1.00/2, slack/U1 0.60/3, = 1.60/5"},
-		"channels":    {CostQuery{By: []CostGroup{ByChannel}}, "slack/C1 1.30/3, slack/C2 0.30/1, - 0.00/1, = 1.60/5"},
-		"places":      {CostQuery{By: []CostGroup{ByRepository}}, "acme/api 1.30/3, - 0.30/2, = 1.60/5"},
-		"models":      {CostQuery{By: []CostGroup{ByModel}}, "opus 1.40/3, haiku 0.20/1, - 0.00/1, = 1.60/5"},
-		"two groups":  {CostQuery{By: []CostGroup{ByModel, ByChannel}, Person: "u1"}, "opus slack/C2 0.30/1, haiku slack/C1 0.20/1, opus slack/C1 0.10/1, = 0.60/3"},
-		"a person":    {CostQuery{By: []CostGroup{ByChannel}, Person: "slack/U2"}, "slack/C1 1.00/1, - 0.00/1, = 1.00/2"},
-		"a channel":   {CostQuery{By: []CostGroup{ByPerson}, Channel: "slack/C1", Repo: "ACME/api"}, "slack/U2 1.00/1, slack/U1 0.30/2, = 1.30/3"},
+		"all":      {CostQuery{}, "1.60/5, = 1.60/5"},
+		"people":   {CostQuery{By: []CostGroup{ByPerson}}, "slack/U2 1.00/2, slack/U1 0.60/3, = 1.60/5"},
+		"channels": {CostQuery{By: []CostGroup{ByChannel}}, "slack/C1 1.30/3, slack/C2 0.30/1, - 0.00/1, = 1.60/5"},
+		"places":   {CostQuery{By: []CostGroup{ByRepository}}, "acme/api 1.30/3, - 0.30/2, = 1.60/5"},
+		"models":   {CostQuery{By: []CostGroup{ByModel}}, "opus 1.40/3, haiku 0.20/1, - 0.00/1, = 1.60/5"},
+		"two groups": {
+			CostQuery{By: []CostGroup{ByModel, ByChannel}, Person: "u1"},
+			"opus slack/C2 0.30/1, haiku slack/C1 0.20/1, opus slack/C1 0.10/1, = 0.60/3",
+		},
+		"a person": {
+			CostQuery{By: []CostGroup{ByChannel}, Person: "slack/U2"}, "slack/C1 1.00/1, - 0.00/1, = 1.00/2",
+		},
+		"a channel": {
+			CostQuery{By: []CostGroup{ByPerson}, Channel: "slack/C1", Repo: "ACME/api"},
+			"slack/U2 1.00/1, slack/U1 0.30/2, = 1.30/3",
+		},
 		"a model":     {CostQuery{By: []CostGroup{ByPerson}, Model: "Haiku"}, "slack/U1 0.20/1, = 0.20/1"},
 		"nobody":      {CostQuery{By: []CostGroup{ByPerson}, Person: "github/U1"}, "= 0.00/0"},
 		"no part one": {CostQuery{By: []CostGroup{ByPerson}, Repo: "api"}, "= 0.00/0"},

@@ -25,7 +25,9 @@ func (f *fleet) remembers(s agent.CredentialState) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	err = f.store.Memos.ChangeMemo(f.Context(), credentialsMemo, func(json.RawMessage) (json.RawMessage, error) { return body, nil })
+	err = f.store.Memos.ChangeMemo(f.Context(), credentialsMemo, func(json.RawMessage) (json.RawMessage, error) {
+		return body, nil
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -39,8 +41,11 @@ func TestCredentialsAreMerged(t *testing.T) {
 	now := time.Now().UTC()
 	f.share(agent.CredentialState{Cap: 1})
 	f.share(agent.CredentialState{Until: now.Add(time.Hour), Status: 429, HeldAt: now})
-	f.share(agent.CredentialState{Seen: now.Add(time.Second), Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.5}}})
-	if got := f.share(agent.CredentialState{Cap: 2}); !got.Until.After(now) || got.Status != 429 || len(got.Windows) != 1 || got.Cap != 2 {
+	f.share(agent.CredentialState{
+		Seen: now.Add(time.Second), Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.5}},
+	})
+	if got := f.share(agent.CredentialState{Cap: 2}); !got.Until.After(now) || got.Status != 429 ||
+		len(got.Windows) != 1 || got.Cap != 2 {
 		t.Errorf("the fleet knows %+v", got)
 	}
 }
@@ -51,7 +56,9 @@ func TestQuietCredentialsAreKnown(t *testing.T) {
 	f := newFleet(t)
 	day, now := 24*time.Hour, time.Now().UTC()
 	quiet := agent.CredentialState{Seen: now.Add(-20 * day), Windows: []agent.CredentialWindow{{Name: "7d", Used: 0.1}}}
-	for name, reported := range map[string]time.Time{"forgotten": now.Add(-9 * day), "yesterday": now.Add(-day), "just now": now.Add(-time.Minute)} {
+	for name, reported := range map[string]time.Time{
+		"forgotten": now.Add(-9 * day), "yesterday": now.Add(-day), "just now": now.Add(-time.Minute),
+	} {
 		known := quiet
 		known.Reported = reported
 		f.remembers(known)

@@ -14,7 +14,9 @@ import (
 // due returns a waiting task of a repository in its own thread.
 func due(n int, class, repo string) store.LiveRecord {
 	id := fmt.Sprintf("%016d-fake", n)
-	return store.LiveRecord{Record: store.Record{ID: id, Thread: id, Class: class, State: store.Waiting, Scopes: []string{"repo:" + repo, "user:fake/ann"}}}
+	return store.LiveRecord{Record: store.Record{
+		ID: id, Thread: id, Class: class, State: store.Waiting, Scopes: []string{"repo:" + repo, "user:fake/ann"},
+	}}
 }
 
 func idsOf(list []store.LiveRecord) (ids []string) {
@@ -41,12 +43,14 @@ func TestStartable(t *testing.T) {
 		{func(r *store.LiveRecord) { r.Blocked = store.Blocked{Scope: "user:x", Runs: 1, Max: 1, Place: 1} }, false},
 		{func(r *store.LiveRecord) { r.CancelCause = "by ann" }, false},
 		{func(r *store.LiveRecord) { r.Unreadable = "x" }, false},
-		{func(r *store.LiveRecord) { r.State = store.Running; r.Thread = "t" }, false}, // also one that waits for a person
-		{func(r *store.LiveRecord) { r.Thread = "t" }, false},                          // behind it
+		// also one that waits for a person
+		{func(r *store.LiveRecord) { r.State = store.Running; r.Thread = "t" }, false},
+		{func(r *store.LiveRecord) { r.Thread = "t" }, false}, // behind it
 		{func(r *store.LiveRecord) { r.Thread = "u" }, true},
 		{func(r *store.LiveRecord) { r.Thread = "u" }, false},
 		{func(r *store.LiveRecord) { r.Scopes = []string{"repo:full"} }, true},
-		{func(r *store.LiveRecord) { r.Scopes = []string{"repo:full"} }, false}, // the limit of 1 is reached by the one before
+		// the limit of 1 is reached by the one before
+		{func(r *store.LiveRecord) { r.Scopes = []string{"repo:full"} }, false},
 	} {
 		rec := due(i, Interactive, fmt.Sprint("acme/", i))
 		c.change(&rec)
@@ -112,7 +116,8 @@ func TestNoisyRepositoryInOrder(t *testing.T) {
 		return sum
 	}
 	alone, beside := wait(start(false)), wait(start(true))
-	t.Logf("starts until the others start: %d alone, %d beside the noisy one: %.2f", alone, beside, float64(beside)/float64(alone))
+	t.Logf("starts until the others start: %d alone, %d beside the noisy one: %.2f", alone, beside,
+		float64(beside)/float64(alone))
 	if 5*beside > 6*alone {
 		t.Errorf("the others wait for %d starts instead of %d", beside, alone)
 	}
@@ -139,7 +144,8 @@ func TestByShare(t *testing.T) {
 	resumed := add("a", Interactive, func(r *store.LiveRecord) { r.Fence = 1 })
 	add("a", Review, nil)
 	startable := d.Startable(nil)
-	if diff := cmp.Diff([]string{resumed, b1, c1, a1, b2, a2, b3}, idsOf(d.ByShare(startable, Interactive, 10))); diff != "" {
+	if diff := cmp.Diff([]string{resumed, b1, c1, a1, b2, a2, b3},
+		idsOf(d.ByShare(startable, Interactive, 10))); diff != "" {
 		t.Error(diff)
 	}
 	if list := d.ByShare(startable, Interactive, 2); len(list) != 2 {

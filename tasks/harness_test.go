@@ -58,8 +58,8 @@ func (f *fleet) open(c store.Config) *store.Store {
 func (f *fleet) task(thread, prompt string) Task {
 	f.n++
 	return Task{
-		ID: NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test", Thread: "fake/" + thread,
-		Class: Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt,
+		ID: NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test",
+		Thread: "fake/" + thread, Class: Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt,
 	}
 }
 

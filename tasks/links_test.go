@@ -27,11 +27,13 @@ func withLinks(p *Policy) { p.Rights.Links = true }
 
 // atConsole is a visitor who has logged in at the forge.
 func atConsole(ctx context.Context, login string, role Role) context.Context {
-	return WithVisitor(ctx, Visitor{Name: "GitHub/" + login, Login: login, Role: role, In: func(context.Context, string) Role { return role }})
+	return WithVisitor(ctx, Visitor{
+		Name: "GitHub/" + login, Login: login, Role: role, In: func(context.Context, string) Role { return role },
+	})
 }
 
-// A linked account has the rights of its account on the forge as they are now: not after it was unlinked or has expired,
-// and not if the operator has set another one or permits no links.
+// A linked account has the rights of its account on the forge as they are now: not after it was unlinked or has
+// expired, and not if the operator has set another one or permits no links.
 func TestPermitLinked(t *testing.T) {
 	t.Parallel()
 	later := time.Now().Add(time.Hour)
@@ -61,7 +63,8 @@ func TestPermitLinked(t *testing.T) {
 		t.Errorf("linked by its number: %q %q, %v", p, why, err)
 	}
 	forgeOf["id dana"] = 8
-	if p, why := permit("UD"); p != "" || why != "dana is now the account of somebody else on GitHub. Say /errand link to connect yours." {
+	if p, why := permit("UD"); p != "" ||
+		why != "dana is now the account of somebody else on GitHub. Say /errand link to connect yours." {
 		t.Errorf("a login that somebody else has taken: %q %q", p, why)
 	}
 	delete(forgeOf, "dana secret/a")
@@ -110,7 +113,8 @@ func TestPermitLinked(t *testing.T) {
 	if _, err := f.desk.policy.Permit(t.Context(), f.store, task); sentence(err) != unknown {
 		t.Errorf("unlinked while it waited: %v", err)
 	}
-	if _, err := OfferLink(t.Context(), f.desk, Link{User: "UW"}); sentence(err) != "An operator has set your account on GitHub: writer." {
+	if _, err := OfferLink(t.Context(), f.desk,
+		Link{User: "UW"}); sentence(err) != "An operator has set your account on GitHub: writer." {
 		t.Errorf("an offer to a person of the operator's: %v", err)
 	}
 }
@@ -181,7 +185,9 @@ func TestOnePersonWithTwoLogins(t *testing.T) {
 	f := newFleet(t)
 	f.desk.policy.People = People{{Name: "ann", GitHub: "ann-acme", Email: "ann@acme.test"}}
 	role := func(context.Context, string) Role { return User }
-	byGitHub := WithVisitor(t.Context(), Visitor{Name: "ann@home.test", Person: "ann", Login: "ann-acme", Role: User, In: role})
+	byGitHub := WithVisitor(t.Context(), Visitor{
+		Name: "ann@home.test", Person: "ann", Login: "ann-acme", Role: User, In: role,
+	})
 	byEmail := WithVisitor(t.Context(), Visitor{Name: "ann@acme.test", Person: "ann", Role: User, In: role})
 	task := f.task("a", "x")
 	task.Source, task.Thread, task.Actor = "chat", "chat/a", "ann@home.test"
@@ -199,7 +205,9 @@ func TestPermitMatched(t *testing.T) {
 	t.Parallel()
 	away := errors.New("not known yet")
 	accounts := map[string]string{"UD": "dana", "UR": "dana", "UW": "dana", "UX": "writer", "UZ": ""}
-	f := limited(t, levels{"dana secret/a": "write", "eve secret/a": "read", "writer secret/a": "write", "reader secret/a": "read"}, withLinks, func(p *Policy) {
+	f := limited(t, levels{
+		"dana secret/a": "write", "eve secret/a": "read", "writer secret/a": "write", "reader secret/a": "read",
+	}, withLinks, func(p *Policy) {
 		p.Rights.Match = func(_ context.Context, user string) (string, error) {
 			if user == "UY" {
 				return "", away
@@ -215,7 +223,8 @@ func TestPermitMatched(t *testing.T) {
 		profile agent.Profile
 		why     string
 	}{
-		"UD": {agent.Write, ""}, "UR": {agent.Read, ""}, "UW": {agent.Write, ""}, // the last two are as the operator says
+		// the last two are as the operator says
+		"UD": {agent.Write, ""}, "UR": {agent.Read, ""}, "UW": {agent.Write, ""},
 		"UX": {"", unknown}, // the operator says: of UW
 		"UZ": {"", unknown},
 	} {

@@ -17,14 +17,16 @@ func TestTasksAreFound(t *testing.T) {
 	put := func(source, repo, actor, prompt string) string {
 		task := f.task(actor, prompt)
 		task.Channel = "C-" + actor
-		task.ID, task.Source, task.Repo, task.Actor = NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), source, actor), source, repo, actor
+		task.ID, task.Source, task.Repo, task.Actor = NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)),
+			source, actor), source, repo, actor
 		return f.submit(task)
 	}
 	ann := put("slack", "acme/API", "U1", "Mend the <build>, \"quickly\"")
 	bob := put("github", "acme/api", "bob", "Review pull request #1")
 	sue := put("github", "", "Sue Ann", "ÄNDERE es")
 	u1 := put("chat", "acme/web", "U1", "Nothing")
-	if _, err := EndWaiting(t.Context(), f.store, bob, Ending{Kind: Refused, Result: agent.Result{Text: "nothing"}}); err != nil {
+	if _, err := EndWaiting(t.Context(), f.store, bob,
+		Ending{Kind: Refused, Result: agent.Result{Text: "nothing"}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := EndWaiting(t.Context(), f.store, sue, Ending{Kind: Failed}); err != nil {
@@ -50,11 +52,13 @@ func TestTasksAreFound(t *testing.T) {
 		"text beyond ASCII":     {Filter{Text: "ändere"}, []string{sue}},
 		"text of the answer":    {Filter{Text: "nothing", Source: "github"}, nil},
 		"ID":                    {Filter{Text: u1}, []string{u1}},
-		"several":               {Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: Refused}, []string{bob}},
-		"class":                 {Filter{Class: Interactive, Source: "chat"}, []string{u1}},
-		"another class":         {Filter{Class: Review}, nil},
-		"days":                  {Filter{Days: 1}, nil}, // they are from 2023
-		"page":                  {Filter{Person: "U1", Limit: 1, Before: u1}, []string{ann}},
+		"several": {
+			Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: Refused}, []string{bob},
+		},
+		"class":         {Filter{Class: Interactive, Source: "chat"}, []string{u1}},
+		"another class": {Filter{Class: Review}, nil},
+		"days":          {Filter{Days: 1}, nil}, // they are from 2023
+		"page":          {Filter{Person: "U1", Limit: 1, Before: u1}, []string{ann}},
 	} {
 		l, err := f.desk.List(t.Context(), test.filter)
 		if err != nil {
@@ -110,11 +114,33 @@ func TestOverview(t *testing.T) {
 		want   [][]string // asking, running, waiting, ended
 		counts store.Counts
 	}{
-		"all":        {t.Context(), Filter{Limit: 10}, [][]string{{other, asking}, {quiet}, {second, first}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
-		"bounded":    {t.Context(), Filter{Limit: 1}, [][]string{{other, asking}, {quiet}, {second}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
-		"filtered":   {t.Context(), Filter{Limit: 10, Repo: "acme/web"}, [][]string{{other}, nil, {second}, nil}, store.Counts{Running: 1, Waiting: 1}},
-		"may answer": {user, Filter{Limit: 10}, [][]string{{asking}, {other, quiet}, {second, first}, {ended}}, store.Counts{Running: 3, Waiting: 2}},
-		"may see":    {narrow, Filter{Limit: 10}, [][]string{{other}, nil, {second}, nil}, store.Counts{Running: 1, Waiting: 1}},
+		"all": {
+			t.Context(),
+			Filter{Limit: 10},
+			[][]string{{other, asking}, {quiet}, {second, first}, {ended}},
+			store.Counts{Running: 3, Waiting: 2},
+		},
+		"bounded": {
+			t.Context(),
+			Filter{Limit: 1},
+			[][]string{{other, asking}, {quiet}, {second}, {ended}},
+			store.Counts{Running: 3, Waiting: 2},
+		},
+		"filtered": {
+			t.Context(),
+			Filter{Limit: 10, Repo: "acme/web"},
+			[][]string{{other}, nil, {second}, nil},
+			store.Counts{Running: 1, Waiting: 1},
+		},
+		"may answer": {
+			user,
+			Filter{Limit: 10},
+			[][]string{{asking}, {other, quiet}, {second, first}, {ended}},
+			store.Counts{Running: 3, Waiting: 2},
+		},
+		"may see": {
+			narrow, Filter{Limit: 10}, [][]string{{other}, nil, {second}, nil}, store.Counts{Running: 1, Waiting: 1},
+		},
 	} {
 		o, err := ReadOverview(test.ctx, f.desk, test.filter)
 		if err != nil {
@@ -168,12 +194,15 @@ func TestDepths(t *testing.T) {
 			}
 		}
 	}
-	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background}, Depth{Class: Maintenance})
+	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
+		Depth{Class: Maintenance})
 	for _, queue := range []string{"gpu.review", "arm.background", "gpu.interactive"} {
 		if err := f.queue.Enqueue(t.Context(), f.task("t", "x").ID, queue, 0, time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background}, Depth{Class: Maintenance},
-		Depth{Pool: "arm", Class: Background, Waiting: 1}, Depth{Pool: "gpu", Class: Interactive, Waiting: 1}, Depth{Pool: "gpu", Class: Review, Waiting: 1})
+	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
+		Depth{Class: Maintenance},
+		Depth{Pool: "arm", Class: Background, Waiting: 1}, Depth{Pool: "gpu", Class: Interactive, Waiting: 1},
+		Depth{Pool: "gpu", Class: Review, Waiting: 1})
 }

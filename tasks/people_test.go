@@ -22,7 +22,8 @@ func TestPeople(t *testing.T) {
 	}
 	for who, want := range map[string][]string{
 		"": nil, "ann lee": {"ann lee", "user:Ann Lee", "user:slack/U1", "user:github/ann-acme"}, "U9": {"U9"},
-		"slack/u1": {"slack/u1", "user:Ann Lee", "user:slack/U1", "user:github/ann-acme"}, "bob": {"bob", "user:bob", "user:github/Bob"},
+		"slack/u1": {"slack/u1", "user:Ann Lee", "user:slack/U1", "user:github/ann-acme"},
+		"bob":      {"bob", "user:bob", "user:github/Bob"},
 	} {
 		if diff := cmp.Diff(want, people.filter(who)); diff != "" {
 			t.Errorf("%q: %s", who, diff)
@@ -36,7 +37,9 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 	f := newFleet(t)
 	f.desk.policy.People = people
 	var mine []string
-	for thread, who := range map[string][2]string{"a": {"slack", "U1"}, "b": {"github", "ann-acme"}, "c": {"slack", "U2"}} {
+	for thread, who := range map[string][2]string{
+		"a": {"slack", "U1"}, "b": {"github", "ann-acme"}, "c": {"slack", "U2"},
+	} {
 		task := f.task(thread, "x")
 		task.ID = NewID(time.UnixMicro(1_700_000_000_000_100+int64(thread[0])), who[0], thread)
 		task.Source, task.Thread, task.Actor = who[0], who[0]+"/"+thread, who[1]
@@ -52,7 +55,8 @@ func TestOnePersonInSeveralSources(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if l, err := f.desk.List(t.Context(), Filter{Person: "Ann Lee"}); err != nil || len(l.Tasks) != 2 || l.Tasks[0].Person != "Ann Lee" {
+	if l, err := f.desk.List(t.Context(), Filter{Person: "Ann Lee"}); err != nil || len(l.Tasks) != 2 ||
+		l.Tasks[0].Person != "Ann Lee" {
 		t.Errorf("her tasks are %+v, %v", l, err)
 	}
 	for _, id := range mine {
@@ -87,7 +91,9 @@ func TestAccountWithTheNameOfAPerson(t *testing.T) {
 		task.Source, task.Actor = who[0], who[1]
 		theirs = append(theirs, f.submit(task))
 	}
-	for person, want := range map[string]int{"slack/U1": 2, "github/ann-smith": 2, "ann-smith": 2, "U1": 2, "ann": 3, "github/ann": 1, "slack/U2": 1} {
+	for person, want := range map[string]int{
+		"slack/U1": 2, "github/ann-smith": 2, "ann-smith": 2, "U1": 2, "ann": 3, "github/ann": 1, "slack/U2": 1,
+	} {
 		l, err := f.desk.List(t.Context(), Filter{Person: person})
 		if err != nil || len(l.Tasks) != want {
 			t.Errorf("%s has %d tasks, want %d of %q: %v", person, len(l.Tasks), want, theirs, err)
@@ -115,7 +121,9 @@ func TestNamesOfVoters(t *testing.T) {
 		}
 	}
 	s, err := f.desk.Status(t.Context(), task.ID)
-	if diff := cmp.Diff([]Vote{{Person: "Ann Lee", Vote: "good"}, {Person: "U8", Vote: "good"}, {Person: "Bea", Vote: "good"}}, s.Votes); diff != "" || err != nil {
+	if diff := cmp.Diff([]Vote{
+		{Person: "Ann Lee", Vote: "good"}, {Person: "U8", Vote: "good"}, {Person: "Bea", Vote: "good"},
+	}, s.Votes); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }

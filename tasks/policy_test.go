@@ -9,9 +9,15 @@ import (
 // A repository that is named with the forge's host is the same repository without it; another host's is not.
 func TestPolicyKnowsARepositoryByOneName(t *testing.T) {
 	t.Parallel()
-	p := Policy{Host: "github.com", Repository: func(name string) (Repository, bool) { return Repository{}, name == "acme/api" }}
-	for name, want := range map[string]string{"acme/api": "acme/api", "GitHub.com/acme/api": "acme/api", "gitlab.com/acme/api": "", "acme/web": ""} {
-		got, err := p.Apply(Task{ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "go", Repo: name})
+	p := Policy{Host: "github.com", Repository: func(name string) (Repository, bool) {
+		return Repository{}, name == "acme/api"
+	}}
+	for name, want := range map[string]string{
+		"acme/api": "acme/api", "GitHub.com/acme/api": "acme/api", "gitlab.com/acme/api": "", "acme/web": "",
+	} {
+		got, err := p.Apply(Task{
+			ID: "1700000000000000-test-x", Source: "test", Thread: "t", Class: Interactive, Prompt: "go", Repo: name,
+		})
 		if (err == nil) != (want != "") || err == nil && got.Repo != want {
 			t.Errorf("%s is %q, %v; want %q", name, got.Repo, err, want)
 		}

@@ -26,18 +26,30 @@ func TestFurtherRepositories(t *testing.T) {
 		profile agent.Profile
 		why     string // a refusal
 	}{
-		"none":           {"acme/api", "", agent.Write, ""},
-		"one":            {"acme/api", "acme/web", agent.Write, ""},
-		"with the host":  {"acme/api", "git.test/acme/web", agent.Write, ""},
-		"one is read":    {"acme/api", "acme/web acme/docs", agent.Read, ""},
-		"no main one":    {"", "acme/web", "", "Further repositories need a main one: name it, too."},
-		"too many":       {"acme/api", "acme/b acme/c acme/d acme/e acme/f", "", "A task works in at most 5 repositories. Ask for the others separately."},
-		"the same":       {"acme/api", "git.test/ACME/api", "", "ACME/api is named twice. Name each repository once."},
-		"twice":          {"acme/api", "acme/web acme/Web", "", "acme/Web is named twice. Name each repository once."},
-		"no name":        {"acme/api", "acme", "", `"acme" is not a repository: write it as owner/name.`},
-		"not listed":     {"acme/api", "other/x", "", "Repository other/x is not one errand works on. An operator can add it under repositories: in errand.yaml."},
-		"another pool":   {"acme/api", "acme/ios", "", "Workers of pool default run the tasks of acme/api, and those of pool mac the tasks of acme/ios. Ask for each separately, or have an operator give both the same pool in errand.yaml."},
-		"of a stranger!": {"acme/api", "acme/web", agent.Untrusted, "Work on untrusted content has only its own repository. Name no other."},
+		"none":          {"acme/api", "", agent.Write, ""},
+		"one":           {"acme/api", "acme/web", agent.Write, ""},
+		"with the host": {"acme/api", "git.test/acme/web", agent.Write, ""},
+		"one is read":   {"acme/api", "acme/web acme/docs", agent.Read, ""},
+		"no main one":   {"", "acme/web", "", "Further repositories need a main one: name it, too."},
+		"too many": {
+			"acme/api", "acme/b acme/c acme/d acme/e acme/f", "",
+			"A task works in at most 5 repositories. Ask for the others separately.",
+		},
+		"the same": {"acme/api", "git.test/ACME/api", "", "ACME/api is named twice. Name each repository once."},
+		"twice":    {"acme/api", "acme/web acme/Web", "", "acme/Web is named twice. Name each repository once."},
+		"no name":  {"acme/api", "acme", "", `"acme" is not a repository: write it as owner/name.`},
+		"not listed": {
+			"acme/api", "other/x", "",
+			"Repository other/x is not one errand works on. An operator can add it under repositories: in errand.yaml.",
+		},
+		"another pool": {
+			"acme/api", "acme/ios", "",
+			"Workers of pool default run the tasks of acme/api, and those of pool mac the tasks of acme/ios. Ask for each separately, or have an operator give both the same pool in errand.yaml.",
+		},
+		"of a stranger!": {
+			"acme/api", "acme/web", agent.Untrusted,
+			"Work on untrusted content has only its own repository. Name no other.",
+		},
 	} {
 		task := newTask(1)
 		task.Repo, task.Also, task.Profile = tc.repo, strings.Fields(tc.also), agent.Write
@@ -55,7 +67,10 @@ func TestFurtherRepositories(t *testing.T) {
 }
 
 func newTask(n int) Task {
-	return Task{ID: "170000000000000" + string(rune('0'+n)) + "-fake-x", Source: "fake", Thread: "fake/x", Class: Interactive, Profile: agent.Write, Prompt: "do it"}
+	return Task{
+		ID: "170000000000000" + string(rune('0'+n)) + "-fake-x", Source: "fake", Thread: "fake/x", Class: Interactive,
+		Profile: agent.Write, Prompt: "do it",
+	}
 }
 
 // A run for one set of repositories takes up no message for another one.
@@ -77,7 +92,8 @@ func TestRightsInAllRepositories(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("bad gateway")
 	l := levels{
-		"writer secret/a": "write", "writer secret/b": "write", "writer secret/read": "read", "writer secret/open": "write", "writer public/a": "write", "writer public/b": "write",
+		"writer secret/a": "write", "writer secret/b": "write", "writer secret/read": "read",
+		"writer secret/open": "write", "writer public/a": "write", "writer public/b": "write",
 		"writer secret/broken": broken, "writer public/unseen": "write", "private public/unseen": forge.ErrNotFound,
 	}
 	for name, tc := range map[string]struct {
@@ -85,19 +101,31 @@ func TestRightsInAllRepositories(t *testing.T) {
 		profile             agent.Profile
 		why                 string
 	}{
-		"write in all":          {"D1", "secret/a", "secret/b", agent.Write, ""},
-		"reads the second":      {"D1", "secret/a", "secret/read", agent.Read, ""},
-		"reads the main one":    {"D1", "secret/read", "secret/a", agent.Read, ""},
-		"none in the second":    {"D1", "secret/a", "secret/none", "", "writer has no access to secret/none."},
-		"none in the third":     {"D1", "secret/a", "secret/b secret/none", "", "writer has no access to secret/none."},
-		"the channel of one":    {"C1", "secret/a", "secret/b", "", "secret/b is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml."},
-		"public together":       {"C1", "public/a", "public/b", agent.Write, ""},
-		"public and private":    {"D1", "public/a", "secret/a", "", "public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own."},
-		"private and public":    {"D1", "secret/a", "public/a", "", "public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own."},
-		"reads them together":   {"D1", "public/a", "secret/read", agent.Read, ""},
-		"public and open":       {"D1", "public/a", "secret/open", agent.Write, ""},
-		"public, unseen by bot": {"D1", "public/unseen", "public/a", "", "public/a is public and public/unseen is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own."},
-		"no answer":             {"D1", "secret/a", "secret/broken", "", "-"},
+		"write in all":       {"D1", "secret/a", "secret/b", agent.Write, ""},
+		"reads the second":   {"D1", "secret/a", "secret/read", agent.Read, ""},
+		"reads the main one": {"D1", "secret/read", "secret/a", agent.Read, ""},
+		"none in the second": {"D1", "secret/a", "secret/none", "", "writer has no access to secret/none."},
+		"none in the third":  {"D1", "secret/a", "secret/b secret/none", "", "writer has no access to secret/none."},
+		"the channel of one": {
+			"C1", "secret/a", "secret/b", "",
+			"secret/b is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.",
+		},
+		"public together": {"C1", "public/a", "public/b", agent.Write, ""},
+		"public and private": {
+			"D1", "public/a", "secret/a", "",
+			"public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
+		},
+		"private and public": {
+			"D1", "secret/a", "public/a", "",
+			"public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
+		},
+		"reads them together": {"D1", "public/a", "secret/read", agent.Read, ""},
+		"public and open":     {"D1", "public/a", "secret/open", agent.Write, ""},
+		"public, unseen by bot": {
+			"D1", "public/unseen", "public/a", "",
+			"public/a is public and public/unseen is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
+		},
+		"no answer": {"D1", "secret/a", "secret/broken", "", "-"},
 	} {
 		f := limited(t, l)
 		task := f.request("a", "UW", tc.repo, tc.channel)
@@ -118,11 +146,16 @@ func TestRightsInAllRepositories(t *testing.T) {
 // A person who answers a question needs the rights of the run in all of its repositories.
 func TestWhoMayAnswerForRepositories(t *testing.T) {
 	t.Parallel()
-	f := limited(t, levels{"writer secret/a": "write", "writer secret/b": "write", "reader secret/a": "write", "reader secret/b": "read"})
+	f := limited(t, levels{
+		"writer secret/a": "write", "writer secret/b": "write", "reader secret/a": "write", "reader secret/b": "read",
+	})
 	task := f.request("a", "UW", "secret/a", "D1")
 	task.Also = []string{"secret/b"}
 	f.submit(task)
-	for account, want := range map[string]string{"UW": "", "UR": "Only people who may write in secret/a and secret/b can answer this.", "UG": "gone has no access to secret/a."} {
+	for account, want := range map[string]string{
+		"UW": "", "UR": "Only people who may write in secret/a and secret/b can answer this.",
+		"UG": "gone has no access to secret/a.",
+	} {
 		ctx := context.WithValue(t.Context(), senderKey{}, &acting{Sender: Sender{Source: "slack", Account: account}})
 		if err := f.desk.policy.permitAnswer(ctx, f.store, task.ID, Question{}); sentence(err) != want {
 			t.Errorf("%s: %v", account, err)
@@ -130,8 +163,8 @@ func TestWhoMayAnswerForRepositories(t *testing.T) {
 	}
 }
 
-// A comment on the pull request in one repository continues the conversation about all of them only for people who may read
-// all of them.
+// A comment on the pull request in one repository continues the conversation about all of them only for people who may
+// read all of them.
 func TestConversationOfAPullRequest(t *testing.T) {
 	t.Parallel()
 	l := levels{"ann secret/a": "read", "eve secret/b": "write"}
@@ -145,8 +178,10 @@ func TestConversationOfAPullRequest(t *testing.T) {
 			"This thread has been about a repository that you may not read. Start a new one.",
 		},
 		"only about this one": {"slack/x", "eve", `{"repos":["secret/b"]}`, ""},
-		"not known":           {"slack/x", "ann", `{}`, "I no longer know which repositories this thread has been about. Start a new one."},
-		"its own, not known":  {"github/secret/b#1", "eve", `{}`, ""},
+		"not known": {
+			"slack/x", "ann", `{}`, "I no longer know which repositories this thread has been about. Start a new one.",
+		},
+		"its own, not known": {"github/secret/b#1", "eve", `{}`, ""},
 	} {
 		f := limited(t, l)
 		first := f.task("a", "x")
@@ -160,7 +195,8 @@ func TestConversationOfAPullRequest(t *testing.T) {
 		}
 		next := f.task("a", "and now?")
 		next.Source, next.Thread, next.Actor, next.Repo = "github", tc.thread, tc.actor, "secret/b"
-		if _, err := f.desk.policy.Permit(t.Context(), f.store, next); sentence(err) != tc.why || (err == nil) != (tc.why == "") {
+		if _, err := f.desk.policy.Permit(t.Context(), f.store, next); sentence(err) != tc.why ||
+			(err == nil) != (tc.why == "") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -174,7 +210,8 @@ func TestRolesInAllRepositories(t *testing.T) {
 	limited := in(f.Context(), "acme", User, Anyone)
 	ask := func(ctx context.Context, thread string, repos ...string) (string, error) {
 		task := f.task(thread, "do it")
-		task.Source, task.Actor, task.Thread, task.Repo, task.Also = "chat", Actor(ctx), "chat/"+thread, repos[0], repos[1:]
+		task.Source, task.Actor, task.Thread, task.Repo, task.Also = "chat", Actor(ctx), "chat/"+
+			thread, repos[0], repos[1:]
 		_, err := f.desk.Submit(ctx, task)
 		return task.ID, err
 	}
@@ -195,7 +232,9 @@ func TestRolesInAllRepositories(t *testing.T) {
 		if _, err := f.desk.Cancel(limited, mixed, "ci"); !errors.Is(err, ErrNotFound) {
 			t.Errorf("stops %v: %v", repos, err)
 		}
-		if _, err := ask(limited, "mixed-"+strings.ReplaceAll(repos[0], "/", "-"), "acme/api"); sentence(err) != "You may not continue this conversation. Start a new one." {
+		if _, err := ask(limited,
+			"mixed-"+strings.ReplaceAll(repos[0], "/", "-"),
+			"acme/api"); sentence(err) != "You may not continue this conversation. Start a new one." {
 			t.Errorf("continues %v: %v", repos, err)
 		}
 	}
@@ -211,10 +250,16 @@ func TestRolesInAllRepositories(t *testing.T) {
 func TestPublicationsAreTold(t *testing.T) {
 	t.Parallel()
 	work := func(repo string, n int) *Published {
-		return &Published{Work: Work{Repo: repo}, PullRequest: forge.PullRequestRef{Number: n, URL: "https://hub.example/" + repo}}
+		return &Published{Work: Work{Repo: repo}, PullRequest: forge.PullRequestRef{
+			Number: n, URL: "https://hub.example/" + repo,
+		}}
 	}
-	e := Ending{Kind: Answered, Changed: Diffstat{Files: 1, Added: 2}, Published: work("acme/api", 3), Also: []*Published{work("acme/web", 4), {Problem: "acme/docs: It failed."}}}
-	if got, want := e.Note(), "Pull request acme/api#3: https://hub.example/acme/api · 1 file, +2 −0\nPull request acme/web#4: https://hub.example/acme/web\nacme/docs: It failed."; got != want {
+	e := Ending{
+		Kind: Answered, Changed: Diffstat{Files: 1, Added: 2}, Published: work("acme/api", 3),
+		Also: []*Published{work("acme/web", 4), {Problem: "acme/docs: It failed."}},
+	}
+	if got, want := e.Note(),
+		"Pull request acme/api#3: https://hub.example/acme/api · 1 file, +2 −0\nPull request acme/web#4: https://hub.example/acme/web\nacme/docs: It failed."; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := e.Headline().Detail; got != "PR #3, 1 file, +2 −0, PR acme/web#4" {
@@ -223,7 +268,8 @@ func TestPublicationsAreTold(t *testing.T) {
 	if got := e.Beside(e.Published); !slices.Equal(got, []string{"acme/web#4"}) {
 		t.Errorf("%v", got)
 	}
-	if repo, also := SplitRepositories("acme/api, acme/web,"); repo != "acme/api" || !slices.Equal(also, []string{"acme/web"}) {
+	if repo, also := SplitRepositories("acme/api, acme/web,"); repo != "acme/api" ||
+		!slices.Equal(also, []string{"acme/web"}) {
 		t.Errorf("%s, %v", repo, also)
 	}
 }

@@ -37,7 +37,8 @@ func TestStopAllReachesAbsorbedMessages(t *testing.T) {
 		}
 	}
 	mine := func(one Task) bool { return one.Actor == "ann" }
-	if stopped, spared, err := f.desk.StopAll(t.Context(), run.Thread, stop, "ann", mine); stopped != 1 || spared != 0 || err != nil {
+	if stopped, spared, err := f.desk.StopAll(t.Context(), run.Thread, stop, "ann", mine); stopped != 1 ||
+		spared != 0 || err != nil {
 		t.Fatal(stopped, spared, err)
 	}
 	if err := claim.End(t.Context(), nil); err != nil {

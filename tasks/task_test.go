@@ -20,7 +20,10 @@ func TestNewID(t *testing.T) {
 			t.Errorf("NewID(%q) = %q, valid %v; want %q", identity, got, ValidID(got), want)
 		}
 	}
-	for _, bad := range []string{"", "x", "1700000000123456", "1700000000123456-Slack-x", "1700000000123456-slack-x/y", "1700000000123456-slack-x\n", strings.Repeat("1", 90)} {
+	for _, bad := range []string{
+		"", "x", "1700000000123456", "1700000000123456-Slack-x", "1700000000123456-slack-x/y",
+		"1700000000123456-slack-x\n", strings.Repeat("1", 90),
+	} {
 		if ValidID(bad) {
 			t.Errorf("%q is valid", bad)
 		}

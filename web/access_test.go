@@ -35,7 +35,9 @@ import (
 func (h *harness) apiToken(name, role string, repositories ...string) string {
 	h.Helper()
 	var made api.NewToken
-	h.into(h.do("POST", "/api/tokens", h.json(map[string]any{"name": name, "role": role, "repositories": repositories, "days": 30})), http.StatusCreated, &made)
+	h.into(h.do("POST", "/api/tokens", h.json(map[string]any{
+		"name": name, "role": role, "repositories": repositories, "days": 30,
+	})), http.StatusCreated, &made)
 	return made.Secret
 }
 
@@ -48,7 +50,8 @@ func (h *harness) json(v any) string {
 	return string(b)
 }
 
-// routeTable returns the role that each route needs, from the table of docs/security.md. A new route needs a place there.
+// routeTable returns the role that each route needs, from the table of docs/security.md. A new route needs a place
+// there.
 func routeTable(t *testing.T) map[string]tasks.Role {
 	t.Helper()
 	text, err := os.ReadFile("../docs/security.md")
@@ -123,7 +126,8 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 				want = http.StatusForbidden
 			}
 			refused := a.StatusCode == http.StatusUnauthorized || a.StatusCode == http.StatusForbidden
-			if strings.HasSuffix(pattern, "batch_cancel") || strings.HasSuffix(pattern, "cancel_all") || pattern == "POST /login" || pattern == "GET /login" || pattern == "POST /link" {
+			if strings.HasSuffix(pattern, "batch_cancel") || strings.HasSuffix(pattern, "cancel_all") ||
+				pattern == "POST /login" || pattern == "GET /login" || pattern == "POST /link" {
 				refused = refused && want != 0 // they refuse everyone, or ask for the token
 			}
 			if want != 0 && a.StatusCode != want || want == 0 && refused {
@@ -137,8 +141,10 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 			t.Errorf("%s with a link to another task: %s", pattern, a.Status)
 		}
 		if method != "GET" {
-			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Origin", "https://elsewhere.test"), http.StatusForbidden)
-			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Sec-Fetch-Site", "cross-site"), http.StatusForbidden)
+			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Origin",
+				"https://elsewhere.test"), http.StatusForbidden)
+			h.problem(h.do(method, path, "", "Authorization", "", "Cookie", session, "Sec-Fetch-Site", "cross-site"),
+				http.StatusForbidden)
 		}
 	}
 }
@@ -184,7 +190,8 @@ func TestRolesOfRepositories(t *testing.T) {
 				body = `{"answer": "x"}`
 			}
 			a := h.do(method, strings.Replace(path, "{id}", id, 1), body, key...)
-			if a.StatusCode != http.StatusNotFound && (a.StatusCode != http.StatusUnprocessableEntity || path != "/tasks/{id}/answer") {
+			if a.StatusCode != http.StatusNotFound &&
+				(a.StatusCode != http.StatusUnprocessableEntity || path != "/tasks/{id}/answer") {
 				t.Errorf("%s of %s: %s", pattern, id, a.Status)
 			}
 		}
@@ -198,11 +205,13 @@ func TestRolesOfRepositories(t *testing.T) {
 	for _, path := range []string{
 		"/api/tasks", "/", "/api/costs?by=repository", "/costs?by=repository", "/chat/other-app", "/fleet?services=1",
 	} {
-		if a := h.get(path, append(key, "Accept", "text/html")...); strings.Contains(a.text, theirs) || strings.Contains(a.text, "other/app") || strings.Contains(a.text, "$2") {
+		if a := h.get(path, append(key, "Accept", "text/html")...); strings.Contains(a.text, theirs) ||
+			strings.Contains(a.text, "other/app") || strings.Contains(a.text, "$2") {
 			t.Errorf("%s shows %s", path, a.text)
 		}
 	}
-	if a := h.get("/api/costs?by=repository", key...); !strings.Contains(a.text, `"cost_usd": 1,`) || strings.Contains(a.text, `"cost_usd": 2`) {
+	if a := h.get("/api/costs?by=repository", key...); !strings.Contains(a.text, `"cost_usd": 1,`) ||
+		strings.Contains(a.text, `"cost_usd": 2`) {
 		t.Errorf("costs: %s", a.text)
 	}
 	h.problem(h.get("/api/agents?repo=other/app", key...), http.StatusBadRequest)
@@ -221,7 +230,9 @@ func TestUsersStopTheirOwn(t *testing.T) {
 	h := newHarness(t, withProxy, func(c *Config) {
 		people := tasks.People{{Name: "Ann", Slack: "U1", Email: "ann@acme.test"}}
 		c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, nil, time.Hour), tasks.Policy{People: people}, nil)
-		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{Role: tasks.User, People: []string{"*@acme.test"}}}}
+		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{
+			Role: tasks.User, People: []string{"*@acme.test"},
+		}}}
 	})
 	as := func(who, id string) int {
 		return h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", "X-Forwarded-User", who).Code
@@ -291,12 +302,14 @@ func TestSignedLink(t *testing.T) {
 	link := h.link(id, 7)
 	a := h.get(link, browser...)
 	h.contains(a, http.StatusOK, `href="/tasks/`+id+`"`)
-	if a.Header.Get("Refresh") != "0; url=/tasks/"+id || a.Header.Get("Referrer-Policy") != "no-referrer" || strings.Contains(a.text, "link=") {
+	if a.Header.Get("Refresh") != "0; url=/tasks/"+id || a.Header.Get("Referrer-Policy") != "no-referrer" ||
+		strings.Contains(a.text, "link=") {
 		t.Errorf("%v %s", a.Header, a.text)
 	}
 	var cookie string
 	for _, c := range a.Cookies() {
-		if c.Path != "/tasks/"+id && c.Path != "/api/tasks/"+id || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.MaxAge > 7*86400 {
+		if c.Path != "/tasks/"+id && c.Path != "/api/tasks/"+id || !c.HttpOnly ||
+			c.SameSite != http.SameSiteStrictMode || c.MaxAge > 7*86400 {
 			t.Errorf("cookie %+v", c)
 		}
 		cookie = c.Name + "=" + c.Value
@@ -313,16 +326,21 @@ func TestSignedLink(t *testing.T) {
 	for _, path := range []string{"/", "/api/tasks", "/api/tasks/" + other, "/tasks/" + other, "/chat", "/audit"} {
 		h.problem(h.get(path, guest...), http.StatusUnauthorized)
 	}
-	for _, path := range []string{"/api/tasks/" + id + "/cancel", "/api/tasks/" + id + "/answer", "/api/tasks/" + id + "/retry", "/tasks/" + id + "/cancel", "/api/tokens"} {
+	for _, path := range []string{
+		"/api/tasks/" + id + "/cancel", "/api/tasks/" + id + "/answer", "/api/tasks/" + id + "/retry",
+		"/tasks/" + id + "/cancel", "/api/tokens",
+	} {
 		h.problem(h.do("POST", path, "", guest...), http.StatusUnauthorized)
 	}
 	claim := h.Claim(id)
-	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "The answer"}, At: time.Now()}) // ends the stream
+	// ends the stream
+	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "The answer"}, At: time.Now()})
 	h.contains(h.get("/api/tasks/"+id+"/events", guest...), http.StatusOK, "event: ")
 	h.problem(h.get("/api/tasks/"+other+"/events", guest...), http.StatusUnauthorized)
 
 	for name, bad := range map[string]string{
-		"of another task": strings.Replace(link, id, other, 1), "changed": link[:len(link)-1] + "!", "later": strings.Replace(link, "link=17", "link=18", 1), "empty": "/tasks/" + id + "?link=",
+		"of another task": strings.Replace(link, id, other, 1), "changed": link[:len(link)-1] + "!",
+		"later": strings.Replace(link, "link=17", "link=18", 1), "empty": "/tasks/" + id + "?link=",
 	} {
 		if a := h.get(bad, browser...); len(a.Cookies()) > 0 || strings.Contains(a.Header.Get("Refresh"), "link") {
 			t.Errorf("%s: %v", name, a.Header)
@@ -333,7 +351,8 @@ func TestSignedLink(t *testing.T) {
 	if a := h.get(link, browser...); len(a.Cookies()) > 0 {
 		t.Error("it opens after its time")
 	}
-	// A link ends with the days that are set now, even if it was made for more, and with its own if it was made for less.
+	// A link ends with the days that are set now, even if it was made for more, and with its own if it was made for
+	// less.
 	for days, want := range map[int]bool{30: false, 3: false} {
 		made := h.link(id, days)
 		for _, at := range []struct {
@@ -402,15 +421,19 @@ func TestTokensExpireAndAreRevoked(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return time.Unix(now.Load(), 0) } })
 	ci, bot := h.apiToken("ci", "viewer"), h.apiToken("bot", "admin")
 	with := func(secret string) int { return h.get("/api/tasks", "Authorization", "Bearer "+secret).StatusCode }
-	if with(ci) != 200 || with(ci+"x") != 401 || with("errand_x") != 401 || !strings.HasPrefix(ci, "errand_") || len(ci) != len("errand_")+43 {
+	if with(ci) != 200 || with(ci+"x") != 401 || with("errand_x") != 401 || !strings.HasPrefix(ci, "errand_") ||
+		len(ci) != len("errand_")+43 {
 		t.Errorf("%d %s", with(ci), ci)
 	}
 	for body, want := range map[string]string{
-		`{"name": "ci", "role": "viewer", "days": 1}`: "already", `{"name": "Ci", "role": "viewer", "days": 1}`: "at most 40", `{"name": "x", "days": 1}`: "needs a role",
-		`{"name": "x", "role": "viewer"}`: "1 to 366", `{"name": "x", "role": "admin", "repositories": ["a/b"], "days": 1}`: "cannot be limited",
-		`{"name": "x", "role": "user", "repositories": ["["], "days": 1}`: "not a pattern",
+		`{"name": "ci", "role": "viewer", "days": 1}`: "already",
+		`{"name": "Ci", "role": "viewer", "days": 1}`: "at most 40", `{"name": "x", "days": 1}`: "needs a role",
+		`{"name": "x", "role": "viewer"}`:                                    "1 to 366",
+		`{"name": "x", "role": "admin", "repositories": ["a/b"], "days": 1}`: "cannot be limited",
+		`{"name": "x", "role": "user", "repositories": ["["], "days": 1}`:    "not a pattern",
 	} {
-		if got := h.problem(h.do("POST", "/api/tokens", body), http.StatusUnprocessableEntity); !strings.Contains(got, want) {
+		if got := h.problem(h.do("POST", "/api/tokens", body),
+			http.StatusUnprocessableEntity); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", body, got)
 		}
 	}
@@ -419,7 +442,8 @@ func TestTokensExpireAndAreRevoked(t *testing.T) {
 	if why := h.problem(misspelled, http.StatusBadRequest); !strings.Contains(why, `"repos"`) {
 		t.Errorf("a misspelled field: %q", why)
 	}
-	if a := h.do("DELETE", "/api/tokens/ci", ""); a.StatusCode != http.StatusNoContent || with(ci) != 401 || with(bot) != 200 {
+	if a := h.do("DELETE", "/api/tokens/ci", ""); a.StatusCode != http.StatusNoContent || with(ci) != 401 ||
+		with(bot) != 200 {
 		t.Errorf("revoke: %s, then %d and %d", a.Status, with(ci), with(bot))
 	}
 	h.problem(h.do("DELETE", "/api/tokens/ci", ""), http.StatusNotFound)
@@ -451,18 +475,22 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 	}
 	h.problem(h.do("POST", "/api/tokens", body, as("ops")...), http.StatusForbidden)
 	admin := as("platform")
-	for _, hs := range [][]string{{"Origin", "https://elsewhere.test"}, {"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain"}, {"Sec-Fetch-Site", "same-site"}} {
+	for _, hs := range [][]string{{"Origin", "https://elsewhere.test"}, {
+		"Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain",
+	}, {"Sec-Fetch-Site", "same-site"}} {
 		h.problem(h.do("POST", "/api/tokens", body, append(hs, admin...)...), http.StatusForbidden)
 		h.problem(h.do("DELETE", "/api/tokens/admin", "", append(hs, admin...)...), http.StatusForbidden)
 	}
 	var made api.NewToken
 	a := h.do("POST", "/api/tokens", body, admin...)
 	h.into(a, http.StatusCreated, &made)
-	if made.By != "127.0.0.1/platform" || made.Expires.Sub(made.Created) != 24*time.Hour || strings.Contains(fmt.Sprint(a.Header), made.Secret) {
+	if made.By != "127.0.0.1/platform" || made.Expires.Sub(made.Created) != 24*time.Hour ||
+		strings.Contains(fmt.Sprint(a.Header), made.Secret) {
 		t.Errorf("%+v %v", made, a.Header)
 	}
 	again := h.get("/api/tokens", admin...).text + h.get("/api/audit", admin...).text + h.dump()
-	if !strings.Contains(again, `"new"`) || strings.Contains(again, made.Secret) || strings.Contains(again, strings.TrimPrefix(made.Secret, "errand_")) {
+	if !strings.Contains(again, `"new"`) || strings.Contains(again, made.Secret) ||
+		strings.Contains(again, strings.TrimPrefix(made.Secret, "errand_")) {
 		t.Errorf("it is shown again: %s", again)
 	}
 	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(made.Secret))); !strings.Contains(h.dump(), sum) {
@@ -476,7 +504,8 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 		{"Authorization", "Basic " + made.Secret},
 		{"Authorization", "", "Cookie", auth.CookieName + "=" + made.Secret},
 	} {
-		said, sent := h.problem(h.get("/api/tasks", hs...), http.StatusUnauthorized), strings.HasPrefix(hs[1], "Bearer ")
+		said, sent := h.problem(h.get("/api/tasks", hs...),
+			http.StatusUnauthorized), strings.HasPrefix(hs[1], "Bearer ")
 		if strings.HasPrefix(said, "The token is wrong, has expired or was revoked.") != sent {
 			t.Errorf("%v: %s", hs, said)
 		}
@@ -529,7 +558,8 @@ func TestAuditAndSecrets(t *testing.T) {
 		if e.From != "127.0.0.1" || e.Time.IsZero() || len(e.Hash) != 64 {
 			t.Errorf("entry %+v", e)
 		}
-		got = append(got, fmt.Sprintf("%d %s by %s as %s: %s %d %s", e.Seq, e.Who, e.How, e.Role, strings.ReplaceAll(e.What, id, "ID"), e.Status, strings.ReplaceAll(e.Result, id, "ID")))
+		got = append(got, fmt.Sprintf("%d %s by %s as %s: %s %d %s", e.Seq, e.Who, e.How, e.Role,
+			strings.ReplaceAll(e.What, id, "ID"), e.Status, strings.ReplaceAll(e.Result, id, "ID")))
 	}
 	want := []string{
 		"1 console by token as admin: login 200 ",
@@ -548,15 +578,20 @@ func TestAuditAndSecrets(t *testing.T) {
 	if verified.Entries != len(want) || verified.Problem != "" {
 		t.Errorf("%+v", verified)
 	}
-	h.contains(h.get("/audit", "Accept", "text/html"), http.StatusOK, "token:see", "POST /tasks/"+id+"/cancel", "127.0.0.1")
-	h.contains(h.get("/audit?who=TOKEN%3Asee&verify=1", "Accept", "text/html"), http.StatusOK, "The chain of 7 entries is intact.", "refused", "/cancel", "!/retry", `value="TOKEN:see"`)
+	h.contains(h.get("/audit", "Accept", "text/html"), http.StatusOK, "token:see",
+		"POST /tasks/"+id+"/cancel", "127.0.0.1")
+	h.contains(h.get("/audit?who=TOKEN%3Asee&verify=1", "Accept", "text/html"), http.StatusOK,
+		"The chain of 7 entries is intact.", "refused", "/cancel", "!/retry", `value="TOKEN:see"`)
 	h.contains(h.get("/audit?what=nothing", "Accept", "text/html"), http.StatusOK, "No entry matches.", "!intact")
 	h.problem(h.get("/audit?since=yesterday"), http.StatusBadRequest)
 	by := tasks.Sender{Source: "slack", Account: "U0ANN", Name: func(context.Context) string { return "Ann <b>" }}
-	if err := h.Desk.As(t.Context(), by, "vote", id, func(context.Context) (bool, error) { return true, nil }); err != nil {
+	if err := h.Desk.As(t.Context(), by, "vote", id, func(context.Context) (bool, error) {
+		return true, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN", `<option selected>slack</option>`, `href="/tasks/`+id+`">task</a>`, "!POST ")
+	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN",
+		`<option selected>slack</option>`, `href="/tasks/`+id+`">task</a>`, "!POST ")
 	h.contains(h.get("/audit?from=console&who=ann", "Accept", "text/html"), http.StatusOK, "No entry matches.")
 	h.problem(h.get("/audit?from=mail"), http.StatusBadRequest)
 	for _, e := range page.Entries {
@@ -566,7 +601,8 @@ func TestAuditAndSecrets(t *testing.T) {
 	}
 	everything := log.String() + h.dump()
 	for what, hidden := range map[string]string{
-		"console token": token, "session": session, "API token": viewer, "signature": strings.Split(link, "link=")[1][11:], "wrong token": "wrong-secret",
+		"console token": token, "session": session, "API token": viewer,
+		"signature": strings.Split(link, "link=")[1][11:], "wrong token": "wrong-secret",
 	} {
 		if strings.Contains(everything, hidden) {
 			t.Errorf("the %s is in Redis or the log", what)
@@ -577,7 +613,8 @@ func TestAuditAndSecrets(t *testing.T) {
 	if !strings.Contains(verified.Problem, "entry 4") {
 		t.Errorf("after a change: %+v", verified)
 	}
-	h.contains(h.get("/audit?verify=1", "Accept", "text/html"), http.StatusOK, "The chain is broken: audit entry 4", "This entry cannot be read", "unreadable")
+	h.contains(h.get("/audit?verify=1", "Accept", "text/html"), http.StatusOK, "The chain is broken: audit entry 4",
+		"This entry cannot be read", "unreadable")
 }
 
 // dump returns everything in Redis as text.
@@ -609,11 +646,13 @@ func TestAuditNamesTheAddress(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withProxy)
 	id := h.submit(1)
-	h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", "X-Forwarded-User", "ann@acme.test", "X-Forwarded-For", "6.6.6.6, 203.0.113.9")
+	h.through("192.0.2.7:1234", "198.51.100.1:8080", "POST", "/api/tasks/"+id+"/cancel", "X-Forwarded-User",
+		"ann@acme.test", "X-Forwarded-For", "6.6.6.6, 203.0.113.9")
 	h.do("POST", "/api/tasks/"+id+"/cancel", "", "X-Forwarded-For", "6.6.6.6")
 	var page api.AuditPage
 	h.into(h.get("/api/audit"), http.StatusOK, &page)
-	if len(page.Entries) != 2 || page.Entries[1].From != "203.0.113.9" || page.Entries[1].Who != "ann@acme.test" || netip.MustParseAddr(page.Entries[0].From) != netip.MustParseAddr("127.0.0.1") {
+	if len(page.Entries) != 2 || page.Entries[1].From != "203.0.113.9" || page.Entries[1].Who != "ann@acme.test" ||
+		netip.MustParseAddr(page.Entries[0].From) != netip.MustParseAddr("127.0.0.1") {
 		t.Errorf("%+v", page.Entries)
 	}
 }
@@ -623,21 +662,29 @@ func TestHeader(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for role, want := range map[string][]string{
-		"viewer":   {"token:viewer", "Role: viewer, logged in by api token", `href="/costs"`, `!href="/chat"`, `!href="/queues/"`, `!href="/audit"`, "!/logout"},
+		"viewer": {
+			"token:viewer", "Role: viewer, logged in by api token", `href="/costs"`, `!href="/chat"`,
+			`!href="/queues/"`, `!href="/audit"`, "!/logout",
+		},
 		"user":     {`href="/chat"`, `!href="/queues/"`},
 		"operator": {`href="/queues/"`, `!href="/audit"`},
 		"admin":    {`href="/audit"`},
 	} {
-		h.contains(h.get("/fleet", "Authorization", "Bearer "+h.apiToken(role, role), "Accept", "text/html"), http.StatusOK, want...)
+		h.contains(h.get("/fleet", "Authorization", "Bearer "+h.apiToken(role, role), "Accept", "text/html"),
+			http.StatusOK, want...)
 	}
 	limited := h.apiToken("limited", "operator", "acme/*")
-	h.contains(h.get("/fleet", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK, `href="/chat"`, `!href="/queues/"`)
-	h.contains(h.get("/nowhere", h.cookie()...), http.StatusNotFound, "There is no such page.", "Role: admin", `action="/logout"`, `href="/">Back to the tasks`)
+	h.contains(h.get("/fleet", "Authorization", "Bearer "+limited, "Accept", "text/html"), http.StatusOK,
+		`href="/chat"`, `!href="/queues/"`)
+	h.contains(h.get("/nowhere", h.cookie()...), http.StatusNotFound, "There is no such page.", "Role: admin",
+		`action="/logout"`, `href="/">Back to the tasks`)
 	id := h.submit(1)
 	for _, page := range []string{"log", "changes"} { // it has neither
-		h.contains(h.get("/tasks/"+id+"/"+page, h.cookie()...), http.StatusNotFound, `href="/tasks/`+id+`">Back to the task`)
+		h.contains(h.get("/tasks/"+id+"/"+page, h.cookie()...), http.StatusNotFound,
+			`href="/tasks/`+id+`">Back to the task`)
 	}
-	h.contains(h.get("/tasks/1700000000000009-chat-x/log", h.cookie()...), http.StatusNotFound, `href="/">Back to the tasks`)
+	h.contains(h.get("/tasks/1700000000000009-chat-x/log", h.cookie()...), http.StatusNotFound,
+		`href="/">Back to the tasks`)
 	h.contains(h.get("/login", browser...), http.StatusOK, "to see and start tasks.", "!<nav", "!/logout")
 	h.contains(h.get("/login?next=%2Ftasks%2Fx%3Fa", browser...), http.StatusOK, "to see this task and act on it.")
 }

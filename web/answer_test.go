@@ -22,7 +22,10 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := h.get("/tasks/" + id).text
-	for _, want := range []string{"&lt;b&gt;Which&lt;/b&gt; colour?", `name="question" value="k"`, `<button name="answer" value="blue">blue</button>`} {
+	for _, want := range []string{
+		"&lt;b&gt;Which&lt;/b&gt; colour?", `name="question" value="k"`,
+		`<button name="answer" value="blue">blue</button>`,
+	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%q is not on the page", want)
 		}
@@ -31,15 +34,20 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		return h.do(http.MethodPost, path, body, "Content-Type", kind)
 	}
 	api := "/api/tasks/" + id + "/answer"
-	for body, want := range map[string]int{"no JSON": http.StatusBadRequest, `{"answer":" "}`: http.StatusUnprocessableEntity, `{"question":"x","answer":"y"}`: http.StatusNotFound} {
+	for body, want := range map[string]int{
+		"no JSON": http.StatusBadRequest, `{"answer":" "}`: http.StatusUnprocessableEntity,
+		`{"question":"x","answer":"y"}`: http.StatusNotFound,
+	} {
 		if a := post(api, "application/json", body); a.StatusCode != want {
 			t.Errorf("%s: %s %s", body, a.Status, a.text)
 		}
 	}
-	if a := post("/tasks/"+id+"/answer", "application/x-www-form-urlencoded", "question=k&answer=blue"); a.StatusCode != http.StatusSeeOther {
+	if a := post("/tasks/"+id+"/answer", "application/x-www-form-urlencoded",
+		"question=k&answer=blue"); a.StatusCode != http.StatusSeeOther {
 		t.Errorf("the form: %s %s", a.Status, a.text)
 	}
-	if a := post(api, "application/json", `{"question":"k","answer":"red"}`); a.StatusCode != http.StatusOK || !strings.Contains(a.text, `"text": "blue"`) {
+	if a := post(api, "application/json", `{"question":"k","answer":"red"}`); a.StatusCode != http.StatusOK ||
+		!strings.Contains(a.text, `"text": "blue"`) {
 		t.Errorf("a second answer: %s %s", a.Status, a.text)
 	}
 	if page := h.get("/tasks/" + id).text; strings.Contains(page, "<h2>Question") {

@@ -47,7 +47,10 @@ func TestTasksAreListed(t *testing.T) {
 	if a := h.get("/api/tasks?before=" + ids[0]); !strings.Contains(a.text, `"tasks": []`) {
 		t.Errorf("an empty list is %s", a.text)
 	}
-	for _, query := range []string{"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc", "ending=well", "text=" + strings.Repeat("x", 201)} {
+	for _, query := range []string{
+		"state=lost", "limit=0", "limit=201", "limit=x", "limit=-1", "before=x", "before=../etc", "ending=well",
+		"text=" + strings.Repeat("x", 201),
+	} {
 		h.problem(h.get("/api/tasks?"+query), http.StatusBadRequest)
 	}
 	if a := h.get("/api/tasks?state=answered"); !strings.Contains(a.text, "The filter ending says how tasks ended.") {
@@ -64,12 +67,14 @@ func TestTaskIsShownWithoutItsOrigin(t *testing.T) {
 	h.End(c, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h0m0s", Result: agent.Result{CostUSD: 1.5, Partial: "half"}})
 	var v view.Task
 	h.into(h.get("/api/tasks/"+id), http.StatusOK, &v)
-	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "Stopped at the time limit of 2h0m0s") || v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
+	if v.Title != "Do it" || !strings.HasPrefix(v.Sentence, "Stopped at the time limit of 2h0m0s") ||
+		v.Ending.Result.CostUSD != 1.5 || v.Worker != "worker-1" {
 		t.Errorf("got %+v", v)
 	}
 	for _, a := range []answer{
-		h.get("/api/tasks/" + id), h.get("/api/tasks"), h.get("/"), h.get("/tasks/" + id), h.get("/api/tasks/" + id + "/events"),
-		h.do("POST", "/api/tasks/"+id+"/cancel", ""), h.do("POST", "/api/tasks/"+id+"/retry", ""),
+		h.get("/api/tasks/" + id), h.get("/api/tasks"), h.get("/"), h.get("/tasks/" + id),
+		h.get("/api/tasks/" + id + "/events"), h.do("POST", "/api/tasks/"+id+"/cancel", ""),
+		h.do("POST", "/api/tasks/"+id+"/retry", ""),
 	} {
 		if a.StatusCode >= 300 || strings.Contains(a.text, "s3cret") || strings.Contains(a.text, "origin") {
 			t.Errorf("%s %s: %s: %s", a.Request.Method, a.Request.URL.Path, a.Status, a.text)
@@ -81,8 +86,8 @@ func TestUnknownTasks(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	for _, path := range []string{
-		"GET /api/tasks/%s", "GET /api/tasks/%s/events", "GET /api/tasks/%s/log", "POST /api/tasks/%s/cancel", "POST /api/tasks/%s/retry",
-		"GET /tasks/%s", "POST /tasks/%s/cancel", "POST /tasks/%s/retry",
+		"GET /api/tasks/%s", "GET /api/tasks/%s/events", "GET /api/tasks/%s/log", "POST /api/tasks/%s/cancel",
+		"POST /api/tasks/%s/retry", "GET /tasks/%s", "POST /tasks/%s/cancel", "POST /tasks/%s/retry",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		h.problem(h.do(method, strings.Replace(path, "%s", unknown, 1), ""), http.StatusNotFound)
@@ -108,7 +113,8 @@ func TestCancelAndRetry(t *testing.T) {
 
 	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)
-	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled || v.Sentence != "Stopped by console. Ask again to continue." {
+	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled ||
+		v.Sentence != "Stopped by console. Ask again to continue." {
 		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
 	}
 	v = view.Task{}
@@ -142,7 +148,9 @@ func TestErrorsAreProblems(t *testing.T) {
 	h := newHarness(t)
 	h.problem(h.get("/api/nothing"), http.StatusNotFound)
 	h.problem(h.get("/nothing"), http.StatusNotFound)
-	for _, path := range []string{"POST /api/tasks", "DELETE /api/tasks/" + unknown, "GET /api/tasks/" + unknown + "/cancel"} {
+	for _, path := range []string{
+		"POST /api/tasks", "DELETE /api/tasks/" + unknown, "GET /api/tasks/" + unknown + "/cancel",
+	} {
 		method, path, _ := strings.Cut(path, " ")
 		a := h.do(method, path, "", "Accept", "text/html") // the API does not change with who asks
 		h.problem(a, http.StatusMethodNotAllowed)
@@ -152,7 +160,9 @@ func TestErrorsAreProblems(t *testing.T) {
 	}
 	h.contains(h.get("/nothing", "Accept", "text/html"), http.StatusNotFound, "<h1>Not found</h1>")
 	_ = h.redis.Close()
-	for _, path := range []string{"/api/tasks", "/api/tasks/" + unknown, "/api/tasks/" + unknown + "/events", "/tasks/" + unknown} {
+	for _, path := range []string{
+		"/api/tasks", "/api/tasks/" + unknown, "/api/tasks/" + unknown + "/events", "/tasks/" + unknown,
+	} {
 		h.problem(h.get(path), http.StatusServiceUnavailable)
 	}
 }

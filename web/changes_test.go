@@ -30,7 +30,8 @@ var (
 	hostile = workspace.FileChange{
 		Name: "a \"b\"\n<script>/\u202e😀שלום.html", Kind: "A", Added: 3,
 		Patch: "diff --git a/x b/x\nnew file mode 100644\n--- /dev/null\n+++ b/x\n@@ -0,0 +1,3 @@\n+</script><script>alert(1)</script>\x1b[31m\r\n" +
-			"+if (admin) { // \u202e } \u2066 \u200b\n+" + strings.Repeat("x", 5000) + "\n\\ No newline at end of file\n",
+			"+if (admin) { // \u202e } \u2066 \u200b\n+" + strings.Repeat("x", 5000) +
+			"\n\\ No newline at end of file\n",
 	}
 )
 
@@ -48,7 +49,8 @@ func TestChangesWhileARunGoesOn(t *testing.T) {
 	path := "/tasks/" + id
 	h.contains(h.get(path), http.StatusOK, "!Changes")
 	h.contains(h.get(path+"/changes", "Accept", "text/html"), http.StatusNotFound, "it has reached no checkpoint yet")
-	if detail := h.problem(h.get("/api/tasks/"+id+"/diff"), http.StatusNotFound); !strings.Contains(detail, "no checkpoint") {
+	if detail := h.problem(h.get("/api/tasks/"+id+"/diff"), http.StatusNotFound); !strings.Contains(detail,
+		"no checkpoint") {
 		t.Error(detail)
 	}
 
@@ -58,23 +60,35 @@ func TestChangesWhileARunGoesOn(t *testing.T) {
 	for _, page := range []string{path, path + "/changes"} {
 		h.contains(h.get(page), http.StatusOK,
 			`3 files <b class="plus">+5</b> <b class="minus">−1</b>`, "09:58:07 UTC</time>, the latest checkpoint",
-			`<span class="dir">invoice/</span>`, ">total.go</a>", "<code>huge.bin</code>", `href="/api/tasks/`+id+`/diff"`,
-			`<tr id="f-`, `-L5" class="add">`, `<span class="tc">// Total is right.</span>`, `<span class="ts">&#34;&lt;b&gt;&#34;</span>`, `-O5" class="del">`,
-			`\u202e } \u2066 \u200b`, `&lt;/<span class="tt">script</span>&gt;`, "!<script>alert", "!\x1b", "!\u202e", "!\u200b", " … 3000 more characters", "No newline at end of file",
+			`<span class="dir">invoice/</span>`, ">total.go</a>", "<code>huge.bin</code>",
+			`href="/api/tasks/`+id+`/diff"`,
+			`<tr id="f-`, `-L5" class="add">`, `<span class="tc">// Total is right.</span>`,
+			`<span class="ts">&#34;&lt;b&gt;&#34;</span>`, `-O5" class="del">`,
+			`\u202e } \u2066 \u200b`, `&lt;/<span class="tt">script</span>&gt;`, "!<script>alert", "!\x1b", "!\u202e",
+			"!\u200b", " … 3000 more characters", "No newline at end of file",
 			`a &#34;b&#34;\n&lt;script&gt;/\u202e😀שלום.html`, "!style=")
 	}
 	a := h.get("/api/tasks/" + id + "/diff")
-	want := "# This diff is incomplete: large files are cut or left out, and secrets are redacted.\n" + goFile.Patch + hostile.Patch
+	want := "# This diff is incomplete: large files are cut or left out, and secrets are redacted.\n" +
+		goFile.Patch + hostile.Patch
 	if a.Header.Get("Content-Type") != "text/x-diff; charset=utf-8" || a.text != want {
 		t.Errorf("%s:\n%s", a.Header, a.text)
 	}
 
 	h.changed(c, changesOf())
-	h.End(c, tasks.Ending{Kind: tasks.Answered, Published: &tasks.Published{Work: tasks.Work{Verification: &tasks.Verification{
-		Ran:   []tasks.Verified{{Command: "make test", Outcome: agent.Done}, {Command: "make lint", Outcome: agent.Failed, ExitCode: 2, Said: "<it broke>"}},
-		Unrun: []string{"make e2e"}, Problem: "time was up",
-	}}}})
-	h.contains(h.get(path), http.StatusOK, "!checkpoint", "1 of 3 checks failed: make lint; 1 was not run: time was up", ">passed</span> <code>make test",
+	h.End(c,
+		tasks.Ending{
+			Kind: tasks.Answered,
+			Published: &tasks.Published{Work: tasks.Work{Verification: &tasks.Verification{
+				Ran: []tasks.Verified{
+					{Command: "make test", Outcome: agent.Done},
+					{Command: "make lint", Outcome: agent.Failed, ExitCode: 2, Said: "<it broke>"},
+				},
+				Unrun: []string{"make e2e"}, Problem: "time was up",
+			}}},
+		})
+	h.contains(h.get(path), http.StatusOK, "!checkpoint", "1 of 3 checks failed: make lint; 1 was not run: time was up",
+		">passed</span> <code>make test",
 		"&lt;it broke&gt;", ">not run</span> <code>make e2e")
 }
 
@@ -85,8 +99,10 @@ func TestChangesThatAreMissing(t *testing.T) {
 	c := h.Claim(id)
 	h.changed(c, tasks.Changes{Failed: "The clone has no git directory any more."})
 	h.End(c, tasks.Ending{Kind: tasks.Failed})
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "The clone has no git directory any more.", "!No files changed", "!Download<")
-	if detail := h.problem(h.get("/api/tasks/"+id+"/diff"), http.StatusNotFound); detail != "The clone has no git directory any more." {
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "The clone has no git directory any more.",
+		"!No files changed", "!Download<")
+	if detail := h.problem(h.get("/api/tasks/"+id+"/diff"),
+		http.StatusNotFound); detail != "The clone has no git directory any more." {
 		t.Error(detail)
 	}
 	if err := c.SaveLatest(t.Context(), tasks.DiffLog, []byte("of another version")); err != nil {
@@ -105,7 +121,8 @@ func TestLargeChanges(t *testing.T) {
 	for _, name := range []string{"a.go", "b.go", "c.bin", "d.txt"} {
 		f := workspace.FileChange{Name: name, Kind: "A", Added: 5000, Binary: name == "c.bin"}
 		if !f.Binary {
-			f.Patch = "diff --git a/" + name + " b/" + name + "\n@@ -0,0 +1,5000 @@\n" + strings.Repeat("+func f() { return 1 }\n", 5000)
+			f.Patch = "diff --git a/" + name + " b/" + name + "\n@@ -0,0 +1,5000 @@\n" +
+				strings.Repeat("+func f() { return 1 }\n", 5000)
 		}
 		files = append(files, f)
 	}

@@ -26,7 +26,11 @@ func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Tas
 func (h *harness) spendSized(n int, model, size string, usd float64, change func(*tasks.Task)) {
 	h.Helper()
 	id := h.submit(n, func(t *tasks.Task) { t.Thread = t.ID }, change)
-	e := store.Expense{USD: usd, Model: model, Size: size, Tokens: store.Tokens{Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4}}
+	e := store.Expense{
+		USD: usd, Model: model, Size: size, Tokens: store.Tokens{
+			Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4,
+		},
+	}
 	if _, err := h.Claim(id).Spend(h.Context(), e); err != nil {
 		h.Fatal(err)
 	}
@@ -53,10 +57,18 @@ func TestCostsAPI(t *testing.T) {
 	want := tasks.Costs{
 		Rows: []tasks.CostRow{
 			{CostKey: tasks.CostKey{Model: "=cmd|'/c-calc'!A1"}, CostSum: tasks.CostSum{USD: 2, Runs: 1, Usage: usage}},
-			{CostKey: tasks.CostKey{Repo: "acme/api", Model: "opus"}, CostSum: tasks.CostSum{USD: 1.25, Runs: 1, Usage: usage}},
-			{CostKey: tasks.CostKey{Repo: "acme/api", Model: "haiku"}, CostSum: tasks.CostSum{USD: 0.001, Runs: 1, Usage: usage}},
+			{
+				CostKey: tasks.CostKey{Repo: "acme/api", Model: "opus"},
+				CostSum: tasks.CostSum{USD: 1.25, Runs: 1, Usage: usage},
+			},
+			{
+				CostKey: tasks.CostKey{Repo: "acme/api", Model: "haiku"},
+				CostSum: tasks.CostSum{USD: 0.001, Runs: 1, Usage: usage},
+			},
 		},
-		Total: tasks.CostSum{USD: 3.251, Runs: 3, Usage: agent.Usage{Input: 3000, Output: 600, CacheRead: 90_000, CacheCreation: 12}},
+		Total: tasks.CostSum{USD: 3.251, Runs: 3, Usage: agent.Usage{
+			Input: 3000, Output: 600, CacheRead: 90_000, CacheCreation: 12,
+		}},
 	}
 	if diff := cmp.Diff(want, c.Costs); diff != "" {
 		t.Error(diff)
@@ -68,12 +80,13 @@ func TestCostsAPI(t *testing.T) {
 		t.Errorf("an empty list is %s", a.text)
 	}
 	for _, query := range []string{
-		"by=who", "by=", "days=0", "days=91", "days=x", "from=x", "to=2026-13-01", "from=2020-01-01", "from=9999-01-01", "to=2020-01-01",
-		"days=7&from=" + c.From, "format=xml", "person=" + strings.Repeat("x", 201),
+		"by=who", "by=", "days=0", "days=91", "days=x", "from=x", "to=2026-13-01", "from=2020-01-01", "from=9999-01-01",
+		"to=2020-01-01", "days=7&from=" + c.From, "format=xml", "person=" + strings.Repeat("x", 201),
 	} {
 		h.problem(h.get("/api/costs?"+query), http.StatusBadRequest)
 	}
-	h.contains(h.get("/costs?days=x", "Accept", "text/html"), http.StatusBadRequest, "days must be a number from 1 to 90.")
+	h.contains(h.get("/costs?days=x", "Accept", "text/html"), http.StatusBadRequest,
+		"days must be a number from 1 to 90.")
 	_ = h.redis.Close()
 	h.problem(h.get("/api/costs"), http.StatusServiceUnavailable)
 }
@@ -92,11 +105,13 @@ func TestCostsOfReviews(t *testing.T) {
 	for _, row := range c.Rows {
 		got = append(got, fmt.Sprintf("%s %.2f %d %.2f", row.Size, row.USD, row.Runs, row.Max))
 	}
-	if diff := cmp.Diff([]string{"≤50 0.75 2 0.50", ">1000 3.00 1 3.00", " 1.25 2 0.00"}, got); diff != "" { // from the smallest
+	// from the smallest
+	if diff := cmp.Diff([]string{"≤50 0.75 2 0.50", ">1000 3.00 1 3.00", " 1.25 2 0.00"}, got); diff != "" {
 		t.Error(diff)
 	}
 	h.contains(h.get("/costs?repository=acme/api"), http.StatusOK, "Reviews by size of the change",
-		`<th scope="row">≤50</th><td class="usd">$0.38</td>`, `<th scope="row">&gt;1000</th><td class="usd">$3.00</td>`, "!≤200", "!by=size")
+		`<th scope="row">≤50</th><td class="usd">$0.38</td>`, `<th scope="row">&gt;1000</th><td class="usd">$3.00</td>`,
+		"!≤200", "!by=size")
 	h.contains(h.get("/costs?by=size"), http.StatusOK, `<i>no size</i>`, `<th scope="row">≤200</th>`)
 	h.contains(h.get("/costs?repository=none/none"), http.StatusOK, "!Reviews by size")
 	if a := h.get("/api/costs?format=csv&by=size"); !strings.Contains(a.text, "\n≤50,0.75,2,") {
@@ -115,7 +130,10 @@ func TestCostsCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := [][]string{
-		{"person", "model", "cost_usd", "runs", "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"},
+		{
+			"person", "model", "cost_usd", "runs", "input_tokens", "output_tokens", "cache_read_input_tokens",
+			"cache_creation_input_tokens",
+		},
 		{`test/<script>alert(1)</script>"`, `'=cmd|'/c-calc'!A1`, "2", "1", "1000", "200", "30000", "4"},
 		{"test/ann", "opus", "1.25", "1", "1000", "200", "30000", "4"},
 		{"test/ann", "haiku", "0.001", "1", "1000", "200", "30000", "4"},
@@ -123,7 +141,8 @@ func TestCostsCSV(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if kind, name := a.Header.Get("Content-Type"), a.Header.Get("Content-Disposition"); kind != "text/csv; charset=utf-8" ||
+	if kind, name := a.Header.Get("Content-Type"),
+		a.Header.Get("Content-Disposition"); kind != "text/csv; charset=utf-8" ||
 		!strings.HasPrefix(name, `attachment; filename="costs-2`) || !strings.HasSuffix(name, `.csv"`) {
 		t.Errorf("headers: %s, %s", kind, name)
 	}

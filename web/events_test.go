@@ -233,7 +233,9 @@ func TestSlowBrowserHoldsUpNobody(t *testing.T) {
 	h := newHarness(t)
 	id := h.submit(1)
 	c := h.Claim(id)
-	slow, over := &frozen{ResponseRecorder: httptest.NewRecorder(), n: 2, has: make(chan struct{}), let: make(chan struct{})}, make(chan struct{})
+	slow, over := &frozen{
+		ResponseRecorder: httptest.NewRecorder(), n: 2, has: make(chan struct{}), let: make(chan struct{}),
+	}, make(chan struct{})
 	req := h.request(http.MethodGet, "/api/tasks/"+id+"/events", "", nil)
 	go func() {
 		defer close(over)

@@ -34,14 +34,17 @@ func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{}
 	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
-	h.contains(h.get("/costs?repository=acme/api"), http.StatusOK, "Findings of reviews", `<th scope="row">tests</th><td>41</td><td>3</td><td>2</td>`)
+	h.contains(h.get("/costs?repository=acme/api"), http.StatusOK, "Findings of reviews",
+		`<th scope="row">tests</th><td>41</td><td>3</td><td>2</td>`)
 	h.contains(h.get("/costs?repository=acme/web"), http.StatusOK, "!Findings of reviews")
 	h.contains(h.get("/costs"), http.StatusOK, "!Findings of reviews")
-	h.contains(h.get("/api/findings?repository=acme/api"), http.StatusOK, `"kind": "tests"`, `"fixed": 41`, `"dismissed": 3`, `"ignored": 2`)
+	h.contains(h.get("/api/findings?repository=acme/api"), http.StatusOK, `"kind": "tests"`, `"fixed": 41`,
+		`"dismissed": 3`, `"ignored": 2`)
 	h.contains(h.get("/api/findings?repository=acme/web"), http.StatusOK, `"kinds": []`)
 	h.contains(h.get("/api/findings"), http.StatusBadRequest, "repository must be")
 	for repositories, want := range map[string]string{"acme/*": `"kind": "tests"`, "other/*": `"kinds": []`} {
-		key := []string{"Authorization", "Bearer " + h.apiToken(strings.TrimSuffix(repositories, "/*"), "viewer", repositories)}
+		key := []string{"Authorization", "Bearer " + h.apiToken(strings.TrimSuffix(repositories, "/*"),
+			"viewer", repositories)}
 		h.contains(h.get("/api/findings?repository=acme/api", key...), http.StatusOK, want)
 	}
 	source.err = errors.New("the counts cannot be read")
@@ -54,12 +57,23 @@ func TestFindings(t *testing.T) {
 		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Summary: "Two **problems**.",
 		Findings: []tasks.Finding{
 			{
-				ID: "a1", Severity: "critical", Status: "open", New: true, Here: true, First: "abc1234", Last: "abc1234", Path: "invoice/total.go", Line: 6, StartLine: 5,
-				Claim: "It is a `string`. <script>", Evidence: "- one\n- two", Suggestion: "return <1>", URL: "https://hub.example/acme/api/pull/7#discussion_r1",
+				ID: "a1", Severity: "critical", Status: "open", New: true, Here: true, First: "abc1234",
+				Last: "abc1234", Path: "invoice/total.go", Line: 6, StartLine: 5,
+				Claim: "It is a `string`. <script>", Evidence: "- one\n- two", Suggestion: "return <1>",
+				URL: "https://hub.example/acme/api/pull/7#discussion_r1",
 			},
-			{ID: "b2", Severity: "minor", Status: "open", Here: true, First: "def5678", Last: "abc1234", Path: "invoice/total.go", Line: 5, Removed: true, Answered: true, Claim: "Old."},
-			{ID: "c3", Severity: "major", Status: "fixed", Here: true, First: "def5678", Last: "abc1234", Path: "x\u202e.go", Claim: "Gone."},
-			{ID: "d4", Severity: "major", Status: "open", New: true, Here: true, First: "abc1234", Path: "far.go", Line: 70, Original: "as it is\nand was", Claim: "Far."},
+			{
+				ID: "b2", Severity: "minor", Status: "open", Here: true, First: "def5678", Last: "abc1234",
+				Path: "invoice/total.go", Line: 5, Removed: true, Answered: true, Claim: "Old.",
+			},
+			{
+				ID: "c3", Severity: "major", Status: "fixed", Here: true, First: "def5678", Last: "abc1234",
+				Path: "x\u202e.go", Claim: "Gone.",
+			},
+			{
+				ID: "d4", Severity: "major", Status: "open", New: true, Here: true, First: "abc1234", Path: "far.go",
+				Line: 70, Original: "as it is\nand was", Claim: "Far.",
+			},
 		},
 	}}
 	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
@@ -74,11 +88,15 @@ func TestFindings(t *testing.T) {
 	h.End(c, e)
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK,
-		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled", "Reviewed change", "!as JSON", "!<h2>Answer",
-		`<a href="https://hub.example/acme/api/pull/7#discussion_r1">invoice/total.go:5–6</a>`, "<code>string</code>", "<li>one", "return &lt;1&gt;", "!<script>alert",
+		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled",
+		"Reviewed change", "!as JSON", "!<h2>Answer",
+		`<a href="https://hub.example/acme/api/pull/7#discussion_r1">invoice/total.go:5–6</a>`, "<code>string</code>",
+		"<li>one", "return &lt;1&gt;", "!<script>alert",
 		`id="at-a1-L5" class="add mark"`, `id="at-b2-O5" class="del mark"`, `id="at-d4-L71" class="mark"`, "and was",
-		"<span>new</span>", "Next: push fixes, or comment /fix", "!errand remembers", "still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)
-	if page.text = page.text[strings.Index(page.text, `id="finding-a1"`):]; strings.Index(page.text, `id="finding-d4"`) > strings.Index(page.text, `id="finding-b2"`) {
+		"<span>new</span>", "Next: push fixes, or comment /fix", "!errand remembers",
+		"still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)
+	if page.text = page.text[strings.Index(page.text, `id="finding-a1"`):]; strings.Index(page.text,
+		`id="finding-d4"`) > strings.Index(page.text, `id="finding-b2"`) {
 		t.Error("an earlier finding comes before a new one")
 	}
 	source.err = errors.New("the ledger cannot be read")

@@ -22,38 +22,49 @@ func TestHealthPage(t *testing.T) {
 		c.Inbound = []Inbound{quiet{}}
 		c.Examine = func(context.Context) []store.Finding {
 			asked++
-			return []store.Finding{{What: "slack accepts the token"}, {Severity: store.Fatal, What: "a scope is missing", Remedy: "Add <it>."}}
+			return []store.Finding{
+				{What: "slack accepts the token"}, {
+					Severity: store.Fatal, What: "a scope is missing", Remedy: "Add <it>.",
+				},
+			}
 		}
 	})
-	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off", "Set appendonly yes", "slack: this front door has received no event yet")
+	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off",
+		"Set appendonly yes", "slack: this front door has received no event yet")
 	beat := func(id, health string) {
 		t.Helper()
-		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(),
+			store.Worker{ID: id, Host: id + ".test", Health: json.RawMessage(health)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	beat("a", `{"ok":true,"version":"2.1.9","notices":["the <gateway> is off"]}`)
-	h.contains(h.get("/fleet"), http.StatusOK, `class="banner warning"`, `id="a"`, "the CLI is version 2.1.9", "the &lt;gateway&gt; is off")
+	h.contains(h.get("/fleet"), http.StatusOK, `class="banner warning"`, `id="a"`, "the CLI is version 2.1.9",
+		"the &lt;gateway&gt; is off")
 	beat("b", `{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)
-	h.contains(h.get("/fleet"), http.StatusOK, "Some checks failed", "claude has no credential", "set ANTHROPIC_API_KEY", "!slack accepts the token")
+	h.contains(h.get("/fleet"), http.StatusOK, "Some checks failed", "claude has no credential",
+		"set ANTHROPIC_API_KEY", "!slack accepts the token")
 	if asked > 0 {
 		t.Error("the services were checked without a request")
 	}
 	a := h.get("/fleet?services=1")
-	h.contains(a, http.StatusOK, "slack accepts the token", "Add &lt;it&gt;.", "!live.js") // which would check them every 3 s
+	// which would check them every 3 s
+	h.contains(a, http.StatusOK, "slack accepts the token", "Add &lt;it&gt;.", "!live.js")
 	if strings.Index(a.text, "a scope is missing") > strings.Index(a.text, "slack accepts the token") {
 		t.Error("the failed check comes last")
 	}
 }
 
-// The page shows the usage limits, caps and holds of credentials, and the API has the same. Only those who see the whole
-// fleet get them.
+// The page shows the usage limits, caps and holds of credentials, and the API has the same. Only those who see the
+// whole fleet get them.
 func TestCredentialsOnTheFleetPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	now := time.Now().UTC()
 	states := map[string]agent.CredentialState{
-		"team-a": {Seen: now, Cap: 2, Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour)}, {Name: "7d", Used: 0.9, ResetsAt: now.Add(-time.Hour)}}},
+		"team-a": {Seen: now, Cap: 2, Windows: []agent.CredentialWindow{{
+			Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour),
+		}, {Name: "7d", Used: 0.9, ResetsAt: now.Add(-time.Hour)}}},
 		"team-b": {HeldAt: now, Status: 429, Until: now.Add(time.Hour)},
 		"team-d": {Seen: now, Cap: 0.5},
 	}
@@ -61,16 +72,23 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := h.Claim(h.submit(1))
-	if _, err := c.Spend(t.Context(), store.Expense{USD: 2, Credentials: map[string]store.Expense{"team-a": {USD: 1.5}, "team-d": {USD: 0.5}}}); err != nil {
+	if _, err := c.Spend(t.Context(), store.Expense{USD: 2, Credentials: map[string]store.Expense{
+		"team-a": {USD: 1.5}, "team-d": {USD: 0.5},
+	}}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`, "43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
-		`value="0" aria-label="7d limit`, "$1.50 of $2.00", "held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429",
+	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`,
+		"43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
+		`value="0" aria-label="7d limit`, "$1.50 of $2.00",
+		"held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429",
 		"$0.50 of $0.50", "cap reached until ")
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`, `"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`,
+		`"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
 	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")
-	h.contains(h.get("/api/costs?by=credential&credential=team-d"), http.StatusOK, `"credential": "team-d"`, `"cost_usd": 0.5`, "!team-a")
-	if all, err := tasks.FleetOf(h.Desk).Credentials(tasks.WithVisitor(t.Context(), tasks.Visitor{})); len(all) > 0 || err != nil {
+	h.contains(h.get("/api/costs?by=credential&credential=team-d"), http.StatusOK, `"credential": "team-d"`,
+		`"cost_usd": 0.5`, "!team-a")
+	if all, err := tasks.FleetOf(h.Desk).Credentials(tasks.WithVisitor(t.Context(), tasks.Visitor{})); len(all) > 0 ||
+		err != nil {
 		t.Errorf("a visitor without a role gets %v, %v", all, err)
 	}
 }
@@ -81,7 +99,9 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	h := newHarness(t)
 	beat := func(id, host string) {
 		t.Helper()
-		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: id, Host: host, Slots: 4, Running: 1, Credential: "k", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
+			ID: id, Host: host, Slots: 4, Running: 1, Credential: "k", Health: json.RawMessage(`{"ok":true}`),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,19 +109,25 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	id := h.submit(1)
 	page := func(hs ...string) answer { t.Helper(); return h.get("/fleet", append(hs, "Accept", "text/html")...) }
 	viewer := []string{"Authorization", "Bearer " + h.apiToken("see", "viewer")}
-	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/pause"`, `action="/fleet/workers/mill-1.test/cordon"`, `href="/queues/"`,
+	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/pause"`,
+		`action="/fleet/workers/mill-1.test/cordon"`, `href="/queues/"`,
 		`href="/tasks/`+id+`"`, "1 of 4 slots")
-	h.contains(page(viewer...), http.StatusOK, "mill-1.test", "!<form method=\"post\" action=\"/fleet", `!href="/queues/"`)
+	h.contains(page(viewer...), http.StatusOK, "mill-1.test", "!<form method=\"post\" action=\"/fleet",
+		`!href="/queues/"`)
 
 	ops := []string{"Authorization", "Bearer " + h.apiToken("ops", "operator")}
 	for _, path := range []string{"/fleet/classes/interactive/pause", "/fleet/workers/mill-1.test/cordon"} {
 		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
 	}
-	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks at ", ">paused<", "Resume the class", `class="banner error"`, // no worker takes tasks
+	// no worker takes tasks
+	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks at ", ">paused<", "Resume the class",
+		`class="banner error"`,
 		"all workers are cordoned", ">cordoned<", "it takes no tasks: token:ops cordoned it at ")
-	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`, `action="/fleet/workers/mill-1.test/uncordon"`)
+	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`,
+		`action="/fleet/workers/mill-1.test/uncordon"`)
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "token:ops paused interactive tasks at ")
-	h.contains(h.get("/api/audit"), http.StatusOK, "POST /fleet/classes/interactive/pause", "POST /fleet/workers/mill-1.test/cordon", `"who": "token:ops"`)
+	h.contains(h.get("/api/audit"), http.StatusOK, "POST /fleet/classes/interactive/pause",
+		"POST /fleet/workers/mill-1.test/cordon", `"who": "token:ops"`)
 
 	beat("w2", "mill-2.test")
 	h.contains(page(), http.StatusOK, `class="banner warning"`, "!all workers are cordoned")
@@ -130,21 +156,28 @@ func TestFleetAtWork(t *testing.T) {
 		h.End(h.Claim(h.inRepo(i+1, "acme/ended")), tasks.Ending{Kind: kind, At: time.Now()})
 	}
 	h.Claim(h.inRepo(9, "acme/app"))
-	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) { t.Repo, t.Thread = "acme/app", "chat/asks" }), 0, "worker-1", store.Cap{Scope: "repo:", Max: 2})
+	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) {
+		t.Repo, t.Thread = "acme/app",
+			"chat/asks"
+	}), 0, "worker-1", store.Cap{Scope: "repo:", Max: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := asks.Lend(t.Context()); err != nil { // it waits for a person
 		t.Fatal(err)
 	}
-	w := store.Worker{ID: "worker-1", Host: "mill.test", Credential: "team", Running: 2, Health: json.RawMessage(`{"ok":true}`)}
+	w := store.Worker{
+		ID: "worker-1", Host: "mill.test", Credential: "team", Running: 2, Health: json.RawMessage(`{"ok":true}`),
+	}
 	if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	a := h.get("/fleet")
-	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h", "<b>75%</b> did not fail",
+	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h",
+		"<b>75%</b> did not fail",
 		`<rect class="done"`, `<rect class="failed"`, `<rect class="stopped"`, "done: 2", "≤ ",
-		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>", "$0.00 of $50.00", "!acme/ended <b>")
+		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>",
+		"$0.00 of $50.00", "!acme/ended <b>")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
 	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
 	h.redirects(h.get("/health?services=1"), "/fleet?services=1")
@@ -157,7 +190,9 @@ func TestPoolsAreShown(t *testing.T) {
 	html := []string{"Accept", "text/html"}
 	beat := func(id, pool string) {
 		t.Helper()
-		w := store.Worker{ID: id, Host: id + ".test", Pool: pool, Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`)}
+		w := store.Worker{
+			ID: id, Host: id + ".test", Pool: pool, Slots: 4, Running: 1, Health: json.RawMessage(`{"ok":true}`),
+		}
 		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
@@ -168,13 +203,16 @@ func TestPoolsAreShown(t *testing.T) {
 	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "pool", "gpu").Err(); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/fleet", html...), http.StatusOK, "<h2>Pools</h2>", "no workers", "no worker of pool gpu is running",
+	h.contains(h.get("/fleet", html...), http.StatusOK, "<h2>Pools</h2>", "no workers",
+		"no worker of pool gpu is running",
 		`<a href="/?state=waiting&amp;pool=gpu">1</a>`)
-	h.contains(h.get("/tasks/"+id, html...), http.StatusOK, "<dt>pool</dt><dd>gpu</dd>", "no worker of pool gpu is running", "/queues/queues/gpu.interactive/tasks/")
+	h.contains(h.get("/tasks/"+id, html...), http.StatusOK, "<dt>pool</dt><dd>gpu</dd>",
+		"no worker of pool gpu is running", "/queues/queues/gpu.interactive/tasks/")
 	h.contains(h.get("/?pool=gpu", html...), http.StatusOK, id)
 	h.contains(h.get("/?pool=default", html...), http.StatusOK, "!"+id)
 	beat("w2", "gpu")
-	h.contains(h.get("/fleet", html...), http.StatusOK, "<span>pool gpu</span>", "!no workers", "!no worker of pool gpu")
+	h.contains(h.get("/fleet", html...), http.StatusOK, "<span>pool gpu</span>", "!no workers",
+		"!no worker of pool gpu")
 }
 
 // Operators of a repository rebuild its environments by a button, and the page and the API say which are outdated.
@@ -185,30 +223,38 @@ func TestEnvironmentsAreShown(t *testing.T) {
 	h.contains(h.get("/fleet", html...), http.StatusOK, "!Environments")
 	at := time.Now().Add(-3 * time.Hour)
 	for _, id := range []string{"w1", "w2"} { // of one host, so they report the same environments
-		w := store.Worker{ID: id, Host: "mill.test", Health: json.RawMessage(`{"ok":true}`), Environments: []store.Environment{
-			{ID: "e1", Repo: "acme/api", Created: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20},
-			{ID: "e2", Repo: "acme/api", Created: at, Used: at},
-			{ID: "e3", Repo: "acme/web", Created: at, Used: at},
-		}}
+		w := store.Worker{
+			ID: id, Host: "mill.test", Health: json.RawMessage(`{"ok":true}`),
+			Environments: []store.Environment{
+				{ID: "e1", Repo: "acme/api", Created: at, Used: at.Add(time.Hour), Seconds: 41, Size: 300 << 20},
+				{ID: "e2", Repo: "acme/api", Created: at, Used: at},
+				{ID: "e3", Repo: "acme/web", Created: at, Used: at},
+			},
+		}
 		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ops := []string{"Authorization", "Bearer " + h.apiToken("ops", "operator", "acme/api")}
 	page := h.get("/fleet", append(ops, html...)...)
-	h.contains(page, http.StatusOK, "Environments", "mill.test", "<td>3h</td>", ">41s<", "300 MiB", "2h ago", `action="/fleet/environments/acme%2Fapi/rebuild"`, "!acme/web", "!outdated")
+	h.contains(page, http.StatusOK, "Environments", "mill.test", "<td>3h</td>", ">41s<", "300 MiB", "2h ago",
+		`action="/fleet/environments/acme%2Fapi/rebuild"`, "!acme/web", "!outdated")
 	if strings.Count(page.text, "/rebuild") != 1 || strings.Count(page.text, ">acme/api<") != 2 {
 		t.Error(page.text)
 	}
-	h.contains(h.get("/fleet", append(html, "Authorization", "Bearer "+h.apiToken("see", "viewer"))...), http.StatusOK, "acme/web", "!/rebuild")
+	h.contains(h.get("/fleet", append(html, "Authorization", "Bearer "+h.apiToken("see", "viewer"))...), http.StatusOK,
+		"acme/web", "!/rebuild")
 
-	h.redirects(h.do("POST", "/fleet/environments/acme%2Fapi/rebuild", "", append(ops, html...)...), "/fleet#environments")
+	h.redirects(h.do("POST", "/fleet/environments/acme%2Fapi/rebuild", "", append(ops, html...)...),
+		"/fleet#environments")
 	h.contains(h.get("/fleet", append(ops, html...)...), http.StatusOK, ">outdated<")
 	h.contains(h.get("/api/fleet/environments", ops...), http.StatusOK, `"by": "token:ops"`, `"id": "e1"`, "!e3")
 	h.contains(h.get("/api/audit"), http.StatusOK, "POST /fleet/environments/acme/api/rebuild", `"who": "token:ops"`)
 	h.problem(h.do("POST", "/api/fleet/environments/acme%2Fweb/rebuild", "", ops...), http.StatusForbidden)
 	h.problem(h.do("POST", "/api/fleet/environments/acme/rebuild", ""), http.StatusNotFound)
 	h.problem(h.do("DELETE", "/api/fleet/environments/e3", "", ops...), http.StatusNotFound) // which they do not see
-	h.problem(h.do("DELETE", "/api/fleet/environments/e1", "", "Authorization", "Bearer "+h.apiToken("look", "viewer")), http.StatusForbidden)
-	h.contains(h.do("DELETE", "/api/fleet/environments/e2", "", ops...), http.StatusOK, `"key": "e2"`, `"repo": "acme/api"`)
+	h.problem(h.do("DELETE", "/api/fleet/environments/e1", "", "Authorization", "Bearer "+h.apiToken("look", "viewer")),
+		http.StatusForbidden)
+	h.contains(h.do("DELETE", "/api/fleet/environments/e2", "", ops...), http.StatusOK, `"key": "e2"`,
+		`"repo": "acme/api"`)
 }

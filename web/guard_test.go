@@ -14,7 +14,9 @@ import (
 func withRoutes(c *Config) {
 	c.Mux = http.NewServeMux()
 	c.Open = []string{"/slack/"}
-	c.Roles = map[string]tasks.Role{"POST /api/chat": tasks.User, "/metrics": tasks.Operator, "/slackery/x": tasks.Viewer}
+	c.Roles = map[string]tasks.Role{
+		"POST /api/chat": tasks.User, "/metrics": tasks.Operator, "/slackery/x": tasks.Viewer,
+	}
 	for _, pattern := range []string{"POST /slack/events", "POST /api/chat", "/metrics", "/slackery/x"} {
 		c.Mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	}
@@ -25,12 +27,14 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 	h := newHarness(t, withRoutes)
 	id := h.submit(1)
 	for _, path := range []string{
-		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry", "POST /static/task.js", "GET /health",
-		"GET /queues/", "GET /queues/api/queues", "GET /api/tasks", "GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events",
-		"GET /api/tasks/" + id + "/log", "POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health",
-		"POST /api/chat", "GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
+		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry",
+		"POST /static/task.js", "GET /health", "GET /queues/", "GET /queues/api/queues", "GET /api/tasks",
+		"GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events", "GET /api/tasks/" + id + "/log",
+		"POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health", "POST /api/chat",
+		"GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",
 		// Spellings of paths that begin like an open one.
-		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks", "GET //slack/../metrics",
+		"GET /slack/../api/tasks", "GET /slack/%2e%2e/api/tasks", "GET /slack%2f..%2fapi/tasks",
+		"GET //slack/../metrics",
 		"GET /slack/nothing", "GET /slack", "GET /static/../api/tasks", "GET /static%2f..%2fapi/tasks",
 	} {
 		method, path, _ := strings.Cut(path, " ")
@@ -61,7 +65,10 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 func TestWhatIsOpen(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes)
-	for path, want := range map[string]int{"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "GET /static/style.css": 200, "POST /slack/events": http.StatusTeapot} {
+	for path, want := range map[string]int{
+		"GET /livez": 200, "HEAD /livez": 200, "GET /readyz": 200, "GET /static/style.css": 200,
+		"POST /slack/events": http.StatusTeapot,
+	} {
 		method, path, _ := strings.Cut(path, " ")
 		// A webhook may come from any origin.
 		if a := h.do(method, path, "", "Authorization", "", "Origin", "https://elsewhere.test"); a.StatusCode != want {
@@ -74,7 +81,8 @@ func TestTokenOpens(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes)
 	for path, want := range map[string]int{
-		"GET /": 200, "GET /api/tasks": 200, "GET /static/task.js": 200, "POST /api/chat": http.StatusTeapot, "GET /metrics": http.StatusTeapot,
+		"GET /": 200, "GET /api/tasks": 200, "GET /static/task.js": 200, "POST /api/chat": http.StatusTeapot,
+		"GET /metrics": http.StatusTeapot,
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		for _, hs := range []header{
@@ -94,9 +102,14 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withRoutes)
 	id := h.submit(1)
-	for _, hs := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://elsewhere.test"}, {"Origin", "null"}} {
-		for _, path := range []string{"/api/tasks/" + id + "/cancel", "/tasks/" + id + "/cancel", "/api/chat", "/queues/api/queues/x:pause"} {
-			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie", auth.CookieName+"="+h.cookieValue())...), http.StatusForbidden)
+	for _, hs := range [][]string{
+		{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://elsewhere.test"}, {"Origin", "null"},
+	} {
+		for _, path := range []string{
+			"/api/tasks/" + id + "/cancel", "/tasks/" + id + "/cancel", "/api/chat", "/queues/api/queues/x:pause",
+		} {
+			h.problem(h.do("POST", path, "", append(hs, "Authorization", "", "Cookie",
+				auth.CookieName+"="+h.cookieValue())...), http.StatusForbidden)
 		}
 	}
 	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "" {

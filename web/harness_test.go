@@ -146,7 +146,8 @@ func (h *harness) problem(a answer, status int) (detail string) {
 	h.Helper()
 	var p respond.Problem
 	h.into(a, status, &p)
-	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || p.Title == "" || p.Detail == "" {
+	if got := a.Header.Get("Content-Type"); got != "application/problem+json" || p.Status != status || p.Title == "" ||
+		p.Detail == "" {
 		h.Errorf("%s %s: %s %+v", a.Request.Method, a.Request.URL.Path, got, p)
 	}
 	return p.Detail
@@ -156,8 +157,8 @@ func (h *harness) problem(a answer, status int) (detail string) {
 func (h *harness) submit(n int, change ...func(*tasks.Task)) string {
 	h.Helper()
 	t := tasks.Task{
-		ID: tasks.NewID(time.UnixMicro(1700000000000000+int64(n)), "test", "x"), Source: "test", Kind: "mention", Thread: "test/t",
-		Class: tasks.Interactive, Profile: agent.Write, Actor: "ann", Prompt: "Do it",
+		ID: tasks.NewID(time.UnixMicro(1700000000000000+int64(n)), "test", "x"), Source: "test", Kind: "mention",
+		Thread: "test/t", Class: tasks.Interactive, Profile: agent.Write, Actor: "ann", Prompt: "Do it",
 	}
 	for _, c := range change {
 		c(&t)

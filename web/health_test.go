@@ -58,7 +58,8 @@ func TestHealthTellsOfRedis(t *testing.T) {
 		}
 	}
 	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
-	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" || f.Tasks != (view.Tally{Running: 1, Waiting: 2, Held: 1}) {
+	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" ||
+		f.Tasks != (view.Tally{Running: 1, Waiting: 2, Held: 1}) {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -82,7 +83,9 @@ func TestHealthTellsOfSources(t *testing.T) {
 	}
 	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
-	if want := []view.Source{{Name: "slack"}, {Name: "slack", Last: last, Problem: "invalid_auth"}}; !slices.Equal(f.Sources, want) {
+	if want := []view.Source{{Name: "slack"}, {
+		Name: "slack", Last: last, Problem: "invalid_auth",
+	}}; !slices.Equal(f.Sources, want) {
 		t.Errorf("got %+v, want %+v", f.Sources, want)
 	}
 }
@@ -115,7 +118,8 @@ func TestFleet(t *testing.T) {
 		for _, w := range f.Workers {
 			got = append(got, w.ID)
 		}
-		if f.OK != (status == 200) || !strings.Contains(f.Problem, problem) || strings.Join(got, " ") != strings.Join(workers, " ") || f.Redis != "ok" {
+		if f.OK != (status == 200) || !strings.Contains(f.Problem, problem) ||
+			strings.Join(got, " ") != strings.Join(workers, " ") || f.Redis != "ok" {
 			t.Errorf("got %+v", f)
 		}
 	}
@@ -150,21 +154,27 @@ func TestCredentialNeedsSomebody(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "!banner")
 	h.contains(h.get("/chat"), http.StatusOK, "!banner")
 	until := time.Now().Add(time.Hour)
-	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", until, time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", until, time.Second,
+		"the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	when := "no run starts before " + view.Time(until)
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`, "the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, `"name": "0a1b"`,
+		"the usage limit is reached", until.UTC().Format("2006-01-02T15:04:05"), `"severity": "error"`)
 	for _, page := range []string{"/", "/chat"} {
-		h.contains(h.get(page), http.StatusOK, `class="banner error" role="alert">New tasks will not run, or will fail. No run starts before `+view.Time(until)+": the usage limit is reached.")
+		h.contains(h.get(page), http.StatusOK,
+			`class="banner error" role="alert">New tasks will not run, or will fail. No run starts before `+
+				view.Time(until)+": the usage limit is reached.")
 	}
 	h.contains(h.get("/fleet"), http.StatusOK, `class="banner error"`, when, "!All checks pass")
 	if err := h.Store.Credentials.Refuse(t.Context(), "0a1b", "authentication failed"); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "credential 0a1b: the model refuses it", "authentication failed")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, "credential 0a1b: the model refuses it",
+		"authentication failed")
 	for _, page := range []string{"/", "/chat"} {
-		h.contains(h.get(page), http.StatusOK, `class="banner error"`, "The model refuses the credential of the workers: authentication failed.")
+		h.contains(h.get(page), http.StatusOK, `class="banner error"`,
+			"The model refuses the credential of the workers: authentication failed.")
 	}
 	h.contains(h.get("/readyz"), http.StatusOK, "ok") // the process serves
 	beat("another")
@@ -181,20 +191,26 @@ func TestOneOfTwoCredentials(t *testing.T) {
 		}
 	}
 	later := time.Now().Add(time.Hour)
-	if err := h.Store.Credentials.Hold(t.Context(), "key-a", later, time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "key-a", later, time.Second,
+		"the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before", `"severity": "error"`)
+	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`, "credential key-a: no run starts before",
+		`"severity": "error"`)
 	h.contains(h.get("/"), http.StatusOK, "!banner")
-	h.contains(h.get("/fleet"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run", "!All checks pass")
+	h.contains(h.get("/fleet"), http.StatusOK, "credential key-a: no run starts before", "!Tasks do not run",
+		"!All checks pass")
 	sooner := time.Now().Add(time.Minute)
 	if err := h.Store.Credentials.Hold(t.Context(), "key-b", sooner, time.Second, "too many requests"); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`, "no run starts before "+view.Time(sooner)+": too many requests")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`,
+		"no run starts before "+view.Time(sooner)+": too many requests")
 	h.contains(h.get("/"), http.StatusOK, `class="banner error"`)
-	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(),
+		store.Worker{ID: "b", Credential: "key-b", Draining: true}); err != nil {
 		t.Fatal(err)
 	}
-	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+view.Time(later)+": the usage limit is reached")
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+
+		view.Time(later)+": the usage limit is reached")
 }

@@ -34,7 +34,10 @@ func newLinkWorld(t *testing.T, people ...tasks.Person) *linkWorld {
 	}
 	t.Cleanup(gh.Close)
 	w := &linkWorld{gh: gh}
-	at := &auth.Provider{Issuer: gh.URL(), ClientID: "Iv1.errand", Secret: "github-client-secret", GitHub: gh.APIURL(), HTTP: &http.Client{Timeout: 10 * time.Second}}
+	at := &auth.Provider{
+		Issuer: gh.URL(), ClientID: "Iv1.errand", Secret: "github-client-secret", GitHub: gh.APIURL(),
+		HTTP: &http.Client{Timeout: 10 * time.Second},
+	}
 	w.harness = newHarness(t, func(c *Config) {
 		c.Provider, c.now = at, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{Role: tasks.Viewer, People: []string{"member"}}}}
@@ -47,7 +50,9 @@ func newLinkWorld(t *testing.T, people ...tasks.Person) *linkWorld {
 // offer returns the address that /errand link shows to a person in Slack.
 func (w *linkWorld) offer(user string) string {
 	w.Helper()
-	code, err := tasks.OfferLink(w.Context(), w.Desk, tasks.Link{User: user, Name: "Name\u202e of " + user, Team: "T1", Site: "https://acme.slack.test/"})
+	code, err := tasks.OfferLink(w.Context(), w.Desk, tasks.Link{
+		User: user, Name: "Name\u202e of " + user, Team: "T1", Site: "https://acme.slack.test/",
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -75,7 +80,8 @@ func (p *person) confirm(page answer, change map[string]string, hs ...string) an
 		form.Set(name, value)
 	}
 	req := p.request("POST", "/link", form.Encode(), append(header{
-		"Authorization", "", "Accept", "text/html", "Content-Type", "application/x-www-form-urlencoded", "Origin", p.server.URL, "Sec-Fetch-Site", "same-origin",
+		"Authorization", "", "Accept", "text/html", "Content-Type", "application/x-www-form-urlencoded", "Origin",
+		p.server.URL, "Sec-Fetch-Site", "same-origin",
 	}, hs...))
 	for _, c := range p.jar.Cookies(req.URL) {
 		req.AddCookie(c)
@@ -102,16 +108,18 @@ func (w *linkWorld) linked(what string, want ...string) {
 	}
 }
 
-// A link is made by the person who logs in at GitHub and confirms on a page that names the account in Slack. It needs no
-// role, gives none, and is in the audit log. Redis has neither code nor proof.
+// A link is made by the person who logs in at GitHub and confirms on a page that names the account in Slack. It needs
+// no role, gives none, and is in the audit log. Redis has neither code nor proof.
 func TestLinkAccounts(t *testing.T) {
 	t.Parallel()
 	w := newLinkWorld(t)
 	address := w.offer("U0ANN")
 	first := w.person().visit(address)
-	w.contains(first, http.StatusOK, `Name\u202e of U0ANN`, "U0ANN", "https://acme.slack.test/", "yourself typed", "Log in with GitHub", "!<form")
+	w.contains(first, http.StatusOK, `Name\u202e of U0ANN`, "U0ANN", "https://acme.slack.test/", "yourself typed",
+		"Log in with GitHub", "!<form")
 	p, page := w.linking("ann", address)
-	w.contains(page, http.StatusOK, `<strong>Name\u202e of U0ANN</strong>`, "https://acme.slack.test/", "<strong>ann</strong>", "yourself typed", "your rights on GitHub")
+	w.contains(page, http.StatusOK, `<strong>Name\u202e of U0ANN</strong>`, "https://acme.slack.test/",
+		"<strong>ann</strong>", "yourself typed", "your rights on GitHub")
 	w.linked("before the confirmation")
 	code := strings.TrimPrefix(address, "/link?code=")
 	if dump := w.dump(); strings.Contains(dump, code) {
@@ -127,7 +135,8 @@ func TestLinkAccounts(t *testing.T) {
 	}
 	var audit api.AuditPage
 	w.into(w.get("/api/audit?what=link"), http.StatusOK, &audit)
-	if len(audit.Entries) != 1 || audit.Entries[0].What != "link slack/U0ANN to github/ann" || audit.Entries[0].Who != "ann@x.test" {
+	if len(audit.Entries) != 1 || audit.Entries[0].What != "link slack/U0ANN to github/ann" ||
+		audit.Entries[0].Who != "ann@x.test" {
 		t.Errorf("audit: %+v", audit.Entries)
 	}
 	// Used before, in the same browser and in another one.
@@ -159,8 +168,9 @@ func TestLinksThatAreRefused(t *testing.T) {
 		"a forged proof":         p.confirm(page, map[string]string{"proof": strings.Repeat("0", 64)}),
 		"no proof":               p.confirm(page, map[string]string{"proof": ""}),
 		"another code":           p.confirm(page, map[string]string{"code": "AAAAAAAAAAAAAAAAAAAAAAAAAA"}),
-		"another site":           p.confirm(page, nil, "Origin", "https://elsewhere.test", "Sec-Fetch-Site", "cross-site"),
-		"no session":             w.person().confirm(page, nil),
+		"another site": p.confirm(page, nil, "Origin", "https://elsewhere.test",
+			"Sec-Fetch-Site", "cross-site"),
+		"no session": w.person().confirm(page, nil),
 	} {
 		if a.StatusCode != http.StatusForbidden {
 			t.Errorf("%s: %s", what, a.Status)
@@ -168,7 +178,8 @@ func TestLinksThatAreRefused(t *testing.T) {
 	}
 	w.linked("refused")
 	// A session by the console token proves no account at GitHub.
-	w.problem(w.do("POST", "/link", "code=x", "Authorization", "", "Cookie", auth.CookieName+"="+w.cookieValue()), http.StatusForbidden)
+	w.problem(w.do("POST", "/link", "code=x", "Authorization", "", "Cookie", auth.CookieName+"="+w.cookieValue()),
+		http.StatusForbidden)
 
 	w.contains(p.confirm(page, nil), http.StatusOK, "Linked")
 	w.linked("the first", "U0ANN ann")
@@ -239,7 +250,10 @@ func TestLinkFormsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newLinkWorld(t)
 	u := &unread{ResponseRecorder: httptest.NewRecorder()}
-	req := w.request("POST", "/link", "", header{"Authorization", "", "Content-Type", "application/x-www-form-urlencoded", "Origin", w.server.URL, "Sec-Fetch-Site", "same-origin"})
+	req := w.request("POST", "/link", "", header{
+		"Authorization", "", "Content-Type", "application/x-www-form-urlencoded", "Origin", w.server.URL,
+		"Sec-Fetch-Site", "same-origin",
+	})
 	req.Body, req.Host = io.NopCloser(u), req.URL.Host
 	w.handler.ServeHTTP(u, req)
 	if u.Code != http.StatusForbidden || !u.deadline || u.read {

@@ -60,20 +60,28 @@ func TestListIsFiltered(t *testing.T) {
 		}
 	}
 	// The form keeps the filter, and each name links to its tasks.
-	h.contains(h.get("/?text=%3Cbuild%22&state=ended&person=bob"), http.StatusOK, `value="&lt;build&#34;"`, `value="bob"`, "<details open>",
+	h.contains(h.get("/?text=%3Cbuild%22&state=ended&person=bob"), http.StatusOK, `value="&lt;build&#34;"`,
+		`value="bob"`, "<details open>",
 		`href="/?person=bob&amp;state=waiting&amp;text=%3Cbuild%22"`, `href="/?state=ended"`)
-	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "Timed out", "Stopped at the time limit of 2h", "!<details open>",
-		`href="/?limit=1&amp;person=test%2Fbob&amp;state=ended"`, `href="/?limit=1&amp;repository=acme%2Fapi&amp;state=ended"`,
+	h.contains(h.get("/?state=ended&limit=1"), http.StatusOK, "Timed out", "Stopped at the time limit of 2h",
+		"!<details open>",
+		`href="/?limit=1&amp;person=test%2Fbob&amp;state=ended"`,
+		`href="/?limit=1&amp;repository=acme%2Fapi&amp;state=ended"`,
 		`href="/?before=`+bob+`&amp;limit=1&amp;state=ended">older`)
 }
 
 func TestListShowsTheFleet(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	h.contains(h.get("/"), http.StatusOK, "New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.", "<b>0</b> of 0 slots",
+	h.contains(h.get("/"), http.StatusOK,
+		"New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.",
+		"<b>0</b> of 0 slots",
 		"<b>0</b> workers", "!</b> today")
 	for _, w := range []store.Worker{
-		{ID: "a-1", Host: "a.test", Slots: 4, Running: 3, Memory: 5 << 29, Health: json.RawMessage(`{"ok":true,"version":"2.1.9"}`)},
+		{
+			ID: "a-1", Host: "a.test", Slots: 4, Running: 3, Memory: 5 << 29,
+			Health: json.RawMessage(`{"ok":true,"version":"2.1.9"}`),
+		},
 		{ID: "b-1", Host: "b.test", Slots: 2, Draining: true},
 	} {
 		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
@@ -85,7 +93,8 @@ func TestListShowsTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What runs is counted once, by the state of the tasks, wherever it is shown.
-	h.contains(h.get("/"), http.StatusOK, "<b>1</b> of 6 slots", `Running <span class="count" id="count-running">1</span>`, "<b>2</b> workers", "<b>$1.25</b> today")
+	h.contains(h.get("/"), http.StatusOK, "<b>1</b> of 6 slots",
+		`Running <span class="count" id="count-running">1</span>`, "<b>2</b> workers", "<b>$1.25</b> today")
 	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
 	if f.Spent != 1.25 || len(f.Queues) != 4 || f.Queues[1].Waiting != 1 || f.Workers[0].Memory != 5<<29 {
@@ -104,11 +113,14 @@ func TestListInSections(t *testing.T) {
 	}
 	done := at(1)
 	h.End(h.Claim(done), tasks.Ending{Kind: tasks.Answered})
-	h.contains(h.get("/"), http.StatusOK, "Nothing is running or waiting.", `<h2>Recent <a href="/?state=ended">all</a></h2>`, "!Waiting <", "!Needs you")
+	h.contains(h.get("/"), http.StatusOK, "Nothing is running or waiting.",
+		`<h2>Recent <a href="/?state=ended">all</a></h2>`, "!Waiting <", "!Needs you")
 	asking, running := at(2), at(3)
 	c := h.Claim(asking)
 	h.Claim(running)
-	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which one?", Until: time.Now().Add(time.Hour)})); err != nil {
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{
+		Key: "k", Text: "Which one?", Until: time.Now().Add(time.Hour),
+	})); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 25 {
@@ -119,17 +131,22 @@ func TestListInSections(t *testing.T) {
 		if path != "/" {
 			more = "repository=acme%2Fapp&amp;"
 		}
-		h.contains(page, http.StatusOK, counted("Needs you", "asking", 1, ""), "Which one?", counted("Running", "running", 2, ` <span class="of">1 of them above</span>`),
+		h.contains(page, http.StatusOK, counted("Needs you", "asking", 1, ""), "Which one?",
+			counted("Running", "running", 2, ` <span class="of">1 of them above</span>`),
 			counted("Waiting", "waiting", 25, ` <a href="/?`+more+`state=waiting">all</a>`), "<h2>Recent <a")
 		if rows := strings.Count(page.text, `<li id="task-`); rows != 1+1+20+1 {
 			t.Errorf("%s: %d rows", path, rows)
 		}
-		places := []int{strings.Index(page.text, "task-"+asking), strings.Index(page.text, "task-"+running), strings.Index(page.text, "task-"+done)}
+		places := []int{
+			strings.Index(page.text, "task-"+asking), strings.Index(page.text, "task-"+running),
+			strings.Index(page.text, "task-"+done),
+		}
 		if !slices.IsSorted(places) || places[0] < 0 {
 			t.Errorf("%s: in the wrong order: %v", path, places)
 		}
 	}
-	h.contains(h.get("/?repository=acme/none"), http.StatusOK, "No task matches: <b>repository acme/none</b>.", `href="/">Show all tasks</a>`, "!<h2>")
+	h.contains(h.get("/?repository=acme/none"), http.StatusOK, "No task matches: <b>repository acme/none</b>.",
+		`href="/">Show all tasks</a>`, "!<h2>")
 	if _, err := h.Desk.Answer(t.Context(), asking, "k", "ann", "that"); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +157,9 @@ func TestListInSections(t *testing.T) {
 func TestListAsksThoseWhoMayAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withProxy, func(c *Config) {
-		c.Access = &auth.Access{Grants: []auth.Grant{{Role: tasks.User, People: []string{"ann"}}, {Role: tasks.Viewer, People: []string{"eve"}}}}
+		c.Access = &auth.Access{Grants: []auth.Grant{
+			{Role: tasks.User, People: []string{"ann"}}, {Role: tasks.Viewer, People: []string{"eve"}},
+		}}
 	})
 	c := h.Claim(h.submit(1))
 	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which one?"})); err != nil {
@@ -148,7 +167,8 @@ func TestListAsksThoseWhoMayAnswer(t *testing.T) {
 	}
 	for who, want := range map[string][2]string{"ann": {"Needs you", "Asks<"}, "eve": {"Asks<", "Needs you"}} {
 		page := h.through("192.0.2.1:7", "198.51.100.1:8080", http.MethodGet, "/", "X-Forwarded-User", who).Body.String()
-		if !strings.Contains(page, want[0]) || strings.Contains(page, want[1]) || !strings.Contains(page, `href="/?person=chat%2F`+who+`">Mine</a>`) {
+		if !strings.Contains(page, want[0]) || strings.Contains(page, want[1]) ||
+			!strings.Contains(page, `href="/?person=chat%2F`+who+`">Mine</a>`) {
 			t.Errorf("%s sees %s", who, page)
 		}
 	}
@@ -159,7 +179,10 @@ func TestListViews(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	put := func(at time.Time, change func(*tasks.Task)) string {
-		task := tasks.Task{ID: tasks.NewID(at, "chat", fmt.Sprint(at.UnixMicro())), Source: "chat", Kind: "chat", Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: "Do it"}
+		task := tasks.Task{
+			ID: tasks.NewID(at, "chat", fmt.Sprint(at.UnixMicro())), Source: "chat", Kind: "chat",
+			Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: "Do it",
+		}
 		change(&task)
 		task.Thread = "chat/" + fmt.Sprint(at.UnixMicro())
 		if _, err := h.Desk.Submit(t.Context(), task); err != nil {
@@ -187,8 +210,10 @@ func TestListViews(t *testing.T) {
 	}
 	h.contains(h.get("/?days=0"), http.StatusBadRequest)
 	h.contains(h.get("/?class=other"), http.StatusBadRequest)
-	h.contains(h.get("/?days=3&limit=7&class=review"), http.StatusOK, `<option value="3" selected>3 days</option>`, `<option selected>review</option>`,
-		`<input type="hidden" name="limit" value="7">`, `href="/?class=review&amp;days=3&amp;limit=7&amp;state=waiting"`)
+	h.contains(h.get("/?days=3&limit=7&class=review"), http.StatusOK, `<option value="3" selected>3 days</option>`,
+		`<option selected>review</option>`,
+		`<input type="hidden" name="limit" value="7">`,
+		`href="/?class=review&amp;days=3&amp;limit=7&amp;state=waiting"`)
 }
 
 // inbound is a source that is configured.
@@ -206,9 +231,11 @@ func TestEmptyList(t *testing.T) {
 		c.Inbound = []Inbound{inbound("slack"), inbound("github")}
 		c.Chat = console.Chat{Source: poster{}}
 	})
-	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "@errand", "<code>/review</code>", `<a href="/chat">chat</a>`, "enqueue chat")
+	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "@errand", "<code>/review</code>", `<a href="/chat">chat</a>`,
+		"enqueue chat")
 	h.contains(h.get("/?state=running"), http.StatusOK, "No task matches: <b>running</b>.", "!No tasks yet", "!took up")
-	h.contains(h.get("/?state=absorbed"), http.StatusOK, "No task matches: <b>absorbed</b>.", "Messages that the live run of their thread took up.")
+	h.contains(h.get("/?state=absorbed"), http.StatusOK, "No task matches: <b>absorbed</b>.",
+		"Messages that the live run of their thread took up.")
 }
 
 // An unchanged page is not sent again.
@@ -220,10 +247,12 @@ func TestLivePage(t *testing.T) {
 		first := h.get(path)
 		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
 		tag := first.Header.Get("ETag")
-		if again := h.get(path, "If-None-Match", tag); again.StatusCode != http.StatusNotModified || again.text != "" || tag == "" {
+		if again := h.get(path, "If-None-Match", tag); again.StatusCode != http.StatusNotModified ||
+			again.text != "" || tag == "" {
 			t.Errorf("%s, requested again with %s: %s, %s", path, tag, again.Status, again.text)
 		}
-		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w" + path, Host: "w.test", Slots: 1}); err != nil {
+		if _, err := h.Store.Workers.Beat(t.Context(),
+			store.Worker{ID: "w" + path, Host: "w.test", Slots: 1}); err != nil {
 			t.Fatal(err)
 		}
 		h.contains(h.get(path, "If-None-Match", tag), http.StatusOK, changed)

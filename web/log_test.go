@@ -27,7 +27,8 @@ func TestLogsOfThisMachine(t *testing.T) {
 			t.Errorf("%q: a browser could sniff its type", query)
 		}
 	}
-	if a := h.get("/api/tasks/"+id+"/log", "Range", "bytes=-5"); a.StatusCode != http.StatusPartialContent || a.text != "</b>\n" {
+	if a := h.get("/api/tasks/"+id+"/log", "Range", "bytes=-5"); a.StatusCode != http.StatusPartialContent ||
+		a.text != "</b>\n" {
 		t.Errorf("the tail is %s %q", a.Status, a.text)
 	}
 	_ = h.redis.Close()
@@ -40,11 +41,13 @@ func TestLogsOfElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail, "has not run") {
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail,
+		"has not run") {
 		t.Errorf("before it ran: %s", detail)
 	}
 	h.Claim(id)
-	if detail := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(detail, "worker-1, as "+id+".ndjson") {
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log?raw=1"), http.StatusNotFound); !strings.Contains(detail,
+		"worker-1, as "+id+".ndjson") {
 		t.Errorf("the detail does not say where the log is: %s", detail)
 	}
 	h.log("secret", "x")

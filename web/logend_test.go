@@ -32,7 +32,9 @@ func TestToolReadsOnlyTheEndOfALog(t *testing.T) {
 		_, _ = rec.Body.WriteTo(w)
 	}))
 	t.Cleanup(s.Close)
-	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: hostname(h), URL: s.URL}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
+		ID: "worker-1", Host: hostname(h), URL: s.URL,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct {
@@ -40,10 +42,14 @@ func TestToolReadsOnlyTheEndOfALog(t *testing.T) {
 		bytes     int
 		cut       bool
 	}{
-		{"0123456789", "6789", 4, true}, {"0123456789", "0123456789", 10, false}, {"0123456789", "0123456789", 100, false}, {"", "", 4, false},
+		{"0123456789", "6789", 4, true},
+		{"0123456789", "0123456789", 10, false},
+		{"0123456789", "0123456789", 100, false},
+		{"", "", 4, false},
 	} {
 		m.log(t, id+".log", tc.log)
-		a := h.do(http.MethodPost, auth.MCPPath, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log","arguments":{"task":%q,"bytes":%d}}}`, id, tc.bytes),
+		a := h.do(http.MethodPost, auth.MCPPath,
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log","arguments":{"task":%q,"bytes":%d}}}`, id, tc.bytes),
 			"Content-Type", "application/json", "Accept", "application/json, text/event-stream")
 		var got struct {
 			Result struct {
@@ -55,7 +61,8 @@ func TestToolReadsOnlyTheEndOfALog(t *testing.T) {
 			}
 		}
 		err := json.Unmarshal([]byte(a.text), &got)
-		if end := got.Result.StructuredContent; err != nil || got.Result.IsError || end.Log != tc.want || end.Cut != tc.cut || sent.Load() != int64(len(tc.want)) {
+		if end := got.Result.StructuredContent; err != nil || got.Result.IsError || end.Log != tc.want ||
+			end.Cut != tc.cut || sent.Load() != int64(len(tc.want)) {
 			t.Errorf("%d bytes of %q: %s, %d bytes transferred, %v", tc.bytes, tc.log, a.text, sent.Load(), err)
 		}
 	}

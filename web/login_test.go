@@ -15,7 +15,8 @@ var browser = []string{"Authorization", "", "Accept", "text/html,*/*"}
 
 func (h *harness) login(form url.Values, hs ...string) answer {
 	h.Helper()
-	return h.do("POST", "/login", form.Encode(), append(append(hs, browser...), "Content-Type", "application/x-www-form-urlencoded")...)
+	return h.do("POST", "/login", form.Encode(), append(append(hs, browser...), "Content-Type",
+		"application/x-www-form-urlencoded")...)
 }
 
 // cookieValue logs in and returns the cookie.
@@ -62,7 +63,8 @@ func TestBrowsersComeAgainByTheLogin(t *testing.T) {
 }
 
 // A session's ID has 256 random bits.
-var sessionCookie = regexp.MustCompile("^" + auth.CookieName + `=[\w-]{43}; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict$`)
+var sessionCookie = regexp.MustCompile("^" + auth.CookieName +
+	`=[\w-]{43}; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict$`)
 
 func TestLogin(t *testing.T) {
 	t.Parallel()
@@ -74,7 +76,8 @@ func TestLogin(t *testing.T) {
 	}
 	for next, want := range map[string]string{
 		"/tasks/x?a=b": "/tasks/x?a=b", "": "/", "https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x",
-		"/\\elsewhere.test": "/%5Celsewhere.test", "///elsewhere.test": "/elsewhere.test", "javascript:alert(1)": "/", "%zz": "/",
+		"/\\elsewhere.test": "/%5Celsewhere.test", "///elsewhere.test": "/elsewhere.test", "javascript:alert(1)": "/",
+		"%zz": "/",
 	} {
 		a := h.login(url.Values{"token": {token}, "next": {next}})
 		h.redirects(a, want)
@@ -94,8 +97,11 @@ func TestLogin(t *testing.T) {
 func TestTokenInAnAddressOpensNothing(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for _, path := range []string{"/?token=" + token, "/login?token=" + token, "/login?once=" + token, "/api/tasks?token=" + token} {
-		if a := h.get(path, "Authorization", ""); a.StatusCode != http.StatusUnauthorized || a.Header.Get("Set-Cookie") != "" {
+	for _, path := range []string{
+		"/?token=" + token, "/login?token=" + token, "/login?once=" + token, "/api/tasks?token=" + token,
+	} {
+		if a := h.get(path, "Authorization", ""); a.StatusCode != http.StatusUnauthorized ||
+			a.Header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %s, cookie %q", path, a.Status, a.Header.Get("Set-Cookie"))
 		}
 	}

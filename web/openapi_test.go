@@ -59,7 +59,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 			var s scanner.Scanner
 			s.Init(gotoken.NewFileSet().AddFile(path, -1, len(src)), src, nil, 0)
 			for _, tok, lit := s.Scan(); tok != gotoken.EOF; _, tok, lit = s.Scan() {
-				if text, err := strconv.Unquote(lit); tok == gotoken.STRING && err == nil && apiRoute.MatchString(text) {
+				if text, err := strconv.Unquote(lit); tok == gotoken.STRING && err == nil &&
+					apiRoute.MatchString(text) {
 					routes = append(routes, text)
 				}
 			}
@@ -80,12 +81,19 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
 	for schema, v := range map[string]any{
-		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{}, "Ending": tasks.Ending{}, "Result": agent.Result{},
-		"Failure": agent.Error{}, "Usage": agent.Usage{}, "Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{},
-		"Fleet": view.Fleet{}, "Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{}, "Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{}, "Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{}, "Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": tasks.CostRow{}, "CostSum": tasks.CostSum{},
-		"ConfigReport": view.ConfigReport{}, "Setting": view.Setting{}, "WorkerSettings": view.WorkerSettings{},
-		"AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{}, "Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
-		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{}, "UndeliveredList": api.Undelivered{}, "Undelivered": tasks.Undelivered{}, "Replayed": api.Replayed{}, "Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
+		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{},
+		"Ending": tasks.Ending{}, "Result": agent.Result{}, "Failure": agent.Error{}, "Usage": agent.Usage{},
+		"Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{}, "Fleet": view.Fleet{},
+		"Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{},
+		"Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{},
+		"Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
+		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": tasks.CostRow{},
+		"CostSum": tasks.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
+		"WorkerSettings": view.WorkerSettings{}, "AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{},
+		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
+		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{},
+		"UndeliveredList": api.Undelivered{}, "Undelivered": tasks.Undelivered{}, "Replayed": api.Replayed{},
+		"Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {
 		var names []string
 		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
@@ -106,16 +114,21 @@ type scheduler struct{}
 
 func (scheduler) Schedules(context.Context) ([]tasks.Schedule, error) {
 	full := tasks.ScheduleDefinition{
-		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2, Results: "C0123ABCD", By: "ann", Login: "ann-a", Made: time.Now(),
+		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2,
+		Results: "C0123ABCD", By: "ann", Login: "ann-a", Made: time.Now(),
 	}
-	return []tasks.Schedule{{ScheduleDefinition: full, Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now()}}, nil
+	return []tasks.Schedule{{
+		ScheduleDefinition: full, Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now(),
+	}}, nil
 }
 
 func (scheduler) ResumeSchedule(_ context.Context, name string) (tasks.Schedule, error) {
 	if name != "x" {
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
-	return tasks.Schedule{ScheduleDefinition: tasks.ScheduleDefinition{Name: name, When: "every hour", Prompt: "Go."}, Next: time.Now()}, nil
+	return tasks.Schedule{
+		ScheduleDefinition: tasks.ScheduleDefinition{Name: name, When: "every hour", Prompt: "Go."}, Next: time.Now(),
+	}, nil
 }
 
 func (scheduler) PutSchedule(_ context.Context, d tasks.ScheduleDefinition) (tasks.Schedule, error) {
@@ -134,7 +147,9 @@ func (s scheduler) DropSchedule(ctx context.Context, name string) error {
 type receivers struct{}
 
 func (receivers) Undelivered(context.Context) ([]tasks.Undelivered, error) {
-	return []tasks.Undelivered{{ID: "x", Webhook: "ops", Task: "1-x", Attempts: 2, Failed: time.Now(), Problem: "refused", Next: time.Now()}}, nil
+	return []tasks.Undelivered{{
+		ID: "x", Webhook: "ops", Task: "1-x", Attempts: 2, Failed: time.Now(), Problem: "refused", Next: time.Now(),
+	}}, nil
 }
 
 func (receivers) Replay(_ context.Context, id string) error {
@@ -164,12 +179,14 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/config")
 	get("/api/health") // no worker: 503
 	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
-		ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`), Environments: []store.Environment{{ID: "e", Repo: "acme/api"}},
+		ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`),
+		Environments: []store.Environment{{ID: "e", Repo: "acme/api"}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")
-	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second, "the usage limit is reached"); err != nil {
+	if err := h.Store.Credentials.Hold(t.Context(), "0a1b", time.Now().Add(time.Hour), time.Second,
+		"the usage limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/health")
@@ -211,13 +228,20 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	get("/api/health/services")
 	get("/api/openapi.yaml")
 
-	id := h.submit(1, func(t *tasks.Task) { t.Repo, t.Options = "acme/api", tasks.Options{Model: "opus", Limit: time.Minute} })
+	id := h.submit(1, func(t *tasks.Task) {
+		t.Repo, t.Options = "acme/api", tasks.Options{Model: "opus", Limit: time.Minute}
+	})
 	waiting := h.submit(2)
 	c := h.Claim(id)
-	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red"}})); err != nil {
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{
+		Key: "k", Text: "Which?", Options: []string{"red"},
+	})); err != nil {
 		t.Fatal(err)
 	}
-	h.Append(c, agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Input: json.RawMessage(`{"command":"ls"}`), Text: "$ ls", Time: time.Now()})
+	h.Append(c, agent.Event{
+		Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Input: json.RawMessage(`{"command":"ls"}`), Text: "$ ls",
+		Time: time.Now(),
+	})
 	get("/api/tasks")
 	get("/api/tasks?limit=1")
 	get("/api/tasks/" + id)
@@ -233,7 +257,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	h.changed(c, tasks.Changes{})
 	get("/api/tasks/" + id + "/diff")
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Changed: tasks.Diffstat{Files: 1}, Result: agent.Result{
-		Outcome: agent.Failed, Partial: "So far", Error: agent.NewError(agent.ClassInternal, "boom"), Started: time.Now(), Turns: 1,
+		Outcome: agent.Failed, Partial: "So far", Error: agent.NewError(agent.ClassInternal, "boom"),
+		Started: time.Now(), Turns: 1,
 	}})
 	get("/api/tasks/" + id)
 	get("/api/tasks/" + id + "/events")
@@ -246,7 +271,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	post("/api/tokens", `{"name": "ci", "role": "user", "days": 30}`)
 	get("/api/tokens")
 	check("DELETE", "/api/tokens/ci", "")
-	if err := h.Store.Access.Save(t.Context(), store.Links, "U1", json.RawMessage(`{"user": "U1", "name": "Ann", "team": "T1", "login": "ann", "until": "2999-01-01T00:00:00Z"}`)); err != nil {
+	if err := h.Store.Access.Save(t.Context(), store.Links, "U1",
+		json.RawMessage(`{"user": "U1", "name": "Ann", "team": "T1", "login": "ann", "until": "2999-01-01T00:00:00Z"}`)); err != nil {
 		t.Fatal(err)
 	}
 	get("/api/links")
@@ -285,12 +311,17 @@ func TestWhatIsNotDescribedIsNoticed(t *testing.T) {
 		"property":     {"/api/health/services", "application/json", `{"findings":[],"more":1}`},
 		"missing":      {"/api/health/services", "application/json", `{}`},
 		"type":         {"/api/health/services", "application/json", `{"findings":7}`},
-		"nested":       {"/api/health/services", "application/json", `{"findings":[{"severity":"odd","what":"","why":""}]}`},
+		"nested": {
+			"/api/health/services", "application/json", `{"findings":[{"severity":"odd","what":"","why":""}]}`,
+		},
 		"no JSON":      {"/api/health/services", "application/json", `x`},
 		"event":        {"/api/tasks/x/events", "text/event-stream", "id: 1\ndata: {\"kind\":7}\n\n"},
 		"event's name": {"/api/tasks/x/events", "text/event-stream", "event: odd\ndata: {}\n\n"},
 	} {
-		resp := &http.Response{StatusCode: http.StatusOK, Status: "200 OK", Request: request(tc.path), Header: http.Header{"Content-Type": {tc.kind}}}
+		resp := &http.Response{
+			StatusCode: http.StatusOK, Status: "200 OK", Request: request(tc.path),
+			Header: http.Header{"Content-Type": {tc.kind}},
+		}
 		if err := d.Check(resp, []byte(tc.body)); err == nil {
 			t.Errorf("%s: no error", name)
 		}

@@ -16,7 +16,8 @@ func TestListPage(t *testing.T) {
 	h.contains(h.get("/"), http.StatusOK, "No tasks yet")
 	first := h.submit(0, func(t *tasks.Task) { t.Prompt = "The oldest" })
 	h.End(h.Claim(first), tasks.Ending{Kind: tasks.TimedOut, Result: agent.Result{CostUSD: 1.234}})
-	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test", "ann", "!>older<")
+	h.contains(h.get("/"), http.StatusOK, `href="/tasks/`+first+`"`, "The oldest", "timed_out", "$1.23", "test",
+		"ann", "!>older<")
 	h.contains(h.get("/?state=waiting"), http.StatusOK, "No task matches: <b>waiting</b>.")
 	for n := range 50 {
 		h.submit(1 + n)
@@ -32,7 +33,8 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 	h := newHarness(t)
 	id := h.submit(1, func(t *tasks.Task) { t.Repo = "acme/app" })
 	path := "/tasks/" + id
-	h.contains(h.get(path), http.StatusOK, "waiting", "Do it", "acme/app", `action="`+path+`/cancel"`, "/static/task.js", "!/retry")
+	h.contains(h.get(path), http.StatusOK, "waiting", "Do it", "acme/app", `action="`+path+`/cancel"`,
+		"/static/task.js", "!/retry")
 	c := h.Claim(id)
 	h.Append(c,
 		agent.Event{Kind: agent.Text, Text: "I will "}, agent.Event{Kind: agent.Text, Text: "look."},
@@ -51,11 +53,13 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 
 	// After Stop the page shows at once that the task is stopping.
 	h.do("POST", path+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded")
-	h.contains(h.get(path), http.StatusOK, `class="state stopping">Stopping</span>`, "!class=\"state running", "!/cancel")
+	h.contains(h.get(path), http.StatusOK, `class="state stopping">Stopping</span>`,
+		"!class=\"state running", "!/cancel")
 	h.contains(h.get("/"), http.StatusOK, `class="state stopping">Stopping</span>`)
 
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", Result: agent.Result{Partial: "half of it"}})
-	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`, "!data-events", "!/cancel")
+	h.contains(h.get(path), http.StatusOK, "failed", "It broke.", "half of it", `action="`+path+`/retry"`,
+		"!data-events", "!/cancel")
 }
 
 func TestButtons(t *testing.T) {
@@ -99,7 +103,8 @@ func TestEverythingIsEscaped(t *testing.T) {
 		for _, path := range []string{"/", "/tasks/" + id} {
 			a := h.get(path)
 			h.contains(a, http.StatusOK, "&lt;script&gt;alert(1)", "!<script>", "!\" onload")
-			if got := a.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self';") || strings.Contains(got, "unsafe") {
+			if got := a.Header.Get("Content-Security-Policy"); !strings.HasPrefix(got, "default-src 'self';") ||
+				strings.Contains(got, "unsafe") {
 				t.Errorf("%s: policy %q", path, got)
 			}
 		}
@@ -109,7 +114,9 @@ func TestEverythingIsEscaped(t *testing.T) {
 		if s, err := h.Desk.Status(t.Context(), id); err != nil {
 			t.Fatal(err)
 		} else if s.State == "running" {
-			h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: evil, Result: agent.Result{Text: evil, Partial: evil, Model: evil, Duration: 1}})
+			h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: evil, Result: agent.Result{
+				Text: evil, Partial: evil, Model: evil, Duration: 1,
+			}})
 		}
 	}
 	h.contains(h.get("/api/tasks/"+id+"/events"), http.StatusOK, `\u003cscript`, "!<script>")
@@ -124,7 +131,8 @@ func TestNothingIsHidden(t *testing.T) {
 		t.Prompt, t.Actor, t.Ref = "safe\u202egnp.exe\x1b[31m red", "ann\u2066", "main\x07"
 	})
 	h.contains(h.get("/"), http.StatusOK, `safe\u202egnp.exe red`, `>ann\u2066<`, "!\u202e", "!\u2066", "!\x1b")
-	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e", "!\u2066", "!\x1b")
+	h.contains(h.get("/tasks/"+id), http.StatusOK, `<h1>safe\u202egnp.exe red</h1>`, `ann\u2066`, `main\x07`, "!\u202e",
+		"!\u2066", "!\x1b")
 }
 
 // Terminal escape sequences in text remove nothing else from a page: applied to the markup, one could span several tags
@@ -141,7 +149,10 @@ func TestOrdersStayInTheirPlace(t *testing.T) {
 func TestStaticFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for file, kind := range map[string]string{"task.js": "text/javascript", "live.js": "text/javascript", "list.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"} {
+	for file, kind := range map[string]string{
+		"task.js": "text/javascript", "live.js": "text/javascript", "list.js": "text/javascript",
+		"style.css": "text/css", "icon.svg": "image/svg+xml",
+	} {
 		a := h.get("/static/" + file)
 		if a.StatusCode != http.StatusOK || !strings.HasPrefix(a.Header.Get("Content-Type"), kind) {
 			t.Errorf("%s: %s %s", file, a.Status, a.Header.Get("Content-Type"))

@@ -24,7 +24,10 @@ import (
 )
 
 // ann is who logs in unless a test says otherwise.
-var ann = oidcfake.Claims{"sub": "a-1", "email": "ann@acme.test", "email_verified": true, "groups": []string{"staff", "platform"}, "gh": "ann-acme"}
+var ann = oidcfake.Claims{
+	"sub": "a-1", "email": "ann@acme.test", "email_verified": true, "groups": []string{"staff", "platform"},
+	"gh": "ann-acme",
+}
 
 // withOpenID starts a provider, and a console where people log in there.
 func withOpenID(t *testing.T, set ...func(*Config)) (*harness, *oidcfake.Server) {
@@ -32,7 +35,8 @@ func withOpenID(t *testing.T, set ...func(*Config)) (*harness, *oidcfake.Server)
 	fake := oidcfake.New(t)
 	fake.LogIn(ann, nil)
 	at := &auth.Provider{
-		Issuer: fake.URL, ClientID: oidcfake.ClientID, Secret: oidcfake.Secret, Groups: "groups", Account: "gh", HTTP: &http.Client{Timeout: 10 * time.Second},
+		Issuer: fake.URL, ClientID: oidcfake.ClientID, Secret: oidcfake.Secret, Groups: "groups", Account: "gh",
+		HTTP: &http.Client{Timeout: 10 * time.Second},
 	}
 	h := newHarness(t, append([]func(*Config){func(c *Config) {
 		c.Provider = at
@@ -151,7 +155,8 @@ func (h *harness) sessions() (keys []string) {
 // refused checks that a login ended at the login page without a session.
 func (p *person) refused(what string, a answer, status int, parts ...string) {
 	p.Helper()
-	if keys := p.sessions(); a.StatusCode != status || !strings.Contains(a.text, `action="/login"`) || p.session() != "" || len(keys) > 0 {
+	if keys := p.sessions(); a.StatusCode != status || !strings.Contains(a.text, `action="/login"`) ||
+		p.session() != "" || len(keys) > 0 {
 		p.Errorf("%s: %s, session %q, in Redis %v: %s", what, a.Status, p.session(), keys, a.text)
 	}
 	for _, part := range parts {
@@ -161,8 +166,8 @@ func (p *person) refused(what string, a answer, status int, parts ...string) {
 	}
 }
 
-// A login leads to the page that was asked for. What the provider sends is nowhere in the log, Redis or the addresses of
-// pages, and Referer headers do not carry it on.
+// A login leads to the page that was asked for. What the provider sends is nowhere in the log, Redis or the addresses
+// of pages, and Referer headers do not carry it on.
 func TestLoginAtAProvider(t *testing.T) {
 	t.Parallel()
 	var log lockedBuffer
@@ -173,16 +178,19 @@ func TestLoginAtAProvider(t *testing.T) {
 	p := h.person()
 	back := p.callback("/tasks/" + id + "?a=b&c")
 	a, next := p.step("GET", back)
-	if a.StatusCode != http.StatusOK || next != h.server.URL+"/tasks/"+id+"?a=b&c" || a.Header.Get("Referrer-Policy") != "no-referrer" || a.Header.Get("Cache-Control") != "no-store" {
+	if a.StatusCode != http.StatusOK || next != h.server.URL+"/tasks/"+id+"?a=b&c" ||
+		a.Header.Get("Referrer-Policy") != "no-referrer" || a.Header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("%s to %q with %v: %s", a.Status, next, a.Header, a.text)
 	}
 	h.contains(p.visit(next), http.StatusOK, "Do it")
 	var page api.AuditPage
 	h.into(h.get("/api/audit"), http.StatusOK, &page)
-	if len(page.Entries) != 1 || page.Entries[0].What != "login" || page.Entries[0].Who != "ann@acme.test" || page.Entries[0].How != "login" || page.Entries[0].Role != "admin" {
+	if len(page.Entries) != 1 || page.Entries[0].What != "login" || page.Entries[0].Who != "ann@acme.test" ||
+		page.Entries[0].How != "login" || page.Entries[0].Role != "admin" {
 		t.Errorf("audit log: %+v", page.Entries)
 	}
-	everything, at := log.String()+h.dump(), strings.Join(slices.DeleteFunc(slices.Clone(p.visited), func(to string) bool { return to == back }), "\n")
+	everything, at := log.String()+h.dump(), strings.Join(slices.DeleteFunc(slices.Clone(p.visited),
+		func(to string) bool { return to == back }), "\n")
 	for i, secret := range append(fake.Secrets(), p.session()) {
 		if secret == "" || strings.Contains(everything, secret) || strings.Contains(at, secret) {
 			t.Errorf("secret %d is in the log, Redis or an address", i)
@@ -224,7 +232,8 @@ func TestTokensOfTheProviderThatAreRefused(t *testing.T) {
 	} {
 		fake.Answer(token)
 		p := h.person()
-		p.refused("a token "+name, p.visit(p.callback("/")), http.StatusUnauthorized, "The login at 127.0.0.1 did not work.")
+		p.refused("a token "+name, p.visit(p.callback("/")), http.StatusUnauthorized,
+			"The login at 127.0.0.1 did not work.")
 	}
 	// A token that was valid for one login is not for the next.
 	fake.Answer(func(c oidcfake.Claims, k oidcfake.Key) string { first = k.Sign(c); return "" })
@@ -255,7 +264,9 @@ func TestKeysRotate(t *testing.T) {
 func TestLoginBelongsToItsBrowser(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64
-	h, fake := withOpenID(t, func(c *Config) { c.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) } })
+	h, fake := withOpenID(t, func(c *Config) {
+		c.now = func() time.Time { return time.Now().Add(time.Duration(late.Load())) }
+	})
 	at, _ := url.Parse(h.server.URL)
 
 	mine, other := h.person(), h.person()
@@ -305,9 +316,12 @@ func TestLoginBelongsToItsBrowser(t *testing.T) {
 	}
 
 	for name, change := range map[string]func(url.Values){
-		"without a state": func(q url.Values) { q.Del("state") }, "with an empty state": func(q url.Values) { q.Set("state", "") },
+		"without a state": func(q url.Values) { q.Del("state") }, "with an empty state": func(q url.Values) {
+			q.Set("state", "")
+		},
 		"with another state": func(q url.Values) { q.Set("state", strings.Repeat("A", 43)) },
-		"with a refusal":     func(q url.Values) { q.Set("error", "access_denied") }, "without a code": func(q url.Values) { q.Del("code") },
+		"with a refusal":     func(q url.Values) { q.Set("error", "access_denied") },
+		"without a code":     func(q url.Values) { q.Del("code") },
 	} {
 		mine = h.person()
 		to, _ := url.Parse(mine.callback("/"))
@@ -335,7 +349,8 @@ func TestLoginLeadsNowhereElse(t *testing.T) {
 	t.Parallel()
 	h, _ := withOpenID(t)
 	for next, want := range map[string]string{
-		"https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x", `/\elsewhere.test`: "/%5Celsewhere.test", "javascript:alert(1)": "/",
+		"https://elsewhere.test/x": "/x", "//elsewhere.test/x": "/x", `/\elsewhere.test`: "/%5Celsewhere.test",
+		"javascript:alert(1)":              "/",
 		"/?q=" + strings.Repeat("x", 5000): "/", "/chat?a=b": "/chat?a=b",
 	} {
 		p := h.person()
@@ -354,7 +369,8 @@ func TestProviderIsAway(t *testing.T) {
 	const remedy = "127.0.0.1 does not answer as it should. Try again in a minute."
 	fake.Fail(http.StatusServiceUnavailable)
 	p := h.person()
-	p.refused("at the start", p.visit("/login/start?next=/audit"), http.StatusServiceUnavailable, remedy, "login: in errand.yaml", `value="/audit"`)
+	p.refused("at the start", p.visit("/login/start?next=/audit"), http.StatusServiceUnavailable, remedy,
+		"login: in errand.yaml", `value="/audit"`)
 	fake.Fail(0)
 	back := p.callback("/audit")
 	fake.Fail(http.StatusBadGateway)
@@ -395,7 +411,8 @@ func TestSessionOfALogin(t *testing.T) {
 	_, back = p.step("GET", back)
 	p.visit(back)
 	if works(before) || !works(p) || len(h.sessions()) != 1 {
-		t.Errorf("after a second login: the old session works: %t, the new one: %t, %v", works(before), works(p), h.sessions())
+		t.Errorf("after a second login: the old session works: %t, the new one: %t, %v", works(before),
+			works(p), h.sessions())
 	}
 
 	for _, hs := range [][]string{{"Origin", "https://elsewhere.test"}, {"Sec-Fetch-Site", "cross-site"}} {
@@ -407,7 +424,8 @@ func TestSessionOfALogin(t *testing.T) {
 		t.Errorf("a link logs out: %s", a.Status)
 	}
 	before.jar.SetCookies(at, p.jar.Cookies(at))
-	if _, to := p.step("POST", "/logout", "Origin", h.server.URL); to != h.server.URL+"/login" || len(h.sessions()) > 0 || p.session() != "" || works(before) {
+	if _, to := p.step("POST", "/logout", "Origin", h.server.URL); to != h.server.URL+"/login" ||
+		len(h.sessions()) > 0 || p.session() != "" || works(before) {
 		t.Errorf("a log-out leads to %q and leaves %v", to, h.sessions())
 	}
 
@@ -446,9 +464,12 @@ func TestCookiesOverHTTPS(t *testing.T) {
 	begun = append(begun, "Cookie", cookieText(a.Cookies()))
 	_, back := h.person().step("GET", a.Header.Get("Location"))
 	a = h.get(back[len(at.String()):], append(begun, browser...)...)
-	want := regexp.MustCompile(`^__Host-` + auth.CookieName + `=[\w-]{43}; Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict$`)
+	want := regexp.MustCompile(`^__Host-` + auth.CookieName +
+		`=[\w-]{43}; Path=/; Max-Age=43200; HttpOnly; Secure; SameSite=Strict$`)
 	set := a.Header["Set-Cookie"]
-	if len(set) != 2 || !strings.HasPrefix(set[0], "__Host-errand_login=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax") || !want.MatchString(set[1]) {
+	if len(set) != 2 ||
+		!strings.HasPrefix(set[0], "__Host-errand_login=; Path=/; Max-Age=0; HttpOnly; Secure; SameSite=Lax") ||
+		!want.MatchString(set[1]) {
 		t.Errorf("cookies %q", set)
 	}
 	id := strings.TrimPrefix(strings.Split(set[1], ";")[0], "__Host-"+auth.CookieName+"=")
@@ -479,7 +500,8 @@ func TestManyCookies(t *testing.T) {
 		return n
 	}
 	before := calls()
-	h.problem(h.get("/api/tasks", "Authorization", "", "Cookie", strings.Repeat(auth.CookieName+"=x; ", 500)+"a=b"), http.StatusUnauthorized)
+	h.problem(h.get("/api/tasks", "Authorization", "", "Cookie", strings.Repeat(auth.CookieName+"=x; ", 500)+"a=b"),
+		http.StatusUnauthorized)
 	if n := calls() - before; n > 4 {
 		t.Errorf("%d reads", n)
 	}
@@ -514,19 +536,36 @@ func TestRolesOfPeople(t *testing.T) {
 		role         string // "": none
 		pay, secret  bool   // sees the task
 	}{
-		"by domain":             {person("bo@acme.test", nil), nil, "viewer", true, true},
-		"by address":            {person("root@ACME.test", nil), nil, "admin", true, true},
-		"by group":              {person("c@x.test", oidcfake.Claims{"groups": []string{"a", "platform"}}), nil, "operator", true, true},
-		"by one group":          {person("c@x.test", oidcfake.Claims{"groups": "platform"}), nil, "operator", true, true},
-		"in repositories":       {person("d@x.test", oidcfake.Claims{"groups": []string{"payments"}}), nil, "user", true, false},
-		"hidden by the forge":   {person("e@acme.test", oidcfake.Claims{"gh": "e-acme"}), nil, "viewer", true, false},
-		"by the user info":      {oidcfake.Claims{"sub": "f"}, oidcfake.Claims{"email": "f@acme.test", "email_verified": true}, "viewer", true, true},
-		"not verified":          {oidcfake.Claims{"sub": "g", "email": "g@acme.test", "email_verified": false}, nil, "", false, false},
-		"verified by silence":   {oidcfake.Claims{"sub": "g", "email": "g@acme.test"}, nil, "", false, false},
-		"a subdomain":           {person("h@acme.test.evil.test", nil), nil, "", false, false},
-		"a chosen name":         {oidcfake.Claims{"sub": "root@acme.test", "name": "root@acme.test", "preferred_username": "root@acme.test"}, nil, "", false, false},
-		"a group by its prefix": {person("i@x.test", oidcfake.Claims{"groups": []string{"platform-guests", "Platform"}}), nil, "", false, false},
-		"info of another":       {oidcfake.Claims{"sub": "j"}, oidcfake.Claims{"sub": "k", "email": "j@acme.test", "email_verified": true}, "none", false, false},
+		"by domain":  {person("bo@acme.test", nil), nil, "viewer", true, true},
+		"by address": {person("root@ACME.test", nil), nil, "admin", true, true},
+		"by group": {
+			person("c@x.test", oidcfake.Claims{"groups": []string{"a", "platform"}}), nil, "operator", true, true,
+		},
+		"by one group": {
+			person("c@x.test", oidcfake.Claims{"groups": "platform"}), nil, "operator", true, true,
+		},
+		"in repositories": {
+			person("d@x.test", oidcfake.Claims{"groups": []string{"payments"}}), nil, "user", true, false,
+		},
+		"hidden by the forge": {person("e@acme.test", oidcfake.Claims{"gh": "e-acme"}), nil, "viewer", true, false},
+		"by the user info": {
+			oidcfake.Claims{"sub": "f"},
+			oidcfake.Claims{"email": "f@acme.test", "email_verified": true},
+			"viewer", true, true,
+		},
+		"not verified": {
+			oidcfake.Claims{"sub": "g", "email": "g@acme.test", "email_verified": false}, nil, "", false, false,
+		},
+		"verified by silence": {oidcfake.Claims{"sub": "g", "email": "g@acme.test"}, nil, "", false, false},
+		"a subdomain":         {person("h@acme.test.evil.test", nil), nil, "", false, false},
+		"a chosen name": {oidcfake.Claims{
+			"sub": "root@acme.test", "name": "root@acme.test", "preferred_username": "root@acme.test",
+		}, nil, "", false, false},
+		"a group by its prefix": {person("i@x.test",
+			oidcfake.Claims{"groups": []string{"platform-guests", "Platform"}}), nil, "", false, false},
+		"info of another": {oidcfake.Claims{"sub": "j"}, oidcfake.Claims{
+			"sub": "k", "email": "j@acme.test", "email_verified": true,
+		}, "none", false, false},
 	} {
 		h.redis.FlushDB(t.Context()) // its scripts stay
 		pay, secret := h.inRepo(1, "acme/payments"), h.inRepo(2, "acme/secret")
@@ -569,7 +608,10 @@ func TestLoginAtGitHub(t *testing.T) {
 	}
 	t.Cleanup(gh.Close)
 	var log lockedBuffer
-	at := &auth.Provider{Issuer: gh.URL(), ClientID: "Iv1.errand", Secret: "github-client-secret", GitHub: gh.APIURL(), HTTP: &http.Client{Timeout: 10 * time.Second}}
+	at := &auth.Provider{
+		Issuer: gh.URL(), ClientID: "Iv1.errand", Secret: "github-client-secret", GitHub: gh.APIURL(),
+		HTTP: &http.Client{Timeout: 10 * time.Second},
+	}
 	h := newHarness(t, func(c *Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&log, nil))
 		c.Provider = at
@@ -596,12 +638,22 @@ func TestLoginAtGitHub(t *testing.T) {
 		who, role string // "": none
 		app       int    // the status of a task of acme/app
 	}{
-		"a team":            {githubfake.Person{Login: "ann-acme", Email: "ann@x.test", Orgs: []string{"acme"}, Teams: append(many, "acme/platform")}, "ann@x.test", "operator", 200},
-		"an organisation":   {githubfake.Person{Login: "ann-acme", Email: "ann@x.test", Orgs: []string{"x", "acme"}, Teams: []string{"x/platform"}}, "ann@x.test", "viewer", 200},
-		"a domain":          {githubfake.Person{Login: "bo", Email: "bo@acme.test"}, "bo@acme.test", "user", 404},
-		"an account":        {githubfake.Person{Login: "Root-Acme", Email: "r@x.test", Unverified: true}, "GitHub/Root-Acme", "admin", 404},
-		"not verified":      {githubfake.Person{Login: "eve", Email: "eve@acme.test", Unverified: true}, "", "", 401},
-		"named as an admin": {githubfake.Person{Login: "console", Email: "eve@x.test", Orgs: []string{"acme-fans"}}, "", "", 401},
+		"a team": {githubfake.Person{
+			Login: "ann-acme", Email: "ann@x.test", Orgs: []string{"acme"}, Teams: append(many, "acme/platform"),
+		}, "ann@x.test", "operator", 200},
+		"an organisation": {githubfake.Person{
+			Login: "ann-acme", Email: "ann@x.test", Orgs: []string{"x", "acme"}, Teams: []string{"x/platform"},
+		}, "ann@x.test", "viewer", 200},
+		"a domain": {githubfake.Person{Login: "bo", Email: "bo@acme.test"}, "bo@acme.test", "user", 404},
+		"an account": {
+			githubfake.Person{Login: "Root-Acme", Email: "r@x.test", Unverified: true},
+			"GitHub/Root-Acme", "admin",
+			404,
+		},
+		"not verified": {githubfake.Person{Login: "eve", Email: "eve@acme.test", Unverified: true}, "", "", 401},
+		"named as an admin": {
+			githubfake.Person{Login: "console", Email: "eve@x.test", Orgs: []string{"acme-fans"}}, "", "", 401,
+		},
 	} {
 		h.redis.FlushDB(t.Context())
 		id := h.inRepo(1, "acme/app")
@@ -612,7 +664,8 @@ func TestLoginAtGitHub(t *testing.T) {
 		h.into(h.get("/api/audit"), http.StatusOK, &audit)
 		if tc.role == "" {
 			p.refused(name, a, http.StatusForbidden, "has no role")
-		} else if a.StatusCode != http.StatusOK || len(audit.Entries) != 1 || audit.Entries[0].Role != tc.role || audit.Entries[0].Who != tc.who {
+		} else if a.StatusCode != http.StatusOK || len(audit.Entries) != 1 || audit.Entries[0].Role != tc.role ||
+			audit.Entries[0].Who != tc.who {
 			t.Errorf("%s: %s %+v", name, a.Status, audit.Entries)
 		}
 		if got, _ := p.step("GET", "/api/tasks/"+id); got.StatusCode != tc.app {
@@ -628,7 +681,9 @@ func TestLoginAtGitHub(t *testing.T) {
 	p := h.person()
 	back := p.callback("/")
 	gh.Fail("GET /user/teams", githubfake.Failure{Status: http.StatusBadGateway})
-	p.refused("while GitHub is away", p.visit(back), http.StatusServiceUnavailable, "GitHub does not answer as it should.")
-	gh.RegisterOAuth(githubfake.OAuthApp{ClientID: at.ClientID, Secret: "another", Redirect: at.Redirect}, githubfake.Person{Login: "ann-acme"})
+	p.refused("while GitHub is away", p.visit(back), http.StatusServiceUnavailable,
+		"GitHub does not answer as it should.")
+	gh.RegisterOAuth(githubfake.OAuthApp{ClientID: at.ClientID, Secret: "another", Redirect: at.Redirect},
+		githubfake.Person{Login: "ann-acme"})
 	p.refused("with a wrong secret", p.visit(p.callback("/")), http.StatusUnauthorized, "did not work")
 }

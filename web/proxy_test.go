@@ -30,7 +30,9 @@ func (h *harness) through(from, to, method, path string, hs ...string) *httptest
 }
 
 func withProxy(c *Config) {
-	c.Proxy = auth.Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64")}}
+	c.Proxy = auth.Proxy{Header: "X-Forwarded-User", From: []netip.Prefix{
+		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("2001:db8::/64"),
+	}}
 }
 
 func TestProxyOpens(t *testing.T) {
@@ -67,7 +69,8 @@ func TestProxyOpens(t *testing.T) {
 		t.Errorf("two names: %d", w.Code)
 	}
 	// The header is ignored if no proxy is configured.
-	if got := newHarness(t).through("192.0.2.7:1234", here, "GET", "/api/tasks", "X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
+	if got := newHarness(t).through("192.0.2.7:1234", here, "GET", "/api/tasks",
+		"X-Forwarded-User", "ann"); got.Code != http.StatusUnauthorized {
 		t.Errorf("no proxy: %d", got.Code)
 	}
 }
@@ -109,7 +112,8 @@ func TestProxySaysWhoActs(t *testing.T) {
 	if s, err := h.Desk.Status(t.Context(), id); err != nil || s.Cancel != "ann@acme.test" {
 		t.Errorf("cancelled by %q, %v", s.Cancel, err)
 	}
-	if got := act("retry"); got != http.StatusAccepted || !strings.Contains(log.String(), "run="+id+" by=ann@acme.test") {
+	if got := act("retry"); got != http.StatusAccepted ||
+		!strings.Contains(log.String(), "run="+id+" by=ann@acme.test") {
 		t.Errorf("retry: %d, and the log says %q", got, log.String())
 	}
 }

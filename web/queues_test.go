@@ -15,12 +15,14 @@ func TestQueuesAreShown(t *testing.T) {
 	h := newHarness(t)
 	id := h.submit(1)
 	a := h.get("/queues/")
-	h.contains(a, http.StatusOK, "Asynq", `window.FLAG_ROOT_PATH="\/queues"`, `src="/static/queues.js"`, "!fonts.googleapis")
+	h.contains(a, http.StatusOK, "Asynq", `window.FLAG_ROOT_PATH="\/queues"`, `src="/static/queues.js"`,
+		"!fonts.googleapis")
 	if got := a.Header.Get("Content-Security-Policy"); !strings.Contains(got, "script-src 'self' 'unsafe-inline'") {
 		t.Errorf("the policy blocks its inline script: %q", got)
 	}
 	script := h.get("/queues/static/js/main.5adda2da.chunk.js")
-	if got := script.Header.Get("Content-Type"); script.StatusCode != http.StatusOK || !strings.HasPrefix(got, "application/javascript") {
+	if got := script.Header.Get("Content-Type"); script.StatusCode != http.StatusOK ||
+		!strings.HasPrefix(got, "application/javascript") {
 		t.Errorf("its script is %s %s", script.Status, got)
 	}
 	h.contains(h.get("/queues/api/queues"), http.StatusOK, `"queue":"interactive"`)
@@ -37,7 +39,8 @@ func TestQueuesAreOnlyToLookAt(t *testing.T) {
 	for _, path := range []string{
 		"POST /queues/api/queues/interactive:pause", "DELETE /queues/api/queues/interactive",
 		"DELETE /queues/api/queues/interactive/pending_tasks/" + id,
-		"POST /queues/api/queues/interactive/active_tasks/" + id + ":cancel", "POST /queues/api/queues/interactive/active_tasks:cancel_all",
+		"POST /queues/api/queues/interactive/active_tasks/" + id + ":cancel",
+		"POST /queues/api/queues/interactive/active_tasks:cancel_all",
 	} {
 		method, path, _ := strings.Cut(path, " ")
 		if a := h.do(method, path, ""); a.StatusCode != http.StatusMethodNotAllowed {
@@ -51,7 +54,8 @@ func TestForeignPayloadsAreNotShown(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.submit(1) // so that the queue is there
-	_, err := asynq.NewClientFromRedisClient(h.redis).Enqueue(asynq.NewTask("x", []byte("s3cret")), asynq.Queue("interactive"))
+	_, err := asynq.NewClientFromRedisClient(h.redis).Enqueue(asynq.NewTask("x", []byte("s3cret")),
+		asynq.Queue("interactive"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +100,8 @@ func TestCancelOfADelivery(t *testing.T) {
 		}
 		return s.Cancel != ""
 	}
-	if a := h.do("POST", active+"/"+ids[0]+".r2:cancel", ""); a.StatusCode != http.StatusNoContent || !cancelled(0) || cancelled(1) {
+	if a := h.do("POST", active+"/"+ids[0]+".r2:cancel", ""); a.StatusCode != http.StatusNoContent ||
+		!cancelled(0) || cancelled(1) {
 		t.Errorf("one: %s", a.Status)
 	}
 	for _, several := range []string{":batch_cancel", ":cancel_all"} {

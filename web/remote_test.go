@@ -132,7 +132,8 @@ func TestLogOfAWorkerThatIsGone(t *testing.T) {
 	}
 	far := h.machine("far-1-abcdef02", func(w *store.Worker) { w.Host = "far" }) // its loopback address is useless here
 	far.log(t, id+".log", "not this\n")
-	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail, "-1-abcdef01, as "+id+".log") {
+	if detail := h.problem(h.get("/api/tasks/"+id+"/log"), http.StatusNotFound); !strings.Contains(detail,
+		"-1-abcdef01, as "+id+".log") {
 		t.Errorf("the detail does not say where the log is: %s", detail)
 	}
 	h.keep(c, "log", "kept\n")
@@ -218,7 +219,9 @@ func TestLogsNeedTheFleetsToken(t *testing.T) {
 		return resp.StatusCode
 	}
 	path := "/logs/" + id
-	for _, auth := range []string{"", "Bearer ", "Bearer wrong", "Bearer " + fleetToken + "x", "Basic " + fleetToken, "Bearer " + token} {
+	for _, auth := range []string{
+		"", "Bearer ", "Bearer wrong", "Bearer " + fleetToken + "x", "Basic " + fleetToken, "Bearer " + token,
+	} {
 		if got := ask(m.url, path, auth); got != http.StatusUnauthorized {
 			t.Errorf("with %q: %d", auth, got)
 		}
@@ -229,8 +232,8 @@ func TestLogsNeedTheFleetsToken(t *testing.T) {
 		}
 	}
 	for path, want := range map[string]int{
-		path: http.StatusOK, path + "?raw=1": http.StatusNotFound, "/logs/" + link: http.StatusNotFound, "/logs/..%2fsecret": http.StatusBadRequest,
-		"/logs/": http.StatusNotFound, "/": http.StatusNotFound,
+		path: http.StatusOK, path + "?raw=1": http.StatusNotFound, "/logs/" + link: http.StatusNotFound,
+		"/logs/..%2fsecret": http.StatusBadRequest, "/logs/": http.StatusNotFound, "/": http.StatusNotFound,
 	} {
 		if got := ask(m.url, path, "Bearer "+fleetToken); got != want {
 			t.Errorf("%s: %d, want %d", path, got, want)
@@ -262,7 +265,9 @@ func TestWorkersThatMisbehave(t *testing.T) {
 	}))
 	s.Config.SetKeepAlivesEnabled(false) // or a client would try again, on a new connection
 	t.Cleanup(s.Close)
-	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker-1", Host: hostname(h), URL: s.URL}); err != nil {
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
+		ID: "worker-1", Host: hostname(h), URL: s.URL,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	h.keep(c, "log", "kept\n")

@@ -19,7 +19,9 @@ func TestHeadOfATask(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(c *Config) {
 		c.Links = func(tasks.Task) tasks.Links {
-			return tasks.Links{Thread: "https://acme.slack.com/archives/C0/p1", Repository: "https://github.com/acme/app"}
+			return tasks.Links{
+				Thread: "https://acme.slack.com/archives/C0/p1", Repository: "https://github.com/acme/app",
+			}
 		}
 	})
 	id := h.submit(1, func(t *tasks.Task) {
@@ -27,10 +29,13 @@ func TestHeadOfATask(t *testing.T) {
 		t.Options.Limit, t.Options.MaxUSD = 2*time.Hour, 5
 	})
 	c := h.Claim(id)
-	h.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "1", Text: "Running go test"}, agent.Event{Kind: agent.Used, CostUSD: 0.21})
+	h.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "1", Text: "Running go test"},
+		agent.Event{Kind: agent.Used, CostUSD: 0.21})
 	h.contains(h.get("/tasks/"+id), http.StatusOK,
-		`class="state running">Working</span>`, `id="doing">Running go test<`, "</span> of 2h", `id="cost">$0.21</span> of $5.00`,
-		`aria-hidden="true">AL</span>Ann Lee<`, `href="https://acme.slack.com/archives/C0/p1">Slack thread<`, `href="https://github.com/acme/app">acme/app<`,
+		`class="state running">Working</span>`, `id="doing">Running go test<`, "</span> of 2h",
+		`id="cost">$0.21</span> of $5.00`,
+		`aria-hidden="true">AL</span>Ann Lee<`, `href="https://acme.slack.com/archives/C0/p1">Slack thread<`,
+		`href="https://github.com/acme/app">acme/app<`,
 		"/cancel", "!/retry", "!Open PR", `on worker-1`, "<dt>account</dt><dd>U0ANN</dd>")
 	if got := strings.Count(h.get("/tasks/"+id).text, "U0ANN"); got != 1 {
 		t.Errorf("the account is named %d times, want once, among the identifiers", got)
@@ -45,11 +50,14 @@ func TestTaskThatAsks(t *testing.T) {
 	id := h.submit(1)
 	c := h.Claim(id)
 	until := time.Now().Add(time.Hour).UTC()
-	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Which *colour*?", Options: []string{"red"}, Until: until})); err != nil {
+	if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{
+		Key: "k", Text: "Which *colour*?", Options: []string{"red"}, Until: until,
+	})); err != nil {
 		t.Fatal(err)
 	}
 	page := h.get("/tasks/" + id)
-	h.contains(page, http.StatusOK, "<title>Needs you: Do it", `class="state asking">Needs you</span>`, `href="#question">Answer</a>`,
+	h.contains(page, http.StatusOK, "<title>Needs you: Do it", `class="state asking">Needs you</span>`,
+		`href="#question">Answer</a>`,
 		"Which <em>colour</em>?", `value="red">red</button>`, "waits for an answer until ", until.Format("15:04 UTC"))
 	if strings.Index(page.text, "Which <em>colour</em>?") > strings.Index(page.text, `id="events"`) {
 		t.Error("the question comes after the steps")
@@ -66,7 +74,8 @@ func TestTaskThatWaits(t *testing.T) {
 	first, second := h.submit(1), h.submit(2, func(t *tasks.Task) { t.Class = tasks.Review })
 	h.Claim(first)
 	h.contains(h.get("/tasks/"+second), http.StatusOK, `class="state waiting">Waiting</span>`,
-		">Ahead of this task", `<li><a href="/tasks/`+first+`">Do it</a>`, `class="state running">Working</span>`, "!starts in")
+		">Ahead of this task", `<li><a href="/tasks/`+first+`">Do it</a>`, `class="state running">Working</span>`,
+		"!starts in")
 	for n := range 5 {
 		h.contains(h.get("/tasks/"+second), http.StatusOK, "!starts in")
 		id := h.submit(3+n, func(t *tasks.Task) { t.Class, t.Thread = tasks.Review, fmt.Sprint("test/", n) })
@@ -87,8 +96,16 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 		limit store.Cap
 		want  []string
 	}{
-		"repository": {store.Cap{Scope: "repo:", Max: 1}, []string{"1 of 1 runs busy in acme/app", `href="/?repository=acme%2Fapp&amp;state=running">all</a>`}},
-		"person":     {store.Cap{Scope: "user:", Max: 1}, []string{"1 of 1 runs busy", `href="/?person=test%2Fann&amp;state=running">all</a>`}},
+		"repository": {
+			store.Cap{Scope: "repo:", Max: 1}, []string{
+				"1 of 1 runs busy in acme/app", `href="/?repository=acme%2Fapp&amp;state=running">all</a>`,
+			},
+		},
+		"person": {
+			store.Cap{Scope: "user:", Max: 1}, []string{
+				"1 of 1 runs busy", `href="/?person=test%2Fann&amp;state=running">all</a>`,
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +114,9 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 				t.Fatal(err)
 			}
 			of := func(n int, prompt string) string {
-				return h.submit(n, func(t *tasks.Task) { t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt })
+				return h.submit(n, func(t *tasks.Task) {
+					t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt
+				})
 			}
 			first, second := of(1, "first"), of(2, "second")
 			if _, err := h.Store.Claim(t.Context(), first, 0, "worker", test.limit); err != nil {
@@ -107,7 +126,8 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 				t.Fatal("the limit does not hold")
 			}
 			h.contains(h.get("/tasks/"+second), http.StatusOK,
-				append(test.want, `class="state waiting">Waiting</span>`, ">Ahead of this task", `<li><a href="/tasks/`+first+`">first</a>`, "1st in line")...)
+				append(test.want, `class="state waiting">Waiting</span>`, ">Ahead of this task",
+					`<li><a href="/tasks/`+first+`">first</a>`, "1st in line")...)
 		})
 	}
 }
@@ -121,13 +141,17 @@ func TestRunThatAsksIsNotAhead(t *testing.T) {
 	}
 	var ids []string
 	for n, prompt := range []string{"asks", "runs", "waits"} {
-		ids = append(ids, h.submit(n, func(t *tasks.Task) { t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt }))
+		ids = append(ids, h.submit(n, func(t *tasks.Task) {
+			t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt
+		}))
 		c, err := h.Store.Claim(t.Context(), ids[n], 0, "worker", store.Cap{Scope: "repo:", Max: 1})
 		if (err != nil) != (prompt == "waits") {
 			t.Fatalf("%s: %v", prompt, err)
 		}
 		if prompt == "asks" {
-			if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{Key: "k", Text: "Why?", Until: time.Now().Add(time.Hour)})); err != nil {
+			if _, err := c.Ask(t.Context(), "k", h.JSON(tasks.Question{
+				Key: "k", Text: "Why?", Until: time.Now().Add(time.Hour),
+			})); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Lend(t.Context()); err != nil {
@@ -135,7 +159,8 @@ func TestRunThatAsksIsNotAhead(t *testing.T) {
 			}
 		}
 	}
-	h.contains(h.get("/tasks/"+ids[2]), http.StatusOK, ">Ahead of this task", `<a href="/tasks/`+ids[1]+`">runs</a>`, "!"+ids[0])
+	h.contains(h.get("/tasks/"+ids[2]), http.StatusOK, ">Ahead of this task",
+		`<a href="/tasks/`+ids[1]+`">runs</a>`, "!"+ids[0])
 }
 
 // The page has the machines of a task's runs: those that are alive with their load, the others with their ID.
@@ -144,7 +169,8 @@ func TestMachines(t *testing.T) {
 	h := newHarness(t)
 	id := h.submit(1)
 	for _, w := range []store.Worker{
-		{ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Slots: 4, Running: 2}, {ID: "mill-2", Host: "mill-2", Slots: 4, Draining: true},
+		{ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Slots: 4, Running: 2},
+		{ID: "mill-2", Host: "mill-2", Slots: 4, Draining: true},
 	} {
 		if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 			t.Fatal(err)
@@ -162,7 +188,8 @@ func TestMachines(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now().Add(-time.Minute)
-		h.redis.HSet(t.Context(), "errand:task:"+id, "runs", lastRunBegan(h.redis.HGet(t.Context(), "errand:task:"+id, "runs").Val(), began))
+		h.redis.HSet(t.Context(), "errand:task:"+id, "runs",
+			lastRunBegan(h.redis.HGet(t.Context(), "errand:task:"+id, "runs").Val(), began))
 		if err := c.Return(t.Context(), store.Wait{Why: "its worker is shutting down"}); err != nil {
 			t.Fatal(err)
 		}
@@ -195,37 +222,51 @@ func TestTaskThatEnded(t *testing.T) {
 		ending tasks.Ending
 		want   []string
 	}{
-		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second}, Published: published}, []string{
-			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>", `class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
+		{tasks.Ending{
+			Kind: tasks.Answered, Result: agent.Result{Text: "It is **blue**.", Duration: 62 * time.Second},
+			Published: published,
+		}, []string{
+			`class="state answered">Done</span>`, "PR #42", "<strong>blue</strong>",
+			`class="button first" href="https://github.com/acme/app/pull/42">Open PR</a>`,
 			"review draft pull request #42", "!is-failed",
 		}},
-		{tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}, Published: &ready, Also: []*tasks.Published{&further}}, []string{
+		{tasks.Ending{
+			Kind: tasks.Answered, Result: agent.Result{Text: "ok"}, Published: &ready,
+			Also: []*tasks.Published{&further},
+		}, []string{
 			`class="button first" href="https://github.com/acme/app/pull/42">Open acme/app#42</a>`,
 			`class="button first" href="https://github.com/acme/web/pull/7">Open acme/web#7</a>`,
 			"<span>PR #42, PR acme/web#7</span>", "review the 2 pull requests. To ask for changes, comment on them.",
 		}},
 		{tasks.Ending{Kind: tasks.Cancelled, By: "Bo"}, []string{
-			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">Stopped by Bo.`, "<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
+			`class="state cancelled">Stopped</span>`, `class="sentence is-stopped">Stopped by Bo.`,
+			"<span>stopped by Bo</span>", "!is-failed", "!Open PR", ">Retry<",
 		}},
 		{tasks.Ending{Kind: tasks.Failed, Reason: "The credit is used up."}, []string{
-			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`, "Next: when the cause is gone, retry.", "!is-stopped",
+			`class="state failed">Failed</span>`, `class="sentence is-failed">The credit is used up.`,
+			"Next: when the cause is gone, retry.", "!is-stopped",
 		}},
-		{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, []string{`class="state timed_out">Timed out</span>`, `class="sentence is-limit">`}},
+		{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, []string{
+			`class="state timed_out">Timed out</span>`, `class="sentence is-limit">`,
+		}},
 	} {
 		id := h.submit(n, func(t *tasks.Task) { t.Thread = fmt.Sprint("test/", n) })
 		h.End(h.Claim(id), test.ending)
 		h.contains(h.get("/tasks/"+id), http.StatusOK, append(test.want, "!/cancel", "!data-events")...)
 		if test.ending.Kind == tasks.Failed { // a viewer cannot retry
-			h.contains(h.get("/tasks/"+id, "Authorization", "Bearer "+h.apiToken("viewer", "viewer")), http.StatusOK, "credit is used up", "!retry")
+			h.contains(h.get("/tasks/"+id, "Authorization", "Bearer "+h.apiToken("viewer", "viewer")), http.StatusOK,
+				"credit is used up", "!retry")
 		}
 	}
-	h.contains(h.get("/"), http.StatusOK, `<p class="note">PR #42</p>`, `<p class="note">PR #42, PR acme/web#7</p>`, `<p class="note">Stopped by Bo. Ask again to continue.</p>`)
+	h.contains(h.get("/"), http.StatusOK, `<p class="note">PR #42</p>`, `<p class="note">PR #42, PR acme/web#7</p>`,
+		`<p class="note">Stopped by Bo. Ask again to continue.</p>`)
 	id := h.submit(9, func(t *tasks.Task) { t.Thread, t.Source = "chat/abc", "chat" })
 	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})
 	h.contains(h.get("/tasks/"+id), http.StatusOK, `href="/chat/abc#latest">Continue in chat</a>`)
 }
 
-// Each run of a task is on its page, with its worker and the reason of its end. One that was handed back at once is not.
+// Each run of a task is on its page, with its worker and the reason of its end. One that was handed back at once is
+// not.
 func TestAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -240,10 +281,12 @@ func TestAttempts(t *testing.T) {
 		}
 	}
 	s := h.Status(id)
-	if len(s.Runs) != 2 || s.Runs[0].Worker != "mill-1" || s.Runs[0].Why != "the worker is shutting down" || s.Runs[0].Ended.Before(s.Runs[0].Started) {
+	if len(s.Runs) != 2 || s.Runs[0].Worker != "mill-1" || s.Runs[0].Why != "the worker is shutting down" ||
+		s.Runs[0].Ended.Before(s.Runs[0].Started) {
 		t.Fatalf("runs %+v", s.Runs)
 	}
-	long := fmt.Sprintf("%d\tmill-1\t%d\tthe worker is shutting down\n", s.Runs[0].Started.Add(-time.Hour).UnixMicro(), s.Runs[0].Ended.UnixMicro())
+	long := fmt.Sprintf("%d\tmill-1\t%d\tthe worker is shutting down\n", s.Runs[0].Started.Add(-time.Hour).UnixMicro(),
+		s.Runs[0].Ended.UnixMicro())
 	field := h.redis.HGet(t.Context(), "errand:task:"+id, "runs").Val()
 	_, brief, _ := strings.Cut(field, "\n")
 	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "runs", long+brief).Err(); err != nil {
@@ -251,13 +294,17 @@ func TestAttempts(t *testing.T) {
 	}
 	claim := h.Claim(id)
 	page := h.get("/tasks/" + id)
-	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", ", 1h\n", "<span>the worker is shutting down</span>", "!mill-2", "on worker-1")
+	h.contains(page, http.StatusOK, ">Attempts</h2>", "on mill-1", ", 1h\n", "<span>the worker is shutting down</span>",
+		"!mill-2", "on worker-1")
 	if strings.Index(page.text, "on worker-1") > strings.Index(page.text, "on mill-1") {
 		t.Error("the latest run is not first")
 	}
 	used := agent.Resources{CPU: 90 * time.Second, Peak: 3 << 29, Disk: 300 << 20}
-	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok", Duration: time.Minute, Resources: used}})
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "The last attempt used 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.",
+	h.End(claim, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+		Text: "ok", Duration: time.Minute, Resources: used,
+	}})
+	h.contains(h.get("/tasks/"+id), http.StatusOK,
+		"The last attempt used 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.",
 		`ran <span id="elapsed">1m</span>`, ", 1m\n")
 }
 
@@ -276,8 +323,10 @@ func TestSteps(t *testing.T) {
 		agent.Event{Kind: tasks.Absorbed, Tool: "Dana", ToolID: other, Text: "on Mondays"},
 	)
 	page := h.get("/tasks/" + id)
-	h.contains(page, http.StatusOK, `class="took">1m23s<`, `class="took">0.4s<`, `<b><a href="/tasks/`+other+`">follow-up by Dana</a></b>`,
-		`Dana: <a href="/tasks/`+other+`">on Mondays</a>`, `datetime="2026-11-02T10:00:00.000Z" data-show="clock"`, `hidden>1 failed</button>`)
+	h.contains(page, http.StatusOK, `class="took">1m23s<`, `class="took">0.4s<`,
+		`<b><a href="/tasks/`+other+`">follow-up by Dana</a></b>`,
+		`Dana: <a href="/tasks/`+other+`">on Mondays</a>`, `datetime="2026-11-02T10:00:00.000Z" data-show="clock"`,
+		`hidden>1 failed</button>`)
 	for _, m := range regexp.MustCompile(`<li class="entry[^>]* id="(e-[0-9-]+)"`).FindAllStringSubmatch(page.text, -1) {
 		h.contains(page, http.StatusOK, `href="#`+m[1]+`"`)
 	}

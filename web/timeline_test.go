@@ -98,11 +98,15 @@ func TestMeter(t *testing.T) {
 	c := h.Claim(id)
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "data-since=", "!tokens in")
 	h.Append(c, agent.Event{Kind: agent.Used, CostUSD: 0.004, Usage: &agent.Usage{Input: 900}},
-		agent.Event{Kind: agent.Used, CostUSD: 0.42, Usage: &agent.Usage{Input: 200, CacheRead: 12_000, CacheCreation: 100, Output: 999}})
+		agent.Event{Kind: agent.Used, CostUSD: 0.42, Usage: &agent.Usage{
+			Input: 200, CacheRead: 12_000, CacheCreation: 100, Output: 999,
+		}})
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "12.3k tokens in, 999 out", "$0.42")
 	h.End(c, tasks.Ending{
 		Kind: tasks.Answered, Bill: tasks.Bill{Earlier: 1},
-		Result: agent.Result{Text: "ok", Duration: 62 * time.Second, CostUSD: 0.5, Usage: agent.Usage{Input: 2_000_000, Output: 1}},
+		Result: agent.Result{
+			Text: "ok", Duration: 62 * time.Second, CostUSD: 0.5, Usage: agent.Usage{Input: 2_000_000, Output: 1},
+		},
 	})
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "1m2s", "2.0M tokens in, 1 out", "$1.50", "!data-since=")
 }

@@ -24,7 +24,8 @@ import (
 
 const maxRenders = 4 // as in console
 
-// turnstile blocks reads of histories until as many requests as come counts have read their task and maxRenders are here.
+// turnstile blocks reads of histories until as many requests as come counts have read their task and maxRenders are
+// here.
 type turnstile struct {
 	come      sync.WaitGroup // Done when a request reads its task
 	now, most atomic.Int64   // readers of a history

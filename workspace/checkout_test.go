@@ -129,12 +129,32 @@ func TestCheckoutErrors(t *testing.T) {
 	}{
 		{"no branch", Want{Repo: "acme/api", Ref: "nope"}, ErrRef, `clone acme/api: reference not found: "nope"`},
 		{"no base", Want{Repo: "acme/api", Base: "nope"}, ErrRef, `clone acme/api: reference not found: "nope"`},
-		{"no pull request", Want{Repo: "acme/api", Ref: "refs/pull/9/head"}, ErrRef, `clone acme/api: reference not found: "refs/pull/9/head"`},
-		{"no commit", Want{Repo: "acme/api", Ref: strings.Repeat("ab", 20)}, ErrRef, "clone acme/api: reference not found (fatal: "},
-		{"revision expression", Want{Repo: "acme/api", Ref: "main~1"}, ErrRef, `clone acme/api: reference not found: "main~1" is not a name for one`},
+		{
+			"no pull request",
+			Want{Repo: "acme/api", Ref: "refs/pull/9/head"},
+			ErrRef,
+			`clone acme/api: reference not found: "refs/pull/9/head"`,
+		},
+		{
+			"no commit",
+			Want{Repo: "acme/api", Ref: strings.Repeat("ab", 20)},
+			ErrRef,
+			"clone acme/api: reference not found (fatal: ",
+		},
+		{
+			"revision expression",
+			Want{Repo: "acme/api", Ref: "main~1"},
+			ErrRef,
+			`clone acme/api: reference not found: "main~1" is not a name for one`,
+		},
 		{"option", Want{Repo: "acme/api", Ref: "--upload-pack=x"}, ErrRef, "clone acme/api: reference not found: "},
 		{"our own refs", Want{Repo: "acme/api", Ref: "refs/errand/x"}, ErrRef, "clone acme/api: reference not found: "},
-		{"no repository", Want{Repo: "acme/nope"}, ErrNotFound, "clone acme/nope: repository not found or no access (fatal: "},
+		{
+			"no repository",
+			Want{Repo: "acme/nope"},
+			ErrNotFound,
+			"clone acme/nope: repository not found or no access (fatal: ",
+		},
 	} {
 		row.want.Thread = row.name
 		_, err := w.Checkout(t.Context(), row.want)

@@ -37,7 +37,8 @@ func TestChangesAreWhatWouldBePublished(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		".gitignore": "ignored\n", "gone.txt": "gone\n", "old.txt": strings.Repeat("a line\n", 9), "link": "target\n", "same.txt": "same\n",
+		".gitignore": "ignored\n", "gone.txt": "gone\n", "old.txt": strings.Repeat("a line\n", 9), "link": "target\n",
+		"same.txt": "same\n",
 	})
 	w := o.files()
 	c := checkout(t, w, api)
@@ -52,7 +53,8 @@ func TestChangesAreWhatWouldBePublished(t *testing.T) {
 	testGit(t, c.Dir, "add", "staged.txt")
 	testGit(t, c.Dir, "mv", "old.txt", "dir.txt")
 	for name, content := range map[string]string{
-		"new/" + odd: "new\n", "ignored": "not published\n", "gone.txt": "", "link": "-> /etc/passwd", "binary": "\x00\x01", "no-end.txt": "no end",
+		"new/" + odd: "new\n", "ignored": "not published\n", "gone.txt": "", "link": "-> /etc/passwd",
+		"binary": "\x00\x01", "no-end.txt": "no end",
 		"code.diff": "--- a/x\n+++ b/x\ndiff --git a/x b/x\n@@ -1 +1 @@\n", "<script>.html": "</script>\r\n\x1b[31m",
 	} {
 		write(t, c.Dir+"/"+name, content)
@@ -61,19 +63,22 @@ func TestChangesAreWhatWouldBePublished(t *testing.T) {
 	var got []string
 	for name, f := range files {
 		got = append(got, fmt.Sprintf("%s %q +%d -%d %v %s", f.Kind, name, f.Added, f.Removed, f.Binary, f.From))
-		if !strings.HasPrefix(f.Patch, "diff --git ") || f.Cut || strings.Count(f.Patch, "\ndiff --git ") > 0 && f.Kind != "T" {
+		if !strings.HasPrefix(f.Patch, "diff --git ") || f.Cut ||
+			strings.Count(f.Patch, "\ndiff --git ") > 0 && f.Kind != "T" {
 			t.Errorf("patch of %q, cut %v:\n%s", name, f.Cut, f.Patch)
 		}
 	}
 	want := []string{
 		`M "README.md" +2 -1 false `, `A "staged.txt" +1 -0 false `, `R "dir.txt" +0 -0 false old.txt`,
-		fmt.Sprintf("A %q +1 -0 false ", "new/"+odd), `D "gone.txt" +0 -1 false `, `T "link" +1 -1 false `, `A "binary" +0 -0 true `,
+		fmt.Sprintf("A %q +1 -0 false ", "new/"+odd), `D "gone.txt" +0 -1 false `, `T "link" +1 -1 false `,
+		`A "binary" +0 -0 true `,
 		`A "no-end.txt" +1 -0 false `, `A "code.diff" +4 -0 false `, `A "<script>.html" +2 -0 false `,
 	}
 	if diff := cmp.Diff(sorted(want), sorted(got)); diff != "" || len(left) > 0 {
 		t.Errorf("left %v, files:\n%s", left, diff)
 	}
-	if p := files["link"].Patch; !strings.Contains(p, "\n-target\n") || !strings.Contains(p, "\n+/etc/passwd\n") || strings.Contains(p, "root:") {
+	if p := files["link"].Patch; !strings.Contains(p, "\n-target\n") || !strings.Contains(p, "\n+/etc/passwd\n") ||
+		strings.Contains(p, "root:") {
 		t.Errorf("patch of a link:\n%s", p)
 	}
 	if p := files["code.diff"].Patch; !strings.Contains(p, "\n+diff --git a/x b/x\n") {
@@ -114,7 +119,8 @@ func TestChangesOfLargeFiles(t *testing.T) {
 	write(t, c.Dir+"/e-huge.txt", strings.Repeat("0123456789\n", 1<<20))
 	found, err := w.Changes(t.Context(), c, Comparing{Limit: shownLimit})
 	// The last is more than is ever published, and the second more than is read where an agent may run.
-	if diff := cmp.Diff([]string{"b-million.txt", "e-huge.txt"}, found.Left); err != nil || len(found.Files) != 3 || diff != "" {
+	if diff := cmp.Diff([]string{"b-million.txt", "e-huge.txt"}, found.Left); err != nil ||
+		len(found.Files) != 3 || diff != "" {
 		t.Fatalf("%d files, left:\n%s%v", len(found.Files), diff, err)
 	}
 	size := 0
@@ -124,7 +130,8 @@ func TestChangesOfLargeFiles(t *testing.T) {
 			t.Errorf("%s: cut %v, %d lines added", f.Name, f.Cut, f.Added)
 		}
 	}
-	if size > shownLimit || found.Files[1].Patch == "" || !strings.HasSuffix(found.Files[1].Patch, "\n") || found.Files[2].Patch != "" {
+	if size > shownLimit || found.Files[1].Patch == "" || !strings.HasSuffix(found.Files[1].Patch, "\n") ||
+		found.Files[2].Patch != "" {
 		t.Errorf("%d bytes", size)
 	}
 }
@@ -141,8 +148,9 @@ func TestChangesExecuteNothing(t *testing.T) {
 			marker := spring(t, plant, c)
 			// Each key would run a program or change what a diff shows.
 			for key, value := range map[string]string{
-				"diff.external": "touch " + marker, "diff.evil.textconv": "touch " + marker + "; echo", "diff.evil.command": "touch " + marker,
-				"core.fsmonitor": "touch " + marker, "core.pager": "touch " + marker, "color.ui": "always", "diff.noprefix": "true",
+				"diff.external": "touch " + marker, "diff.evil.textconv": "touch " + marker + "; echo",
+				"diff.evil.command": "touch " + marker, "core.fsmonitor": "touch " + marker,
+				"core.pager": "touch " + marker, "color.ui": "always", "diff.noprefix": "true",
 				"filter.evil.clean": "touch " + marker, "diff.orderFile": "/etc/passwd",
 			} {
 				if _, err := tryGit(t, c.Dir, "config", key, value); err != nil {
@@ -153,7 +161,8 @@ func TestChangesExecuteNothing(t *testing.T) {
 			write(t, c.Dir+"/.git/info/attributes", "* -diff\n")
 			write(t, c.Dir+"/hidden.txt", "new\n")
 			files, _ := changed(t, w, c)
-			if !strings.Contains(files["README.md"].Patch, "\n-one\n+") || !strings.Contains(files["hidden.txt"].Patch, "\n+new\n") {
+			if !strings.Contains(files["README.md"].Patch, "\n-one\n+") ||
+				!strings.Contains(files["hidden.txt"].Patch, "\n+new\n") {
 				t.Errorf("files %v", files)
 			}
 			if exists(marker) {
@@ -198,7 +207,8 @@ func TestChangesOfADestroyedClone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, live := range []bool{true, false} {
-		if _, err := w.Changes(t.Context(), c, Comparing{Live: live, Limit: shownLimit}); !errors.Is(err, os.ErrNotExist) {
+		if _, err := w.Changes(t.Context(), c, Comparing{Live: live, Limit: shownLimit}); !errors.Is(err,
+			os.ErrNotExist) {
 			t.Errorf("live %v: %v", live, err)
 		}
 	}
@@ -212,7 +222,8 @@ func TestReviewedIsWhatHeadChanged(t *testing.T) {
 	w := o.files()
 	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "topic"})
 	found, err := w.Changes(t.Context(), c, Comparing{Reviewed: true, Limit: shownLimit})
-	if err != nil || len(found.Files) != 2 || !strings.Contains(found.Files[1].Patch, "\n+new\n") || found.Base != c.BaseSHA {
+	if err != nil || len(found.Files) != 2 || !strings.Contains(found.Files[1].Patch, "\n+new\n") ||
+		found.Base != c.BaseSHA {
 		t.Errorf("%+v: %v", found, err)
 	}
 	c.Head = "--output=x"

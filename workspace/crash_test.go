@@ -208,7 +208,8 @@ func (v victim) saved(n int) bool {
 		into := v.TempDir()
 		testGit(v.T, into, "clone", "--quiet", "--bare", v.o.bare, ".")
 		testGit(v.T, into, "fetch", "--quiet", name, "refs/*:refs/saved/*")
-		if got, err := tryGit(v.T, into, "show", "refs/saved/errand/work:work.txt"); err == nil && got == fmt.Sprint(n) {
+		if got, err := tryGit(v.T, into, "show", "refs/saved/errand/work:work.txt"); err == nil &&
+			got == fmt.Sprint(n) {
 			return exists(strings.TrimSuffix(name, bundleExt) + patchExt)
 		}
 	}
@@ -217,11 +218,15 @@ func (v victim) saved(n int) bool {
 
 func (v victim) nothingIsLeft(c clone) {
 	v.Helper()
-	left := slices.DeleteFunc(leftovers(v.T, c.dir), func(name string) bool { return name == ".api~broken" && v.step == "restore" })
+	left := slices.DeleteFunc(leftovers(v.T, c.dir), func(name string) bool {
+		return name == ".api~broken" && v.step == "restore"
+	})
 	if len(left) > 0 {
 		v.Errorf("beside the clone: %v", left)
 	}
-	for _, name := range []string{c.mirror.beside("tmp"), c.mirror.beside("broken"), v.w.trash(), filepath.Join(savedTo(v.w), ".saving")} {
+	for _, name := range []string{
+		c.mirror.beside("tmp"), c.mirror.beside("broken"), v.w.trash(), filepath.Join(savedTo(v.w), ".saving"),
+	} {
 		if exists(name) {
 			v.Errorf("%s is left", name)
 		}

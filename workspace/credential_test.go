@@ -74,10 +74,18 @@ func TestCredentialErrors(t *testing.T) {
 		credential func(context.Context, string) (string, string, error)
 		is         error
 	}{
-		{"wrong", "acme/api", func(context.Context, string) (string, string, error) { return "x", "wr0ng", nil }, ErrAuth},
+		{
+			"wrong", "acme/api", func(context.Context, string) (string, string, error) { return "x", "wr0ng", nil },
+			ErrAuth,
+		},
 		{"anonymous", "acme/api", nil, ErrNotFound},
 		{"missing repository", "acme/nope", w.cfg.Credential, ErrNotFound},
-		{"none to give", "acme/api", func(context.Context, string) (string, string, error) { return "", "", refused }, refused},
+		{
+			"none to give", "acme/api", func(context.Context, string) (string, string, error) {
+				return "", "",
+					refused
+			}, refused,
+		},
 	} {
 		w := open(t, Config{Dir: t.TempDir(), URL: s.repo, Credential: row.credential})
 		_, err := w.Checkout(t.Context(), Want{Thread: "t", Repo: row.repo})
@@ -99,7 +107,8 @@ func TestCredentialErrors(t *testing.T) {
 		t.Errorf("line break: %v", err)
 	}
 	bad := open(t, Config{Dir: t.TempDir(), URL: func(string) string { return "http://u:wr0ng@127.0.0.1:1/x" }})
-	if _, err := bad.Checkout(t.Context(), api); err == nil || err.Error() != "clone acme/api: the URL holds a credential" {
+	if _, err := bad.Checkout(t.Context(), api); err == nil ||
+		err.Error() != "clone acme/api: the URL holds a credential" {
 		t.Errorf("credential in the URL: %v", err)
 	}
 }

@@ -22,7 +22,8 @@ func TestDiffIsWhatHeadChanged(t *testing.T) {
 		t.Fatal(truncated, err)
 	}
 	// The branch's own attributes do not hide its changes.
-	if !strings.Contains(text, "+++ b/äöü.txt\n") || !strings.Contains(text, "\n+new\n") || strings.Contains(text, "README") {
+	if !strings.Contains(text, "+++ b/äöü.txt\n") || !strings.Contains(text, "\n+new\n") ||
+		strings.Contains(text, "README") {
 		t.Errorf("diff:\n%s", text)
 	}
 

@@ -21,7 +21,8 @@ func setUp(t *testing.T, times *atomic.Int32) func(context.Context, Clone, Layer
 			t.Errorf("it runs at %s, not at the base %s", head, c.BaseSHA)
 		}
 		for _, name := range []string{
-			filepath.Join(home.Changes, "upper", "go", "mod"), filepath.Join(c.Dir, "a", "node_modules", "lib"), filepath.Join(c.Dir, "new", "file"),
+			filepath.Join(home.Changes, "upper", "go", "mod"), filepath.Join(c.Dir, "a", "node_modules", "lib"),
+			filepath.Join(c.Dir, "new", "file"),
 		} {
 			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 				return err
@@ -61,7 +62,8 @@ func TestEnvironment(t *testing.T) {
 				return
 			}
 			defer release()
-			if !slices.Equal(e.Dirs, []string{"a/node_modules"}) || e.Size != 14 || e.Repo != "acme/api" || e.Took <= 0 || e.Used.Before(e.Created.Truncate(1e9)) {
+			if !slices.Equal(e.Dirs, []string{"a/node_modules"}) || e.Size != 14 || e.Repo != "acme/api" ||
+				e.Took <= 0 || e.Used.Before(e.Created.Truncate(1e9)) {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -75,7 +77,8 @@ func TestEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e)
-	if err != nil || len(layers) != 2 || layers[0].At != "" || layers[1].At != filepath.Join(c.Dir, "a", "node_modules") {
+	if err != nil || len(layers) != 2 || layers[0].At != "" ||
+		layers[1].At != filepath.Join(c.Dir, "a", "node_modules") {
 		t.Fatalf("%+v %v", layers, err)
 	}
 	for _, file := range []string{filepath.Join(layers[0].Lower, "go", "mod"), filepath.Join(layers[1].Lower, "lib")} {
@@ -164,9 +167,10 @@ func TestFailedSetUp(t *testing.T) {
 	w, c := environmentOf(t)
 	var times atomic.Int32
 	failed := errors.New("no network")
-	_, _, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, func(ctx context.Context, c Clone, home Layer) error {
-		return errors.Join(setUp(t, &times)(ctx, c, home), failed)
-	})
+	_, _, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"},
+		func(ctx context.Context, c Clone, home Layer) error {
+			return errors.Join(setUp(t, &times)(ctx, c, home), failed)
+		})
 	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
@@ -186,7 +190,8 @@ func TestFailedSetUp(t *testing.T) {
 	killed := EnvironmentsOf(w).path("killed") + incomplete + "x"
 	write(t, filepath.Join(killed, threadOfSetUp), "environment/killed/x")
 	write(t, filepath.Join(w.threadDir("environment/killed/x"), "file"), "x")
-	if err := w.Empty(); err != nil || exists(killed) || exists(w.threadDir("environment/killed/x")) || !exists(EnvironmentsOf(w).path("one")) {
+	if err := w.Empty(); err != nil || exists(killed) || exists(w.threadDir("environment/killed/x")) ||
+		!exists(EnvironmentsOf(w).path("one")) {
 		t.Error("an incomplete environment is left, or a complete one has gone:", err)
 	}
 }
@@ -214,11 +219,14 @@ func TestFilesInALayer(t *testing.T) {
 	if err := os.Remove(file); err != nil { // outside the run it is in the layer
 		t.Fatal(err)
 	}
-	p, err := w.Publish(t.Context(), c, Publication{Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil }})
+	p, err := w.Publish(t.Context(), c, Publication{
+		Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := testGit(t, c.Mirror, "ls-tree", "-r", "--name-only", p.Commit, "a/"); got != "a/node_modules/made.js\na/x" {
+	if got := testGit(t, c.Mirror, "ls-tree", "-r", "--name-only",
+		p.Commit, "a/"); got != "a/node_modules/made.js\na/x" {
 		t.Errorf("published %q", got)
 	}
 	if layers, err := EnvironmentsOf(w).Layers(t.Context(), c, e); err != nil || len(layers) != 1 {
@@ -233,7 +241,9 @@ func TestFilesInALayer(t *testing.T) {
 	if _, err := EnvironmentsOf(w).Layers(t.Context(), c, e); err != nil {
 		t.Fatal(err)
 	}
-	p, err = w.Publish(t.Context(), c, Publication{Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil }})
+	p, err = w.Publish(t.Context(), c, Publication{
+		Branch: "errand/a", Message: "rest", Permit: func(context.Context, string) error { return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,14 +256,15 @@ func TestFilesInALayer(t *testing.T) {
 func TestIgnoredDirectories(t *testing.T) {
 	t.Parallel()
 	w, c := environmentOf(t)
-	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, func(_ context.Context, c Clone, home Layer) error {
-		write(t, filepath.Join(home.Changes, "upper", "x"), "x")
-		write(t, filepath.Join(c.Dir, "only", "node_modules", "x"), "x")
-		for i := range maxEnvironmentDirs {
-			write(t, filepath.Join(c.Dir, "a", string(rune('A'+i)), "node_modules", "x"), strings.Repeat("x", 10+i))
-		}
-		return nil
-	})
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"},
+		func(_ context.Context, c Clone, home Layer) error {
+			write(t, filepath.Join(home.Changes, "upper", "x"), "x")
+			write(t, filepath.Join(c.Dir, "only", "node_modules", "x"), "x")
+			for i := range maxEnvironmentDirs {
+				write(t, filepath.Join(c.Dir, "a", string(rune('A'+i)), "node_modules", "x"), strings.Repeat("x", 10+i))
+			}
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}

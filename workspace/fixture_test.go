@@ -110,7 +110,9 @@ func write(t *testing.T, name, content string) {
 // files opens a workspace that reads o by path.
 func (o *origin) files() *Workspace {
 	o.t.Helper()
-	return open(o.t, Config{Dir: o.t.TempDir(), URL: func(repo string) string { return filepath.Join(o.root, repo+".git") }})
+	return open(o.t, Config{Dir: o.t.TempDir(), URL: func(repo string) string {
+		return filepath.Join(o.root, repo+".git")
+	}})
 }
 
 func open(t *testing.T, cfg Config) *Workspace {

@@ -164,7 +164,8 @@ func TestNeighbourAtTheGate(t *testing.T) {
 		}
 		pushes++
 		for _, try := range tries {
-			req, err := http.NewRequestWithContext(t.Context(), try.method, address+try.what, strings.NewReader(try.body))
+			req, err := http.NewRequestWithContext(t.Context(), try.method, address+try.what,
+				strings.NewReader(try.body))
 			if err != nil {
 				t.Error(err)
 				continue

@@ -46,7 +46,8 @@ func traps() map[string]trap {
 			if err := os.Rename(c.Dir+"/.git/config", c.Dir+"/.git/config.worktree"); err != nil {
 				t.Fatal(err)
 			}
-			write(t, c.Dir+"/.git/config", "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n")
+			write(t, c.Dir+"/.git/config",
+				"[core]\n\trepositoryformatversion = 1\n[extensions]\n\tworktreeConfig = true\n")
 		},
 		"commondir": func(t *testing.T, c Clone, touch string) {
 			write(t, c.Dir+"/evil", "")
@@ -219,10 +220,12 @@ func link(name, target string) func(t *testing.T, dir, outside string) {
 // waysOut lead from a clone, with sub/secret.txt in its commit, to a secretRepository: its objects, or its file.
 func waysOut() map[string]func(t *testing.T, dir, outside string) {
 	return map[string]func(t *testing.T, dir, outside string){
-		"objects":                 link(".git/objects", ".git/objects"),
-		"pack":                    link(".git/objects/pack", ".git/objects/pack"),
-		"git":                     link(".git", ".git"),
-		"gitfile":                 func(t *testing.T, dir, outside string) { write(t, dir+"/.git", "gitdir: "+outside+"/.git\n") },
+		"objects": link(".git/objects", ".git/objects"),
+		"pack":    link(".git/objects/pack", ".git/objects/pack"),
+		"git":     link(".git", ".git"),
+		"gitfile": func(t *testing.T, dir, outside string) {
+			write(t, dir+"/.git", "gitdir: "+outside+"/.git\n")
+		},
 		"HEAD":                    link(".git/HEAD", ".git/HEAD"),
 		"refs":                    link(".git/refs", ".git/refs"),
 		"index":                   link(".git/index", ".git/index"),
@@ -265,7 +268,8 @@ func TestUnusableCloneIsSetAside(t *testing.T) {
 		"no refs":    func(t *testing.T, dir, _ string) { write(t, dir+"/.git/packed-refs", "garbage\n") },
 		// Would show another repository's commit.
 		"not its own": func(t *testing.T, dir, evil string) {
-			testGit(t, filepath.Dir(evil), "-c", "core.fsmonitor=false", "commit", "--quiet", "--allow-empty", "--message", "private")
+			testGit(t, filepath.Dir(evil), "-c", "core.fsmonitor=false", "commit", "--quiet", "--allow-empty",
+				"--message", "private")
 			write(t, dir+"/.git/HEAD", testGit(t, evil, "rev-parse", "HEAD")+"\n")
 			write(t, dir+"/.git/objects/info/alternates", evil+"/objects\n")
 		},

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a set-up has left beside the repository's files is in each new clone, for its runs to change. It is left out where
-// it would be published.
+// What a set-up has left beside the repository's files is in each new clone, for its runs to change. It is left out
+// where it would be published.
 func TestFilesOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -23,15 +23,16 @@ func TestFilesOfAnEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: id}, func(_ context.Context, c Clone, home Layer) error {
-			if err := os.MkdirAll(filepath.Join(home.Changes, "upper"), 0o700); err != nil {
-				return err
-			}
-			if err := os.Symlink("/etc/passwd", filepath.Join(c.Dir, "link.so")); err != nil {
-				return err
-			}
-			return os.WriteFile(filepath.Join(c.Dir, "a", "x.so"), []byte(id), 0o700)
-		})
+		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: id},
+			func(_ context.Context, c Clone, home Layer) error {
+				if err := os.MkdirAll(filepath.Join(home.Changes, "upper"), 0o700); err != nil {
+					return err
+				}
+				if err := os.Symlink("/etc/passwd", filepath.Join(c.Dir, "link.so")); err != nil {
+					return err
+				}
+				return os.WriteFile(filepath.Join(c.Dir, "a", "x.so"), []byte(id), 0o700)
+			})
 		if err != nil {
 			t.Fatal(err)
 		}

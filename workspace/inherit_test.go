@@ -38,7 +38,9 @@ func TestNextHeadWritesWhatChanged(t *testing.T) {
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")
 	work := testGit(t, c.Dir, "rev-parse", "HEAD")
 
-	head := o.commit("main", map[string]string{"README.md": "two\n", "gone/file": "", "kind": "", "kind/now/directory": "y\n"})
+	head := o.commit("main", map[string]string{
+		"README.md": "two\n", "gone/file": "", "kind": "", "kind/now/directory": "y\n",
+	})
 	next := checkout(t, w, api)
 	if next.Head != head || !next.Fresh || testGit(t, next.Dir, "status", "--porcelain") != "" {
 		t.Errorf("got %+v, want a clean clone at %s", next, head)
@@ -137,7 +139,10 @@ func TestNothingIsInherited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
-			want := map[string]string{"sub/a": "A\n", "sub/b": "two\nlines\n", "other/a": "C\n", "attr/.gitattributes": "# none\n", "README.md": "one\n"}
+			want := map[string]string{
+				"sub/a": "A\n", "sub/b": "two\nlines\n", "other/a": "C\n", "attr/.gitattributes": "# none\n",
+				"README.md": "one\n",
+			}
 			o.commit("main", want)
 			w := o.files()
 			c := checkout(t, w, api)

@@ -47,7 +47,8 @@ func beGit(log string) {
 	if _, err := f.Write(append(line, '\n')); err != nil {
 		panic(err)
 	}
-	if calls, err := os.ReadFile(log); err != nil || strconv.Itoa(bytes.Count(calls, []byte("\n"))) == os.Getenv(asKiller) {
+	if calls, err := os.ReadFile(log); err != nil ||
+		strconv.Itoa(bytes.Count(calls, []byte("\n"))) == os.Getenv(asKiller) {
 		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
 	}
 	path, err := exec.LookPath("git")

@@ -115,7 +115,8 @@ func TestMirrorWithoutMalformedPullRequests(t *testing.T) {
 		if c, err := w.Checkout(t.Context(), api); err != nil || c.Head != head {
 			t.Errorf("%s: %s, %v, want %s", name, c.Head, err, head)
 		}
-		if c, err := w.Checkout(t.Context(), Want{Thread: "good", Repo: "acme/api", Ref: good}); err != nil || c.Head != good {
+		if c, err := w.Checkout(t.Context(), Want{Thread: "good", Repo: "acme/api", Ref: good}); err != nil ||
+			c.Head != good {
 			t.Errorf("%s: another pull request: %s, %v, want %s", name, c.Head, err, good)
 		}
 		if _, err := w.Checkout(t.Context(), Want{Thread: "bad", Repo: "acme/api", Ref: sha}); err == nil {
@@ -246,7 +247,8 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	checkout(t, w, api)
 	o.commit("main", map[string]string{"README.md": "two\n"})
 	left := []string{
-		"packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", "config.lock", "objects/pack/tmp_pack_x", "objects/ab/tmp_obj_x",
+		"packed-refs.lock", "HEAD.lock", "refs/heads/main.lock", "config.lock", "objects/pack/tmp_pack_x",
+		"objects/ab/tmp_obj_x",
 	}
 	for _, name := range left {
 		write(t, filepath.Join(m.dir, name), "x")

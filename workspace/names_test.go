@@ -16,7 +16,8 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 		return ""
 	}})
 	for _, repo := range []string{
-		"", "api", "/api", "acme/", "acme//api", "acme/api/", "acme/-x/api", "acme/.x/api", "acme/../api/x", "a+b/c", "../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
+		"", "api", "/api", "acme/", "acme//api", "acme/api/", "acme/-x/api", "acme/.x/api", "acme/../api/x", "a+b/c",
+		"../api", "acme/..", "acme/.", "acme/a..b", "./api", "acme/.git", "acme/.-x", "-x/api", "acme/-x",
 		"acme/a b", "acme/a\n", "acme/a;b", "acme/$(x)", "acme\\api", "acme/api\x00", "äcme/api", "https://x/y",
 		"acme/" + strings.Repeat("a", 101), strings.Repeat("a/", 100) + "b",
 	} {
@@ -24,7 +25,9 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 			t.Errorf("%q: %v, want ErrNotFound", repo, err)
 		}
 	}
-	for _, repo := range []string{"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github", "github.com/acme/api", "group/sub/api"} {
+	for _, repo := range []string{
+		"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github", "github.com/acme/api", "group/sub/api",
+	} {
 		if err := checkRepo(repo); err != nil {
 			t.Errorf("%q: %v", repo, err)
 		}
@@ -34,7 +37,8 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 func TestRefNames(t *testing.T) {
 	t.Parallel()
 	for _, ref := range []string{
-		"-x", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", `a\b`, "a@{1}", "/a", "a/", "a//b", ".a", "a/.b", "a.", "a.lock",
+		"-x", "a..b", "a b", "a~1", "a^", "a:b", "a?", "a*", "a[", `a\b`, "a@{1}", "/a", "a/", "a//b", ".a", "a/.b",
+		"a.", "a.lock",
 		"a.lock/b", "a\x7f", "a\nb", "refs/remotes/x", "refs/x",
 	} {
 		if err := (Want{Thread: "t", Repo: "a/b", Ref: ref}).check(); !errors.Is(err, ErrRef) {
@@ -44,7 +48,9 @@ func TestRefNames(t *testing.T) {
 			t.Errorf("base %q: %v, want ErrRef", ref, err)
 		}
 	}
-	for _, ref := range []string{"", "main", "feat/ä-1", "a.b", "v1.0", "dependabot/npm_and_yarn/@x/y", "refs/pull/1/head", "a-/b"} {
+	for _, ref := range []string{
+		"", "main", "feat/ä-1", "a.b", "v1.0", "dependabot/npm_and_yarn/@x/y", "refs/pull/1/head", "a-/b",
+	} {
 		if err := (Want{Thread: "t", Repo: "a/b", Ref: ref}).check(); err != nil {
 			t.Errorf("ref %q: %v", ref, err)
 		}
@@ -57,8 +63,8 @@ func TestThreadNames(t *testing.T) {
 	safe := regexp.MustCompile(`^[a-z0-9-]{17,60}$`)
 	seen := map[string]string{}
 	for _, thread := range []string{
-		"slack/T1/C1/1.2", "slack/t1/c1/1.2", "slack-t1-c1-1-2", "github/acme/api#7", "github/acme/api#7/review", "..", "../..", "/", "\x00",
-		"-rf", "ä", "ö", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "a\nb", ".",
+		"slack/T1/C1/1.2", "slack/t1/c1/1.2", "slack-t1-c1-1-2", "github/acme/api#7", "github/acme/api#7/review", "..",
+		"../..", "/", "\x00", "-rf", "ä", "ö", strings.Repeat("x", 5000), strings.Repeat("x", 5001), "a\nb", ".",
 	} {
 		dir := w.threadDir(thread)
 		if filepath.Dir(dir) != filepath.Join(w.cfg.Dir, "threads") || !safe.MatchString(filepath.Base(dir)) {
@@ -76,7 +82,9 @@ func TestDirectoriesOfAThread(t *testing.T) {
 	w := newOrigin(t).files()
 	c := checkout(t, w, api)
 	apart := func(thread string) (string, error) { return FilesApart(w, thread, "a1") }
-	for name, dir := range map[string]func(string) (string, error){"scratch": w.Scratch, "files": w.Files, "apart": apart} {
+	for name, dir := range map[string]func(string) (string, error){
+		"scratch": w.Scratch, "files": w.Files, "apart": apart,
+	} {
 		first, err := dir(api.Thread)
 		if err != nil {
 			t.Fatal(err)

@@ -51,7 +51,8 @@ func TestWorkElsewhereInTheGitDirectoryCannotBeSaved(t *testing.T) {
 			o := newOrigin(t)
 			w := o.files()
 			plant(t, checkout(t, w, api).Dir)
-			if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); !errors.Is(err, ErrUnsaved) || len(names) != 0 {
+			if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); !errors.Is(err, ErrUnsaved) ||
+				len(names) != 0 {
 				t.Errorf("saved %v, %v", names, err)
 			}
 		})

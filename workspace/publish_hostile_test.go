@@ -52,7 +52,9 @@ func TestPublishStaysInside(t *testing.T) {
 			}
 			if err == nil && pushed.New {
 				testGit(t, o.bare, "fsck", "--strict")
-				for _, object := range []string{testGit(t, outside, "rev-parse", "HEAD"), testGit(t, outside, "rev-parse", "HEAD:secret.txt")} {
+				for _, object := range []string{
+					testGit(t, outside, "rev-parse", "HEAD"), testGit(t, outside, "rev-parse", "HEAD:secret.txt"),
+				} {
 					if _, err := tryGit(t, o.bare, "cat-file", "-e", object); err == nil {
 						t.Errorf("%s was published", object)
 					}
@@ -74,7 +76,9 @@ func TestUnfit(t *testing.T) {
 		plant func(t *testing.T, dir string)
 		want  string
 	}{
-		"large file": {func(t *testing.T, dir string) { write(t, dir+"/large.bin", string(noise)) }, `"large.bin" has 10 MiB`},
+		"large file": {
+			func(t *testing.T, dir string) { write(t, dir+"/large.bin", string(noise)) }, `"large.bin" has 10 MiB`,
+		},
 		"large and staged": {func(t *testing.T, dir string) {
 			write(t, dir+"/large.bin", string(noise))
 			testGit(t, dir, "add", "--all")
@@ -108,7 +112,8 @@ func TestUnfit(t *testing.T) {
 			_, _ = tryGit(t, dir, "merge", "other")
 		}, "the merge in progress is not finished"},
 		"object by hand": {func(t *testing.T, dir string) {
-			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil", evilTree(t, dir)))
+			testGit(t, dir, "update-ref", "HEAD", testGit(t, dir, "commit-tree", "-p", "HEAD", "-m", "evil",
+				evilTree(t, dir)))
 			write(t, dir+"/.git/index", "")
 			testGit(t, dir, "read-tree", "HEAD~1") // the uncommitted is harmless
 		}, "hasDotgit"},
@@ -120,7 +125,8 @@ func TestUnfit(t *testing.T) {
 			clone := checkout(t, w, api)
 			c.plant(t, clone.Dir)
 			_, err := w.Publish(t.Context(), clone, *p)
-			if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), c.want) ||
+				strings.Contains(err.Error(), "\n") {
 				t.Errorf("%v, want %s", err, c.want)
 			}
 			if len(p.Ours) > 0 || o.sha(ownBranch) != "" {

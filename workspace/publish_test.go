@@ -52,7 +52,8 @@ func TestPublish(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n", "other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
+		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n",
+		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
 	})
 	w := o.files()
 	c := checkout(t, w, api)
@@ -68,17 +69,20 @@ func TestPublish(t *testing.T) {
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Errorf("branch (-want +got):\n%s", diff)
 	}
-	if log != "Fix the total|errand|errand\nmore|Ann|Ann" || pushed.Subject != "more" || !pushed.New || pushed.Commit != o.sha(ownBranch) {
+	if log != "Fix the total|errand|errand\nmore|Ann|Ann" || pushed.Subject != "more" || !pushed.New ||
+		pushed.Commit != o.sha(ownBranch) {
 		t.Errorf("log:\n%s\n%+v", log, pushed)
 	}
 	if got := testGit(t, o.bare, "cat-file", "blob", ownBranch+":mixed.dos"); strings.Contains(got, "\r") {
 		t.Errorf("line ends are %q", got)
 	}
-	if got := testGit(t, o.bare, "log", "-1", "--format=%(trailers:key=Errand-Run,valueonly)", ownBranch); got != "1-slack-x" {
+	if got := testGit(t, o.bare, "log", "-1",
+		"--format=%(trailers:key=Errand-Run,valueonly)", ownBranch); got != "1-slack-x" {
 		t.Errorf("the trailer is %q", got)
 	}
 	// The clone is at that commit, and nothing is uncommitted.
-	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" || testGit(t, c.Dir, "rev-parse", "main") != pushed.Commit {
+	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" ||
+		testGit(t, c.Dir, "rev-parse", "main") != pushed.Commit {
 		t.Errorf("status:\n%s", got)
 	}
 	// Again: there is nothing new.
@@ -105,14 +109,16 @@ func TestPublishedWorkGoesOnElsewhere(t *testing.T) {
 	want := api
 	want.Own, want.Keep = ownBranch, true
 	c = checkout(t, there, want)
-	if c.Head != first.Commit || c.Published != ownBranch || !c.Fresh || testGit(t, c.Dir, "symbolic-ref", "HEAD") != "refs/heads/"+ownBranch {
+	if c.Head != first.Commit || c.Published != ownBranch || !c.Fresh ||
+		testGit(t, c.Dir, "symbolic-ref", "HEAD") != "refs/heads/"+ownBranch {
 		t.Fatalf("began at %+v", c)
 	}
 	write(t, c.Dir+"/README.md", "two\n")
 	p.Ours = nil // not recorded: it still builds on the existing branch
 	published(t, there, c, p)
 	files, log := o.branch(ownBranch)
-	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" || strings.Count(log, "\n") != 1 {
+	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n"}, files); diff != "" ||
+		strings.Count(log, "\n") != 1 {
 		t.Errorf("branch (-want +got):\n%s%s", diff, log)
 	}
 	// Without that branch it begins at Ref, even if there is one that errand could not push to.
@@ -201,7 +207,9 @@ func TestPublishReplacesOnlyOurs(t *testing.T) {
 	testGit(t, c.Dir, "stash", "pop", "--quiet")
 	published(t, w, c, p)
 	files, _ := o.branch(ownBranch)
-	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "new.txt": "new\n", "theirs.txt": "x\n"}, files); diff != "" {
+	if diff := cmp.Diff(map[string]string{
+		"README.md": "two\n", "new.txt": "new\n", "theirs.txt": "x\n",
+	}, files); diff != "" {
 		t.Errorf("branch (-want +got):\n%s", diff)
 	}
 }
@@ -251,7 +259,9 @@ func TestTrustedConfigStaysOut(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{"CLAUDE.md": "main's\n", ".claude/settings.json": "{}\n"})
-	o.commit("side", map[string]string{"CLAUDE.md": "side's\n", ".claude/settings.json": "", "sub/CLAUDE.md": "only side's\n"})
+	o.commit("side", map[string]string{
+		"CLAUDE.md": "side's\n", ".claude/settings.json": "", "sub/CLAUDE.md": "only side's\n",
+	})
 	for name, spoil := range map[string]func(dir string){
 		"as it is": func(string) {},
 		"staged": func(dir string) {
@@ -272,7 +282,8 @@ func TestTrustedConfigStaysOut(t *testing.T) {
 		if got := testGit(t, o.bare, "diff", "--name-only", "side", ownBranch); got != "new.txt" {
 			t.Errorf("%s: the branch changes\n%s", name, got)
 		}
-		if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" || workTree(t, c.Dir)["CLAUDE.md"] != "main's\n" {
+		if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" ||
+			workTree(t, c.Dir)["CLAUDE.md"] != "main's\n" {
 			t.Errorf("%s: afterwards the clone has CLAUDE.md %q and\n%s", name, workTree(t, c.Dir)["CLAUDE.md"], got)
 		}
 		testGit(t, o.bare, "branch", "-D", ownBranch)
@@ -306,8 +317,11 @@ func TestLongRefusal(t *testing.T) {
 	t.Parallel()
 	said := " ! [remote rejected] a -> b (" + strings.Repeat("é", maxRefusal) + ")\n"
 	for _, pad := range []string{"", "x"} {
-		err := pushError(&gitError{command: "push", stderr: strings.Replace(said, "(", "("+pad, 1), err: errors.New("exit status 1")})
-		if !errors.Is(err, ErrRejected) || !utf8.ValidString(err.Error()) || len(err.Error()) > len(ErrRejected.Error())+2+maxRefusal {
+		err := pushError(&gitError{
+			command: "push", stderr: strings.Replace(said, "(", "("+pad, 1), err: errors.New("exit status 1"),
+		})
+		if !errors.Is(err, ErrRejected) || !utf8.ValidString(err.Error()) ||
+			len(err.Error()) > len(ErrRejected.Error())+2+maxRefusal {
 			t.Errorf("%d bytes: %q", len(err.Error()), err)
 		}
 	}
@@ -339,7 +353,8 @@ func TestPublishKeepsTheCredential(t *testing.T) {
 			t.Errorf("in %s", name)
 		}
 	}
-	if lines, err := os.ReadFile(trace); err != nil || !strings.Contains(string(lines), "push") || strings.Contains(string(lines), secret) {
+	if lines, err := os.ReadFile(trace); err != nil || !strings.Contains(string(lines), "push") ||
+		strings.Contains(string(lines), secret) {
 		t.Errorf("in a command line of git's children, or not seen: %v", err)
 	}
 }
@@ -350,7 +365,9 @@ func TestOnlyOwnBranches(t *testing.T) {
 	w := o.files()
 	c := checkout(t, w, api)
 	write(t, c.Dir+"/new.txt", "new\n")
-	for _, branch := range []string{"", "main", "errand/", "errand/a..b", "errand/x.lock", "errand/../main", "refs/heads/errand/x", "errand/x:main"} {
+	for _, branch := range []string{
+		"", "main", "errand/", "errand/a..b", "errand/x.lock", "errand/../main", "refs/heads/errand/x", "errand/x:main",
+	} {
 		p := publication()
 		p.Branch = branch
 		if _, err := w.Publish(t.Context(), c, *p); err == nil || len(p.Ours) > 0 {

@@ -16,7 +16,8 @@ import (
 func mirrors(t *testing.T, w *Workspace) Mirror {
 	t.Helper()
 	list, err := w.Mirrors(t.Context())
-	if err != nil || len(list) != 1 || list[0].Repo != api.Repo || list[0].Size == 0 || time.Since(list[0].Used) > time.Hour {
+	if err != nil || len(list) != 1 || list[0].Repo != api.Repo || list[0].Size == 0 ||
+		time.Since(list[0].Used) > time.Hour {
 		t.Fatalf("mirrors %+v, %v", list, err)
 	}
 	return list[0]
@@ -157,7 +158,9 @@ func TestMirrorWithOriginalsGoes(t *testing.T) {
 	w := o.signs(newKey(t, "-t", "ed25519"))
 	c := checkout(t, w, api)
 	dir := w.mirror(api.Repo).dir
-	for i, date := range []string{"2090-01-01T00:00:00Z", "2020-01-01T00:00:00Z", time.Now().UTC().Format(time.RFC3339)} {
+	for i, date := range []string{
+		"2090-01-01T00:00:00Z", "2020-01-01T00:00:00Z", time.Now().UTC().Format(time.RFC3339),
+	} {
 		write(t, c.Dir+"/work.txt", strings.Repeat("work\n", i+1))
 		testGit(t, c.Dir, "add", "--all")
 		testGit(t, c.Dir, "-c", "alias.at=!GIT_COMMITTER_DATE="+date+" git commit --quiet --message work", "at")

@@ -45,7 +45,8 @@ func TestSavedWorkIsKeptApart(t *testing.T) {
 	testGit(t, again, "clone", "--quiet", o.bare, ".")
 	for _, name := range listed(t, dir) {
 		if filepath.Ext(name) == bundleExt {
-			testGit(t, again, "fetch", "--quiet", filepath.Join(dir, name), "refs/heads/*:refs/heads/saved/*", "^refs/heads/main")
+			testGit(t, again, "fetch", "--quiet", filepath.Join(dir, name), "refs/heads/*:refs/heads/saved/*",
+				"^refs/heads/main")
 		}
 	}
 	for _, name := range []string{"first", "second", "third", "fourth"} {

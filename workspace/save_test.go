@@ -87,7 +87,9 @@ func TestWorkIsSaved(t *testing.T) {
 	for _, sha := range []string{lost, dropped} {
 		testGit(t, again, "cat-file", "-e", sha+"^{tree}")
 	}
-	for name, want := range map[string]string{"README.md": "changed\n", "new.txt": "committed\n", "staged.txt": "staged\n", "bytes": "\x00\xff"} {
+	for name, want := range map[string]string{
+		"README.md": "changed\n", "new.txt": "committed\n", "staged.txt": "staged\n", "bytes": "\x00\xff",
+	} {
 		if got := workTree(t, again)[name]; got != want {
 			t.Errorf("patched %s is %q, want %q", name, got, want)
 		}
@@ -114,7 +116,8 @@ func TestNothingToSave(t *testing.T) {
 	for _, step := range []func(){func() {}, func() { checkout(t, w, api) }} {
 		step()
 		write(t, dir+"/.saving/work-half.bundle", "of a killed process")
-		if names, err := w.Save(t.Context(), api.Thread, dir); len(names) != 0 || err != nil || len(listed(t, dir)) != 0 {
+		if names, err := w.Save(t.Context(), api.Thread, dir); len(names) != 0 || err != nil ||
+			len(listed(t, dir)) != 0 {
 			t.Errorf("saved %v, %v, left %v", names, err, listed(t, dir))
 		}
 	}

@@ -37,7 +37,9 @@ func newKey(t *testing.T, args ...string) *Signer {
 // signs opens a workspace that signs.
 func (o *origin) signs(key *Signer) *Workspace {
 	o.t.Helper()
-	return open(o.t, Config{Dir: o.t.TempDir(), Signer: key, URL: func(repo string) string { return filepath.Join(o.root, repo+".git") }})
+	return open(o.t, Config{Dir: o.t.TempDir(), Signer: key, URL: func(repo string) string {
+		return filepath.Join(o.root, repo+".git")
+	}})
 }
 
 // verifies fails the test unless git verifies all commits of a range of the remote; it returns their subjects.
@@ -46,9 +48,11 @@ func (o *origin) verifies(key *Signer, revisions ...string) string {
 	allowed := filepath.Join(o.t.TempDir(), "allowed")
 	write(o.t, allowed, "bot@example.com "+key.PublicKey()+"\n")
 	for commit := range strings.FieldsSeq(testGit(o.t, o.bare, append([]string{"rev-list"}, revisions...)...)) {
-		out, err := tryGit(o.t, o.bare, "-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed, "verify-commit", commit)
+		out, err := tryGit(o.t, o.bare, "-c", "gpg.format=ssh", "-c", "gpg.ssh.allowedSignersFile="+allowed,
+			"verify-commit", commit)
 		if err != nil {
-			o.t.Errorf("%s does not verify: %v\n%s", testGit(o.t, o.bare, "log", "-1", "--format=%h %s", commit), err, out)
+			o.t.Errorf("%s does not verify: %v\n%s",
+				testGit(o.t, o.bare, "log", "-1", "--format=%h %s", commit), err, out)
 		}
 	}
 	return strings.ReplaceAll(testGit(o.t, o.bare, append([]string{"log", "--format=%s"}, revisions...)...), "\n", ", ")
@@ -66,7 +70,8 @@ func signedPublication() *Publication {
 func TestPublishSigned(t *testing.T) {
 	t.Parallel()
 	for name, args := range map[string][]string{
-		"ed25519": {"-t", "ed25519"}, "rsa": {"-t", "rsa", "-b", "2048"}, "ecdsa": {"-t", "ecdsa"}, "pem": {"-t", "rsa", "-b", "2048", "-m", "PEM"},
+		"ed25519": {"-t", "ed25519"}, "rsa": {"-t", "rsa", "-b", "2048"}, "ecdsa": {"-t", "ecdsa"},
+		"pem": {"-t", "rsa", "-b", "2048", "-m", "PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,24 +93,29 @@ func TestPublishSigned(t *testing.T) {
 
 			p := signedPublication()
 			pushed := published(t, w, c, p)
-			if got := o.verifies(key, ownBranch, "^main"); got != "Fix the total, join, first, side" && got != "Fix the total, join, side, first" {
+			if got := o.verifies(key, ownBranch, "^main"); got != "Fix the total, join, first, side" &&
+				got != "Fix the total, join, side, first" {
 				t.Errorf("pushed %s", got)
 			}
 			if got := testGit(t, o.bare, "rev-parse", ownBranch+"~1^{tree}"); got != tree {
 				t.Errorf("the tree is %s, want %s", got, tree)
 			}
-			if got := testGit(t, o.bare, "log", "--format=%an <%ae> %at|%cn <%ce> %ct|%P", "--grep=^first", ownBranch); got !=
+			if got := testGit(t, o.bare, "log", "--format=%an <%ae> %at|%cn <%ce> %ct|%P",
+				"--grep=^first", ownBranch); got !=
 				"Ann <ann@example.com> 1767225600|"+botAuthor+" 1767225600|"+o.sha("main") {
 				t.Errorf("first is %s", got)
 			}
-			if got := testGit(t, o.bare, "log", "--format=%an <%ae>", "--grep=^side", "--grep=^Fix", ownBranch); got != botAuthor+"\n"+botAuthor {
+			if got := testGit(t, o.bare, "log", "--format=%an <%ae>", "--grep=^side",
+				"--grep=^Fix", ownBranch); got != botAuthor+"\n"+botAuthor {
 				t.Errorf("authors: %s", got)
 			}
-			if got := testGit(t, o.bare, "log", "--format=%B", "--grep=^first", ownBranch); got != "first\n\nBody\n\nErrand-Run: 1\n\n"+coAuthor {
+			if got := testGit(t, o.bare, "log", "--format=%B",
+				"--grep=^first", ownBranch); got != "first\n\nBody\n\nErrand-Run: 1\n\n"+coAuthor {
 				t.Errorf("message: %q", got)
 			}
 			// The clone has the copies, and nothing that Save would keep.
-			if got := testGit(t, c.Dir, "rev-parse", "HEAD"); got != pushed.Commit || got == head || testGit(t, c.Dir, "status", "--porcelain") != "" {
+			if got := testGit(t, c.Dir, "rev-parse", "HEAD"); got != pushed.Commit || got == head ||
+				testGit(t, c.Dir, "status", "--porcelain") != "" {
 				t.Errorf("the clone is at %s, want %s", got, pushed.Commit)
 			}
 			testGit(t, c.Dir, "branch", "--quiet", "--delete", "--force", "main")
@@ -119,8 +129,8 @@ func TestPublishSigned(t *testing.T) {
 	}
 }
 
-// A person's commits on the branch, and the base's, stay as they are. A clone that was not moved to the signed commits, as
-// after a crash or from an older checkpoint, finds them again, although another person asks.
+// A person's commits on the branch, and the base's, stay as they are. A clone that was not moved to the signed commits,
+// as after a crash or from an older checkpoint, finds them again, although another person asks.
 func TestPublishSignedFollowUp(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"ed25519", "ecdsa"} { // only signatures of the first are the same each time
@@ -168,14 +178,16 @@ func TestPublishSignedFollowUp(t *testing.T) {
 					t.Errorf("%s was rewritten", kept)
 				}
 			}
-			if got := testGit(t, o.bare, "log", "--format=%s", ownBranch); strings.Count(got, "one") != 1 || strings.Count(got, "two") != 1 {
+			if got := testGit(t, o.bare, "log", "--format=%s", ownBranch); strings.Count(got, "one") != 1 ||
+				strings.Count(got, "two") != 1 {
 				t.Errorf("log:\n%s", got)
 			}
 		})
 	}
 }
 
-// What an agent can prepare changes nothing: a signature of another key, one of another commit, hooks and configuration.
+// What an agent can prepare changes nothing: a signature of another key, one of another commit, hooks and
+// configuration.
 func TestPublishSignedHostile(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -183,13 +195,16 @@ func TestPublishSignedHostile(t *testing.T) {
 	w := o.signs(key)
 	c := checkout(t, w, api)
 	other := filepath.Join(t.TempDir(), "other")
-	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", other).CombinedOutput(); err != nil {
+	if out,
+		err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-N", "", "-t", "ed25519", "-f", other).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	write(t, c.Dir+"/a.txt", "a\n")
 	testGit(t, c.Dir, "add", "--all")
-	testGit(t, c.Dir, "-c", "gpg.format=ssh", "-c", "user.signingkey="+other, "commit", "--quiet", "-S", "--message", "forged")
-	testGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", "by another", "--author=Linus <linus@example.com>")
+	testGit(t, c.Dir, "-c", "gpg.format=ssh", "-c", "user.signingkey="+other, "commit", "--quiet", "-S",
+		"--message", "forged")
+	testGit(t, c.Dir, "commit", "--quiet", "--allow-empty", "--message", "by another",
+		"--author=Linus <linus@example.com>")
 	ran := filepath.Join(t.TempDir(), "ran")
 	for _, setting := range []string{"gpg.program", "gpg.ssh.program", "core.fsmonitor"} {
 		testGit(t, c.Dir, "config", setting, "touch "+ran)
@@ -227,7 +242,8 @@ func TestPublishSignedHostile(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	testGit(t, c.Dir, "checkout", "--quiet", "many")
-	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), "at most 500 can be signed") {
+	if _, err := w.Publish(t.Context(), c, *p); !errors.Is(err, ErrUnfit) ||
+		!strings.Contains(err.Error(), "at most 500 can be signed") {
 		t.Errorf("too many commits: %v", err)
 	}
 }
@@ -240,12 +256,16 @@ func TestCommitObject(t *testing.T) {
 	if err := c.adopt(Publication{Author: botAuthor, Asker: "A <a@b>", Credit: strings.ToUpper}); err != nil {
 		t.Fatal(err)
 	}
-	want := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter " + botAuthor + " 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\n\nsubject\n\nbody\n"
+	want := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter " + botAuthor +
+		" 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\n\nsubject\n\nbody\n"
 	if got := c.payload(); got != want || c.signature != "-----BEGIN\n\ny\n-----END" {
 		t.Errorf("payload %q, signature %q", got, c.signature)
 	}
 	for _, more := range []string{"gpgsig x\n", "gpgsig-sha256 x\n"} {
-		for _, twice := range []string{strings.Replace(raw, "gpgsig", more+"gpgsig", 1), strings.Replace(raw, "\n\nsubject", "\n"+more+"\nsubject", 1)} {
+		for _, twice := range []string{
+			strings.Replace(raw, "gpgsig", more+"gpgsig", 1),
+			strings.Replace(raw, "\n\nsubject", "\n"+more+"\nsubject", 1),
+		} {
 			if c := parseCommit("0", twice); c.signature != "" || strings.Contains(c.payload(), "gpgsig") {
 				t.Errorf("of two signatures %q counts", c.signature)
 			}
@@ -254,7 +274,9 @@ func TestCommitObject(t *testing.T) {
 	if c := parseCommit("0", strings.Replace(raw, "gpgsig", "gpgsig-sha256", 1)); c.signature != "" {
 		t.Errorf("%q counts", c.signature)
 	}
-	for _, headers := range []string{"tree 1", "tree 1\nauthor A <a@b> 1 +0000", "tree 1\nauthor A <a@b> soon\ncommitter A <a@b> 1 +0000"} {
+	for _, headers := range []string{
+		"tree 1", "tree 1\nauthor A <a@b> 1 +0000", "tree 1\nauthor A <a@b> soon\ncommitter A <a@b> 1 +0000",
+	} {
 		if err := parseCommit("0", headers+"\n\nx").adopt(Publication{}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%q: %v", headers, err)
 		}
@@ -264,16 +286,22 @@ func TestCommitObject(t *testing.T) {
 func TestNewSigner(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-N", "hush-hush", "-t", "ed25519", "-f", dir+"/locked").CombinedOutput(); err != nil {
+	if out,
+		err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-N", "hush-hush", "-t", "ed25519", "-f", dir+"/locked").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	locked, err := os.ReadFile(dir + "/locked")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for text, want := range map[string]string{string(locked): "it has a passphrase", "secret-text": "it is not a private SSH key"} {
+	for text, want := range map[string]string{
+		string(locked): "it has a passphrase", "secret-text": "it is not a private SSH key",
+	} {
 		_, err := NewSigner([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), want) || slices.ContainsFunc(strings.Fields(text), func(s string) bool { return len(s) > 8 && strings.Contains(err.Error(), s) }) {
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			slices.ContainsFunc(strings.Fields(text), func(s string) bool {
+				return len(s) > 8 && strings.Contains(err.Error(), s)
+			}) {
 			t.Errorf("%.20q: %v", text, err)
 		}
 	}

@@ -30,7 +30,8 @@ func TestSincePushes(t *testing.T) {
 	if err != nil || s.Rewritten || s.Truncated {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if !strings.Contains(s.Text, "+two") || !strings.Contains(s.Text, "\n+y\n") || strings.Contains(s.Text, "base.txt") || strings.Contains(s.Text, "+one") {
+	if !strings.Contains(s.Text, "+two") || !strings.Contains(s.Text, "\n+y\n") ||
+		strings.Contains(s.Text, "base.txt") || strings.Contains(s.Text, "+one") {
 		t.Errorf("patch:\n%s", s.Text)
 	}
 	cut, err := w.Since(t.Context(), c, first, len(s.Text)-1)
@@ -59,7 +60,8 @@ func TestSinceRewrite(t *testing.T) {
 	if err != nil || !s.Rewritten {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	if !strings.HasPrefix(s.Text, "1: ") || !strings.Contains(s.Text, "\n    ++ONE\n") || !strings.Contains(s.Text, "\n-one\n+ONE\n") || strings.Contains(s.Text, "base.txt") {
+	if !strings.HasPrefix(s.Text, "1: ") || !strings.Contains(s.Text, "\n    ++ONE\n") ||
+		!strings.Contains(s.Text, "\n-one\n+ONE\n") || strings.Contains(s.Text, "base.txt") {
 		t.Errorf("range-diff:\n%s", s.Text)
 	}
 
@@ -70,7 +72,8 @@ func TestSinceRewrite(t *testing.T) {
 	}
 	o.commit("topic", map[string]string{"a.txt": "many\n"})
 	s, err = w.Since(t.Context(), topic(t, w), first, 1<<20)
-	if err != nil || !s.Rewritten || !strings.HasPrefix(s.Text, "diff --git a/a.txt") || !strings.Contains(s.Text, "-one\n") || strings.Contains(s.Text, "base.txt") {
+	if err != nil || !s.Rewritten || !strings.HasPrefix(s.Text, "diff --git a/a.txt") ||
+		!strings.Contains(s.Text, "-one\n") || strings.Contains(s.Text, "base.txt") {
 		t.Errorf("%+v, %v", s, err)
 	}
 }

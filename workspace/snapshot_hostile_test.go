@@ -67,7 +67,8 @@ func TestSnapshotStaysInside(t *testing.T) {
 						t.Errorf("%s was read outside", file)
 					}
 				}
-				if out, err := tryGit(t, again.Dir, "cat-file", "-e", testGit(t, outside, "rev-parse", "HEAD")); err == nil {
+				if out, err := tryGit(t, again.Dir, "cat-file", "-e",
+					testGit(t, outside, "rev-parse", "HEAD")); err == nil {
 					t.Errorf("a commit was read outside: %s", out)
 				}
 			}
@@ -85,7 +86,10 @@ func TestSnapshotOfOddThings(t *testing.T) {
 	o.commit("main", map[string]string{"pipe": "x\n", "huge": "x\n"})
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
-	for _, name := range []string{"pipe", "other-pipe", ".git/refs/heads/pipe", ".git/objects/pack/pack-" + strings.Repeat("a", 40) + ".idx", ".git/info/exclude"} {
+	for _, name := range []string{
+		"pipe", "other-pipe", ".git/refs/heads/pipe", ".git/objects/pack/pack-" + strings.Repeat("a", 40) + ".idx",
+		".git/info/exclude",
+	} {
 		fifo(t, c.Dir+"/"+name)
 	}
 	for _, name := range []string{"huge", "new-huge"} {
@@ -148,13 +152,15 @@ func TestHostileObjectsAreRefused(t *testing.T) {
 	o := newOrigin(t)
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
-	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil", evilTree(t, c.Dir)))
+	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil",
+		evilTree(t, c.Dir)))
 	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/heads/evil")
 	b, err := here.Snapshot(t.Context(), c, bundleLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := there.Restore(t.Context(), api, b); !errors.Is(err, ErrBundle) || !strings.Contains(err.Error(), "hasDotgit") {
+	if _, err := there.Restore(t.Context(), api, b); !errors.Is(err, ErrBundle) ||
+		!strings.Contains(err.Error(), "hasDotgit") {
 		t.Errorf("restored: %v", err)
 	}
 }
@@ -171,7 +177,8 @@ func feed(t *testing.T, dir, in string, args ...string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "in")
 	write(t, name, in)
-	return testGit(t, dir, "-c", "alias.feed=!f() { in=$1; shift; git \"$@\" < \"$in\"; }; f", "feed", name, strings.Join(args, " "))
+	return testGit(t, dir, "-c", "alias.feed=!f() { in=$1; shift; git \"$@\" < \"$in\"; }; f", "feed", name,
+		strings.Join(args, " "))
 }
 
 // An agent at full speed neither breaks a snapshot nor notices one.

@@ -56,7 +56,10 @@ func (o *origin) restored(w *Workspace, b Bundle) Clone {
 func state(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := workTree(t, dir)
-	for _, args := range []string{"status --porcelain=v2 --branch", "log --format=%H%x20%s --all --not --remotes", "for-each-ref refs/heads", "diff --cached", "diff", "ls-files --stage"} {
+	for _, args := range []string{
+		"status --porcelain=v2 --branch", "log --format=%H%x20%s --all --not --remotes", "for-each-ref refs/heads",
+		"diff --cached", "diff", "ls-files --stage",
+	} {
 		all["git "+args] = testGit(t, dir, strings.Fields(args)...)
 	}
 	return all
@@ -96,7 +99,8 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n", "other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
+		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n",
+		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
 	})
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
@@ -110,7 +114,8 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 		t.Error("the snapshot left something behind")
 	}
 	again := o.restored(there, b)
-	if again.Dir == c.Dir || again.Fresh || again.Head != testGit(t, c.Dir, "rev-parse", "HEAD") || again.Base != "main" {
+	if again.Dir == c.Dir || again.Fresh || again.Head != testGit(t, c.Dir, "rev-parse", "HEAD") ||
+		again.Base != "main" {
 		t.Errorf("restored as %+v", again)
 	}
 	want := maps.Clone(before)
@@ -142,7 +147,8 @@ func TestBundleIsThin(t *testing.T) {
 	c := checkout(t, here, api)
 	if b := bundle(t, here, c); len(b.Data) > 0 || b.Head != c.Head || b.Branch != "main" || b.Work != "" {
 		t.Errorf("nothing was done: %+v", b)
-	} else if again := o.restored(there, b); again.Head != c.Head || testGit(t, again.Dir, "symbolic-ref", "HEAD") != "refs/heads/main" {
+	} else if again := o.restored(there, b); again.Head != c.Head ||
+		testGit(t, again.Dir, "symbolic-ref", "HEAD") != "refs/heads/main" {
 		t.Errorf("restored as %+v", again)
 	}
 	write(t, c.Dir+"/small.txt", "x\n")
@@ -152,7 +158,8 @@ func TestBundleIsThin(t *testing.T) {
 		t.Errorf("%d bytes", len(b.Data))
 	}
 	again := o.restored(there, b)
-	if _, err := tryGit(t, again.Dir, "symbolic-ref", "HEAD"); err == nil || workTree(t, again.Dir)["small.txt"] != "x\n" {
+	if _, err := tryGit(t, again.Dir, "symbolic-ref", "HEAD"); err == nil ||
+		workTree(t, again.Dir)["small.txt"] != "x\n" {
 		t.Errorf("HEAD is on a branch, or the file is not there: %v", workTree(t, again.Dir))
 	}
 }
@@ -174,7 +181,8 @@ func TestConflictIsKeptAsFiles(t *testing.T) {
 	}
 	b := bundle(t, here, c)
 	again := o.restored(there, b)
-	if got := workTree(t, again.Dir)["README.md"]; got != conflict || !slices.Equal(b.Missing, []string{"the merge in progress"}) {
+	if got := workTree(t, again.Dir)["README.md"]; got != conflict ||
+		!slices.Equal(b.Missing, []string{"the merge in progress"}) {
 		t.Errorf("README.md is %q, missing %q", got, b.Missing)
 	}
 	testGit(t, again.Dir, "checkout", "--quiet", "README.md")
@@ -232,7 +240,8 @@ func TestTooLargeForABundle(t *testing.T) {
 	testGit(t, c.Dir, "add", "--all") // also in the index
 	write(t, c.Dir+"/small.txt", "small\n")
 	b, files := snap(c)
-	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "small.txt": "small\n"}, files); diff != "" || !slices.Equal(b.Missing, []string{"large.bin"}) {
+	if diff := cmp.Diff(map[string]string{"README.md": "two\n", "small.txt": "small\n"}, files); diff != "" ||
+		!slices.Equal(b.Missing, []string{"large.bin"}) {
 		t.Errorf("with a large file: missing %q\n%s", b.Missing, diff)
 	}
 
@@ -344,7 +353,8 @@ func TestRestoreWithTrustedConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"README.md": "one\n", "CLAUDE.md": "trusted\n", "new.txt": "new\n"}, workTree(t, again.Dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"README.md": "one\n", "CLAUDE.md": "trusted\n", "new.txt": "new\n"},
+		workTree(t, again.Dir)); diff != "" {
 		t.Error(diff)
 	}
 	if got := testGit(t, again.Dir, "status", "--porcelain"); got != "?? new.txt" {

@@ -17,7 +17,8 @@ func configOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := workTree(t, dir)
 	for name := range files {
-		if low := strings.ToLower(name); !strings.Contains(low, "claude") && !strings.Contains(low, "mcp") && !strings.Contains(low, "agents") {
+		if low := strings.ToLower(name); !strings.Contains(low, "claude") && !strings.Contains(low, "mcp") &&
+			!strings.Contains(low, "agents") {
 			delete(files, name)
 		}
 	}
@@ -28,22 +29,25 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		"CLAUDE.md": "-> AGENTS.md", "AGENTS.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
-		".claude/skills": "-> ../skills", "skills/s/SKILL.md": "base\n", "sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n",
-		"file/CLAUDE.md": "base\n", ".claude/out": "-> /etc/hostname", ".claude/dangling": "-> nothing", "same/.mcp.json": "base\n",
+		"CLAUDE.md": "-> AGENTS.md", "AGENTS.md": "base\n", ".claude/settings.json": "base\n",
+		".claude/hooks/a.sh": "base\n", ".claude/skills": "-> ../skills", "skills/s/SKILL.md": "base\n",
+		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "file/CLAUDE.md": "base\n",
+		".claude/out": "-> /etc/hostname", ".claude/dangling": "-> nothing", "same/.mcp.json": "base\n",
 	})
 	o.commit("evil", map[string]string{
 		"CLAUDE.md": "evil\n", "AGENTS.md": "evil\n", "skills/s/SKILL.md": "evil\n", ".mcp.json": "evil\n",
-		".claude/settings.json": "evil\n", ".claude/settings.local.json": "evil\n", ".claude/hooks/a.sh": "", ".claude/hooks/b.sh": "evil\n",
-		"sub/CLAUDE.md": "", "sub/.claude/settings.json": "evil\n", "sub/claude.MD": "evil\n", "CLAUDE.local.md": "-> skills/s/SKILL.md",
-		"lost": "", "file": "no directory any more\n", "code.go": "package x\n",
+		".claude/settings.json": "evil\n", ".claude/settings.local.json": "evil\n", ".claude/hooks/a.sh": "",
+		".claude/hooks/b.sh": "evil\n", "sub/CLAUDE.md": "", "sub/.claude/settings.json": "evil\n",
+		"sub/claude.MD": "evil\n", "CLAUDE.local.md": "-> skills/s/SKILL.md", "lost": "",
+		"file": "no directory any more\n", "code.go": "package x\n",
 	})
 	w := o.files()
 	want := Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}
 	c := checkout(t, w, want)
 	trusted := map[string]string{
-		"CLAUDE.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n", ".claude/skills/s/SKILL.md": "base\n",
-		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "same/.mcp.json": "base\n", "AGENTS.md": "base\n",
+		"CLAUDE.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
+		".claude/skills/s/SKILL.md": "base\n", "sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n",
+		"same/.mcp.json": "base\n", "AGENTS.md": "base\n",
 	}
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); diff != "" {
 		t.Errorf("configuration (-base +got):\n%s", diff)
@@ -154,21 +158,22 @@ func TestTrustedImportsAreThoseOfBase(t *testing.T) {
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
 		"CLAUDE.md":     "See @docs/style.md, **@linked.md** and @my\\ words.md#top; ask @ann, not @later.md or @/etc/passwd.\n",
-		"docs/style.md": "Mind @../more.md and @gone.md\n", "more.md": "more\n", "linked.md": "-> docs/target.md", "docs/target.md": "target\n",
-		"my words.md": "words\n", "sub/AGENTS.md": "@../more.md\n", ".claude/rules/r.md": "@x.md\n", ".claude/rules/x.md": "rule\n",
-		".claude/commands/c.md": "Look at @more.md\n",
+		"docs/style.md": "Mind @../more.md and @gone.md\n", "more.md": "more\n", "linked.md": "-> docs/target.md",
+		"docs/target.md": "target\n", "my words.md": "words\n", "sub/AGENTS.md": "@../more.md\n",
+		".claude/rules/r.md": "@x.md\n", ".claude/rules/x.md": "rule\n", ".claude/commands/c.md": "Look at @more.md\n",
 	})
 	o.commit("evil", map[string]string{
-		"docs/style.md": "evil\n", "more.md": "evil\n", "docs/target.md": "evil\n", "my words.md": "evil\n", "later.md": "evil\n", "docs/gone.md": "evil\n",
+		"docs/style.md": "evil\n", "more.md": "evil\n", "docs/target.md": "evil\n", "my words.md": "evil\n",
+		"later.md": "evil\n", "docs/gone.md": "evil\n",
 	})
 	c := checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true})
 	got := workTree(t, c.Dir)
 	for name, want := range map[string]string{
 		"CLAUDE.md": "See @./.claude/errand-imports/docs/style.md, **@./.claude/errand-imports/linked.md** and " +
 			"@./.claude/errand-imports/my\\ words.md#top; ask @ann, not @./.claude/errand-imports/later.md or @/etc/passwd.\n",
-		".claude/errand-imports/docs/style.md": "Mind @../more.md and @gone.md\n", ".claude/errand-imports/more.md": "more\n",
-		".claude/errand-imports/linked.md": "target\n", ".claude/errand-imports/my words.md": "words\n",
-		"sub/AGENTS.md":                             "@./../.claude/errand-imports/more.md\n",
+		".claude/errand-imports/docs/style.md": "Mind @../more.md and @gone.md\n",
+		".claude/errand-imports/more.md":       "more\n", ".claude/errand-imports/linked.md": "target\n",
+		".claude/errand-imports/my words.md": "words\n", "sub/AGENTS.md": "@./../.claude/errand-imports/more.md\n",
 		".claude/rules/r.md":                        "@./../../.claude/errand-imports/.claude/rules/x.md\n",
 		".claude/commands/c.md":                     "Look at @more.md\n", // the CLI imports nothing there
 		"docs/style.md":                             "evil\n",             // what the run works on
@@ -210,14 +215,17 @@ Ask ann@x, bé@x or "@(x)", see @docs, @docs/.
 	text := strings.NewReplacer("'", "`", "␣", "\u00a0").Replace
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		"CLAUDE.md": text(same + change), ".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")), "x": "See @../out, @.. and @y\n", "docs/a": "a\n", "y": "y\n",
+		"CLAUDE.md": text(same + change), ".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")),
+		"x": "See @../out, @.. and @y\n", "docs/a": "a\n", "y": "y\n",
 	})
 	o.commit("evil", map[string]string{"out": "evil\n", "docs/a": "evil\n", "x": "evil\n", "y": "evil\n"})
-	got := workTree(t, checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}).Dir)
+	got := workTree(t,
+		checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}).Dir)
 	for name, want := range map[string]string{
-		"CLAUDE.md":                text(same + strings.ReplaceAll(change, "@x", "@./.claude/errand-imports/x")),
-		".claude/rules/same.md":    text(strings.ReplaceAll(same, "@x", "@../../x")),
-		".claude/errand-imports/x": "See @@../out, @@.. and @y\n", // paths out of the repository are disabled: the copy lies deeper
+		"CLAUDE.md":             text(same + strings.ReplaceAll(change, "@x", "@./.claude/errand-imports/x")),
+		".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")),
+		// paths out of the repository are disabled: the copy lies deeper
+		".claude/errand-imports/x": "See @@../out, @@.. and @y\n",
 		".claude/errand-imports/y": "y\n",
 	} {
 		if diff := cmp.Diff(want, got[name]); diff != "" {
@@ -235,7 +243,9 @@ func TestBaseFile(t *testing.T) {
 	w := o.files()
 	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "evil"})
 	write(t, c.Dir+"/a/f.yml", "worse\n")
-	for name, want := range map[string]string{"a/f.yml": "base\n", "link.yml": "base\n", "out.yml": "", "new.yml": "", "a": "", "none": ""} {
+	for name, want := range map[string]string{
+		"a/f.yml": "base\n", "link.yml": "base\n", "out.yml": "", "new.yml": "", "a": "", "none": "",
+	} {
 		if got, err := w.BaseFile(t.Context(), c, name, 5); got != want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}

@@ -5,20 +5,22 @@ import (
 	"testing"
 )
 
-// A clone remembers the other repositories whose code may be in it until it is recreated. So does a bundle of it, and also
-// one that was made anew instead of being kept.
+// A clone remembers the other repositories whose code may be in it until it is recreated. So does a bundle of it, and
+// also one that was made anew instead of being kept.
 func TestWithIsRemembered(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	w := o.files()
 	expect := func(name string, c Clone, want ...string) {
 		t.Helper()
-		if stored, err := CodeIn(w, api.Thread, api.Repo); err != nil || !slices.Equal(stored, want) || !slices.Equal(c.With, want) {
+		if stored, err := CodeIn(w, api.Thread, api.Repo); err != nil || !slices.Equal(stored, want) ||
+			!slices.Equal(c.With, want) {
 			t.Errorf("%s: with %v, stored %v, %v; want %v", name, c.With, stored, err, want)
 		}
 	}
 	keep, mixed, more := api, api, api
-	keep.Keep, mixed.Keep, mixed.With, more.Keep, more.With = true, true, []string{"acme/web"}, true, []string{"acme/lib", "acme/web"}
+	keep.Keep, mixed.Keep, mixed.With, more.Keep, more.With =
+		true, true, []string{"acme/web"}, true, []string{"acme/lib", "acme/web"}
 	expect("new", checkout(t, w, keep))
 	expect("mixed", checkout(t, w, mixed), "acme/web")
 	expect("kept", checkout(t, w, keep), "acme/web")

@@ -68,14 +68,18 @@ func TestTheWholeSessionIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := map[agent.Kind]int{}
-	res, err := runner.Run(t.Context(), spec("whole", "replay "+path), host{event: func(e agent.Event) { events[e.Kind]++ }})
+	res, err := runner.Run(t.Context(), spec("whole", "replay "+path), host{event: func(e agent.Event) {
+		events[e.Kind]++
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r := res.Resources; res.Outcome != agent.Done || r.Lines != lines+1 || r.Raw+r.Cut > 0 || len(r.Unknown) > 0 {
 		t.Errorf("%s with %+v, want %d lines", res.Outcome, r, lines+1)
 	}
-	for _, kind := range []agent.Kind{agent.Started, agent.Text, agent.Thinking, agent.ToolUse, agent.ToolResult, agent.TurnEnd} {
+	for _, kind := range []agent.Kind{
+		agent.Started, agent.Text, agent.Thinking, agent.ToolUse, agent.ToolResult, agent.TurnEnd,
+	} {
 		if events[kind] == 0 {
 			t.Errorf("no event of the kind %s", kind)
 		}
@@ -129,14 +133,17 @@ func TestLostLinesAreNoticed(t *testing.T) {
 func TestOnlyWhoReadsAllIsMeasured(t *testing.T) {
 	t.Parallel()
 	var out, problem bytes.Buffer
-	if code := table.Run(t.Context(), []string{"-quick", "-only", "stream", "-root", t.TempDir(), "-dir", t.TempDir()}, &out, &problem, parse, measure); code != 1 {
+	if code := table.Run(t.Context(), []string{"-quick", "-only", "stream", "-root", t.TempDir(), "-dir", t.TempDir()},
+		&out, &problem, parse, measure); code != 1 {
 		t.Errorf("exit %d without an SDK", code)
 	}
 	if !strings.Contains(problem.String(), "not installed") || out.Len() > 0 {
 		t.Errorf("said %s, printed %s", problem.String(), out.String())
 	}
 	b := &bench{options: options{Repetitions: 1}, lines: 10, progress: &problem}
-	err := b.compare(t.Context(), []contender{{"half", func(context.Context) (sample, error) { return sample{Lines: 5}, nil }}})
+	err := b.compare(t.Context(), []contender{{"half", func(context.Context) (sample, error) {
+		return sample{Lines: 5}, nil
+	}}})
 	if err == nil || !strings.Contains(err.Error(), "5 of 10 lines") {
 		t.Errorf("half of the session was taken for the whole: %v", err)
 	}
@@ -148,7 +155,8 @@ func TestCancelledMeasurementLeavesNothing(t *testing.T) {
 	cancel()
 	dir := t.TempDir()
 	var out, problem bytes.Buffer
-	if code := table.Run(ctx, []string{"-quick", "-sdk=false", "-dir", dir}, &out, &problem, parse, measure); code != 1 {
+	if code := table.Run(ctx, []string{"-quick", "-sdk=false", "-dir", dir}, &out, &problem,
+		parse, measure); code != 1 {
 		t.Errorf("exit %d: %s", code, problem.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -25,8 +25,10 @@ func TestQuick(t *testing.T) {
 	}
 	t.Logf("\n%s", out.String())
 	for _, row := range []string{
-		`files of 16 MB, 5 dependencies`, `from loopback +\d+ MB/s`, `tunnel of the egress proxy +\d+ MB/s`, `as a part of the direct one +\d\.\d\d +>= 0.70`,
-		`next one, as a part of it +0\.\d+ +<= 0.05`, `added by a kept environment +-?\d+ ms`, `see what is not theirs +0 +<= 0 +PASS`,
+		`files of 16 MB, 5 dependencies`, `from loopback +\d+ MB/s`, `tunnel of the egress proxy +\d+ MB/s`,
+		`as a part of the direct one +\d\.\d\d +>= 0.70`,
+		`next one, as a part of it +0\.\d+ +<= 0.05`, `added by a kept environment +-?\d+ ms`,
+		`see what is not theirs +0 +<= 0 +PASS`,
 	} {
 		if !regexp.MustCompile(row).Match(out.Bytes()) {
 			t.Errorf("the table has no row like %s", row)

@@ -36,7 +36,8 @@ func Main(in io.Reader, out io.Writer) int {
 		}
 		switch l.Type {
 		case "control_request":
-			fmt.Fprintf(out, `{"type":"control_response","response":{"subtype":"success","request_id":%q,"response":%s}}`+"\n",
+			fmt.Fprintf(out,
+				`{"type":"control_response","response":{"subtype":"success","request_id":%q,"response":%s}}`+"\n",
 				l.RequestID, answer(l.Request.Subtype))
 			switch l.Request.Subtype {
 			case "interrupt":

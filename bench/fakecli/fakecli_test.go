@@ -60,7 +60,8 @@ func TestReplay(t *testing.T) {
 	if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, code := talk(t, `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"replay `+path+`"}]}}`+"\n")
+	out, code := talk(t, `{"type":"user","message":{"role":"user","content":[{"type":"text","text":"replay `+
+		path+`"}]}}`+"\n")
 	if code != 0 || out != want {
 		t.Errorf("exit %d with %d bytes, want %d", code, len(out), len(want))
 	}

@@ -18,7 +18,8 @@ func TestMain(m *testing.M) {
 func TestQuick(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/enqueue", "./cmd/worker")
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/enqueue",
+		"./cmd/worker")
 	build.Dir = filepath.Join("..", "..")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
@@ -29,8 +30,10 @@ func TestQuick(t *testing.T) {
 	}
 	t.Logf("\n%s", table.String())
 	for _, row := range []string{
-		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.60`, `half the rate .* <= 15.0 ms`,
-		`round trips to Redis for an event +[1-9]\.\d\d +<= 1.00`, `the same of bare asynq +1\.\d\d`, `events lost while .* +0 +<= 0 +PASS`,
+		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.60`,
+		`half the rate .* <= 15.0 ms`,
+		`round trips to Redis for an event +[1-9]\.\d\d +<= 1.00`, `the same of bare asynq +1\.\d\d`,
+		`events lost while .* +0 +<= 0 +PASS`,
 		`to the CLI, p50 .* <= 15 ms`, `with traces, as a multiple .* <= 1.020`, `receiver of traces +0`,
 	} {
 		if !regexp.MustCompile(row).Match(table.Bytes()) {

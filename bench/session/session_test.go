@@ -64,8 +64,8 @@ func TestMixture(t *testing.T) {
 		"stream_event  content_block_delta text_delta", "stream_event  content_block_delta thinking_delta",
 		"stream_event  content_block_start", "stream_event  content_block_stop", "stream_event  message_delta",
 		"stream_event  message_start", "stream_event  message_stop",
-		"system init", "system session_state_changed", "system status", "system task_notification", "system task_started",
-		"tool_progress", "user",
+		"system init", "system session_state_changed", "system status", "system task_notification",
+		"system task_started", "tool_progress", "user",
 	}
 	if got := slices.Sorted(maps.Keys(bytesOf)); !slices.Equal(got, want) {
 		t.Errorf("kinds of lines %q, want %q", got, want)

@@ -19,7 +19,8 @@ func TestQuick(t *testing.T) {
 	}
 	t.Logf("\n%s", out.String())
 	for _, row := range []string{
-		`repository of 2000 files`, `as a multiple of git clone --shared +\d\.\d\d +<= 1.20`, `the next head .* <= 1.00 s`,
+		`repository of 2000 files`, `as a multiple of git clone --shared +\d\.\d\d +<= 1.20`,
+		`the next head .* <= 1.00 s`,
 		`of 4 tasks at once, those that failed +0 +<= 0 +PASS`, `asked the remote .* \d+`,
 	} {
 		if !regexp.MustCompile(row).Match(out.Bytes()) {

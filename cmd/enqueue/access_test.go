@@ -20,12 +20,21 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	code, out, errs := f.run("audit")
-	if lines := strings.Split(out, "\n"); code != 0 || errs != "" || len(lines) != 5 || !strings.Contains(lines[1], "POST /api/tokens") || !strings.Contains(lines[3], "console  admin  127.0.0.1  202     POST /api/tasks/"+id+"/cancel") {
+	if lines := strings.Split(out, "\n"); code != 0 || errs != "" || len(lines) != 5 ||
+		!strings.Contains(lines[1], "POST /api/tokens") ||
+		!strings.Contains(lines[3], "console  admin  127.0.0.1  202     POST /api/tasks/"+id+"/cancel") {
 		t.Errorf("exit %d: %s\n%s", code, errs, out)
 	}
-	for _, args := range [][]string{{"-what", "RETRY"}, {"-what", "/tokens"}, {"-limit", "1"}, {"-skip", "2"}, {"-who", "Cons", "-since", "2026-01-01", "-what", "cancel"}} {
+	for _, args := range [][]string{
+		{"-what", "RETRY"},
+		{"-what", "/tokens"},
+		{"-limit", "1"},
+		{"-skip", "2"},
+		{"-who", "Cons", "-since", "2026-01-01", "-what", "cancel"},
+	} {
 		var page api.AuditPage
-		if code, out, errs := f.run(append([]string{"audit", "-o", "json"}, args...)...); code != 0 || json.Unmarshal([]byte(out), &page) != nil || len(page.Entries) != 1 {
+		if code, out, errs := f.run(append([]string{"audit", "-o", "json"}, args...)...); code != 0 ||
+			json.Unmarshal([]byte(out), &page) != nil || len(page.Entries) != 1 {
 			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
 		}
 	}
@@ -34,7 +43,8 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
 		}
 	}
-	if code, _, errs := f.run("audit", "-since", "yesterday"); code != 2 || !strings.Contains(errs, "since must be a day") {
+	if code, _, errs := f.run("audit", "-since", "yesterday"); code != 2 ||
+		!strings.Contains(errs, "since must be a day") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	if code, _, errs := f.run("audit", "-limit", "1"); code != 0 || errs != "For older entries add -skip 1\n" {
@@ -46,10 +56,13 @@ func TestAudit(t *testing.T) {
 	}
 	second := f.redis.LIndex(t.Context(), "errand:audit", 1).Val()
 	f.redis.LSet(t.Context(), "errand:audit", 1, strings.Replace(second, "/retry", "/Retry", 1))
-	if code, out, _ := f.run("audit", "verify"); code != 1 || !strings.HasPrefix(out, "The chain is broken: audit entry 2: ") || !strings.HasSuffix(out, "1 entries before it are intact.\n") {
+	if code, out, _ := f.run("audit", "verify"); code != 1 ||
+		!strings.HasPrefix(out, "The chain is broken: audit entry 2: ") ||
+		!strings.HasSuffix(out, "1 entries before it are intact.\n") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if code, out, _ := f.run("audit", "verify", "-o", "json"); code != 1 || !strings.Contains(out, `"problem": "audit entry 2`) {
+	if code, out, _ := f.run("audit", "verify", "-o", "json"); code != 1 ||
+		!strings.Contains(out, `"problem": "audit entry 2`) {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
@@ -60,7 +73,8 @@ func TestTokens(t *testing.T) {
 	f := newFrontDoor(t)
 	code, out, errs := f.run("token", "create", "ci", "-scope", "operator:acme/*,other/x", "-expires", "30d")
 	secret := strings.TrimSpace(out)
-	if code != 0 || !strings.HasPrefix(secret, "errand_") || strings.Contains(out, " ") || !strings.Contains(errs, "not shown again") {
+	if code != 0 || !strings.HasPrefix(secret, "errand_") || strings.Contains(out, " ") ||
+		!strings.Contains(errs, "not shown again") {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	id := f.submit("look") // of acme/app
@@ -90,7 +104,11 @@ func TestTokens(t *testing.T) {
 	}
 	f.env["ERRAND_CONSOLE_TOKEN"] = testToken
 	for _, args := range [][]string{
-		{"token"}, {"token", "create", "x"}, {"token", "create", "-scope", "king", "x"}, {"token", "create", "-scope", "user", "-expires", "soon", "x"}, {"token", "revoke"},
+		{"token"},
+		{"token", "create", "x"},
+		{"token", "create", "-scope", "king", "x"},
+		{"token", "create", "-scope", "user", "-expires", "soon", "x"},
+		{"token", "revoke"},
 	} {
 		if code, out, _ := f.run(args...); code != 2 || out != "" {
 			t.Errorf("%v: exit %d: %s", args, code, out)
@@ -109,10 +127,12 @@ func TestPeople(t *testing.T) {
 	if err := f.Store.Access.Save(t.Context(), store.Links, "U0ANN", body); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, _ := f.run("people", "list"); code != 0 || !strings.Contains(out, "U0ANN  Ann   T1         ann-acme  2999-01-01") {
+	if code, out, _ := f.run("people", "list"); code != 0 ||
+		!strings.Contains(out, "U0ANN  Ann   T1         ann-acme  2999-01-01") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 0 || !strings.Contains(errs, "not linked any more") {
+	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 0 ||
+		!strings.Contains(errs, "not linked any more") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 1 || !strings.Contains(errs, "is not linked") {

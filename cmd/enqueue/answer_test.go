@@ -13,7 +13,9 @@ func TestAnswer(t *testing.T) {
 	f := newFrontDoor(t)
 	id := f.submit("Paint it.")
 	c := f.Claim(id)
-	for _, q := range []tasks.Question{{Key: "k1", Text: "Which\x1b[2J colour?", Options: []string{"red", "blue"}}, {Key: "k2", Text: "Really?"}} {
+	for _, q := range []tasks.Question{
+		{Key: "k1", Text: "Which\x1b[2J colour?", Options: []string{"red", "blue"}}, {Key: "k2", Text: "Really?"},
+	} {
 		body, err := json.Marshal(q)
 		if err != nil {
 			t.Fatal(err)

@@ -20,14 +20,16 @@ import (
 func TestChatPrintsTheTask(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("chat", "-repo", "acme/app,acme/web", "-thread", "t-1", "-agent", "strategist", "-model", "opus", "-effort", "low", "Fix", "the", "test")
+	code, out, errs := f.run("chat", "-repo", "acme/app,acme/web", "-thread", "t-1", "-agent", "strategist", "-model",
+		"opus", "-effort", "low", "Fix", "the", "test")
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	got := f.Status(strings.TrimSuffix(out, "\n"))
 	want := tasks.Task{
-		Thread: "chat/t-1", Repo: "acme/app", Also: []string{"acme/web"}, Prompt: "Fix the test", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"},
-		ID: got.Task.ID, Source: "chat", Kind: "chat", Class: tasks.Interactive, Profile: agent.Write, Actor: "console",
+		Thread: "chat/t-1", Repo: "acme/app", Also: []string{"acme/web"}, Prompt: "Fix the test",
+		Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"}, ID: got.Task.ID, Source: "chat",
+		Kind: "chat", Class: tasks.Interactive, Profile: agent.Write, Actor: "console",
 	}
 	if diff := cmp.Diff(want, got.Task); diff != "" {
 		t.Error(diff)
@@ -49,18 +51,22 @@ func TestChatOptions(t *testing.T) {
 	if err := os.WriteFile(path, dot.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := f.run("chat", "-repo", "acme/app", "-branch", "next", "-budget", "2.50", "-timeout", "3s", "-plan", "-picture", path, "Look")
+	code, out, errs := f.run("chat", "-repo", "acme/app", "-branch", "next", "-budget", "2.50", "-timeout", "3s",
+		"-plan", "-picture", path, "Look")
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	got := f.Status(strings.TrimSpace(out)).Task
-	if diff := cmp.Diff(tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true}, got.Options); diff != "" || got.Ref != "next" {
+	if diff := cmp.Diff(tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true}, got.Options); diff != "" ||
+		got.Ref != "next" {
 		t.Errorf("on %q: %s", got.Ref, diff)
 	}
 	if diff := cmp.Diff([]tasks.Picture{{Name: "dot.png", Type: "image/png"}}, got.Pictures); diff != "" {
 		t.Error(diff)
 	}
-	for _, wrong := range [][]string{{"-budget", "much"}, {"-timeout", "3"}, {"-picture", path + ".missing"}, {"-branch", "next"}} {
+	for _, wrong := range [][]string{
+		{"-budget", "much"}, {"-timeout", "3"}, {"-picture", path + ".missing"}, {"-branch", "next"},
+	} {
 		if code, _, errs := f.run(append(append([]string{"chat"}, wrong...), "Look")...); code == 0 || errs == "" {
 			t.Errorf("%q: exit %d", wrong, code)
 		}
@@ -105,7 +111,8 @@ func TestChatReadsThePrompt(t *testing.T) {
 	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "usage: enqueue chat") {
 		t.Errorf("nothing: exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 2 || !strings.Contains(errs, "too long") {
+	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 2 ||
+		!strings.Contains(errs, "too long") {
 		t.Errorf("too much: exit %d: %s", code, errs)
 	}
 }

@@ -24,25 +24,38 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		addr, token string
 		want        string
 	}{
-		"nobody there":   {"list", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
-		"nobody to chat": {"chat -follow hello", l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
-		"nobody to log":  {"logs -f " + id, l.Addr().String(), "x", "is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR"},
-		"no token":       {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},
-		"wrong token":    {"logs -f " + id, f.server.URL, "wrong", "the server refused the token: set ERRAND_CONSOLE_TOKEN"},
-		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
-		"someone else":   {"list", other.URL, "x", "404 Not Found: is this errand?"},
-		"no address":     {"list", "errand.test", "x", "must be host:port or a URL, not"},
-		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
-		"no ID":          {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},
-		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
-		"unknown task":   {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
-		"to follow":      {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"nobody there": {
+			"list", l.Addr().String(), "x",
+			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+		},
+		"nobody to chat": {
+			"chat -follow hello", l.Addr().String(), "x",
+			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+		},
+		"nobody to log": {
+			"logs -f " + id, l.Addr().String(), "x",
+			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
+		},
+		"no token": {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},
+		"wrong token": {
+			"logs -f " + id, f.server.URL, "wrong", "the server refused the token: set ERRAND_CONSOLE_TOKEN",
+		},
+		"broken token": {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
+		"someone else": {"list", other.URL, "x", "404 Not Found: is this errand?"},
+		"no address":   {"list", "errand.test", "x", "must be host:port or a URL, not"},
+		"no URL":       {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
+		"no ID":        {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},
+		"path as ID":   {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
+		"unknown task": {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"to follow":    {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
 			env := map[string]string{"ERRAND_HTTP_ADDR": test.addr, "ERRAND_CONSOLE_TOKEN": test.token}
-			code := client(t.Context(), strings.Fields(test.args), world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
-			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) || strings.Contains(errs.String(), "s3cret") {
+			code := client(t.Context(), strings.Fields(test.args),
+				world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
+			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) ||
+				strings.Contains(errs.String(), "s3cret") {
 				t.Errorf("exit %d: %s%s", code, out.String(), errs.String())
 			}
 		})
@@ -57,7 +70,8 @@ func TestUnknownVariables(t *testing.T) {
 	const want = "enqueue: warning: ERRAND_CONSOLE_TOKN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?\n"
 	for _, args := range []string{"list", "costs", "init slack -url https://errand.example"} {
 		code, out, errs := f.run(strings.Fields(args)...)
-		if code != 0 || !strings.HasPrefix(errs, want) || strings.Count(errs, "warning") != 1 || strings.Contains(out+errs, "s3cret") {
+		if code != 0 || !strings.HasPrefix(errs, want) || strings.Count(errs, "warning") != 1 ||
+			strings.Contains(out+errs, "s3cret") {
 			t.Errorf("%s: exit %d: %s", args, code, errs)
 		}
 	}
@@ -84,8 +98,11 @@ func TestFlagsThatCannotBe(t *testing.T) {
 	} {
 		var out, errs strings.Builder
 		env := map[string]string{"ERRAND_HTTP_ADDR": f.server.URL, "ERRAND_CONSOLE_TOKEN": testToken}
-		code := client(t.Context(), strings.Fields(args), world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
-		if code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) || strings.Count(errs.String(), "\n") != 1 {
+		code := client(t.Context(), strings.Fields(args), world{
+			getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs,
+		})
+		if code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) ||
+			strings.Count(errs.String(), "\n") != 1 {
 			t.Errorf("%s: exit %d: %s%s", args, code, out.String(), errs.String())
 		}
 	}

@@ -18,7 +18,9 @@ func TestCosts(t *testing.T) {
 	spend := func(model string, usd float64) {
 		t.Helper()
 		c := f.Claim(f.submit("x"))
-		if _, err := c.Spend(t.Context(), store.Expense{USD: usd, Model: model, Tokens: store.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}}); err != nil {
+		if _, err := c.Spend(t.Context(), store.Expense{
+			USD: usd, Model: model, Tokens: store.Tokens{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4},
+		}); err != nil {
 			t.Fatal(err)
 		}
 		f.End(c, tasks.Ending{Kind: tasks.Answered})
@@ -40,7 +42,8 @@ func TestCosts(t *testing.T) {
 		t.Errorf("got %s", out)
 	}
 	var c api.Costs
-	if _, out, _ := f.run("costs", "-json", "-person", "ann", "-model", "=1+1"); json.Unmarshal([]byte(out), &c) != nil || c.Total.USD != 0.5 {
+	if _, out, _ := f.run("costs", "-json", "-person", "ann",
+		"-model", "=1+1"); json.Unmarshal([]byte(out), &c) != nil || c.Total.USD != 0.5 {
 		t.Errorf("%+v: %s", c, out)
 	}
 	for _, args := range [][]string{{"-json", "-csv"}, {"all"}} {
@@ -48,7 +51,8 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%v: exit %d", args, code)
 		}
 	}
-	if code, _, errs := f.run("costs", "-csv", "-by", "who"); code != 2 || !strings.Contains(errs, "repository, model, credential and size") {
+	if code, _, errs := f.run("costs", "-csv", "-by", "who"); code != 2 ||
+		!strings.Contains(errs, "repository, model, credential and size") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -84,10 +88,12 @@ func TestCostsThatAreNotToldApart(t *testing.T) {
 	if err := f.redis.HSet(t.Context(), fmt.Sprintf("errand:costs:%d", now.Unix()/86400), "other", "2000000 3 1 2 0 0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, out, _ := f.run("costs", "-by", "day,person,channel", "-from", day); !strings.Contains(out, day+"  (other)  (other)  $2.00  3     1          2\n") {
+	if _, out, _ := f.run("costs", "-by", "day,person,channel", "-from", day); !strings.Contains(out,
+		day+"  (other)  (other)  $2.00  3     1          2\n") {
 		t.Errorf("got %s", out)
 	}
-	if _, out, errs := f.run("costs", "-repo", "acme/api"); !strings.Contains(out, "all  $0.00") || !strings.Contains(errs, "$2.00 of 3 runs is missing") {
+	if _, out, errs := f.run("costs", "-repo", "acme/api"); !strings.Contains(out, "all  $0.00") ||
+		!strings.Contains(errs, "$2.00 of 3 runs is missing") {
 		t.Errorf("%s: %s", errs, out)
 	}
 }

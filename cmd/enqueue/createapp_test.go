@@ -80,8 +80,9 @@ func browse(t *testing.T, client *http.Client, method, address string, form url.
 func refusesNames(t *testing.T, page string) {
 	t.Helper()
 	for host, want := range map[string]int{
-		"rebound.example": http.StatusMisdirectedRequest, "rebound.example:80": http.StatusMisdirectedRequest, "127.0.0.1.rebound.example": http.StatusMisdirectedRequest,
-		"localhost:9000": http.StatusOK, "[::1]:9000": http.StatusOK,
+		"rebound.example": http.StatusMisdirectedRequest, "rebound.example:80": http.StatusMisdirectedRequest,
+		"127.0.0.1.rebound.example": http.StatusMisdirectedRequest, "localhost:9000": http.StatusOK,
+		"[::1]:9000": http.StatusOK,
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, page, nil)
 		if err != nil {
@@ -107,8 +108,11 @@ func TestCreateApp(t *testing.T) {
 		want string // in .env
 		said string
 	}{
-		"webhooks": {[]string{"-url", "https://e.example", "-org", "acme"}, "\nGITHUB_WEBHOOK_SECRET=webhook-secret-of-the-app\n", "2. Start errand"},
-		"polling":  {nil, "\nGITHUB_POLL=20s\n", "2. List these repositories"},
+		"webhooks": {
+			[]string{"-url", "https://e.example", "-org", "acme"},
+			"\nGITHUB_WEBHOOK_SECRET=webhook-secret-of-the-app\n", "2. Start errand",
+		},
+		"polling": {nil, "\nGITHUB_POLL=20s\n", "2. List these repositories"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -137,12 +141,14 @@ func TestCreateApp(t *testing.T) {
 				return nil
 			}}
 			local := page[:strings.LastIndex(strings.TrimSuffix(page, "/"), "/")]
-			if status, _ := browse(t, browser, http.MethodGet, local+"/created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
+			if status, _ := browse(t, browser, http.MethodGet,
+				local+"/created?code=stolen&state=guessed", nil); status != http.StatusBadRequest {
 				t.Errorf("a code of someone else: %d", status)
 			}
 			// Other users of the machine do not see the state, with which they could send a code of theirs.
 			for _, stranger := range []string{"/", "/GUESSED/"} {
-				if status, text := browse(t, browser, http.MethodGet, local+stranger, nil); status != http.StatusNotFound {
+				if status, text := browse(t, browser, http.MethodGet,
+					local+stranger, nil); status != http.StatusNotFound {
 					t.Errorf("%s: %d %s", stranger, status, text)
 				}
 			}
@@ -152,10 +158,12 @@ func TestCreateApp(t *testing.T) {
 			if form == nil {
 				t.Fatal(text)
 			}
-			if action := html.UnescapeString(form[1]); strings.Contains(action, "/organizations/acme/") != (name == "webhooks") {
+			if action := html.UnescapeString(form[1]); strings.Contains(action,
+				"/organizations/acme/") != (name == "webhooks") {
 				t.Errorf("the form goes to %s", action)
 			}
-			status, text := browse(t, browser, http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {html.UnescapeString(form[2])}})
+			status, text := browse(t, browser, http.MethodPost, html.UnescapeString(form[1]),
+				url.Values{"manifest": {html.UnescapeString(form[2])}})
 			if status != http.StatusSeeOther {
 				t.Fatalf("the browser ends at %d: %s", status, text)
 			}
@@ -163,7 +171,10 @@ func TestCreateApp(t *testing.T) {
 				t.Fatalf("exit %d: %s", code, said)
 			}
 			got := read(t, dir, ".env")
-			for _, want := range []string{c.want, "\nGITHUB_APP_ID=4711\n", "\nGITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir, "github-app.pem") + "\n", "\nERRAND_CONSOLE_TOKEN="} {
+			for _, want := range []string{
+				c.want, "\nGITHUB_APP_ID=4711\n", "\nGITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir,
+					"github-app.pem") + "\n", "\nERRAND_CONSOLE_TOKEN=",
+			} {
 				if strings.Count(got, want) != 1 {
 					t.Errorf("%q is not in .env:\n%s", want, got)
 				}
@@ -173,15 +184,18 @@ func TestCreateApp(t *testing.T) {
 					t.Errorf("%s: %v, %v", file, info, err)
 				}
 			}
-			if !strings.HasPrefix(read(t, dir, "github-app.pem"), "-----BEGIN RSA") || strings.Contains(said.String(), "webhook-secret") || strings.Contains(said.String(), "BEGIN RSA") {
+			if !strings.HasPrefix(read(t, dir, "github-app.pem"), "-----BEGIN RSA") ||
+				strings.Contains(said.String(), "webhook-secret") || strings.Contains(said.String(), "BEGIN RSA") {
 				t.Errorf("it said %s", said)
 			}
-			if !strings.Contains(said.String(), c.said) || !strings.Contains(said.String(), hub.URL()+"/apps/bob/installations/new") {
+			if !strings.Contains(said.String(), c.said) ||
+				!strings.Contains(said.String(), hub.URL()+"/apps/bob/installations/new") {
 				t.Errorf("it said %s", said)
 			}
 
 			// Another App would replace the first one.
-			if code := client(t.Context(), args, w); code != 2 || !strings.Contains(said.String(), "has a GitHub App already") {
+			if code := client(t.Context(), args, w); code != 2 ||
+				!strings.Contains(said.String(), "has a GitHub App already") {
 				t.Errorf("again: exit %d, %s", code, said)
 			}
 		})
@@ -197,7 +211,10 @@ func TestCreatedAppKeepsItsKey(t *testing.T) {
 	}
 	t.Cleanup(hub.Close)
 	dir := t.TempDir()
-	w := world{getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": hub.APIURL()}[name] }, stdout: io.Discard, stderr: io.Discard}
+	w := world{
+		getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": hub.APIURL()}[name] },
+		stdout: io.Discard, stderr: io.Discard,
+	}
 	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, hub.URL(), dir)
 	if err != nil {
 		t.Fatal(err)
@@ -218,7 +235,8 @@ func TestCreateAppIsAbandoned(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- client(ctx, []string{"init", "github", "-create", "-dir", dir}, world{getenv: func(string) string { return "" }, stdout: io.Discard, stderr: said})
+		ended <- client(ctx, []string{"init", "github", "-create", "-dir", dir},
+			world{getenv: func(string) string { return "" }, stdout: io.Discard, stderr: said})
 	}()
 	said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
 	cancel()
@@ -238,10 +256,14 @@ func TestCreatedAppIsKept(t *testing.T) {
 		close(asked)
 		<-answer
 		w.WriteHeader(http.StatusCreated)
-		_, _ = io.WriteString(w, `{"id": 4711, "slug": "bob", "pem": "the key", "html_url": "https://hub.example/apps/bob"}`)
+		_, _ = io.WriteString(w,
+			`{"id": 4711, "slug": "bob", "pem": "the key", "html_url": "https://hub.example/apps/bob"}`)
 	}))
 	t.Cleanup(api.Close)
-	w := world{getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": api.URL}[name] }, stdout: io.Discard, stderr: io.Discard}
+	w := world{
+		getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": api.URL}[name] },
+		stdout: io.Discard, stderr: io.Discard,
+	}
 	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, api.URL, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

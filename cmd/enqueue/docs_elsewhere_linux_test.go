@@ -20,23 +20,24 @@ var elsewhere = map[string]struct {
 	flags string
 	check func(*testing.T, invoked) error
 }{
-	"apt-get install":          {"", checkPackages},
-	"docker build":             {"-t= --build-arg=", checkBuild},
-	"docker compose build":     {"", checkCompose},
-	"docker compose exec":      {"-T", checkCompose},
-	"docker compose logs":      {"--no-log-prefix", checkCompose},
-	"docker compose run":       {"--rm --no-deps -T -v=", checkCompose},
-	"docker compose stop":      {"", checkCompose},
-	"docker compose up":        {"-d --build", checkCompose},
-	"docker push":              {"", nil},
-	"docker run":               {"-d --name= --restart= --stop-timeout= --env-file= -v= -e= -p= --read-only --cap-drop= --security-opt= --pids-limit= --memory=", checkFiles},
-	"enqueue init guide":       {"", nil}, // asks people: TestGuide answers
-	"errand-demo":              {"-once", checkDemo},
-	"git clone":                {"", checkClone},
-	"git fetch":                {"", nil}, // tests of package workspace fetch from bundles
-	"git pull":                 {"", nil},
-	"git rev-parse":            {"--short", nil},
-	"helm install":             {"-n= -f= --set-file=", checkChart}, // TestChart of e2e/proof renders it with values.yaml of the document
+	"apt-get install":      {"", checkPackages},
+	"docker build":         {"-t= --build-arg=", checkBuild},
+	"docker compose build": {"", checkCompose},
+	"docker compose exec":  {"-T", checkCompose},
+	"docker compose logs":  {"--no-log-prefix", checkCompose},
+	"docker compose run":   {"--rm --no-deps -T -v=", checkCompose},
+	"docker compose stop":  {"", checkCompose},
+	"docker compose up":    {"-d --build", checkCompose},
+	"docker push":          {"", nil},
+	"docker run":           {"-d --name= --restart= --stop-timeout= --env-file= -v= -e= -p= --read-only --cap-drop= --security-opt= --pids-limit= --memory=", checkFiles},
+	"enqueue init guide":   {"", nil}, // asks people: TestGuide answers
+	"errand-demo":          {"-once", checkDemo},
+	"git clone":            {"", checkClone},
+	"git fetch":            {"", nil}, // tests of package workspace fetch from bundles
+	"git pull":             {"", nil},
+	"git rev-parse":        {"--short", nil},
+	// TestChart of e2e/proof renders it with values.yaml of the document
+	"helm install":             {"-n= -f= --set-file=", checkChart},
 	"helm upgrade":             {"-n= -f= --set-file=", checkChart},
 	"kubectl create namespace": {"", nil},
 	"kubectl create secret":    {"-n= --from-env-file=", checkSecret},
@@ -231,7 +232,8 @@ func checkDeployment(t *testing.T, in invoked) error {
 }
 
 func checkLabel(t *testing.T, in invoked) error {
-	return contains(read(t, repoRoot, "deploy/kubernetes/worker.yaml"), "\n        "+strings.ReplaceAll(in.flags["-l"][0], "=", ": ")+"\n")
+	return contains(read(t, repoRoot, "deploy/kubernetes/worker.yaml"),
+		"\n        "+strings.ReplaceAll(in.flags["-l"][0], "=", ": ")+"\n")
 }
 
 func checkUnits(_ *testing.T, in invoked) error {

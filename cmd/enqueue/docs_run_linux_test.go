@@ -34,7 +34,10 @@ const (
 )
 
 // tools are the programs that commands of documents use for real. Everything else is a stand-in or does not exist.
-var tools = []string{"awk", "cat", "claude", "cp", "curl", "cut", "date", "env", "grep", "install", "ln", "mkdir", "node", "openssl", "rm", "tee", "touch"}
+var tools = []string{
+	"awk", "cat", "claude", "cp", "curl", "cut", "date", "env", "grep", "install", "ln", "mkdir", "node", "openssl",
+	"rm", "tee", "touch",
+}
 
 // standIns replace programs that need another system, an account, or minutes. Each is a function of bash. All of them
 // record the call, which docs_elsewhere_linux_test.go checks.
@@ -68,7 +71,10 @@ git() {
 `
 
 // recorded are the programs of which the stand-in only records the call, and prints a line for a filter to find.
-var recorded = []string{"errand-demo", "helm", "journalctl", "make", "npm", "scripts/mention-files", "sysctl", "systemctl", "systemd-analyze", "useradd"}
+var recorded = []string{
+	"errand-demo", "helm", "journalctl", "make", "npm", "scripts/mention-files", "sysctl", "systemctl",
+	"systemd-analyze", "useradd",
+}
 
 // written are the files that the documents leave to the reader.
 var written = []string{"errand.env", "errand.yaml", "front-door.env", "shared.env", "values.yaml", "worker.env"}
@@ -126,7 +132,9 @@ func TestDocsCommandsRun(t *testing.T) {
 // documents returns the Markdown files for readers.
 func documents(t *testing.T) (found []string) {
 	t.Helper()
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/decisions/*.md", "bench/*.md", "deploy/*.md", "deploy/*/*.md", "deploy/*/*/*.md"} {
+	for _, pattern := range []string{
+		"*.md", "docs/*.md", "docs/decisions/*.md", "bench/*.md", "deploy/*.md", "deploy/*/*.md", "deploy/*/*/*.md",
+	} {
 		files, err := filepath.Glob(filepath.Join(repoRoot, pattern))
 		if err != nil {
 			t.Fatal(err)
@@ -147,36 +155,37 @@ func sections(t *testing.T, file string) (all []section) {
 	t.Helper()
 	source := []byte(read(t, repoRoot, file))
 	heading, before := "", ""
-	err := ast.Walk(goldmark.New().Parser().Parse(text.NewReader(source)), func(n ast.Node, entering bool) (ast.WalkStatus, error) {
-		if !entering || n.Type() != ast.TypeBlock {
-			return ast.WalkContinue, nil
-		}
-		script, shell := string(n.Lines().Value(source)), false
-		switch n := n.(type) {
-		case *ast.Heading:
-			heading = script
-		case *ast.CodeBlock: // indented
-			shell = true
-		case *ast.FencedCodeBlock:
-			language := string(n.Language(source))
-			shell = language == "sh"
-			if !shell && !slices.Contains([]string{"", "go", "mermaid", "nginx", "yaml"}, language) {
-				t.Errorf("%s: a block of %q: use sh for commands", file, language)
+	err := ast.Walk(goldmark.New().Parser().Parse(text.NewReader(source)),
+		func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+			if !entering || n.Type() != ast.TypeBlock {
+				return ast.WalkContinue, nil
 			}
-			if program := regexp.MustCompile(`(?m)^(\$ |sudo |(bin/)?enqueue |make |docker |kubectl |curl ).*`).FindString(script); !shell && program != "" {
-				t.Errorf("%s: %q is in a block that is not marked as sh", file, program)
+			script, shell := string(n.Lines().Value(source)), false
+			switch n := n.(type) {
+			case *ast.Heading:
+				heading = script
+			case *ast.CodeBlock: // indented
+				shell = true
+			case *ast.FencedCodeBlock:
+				language := string(n.Language(source))
+				shell = language == "sh"
+				if !shell && !slices.Contains([]string{"", "go", "mermaid", "nginx", "yaml"}, language) {
+					t.Errorf("%s: a block of %q: use sh for commands", file, language)
+				}
+				if program := regexp.MustCompile(`(?m)^(\$ |sudo |(bin/)?enqueue |make |docker |kubectl |curl ).*`).FindString(script); !shell && program != "" {
+					t.Errorf("%s: %q is in a block that is not marked as sh", file, program)
+				}
 			}
-		}
-		if !shell {
+			if !shell {
+				return ast.WalkContinue, nil
+			}
+			if before != heading {
+				all = append(all, section{doc: file, heading: heading})
+				before = heading
+			}
+			all[len(all)-1].script += script
 			return ast.WalkContinue, nil
-		}
-		if before != heading {
-			all = append(all, section{doc: file, heading: heading})
-			before = heading
-		}
-		all[len(all)-1].script += script
-		return ast.WalkContinue, nil
-	})
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,8 +219,8 @@ func (m machine) run(t *testing.T, s section) (calls []call) {
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", b.String())
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(docsToken+"\n")
 	cmd.Env = []string{
-		"PATH=" + m.path, "HOME=" + m.home, "TZ=UTC", "CHECKOUT=" + dir, "CALLS=" + recordings, "ROOT=" + m.root, "ENQUEUE=/proc/" + fmt.Sprint(os.Getpid()) + "/exe",
-		"ALERTS_HOOK_SECRET=" + hookSecret, "NO_COLOR=1",
+		"PATH=" + m.path, "HOME=" + m.home, "TZ=UTC", "CHECKOUT=" + dir, "CALLS=" + recordings, "ROOT=" + m.root,
+		"ENQUEUE=/proc/" + fmt.Sprint(os.Getpid()) + "/exe", "ALERTS_HOOK_SECRET=" + hookSecret, "NO_COLOR=1",
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s, %s: %v\n%s\n%s", s.doc, s.heading, err, s.script, out)
@@ -297,8 +306,9 @@ func startDocsDoor(t *testing.T) (url string) {
 	door := exec.CommandContext(t.Context(), "/proc/self/exe", "serve")
 	door.Args[0] = underTest
 	door.Env = []string{
-		"REDIS_URL=" + redisURL, "ERRAND_ALLOW_OPEN_REDIS=true", "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + docsToken,
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CONFIG=" + file, "ALERTS_HOOK_SECRET=" + hookSecret,
+		"REDIS_URL=" + redisURL, "ERRAND_ALLOW_OPEN_REDIS=true", "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN=" + docsToken, "ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CONFIG=" + file,
+		"ALERTS_HOOK_SECRET=" + hookSecret,
 	}
 	var log strings.Builder
 	door.Stderr = &log
@@ -383,7 +393,8 @@ func TestDocsNameWhatExists(t *testing.T) {
 		if file == "docs/roadmap.md" { // names what does not exist yet
 			continue
 		}
-		for _, m := range regexp.MustCompile("`(make|enqueue) ([a-z][a-z-]*)").FindAllStringSubmatch(read(t, repoRoot, file), -1) {
+		for _, m := range regexp.MustCompile("`(make|enqueue) ([a-z][a-z-]*)").FindAllStringSubmatch(read(t,
+			repoRoot, file), -1) {
 			if m[1] == "make" && !strings.Contains(makefile, "\n"+m[2]+":") || m[1] == "enqueue" && !known[m[2]] {
 				t.Errorf("%s: there is no %s %s", file, m[1], m[2])
 			}

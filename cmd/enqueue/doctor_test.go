@@ -31,21 +31,25 @@ func TestDoctor(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(1, "error    no worker is alive", "Start a worker with the same REDIS_URL", "ok       Redis answers", "ok       the front door answers at http://127.0.0.1:")
+	check(1, "error    no worker is alive", "Start a worker with the same REDIS_URL", "ok       Redis answers",
+		"ok       the front door answers at http://127.0.0.1:")
 	f.submit("wait")
 	beat(store.Worker{ID: "w1", Version: "v1", Slots: 4, Running: 1, Health: json.RawMessage(
 		`{"ok":true,"version":"2.1.329","sandbox":"none","notices":["the agent's tools can read this process's memory\u001b[2J"]}`)})
 	beat(store.Worker{ID: "w2", Draining: true})
 	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.329\n",
-		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown", "  note     it is shutting down",
+		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown",
+		"  note     it is shutting down",
 		"warning  appendonly is off", "tasks: 0 running, 1 waiting\n")
-	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0, "the limit is reached"); err != nil {
+	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0,
+		"the limit is reached"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Store.Credentials.Slow(t.Context(), "k2"); err != nil {
 		t.Fatal(err)
 	}
-	check(1, "error    credential k1: no run starts before ", "the limit is reached\n", "note     credential k2: runs start 1s apart\n")
+	check(1, "error    credential k1: no run starts before ", "the limit is reached\n",
+		"note     credential k2: runs start 1s apart\n")
 	if err := f.redis.Del(t.Context(), "errand:credential:k1").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +63,20 @@ func TestDoctor(t *testing.T) {
 	}
 	check(0)
 	beat(store.Worker{ID: "w4", Pool: "gpu", Slots: 2})
-	check(0, "worker w4, version unknown, pool gpu, 0 of 2 slots in use\n", "pool default: workers 2, slots in use 1 of 4, tasks waiting 1\n",
+	check(0, "worker w4, version unknown, pool gpu, 0 of 2 slots in use\n",
+		"pool default: workers 2, slots in use 1 of 4, tasks waiting 1\n",
 		"pool gpu: workers 1, slots in use 0 of 2, tasks waiting 0\n")
 	if err := f.redis.HSet(t.Context(), "errand:task:"+f.submit("wait"), "pool", "arm").Err(); err != nil {
 		t.Fatal(err)
 	}
-	check(1, "error    no worker of pool arm is running\n", "Waiting tasks: 1.\n", "Start a worker with ERRAND_POOL=arm, or ")
+	check(1, "error    no worker of pool arm is running\n", "Waiting tasks: 1.\n",
+		"Start a worker with ERRAND_POOL=arm, or ")
 	beat(store.Worker{ID: "w5", Pool: "arm"})
 	check(0)
-	beat(store.Worker{ID: "w3", Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`)})
+	beat(store.Worker{
+		ID:     "w3",
+		Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`),
+	})
 	check(1, "  error    it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 
 	code, out, _ := f.run("doctor", "-json")
@@ -89,7 +98,8 @@ func TestDoctorOfRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if code, out, _ := f.run("doctor"); code != 1 || !strings.Contains(out, "error    maxmemory-policy is volatile-ttl\n") {
+	if code, out, _ := f.run("doctor"); code != 1 ||
+		!strings.Contains(out, "error    maxmemory-policy is volatile-ttl\n") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	_ = f.redis.Close()
@@ -105,7 +115,8 @@ func TestDoctorTellsTheRest(t *testing.T) {
 	_ = f.redis.Close()
 	f.services = []store.Finding{{Severity: store.Warning, What: "no scope"}}
 	code, out, errs := f.run("doctor")
-	if code != 1 || errs != "" || !strings.Contains(out, "error    Redis does not answer\n") || !strings.Contains(out, "warning  no scope\n") {
+	if code != 1 || errs != "" || !strings.Contains(out, "error    Redis does not answer\n") ||
+		!strings.Contains(out, "warning  no scope\n") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 }
@@ -116,9 +127,12 @@ func TestDoctorOfServices(t *testing.T) {
 	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}
-	f.services = []store.Finding{{What: "Slack knows us"}, {Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it."}}
+	f.services = []store.Finding{{What: "Slack knows us"}, {
+		Severity: store.Warning, What: "no scope", Why: "no files", Remedy: "Add it.",
+	}}
 	code, out, errs := f.run("doctor")
-	if code != 0 || !strings.Contains(out, "ok       Slack knows us\n") || !strings.Contains(out, "warning  no scope\n") || !strings.Contains(out, "Add it.\n") {
+	if code != 0 || !strings.Contains(out, "ok       Slack knows us\n") ||
+		!strings.Contains(out, "warning  no scope\n") || !strings.Contains(out, "Add it.\n") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 	f.services = []store.Finding{{Severity: store.Fatal, What: "no token", Why: "x"}}
@@ -152,7 +166,8 @@ func TestDoctorOfALimitedRole(t *testing.T) {
 	}
 	f.env["ERRAND_CONSOLE_TOKEN"] = made.Token
 	code, out, errs := f.run("doctor")
-	if code != 0 || !strings.Contains(out, "note     cannot check Slack, GitHub and the model\n") || strings.Contains(out, "no token") {
+	if code != 0 || !strings.Contains(out, "note     cannot check Slack, GitHub and the model\n") ||
+		strings.Contains(out, "no token") {
 		t.Errorf("exit %d\n%s\n%s", code, out, errs)
 	}
 }
@@ -166,14 +181,16 @@ func TestDoctorOfARepository(t *testing.T) {
 			t.Errorf("exit %d, %s%s", code, out, errs)
 		}
 	}
-	if _, err := f.Store.Workers.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if _, err := f.Store.Workers.Beat(t.Context(),
+		store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	f.Tell(func(string) string {
 		return `{"outlook":{"facts":[{"name":"set-up","values":["npm ci","make\u001b[2J"]},{"name":"path","values":[]}],"findings":[{"severity":"warning","what":"no sandbox"}]}}`
 	})
 	want := "pool                     default\nworkers alive            1\nset-up                   npm ci\n                         make\npath                     –\n\nwarning  no sandbox\n"
-	if code, out, errs := f.run("doctor", "-repo", "acme/api"); code != 0 || errs != "" || !strings.HasSuffix(out, want) {
+	if code, out, errs := f.run("doctor", "-repo", "acme/api"); code != 0 || errs != "" ||
+		!strings.HasSuffix(out, want) {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 }

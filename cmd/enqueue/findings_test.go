@@ -39,10 +39,12 @@ func TestFindings(t *testing.T) {
 		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
 	}
 	var a api.Findings
-	if _, out, _ := f.run("findings", "-json", "-repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil || len(a.Kinds) != 2 {
+	if _, out, _ := f.run("findings", "-json", "-repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil ||
+		len(a.Kinds) != 2 {
 		t.Errorf("%+v: %s", a, out)
 	}
-	if code, out, errs := f.run("findings", "-repo", "acme/web"); code != 0 || out != "" || !strings.Contains(errs, "no findings counted") {
+	if code, out, errs := f.run("findings", "-repo", "acme/web"); code != 0 || out != "" ||
+		!strings.Contains(errs, "no findings counted") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
 	for _, args := range [][]string{nil, {"-repo", "acme/api", "x"}} {

@@ -31,7 +31,9 @@ func guided(t *testing.T) (w world, dir string) {
 	id := f.submit("What can you do?")
 	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered})
 	slack := slackfake.New(slackfake.Config{Channels: []slackfake.Channel{
-		{ID: "C0PAYMENTS", Name: "payments", Outside: true}, {ID: "C0OLD", Name: "old", Archived: true}, {ID: "G0SECRET", Name: "secret", Private: true},
+		{ID: "C0PAYMENTS", Name: "payments", Outside: true},
+		{ID: "C0OLD", Name: "old", Archived: true},
+		{ID: "G0SECRET", Name: "secret", Private: true},
 	}})
 	t.Cleanup(slack.Close)
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -41,7 +43,8 @@ func guided(t *testing.T) (w world, dir string) {
 		}
 		if r.Header.Get("Authorization") != "Bearer sk-ant-oat-good" && r.Header.Get("X-Api-Key") != "sk-ant-good" {
 			w.WriteHeader(http.StatusUnauthorized)
-			_, _ = io.WriteString(w, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+			_, _ = io.WriteString(w,
+				`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
 			return
 		}
 		_, _ = io.WriteString(w, `{"input_tokens":8}`)
@@ -74,9 +77,11 @@ func TestGuide(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{
-		"refuses the credential: invalid x-api-key", "create the Slack app: invalid_auth", "https://api.slack.com/apps/A0ERRAND/install-on-team",
-		"try the bot token: invalid_auth", "errand needs it to receive mentions", "try the app-level token: invalid_auth", "  #payments\n", "there is no channel #nowhere",
-		"worker -standalone", "The first task has ended", "errand is set up",
+		"refuses the credential: invalid x-api-key", "create the Slack app: invalid_auth",
+		"https://api.slack.com/apps/A0ERRAND/install-on-team",
+		"try the bot token: invalid_auth", "errand needs it to receive mentions",
+		"try the app-level token: invalid_auth", "  #payments\n", "there is no channel #nowhere", "worker -standalone",
+		"The first task has ended", "errand is set up",
 	} {
 		i := strings.Index(said.String()[at:], want)
 		if i < 0 {
@@ -93,7 +98,8 @@ func TestGuide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["CLAUDE_CODE_OAUTH_TOKEN"] != "sk-ant-oat-good" || got["SLACK_BOT_TOKEN"] != "xoxb-test" || got["SLACK_APP_TOKEN"] != "xapp-test" || len(got) != 5 {
+	if got["CLAUDE_CODE_OAUTH_TOKEN"] != "sk-ant-oat-good" || got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
+		got["SLACK_APP_TOKEN"] != "xapp-test" || len(got) != 5 {
 		t.Errorf("written: %v", got)
 	}
 
@@ -124,20 +130,27 @@ func TestGuideInBrowser(t *testing.T) {
 	w.stdout, w.stderr = io.Discard, said
 	ended := make(chan int, 1)
 	go func() {
-		ended <- client(t.Context(), []string{"init", "guide", "-browser", "-no-github", "-url", "https://e.example", "-dir", dir}, w)
+		ended <- client(t.Context(), []string{
+			"init", "guide", "-browser", "-no-github", "-url", "https://e.example", "-dir", dir,
+		}, w)
 	}()
 	page := said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
 	for _, stranger := range []string{"/", "/created", "/GUESSED/"} {
 		u, _ := url.Parse(page)
 		u.Path = stranger
-		if status, text := browse(t, http.DefaultClient, http.MethodPost, u.String(), url.Values{"key": {"sk-ant-good"}}); status < 400 {
+		if status, text := browse(t, http.DefaultClient, http.MethodPost, u.String(),
+			url.Values{"key": {"sk-ant-good"}}); status < 400 {
 			t.Errorf("%s: %d %s", stranger, status, text)
 		}
 	}
 	refusesNames(t, page)
 	field := regexp.MustCompile(`<input name="(\w+)"`)
 	for _, step := range []struct{ name, value string }{
-		{"key", "sk-wrong"}, {"key", "sk-ant-good"}, {"token", "xoxb-test"}, {"secret", "s3cr3t"}, {"channels", "#payments"},
+		{"key", "sk-wrong"},
+		{"key", "sk-ant-good"},
+		{"token", "xoxb-test"},
+		{"secret", "s3cr3t"},
+		{"channels", "#payments"},
 	} {
 		text := ""
 		for field.FindString(text) == "" { // the browser loads the page again
@@ -146,13 +159,17 @@ func TestGuideInBrowser(t *testing.T) {
 		if name := field.FindStringSubmatch(text)[1]; name != step.name {
 			t.Fatalf("asked for %s instead of %s: %s", name, step.name, text)
 		}
-		if step.value == "sk-ant-good" && !strings.Contains(text, `role="alert">the model&#39;s API refuses the credential: invalid x-api-key`) {
+		if step.value == "sk-ant-good" &&
+			!strings.Contains(text, `role="alert">the model&#39;s API refuses the credential: invalid x-api-key`) {
 			t.Errorf("no reason: %s", text)
 		}
-		if step.name == "token" && !strings.Contains(text, `<a href="https://api.slack.com/apps?new_app=1&amp;manifest_json=%7B%22display_information`) {
+		if step.name == "token" &&
+			!strings.Contains(text,
+				`<a href="https://api.slack.com/apps?new_app=1&amp;manifest_json=%7B%22display_information`) {
 			t.Errorf("no link: %s", text)
 		}
-		if status, text := browse(t, http.DefaultClient, http.MethodPost, page, url.Values{step.name: {step.value}}); status != http.StatusOK {
+		if status, text := browse(t, http.DefaultClient, http.MethodPost, page,
+			url.Values{step.name: {step.value}}); status != http.StatusOK {
 			t.Fatalf("%d: %s", status, text)
 		}
 	}
@@ -160,7 +177,8 @@ func TestGuideInBrowser(t *testing.T) {
 		t.Errorf("exit %d: %s", code, said)
 	}
 	got, err := godotenv.Read(filepath.Join(dir, ".env"))
-	if err != nil || got["ANTHROPIC_API_KEY"] != "sk-ant-good" || got["SLACK_SIGNING_SECRET"] != "s3cr3t" || got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
+	if err != nil || got["ANTHROPIC_API_KEY"] != "sk-ant-good" || got["SLACK_SIGNING_SECRET"] != "s3cr3t" ||
+		got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
 		got["ERRAND_PUBLIC_URL"] != "https://e.example" {
 		t.Errorf("written: %v %v", got, err)
 	}
@@ -179,17 +197,24 @@ func TestGuideRefusesURL(t *testing.T) {
 	}
 }
 
-// After an interruption between the tokens and the channels, the guide asks for the channels only. Of a refused answer nothing is kept.
+// After an interruption between the tokens and the channels, the guide asks for the channels only. Of a refused answer
+// nothing is kept.
 func TestGuideChannelsAfterInterruption(t *testing.T) {
 	t.Parallel()
-	slack := slackfake.New(slackfake.Config{Channels: []slackfake.Channel{{ID: "C0PAYMENTS", Name: "payments", Outside: true}, {ID: "C0WEB", Name: "web", Outside: true}}})
+	slack := slackfake.New(slackfake.Config{Channels: []slackfake.Channel{{
+		ID: "C0PAYMENTS", Name: "payments", Outside: true,
+	}, {ID: "C0WEB", Name: "web", Outside: true}}})
 	t.Cleanup(slack.Close)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("repositories: {acme/web: {}}\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"),
+		[]byte("repositories: {acme/web: {}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	setUp := func(answers string) error {
-		w := world{getenv: func(string) string { return slack.APIURL() }, stdin: strings.NewReader(answers), stdout: io.Discard, stderr: io.Discard}
+		w := world{
+			getenv: func(string) string { return slack.APIURL() }, stdin: strings.NewReader(answers),
+			stdout: io.Discard, stderr: io.Discard,
+		}
 		g := &guide{
 			terminal: newTerminal(w), guideOptions: guideOptions{dir: dir}, repositories: []string{"acme/web"},
 			env: map[string]string{"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_APP_TOKEN": "xapp-test"},

@@ -23,7 +23,8 @@ func TestPauseAndCordon(t *testing.T) {
 		{"uncordon mill-1", "workers take tasks again: mill-1"},
 		{"cordon mill", "mill takes no tasks: an operator cordoned it at "},
 	} {
-		if code, out, errs := f.run(strings.Fields(step.command)...); code != 0 || errs != "" || !strings.HasPrefix(out, step.out) {
+		if code, out, errs := f.run(strings.Fields(step.command)...); code != 0 || errs != "" ||
+			!strings.HasPrefix(out, step.out) {
 			t.Errorf("%s: exit %d, %q, %s", step.command, code, out, errs)
 		}
 		paused, err := f.Store.Halts.Paused(t.Context(), tasks.Classes...)
@@ -36,12 +37,14 @@ func TestPauseAndCordon(t *testing.T) {
 		}
 		_, name, _ := strings.Cut(step.command, " ")
 		_, halted := paused[name]
-		if _, too := cordoned[name]; (halted || too) != (strings.HasPrefix(step.command, "pause") || strings.HasPrefix(step.command, "cordon")) {
+		if _, too := cordoned[name]; (halted || too) != (strings.HasPrefix(step.command, "pause") ||
+			strings.HasPrefix(step.command, "cordon")) {
 			t.Errorf("after %s: paused %v, cordoned %v", step.command, paused, cordoned)
 		}
 	}
 	for command, want := range map[string]string{
-		"pause lunch": "There is no class", "cordon nobody": "No live worker", "uncordon mill-1": "is not cordoned. A host is uncordoned by its name",
+		"pause lunch": "There is no class", "cordon nobody": "No live worker",
+		"uncordon mill-1": "is not cordoned. A host is uncordoned by its name",
 	} {
 		if code, _, errs := f.run(strings.Fields(command)...); code == 0 || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit %d, %s", command, code, errs)
@@ -51,7 +54,8 @@ func TestPauseAndCordon(t *testing.T) {
 		t.Errorf("without a class: exit %d", code)
 	}
 	var h tasks.Halted
-	if code, out, _ := f.run("pause", "-json", "background"); code != 0 || json.Unmarshal([]byte(out), &h) != nil || h.Name != "background" || h.Halt == nil {
+	if code, out, _ := f.run("pause", "-json", "background"); code != 0 || json.Unmarshal([]byte(out), &h) != nil ||
+		h.Name != "background" || h.Halt == nil {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }

@@ -69,7 +69,10 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timed, err := schedule.New(schedule.Config{Memory: f.Store.Memos, Lists: f.Store.Access, Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}}})
+	timed, err := schedule.New(schedule.Config{
+		Memory: f.Store.Memos, Lists: f.Store.Access,
+		Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +152,8 @@ func (f *frontDoor) start(args ...string) *running {
 	go func() {
 		defer close(done)
 		r.code <- client(ctx, args, world{
-			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience, pause: f.pause,
+			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience,
+			pause:  f.pause,
 			notify: func() (<-chan os.Signal, func()) { return r.signals, func() {} },
 		})
 		_ = outW.Close()
@@ -184,8 +188,8 @@ func (r *running) rest() (code int, stdout, stderr string) {
 func (f *frontDoor) submit(prompt string) string {
 	f.Helper()
 	r, err := f.Desk.Submit(f.Context(), tasks.Task{
-		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x", Class: tasks.Interactive,
-		Profile: agent.Write, Repo: "acme/app", Actor: "ann", Channel: "C1", Prompt: prompt,
+		ID: tasks.NewID(time.Now(), "slack", "x"), Source: "slack", Kind: "mention", Thread: "slack/x",
+		Class: tasks.Interactive, Profile: agent.Write, Repo: "acme/app", Actor: "ann", Channel: "C1", Prompt: prompt,
 	})
 	if err != nil {
 		f.Fatal(err)

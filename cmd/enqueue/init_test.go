@@ -24,28 +24,46 @@ func TestInitOfServices(t *testing.T) {
 		out  string
 		said string
 	}{
-		"socket":     {args: []string{"slack"}, out: `"socket_mode_enabled": true`, said: "SLACK_APP_TOKEN"},
-		"flag":       {args: []string{"slack", "-name", "bob", "-url", "https://e.example"}, out: `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob"},
-		"setting":    {args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET"},
-		"too much":   {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
-		"flag typo":  {args: []string{"slack", "-uri", "x"}, code: 2, said: "unknown flag -uri"},
-		"no address": {args: []string{"slack", "-url", "http://localhost"}, code: 2, said: "https://errand.example.com"},
-
-		"nobody":       {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},
-		"app":          {args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`, said: "https://github.com/settings/apps/new?"},
-		"app, setting": {args: []string{"github"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"}, out: `"https://e.example/github/webhook"`, said: "contents=write"},
-		"app of an organisation": {
-			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"}, env: map[string]string{"GITHUB_URL": "https://ghe.example"},
-			out: `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
+		"socket": {args: []string{"slack"}, out: `"socket_mode_enabled": true`, said: "SLACK_APP_TOKEN"},
+		"flag": {
+			args: []string{"slack", "-name", "bob", "-url", "https://e.example"},
+			out:  `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob",
 		},
-		"app, too much":    {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
-		"app, bad address": {args: []string{"github", "-url", "http://e.example"}, code: 2, said: "https://errand.example.com"},
-		"app, no address":  {args: []string{"github"}, out: `"name": "errand"`, said: "Set GITHUB_POLL=20s"},
+		"setting": {
+			args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"},
+			out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET",
+		},
+		"too much":  {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
+		"flag typo": {args: []string{"slack", "-uri", "x"}, code: 2, said: "unknown flag -uri"},
+		"no address": {
+			args: []string{"slack", "-url", "http://localhost"}, code: 2, said: "https://errand.example.com",
+		},
+
+		"nobody": {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},
+		"app": {
+			args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`,
+			said: "https://github.com/settings/apps/new?",
+		},
+		"app, setting": {
+			args: []string{"github"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"},
+			out: `"https://e.example/github/webhook"`, said: "contents=write",
+		},
+		"app of an organisation": {
+			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"},
+			env:  map[string]string{"GITHUB_URL": "https://ghe.example"},
+			out:  `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
+		},
+		"app, too much": {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
+		"app, bad address": {
+			args: []string{"github", "-url", "http://e.example"}, code: 2, said: "https://errand.example.com",
+		},
+		"app, no address": {args: []string{"github"}, out: `"name": "errand"`, said: "Set GITHUB_POLL=20s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			code := client(t.Context(), append([]string{"init"}, tc.args...), world{getenv: func(name string) string { return tc.env[name] }, stdout: &out, stderr: &errs})
+			code := client(t.Context(), append([]string{"init"}, tc.args...),
+				world{getenv: func(name string) string { return tc.env[name] }, stdout: &out, stderr: &errs})
 			if code != tc.code || !strings.Contains(out.String(), tc.out) || !strings.Contains(errs.String(), tc.said) {
 				t.Errorf("exit %d\n%s\n%s", code, &out, &errs)
 			}
@@ -60,7 +78,9 @@ func TestInitOfServices(t *testing.T) {
 func initialised(t *testing.T, dir string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := client(t.Context(), []string{"init", "-dir", dir}, world{getenv: func(string) string { return "" }, stdout: &out, stderr: &errs}); code != 0 {
+	if code := client(t.Context(), []string{"init", "-dir", dir}, world{
+		getenv: func(string) string { return "" }, stdout: &out, stderr: &errs,
+	}); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errs)
 	}
 	return out.String(), errs.String()
@@ -85,7 +105,10 @@ func TestInitWritesFiles(t *testing.T) {
 	t.Parallel()
 	dir, other := filepath.Join(t.TempDir(), "new"), t.TempDir()
 	_, said := initialised(t, dir)
-	for _, want := range []string{"ANTHROPIC_API_KEY", "enqueue init slack", "cd '" + dir + "'; set -a; . ./.env; set +a; worker -standalone", "enqueue doctor"} {
+	for _, want := range []string{
+		"ANTHROPIC_API_KEY", "enqueue init slack", "cd '" + dir + "'; set -a; . ./.env; set +a; worker -standalone",
+		"enqueue doctor",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q is not in the next steps:\n%s", want, said)
 		}

@@ -45,10 +45,12 @@ func TestList(t *testing.T) {
 	}
 	_, out, _ = f.run("list", "-json", "-state", "waiting")
 	var page struct{ Tasks []task }
-	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) != 1 || page.Tasks[0].Task.ID != waiting {
+	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) != 1 ||
+		page.Tasks[0].Task.ID != waiting {
 		t.Errorf("%v: %s", err, out)
 	}
-	if code, _, errs := f.run("list", "-state", "lost"); code != 2 || !strings.Contains(errs, "waiting, running, absorbed and ended") {
+	if code, _, errs := f.run("list", "-state", "lost"); code != 2 ||
+		!strings.Contains(errs, "waiting, running, absorbed and ended") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -61,9 +63,17 @@ func TestListFilters(t *testing.T) {
 	id := f.submit("Paint it")
 	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Stalled})
 	for _, args := range [][]string{
-		{"-source", "slack"}, {"-repo", "acme/app"}, {"-person", "ann"}, {"-channel", "C1"}, {"-ending", "stalled"}, {"-text", "paint IT"}, {"-limit", "1"}, {"-state", "ended"},
+		{"-source", "slack"},
+		{"-repo", "acme/app"},
+		{"-person", "ann"},
+		{"-channel", "C1"},
+		{"-ending", "stalled"},
+		{"-text", "paint IT"},
+		{"-limit", "1"},
+		{"-state", "ended"},
 	} {
-		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) || strings.Contains(out, other) {
+		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) ||
+			strings.Contains(out, other) {
 			t.Errorf("%q: %s%s", args, out, errs)
 		}
 	}
@@ -112,7 +122,10 @@ func TestShow(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	for _, want := range []string{id, "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n", "\nIt may be\n"} {
+	for _, want := range []string{
+		id, "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n",
+		"\nIt may be\n",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
@@ -128,9 +141,14 @@ func TestShowSeveralRepositories(t *testing.T) {
 		ref := forge.PullRequestRef{Number: 3, URL: "https://hub.example/" + repo}
 		return &tasks.Published{Work: tasks.Work{Repo: repo}, PullRequest: ref}
 	}
-	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered, Published: work("acme/api"), Also: []*tasks.Published{work("acme/web")}})
+	f.End(f.Claim(id), tasks.Ending{
+		Kind: tasks.Answered, Published: work("acme/api"), Also: []*tasks.Published{work("acme/web")},
+	})
 	_, out, _ := f.run("show", id)
-	for _, want := range []string{"\npublished      Pull request acme/api#3: https://hub.example/acme/api\n", "\npublished      Pull request acme/web#3: https://hub.example/acme/web\n"} {
+	for _, want := range []string{
+		"\npublished      Pull request acme/api#3: https://hub.example/acme/api\n",
+		"\npublished      Pull request acme/web#3: https://hub.example/acme/web\n",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
@@ -171,7 +189,8 @@ func TestLogs(t *testing.T) {
 	if code, _, errs := f.run("logs", id); code != 1 || !strings.Contains(errs, "worker-1") {
 		t.Errorf("a log that is elsewhere: exit %d: %s", code, errs)
 	}
-	if err := os.WriteFile(filepath.Join(f.logs, id+".log"), []byte("# errand\nred \x1b[31m\tx\nno end"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.logs, id+".log"),
+		[]byte("# errand\nred \x1b[31m\tx\nno end"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs := f.run("logs", id)
@@ -227,7 +246,9 @@ func TestShowWaiting(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id, at := f.submit("What is it?"), time.Now().Add(time.Hour)
-	if err := f.Claim(id).Return(t.Context(), store.Wait{At: at, Why: "the limit is reached", Parked: true}); err != nil {
+	if err := f.Claim(id).Return(t.Context(), store.Wait{
+		At: at, Why: "the limit is reached", Parked: true,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	_, out, _ := f.run("show", id)
@@ -243,12 +264,16 @@ func TestShowSaysWhatTheDocsQuote(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	c := newTerminal(world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
-	v := task{Status: tasks.Status{State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1"}}
+	v := task{Status: tasks.Status{
+		State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1",
+	}}
 	v.Questions = []tasks.Question{{Key: "k", Text: "Which?"}}
 	c.printTask(v)
 	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
 	doc, _, _ = strings.Cut(doc, "\n## ")
-	for _, quoted := range []string{"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?"} {
+	for _, quoted := range []string{
+		"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?",
+	} {
 		if !strings.Contains(doc, quoted) || !strings.Contains(out.String(), quoted) {
 			t.Errorf("%q is not both in the page and in\n%s", quoted, &out)
 		}
@@ -260,8 +285,11 @@ func TestShowIndentsForms(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("Review")
-	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: `{"summary":"Well.","findings":[]}`}})
-	if _, out, _ := f.run("show", id); !strings.HasSuffix(out, "\n{\n  \"summary\": \"Well.\",\n  \"findings\": []\n}\n") {
+	f.End(f.Claim(id), tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Text: `{"summary":"Well.","findings":[]}`},
+	})
+	if _, out, _ := f.run("show", id); !strings.HasSuffix(out,
+		"\n{\n  \"summary\": \"Well.\",\n  \"findings\": []\n}\n") {
 		t.Errorf("it shows %s", out)
 	}
 }

@@ -25,16 +25,19 @@ func TestLogin(t *testing.T) {
 	addr := f.stranger()
 	file := filepath.Join(f.env["HOME"], ".config", "errand", "login.json")
 
-	if code, _, errs := f.runWith("wrong\n", "login", "http://"+addr); code != 1 || !strings.Contains(errs, "the server refused the token") {
+	if code, _, errs := f.runWith("wrong\n", "login", "http://"+addr); code != 1 ||
+		!strings.Contains(errs, "the server refused the token") {
 		t.Errorf("a wrong token: exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 || !strings.Contains(errs, "standard input has ended") {
+	if code, _, errs := f.runWith("", "login", "http://"+addr); code != 2 ||
+		!strings.Contains(errs, "standard input has ended") {
 		t.Errorf("no token: exit %d: %s", code, errs)
 	}
 	if _, err := os.Stat(file); err == nil {
 		t.Error("a refused login is saved")
 	}
-	if code, out, errs := f.runWith(testToken+"\n", "login", addr); code != 0 || strings.Contains(out+errs, testToken) || !strings.Contains(out, "Logged in to http://"+addr) {
+	if code, out, errs := f.runWith(testToken+"\n", "login", addr); code != 0 ||
+		strings.Contains(out+errs, testToken) || !strings.Contains(out, "Logged in to http://"+addr) {
 		t.Fatalf("exit %d: %s%s", code, out, errs)
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
@@ -133,7 +136,10 @@ func TestCompletion(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, script, _ := f.run("completion", "bash")
-	for line, want := range map[string]string{"enqueue ca": "cancel", "enqueue list -st": "-state", "enqueue cancel " + id[:6]: id, "enqueue help sho": "show", "enqueue list x": ""} {
+	for line, want := range map[string]string{
+		"enqueue ca": "cancel", "enqueue list -st": "-state", "enqueue cancel " + id[:6]: id,
+		"enqueue help sho": "show", "enqueue list x": "",
+	} {
 		words := strings.Fields(line)
 		bash := exec.CommandContext(t.Context(), "bash", "-c", `enqueue() { (exec -a `+underTest+` "$SELF" "$@"); }
 `+script+`

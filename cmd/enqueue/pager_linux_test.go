@@ -17,8 +17,8 @@ func TestShowPagesAReview(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	r, err := f.Desk.Submit(t.Context(), tasks.Task{
-		ID: tasks.NewID(time.Now(), "github", "x"), Source: "github", Kind: "review", Thread: "github/x", Class: tasks.Review,
-		Profile: agent.Read, Repo: "acme/app", Actor: "ann", Prompt: "Review it",
+		ID: tasks.NewID(time.Now(), "github", "x"), Source: "github", Kind: "review", Thread: "github/x",
+		Class: tasks.Review, Profile: agent.Read, Repo: "acme/app", Actor: "ann", Prompt: "Review it",
 	})
 	if err != nil {
 		t.Fatal(err)

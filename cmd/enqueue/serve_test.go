@@ -20,7 +20,8 @@ func TestOpenRedisIsLate(t *testing.T) {
 	addr := m.Addr()
 	m.Close()
 	env := map[string]string{
-		"REDIS_URL": "redis://" + addr, "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_CONSOLE_TOKEN": strings.Repeat("x", 32), "ERRAND_STATE_DIR": t.TempDir(),
+		"REDIS_URL": "redis://" + addr, "ERRAND_HTTP_ADDR": "127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN": strings.Repeat("x", 32), "ERRAND_STATE_DIR": t.TempDir(),
 	}
 	c, err := wire.Load(func(k string) string { return env[k] }, config.RoleFrontdoor)
 	if err != nil {

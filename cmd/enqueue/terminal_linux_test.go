@@ -52,7 +52,10 @@ func (f *frontDoor) sit(columns uint16, stdout *os.File, args ...string) *consol
 	if err != nil {
 		f.Fatal(err)
 	}
-	c := &console{T: f.T, vt: termtest.NewVT(f.T, int(columns)), master: master, cmd: exec.CommandContext(f.Context(), self, args...), more: make(chan struct{}, 1)}
+	c := &console{
+		T: f.T, vt: termtest.NewVT(f.T, int(columns)), master: master,
+		cmd: exec.CommandContext(f.Context(), self, args...), more: make(chan struct{}, 1),
+	}
 	c.cmd.Args[0] = underTest
 	c.cmd.Env = []string{"TERM=xterm", "TZ=UTC"}
 	for name, value := range f.env {
@@ -149,12 +152,17 @@ func TestChatOnATerminal(t *testing.T) {
 		agent.Event{Kind: agent.Used, CostUSD: 0.12, Usage: &agent.Usage{Input: 12_000, Output: 340}},
 	)
 	s.sees(`(?m)^Let me see$`) // no status line beside an incomplete line
-	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t1", Text: "Running go test \x1b[2J\x1b[H\x07 ./one ./two\n" + strings.Repeat("./and/so/on ", 10) + ""})
+	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t1", Text: "Running go test \x1b[2J\x1b[H\x07 ./one ./two\n" +
+		strings.Repeat("./and/so/on ", 10) + ""})
 	s.sees(`(?m)^Let me see\n· Running go test \\x07 ./one ./two ./and/so/on .*…$\n  \d+s · 12.3k tokens · \$0.12 · Running go test .*…$`)
-	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t2", Text: "Reading x"}, agent.Event{Kind: agent.ToolResult, ToolID: "t1", Text: "\x1b]0;pwned\x07boom", Error: true})
+	f.Append(c, agent.Event{Kind: agent.ToolUse, ToolID: "t2", Text: "Reading x"},
+		agent.Event{Kind: agent.ToolResult, ToolID: "t1", Text: "\x1b]0;pwned\x07boom", Error: true})
 	s.sees(`(?m)^✗ boom\n  .* · Reading x$`)
-	f.Append(c, agent.Event{Kind: agent.ToolResult, ToolID: "t2"}, agent.Event{Kind: agent.Text, Text: "It works\x1b[3A.\n"}, agent.Event{Kind: agent.TurnEnd})
-	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It works.", Duration: 3 * time.Second, CostUSD: 0.13}})
+	f.Append(c, agent.Event{Kind: agent.ToolResult, ToolID: "t2"},
+		agent.Event{Kind: agent.Text, Text: "It works\x1b[3A.\n"}, agent.Event{Kind: agent.TurnEnd})
+	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+		Text: "It works.", Duration: 3 * time.Second, CostUSD: 0.13,
+	}})
 	seen := s.exits(0)
 	_, rest, _ := strings.Cut(seen, "\n") // the task
 	call := term.Cut(`· Running go test \x07 ./one ./two `+strings.Repeat("./and/so/on ", 10), wide)
@@ -228,7 +236,8 @@ func TestLeavingATerminal(t *testing.T) {
 			s := f.sit(wide, nil, "logs", "-f", f.submit("Hello"))
 			s.sees("waiting")
 			test.leave(s)
-			if seen := s.exits(test.code); !strings.Contains(strings.ReplaceAll(seen, "\n", ""), "left; the task continues: `enqueue logs -f") {
+			if seen := s.exits(test.code); !strings.Contains(strings.ReplaceAll(seen, "\n", ""),
+				"left; the task continues: `enqueue logs -f") {
 				t.Errorf("one sees\n%s", seen)
 			}
 		})
@@ -246,7 +255,8 @@ func TestChatIntoAFile(t *testing.T) {
 	defer file.Close()
 	s := f.sit(wide, file, "chat", "-follow", "Hello")
 	c := f.Claim(s.task())
-	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()}, agent.Event{Kind: agent.Text, Text: "4"})
+	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
+		agent.Event{Kind: agent.Text, Text: "4"})
 	s.sees(`\ds · writing`)
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "2\n"})
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
@@ -318,9 +328,11 @@ func TestListFitsTheTerminal(t *testing.T) {
 	id := f.submit("日本語 and much more than can be shown in a line of this width, of whatever it is about")
 	pad := strings.Repeat(" ", len(id)-2)
 	for width, want := range map[uint16]string{
-		110: "ID" + pad + "  STATE    SOURCE  WHO  AGE  COST  TASK\n" + id + "  waiting  slack   ann  0s         日本語 and much more than can be shown in a line o…",
-		60:  "ID" + pad + "  STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much mor…",
-		46:  "ID\n  STATE    AGE  COST  TASK\n" + id + "\n  waiting  0s         日本語 and much more th…", // the ID stays whole, to be copied
+		110: "ID" + pad + "  STATE    SOURCE  WHO  AGE  COST  TASK\n" + id +
+			"  waiting  slack   ann  0s         日本語 and much more than can be shown in a line o…",
+		60: "ID" + pad + "  STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much mor…",
+		// the ID stays whole, to be copied
+		46: "ID\n  STATE    AGE  COST  TASK\n" + id + "\n  waiting  0s         日本語 and much more th…",
 	} {
 		seen := f.sit(width, nil, "list").exits(0)
 		if seen = regexp.MustCompile(` \ds `).ReplaceAllString(seen, " 0s "); seen != want {
@@ -335,12 +347,14 @@ func TestRawLogOnATerminal(t *testing.T) {
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
 	f.Claim(id)
-	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"), []byte("{\"text\":\"\u009b31m\u202e\"}\n\x1b]0;title\a\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"),
+		[]byte("{\"text\":\"\u009b31m\u202e\"}\n\x1b]0;title\a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := f.sit(wide, nil, "logs", "-json", id)
 	c.exits(0)
-	if got, want := strings.ReplaceAll(c.raw.String(), "\r\n", "\n"), `{"text":"\u009b31m\u202e"}`+"\n"+`\u001b]0;title\u0007`+"\n"; got != want {
+	if got, want := strings.ReplaceAll(c.raw.String(), "\r\n", "\n"), `{"text":"\u009b31m\u202e"}`+"\n"+
+		`\u001b]0;title\u0007`+"\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -355,7 +369,8 @@ func TestDiff(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	const patch = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \u202e \x1b[2J\r\n"
-	changes := tasks.NewChanges(workspace.Comparison{Files: []workspace.FileChange{{Name: "x", Patch: patch}}}, strings.Clone)
+	changes := tasks.NewChanges(workspace.Comparison{Files: []workspace.FileChange{{Name: "x", Patch: patch}}},
+		strings.Clone)
 	if err := c.SaveLatest(t.Context(), tasks.DiffLog, changes.Encode()); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +380,10 @@ func TestDiff(t *testing.T) {
 	sitting := f.sit(wide, nil, "diff", id)
 	sitting.exits(0)
 	raw := sitting.raw.String()
-	for _, want := range []string{"\x1b[1m--- a/x\x1b[0m", "\x1b[36m@@ -1 +1 @@\x1b[0m", "\x1b[31m-old\x1b[0m", `[32m+new \u202e \x1b[2J\x0d` + "\x1b[0m"} {
+	for _, want := range []string{
+		"\x1b[1m--- a/x\x1b[0m", "\x1b[36m@@ -1 +1 @@\x1b[0m", "\x1b[31m-old\x1b[0m",
+		`[32m+new \u202e \x1b[2J\x0d` + "\x1b[0m",
+	} {
 		if !strings.Contains(raw, want) {
 			t.Errorf("want %q in %q", want, raw)
 		}

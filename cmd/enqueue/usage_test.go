@@ -11,27 +11,30 @@ func TestUsage(t *testing.T) {
 		code int
 		said string
 	}{
-		"":                   {2, "usage: enqueue COMMAND"},
-		"help":               {0, "logs        print or follow the log of a task"},
-		"-h":                 {0, "usage: enqueue COMMAND"},
-		"help logs":          {0, "usage: enqueue logs [-f] ID"},
-		"help serve":         {0, "usage: enqueue serve"},
-		"help dance":         {2, `unknown command "dance"; ` + "`enqueue help`"},
-		"dance":              {2, `unknown command "dance"; ` + "`enqueue help` lists the commands"},
-		"lsit":               {2, "did you mean list?"},
-		"log":                {2, "did you mean logs?"},
-		"serv":               {2, "did you mean serve?"},
-		"answ":               {2, "did you mean answer?"},
-		"lst":                {2, "did you mean list?"},
-		"lisst":              {2, "did you mean list?"},
-		"guide":              {2, "did you mean init guide?"},
-		"silt":               {2, `unknown command "silt"; `},
-		"serve now":          {2, `unexpected argument "now"`},
-		"serve -port 1":      {2, "unknown flag -port"},
-		"serve -h":           {0, "Configure it with environment variables"},
-		"chat":               {2, "usage: enqueue chat"},
-		"chat -follow":       {2, "usage: enqueue chat"},
-		"chat -loud hi":      {2, "enqueue chat: unknown flag -loud (put -- before words that begin with a dash); `enqueue chat -h` lists the flags"},
+		"":              {2, "usage: enqueue COMMAND"},
+		"help":          {0, "logs        print or follow the log of a task"},
+		"-h":            {0, "usage: enqueue COMMAND"},
+		"help logs":     {0, "usage: enqueue logs [-f] ID"},
+		"help serve":    {0, "usage: enqueue serve"},
+		"help dance":    {2, `unknown command "dance"; ` + "`enqueue help`"},
+		"dance":         {2, `unknown command "dance"; ` + "`enqueue help` lists the commands"},
+		"lsit":          {2, "did you mean list?"},
+		"log":           {2, "did you mean logs?"},
+		"serv":          {2, "did you mean serve?"},
+		"answ":          {2, "did you mean answer?"},
+		"lst":           {2, "did you mean list?"},
+		"lisst":         {2, "did you mean list?"},
+		"guide":         {2, "did you mean init guide?"},
+		"silt":          {2, `unknown command "silt"; `},
+		"serve now":     {2, `unexpected argument "now"`},
+		"serve -port 1": {2, "unknown flag -port"},
+		"serve -h":      {0, "Configure it with environment variables"},
+		"chat":          {2, "usage: enqueue chat"},
+		"chat -follow":  {2, "usage: enqueue chat"},
+		"chat -loud hi": {
+			2,
+			"enqueue chat: unknown flag -loud (put -- before words that begin with a dash); `enqueue chat -h` lists the flags",
+		},
 		"chat hi -loud":      {2, "unknown flag -loud"},
 		"chat hi -model":     {2, "flag needs an argument: -model"},
 		"chat -h":            {0, "  -repo owner/name      work in this repository"},
@@ -45,7 +48,9 @@ func TestUsage(t *testing.T) {
 		"show -json id more": {2, "usage: enqueue show ID"},
 	} {
 		var out, errs strings.Builder
-		code := run(t.Context(), strings.Fields(args), world{getenv: func(string) string { return "" }, stdout: &out, stderr: &errs})
+		code := run(t.Context(), strings.Fields(args), world{
+			getenv: func(string) string { return "" }, stdout: &out, stderr: &errs,
+		})
 		if code != want.code || !strings.Contains(out.String()+errs.String(), want.said) {
 			t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errs.String())
 		}
@@ -60,7 +65,9 @@ func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, c := range commands() {
 		var out strings.Builder
-		code := run(t.Context(), []string{"help", c.name}, world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
+		code := run(t.Context(), []string{"help", c.name}, world{
+			getenv: func(string) string { return "" }, stdout: &out, stderr: &out,
+		})
 		empty := strings.HasSuffix(out.String(), "\nflags:\n")
 		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) || empty {
 			t.Errorf("exit %d: %s", code, out.String())

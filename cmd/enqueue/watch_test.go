@@ -42,9 +42,12 @@ func TestChatFollows(t *testing.T) {
 		agent.Event{Kind: agent.ToolResult, ToolID: "t2", Text: "no such\r\x1b]0;x\afile", Error: true},
 		agent.Event{Kind: agent.Text, Parent: "t0", Text: "for the agent alone"},
 		agent.Event{Kind: tasks.Said, Text: "On \u202eit"},
-		agent.Event{Kind: agent.Text, Text: "\n\n\nIt is "}, agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
+		agent.Event{Kind: agent.Text, Text: "\n\n\nIt is "},
+		agent.Event{Kind: agent.Text, Text: "42.\x1b]0;x\x07\u009b2J"},
 	)
-	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "It is 42.", CostUSD: 0.25, Duration: 72 * time.Second, Turns: 2}})
+	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+		Text: "It is 42.", CostUSD: 0.25, Duration: 72 * time.Second, Turns: 2,
+	}})
 	code, out, errs := r.rest()
 	// Only the answer is on stdout, and nothing anywhere that moves the cursor.
 	want := []any{
@@ -67,7 +70,10 @@ func TestChatEndings(t *testing.T) {
 			tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "4\x1b[1m2"}}, []any{0, "42\n", "answered\n"},
 		},
 		"published": {
-			tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Done."}, Published: &tasks.Published{Problem: "No branch could be pushed."}},
+			tasks.Ending{
+				Kind: tasks.Answered, Result: agent.Result{Text: "Done."},
+				Published: &tasks.Published{Problem: "No branch could be pushed."},
+			},
 			[]any{0, "Done.\n", "answered\nNo branch could be pushed.\n"},
 		},
 		"failed": {
@@ -76,14 +82,18 @@ func TestChatEndings(t *testing.T) {
 		},
 		"timed out": {
 			tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"},
-			[]any{4, "", "timed_out\nStopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.\n"},
+			[]any{
+				4, "",
+				"timed_out\nStopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.\n",
+			},
 		},
 		"cancelled": {
 			tasks.Ending{Kind: tasks.Cancelled, By: "ann", Result: agent.Result{Partial: "So far"}},
 			[]any{5, "So far\n", "cancelled\nStopped by ann. Ask again to continue.\n"},
 		},
 		"refused": {
-			tasks.Ending{Kind: tasks.Refused, Reason: "The budget is spent."}, []any{6, "", "refused\nThe budget is spent.\n"},
+			tasks.Ending{Kind: tasks.Refused, Reason: "The budget is spent."},
+			[]any{6, "", "refused\nThe budget is spent.\n"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +138,10 @@ func TestChatWhoseServerIsGone(t *testing.T) {
 	f.server.CloseClientConnections()
 	_ = f.server.Listener.Close()
 	code, _, errs := r.rest()
-	for _, want := range []string{"lost the connection to the server; the task may continue", "is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f "} {
+	for _, want := range []string{
+		"lost the connection to the server; the task may continue",
+		"is `enqueue serve` or `worker -standalone` running there?", "`enqueue logs -f ",
+	} {
 		if code != 1 || !strings.Contains(errs, want) {
 			t.Errorf("exit %d: %q is not in %s", code, want, errs)
 		}
@@ -174,7 +187,8 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 			f.Append(c, agent.Event{Kind: agent.Text, Text: "before\n"})
 			r := f.start("chat", "-follow", "-thread", "t", "And 6 × 8?")
 			id := r.task()
-			rec, ok, err := c.Take(t.Context(), false, f.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: host, Text: "taken up", Time: time.Now()}))
+			rec, ok, err := c.Take(t.Context(), false,
+				f.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: host, Text: "taken up", Time: time.Now()}))
 			if err != nil || !ok || rec.ID != id {
 				t.Fatalf("%v, %v: %s", ok, err, rec.ID)
 			}
@@ -187,7 +201,9 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 			}
 			ending := tasks.Ending{Kind: tasks.Answered, At: time.Now(), Result: agent.Result{Text: "42"}}
 			if covered {
-				both := store.Covered{IDs: []string{id}, Ending: f.JSON(tasks.Ending{Kind: tasks.Answered, At: ending.At})}
+				both := store.Covered{
+					IDs: []string{id}, Ending: f.JSON(tasks.Ending{Kind: tasks.Answered, At: ending.At}),
+				}
 				if err := c.EndWith(t.Context(), f.JSON(ending), both); err != nil {
 					t.Fatal(err)
 				}
@@ -213,7 +229,8 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	f.patience = time.Millisecond
 	r := f.start("chat", "-follow", "Hello")
 	c := f.Claim(r.task())
-	if got, want := r.line(r.stderr), "! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
+	if got, want := r.line(r.stderr),
+		"! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
@@ -229,7 +246,8 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	id := r.task()
 	c := f.Claim(id)
 	q := f.JSON(tasks.Question{Key: "k1", Text: "Which?", Options: []string{"red", "b\x1b[2Jlue"}})
-	f.Append(c, agent.Event{Kind: tasks.Asked, Text: "Which?", Input: q}, agent.Event{Kind: tasks.Replied, Text: "red"}, agent.Event{Kind: tasks.Replied})
+	f.Append(c, agent.Event{Kind: tasks.Asked, Text: "Which?", Input: q}, agent.Event{Kind: tasks.Replied, Text: "red"},
+		agent.Event{Kind: tasks.Replied})
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
 	_, _, errs := r.rest()
 	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer -question k1 " + id + " YOUR WORDS\n" +
@@ -262,7 +280,8 @@ func TestLogsAreFollowed(t *testing.T) {
 	f.Append(c,
 		agent.Event{Kind: agent.Thinking, Text: "hm"}, agent.Event{Kind: agent.Text, Text: "two"},
 		agent.Event{Kind: agent.ToolUse, Text: "Running x"}, agent.Event{Kind: agent.ToolResult, Text: "output"},
-		agent.Event{Kind: agent.Notice, Text: "careful"}, agent.Event{Kind: agent.Text, Text: "three"}, agent.Event{Kind: agent.TurnEnd},
+		agent.Event{Kind: agent.Notice, Text: "careful"}, agent.Event{Kind: agent.Text, Text: "three"},
+		agent.Event{Kind: agent.TurnEnd},
 	)
 	f.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "No luck."})
 	code, out, errs := r.rest()
@@ -311,10 +330,13 @@ func TestWhatCannotBePrintedIsAnError(t *testing.T) {
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
 	for _, args := range []string{
-		"list", "list -json", "show " + id, "show -json " + id, "costs", "costs -csv", "chat Hello", "chat -json Hello", "cancel " + id, "init slack", "help list",
+		"list", "list -json", "show " + id, "show -json " + id, "costs", "costs -csv", "chat Hello", "chat -json Hello",
+		"cancel " + id, "init slack", "help list",
 	} {
 		var errs strings.Builder
-		code := client(t.Context(), strings.Fields(args), world{getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs})
+		code := client(t.Context(), strings.Fields(args), world{
+			getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs,
+		})
 		if code != 1 || !strings.Contains(errs.String(), errFull.Error()) {
 			t.Errorf("%s: exit %d: %s", args, code, errs.String())
 		}
@@ -328,8 +350,11 @@ func TestFollowingIntoAFullDiskEnds(t *testing.T) {
 	id := f.submit("Hello")
 	f.Append(f.Claim(id), agent.Event{Kind: agent.Text, Text: "4"})
 	var errs strings.Builder
-	code := client(t.Context(), []string{"logs", "-f", id}, world{getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs})
-	if code != 1 || !strings.Contains(errs.String(), "no space left on device; the task continues: `enqueue logs -f "+id) {
+	code := client(t.Context(), []string{"logs", "-f", id}, world{
+		getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs,
+	})
+	if code != 1 || !strings.Contains(errs.String(),
+		"no space left on device; the task continues: `enqueue logs -f "+id) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}
 }

@@ -48,7 +48,8 @@ func TestWebhooks(t *testing.T) {
 	if code, out, _ := f.run("webhooks", "-json"); code != 0 || !strings.Contains(out, `"undelivered": []`) {
 		t.Errorf("exit %d, %s", code, out)
 	}
-	if code, _, errs := f.run("webhooks", "replay", "none"); code != 1 || !strings.Contains(errs, "No delivery with this ID has failed") {
+	if code, _, errs := f.run("webhooks", "replay", "none"); code != 1 ||
+		!strings.Contains(errs, "No delivery with this ID has failed") {
 		t.Errorf("exit %d, %s", code, errs)
 	}
 	if code, _, _ := f.run("webhooks", "replay"); code != 2 {

@@ -68,7 +68,8 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 	all := w.fleet(base)
 	first, other := all["paint it"], all["make it blue"]
-	if first.State != "ended" || other.State != "ended" || other.Into != first.Task.ID || len(first.Ending.Covers) != 1 || other.Ending.Kind != tasks.Answered {
+	if first.State != "ended" || other.State != "ended" || other.Into != first.Task.ID ||
+		len(first.Ending.Covers) != 1 || other.Ending.Kind != tasks.Answered {
 		t.Errorf("ended as %+v and %+v", first, other)
 	}
 	if n := len(w.model.Requests()); n != 2 {
@@ -128,7 +129,8 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 				final := w.answers(root, 1)[0]
 				for _, r := range w.model.Requests() {
 					if strings.Contains(r.Text, "You were interrupted") && strings.Contains(r.Text, "and shiny") {
-						want = []string{"All of it; 3 prompts."} // the CLI had both before it started, and made one prompt of them
+						// the CLI had both before it started, and made one prompt of them
+						want = []string{"All of it; 3 prompts."}
 					}
 				}
 				for _, words := range want {

@@ -22,7 +22,9 @@ func (w *world) asApp() {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.github, err = githubfake.New(githubfake.Config{AppID: 77, AppKey: &key.PublicKey, InstallationID: 5, TokenLife: 30 * time.Second})
+	w.github, err = githubfake.New(githubfake.Config{
+		AppID: 77, AppKey: &key.PublicKey, InstallationID: 5, TokenLife: 30 * time.Second,
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -46,9 +48,13 @@ func TestRunOutlivesItsTokens(t *testing.T) {
 	w := newWorld(t)
 	w.asApp()
 	wait, open := w.gate()
-	work := modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": "echo '// cents' >> total.go && git commit -qam 'Count in cents'"}}
+	work := modelfake.ToolCall{
+		Name:  "Bash",
+		Input: map[string]string{"command": "echo '// cents' >> total.go && git commit -qam 'Count in cents'"},
+	}
 	w.model.Answer("mend the total",
-		modelfake.Turn{Tools: []modelfake.ToolCall{wait}}, modelfake.Turn{Tools: []modelfake.ToolCall{work}}, modelfake.Turn{Text: "It counts cents."})
+		modelfake.Turn{Tools: []modelfake.ToolCall{wait}}, modelfake.Turn{Tools: []modelfake.ToolCall{work}},
+		modelfake.Turn{Text: "It counts cents."})
 	w.standalone()
 	root := w.mention("mend the total", "")
 	w.saying(root, "Working: running")

@@ -51,7 +51,9 @@ func TestButtonsInSlack(t *testing.T) {
 		t.Fatal(err)
 	}
 	deploy := func(what string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]any{"command": "echo deploy " + what, "description": "Deploys"}}}}
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]any{"command": "echo deploy " + what, "description": "Deploys"},
+		}}}
 	}
 	w.model.Answer("deploy both", deploy("a"), deploy("b"), modelfake.Turn{Text: "Both are out."})
 	base := w.standalone()
@@ -74,7 +76,9 @@ func TestButtonsInSlack(t *testing.T) {
 		t.Errorf("asked %d times in %s", n, texts)
 	}
 	// A task that is retried asks again, and can be stopped while it waits for that.
-	if err := w.slack.Wait(ctx, func(s *slackfake.Server) bool { return strings.Count(said(w, thread), "May I do this?") == 4 }); err != nil {
+	if err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
+		return strings.Count(said(w, thread), "May I do this?") == 4
+	}); err != nil {
 		t.Fatalf("%v\n%s", err, said(w, thread))
 	}
 	pressWhen(ctx, w, thread, "stop")

@@ -32,7 +32,9 @@ func (w *world) browser(method, address, body string, hs ...string) *http.Respon
 	for i := 0; i+1 < len(hs); i += 2 {
 		req.Header.Set(hs[i], hs[i+1])
 	}
-	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(req)
+	resp, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}).Do(req)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -99,10 +101,12 @@ func TestConversation(t *testing.T) {
 	for !strings.Contains(words, "two") { // not all of it: the beginning of a word may be that of a secret
 		words += w.heard(next, "token").Content
 	}
-	if resp := w.browser(http.MethodPost, base+"/tasks/"+task.ID+"/cancel", "thread="+task.Thread, "Content-Type", "application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
+	if resp := w.browser(http.MethodPost, base+"/tasks/"+task.ID+"/cancel", "thread="+task.Thread, "Content-Type",
+		"application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
 		t.Errorf("Cancel: %s to %s", resp.Status, resp.Header.Get("Location"))
 	}
-	if end := w.heard(next, "error"); !strings.Contains(end.Content, "Stopped by console") || end.Partial != "one two thr" {
+	if end := w.heard(next, "error"); !strings.Contains(end.Content, "Stopped by console") ||
+		end.Partial != "one two thr" {
 		t.Errorf("cancelled: %+v", end)
 	}
 	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, `interrupted"><p>one two thr</p>`) {
@@ -111,13 +115,15 @@ func TestConversation(t *testing.T) {
 
 	// By the form, as without scripts.
 	form := url.Values{"message": {"go on"}, "thread": {task.Thread}}
-	if resp := w.browser(http.MethodPost, base+"/chat", form.Encode(), "Content-Type", "application/x-www-form-urlencoded"); resp.StatusCode != http.StatusSeeOther {
+	if resp := w.browser(http.MethodPost, base+"/chat", form.Encode(), "Content-Type",
+		"application/x-www-form-urlencoded"); resp.StatusCode != http.StatusSeeOther {
 		t.Fatalf("POST /chat: %s", resp.Status)
 	}
 	_, live, _ := strings.Cut(w.get(base+"/chat/"+task.Thread), `data-events="`)
 	events, _, _ := strings.Cut(live, `"`)
 	_ = w.get(base + events) // to its end
-	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, "three. (2 prompts)") || !strings.Contains(page, "one two thr") {
+	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, "three. (2 prompts)") ||
+		!strings.Contains(page, "one two thr") {
 		t.Errorf("the page of what went on: %s", page)
 	}
 }
@@ -139,20 +145,25 @@ func TestAgents(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.env["ERRAND_DIRS"] = root
-	if _, err := w.github.CreateRepo("acme", "tools", map[string]string{".claude/commands/new-feature.md": "Begin $ARGUMENTS.\n"}); err != nil {
+	if _, err := w.github.CreateRepo("acme", "tools",
+		map[string]string{".claude/commands/new-feature.md": "Begin $ARGUMENTS.\n"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte("repositories:\n  acme/tools:\n    trusted: true\n"), 0o600); err != nil {
+	if err := os.WriteFile(w.env["ERRAND_CONFIG"],
+		[]byte("repositories:\n  acme/tools:\n    trusted: true\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	base := w.standalone()
-	if got := w.get(base + "/api/agents?projectPath=" + url.QueryEscape(filepath.Join(root, "project"))); !strings.Contains(got, `"strategist"`) {
+	if got := w.get(base + "/api/agents?projectPath=" +
+		url.QueryEscape(filepath.Join(root, "project"))); !strings.Contains(got, `"strategist"`) {
 		t.Errorf("of the directory: %s", got)
 	}
-	if got := w.get(base + "/api/agents?repo=acme/tools"); !strings.Contains(got, `"new-feature"`) || strings.Contains(got, `"strategist"`) {
+	if got := w.get(base + "/api/agents?repo=acme/tools"); !strings.Contains(got, `"new-feature"`) ||
+		strings.Contains(got, `"strategist"`) {
 		t.Errorf("of the repository: %s", got)
 	}
-	if resp := w.browser(http.MethodGet, base+"/api/agents?projectPath=/etc", ""); resp.StatusCode != http.StatusBadRequest {
+	if resp := w.browser(http.MethodGet,
+		base+"/api/agents?projectPath=/etc", ""); resp.StatusCode != http.StatusBadRequest {
 		t.Errorf("of a directory of the system: %s", resp.Status)
 	}
 	if asked := w.model.Requests(); len(asked) > 0 {
@@ -175,7 +186,8 @@ func TestPictureReachesTheModel(t *testing.T) {
 	if first := w.heard(next, "task"); first.ID == "" || w.heard(next, "done").Result != "A dot." {
 		t.Fatal("it was not answered")
 	}
-	if body := string(w.model.Requests()[0].Body); !strings.Contains(body, `"media_type":"image/png","data":"`+data+`"`) {
+	if body := string(w.model.Requests()[0].Body); !strings.Contains(body,
+		`"media_type":"image/png","data":"`+data+`"`) {
 		t.Errorf("the model was asked %s", body)
 	}
 }

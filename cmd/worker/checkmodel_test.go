@@ -30,11 +30,19 @@ func TestCheckModel(t *testing.T) {
 		code int
 		says string
 	}{
-		"answers":  {modelfake.Turn{Text: "OK"}, nil, 0, "ok: claude-"},
-		"refused":  {modelfake.Turn{Status: http.StatusForbidden, Message: "This organization has been disabled."}, nil, 1, "This organization has been disabled."},
-		"no model": {modelfake.Turn{Status: http.StatusNotFound, Message: "model: claude-opus-5-5"}, nil, 1, "Set ERRAND_MODEL to a model of the account"},
-		"no CLI":   {modelfake.Turn{}, map[string]string{"ERRAND_CLAUDE": "/nowhere/claude"}, 1, "set ERRAND_CLAUDE"},
-		"setting":  {modelfake.Turn{}, map[string]string{"ERRAND_GATEWAY": "no"}, 1, "ERRAND_GATEWAY must be on or off"},
+		"answers": {modelfake.Turn{Text: "OK"}, nil, 0, "ok: claude-"},
+		"refused": {
+			modelfake.Turn{Status: http.StatusForbidden, Message: "This organization has been disabled."},
+			nil, 1,
+			"This organization has been disabled.",
+		},
+		"no model": {
+			modelfake.Turn{Status: http.StatusNotFound, Message: "model: claude-opus-5-5"},
+			nil, 1,
+			"Set ERRAND_MODEL to a model of the account",
+		},
+		"no CLI":  {modelfake.Turn{}, map[string]string{"ERRAND_CLAUDE": "/nowhere/claude"}, 1, "set ERRAND_CLAUDE"},
+		"setting": {modelfake.Turn{}, map[string]string{"ERRAND_GATEWAY": "no"}, 1, "ERRAND_GATEWAY must be on or off"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +82,8 @@ func TestCheckCredentials(t *testing.T) {
 			return false
 		}
 		rw.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(rw, `{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+		_, _ = io.WriteString(rw,
+			`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
 		return true
 	})
 	file, profiles := filepath.Join(t.TempDir(), "credential"), ""
@@ -83,9 +92,12 @@ func TestCheckCredentials(t *testing.T) {
 	}
 	w.write(file, profiles)
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] = t.TempDir(), file, s.URL()
-	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] = model, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
-	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
+		t.TempDir(), file, s.URL()
+	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] =
+		model, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
+		channel+": {repository: "+repo+`}}
 credentials:
   - {name: key, api_key: '{{env "GOOD"}}'}
   - {name: bad-key, api_key: '{{env "BAD"}}'}
@@ -100,7 +112,8 @@ credentials:
 	host := strings.TrimPrefix(model, "http://")
 	for _, line := range []string{
 		"ok: credential key for the model: " + host + " answers\n",
-		"credential bad-key for the model does not work at " + host + ": 401 Unauthorized: invalid x-api-key\nSet a valid credential",
+		"credential bad-key for the model does not work at " + host +
+			": 401 Unauthorized: invalid x-api-key\nSet a valid credential",
 		"ok: credential aws for the model: Amazon Bedrock answers\n",
 		"credential gone for the model does not work at Amazon Bedrock: 403 Forbidden: The security token included in the request is expired\nSet a valid credential",
 		"credential model for the model does not work at Amazon Bedrock: 400 Bad Request: The provided model identifier is invalid.\nSet ERRAND_MODEL to a model of the account",
@@ -180,7 +193,10 @@ credentials:
   - {name: key, api_key: '{{env "KEY"}}', people: [ann]}
 `)
 	out, err := w.checkModel()
-	for _, line := range []string{"ok: credential one: claude-", "ok: credential two: claude-", "ok: credential key for the model: ", "ok: claude-"} {
+	for _, line := range []string{
+		"ok: credential one: claude-", "ok: credential two: claude-", "ok: credential key for the model: ",
+		"ok: claude-",
+	} {
 		if !strings.Contains(string(out), line) {
 			t.Errorf("%q is missing", line)
 		}
@@ -194,7 +210,8 @@ credentials:
 	}
 }
 
-// The doctor of a standalone process asks the model itself. A front door, which has no credential, says what workers know.
+// The doctor of a standalone process asks the model itself. A front door, which has no credential, says what workers
+// know.
 func TestDoctorAsksTheModel(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -213,7 +230,8 @@ func TestDoctorAsksTheModel(t *testing.T) {
 			w.model.Answer("", c.turn)
 			base := w.standalone()
 			got := w.get(base + "/api/health/services")
-			if again := w.get(base + "/api/health/services"); again != got || len(w.model.Requests()) != 1 { // each question costs
+			// each question costs
+			if again := w.get(base + "/api/health/services"); again != got || len(w.model.Requests()) != 1 {
 				t.Errorf("asked %d times: %s", len(w.model.Requests()), again)
 			}
 			for _, text := range c.says {
@@ -229,7 +247,8 @@ func TestDoctorAsksTheModel(t *testing.T) {
 		base := w.frontDoor()
 		services := func(want string) {
 			t.Helper()
-			if got := w.get(base + "/api/health/services"); !strings.Contains(got, "workers hold the credentials for the model") || !strings.Contains(got, want) {
+			if got := w.get(base + "/api/health/services"); !strings.Contains(got,
+				"workers hold the credentials for the model") || !strings.Contains(got, want) {
 				t.Errorf("%q is not in %s", want, got)
 			}
 		}
@@ -244,7 +263,8 @@ func TestDoctorAsksTheModel(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = parts.Close() })
 		held := agent.CredentialState{Until: time.Now().Add(time.Hour), Status: 429, HeldAt: time.Now()}
-		if _, err := tasks.ShareCredentials(t.Context(), parts.Store, map[string]agent.CredentialState{"team": held}); err != nil {
+		if _, err := tasks.ShareCredentials(t.Context(), parts.Store,
+			map[string]agent.CredentialState{"team": held}); err != nil {
 			t.Fatal(err)
 		}
 		services("team is held until ")

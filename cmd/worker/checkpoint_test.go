@@ -38,7 +38,8 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 			if resumed.Prompts != 2 || !strings.Contains(string(resumed.Body), "pay the invoices") {
 				t.Errorf("the resumed run began with %d prompts, the last of them %q", resumed.Prompts, resumed.Text)
 			}
-			if strings.Contains(resumed.Text, "last saved at") != c.dated || !strings.Contains(resumed.Text, "/another/") {
+			if strings.Contains(resumed.Text, "last saved at") != c.dated ||
+				!strings.Contains(resumed.Text, "/another/") {
 				t.Errorf("the agent got: %s", resumed.Text)
 			}
 			const session = "X-Claude-Code-Session-Id"

@@ -33,12 +33,14 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 		if s, text, err = cloudfake.NewVertex(w.model.URL(), life); err != nil {
 			w.Fatal(err)
 		}
-		set["CLAUDE_CODE_USE_VERTEX"], set["ANTHROPIC_VERTEX_PROJECT_ID"], set["CLOUD_ML_REGION"] = "1", cloudfake.Project, cloudfake.VertexRegion
+		set["CLAUDE_CODE_USE_VERTEX"], set["ANTHROPIC_VERTEX_PROJECT_ID"], set["CLOUD_ML_REGION"] =
+			"1", cloudfake.Project, cloudfake.VertexRegion
 		set["GOOGLE_APPLICATION_CREDENTIALS"] = file
 	case "foundry":
 		s, text = cloudfake.NewFoundry(w.model.URL(), life)
 		set["CLAUDE_CODE_USE_FOUNDRY"] = "1"
-		set["AZURE_TENANT_ID"], set["AZURE_CLIENT_ID"], set["AZURE_CLIENT_SECRET"] = cloudfake.Tenant, cloudfake.Client, cloudfake.ClientSecret
+		set["AZURE_TENANT_ID"], set["AZURE_CLIENT_ID"], set["AZURE_CLIENT_SECRET"] =
+			cloudfake.Tenant, cloudfake.Client, cloudfake.ClientSecret
 		set["AZURE_AUTHORITY_HOST"], set["SSL_CERT_FILE"] = s.URL(), file
 	}
 	set["ERRAND_GATEWAY_UPSTREAM"] = s.URL()
@@ -53,8 +55,9 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 // collecting is a command that prints all that a curious agent finds.
 const collecting = `env; cat /tmp/TestClouds*/*/credential 2>/dev/null; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\0' '\n'; find ~ "$TMPDIR" . -type f 2>/dev/null | xargs cat 2>/dev/null | head -c 500000`
 
-// A run asks the model in each cloud. The worker signs its requests, with credentials that expire while it runs, and neither it nor
-// Redis and the logs have any of them. A cloud that is asked too much is asked again. A question of a run that is stopped is withdrawn.
+// A run asks the model in each cloud. The worker signs its requests, with credentials that expire while it runs, and
+// neither it nor Redis and the logs have any of them. A cloud that is asked too much is asked again. A question of a
+// run that is stopped is withdrawn.
 //
 // `make bench-clouds` sets CLOUD_MINUTES: the run then takes as long, with credentials that expire every 20 s.
 func TestClouds(t *testing.T) {
@@ -68,17 +71,25 @@ func TestClouds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			turns := []modelfake.Turn{{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}, Usage: modelfake.Usage{Input: 1000, Output: 30}}}
+			turns := []modelfake.Turn{{Tools: []modelfake.ToolCall{{
+				Name: "Bash", Input: map[string]string{"command": collecting},
+			}}, Usage: modelfake.Usage{Input: 1000, Output: 30}}}
 			for range waits {
-				turns = append(turns, modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "sleep 4"}}}, Usage: modelfake.Usage{Input: 500, Output: 20}})
+				turns = append(turns,
+					modelfake.Turn{Tools: []modelfake.ToolCall{{
+						Name: "Bash", Input: map[string]string{"command": "sleep 4"},
+					}}, Usage: modelfake.Usage{Input: 500, Output: 20}})
 			}
-			w.model.Answer("total", append(turns, modelfake.Turn{Text: "The total is fine.", Usage: modelfake.Usage{Input: 10, Output: 7}})...)
+			w.model.Answer("total", append(turns, modelfake.Turn{
+				Text: "The total is fine.", Usage: modelfake.Usage{Input: 10, Output: 7},
+			})...)
 			s := w.inCloud(name, life)
 			s.Throttle(throttled)
 			base := w.frontDoor()
 			w.process()
 			root := w.mention("is the total right?", "")
-			for begun := time.Now(); time.Since(begun) < time.Duration(2*minutes)*time.Minute && len(w.finals(root)) == 0; {
+			for begun := time.Now(); time.Since(begun) < time.Duration(2*minutes)*time.Minute &&
+				len(w.finals(root)) == 0; {
 				<-time.After(time.Second)
 			}
 			if got := w.answers(root, 1)[0]; !strings.Contains(got, "The total is fine.") {
@@ -92,7 +103,8 @@ func TestClouds(t *testing.T) {
 			if err := json.Unmarshal([]byte(w.get(base+"/api/tasks")), &list); err != nil {
 				t.Fatal(err)
 			}
-			if used := list.Tasks[0].Ending.Result.API; used.Usage.Input != int64(1010+500*waits) || used.Usage.Output != int64(37+20*waits) || used.CostUSD == 0 {
+			if used := list.Tasks[0].Ending.Result.API; used.Usage.Input != int64(1010+500*waits) ||
+				used.Usage.Output != int64(37+20*waits) || used.CostUSD == 0 {
 				t.Errorf("the gateway counted %+v", used)
 			}
 			questions, credentials, refused := s.Asked()

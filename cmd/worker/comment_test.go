@@ -145,7 +145,8 @@ func TestMentionOnPullRequest(t *testing.T) {
 	open()
 	w.signed(n, first, "hooray")
 	w.signed(n, second, "hooray")
-	if got := w.replies(n, 1)[0]; !strings.Contains(got, "Two is **too much**, @\u200bann. (2 prompts)") || !strings.Contains(got, " and 1 more · ") {
+	if got := w.replies(n, 1)[0]; !strings.Contains(got, "Two is **too much**, @\u200bann. (2 prompts)") ||
+		!strings.Contains(got, " and 1 more · ") {
 		t.Error(got)
 	}
 	d, _ := w.github.LastDelivery("issue_comment")
@@ -164,7 +165,8 @@ func TestCancelAndRetryOnPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	call, up, over := w.endless()
-	w.model.Answer("why one", modelfake.Turn{Text: "Let me see.", Tools: []modelfake.ToolCall{call}}, modelfake.Turn{Text: "Because."})
+	w.model.Answer("why one", modelfake.Turn{Text: "Let me see.", Tools: []modelfake.ToolCall{call}},
+		modelfake.Turn{Text: "Because."})
 	n := w.pull()
 	w.standalone()
 	asked := w.comment(n, "@errand why one?")
@@ -191,18 +193,22 @@ func TestPullRequestJoinsItsThread(t *testing.T) {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
 	}
 	w.github.SetPermission(repo, "ann", "write")
-	w.model.Answer("mend the total", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"), modelfake.Turn{Text: "Mended."})
-	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git commit -qam 'And the tax'"), modelfake.Turn{Text: "The tax too. ({{turns}} prompts)"})
+	w.model.Answer("mend the total", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
+		modelfake.Turn{Text: "Mended."})
+	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git commit -qam 'And the tax'"),
+		modelfake.Turn{Text: "The tax too. ({{turns}} prompts)"})
 	base := w.standalone()
 	root := w.mention("mend the total", "")
 	w.answers(root, 1)
 	w.signed(1, w.comment(1, "@errand and the tax?"), "hooray")
-	if got := w.replies(1, 1)[0]; !strings.Contains(got, "The tax too. (2 prompts)") || !strings.Contains(got, "Pull request "+repo+"#1") {
+	if got := w.replies(1, 1)[0]; !strings.Contains(got, "The tax too. (2 prompts)") ||
+		!strings.Contains(got, "Pull request "+repo+"#1") {
 		t.Error(got)
 	}
 	w.published(w.github.Pulls(repo)[0].Head, "And the tax, Count in cents", "package total\n// cents\n// tax\n")
 	w.answers(root, 1)
-	if st, ok := w.fleet(base)["and the tax?"]; !ok || st.Ending.Kind != tasks.Answered || !strings.HasPrefix(st.Task.Thread, "slack/") {
+	if st, ok := w.fleet(base)["and the tax?"]; !ok || st.Ending.Kind != tasks.Answered ||
+		!strings.HasPrefix(st.Task.Thread, "slack/") {
 		t.Errorf("%+v", st)
 	}
 }

@@ -27,7 +27,9 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
 		var out, errs strings.Builder
 		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, wire.Options{})
-		for _, want := range []string{"3 problems", "ERRAND_GRACE", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set"} {
+		for _, want := range []string{
+			"3 problems", "ERRAND_GRACE", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set",
+		} {
 			if code != 1 || !strings.Contains(errs.String(), want) {
 				t.Errorf("%q exits with %d, without %s: %s", args, code, want, errs.String())
 			}
@@ -37,7 +39,8 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	write("repositories: {acme/a: {}, acme/b: {}}\nbudgets: {day: 200}\n")
 	var out, errs strings.Builder
 	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, wire.Options{})
-	if code != 0 || errs.Len() > 0 || !strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
+	if code != 0 || errs.Len() > 0 ||
+		!strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
 		t.Errorf("exit %d: %s%s", code, errs.String(), out.String())
 	}
 }
@@ -50,7 +53,8 @@ func TestPrintConfigChecksContainment(t *testing.T) {
 	delete(w.env, "ERRAND_ALLOW_ROOT")
 	want := []string{"ERRAND_GRACE", "there is no sandbox: bwrap is not on PATH", "set ERRAND_SANDBOX=none"}
 	if os.Geteuid() == 0 {
-		want = append(want, "3 problems", "agents could read what only root can; run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true")
+		want = append(want, "3 problems",
+			"agents could read what only root can; run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true")
 	}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-print-config")
 	cmd.Args[0] = underTest
@@ -79,11 +83,13 @@ func TestUnknownSettings(t *testing.T) {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	cmd.Stderr = &errs
-	if _, err := cmd.Output(); err != nil || errs.String() != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
+	if _, err := cmd.Output(); err != nil ||
+		errs.String() != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
 		t.Errorf("%v: %s", err, errs.String())
 	}
 	line := w.processLog("LIMT")
-	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") || !strings.Contains(line, "WARN") {
+	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") ||
+		!strings.Contains(line, "WARN") {
 		t.Errorf("the log says %s", line)
 	}
 	front := w.frontDoor()

@@ -38,7 +38,9 @@ func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool
 func TestSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
+	w.model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}},
+		modelfake.Turn{Text: "Answered."})
 	var refused atomic.Int32
 	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("X-Api-Key") != "first-key-of-a-team-4711" {
@@ -52,7 +54,8 @@ func TestSeveralCredentials(t *testing.T) {
 	})
 	delete(w.env, "ANTHROPIC_API_KEY")
 	delete(w.env, "ANTHROPIC_BASE_URL")
-	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] = model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
+	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
+		model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
 	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
 credentials:
   - {name: first, api_key: '{{env "FIRST_KEY"}}'}
@@ -76,15 +79,16 @@ credentials:
 	if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 3 {
 		t.Errorf("tasks: %s", tasks)
 	}
-	if said := string(log.Bytes()); !strings.Contains(said, `"credential":"first"`) || !strings.Contains(said, `"until"`) {
+	if said := string(log.Bytes()); !strings.Contains(said, `"credential":"first"`) ||
+		!strings.Contains(said, `"until"`) {
 		t.Errorf("log: %s", said)
 	}
 	w.search("the worker's log", log.Bytes())
 	w.secretsStayInside()
 }
 
-// Runs go on with another account of a cloud when the quota of the first one is used up, or when it is refused. Requests are signed
-// for the account that is in use, and the agent finds neither credential.
+// Runs go on with another account of a cloud when the quota of the first one is used up, or when it is refused.
+// Requests are signed for the account that is in use, and the agent finds neither credential.
 func TestCloudsWithTwoAccounts(t *testing.T) {
 	t.Parallel()
 	const first, second = "AKIAFIRSTACCOUNT0001", "AKIASECONDACCOUNT002"
@@ -92,7 +96,10 @@ func TestCloudsWithTwoAccounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
+			w.model.Answer("",
+				modelfake.Turn{Tools: []modelfake.ToolCall{{
+					Name: "Bash", Input: map[string]string{"command": collecting},
+				}}}, modelfake.Turn{Text: "Answered."})
 			s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
 			t.Cleanup(s.Close)
 			if c.known {
@@ -106,8 +113,10 @@ func TestCloudsWithTwoAccounts(t *testing.T) {
 				profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-of-the-%s\naws_session_token = token-of-%s\n", name, id, name, id)
 			}
 			w.write(file, profiles)
-			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] = t.TempDir(), file, s.URL()
-			w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
+				t.TempDir(), file, s.URL()
+			w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
+				channel+": {repository: "+repo+`}}
 credentials:
   - {name: first, provider: bedrock, region: `+cloudfake.Region+`, profile: first}
   - {name: second, provider: bedrock, region: `+cloudfake.Region+`, profile: second}
@@ -123,7 +132,8 @@ credentials:
 				t.Errorf("accepted %d questions of the first account, and %d of the second", a, b)
 			}
 			_, _, refused := s.Asked()
-			if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 2 || len(refused) > 2 {
+			if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 2 ||
+				len(refused) > 2 {
 				t.Errorf("refused %q, tasks: %s", refused, tasks)
 			}
 			w.issued = append(w.issued, first, second, "aws-secret-of-the-first", "aws-secret-of-the-second")
@@ -136,7 +146,9 @@ credentials:
 func TestTokenCommandBesideAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}}, modelfake.Turn{Text: "Answered."})
+	w.model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}},
+		modelfake.Turn{Text: "Answered."})
 	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("Authorization") == "Bearer printed-token-of-the-vault-4713" {
 			return false
@@ -148,7 +160,8 @@ func TestTokenCommandBesideAToken(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	w.write(file, "printed-token-of-the-vault-4713\n")
 	w.env["ANTHROPIC_BASE_URL"], w.env["FIXED"] = model, "fixed-token-of-a-team-4714"
-	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+channel+": {repository: "+repo+`}}
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
+		channel+": {repository: "+repo+`}}
 credentials:
   - {name: fixed, auth_token: '{{env "FIXED"}}'}
   - {name: vault, token_command: cat `+file+`}

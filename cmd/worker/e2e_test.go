@@ -24,14 +24,19 @@ import (
 func TestMention(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model.Answer("total", modelfake.Turn{Text: "Looking.", Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "cat total.go"}}}},
+	w.model.Answer("total", modelfake.Turn{
+		Text: "Looking.", Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "cat total.go"},
+		}},
+	},
 		modelfake.Turn{Text: "The **total** is fine. (prompts so far: {{turns}})"})
 	w.model.Answer("sure", modelfake.Turn{Text: "Quite sure. (prompts so far: {{turns}})"})
 	base := w.standalone()
 
 	root := w.mention("is the total right?", "")
 	first := w.answers(root, 1)[0]
-	if !strings.Contains(first, "The **total** is fine. (prompts so far: 1)") || !strings.Contains(first, "<@"+person+">") {
+	if !strings.Contains(first, "The **total** is fine. (prompts so far: 1)") ||
+		!strings.Contains(first, "<@"+person+">") {
 		t.Errorf("first answer: %s", first)
 	}
 	if r := w.slack.Calls("reactions.add"); len(r) != 1 || r[0].Form.Get("name") != "eyes" {
@@ -84,7 +89,8 @@ func TestMention(t *testing.T) {
 func TestPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Glob", Input: map[string]string{"pattern": "*.go"}}}},
+	w.model.Answer("Review pull request",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Glob", Input: map[string]string{"pattern": "*.go"}}}},
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
 			"summary": "It adds cents to euros.", "findings": []any{},
 		}}}})
@@ -100,7 +106,8 @@ func TestPullRequest(t *testing.T) {
 	head := w.github.Pulls(repo)[0].HeadSHA
 	w.reviewed(n, head)
 	comments := w.github.Comments(repo, n)
-	if len(comments) != 1 || !strings.Contains(comments[0].Body, "adds cents to euros") || !strings.Contains(comments[0].Body, head[:7]) {
+	if len(comments) != 1 || !strings.Contains(comments[0].Body, "adds cents to euros") ||
+		!strings.Contains(comments[0].Body, head[:7]) {
 		t.Fatalf("comments: %+v", comments)
 	}
 	var saw bool
@@ -115,7 +122,8 @@ func TestPullRequest(t *testing.T) {
 	if err := w.github.Redeliver(t.Context(), d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	head2, err := w.github.PushPR(t.Context(), repo, n, map[string]string{"total.go": "package total\n\nvar Total = 2\n"})
+	head2, err := w.github.PushPR(t.Context(), repo, n,
+		map[string]string{"total.go": "package total\n\nvar Total = 2\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +277,9 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	base := w.standalone()
-	event := map[string]any{"type": "app_mention", "user": person, "channel": channel, "ts": "1700000000.000100", "text": "<@U0ERRAND> x"}
+	event := map[string]any{
+		"type": "app_mention", "user": person, "channel": channel, "ts": "1700000000.000100", "text": "<@U0ERRAND> x",
+	}
 	for name, c := range map[string]struct {
 		opt  slackfake.SendOptions
 		want int
@@ -301,14 +311,17 @@ func TestBadInput(t *testing.T) {
 			t.Errorf("github, %s: %v, %v; want %d", name, resp, err, c.want)
 		}
 	}
-	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil || resp.StatusCode != http.StatusAccepted {
+	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil ||
+		resp.StatusCode != http.StatusAccepted {
 		t.Errorf("github, unknown event: %v, %v", resp, err)
 	}
 	if got := w.get(base + "/api/tasks"); strings.Contains(got, `"id"`) {
 		t.Errorf("tasks came of it: %s", got)
 	}
 	// Without the token, only probes and webhooks are served.
-	for path, want := range map[string]int{"/": 401, "/api/tasks": 401, "/queues/": 401, "/metrics": 401, "/livez": 200, "/readyz": 200} {
+	for path, want := range map[string]int{
+		"/": 401, "/api/tasks": 401, "/queues/": 401, "/metrics": 401, "/livez": 200, "/readyz": 200,
+	} {
 		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
@@ -328,7 +341,10 @@ func TestUnusableCLI(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		"missing":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" }, "No worker can run tasks: the worker has no Claude Code CLI."},
+		"missing": {
+			func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" },
+			"No worker can run tasks: the worker has no Claude Code CLI.",
+		},
 		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "No worker can run tasks: "},
 		"too old":       {func(w *world) { w.env["ERRAND_MIN_CLAUDE"] = "99.0.0" }, "No worker can run tasks: "},
 	} {
@@ -358,7 +374,9 @@ func TestChat(t *testing.T) {
 	base := w.standalone()
 
 	body := w.chat(t.Context(), base, `{"message":"a scratch directory"}`)
-	for _, want := range []string{`"type":"token"`, `"type":"done"`, "You are in a scratch directory.", "data: [DONE]"} {
+	for _, want := range []string{
+		`"type":"token"`, `"type":"done"`, "You are in a scratch directory.", "data: [DONE]",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s is missing in\n%s", want, body)
 		}
@@ -378,7 +396,8 @@ func TestChat(t *testing.T) {
 	close(gate)
 	// The next message of the thread wants another model, so it waits for the run whose client is gone, and continues
 	// its conversation.
-	if body := w.chat(t.Context(), base, `{"message":"{{turns}}","thread":"t1","model":"opus"}`); !strings.Contains(body, "[DONE]") {
+	if body := w.chat(t.Context(), base,
+		`{"message":"{{turns}}","thread":"t1","model":"opus"}`); !strings.Contains(body, "[DONE]") {
 		t.Error(body)
 	}
 	if n := len(w.model.Requests()); w.model.Requests()[n-1].Prompts != 2 {

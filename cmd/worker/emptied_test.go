@@ -24,7 +24,8 @@ func TestRedisIsEmptied(t *testing.T) {
 		t.Errorf("final message: %q", final)
 	}
 	second := w.mention("again", root)
-	if final := w.answers(root, 2); len(final) != 2 || !strings.Contains(w.get(base+"/api/tasks/"+w.taskID(second)), "timed_out") {
+	if final := w.answers(root, 2); len(final) != 2 ||
+		!strings.Contains(w.get(base+"/api/tasks/"+w.taskID(second)), "timed_out") {
 		t.Errorf("after the next: %q", final)
 	}
 	if health := w.get(base + "/api/health"); !strings.Contains(health, "Redis lost its data at ") {

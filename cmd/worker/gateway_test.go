@@ -39,15 +39,21 @@ func TestModelTokenCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["ERRAND_MODEL_TOKEN_COMMAND"], w.env["ANTHROPIC_CUSTOM_HEADERS"] = "cat "+file, `X-Team: team-header-4711\nX-Other: b`
-	w.model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"}}}},
+	w.env["ERRAND_MODEL_TOKEN_COMMAND"], w.env["ANTHROPIC_CUSTOM_HEADERS"] = "cat "+
+		file, `X-Team: team-header-4711\nX-Other: b`
+	w.model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name:  "Bash",
+			Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"},
+		}}},
 		modelfake.Turn{Text: "Answered."})
 	base := w.standalone()
 	if body := w.chat(t.Context(), base, `{"message":"x","profile":"write"}`); !strings.Contains(body, "Answered.") {
 		t.Fatalf("chat:\n%s", body)
 	}
 	for _, asked := range w.model.Requests() {
-		if asked.Key != "model-token-of-a-command" || asked.Header.Get("X-Team") != "team-header-4711" || asked.Header.Get("X-Other") != "b" {
+		if asked.Key != "model-token-of-a-command" || asked.Header.Get("X-Team") != "team-header-4711" ||
+			asked.Header.Get("X-Other") != "b" {
 			t.Errorf("the model was asked with %v", asked.Header)
 		}
 		for _, secret := range []string{"model-token-of-a-command", "team-header-4711"} {

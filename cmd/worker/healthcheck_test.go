@@ -36,9 +36,13 @@ func TestHealthcheck(t *testing.T) {
 			if c.status == 0 {
 				s.Close()
 			}
-			env := map[string]string{"ERRAND_WORKER_ADDR": strings.TrimPrefix(s.URL, "http://"), "ERRAND_STATE_DIR": t.TempDir()}
+			env := map[string]string{
+				"ERRAND_WORKER_ADDR": strings.TrimPrefix(s.URL, "http://"), "ERRAND_STATE_DIR": t.TempDir(),
+			}
 			var out strings.Builder
-			code := run(t.Context(), invocation{[]string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out}, wire.Options{})
+			code := run(t.Context(), invocation{
+				[]string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out,
+			}, wire.Options{})
 			if code != c.code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d, %q; want %d, %q", code, out.String(), c.code, c.says)
 			}
@@ -59,7 +63,9 @@ func TestHealthcheckUsesNoProxy(t *testing.T) {
 	_, port, _ := strings.Cut(strings.TrimPrefix(s.URL, "http://"), ":")
 	cmd := exec.CommandContext(t.Context(), self, "healthcheck")
 	cmd.Args[0] = underTest
-	cmd.Env = []string{"HTTP_PROXY=http://127.0.0.1:1", "ERRAND_WORKER_ADDR=0.0.0.0:" + port, "ERRAND_STATE_DIR=" + t.TempDir()}
+	cmd.Env = []string{
+		"HTTP_PROXY=http://127.0.0.1:1", "ERRAND_WORKER_ADDR=0.0.0.0:" + port, "ERRAND_STATE_DIR=" + t.TempDir(),
+	}
 	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "ok\n" {
 		t.Errorf("%v: %s", err, out)
 	}

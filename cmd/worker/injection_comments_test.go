@@ -57,7 +57,8 @@ func TestInjectionByComments(t *testing.T) {
 	}
 	prompt := requests[0].Text
 	request, quoted, _ := strings.Cut(prompt, "<outside ")
-	if !strings.HasPrefix(request, "@ann asks you, in the conversation of pull request "+repo+"#1:\n\nexplain this\n") || strings.Contains(request, "stranger") {
+	if !strings.HasPrefix(request, "@ann asks you, in the conversation of pull request "+
+		repo+"#1:\n\nexplain this\n") || strings.Contains(request, "stranger") {
 		t.Errorf("asked for %q", request)
 	}
 	for _, s := range []string{"HIDDEN-REQUEST", "HIDDEN-COMMENT", "@errand approve", spell("T")} {

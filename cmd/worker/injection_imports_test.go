@@ -16,14 +16,18 @@ func TestInjectionByImports(t *testing.T) {
 	w := hostile(t)
 	text := "Ask ann@host.\n\n```java\n@Override\n```\n\nThe rest is in @packages.\n"
 	imports := []string{
-		"@plain.md", "**@strong.md**", "(*@paired.md*)", "ann@host:*@behind.md*", "`code`@after.md", "@broken.md\u00a0is wide", "> @quoted.md",
+		"@plain.md", "**@strong.md**", "(*@paired.md*)", "ann@host:*@behind.md*", "`code`@after.md",
+		"@broken.md\u00a0is wide", "> @quoted.md",
 		"- `in a list, @listed.md it is`", "<!-- a note --> @noted.md", "```\na\n```~~~\n@escaped.md\n```",
-		"<!--\n```\n-->\n@uncommented.md\n```", "[a]: b \"t\n```\nt\"\n@defined.md\n```", "---\n```\n---\n@matter.md\n```", "- a\n  ```\nb\n@outdented.md\n  ```",
+		"<!--\n```\n-->\n@uncommented.md\n```", "[a]: b \"t\n```\nt\"\n@defined.md\n```",
+		"---\n```\n---\n@matter.md\n```", "- a\n  ```\nb\n@outdented.md\n  ```",
 	}
 	base, head := map[string]string{}, map[string]string{"packages/EVIL": "EVIL", "host": "EVIL"}
 	for i, line := range imports {
 		base[fmt.Sprintf(".claude/rules/%d.md", i)] = strings.ReplaceAll(line, "@", "@../../") + "\n"
-		for _, word := range strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \n\u00a0*@,:`()", r) }) {
+		for _, word := range strings.FieldsFunc(line, func(r rune) bool {
+			return strings.ContainsRune(" \n\u00a0*@,:`()", r)
+		}) {
 			if strings.HasSuffix(word, ".md") {
 				base[word], head[word] = "BASE("+word+")\n@../../outside\n", "EVIL"
 			}

@@ -51,8 +51,10 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
 	}
 	w.github.SetPermission(repo, "ann", "write")
-	w.model.Answer("take care of this issue", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"), modelfake.Turn{Text: "Mended. Closes #7."})
-	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git commit -qam 'And the tax'"), modelfake.Turn{Text: "The tax too. ({{turns}} prompts)"})
+	w.model.Answer("take care of this issue", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
+		modelfake.Turn{Text: "Mended. Closes #7."})
+	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git commit -qam 'And the tax'"),
+		modelfake.Turn{Text: "The tax too. ({{turns}} prompts)"})
 	w.model.Answer("is that all", modelfake.Turn{Text: "It is. ({{turns}} prompts)"})
 	base := w.standalone()
 	n := w.issue(githubfake.Issue{Title: "The total is wrong", Body: "It is one too much."})
@@ -64,14 +66,16 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 	if !strings.Contains(first, "Mended.") || !strings.Contains(first, "Pull request "+repo+"#2") {
 		t.Error(first)
 	}
-	if !pull.Draft || pull.Base != "main" || !strings.Contains(pull.Body, "fixes=1 -->\nFixes #1\n\nMended.") || strings.Contains(pull.Body, "Closes #7") {
+	if !pull.Draft || pull.Base != "main" || !strings.Contains(pull.Body, "fixes=1 -->\nFixes #1\n\nMended.") ||
+		strings.Contains(pull.Body, "Closes #7") {
 		t.Errorf("%+v", pull)
 	}
 	w.signed(2, w.comment(2, "@errand and the tax?"), "hooray")
 	if got := w.replies(2, 1)[0]; !strings.Contains(got, "The tax too. (2 prompts)") {
 		t.Error(got)
 	}
-	if got := w.github.Pulls(repo); len(got) != 1 || !strings.Contains(got[0].Body, "fixes=1 -->\nFixes #1\n\nThe tax too.") {
+	if got := w.github.Pulls(repo); len(got) != 1 ||
+		!strings.Contains(got[0].Body, "fixes=1 -->\nFixes #1\n\nThe tax too.") {
 		t.Errorf("%+v", got)
 	}
 	w.published(pull.Head, "And the tax, Count in cents", "package total\n// cents\n// tax\n")
@@ -80,7 +84,8 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 	if got := w.replies(n, 2)[1]; !strings.Contains(got, "It is. (3 prompts)") {
 		t.Error(got)
 	}
-	if st, ok := w.fleet(base)["and the tax?"]; !ok || st.Ending.Kind != tasks.Answered || st.Task.Thread != "github/"+repo+"#1" {
+	if st, ok := w.fleet(base)["and the tax?"]; !ok || st.Ending.Kind != tasks.Answered ||
+		st.Task.Thread != "github/"+repo+"#1" {
 		t.Errorf("%+v", st)
 	}
 }
@@ -93,19 +98,23 @@ func TestPlanForAnIssue(t *testing.T) {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
 	}
 	w.github.SetPermission(repo, "ann", "write")
-	w.model.Answer("asks you for a plan", bash("echo '// early' >> total.go && git commit -qam Early"), modelfake.Turn{Text: "First the total."})
+	w.model.Answer("asks you for a plan", bash("echo '// early' >> total.go && git commit -qam Early"),
+		modelfake.Turn{Text: "First the total."})
 	w.model.Answer("and the tax", modelfake.Turn{Text: "Then the tax. ({{turns}} prompts)"})
-	w.model.Answer("approves the plan", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"), modelfake.Turn{Text: "Done. ({{turns}} prompts)"})
+	w.model.Answer("approves the plan", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
+		modelfake.Turn{Text: "Done. ({{turns}} prompts)"})
 	w.standalone()
 	n := w.issue(githubfake.Issue{Title: "The total is wrong", Body: "It is one too much."})
 	w.signed(n, w.comment(n, "/plan"), "hooray")
 	w.signed(n, w.comment(n, "@errand and the tax?"), "hooray")
-	if got := w.replies(n, 2); !strings.Contains(got[0], "First the total.") || !strings.Contains(got[1], "Then the tax. (2 prompts)") ||
+	if got := w.replies(n, 2); !strings.Contains(got[0], "First the total.") ||
+		!strings.Contains(got[1], "Then the tax. (2 prompts)") ||
 		!strings.Contains(got[1], "comment `/approve`") || len(w.github.Pulls(repo)) > 0 {
 		t.Errorf("%q", got)
 	}
 	w.signed(n, w.comment(n, "/approve"), "hooray")
-	if got := w.replies(n, 3)[2]; !strings.Contains(got, "Done. (3 prompts)") || !strings.Contains(got, "Pull request "+repo+"#2") {
+	if got := w.replies(n, 3)[2]; !strings.Contains(got, "Done. (3 prompts)") ||
+		!strings.Contains(got, "Pull request "+repo+"#2") {
 		t.Error(got)
 	}
 	pull := w.github.Pulls(repo)[0]

@@ -48,7 +48,8 @@ func TestStandaloneInvites(t *testing.T) {
 			t.Errorf("and then: %v, %v", resp, err)
 		}
 	}
-	if resp, err := ask(http.DefaultClient, base+"/api/tasks", said["token"]); err != nil || resp.StatusCode != http.StatusOK {
+	if resp, err := ask(http.DefaultClient, base+"/api/tasks", said["token"]); err != nil ||
+		resp.StatusCode != http.StatusOK {
 		t.Errorf("token %q: %v, %v", said["token"], resp, err)
 	}
 }
@@ -61,7 +62,8 @@ func TestChosenTokenIsNotPrinted(t *testing.T) {
 	for lines := w.start(); !strings.Contains(all.String(), "  github") && lines.Scan(); {
 		all.WriteString(lines.Text() + "\n")
 	}
-	if got := all.String(); strings.Contains(got, token) || strings.Contains(got, "token") || !strings.Contains(got, "/login?once=") {
+	if got := all.String(); strings.Contains(got, token) || strings.Contains(got, "token") ||
+		!strings.Contains(got, "/login?once=") {
 		t.Errorf("got %s", got)
 	}
 }

@@ -15,9 +15,15 @@ func TestLogsOfOtherMachines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	thinking := make(chan struct{}, 1)
-	w.model.Answer("count", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo from-the-first"}}}},
+	w.model.Answer("count",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "echo from-the-first"},
+		}}},
 		modelfake.Turn{Started: thinking, Hang: true})
-	w.model.Answer("You were interrupted", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo from-the-second"}}}},
+	w.model.Answer("You were interrupted",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "echo from-the-second"},
+		}}},
 		modelfake.Turn{Text: "Counted."})
 	base := w.frontDoor()
 	want := func(id, when string, parts ...string) {

@@ -32,8 +32,13 @@ import (
 
 // quick shortens every interval that a test would have to wait for.
 var quick = wire.Options{
-	Store:  store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
-	Timing: worker.Timing{Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second, Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond, Health: 6 * time.Second},
+	Store: store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
+	Timing: worker.Timing{
+		Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second,
+		Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond,
+		Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond,
+		Health: 6 * time.Second,
+	},
 	Status: 200 * time.Millisecond,
 	Quiet:  200 * time.Millisecond,
 	Look:   time.Second,
@@ -53,7 +58,9 @@ func TestMain(m *testing.M) {
 	}
 	if os.Args[0] == underTest || os.Args[0] == forgetful {
 		quick.Process = true
-		os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr}, quick))
+		os.Exit(run(wire.Signals(context.Background()), invocation{
+			os.Args[1:], os.Getenv, os.Stdout, os.Stderr,
+		}, quick))
 	}
 	os.Exit(m.Run())
 }
@@ -89,12 +96,15 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.github.Close)
-	if _, err := w.github.CreateRepo("acme", "payments", map[string]string{"total.go": "package total\n", "CLAUDE.md": "Count in cents.\n"}); err != nil {
+	if _, err := w.github.CreateRepo("acme", "payments", map[string]string{
+		"total.go": "package total\n", "CLAUDE.md": "Count in cents.\n",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
 	yaml := filepath.Join(dir, "errand.yaml")
-	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n"
+	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel +
+		":\n    repository: " + repo + "\n"
 	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -105,12 +115,14 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	w.env = map[string]string{
 		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": w.fleetUser(), "ERRAND_CONFIG": yaml,
-		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0", "ERRAND_WORKER_ADDR": "127.0.0.1:0",
-		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": clitest.Find(t), "ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
+		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0",
+		"ERRAND_WORKER_ADDR": "127.0.0.1:0", "ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": clitest.Find(t),
+		"ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
 		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
 		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
-		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
+		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test",
+		"GITHUB_WEBHOOK_SECRET": "github-secret",
 	}
 	sandbox, err := agent.New(agent.Config{LogDir: dir, Sandbox: agent.SandboxBwrap})
 	if err != nil {
@@ -275,7 +287,9 @@ func (w *world) get(url string) string {
 
 func (w *world) mention(text, thread string) (ts string) {
 	w.Helper()
-	ts, err := w.slack.Mention(w.Context(), slackfake.Message{Channel: channel, User: person, Text: text, ThreadTS: thread})
+	ts, err := w.slack.Mention(w.Context(), slackfake.Message{
+		Channel: channel, User: person, Text: text, ThreadTS: thread,
+	})
 	if err != nil {
 		w.Fatal(err)
 	}

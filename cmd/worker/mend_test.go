@@ -16,8 +16,10 @@ func TestFailedCheckIsMended(t *testing.T) {
 	bash := func(command string) modelfake.Turn {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
 	}
-	w.model.Answer("mend the total", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"), modelfake.Turn{Text: "Done."})
-	w.model.Answer("Checks have failed", bash("echo '// tested' >> total.go"), modelfake.Turn{Text: "The **check** had found that nothing was tested."})
+	w.model.Answer("mend the total", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
+		modelfake.Turn{Text: "Done."})
+	w.model.Answer("Checks have failed", bash("echo '// tested' >> total.go"),
+		modelfake.Turn{Text: "The **check** had found that nothing was tested."})
 	w.standalone()
 	root := w.mention("mend the total", "")
 	w.answers(root, 1)
@@ -28,8 +30,10 @@ func TestFailedCheckIsMended(t *testing.T) {
 	if c := w.github.Comments(repo, 1)[0]; !strings.Contains(c.Body, "nothing was tested") {
 		t.Errorf("comment: %s", c.Body)
 	}
-	w.published(pr.Head, "Failed checks of pull request #1 of acme/payments: Count in cents, Count in cents", "package total\n// cents\n// tested\n")
-	trailers, err := w.github.Repo(repo).Git(t.Context(), "log", "-1", "--format=%(trailers:key=Errand-Run,valueonly)", pr.Head)
+	w.published(pr.Head, "Failed checks of pull request #1 of acme/payments: Count in cents, Count in cents",
+		"package total\n// cents\n// tested\n")
+	trailers, err := w.github.Repo(repo).Git(t.Context(), "log", "-1",
+		"--format=%(trailers:key=Errand-Run,valueonly)", pr.Head)
 	if err != nil || !strings.Contains(trailers, "-github-check-failure-1-") {
 		t.Errorf("trailers: %q, %v", trailers, err)
 	}
@@ -66,7 +70,8 @@ func TestFailedCheckIsMended(t *testing.T) {
 func (w *world) failed(sha string) {
 	w.Helper()
 	const body = `{"state": "failure", "context": "ci/unit", "description": "total_test.go is missing", "target_url": "https://ci.example/1"}`
-	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.github.APIURL()+"repos/"+repo+"/statuses/"+sha, strings.NewReader(body))
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodPost, w.github.APIURL()+"repos/"+repo+"/statuses/"+
+		sha, strings.NewReader(body))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func TestMetrics(t *testing.T) {
 		`errand_model_calls_total `,
 		`errand_service_requests_total{result="2xx",service="slack"}`,
 		`errand_service_requests_total{result="limited",service="github"} 0`,
-		`errand_fleet_up 1`, `errand_slots{pool="default"} 3`, `errand_disk_free_bytes `, `errand_build_info{version="`, `go_goroutines `,
+		`errand_fleet_up 1`, `errand_slots{pool="default"} 3`, `errand_disk_free_bytes `, `errand_build_info{version="`,
+		`go_goroutines `,
 	} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %s in\n%s", want, all)
@@ -81,7 +82,13 @@ func TestWorkerShowsMetrics(t *testing.T) {
 	for _, c := range []struct {
 		set, shown string
 		want       int
-	}{{metricsToken, metricsToken, 200}, {metricsToken, "", 401}, {metricsToken, token, 401}, {"", "", 401}, {"", token, 401}} {
+	}{
+		{metricsToken, metricsToken, 200},
+		{metricsToken, "", 401},
+		{metricsToken, token, 401},
+		{"", "", 401},
+		{"", token, 401},
+	} {
 		w := newWorld(t)
 		w.env["ERRAND_METRICS_TOKEN"] = c.set
 		loaded, err := config.Load(w.getenv, config.RoleWorker)

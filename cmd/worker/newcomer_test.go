@@ -35,7 +35,8 @@ type newcomer struct {
 func (w *world) guided(dir string) *newcomer {
 	w.Helper()
 	program := filepath.Join(w.TempDir(), "enqueue")
-	if out, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput(); err != nil {
+	if out,
+		err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput(); err != nil {
 		w.Fatalf("build enqueue: %v: %s", err, out)
 	}
 	n := &newcomer{world: w, actions: 1}
@@ -147,7 +148,8 @@ func TestNewcomer(t *testing.T) {
 	if form == nil {
 		t.Fatal(page)
 	}
-	manifest := strings.Replace(html.UnescapeString(form[2]), `"name": "errand"`, `"name": "errand-acme"`, 1) // GitHub has an errand already
+	// GitHub has an errand already
+	manifest := strings.Replace(html.UnescapeString(form[2]), `"name": "errand"`, `"name": "errand-acme"`, 1)
 	install := n.clicks(http.MethodPost, html.UnescapeString(form[1]), url.Values{"manifest": {manifest}})
 	n.clicks(http.MethodGet, install[strings.LastIndex(install, "http"):], nil)
 	n.sees(`(Install the App errand-acme on the repositories that errand works on: http\S+/installations/new)`)
@@ -161,7 +163,10 @@ func TestNewcomer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY", "ERRAND_CONSOLE_TOKEN"} {
+	for _, name := range []string{
+		"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY",
+		"ERRAND_CONSOLE_TOKEN",
+	} {
 		delete(w.env, name)
 	}
 	maps.Copy(w.env, settings)

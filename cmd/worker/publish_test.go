@@ -24,7 +24,8 @@ func TestWorkIsPublished(t *testing.T) {
 	w.model.Answer("mend the total",
 		bash("echo '// cents' >> total.go && git commit -qam 'Count in cents' && echo 'package total' > more.go && env && cat .git/config && git remote -v"),
 		modelfake.Turn{Text: "The total **counts cents** now."})
-	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git status --short"), modelfake.Turn{Text: "The tax too."})
+	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git status --short"),
+		modelfake.Turn{Text: "The tax too."})
 	w.model.Answer("which one", modelfake.Turn{Text: "That one."})
 	yaml, err := os.OpenFile(w.env["ERRAND_CONFIG"], os.O_APPEND|os.O_WRONLY, 0)
 	if err == nil {
@@ -38,11 +39,13 @@ func TestWorkIsPublished(t *testing.T) {
 	first := w.process()
 	root := w.mention("mend the total", "")
 	link := w.github.URL() + "/" + repo + "/pull/1"
-	if final := w.answers(root, 1)[0]; !strings.Contains(final, "counts cents") || !strings.Contains(final, "Pull request "+repo+"#1: "+link) {
+	if final := w.answers(root, 1)[0]; !strings.Contains(final, "counts cents") ||
+		!strings.Contains(final, "Pull request "+repo+"#1: "+link) {
 		t.Errorf("final message: %s", final)
 	}
 	pulls := w.github.Pulls(repo)
-	if len(pulls) != 1 || !pulls[0].Draft || pulls[0].Title != "Count in cents" || !strings.Contains(pulls[0].Body, "counts cents") || pulls[0].Files != 2 {
+	if len(pulls) != 1 || !pulls[0].Draft || pulls[0].Title != "Count in cents" ||
+		!strings.Contains(pulls[0].Body, "counts cents") || pulls[0].Files != 2 {
 		t.Fatalf("pull requests: %+v", pulls)
 	}
 	if !strings.Contains(pulls[0].Body, "Asked for by Ann Lee, ann-acme on GitHub (slack)") {
@@ -70,7 +73,8 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Errorf("final message: %s", final)
 	}
 	w.published(branch, "and the tax, mend the total, Count in cents", "package total\n// cents\n// tax\n")
-	if pulls := w.github.Pulls(repo); len(pulls) != 1 || !strings.Contains(pulls[0].Body, "The tax too.") || pulls[0].HeadSHA == "" {
+	if pulls := w.github.Pulls(repo); len(pulls) != 1 || !strings.Contains(pulls[0].Body, "The tax too.") ||
+		pulls[0].HeadSHA == "" {
 		t.Errorf("pull requests: %+v", pulls)
 	}
 	// A question about it changes nothing.
@@ -79,8 +83,10 @@ func TestWorkIsPublished(t *testing.T) {
 	if final := w.answers(root, 3)[2]; !strings.Contains(final, link) {
 		t.Errorf("final message: %s", final)
 	}
-	if n := len(w.github.Calls("POST /{o}/{r}/git-receive-pack")); n != before || len(w.github.Calls("POST /repos/{o}/{r}/pulls")) != 1 {
-		t.Errorf("%d pushes, before %d; %d pull requests opened", n, before, len(w.github.Calls("POST /repos/{o}/{r}/pulls")))
+	if n := len(w.github.Calls("POST /{o}/{r}/git-receive-pack")); n != before ||
+		len(w.github.Calls("POST /repos/{o}/{r}/pulls")) != 1 {
+		t.Errorf("%d pushes, before %d; %d pull requests opened", n, before,
+			len(w.github.Calls("POST /repos/{o}/{r}/pulls")))
 	}
 	w.secretsStayInside()
 	w.env["ERRAND_STATE_DIR"] = old
@@ -111,15 +117,24 @@ func TestRefusedPushIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("add ci",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name:  "Bash",
+			Input: map[string]string{"command": "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml"},
+		}}},
 		modelfake.Turn{Text: "There is CI now."})
 	w.model.Answer("elsewhere then",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "git log --oneline; git mv -k .github docs; mv .github docs"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name:  "Bash",
+			Input: map[string]string{"command": "git log --oneline; git mv -k .github docs; mv .github docs"},
+		}}},
 		modelfake.Turn{Text: "It is in docs."})
 	w.standalone()
 	root := w.mention("add ci", "")
 	final := w.answers(root, 1)[0]
-	for _, want := range []string{"There is CI now.", "The changes were not published", "refusing to allow a Personal Access Token to create or update workflow", "They are kept"} {
+	for _, want := range []string{
+		"There is CI now.", "The changes were not published",
+		"refusing to allow a Personal Access Token to create or update workflow", "They are kept",
+	} {
 		if !strings.Contains(final, want) {
 			t.Errorf("%q is missing in %s", want, final)
 		}
@@ -131,7 +146,8 @@ func TestRefusedPushIsTold(t *testing.T) {
 	if final := w.answers(root, 2)[1]; !strings.Contains(final, w.github.URL()+"/"+repo+"/pull/1") {
 		t.Errorf("final message: %s", final)
 	}
-	if got, err := w.github.Repo(repo).Git(t.Context(), "ls-tree", "-r", "--name-only", w.github.Pulls(repo)[0].Head); err != nil ||
+	if got, err := w.github.Repo(repo).Git(t.Context(), "ls-tree", "-r", "--name-only",
+		w.github.Pulls(repo)[0].Head); err != nil ||
 		strings.Contains(got, ".github") || !strings.Contains(got, "docs/workflows/ci.yml") {
 		t.Errorf("the branch has %s, %v", got, err)
 	}
@@ -142,11 +158,16 @@ func TestReviewPublishesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("Review pull request",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{"file_path": "total.go", "content": "package evil\n"}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"summary": "Nothing to report.", "findings": []any{}}}}})
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{
+			"file_path": "total.go", "content": "package evil\n",
+		}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "StructuredOutput", Input: map[string]any{"summary": "Nothing to report.", "findings": []any{}},
+		}}})
 	w.standalone()
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann",
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -18,11 +18,15 @@ func TestPullRequestFromSlack(t *testing.T) {
 	tool := func(name string, input map[string]string) modelfake.Turn {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: name, Input: input}}}
 	}
-	w.model.Answer("review PR 1", tool("Bash", map[string]string{"command": "echo evil >> total.go"}), modelfake.Turn{Text: "The total is off by one."})
-	w.model.Answer("mend that", tool("Bash", map[string]string{"command": "cat total.go && echo '// mended' >> total.go"}), modelfake.Turn{Text: "Mended."})
+	w.model.Answer("review PR 1", tool("Bash", map[string]string{"command": "echo evil >> total.go"}),
+		modelfake.Turn{Text: "The total is off by one."})
+	w.model.Answer("mend that",
+		tool("Bash", map[string]string{"command": "cat total.go && echo '// mended' >> total.go"}),
+		modelfake.Turn{Text: "Mended."})
 	w.standalone()
 	if _, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Draft: true, // which is not reviewed automatically
+		// which is not reviewed automatically
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Draft: true,
 		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	}); err != nil {
 		t.Fatal(err)
@@ -39,7 +43,9 @@ func TestPullRequestFromSlack(t *testing.T) {
 	if n := len(w.github.Pulls(repo)); n != 1 {
 		t.Errorf("%d pull requests", n)
 	}
-	if _, err := w.slack.Post(t.Context(), slackfake.Message{Channel: channel, User: "U0ANN", Text: "mend that", ThreadTS: root}); err != nil {
+	if _, err := w.slack.Post(t.Context(), slackfake.Message{
+		Channel: channel, User: "U0ANN", Text: "mend that", ThreadTS: root,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.answers(root, 2)

@@ -19,15 +19,19 @@ func TestReReview(t *testing.T) {
 	w := newWorld(t)
 	w.asApp()
 	give := func(answer map[string]any) {
-		w.model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: answer}}})
+		w.model.Answer("Review pull request", modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "StructuredOutput", Input: answer,
+		}}})
 	}
 	finding := map[string]any{
-		"id": "units", "severity": "major", "confidence": "high", "path": "total.go", "line": 3, "claim": "This adds cents to euros.", "evidence": "Total is in cents.",
+		"id": "units", "severity": "major", "confidence": "high", "path": "total.go", "line": 3,
+		"claim": "This adds cents to euros.", "evidence": "Total is in cents.",
 	}
 	give(map[string]any{"summary": "One problem.", "findings": []any{finding}})
 	w.standalone()
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann",
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +44,11 @@ func TestReReview(t *testing.T) {
 	id, _ := review.FindingOf(first[0].Comments[0].Body)
 	before := len(w.model.Requests())
 
-	give(map[string]any{"summary": "Mended.", "findings": []any{}, "earlier": []any{map[string]any{"id": id, "status": "fixed"}}})
-	head, err := w.github.PushPR(t.Context(), repo, n, map[string]string{"total.go": "package total\n\nvar Total = 100\n"})
+	give(map[string]any{
+		"summary": "Mended.", "findings": []any{}, "earlier": []any{map[string]any{"id": id, "status": "fixed"}},
+	})
+	head, err := w.github.PushPR(t.Context(), repo, n,
+		map[string]string{"total.go": "package total\n\nvar Total = 100\n"})
 	if err != nil {
 		t.Fatal(err)
 	}

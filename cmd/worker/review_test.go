@@ -42,7 +42,8 @@ func TestReviewWithFindings(t *testing.T) {
 		))
 	w.standalone()
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann",
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +64,13 @@ func TestReviewWithFindings(t *testing.T) {
 		posted = append(posted, fmt.Sprintf("review %s by %s", v.State, v.User))
 	}
 	for _, c := range w.github.ReviewComments(repo, n) {
-		posted = append(posted, fmt.Sprintf("at %s:%d by %s, suggestion %t", c.Path, c.Line, c.User, strings.Contains(c.Body, "```suggestion\nvar Total = 100\n```")))
+		posted = append(posted, fmt.Sprintf("at %s:%d by %s, suggestion %t", c.Path, c.Line, c.User,
+			strings.Contains(c.Body, "```suggestion\nvar Total = 100\n```")))
 	}
 	for _, c := range w.github.Comments(repo, n) {
 		posted = append(posted, fmt.Sprintf("comment by %s, summary %t, elsewhere %t, quiet %t", c.User,
-			strings.Contains(c.Body, "One problem with the units."), strings.Contains(c.Body, "total.go:40"), !strings.Contains(c.Body, "@ann")))
+			strings.Contains(c.Body, "One problem with the units."), strings.Contains(c.Body, "total.go:40"),
+			!strings.Contains(c.Body, "@ann")))
 	}
 	for _, c := range checks {
 		posted = append(posted, fmt.Sprintf("check %s: %s", c.Conclusion, c.Title))

@@ -27,7 +27,8 @@ func TestSandbox(t *testing.T) {
 	}
 	w.env["ERRAND_CONFIG"], w.env["ERRAND_STATE_DIR"] = yaml, state
 	w.model.Answer("look", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
-		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml + "; echo sees $(ls -A /home /run | grep -v systemd | grep -c '^[^/]') places; wc -c /etc/shadow",
+		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml +
+			"; echo sees $(ls -A /home /run | grep -v systemd | grep -c '^[^/]') places; wc -c /etc/shadow",
 	}}}}, modelfake.Turn{Text: "Seen."})
 	base := w.standalone()
 	w.answers(w.mention("look", ""), 1)
@@ -46,7 +47,8 @@ func TestSandbox(t *testing.T) {
 	requests := w.model.Requests()
 	seen := string(requests[len(requests)-1].Body)
 	shown := strings.Contains(seen, channel+":") && strings.Contains(seen, ".ndjson")
-	hidden := !strings.Contains(seen, channel+":") && !strings.Contains(seen, ".ndjson") && strings.Contains(seen, "sees 0 places") &&
+	hidden := !strings.Contains(seen, channel+":") && !strings.Contains(seen, ".ndjson") &&
+		strings.Contains(seen, "sees 0 places") &&
 		strings.Contains(seen, "shadow: Permission denied")
 	switch h := fleet.Workers[0].Health; {
 	case !strings.Contains(seen, "clone is whole"):

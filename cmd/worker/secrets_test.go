@@ -25,8 +25,8 @@ import (
 	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
-// An agent that collects everything that it can read, prints it, and commits it finds no secret: neither the fleet's nor
-// that of its repository's set-up nor that of a registry.
+// An agent that collects everything that it can read, prints it, and commits it finds no secret: neither the fleet's
+// nor that of its repository's set-up nor that of a registry.
 func TestSecretsOfACollectingAgent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -51,7 +51,9 @@ channels:
 		find / -xdev -type f -newermt yesterday -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
 		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
 		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
-	w.model.Answer("collect", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}}, modelfake.Turn{Text: "Collected."})
+	w.model.Answer("collect",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}},
+		modelfake.Turn{Text: "Collected."})
 	w.frontDoor()
 	log := &safeBuffer{}
 	w.processTo(log)
@@ -66,8 +68,8 @@ channels:
 	w.secretsStayInside()
 }
 
-// A secret that the operator exposes is a variable of the agent's commands. The agent tells it to the model, and it is in
-// nothing that errand keeps or posts.
+// A secret that the operator exposes is a variable of the agent's commands. The agent tells it to the model, and it is
+// in nothing that errand keeps or posts.
 func TestExposedSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,13 +78,17 @@ func TestExposedSecret(t *testing.T) {
 	}
 	const secret = "db-Password/4713"
 	w.env["DATABASE_SECRET"] = secret
-	yaml := "repositories:\n  " + repo + ":\n    trusted: true\n    secrets: {DATABASE_PASSWORD: {from: env:DATABASE_SECRET, expose: agent}}\n" +
+	yaml := "repositories:\n  " + repo +
+		":\n    trusted: true\n    secrets: {DATABASE_PASSWORD: {from: env:DATABASE_SECRET, expose: agent}}\n" +
 		"channels:\n  " + channel + ":\n    repository: " + repo + "\n"
 	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.model.Answer("connect", modelfake.Turn{Tools: []modelfake.ToolCall{
-		{Name: "Bash", Input: map[string]string{"command": `echo "I am <$DATABASE_PASSWORD>"; echo "$DATABASE_PASSWORD" | base64`}},
+		{
+			Name:  "Bash",
+			Input: map[string]string{"command": `echo "I am <$DATABASE_PASSWORD>"; echo "$DATABASE_PASSWORD" | base64`},
+		},
 	}}, modelfake.Turn{Text: "Connected with " + secret + "."})
 	w.frontDoor()
 	log := &safeBuffer{}
@@ -174,10 +180,13 @@ func found(data []byte, secret string) string {
 // forms returns texts that contain a secret, wherever it begins in what was encoded.
 func forms(secret string) map[string]string {
 	all := map[string]string{
-		"the secret": secret, "its hexadecimal form": hex.EncodeToString([]byte(secret)), "its form for an address": url.QueryEscape(secret),
+		"the secret": secret, "its hexadecimal form": hex.EncodeToString([]byte(secret)),
+		"its form for an address": url.QueryEscape(secret),
 	}
 	for skip := range 3 {
-		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "base64 for addresses": base64.RawURLEncoding} {
+		for name, encoding := range map[string]*base64.Encoding{
+			"base64": base64.RawStdEncoding, "base64 for addresses": base64.RawURLEncoding,
+		} {
 			text := encoding.EncodeToString([]byte(strings.Repeat("x", skip) + secret))
 			all[fmt.Sprintf("its %s, from byte %d,", name, skip)] = text[(skip*8+5)/6 : len(text)-1]
 		}
@@ -216,8 +225,8 @@ func TestSearchFindsSecrets(t *testing.T) {
 	}
 }
 
-// secretsStayInside looks for the fleet's secrets in every place where they must not be: what the model got, logs, clones,
-// environments and temporary files, Redis, posts, pull requests and their commits.
+// secretsStayInside looks for the fleet's secrets in every place where they must not be: what the model got, logs,
+// clones, environments and temporary files, Redis, posts, pull requests and their commits.
 func (w *world) secretsStayInside() {
 	w.Helper()
 	for _, r := range w.model.Requests() {
@@ -253,7 +262,8 @@ func (w *world) searchDir(dir string) {
 		if os.IsNotExist(err) {
 			return nil
 		}
-		if _, none := os.Stat(filepath.Join(filepath.Dir(path), "HEAD")); err == nil && none == nil && d.IsDir() && d.Name() == "objects" {
+		if _, none := os.Stat(filepath.Join(filepath.Dir(path), "HEAD")); err == nil && none == nil && d.IsDir() &&
+			d.Name() == "objects" {
 			git := exec.CommandContext(w.Context(), "git", "cat-file", "--batch-all-objects", "--batch")
 			git.Dir = filepath.Dir(path)
 			out, err := git.Output()

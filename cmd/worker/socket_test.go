@@ -36,7 +36,8 @@ func TestMentionBySocket(t *testing.T) {
 		thread := s.Messages(channel, ts)
 		return strings.Contains(thread[len(thread)-1].Text, "It is 42.")
 	})
-	if health := w.get(base + "/api/health"); !strings.Contains(health, `"name": "slack"`) || !strings.Contains(health, `"last_event"`) {
+	if health := w.get(base + "/api/health"); !strings.Contains(health, `"name": "slack"`) ||
+		!strings.Contains(health, `"last_event"`) {
 		t.Errorf("the health does not mention Slack: %s", health)
 	}
 }

@@ -53,13 +53,19 @@ func newReceiver(t *testing.T) *receiver {
 	return r
 }
 
-// A task has one trace, from its event to its final message, with its runs and their tool calls, and without what was said.
+// A task has one trace, from its event to its final message, with its runs and their tool calls, and without what was
+// said.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	w, r := newWorld(t), newReceiver(t)
-	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] = r.URL, "Authorization=Bearer%20otlp-token-for-tests"
-	w.model.Answer("total", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "cat total.go"}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "exit 3"}}}}, modelfake.Turn{Text: "It is fine."})
+	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] =
+		r.URL, "Authorization=Bearer%20otlp-token-for-tests"
+	w.model.Answer("total",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "cat total.go"},
+		}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "exit 3"}}}},
+		modelfake.Turn{Text: "It is fine."})
 	w.standalone()
 	w.answers(w.mention("is the total right?", ""), 1)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -86,9 +92,13 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	want := tasks.TraceID(id)
-	for name, above := range map[string]string{"submit": "task mention", "wait": "task mention", "run": "task mention", "tool Bash": "run", "post": "task mention"} {
+	for name, above := range map[string]string{
+		"submit": "task mention", "wait": "task mention", "run": "task mention", "tool Bash": "run",
+		"post": "task mention",
+	} {
 		for _, s := range byName[name] {
-			if parent := byID[string(s.GetParentSpanId())]; parent.GetName() != above || s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() || string(s.GetTraceId()) != string(want[:]) {
+			if parent := byID[string(s.GetParentSpanId())]; parent.GetName() != above ||
+				s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() || string(s.GetTraceId()) != string(want[:]) {
 				t.Errorf("%s is below %s: %v", name, parent.GetName(), s)
 			}
 		}

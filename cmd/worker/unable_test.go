@@ -37,13 +37,15 @@ func TestWorkerWithoutACLI(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if code := run(t.Context(), invocation{[]string{"healthcheck"}, w.getenv, &out, &out}, wire.Options{}); code != 1 || !strings.Contains(out.String(), "must install it") {
+	if code := run(t.Context(), invocation{[]string{"healthcheck"}, w.getenv, &out, &out}, wire.Options{}); code != 1 ||
+		!strings.Contains(out.String(), "must install it") {
 		t.Errorf("healthcheck exits with %d: %s", code, out.String())
 	}
 	if got, _ := w.read("http://"+addr+"/livez", ""); got != http.StatusOK {
 		t.Errorf("/livez is %d", got)
 	}
-	if status, text := w.read(front+"/api/health", token); status != http.StatusServiceUnavailable || !strings.Contains(text, "no worker can run tasks") {
+	if status, text := w.read(front+"/api/health", token); status != http.StatusServiceUnavailable ||
+		!strings.Contains(text, "no worker can run tasks") {
 		t.Errorf("health is %d: %s", status, text)
 	}
 	first := w.mention("task 0", "")
@@ -90,7 +92,8 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 		}
 	}()
 	text := strings.Join(head, "\n")
-	if strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") || !strings.Contains(text, "remedy   run npm ci") {
+	if strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") ||
+		!strings.Contains(text, "remedy   run npm ci") {
 		t.Errorf("got: %s", text)
 	}
 	w.slack.Deliver(base + "/slack/events")

@@ -21,14 +21,19 @@ func TestUsageLimit(t *testing.T) {
 	delete(w.env, "ANTHROPIC_API_KEY")
 	w.env["CLAUDE_CODE_OAUTH_TOKEN"] = "sk-ant-oat01-end-to-end"
 	limit := http.Header{
-		"Anthropic-Ratelimit-Unified-Status": {"rejected"}, "Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
+		"Anthropic-Ratelimit-Unified-Status":               {"rejected"},
+		"Anthropic-Ratelimit-Unified-Representative-Claim": {"five_hour"},
 	}
 	reached, gate := make(chan struct{}, 1), make(chan struct{})
 	w.model.Answer("pay the invoices",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo ha$((1))f > paid.txt"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "echo ha$((1))f > paid.txt"},
+		}}},
 		modelfake.Turn{Started: reached, Gate: gate, Status: http.StatusTooManyRequests, Header: limit})
 	w.model.Answer("You were interrupted",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "cat paid.txt"}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": "cat paid.txt"},
+		}}},
 		modelfake.Turn{Text: "They are paid."})
 	base := w.standalone()
 	root := w.mention("pay the invoices", "")
@@ -41,7 +46,8 @@ func TestUsageLimit(t *testing.T) {
 	if !strings.Contains(notice, "has reached its usage limit") || !strings.Contains(notice, "enqueue cancel "+id) {
 		t.Errorf("the thread shows: %s", notice)
 	}
-	if status, health := w.read(base+"/api/health", token); status != http.StatusServiceUnavailable || !strings.Contains(health, "the model account has reached its usage limit") {
+	if status, health := w.read(base+"/api/health", token); status != http.StatusServiceUnavailable ||
+		!strings.Contains(health, "the model account has reached its usage limit") {
 		t.Errorf("health is %d:\n%s", status, health)
 	}
 	if final := w.answers(root, 1); len(final) != 1 || !strings.Contains(final[0], "They are paid.") {
@@ -69,7 +75,8 @@ func TestOverload(t *testing.T) {
 	w.model.Answer("You were interrupted", modelfake.Turn{Text: "They are paid. (prompts so far: {{turns}})"})
 	w.standalone()
 	root := w.mention("pay the invoices", "")
-	if final := w.answers(root, 1); len(final) != 1 || !strings.Contains(final[0], "They are paid. (prompts so far: 2)") {
+	if final := w.answers(root, 1); len(final) != 1 ||
+		!strings.Contains(final[0], "They are paid. (prompts so far: 2)") {
 		t.Errorf("final messages: %s", final)
 	}
 }

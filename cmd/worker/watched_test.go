@@ -18,7 +18,8 @@ const results = "C0RESULTS"
 // watch makes the repository read-only for errand.
 func (w *world) watch() {
 	w.Helper()
-	text := "repositories:\n  " + repo + ":\n    results: " + results + "\nchannels:\n  " + channel + ":\n    repository: " + repo + "\n"
+	text := "repositories:\n  " + repo + ":\n    results: " + results + "\nchannels:\n  " + channel +
+		":\n    repository: " + repo + "\n"
 	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(text), 0o600); err != nil {
 		w.Fatal(err)
 	}
@@ -70,14 +71,16 @@ func TestWatchedRepository(t *testing.T) {
 	}
 	w.model.Answer("Review pull request", give("One problem with the units.", "", map[string]any{
 		"id": "units", "severity": "major", "confidence": "high", "path": "total.go", "line": 3,
-		"claim": "This adds cents to euros, @ann.", "evidence": "Total is in cents.", "original": "var Total = 1", "suggestion": "var Total = 100",
+		"claim": "This adds cents to euros, @ann.", "evidence": "Total is in cents.", "original": "var Total = 1",
+		"suggestion": "var Total = 100",
 	}))
 	w.model.Answer("why one", modelfake.Turn{Text: "Because of the **units**."})
 	w.model.Answer("is it mended", modelfake.Turn{Text: "Not yet."})
 	w.github.SetPermission(repo, "ann", "write")
 	w.standalone()
 	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Head: "fix-total", Title: "Fix the <!channel> total", User: "ann", Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
+		Repo: repo, Head: "fix-total", Title: "Fix the <!channel> total", User: "ann",
+		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +95,8 @@ func TestWatchedRepository(t *testing.T) {
 	head := w.github.Pulls(repo)[0].HeadSHA
 	first := w.notices(root, 1)[0]
 	for _, want := range []string{
-		w.github.URL() + "/" + repo + "/pull/1|" + repo + "#1>", "1 new finding", "One problem with the units.", "**major** [`total.go:3`](" + w.github.URL() + "/" + repo + "/blob/" + head + "/total.go#L3)",
+		w.github.URL() + "/" + repo + "/pull/1|" + repo + "#1>", "1 new finding", "One problem with the units.",
+		"**major** [`total.go:3`](" + w.github.URL() + "/" + repo + "/blob/" + head + "/total.go#L3)",
 		"Total is in cents.", `var Total = 100`,
 	} {
 		if !strings.Contains(first, want) {
@@ -104,17 +108,21 @@ func TestWatchedRepository(t *testing.T) {
 	}
 
 	w.comment(n, "@errand why one?")
-	if got := w.notices(root, 2)[1]; !strings.Contains(got, "Because of the **units**.") || !strings.Contains(got, "Answer to ann") {
+	if got := w.notices(root, 2)[1]; !strings.Contains(got, "Because of the **units**.") ||
+		!strings.Contains(got, "Answer to ann") {
 		t.Error(got)
 	}
 	for _, said := range []string{"/help", "/nonsense @errand", "/pause", "/cancel"} {
 		w.comment(n, said)
 	}
-	if _, err := w.github.Comment(t.Context(), repo, n, "cleo", "@errand why one?"); err != nil { // who may not use errand
+	// who may not use errand
+	if _, err := w.github.Comment(t.Context(), repo, n, "cleo", "@errand why one?"); err != nil {
 		t.Fatal(err)
 	}
 
-	asked, err := w.slack.Mention(t.Context(), slackfake.Message{Channel: results, User: person, Text: "is it mended?", ThreadTS: root})
+	asked, err := w.slack.Mention(t.Context(), slackfake.Message{
+		Channel: results, User: person, Text: "is it mended?", ThreadTS: root,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +141,8 @@ func TestWatchedRepository(t *testing.T) {
 		t.Errorf("%d messages at the top of the channel", got)
 	}
 	calls := w.model.Requests()
-	if last := string(calls[len(calls)-1].Body); !strings.Contains(last, "One problem with the units.") || strings.Contains(last, `"name":"Bash"`) {
+	if last := string(calls[len(calls)-1].Body); !strings.Contains(last, "One problem with the units.") ||
+		strings.Contains(last, `"name":"Bash"`) {
 		t.Errorf("the follow-up was asked with %.3000s", last)
 	}
 	w.secretsStayInside()
@@ -144,7 +153,11 @@ func TestAgentAsksOnGitHub(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("paint",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__errand__ask_user", Input: map[string]any{"question": "Which colour, @ben?", "options": []string{"red", "blue"}}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "mcp__errand__ask_user", Input: map[string]any{
+				"question": "Which colour, @ben?", "options": []string{"red", "blue"},
+			},
+		}}},
 		modelfake.Turn{Text: "Painted."})
 	n := w.pull()
 	w.standalone()

@@ -40,12 +40,14 @@ func TestChat(t *testing.T) {
 	}
 	claim := c.Claim(found.Tasks[0].Task.ID)
 	now := time.Now()
-	c.Append(claim, at(now, agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"}, agent.Event{Kind: agent.Text, Text: "I shall **cou"})...)
+	c.Append(claim, at(now, agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
+		agent.Event{Kind: agent.Text, Text: "I shall **cou"})...)
 	tb.find(".entry.text .words", "I shall **cou") // streamed, not collected
 	ask := func(key, text string) {
 		t.Helper()
 		c.ask(claim, tasks.Question{Key: key, Text: text, Asked: now, Until: now.Add(time.Hour)})
-		c.Append(claim, at(now, agent.Event{Kind: agent.Text, Text: "nt** them. "}, agent.Event{Kind: "asked", Text: text})...)
+		c.Append(claim, at(now, agent.Event{Kind: agent.Text, Text: "nt** them. "},
+			agent.Event{Kind: "asked", Text: text})...)
 		tb.find(".question", text)
 	}
 	ask("1", "All of them?")

@@ -31,8 +31,12 @@ type console struct {
 func newConsole(t *testing.T, env ...string) *console {
 	t.Helper()
 	url, state := redistest.Start(t), t.TempDir()
-	c := &console{Worker: taskstest.Worker{T: t}, logs: filepath.Join(state, "logs"), born: time.Now().Add(-50 * time.Hour)}
-	c.base = program(t, append([]string{"REDIS_URL=" + url, "ERRAND_STATE_DIR=" + state, "ERRAND_CONSOLE_TOKEN=" + token}, env...),
+	c := &console{
+		Worker: taskstest.Worker{T: t}, logs: filepath.Join(state, "logs"), born: time.Now().Add(-50 * time.Hour),
+	}
+	c.base = program(t, append([]string{
+		"REDIS_URL=" + url, "ERRAND_STATE_DIR=" + state, "ERRAND_CONSOLE_TOKEN=" + token,
+	}, env...),
 		"enqueue serve", "errand listens at ")[0]
 	opt, err := redis.ParseURL(url)
 	if err != nil {
@@ -67,7 +71,8 @@ func (t *tab) login(path string) {
 func (c *console) submit(change func(*tasks.Task)) string {
 	c.Helper()
 	task := tasks.Task{
-		Source: "slack", Kind: "mention", Class: tasks.Interactive, Profile: agent.Write, Actor: "Ann Lee", Prompt: "Do it",
+		Source: "slack", Kind: "mention", Class: tasks.Interactive, Profile: agent.Write, Actor: "Ann Lee",
+		Prompt: "Do it",
 	}
 	change(&task)
 	c.born = c.born.Add(time.Second)

@@ -32,7 +32,8 @@ func TestDemo(t *testing.T) {
 			path := "/"
 			if v.path != "" {
 				tb.open("/")
-				path = eval[string](tb, fmt.Sprintf(`[...document.querySelectorAll("a")].find((a) => a.textContent.includes(%q)).pathname`, v.path))
+				path = eval[string](tb,
+					fmt.Sprintf(`[...document.querySelectorAll("a")].find((a) => a.textContent.includes(%q)).pathname`, v.path))
 			}
 			tb.open(path)
 			tb.find("main", v.want)

@@ -11,23 +11,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An operator pauses a class, cordons a worker and rebuilds an environment by buttons; the page, which is live, says who did it.
+// An operator pauses a class, cordons a worker and rebuilds an environment by buttons; the page, which is live, says
+// who did it.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
 	at := time.Now().Add(-30 * time.Hour)
 	kept := []store.Environment{
-		{ID: "a", Repo: "acme/web", Created: at, Used: at.Add(29 * time.Hour), Seconds: 41, Size: 640 << 20}, {ID: "b", Repo: "acme/firmware", Created: at, Used: at, Seconds: 312, Size: 3 << 30},
+		{ID: "a", Repo: "acme/web", Created: at, Used: at.Add(29 * time.Hour), Seconds: 41, Size: 640 << 20},
+		{ID: "b", Repo: "acme/firmware", Created: at, Used: at, Seconds: 312, Size: 3 << 30},
 	}
 	for i, running := range []int{3, 1} {
 		id := fmt.Sprintf("mill-%d", i+1)
-		c.alive(store.Worker{ID: id, Host: id + ".acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: running, Memory: 11 << 29, Started: time.Now().Add(-26 * time.Hour), Environments: kept}, cli)
+		c.alive(store.Worker{
+			ID: id, Host: id + ".acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: running, Memory: 11 << 29,
+			Started: time.Now().Add(-26 * time.Hour), Environments: kept,
+		}, cli)
 	}
-	c.alive(store.Worker{ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Pool: "gpu", Slots: 2, Started: time.Now().Add(-time.Hour)}, cli)
+	c.alive(store.Worker{
+		ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Pool: "gpu", Slots: 2,
+		Started: time.Now().Add(-time.Hour),
+	}, cli)
 	waits := c.submit(func(t *tasks.Task) { t.Repo, t.Thread = "acme/firmware", "chat/arm" })
 	for n, class := range []string{tasks.Review, tasks.Review, tasks.Interactive} {
 		c.submit(func(t *tasks.Task) {
-			t.Class, t.Repo, t.Thread, t.Prompt = class, "acme/web", fmt.Sprint("chat/", n), "Load fonts from our own domain, and say which pages get faster"
+			t.Class, t.Repo, t.Thread, t.Prompt = class, "acme/web", fmt.Sprint("chat/", n),
+				"Load fonts from our own domain, and say which pages get faster"
 		})
 	}
 	c.redis(func(ctx context.Context, r *redis.Client) error { // a day of endings and waiting times
@@ -38,7 +47,10 @@ func TestFleet(t *testing.T) {
 		for i := range 24 {
 			at := now.Add(time.Duration(-i) * time.Hour)
 			key := fmt.Sprintf("errand:tally:%d", at.Unix()/86400)
-			for what, n := range map[string]int{"ended answered": 14 * i % 23, "ended failed": i * i % 4, "ended cancelled": i % 3, "waited review 6": 3, "waited interactive 0": 20, "waited interactive 3": 1} {
+			for what, n := range map[string]int{
+				"ended answered": 14 * i % 23, "ended failed": i * i % 4, "ended cancelled": i % 3,
+				"waited review 6": 3, "waited interactive 0": 20, "waited interactive 3": 1,
+			} {
 				if err := r.HSet(ctx, key, fmt.Sprint(at.Hour(), " ", what), n).Err(); err != nil {
 					return err
 				}

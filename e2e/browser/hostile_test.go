@@ -38,7 +38,8 @@ func TestHostileWords(t *testing.T) {
 	c := newConsole(t)
 	long := strings.Repeat("x", 100<<10)
 	line := long[:6<<10] // what an event may hold
-	c.alive(store.Worker{ID: "w", Host: evil, Version: evil, Slots: 1}, map[string]any{"ok": false, "problem": evil, "remedy": evil, "path": evil})
+	c.alive(store.Worker{ID: "w", Host: evil, Version: evil, Slots: 1},
+		map[string]any{"ok": false, "problem": evil, "remedy": evil, "path": evil})
 	id := c.submit(func(t *tasks.Task) {
 		t.Prompt, t.Actor, t.Kind, t.Ref, t.Repo = evil+long, evil, evil, evil, "acme/"+long[:200]
 	})
@@ -47,7 +48,10 @@ func TestHostileWords(t *testing.T) {
 		{Kind: agent.Started, Text: evil},
 		{Kind: agent.Thinking, Text: evil},
 		{Kind: agent.Text, Text: evil},
-		{Kind: agent.ToolUse, Tool: evil, ToolID: evil, Text: evil, Input: raw(map[string]any{evil: evil, "long": line})},
+		{
+			Kind: agent.ToolUse, Tool: evil, ToolID: evil, Text: evil,
+			Input: raw(map[string]any{evil: evil, "long": line}),
+		},
 		{Kind: agent.Text, Parent: evil, Text: evil},
 		{Kind: agent.ToolResult, ToolID: evil, Text: evil + line, Error: true},
 		{Kind: agent.ToolResult, ToolID: "earlier", Text: line},
@@ -73,7 +77,9 @@ func TestHostileWords(t *testing.T) {
 	// The same once more, while one looks.
 	c.Append(claim, at(time.Now(), events...)...)
 	tb.wait(`document.querySelectorAll(".entry.asked").length === 2 && document.querySelectorAll(".entry.text .markdown strong").length === 2`)
-	c.ask(claim, tasks.Question{Key: evil, Text: evil, Options: []string{evil, "b"}, Until: time.Now().Add(time.Minute)})
+	c.ask(claim, tasks.Question{
+		Key: evil, Text: evil, Options: []string{evil, "b"}, Until: time.Now().Add(time.Minute),
+	})
 	c.Append(claim, at(time.Now(), agent.Event{Kind: "asked", Text: evil})...)
 	tb.find(".question", "script")
 	tb.inert("the live page")
@@ -88,7 +94,10 @@ func TestHostileWords(t *testing.T) {
 	tb.open("/queues/queues/interactive/tasks/" + id)
 	tb.find("body", "Task Info")
 	tb.inert("/queues/")
-	for _, path := range []string{"/tasks/" + id, "/tasks/" + id + "/log", "/", "/?text=%3Cscript%3Ewindow.hacked=1%3C/script%3E", "/fleet", "/queues/"} {
+	for _, path := range []string{
+		"/tasks/" + id, "/tasks/" + id + "/log", "/", "/?text=%3Cscript%3Ewindow.hacked=1%3C/script%3E",
+		"/fleet", "/queues/",
+	} {
 		look(path)
 	}
 	tb.allow("status of 404")

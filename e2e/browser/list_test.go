@@ -20,7 +20,8 @@ func (t *tab) focused(id string) {
 // rows returns the IDs of the rows in their order.
 func (t *tab) rows() string {
 	t.Helper()
-	return eval[string](t, "[...document.querySelectorAll('#tasks li')].map((row) => row.id.slice('task-'.length)).join(' ')")
+	return eval[string](t,
+		"[...document.querySelectorAll('#tasks li')].map((row) => row.id.slice('task-'.length)).join(' ')")
 }
 
 // keys presses keys wherever the focus is.
@@ -197,7 +198,9 @@ func TestWordsInTheList(t *testing.T) {
 	c := newConsole(t)
 	hebrew := c.submit(func(t *tasks.Task) { t.Prompt = "\u05ea\u05e7\u05df \u05d0\u05ea invoice/total.go" })
 	long := c.submit(func(t *tasks.Task) { t.Prompt = "long" })
-	c.End(c.Claim(long), tasks.Ending{Kind: tasks.Refused, Reason: "acme/api " + strings.Repeat("is not one of errand's repositories. ", 9)})
+	c.End(c.Claim(long), tasks.Ending{
+		Kind: tasks.Refused, Reason: "acme/api " + strings.Repeat("is not one of errand's repositories. ", 9),
+	})
 	tb := c.tab(t)
 	tb.as(looks[2])
 	for path, selector := range map[string]string{"/": "#task-" + hebrew + " .title", "/tasks/" + hebrew: "h1"} {
@@ -223,7 +226,8 @@ func TestWordsInTheList(t *testing.T) {
 		t.Errorf("the note has %v lines", lines)
 	}
 	for id, want := range map[string]string{long: "none", hebrew: "uppercase"} {
-		if got := eval[string](tb, `getComputedStyle(document.querySelector("#task-`+id+` .note"), "::first-letter").textTransform`); got != want {
+		if got := eval[string](tb, `getComputedStyle(document.querySelector("#task-`+
+			id+` .note"), "::first-letter").textTransform`); got != want {
 			t.Errorf("the first letter of a note is %s, want %s", got, want)
 		}
 	}
@@ -246,7 +250,8 @@ func TestButtonsLeaveRoom(t *testing.T) {
 		tb.as(l)
 		tb.open("/tasks/" + id)
 		tb.fits("the task")
-		if got := eval[float64](tb, `document.querySelector(".what").clientWidth / document.querySelector(".about").clientWidth`); got < 0.4 {
+		if got := eval[float64](tb,
+			`document.querySelector(".what").clientWidth / document.querySelector(".about").clientWidth`); got < 0.4 {
 			t.Errorf("%s: the title has %.2f of the width", l.name, got)
 		}
 	}

@@ -26,7 +26,8 @@ func newLive(t *testing.T) *live {
 	t.Cleanup(model.Close)
 	said := program(t, []string{
 		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CLAUDE=" + cli, "ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-browser",
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CLAUDE=" + cli, "ANTHROPIC_BASE_URL=" + model.URL(),
+		"ANTHROPIC_API_KEY=sk-ant-browser",
 	}, "worker -standalone", "console", "token")
 	base, _, _ := strings.Cut(said[0], "/login?")
 	l := &live{newTab(t, base), model, said[1]}
@@ -44,7 +45,8 @@ func newLive(t *testing.T) *live {
 // ask gives the fleet a task and goes to its page.
 func (l *live) ask(message string) {
 	l.Helper()
-	req, err := http.NewRequestWithContext(limited(l.T), http.MethodPost, l.base+"/api/chat", strings.NewReader(`{"message":"`+message+`"}`))
+	req, err := http.NewRequestWithContext(limited(l.T), http.MethodPost, l.base+"/api/chat",
+		strings.NewReader(`{"message":"`+message+`"}`))
 	if err != nil {
 		l.Fatal(err)
 	}
@@ -58,7 +60,8 @@ func (l *live) ask(message string) {
 		l.Fatal(resp.Status)
 	}
 	l.open("/")
-	l.wait(`[...document.querySelectorAll(".task .title")].some((e) => e.textContent.includes("` + message + `") && (e.click(), true))`)
+	l.wait(`[...document.querySelectorAll(".task .title")].some((e) => e.textContent.includes("` +
+		message + `") && (e.click(), true))`)
 	l.find("h1", message)
 	eval[bool](l.tab, "window.sameAsEver = true")
 }
@@ -70,7 +73,9 @@ func TestLivePage(t *testing.T) {
 	looked, answer := make(chan struct{}), make(chan struct{})
 	l.model.Answer("count", modelfake.Turn{
 		Text: "I shall **count**.", Gate: looked,
-		Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo one two three", "description": "count"}}},
+		Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
+			"command": "echo one two three", "description": "count",
+		}}},
 	}, modelfake.Turn{Text: "There are *three*: `one`, `two`, `three`.", Gate: answer})
 	l.ask("count to three")
 	l.find("#state", "Working")

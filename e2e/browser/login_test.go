@@ -82,7 +82,8 @@ func TestLoginWithProvider(t *testing.T) {
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := newConsole(t, "ERRAND_CONFIG="+file, "ERRAND_LOGIN_SECRET=a-secret-of-the-client", "ERRAND_PUBLIC_URL=https://errand.acme.example")
+	c := newConsole(t, "ERRAND_CONFIG="+file, "ERRAND_LOGIN_SECRET=a-secret-of-the-client",
+		"ERRAND_PUBLIC_URL=https://errand.acme.example")
 	tb := newTab(t, c.base)
 	tb.allow("status of 401")
 	tb.allow("status of 404") // the task, at the end
@@ -118,11 +119,13 @@ func TestGuest(t *testing.T) {
 		tb := newTab(t, s.base)
 		tb.allow("status of 401")
 		until := strconv.FormatInt(time.Now().AddDate(0, 0, 7).Unix(), 10)
-		tb.open("/tasks/" + v.id + "?link=" + until + "." + base64.RawURLEncoding.EncodeToString(signed(key, v.id+"\n"+until)[:16]))
+		tb.open("/tasks/" + v.id + "?link=" + until + "." +
+			base64.RawURLEncoding.EncodeToString(signed(key, v.id+"\n"+until)[:16]))
 		tb.wait("!location.search && document.readyState === 'complete'") // by the page on the way
 		tb.find("main", v.want)
 		tb.find(".banner.guest", "You see this task through a shared link, which works until ")
-		if buttons := eval[string](tb, "[...document.querySelectorAll('form, .top nav, .user .menu')].map((e) => e.outerHTML).join()"); buttons != "" {
+		if buttons := eval[string](tb,
+			"[...document.querySelectorAll('form, .top nav, .user .menu')].map((e) => e.outerHTML).join()"); buttons != "" {
 			t.Errorf("%s: a guest cannot use %s", v.name, buttons)
 		}
 		dead := eval[string](tb, `(async () => {

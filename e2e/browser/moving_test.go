@@ -26,10 +26,25 @@ func TestMovingPicture(t *testing.T) {
 		gates[i] = make(chan struct{})
 	}
 	l.model.Answer("which package",
-		modelfake.Turn{Gate: gates[0], Text: "I look at the packages first.", Tools: []modelfake.ToolCall{bash("echo invoice/total.go invoice/total_test.go checkout/cart.go", "List the Go files")}},
-		modelfake.Turn{Gate: gates[1], Text: "Two of them handle totals.", Tools: []modelfake.ToolCall{bash("echo 'invoice/total.go:6:func Total(lines []float64) int {'", "Find where totals are rounded")}},
-		modelfake.Turn{Gate: gates[2], Text: "The conversion to cents cuts instead of rounding.", Tools: []modelfake.ToolCall{bash("echo '--- FAIL: TestTotal (0.00s): total of 0.29 = 28, want 29'", "Check it with a test")}},
-		modelfake.Turn{Gate: gates[3], Text: "**invoice** rounds totals, in `Total`: `int(sum * 100)` cuts off what float64 cannot hold, so 0.29 becomes 28 cents. Use `math.Round`."})
+		modelfake.Turn{
+			Gate: gates[0], Text: "I look at the packages first.",
+			Tools: []modelfake.ToolCall{bash("echo invoice/total.go invoice/total_test.go checkout/cart.go",
+				"List the Go files")},
+		},
+		modelfake.Turn{
+			Gate: gates[1], Text: "Two of them handle totals.",
+			Tools: []modelfake.ToolCall{bash("echo 'invoice/total.go:6:func Total(lines []float64) int {'",
+				"Find where totals are rounded")},
+		},
+		modelfake.Turn{
+			Gate: gates[2], Text: "The conversion to cents cuts instead of rounding.",
+			Tools: []modelfake.ToolCall{bash("echo '--- FAIL: TestTotal (0.00s): total of 0.29 = 28, want 29'",
+				"Check it with a test")},
+		},
+		modelfake.Turn{
+			Gate: gates[3],
+			Text: "**invoice** rounds totals, in `Total`: `int(sum * 100)` cuts off what float64 cannot hold, so 0.29 becomes 28 cents. Use `math.Round`.",
+		})
 	var moving gif.GIF
 	frame := func(hundredths int) {
 		shot, err := png.Decode(bytes.NewReader(l.shoot(false)))

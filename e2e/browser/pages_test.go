@@ -11,7 +11,10 @@ import (
 func (s *scene) pages() []visit {
 	return []visit{
 		{name: "tasks", path: "/", want: "fix the flaky test"},
-		{name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments", want: "bump the Go version"},
+		{
+			name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments",
+			want: "bump the Go version",
+		},
 		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No task matches"},
 		{name: "tasks-reviews", path: "/?class=review", want: "Load fonts"},
 		{name: "task-running", path: "/tasks/" + s.running, want: "faketime"},

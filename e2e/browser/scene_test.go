@@ -31,40 +31,61 @@ const answer = "`Total` multiplies a float by 100 and then **truncates**: 0.29 b
 
 // cli is a healthy worker's report about its CLI.
 var cli = map[string]any{
-	"ok": true, "version": "2.1.329", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key", "sandbox": "bwrap", "gateway": true,
-	"private": true,
+	"ok": true, "version": "2.1.329", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key",
+	"sandbox": "bwrap", "gateway": true, "private": true,
 }
 
 func newScene(c *console) *scene {
 	c.Helper()
 	s := &scene{console: c}
-	c.alive(store.Worker{ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: 2, Memory: 11 << 29, Started: time.Now().Add(-26 * time.Hour)}, cli)
-	c.alive(store.Worker{ID: "mill-2", Host: "mill-2.acme.example", Version: "v1.4.0", Pid: 9, Slots: 4, Draining: true, Memory: 5 << 30, Started: time.Now().Add(-26 * time.Hour)}, cli)
-	c.alive(store.Worker{ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Memory: 3 << 30, Started: time.Now().Add(-3 * time.Minute)},
-		map[string]any{"ok": false, "version": "2.1.329", "problem": "the CLI has no credential", "remedy": "Set ANTHROPIC_API_KEY in the worker's environment, and start it again."})
+	c.alive(store.Worker{
+		ID: "mill-1", Host: "mill-1.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: 2, Memory: 11 << 29,
+		Started: time.Now().Add(-26 * time.Hour),
+	}, cli)
+	c.alive(store.Worker{
+		ID: "mill-2", Host: "mill-2.acme.example", Version: "v1.4.0", Pid: 9, Slots: 4, Draining: true, Memory: 5 << 30,
+		Started: time.Now().Add(-26 * time.Hour),
+	}, cli)
+	c.alive(store.Worker{
+		ID: "mill-3", Host: "mill-3.acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Memory: 3 << 30,
+		Started: time.Now().Add(-3 * time.Minute),
+	},
+		map[string]any{
+			"ok": false, "version": "2.1.329", "problem": "the CLI has no credential",
+			"remedy": "Set ANTHROPIC_API_KEY in the worker's environment, and start it again.",
+		})
 
 	s.long = s.ended("slack", "Ann Lee", "acme/a-repository-with-a-name-that-goes-on-and-on-and-on",
 		"why-does-https://ci.acme.example/builds/1234567890/jobs/0987654321/artifacts/0123456789abcdef0123456789abcdef/log.txt fail? "+
-			strings.Repeat("It is long, and it says so in many words. ", 40), 30*time.Hour, time.Minute, tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
-	s.reviewed = s.ended("github", "dana", "acme/payments", "Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour, 4*time.Minute, tasks.Ending{
-		Kind: tasks.Answered, Result: agent.Result{Text: "One finding.", CostUSD: 0.42, Turns: 9, Duration: 4 * time.Minute, Model: "claude-opus-4-8"},
-	})
-	s.failed = s.ended("slack", "Bo Chen", "acme/payments", "bump the Go version everywhere and make CI green", 9*time.Hour, 35*time.Minute, tasks.Ending{
-		Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask the person who pays for it.",
-		Result: agent.Result{
-			Partial: "I have bumped `go.mod` and **two of three** workflows. The third one builds an image that", CostUSD: 3.1, Duration: 35 * time.Minute,
-			Model: "claude-opus-4-8", Usage: agent.Usage{Input: 9000, CacheRead: 2_100_000, Output: 48_000},
-		},
-	})
+			strings.Repeat("It is long, and it says so in many words. ", 40), 30*time.Hour, time.Minute,
+		tasks.Ending{Kind: tasks.Cancelled, By: "Ann Lee"})
+	s.reviewed = s.ended("github", "dana", "acme/payments",
+		"Review pull request acme/payments#41: Round totals instead of truncating them", 26*time.Hour,
+		4*time.Minute, tasks.Ending{
+			Kind: tasks.Answered, Result: agent.Result{
+				Text: "One finding.", CostUSD: 0.42, Turns: 9, Duration: 4 * time.Minute, Model: "claude-opus-4-8",
+			},
+		})
+	s.failed = s.ended("slack", "Bo Chen", "acme/payments", "bump the Go version everywhere and make CI green",
+		9*time.Hour, 35*time.Minute, tasks.Ending{
+			Kind: tasks.Failed, Reason: "The model's credit balance is too low: ask the person who pays for it.",
+			Result: agent.Result{
+				Partial: "I have bumped `go.mod` and **two of three** workflows. The third one builds an image that",
+				CostUSD: 3.1, Duration: 35 * time.Minute,
+				Model: "claude-opus-4-8", Usage: agent.Usage{Input: 9000, CacheRead: 2_100_000, Output: 48_000},
+			},
+		})
 	s.ended("chat", "Console", "", "how many Fridays are there in 2027?", 5*time.Hour, 9*time.Second, tasks.Ending{
 		Kind: tasks.Answered, Result: agent.Result{Text: "There are 53.", CostUSD: 0.01},
 	})
-	s.ended("slack", "Ann Lee", "acme/web", "translate the checkout to Portuguese", 3*time.Hour, 2*time.Hour, tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{CostUSD: 7.25}})
+	s.ended("slack", "Ann Lee", "acme/web", "translate the checkout to Portuguese", 3*time.Hour, 2*time.Hour,
+		tasks.Ending{Kind: tasks.TimedOut, Limit: "2h", Result: agent.Result{CostUSD: 7.25}})
 	s.answered = s.theAnswered()
 	s.asking = s.theAsking()
 	s.running = s.theRunning()
 	s.waiting = s.submit(func(t *tasks.Task) {
-		t.Source, t.Kind, t.Class, t.Actor, t.Repo, t.Thread = "github", "review", tasks.Review, "dana", "acme/web", "github/acme/web#107/review"
+		t.Source, t.Kind, t.Class, t.Actor, t.Repo, t.Thread = "github", "review", tasks.Review, "dana", "acme/web",
+			"github/acme/web#107/review"
 		t.Prompt = "Review pull request acme/web#107: Load fonts from our own domain"
 	})
 	s.aged(s.waiting, 40*time.Second, -1, -1)
@@ -81,7 +102,10 @@ func (s *scene) ended(source, actor, repo, prompt string, ago, took time.Duratio
 		}
 	})
 	c := s.Claim(id)
-	if _, err := c.Spend(s.Context(), store.Expense{USD: e.Result.CostUSD, Model: "claude-opus-4-8", Size: tasks.SizeOf(int(400 * e.Result.CostUSD)), Tokens: store.Tokens{Input: 40_000, Output: 900}}); err != nil {
+	if _, err := c.Spend(s.Context(), store.Expense{
+		USD: e.Result.CostUSD, Model: "claude-opus-4-8", Size: tasks.SizeOf(int(400 * e.Result.CostUSD)),
+		Tokens: store.Tokens{Input: 40_000, Output: 900},
+	}); err != nil {
 		s.Fatal(err)
 	}
 	s.End(c, e)
@@ -98,20 +122,48 @@ func (s *scene) theAnswered() string {
 	c := s.Claim(id)
 	s.Append(c, at(time.Now().Add(-12*time.Minute),
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
-		agent.Event{Kind: agent.Thinking, Text: "A cent is a matter of rounding. I should look at how totals are computed before I guess."},
+		agent.Event{
+			Kind: agent.Thinking,
+			Text: "A cent is a matter of rounding. I should look at how totals are computed before I guess.",
+		},
 		agent.Event{Kind: agent.Text, Text: "Let me look at how totals are computed: `Total`, and *who calls it*."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Grep", ToolID: "g", Text: "Searching for func Total", Input: raw(map[string]string{"pattern": "func Total"})},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Grep", ToolID: "g", Text: "Searching for func Total",
+			Input: raw(map[string]string{"pattern": "func Total"}),
+		},
 		agent.Event{Kind: agent.ToolResult, ToolID: "g", Text: "invoice/total.go:6:func Total(lines []float64) int {"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Agent", ToolID: "a", Text: "Asking a sub-agent: find the callers", Input: raw(map[string]string{"prompt": "Find the callers of Total."})},
-		agent.Event{Kind: agent.ToolUse, Parent: "a", Tool: "Bash", ToolID: "b", Text: "Running grep -rn 'Total(' --include=*.go .", Input: raw(map[string]string{"command": "grep -rn 'Total(' --include=*.go ."})},
-		agent.Event{Kind: agent.ToolResult, Parent: "a", ToolID: "b", Text: "./invoice/print.go:31:\tcents := Total(lines)\n./ledger/book.go:12:\treturn invoice.Total(l)"},
-		agent.Event{Kind: agent.Text, Parent: "a", Text: "There are two callers: `invoice/print.go:31` and `ledger/book.go:12`."},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Agent", ToolID: "a", Text: "Asking a sub-agent: find the callers",
+			Input: raw(map[string]string{"prompt": "Find the callers of Total."}),
+		},
+		agent.Event{
+			Kind: agent.ToolUse, Parent: "a", Tool: "Bash", ToolID: "b",
+			Text:  "Running grep -rn 'Total(' --include=*.go .",
+			Input: raw(map[string]string{"command": "grep -rn 'Total(' --include=*.go ."}),
+		},
+		agent.Event{
+			Kind: agent.ToolResult, Parent: "a", ToolID: "b",
+			Text: "./invoice/print.go:31:\tcents := Total(lines)\n./ledger/book.go:12:\treturn invoice.Total(l)",
+		},
+		agent.Event{
+			Kind: agent.Text, Parent: "a",
+			Text: "There are two callers: `invoice/print.go:31` and `ledger/book.go:12`.",
+		},
 		agent.Event{Kind: agent.ToolResult, ToolID: "a", Text: "There are two callers."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "t", Text: "Running go test ./invoice", Input: raw(map[string]string{"command": "go test ./invoice"})},
-		agent.Event{Kind: agent.ToolResult, ToolID: "t", Text: "\x1b[31m--- FAIL: TestTotal (0.00s)\x1b[0m\n    total_test.go:14: got 1233, want 1234\nFAIL", Error: true},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Bash", ToolID: "t", Text: "Running go test ./invoice",
+			Input: raw(map[string]string{"command": "go test ./invoice"}),
+		},
+		agent.Event{
+			Kind: agent.ToolResult, ToolID: "t",
+			Text:  "\x1b[31m--- FAIL: TestTotal (0.00s)\x1b[0m\n    total_test.go:14: got 1233, want 1234\nFAIL",
+			Error: true,
+		},
 		agent.Event{Kind: agent.Text, Text: answer},
 	)...)
-	if _, err := c.Spend(s.Context(), store.Expense{USD: 0.37, Model: "claude-opus-4-8", Tokens: store.Tokens{Input: 65_200, Output: 2300}}); err != nil {
+	if _, err := c.Spend(s.Context(), store.Expense{
+		USD: 0.37, Model: "claude-opus-4-8", Tokens: store.Tokens{Input: 65_200, Output: 2300},
+	}); err != nil {
 		s.Fatal(err)
 	}
 	s.changed(c, false)
@@ -121,14 +173,22 @@ func (s *scene) theAnswered() string {
 			Usage: agent.Usage{Input: 4200, CacheRead: 61_000, Output: 2300},
 		},
 		Published: &tasks.Published{
-			Work: tasks.Work{Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals", Verification: &tasks.Verification{Ran: []tasks.Verified{
-				{Command: "go test ./...", Outcome: agent.Done, Duration: 41 * time.Second},
-				{Command: "golangci-lint run", Outcome: agent.Failed, ExitCode: 1, Said: "invoice/total.go:7:9: floats are compared (floatcompare)\n1 issue", Duration: 7 * time.Second},
-			}}},
+			Work: tasks.Work{
+				Repo: "acme/payments", Branch: "errand/invoice-7", Base: "main", Title: "Round totals",
+				Verification: &tasks.Verification{Ran: []tasks.Verified{
+					{Command: "go test ./...", Outcome: agent.Done, Duration: 41 * time.Second},
+					{
+						Command: "golangci-lint run", Outcome: agent.Failed, ExitCode: 1,
+						Said:     "invoice/total.go:7:9: floats are compared (floatcompare)\n1 issue",
+						Duration: 7 * time.Second,
+					},
+				}},
+			},
 			PullRequest: forge.PullRequestRef{Number: 42, URL: "https://github.example/acme/payments/pull/42"},
 		},
 	})
-	s.log(id, "# errand "+id+"\n# started 2026-11-02T09:58:00Z\n"+strings.Repeat("09:58:01.250 $ go test ./invoice\n             --- FAIL: TestTotal (0.00s)\n", 30))
+	s.log(id, "# errand "+id+"\n# started 2026-11-02T09:58:00Z\n"+
+		strings.Repeat("09:58:01.250 $ go test ./invoice\n             --- FAIL: TestTotal (0.00s)\n", 30))
 	s.aged(id, 13*time.Minute, 12*time.Minute, 12*time.Minute-83*time.Second)
 	return id
 }
@@ -145,8 +205,9 @@ func (s *scene) theAsking() string {
 		agent.Event{Kind: "asked", Text: "Which of the two is the colour of the brand?"},
 	)...)
 	s.ask(c, tasks.Question{
-		Key: "k", Text: "Which of the two is the colour of the brand?", Options: []string{"Teal, as in the logo", "Navy, as in the footer"},
-		Asked: time.Now(), Until: time.Now().Add(14 * time.Minute),
+		Key: "k", Text: "Which of the two is the colour of the brand?",
+		Options: []string{"Teal, as in the logo", "Navy, as in the footer"}, Asked: time.Now(),
+		Until: time.Now().Add(14 * time.Minute),
 	})
 	s.aged(id, 2*time.Minute, 95*time.Second, -1)
 	return id
@@ -168,15 +229,34 @@ func (s *scene) theRunning() string {
 	c := s.Claim(id)
 	s.Append(c, at(time.Now().Add(-3*time.Minute),
 		agent.Event{Kind: agent.Started, Text: "claude-opus-4-8"},
-		agent.Event{Kind: agent.Text, Text: "I will run the test until it fails, with the race detector:\n\n- first alone,\n- then with its **neighbours**."},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "Running go test -race -count=200 -run TestBook ./ledger", Input: raw(map[string]string{"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times"})},
+		agent.Event{
+			Kind: agent.Text,
+			Text: "I will run the test until it fails, with the race detector:\n\n- first alone,\n- then with its **neighbours**.",
+		},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Bash", ToolID: "1",
+			Text: "Running go test -race -count=200 -run TestBook ./ledger",
+			Input: raw(map[string]string{
+				"command": "go test -race -count=200 -run TestBook ./ledger", "description": "Run the test 200 times",
+			}),
+		},
 		agent.Event{Kind: agent.ToolResult, ToolID: "1", Text: "ok  \tacme.example/payments/ledger\t41.870s"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "v", Text: "Running go vet ./ledger/...", Input: raw(map[string]string{"command": "go vet ./ledger/..."})},
-		agent.Event{Kind: agent.ToolResult, ToolID: "v", Text: "ledger/book.go:31: result of time.Truncate call not used", Error: true},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Bash", ToolID: "v", Text: "Running go vet ./ledger/...",
+			Input: raw(map[string]string{"command": "go vet ./ledger/..."}),
+		},
+		agent.Event{
+			Kind: agent.ToolResult, ToolID: "v", Text: "ledger/book.go:31: result of time.Truncate call not used",
+			Error: true,
+		},
 		agent.Event{Kind: "absorbed", Tool: "Dana", ToolID: s.answered, Text: "it fails on Mondays, if that helps"},
 		agent.Event{Kind: agent.Thinking, Text: "On Mondays: the week begins. Something truncates to the week."},
 		agent.Event{Kind: agent.Used, CostUSD: 0.21, Usage: &agent.Usage{Input: 1900, CacheRead: 38_000, Output: 1100}},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "2", Text: "Running faketime 'next monday' go test -count=50 ./ledger", Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"})},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Bash", ToolID: "2",
+			Text:  "Running faketime 'next monday' go test -count=50 ./ledger",
+			Input: raw(map[string]string{"command": "faketime 'next monday' go test -count=50 ./ledger"}),
+		},
 	)...)
 	s.changed(c, true)
 	s.claim = c
@@ -188,14 +268,23 @@ func (s *scene) theRunning() string {
 func (s *scene) changed(c *store.Claim, live bool) {
 	s.Helper()
 	file := func(name, kind string, added, removed int, hunks string) workspace.FileChange {
-		return workspace.FileChange{Name: name, Kind: kind, Added: added, Removed: removed, Patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n" + hunks}
+		return workspace.FileChange{
+			Name: name, Kind: kind, Added: added, Removed: removed,
+			Patch: "diff --git a/x b/x\n--- a/x\n+++ b/x\n" + hunks,
+		}
 	}
 	changes := tasks.NewChanges(workspace.Comparison{Files: []workspace.FileChange{
-		file("docs/rounding.md", "A", 4, 0, "@@ -0,0 +1,4 @@\n+# Rounding\n+\n+Totals are rounded half away from zero, as **the ledger** does it, and no longer truncated, which lost a cent in about one invoice of two hundred.\n+See `invoice/total.go`.\n"),
+		file("docs/rounding.md", "A", 4, 0,
+			"@@ -0,0 +1,4 @@\n+# Rounding\n+\n+Totals are rounded half away from zero, as **the ledger** does it, and no longer truncated, which lost a cent in about one invoice of two hundred.\n+See `invoice/total.go`.\n"),
 		{Name: "docs/rounding.png", Kind: "A", Binary: true},
-		file("invoice/total.go", "M", 5, 2, "@@ -1,5 +1,8 @@\n package invoice\n \n-// Total returns the total in cents.\n+import \"math\"\n+\n+// Total returns the total in cents, rounded half away from zero.\n func Total(lines []float64) int {\n \tsum := 0.0\n@@ -12,4 +15,5 @@ func Total(lines []float64) int {\n \t\tsum += l\n \t}\n-\treturn int(sum * 100) // 0.29 becomes 28\n+\tconst cents = 100\n+\treturn int(math.Round(sum * cents)) // 0.29 becomes 29\n }\n"),
-		file("invoice/total_test.go", "M", 3, 1, "@@ -11,3 +11,5 @@ func TestTotal(t *testing.T) {\n-\tif got := Total([]float64{0.28}); got != 28 {\n+\tfor want, line := range map[int]float64{28: 0.28, 29: 0.29} {\n+\t\tif got := Total([]float64{line}); got != want {\n+\t\t\tt.Errorf(\"total of %v = %d, want %d\", line, got, want)\n \t}\n }\n"),
-		{Name: "ledger/book/weeks.go", From: "ledger/weeks.go", Kind: "R", Added: 4, Removed: 2, Patch: "diff --git a/x b/x\n@@ -3,4 +3,6 @@\n-const Week = 7\n-var first = time.Sunday // \u202e tricky \u2066\n+// Week is the number of days in a week; see https://en.example/an/address/that/is/quite/long/and/has/no/blank/in/it/at/all/so/that/it/must/break\n+const Week = 7\n+\n+var first = time.Monday\n \n\\ No newline at end of file\n"},
+		file("invoice/total.go", "M", 5, 2,
+			"@@ -1,5 +1,8 @@\n package invoice\n \n-// Total returns the total in cents.\n+import \"math\"\n+\n+// Total returns the total in cents, rounded half away from zero.\n func Total(lines []float64) int {\n \tsum := 0.0\n@@ -12,4 +15,5 @@ func Total(lines []float64) int {\n \t\tsum += l\n \t}\n-\treturn int(sum * 100) // 0.29 becomes 28\n+\tconst cents = 100\n+\treturn int(math.Round(sum * cents)) // 0.29 becomes 29\n }\n"),
+		file("invoice/total_test.go", "M", 3, 1,
+			"@@ -11,3 +11,5 @@ func TestTotal(t *testing.T) {\n-\tif got := Total([]float64{0.28}); got != 28 {\n+\tfor want, line := range map[int]float64{28: 0.28, 29: 0.29} {\n+\t\tif got := Total([]float64{line}); got != want {\n+\t\t\tt.Errorf(\"total of %v = %d, want %d\", line, got, want)\n \t}\n }\n"),
+		{
+			Name: "ledger/book/weeks.go", From: "ledger/weeks.go", Kind: "R", Added: 4, Removed: 2,
+			Patch: "diff --git a/x b/x\n@@ -3,4 +3,6 @@\n-const Week = 7\n-var first = time.Sunday // \u202e tricky \u2066\n+// Week is the number of days in a week; see https://en.example/an/address/that/is/quite/long/and/has/no/blank/in/it/at/all/so/that/it/must/break\n+const Week = 7\n+\n+var first = time.Monday\n \n\\ No newline at end of file\n",
+		},
 	}}, strings.Clone)
 	changes.Live = live
 	if err := c.SaveLatest(s.Context(), tasks.DiffLog, changes.Encode()); err != nil {

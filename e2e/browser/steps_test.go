@@ -16,7 +16,8 @@ func TestSteps(t *testing.T) {
 	t.Parallel()
 	s := newScene(newConsole(t))
 	tb := s.tab(t)
-	_, err := chromedp.Call(tb.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
+	_, err := chromedp.Call(tb.ctx, emulation.SetTimezoneOverride,
+		emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
 	tb.must(err)
 	tb.open("/tasks/" + s.answered)
 	if got, want := eval[string](tb, `document.querySelector(".entry.started time").textContent`), eval[string](tb,
@@ -80,7 +81,9 @@ func TestQuestionArrives(t *testing.T) {
 	tb.press(".ids summary")
 	eval[bool](tb, "window.sameAsEver = true")
 	now := time.Now()
-	c.ask(claim, tasks.Question{Key: "k", Text: "Which colour?", Options: []string{"red"}, Asked: now, Until: now.Add(time.Hour)})
+	c.ask(claim, tasks.Question{
+		Key: "k", Text: "Which colour?", Options: []string{"red"}, Asked: now, Until: now.Add(time.Hour),
+	})
 	c.Append(claim, agent.Event{Kind: tasks.Asked, Text: "Which colour?", Time: now})
 	tb.find("#state", "Needs you")
 	tb.wait(`document.title.startsWith("Needs you: ")`)

@@ -188,7 +188,8 @@ func (t *tab) wait(expression string) {
 	ctx, cancel := context.WithTimeout(t.ctx, patience)
 	defer cancel()
 	for {
-		ok, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(often), chromedp.WithPollingTimeout(0)))
+		ok, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(often),
+			chromedp.WithPollingTimeout(0)))
 		if ctx.Err() != nil {
 			t.Fatalf("wait for %s, in vain; the page is\n%s", expression, eval[string](t, "document.body.innerText"))
 		}
@@ -226,7 +227,9 @@ func (t *tab) as(l look) {
 	t.Helper()
 	t.do(chromedp.EmulateViewport(l.width, l.height))
 	_, err := chromedp.Call(t.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}},
+		Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: l.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		},
 	})
 	t.must(err)
 }
@@ -234,7 +237,8 @@ func (t *tab) as(l look) {
 // scripts turns them on or off, for the pages that are opened then.
 func (t *tab) scripts(on bool) {
 	t.Helper()
-	_, err := chromedp.Call(t.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !on})
+	_, err := chromedp.Call(t.ctx, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: !on})
 	t.must(err)
 }
 

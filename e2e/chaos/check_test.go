@@ -57,7 +57,8 @@ func TestForgive(t *testing.T) {
 	for replicas, want := range []int{1, 0} {
 		s.f.replicas = replicas
 		events := []event{lost, answered, later, refused}
-		if n := s.forgive(events, []final{told(inSlack, "", 2)}); n != want || events[0].accepted == (want == 1) || !events[1].accepted || !events[2].accepted {
+		if n := s.forgive(events, []final{told(inSlack, "", 2)}); n != want || events[0].accepted == (want == 1) ||
+			!events[1].accepted || !events[2].accepted {
 			t.Errorf("%d replicas: %d forgiven: %+v", replicas, n, events)
 		}
 	}
@@ -84,18 +85,37 @@ func TestCoveredOnce(t *testing.T) {
 		finals        []final
 		lost, doubled bool
 	}{
-		"one each":                        {[]event{asked(1, inSlack), asked(2, inChat)}, []final{told(inSlack, "", 1), told(inChat, "", 2)}, false, false},
+		"one each": {
+			[]event{asked(1, inSlack), asked(2, inChat)},
+			[]final{told(inSlack, "", 1), told(inChat, "", 2)},
+			false,
+			false,
+		},
 		"reviewed at an earlier delivery": {[]event{reviewed}, []final{told(inGitHub, "", 1)}, false, false},
 		"said to be reviewed, and is not": {[]event{reviewed}, nil, true, false},
-		"one for two":                     {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2)}, false, false},
-		"none":                            {[]event{asked(1, inSlack)}, nil, true, false},
-		"another's":                       {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 2)}, true, false},
-		"of nobody's task":                {[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 2)}, false, true},
-		"two":                             {[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
-		"its own and its host's":          {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2), told(inSlack, "", 2)}, false, true},
+		"one for two": {
+			[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 1, 2)}, false, false,
+		},
+		"none": {[]event{asked(1, inSlack)}, nil, true, false},
+		"another's": {
+			[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, "", 2)}, true, false,
+		},
+		"of nobody's task": {
+			[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 2)}, false, true,
+		},
+		"two": {
+			[]event{asked(1, inSlack)}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true,
+		},
+		"its own and its host's": {
+			[]event{asked(1, inSlack), asked(2, inSlack)},
+			[]final{told(inSlack, "", 1, 2), told(inSlack, "", 2)},
+			false, true,
+		},
 		"not accepted, not done":          {[]event{unaccepted}, nil, false, false},
 		"not accepted, done all the same": {[]event{unaccepted}, []final{told(inSlack, "", 1)}, false, false},
-		"not accepted, done twice":        {[]event{unaccepted}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true},
+		"not accepted, done twice": {
+			[]event{unaccepted}, []final{told(inSlack, "", 1), told(inSlack, "", 1)}, false, true,
+		},
 		"a task, and none when it is old": {[]event{repeated}, []final{told(inGitHub, "", 1)}, false, false},
 		"overtaken by a newer head":       {[]event{late, newer}, []final{told(inGitHub, "", 2)}, false, false},
 		"overtaken by what Redis lost":    {[]event{late, flushed}, nil, false, false},
@@ -130,15 +150,22 @@ func TestHeardOrTold(t *testing.T) {
 		lives  []life
 		broken bool
 	}{
-		"answered":                         {asked(1, inSlack), told(inSlack, answer(1), 1), heard(1), false},
-		"answered with others":             {asked(2, inSlack), told(inSlack, answer(1, 2), 1, 2), heard(1, 2), false},
-		"said why not, to the end":         {asked(1, inSlack), told(inSlack, "Stopped. Ask again to continue.", 1), nil, false},
-		"said why not, half way":           {asked(1, inSlack), told(inSlack, "The agent was killed from outside. Working on "+script.Token(1), 1), heard(1), false},
-		"answered without it":              {asked(2, inSlack), told(inSlack, answer(1), 1, 2), heard(1, 2), true},
-		"answered, but never heard":        {asked(1, inSlack), told(inSlack, answer(1), 1), heard(2), true},
-		"nothing said":                     {asked(1, inChat), told(inChat, " \n", 1), heard(1), true},
-		"reviewed":                         {asked(1, inGitHub), reviewed, heard(1), false},
-		"not reviewed":                     {asked(1, inGitHub), told(inGitHub, "Not reviewed: Superseded by 1234567.", 1), nil, false},
+		"answered":             {asked(1, inSlack), told(inSlack, answer(1), 1), heard(1), false},
+		"answered with others": {asked(2, inSlack), told(inSlack, answer(1, 2), 1, 2), heard(1, 2), false},
+		"said why not, to the end": {
+			asked(1, inSlack), told(inSlack, "Stopped. Ask again to continue.", 1), nil, false,
+		},
+		"said why not, half way": {
+			asked(1, inSlack), told(inSlack, "The agent was killed from outside. Working on "+script.Token(1), 1),
+			heard(1), false,
+		},
+		"answered without it":       {asked(2, inSlack), told(inSlack, answer(1), 1, 2), heard(1, 2), true},
+		"answered, but never heard": {asked(1, inSlack), told(inSlack, answer(1), 1), heard(2), true},
+		"nothing said":              {asked(1, inChat), told(inChat, " \n", 1), heard(1), true},
+		"reviewed":                  {asked(1, inGitHub), reviewed, heard(1), false},
+		"not reviewed": {
+			asked(1, inGitHub), told(inGitHub, "Not reviewed: Superseded by 1234567.", 1), nil, false,
+		},
 		"said to be reviewed, never heard": {asked(1, inGitHub), reviewed, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,11 +189,25 @@ func TestMostAreAnswered(t *testing.T) {
 		finals []final
 		broken bool
 	}{
-		"all":                {[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false},
-		"one for two":        {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false},
-		"half":               {[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)}, true},
-		"not reviewed":       {[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true},
-		"broken off":         {[]event{asked(1, inSlack)}, []final{{place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true}}, true},
+		"all": {
+			[]event{asked(1, inGitHub), asked(2, inChat)}, []final{reviewed, told(inChat, answer(2), 2)}, false,
+		},
+		"one for two": {
+			[]event{asked(1, inSlack), asked(2, inSlack)}, []final{told(inSlack, answer(1, 2), 1, 2)}, false,
+		},
+		"half": {
+			[]event{asked(1, inSlack), asked(2, inSlack)},
+			[]final{told(inSlack, answer(1), 1), told(inSlack, "It failed.", 2)},
+			true,
+		},
+		"not reviewed": {
+			[]event{asked(1, inGitHub)}, []final{told(inGitHub, "Not reviewed: Superseded.", 1)}, true,
+		},
+		"broken off": {
+			[]event{asked(1, inSlack)}, []final{{
+				place: inSlack, covers: []string{"id-" + script.Token(1)}, text: answer(1), why: true,
+			}}, true,
+		},
 		"nothing taken":      {[]event{unaccepted}, nil, true},
 		"nothing asked":      {nil, nil, true},
 		"what was not taken": {[]event{asked(1, inSlack), unaccepted}, []final{told(inSlack, answer(1), 1)}, false},
@@ -233,21 +274,39 @@ func TestOneCLIOfAThread(t *testing.T) {
 		overlaps, orphans bool
 		excuses           int
 	}{
-		"one after the other":               {[]life{lived("r1", 1, 0, 5, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0},
-		"seen to end a little late":         {[]life{lived("r1", 1, 0, 5.05, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0},
-		"at once":                           {[]life{lived("r1", 1, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
-		"the first never ended":             {[]life{lived("r1", 1, 0, 0, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
-		"a run's own second CLI":            {[]life{lived("r1", 1, 0, 6, 1), lived("r1", 2, 5, 9, 1)}, true, false, 0},
-		"other threads":                     {[]life{lived("r1", 1, 0, 6, 1), lived("r3", 1, 5, 9, 3)}, false, false, 0},
-		"one that has taken nothing up yet": {[]life{lived("r1", 1, 0, 6, 1), inDir(lived("r2", 1, 5, 9), "/dir/r1")}, true, false, 0},
-		"on the worker that was cut off":    {[]life{lived("r1", 9, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, false, false, 1},
-		"a tool that dies with its run":     {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 5), lived("r2", 1, 5, 9, 2)}, false, false, 0},
-		"a tool that outlives its run":      {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 8), lived("r2", 1, 6, 9, 2)}, false, true, 0},
-		"a tool of the run's own first CLI": {[]life{lived("r1", 1, 0, 5, 1), left("r1", 1, 0), lived("r1", 2, 6, 9, 1)}, false, true, 0},
+		"one after the other": {
+			[]life{lived("r1", 1, 0, 5, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0,
+		},
+		"seen to end a little late": {
+			[]life{lived("r1", 1, 0, 5.05, 1), lived("r2", 1, 5, 9, 2)}, false, false, 0,
+		},
+		"at once":                {[]life{lived("r1", 1, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
+		"the first never ended":  {[]life{lived("r1", 1, 0, 0, 1), lived("r2", 1, 5, 9, 2)}, true, false, 0},
+		"a run's own second CLI": {[]life{lived("r1", 1, 0, 6, 1), lived("r1", 2, 5, 9, 1)}, true, false, 0},
+		"other threads": {
+			[]life{lived("r1", 1, 0, 6, 1), lived("r3", 1, 5, 9, 3)}, false, false, 0,
+		},
+		"one that has taken nothing up yet": {
+			[]life{lived("r1", 1, 0, 6, 1), inDir(lived("r2", 1, 5, 9), "/dir/r1")}, true, false, 0,
+		},
+		"on the worker that was cut off": {
+			[]life{lived("r1", 9, 0, 6, 1), lived("r2", 1, 5, 9, 2)}, false, false, 1,
+		},
+		"a tool that dies with its run": {[]life{
+			lived("r1", 1, 0, 5, 1), left("r1", 1, 5), lived("r2", 1, 5, 9, 2),
+		}, false, false, 0},
+		"a tool that outlives its run": {[]life{
+			lived("r1", 1, 0, 5, 1), left("r1", 1, 8), lived("r2", 1, 6, 9, 2),
+		}, false, true, 0},
+		"a tool of the run's own first CLI": {[]life{
+			lived("r1", 1, 0, 5, 1), left("r1", 1, 0), lived("r1", 2, 6, 9, 1),
+		}, false, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			overlaps, orphans, excuses := checkOverlaps(c.lives, threads, func(l life, _ time.Time) bool { return l.worker == 9 })
+			overlaps, orphans, excuses := checkOverlaps(c.lives, threads, func(l life, _ time.Time) bool {
+				return l.worker == 9
+			})
 			if breaks(overlaps) != c.overlaps || breaks(orphans) != c.orphans || excuses != c.excuses {
 				t.Errorf("overlaps %q, orphans %q, %d excuses", overlaps.broken, orphans.broken, excuses)
 			}
@@ -278,12 +337,14 @@ func TestLateTakeovers(t *testing.T) {
 	dir := t.TempDir()
 	said := func(worker int, run string, s float64) {
 		t.Helper()
-		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("worker-%d.log", worker)), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("worker-%d.log", worker)),
+			os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer f.Close()
-		fmt.Fprintf(f, "{\"time\":%q,\"msg\":%q,\"run\":%q}\nno JSON\n", at(s).Format(time.RFC3339Nano), takeoverLine, run)
+		fmt.Fprintf(f, "{\"time\":%q,\"msg\":%q,\"run\":%q}\nno JSON\n", at(s).Format(time.RFC3339Nano),
+			takeoverLine, run)
 	}
 	said(2, "in time", 30)
 	said(2, "late", 41)
@@ -295,15 +356,16 @@ func TestLateTakeovers(t *testing.T) {
 		t.Fatalf("%v, %v", recovered, err)
 	}
 	lives := []life{
-		lived("in time", 1, 2, 10), lived("late", 1, 2, 10), lived("of an earlier death", 1, 6, 10), lived("ended", 1, 2, 9),
-		lived("after redis", 2, 2, 45), lived("late after redis", 2, 2, 45),
+		lived("in time", 1, 2, 10), lived("late", 1, 2, 10), lived("of an earlier death", 1, 6, 10),
+		lived("ended", 1, 2, 9), lived("after redis", 2, 2, 45), lived("late after redis", 2, 2, 45),
 	}
 	deaths := []death{{1, at(9.5)}, {2, at(44)}}
 	disturbances := func(worker int) []window {
 		return map[int][]window{2: {{at(46), at(50)}, {at(20), at(30)}, {at(90), at(95)}}}[worker]
 	}
 	late := checkTakeovers(deaths, lives, recovered, disturbances)
-	if late.looked != 4 || len(late.broken) != 2 || !strings.Contains(late.broken[0], "run late was") || !strings.Contains(late.broken[1], "run late after redis was") {
+	if late.looked != 4 || len(late.broken) != 2 || !strings.Contains(late.broken[0], "run late was") ||
+		!strings.Contains(late.broken[1], "run late after redis was") {
 		t.Errorf("%d looked at: %q", late.looked, late.broken)
 	}
 }
@@ -329,7 +391,9 @@ func TestLeaks(t *testing.T) {
 	t.Parallel()
 	before := usage{map[string]int{"worker-1: goroutines": 100}, map[string]int{"task": 100, "cap": 1}}
 	for want, after := range map[string]usage{
-		"":                                     {map[string]int{"worker-1: goroutines": 110}, map[string]int{"task": 1100, "cap": 2}},
+		"": {
+			map[string]int{"worker-1: goroutines": 110}, map[string]int{"task": 1100, "cap": 2},
+		},
 		"worker-1: goroutines: 900 more":       {map[string]int{"worker-1: goroutines": 1000}, map[string]int{}},
 		"1000 keys absorbed are new":           {map[string]int{}, map[string]int{"absorbed": 1000}},
 		"2000 keys task are new":               {map[string]int{}, map[string]int{"task": 2100}},

@@ -35,13 +35,26 @@ func TestFinalMessagesOfSlack(t *testing.T) {
 		thread []slackfake.Message
 		want   [][]string // what each covers
 	}{
-		"none":             {[]slackfake.Message{{Text: "hello"}, posted(t, "On it", mark("status", "")), stranger}, nil},
-		"one":              {[]slackfake.Message{posted(t, "x", mark("final/1", "7"))}, [][]string{{"t1"}}},
-		"in two parts":     {[]slackfake.Message{posted(t, "x", mark("final/1", "7")), posted(t, "y", mark("final/2.1", "7"))}, [][]string{{"t1"}}},
-		"one part twice":   {[]slackfake.Message{posted(t, "x", mark("final/1", "7")), posted(t, "x", mark("final/1", "7"))}, [][]string{{"t1"}, {"t1"}}},
-		"two endings":      {[]slackfake.Message{posted(t, "x", mark("final/1", "7")), posted(t, "x", mark("final/1", "8"))}, [][]string{{"t1"}, {"t1"}}},
-		"covers a list":    {[]slackfake.Message{posted(t, "x", mark("final/1", "7", []string{"t2", "t3"}))}, [][]string{{"t1", "t2", "t3"}}},
-		"covers in a text": {[]slackfake.Message{posted(t, "x", mark("final/1", "7", "t1,t2"))}, [][]string{{"t1", "t2"}}},
+		"none": {
+			[]slackfake.Message{{Text: "hello"}, posted(t, "On it", mark("status", "")), stranger}, nil,
+		},
+		"one": {[]slackfake.Message{posted(t, "x", mark("final/1", "7"))}, [][]string{{"t1"}}},
+		"in two parts": {[]slackfake.Message{
+			posted(t, "x", mark("final/1", "7")), posted(t, "y", mark("final/2.1", "7")),
+		}, [][]string{{"t1"}}},
+		"one part twice": {[]slackfake.Message{
+			posted(t, "x", mark("final/1", "7")), posted(t, "x", mark("final/1", "7")),
+		}, [][]string{{"t1"}, {"t1"}}},
+		"two endings": {[]slackfake.Message{
+			posted(t, "x", mark("final/1", "7")), posted(t, "x", mark("final/1", "8")),
+		}, [][]string{{"t1"}, {"t1"}}},
+		"covers a list": {
+			[]slackfake.Message{posted(t, "x", mark("final/1", "7", []string{"t2", "t3"}))},
+			[][]string{{"t1", "t2", "t3"}},
+		},
+		"covers in a text": {
+			[]slackfake.Message{posted(t, "x", mark("final/1", "7", "t1,t2"))}, [][]string{{"t1", "t2"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,7 +72,8 @@ func TestFinalMessagesOfSlack(t *testing.T) {
 func TestFinalMessagesThatSayWhy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"<@U0ANN> Stopped by ann. Ask again to continue.\n\nANSWER tok00001 .": true, "<@U0ANN>\n\nANSWER tok00001 .": false, "<@U0ANN>\n\nDone.": false,
+		"<@U0ANN> Stopped by ann. Ask again to continue.\n\nANSWER tok00001 .": true,
+		"<@U0ANN>\n\nANSWER tok00001 .":                                        false, "<@U0ANN>\n\nDone.": false,
 	} {
 		thread := []slackfake.Message{posted(t, text, map[string]any{"task": "t1", "part": "final/1", "ending": "7"})}
 		if got := slackFinals(thread); len(got) != 1 || got[0].why != want {
@@ -74,13 +88,16 @@ func TestFinalStatusesOfGitHub(t *testing.T) {
 		return githubfake.Status{TargetURL: "http://x/pull/1#" + id, State: state, Description: said}
 	}
 	got := githubFinals([]githubfake.Status{
-		of("t1", "pending", "Reviewing"), of("t2", "success", "Reviewed"), of("t1", "success", "Reviewed, see the conversation"), of("t1", "success", "Not reviewed"),
+		of("t1", "pending", "Reviewing"), of("t2", "success", "Reviewed"),
+		of("t1", "success", "Reviewed, see the conversation"), of("t1", "success", "Not reviewed"),
 	})
 	if len(got) != 3 || got[0].covers[0] != "t2" || !got[1].answer || got[2].answer {
 		t.Errorf("%+v", got)
 	}
 	own := comments([]githubfake.Comment{
-		{User: bot, Body: "<!-- errand:review -->\n<!-- x -->\nfirst"}, {User: bot, Body: "<!-- errand:review part=2 -->\nsecond"}, {User: "ann", Body: "<!-- errand:review -->\n"},
+		{User: bot, Body: "<!-- errand:review -->\n<!-- x -->\nfirst"},
+		{User: bot, Body: "<!-- errand:review part=2 -->\nsecond"},
+		{User: "ann", Body: "<!-- errand:review -->\n"},
 	})
 	if len(own) != 1 {
 		t.Errorf("comments: %q", own)

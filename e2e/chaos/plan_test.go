@@ -51,7 +51,8 @@ func TestPlanHasEverything(t *testing.T) {
 		orders.Big = orders.Big || s.orders.Big
 		orders.Ask = orders.Ask || s.orders.Ask
 	}
-	if len(tokens) != 1000 || cancels < 20 || orders != (script.Orders{Crash: true, Tool: true, Stubborn: true, Big: true, Ask: true}) {
+	if len(tokens) != 1000 || cancels < 20 ||
+		orders != (script.Orders{Crash: true, Tool: true, Stubborn: true, Big: true, Ask: true}) {
 		t.Errorf("%d tokens, %d cancels, orders %+v", len(tokens), cancels, orders)
 	}
 	for _, where := range []place{inSlack, inGitHub, inChat} {
@@ -101,7 +102,8 @@ func TestCommandLine(t *testing.T) {
 		if (err == nil) != want.ok {
 			t.Errorf("%q: %v", line, err)
 		}
-		if want.ok && (s.tasks != want.tasks || s.span.Round(time.Second) != want.span || s.seed == 0 || s.faults != int(float64(s.tasks)*faultsPerTask)) {
+		if want.ok && (s.tasks != want.tasks || s.span.Round(time.Second) != want.span || s.seed == 0 ||
+			s.faults != int(float64(s.tasks)*faultsPerTask)) {
 			t.Errorf("%q: %+v", line, s)
 		}
 	}

@@ -35,7 +35,10 @@ func TestProcessIsBounced(t *testing.T) {
 
 func TestProcessThatDoesNotEndIsKilled(t *testing.T) {
 	dir := t.TempDir()
-	p := &process{name: "deaf", dirs: []string{"/bin"}, file: "sh", args: []string{"-c", "trap '' TERM; : > ready; while :; do sleep 0.05; done"}, logs: dir}
+	p := &process{
+		name: "deaf", dirs: []string{"/bin"}, file: "sh",
+		args: []string{"-c", "trap '' TERM; : > ready; while :; do sleep 0.05; done"}, logs: dir,
+	}
 	t.Chdir(dir)
 	if err := p.start(); err != nil {
 		t.Fatal(err)

@@ -54,7 +54,9 @@ func TestWeatherFailsOncePerStorm(t *testing.T) {
 			t.Errorf("%s: %v", c.manner, header)
 		}
 	}
-	if diff := cmp.Diff(map[manner]int{tooMany: 1, overloaded: 1, away: 1, exhausted: 1, reset: 1, lost: 1}, w.failed()); diff != "" {
+	if diff := cmp.Diff(map[manner]int{
+		tooMany: 1, overloaded: 1, away: 1, exhausted: 1, reset: 1, lost: 1,
+	}, w.failed()); diff != "" {
 		t.Error(diff)
 	}
 	w.service = inSlack

@@ -57,7 +57,9 @@ func TestWitness(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	first := meetWitness(t, w, script.Word{Role: script.CLI, Pid: os.Getpid(), Parent: os.Getppid(), Run: "r1", Dir: "/d"})
+	first := meetWitness(t, w, script.Word{
+		Role: script.CLI, Pid: os.Getpid(), Parent: os.Getppid(), Run: "r1", Dir: "/d",
+	})
 	if got := first.tell(script.Word{Token: script.Token(1)}).Before; got != 0 {
 		t.Errorf("taken up %d times before", got)
 	}
@@ -65,7 +67,8 @@ func TestWitness(t *testing.T) {
 		t.Errorf("taken up %d times before", got)
 	}
 	up := w.present(script.CLI)
-	if len(up) != 1 || up[0].pid != os.Getpid() || up[0].keeper.pid != os.Getppid() || len(up[0].taken) != 2 || !up[0].keeper.alive() {
+	if len(up) != 1 || up[0].pid != os.Getpid() || up[0].keeper.pid != os.Getppid() || len(up[0].taken) != 2 ||
+		!up[0].keeper.alive() {
 		t.Fatalf("%+v", up)
 	}
 	// A process that is dead while we hold what looks like its connection.

@@ -30,7 +30,8 @@ func byHTTP(t *testing.T) bolt {
 	s := slackfake.New(slackfake.Config{AnswerWithin: 20 * time.Second})
 	t.Cleanup(s.Close)
 	var up struct{ Port int }
-	node(t, []string{"SLACK_API_URL=" + s.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret"}, "node", "bolt.mjs", &up)
+	node(t, []string{"SLACK_API_URL=" + s.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret"},
+		"node", "bolt.mjs", &up)
 	url := fmt.Sprintf("http://127.0.0.1:%d/slack/events", up.Port)
 	s.Deliver(url)
 	s.Interactivity(url)
@@ -42,7 +43,8 @@ func bySocket(t *testing.T) bolt {
 	s := slackfake.New(slackfake.Config{AnswerWithin: 20 * time.Second, PingEvery: 500 * time.Millisecond})
 	t.Cleanup(s.Close)
 	var up struct{ Port int }
-	node(t, []string{"SLACK_API_URL=" + s.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_APP_TOKEN=xapp-test"}, "node", "bolt.mjs", &up)
+	node(t, []string{"SLACK_API_URL=" + s.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_APP_TOKEN=xapp-test"}, "node",
+		"bolt.mjs", &up)
 	return bolt{t, s}
 }
 
@@ -77,10 +79,12 @@ func (b bolt) converse() {
 		b.Fatalf("thread %+v", thread)
 	}
 	status, file, answer := thread[1], thread[2], thread[3]
-	if status.Text != "still working" || status.Edits != 1 || len(file.Files) != 1 || string(file.Files[0].Data) != "some notes" {
+	if status.Text != "still working" || status.Edits != 1 || len(file.Files) != 1 ||
+		string(file.Files[0].Data) != "some notes" {
 		b.Errorf("status %+v, file %+v", status, file)
 	}
-	want := "u0ann said <@U0ERRAND> fix it; then status at /archives/" + channel + "/p" + strings.ReplaceAll(status.TS, ".", "")
+	want := "u0ann said <@U0ERRAND> fix it; then status at /archives/" + channel + "/p" +
+		strings.ReplaceAll(status.TS, ".", "")
 	var blocks []struct{ Type, Text string }
 	if err := json.Unmarshal(answer.Blocks, &blocks); err != nil || answer.Text != want || blocks[0].Text != want {
 		b.Errorf("answer %q, blocks %s, want %q", answer.Text, answer.Blocks, want)
@@ -122,7 +126,9 @@ func TestBoltByHTTP(t *testing.T) {
 		"unsigned":        {slackfake.SendOptions{Unsigned: true}, http.StatusUnauthorized, ""},
 		"stale":           {slackfake.SendOptions{Age: 6 * time.Minute}, http.StatusUnauthorized, ""},
 	} {
-		resp, err := b.Send(t.Context(), map[string]any{"type": "url_verification", "challenge": "abc", "token": "unused"}, tc.opt)
+		resp, err := b.Send(t.Context(), map[string]any{
+			"type": "url_verification", "challenge": "abc", "token": "unused",
+		}, tc.opt)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -65,7 +65,8 @@ func TestCollector(t *testing.T) {
 	}
 	slices.Sort(tree)
 	want := []string{
-		"task mention", "task mention / post", "task mention / run", "task mention / run / tool Bash", "task mention / submit", "task mention / wait",
+		"task mention", "task mention / post", "task mention / run", "task mention / run / tool Bash",
+		"task mention / submit", "task mention / wait",
 	}
 	if !slices.Equal(tree, want) || len(ids) != 1 {
 		t.Errorf("spans %q of %d traces, want %q", tree, len(ids), want)
@@ -81,7 +82,8 @@ func TestCollectorRefusesToken(t *testing.T) {
 	}
 }
 
-// collector has the Collector's own receiver of OTLP and its extension for tokens. They stand behind a proxy that knows what they answer.
+// collector has the Collector's own receiver of OTLP and its extension for tokens. They stand behind a proxy that knows
+// what they answer.
 type collector struct {
 	url     string
 	kept    *consumertest.TracesSink
@@ -144,14 +146,16 @@ func configure(t *testing.T, cfg component.Config, settings map[string]any) {
 	}
 }
 
-// mention lets a whole errand, which has this token for the collector, answer a mention, and returns the collector's answer to the trace of it.
+// mention lets a whole errand, which has this token for the collector, answer a mention, and returns the collector's
+// answer to the trace of it.
 func (c *collector) mention(t *testing.T, token string) int {
 	t.Helper()
 	model, slack := modelfake.New(), slackfake.New(slackfake.Config{})
 	t.Cleanup(model.Close)
 	t.Cleanup(slack.Close)
 	model.Answer("what is",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo 42"}}}}, modelfake.Turn{Text: "It is 42."})
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "echo 42"}}}},
+		modelfake.Turn{Text: "It is 42."})
 	console := run(t, []string{
 		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
@@ -161,7 +165,9 @@ func (c *collector) mention(t *testing.T, token string) int {
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
 	base, _, _ := strings.Cut(console, "/login?")
 	slack.Deliver(base + "/slack/events")
-	if _, err := slack.Mention(t.Context(), slackfake.Message{Channel: channel, User: ann, Text: "what is the answer?"}); err != nil {
+	if _, err := slack.Mention(t.Context(), slackfake.Message{
+		Channel: channel, User: ann, Text: "what is the answer?",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	select {

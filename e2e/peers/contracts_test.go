@@ -39,13 +39,15 @@ var otherCalls = map[string]string{
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/api.go",
 	"POST /repos/{o}/{r}/issues/{n}/labels":               "forge/github/publish.go",
-	"GET /users/{u}":                                      "forge/github/forge.go",      // GET /user of go-github's Users.Get, with a name
-	"apps.connections.open":                               "tasks/slack/listen.go",      // by slack-go's socketmode
-	"apps.manifest.create":                                "cmd/enqueue/guide_slack.go", // outside of tasks/slack, where methods are looked for
-	"conversations.join":                                  "cmd/enqueue/guide_slack.go",
-	"conversations.list":                                  "cmd/enqueue/guide_slack.go",
-	"files.getUploadURLExternal":                          "tasks/slack/client.go", // by slack-go's UploadFileContext
-	"files.completeUploadExternal":                        "tasks/slack/client.go",
+	// GET /user of go-github's Users.Get, with a name
+	"GET /users/{u}":        "forge/github/forge.go",
+	"apps.connections.open": "tasks/slack/listen.go", // by slack-go's socketmode
+	// outside of tasks/slack, where methods are looked for
+	"apps.manifest.create":         "cmd/enqueue/guide_slack.go",
+	"conversations.join":           "cmd/enqueue/guide_slack.go",
+	"conversations.list":           "cmd/enqueue/guide_slack.go",
+	"files.getUploadURLExternal":   "tasks/slack/client.go", // by slack-go's UploadFileContext
+	"files.completeUploadExternal": "tasks/slack/client.go",
 }
 
 // limits are the rate classes of Slack, as its reference of methods names them, with whether the client repeats a call.
@@ -76,16 +78,17 @@ var limits = map[string]struct{ class, repeated string }{
 
 // ungranted are operations that no permission of an App allows or needs, with the reason.
 var ungranted = map[string]string{
-	"GET /installation/repositories":                      "none: the token of an installation",
-	"POST /app-manifests/{code}/conversions":              "none: the code of GitHub's page",
-	"GET /user/emails":                                    "none: a person who logs in",
-	"GET /user/orgs":                                      "none: a person who logs in",
-	"GET /user/teams":                                     "none: a person who logs in",
-	"GET /repos/{o}/{r}/collaborators/{u}/permission":     "metadata: read", // GitHub's reference; @octokit/app-permissions lacks it
+	"GET /installation/repositories":         "none: the token of an installation",
+	"POST /app-manifests/{code}/conversions": "none: the code of GitHub's page",
+	"GET /user/emails":                       "none: a person who logs in",
+	"GET /user/orgs":                         "none: a person who logs in",
+	"GET /user/teams":                        "none: a person who logs in",
+	// GitHub's reference; @octokit/app-permissions lacks it
+	"GET /repos/{o}/{r}/collaborators/{u}/permission":     "metadata: read",
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "pull_requests: write",
-	"POST /graphql":                                       "pull_requests: write, discussions: write, members: read",
-	"POST /repos/{o}/{r}/statuses/{sha}":                  "none: with a personal token only; an App makes check runs",
-	"GET /user":                                           "none: a personal token, or a person who logs in",
+	"POST /graphql":                      "pull_requests: write, discussions: write, members: read",
+	"POST /repos/{o}/{r}/statuses/{sha}": "none: with a personal token only; an App makes check runs",
+	"GET /user":                          "none: a personal token, or a person who logs in",
 }
 
 // aliases are what errand calls where go-github's method serves two operations.
@@ -129,7 +132,8 @@ func TestContractsAreDocumented(t *testing.T) {
 		if id == "" {
 			id = "schema.graphql"
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", name, id, strings.Join(sites[name], ", "), permission, class, firstTest(t, name, tests))
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", name, id, strings.Join(sites[name], ", "), permission,
+			class, firstTest(t, name, tests))
 	}
 	page.WriteString("\n## Slack\n\n| method | called in | rate class | repeated | a test |\n|---|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
@@ -142,7 +146,8 @@ func TestContractsAreDocumented(t *testing.T) {
 		if limits[name].class == "" {
 			t.Errorf("%s has no rate class", name)
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", name, strings.Join(sites[name], ", "), limits[name].class, limits[name].repeated, firstTest(t, name, tests))
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", name, strings.Join(sites[name], ", "), limits[name].class,
+			limits[name].repeated, firstTest(t, name, tests))
 	}
 	for name, by := range tests {
 		if sites[name] == nil {
@@ -154,7 +159,8 @@ func TestContractsAreDocumented(t *testing.T) {
 
 const contractsHead = `# Contracts
 
-Every operation of GitHub and Slack that errand calls. ` + "`make peers`" + ` generates this page and fails when it is out of date; ` + "`make contracts`" + ` writes it again.
+Every operation of GitHub and Slack that errand calls. ` + "`make peers`" +
+	` generates this page and fails when it is out of date; ` + "`make contracts`" + ` writes it again.
 [testing.md](testing.md) explains how the calls are checked.
 
 GitHub: *schema* is the operationId of GitHub's description. *Permission* is the one of the App's manifest that allows the call. All calls count
@@ -183,7 +189,8 @@ func permissionFor(name string, op contract.Operation) (string, error) {
 	if said := ungranted[name]; said != "" {
 		return said, nil
 	}
-	if strings.HasPrefix(name, "GET /app") || strings.HasPrefix(name, "POST /app") || strings.HasSuffix(name, "/installation") {
+	if strings.HasPrefix(name, "GET /app") || strings.HasPrefix(name, "POST /app") ||
+		strings.HasSuffix(name, "/installation") {
 		return "the App's own key", nil
 	}
 	granted := forge.Permissions()
@@ -206,7 +213,8 @@ func callSites(t *testing.T) map[string][]string {
 	for name := range githubfake.Contract().Operations {
 		routes[shape(name)] = name
 	}
-	github, slack := methods(t, "github.com/google/go-github/v60", "github", `//meta:operation (\S+ \S+)`), methods(t, "github.com/slack-go/slack", "", `(?:api\.slack\.com|docs\.slack\.dev/reference)/methods/([\w.]+)`)
+	github, slack := methods(t, "github.com/google/go-github/v60", "github", `//meta:operation (\S+ \S+)`), methods(t,
+		"github.com/slack-go/slack", "", `(?:api\.slack\.com|docs\.slack\.dev/reference)/methods/([\w.]+)`)
 	for _, dir := range []string{"forge/github", "tasks/github", "tasks/slack", "web", "cmd"} {
 		eachCall(t, filepath.Join(root, dir), func(file, service, method string) {
 			var names []string
@@ -314,11 +322,13 @@ func readCalls(t *testing.T) (calls []contract.Call) {
 			} else if c.Body != nil {
 				key += fmt.Sprint(c.Body)
 			}
-			if was := best[key]; !strings.HasPrefix(c.Test, "internal/") && !strings.HasSuffix(c.Test, ".main") && (was == "" || len(line) < len(was) || len(line) == len(was) && line < was) {
+			if was := best[key]; !strings.HasPrefix(c.Test, "internal/") && !strings.HasSuffix(c.Test, ".main") &&
+				(was == "" || len(line) < len(was) || len(line) == len(was) && line < was) {
 				best[key] = line
 			}
 		})
-		if err := os.WriteFile(path, []byte(strings.Join(slices.Sorted(maps.Values(best)), "\n")+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(path,
+			[]byte(strings.Join(slices.Sorted(maps.Values(best)), "\n")+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

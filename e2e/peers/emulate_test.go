@@ -50,7 +50,8 @@ func modern(t *testing.T) string {
 // call asks the emulator and decodes the answer.
 func (e emulator) call(token, method string, form url.Values, answer any) {
 	e.Helper()
-	req, err := http.NewRequestWithContext(limited(e.T), http.MethodPost, e.url+"/api/"+method, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(limited(e.T), http.MethodPost, e.url+"/api/"+method,
+		strings.NewReader(form.Encode()))
 	if err != nil {
 		e.Fatal(err)
 	}
@@ -139,9 +140,12 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 	signer.Deliver(base + "/slack/events")
 
 	var said struct{ Channel, TS string }
-	e.call("xoxp-ann", "chat.postMessage", url.Values{"channel": {"C000000001"}, "text": {"<@U0ERRAND> what is the answer?"}}, &said)
+	e.call("xoxp-ann", "chat.postMessage", url.Values{
+		"channel": {"C000000001"}, "text": {"<@U0ERRAND> what is the answer?"},
+	}, &said)
 	mention := signer.Envelope(map[string]any{
-		"type": "app_mention", "user": "U000000001", "channel": said.Channel, "ts": said.TS, "event_ts": said.TS, "text": "<@U0ERRAND> what is the answer?",
+		"type": "app_mention", "user": "U000000001", "channel": said.Channel, "ts": said.TS, "event_ts": said.TS,
+		"text": "<@U0ERRAND> what is the answer?",
 	})
 	for range 2 { // once more, as Slack does
 		resp, err := signer.Send(t.Context(), mention, slackfake.SendOptions{})
@@ -157,7 +161,8 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 	if request.TS != said.TS || status.User != "U0ERRAND" || status.Metadata.EventType != "errand_task" {
 		t.Errorf("request %+v, status %+v", request, status)
 	}
-	if shown := string(answer.Blocks); !strings.Contains(shown, "It is **42**") || strings.Contains(shown, "<!channel>") {
+	if shown := string(answer.Blocks); !strings.Contains(shown, "It is **42**") ||
+		strings.Contains(shown, "<!channel>") {
 		t.Errorf("answer %s", shown)
 	}
 }
@@ -171,10 +176,12 @@ func (e emulator) answered(channel, ts string) []message {
 	defer look.Stop()
 	for {
 		var thread struct{ Messages []message }
-		e.call("xoxb-test", "conversations.replies", url.Values{"channel": {channel}, "ts": {ts}, "include_all_metadata": {"true"}}, &thread)
+		e.call("xoxb-test", "conversations.replies",
+			url.Values{"channel": {channel}, "ts": {ts}, "include_all_metadata": {"true"}}, &thread)
 		list := thread.Messages
 		part, _ := list[len(list)-1].Metadata.Payload["part"].(string)
-		if strings.HasPrefix(part, "final") && strings.HasPrefix(list[1].Text, "✅ Done") && len(list[0].Reactions) == 0 {
+		if strings.HasPrefix(part, "final") && strings.HasPrefix(list[1].Text, "✅ Done") &&
+			len(list[0].Reactions) == 0 {
 			return list
 		}
 		select {

@@ -42,14 +42,19 @@ func emulateGitHub(t *testing.T) (h *hub, key, git string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := fake.OpenPR(t.Context(), githubfake.PR{Repo: "acme/api", Head: "change", Title: "Greet", Files: map[string]string{"hello.go": "package main\n"}}); err != nil {
+	if _, err := fake.OpenPR(t.Context(), githubfake.PR{
+		Repo: "acme/api", Head: "change", Title: "Greet", Files: map[string]string{"hello.go": "package main\n"},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	h = &hub{T: t}
-	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.front.Load().ServeHTTP(w, r) }))
+	hooks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.front.Load().ServeHTTP(w, r)
+	}))
 	t.Cleanup(hooks.Close)
 	var up struct{ URL, Key string }
-	node(t, []string{"REPOSITORY=" + repo.Dir(), "MANIFEST=" + appManifest(t, hooks.URL)}, modern(t), "emulategithub.mjs", &up)
+	node(t, []string{"REPOSITORY=" + repo.Dir(), "MANIFEST=" + appManifest(t, hooks.URL)}, modern(t),
+		"emulategithub.mjs", &up)
 	h.url = up.URL
 	return h, up.Key, h.gitOf(fake)
 }
@@ -57,7 +62,8 @@ func emulateGitHub(t *testing.T) (h *hub, key, git string) {
 // appManifest is what `enqueue init github` prints, with a webhook that goes to us.
 func appManifest(t *testing.T, hooks string) string {
 	t.Helper()
-	cmd := exec.CommandContext(limited(t), filepath.Join("..", "..", "bin", "enqueue"), "init", "github", "-url", "https://errand.example")
+	cmd := exec.CommandContext(limited(t), filepath.Join("..", "..", "bin", "enqueue"), "init", "github", "-url",
+		"https://errand.example")
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("init: %v", err)
@@ -137,9 +143,10 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 	}
 	shown := run(t, []string{
 		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
-		"ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key", "GITHUB_API_URL=" + h.withReplies() + "/", "GITHUB_URL=" + git,
-		"GITHUB_APP_ID=77", "GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN=" + console, "ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key",
+		"GITHUB_API_URL=" + h.withReplies() + "/", "GITHUB_URL=" + git, "GITHUB_APP_ID=77",
+		"GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
 	base, _, _ := strings.Cut(shown, "/login?")
 	front, err := url.Parse(base)
@@ -152,13 +159,16 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 		Number int
 		Head   struct{ SHA string }
 	}
-	h.ask(http.MethodPost, "/repos/acme/api/pulls", map[string]string{"title": "Greet", "head": "change", "base": "main"}, &pr)
+	h.ask(http.MethodPost, "/repos/acme/api/pulls", map[string]string{
+		"title": "Greet", "head": "change", "base": "main",
+	}, &pr)
 	run, said := h.reviewed(pr.Head.SHA)
 	h.examined(base)
 	if run.Name != "errand" || run.HeadSHA != pr.Head.SHA || run.Conclusion != "success" {
 		t.Errorf("check run %+v", run)
 	}
-	if said.User.Login != "errand[bot]" || !strings.Contains(said.Body, "**nobody**") || strings.Contains(said.Body, " @ann") {
+	if said.User.Login != "errand[bot]" || !strings.Contains(said.Body, "**nobody**") ||
+		strings.Contains(said.Body, " @ann") {
 		t.Errorf("comment %+v", said)
 	}
 	h.ask(http.MethodPost, "/repos/acme/api/pulls/1/comments", map[string]any{
@@ -187,7 +197,9 @@ func (h *hub) examined(base string) {
 		h.Fatal(err)
 	}
 	const model = "the credential for the model: "
-	well := map[string]bool{"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false, model: false}
+	well := map[string]bool{
+		"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false, model: false,
+	}
 	for _, f := range said.Findings {
 		if strings.HasPrefix(f.What, model) { // and the address that answers
 			f.What = model
@@ -218,7 +230,8 @@ func (h *hub) reviewed(sha string) (checkRun, comment) {
 		if len(checks.Runs) > 1 || len(comments) > 1 {
 			h.Fatalf("checks %+v, comments %+v", checks.Runs, comments)
 		}
-		return len(checks.Runs) == 1 && checks.Runs[0].Status == "completed" && len(comments) == 1 && strings.Contains(comments[0].Body, "It greets")
+		return len(checks.Runs) == 1 && checks.Runs[0].Status == "completed" && len(comments) == 1 &&
+			strings.Contains(comments[0].Body, "It greets")
 	})
 	return checks.Runs[0], comments[0]
 }
@@ -250,7 +263,9 @@ func (h *hub) answered(words string) {
 	h.until("answered", func() bool {
 		var comments []comment
 		h.ask(http.MethodGet, "/repos/acme/api/pulls/1/comments", nil, &comments)
-		return slices.ContainsFunc(comments, func(c comment) bool { return c.User.Login == "errand[bot]" && strings.Contains(c.Body, words) })
+		return slices.ContainsFunc(comments, func(c comment) bool {
+			return c.User.Login == "errand[bot]" && strings.Contains(c.Body, words)
+		})
 	})
 }
 

@@ -22,8 +22,8 @@ type recordedCall struct {
 	Header       map[string]string `json:"responseHeaders"`
 }
 
-// Answers that the real GitHub has given are understood by errand's client. Few of the recorded operations are ones that
-// errand calls: statuses, and the redirect of a repository that was renamed.
+// Answers that the real GitHub has given are understood by errand's client. Few of the recorded operations are ones
+// that errand calls: statuses, and the redirect of a repository that was renamed.
 func TestRecordedAnswers(t *testing.T) {
 	t.Parallel()
 	var calls []recordedCall
@@ -35,9 +35,18 @@ func TestRecordedAnswers(t *testing.T) {
 	const sha = "0000000000000000000000000000000000000001"
 	calls = append(calls,
 		// Not recorded: the repository of the statuses has no check runs, and the renamed one has a pull request.
-		recordedCall{Method: "get", Path: "/repos/octokit-fixture-org/create-status/commits/" + sha + "/check-runs", Status: 200, Response: json.RawMessage(`{"total_count":0,"check_runs":[]}`)},
-		recordedCall{Method: "get", Path: "/repos/octokit-fixture-org/rename-repository/pulls/1", Status: 301, Header: map[string]string{"location": "https://api.github.com/repositories/1000/pulls/1"}},
-		recordedCall{Method: "get", Path: "/repositories/1000/pulls/1", Status: 200, Response: json.RawMessage(`{"number":1,"title":"moved"}`)},
+		recordedCall{
+			Method: "get", Path: "/repos/octokit-fixture-org/create-status/commits/" + sha + "/check-runs", Status: 200,
+			Response: json.RawMessage(`{"total_count":0,"check_runs":[]}`),
+		},
+		recordedCall{
+			Method: "get", Path: "/repos/octokit-fixture-org/rename-repository/pulls/1", Status: 301,
+			Header: map[string]string{"location": "https://api.github.com/repositories/1000/pulls/1"},
+		},
+		recordedCall{
+			Method: "get", Path: "/repositories/1000/pulls/1", Status: 200,
+			Response: json.RawMessage(`{"number":1,"title":"moved"}`),
+		},
 	)
 	var server *httptest.Server
 	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -58,12 +67,16 @@ func TestRecordedAnswers(t *testing.T) {
 		_, _ = io.Copy(io.Discard, req.Body)
 	}))
 	t.Cleanup(server.Close)
-	f, err := forgegithub.New(forgegithub.Config{APIURL: server.URL + "/", URL: "https://github.com", Token: "ghp_test"})
+	f, err := forgegithub.New(forgegithub.Config{
+		APIURL: server.URL + "/", URL: "https://github.com", Token: "ghp_test",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	status, err := f.CIStatus(limited(t), "octokit-fixture-org/create-status", sha)
-	want := forge.CIStatus{Failed: []forge.FailedCheck{{Name: "example/1", URL: "https://example.com", Output: "create-status failure test"}}}
+	want := forge.CIStatus{Failed: []forge.FailedCheck{{
+		Name: "example/1", URL: "https://example.com", Output: "create-status failure test",
+	}}}
 	if diff := cmp.Diff(want, status); err != nil || diff != "" {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}

@@ -21,8 +21,8 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// TestMutations spoils each recorded call in every way that it can be spoilt, and the check of the fakes refuses it: each field
-// gets a value of another type, each required field is left out, and a field is added.
+// TestMutations spoils each recorded call in every way that it can be spoilt, and the check of the fakes refuses it:
+// each field gets a value of another type, each required field is left out, and a field is added.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	refused, tolerated := 0, map[string]bool{}
@@ -52,7 +52,9 @@ func TestMutations(t *testing.T) {
 		t.Errorf("only %d mutations are refused", refused)
 	}
 	for known := range open {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(tolerated)), func(one string) bool { return strings.HasPrefix(one, known) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(tolerated)), func(one string) bool {
+			return strings.HasPrefix(one, known)
+		}) {
 			t.Errorf("%s is refused now: remove it from the list", known)
 		}
 	}
@@ -99,7 +101,9 @@ var open = map[string]string{
 }
 
 func isOpen(what string) bool {
-	return slices.ContainsFunc(slices.Collect(maps.Keys(open)), func(known string) bool { return strings.HasPrefix(what, known) })
+	return slices.ContainsFunc(slices.Collect(maps.Keys(open)), func(known string) bool {
+		return strings.HasPrefix(what, known)
+	})
 }
 
 // part is the query, the body or the arguments of a call.
@@ -171,7 +175,8 @@ func otherTypes(v any, at string) (all []mutation) {
 	return all
 }
 
-// Every recorded query is valid by GitHub's whole schema, of which the fake has an extract, and none of its mutations is.
+// Every recorded query is valid by GitHub's whole schema, of which the fake has an extract, and none of its mutations
+// is.
 func TestGraphQLMutations(t *testing.T) {
 	t.Parallel()
 	schema := graphQLSchema(t)
@@ -198,7 +203,8 @@ func TestGraphQLMutations(t *testing.T) {
 		}
 		for _, v := range doc.Operations[0].VariableDefinitions {
 			for _, spoilt := range []string{
-				strings.Replace(query, v.Type.String(), "Boolean", 1), strings.Replace(query, "$"+v.Variable+":", "$errand:", 1),
+				strings.Replace(query, v.Type.String(), "Boolean", 1),
+				strings.Replace(query, "$"+v.Variable+":", "$errand:", 1),
 			} {
 				if _, err := gqlparser.LoadQueryWithRules(schema, spoilt, rules.NewDefaultRules()); err == nil {
 					t.Errorf("not refused: %s", spoilt)

@@ -41,8 +41,9 @@ func TestNginx(t *testing.T) {
 		cmd := exec.CommandContext(limited(t), os.Args[0], "-test.run=^TestNginx$", "-test.v")
 		cmd.Env = append(os.Environ(), inside+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{
-			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
-			UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+			Cloneflags:                 syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+			UidMappings:                []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+			GidMappings:                []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
 			GidMappingsEnableSetgroups: os.Getuid() == 0, // others may not
 		}
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -54,8 +55,9 @@ func TestNginx(t *testing.T) {
 	address(t, "lo:1", doorIP)
 
 	front := run(t, []string{
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=" + doorIP + ":8080", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redistest.Start(t),
-		"ERRAND_TRUSTED_PROXY_HEADER=X-Forwarded-Email", "ERRAND_TRUSTED_PROXY_GROUPS=X-Forwarded-Groups", "ERRAND_TRUSTED_PROXIES=" + proxyIP,
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=" + doorIP + ":8080", "ERRAND_CONSOLE_TOKEN=" + console,
+		"REDIS_URL=" + redistest.Start(t), "ERRAND_TRUSTED_PROXY_HEADER=X-Forwarded-Email",
+		"ERRAND_TRUSTED_PROXY_GROUPS=X-Forwarded-Groups", "ERRAND_TRUSTED_PROXIES=" + proxyIP,
 	}, "errand listens at ", "../../bin/enqueue", "serve")
 	oauth(t)
 	p := startNginx(t)
@@ -63,7 +65,8 @@ func TestNginx(t *testing.T) {
 	// Strangers go to the login, whatever they call themselves.
 	for _, header := range []string{"", "X-Forwarded-Email", "X-Auth-Request-Email"} {
 		resp := p.do("GET", "/?state=ended", "", header, "eve@acme.example")
-		if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusFound || to != p.base+"/oauth2/sign_in?rd=/?state=ended" {
+		if to := resp.Header.Get("Location"); resp.StatusCode != http.StatusFound ||
+			to != p.base+"/oauth2/sign_in?rd=/?state=ended" {
 			t.Errorf("with %q: %s to %q", header, resp.Status, to)
 		}
 	}
@@ -78,9 +81,12 @@ func TestNginx(t *testing.T) {
 	}
 
 	// A person is who the login says, not who they say. Their browser's actions have the Origin of the proxy.
-	login := []string{"Cookie", "_oauth2_proxy=ann", "X-Forwarded-Email", "eve@acme.example", "Origin", p.base, "Accept", "text/html"}
+	login := []string{
+		"Cookie", "_oauth2_proxy=ann", "X-Forwarded-Email", "eve@acme.example", "Origin", p.base, "Accept", "text/html",
+	}
 	resp := p.do("GET", "/", "", login...)
-	if page := read(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(page, "ann@acme.example") || strings.Contains(page, "eve@") {
+	if page := read(t, resp); resp.StatusCode != http.StatusOK || !strings.Contains(page, "ann@acme.example") ||
+		strings.Contains(page, "eve@") {
 		t.Errorf("%s %s", resp.Status, page)
 	}
 
@@ -102,7 +108,8 @@ func TestNginx(t *testing.T) {
 	if rest, err := io.ReadAll(lines); err != nil || !strings.Contains(string(rest), "[DONE]") {
 		t.Errorf("the end of the stream: %s, %v", rest, err)
 	}
-	if task := read(t, p.do("GET", "/api/tasks/"+id, "", login...)); !strings.Contains(task, "Stopped by ann@acme.example") {
+	if task := read(t, p.do("GET", "/api/tasks/"+id, "", login...)); !strings.Contains(task,
+		"Stopped by ann@acme.example") {
 		t.Errorf("the task says %s", task)
 	}
 	// Events of Slack and GitHub need no login.
@@ -126,7 +133,8 @@ func address(t *testing.T, name, ip string) {
 		}
 		copy(ifreq.name[:], name)
 		value(&ifreq.value)
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(&ifreq))); errno != 0 {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request,
+			uintptr(unsafe.Pointer(&ifreq))); errno != 0 {
 			t.Fatalf("set up %s: %v", name, errno)
 		}
 	}
@@ -232,7 +240,10 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	about := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"errand.example.com"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	about := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"errand.example.com"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true,
+	}
 	cert, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +253,9 @@ func certificate(t *testing.T, dir string) *x509.CertPool {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
-	for name, block := range map[string]*pem.Block{"errand.pem": {Type: "CERTIFICATE", Bytes: cert}, "errand.key": {Type: "PRIVATE KEY", Bytes: private}} {
+	for name, block := range map[string]*pem.Block{
+		"errand.pem": {Type: "CERTIFICATE", Bytes: cert}, "errand.key": {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		text := pem.EncodeToMemory(block)
 		pool.AppendCertsFromPEM(text)
 		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {

@@ -42,8 +42,9 @@ func TestOctokit(t *testing.T) {
 	}
 	t.Cleanup(hub.Close)
 	base := run(t, []string{
-		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console, "REDIS_URL=" + redistest.Start(t),
-		"GITHUB_API_URL=" + hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret",
+		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + console,
+		"REDIS_URL=" + redistest.Start(t), "GITHUB_API_URL=" + hub.APIURL(), "GITHUB_TOKEN=ghp_test",
+		"GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "errand listens at", filepath.Join("..", "..", "bin", "enqueue"), "serve")
 
 	var got strings.Builder
@@ -82,7 +83,9 @@ func TestOctokit(t *testing.T) {
 func deliverExamples(t *testing.T, url string) (all []answer) {
 	t.Helper()
 	cmd := exec.CommandContext(limited(t), modern(t), "octokit.mjs")
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "WEBHOOK_URL=" + url, "WEBHOOK_SECRET=github-secret"}
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "WEBHOOK_URL=" + url, "WEBHOOK_SECRET=github-secret",
+	}
 	said := &strings.Builder{}
 	cmd.Stderr = said
 	out, err := cmd.Output()
@@ -134,8 +137,8 @@ func listTasks(t *testing.T, base string) (list []string) {
 	}
 }
 
-// The examples of issues and discussions, with errand's login, label and mention where they have others: the event decides what becomes of
-// each, as the golden file says.
+// The examples of issues and discussions, with errand's login, label and mention where they have others: the event
+// decides what becomes of each, as the golden file says.
 func TestOctokitIssues(t *testing.T) {
 	t.Parallel()
 	var examples []struct {
@@ -158,7 +161,8 @@ func TestOctokitIssues(t *testing.T) {
 		}
 		for i, payload := range e.Examples {
 			// A separate fleet: the examples are about the same issue.
-			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test", "GITHUB_WEBHOOK_SECRET=github-secret")
+			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test",
+				"GITHUB_WEBHOOK_SECRET=github-secret")
 			for _, place := range []string{"issue", "discussion", "comment"} {
 				if o := dig(payload, place); o != nil {
 					o["body"] = "@errand why?"
@@ -175,7 +179,8 @@ func TestOctokitIssues(t *testing.T) {
 				t.Fatal(err)
 			}
 			said, _ := io.ReadAll(resp.Body)
-			fmt.Fprintf(&got, "%s-%d %s: %d %s\n", e.Name, i, payload["action"], resp.StatusCode, strings.TrimSpace(string(said)))
+			fmt.Fprintf(&got, "%s-%d %s: %d %s\n", e.Name, i, payload["action"], resp.StatusCode,
+				strings.TrimSpace(string(said)))
 			for _, one := range listTasks(t, base) {
 				fmt.Fprintf(&got, "    %s\n", one)
 			}

@@ -57,7 +57,9 @@ func TestGitHubSchemas(t *testing.T) {
 				continue
 			}
 			if edition == editions[0] {
-				e.Operations[route] = contract.Operation{ID: operation["operationId"].(string), Permission: permissions.of(method, template)}
+				e.Operations[route] = contract.Operation{
+					ID: operation["operationId"].(string), Permission: permissions.of(method, template),
+				}
 			}
 			d.take(route, template, operation)
 		}
@@ -227,7 +229,8 @@ func (d description) takeWebhooks(t *testing.T) {
 	t.Helper()
 	var doc object
 	readJSON(t, &doc, "@octokit", "openapi-webhooks", "generated", editions[0]+".json")
-	hooks := description{doc: doc, Variant: contract.Variant{Defs: d.Defs}, prefix: "webhook."} // the documents differ in some components
+	// the documents differ in some components
+	hooks := description{doc: doc, Variant: contract.Variant{Defs: d.Defs}, prefix: "webhook."}
 	for key, hook := range dig(doc, "webhooks") {
 		schema := hooks.resolve(dig(hook, "post", "requestBody", "content", "application/json")["schema"])
 		one := schema
@@ -247,8 +250,9 @@ func (d description) takeWebhooks(t *testing.T) {
 
 // kept are the keywords that check something.
 var kept = []string{
-	"type", "enum", "required", "items", "properties", "additionalProperties", "allOf", "anyOf", "oneOf", "not", "const",
-	"minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern", "$ref", "minProperties",
+	"type", "enum", "required", "items", "properties", "additionalProperties", "allOf", "anyOf", "oneOf",
+	"not", "const", "minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "pattern", "$ref",
+	"minProperties",
 }
 
 // schema turns a schema of OpenAPI 3.0 or 3.1 into JSON Schema without descriptions. What is not described is not
@@ -260,7 +264,9 @@ func (d description) schema(v any) any {
 	}
 	out := object{}
 	parts, _ := o["allOf"].([]any)
-	if d.prefix != "" || slices.ContainsFunc(parts, func(part any) bool { return d.resolve(part)["additionalProperties"] == true }) {
+	if d.prefix != "" || slices.ContainsFunc(parts, func(part any) bool {
+		return d.resolve(part)["additionalProperties"] == true
+	}) {
 		o = d.merged(o)
 	}
 	for _, word := range kept {
@@ -384,11 +390,17 @@ var corrections = []struct {
 	correct    func(schema object) // of the place
 	why        string
 }{
-	{"pull-request-review-comment", "line", allowNull, "comments whose line is gone have none: pull_request_review_comment in @octokit/webhooks-examples"},
+	{
+		"pull-request-review-comment", "line", allowNull,
+		"comments whose line is gone have none: pull_request_review_comment in @octokit/webhooks-examples",
+	},
 	{"review-comment", "line", allowNull, "as above"},
 	{"pull-request", "head repo", allowNull, "a fork may be deleted: the webhooks' description allows it"},
 	{"pull-request", "head user", allowNull, "so may an account: the webhooks' description allows it"},
-	{"webhook.pull-request-webhook", "head repo", allowNull, "the same fork, in webhooks: other actions describe it so"},
+	{
+		"webhook.pull-request-webhook", "head repo", allowNull,
+		"the same fork, in webhooks: other actions describe it so",
+	},
 	{"webhook.pull-request-webhook", "head user", allowNull, "as above"},
 	{"GET /app/installations 200", "account", func(o object) {
 		alternatives := o["anyOf"].([]any)
@@ -471,7 +483,8 @@ func compareExtract(t *testing.T, e contract.Extract, path string) {
 	if !bytes.Equal(want, got) {
 		var was, is any
 		_, _ = json.Unmarshal(want, &was), json.Unmarshal(got, &is)
-		t.Errorf("%s is not what the packages say; run `make peers ARGS='-run %s -update'` (-file +packages):\n%.4000s", path, t.Name(), cmp.Diff(was, is))
+		t.Errorf("%s is not what the packages say; run `make peers ARGS='-run %s -update'` (-file +packages):\n%.4000s",
+			path, t.Name(), cmp.Diff(was, is))
 	}
 }
 

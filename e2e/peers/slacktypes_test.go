@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The compiler accepts every recorded call of Slack and its blocks as the types of Slack's SDK, and none with a value of another type or
-// another field: TestMutations asks the same of the schemas that are made from these types.
+// The compiler accepts every recorded call of Slack and its blocks as the types of Slack's SDK, and none with a value
+// of another type or another field: TestMutations asks the same of the schemas that are made from these types.
 func TestSlackTypes(t *testing.T) {
 	t.Parallel()
 	var lines []string
@@ -25,7 +25,8 @@ func TestSlackTypes(t *testing.T) {
 		}
 		lines = append(lines, typed(t, c.Name, c.Args))
 		for _, m := range mutations(c.Args, "") {
-			if what := c.Name + " argument: " + m.what; !strings.HasPrefix(m.what, "without ") && !isOpen(what) { // the field may be optional
+			// the field may be optional
+			if what := c.Name + " argument: " + m.what; !strings.HasPrefix(m.what, "without ") && !isOpen(what) {
 				lines = append(lines, typed(t, c.Name, m.value.(object)))
 				spoilt[len(lines)] = what
 			}
@@ -47,8 +48,8 @@ func TestSlackTypes(t *testing.T) {
 	}
 }
 
-// typed says in TypeScript that these are the arguments of a method. Its blocks are checked by themselves, because arguments may
-// have blocks that the SDK does not know.
+// typed says in TypeScript that these are the arguments of a method. Its blocks are checked by themselves, because
+// arguments may have blocks that the SDK does not know.
 func typed(t *testing.T, method string, args object) string {
 	t.Helper()
 	view, _ := args["view"].(object)
@@ -60,7 +61,8 @@ func typed(t *testing.T, method string, args object) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf("{ const args: Arguments['%s'] = %s; const blocks: (Others['block'][] | null)[] = %s }", method, text, blocks)
+	return fmt.Sprintf("{ const args: Arguments['%s'] = %s; const blocks: (Others['block'][] | null)[] = %s }",
+		method, text, blocks)
 }
 
 var refusal = regexp.MustCompile(`(?m)^calls\.ts\((\d+),\d+\): (.*)$`)
@@ -82,7 +84,8 @@ func compile(t *testing.T, lines []string) map[int]string {
 	if err := os.WriteFile(filepath.Join(dir, "calls.ts"), []byte(strings.Join(lines, "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(limited(t), filepath.Join("node_modules", ".bin", "tsc"), "--project", ".", "--pretty", "false")
+	cmd := exec.CommandContext(limited(t), filepath.Join("node_modules", ".bin", "tsc"), "--project", ".",
+		"--pretty", "false")
 	cmd.Dir = dir
 	out, _ := cmd.CombinedOutput() // it fails because of the mutations
 	said := map[int]string{}

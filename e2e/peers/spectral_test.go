@@ -20,7 +20,8 @@ func TestSpectral(t *testing.T) {
 		t.Fatal(err)
 	}
 	wrong := filepath.Join(t.TempDir(), "openapi.yaml")
-	if err := os.WriteFile(wrong, []byte(strings.Replace(string(text), "operationId: ", "operationID: ", 1)), 0o600); err != nil {
+	if err := os.WriteFile(wrong, []byte(strings.Replace(string(text), "operationId: ",
+		"operationID: ", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := spectral(t, wrong); err == nil {
@@ -30,7 +31,8 @@ func TestSpectral(t *testing.T) {
 
 func spectral(t *testing.T, path string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(limited(t), filepath.Join("node_modules", ".bin", "spectral"), "lint", "--ruleset", "spectral.yaml", "--fail-severity", "warn", path)
+	cmd := exec.CommandContext(limited(t), filepath.Join("node_modules", ".bin", "spectral"), "lint", "--ruleset",
+		"spectral.yaml", "--fail-severity", "warn", path)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -22,8 +22,8 @@ import (
 	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
-// suffix is what people may write: characters of four bytes, and from right to left. Characters that nobody sees, and that
-// turn the direction of others, are removed from prompts.
+// suffix is what people may write: characters of four bytes, and from right to left. Characters that nobody sees, and
+// that turn the direction of others, are removed from prompts.
 const suffix = " 🚀\u200d👩🏽 مرحبا \u202e"
 
 // variant is how a service could send what it sends today in another way.
@@ -66,7 +66,9 @@ func variants() []variant {
 		})},
 		{"other order", true, "", func(v any) any { return reversed{v} }},
 		{"emoji and right to left", true, " مرحبا", people(func(s string) string { return s + suffix })},
-		{"longer texts", true, " more", people(func(s string) string { return s + strings.Repeat(" more", 2*len(s)+100) })},
+		{"longer texts", true, " more", people(func(s string) string {
+			return s + strings.Repeat(" more", 2*len(s)+100)
+		})},
 		{"emoji everywhere", false, "", strings10(func(s string) string { return s + suffix })},
 		{"ten times longer everywhere", false, "", strings10(func(s string) string { return strings.Repeat(s, 10) })},
 		{"null here and there", false, "", each(func(_ string, v any) any {
@@ -90,7 +92,10 @@ func variants() []variant {
 	}
 }
 
-var enumerations = []string{"action", "state", "status", "conclusion", "type", "subtype", "author_association", "visibility", "side", "channel_type", "active_lock_reason"}
+var enumerations = []string{
+	"action", "state", "status", "conclusion", "type", "subtype", "author_association", "visibility", "side",
+	"channel_type", "active_lock_reason",
+}
 
 // each returns a function that changes every value within one, from the inside.
 func each(change func(key string, v any) any) func(any) any {
@@ -177,12 +182,15 @@ func (r *recorder) all() []recorded {
 // door starts a separate front door.
 func door(t *testing.T, env ...string) string {
 	t.Helper()
-	return run(t, append(env, "ERRAND_STATE_DIR="+t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN="+console, "REDIS_URL="+redistest.Start(t)),
+	return run(t, append(env, "ERRAND_STATE_DIR="+t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN="+console, "REDIS_URL="+redistest.Start(t)),
 		"errand listens at", filepath.Join(root, "bin", "enqueue"), "serve")
 }
 
 // tolerate delivers every payload in every variant to a front door, and compares what becomes of it.
-func tolerate(t *testing.T, payloads []recorded, open func(t *testing.T) string, deliver func(t *testing.T, base, id string, r recorded) (status int, said string)) {
+func tolerate(t *testing.T, payloads []recorded, open func(t *testing.T) string,
+	deliver func(t *testing.T, base, id string, r recorded) (status int, said string),
+) {
 	t.Helper()
 	type result struct{ answers, tasks []string }
 	results := map[string]result{}
@@ -250,13 +258,17 @@ func hubPayloads(t *testing.T) (*githubfake.Server, []recorded) {
 	}
 	hub.Deliver(r.URL)
 	ctx := limited(t)
-	n, err := hub.OpenPR(ctx, githubfake.PR{Repo: "acme/api", Title: "A change", Body: "Why.", User: "ann", Head: "change", Files: map[string]string{"README.md": "better\n"}})
+	n, err := hub.OpenPR(ctx, githubfake.PR{
+		Repo: "acme/api", Title: "A change", Body: "Why.", User: "ann", Head: "change",
+		Files: map[string]string{"README.md": "better\n"},
+	})
 	if err == nil {
 		hub.SetPermission("acme/api", "ann", "write")
 		_, err = hub.Comment(ctx, "acme/api", n, "ann", "@errand why is this so?")
 	}
 	if err == nil {
-		_, err = hub.Review(ctx, "acme/api", n, "ann", "COMMENT", "", githubfake.Line{Path: "README.md", Line: 1, Body: "@errand explain this line"})
+		_, err = hub.Review(ctx, "acme/api", n, "ann", "COMMENT", "",
+			githubfake.Line{Path: "README.md", Line: 1, Body: "@errand explain this line"})
 	}
 	if err == nil {
 		err = hub.Wait(ctx, (*githubfake.Server).Settled)
@@ -267,8 +279,8 @@ func hubPayloads(t *testing.T) (*githubfake.Server, []recorded) {
 	return hub, r.all()
 }
 
-// The front door understands webhooks of GitHub that say more, in another order, in other languages and at greater length, and
-// survives those that say something else.
+// The front door understands webhooks of GitHub that say more, in another order, in other languages and at greater
+// length, and survives those that say something else.
 func TestToleranceOfGitHub(t *testing.T) {
 	t.Parallel()
 	hub, payloads := hubPayloads(t)
@@ -288,7 +300,8 @@ func TestToleranceOfGitHub(t *testing.T) {
 	}
 	tolerate(t, payloads, open, func(t *testing.T, base, id string, r recorded) (int, string) {
 		t.Helper()
-		resp, err := hub.Send(limited(t), r.event, nil, githubfake.SendOptions{Body: r.body, To: base + "/github/webhook", GUID: id})
+		resp, err := hub.Send(limited(t), r.event, nil,
+			githubfake.SendOptions{Body: r.body, To: base + "/github/webhook", GUID: id})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,9 +318,13 @@ func TestToleranceOfSlack(t *testing.T) {
 	t.Cleanup(slack.Close)
 	slack.Deliver(r.URL)
 	ctx := limited(t)
-	ts, err := slack.Mention(ctx, slackfake.Message{Channel: "C0GENERAL", User: "U0ANN", Text: "what does this repository do?"})
+	ts, err := slack.Mention(ctx, slackfake.Message{
+		Channel: "C0GENERAL", User: "U0ANN", Text: "what does this repository do?",
+	})
 	if err == nil {
-		_, err = slack.Post(ctx, slackfake.Message{Channel: "C0GENERAL", User: "U0BOB", Text: "and for whom?", ThreadTS: ts})
+		_, err = slack.Post(ctx, slackfake.Message{
+			Channel: "C0GENERAL", User: "U0BOB", Text: "and for whom?", ThreadTS: ts,
+		})
 	}
 	if err == nil {
 		_, err = slack.Post(ctx, slackfake.Message{Channel: "D0ANN", User: "U0ANN", Text: "a direct question"})
@@ -323,7 +340,8 @@ func TestToleranceOfSlack(t *testing.T) {
 	}
 	open := func(t *testing.T) string {
 		t.Helper()
-		base := door(t, "SLACK_API_URL="+slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret")
+		base := door(t, "SLACK_API_URL="+slack.APIURL(), "SLACK_BOT_TOKEN=xoxb-test",
+			"SLACK_SIGNING_SECRET=slack-secret")
 		slack.Deliver(base + "/slack/events")
 		return base
 	}

@@ -50,7 +50,8 @@ func render(t *testing.T, values map[string]any) (map[string]string, error) {
 	all, err := engine.Engine{Strict: true}.Render(c, in)
 	files := map[string]string{}
 	for name, text := range all {
-		if text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "---")); text != "" && filepath.Base(name)[0] != '_' {
+		if text = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(text), "---")); text != "" &&
+			filepath.Base(name)[0] != '_' {
 			files[filepath.Base(name)] = trailing.ReplaceAllString(text, "") + "\n"
 		}
 	}
@@ -73,7 +74,8 @@ func valuesFiles(t *testing.T) map[string]map[string]any {
 			t.Fatal(err)
 		}
 	}
-	_, text, found := strings.Cut(read(t, "docs/deploy.md"), "\nA `values.yaml` for two pools and an Ingress:\n\n```yaml\n")
+	_, text, found := strings.Cut(read(t, "docs/deploy.md"),
+		"\nA `values.yaml` for two pools and an Ingress:\n\n```yaml\n")
 	text, _, _ = strings.Cut(text, "```")
 	if all["docs"], err = chartutil.ReadValues([]byte(text)); err != nil || !found {
 		t.Fatalf("docs/deploy.md has no values: %v", err)
@@ -219,7 +221,9 @@ func TestChartIsValidAndRestricted(t *testing.T) {
 	for name, values := range valuesFiles(t) {
 		c := load(t, values)
 		for key, pod := range c.pods() {
-			for _, result := range restricted.EvaluatePod(api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}, &pod.ObjectMeta, &pod.Spec) {
+			for _, result := range restricted.EvaluatePod(api.LevelVersion{
+				Level: api.LevelRestricted, Version: api.LatestVersion(),
+			}, &pod.ObjectMeta, &pod.Spec) {
 				if !result.Allowed {
 					t.Errorf("%s: %s: %s: %s", name, key, result.ForbiddenReason, result.ForbiddenDetail)
 				}
@@ -242,9 +246,12 @@ func TestChartIsValidAndRestricted(t *testing.T) {
 func TestChartGivesEachPodItsOwnSecrets(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]map[string][]string{
-		"defaults":           {"enqueue": {"errand", "errand-front-door"}, "worker": {"errand", "errand-worker"}},
-		"everything.yaml":    {"enqueue": {"door", "fleet", "redis-ca"}, "worker": {"fleet", "model", "redis-ca"}},
-		"bundled-redis.yaml": {"enqueue": {"errand", "errand-front-door", "errand-redis"}, "worker": {"errand", "errand-redis", "errand-worker"}, "redis": {"errand-redis"}},
+		"defaults":        {"enqueue": {"errand", "errand-front-door"}, "worker": {"errand", "errand-worker"}},
+		"everything.yaml": {"enqueue": {"door", "fleet", "redis-ca"}, "worker": {"fleet", "model", "redis-ca"}},
+		"bundled-redis.yaml": {
+			"enqueue": {"errand", "errand-front-door", "errand-redis"},
+			"worker":  {"errand", "errand-redis", "errand-worker"}, "redis": {"errand-redis"},
+		},
 	} {
 		c := load(t, valuesFiles(t)[values])
 		for key, pod := range c.pods() {
@@ -288,7 +295,8 @@ func referred(pod corev1.PodSpec) (secrets, configMaps []string) {
 func TestPools(t *testing.T) {
 	t.Parallel()
 	c := load(t, valuesFiles(t)["two-pools.yaml"])
-	usual, gpu := get[*appsv1.Deployment](t, c, "Deployment errand-worker"), get[*appsv1.Deployment](t, c, "Deployment errand-worker-gpu")
+	usual, gpu := get[*appsv1.Deployment](t, c, "Deployment errand-worker"), get[*appsv1.Deployment](t, c,
+		"Deployment errand-worker-gpu")
 	if usual.Spec.Replicas == nil || *usual.Spec.Replicas != 5 || gpu.Spec.Replicas != nil {
 		t.Errorf("replicas %v and, although KEDA sets them, %v", usual.Spec.Replicas, gpu.Spec.Replicas)
 	}
@@ -302,18 +310,21 @@ func TestPools(t *testing.T) {
 		get[*policyv1.PodDisruptionBudget](t, c, "PodDisruptionBudget "+d.Name)
 	}
 	pod := gpu.Spec.Template.Spec
-	if pod.NodeSelector["accelerator"] != "nvidia" || len(pod.Tolerations) != 1 || pod.Containers[0].Resources.Limits.Memory().String() != "16Gi" ||
+	if pod.NodeSelector["accelerator"] != "nvidia" || len(pod.Tolerations) != 1 ||
+		pod.Containers[0].Resources.Limits.Memory().String() != "16Gi" ||
 		variable(pod, "ERRAND_CONCURRENCY") != "2" || variable(pod, "ERRAND_SANDBOX") != "none" {
 		t.Errorf("the pool's own settings are not in force: %+v", pod)
 	}
 	scaled := get[*scaledObject](t, c, "ScaledObject errand-worker-gpu")
 	if s := scaled.Spec; s.ScaleTargetRef.Name != gpu.Name || *s.MinReplicaCount != 0 || *s.MaxReplicaCount != 4 ||
-		s.Triggers[0].Metadata["query"] != `max(errand_workers_wanted{pool="gpu"})` || s.Triggers[0].Metadata["threshold"] != "1" {
+		s.Triggers[0].Metadata["query"] != `max(errand_workers_wanted{pool="gpu"})` ||
+		s.Triggers[0].Metadata["threshold"] != "1" {
 		t.Errorf("%+v", s)
 	}
 	settings := get[*corev1.ConfigMap](t, c, "ConfigMap errand").Data
 	if want := map[string]string{
-		"ERRAND_PUBLIC_URL": "https://errand.corp.example", "ERRAND_MODEL": "sonnet", "ERRAND_LINK_DAYS": "0", "GITHUB_APP_ID": "1234567",
+		"ERRAND_PUBLIC_URL": "https://errand.corp.example", "ERRAND_MODEL": "sonnet", "ERRAND_LINK_DAYS": "0",
+		"GITHUB_APP_ID": "1234567",
 	}; !maps.Equal(settings, want) {
 		t.Errorf("settings %v, want %v", settings, want)
 	}
@@ -331,10 +342,13 @@ func variable(pod corev1.PodSpec, name string) string {
 // One worker for each that is wanted, by the metric that is documented.
 func TestAutoscaler(t *testing.T) {
 	t.Parallel()
-	hpa := get[*autoscalingv2.HorizontalPodAutoscaler](t, load(t, valuesFiles(t)["everything.yaml"]), "HorizontalPodAutoscaler errand-worker")
+	hpa := get[*autoscalingv2.HorizontalPodAutoscaler](t, load(t, valuesFiles(t)["everything.yaml"]),
+		"HorizontalPodAutoscaler errand-worker")
 	external := hpa.Spec.Metrics[0].External
-	if len(hpa.Spec.Metrics) != 1 || external.Metric.Name != "errand_workers_wanted" || external.Metric.Selector.MatchLabels["pool"] != "default" ||
-		external.Target.AverageValue.String() != "1" || *hpa.Spec.MinReplicas != 2 || hpa.Spec.MaxReplicas != 40 || hpa.Spec.ScaleTargetRef.Name != "errand-worker" {
+	if len(hpa.Spec.Metrics) != 1 || external.Metric.Name != "errand_workers_wanted" ||
+		external.Metric.Selector.MatchLabels["pool"] != "default" ||
+		external.Target.AverageValue.String() != "1" || *hpa.Spec.MinReplicas != 2 || hpa.Spec.MaxReplicas != 40 ||
+		hpa.Spec.ScaleTargetRef.Name != "errand-worker" {
 		t.Errorf("%+v", hpa.Spec)
 	}
 }
@@ -371,7 +385,9 @@ func TestSchemaRefuses(t *testing.T) {
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string][]string{
-		"defaults": {"errand: REDIS_URL", "errand-front-door:", "errand-worker:", "-n fleet exec deploy/errand-enqueue"}, "bundled-redis.yaml": {"errand-redis: password"},
+		"defaults": {
+			"errand: REDIS_URL", "errand-front-door:", "errand-worker:", "-n fleet exec deploy/errand-enqueue",
+		}, "bundled-redis.yaml": {"errand-redis: password"},
 	} {
 		files, err := render(t, valuesFiles(t)[name])
 		if err != nil {

@@ -190,9 +190,11 @@ type rule struct {
 
 // withData are what the demo's tasks leave in any case.
 var withData = []string{
-	"errand_tasks", "errand_queue_tasks", "errand_queue_oldest_seconds", "errand_tasks_submitted_total", "errand_task_endings_total", "errand_task_wait_seconds_bucket",
-	"errand_runs_total", "errand_run_duration_seconds_bucket", "errand_run_cost_usd_total", "errand_run_tokens_total", "errand_model_calls_total", "errand_workers",
-	"errand_slots", "errand_slots_taken", "errand_outbox_lag_seconds_bucket", "errand_service_requests_total",
+	"errand_tasks", "errand_queue_tasks", "errand_queue_oldest_seconds", "errand_tasks_submitted_total",
+	"errand_task_endings_total", "errand_task_wait_seconds_bucket", "errand_runs_total",
+	"errand_run_duration_seconds_bucket", "errand_run_cost_usd_total", "errand_run_tokens_total",
+	"errand_model_calls_total", "errand_workers", "errand_slots", "errand_slots_taken",
+	"errand_outbox_lag_seconds_bucket", "errand_service_requests_total",
 }
 
 // A real Prometheus scrapes the demo: what it serves passes promtool, all rules are evaluated, and each query of the

@@ -50,7 +50,9 @@ func TestDockerfileMutations(t *testing.T) {
 	} {
 		wrong := strings.Replace(text, m.old, m.mistake, 1)
 		findings := lintDockerfile(t, wrong)
-		if wrong == text || !slices.ContainsFunc(findings, func(one string) bool { return strings.HasPrefix(one, m.rule+": ") }) {
+		if wrong == text || !slices.ContainsFunc(findings, func(one string) bool {
+			return strings.HasPrefix(one, m.rule+": ")
+		}) {
 			t.Errorf("%q instead of %q: findings %q, want %s", m.mistake, m.old, findings, m.rule)
 		}
 	}
@@ -59,18 +61,20 @@ func TestDockerfileMutations(t *testing.T) {
 // notValid is the name of no rule of BuildKit: without a valid Dockerfile there is no image.
 const notValid = "not valid"
 
-// lintDockerfile returns what BuildKit finds in the text of a Dockerfile, each with its rule. There is no build and no context,
-// so CopyIgnoredFile, about .dockerignore, finds nothing: TestImageContext is about that.
+// lintDockerfile returns what BuildKit finds in the text of a Dockerfile, each with its rule. There is no build and no
+// context, so CopyIgnoredFile, about .dockerignore, finds nothing: TestImageContext is about that.
 func lintDockerfile(t *testing.T, text string) (findings []string) {
 	t.Helper()
-	results, err := dockerfile2llb.DockerfileLint(t.Context(), []byte("# check=experimental=all\n"+text), dockerfile2llb.ConvertOpt{
-		SourceMap: &llb.SourceMap{Definition: &llb.Definition{}}, MetaResolver: base{},
-	})
+	results, err := dockerfile2llb.DockerfileLint(t.Context(), []byte("# check=experimental=all\n"+text),
+		dockerfile2llb.ConvertOpt{
+			SourceMap: &llb.SourceMap{Definition: &llb.Definition{}}, MetaResolver: base{},
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, w := range results.Warnings {
-		findings = append(findings, fmt.Sprintf("%s: line %d: %s", w.RuleName, w.Location.Ranges[0].Start.Line-1, w.Detail))
+		findings = append(findings, fmt.Sprintf("%s: line %d: %s", w.RuleName,
+			w.Location.Ranges[0].Start.Line-1, w.Detail))
 	}
 	if results.Error != nil {
 		findings = append(findings, notValid+": "+results.Error.Message)
@@ -81,6 +85,8 @@ func lintDockerfile(t *testing.T, text string) (findings []string) {
 // base stands for the images that ours is built on, which no test downloads.
 type base struct{}
 
-func (base) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.Opt) (string, digest.Digest, []byte, error) {
+func (base) ResolveImageConfig(_ context.Context, ref string,
+	_ sourceresolver.Opt,
+) (string, digest.Digest, []byte, error) {
 	return ref, "", []byte(`{"config":{"Env":["PATH=/usr/bin"]}}`), nil
 }

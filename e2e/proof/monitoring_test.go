@@ -36,7 +36,8 @@ func alerts(t *testing.T) []alert {
 			Rules []alert `json:"rules"`
 		} `json:"groups"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &file); err != nil || len(file.Groups) != 1 || len(file.Groups[0].Rules) == 0 {
+	if err := yaml.Unmarshal([]byte(read(t, rulesFile)), &file); err != nil || len(file.Groups) != 1 ||
+		len(file.Groups[0].Rules) == 0 {
 		t.Fatalf("no rules in %s: %v", rulesFile, err)
 	}
 	return file.Groups[0].Rules

@@ -53,11 +53,13 @@ func TestNetworkPolicies(t *testing.T) {
 				}
 			}
 			slices.Sort(from)
-			if component == "redis" && (!slices.Equal(from, []string{"enqueue", "worker"}) || len(p.Spec.Egress) != 0) ||
+			if component == "redis" && (!slices.Equal(from, []string{"enqueue", "worker"}) ||
+				len(p.Spec.Egress) != 0) ||
 				component == "worker" && !slices.Equal(from, []string{"enqueue"}) {
 				t.Errorf("%s: %s is reached by %q, and reaches %+v", name, key, from, p.Spec.Egress)
 			}
-			if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 || p.Spec.Ingress[0].Ports[0].Port.StrVal != pod.Spec.Containers[0].Ports[0].Name {
+			if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].Ports) != 1 ||
+				p.Spec.Ingress[0].Ports[0].Port.StrVal != pod.Spec.Containers[0].Ports[0].Name {
 				t.Errorf("%s: %s: the policy opens another port than the container has: %+v", name, key, p.Spec.Ingress)
 			}
 		}
@@ -82,7 +84,8 @@ func TestEgress(t *testing.T) {
 						continue
 					}
 					for _, peer := range rule.To {
-						if peer.IPBlock != nil && strings.HasSuffix(peer.IPBlock.CIDR, "/0") && len(peer.IPBlock.Except) == 0 {
+						if peer.IPBlock != nil && strings.HasSuffix(peer.IPBlock.CIDR, "/0") &&
+							len(peer.IPBlock.Except) == 0 {
 							t.Errorf("%s: %s: all addresses at port %s", name, key, port.Port)
 						}
 					}
@@ -103,7 +106,8 @@ func TestBundledRedis(t *testing.T) {
 	}
 	got := configOf(t, redis.Spec.Template.Spec.Containers[0].Command)
 	for setting, want := range map[string]string{
-		"requirepass": "s3cret", "appendonly": "yes", "maxmemory-policy": "noeviction", "maxmemory": fmt.Sprint(700 << 20),
+		"requirepass": "s3cret", "appendonly": "yes", "maxmemory-policy": "noeviction",
+		"maxmemory": fmt.Sprint(700 << 20),
 	} {
 		if got(setting) != setting+"\n"+want {
 			t.Errorf("of Redis %q, want %s", got(setting), want)
@@ -165,22 +169,28 @@ func TestOptions(t *testing.T) {
 	c := load(t, valuesFiles(t)["everything.yaml"])
 	rule := get[*networkingv1.Ingress](t, c, "Ingress errand").Spec.Rules[0]
 	backend := rule.HTTP.Paths[0].Backend.Service
-	if service := get[*corev1.Service](t, c, "Service "+backend.Name); rule.Host != "errand.corp.example" || service.Spec.Ports[0].Name != backend.Port.Name {
+	if service := get[*corev1.Service](t, c, "Service "+backend.Name); rule.Host != "errand.corp.example" ||
+		service.Spec.Ports[0].Name != backend.Port.Name {
 		t.Errorf("%+v", rule)
 	}
 	door := get[*appsv1.Deployment](t, c, "Deployment errand-enqueue").Spec.Template
 	if want := "registry.corp.example/errand@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"; door.Spec.Containers[0].Image != want {
 		t.Errorf("image %s, want %s", door.Spec.Containers[0].Image, want)
 	}
-	services, pods := get[*monitoringv1.ServiceMonitor](t, c, "ServiceMonitor errand-enqueue").Spec, get[*monitoringv1.PodMonitor](t, c, "PodMonitor errand-worker").Spec
-	if !selects(t, &services.Selector, corev1.PodTemplateSpec{ObjectMeta: get[*corev1.Service](t, c, "Service errand").ObjectMeta}) || services.Endpoints[0].Port != "http" {
+	services, pods := get[*monitoringv1.ServiceMonitor](t, c, "ServiceMonitor errand-enqueue").Spec,
+		get[*monitoringv1.PodMonitor](t, c, "PodMonitor errand-worker").Spec
+	if !selects(t, &services.Selector,
+		corev1.PodTemplateSpec{ObjectMeta: get[*corev1.Service](t, c, "Service errand").ObjectMeta}) ||
+		services.Endpoints[0].Port != "http" {
 		t.Errorf("%+v", services)
 	}
 	worker := get[*appsv1.Deployment](t, c, "Deployment errand-worker").Spec.Template
-	if !selects(t, &pods.Selector, worker) || *pods.PodMetricsEndpoints[0].Port != worker.Spec.Containers[0].Ports[0].Name {
+	if !selects(t, &pods.Selector, worker) ||
+		*pods.PodMetricsEndpoints[0].Port != worker.Spec.Containers[0].Ports[0].Name {
 		t.Errorf("%+v", pods)
 	}
-	if key := pods.PodMetricsEndpoints[0].Authorization.Credentials; key.Name != "fleet" || key.Key != "ERRAND_METRICS_TOKEN" {
+	if key := pods.PodMetricsEndpoints[0].Authorization.Credentials; key.Name != "fleet" ||
+		key.Key != "ERRAND_METRICS_TOKEN" {
 		t.Errorf("%+v", key)
 	}
 }

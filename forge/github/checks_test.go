@@ -14,7 +14,8 @@ func TestHeadAndTail(t *testing.T) {
 	}
 	long := "A" + strings.Repeat("x", 1_000_000) + "Z"
 	got := must(headAndTail(strings.NewReader(long)))
-	if !strings.HasPrefix(got, "Ax") || !strings.HasSuffix(got, "xZ") || !strings.Contains(got, "988002 bytes are left out") || len(got) > logHead+logTail+100 {
+	if !strings.HasPrefix(got, "Ax") || !strings.HasSuffix(got, "xZ") ||
+		!strings.Contains(got, "988002 bytes are left out") || len(got) > logHead+logTail+100 {
 		t.Errorf("%d bytes: %.20s", len(got), got)
 	}
 }

@@ -49,7 +49,8 @@ func TestCredentialOfApp(t *testing.T) {
 		t.Errorf("%d tokens made, looked for the installation %d times", len(made), len(w.hub.Calls(installation)))
 	}
 	var asked struct{ Repositories []string }
-	if err := json.Unmarshal(made[1].Body, &asked); err != nil || len(asked.Repositories) != 1 || asked.Repositories[0] != "api" {
+	if err := json.Unmarshal(made[1].Body, &asked); err != nil || len(asked.Repositories) != 1 ||
+		asked.Repositories[0] != "api" {
 		t.Errorf("asked for %s, want the repository alone", made[1].Body)
 	}
 }
@@ -196,7 +197,9 @@ func TestRedirects(t *testing.T) {
 			w.Errorf("got %v", err)
 		}
 		// A renamed repository redirects to its new URL.
-		w.hub.Fail(pull, githubfake.Failure{Status: 301, Header: http.Header{"Location": {w.hub.APIURL() + "repos/acme/api/pulls/1"}}})
+		w.hub.Fail(pull, githubfake.Failure{
+			Status: 301, Header: http.Header{"Location": {w.hub.APIURL() + "repos/acme/api/pulls/1"}},
+		})
 		if err := w.read(); err != nil {
 			w.Error(err)
 		}

@@ -65,7 +65,9 @@ func TestRepeatedRequests(t *testing.T) {
 // An answer that nothing has changed is passed on if errand did not ask whether anything has.
 func TestUnaskedNotModified(t *testing.T) {
 	t.Parallel()
-	c := &conditional{tripper(func(*http.Request) *http.Response { return replied(http.StatusNotModified, http.Header{}, "") }), &answers{}}
+	c := &conditional{tripper(func(*http.Request) *http.Response {
+		return replied(http.StatusNotModified, http.Header{}, "")
+	}), &answers{}}
 	if status, _ := get(Repeated(t.Context()), t, c, "https://api.hub.example/x"); status != http.StatusNotModified {
 		t.Errorf("answered %d", status)
 	}

@@ -25,20 +25,51 @@ var shapes = []struct {
 	wait   time.Duration
 	lasts  bool
 }{
-	{"primary", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"}, `{}`, 30 * time.Minute, false},
+	{
+		"primary", 403,
+		map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"},
+		`{}`,
+		30 * time.Minute, false,
+	},
 	{"primary without reset", 403, map[string]string{"X-RateLimit-Remaining": "0"}, `{}`, time.Minute, false},
-	{"primary, over by now", 403, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "-5"}, `{}`, time.Second, false},
-	{"primary as 429", 429, map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"}, `{}`, 30 * time.Minute, false},
+	{
+		"primary, over by now", 403,
+		map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "-5"},
+		`{}`,
+		time.Second, false,
+	},
+	{
+		"primary as 429", 429,
+		map[string]string{"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "+1800"},
+		`{}`,
+		30 * time.Minute, false,
+	},
 	{"secondary", 403, map[string]string{"Retry-After": "120"}, `{` + secondaryDocs + `}`, 2 * time.Minute, false},
 	{"secondary without a time", 403, nil, `{` + secondaryDocs + `}`, time.Minute, false},
 	{"secondary by its text", 403, nil, `{"message":"You have exceeded a secondary rate limit."}`, time.Minute, false},
-	{"secondary by its header", 403, map[string]string{"Retry-After": "120"}, `{"message":"Slow down."}`, 2 * time.Minute, false},
-	{"secondary as 429", 429, map[string]string{"Retry-After": "120"}, `{` + secondaryDocs + `}`, 2 * time.Minute, false},
+	{
+		"secondary by its header", 403,
+		map[string]string{"Retry-After": "120"},
+		`{"message":"Slow down."}`,
+		2 * time.Minute, false,
+	},
+	{
+		"secondary as 429", 429,
+		map[string]string{"Retry-After": "120"},
+		`{` + secondaryDocs + `}`,
+		2 * time.Minute, false,
+	},
 	// The hourly limit is not exhausted, so its reset time means nothing.
-	{"secondary as 429, by the hour", 429, map[string]string{"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800"}, `{}`, time.Minute, false},
+	{"secondary as 429, by the hour", 429, map[string]string{
+		"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800",
+	}, `{}`, time.Minute, false},
 	{"bare 429", 429, nil, `Too many requests`, time.Minute, false},
 	{"at once", 429, map[string]string{"Retry-After": "0"}, `{}`, time.Second, false},
-	{"not allowed", 403, map[string]string{"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800"}, `{"message":"Resource not accessible by integration"}`, 0, true},
+	{
+		"not allowed", 403,
+		map[string]string{"X-RateLimit-Remaining": "4000", "X-RateLimit-Reset": "+1800"},
+		`{"message":"Resource not accessible by integration"}`, 0, true,
+	},
 	{"credentials", 401, nil, `{}`, 0, false},
 	{"gone", 404, nil, `{}`, 0, true},
 	{"gone for good", 410, nil, `{}`, 0, true},

@@ -47,7 +47,8 @@ func TestGraphQLErrors(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if wait, limited := RetryAfter(err); limited != c.limited || limited && name == "rate limit" && wait < 50*time.Minute {
+		if wait, limited := RetryAfter(err); limited != c.limited ||
+			limited && name == "rate limit" && wait < 50*time.Minute {
 			t.Errorf("%s: limited %v, %s", name, limited, wait)
 		}
 		if Permanent(err) != c.lasting || StatusCode(err) != c.code {

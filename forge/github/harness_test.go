@@ -58,7 +58,8 @@ func both(t *testing.T, test func(w *world)) {
 
 func withToken(t *testing.T, change ...func(*Config)) *world {
 	t.Helper()
-	return newWorld(t, githubfake.Config{}, append([]func(*Config){func(c *Config) { c.Token = "ghp_test" }}, change...))
+	return newWorld(t, githubfake.Config{},
+		append([]func(*Config){func(c *Config) { c.Token = "ghp_test" }}, change...))
 }
 
 func withApp(t *testing.T, change ...func(*Config)) *world {
@@ -85,7 +86,10 @@ func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *wor
 	w.other = func(more ...func(*Config)) *Forge {
 		conns := &http.Transport{}
 		t.Cleanup(conns.CloseIdleConnections)
-		cfg := Config{APIURL: w.hub.APIURL(), URL: w.hub.URL(), HTTP: &http.Client{Transport: conns}, Log: slog.New(slog.NewTextHandler(w.logs, nil))}
+		cfg := Config{
+			APIURL: w.hub.APIURL(), URL: w.hub.URL(), HTTP: &http.Client{Transport: conns},
+			Log: slog.New(slog.NewTextHandler(w.logs, nil)),
+		}
 		for _, f := range append(change, more...) {
 			f(&cfg)
 		}
@@ -98,7 +102,10 @@ func newWorld(t *testing.T, fake githubfake.Config, change []func(*Config)) *wor
 // open opens a pull request and returns its number.
 func (w *world) open() int {
 	w.Helper()
-	pr := githubfake.PR{Repo: repo, Head: "change", Title: "Say hello", Body: "It is polite.", Files: map[string]string{"change.go": "package main\n"}}
+	pr := githubfake.PR{
+		Repo: repo, Head: "change", Title: "Say hello", Body: "It is polite.",
+		Files: map[string]string{"change.go": "package main\n"},
+	}
 	return must(w.hub.OpenPR(context.Background(), pr))
 }
 

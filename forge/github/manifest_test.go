@@ -20,7 +20,8 @@ func TestManifest(t *testing.T) {
 	}
 	form := must(app.Form())
 	for name, want := range map[string][]string{
-		"name": {"errand"}, "webhook_url": {"https://e.example/github/webhook"}, "webhook_active": {"true"}, "public": {"false"},
+		"name": {"errand"}, "webhook_url": {"https://e.example/github/webhook"}, "webhook_active": {"true"},
+		"public":   {"false"},
 		"events[]": m.Events,
 	} {
 		if diff := cmp.Diff(want, form[name]); diff != "" {
@@ -29,7 +30,8 @@ func TestManifest(t *testing.T) {
 	}
 	for _, p := range permissions() {
 		if m.Permissions[p.name] != p.level || form.Get(p.name) != p.level {
-			t.Errorf("%s: %q in the manifest, %q in the form, want %s", p.name, m.Permissions[p.name], form.Get(p.name), p.level)
+			t.Errorf("%s: %q in the manifest, %q in the form, want %s", p.name, m.Permissions[p.name],
+				form.Get(p.name), p.level)
 		}
 	}
 	if len(m.Permissions) != len(permissions()) || m.Hook.URL != form.Get("webhook_url") || !m.Hook.Active {
@@ -42,10 +44,12 @@ func TestManifestWithoutAddress(t *testing.T) {
 	t.Parallel()
 	app := App{Name: "errand"}
 	text, form := string(must(app.Manifest())), must(app.Form())
-	if strings.Contains(text, "hook_attributes") || strings.Contains(text, "default_events") || !strings.Contains(text, homepage) {
+	if strings.Contains(text, "hook_attributes") || strings.Contains(text, "default_events") ||
+		!strings.Contains(text, homepage) {
 		t.Error(text)
 	}
-	if form.Get("webhook_active") != "false" || form.Has("webhook_url") || form.Has("events[]") || form.Get("url") != homepage {
+	if form.Get("webhook_active") != "false" || form.Has("webhook_url") || form.Has("events[]") ||
+		form.Get("url") != homepage {
 		t.Error(form)
 	}
 }

@@ -14,7 +14,9 @@ func TestVerifiedMembers(t *testing.T) {
 	t.Parallel()
 	permissions := maps.Clone(Permissions())
 	permissions["members"] = "read"
-	for name, w := range map[string]*world{"token": withToken(t), "app": newApp(t, githubfake.Config{Permissions: permissions})} {
+	for name, w := range map[string]*world{
+		"token": withToken(t), "app": newApp(t, githubfake.Config{Permissions: permissions}),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w.hub.AddMember("Acme", "ann", "Ann@Acme.test", "twins@acme.test")
@@ -24,7 +26,9 @@ func TestVerifiedMembers(t *testing.T) {
 			w.hub.AddMember("acme", "bob", "TWINS@acme.test", "bob@acme.test", "bob@acme.test")
 			w.hub.AddMember("acme", "eve", "twins@acme.test", "eve@acme.test")
 			got, err := w.forge.VerifiedMembers(t.Context(), "acme")
-			want := map[string]string{"ann@acme.test": "ann", "bob@acme.test": "bob", "eve@acme.test": "eve", "twins@acme.test": ""}
+			want := map[string]string{
+				"ann@acme.test": "ann", "bob@acme.test": "bob", "eve@acme.test": "eve", "twins@acme.test": "",
+			}
 			if err != nil || !maps.Equal(got, want) {
 				t.Errorf("%v, %v; want %v", got, err, want)
 			}

@@ -16,7 +16,10 @@ const collaborator = "GET /repos/{o}/{r}/collaborators/{u}/permission"
 
 func TestPermission(t *testing.T) {
 	both(t, func(w *world) {
-		for login, want := range map[string]forge.Permission{"ann": forge.PermissionAdmin, "ben": forge.PermissionWrite, "cleo": forge.PermissionRead, "dan": forge.PermissionNone} {
+		for login, want := range map[string]forge.Permission{
+			"ann": forge.PermissionAdmin, "ben": forge.PermissionWrite, "cleo": forge.PermissionRead,
+			"dan": forge.PermissionNone,
+		} {
 			w.hub.SetPermission(repo, login, string(want))
 			p, err := w.forge.Permission(w.Context(), repo, login)
 			if p != want || err != nil || p.CanWrite() != (login == "ann" || login == "ben") {
@@ -25,14 +28,16 @@ func TestPermission(t *testing.T) {
 		}
 		calls := len(w.hub.Calls(collaborator))
 		id, err := w.forge.AccountID(w.Context(), repo, "ann")
-		if address := must(w.forge.Address(w.Context(), repo, "ann")); err != nil || !strings.Contains(address, fmt.Sprintf("<%d+ann@", id)) || len(w.hub.Calls(collaborator)) != calls {
+		if address := must(w.forge.Address(w.Context(), repo, "ann")); err != nil ||
+			!strings.Contains(address, fmt.Sprintf("<%d+ann@", id)) || len(w.hub.Calls(collaborator)) != calls {
 			w.Errorf("account %d of %s, %v", id, address, err)
 		}
 		// An account that GitHub does not know, and strings that are no logins.
 		w.hub.Fail(collaborator, githubfake.Failure{Status: 404})
 		asked := len(w.hub.Calls(collaborator)) + 1
 		for _, login := range []string{"ghost", "", ".", "..", "ann/..", "ann?x=", "../../../user"} {
-			if p, err := w.forge.Permission(w.Context(), repo, login); p != forge.PermissionNone || err != nil && (login != "ghost" || !errors.Is(err, forge.ErrNotFound)) {
+			if p, err := w.forge.Permission(w.Context(), repo, login); p != forge.PermissionNone ||
+				err != nil && (login != "ghost" || !errors.Is(err, forge.ErrNotFound)) {
 				w.Errorf("%q: %s %v", login, p, err)
 			}
 		}
@@ -85,7 +90,9 @@ func TestPermissionFailsClosed(t *testing.T) {
 	}{
 		{"broken", githubfake.Failure{Status: 502}, false, false},
 		{"cut", githubfake.Failure{Times: -1}, false, false},
-		{"not for us to ask", githubfake.Failure{Status: 403, Body: `{"message":"Must have push access to view collaborator permission."}`}, true, false},
+		{"not for us to ask", githubfake.Failure{
+			Status: 403, Body: `{"message":"Must have push access to view collaborator permission."}`,
+		}, true, false},
 		{"limited", githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"60"}}}, false, true},
 	} {
 		lift := w.hub.Fail(collaborator, c.fail)

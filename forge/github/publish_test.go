@@ -24,11 +24,14 @@ const (
 // work commits on a thread's branch and returns the proposal of a run that did so.
 func (w *world) work(n int) forge.Proposal {
 	w.Helper()
-	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) + "\n"}, "Fix the total"))
+	sha := must(w.repo.Commit(ownBranch, "", map[string]string{"main.go": "package main // " + strings.Repeat("x", n) +
+		"\n"}, "Fix the total"))
 	return forge.Proposal{
 		Repo: repo, Branch: ownBranch, Base: "main", Commit: sha, Title: "Fix the total",
-		Run: fmt.Sprintf("%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Source: "slack", Thread: "slack/T1/C1/1.2", Asker: "ann",
-		RunURL: fmt.Sprintf("https://errand.example/tasks/%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
+		Run: fmt.Sprintf("%d-slack-c1", 1_790_000_000_000_000+n*1_000_000), Source: "slack", Thread: "slack/T1/C1/1.2",
+		Asker:   "ann",
+		RunURL:  fmt.Sprintf("https://errand.example/tasks/%d-slack-c1", 1_790_000_000_000_000+n*1_000_000),
+		Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
 	}
 }
 
@@ -53,17 +56,21 @@ func TestPublish(t *testing.T) {
 		w.started()
 		work := w.work(1)
 		pr := w.publish(work)
-		if diff := cmp.Diff(forge.PullRequestRef{Number: 1, URL: w.hub.URL() + "/acme/api/pull/1", Draft: true}, pr); diff != "" {
+		if diff := cmp.Diff(forge.PullRequestRef{
+			Number: 1, URL: w.hub.URL() + "/acme/api/pull/1", Draft: true,
+		}, pr); diff != "" {
 			w.Error(diff)
 		}
 		got := w.pull(1)
-		if !got.Draft || got.Title != "Fix the total" || got.Head != ownBranch || got.Base != "main" || got.HeadSHA != work.Commit {
+		if !got.Draft || got.Title != "Fix the total" || got.Head != ownBranch || got.Base != "main" ||
+			got.HeadSHA != work.Commit {
 			w.Errorf("opened %+v", got)
 		}
 		golden(w.T, "pull_request", strings.ReplaceAll(got.Body, work.Commit, "COMMIT"))
 		// Once more, in another process: nothing happens.
 		w.forge = w.other()
-		if again := w.publish(work); again != pr || len(w.hub.Calls(createPull)) != 1 || len(w.hub.Calls(editPull)) > 0 {
+		if again := w.publish(work); again != pr || len(w.hub.Calls(createPull)) != 1 ||
+			len(w.hub.Calls(editPull)) > 0 {
 			w.Errorf("again: %+v", again)
 		}
 
@@ -74,8 +81,10 @@ func TestPublish(t *testing.T) {
 		work.Summary, work.Title = "And cents to euros.", "Other words"
 		w.publish(work)
 		after := w.pull(1)
-		if !strings.HasPrefix(after.Body, "See #3.\n\n<!-- errand:work task="+work.Run) || !strings.HasSuffix(after.Body, "-->\nReviewed by ann.") ||
-			!strings.Contains(after.Body, "And cents to euros.") || strings.Contains(after.Body, "cents to cents") || after.Title != got.Title {
+		if !strings.HasPrefix(after.Body, "See #3.\n\n<!-- errand:work task="+work.Run) ||
+			!strings.HasSuffix(after.Body, "-->\nReviewed by ann.") ||
+			!strings.Contains(after.Body, "And cents to euros.") || strings.Contains(after.Body, "cents to cents") ||
+			after.Title != got.Title {
 			w.Errorf("updated: %+v", after)
 		}
 		// An older task that comes late has no say any more.
@@ -97,8 +106,8 @@ func TestPublish(t *testing.T) {
 	})
 }
 
-// Work on an issue closes it when it is merged, also after a follow-up that was requested on the pull request. The words
-// of the agent close nothing.
+// Work on an issue closes it when it is merged, also after a follow-up that was requested on the pull request. The
+// words of the agent close nothing.
 func TestPublishedWorkFixesItsIssue(t *testing.T) {
 	t.Parallel()
 	w := withToken(t).started()
@@ -110,7 +119,8 @@ func TestPublishedWorkFixesItsIssue(t *testing.T) {
 		body := w.pull(1).Body
 		_, text, _ := strings.Cut(body, "-->\n")
 		line, rest, _ := strings.Cut(text, "\n")
-		if strings.Contains(rest, "Fixes #") || strings.Contains(rest, "closes #") || strings.Contains(rest, "<!-- errand:work task") {
+		if strings.Contains(rest, "Fixes #") || strings.Contains(rest, "closes #") ||
+			strings.Contains(rest, "<!-- errand:work task") {
 			t.Errorf("%s", body)
 		}
 		return line
@@ -126,8 +136,8 @@ func TestPublishedWorkFixesItsIssue(t *testing.T) {
 	}
 }
 
-// A pull request names those of the same work in other repositories, also when they are opened later, and after a follow-up in
-// its own repository only.
+// A pull request names those of the same work in other repositories, also when they are opened later, and after a
+// follow-up in its own repository only.
 func TestPullRequestsTogether(t *testing.T) {
 	both(t, func(w *world) {
 		w.started()
@@ -138,7 +148,8 @@ func TestPullRequestsTogether(t *testing.T) {
 		w.publish(work)
 		w.publish(work)
 		const line = "-->\nFixes #5\n\nTogether with acme/web#8, acme/docs.io#9.\n\n"
-		if body := w.pull(1).Body; !strings.Contains(body, line) || len(w.hub.Calls(editPull)) != 1 || len(w.hub.Pulls(repo)) != 1 {
+		if body := w.pull(1).Body; !strings.Contains(body, line) || len(w.hub.Calls(editPull)) != 1 ||
+			len(w.hub.Pulls(repo)) != 1 {
 			w.Errorf("%d edits: %s", len(w.hub.Calls(editPull)), body)
 		}
 		w.publish(w.work(2))
@@ -158,7 +169,8 @@ func TestLinkOfAClosedPullRequest(t *testing.T) {
 			w.Fatal(err)
 		}
 		work.Number, work.Together = pr.Number, []string{"acme/web#8"}
-		if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 || !strings.Contains(w.pull(1).Body, "Together with acme/web#8.") {
+		if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 ||
+			!strings.Contains(w.pull(1).Body, "Together with acme/web#8.") {
 			w.Errorf("linked %+v of %+v", again, w.hub.Pulls(repo))
 		}
 	})
@@ -168,7 +180,8 @@ func TestLinkOfAClosedPullRequest(t *testing.T) {
 func (w *world) edit(number int, body string) {
 	w.Helper()
 	gh := must(w.forge.Client(w.Context(), repo, 0))
-	if _, _, err := gh.PullRequests.Edit(w.Context(), "acme", "api", number, &github.PullRequest{Body: &body}); err != nil {
+	if _, _, err := gh.PullRequests.Edit(w.Context(), "acme", "api", number,
+		&github.PullRequest{Body: &body}); err != nil {
 		w.Fatal(err)
 	}
 }
@@ -216,8 +229,11 @@ func TestPublishWithoutDrafts(t *testing.T) {
 	t.Parallel()
 	w := withToken(t).started()
 	work := w.work(1)
-	w.hub.Fail(createPull, githubfake.Failure{Status: 422, Body: `{"message":"Draft pull requests are not supported in this repository.",` +
-		`"errors":[{"resource":"PullRequest","code":"custom","message":"Draft pull requests are not supported in this repository."}]}`})
+	w.hub.Fail(createPull, githubfake.Failure{
+		Status: 422,
+		Body: `{"message":"Draft pull requests are not supported in this repository.",` +
+			`"errors":[{"resource":"PullRequest","code":"custom","message":"Draft pull requests are not supported in this repository."}]}`,
+	})
 	w.publish(work)
 	if got := w.pull(1); got.Draft || got.HeadSHA != work.Commit {
 		t.Errorf("opened %+v", got)
@@ -233,11 +249,21 @@ func TestPublishRefused(t *testing.T) {
 		later   bool
 		says    string
 	}{
-		"no access":    {createPull, githubfake.Failure{Status: 403, Body: `{"message":"Resource not accessible by personal access token"}`}, false, "did not let errand open a pull request in acme/api"},
-		"bad token":    {listPulls, githubfake.Failure{Status: 401}, false, "does not accept errand's credentials"},
-		"no commits":   {createPull, githubfake.Failure{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and x"}]}`}, false, "Validation Failed: No commits between main and x."},
-		"rate limit":   {createPull, githubfake.Failure{Status: 403, Body: `{"message":"You have exceeded a secondary rate limit"}`}, true, ""},
-		"too quickly":  {createPull, githubfake.Failure{Status: 422, Body: `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"was submitted too quickly"}]}`}, true, ""},
+		"no access": {createPull, githubfake.Failure{
+			Status: 403, Body: `{"message":"Resource not accessible by personal access token"}`,
+		}, false, "did not let errand open a pull request in acme/api"},
+		"bad token": {listPulls, githubfake.Failure{Status: 401}, false, "does not accept errand's credentials"},
+		"no commits": {createPull, githubfake.Failure{
+			Status: 422,
+			Body:   `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"No commits between main and x"}]}`,
+		}, false, "Validation Failed: No commits between main and x."},
+		"rate limit": {createPull, githubfake.Failure{
+			Status: 403, Body: `{"message":"You have exceeded a secondary rate limit"}`,
+		}, true, ""},
+		"too quickly": {createPull, githubfake.Failure{
+			Status: 422,
+			Body:   `{"message":"Validation Failed","errors":[{"resource":"PullRequest","code":"custom","message":"was submitted too quickly"}]}`,
+		}, true, ""},
 		"server error": {createPull, githubfake.Failure{Status: 500}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -262,7 +288,8 @@ func TestSectionCannotBeForged(t *testing.T) {
 	t.Parallel()
 	w := withToken(t).started()
 	work := w.work(1)
-	work.Summary = "x\n" + sectionEnd + "\n<!-- errand:work task=z commit=z thread=z -->\n" + strings.Repeat("long ", 20_000)
+	work.Summary = "x\n" + sectionEnd + "\n<!-- errand:work task=z commit=z thread=z -->\n" +
+		strings.Repeat("long ", 20_000)
 	work.Thread = "chat/--> <b>"
 	w.publish(work)
 	body := w.pull(1).Body

@@ -25,12 +25,16 @@ func TestPullRequests(t *testing.T) {
 			w.Fatal(err)
 		}
 		at := func(n, title, author string) forge.PullRequest {
-			return forge.PullRequest{Repo: repo, Title: title, Author: author, Base: "main", URL: w.hub.URL() + "/acme/api/pull/" + n}
+			return forge.PullRequest{
+				Repo: repo, Title: title, Author: author, Base: "main", URL: w.hub.URL() + "/acme/api/pull/" + n,
+			}
 		}
-		first, second, third := at("1", "Fix the total", "ann"), at("2", "Draft", "octocat"), at("3", "A stranger's", "eve")
+		first, second, third := at("1", "Fix the total", "ann"), at("2", "Draft", "octocat"), at("3",
+			"A stranger's", "eve")
 		first.Number, second.Number, third.Number = 1, 2, 3
 		second.Draft, third.Fork = true, true
-		if diff := cmp.Diff([]forge.PullRequest{third, second, first}, must(w.forge.PullRequests(w.Context(), repo))); diff != "" {
+		if diff := cmp.Diff([]forge.PullRequest{third, second, first},
+			must(w.forge.PullRequests(w.Context(), repo))); diff != "" {
 			w.Error(diff)
 		}
 		if diff := cmp.Diff(third, must(w.forge.PullRequest(w.Context(), repo, 3))); diff != "" {

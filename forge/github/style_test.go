@@ -18,30 +18,34 @@ func TestPublishInStyle(t *testing.T) {
 		work := w.work(1)
 		work.Reviewer = "ann"
 		work.Style = forge.Style{
-			Title: "[errand] ", Labels: []string{"bot", "needs review"}, Ready: true, Template: "## Tests\n\n- [ ] @acme/qa\n<!-- errand:work task=1 commit=1 thread=1 -->\n",
+			Title: "[errand] ", Labels: []string{"bot", "needs review"}, Ready: true,
+			Template: "## Tests\n\n- [ ] @acme/qa\n<!-- errand:work task=1 commit=1 thread=1 -->\n",
 		}
 		if pr := w.publish(work); pr.Draft {
 			w.Errorf("opened a draft: %+v", pr)
 		}
 		got := w.pull(1)
-		if got.Draft || got.Title != "[errand] Fix the total" || !cmp.Equal(got.Labels, work.Style.Labels) || !cmp.Equal(got.Reviewers, []string{"ann"}) {
+		if got.Draft || got.Title != "[errand] Fix the total" || !cmp.Equal(got.Labels, work.Style.Labels) ||
+			!cmp.Equal(got.Reviewers, []string{"ann"}) {
 			w.Errorf("opened %+v", got)
 		}
 		_, rest, _ := strings.Cut(got.Body, sectionEnd)
-		if !strings.HasPrefix(rest, "\n\n## Tests\n\n- [ ] @") || strings.Contains(rest, "@acme") || strings.Contains(rest, "errand:") {
+		if !strings.HasPrefix(rest, "\n\n## Tests\n\n- [ ] @") || strings.Contains(rest, "@acme") ||
+			strings.Contains(rest, "errand:") {
 			w.Errorf("the template became %q", rest)
 		}
 		work = w.work(2)
 		work.Style = forge.Style{Title: "other ", Labels: []string{"other"}}
 		w.publish(work)
-		if after := w.pull(1); !strings.HasSuffix(after.Body, rest) || after.Title != got.Title || len(after.Labels) != 2 {
+		if after := w.pull(1); !strings.HasSuffix(after.Body, rest) || after.Title != got.Title ||
+			len(after.Labels) != 2 {
 			w.Errorf("updated %+v", after)
 		}
 	})
 }
 
-// Neither a reviewer whom GitHub refuses, nor labels that it does not take, keep the pull request from being opened. errand asks no
-// review of itself.
+// Neither a reviewer whom GitHub refuses, nor labels that it does not take, keep the pull request from being opened.
+// errand asks no review of itself.
 func TestPublishWithoutReviewer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -60,7 +64,8 @@ func TestPublishWithoutReviewer(t *testing.T) {
 			if pr := w.publish(work); pr.Number != 1 || !pr.Draft {
 				t.Errorf("opened %+v", pr)
 			}
-			if n := len(w.hub.Calls("POST /repos/{o}/{r}/pulls/{n}/requested_reviewers")); n != c.asked || len(w.pull(1).Reviewers) > 0 {
+			if n := len(w.hub.Calls("POST /repos/{o}/{r}/pulls/{n}/requested_reviewers")); n != c.asked ||
+				len(w.pull(1).Reviewers) > 0 {
 				t.Errorf("%d requests, %+v", n, w.pull(1))
 			}
 			if !strings.Contains(w.logs.String(), "pull request without label or reviewer") {
@@ -82,7 +87,9 @@ func TestMarkReady(t *testing.T) {
 		if n := len(w.hub.Calls("POST /graphql")); n != 1 {
 			w.Errorf("%d mutations", n)
 		}
-		must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: "theirs", Draft: true, User: "ann", Files: map[string]string{"a": "b"}}))
+		must(w.hub.OpenPR(w.Context(), githubfake.PR{
+			Repo: repo, Head: "theirs", Draft: true, User: "ann", Files: map[string]string{"a": "b"},
+		}))
 		wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 2), "not my pull request")
 		if !w.pull(2).Draft {
 			w.Error("marked someone's draft")
@@ -105,7 +112,8 @@ func TestAddress(t *testing.T) {
 				login = me
 			}
 			name, address, _ := strings.Cut(got, " <")
-			if id, rest, _ := strings.Cut(address, "+"); name != login || strings.Trim(id, "0123456789") != "" || rest != login+"@users.noreply.127.0.0.1>" {
+			if id, rest, _ := strings.Cut(address, "+"); name != login || strings.Trim(id, "0123456789") != "" ||
+				rest != login+"@users.noreply.127.0.0.1>" {
 				w.Errorf("%s", got)
 			}
 		}

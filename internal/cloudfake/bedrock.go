@@ -43,10 +43,14 @@ func NewBedrock(model string, life time.Duration) *Server {
 func (s *Server) awsCredentials(w http.ResponseWriter, _ *http.Request) {
 	id, secret := "ASIA"+rand.Text()[:16], "aws-secret-"+rand.Text()
 	until := s.issue(id, secret)
-	answer(w, http.StatusOK, object{"AccessKeyId": id, "SecretAccessKey": secret, "Token": "token-of-" + id, "Expiration": until.UTC().Format(time.RFC3339Nano)})
+	answer(w, http.StatusOK, object{
+		"AccessKeyId": id, "SecretAccessKey": secret, "Token": "token-of-" + id,
+		"Expiration": until.UTC().Format(time.RFC3339Nano),
+	})
 }
 
-var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=(\w+)/\d{8}/` + Region + `/bedrock/aws4_request, SignedHeaders=([\w;-]+), Signature=[0-9a-f]{64}$`)
+var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=(\w+)/\d{8}/` +
+	Region + `/bedrock/aws4_request, SignedHeaders=([\w;-]+), Signature=[0-9a-f]{64}$`)
 
 // signed checks a signature with AWS' own signer.
 func (s *Server) signed(w http.ResponseWriter, r *http.Request, body []byte) bool {
@@ -67,7 +71,9 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, body []byte) boo
 	if err != nil || time.Since(at).Abs() > 5*time.Minute {
 		return wrong("InvalidSignatureException", "Signature expired")
 	}
-	again := &http.Request{Method: r.Method, URL: r.URL, Host: r.Host, Header: http.Header{}, ContentLength: r.ContentLength}
+	again := &http.Request{
+		Method: r.Method, URL: r.URL, Host: r.Host, Header: http.Header{}, ContentLength: r.ContentLength,
+	}
 	for name := range strings.SplitSeq(m[2], ";") {
 		if v := r.Header.Values(name); v != nil && name != "content-length" {
 			again.Header[http.CanonicalHeaderKey(name)] = v
@@ -75,8 +81,10 @@ func (s *Server) signed(w http.ResponseWriter, r *http.Request, body []byte) boo
 	}
 	sum := sha256.Sum256(body)
 	credentials := aws.Credentials{AccessKeyID: m[1], SecretAccessKey: secret, SessionToken: "token-of-" + m[1]}
-	if err := v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]), "bedrock", Region, at); err != nil || again.Header.Get("Authorization") != got {
-		return wrong("InvalidSignatureException", "The request signature we calculated does not match the signature you provided.")
+	if err := v4.NewSigner().SignHTTP(r.Context(), credentials, again, hex.EncodeToString(sum[:]),
+		"bedrock", Region, at); err != nil || again.Header.Get("Authorization") != got {
+		return wrong("InvalidSignatureException",
+			"The request signature we calculated does not match the signature you provided.")
 	}
 	return true
 }
@@ -90,12 +98,16 @@ func (s *Server) invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var question object
-	if json.Unmarshal(body, &question) != nil || question["anthropic_version"] != "bedrock-2023-05-31" || question["model"] != nil || question["stream"] != nil {
-		s.refuse(w, http.StatusBadRequest, "ValidationException", http.Header{"X-Amzn-Errortype": {"ValidationException"}}, object{"message": "Malformed input request"})
+	if json.Unmarshal(body, &question) != nil || question["anthropic_version"] != "bedrock-2023-05-31" ||
+		question["model"] != nil || question["stream"] != nil {
+		s.refuse(w, http.StatusBadRequest, "ValidationException",
+			http.Header{"X-Amzn-Errortype": {"ValidationException"}}, object{"message": "Malformed input request"})
 		return
 	}
 	if !strings.HasPrefix(r.PathValue("model"), "eu.") { // the profiles of the region
-		s.refuse(w, http.StatusBadRequest, "ValidationException", http.Header{"X-Amzn-Errortype": {"ValidationException"}}, object{"message": "The provided model identifier is invalid."})
+		s.refuse(w, http.StatusBadRequest, "ValidationException",
+			http.Header{"X-Amzn-Errortype": {"ValidationException"}},
+			object{"message": "The provided model identifier is invalid."})
 		return
 	}
 	streamed := r.PathValue("action") == "invoke-with-response-stream"
@@ -109,7 +121,8 @@ func (s *Server) invoke(w http.ResponseWriter, r *http.Request) {
 		if s.exhausted(account) {
 			message = "Too many tokens per day, please wait before trying again."
 		}
-		s.refuse(w, http.StatusTooManyRequests, "ThrottlingException", http.Header{"X-Amzn-Errortype": {"ThrottlingException"}}, object{"message": message})
+		s.refuse(w, http.StatusTooManyRequests, "ThrottlingException",
+			http.Header{"X-Amzn-Errortype": {"ThrottlingException"}}, object{"message": message})
 		return
 	}
 	question["model"], question["stream"] = r.PathValue("model"), streamed

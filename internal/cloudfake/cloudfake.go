@@ -1,6 +1,7 @@
-// Package cloudfake is the clouds that offer the model: Amazon Bedrock, Google Vertex AI and Microsoft Foundry, each a real HTTP server
-// on a loopback port, with the service that hands out its credentials. A cloud refuses what the real one would refuse: a wrong
-// signature, an expired credential, another path. Answers come from a model server, such as modelfake, in the form of the cloud.
+// Package cloudfake is the clouds that offer the model: Amazon Bedrock, Google Vertex AI and Microsoft Foundry, each a
+// real HTTP server on a loopback port, with the service that hands out its credentials. A cloud refuses what the real
+// one would refuse: a wrong signature, an expired credential, another path. Answers come from a model server, such as
+// modelfake, in the form of the cloud.
 package cloudfake
 
 import (
@@ -40,7 +41,10 @@ type issued struct {
 type object = map[string]any
 
 func start(model string, life time.Duration, tls bool, routes func(*Server) http.Handler) *Server {
-	s := &Server{model: model, life: life, secrets: map[string]issued{}, asker: map[string]int{}, used: map[string]bool{}, left: make(chan struct{}, 1)}
+	s := &Server{
+		model: model, life: life, secrets: map[string]issued{}, asker: map[string]int{}, used: map[string]bool{},
+		left: make(chan struct{}, 1),
+	}
 	if tls {
 		s.http = httptest.NewTLSServer(routes(s))
 	} else {
@@ -62,7 +66,8 @@ func (s *Server) Throttle(n int) {
 	s.throttle = n
 }
 
-// Account lets requests in that are signed with the credential of an account, and refuses questions of it if its quota is used up.
+// Account lets requests in that are signed with the credential of an account, and refuses questions of it if its quota
+// is used up.
 func (s *Server) Account(id, secret string, used bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

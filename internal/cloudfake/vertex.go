@@ -19,7 +19,8 @@ const (
 	VertexRegion = "europe-west1"
 )
 
-// NewVertex starts a Vertex AI whose tokens live so long, and returns a file of credentials for GOOGLE_APPLICATION_CREDENTIALS.
+// NewVertex starts a Vertex AI whose tokens live so long, and returns a file of credentials for
+// GOOGLE_APPLICATION_CREDENTIALS.
 func NewVertex(model string, life time.Duration) (*Server, []byte, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -27,14 +28,19 @@ func NewVertex(model string, life time.Duration) (*Server, []byte, error) {
 	}
 	s := start(model, life, false, func(s *Server) http.Handler {
 		mux := http.NewServeMux()
-		mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) { s.googleToken(w, r, &key.PublicKey) })
-		mux.HandleFunc("POST /v1/projects/"+Project+"/locations/"+VertexRegion+"/publishers/anthropic/models/{model}", s.predict)
+		mux.HandleFunc("POST /token", func(w http.ResponseWriter, r *http.Request) {
+			s.googleToken(w, r, &key.PublicKey)
+		})
+		mux.HandleFunc("POST /v1/projects/"+Project+"/locations/"+
+			VertexRegion+"/publishers/anthropic/models/{model}", s.predict)
 		return mux
 	})
 	file, err := json.Marshal(map[string]string{
-		"type": "service_account", "project_id": Project, "private_key_id": "1", "client_email": "errand@acme.example", "client_id": "1",
-		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
-		"token_uri":   s.URL() + "/token",
+		"type": "service_account", "project_id": Project, "private_key_id": "1", "client_email": "errand@acme.example",
+		"client_id": "1", "private_key": string(pem.EncodeToMemory(&pem.Block{
+			Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+		})),
+		"token_uri": s.URL() + "/token",
 	})
 	return s, file, err
 }
@@ -42,8 +48,10 @@ func NewVertex(model string, life time.Duration) (*Server, []byte, error) {
 func (s *Server) googleToken(w http.ResponseWriter, r *http.Request, key *rsa.PublicKey) {
 	claims := jwt.MapClaims{}
 	_, err := jwt.ParseWithClaims(r.FormValue("assertion"), claims, func(*jwt.Token) (any, error) { return key, nil })
-	if scope, _ := claims["scope"].(string); err != nil || claims["aud"] != s.URL()+"/token" || !strings.Contains(scope, "cloud-platform") {
-		s.refuse(w, http.StatusBadRequest, "invalid_grant", nil, object{"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
+	if scope, _ := claims["scope"].(string); err != nil || claims["aud"] != s.URL()+"/token" ||
+		!strings.Contains(scope, "cloud-platform") {
+		s.refuse(w, http.StatusBadRequest, "invalid_grant", nil,
+			object{"error": "invalid_grant", "error_description": "Invalid JWT Signature."})
 		return
 	}
 	token := "ya29." + rand.Text()
@@ -61,8 +69,10 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) {
 	}
 	model, action, _ := strings.Cut(r.PathValue("model"), ":")
 	var question object
-	if json.NewDecoder(r.Body).Decode(&question) != nil || question["anthropic_version"] != "vertex-2023-10-16" || model != "count-tokens" && question["model"] != nil {
-		s.refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", nil, object{"error": object{"code": 400, "status": "INVALID_ARGUMENT", "message": "Malformed request"}})
+	if json.NewDecoder(r.Body).Decode(&question) != nil || question["anthropic_version"] != "vertex-2023-10-16" ||
+		model != "count-tokens" && question["model"] != nil {
+		s.refuse(w, http.StatusBadRequest, "INVALID_ARGUMENT", nil,
+			object{"error": object{"code": 400, "status": "INVALID_ARGUMENT", "message": "Malformed request"}})
 		return
 	}
 	path := "/v1/messages"

@@ -98,7 +98,8 @@ func TestRemoveHoldsFewDirectoriesOpen(t *testing.T) {
 		err = errors.Join(err, parent.Close())
 	}
 	_ = at.Close()
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 300; exec "$0" -test.run='^TestRemoveHoldsFew'`, os.Args[0])
+	cmd := exec.CommandContext(t.Context(), "sh", "-c",
+		`ulimit -n 300; exec "$0" -test.run='^TestRemoveHoldsFew'`, os.Args[0])
 	cmd.Env = append(os.Environ(), variable+"="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil || exists(dir) {
 		t.Errorf("%v, removed %v: %s", err, !exists(dir), out)
@@ -140,7 +141,8 @@ func TestRemoveLast(t *testing.T) {
 		go func() { given <- errors.Join(os.Lchown(dir+"/a", 0, 0), os.Lchown(dir+"/empty", 0, 0)) }() // as root
 		return errors.Join(<-given, dirtree.Remove(dir, "mark"))
 	})
-	if !errors.Is(err, fs.ErrPermission) || exists(dir+"/empty") || !exists(dir+"/a/file") || exists(dir+"/b") || !exists(dir+"/mark") {
+	if !errors.Is(err, fs.ErrPermission) || exists(dir+"/empty") || !exists(dir+"/a/file") || exists(dir+"/b") ||
+		!exists(dir+"/mark") {
 		t.Errorf("error %v, a %v, b %v, mark %v", err, exists(dir+"/a"), exists(dir+"/b"), exists(dir+"/mark"))
 	}
 }

@@ -119,14 +119,16 @@ func (s *Server) newToken(r *request) reply {
 	}
 	var chosen []object
 	for _, repo := range s.repos {
-		if !repo.foreign && (slices.Contains(ask.Repositories, repo.name) || slices.Contains(ask.RepositoryID, repo.id)) {
+		if !repo.foreign && (slices.Contains(ask.Repositories, repo.name) ||
+			slices.Contains(ask.RepositoryID, repo.id)) {
 			g.repos = append(g.repos, repo.key())
 			chosen = append(chosen, s.repository(repo))
 		}
 	}
 	asked := len(ask.Repositories) + len(ask.RepositoryID)
 	if len(chosen) < asked {
-		return fail(422, "There is at least one repository that does not exist or is not accessible to the parent installation.")
+		return fail(422,
+			"There is at least one repository that does not exist or is not accessible to the parent installation.")
 	}
 	token := "ghs_" + strings.ReplaceAll(uuid.NewString(), "-", "")
 	s.tokens[token] = g
@@ -191,7 +193,8 @@ func (s *Server) installation() object {
 	return object{
 		"id": s.cfg.InstallationID, "app_id": s.cfg.AppID, "app_slug": s.cfg.BotLogin, "account": s.user(owner),
 		"target_type": "Organization", "repository_selection": "all", "permissions": s.cfg.Permissions,
-		"events": s.cfg.Events, "suspended_at": nil, "html_url": s.url + "/organizations/" + owner + "/settings/installations",
+		"events": s.cfg.Events, "suspended_at": nil, "html_url": s.url + "/organizations/" + owner +
+			"/settings/installations",
 	}
 }
 

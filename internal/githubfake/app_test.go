@@ -60,7 +60,8 @@ func TestAppAndInstallation(t *testing.T) {
 	if inst, _, err = app.Apps.GetInstallation(t.Context(), 5); err != nil || inst.GetAppID() != 77 {
 		t.Errorf("installation 5: %v %v", inst, err)
 	}
-	if list, _, err := app.Apps.ListInstallations(t.Context(), nil); err != nil || len(list) != 1 || list[0].GetID() != 5 {
+	if list, _, err := app.Apps.ListInstallations(t.Context(), nil); err != nil || len(list) != 1 ||
+		list[0].GetID() != 5 {
 		t.Errorf("installations: %v %v", list, err)
 	}
 	_, _, err = app.Apps.GetInstallation(t.Context(), 6)
@@ -104,7 +105,8 @@ func TestAppJWTRefused(t *testing.T) {
 	s, _ := start(t, githubfake.Config{AppID: 77, AppKey: &key.PublicKey})
 	now := time.Now()
 	good := jwt.RegisteredClaims{
-		Issuer: "77", IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), ExpiresAt: jwt.NewNumericDate(now.Add(5 * time.Minute)),
+		Issuer: "77", IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)),
+		ExpiresAt: jwt.NewNumericDate(now.Add(5 * time.Minute)),
 	}
 	for _, c := range []struct {
 		name, want string
@@ -149,7 +151,9 @@ func TestAppJWTRefused(t *testing.T) {
 func TestInstallationTokenExpires(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
-	s, tr := startApp(t, githubfake.Config{Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	s, tr := startApp(t, githubfake.Config{Now: func() time.Time {
+		return time.Now().Add(time.Duration(ahead.Load()))
+	}})
 	token := must(ghinstallation.NewFromAppsTransport(tr, 5).Token(t.Context()))(t)
 	c := newClient(t, s, token)
 	if _, _, err := c.Repositories.Get(t.Context(), "acme", "api"); err != nil {
@@ -178,7 +182,9 @@ func TestNarrowedToken(t *testing.T) {
 		return tok, err
 	}
 	tok := must(ask(&github.InstallationTokenOptions{
-		Repositories: []string{"api"}, Permissions: &github.InstallationPermissions{Contents: new("read"), PullRequests: new("read")},
+		Repositories: []string{"api"}, Permissions: &github.InstallationPermissions{
+			Contents: new("read"), PullRequests: new("read"),
+		},
 	}))(t)
 	c := newClient(t, s, tok.GetToken())
 	if _, _, err := c.PullRequests.Get(t.Context(), "acme", "api", 1); err != nil {

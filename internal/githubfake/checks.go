@@ -96,7 +96,8 @@ func (a *checkAsk) problem() string {
 		return "conclusion is required when status is completed"
 	case o != nil && (o.Title == nil || o.Summary == nil):
 		return "output needs title and summary"
-	case o != nil && (utf8.RuneCountInString(*o.Summary) > maxSummary || o.Text != nil && utf8.RuneCountInString(*o.Text) > maxSummary):
+	case o != nil &&
+		(utf8.RuneCountInString(*o.Summary) > maxSummary || o.Text != nil && utf8.RuneCountInString(*o.Text) > maxSummary):
 		return "Only 65535 characters are allowed; summary or text exceeds them"
 	case o != nil && len(o.Annotations) > maxAnnotations:
 		return fmt.Sprintf("No more than 50 items are allowed; %d were supplied.", len(o.Annotations))

@@ -19,7 +19,8 @@ func TestStatuses(t *testing.T) {
 	sha := s.Pulls(repo)[0].HeadSHA
 	c := newClient(t, s, "ghp_test")
 	set := func(sha, context, state string) error {
-		_, _, err := c.Repositories.CreateStatus(t.Context(), "acme", "api", sha, &github.RepoStatus{State: &state, Context: &context})
+		_, _, err := c.Repositories.CreateStatus(t.Context(), "acme", "api", sha,
+			&github.RepoStatus{State: &state, Context: &context})
 		return err
 	}
 	combined := func() string {
@@ -49,7 +50,9 @@ func TestStatuses(t *testing.T) {
 	for _, v := range s.Statuses(repo, sha) {
 		history = append(history, v.Context+" "+v.State)
 	}
-	if diff := cmp.Diff([]string{"errand pending", "ci success", "errand failure", "errand success"}, history); diff != "" {
+	if diff := cmp.Diff([]string{
+		"errand pending", "ci success", "errand failure", "errand success",
+	}, history); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
 	// The API lists the newest first, and takes a branch for a commit.
@@ -70,7 +73,8 @@ func TestStatuses(t *testing.T) {
 	if err := s.Wait(t.Context(), (*githubfake.Server).Settled); err != nil {
 		t.Fatal(err)
 	}
-	if e := last[*github.StatusEvent](t, rc); e.GetSHA() != sha || e.GetState() != "success" || e.GetContext() != "errand" {
+	if e := last[*github.StatusEvent](t, rc); e.GetSHA() != sha || e.GetState() != "success" ||
+		e.GetContext() != "errand" {
 		t.Errorf("status event: %v", e)
 	}
 }
@@ -81,7 +85,8 @@ func TestTooManyStatuses(t *testing.T) {
 	sha := must(r.SHA("main"))(t)
 	c := newClient(t, s, "ghp_test")
 	set := func(context string) error {
-		_, _, err := c.Repositories.CreateStatus(t.Context(), "acme", "api", sha, &github.RepoStatus{State: new("pending"), Context: &context})
+		_, _, err := c.Repositories.CreateStatus(t.Context(), "acme", "api", sha,
+			&github.RepoStatus{State: new("pending"), Context: &context})
 		return err
 	}
 	for range 1000 {
@@ -114,7 +119,8 @@ func TestCheckRunsNeedAnApp(t *testing.T) {
 	sha := must(s.Repo(repo).SHA("main"))(t)
 	c := newClient(t, s, "ghp_test")
 	const refusal = "Resource not accessible by personal access token"
-	_, _, err := c.Checks.CreateCheckRun(t.Context(), "acme", "api", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha})
+	_, _, err := c.Checks.CreateCheckRun(t.Context(), "acme", "api",
+		github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha})
 	wantError(t, err, 403, refusal)
 	_, _, err = c.Checks.UpdateCheckRun(t.Context(), "acme", "api", 1, github.UpdateCheckRunOptions{Name: "errand"})
 	wantError(t, err, 403, refusal)
@@ -139,7 +145,8 @@ func TestCheckRuns(t *testing.T) {
 		}
 	}
 	run, _, err := c.Checks.CreateCheckRun(t.Context(), "acme", "api", github.CreateCheckRunOptions{
-		Name: "errand", HeadSHA: sha, ExternalID: new("task-1"), Status: new("in_progress"), Output: output("Starting", 0),
+		Name: "errand", HeadSHA: sha, ExternalID: new("task-1"), Status: new("in_progress"),
+		Output: output("Starting", 0),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +185,8 @@ func TestCheckRuns(t *testing.T) {
 	if diff := cmp.Diff(want, all[0].History); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
 	}
-	notes, _, err := c.Checks.ListCheckRunAnnotations(t.Context(), "acme", "api", run.GetID(), &github.ListOptions{PerPage: 100})
+	notes, _, err := c.Checks.ListCheckRunAnnotations(t.Context(), "acme", "api", run.GetID(),
+		&github.ListOptions{PerPage: 100})
 	if err != nil || len(notes) != 52 || notes[0].GetMessage() != "look" {
 		t.Errorf("%d annotations (%v), want 52", len(notes), err)
 	}
@@ -189,17 +197,20 @@ func TestCheckRuns(t *testing.T) {
 	if diff := cmp.Diff(wantEvents, rc.seen()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)
 	}
-	if e := last[*github.CheckRunEvent](t, rc); len(e.GetCheckRun().PullRequests) != 1 || e.GetCheckRun().GetHeadSHA() != sha {
+	if e := last[*github.CheckRunEvent](t, rc); len(e.GetCheckRun().PullRequests) != 1 ||
+		e.GetCheckRun().GetHeadSHA() != sha {
 		t.Errorf("check_run event: %v", e.GetCheckRun())
 	}
 
 	// A second run of the same name hides the first, unless all are asked for.
-	second, _, err := c.Checks.CreateCheckRun(t.Context(), "acme", "api", github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha})
+	second, _, err := c.Checks.CreateCheckRun(t.Context(), "acme", "api",
+		github.CreateCheckRunOptions{Name: "errand", HeadSHA: sha})
 	if err != nil || second.GetStatus() != "queued" {
 		t.Fatalf("second run: %v %v", second, err)
 	}
 	list := func(filter string) int {
-		v, _, err := c.Checks.ListCheckRunsForRef(t.Context(), "acme", "api", "change", &github.ListCheckRunsOptions{Filter: &filter})
+		v, _, err := c.Checks.ListCheckRunsForRef(t.Context(), "acme", "api", "change",
+			&github.ListCheckRunsOptions{Filter: &filter})
 		if err != nil || v.CheckRuns[0].GetID() != second.GetID() {
 			t.Fatalf("list: %v %v", v, err)
 		}
@@ -208,6 +219,7 @@ func TestCheckRuns(t *testing.T) {
 	if latest, every := list("latest"), list("all"); latest != 1 || every != 2 {
 		t.Errorf("%d latest, %d in all, want 1 and 2", latest, every)
 	}
-	_, _, err = c.Checks.CreateCheckRun(t.Context(), "acme", "api", github.CreateCheckRunOptions{Name: "x", HeadSHA: strings.Repeat("a", 40)})
+	_, _, err = c.Checks.CreateCheckRun(t.Context(), "acme", "api",
+		github.CreateCheckRunOptions{Name: "x", HeadSHA: strings.Repeat("a", 40)})
 	wantError(t, err, 422, "No commit found for SHA")
 }

@@ -82,7 +82,8 @@ func (s *Server) listChecks(r *request, sha string) reply {
 	for _, c := range slices.Backward(r.repo.checks[sha]) {
 		old := seen[c.Name] && q.Get("filter") != "all"
 		seen[c.Name] = true
-		if old || q.Get("check_name") != "" && q.Get("check_name") != c.Name || q.Get("status") != "" && q.Get("status") != c.Status {
+		if old || q.Get("check_name") != "" && q.Get("check_name") != c.Name ||
+			q.Get("status") != "" && q.Get("status") != c.Status {
 			continue
 		}
 		some = append(some, c)
@@ -111,7 +112,8 @@ func (s *Server) check(r *Repo, c *CheckRun) object {
 	return object{
 		"id": c.ID, "node_id": node("CheckRun", c.ID), "name": c.Name, "head_sha": c.SHA, "external_id": c.ExternalID,
 		"url": api, "html_url": fmt.Sprintf("%s/%s/runs/%d", s.url, r.FullName(), c.ID), "details_url": c.DetailsURL,
-		"status": c.Status, "conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt), "completed_at": stamp(c.CompletedAt),
+		"status": c.Status, "conclusion": orNull(c.Conclusion), "started_at": stamp(c.StartedAt),
+		"completed_at": stamp(c.CompletedAt),
 		"output": object{
 			"title": orNull(c.Title), "summary": orNull(c.Summary), "text": orNull(c.Text),
 			"annotations_count": len(c.Annotations), "annotations_url": api + "/annotations",

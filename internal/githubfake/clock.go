@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is a time that a test moves by hand, for [Config.Now]. It is safe for concurrent use: the fake reads the time until its
-// last connection ends.
+// Clock is a time that a test moves by hand, for [Config.Now]. It is safe for concurrent use: the fake reads the time
+// until its last connection ends.
 type Clock struct {
 	mu   sync.Mutex
 	now  time.Time

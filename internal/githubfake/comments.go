@@ -79,7 +79,8 @@ func (s *Server) commentRoutes() {
 			some = append(some, p.comments...)
 		}
 		since := sinceOf(r)
-		return listing(s, r, slices.DeleteFunc(some, func(c *Comment) bool { return c.UpdatedAt.Before(since) }), s.comment)
+		return listing(s, r, slices.DeleteFunc(some,
+			func(c *Comment) bool { return c.UpdatedAt.Before(since) }), s.comment)
 	})
 	s.api("POST "+all, write, s.createComment)
 	s.api("GET "+one, read, s.onComment(func(_ *request, c *Comment) reply { return ok(s.comment(c)) }))

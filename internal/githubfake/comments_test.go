@@ -25,7 +25,8 @@ func TestComments(t *testing.T) {
 	}
 	first := must(write("hello"))(t)
 	clock.Pass(time.Minute)
-	if _, _, err := c.Issues.EditComment(t.Context(), "acme", "api", first.GetID(), &github.IssueComment{Body: new("bye")}); err != nil {
+	if _, _, err := c.Issues.EditComment(t.Context(), "acme", "api", first.GetID(),
+		&github.IssueComment{Body: new("bye")}); err != nil {
 		t.Fatal(err)
 	}
 	got := s.Comments(repo, 1)[0]
@@ -87,9 +88,11 @@ func TestCommentPages(t *testing.T) {
 			t.Errorf("per_page %d: %d comments on %d pages, want 130 on %d", size, len(ids), pages, wantPages)
 		}
 	}
-	_, resp, err := c.Issues.ListComments(t.Context(), "acme", "api", 1, &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 10, Page: 2}})
+	_, resp, err := c.Issues.ListComments(t.Context(), "acme", "api", 1,
+		&github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 10, Page: 2}})
 	if err != nil || resp.FirstPage != 1 || resp.PrevPage != 1 || resp.NextPage != 3 || resp.LastPage != 13 {
-		t.Errorf("links of page 2: first %d prev %d next %d last %d (%v)", resp.FirstPage, resp.PrevPage, resp.NextPage, resp.LastPage, err)
+		t.Errorf("links of page 2: first %d prev %d next %d last %d (%v)", resp.FirstPage, resp.PrevPage, resp.NextPage,
+			resp.LastPage, err)
 	}
 }
 
@@ -103,7 +106,8 @@ func TestReactions(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusCreated {
 		t.Fatalf("first: %v %v", resp, err)
 	}
-	if _, resp, err = c.Reactions.CreateIssueCommentReaction(t.Context(), "acme", "api", id, "eyes"); err != nil || resp.StatusCode != http.StatusOK {
+	if _, resp, err = c.Reactions.CreateIssueCommentReaction(t.Context(), "acme", "api", id, "eyes"); err != nil ||
+		resp.StatusCode != http.StatusOK {
 		t.Errorf("the same again: %v %v", resp, err)
 	}
 	_, _, err = c.Reactions.CreateIssueCommentReaction(t.Context(), "acme", "api", id, "shrug")
@@ -135,7 +139,8 @@ func TestOwnCommentsComeBack(t *testing.T) {
 	rc := receive(t, s)
 	must(s.Comment(t.Context(), repo, 1, "alice", "@errand fix"))(t)
 	e := last[*github.IssueCommentEvent](t, rc)
-	if !e.GetIssue().IsPullRequest() || e.GetIssue().GetNumber() != 1 || e.GetSender().GetLogin() != "alice" || e.GetComment().GetBody() != "@errand fix" {
+	if !e.GetIssue().IsPullRequest() || e.GetIssue().GetNumber() != 1 || e.GetSender().GetLogin() != "alice" ||
+		e.GetComment().GetBody() != "@errand fix" {
 		t.Errorf("person's comment: %v", e)
 	}
 
@@ -144,7 +149,8 @@ func TestOwnCommentsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Issues.EditComment(t.Context(), "acme", "api", v.GetID(), &github.IssueComment{Body: new("done")}); err != nil {
+	if _, _, err := c.Issues.EditComment(t.Context(), "acme", "api", v.GetID(),
+		&github.IssueComment{Body: new("done")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Wait(t.Context(), (*githubfake.Server).Settled); err != nil {
@@ -165,7 +171,8 @@ func TestQuiet(t *testing.T) {
 	rc := receive(t, s)
 	open(t, s)
 	c := newClient(t, s, "ghp_test")
-	if _, _, err := c.Issues.CreateComment(t.Context(), "acme", "api", 1, &github.IssueComment{Body: new("x")}); err != nil {
+	if _, _, err := c.Issues.CreateComment(t.Context(), "acme", "api", 1,
+		&github.IssueComment{Body: new("x")}); err != nil {
 		t.Fatal(err)
 	}
 	must(s.Comment(t.Context(), repo, 1, "alice", "y"))(t)

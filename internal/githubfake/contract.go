@@ -16,7 +16,8 @@ import (
 var zippedSchemas []byte
 
 // Contract returns GitHub's own description of the operations that the fake answers, of github.com and of the releases
-// of GitHub Enterprise Server. Its schemas are named by route: "GET /user query", "POST /graphql body", "GET /user 200".
+// of GitHub Enterprise Server. Its schemas are named by route: "GET /user query", "POST /graphql body", "GET /user
+// 200".
 var Contract = sync.OnceValue(func() *contract.Set {
 	s, err := contract.Load(zippedSchemas)
 	if err != nil {

@@ -31,7 +31,8 @@ func TestContract(t *testing.T) {
 		"unknown query": {"GET", "pulls?colour=red", ``, "/colour: no such field"},
 		"query's type":  {"GET", "pulls?per_page=many", ``, `/per_page: "many" is not of type integer`},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), tc.method, s.APIURL()+"repos/acme/api/"+tc.path, strings.NewReader(tc.body))
+		req, err := http.NewRequestWithContext(t.Context(), tc.method, s.APIURL()+"repos/acme/api/"+tc.path,
+			strings.NewReader(tc.body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +57,8 @@ func TestContractIsNotOverlooked(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, githubfake.Config{})
 	open(t, s)
-	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.APIURL()+"repos/acme/api/pulls?colour=red", http.NoBody)
+	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		s.APIURL()+"repos/acme/api/pulls?colour=red", http.NoBody)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +87,8 @@ func TestSchemasBite(t *testing.T) {
 			t.Errorf("%s: a text is allowed", name)
 		}
 		if bytes.Contains(text, []byte(`"required"`)) && !bytes.HasPrefix(text, []byte(`{"anyOf"`)) {
-			if err := c.Check(name, map[string]any{"surprise": true}, true); err == nil && !strings.HasSuffix(name, " query") {
+			if err := c.Check(name, map[string]any{"surprise": true}, true); err == nil &&
+				!strings.HasSuffix(name, " query") {
 				t.Errorf("%s: an object without the required fields is allowed", name)
 			}
 		}

@@ -34,7 +34,9 @@ func (s *Server) diff(dir, base, head string) (string, error) {
 
 // files lists what a pull request changes, in git's order.
 func (s *Server) files(dir, base, head string) ([]fileDiff, error) {
-	raw, err := s.git(dir, "", slices.Concat(diffFlags, []string{"--raw", "--numstat", "-z", "--abbrev=40", base + "..." + head})...)
+	raw, err := s.git(dir, "", slices.Concat(diffFlags, []string{
+		"--raw", "--numstat", "-z", "--abbrev=40", base + "..." + head,
+	})...)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +123,8 @@ func (s *Server) commits(dir, base, head string) (all []logEntry, err error) {
 			continue // nothing between base and head
 		}
 		all = append(all, logEntry{
-			sha: f[0], parents: strings.Fields(f[1]), author: f[2], email: f[3], date: f[4], message: strings.TrimSpace(f[5]),
+			sha: f[0], parents: strings.Fields(f[1]), author: f[2], email: f[3], date: f[4],
+			message: strings.TrimSpace(f[5]),
 		})
 	}
 	return all, nil

@@ -62,7 +62,8 @@ func (s *Server) OpenDiscussion(ctx context.Context, o Discussion) (number int, 
 	now := s.now()
 	r.lastNumber++
 	d := &discussion{
-		id: s.id(), number: r.lastNumber, title: o.Title, body: o.Body, user: o.User, category: o.Category, repo: r, state: "open", created: now, updated: now,
+		id: s.id(), number: r.lastNumber, title: o.Title, body: o.Body, user: o.User, category: o.Category, repo: r,
+		state: "open", created: now, updated: now,
 	}
 	r.discussions = append(r.discussions, d)
 	e := s.discussionEvent("created", d, o.User, nil)
@@ -71,8 +72,11 @@ func (s *Server) OpenDiscussion(ctx context.Context, o Discussion) (number int, 
 	return d.number, s.deliver(ctx, e)
 }
 
-// Discuss writes a comment in a discussion as a person would, or a reply if parent is a comment, and delivers "created".
-func (s *Server) Discuss(ctx context.Context, repo string, number int, parent int64, user, body string) (id int64, err error) {
+// Discuss writes a comment in a discussion as a person would, or a reply if parent is a comment, and delivers
+// "created".
+func (s *Server) Discuss(ctx context.Context, repo string, number int, parent int64,
+	user, body string,
+) (id int64, err error) {
 	err = s.alterDiscussion(ctx, repo, number, func(d *discussion) event {
 		c := s.addToDiscussion(d, parent, user, body)
 		id = c.ID
@@ -98,7 +102,9 @@ func (s *Server) EditDiscussion(ctx context.Context, repo string, number int, us
 }
 
 // EditDiscussionComment changes a comment or a reply and delivers "edited".
-func (s *Server) EditDiscussionComment(ctx context.Context, repo string, number int, id int64, user, body string) error {
+func (s *Server) EditDiscussionComment(ctx context.Context, repo string, number int, id int64,
+	user, body string,
+) error {
 	return s.alterDiscussionComment(ctx, repo, number, id, func(c *DiscussionComment) event {
 		changes := object{"body": object{"from": c.Body}}
 		c.Body, c.Edited, c.Edits = body, s.now(), c.Edits+1
@@ -110,7 +116,9 @@ func (s *Server) EditDiscussionComment(ctx context.Context, repo string, number 
 func (s *Server) DeleteDiscussionComment(ctx context.Context, repo string, number int, id int64, user string) error {
 	return s.alterDiscussionComment(ctx, repo, number, id, func(c *DiscussionComment) event {
 		e := s.discussionCommentEvent("deleted", c, user, nil)
-		c.on.comments = slices.DeleteFunc(c.on.comments, func(o *DiscussionComment) bool { return o == c || o.Parent == c.ID })
+		c.on.comments = slices.DeleteFunc(c.on.comments, func(o *DiscussionComment) bool {
+			return o == c || o.Parent == c.ID
+		})
 		return e
 	})
 }
@@ -137,8 +145,8 @@ func (s *Server) ChangeDiscussion(ctx context.Context, repo string, number int, 
 	return errors.Join(err, failed)
 }
 
-// TransferDiscussion moves a discussion to another repository, where it gets a new number and a new identity, and delivers
-// "transferred".
+// TransferDiscussion moves a discussion to another repository, where it gets a new number and a new identity, and
+// delivers "transferred".
 func (s *Server) TransferDiscussion(ctx context.Context, repo string, number int, to, user string) error {
 	return s.alterDiscussion(ctx, repo, number, func(d *discussion) event {
 		r := s.repos[to]
@@ -215,7 +223,9 @@ func (s *Server) alterDiscussion(ctx context.Context, repo string, number int, a
 	return s.deliver(ctx, e)
 }
 
-func (s *Server) alterDiscussionComment(ctx context.Context, repo string, number int, id int64, alter func(*DiscussionComment) event) error {
+func (s *Server) alterDiscussionComment(ctx context.Context, repo string, number int, id int64,
+	alter func(*DiscussionComment) event,
+) error {
 	var missing error
 	err := s.alterDiscussion(ctx, repo, number, func(d *discussion) event {
 		i := slices.IndexFunc(d.comments, func(c *DiscussionComment) bool { return c.ID == id })
@@ -238,14 +248,16 @@ func (s *Server) discussionJSON(d *discussion) object {
 		state = "locked"
 	}
 	return object{
-		"id": d.id, "node_id": node("Discussion", d.id), "number": d.number, "title": d.title, "body": d.body, "user": s.user(d.user),
-		"state": state, "state_reason": nil, "locked": d.locked, "active_lock_reason": nil, "comments": len(d.comments),
-		"repository_url": s.APIURL() + "repos/" + d.repo.FullName(), "html_url": s.discussionURL(d),
-		"answer_html_url": nil, "answer_chosen_at": nil, "answer_chosen_by": nil,
-		"created_at": stamp(d.created), "updated_at": stamp(d.updated), "author_association": s.association(d.repo, d.user),
+		"id": d.id, "node_id": node("Discussion", d.id), "number": d.number, "title": d.title, "body": d.body,
+		"user": s.user(d.user), "state": state, "state_reason": nil, "locked": d.locked, "active_lock_reason": nil,
+		"comments": len(d.comments), "repository_url": s.APIURL() + "repos/" + d.repo.FullName(),
+		"html_url": s.discussionURL(d), "answer_html_url": nil, "answer_chosen_at": nil, "answer_chosen_by": nil,
+		"created_at": stamp(d.created), "updated_at": stamp(d.updated),
+		"author_association": s.association(d.repo, d.user),
 		"category": object{
-			"id": 1, "node_id": node("DiscussionCategory", 1), "repository_id": d.repo.id, "name": d.category, "slug": "category", "emoji": ":speech_balloon:",
-			"description": "", "is_answerable": true, "created_at": stamp(d.repo.created), "updated_at": stamp(d.repo.created),
+			"id": 1, "node_id": node("DiscussionCategory", 1), "repository_id": d.repo.id, "name": d.category,
+			"slug": "category", "emoji": ":speech_balloon:", "description": "", "is_answerable": true,
+			"created_at": stamp(d.repo.created), "updated_at": stamp(d.repo.created),
 		},
 	}
 }
@@ -268,8 +280,9 @@ func (s *Server) discussionCommentEvent(action string, c *DiscussionComment, sen
 	body := s.envelope(c.on.repo, sender)
 	body["action"], body["discussion"] = action, s.discussionJSON(c.on)
 	body["comment"] = object{
-		"id": c.ID, "node_id": node("DiscussionComment", c.ID), "html_url": s.discussionCommentURL(c), "parent_id": parent, "child_comment_count": 0,
-		"repository_url": c.on.repo.FullName(), "discussion_id": c.on.id, "author_association": s.association(c.on.repo, c.User), "user": s.user(c.User),
+		"id": c.ID, "node_id": node("DiscussionComment", c.ID), "html_url": s.discussionCommentURL(c),
+		"parent_id": parent, "child_comment_count": 0, "repository_url": c.on.repo.FullName(), "discussion_id": c.on.id,
+		"author_association": s.association(c.on.repo, c.User), "user": s.user(c.User),
 		"created_at": stamp(c.CreatedAt), "updated_at": stamp(updated), "body": c.Body, "reactions": tally(c.Reactions),
 	}
 	maps.Copy(body, more)

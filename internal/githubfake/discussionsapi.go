@@ -25,11 +25,13 @@ func (s *Server) discussionNode(d *discussion) object {
 		}
 	}
 	return object{
-		"__typename": "Discussion", "id": node("Discussion", d.id), "databaseId": d.id, "number": d.number, "title": d.title, "body": d.body,
-		"url": s.discussionURL(d), "author": s.actor(d.user), "authorAssociation": s.association(d.repo, d.user),
-		"category": object{"__typename": "DiscussionCategory", "id": node("DiscussionCategory", 1), "name": d.category},
-		"closed":   !d.closed.IsZero(), "closedAt": stamp(d.closed), "locked": d.locked, "createdAt": stamp(d.created), "lastEditedAt": stamp(d.edited),
-		"comments": connection(comments),
+		"__typename": "Discussion", "id": node("Discussion", d.id), "databaseId": d.id, "number": d.number,
+		"title": d.title, "body": d.body, "url": s.discussionURL(d), "author": s.actor(d.user),
+		"authorAssociation": s.association(d.repo, d.user), "category": object{
+			"__typename": "DiscussionCategory", "id": node("DiscussionCategory", 1), "name": d.category,
+		},
+		"closed": !d.closed.IsZero(), "closedAt": stamp(d.closed), "locked": d.locked, "createdAt": stamp(d.created),
+		"lastEditedAt": stamp(d.edited), "comments": connection(comments),
 	}
 }
 
@@ -41,8 +43,9 @@ func (s *Server) discussionCommentNode(c *DiscussionComment) object {
 		}
 	}
 	return object{
-		"__typename": "DiscussionComment", "id": node("DiscussionComment", c.ID), "databaseId": c.ID, "url": s.discussionCommentURL(c),
-		"author": s.actor(c.User), "authorAssociation": s.association(c.on.repo, c.User), "body": c.Body, "createdAt": stamp(c.CreatedAt),
+		"__typename": "DiscussionComment", "id": node("DiscussionComment", c.ID), "databaseId": c.ID,
+		"url": s.discussionCommentURL(c), "author": s.actor(c.User),
+		"authorAssociation": s.association(c.on.repo, c.User), "body": c.Body, "createdAt": stamp(c.CreatedAt),
 		"lastEditedAt": stamp(c.Edited), "replies": connection(replies),
 	}
 }
@@ -93,7 +96,9 @@ func (s *Server) addDiscussionComment(r *request) resolve {
 			case c == nil || on != d:
 				return nil, notFound("Could not resolve to a node with the global id of '%s'", to)
 			case c.Parent != 0:
-				return nil, &graphqlError{Type: "UNPROCESSABLE", Message: "Parent comment is already in a thread, cannot reply to it"}
+				return nil, &graphqlError{
+					Type: "UNPROCESSABLE", Message: "Parent comment is already in a thread, cannot reply to it",
+				}
 			}
 			parent = c.ID
 		}
@@ -107,7 +112,10 @@ func (s *Server) addDiscussionComment(r *request) resolve {
 		}
 		made := s.addToDiscussion(d, parent, r.who.login, body)
 		s.echo(s.discussionCommentEvent("created", made, r.who.login, nil))
-		return object{"__typename": "AddDiscussionCommentPayload", "clientMutationId": input["clientMutationId"], "comment": s.discussionCommentNode(made)}, nil
+		return object{
+			"__typename": "AddDiscussionCommentPayload", "clientMutationId": input["clientMutationId"],
+			"comment": s.discussionCommentNode(made),
+		}, nil
 	}
 }
 
@@ -122,6 +130,9 @@ func (s *Server) updateDiscussionComment(r *request) resolve {
 		c.Body, _ = input["body"].(string)
 		c.Edited, c.Edits = s.now(), c.Edits+1
 		s.echo(s.discussionCommentEvent("edited", c, r.who.login, object{"changes": changes}))
-		return object{"__typename": "UpdateDiscussionCommentPayload", "clientMutationId": input["clientMutationId"], "comment": s.discussionCommentNode(c)}, nil
+		return object{
+			"__typename": "UpdateDiscussionCommentPayload", "clientMutationId": input["clientMutationId"],
+			"comment": s.discussionCommentNode(c),
+		}, nil
 	}
 }

@@ -25,7 +25,9 @@ func (s *Server) DeleteComment(ctx context.Context, repo string, number int, id 
 	})
 }
 
-func (s *Server) alterComment(ctx context.Context, repo string, number int, id int64, alter func(*issue, *Comment) event) error {
+func (s *Server) alterComment(ctx context.Context, repo string, number int, id int64,
+	alter func(*issue, *Comment) event,
+) error {
 	s.mu.Lock()
 	p, err := s.mustIssue(repo, number)
 	if err != nil {

@@ -56,7 +56,8 @@ func TestFail(t *testing.T) {
 	if diff := cmp.Diff([]int{502, 502, 500, 0, 0, 201}, statuses); diff != "" {
 		t.Errorf("recorded statuses (-want +got):\n%s", diff)
 	}
-	if call := s.Calls(postComment)[5]; string(call.Body) != `{"body":"6"}`+"\n" || call.As != "token" || call.Path != "/repos/acme/api/issues/1/comments" {
+	if call := s.Calls(postComment)[5]; string(call.Body) != `{"body":"6"}`+"\n" || call.As != "token" ||
+		call.Path != "/repos/acme/api/issues/1/comments" {
 		t.Errorf("recorded call: %+v", call)
 	}
 }
@@ -155,7 +156,10 @@ func TestWait(t *testing.T) {
 	looked := make(chan struct{}, 100)
 	done := make(chan error, 1)
 	go func() {
-		done <- s.Wait(ctx, func(s *githubfake.Server) bool { looked <- struct{}{}; return len(s.Comments(repo, 1)) == 2 })
+		done <- s.Wait(ctx, func(s *githubfake.Server) bool {
+			looked <- struct{}{}
+			return len(s.Comments(repo, 1)) == 2
+		})
 	}()
 	<-looked
 	must(s.Comment(t.Context(), repo, 1, "alice", "1"))(t)
@@ -185,7 +189,9 @@ func TestClose(t *testing.T) {
 	s.Fail(postComment, githubfake.Failure{Hold: make(chan struct{})})
 	done := make(chan error, 1)
 	go func() { done <- comment(context.WithoutCancel(t.Context()), c, "x") }()
-	if err := s.Wait(t.Context(), func(s *githubfake.Server) bool { return len(s.Calls(postComment)) == 1 }); err != nil {
+	if err := s.Wait(t.Context(), func(s *githubfake.Server) bool {
+		return len(s.Calls(postComment)) == 1
+	}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()

@@ -172,7 +172,8 @@ func newGit(t *testing.T, token string) *gitClient {
 	home := t.TempDir()
 	g := &gitClient{home: home, dir: home, env: []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "LC_ALL=C",
-		"GIT_AUTHOR_NAME=w", "GIT_AUTHOR_EMAIL=w@example.com", "GIT_COMMITTER_NAME=w", "GIT_COMMITTER_EMAIL=w@example.com",
+		"GIT_AUTHOR_NAME=w", "GIT_AUTHOR_EMAIL=w@example.com", "GIT_COMMITTER_NAME=w",
+		"GIT_COMMITTER_EMAIL=w@example.com",
 	}}
 	if token != "" {
 		g.env = append(

@@ -153,7 +153,9 @@ func TestCommit(t *testing.T) {
 	t.Parallel()
 	_, r := start(t, githubfake.Config{})
 	odd := "dir/ü \"quoted\"\\\n.txt"
-	first := must(r.Commit("topic", "main", map[string]string{odd: "x", "README.md": githubfake.Deleted, "empty": ""}, "one"))(t)
+	first := must(r.Commit("topic", "main", map[string]string{
+		odd: "x", "README.md": githubfake.Deleted, "empty": "",
+	}, "one"))(t)
 	out := must(r.Git(t.Context(), "ls-tree", "-r", "-z", "--name-only", "topic"))(t)
 	want := []string{"cmd/main.go", odd, "empty", "old.txt", ""}
 	if diff := cmp.Diff(want, strings.Split(out, "\x00")); diff != "" {

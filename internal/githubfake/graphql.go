@@ -155,9 +155,15 @@ func connection(all []object) resolve {
 		}
 		switch {
 		case !given:
-			return nil, &graphqlError{Type: "MISSING_PAGINATION_BOUNDARIES", Message: "You must provide a `first` or `last` value to properly paginate the connection."}
+			return nil, &graphqlError{
+				Type:    "MISSING_PAGINATION_BOUNDARIES",
+				Message: "You must provide a `first` or `last` value to properly paginate the connection.",
+			}
 		case size < 1 || size > 100:
-			return nil, &graphqlError{Type: "EXCESSIVE_PAGINATION", Message: fmt.Sprintf("Requesting %d records on the connection exceeds the `first` limit of 100 records.", size)}
+			return nil, &graphqlError{
+				Type:    "EXCESSIVE_PAGINATION",
+				Message: fmt.Sprintf("Requesting %d records on the connection exceeds the `first` limit of 100 records.", size),
+			}
 		}
 		from, to := cursor(args["after"], 0, len(all)), cursor(args["before"], len(all), len(all))
 		if from = min(from, to); forwards {

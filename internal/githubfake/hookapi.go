@@ -34,6 +34,7 @@ func (s *Server) deliverySummary(id int, d *Delivery) object {
 	}
 	return object{
 		"id": id, "guid": d.GUID, "delivered_at": stamp(d.At.UTC()), "redelivery": d.Redelivery, "duration": 0.1,
-		"status": status, "status_code": d.Status, "event": d.Event, "action": nil, "installation_id": orNull(s.cfg.InstallationID), "repository_id": nil,
+		"status": status, "status_code": d.Status, "event": d.Event, "action": nil,
+		"installation_id": orNull(s.cfg.InstallationID), "repository_id": nil,
 	}
 }

@@ -50,8 +50,8 @@ type issueEvent struct {
 func (s *Server) newIssue(r *Repo, title, body, user string, labels []string) issue {
 	now := s.now()
 	i := issue{
-		id: s.id(), number: r.lastNumber + 1, title: title, body: body, user: user, repo: r, state: "open", labels: labels,
-		created: now, updated: now,
+		id: s.id(), number: r.lastNumber + 1, title: title, body: body, user: user, repo: r, state: "open",
+		labels: labels, created: now, updated: now,
 	}
 	for _, l := range labels {
 		i.events = append(i.events, issueEvent{s.id(), "labeled", l, user, i.created})
@@ -121,7 +121,8 @@ func (s *Server) AssignIssue(ctx context.Context, repo string, number int, assig
 // UnassignIssue takes an issue from an account and delivers "unassigned".
 func (s *Server) UnassignIssue(ctx context.Context, repo string, number int, assignee, user string) error {
 	return s.alterIssue(ctx, repo, number, func(i *issue) event {
-		i.assignees, i.updated = slices.DeleteFunc(i.assignees, func(have string) bool { return have == assignee }), s.now()
+		i.assignees, i.updated = slices.DeleteFunc(i.assignees,
+			func(have string) bool { return have == assignee }), s.now()
 		return s.issueEvent("unassigned", i, user, object{"assignee": s.user(assignee)})
 	})
 }
@@ -172,7 +173,8 @@ func (s *Server) TransferIssue(ctx context.Context, repo string, number int, to,
 		r.lastNumber = made.number
 		r.issues = append(r.issues, &made)
 		i.moved, moved = &made, made.number
-		return s.issueEvent("transferred", i, user, object{"changes": object{"new_issue": s.issueJSON(&made), "new_repository": s.repository(r)}})
+		return s.issueEvent("transferred", i, user,
+			object{"changes": object{"new_issue": s.issueJSON(&made), "new_repository": s.repository(r)}})
 	})
 	return moved, err
 }

@@ -20,10 +20,13 @@ func TestIssues(t *testing.T) {
 	s, _ := start(t, githubfake.Config{Now: clock.Now})
 	rc := receive(t, s)
 	open(t, s)
-	n := must(s.OpenIssue(t.Context(), githubfake.Issue{Repo: repo, Title: "Broken", Body: "It is.", User: "mallory", Labels: []string{"bug"}}))(t)
+	n := must(s.OpenIssue(t.Context(), githubfake.Issue{
+		Repo: repo, Title: "Broken", Body: "It is.", User: "mallory", Labels: []string{"bug"},
+	}))(t)
 	for _, err := range []error{
 		s.LabelIssue(t.Context(), repo, n, "errand", "ann"), s.UnlabelIssue(t.Context(), repo, n, "bug", "ann"),
-		s.AssignIssue(t.Context(), repo, n, "errand", "bob"), s.EditIssue(t.Context(), repo, n, "Very broken", "It was."),
+		s.AssignIssue(t.Context(), repo, n, "errand", "bob"),
+		s.EditIssue(t.Context(), repo, n, "Very broken", "It was."),
 		s.ChangeIssue(t.Context(), repo, n, "closed", "ann"), s.ChangeIssue(t.Context(), repo, n, "reopened", "ann"),
 	} {
 		if err != nil {
@@ -33,8 +36,8 @@ func TestIssues(t *testing.T) {
 	id := must(s.Comment(t.Context(), repo, n, "cleo", "Me too."))(t)
 	actions := slices.DeleteFunc(rc.seen(), func(one string) bool { return !strings.HasPrefix(one, "issue") })
 	want := []string{
-		"issues opened", "issues labeled", "issues labeled", "issues unlabeled", "issues assigned", "issues edited", "issues closed",
-		"issues reopened", "issue_comment created",
+		"issues opened", "issues labeled", "issues labeled", "issues unlabeled", "issues assigned", "issues edited",
+		"issues closed", "issues reopened", "issue_comment created",
 	}
 	if diff := cmp.Diff(want, actions); diff != "" {
 		t.Error(diff)
@@ -46,7 +49,8 @@ func TestIssues(t *testing.T) {
 
 	c := newClient(t, s, "ghp_test")
 	one, _, err := c.Issues.Get(t.Context(), "acme", "api", n)
-	if err != nil || one.GetTitle() != "Very broken" || one.GetBody() != "It was." || one.GetAssignee().GetLogin() != "errand" || len(one.Labels) != 1 {
+	if err != nil || one.GetTitle() != "Very broken" || one.GetBody() != "It was." ||
+		one.GetAssignee().GetLogin() != "errand" || len(one.Labels) != 1 {
 		t.Errorf("%v %v", one, err)
 	}
 	if pr, _, err := c.Issues.Get(t.Context(), "acme", "api", 1); err != nil || !pr.IsPullRequest() {
@@ -55,14 +59,16 @@ func TestIssues(t *testing.T) {
 	_, _, err = c.PullRequests.Get(t.Context(), "acme", "api", n)
 	wantError(t, err, 404, "Not Found")
 	history, _, err := c.Issues.ListIssueEvents(t.Context(), "acme", "api", n, nil)
-	if err != nil || len(history) != 3 || history[1].GetActor().GetLogin() != "ann" || history[2].GetAssignee().GetLogin() != "errand" {
+	if err != nil || len(history) != 3 || history[1].GetActor().GetLogin() != "ann" ||
+		history[2].GetAssignee().GetLogin() != "errand" {
 		t.Errorf("%v %v", history, err)
 	}
 	all, _, err := c.Issues.ListByRepo(t.Context(), "acme", "api", &github.IssueListByRepoOptions{Sort: "updated"})
 	if err != nil || len(all) != 2 || all[0].GetNumber() != n {
 		t.Errorf("%v %v", all, err)
 	}
-	if _, _, err := c.Reactions.CreateIssueReaction(t.Context(), "acme", "api", n, "eyes"); err != nil || len(s.IssueReactions(repo, n)) != 1 {
+	if _, _, err := c.Reactions.CreateIssueReaction(t.Context(), "acme", "api", n, "eyes"); err != nil ||
+		len(s.IssueReactions(repo, n)) != 1 {
 		t.Error(err)
 	}
 }
@@ -78,7 +84,8 @@ func TestEndedIssues(t *testing.T) {
 	if err := s.ChangeIssue(t.Context(), repo, n, "locked", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Issues.CreateComment(t.Context(), "acme", "api", n, &github.IssueComment{Body: new("x")}); err != nil {
+	if _, _, err := c.Issues.CreateComment(t.Context(), "acme", "api", n,
+		&github.IssueComment{Body: new("x")}); err != nil {
 		t.Error(err)
 	}
 	one, _, err := c.Issues.Get(t.Context(), "acme", "api", n)
@@ -105,7 +112,9 @@ func TestEndedIssues(t *testing.T) {
 // The permission for pull requests does not open issues.
 func TestIssuesNeedTheirPermission(t *testing.T) {
 	t.Parallel()
-	s, transport := startApp(t, githubfake.Config{Permissions: map[string]string{"metadata": "read", "pull_requests": "write"}})
+	s, transport := startApp(t, githubfake.Config{Permissions: map[string]string{
+		"metadata": "read", "pull_requests": "write",
+	}})
 	n := must(s.OpenIssue(t.Context(), githubfake.Issue{Repo: repo, Title: "One"}))(t)
 	_, _, err := installed(t, s, transport).Issues.ListComments(t.Context(), "acme", "api", n, nil)
 	wantError(t, err, http.StatusForbidden, "Resource not accessible by integration")

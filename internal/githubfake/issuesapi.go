@@ -9,10 +9,14 @@ import (
 
 func (s *Server) issueRoutes() {
 	s.api("GET /repos/{o}/{r}/issues", "issues:read", s.listIssues)
-	s.api("GET /repos/{o}/{r}/issues/{n}", "issues,pull_requests:read", func(r *request) reply { return ok(s.issueJSON(r.issue)) })
+	s.api("GET /repos/{o}/{r}/issues/{n}", "issues,pull_requests:read", func(r *request) reply {
+		return ok(s.issueJSON(r.issue))
+	})
 	s.api("GET /repos/{o}/{r}/issues/{n}/events", "issues,pull_requests:read", func(r *request) reply {
 		return listing(s, r, r.issue.events, func(e issueEvent) object {
-			o := object{"id": e.id, "event": e.event, "actor": s.user(e.user), "created_at": stamp(e.at), "commit_id": nil}
+			o := object{
+				"id": e.id, "event": e.event, "actor": s.user(e.user), "created_at": stamp(e.at), "commit_id": nil,
+			}
 			if e.event == "labeled" {
 				o["label"] = object{"name": e.what, "color": "ededed"}
 			} else {
@@ -67,7 +71,8 @@ func (s *Server) listIssues(r *request) reply {
 	q, since := r.URL.Query(), sinceOf(r)
 	some := slices.DeleteFunc(r.repo.conversations(), func(i *issue) bool {
 		state := q.Get("state")
-		return i.updated.Before(since) || state == "" && i.state != "open" || state != "" && state != "all" && i.state != state
+		return i.updated.Before(since) || state == "" && i.state != "open" ||
+			state != "" && state != "all" && i.state != state
 	})
 	slices.Reverse(some)
 	if q.Get("sort") == "updated" {
@@ -101,10 +106,11 @@ func (s *Server) issueJSON(i *issue) object {
 	api := s.APIURL() + "repos/" + i.repo.FullName()
 	one := fmt.Sprintf("%s/issues/%d", api, i.number)
 	o := object{
-		"id": i.id, "node_id": node("Issue", i.id), "number": i.number, "title": i.title, "body": orNull(i.body), "state": i.state,
-		"user": s.user(i.user), "labels": labels, "locked": i.locked, "assignees": assignees, "assignee": nil, "milestone": nil,
-		"html_url": s.issueURL(i), "url": one, "comments_url": one + "/comments", "repository_url": api, "comments": len(i.comments),
-		"created_at": stamp(i.created), "updated_at": stamp(i.updated), "closed_at": stamp(i.closed),
+		"id": i.id, "node_id": node("Issue", i.id), "number": i.number, "title": i.title, "body": orNull(i.body),
+		"state": i.state, "user": s.user(i.user), "labels": labels, "locked": i.locked, "assignees": assignees,
+		"assignee": nil, "milestone": nil, "html_url": s.issueURL(i), "url": one, "comments_url": one + "/comments",
+		"repository_url": api, "comments": len(i.comments), "created_at": stamp(i.created),
+		"updated_at": stamp(i.updated), "closed_at": stamp(i.closed),
 		"author_association": s.association(i.repo, i.user), "reactions": tally(i.reactions),
 	}
 	if len(assignees) > 0 {
@@ -114,7 +120,8 @@ func (s *Server) issueJSON(i *issue) object {
 		full := s.pullJSON(i.pull)
 		o["id"], o["draft"] = i.id, i.pull.draft
 		o["pull_request"] = object{
-			"url": full["url"], "html_url": full["html_url"], "diff_url": full["diff_url"], "patch_url": full["patch_url"], "merged_at": full["merged_at"],
+			"url": full["url"], "html_url": full["html_url"], "diff_url": full["diff_url"],
+			"patch_url": full["patch_url"], "merged_at": full["merged_at"],
 		}
 	}
 	return o

@@ -15,10 +15,12 @@ func TestReviewWithLines(t *testing.T) {
 	s, _ := start(t, githubfake.Config{})
 	rc := receive(t, s)
 	n := open(t, s)
-	if _, err := s.Review(t.Context(), repo, n, "alice", "COMMENT", "See below.", githubfake.Line{Path: "README.md", Line: 2, Body: "Why?"}); err != nil {
+	if _, err := s.Review(t.Context(), repo, n, "alice", "COMMENT", "See below.",
+		githubfake.Line{Path: "README.md", Line: 2, Body: "Why?"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Review(t.Context(), repo, n, "alice", "COMMENT", "", githubfake.Line{Path: "README.md", Line: 7, Body: "Why?"}); err == nil {
+	if _, err := s.Review(t.Context(), repo, n, "alice", "COMMENT", "",
+		githubfake.Line{Path: "README.md", Line: 7, Body: "Why?"}); err == nil {
 		t.Error("a comment outside the diff was taken")
 	}
 	want := []string{"pull_request opened", "pull_request_review_comment created", "pull_request_review submitted"}
@@ -30,13 +32,16 @@ func TestReviewWithLines(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatal(list, err)
 	}
-	if hunk := list[0].GetDiffHunk(); !strings.HasPrefix(hunk, "@@ -1,3 +1,3 @@") || !strings.HasSuffix(hunk, "\n-two\n+TWO") {
+	if hunk := list[0].GetDiffHunk(); !strings.HasPrefix(hunk, "@@ -1,3 +1,3 @@") ||
+		!strings.HasSuffix(hunk, "\n-two\n+TWO") {
 		t.Errorf("hunk: %q", hunk)
 	}
-	if _, _, err := c.Reactions.CreatePullRequestCommentReaction(t.Context(), "acme", "api", list[0].GetID(), "eyes"); err != nil {
+	if _, _, err := c.Reactions.CreatePullRequestCommentReaction(t.Context(), "acme", "api",
+		list[0].GetID(), "eyes"); err != nil {
 		t.Error(err)
 	}
-	if got := s.ReviewComments(repo, n)[0].Reactions; len(got) != 1 || got[0].User != "errand" || got[0].Content != "eyes" {
+	if got := s.ReviewComments(repo, n)[0].Reactions; len(got) != 1 || got[0].User != "errand" ||
+		got[0].Content != "eyes" {
 		t.Errorf("reactions: %+v", got)
 	}
 	_, _, err = c.Reactions.CreatePullRequestCommentReaction(t.Context(), "acme", "api", 999, "eyes")

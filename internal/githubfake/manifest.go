@@ -26,13 +26,15 @@ func (s *Server) manifestRoutes() {
 	for _, path := range []string{"POST /settings/apps/new", "POST /organizations/{org}/settings/apps/new"} {
 		handle(&s.web, path, s.confirm)
 	}
-	handle(&s.web, "GET /apps/{app}/installations/new", func(w http.ResponseWriter, r *request) { // the person installs it at once
+	// the person installs it at once
+	handle(&s.web, "GET /apps/{app}/installations/new", func(w http.ResponseWriter, r *request) {
 		s.mu.Lock()
 		s.uninstalled = false
 		s.mu.Unlock()
 		fmt.Fprintf(w, "%s is installed.", r.PathValue("app"))
 	})
-	handle(&s.rest, "POST /app-manifests/{code}/conversions", func(w http.ResponseWriter, r *request) { // without credentials
+	// without credentials
+	handle(&s.rest, "POST /app-manifests/{code}/conversions", func(w http.ResponseWriter, r *request) {
 		s.mu.Lock()
 		a := s.convert(r)
 		s.mu.Unlock()
@@ -47,7 +49,8 @@ func (s *Server) confirm(w http.ResponseWriter, r *request) {
 		err = json.Unmarshal([]byte(form.Get("manifest")), &m)
 	}
 	to, uerr := url.Parse(m.Redirect)
-	if err != nil || uerr != nil || m.Name == "" || m.URL == "" || m.Redirect == "" || m.Hook != nil && m.Hook["url"] == nil {
+	if err != nil || uerr != nil || m.Name == "" || m.URL == "" || m.Redirect == "" ||
+		m.Hook != nil && m.Hook["url"] == nil {
 		http.Error(w, "Invalid GitHub App configuration", http.StatusUnprocessableEntity)
 		return
 	}
@@ -72,10 +75,13 @@ func (s *Server) convert(r *request) reply {
 	if err != nil {
 		return fail(500, err.Error())
 	}
-	s.cfg.AppID, s.cfg.AppKey, s.cfg.BotLogin, s.cfg.Permissions, s.uninstalled = 4711, &key.PublicKey, m.Name, m.Grants, true
+	s.cfg.AppID, s.cfg.AppKey, s.cfg.BotLogin, s.cfg.Permissions, s.uninstalled =
+		4711, &key.PublicKey, m.Name, m.Grants, true
 	app := s.app()
 	app["external_url"], app["client_id"], app["client_secret"] = m.URL, "Iv1.fake", "client-secret"
-	app["pem"] = string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)}))
+	app["pem"] = string(pem.EncodeToMemory(&pem.Block{
+		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+	}))
 	app["webhook_secret"] = nil
 	if app["events"] = []string{}; m.Hook != nil {
 		app["webhook_secret"], app["events"] = "webhook-secret-of-the-app", m.Events

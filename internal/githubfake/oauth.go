@@ -108,7 +108,9 @@ func (s *Server) authorize(w http.ResponseWriter, r *request) {
 		return
 	}
 	code := rand.Text()
-	s.oauth.codes[code] = session{person: s.oauth.person, scopes: strings.Fields(q.Get("scope")), challenge: q.Get("code_challenge")}
+	s.oauth.codes[code] = session{
+		person: s.oauth.person, scopes: strings.Fields(q.Get("scope")), challenge: q.Get("code_challenge"),
+	}
 	w.Header().Set("Location", app.Redirect+"?"+url.Values{"code": {code}, "state": {q.Get("state")}}.Encode())
 	w.WriteHeader(http.StatusFound)
 }

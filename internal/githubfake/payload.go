@@ -43,7 +43,9 @@ func (s *Server) envelope(r *Repo, sender string) object {
 		body["organization"] = object{"login": org["login"], "id": org["id"], "node_id": org["node_id"]}
 	}
 	if s.cfg.AppID != 0 {
-		body["installation"] = object{"id": s.cfg.InstallationID, "node_id": node("IntegrationInstallation", s.cfg.InstallationID)}
+		body["installation"] = object{
+			"id": s.cfg.InstallationID, "node_id": node("IntegrationInstallation", s.cfg.InstallationID),
+		}
 	}
 	return body
 }
@@ -71,8 +73,8 @@ func orNoCommit(sha string) string {
 	return sha
 }
 
-// encode makes a webhook of a body, to which it adds what GitHub always sends, and compares it with GitHub's description.
-// The caller holds mu.
+// encode makes a webhook of a body, to which it adds what GitHub always sends, and compares it with GitHub's
+// description. The caller holds mu.
 func (s *Server) encode(name string, body object) event {
 	schema := name + " event"
 	if action, ok := body["action"].(string); ok {

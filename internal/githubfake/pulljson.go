@@ -27,12 +27,14 @@ func (s *Server) pullJSON(p *pull) object {
 		"issue_url": issue, "comments_url": issue + "/comments", "commits_url": api + "/commits",
 		"review_comments_url": api + "/comments",
 		"statuses_url":        s.APIURL() + "repos/" + p.repo.FullName() + "/statuses/" + p.headSHA,
-		"created_at":          stamp(p.created), "updated_at": stamp(p.updated), "closed_at": stamp(p.closed), "merged_at": merged,
+		"created_at":          stamp(p.created), "updated_at": stamp(p.updated), "closed_at": stamp(p.closed),
+		"merged_at": merged,
 		// The shas are those of the last push: a base branch that moved since is
 		// not followed, as on GitHub.
 		"head": s.side(p.headRepo, p.head, p.headSHA), "base": s.side(p.repo, p.base, p.baseSHA),
 		"author_association": s.association(p.repo, p.user), "auto_merge": nil, "merge_commit_sha": nil,
-		"assignee": nil, "assignees": []object{}, "requested_reviewers": reviewers, "requested_teams": []object{}, "milestone": nil,
+		"assignee": nil, "assignees": []object{}, "requested_reviewers": reviewers, "requested_teams": []object{},
+		"milestone": nil,
 	}
 }
 
@@ -54,7 +56,9 @@ func (s *Server) side(r *Repo, branch, sha string) object {
 	if r == nil {
 		return object{"label": "unknown:" + branch, "ref": branch, "sha": sha, "user": nil, "repo": nil}
 	}
-	return object{"label": r.owner + ":" + branch, "ref": branch, "sha": sha, "user": s.user(r.owner), "repo": s.repository(r)}
+	return object{
+		"label": r.owner + ":" + branch, "ref": branch, "sha": sha, "user": s.user(r.owner), "repo": s.repository(r),
+	}
 }
 
 func (s *Server) file(p *pull, f fileDiff) object {

@@ -126,7 +126,8 @@ func (s *Server) merge(p *pull) (before, after string, err error) {
 		return "", "", err
 	}
 	msg := fmt.Sprintf("Merge pull request #%d from %s", p.number, p.head)
-	commit, err := s.git(p.repo.dir, "", "commit-tree", "-m", msg, "-p", before, "-p", p.headSHA, strings.TrimSpace(tree))
+	commit, err := s.git(p.repo.dir, "", "commit-tree", "-m", msg, "-p", before, "-p", p.headSHA,
+		strings.TrimSpace(tree))
 	if err != nil {
 		return "", "", err
 	}

@@ -108,7 +108,10 @@ func (s *Server) prepare(o PR) (*pull, error) {
 
 // addPull registers a pull request whose branches are in place.
 func (s *Server) addPull(r, head *Repo, o PR) (*pull, error) {
-	p := &pull{issue: s.newIssue(r, o.Title, o.Body, o.User, o.Labels), headRepo: head, base: o.Base, head: o.Head, draft: o.Draft}
+	p := &pull{
+		issue: s.newIssue(r, o.Title, o.Body, o.User, o.Labels), headRepo: head, base: o.Base, head: o.Head,
+		draft: o.Draft,
+	}
 	p.pull = p
 	if err := s.refresh(p); err != nil {
 		return nil, err
@@ -150,7 +153,8 @@ func (s *Server) refresh(p *pull) (err error) {
 	ref := fmt.Sprintf("refs/pull/%d/head", p.number)
 	// The ref outlives branch and fork, which is why clients should use it.
 	if p.headRepo != p.repo {
-		_, err = s.git(p.repo.dir, "", "fetch", "--quiet", "--no-auto-maintenance", p.headRepo.dir, "+refs/heads/"+p.head+":"+ref)
+		_, err = s.git(p.repo.dir, "", "fetch", "--quiet", "--no-auto-maintenance", p.headRepo.dir,
+			"+refs/heads/"+p.head+":"+ref)
 	} else {
 		_, err = s.git(p.repo.dir, "", "update-ref", ref, head)
 	}
@@ -192,9 +196,9 @@ func (s *Server) Pulls(repo string) []Pull {
 		added, removed := p.lines()
 		v := Pull{
 			Number: p.number, Title: p.title, Body: p.body, User: p.user, Base: p.base, Head: p.head,
-			BaseSHA: p.baseSHA, HeadSHA: p.headSHA, State: p.state, Draft: p.draft, Merged: p.merged, Labels: p.labels, Reviewers: p.reviewers,
-			CreatedAt: p.created, UpdatedAt: p.updated, Commits: p.commits, Files: len(p.files), Comments: len(p.comments),
-			Added: added, Removed: removed,
+			BaseSHA: p.baseSHA, HeadSHA: p.headSHA, State: p.state, Draft: p.draft, Merged: p.merged, Labels: p.labels,
+			Reviewers: p.reviewers, CreatedAt: p.created, UpdatedAt: p.updated, Commits: p.commits, Files: len(p.files),
+			Comments: len(p.comments), Added: added, Removed: removed,
 		}
 		if p.headRepo != nil {
 			v.HeadRepo = p.headRepo.FullName()

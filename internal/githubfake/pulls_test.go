@@ -99,7 +99,8 @@ func TestDiffFilesAndCommits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, f := range some {
-			files = append(files, fmt.Sprintf("%s %s<%s +%d -%d", f.GetStatus(), f.GetFilename(), f.GetPreviousFilename(), f.GetAdditions(), f.GetDeletions()))
+			files = append(files, fmt.Sprintf("%s %s<%s +%d -%d", f.GetStatus(), f.GetFilename(),
+				f.GetPreviousFilename(), f.GetAdditions(), f.GetDeletions()))
 			if f.Patch != nil {
 				patches[f.GetFilename()] = f.GetPatch()
 			}
@@ -169,7 +170,8 @@ func TestDiffOfTooManyFiles(t *testing.T) {
 	c := newClient(t, s, "ghp_test")
 	_, _, err := c.PullRequests.GetRaw(t.Context(), "acme", "api", 1, github.RawOptions{Type: github.Diff})
 	wantError(t, err, 406, "too_large")
-	some, resp, err := c.PullRequests.ListFiles(t.Context(), "acme", "api", 1, &github.ListOptions{PerPage: 100, Page: 4})
+	some, resp, err := c.PullRequests.ListFiles(t.Context(), "acme", "api", 1,
+		&github.ListOptions{PerPage: 100, Page: 4})
 	if err != nil || len(some) != 1 || some[0].GetFilename() != "many/300" || resp.NextPage != 0 {
 		t.Errorf("the fourth page: %v (%v)", some, err)
 	}
@@ -254,7 +256,8 @@ func TestCreateListEditPull(t *testing.T) {
 		}
 	}
 
-	_, _, err := c.PullRequests.Edit(t.Context(), "acme", "api", 1, &github.PullRequest{Title: new("New"), State: new("closed")})
+	_, _, err := c.PullRequests.Edit(t.Context(), "acme", "api", 1,
+		&github.PullRequest{Title: new("New"), State: new("closed")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +316,8 @@ func TestEditBase(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"pull_request opened", "pull_request edited", "pull_request closed", "pull_request reopened", "pull_request closed",
+		"pull_request opened", "pull_request edited", "pull_request closed", "pull_request reopened",
+		"pull_request closed",
 	}
 	if diff := cmp.Diff(want, rc.seen()); diff != "" {
 		t.Errorf("webhooks (-want +got):\n%s", diff)

@@ -16,7 +16,9 @@ func (s *Server) pullRoutes() {
 	s.api("GET /repos/{o}/{r}/pulls/{n}/commits", "pull_requests:read", s.listCommits)
 	s.api("GET /repos/{o}/{r}/pulls/{n}/files", "pull_requests:read", func(r *request) reply {
 		// GitHub lists at most 3,000.
-		return listing(s, r, r.pull.files[:min(len(r.pull.files), 3000)], func(f fileDiff) object { return s.file(r.pull, f) })
+		return listing(s, r, r.pull.files[:min(len(r.pull.files), 3000)], func(f fileDiff) object {
+			return s.file(r.pull, f)
+		})
 	})
 }
 
@@ -31,8 +33,9 @@ func (s *Server) requestReviewers(r *request) reply {
 		case strings.EqualFold(login, r.pull.user):
 			return fail(422, "Review cannot be requested from pull request author.")
 		case !slices.Contains([]string{"admin", "write"}, s.permission(r.repo, login)):
-			return fail(422, "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the "+
-				r.repo.FullName()+" repository.")
+			return fail(422,
+				"Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the "+
+					r.repo.FullName()+" repository.")
 		}
 	}
 	r.pull.reviewers = append(r.pull.reviewers, ask.Reviewers...)
@@ -129,7 +132,9 @@ func (s *Server) createPull(r *request) reply {
 	}
 	switch {
 	case ask.Title == "":
-		return invalid("Validation Failed", object{"resource": "PullRequest", "field": "title", "code": "missing_field"})
+		return invalid("Validation Failed", object{
+			"resource": "PullRequest", "field": "title", "code": "missing_field",
+		})
 	case head == "" || !strings.EqualFold(owner, r.repo.owner):
 		return field("head") // clients here have no forks
 	case base == "":
@@ -144,7 +149,8 @@ func (s *Server) createPull(r *request) reply {
 	}
 	for _, p := range r.repo.pulls {
 		if p.state == "open" && p.headRepo == r.repo && p.head == branch && p.base == ask.Base {
-			return unprocessable("PullRequest", "", fmt.Sprintf("A pull request already exists for %s:%s.", r.repo.owner, branch))
+			return unprocessable("PullRequest", "", fmt.Sprintf("A pull request already exists for %s:%s.",
+				r.repo.owner, branch))
 		}
 	}
 	p, err := s.addPull(r.repo, r.repo, PR{
@@ -181,7 +187,9 @@ func (s *Server) editPull(r *request) reply {
 			return broken(err)
 		}
 	}
-	for name, field := range map[string]struct{ to, at *string }{"title": {ask.Title, &p.title}, "body": {ask.Body, &p.body}} {
+	for name, field := range map[string]struct{ to, at *string }{
+		"title": {ask.Title, &p.title}, "body": {ask.Body, &p.body},
+	} {
 		if field.to != nil && *field.to != *field.at {
 			changes[name] = object{"from": *field.at}
 			*field.at = *field.to
@@ -218,7 +226,8 @@ func (s *Server) listCommits(r *request) reply {
 		}
 		return object{
 			"sha": c.sha, "commit": object{"message": c.message, "author": person, "committer": person},
-			"parents": parents, "author": s.user(r.pull.user), "html_url": s.url + "/" + r.repo.FullName() + "/commit/" + c.sha,
+			"parents": parents, "author": s.user(r.pull.user), "html_url": s.url + "/" + r.repo.FullName() +
+				"/commit/" + c.sha,
 		}
 	})
 }

@@ -47,7 +47,10 @@ func (s *Server) unreact(r *request, from *[]Reaction) reply {
 }
 
 func (s *Server) reaction(v Reaction) object {
-	return object{"id": v.ID, "node_id": node("Reaction", v.ID), "user": s.user(v.User), "content": v.Content, "created_at": stamp(s.now())}
+	return object{
+		"id": v.ID, "node_id": node("Reaction", v.ID), "user": s.user(v.User), "content": v.Content,
+		"created_at": stamp(s.now()),
+	}
 }
 
 func tally(all []Reaction) object {
@@ -115,7 +118,9 @@ func (s *Server) reactionPayload(name string, input map[string]any, v Reaction) 
 	user["__typename"] = "User"
 	return object{
 		"__typename": name, "clientMutationId": input["clientMutationId"],
-		"reaction": object{"__typename": "Reaction", "id": node("Reaction", v.ID), "content": input["content"], "user": user},
+		"reaction": object{
+			"__typename": "Reaction", "id": node("Reaction", v.ID), "content": input["content"], "user": user,
+		},
 	}
 }
 

@@ -34,7 +34,9 @@ func created(body any) reply { return reply{status: 201, body: body} }
 
 // fail is an error in GitHub's shape.
 func fail(status int, message string) reply {
-	return reply{status: status, body: object{"message": message, "documentation_url": docs, "status": strconv.Itoa(status)}}
+	return reply{status: status, body: object{
+		"message": message, "documentation_url": docs, "status": strconv.Itoa(status),
+	}}
 }
 
 // broken reports a git that failed: a fault of the fake or of the test.
@@ -43,7 +45,9 @@ func broken(err error) reply { return fail(500, err.Error()) }
 // invalid is a 422. An entry is an object, or a string where GitHub sends
 // strings (reviews do).
 func invalid(message string, errors ...any) reply {
-	return reply{status: 422, body: object{"message": message, "errors": errors, "documentation_url": docs, "status": "422"}}
+	return reply{status: 422, body: object{
+		"message": message, "errors": errors, "documentation_url": docs, "status": "422",
+	}}
 }
 
 // unprocessable is the 422 of one field, or of none, with a sentence.
@@ -96,7 +100,8 @@ func page[T any](s *Server, r *request, all []T) ([]T, string) {
 	var links []string
 	add := func(rel string, to int) {
 		q.Set("page", strconv.Itoa(to))
-		links = append(links, fmt.Sprintf(`<%s%s?%s>; rel="%s"`, strings.TrimSuffix(s.APIURL(), "/"), r.URL.EscapedPath(), q.Encode(), rel))
+		links = append(links, fmt.Sprintf(`<%s%s?%s>; rel="%s"`, strings.TrimSuffix(s.APIURL(), "/"),
+			r.URL.EscapedPath(), q.Encode(), rel))
 	}
 	if n > 1 {
 		add("prev", n-1)

@@ -42,7 +42,9 @@ func (s *Server) Reviews(repo string, number int) []Review {
 // Review submits a review as a person would, with what he says on lines, and
 // delivers it: each of these, and then the review. verdict is COMMENT, APPROVE
 // or REQUEST_CHANGES.
-func (s *Server) Review(ctx context.Context, repo string, number int, user, verdict, body string, lines ...Line) (id int64, err error) {
+func (s *Server) Review(ctx context.Context, repo string, number int, user, verdict, body string,
+	lines ...Line,
+) (id int64, err error) {
 	s.mu.Lock()
 	p, err := s.mustPull(repo, number)
 	if err == nil && (verdict == "" || reviewStates[verdict] == "") {
@@ -74,7 +76,9 @@ func (s *Server) Review(ctx context.Context, repo string, number int, user, verd
 }
 
 func (s *Server) addReview(p *pull, user, verdict, body, commit string) *Review {
-	v := &Review{ID: s.id(), User: user, Body: body, State: reviewStates[verdict], CommitID: commit, SubmittedAt: s.now()}
+	v := &Review{
+		ID: s.id(), User: user, Body: body, State: reviewStates[verdict], CommitID: commit, SubmittedAt: s.now(),
+	}
 	p.reviews = append(p.reviews, v)
 	p.updated = s.now()
 	return v
@@ -87,7 +91,9 @@ func (s *Server) reviewRoutes() {
 		return listing(s, r, r.pull.reviews, func(v *Review) object { return s.review(r.pull, v) })
 	})
 	s.api("GET /repos/{o}/{r}/pulls/{n}/reviews/{id}/comments", read, func(r *request) reply {
-		return s.listInline(r, func(c *ReviewComment) bool { return strconv.FormatInt(c.ReviewID, 10) == r.PathValue("id") })
+		return s.listInline(r, func(c *ReviewComment) bool {
+			return strconv.FormatInt(c.ReviewID, 10) == r.PathValue("id")
+		})
 	})
 	s.api("GET /repos/{o}/{r}/pulls/{n}/comments", read, func(r *request) reply {
 		return s.listInline(r, func(*ReviewComment) bool { return true })
@@ -129,13 +135,15 @@ func (s *Server) createReview(r *request) reply {
 	files, refused := s.reviewed(p, &ask.CommitID)
 	switch {
 	case !known:
-		return unprocessable("PullRequestReview", "event", "Variable $event of type PullRequestReviewEvent was provided invalid value")
+		return unprocessable("PullRequestReview", "event",
+			"Variable $event of type PullRequestReviewEvent was provided invalid value")
 	case refused != "":
 		return invalid("Unprocessable Entity", refused)
 	case tooLong(ask.Body):
 		return invalid("Unprocessable Entity", bodyTooLong)
 	case r.who.login == p.user && (verdict == "APPROVED" || verdict == "CHANGES_REQUESTED"):
-		return invalid("Unprocessable Entity", "Can not "+strings.ToLower(strings.ReplaceAll(ask.Event, "_", " "))+" on your own pull request")
+		return invalid("Unprocessable Entity", "Can not "+strings.ToLower(strings.ReplaceAll(ask.Event, "_", " "))+
+			" on your own pull request")
 	case ask.Body == "" && (len(ask.Comments) == 0 && ask.Event == "COMMENT" || ask.Event == "REQUEST_CHANGES"):
 		return invalid("Unprocessable Entity", "Body can't be blank")
 	}
@@ -177,10 +185,12 @@ func (s *Server) reviewed(p *pull, commit *string) (files []fileDiff, refused st
 
 func (s *Server) review(p *pull, v *Review) object {
 	return object{
-		"id": v.ID, "node_id": node("PullRequestReview", v.ID), "user": s.user(v.User), "body": v.Body, "state": v.State,
-		"commit_id": v.CommitID, "submitted_at": stamp(v.SubmittedAt), "author_association": s.association(p.repo, v.User),
-		"html_url":         fmt.Sprintf("%s/%s/pull/%d#pullrequestreview-%d", s.url, p.repo.FullName(), p.number, v.ID),
-		"pull_request_url": fmt.Sprintf("%srepos/%s/pulls/%d", s.APIURL(), p.repo.FullName(), p.number),
+		"id": v.ID, "node_id": node("PullRequestReview", v.ID), "user": s.user(v.User), "body": v.Body,
+		"state": v.State, "commit_id": v.CommitID, "submitted_at": stamp(v.SubmittedAt),
+		"author_association": s.association(p.repo, v.User),
+		"html_url": fmt.Sprintf("%s/%s/pull/%d#pullrequestreview-%d", s.url, p.repo.FullName(),
+			p.number, v.ID), "pull_request_url": fmt.Sprintf("%srepos/%s/pulls/%d", s.APIURL(),
+			p.repo.FullName(), p.number),
 	}
 }
 

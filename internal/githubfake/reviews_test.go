@@ -63,16 +63,19 @@ func TestReviewIsAllOrNothing(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("comments (-want +got):\n%s", diff)
 	}
-	if v := s.Reviews(repo, 1)[0]; v.State != "COMMENTED" || v.CommitID != s.Pulls(repo)[0].HeadSHA || v.User != "errand" {
+	if v := s.Reviews(repo, 1)[0]; v.State != "COMMENTED" || v.CommitID != s.Pulls(repo)[0].HeadSHA ||
+		v.User != "errand" {
 		t.Errorf("review: %+v", v)
 	}
 	if err := s.Wait(t.Context(), (*githubfake.Server).Settled); err != nil {
 		t.Fatal(err)
 	}
-	if e := last[*github.PullRequestReviewEvent](t, rc); e.GetAction() != "submitted" || e.GetReview().GetState() != "commented" {
+	if e := last[*github.PullRequestReviewEvent](t, rc); e.GetAction() != "submitted" ||
+		e.GetReview().GetState() != "commented" {
 		t.Errorf("event: %s %s", e.GetAction(), e.GetReview().GetState())
 	}
-	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1, &github.PullRequestReviewRequest{Event: new("COMMENT")})
+	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1,
+		&github.PullRequestReviewRequest{Event: new("COMMENT")})
 	wantError(t, err, 422, "Body can't be blank")
 }
 
@@ -82,7 +85,9 @@ func TestReviewRefusals(t *testing.T) {
 	s, _ := start(t, githubfake.Config{})
 	lines := func(change string) string { return change + strings.Repeat("same\n", 20) + change }
 	must(s.CreateRepo("acme", "hunks", map[string]string{"a.txt": lines("old\n")}))(t)
-	must(s.OpenPR(t.Context(), githubfake.PR{Repo: "acme/hunks", Head: "new", Files: map[string]string{"a.txt": lines("new\n")}}))(t)
+	must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: "acme/hunks", Head: "new", Files: map[string]string{"a.txt": lines("new\n")},
+	}))(t)
 	c := newClient(t, s, "ghp_test")
 	post := func(body string, comments ...*github.DraftReviewComment) error {
 		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "hunks", 1, &github.PullRequestReviewRequest{
@@ -119,7 +124,8 @@ func TestReviewOfAnOldCommit(t *testing.T) {
 	c := newClient(t, s, "ghp_test")
 	post := func(commit string) error {
 		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
-			CommitID: &commit, Event: new("COMMENT"), Comments: []*github.DraftReviewComment{inline("README.md", "RIGHT", 0, 2)},
+			CommitID: &commit, Event: new("COMMENT"),
+			Comments: []*github.DraftReviewComment{inline("README.md", "RIGHT", 0, 2)},
 		})
 		return err
 	}
@@ -133,13 +139,17 @@ func TestReviewOfAnOldCommit(t *testing.T) {
 func TestOwnPullRequestCannotBeApproved(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, githubfake.Config{})
-	must(s.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "mine", User: "errand", Files: map[string]string{"a": "a"}}))(t)
+	must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Head: "mine", User: "errand", Files: map[string]string{"a": "a"},
+	}))(t)
 	c := newClient(t, s, "ghp_test")
-	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1, &github.PullRequestReviewRequest{Event: new("APPROVE")})
+	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1,
+		&github.PullRequestReviewRequest{Event: new("APPROVE")})
 	wantError(t, err, 422, "Can not approve on your own pull request")
 	must(s.Review(t.Context(), repo, 1, "bob", "REQUEST_CHANGES", "no"))(t)
 	list, _, err := c.PullRequests.ListReviews(t.Context(), "acme", "api", 1, nil)
-	if err != nil || len(list) != 1 || list[0].GetState() != "CHANGES_REQUESTED" || list[0].GetUser().GetLogin() != "bob" {
+	if err != nil || len(list) != 1 || list[0].GetState() != "CHANGES_REQUESTED" ||
+		list[0].GetUser().GetLogin() != "bob" {
 		t.Errorf("reviews: %v (%v)", list, err)
 	}
 	if _, err := s.Review(t.Context(), repo, 1, "bob", "MAYBE", ""); err == nil {
@@ -150,11 +160,15 @@ func TestOwnPullRequestCannotBeApproved(t *testing.T) {
 func TestInlineCommentsFollowTheirLines(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, githubfake.Config{})
-	n := must(s.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "new", Files: map[string]string{"n.txt": "a\nb\nc\n"}}))(t)
+	n := must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Head: "new", Files: map[string]string{"n.txt": "a\nb\nc\n"},
+	}))(t)
 	c := newClient(t, s, "ghp_test")
 	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
-		Event:    new("COMMENT"),
-		Comments: []*github.DraftReviewComment{inline("n.txt", "", 0, 1), inline("n.txt", "", 0, 2), inline("n.txt", "", 0, 3)},
+		Event: new("COMMENT"),
+		Comments: []*github.DraftReviewComment{
+			inline("n.txt", "", 0, 1), inline("n.txt", "", 0, 2), inline("n.txt", "", 0, 3),
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +210,8 @@ func TestInlineCommentsFollowTheirLines(t *testing.T) {
 // answer replies to a comment. go-github's own call leaves out what GitHub's description requires.
 func answer(t *testing.T, c *github.Client, n int, body string, comment int64) (*github.PullRequestComment, error) {
 	t.Helper()
-	req, err := c.NewRequest(http.MethodPost, fmt.Sprintf("repos/acme/api/pulls/%d/comments/%d/replies", n, comment), map[string]string{"body": body})
+	req, err := c.NewRequest(http.MethodPost, fmt.Sprintf("repos/acme/api/pulls/%d/comments/%d/replies", n, comment),
+		map[string]string{"body": body})
 	if err != nil {
 		t.Fatal(err)
 	}

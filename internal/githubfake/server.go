@@ -189,7 +189,8 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = []string{
-			"pull_request", "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review", "pull_request_review_comment", "check_run", "status",
+			"pull_request", "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review",
+			"pull_request_review_comment", "check_run", "status",
 		}
 	}
 	if c.TokenLife == 0 {

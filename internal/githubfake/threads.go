@@ -42,12 +42,16 @@ func threadID(root *ReviewComment) string { return "PRRT_" + node("PullRequestRe
 
 // conversation is a comment with all replies to it.
 func (p *pull) conversation(root *ReviewComment) []*ReviewComment {
-	return slices.DeleteFunc(slices.Clone(p.inline), func(c *ReviewComment) bool { return c != root && c.InReplyTo != root.ID })
+	return slices.DeleteFunc(slices.Clone(p.inline), func(c *ReviewComment) bool {
+		return c != root && c.InReplyTo != root.ID
+	})
 }
 
 // ReplyThread writes into a thread as a person would and delivers it. comment
 // is the one that began it.
-func (s *Server) ReplyThread(ctx context.Context, repo string, number int, comment int64, user, body string) (id int64, err error) {
+func (s *Server) ReplyThread(ctx context.Context, repo string, number int, comment int64,
+	user, body string,
+) (id int64, err error) {
 	s.mu.Lock()
 	p, root, err := s.mustThread(repo, number, comment)
 	if err != nil {
@@ -63,7 +67,9 @@ func (s *Server) ReplyThread(ctx context.Context, repo string, number int, comme
 
 // ResolveThread does what a person does with the button below a thread, and
 // delivers it.
-func (s *Server) ResolveThread(ctx context.Context, repo string, number int, comment int64, user string, resolved bool) error {
+func (s *Server) ResolveThread(ctx context.Context, repo string, number int, comment int64, user string,
+	resolved bool,
+) error {
 	s.mu.Lock()
 	p, root, err := s.mustThread(repo, number, comment)
 	if err != nil {

@@ -37,7 +37,8 @@ func inlineReview(t *testing.T, c *github.Client, n int) {
 	t.Helper()
 	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
 		Event: new("COMMENT"), Comments: []*github.DraftReviewComment{
-			{Path: new("README.md"), Line: new(2), Body: new("first")}, {Path: new("README.md"), Line: new(3), Body: new("second")},
+			{Path: new("README.md"), Line: new(2), Body: new("first")},
+			{Path: new("README.md"), Line: new(3), Body: new("second")},
 		},
 	})
 	if err != nil {
@@ -58,7 +59,8 @@ func TestThreads(t *testing.T) {
 
 	page := askGraphQL(t, c, threadsQuery, map[string]any{"n": n})
 	for _, want := range []string{
-		`"totalCount":2`, `"hasNextPage":true`, `"id":"` + root.ID + `"`, `"isResolved":false`, `"path":"README.md"`, `"line":2`,
+		`"totalCount":2`, `"hasNextPage":true`, `"id":"` + root.ID + `"`, `"isResolved":false`,
+		`"path":"README.md"`, `"line":2`,
 		`"author":{"__typename":"User","login":"alice"}`, `"body":"No."`, `"viewerCanResolve":true`,
 	} {
 		if !strings.Contains(page, want) {
@@ -68,12 +70,15 @@ func TestThreads(t *testing.T) {
 	if strings.Contains(page, "second") {
 		t.Errorf("more than one page: %s", page)
 	}
-	if got := askGraphQL(t, c, threadsQuery, map[string]any{"n": n, "after": "1"}); !strings.Contains(got, "second") || !strings.Contains(got, `"hasNextPage":false`) {
+	if got := askGraphQL(t, c, threadsQuery, map[string]any{"n": n, "after": "1"}); !strings.Contains(got, "second") ||
+		!strings.Contains(got, `"hasNextPage":false`) {
 		t.Errorf("second page: %s", got)
 	}
 
 	resolve := func() string {
-		return askGraphQL(t, c, `mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`, map[string]any{"id": root.ID})
+		return askGraphQL(t, c,
+			`mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`,
+			map[string]any{"id": root.ID})
 	}
 	for range 2 {
 		if got, want := resolve(), `{"data":{"resolveReviewThread":{"thread":{"isResolved":true}}}}`; got != want {
@@ -113,7 +118,8 @@ func TestGraphQLRefusesInItsWay(t *testing.T) {
 			`"path":["resolveReviewThread"],"locations":[{"line":1,"column":12}],"message":"Could not resolve to a node with the global id of 'x'"}]}`,
 		`{ repository(owner: "acme", name: "api") { pullRequest(number: 1) { reviewThreads { totalCount } } } }`: `{"data":{"repository":{"pullRequest":` +
 			`{"reviewThreads":null}}},"errors":[{"type":"MISSING_PAGINATION_BOUNDARIES","path":["repository","pullRequest","reviewThreads"],` +
-			`"locations":[{"line":1,"column":69}],"message":"You must provide a ` + "`first` or `last`" + ` value to properly paginate the connection."}]}`,
+			`"locations":[{"line":1,"column":69}],"message":"You must provide a ` + "`first` or `last`" +
+			` value to properly paginate the connection."}]}`,
 	} {
 		if got := askGraphQL(t, c, query, nil); got != want {
 			t.Errorf("%s\n got %s\nwant %s", query, got, want)

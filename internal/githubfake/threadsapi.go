@@ -20,17 +20,21 @@ func (s *Server) queries(r *request) object {
 			if repo == nil || !r.who.sees(repo) {
 				return nil, notFound("Could not resolve to a Repository with the name '%s'.", full)
 			}
-			return object{"__typename": "Repository", "nameWithOwner": repo.FullName(), "discussion": s.discussionQuery(r, repo), "pullRequest": resolve(func(args map[string]any) (any, *graphqlError) {
-				number, _ := integer(args["number"])
-				p := repo.pull(number)
-				switch {
-				case p == nil:
-					return nil, notFound("Could not resolve to a PullRequest with the number of %d.", number)
-				case !r.who.may("pull_requests", "read"):
-					return nil, &graphqlError{Type: "FORBIDDEN", Message: notByIntegration}
-				}
-				return s.pullNode(r, p), nil
-			})}, nil
+			return object{
+				"__typename": "Repository", "nameWithOwner": repo.FullName(),
+				"discussion": s.discussionQuery(r, repo),
+				"pullRequest": resolve(func(args map[string]any) (any, *graphqlError) {
+					number, _ := integer(args["number"])
+					p := repo.pull(number)
+					switch {
+					case p == nil:
+						return nil, notFound("Could not resolve to a PullRequest with the number of %d.", number)
+					case !r.who.may("pull_requests", "read"):
+						return nil, &graphqlError{Type: "FORBIDDEN", Message: notByIntegration}
+					}
+					return s.pullNode(r, p), nil
+				}),
+			}, nil
 		}),
 	}
 }
@@ -47,8 +51,8 @@ func (s *Server) pullNode(r *request, p *pull) object {
 		}
 	}
 	return object{
-		"__typename": "PullRequest", "author": s.actor(p.user), "number": p.number, "headRefOid": p.headSHA, "isDraft": p.draft,
-		"isCrossRepository": p.headRepo != p.repo, "reviewThreads": connection(threads),
+		"__typename": "PullRequest", "author": s.actor(p.user), "number": p.number, "headRefOid": p.headSHA,
+		"isDraft": p.draft, "isCrossRepository": p.headRepo != p.repo, "reviewThreads": connection(threads),
 	}
 }
 
@@ -63,11 +67,11 @@ func (s *Server) threadNode(r *request, p *pull, root *ReviewComment) object {
 	}
 	may := r.who.may("pull_requests", "write") && !p.repo.foreign
 	return object{
-		"__typename": "PullRequestReviewThread", "id": threadID(root), "isOutdated": root.Line == 0, "isResolved": root.resolvedBy != "",
-		"resolvedBy": s.resolver(root),
-		"path":       root.Path, "line": orNull(root.Line), "startLine": orNull(root.StartLine), "originalLine": root.OriginalLine, "diffSide": root.Side,
-		"viewerCanReply": may, "viewerCanResolve": may && root.resolvedBy == "", "viewerCanUnresolve": may && root.resolvedBy != "",
-		"comments": connection(comments),
+		"__typename": "PullRequestReviewThread", "id": threadID(root), "isOutdated": root.Line == 0,
+		"isResolved": root.resolvedBy != "", "resolvedBy": s.resolver(root),
+		"path": root.Path, "line": orNull(root.Line), "startLine": orNull(root.StartLine),
+		"originalLine": root.OriginalLine, "diffSide": root.Side, "viewerCanReply": may, "viewerCanResolve": may &&
+			root.resolvedBy == "", "viewerCanUnresolve": may && root.resolvedBy != "", "comments": connection(comments),
 	}
 }
 
@@ -93,7 +97,9 @@ func (s *Server) reactionNodes(all []Reaction) resolve {
 			if want := args["content"]; want == nil || want == content {
 				user := s.actor(v.User)
 				user["__typename"] = "User"
-				nodes = append(nodes, object{"__typename": "Reaction", "id": node("Reaction", v.ID), "content": content, "user": user})
+				nodes = append(nodes, object{
+					"__typename": "Reaction", "id": node("Reaction", v.ID), "content": content, "user": user,
+				})
 			}
 		}
 		return connection(nodes)(args)
@@ -127,7 +133,9 @@ func (s *Server) mutations(r *request) object {
 			if resolved != (root.resolvedBy != "") {
 				s.echo(s.turnThread(p, root, r.who.login, resolved))
 			}
-			return object{"__typename": name, "clientMutationId": input["clientMutationId"], "thread": s.threadNode(r, p, root)}, nil
+			return object{
+				"__typename": name, "clientMutationId": input["clientMutationId"], "thread": s.threadNode(r, p, root),
+			}, nil
 		}
 	}
 	return object{
@@ -153,7 +161,10 @@ func (s *Server) mutations(r *request) object {
 			if p.draft {
 				s.echo(s.turn(p, "ready_for_review", r.who.login))
 			}
-			return object{"__typename": "MarkPullRequestReadyForReviewPayload", "clientMutationId": input["clientMutationId"], "pullRequest": s.pullNode(r, p)}, nil
+			return object{
+				"__typename": "MarkPullRequestReadyForReviewPayload", "clientMutationId": input["clientMutationId"],
+				"pullRequest": s.pullNode(r, p),
+			}, nil
 		}),
 	}
 }

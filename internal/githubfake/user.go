@@ -22,7 +22,8 @@ func (s *Server) user(login string) object {
 	}
 	return object{
 		"login": login, "id": id, "node_id": node("User", id), "type": kind, "site_admin": false, "gravatar_id": "",
-		"url": s.APIURL() + "users/" + login, "html_url": s.url + "/" + login, "avatar_url": s.url + "/avatars/" + login,
+		"url": s.APIURL() + "users/" + login, "html_url": s.url + "/" + login,
+		"avatar_url": s.url + "/avatars/" + login,
 	}
 }
 

@@ -41,10 +41,12 @@ func TestSendSignatures(t *testing.T) {
 	// go-github, and wrong ones are there and differ.
 	sent := s.Deliveries("ping")
 	wrong := sent[4].Header
-	if wrong.Get("X-Hub-Signature-256") == "" || wrong.Get("X-Hub-Signature-256") == sent[0].Header.Get("X-Hub-Signature-256") {
+	if wrong.Get("X-Hub-Signature-256") == "" ||
+		wrong.Get("X-Hub-Signature-256") == sent[0].Header.Get("X-Hub-Signature-256") {
 		t.Error("SignWrong sent no signature, or the right one")
 	}
-	if err := github.ValidateSignature(sent[2].Header.Get("X-Hub-Signature"), sent[2].Body, []byte("github-secret")); err != nil {
+	if err := github.ValidateSignature(sent[2].Header.Get("X-Hub-Signature"), sent[2].Body,
+		[]byte("github-secret")); err != nil {
 		t.Errorf("sha1: %v", err)
 	}
 	if e := last[*github.PingEvent](t, rc); e.GetZen() != "Keep it logically awesome." {
@@ -65,7 +67,8 @@ func TestRedeliver(t *testing.T) {
 		t.Fatal(err)
 	}
 	again, _ := s.LastDelivery("")
-	if !again.Redelivery || !bytes.Equal(again.Body, first.Body) || again.Header.Get("X-Hub-Signature-256") != first.Header.Get("X-Hub-Signature-256") {
+	if !again.Redelivery || !bytes.Equal(again.Body, first.Body) ||
+		again.Header.Get("X-Hub-Signature-256") != first.Header.Get("X-Hub-Signature-256") {
 		t.Error("the redelivery differs from the delivery")
 	}
 	if rc.guids[0] != first.GUID || rc.guids[1] != first.GUID {
@@ -114,11 +117,13 @@ func TestPayload(t *testing.T) {
 	n := open(t, s)
 	p := must(s.Payload("created", repo, n, "bob"))(t)
 	p["comment"] = map[string]any{"id": 9, "path": "README.md", "body": "@errand why?"}
-	if resp := must(s.Send(t.Context(), "pull_request_review_comment", p, githubfake.SendOptions{}))(t); resp.StatusCode != http.StatusNoContent {
+	if resp := must(s.Send(t.Context(), "pull_request_review_comment", p,
+		githubfake.SendOptions{}))(t); resp.StatusCode != http.StatusNoContent {
 		t.Fatalf("answered %s", resp.Status)
 	}
 	e := last[*github.PullRequestReviewCommentEvent](t, rc)
-	if e.GetComment().GetBody() != "@errand why?" || e.GetPullRequest().GetNumber() != n || e.GetSender().GetLogin() != "bob" {
+	if e.GetComment().GetBody() != "@errand why?" || e.GetPullRequest().GetNumber() != n ||
+		e.GetSender().GetLogin() != "bob" {
 		t.Errorf("event: %v", e)
 	}
 }

@@ -50,7 +50,8 @@ func (s *Server) refuseWorkflows(w http.ResponseWriter, r *request, before map[s
 		if r.who.kind == installationToken {
 			who, lacks = "a GitHub App", "`workflows` permission"
 		}
-		refusePush(w, "refs/heads/"+branch, fmt.Sprintf("refusing to allow %s to create or update workflow `%s` without %s", who, file, lacks))
+		refusePush(w, "refs/heads/"+branch,
+			fmt.Sprintf("refusing to allow %s to create or update workflow `%s` without %s", who, file, lacks))
 		return true, nil
 	}
 	return false, nil

@@ -24,21 +24,27 @@ func TestRead(t *testing.T) {
 		"learn": {hostlist.List{Mode: hostlist.Learn}, ""},
 		"[]":    {hostlist.List{Mode: hostlist.Listed, Hosts: []string{}}, ""},
 		"[go, '*.example.com', h.example:8443, 192.0.2.1, '[2001:db8::1]:443']": {
-			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"go", "*.example.com", "h.example:8443", "192.0.2.1", "[2001:db8::1]:443"}}, "",
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{
+				"go", "*.example.com", "h.example:8443", "192.0.2.1", "[2001:db8::1]:443",
+			}}, "",
 		},
 		"{allow: any, private: [git.corp]}": {hostlist.List{Mode: hostlist.Any, Private: []string{"git.corp"}}, ""},
 		"{private: [git.corp]}":             {hostlist.List{Mode: hostlist.Listed, Private: []string{"git.corp"}}, ""},
 		"{alow: any}":                       {hostlist.List{Mode: "alow:"}, `"alow:"`},
 		"{private: any}":                    {hostlist.List{Mode: "private: any"}, `"private: any"`},
 		"all":                               {hostlist.List{Mode: "all"}, `"all" is not`},
-		"['*.com']":                         {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"*.com"}}, "top-level"},
-		"['*']":                             {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"*"}}, "is not a host"},
-		"['a b']":                           {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"a b"}}, "is not a host"},
-		"['https://x.example']":             {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"https://x.example"}}, "has no valid port"},
-		"['x.example:0']":                   {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example:0"}}, "has no valid port"},
-		"['x.example:']":                    {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example:"}}, "has no valid port"},
-		"['127.1']":                         {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"127.1"}}, "is not a host"},
-		"{private: [go.]}":                  {hostlist.List{Mode: hostlist.Listed, Private: []string{"go."}}, "is not a host"},
+		"['*.com']": {
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"*.com"}}, "top-level",
+		},
+		"['*']":   {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"*"}}, "is not a host"},
+		"['a b']": {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"a b"}}, "is not a host"},
+		"['https://x.example']": {
+			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"https://x.example"}}, "has no valid port",
+		},
+		"['x.example:0']":  {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example:0"}}, "has no valid port"},
+		"['x.example:']":   {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"x.example:"}}, "has no valid port"},
+		"['127.1']":        {hostlist.List{Mode: hostlist.Listed, Hosts: []string{"127.1"}}, "is not a host"},
+		"{private: [go.]}": {hostlist.List{Mode: hostlist.Listed, Private: []string{"go."}}, "is not a host"},
 	} {
 		var got struct{ Egress hostlist.List }
 		if err := yaml.Unmarshal([]byte("egress: "+text), &got); err != nil {
@@ -48,7 +54,8 @@ func TestRead(t *testing.T) {
 			t.Errorf("%s: %s", text, diff)
 		}
 		problems := got.Egress.Problems()
-		if want.wrong == "" && len(problems) > 0 || want.wrong != "" && (len(problems) != 1 || !strings.Contains(problems[0], want.wrong)) {
+		if want.wrong == "" && len(problems) > 0 ||
+			want.wrong != "" && (len(problems) != 1 || !strings.Contains(problems[0], want.wrong)) {
 			t.Errorf("%s: %q", text, problems)
 		}
 		if valid := got.Egress.Valid(); len(valid.Problems()) > 0 {
@@ -56,7 +63,8 @@ func TestRead(t *testing.T) {
 		}
 	}
 	var got struct{ Egress hostlist.List }
-	if err := yaml.Unmarshal([]byte("egress: {allow: {x: y}}"), &got); err == nil || !strings.Contains(err.Error(), "line 1") {
+	if err := yaml.Unmarshal([]byte("egress: {allow: {x: y}}"), &got); err == nil ||
+		!strings.Contains(err.Error(), "line 1") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -106,13 +114,17 @@ func TestAllows(t *testing.T) {
 func TestAnd(t *testing.T) {
 	t.Parallel()
 	listed := func(hosts ...string) hostlist.List { return hostlist.List{Mode: hostlist.Listed, Hosts: hosts} }
-	any, learn, none := hostlist.List{Mode: hostlist.Any}, hostlist.List{Mode: hostlist.Learn}, hostlist.List{Mode: hostlist.None}
+	any, learn, none := hostlist.List{Mode: hostlist.Any}, hostlist.List{Mode: hostlist.Learn},
+		hostlist.List{Mode: hostlist.None}
 	for _, c := range []struct{ a, b, want hostlist.List }{
 		{listed("x.example", "y.example"), listed("Y.example", "z.example"), listed("Y.example", "y.example")},
 		{listed("x.example", "y.example"), listed("y.example", "z.example"), listed("y.example")},
 		{listed("*.x.example"), listed("a.x.example", "x.example", "ax.example"), listed("a.x.example")},
 		{listed("*.x.example"), listed("*.a.x.example", "*.example"), listed("*.x.example", "*.a.x.example")},
-		{listed("*.x.example:8443", "y.example:22"), listed("a.x.example", "a.x.example:8443", "y.example"), listed("a.x.example:8443")},
+		{
+			listed("*.x.example:8443", "y.example:22"), listed("a.x.example", "a.x.example:8443", "y.example"),
+			listed("a.x.example:8443"),
+		},
 		{listed("ruby"), listed("rubygems.org"), listed("rubygems.org")},
 		{listed("x.example"), any, listed("x.example")},
 		{learn, listed("x.example", "x.example:22", "9.9.9.9", "intranet"), listed("x.example")},
@@ -131,7 +143,8 @@ func TestAnd(t *testing.T) {
 		for _, got := range []hostlist.List{c.a.And(c.b), c.b.And(c.a)} {
 			slices.Sort(got.Hosts)
 			slices.Sort(c.want.Hosts)
-			if got.Mode != c.want.Mode || !slices.Equal(got.Hosts, c.want.Hosts) || !slices.Equal(got.Private, c.want.Private) {
+			if got.Mode != c.want.Mode || !slices.Equal(got.Hosts, c.want.Hosts) ||
+				!slices.Equal(got.Private, c.want.Private) {
 				t.Errorf("%+v and %+v: %+v", c.a, c.b, got)
 			}
 		}
@@ -141,8 +154,9 @@ func TestAnd(t *testing.T) {
 func TestNormalize(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]string{
-		"X.Example.": "x.example", "xn--bcher-kva.example": "xn--bcher-kva.example", "localhost": "localhost", "9.9.9.9": "9.9.9.9", "2001:DB8::0": "2001:db8::",
-		"": "", ".": "", "x..example": "", "127.1": "", "0x7f.0.0.1": "", "2130706433": "", "a@b.example": "", "a b": "", "-a.example": "", "fe80::1%eth0": "",
+		"X.Example.": "x.example", "xn--bcher-kva.example": "xn--bcher-kva.example", "localhost": "localhost",
+		"9.9.9.9": "9.9.9.9", "2001:DB8::0": "2001:db8::", "": "", ".": "", "x..example": "", "127.1": "",
+		"0x7f.0.0.1": "", "2130706433": "", "a@b.example": "", "a b": "", "-a.example": "", "fe80::1%eth0": "",
 		"b\u00fccher.example": "", strings.Repeat("a.", 127) + "example": "",
 	} {
 		if got, ok := hostlist.Normalize(host); ok != (want != "") || ok && got != want {

@@ -32,7 +32,8 @@ func TestLinks(t *testing.T) {
 			return err
 		case d.IsDir() && slices.Contains([]string{"node_modules", "testdata", ".git", "bin", "dist", "out"}, base):
 			return fs.SkipDir
-		case d.IsDir() || !slices.Contains([]string{".md", ".go", ".yaml", ".yml", ".example", ".html"}, path.Ext(name)):
+		case d.IsDir() ||
+			!slices.Contains([]string{".md", ".go", ".yaml", ".yml", ".example", ".html"}, path.Ext(name)):
 			return nil
 		}
 		text, err := fs.ReadFile(repo, name)

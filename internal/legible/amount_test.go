@@ -8,7 +8,8 @@ import (
 func TestAge(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m", 47 * time.Hour: "47h", 50 * time.Hour: "2d",
+		-time.Second: "0s", 59 * time.Second: "59s", 90 * time.Second: "1m", 47 * time.Hour: "47h",
+		50 * time.Hour: "2d",
 	} {
 		if got := Age(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)

@@ -53,12 +53,16 @@ func onPage(t *testing.T, s string) string {
 
 // effective matches text that closes an issue or mentions someone.
 var effective = []string{
-	"fixes #1", "f&#105;xes #1", "&#102;ixes #1", "&#x46;IXES #1", "fixe&#0115; #1", "fixes &#35;1", "fixes &num;1", "fixes #&#49;", "f&#105;xes &#35;&#49;",
-	"fixes&#32;#1", "fixes&#10;#1", "fixes&Tab;#1", "fixes&colon; #1", "fixes \\#1", "closes acme&sol;x#1", "closes acme/&#120;#1", "resolves G&#72;-1",
-	"resolves https&colon;//github.com/a/b/issues/1", "resolves https://github.com/a/b/issues/&#49;", "&#114;esolved\n#1", "- > f&#105;xed #1", "[f&#105;xed](/a) #1",
+	"fixes #1", "f&#105;xes #1", "&#102;ixes #1", "&#x46;IXES #1", "fixe&#0115; #1", "fixes &#35;1", "fixes &num;1",
+	"fixes #&#49;", "f&#105;xes &#35;&#49;", "fixes&#32;#1", "fixes&#10;#1", "fixes&Tab;#1", "fixes&colon; #1",
+	"fixes \\#1", "closes acme&sol;x#1", "closes acme/&#120;#1", "resolves G&#72;-1",
+	"resolves https&colon;//github.com/a/b/issues/1", "resolves https://github.com/a/b/issues/&#49;",
+	"&#114;esolved\n#1", "- > f&#105;xed #1", "[f&#105;xed](/a) #1",
 	"&#64;octocat", "&commat;octocat", "&#x40;&#111;ctocat", "@&#111;ctocat", "a &#00064;acme/team",
-	"_Fixes_ #3", "__Closes__ #3", "fi**xes** #1", "fi[x](/a)es #1", "fi[x][y]es #1\n\n[y]: /a", "[fi](</a)b> \"c)\")[xes](/b) #1", "f\\&#105;x fixes #1",
-	"fixes closes&colon; #3", "fixes closes&#32;#3", "fixes\\\n#1", "fixes #[1](/a)", "fixes G**H**-1", "\\&#97;fixes #1", "[https://a](/x)-fi[x](/b)es #1",
+	"_Fixes_ #3", "__Closes__ #3", "fi**xes** #1", "fi[x](/a)es #1", "fi[x][y]es #1\n\n[y]: /a",
+	"[fi](</a)b> \"c)\")[xes](/b) #1", "f\\&#105;x fixes #1",
+	"fixes closes&colon; #3", "fixes closes&#32;#3", "fixes\\\n#1", "fixes #[1](/a)", "fixes G**H**-1",
+	"\\&#97;fixes #1", "[https://a](/x)-fi[x](/b)es #1",
 	"https://a/fi[x](/b)es #1", "fixes\n\n- #1", "<https://a/fix> #1",
 }
 

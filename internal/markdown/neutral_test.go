@@ -13,11 +13,18 @@ func TestNeutral(t *testing.T) {
 		{"mention", "@octocat, see (@acme/team)", "@" + z + "octocat, see (@" + z + "acme/team)"},
 		{"in a row", "@@a _@b_ **@c**", "@" + z + "@" + z + "a _@" + z + "b_ **@" + z + "c**"},
 		{"address", "me@example.com", "me@example.com"},
-		{"entity", "&#64;a &#0064;b &#x40;c &#X40;d &commat;e", "&#64;" + z + "a &#0064;" + z + "b &#x40;" + z + "c &#X40;" + z + "d &commat;" + z + "e"},
-		{"entity without an end", "<div>\n&#64a &#x40z &#00064;b &#640 &#x40f", "&lt;div>\n&#64" + z + "a &#x40" + z + "z &#00064;" + z + "b &#640 &#x40f"},
+		{"entity", "&#64;a &#0064;b &#x40;c &#X40;d &commat;e", "&#64;" + z + "a &#0064;" + z + "b &#x40;" +
+			z + "c &#X40;" + z + "d &commat;" + z + "e"},
+		{
+			"entity without an end", "<div>\n&#64a &#x40z &#00064;b &#640 &#x40f",
+			"&lt;div>\n&#64" + z + "a &#x40" + z + "z &#00064;" + z + "b &#640 &#x40f",
+		},
 		{"begun as an entity", "@&#97;b", "@" + z + "&#97;b"},
 		{"after a letter of another script", "é@a", "é@" + z + "a"},
-		{"image", "![a](https://evil/?q=1) ![b][c] <IMG src=x> </picture>", "[a](https://evil/?q=1) [b][c] &lt;IMG src=x> &lt;/picture>"},
+		{
+			"image", "![a](https://evil/?q=1) ![b][c] <IMG src=x> </picture>",
+			"[a](https://evil/?q=1) [b][c] &lt;IMG src=x> &lt;/picture>",
+		},
 		{"image behind a sign", "!![a](https://evil)", "[a](https://evil)"},
 		{"image in code", "```\n![a](b) <img>\n```\n", "```\n![a](b) <img>\n```\n"},
 		{"HTML is text", "a <b> List<String> !x a < b <3", "a &lt;b> List&lt;String> !x a < b <3"},
@@ -41,8 +48,14 @@ func TestNeutral(t *testing.T) {
 		{"code by indentation", "a\n\n    @b <!-- x", "a\n\n    @" + z + "b &lt;!-- x"},
 		{"no code: one line", "``` a ```\n@b", "``` a ```\n@" + z + "b"},
 		// These lines are no fences in CommonMark, and were taken for closing fences.
-		{"no end: backticks", "```\nx\n``` ```\n@a\n```\n@b ![c](d) <!-- e", "```\nx\n``` ```\n@a\n```\n@" + z + "b [c](d) &lt;!-- e"},
-		{"no end: tildes", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@b <img src=x>", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@" + z + "b &lt;img src=x>"},
+		{
+			"no end: backticks", "```\nx\n``` ```\n@a\n```\n@b ![c](d) <!-- e",
+			"```\nx\n``` ```\n@a\n```\n@" + z + "b [c](d) &lt;!-- e",
+		},
+		{
+			"no end: tildes", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@b <img src=x>",
+			"~~~\nx\n~~~ ~~~\n@a\n~~~\n@" + z + "b &lt;img src=x>",
+		},
 		{"no end: a formfeed", "```\n```\f\nx\n```\n@a\n```", "```\n```\\x0c\nx\n```\n@" + z + "a\n```\n```"},
 		{"list ends code", "- ```\n  x\n  ```\n```\n@a", "- ```\n  x\n  ```\n```\n@a\n```"},
 		{"quote ends code", "> ```\n> x\n\n  ```\n@a", "> ```\n> x\n\n  ```\n@a\n  ```"},
@@ -84,8 +97,10 @@ func TestNeutralLine(t *testing.T) {
 func TestUntame(t *testing.T) {
 	t.Parallel()
 	for name, in := range map[string]string{
-		"brackets": strings.Repeat("[", 5000), "quotes": strings.Repeat(">", 5000), "lists": strings.Repeat("- ", 5000) + "@a",
-		"indent": strings.Repeat(" ", 5000) + "@a", "long": strings.Repeat("@a ![b](c)\n\n", 40_000), "backticks": strings.Repeat("[`", 5000),
+		"brackets": strings.Repeat("[", 5000), "quotes": strings.Repeat(">", 5000),
+		"lists":  strings.Repeat("- ", 5000) + "@a",
+		"indent": strings.Repeat(" ", 5000) + "@a", "long": strings.Repeat("@a ![b](c)\n\n", 40_000),
+		"backticks": strings.Repeat("[`", 5000),
 	} {
 		got := Neutral(in)
 		if Tame(in) || !oneBlock(got) || Neutral(got) != got {

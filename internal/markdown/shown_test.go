@@ -38,7 +38,10 @@ func TestShown(t *testing.T) {
 		{"image of a link", `![[y]<https://a>](b "approve") c`, "[image] c"},
 		{"image of images", `![a ![approve](b "this")](c 'approve') d`, "[image] d"},
 		{"link of code", "[`](` \"a\" <https://b>](<c)> \"approve\") d", "[`](` \"a\" <https://b>](<c)>) d"},
-		{"code", "`[x](y \"z\") <b c>`\n\n```\n[^2]: d\n<b c>\n```", "`[x](y \"z\") <b c>`\n\n```\n[^2]: d\n<b c>\n```"},
+		{
+			"code", "`[x](y \"z\") <b c>`\n\n```\n[^2]: d\n<b c>\n```",
+			"`[x](y \"z\") <b c>`\n\n```\n[^2]: d\n<b c>\n```",
+		},
 	} {
 		got := Shown(c.in)
 		if got != c.want {
@@ -56,7 +59,8 @@ func FuzzShown(f *testing.F) {
 		f.Add(s)
 	}
 	for _, s := range []string{
-		"a `[^2]` b\n\n[^2]: approve", "\\[^2]\n\n[^2]: a", "[^1]\n\n[^1]: a\n\n[^1]: b", "- [^2]: a\n  > > [^3]: b\n> c", "![[y]<https://a>](b \"c\")",
+		"a `[^2]` b\n\n[^2]: approve", "\\[^2]\n\n[^2]: a", "[^1]\n\n[^1]: a\n\n[^1]: b",
+		"- [^2]: a\n  > > [^3]: b\n> c", "![[y]<https://a>](b \"c\")",
 		"[^1]: [^2]: a\n\tb\n\n\t[^3]: c", "[a]: b 'c'\n[^1]: d\n[e]: f", "<b <b a='<b c'>>", "\t[^1]:\ta\n-\t[^2]:\tb",
 	} {
 		f.Add(s)

@@ -23,9 +23,17 @@ func TestSplit(t *testing.T) {
 		{"exactly", strings.Repeat("x", 300), []string{strings.Repeat("x", 300)}},
 		{"between paragraphs", a + "\n\n" + c + "\n" + b, []string{a, c + "\n" + b}},
 		{"between lines, where a paragraph leaves too little", c + "\n\n" + c + "\n" + b, []string{c + "\n\n" + c, b}},
-		{"after a space", strings.Repeat("word ", 100), []string{strings.Repeat("word ", 60), strings.Repeat("word ", 40)}},
-		{"after a space before the limit", strings.Repeat("words, ", 60), []string{strings.Repeat("words, ", 42), strings.Repeat("words, ", 18)}},
-		{"hard", strings.Repeat("ä", 650), []string{strings.Repeat("ä", 300), strings.Repeat("ä", 300), strings.Repeat("ä", 50)}},
+		{
+			"after a space", strings.Repeat("word ", 100),
+			[]string{strings.Repeat("word ", 60), strings.Repeat("word ", 40)},
+		},
+		{
+			"after a space before the limit", strings.Repeat("words, ", 60),
+			[]string{strings.Repeat("words, ", 42), strings.Repeat("words, ", 18)},
+		},
+		{"hard", strings.Repeat("ä", 650), []string{
+			strings.Repeat("ä", 300), strings.Repeat("ä", 300), strings.Repeat("ä", 50),
+		}},
 		{
 			"in a block", "intro\n\n```go\n" + code("", 40) + "```\nend",
 			[]string{"intro\n\n```go\n" + code("", 28) + "```", "```go\n" + code("", 12) + "```\nend"},
@@ -36,7 +44,10 @@ func TestSplit(t *testing.T) {
 		},
 		{
 			"in a block of a list in a list", "1) x\n   - ```sh\n" + code("     ", 25) + "     ```\nend",
-			[]string{"1) x\n   - ```sh\n" + code("     ", 18) + "     ```", "1) - ```sh\n" + code("     ", 7) + "     ```\nend"},
+			[]string{
+				"1) x\n   - ```sh\n" + code("     ", 18) + "     ```", "1) - ```sh\n" + code("     ", 7) +
+					"     ```\nend",
+			},
 		},
 		{
 			"in a block of a quote", "> ```go\n" + code("> ", 30) + "> ```\nend",
@@ -46,7 +57,10 @@ func TestSplit(t *testing.T) {
 			"what is deep in a list", "10. x\n\n    " + a + "\n\n    " + b + "\n\n    end",
 			[]string{"10. x\n\n    " + a, "10.\n    " + b + "\n\n    end"},
 		},
-		{"before a block", a + "\n" + c[:90] + "\n```go\n" + code("", 3) + "```", []string{a + "\n" + c[:90], "```go\n" + code("", 3) + "```"}},
+		{
+			"before a block", a + "\n" + c[:90] + "\n```go\n" + code("", 3) + "```",
+			[]string{a + "\n" + c[:90], "```go\n" + code("", 3) + "```"},
+		},
 		{"a long line in a block", "```\n" + strings.Repeat("x", 400) + "\n```", []string{
 			"```\n" + strings.Repeat("x", 292) + "\n```", "```\n" + strings.Repeat("x", 108) + "\n```",
 		}},
@@ -82,11 +96,16 @@ func TestPartsFit(t *testing.T) {
 
 // seeds are texts that parsers have read, or could read, in two ways.
 var seeds = []string{
-	"", "```\nx\n``` ```\n@a ![b](c) <!--\n```\n@a", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@a", "- ```\n\tx\n  ```\n@a", ">\t```\n> @a\n```\n@a",
-	"> - 1. ```\n>      @a\n@a", "[a]: <b> \"@c\"\n[a]", "```\r@a\r\n```\r@b", "```\u2028```\n@a", "```\n```\f\n@a\n```\n@b", "a\x00@b", "<!-- @a", "<!-- a -->@b",
-	"&#64;a &commat;b", "`@a` ``@b` @c", "a | `b\n-|-\nc` | `@d", "[^1]: `\n\n    ```\n@a `", "$`@a`$ $$\n`@b`\n$$", "http://a/` @b `", "<a title=\"`\"> @b `</a>",
-	"<pre>\n```\n</pre>\n@a", "!![a](b)", "![a][b]\n\n[b]: c", strings.Repeat("`", 60) + "@a" + strings.Repeat("`", 60), strings.Repeat("`", 350) + "\n@a", "- ~~~&#64;a\n- \n\t````>x\n    @a\n",
-	"10. x\n\n    ```\n    " + strings.Repeat("@a ", 200) + "\n    ```", strings.Repeat("> ", 70) + "@a", strings.Repeat("[", 1001), "\\<b> \\\\<b>", "<https://a/`@b`>",
+	"", "```\nx\n``` ```\n@a ![b](c) <!--\n```\n@a", "~~~\nx\n~~~ ~~~\n@a\n~~~\n@a", "- ```\n\tx\n  ```\n@a",
+	">\t```\n> @a\n```\n@a",
+	"> - 1. ```\n>      @a\n@a", "[a]: <b> \"@c\"\n[a]", "```\r@a\r\n```\r@b", "```\u2028```\n@a",
+	"```\n```\f\n@a\n```\n@b", "a\x00@b", "<!-- @a", "<!-- a -->@b",
+	"&#64;a &commat;b", "`@a` ``@b` @c", "a | `b\n-|-\nc` | `@d", "[^1]: `\n\n    ```\n@a `", "$`@a`$ $$\n`@b`\n$$",
+	"http://a/` @b `", "<a title=\"`\"> @b `</a>",
+	"<pre>\n```\n</pre>\n@a", "!![a](b)", "![a][b]\n\n[b]: c", strings.Repeat("`", 60) + "@a" + strings.Repeat("`", 60),
+	strings.Repeat("`", 350) + "\n@a", "- ~~~&#64;a\n- \n\t````>x\n    @a\n",
+	"10. x\n\n    ```\n    " + strings.Repeat("@a ", 200) + "\n    ```", strings.Repeat("> ", 70) + "@a",
+	strings.Repeat("[", 1001), "\\<b> \\\\<b>", "<https://a/`@b`>",
 }
 
 // The result is neutral to a parser with HTML, closes its blocks of code, and is not changed by Neutral again.

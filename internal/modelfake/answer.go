@@ -94,7 +94,9 @@ func (a answer) used(output int) object {
 		"cache_read_input_tokens": a.usage.CacheRead, "cache_creation_input_tokens": a.usage.CacheWrite,
 	}
 	if hour := a.usage.CacheHour; hour > 0 {
-		u["cache_creation"] = object{"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": a.usage.CacheWrite - hour}
+		u["cache_creation"] = object{
+			"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": a.usage.CacheWrite - hour,
+		}
 	}
 	if n := a.usage.Searches; n > 0 {
 		u["server_tool_use"] = object{"web_search_requests": n}

@@ -55,7 +55,9 @@ func TestCLITools(t *testing.T) {
 	if diff := cmp.Diff([]string{"0 go", "1 go"}, turns(s)); diff != "" {
 		t.Fatalf("-want +got:\n%s", diff)
 	}
-	for _, want := range []string{`"content":"hi"`, `"content":"ho"`, `"thinking":"Two commands."`, `"text":"Let me see."`} {
+	for _, want := range []string{
+		`"content":"hi"`, `"content":"ho"`, `"thinking":"Two commands."`, `"text":"Let me see."`,
+	} {
 		if body := s.Requests()[1].Body; !bytes.Contains(body, []byte(want)) {
 			t.Errorf("the CLI did not send %s", want)
 		}

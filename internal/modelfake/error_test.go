@@ -64,12 +64,22 @@ func TestForm(t *testing.T) {
 		status             int
 		kind, message      string
 	}{
-		"no key":       {"POST", "/v1/messages", whole, "X-Api-Key", 401, "authentication_error", "x-api-key header is required"},
-		"no version":   {"POST", "/v1/messages", whole, "Anthropic-Version", 400, "invalid_request_error", "anthropic-version: header is required"},
-		"no JSON":      {"POST", "/v1/messages", "{", "", 400, "invalid_request_error", "unexpected end of JSON input"},
-		"no messages":  {"POST", "/v1/messages", "{}", "", 400, "invalid_request_error", "messages: at least one message is required"},
+		"no key": {
+			"POST", "/v1/messages", whole, "X-Api-Key", 401, "authentication_error", "x-api-key header is required",
+		},
+		"no version": {
+			"POST", "/v1/messages", whole, "Anthropic-Version", 400, "invalid_request_error",
+			"anthropic-version: header is required",
+		},
+		"no JSON": {"POST", "/v1/messages", "{", "", 400, "invalid_request_error", "unexpected end of JSON input"},
+		"no messages": {
+			"POST", "/v1/messages", "{}", "", 400, "invalid_request_error",
+			"messages: at least one message is required",
+		},
 		"wrong method": {"GET", "/v1/messages", "", "", 404, "not_found_error", "no route for GET /v1/messages"},
-		"wrong path":   {"POST", "/v1/messages/batches", whole, "", 404, "not_found_error", "no route for POST /v1/messages/batches"},
+		"wrong path": {
+			"POST", "/v1/messages/batches", whole, "", 404, "not_found_error", "no route for POST /v1/messages/batches",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -109,7 +119,8 @@ func wantError(t *testing.T, r response, status int, kind, message string) {
 		t.Fatalf("%v: %s", err, r.body)
 	}
 	want := map[string]any{
-		"type": "error", "error": map[string]any{"type": kind, "message": message}, "request_id": r.header.Get("Request-Id"),
+		"type": "error", "error": map[string]any{"type": kind, "message": message},
+		"request_id": r.header.Get("Request-Id"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" || r.status != status || want["request_id"] == "" {
 		t.Errorf("status %d, want %d; -want +got:\n%s", r.status, status, diff)

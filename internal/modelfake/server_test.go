@@ -44,7 +44,8 @@ func TestMatch(t *testing.T) {
 	if got := answerText(t, s, user("fix that"), assistant("first fix"), toolResult()); got != "second turn" {
 		t.Errorf("the second turn is %q", got)
 	}
-	if got, want := answerText(t, s, user("bug"), assistant("bug"), toolResult()), `modelfake: no turn 1 for "bug"`; got != want {
+	if got, want := answerText(t, s, user("bug"), assistant("bug"), toolResult()),
+		`modelfake: no turn 1 for "bug"`; got != want {
 		t.Errorf("past the last turn: %q, want %q", got, want)
 	}
 }
@@ -90,7 +91,8 @@ func TestRequests(t *testing.T) {
 	got := s.Requests()
 	want := modelfake.Request{
 		Method: "POST", Path: "/v1/messages", Key: "sk-ant-test", Header: got[0].Header, Body: got[0].Body,
-		Text: "hello", Prompts: 1, System: "be\nkind", Model: "m", Stream: true, Messages: 1, Tools: []string{"Bash", "Read"},
+		Text: "hello", Prompts: 1, System: "be\nkind", Model: "m", Stream: true, Messages: 1,
+		Tools: []string{"Bash", "Read"},
 	}
 	if diff := cmp.Diff([]modelfake.Request{want}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -32,9 +32,11 @@ func TestStream(t *testing.T) {
 	}
 	want := []string{
 		"message_start", "ping",
-		"content_block_start thinking", "thinking_delta Let me think", "thinking_delta .", "signature_delta", "content_block_stop",
-		"content_block_start text", "text_delta You said hel", "text_delta lo, in turn ", "text_delta 1.", "content_block_stop",
-		"content_block_start tool_use", `input_json_delta {"command":"`, `input_json_delta echo hi"}`, "content_block_stop",
+		"content_block_start thinking", "thinking_delta Let me think", "thinking_delta .", "signature_delta",
+		"content_block_stop", "content_block_start text", "text_delta You said hel", "text_delta lo, in turn ",
+		"text_delta 1.", "content_block_stop",
+		"content_block_start tool_use", `input_json_delta {"command":"`, `input_json_delta echo hi"}`,
+		"content_block_stop",
 		"content_block_start tool_use", "input_json_delta {}", "content_block_stop",
 		"message_delta tool_use", "message_stop",
 	}
@@ -86,7 +88,8 @@ func TestWhole(t *testing.T) {
 	if diff := gocmp.Diff(want, got.Content); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if got.ID == "" || got.Type != "message" || got.Role != "assistant" || got.Model != "m" || got.StopReason != "tool_use" {
+	if got.ID == "" || got.Type != "message" || got.Role != "assistant" || got.Model != "m" ||
+		got.StopReason != "tool_use" {
 		t.Errorf("got %+v", got)
 	}
 	if got.Usage["output_tokens"] != 8.0 {
@@ -98,7 +101,9 @@ func TestChunksAreKeptAsTheyAre(t *testing.T) {
 	t.Parallel()
 	s := modelfake.New()
 	defer s.Close()
-	s.Answer("", modelfake.Turn{Text: "not this", Chunks: []string{"a", "rather long chunk for {{prompt}}"}, Stop: "max_tokens"})
+	s.Answer("", modelfake.Turn{
+		Text: "not this", Chunks: []string{"a", "rather long chunk for {{prompt}}"}, Stop: "max_tokens",
+	})
 	want := []string{
 		"message_start", "ping", "content_block_start text", "text_delta a", "text_delta rather long chunk for hello",
 		"content_block_stop", "message_delta max_tokens", "message_stop",

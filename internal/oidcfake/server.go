@@ -209,9 +209,11 @@ func reply(w http.ResponseWriter, status int, v any) {
 
 func (s *Server) discover(w http.ResponseWriter, _ *http.Request) {
 	reply(w, http.StatusOK, map[string]any{
-		"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token", "jwks_uri": s.URL + "/keys",
-		"userinfo_endpoint": s.URL + "/userinfo", "response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
-		"id_token_signing_alg_values_supported": []string{"RS256"}, "code_challenge_methods_supported": []string{"S256"},
+		"issuer": s.URL, "authorization_endpoint": s.URL + "/authorize", "token_endpoint": s.URL + "/token",
+		"jwks_uri": s.URL + "/keys", "userinfo_endpoint": s.URL + "/userinfo",
+		"response_types_supported": []string{"code"}, "subject_types_supported": []string{"public"},
+		"id_token_signing_alg_values_supported": []string{"RS256"},
+		"code_challenge_methods_supported":      []string{"S256"},
 		"token_endpoint_auth_methods_supported": []string{"client_secret_basic"},
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The clock of a running server jumps, and keys expire by it. The server's own timers use the monotonic clock and do not
-// notice: with a jump back they would not fire for an hour.
+// The clock of a running server jumps, and keys expire by it. The server's own timers use the monotonic clock and do
+// not notice: with a jump back they would not fire for an hour.
 func TestClockJumps(t *testing.T) {
 	t.Parallel()
 	url, clock := ForTest(t)
@@ -36,7 +36,8 @@ func TestClockJumps(t *testing.T) {
 			t.Error("a key outlives the jump")
 		}
 	}
-	if err := errors.Join(clock.Set(-time.Hour), c.FlushAll(ctx).Err(), c.Set(ctx, "key", 1, 50*time.Millisecond).Err()); err != nil {
+	if err := errors.Join(clock.Set(-time.Hour), c.FlushAll(ctx).Err(),
+		c.Set(ctx, "key", 1, 50*time.Millisecond).Err()); err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); c.DBSize(ctx).Val() > 0; { // a timer removes it, because nothing reads it

@@ -170,12 +170,13 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 	}()
 	path, _ := findForTest()
 	tries := 0
-	s, err := startOn(t.Context(), Config{Path: path, Dir: t.TempDir(), Password: "pw", Fsync: "no"}, func(ctx context.Context) (int, error) {
-		if tries++; tries == 1 {
-			return taken.Addr().(*net.TCPAddr).Port, nil
-		}
-		return freePort(ctx)
-	})
+	s, err := startOn(t.Context(), Config{Path: path, Dir: t.TempDir(), Password: "pw", Fsync: "no"},
+		func(ctx context.Context) (int, error) {
+			if tries++; tries == 1 {
+				return taken.Addr().(*net.TCPAddr).Port, nil
+			}
+			return freePort(ctx)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +189,8 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	path, _ := findForTest()
-	if _, err := Start(t.Context(), Config{Path: path, Dir: "/does/not/exist"}); err == nil || !strings.Contains(err.Error(), "No such file") {
+	if _, err := Start(t.Context(), Config{Path: path, Dir: "/does/not/exist"}); err == nil ||
+		!strings.Contains(err.Error(), "No such file") {
 		t.Errorf("start = %v, want the server's own words", err)
 	}
 	if _, err := Start(t.Context(), Config{Path: "/does/not/exist"}); err == nil {

@@ -103,7 +103,8 @@ func (s *Server) authTest(url.Values) (answer, error) {
 	bot, _ := s.user(s.cfg.BotUserID)
 	return answer{
 		"url": s.url + "/", "team": "errand", "team_id": s.cfg.TeamID,
-		"user": bot.Name, "user_id": bot.ID, "bot_id": s.cfg.BotID, "enterprise_id": s.cfg.Org, "is_enterprise_install": false,
+		"user": bot.Name, "user_id": bot.ID, "bot_id": s.cfg.BotID, "enterprise_id": s.cfg.Org,
+		"is_enterprise_install": false,
 	}, nil
 }
 
@@ -129,10 +130,10 @@ func (s *Server) usersInfo(f url.Values) (answer, error) {
 	return answer{"user": answer{
 		"enterprise_user": answer{"enterprise_id": u.Org},
 		"id":              u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "tz": u.TZ,
-		"deleted": u.Deleted, "is_bot": u.Bot, "is_restricted": u.Guest || u.OneGuest, "is_ultra_restricted": u.OneGuest,
-		"is_stranger":        u.TeamID != s.cfg.TeamID && (s.cfg.Org == "" || u.Org != s.cfg.Org),
-		"is_email_confirmed": !u.Unproven,
-		"profile":            profile,
+		"deleted": u.Deleted, "is_bot": u.Bot, "is_restricted": u.Guest || u.OneGuest,
+		"is_ultra_restricted": u.OneGuest, "is_stranger": u.TeamID != s.cfg.TeamID &&
+			(s.cfg.Org == "" || u.Org != s.cfg.Org), "is_email_confirmed": !u.Unproven,
+		"profile": profile,
 	}}, nil
 }
 

@@ -45,12 +45,15 @@ func (s *Server) reactionsRemove(f url.Values) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(r.reactions, func(re reaction) bool { return re.Name == name && slices.Contains(re.Users, s.cfg.BotUserID) })
+	i := slices.IndexFunc(r.reactions, func(re reaction) bool {
+		return re.Name == name && slices.Contains(re.Users, s.cfg.BotUserID)
+	})
 	if i < 0 {
 		return refuse("no_reaction")
 	}
 	re := &r.reactions[i]
-	re.Users, re.Count = slices.DeleteFunc(slices.Clone(re.Users), func(u string) bool { return u == s.cfg.BotUserID }), re.Count-1
+	re.Users, re.Count = slices.DeleteFunc(slices.Clone(re.Users),
+		func(u string) bool { return u == s.cfg.BotUserID }), re.Count-1
 	if re.Count == 0 {
 		r.reactions = slices.Delete(slices.Clone(r.reactions), i, i+1)
 	}

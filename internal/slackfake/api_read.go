@@ -72,7 +72,9 @@ func inRange(in []*record, f url.Values) ([]*record, error) {
 // page cuts the part out that cursor and limit ask for. A cursor names the first message of its page by time, so
 // that messages that come or go meanwhile shift nothing; reached says whether a message is at that time or behind it in
 // the order of the answer.
-func (s *Server) page(all []*record, f url.Values, limit int, reached func(r *record, from int64) bool) (answer, error) {
+func (s *Server) page(all []*record, f url.Values, limit int,
+	reached func(r *record, from int64) bool,
+) (answer, error) {
 	if v := f.Get("limit"); v != "" {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {

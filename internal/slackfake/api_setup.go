@@ -19,8 +19,11 @@ func (s *Server) createApp(f url.Values) (answer, error) {
 		return nil, err
 	}
 	return answer{
-		"app_id":              s.cfg.AppID,
-		"credentials":         answer{"client_id": "1.2", "client_secret": "client-secret", "verification_token": "unused", "signing_secret": s.cfg.SigningSecret},
+		"app_id": s.cfg.AppID,
+		"credentials": answer{
+			"client_id": "1.2", "client_secret": "client-secret", "verification_token": "unused",
+			"signing_secret": s.cfg.SigningSecret,
+		},
 		"oauth_authorize_url": s.url + "/oauth/v2/authorize?client_id=1.2",
 	}, nil
 }
@@ -33,7 +36,10 @@ func (s *Server) conversationsList(f url.Values) (answer, error) {
 	list := []answer{}
 	for _, c := range s.cfg.Channels {
 		if ch, ok := s.channel(c.ID); ok && !ch.Private && !ch.Archived {
-			list = append(list, answer{"id": ch.ID, "name": ch.Name, "is_channel": true, "is_member": !ch.Outside, "is_private": false, "is_archived": false})
+			list = append(list, answer{
+				"id": ch.ID, "name": ch.Name, "is_channel": true, "is_member": !ch.Outside, "is_private": false,
+				"is_archived": false,
+			})
 		}
 	}
 	return answer{"channels": list, "response_metadata": answer{"next_cursor": ""}}, nil

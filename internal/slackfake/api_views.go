@@ -80,14 +80,20 @@ func (s *Server) viewsOpen(f url.Values) (answer, error) {
 	}
 	t.used = true
 	s.opened++
-	view := View{ID: fmt.Sprintf("V%010d", s.opened), User: t.user, CallbackID: v.CallbackID, PrivateMetadata: v.PrivateMetadata, Blocks: v.Blocks}
+	view := View{
+		ID: fmt.Sprintf("V%010d", s.opened), User: t.user, CallbackID: v.CallbackID, PrivateMetadata: v.PrivateMetadata,
+		Blocks: v.Blocks,
+	}
 	s.views = append(s.views, view)
 	s.notify()
 	return answer{"view": view.wire()}, nil
 }
 
 func (v View) wire() answer {
-	return answer{"id": v.ID, "type": "modal", "callback_id": v.CallbackID, "private_metadata": v.PrivateMetadata, "blocks": v.Blocks}
+	return answer{
+		"id": v.ID, "type": "modal", "callback_id": v.CallbackID, "private_metadata": v.PrivateMetadata,
+		"blocks": v.Blocks,
+	}
 }
 
 // Submit lets a user send a dialog off with what he has typed, by action_id, and sends the view_submission. The dialog
@@ -137,9 +143,9 @@ func (s *Server) viewSubmission(view View, typed map[string]string) (payload ans
 	shown := view.wire()
 	shown["state"], shown["team_id"], shown["app_id"] = answer{"values": values}, s.cfg.TeamID, s.cfg.AppID
 	return answer{
-		"type": "view_submission", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": s.newTrigger(u.ID), "response_urls": []any{},
-		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false, "user": wireUser(u),
-		"view": shown,
+		"type": "view_submission", "token": "unused", "api_app_id": s.cfg.AppID, "trigger_id": s.newTrigger(u.ID),
+		"response_urls": []any{}, "team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil,
+		"is_enterprise_install": false, "user": wireUser(u), "view": shown,
 	}, s.actionURL, nil
 }
 

@@ -45,8 +45,9 @@ func (s *Server) Edit(ctx context.Context, channel, ts, text string) error {
 	}
 	ch, _ := s.channel(channel)
 	event := answer{
-		"type": MessageEvent, "subtype": "message_changed", "hidden": true, "channel": channel, "channel_type": ch.kind(),
-		"ts": s.nextTS(), "event_ts": formatTS(s.lastMicros), "previous_message": s.wire(r, true),
+		"type": MessageEvent, "subtype": "message_changed", "hidden": true, "channel": channel,
+		"channel_type": ch.kind(), "ts": s.nextTS(), "event_ts": formatTS(s.lastMicros),
+		"previous_message": s.wire(r, true),
 	}
 	switch {
 	case text != "":
@@ -57,7 +58,8 @@ func (s *Server) Edit(ctx context.Context, channel, ts, text string) error {
 	case len(s.replies(channel, ts)) > 0:
 		r.User, r.Text, r.Files, r.Blocks = "USLACKBOT", "This message was deleted.", nil, nil
 		event["message"] = answer{
-			"type": "message", "subtype": "tombstone", "user": r.User, "text": r.Text, "hidden": true, "ts": ts, "thread_ts": ts,
+			"type": "message", "subtype": "tombstone", "user": r.User, "text": r.Text, "hidden": true, "ts": ts,
+			"thread_ts": ts,
 		}
 	default:
 		s.messages = slices.DeleteFunc(s.messages, func(other *record) bool { return other == r })

@@ -35,7 +35,8 @@ func TestPostAnswersWithTheMessage(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
 	root := seed(t, s, slackfake.Message{Text: "please"})
-	_, _, m, err := c.PostMessageWithResponseContext(t.Context(), channel, slack.MsgOptionText("x", false), slack.MsgOptionTS(root))
+	_, _, m, err := c.PostMessageWithResponseContext(t.Context(), channel, slack.MsgOptionText("x", false),
+		slack.MsgOptionTS(root))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,11 +74,20 @@ func TestPostRefusals(t *testing.T) {
 		{"nothing said", channel, "no_text", nil},
 		{"empty blocks", channel, "no_text", []slack.MsgOption{slack.MsgOptionBlocks()}},
 		{"reply to a reply", channel, "cannot_reply_to_message", []slack.MsgOption{text, slack.MsgOptionTS(reply)}},
-		{"attachments", channel, "invalid_attachments", []slack.MsgOption{text, slack.MsgOptionAttachments(slack.Attachment{Text: "x"})}},
-		{"metadata without type", channel, "invalid_metadata_format", []slack.MsgOption{text, slack.MsgOptionMetadata(slack.SlackMetadata{})}},
-		{"large metadata", channel, "metadata_too_large", []slack.MsgOption{text, slack.MsgOptionMetadata(slack.SlackMetadata{
-			EventType: "e", EventPayload: map[string]any{"k": strings.Repeat("v", 20_000)},
-		})}},
+		{
+			"attachments", channel, "invalid_attachments",
+			[]slack.MsgOption{text, slack.MsgOptionAttachments(slack.Attachment{Text: "x"})},
+		},
+		{
+			"metadata without type", channel, "invalid_metadata_format",
+			[]slack.MsgOption{text, slack.MsgOptionMetadata(slack.SlackMetadata{})},
+		},
+		{
+			"large metadata", channel, "metadata_too_large",
+			[]slack.MsgOption{text, slack.MsgOptionMetadata(slack.SlackMetadata{
+				EventType: "e", EventPayload: map[string]any{"k": strings.Repeat("v", 20_000)},
+			})},
+		},
 	} {
 		_, _, err := c.PostMessageContext(t.Context(), tc.channel, tc.opts...)
 		want(t, tc.name, err, tc.code)
@@ -113,7 +123,8 @@ func TestInvalidBlocksComeWithTheirPlaces(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
 	long := slack.NewTextBlockObject(slack.MarkdownType, strings.Repeat("x", 3001), false, false)
-	_, _, err := c.PostMessageContext(t.Context(), channel, slack.MsgOptionBlocks(divider(), slack.NewSectionBlock(long, nil, nil)))
+	_, _, err := c.PostMessageContext(t.Context(), channel,
+		slack.MsgOptionBlocks(divider(), slack.NewSectionBlock(long, nil, nil)))
 	want(t, "long section", err, "invalid_blocks")
 	refused, ok := errors.AsType[slack.SlackErrorResponse](err)
 	if !ok {
@@ -145,9 +156,11 @@ func TestUpdate(t *testing.T) {
 	const kept = `{"event_type":"errand","event_payload":{"k":"v"}}`
 
 	m := update(slack.MsgOptionText("two", false))
-	equal(t, "text alone", []any{m.Text, string(m.Blocks), string(m.Metadata), m.Edits}, []any{"two", `[{"type":"divider"}]`, kept, 1})
+	equal(t, "text alone", []any{m.Text, string(m.Blocks), string(m.Metadata), m.Edits},
+		[]any{"two", `[{"type":"divider"}]`, kept, 1})
 	m = update(slack.MsgOptionBlocks(divider(), divider()))
-	equal(t, "blocks alone", []any{m.Text, string(m.Blocks), string(m.Metadata)}, []any{"two", `[{"type":"divider"},{"type":"divider"}]`, kept})
+	equal(t, "blocks alone", []any{m.Text, string(m.Blocks), string(m.Metadata)},
+		[]any{"two", `[{"type":"divider"},{"type":"divider"}]`, kept})
 	m = update(slack.MsgOptionText("three", false), slack.MsgOptionBlocks())
 	equal(t, "empty blocks", []any{m.Text, m.Blocks}, []any{"three", json.RawMessage(nil)})
 	equal(t, "edits", []any{m.Edits, m.EditedAt}, []any{3, []time.Time{at, at, at}})
@@ -202,7 +215,8 @@ func TestUpdateRefusals(t *testing.T) {
 	got := s.Messages(channel, "")
 	equal(t, "texts", texts(got), []string{"mine", "beep", "one"})
 	equal(t, "edits of ours", got[2].Edits, 0)
-	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, ours, slack.MsgOptionText(strings.Repeat("x", 4_000), false)); err != nil {
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, ours,
+		slack.MsgOptionText(strings.Repeat("x", 4_000), false)); err != nil {
 		t.Errorf("4,000 characters: %v", err)
 	}
 }

@@ -10,7 +10,9 @@ import (
 // Choose lets a user choose an option of a menu in a message, by its value, and sends the block_actions interaction.
 // Errors are those of Press.
 func (s *Server) Choose(ctx context.Context, user, channel, ts, actionID, value string) error {
-	payload, to, err := s.act(user, channel, ts, func(raw json.RawMessage) (answer, error) { return option(raw, actionID, value) })
+	payload, to, err := s.act(user, channel, ts, func(raw json.RawMessage) (answer, error) {
+		return option(raw, actionID, value)
+	})
 	if err == nil {
 		err = s.interaction(ctx, to, payload)
 	}
@@ -30,7 +32,8 @@ func option(raw json.RawMessage, actionID, value string) (answer, error) {
 	for _, o := range options {
 		if o, ok := o.(map[string]any); ok && o["value"] == value {
 			return answer{
-				"type": menu["type"], "action_id": actionID, "block_id": menu["block_id"], "selected_option": o, "placeholder": menu["placeholder"],
+				"type": menu["type"], "action_id": actionID, "block_id": menu["block_id"], "selected_option": o,
+				"placeholder": menu["placeholder"],
 			}, nil
 		}
 	}

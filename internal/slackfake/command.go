@@ -38,9 +38,10 @@ func (s *Server) command(user, channel, name, text string) (fields map[string]st
 		return nil, "", errors.New("no such user or channel")
 	}
 	return map[string]string{
-		"token": "unused", "team_id": s.cfg.TeamID, "team_domain": "errand", "is_enterprise_install": "false", "api_app_id": s.cfg.AppID,
-		"channel_id": ch.ID, "channel_name": ch.Name, "user_id": u.ID, "user_name": u.Name, "command": name, "text": text,
-		"response_url": s.newResponse(&record{Message: Message{Channel: ch.ID}}, u.ID), "trigger_id": s.newTrigger(u.ID),
+		"token": "unused", "team_id": s.cfg.TeamID, "team_domain": "errand", "is_enterprise_install": "false",
+		"api_app_id": s.cfg.AppID, "channel_id": ch.ID, "channel_name": ch.Name, "user_id": u.ID, "user_name": u.Name,
+		"command": name, "text": text, "response_url": s.newResponse(&record{Message: Message{Channel: ch.ID}}, u.ID),
+		"trigger_id": s.newTrigger(u.ID),
 	}, s.commandURL, nil
 }
 
@@ -86,9 +87,10 @@ func (s *Server) shortcut(user, channel, ts, callbackID string) (payload answer,
 	}
 	ch, _ := s.channel(channel)
 	return answer{
-		"type": "message_action", "token": "unused", "callback_id": callbackID, "trigger_id": s.newTrigger(u.ID), "action_ts": s.nextTS(),
-		"team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil, "is_enterprise_install": false, "user": wireUser(u),
-		"channel": answer{"id": ch.ID, "name": ch.Name}, "message_ts": ts, "message": s.wire(r, true),
+		"type": "message_action", "token": "unused", "callback_id": callbackID, "trigger_id": s.newTrigger(u.ID),
+		"action_ts": s.nextTS(), "team": answer{"id": s.cfg.TeamID, "domain": "errand"}, "enterprise": nil,
+		"is_enterprise_install": false, "user": wireUser(u), "channel": answer{"id": ch.ID, "name": ch.Name},
+		"message_ts": ts, "message": s.wire(r, true),
 		"response_url": s.newResponse(&record{Message: Message{Channel: ch.ID}}, u.ID),
 	}, s.actionURL, nil
 }

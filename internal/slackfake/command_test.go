@@ -21,16 +21,20 @@ func TestCommandAndShortcut(t *testing.T) {
 	said, _ := (<-a.events).Data.(slack.SlashCommand)
 	check := func(said slack.SlashCommand) {
 		t.Helper()
-		equal(t, "command", []string{said.Command, said.Text, said.UserID, said.ChannelID, said.TeamID}, []string{"/do", "it", alice, "G0OTHER", "T0ERRAND"})
+		equal(t, "command", []string{said.Command, said.Text, said.UserID, said.ChannelID, said.TeamID},
+			[]string{"/do", "it", alice, "G0OTHER", "T0ERRAND"})
 	}
 	check(said)
-	_, _, _, err := c.SendMessageContext(t.Context(), "", slack.MsgOptionText("done", false), slack.MsgOptionResponseURL(said.ResponseURL, slack.ResponseTypeEphemeral))
+	_, _, _, err := c.SendMessageContext(t.Context(), "", slack.MsgOptionText("done", false),
+		slack.MsgOptionResponseURL(said.ResponseURL, slack.ResponseTypeEphemeral))
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "answer", texts(s.Ephemeral("G0OTHER", alice)), []string{"done"})
 
-	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { said, _ = slack.SlashCommandParse(r) }))
+	web := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		said, _ = slack.SlashCommandParse(r)
+	}))
 	t.Cleanup(web.Close)
 	s.Commands(web.URL)
 	said = slack.SlashCommand{}
@@ -44,7 +48,9 @@ func TestCommandAndShortcut(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, _ := (<-a.events).Data.(slack.InteractionCallback)
-	equal(t, "shortcut", []string{string(got.Type), got.CallbackID, got.User.ID, got.Channel.ID, got.MessageTs, got.Message.Text},
+	equal(t, "shortcut", []string{
+		string(got.Type), got.CallbackID, got.User.ID, got.Channel.ID, got.MessageTs, got.Message.Text,
+	},
 		[]string{"message_action", "ask", alice, channel, ts, "x"})
 	if _, err := c.OpenViewContext(t.Context(), got.TriggerID, dialog()); err != nil {
 		t.Error(err)

@@ -20,9 +20,17 @@ func TestContract(t *testing.T) {
 		form   url.Values
 		want   string
 	}{
-		"unknown":       {"chat.postMessage", url.Values{"channel": {"C0GENERAL"}, "text": {"x"}, "colour": {"red"}}, "/colour: no such field"},
-		"wrong type":    {"chat.postMessage", url.Values{"channel": {"C0GENERAL"}, "text": {"x"}, "unfurl_links": {"perhaps"}}, `/unfurl_links: "perhaps" is not`},
-		"unknown block": {"chat.postMessage", url.Values{"channel": {"C0GENERAL"}, "text": {"x"}, "blocks": {`[{"type": "divider", "colour": "red"}]`}}, "/blocks: "},
+		"unknown": {
+			"chat.postMessage",
+			url.Values{"channel": {"C0GENERAL"}, "text": {"x"}, "colour": {"red"}},
+			"/colour: no such field",
+		},
+		"wrong type": {"chat.postMessage", url.Values{
+			"channel": {"C0GENERAL"}, "text": {"x"}, "unfurl_links": {"perhaps"},
+		}, `/unfurl_links: "perhaps" is not`},
+		"unknown block": {"chat.postMessage", url.Values{
+			"channel": {"C0GENERAL"}, "text": {"x"}, "blocks": {`[{"type": "divider", "colour": "red"}]`},
+		}, "/blocks: "},
 	} {
 		tc.form.Set("token", "xoxb-test")
 		resp, err := http.PostForm(s.APIURL()+tc.method, tc.form)
@@ -34,11 +42,13 @@ func TestContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = resp.Body.Close()
-		if all := s.Breaches(); said.Error != "invalid_arguments" || len(all) != 1 || !strings.Contains(all[0], tc.want) {
+		if all := s.Breaches(); said.Error != "invalid_arguments" || len(all) != 1 ||
+			!strings.Contains(all[0], tc.want) {
 			t.Errorf("%s: error %q, breaches %q, want %q", name, said.Error, all, tc.want)
 		}
 	}
-	if _, err := http.PostForm(s.APIURL()+"auth.test", url.Values{"token": {"xoxb-test"}, "colour": {"red"}}); err != nil {
+	if _, err := http.PostForm(s.APIURL()+"auth.test",
+		url.Values{"token": {"xoxb-test"}, "colour": {"red"}}); err != nil {
 		t.Fatal(err)
 	}
 	defer func() {

@@ -67,12 +67,14 @@ func read(body []byte) (received, error) {
 	switch e := event.InnerEvent.Data.(type) {
 	case *slackevents.AppMentionEvent:
 		return received{
-			ID: outer.EventID, Type: e.Type, TS: e.TimeStamp, Thread: e.ThreadTimeStamp, User: e.User, Text: e.Text, Channel: e.Channel, Bot: e.BotID,
+			ID: outer.EventID, Type: e.Type, TS: e.TimeStamp, Thread: e.ThreadTimeStamp, User: e.User, Text: e.Text,
+			Channel: e.Channel, Bot: e.BotID,
 		}, nil
 	case *slackevents.MessageEvent:
 		return received{
-			ID: outer.EventID, Type: e.Type, TS: e.TimeStamp, Thread: e.ThreadTimeStamp, User: e.User, Text: e.Text, Channel: e.Channel,
-			ChannelType: e.ChannelType, Bot: e.BotID, Replies: e.Message.ReplyCount, Shared: outer.IsExtSharedChannel,
+			ID: outer.EventID, Type: e.Type, TS: e.TimeStamp, Thread: e.ThreadTimeStamp, User: e.User, Text: e.Text,
+			Channel: e.Channel, ChannelType: e.ChannelType, Bot: e.BotID, Replies: e.Message.ReplyCount,
+			Shared: outer.IsExtSharedChannel,
 		}, nil
 	}
 	return received{}, errors.New("unknown event")
@@ -97,15 +99,21 @@ func TestMention(t *testing.T) {
 		t.Fatal(err)
 	}
 	post(t, c, slack.MsgOptionText("working", false), slack.MsgOptionTS(root))
-	again, err := s.Mention(t.Context(), slackfake.Message{Channel: channel, User: alice, Text: "hey <@U0ERRAND>, faster", ThreadTS: root})
+	again, err := s.Mention(t.Context(), slackfake.Message{
+		Channel: channel, User: alice, Text: "hey <@U0ERRAND>, faster", ThreadTS: root,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "events", a.seen, []received{
 		{ID: "Ev0000000001", Type: "app_mention", TS: root, User: alice, Text: "<@U0ERRAND> fix it", Channel: channel},
-		{ID: "Ev0000000002", Type: "app_mention", TS: again, Thread: root, User: alice, Text: "hey <@U0ERRAND>, faster", Channel: channel},
+		{
+			ID: "Ev0000000002", Type: "app_mention", TS: again, Thread: root, User: alice,
+			Text: "hey <@U0ERRAND>, faster", Channel: channel,
+		},
 	})
-	equal(t, "thread", texts(s.Messages(channel, root)), []string{"<@U0ERRAND> fix it", "working", "hey <@U0ERRAND>, faster"})
+	equal(t, "thread", texts(s.Messages(channel, root)),
+		[]string{"<@U0ERRAND> fix it", "working", "hey <@U0ERRAND>, faster"})
 }
 
 func TestPostSendsTheMessageEvent(t *testing.T) {
@@ -144,19 +152,25 @@ func TestRedeliver(t *testing.T) {
 	}
 	// What happens to the message meanwhile does not change the event.
 	post(t, c, slack.MsgOptionText("working", false), slack.MsgOptionTS(ts))
-	for _, kind := range []string{slackfake.AppMention, slackfake.AppMention, slackfake.MessageEvent, slackfake.MessageEvent} {
+	for _, kind := range []string{
+		slackfake.AppMention, slackfake.AppMention, slackfake.MessageEvent, slackfake.MessageEvent,
+	} {
 		if err := s.Redeliver(t.Context(), ts, kind); err != nil {
 			t.Fatalf("redeliver %s: %v", kind, err)
 		}
 	}
-	mention := received{ID: "Ev0000000001", Type: "app_mention", TS: ts, User: alice, Text: "<@U0ERRAND> fix it", Channel: channel}
+	mention := received{
+		ID: "Ev0000000001", Type: "app_mention", TS: ts, User: alice, Text: "<@U0ERRAND> fix it", Channel: channel,
+	}
 	message := mention
 	message.ID, message.Type, message.ChannelType = "Ev0000000002", "message", "channel"
 	retry := func(r received, num string) received {
 		r.RetryNum, r.RetryReason = num, "http_timeout"
 		return r
 	}
-	equal(t, "events", a.seen, []received{mention, retry(mention, "1"), retry(mention, "2"), message, retry(message, "1")})
+	equal(t, "events", a.seen, []received{
+		mention, retry(mention, "1"), retry(mention, "2"), message, retry(message, "1"),
+	})
 	equal(t, "messages", len(s.Messages(channel, "")), 1)
 
 	if err := s.Redeliver(t.Context(), "1600000000.000001", slackfake.AppMention); err == nil {
@@ -207,7 +221,9 @@ func TestSend(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, slackfake.Config{})
 	a := listen(t, s)
-	event := s.Envelope(map[string]any{"type": "message", "channel": channel, "user": alice, "text": "raw", "ts": "1700000000.000100"})
+	event := s.Envelope(map[string]any{
+		"type": "message", "channel": channel, "user": alice, "text": "raw", "ts": "1700000000.000100",
+	})
 	for _, tc := range []struct {
 		name   string
 		event  any

@@ -11,11 +11,12 @@ import (
 // A cut GET may be sent again by net/http itself and meet the next Failure; Slack's only GET that slack-go sends is
 // chat.getPermalink.
 type Failure struct {
-	Times      int    // how many calls; 0 means one, negative all until Heal
-	Status     int    // HTTP status; 200 if there is an Error, 429 if there is a RetryAfter
-	Error      string // Slack's code, as "internal_error"; of a 429 "ratelimited"
-	RetryAfter int    // seconds; a 429 always has the header, be it 0, because slack-go reads one without as another error
-	After      bool   // perform the call first: the effect is there, only the answer is lost
+	Times  int    // how many calls; 0 means one, negative all until Heal
+	Status int    // HTTP status; 200 if there is an Error, 429 if there is a RetryAfter
+	Error  string // Slack's code, as "internal_error"; of a 429 "ratelimited"
+	// seconds; a 429 always has the header, be it 0, because slack-go reads one without as another error
+	RetryAfter int
+	After      bool // perform the call first: the effect is there, only the answer is lost
 
 	// Hold keeps the call back, recorded but not performed, until it is closed. A call whose client leaves meanwhile is
 	// never performed.

@@ -27,7 +27,8 @@ func TestRateLimit(t *testing.T) {
 	post(t, c, slack.MsgOptionText("at last", false))
 	equal(t, "messages", texts(s.Messages(channel, "")), []string{"at last"})
 	calls := s.Calls(postMessage)
-	equal(t, "calls", []any{len(calls), calls[0].Status, calls[0].Error, calls[2].Status}, []any{3, 429, "ratelimited", 200})
+	equal(t, "calls", []any{len(calls), calls[0].Status, calls[0].Error, calls[2].Status},
+		[]any{3, 429, "ratelimited", 200})
 }
 
 func TestRateLimitWithoutADelay(t *testing.T) {
@@ -124,7 +125,9 @@ func TestHeldCallWhoseClientLeavesIsNotPerformed(t *testing.T) {
 		_, _, err := c.PostMessageContext(ctx, channel, slack.MsgOptionText("slow", false))
 		done <- err
 	}()
-	if err := s.Wait(t.Context(), func(s *slackfake.Server) bool { return len(s.Calls(postMessage)) == 1 }); err != nil {
+	if err := s.Wait(t.Context(), func(s *slackfake.Server) bool {
+		return len(s.Calls(postMessage)) == 1
+	}); err != nil {
 		t.Fatal(err)
 	}
 	leave()
@@ -190,8 +193,12 @@ func TestEveryChangeWakes(t *testing.T) {
 	var ts string
 	wakes(t, s, "seed", func() { ts = seed(t, s, slackfake.Message{Text: "x"}) })
 	wakes(t, s, "post", func() { ts = post(t, c, slack.MsgOptionText("x", false)) })
-	wakes(t, s, "reaction", func() { _ = c.AddReactionContext(t.Context(), "eyes", slack.NewRefToMessage(channel, ts)) })
-	wakes(t, s, "update", func() { _, _, _, _ = c.UpdateMessageContext(t.Context(), channel, ts, slack.MsgOptionText("y", false)) })
+	wakes(t, s, "reaction", func() {
+		_ = c.AddReactionContext(t.Context(), "eyes", slack.NewRefToMessage(channel, ts))
+	})
+	wakes(t, s, "update", func() {
+		_, _, _, _ = c.UpdateMessageContext(t.Context(), channel, ts, slack.MsgOptionText("y", false))
+	})
 	wakes(t, s, "refused call", func() { _, _, _ = c.PostMessageContext(t.Context(), channel) })
 	wakes(t, s, "event", func() { _, _ = s.Send(t.Context(), s.Envelope(nil), slackfake.SendOptions{}) })
 

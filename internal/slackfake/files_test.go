@@ -13,7 +13,8 @@ import (
 func attach(c *slack.Client, t *testing.T, change ...func(*slack.UploadFileParameters)) (*slack.FileSummary, error) {
 	t.Helper()
 	p := slack.UploadFileParameters{
-		Filename: "report.md", Title: "Report", FileSize: 4, Reader: strings.NewReader("fine"), InitialComment: "see", Channel: channel,
+		Filename: "report.md", Title: "Report", FileSize: 4, Reader: strings.NewReader("fine"), InitialComment: "see",
+		Channel: channel,
 	}
 	for _, do := range change {
 		do(&p)
@@ -34,13 +35,16 @@ func TestFileInAThread(t *testing.T) {
 		Channel: channel, TS: m.TS, ThreadTS: root, User: bot, BotID: "B0ERRAND", Text: "see",
 		Files: []slackfake.File{{ID: done.ID, Name: "report.md", Title: "Report", Size: 4, Data: []byte("fine")}},
 	})
-	replies, _, _, err := c.GetConversationRepliesContext(t.Context(), &slack.GetConversationRepliesParameters{ChannelID: channel, Timestamp: root})
+	replies, _, _, err := c.GetConversationRepliesContext(t.Context(),
+		&slack.GetConversationRepliesParameters{ChannelID: channel, Timestamp: root})
 	if err != nil || len(replies) != 2 || len(replies[1].Files) != 1 || replies[1].Files[0].Name != "report.md" {
 		t.Errorf("thread: %+v, %v", replies, err)
 	}
 
 	// Without a title it should have its name; without a channel it should stay private.
-	if _, err := attach(c, t, func(p *slack.UploadFileParameters) { p.Title, p.ThreadTimestamp = "", root }); err != nil {
+	if _, err := attach(c, t, func(p *slack.UploadFileParameters) {
+		p.Title, p.ThreadTimestamp = "", root
+	}); err != nil {
 		t.Error(err)
 	}
 	if _, err := attach(c, t, func(p *slack.UploadFileParameters) { p.Channel = "" }); err != nil {
@@ -54,7 +58,9 @@ func TestFileInAThread(t *testing.T) {
 
 func TestFileRefusals(t *testing.T) {
 	t.Parallel()
-	s, c := start(t, slackfake.Config{Channels: []slackfake.Channel{{ID: "C0OLD", Archived: true}, {ID: "C0FAR", Outside: true}}})
+	s, c := start(t, slackfake.Config{Channels: []slackfake.Channel{
+		{ID: "C0OLD", Archived: true}, {ID: "C0FAR", Outside: true},
+	}})
 	root := seed(t, s, slackfake.Message{Text: "please"})
 	reply := seed(t, s, slackfake.Message{Text: "more", ThreadTS: root})
 	for code, change := range map[string]func(*slack.UploadFileParameters){
@@ -70,12 +76,14 @@ func TestFileRefusals(t *testing.T) {
 	equal(t, "thread", texts(s.Messages(channel, root)), []string{"please", "more"})
 
 	complete := func(id string) error {
-		_, err := c.CompleteUploadExternalContext(t.Context(), slack.CompleteUploadExternalParameters{Files: []slack.FileSummary{{ID: id}}, Channel: channel})
+		_, err := c.CompleteUploadExternalContext(t.Context(),
+			slack.CompleteUploadExternalParameters{Files: []slack.FileSummary{{ID: id}}, Channel: channel})
 		return err
 	}
 	want(t, "unknown", complete("F0"), "file_not_found")
 	want(t, "nothing", complete(""), "file_not_found")
-	u, err := c.GetUploadURLExternalContext(t.Context(), slack.GetUploadURLExternalParameters{FileName: "a", FileSize: 1})
+	u, err := c.GetUploadURLExternalContext(t.Context(),
+		slack.GetUploadURLExternalParameters{FileName: "a", FileSize: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,7 +58,9 @@ func (s *Server) interaction(ctx context.Context, to string, payload answer) err
 }
 
 // act is the interaction of a user with one element of a message, and where it goes.
-func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage) (answer, error)) (payload answer, to string, err error) {
+func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage) (answer, error)) (payload answer,
+	to string, err error,
+) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u, ok := s.user(user)
@@ -81,7 +83,9 @@ func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage)
 	action["action_ts"] = s.nextTS()
 	values := answer{} // of menus alone
 	if chosen, ok := action["selected_option"]; ok {
-		values[action["block_id"].(string)] = answer{action["action_id"].(string): answer{"type": action["type"], "selected_option": chosen}}
+		values[action["block_id"].(string)] = answer{action["action_id"].(string): answer{
+			"type": action["type"], "selected_option": chosen,
+		}}
 	}
 	ch, _ := s.channel(channel)
 	container := answer{"type": "message", "message_ts": ts, "channel_id": channel, "is_ephemeral": ephemeral}

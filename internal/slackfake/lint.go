@@ -31,8 +31,9 @@ const textTruncated = "message_truncated"
 
 // blockTypes are allowed in a message.
 var blockTypes = []string{
-	"actions", "alert", "card", "carousel", "container", "context", "context_actions", "data_table", "data_visualization", "divider",
-	"file", "header", "image", "input", "markdown", "plan", "rich_text", "section", "table", "task_card", "video",
+	"actions", "alert", "card", "carousel", "container", "context", "context_actions", "data_table",
+	"data_visualization", "divider", "file", "header", "image", "input", "markdown", "plan", "rich_text", "section",
+	"table", "task_card", "video",
 }
 
 // Lint says what Slack would hold against a message: one line for each problem, beginning with Slack's error code, as
@@ -96,7 +97,8 @@ func lint(blocks json.RawMessage, text string) []problem {
 		l.block(fmt.Sprintf("/blocks/%d", i), raw)
 	}
 	if l.markdown > maxMarkdown {
-		l.add("msg_blocks_too_long", "/blocks", "markdown blocks have %d characters, %d are allowed", l.markdown, maxMarkdown)
+		l.add("msg_blocks_too_long", "/blocks", "markdown blocks have %d characters, %d are allowed",
+			l.markdown, maxMarkdown)
 	}
 	if l.total > maxTotal {
 		l.add("msg_blocks_too_long", "/blocks", "blocks are worth %d characters, %d are allowed", l.total, maxTotal)

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// LintView says what Slack would hold against a dialog or a home tab, a line for each problem, as Lint does for a message.
+// LintView says what Slack would hold against a dialog or a home tab, a line for each problem, as Lint does for a
+// message.
 func LintView(raw json.RawMessage) []string {
 	var v struct {
 		Type     string            `json:"type"`

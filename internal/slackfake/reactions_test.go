@@ -27,7 +27,8 @@ func TestReactions(t *testing.T) {
 	equal(t, "one", s.Reactions(channel, ts), []string{"+1::skin-tone-3"})
 
 	want(t, "colons", c.AddReactionContext(t.Context(), ":eyes:", item), "invalid_name")
-	want(t, "no message", c.AddReactionContext(t.Context(), "eyes", slack.NewRefToMessage(channel, "1600000000.000001")), "message_not_found")
+	want(t, "no message", c.AddReactionContext(t.Context(), "eyes",
+		slack.NewRefToMessage(channel, "1600000000.000001")), "message_not_found")
 	want(t, "no item", c.AddReactionContext(t.Context(), "eyes", slack.ItemRef{}), "no_item_specified")
 	equal(t, "of no message", s.Reactions(channel, "1600000000.000001"), []string(nil))
 }

@@ -107,7 +107,8 @@ func TestRepliesTellOfThreadReactionsAndEdits(t *testing.T) {
 	if err := c.AddReactionContext(t.Context(), "eyes", slack.NewRefToMessage(channel, root)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, reply, slack.MsgOptionText("two", false)); err != nil {
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, reply,
+		slack.MsgOptionText("two", false)); err != nil {
 		t.Fatal(err)
 	}
 	got, _, _, err := c.GetConversationRepliesContext(t.Context(),
@@ -115,7 +116,9 @@ func TestRepliesTellOfThreadReactionsAndEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "root", []any{got[0].ThreadTimestamp, got[0].ReplyCount, got[0].ReplyUsers, got[0].LatestReply, got[0].User},
+	equal(t, "root", []any{
+		got[0].ThreadTimestamp, got[0].ReplyCount, got[0].ReplyUsers, got[0].LatestReply, got[0].User,
+	},
 		[]any{root, 1, []string{bot}, reply, alice})
 	equal(t, "reactions", got[0].Reactions, []slack.ItemReaction{{Name: "eyes", Count: 1, Users: []string{bot}}})
 	equal(t, "reply", []any{got[1].ThreadTimestamp, got[1].ParentUserId, got[1].BotID, got[1].Text},
@@ -148,7 +151,8 @@ func TestMetadataOnlyWhenAskedFor(t *testing.T) {
 
 	// An empty object removes it (chat.update's reference); slack-go cannot send one through MsgOptionMetadata.
 	empty := slack.UnsafeMsgOptionEndpoint(s.APIURL()+"chat.update", func(v url.Values) { v.Set("metadata", "{}") })
-	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, top, slack.MsgOptionText("bare", false), empty); err != nil {
+	if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, top,
+		slack.MsgOptionText("bare", false), empty); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Messages(channel, "")[1]; got.Metadata != nil {
@@ -163,7 +167,8 @@ func TestHistoryIsTheTopLevelNewestFirst(t *testing.T) {
 	seed(t, s, slackfake.Message{Text: "reply", ThreadTS: root})
 	seed(t, s, slackfake.Message{Text: "2"})
 	seed(t, s, slackfake.Message{Text: "3"})
-	page, err := c.GetConversationHistoryContext(t.Context(), &slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 2})
+	page, err := c.GetConversationHistoryContext(t.Context(),
+		&slack.GetConversationHistoryParameters{ChannelID: channel, Limit: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +190,12 @@ func TestHistoryIsTheTopLevelNewestFirst(t *testing.T) {
 func TestWhoIsWho(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{
-		Channels: []slackfake.Channel{{ID: channel, Name: "general", External: true}, {ID: "C0SECRET", Private: true, Outside: true}},
-		Users:    []slackfake.User{{ID: "U0GUEST", RealName: "Gus", Email: "g@example.com", Guest: true, TeamID: "T0OTHER"}},
+		Channels: []slackfake.Channel{
+			{ID: channel, Name: "general", External: true}, {ID: "C0SECRET", Private: true, Outside: true},
+		},
+		Users: []slackfake.User{{
+			ID: "U0GUEST", RealName: "Gus", Email: "g@example.com", Guest: true, TeamID: "T0OTHER",
+		}},
 	})
 	ctx := t.Context()
 	me, err := c.AuthTestContext(ctx)
@@ -203,7 +212,9 @@ func TestWhoIsWho(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, _, _, err := c.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{ChannelID: channel, Timestamp: stranger})
+	said, _, _, err := c.GetConversationRepliesContext(ctx, &slack.GetConversationRepliesParameters{
+		ChannelID: channel, Timestamp: stranger,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +225,9 @@ func TestWhoIsWho(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "unlisted user", []any{plain.Name, plain.RealName, plain.TZ, plain.IsRestricted, plain.IsStranger, plain.IsBot},
+	equal(t, "unlisted user", []any{
+		plain.Name, plain.RealName, plain.TZ, plain.IsRestricted, plain.IsStranger, plain.IsBot,
+	},
 		[]any{"u0alice", "u0alice", "Etc/UTC", false, false, false})
 	itself, err := c.GetUserInfoContext(ctx, bot)
 	if err != nil || !itself.IsBot {
@@ -232,7 +245,9 @@ func TestWhoIsWho(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, id, []any{ch.Name, ch.IsChannel, ch.IsGroup, ch.IsIM, ch.IsPrivate, ch.IsExtShared, ch.IsMember}, wanted)
+		equal(t, id, []any{
+			ch.Name, ch.IsChannel, ch.IsGroup, ch.IsIM, ch.IsPrivate, ch.IsExtShared, ch.IsMember,
+		}, wanted)
 	}
 	_, err = c.GetConversationInfoContext(ctx, &slack.GetConversationInfoInput{ChannelID: "C0SECRET"})
 	want(t, "private channel without the bot", err, "channel_not_found")

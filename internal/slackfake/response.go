@@ -45,7 +45,9 @@ func (s *Server) serveResponse(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	call := &Call{Method: "response_url", Time: s.cfg.Now(), Form: url.Values{"text": {body.Text}}, Status: http.StatusOK}
+	call := &Call{
+		Method: "response_url", Time: s.cfg.Now(), Form: url.Values{"text": {body.Text}}, Status: http.StatusOK,
+	}
 	s.calls = append(s.calls, call)
 	defer s.notify()
 	refuse := func(status int, code string) {

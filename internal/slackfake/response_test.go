@@ -10,7 +10,8 @@ import (
 
 // menu is one with two options.
 func menu() slack.Block {
-	return slack.NewActionBlock("b", slack.NewOptionsSelectBlockElement(slack.OptTypeStatic, plainText("Which?"), "pick",
+	return slack.NewActionBlock("b", slack.NewOptionsSelectBlockElement(slack.OptTypeStatic,
+		plainText("Which?"), "pick",
 		slack.NewOptionBlockObject("1", plainText("one"), nil), slack.NewOptionBlockObject("2", plainText("two"), nil)))
 }
 
@@ -18,7 +19,8 @@ func menu() slack.Block {
 func TestResponseURL(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
-	if _, err := c.PostEphemeralContext(t.Context(), channel, alice, slack.MsgOptionText("?", false), slack.MsgOptionBlocks(menu())); err != nil {
+	if _, err := c.PostEphemeralContext(t.Context(), channel, alice, slack.MsgOptionText("?", false),
+		slack.MsgOptionBlocks(menu())); err != nil {
 		t.Fatal(err)
 	}
 	ts := s.Ephemeral(channel, alice)[0].TS
@@ -28,7 +30,10 @@ func TestResponseURL(t *testing.T) {
 	}
 	got, _ := (<-a.events).Data.(slack.InteractionCallback)
 	action := got.ActionCallback.BlockActions[0]
-	equal(t, "choice", []string{action.ActionID, action.BlockID, action.SelectedOption.Value, got.BlockActionState.Values["b"]["pick"].SelectedOption.Value},
+	equal(t, "choice", []string{
+		action.ActionID, action.BlockID, action.SelectedOption.Value,
+		got.BlockActionState.Values["b"]["pick"].SelectedOption.Value,
+	},
 		[]string{"pick", "b", "2", "2"})
 	for name, err := range map[string]error{
 		"no option": s.Choose(t.Context(), alice, channel, ts, "pick", "3"),
@@ -48,7 +53,8 @@ func TestResponseURL(t *testing.T) {
 	}
 	m := s.Ephemeral(channel, alice)[0]
 	equal(t, "replaced", []string{m.Text, string(m.Blocks)}, []string{"two", ""})
-	if err := respond(slack.MsgOptionResponseURL(got.ResponseURL, "ephemeral"), slack.MsgOptionText("more", false)); err != nil {
+	if err := respond(slack.MsgOptionResponseURL(got.ResponseURL, "ephemeral"),
+		slack.MsgOptionText("more", false)); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "messages", len(s.Ephemeral(channel, alice)), 2)
@@ -76,6 +82,7 @@ func TestLintMenu(t *testing.T) {
 			"must be more than 0 characters [json-pointer:/blocks/0/elements/0/options/0/value]",
 	} {
 		blocks := `[{"type":"actions","elements":[{"type":"static_select","action_id":"a",` + element + `}]}]`
-		equal(t, element, strings.ReplaceAll(strings.Join(slackfake.Lint([]byte(blocks), "x"), "\n"), "invalid_blocks: ", ""), want)
+		equal(t, element, strings.ReplaceAll(strings.Join(slackfake.Lint([]byte(blocks), "x"), "\n"),
+			"invalid_blocks: ", ""), want)
 	}
 }

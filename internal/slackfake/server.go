@@ -204,7 +204,8 @@ func (s *Server) Close() {
 	<-s.served
 	s.client.CloseIdleConnections()
 	if all := s.Breaches(); len(all) > 0 {
-		panic("slackfake: the types of Slack's SDK do not allow these calls, answers or events:\n" + strings.Join(all, "\n"))
+		panic("slackfake: the types of Slack's SDK do not allow these calls, answers or events:\n" +
+			strings.Join(all, "\n"))
 	}
 }
 

@@ -92,7 +92,8 @@ func TestJSONBodyIsAForm(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, slackfake.Config{})
 	body := `{"channel":"C0GENERAL","text":"hi","thread_ts":null,"blocks":[{"type":"divider"}]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.APIURL()+"chat.postMessage", strings.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.APIURL()+"chat.postMessage",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,9 @@ func TestCallsInOrderWithoutTheToken(t *testing.T) {
 
 func TestTimestampsAreUniqueAndIncreasing(t *testing.T) {
 	t.Parallel()
-	clock := []time.Time{time.Unix(1_700_000_000, 100_000), time.Unix(1_700_000_000, 100_000), time.Unix(1_600_000_000, 0)}
+	clock := []time.Time{
+		time.Unix(1_700_000_000, 100_000), time.Unix(1_700_000_000, 100_000), time.Unix(1_600_000_000, 0),
+	}
 	n := 0
 	s := slackfake.New(slackfake.Config{Now: func() time.Time { n++; return clock[n-1] }})
 	defer s.Close()

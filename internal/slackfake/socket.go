@@ -33,7 +33,8 @@ const appsConnectionsOpen = "apps.connections.open"
 func (s *Server) openConnection(url.Values) (answer, error) {
 	ticket := rand.Text()
 	s.tickets[ticket] = true
-	return answer{"url": "ws" + strings.TrimPrefix(s.url, "http") + "/link/?ticket=" + ticket + "&app_id=" + s.cfg.AppID}, nil
+	return answer{"url": "ws" + strings.TrimPrefix(s.url, "http") + "/link/?ticket=" + ticket + "&app_id=" +
+		s.cfg.AppID}, nil
 }
 
 // Sockets is how many connections the app has in Socket Mode, including those that were asked to disconnect and have
@@ -117,7 +118,8 @@ func (s *Server) welcome(k *socket) bool {
 	k.number = s.dialled
 	s.sockets = append(s.sockets, k)
 	err := k.send(answer{
-		"type": "hello", "num_connections": len(s.sockets), "connection_info": answer{"app_id": s.cfg.AppID}, "debug_info": s.debugInfo(k),
+		"type": "hello", "num_connections": len(s.sockets), "connection_info": answer{"app_id": s.cfg.AppID},
+		"debug_info": s.debugInfo(k),
 	})
 	s.notify()
 	return err == nil
@@ -148,7 +150,8 @@ func (s *Server) ping(k *socket) {
 			return
 		case now := <-tick.C:
 			text := fmt.Sprintf("Ping from applink-%d, %d", k.number, now.UnixNano())
-			_ = k.conn.WriteControl(websocket.PingMessage, []byte(text), now.Add(time.Second)) // its reader reports one that has ended
+			// its reader reports one that has ended
+			_ = k.conn.WriteControl(websocket.PingMessage, []byte(text), now.Add(time.Second))
 		}
 	}
 }

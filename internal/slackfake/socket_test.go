@@ -102,9 +102,12 @@ func TestReconnect(t *testing.T) {
 	dial(t, s, always, socketmode.OptionPingInterval(200*time.Millisecond))
 	for n, trouble := range []func(){func() { s.Disconnect("warning") }, s.Cut, s.Silence} {
 		trouble()
-		await(t, s, "another connection", func(s *slackfake.Server) bool { return s.Dialled() == n+2 && s.Sockets() == 1 })
+		await(t, s, "another connection", func(s *slackfake.Server) bool {
+			return s.Dialled() == n+2 && s.Sockets() == 1
+		})
 	}
-	if _, err := s.Push(t.Context(), slackfake.EventsAPI, s.Envelope(map[string]any{"type": "app_mention"}), 0); err != nil {
+	if _, err := s.Push(t.Context(), slackfake.EventsAPI,
+		s.Envelope(map[string]any{"type": "app_mention"}), 0); err != nil {
 		t.Errorf("the last connection: %v", err)
 	}
 }
@@ -130,8 +133,11 @@ func TestNoConnection(t *testing.T) {
 func TestConnectionsWantTheAppsToken(t *testing.T) {
 	t.Parallel()
 	s, _ := start(t, slackfake.Config{})
-	for token, code := range map[string]string{"xoxb-test": "not_allowed_token_type", "xapp-other": "invalid_auth", "": "not_authed"} {
-		_, _, err := slack.New("", slack.OptionAPIURL(s.APIURL()), slack.OptionAppLevelToken(token)).StartSocketModeContext(t.Context())
+	for token, code := range map[string]string{
+		"xoxb-test": "not_allowed_token_type", "xapp-other": "invalid_auth", "": "not_authed",
+	} {
+		_, _,
+			err := slack.New("", slack.OptionAPIURL(s.APIURL()), slack.OptionAppLevelToken(token)).StartSocketModeContext(t.Context())
 		want(t, token, err, code)
 	}
 	_, err := slack.New("xapp-test", slack.OptionAPIURL(s.APIURL())).AuthTestContext(t.Context())
@@ -158,7 +164,9 @@ func TestPress(t *testing.T) {
 		t.Fatalf("interaction %+v", got)
 	}
 	action := got.ActionCallback.BlockActions[0]
-	equal(t, "interaction", []string{string(got.Type), got.User.ID, got.Channel.ID, got.Message.Timestamp, action.ActionID, action.Value},
+	equal(t, "interaction", []string{
+		string(got.Type), got.User.ID, got.Channel.ID, got.Message.Timestamp, action.ActionID, action.Value,
+	},
 		[]string{"block_actions", alice, channel, ts, "stop", "7"})
 	for name, err := range map[string]error{
 		"no button":  s.Press(t.Context(), alice, channel, ts, "go"),

@@ -12,7 +12,8 @@ func TestThreadStatus(t *testing.T) {
 	s, c := start(t, slackfake.Config{Channels: []slackfake.Channel{{ID: "C0OLD", Archived: true}}})
 	ts := seed(t, s, slackfake.Message{Text: "please"})
 	set := func(channel, ts, status string) error {
-		return c.SetAssistantThreadsStatusContext(t.Context(), slack.AssistantThreadsSetStatusParameters{ChannelID: channel, ThreadTS: ts, Status: status})
+		return c.SetAssistantThreadsStatusContext(t.Context(),
+			slack.AssistantThreadsSetStatusParameters{ChannelID: channel, ThreadTS: ts, Status: status})
 	}
 	for _, status := range []string{"is working…", "", "is working…"} {
 		if err := set(channel, ts, status); err != nil {

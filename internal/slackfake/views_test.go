@@ -19,8 +19,8 @@ func dialog() slack.ModalViewRequest {
 	input := slack.NewInputBlock("b", plainText("Why?"), nil, slack.NewPlainTextInputBlockElement(nil, "why"))
 	input.Optional = true
 	return slack.ModalViewRequest{
-		Type: slack.VTModal, CallbackID: "deny", PrivateMetadata: "7", Title: plainText("Deny"), Submit: plainText("Deny"),
-		Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
+		Type: slack.VTModal, CallbackID: "deny", PrivateMetadata: "7", Title: plainText("Deny"),
+		Submit: plainText("Deny"), Blocks: slack.Blocks{BlockSet: []slack.Block{input}},
 	}
 }
 
@@ -30,7 +30,8 @@ func TestDialog(t *testing.T) {
 	t.Parallel()
 	var late atomic.Int64
 	s, c := start(t, slackfake.Config{Now: func() time.Time { return time.Now().Add(time.Duration(late.Load())) }})
-	ts := post(t, c, slack.MsgOptionText("x", false), slack.MsgOptionBlocks(slack.NewActionBlock("", slack.NewButtonBlockElement("go", "1", plainText("Go")))))
+	ts := post(t, c, slack.MsgOptionText("x", false),
+		slack.MsgOptionBlocks(slack.NewActionBlock("", slack.NewButtonBlockElement("go", "1", plainText("Go")))))
 	a := dial(t, s, always)
 	press := func() slack.InteractionCallback {
 		t.Helper()
@@ -68,7 +69,10 @@ func TestDialog(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, _ := (<-a.events).Data.(slack.InteractionCallback)
-		equal(t, "submission", []string{string(got.Type), got.User.ID, got.View.CallbackID, got.View.PrivateMetadata, got.View.State.Values["b"]["why"].Value},
+		equal(t, "submission", []string{
+			string(got.Type), got.User.ID, got.View.CallbackID, got.View.PrivateMetadata,
+			got.View.State.Values["b"]["why"].Value,
+		},
 			[]string{"view_submission", alice, "deny", "7", typed})
 		equal(t, "dialogs", len(s.Views(alice)), 0)
 		if err := s.Submit(t.Context(), view, nil); err == nil {

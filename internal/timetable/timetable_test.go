@@ -10,18 +10,21 @@ import (
 func TestNext(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ text, after, want string }{
-		{"every weekday at 07:00 Europe/Berlin", "2026-03-27T06:00:00Z", "2026-03-30T05:00:00Z"}, // Friday 07:00 to Monday, in summer
+		// Friday 07:00 to Monday, in summer
+		{"every weekday at 07:00 Europe/Berlin", "2026-03-27T06:00:00Z", "2026-03-30T05:00:00Z"},
 		{"0 7 * * 1-5 Europe/Berlin", "2026-03-27T06:00:00Z", "2026-03-30T05:00:00Z"},
 		{"every day at 7:05", "2026-01-01T07:05:00Z", "2026-01-02T07:05:00Z"},
 		{"every Monday, tuesday and sunday at 18:30 UTC", "2026-01-01T00:00:00Z", "2026-01-04T18:30:00Z"},
 		{"every hour Asia/Kolkata", "2026-01-01T00:00:00Z", "2026-01-01T00:30:00Z"},
-		{"30 2 * * * Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"}, // skipped: when the clock has jumped
+		// skipped: when the clock has jumped
+		{"30 2 * * * Europe/Berlin", "2026-03-28T12:00:00Z", "2026-03-29T01:00:00Z"},
 		{"30 2 * * * Europe/Berlin", "2026-03-29T01:00:00Z", "2026-03-30T00:30:00Z"},
 		{"15,30 2,3 * * * Europe/Berlin", "2026-03-29T00:59:00Z", "2026-03-29T01:00:00Z"},
 		{"30 2 * * * Europe/Berlin", "2026-10-24T12:00:00Z", "2026-10-25T00:30:00Z"}, // repeated: the first time
 		{"30 2 * * * Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-26T01:30:00Z"},
 		{"30 2 * * * Europe/Berlin", "2026-10-25T01:10:00Z", "2026-10-26T01:30:00Z"},
-		{"30 * * * * Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"}, // every hour: the repeated one as well
+		// every hour: the repeated one as well
+		{"30 * * * * Europe/Berlin", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
 		{"0 0 * * * America/Sao_Paulo", "2018-11-03T12:00:00Z", "2018-11-04T03:00:00Z"},
 		{"0 12 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T12:00:00Z"},
 		{"0 1 * * * Europe/London", "2026-10-24T12:00:00Z", "2026-10-25T00:00:00Z"},

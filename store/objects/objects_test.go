@@ -85,7 +85,9 @@ func testBucket(t *testing.T, b objects.Bucket) {
 	if _, err := get(t, b, "a/b/c"); !errors.Is(err, objects.ErrNotFound) {
 		t.Errorf("deleted value: %v", err)
 	}
-	for _, key := range []string{"", "/a", "a/", "a//b", "../a", "a/../../b", "a/./b", strings.Repeat("a", 300), "a\x00"} {
+	for _, key := range []string{
+		"", "/a", "a/", "a//b", "../a", "a/../../b", "a/./b", strings.Repeat("a", 300), "a\x00",
+	} {
 		if err := b.Put(t.Context(), key, strings.NewReader("x"), 1); err == nil {
 			t.Errorf("key %q was accepted", key)
 		}
@@ -234,7 +236,8 @@ func (f *faults) start(t *testing.T, backend string) string {
 		default:
 			w.Header().Set("Content-Type", "application/xml")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, `<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>`)
+			_, _ = io.WriteString(w,
+				`<?xml version="1.0"?><Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>`)
 		}
 	}))
 	t.Cleanup(s.Close)

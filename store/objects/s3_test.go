@@ -49,7 +49,8 @@ func TestS3NamesTheRemedy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(remedy, "Create bucket nowhere") {
+	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil ||
+		!strings.Contains(remedy, "Create bucket nowhere") {
 		t.Errorf("no such bucket: %v: %s", err, remedy)
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "wrong")
@@ -57,7 +58,8 @@ func TestS3NamesTheRemedy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil || !strings.Contains(remedy, "Check AWS_ACCESS_KEY_ID") {
+	if remedy, err := b.(*objects.S3).Check(t.Context()); err == nil ||
+		!strings.Contains(remedy, "Check AWS_ACCESS_KEY_ID") {
 		t.Errorf("wrong secret: %v: %s", err, remedy)
 	} else if strings.Contains(err.Error(), "wrong") {
 		t.Errorf("the error has the secret: %v", err)

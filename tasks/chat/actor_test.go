@@ -14,7 +14,8 @@ func TestActorIsWhoTheFrontDoorSays(t *testing.T) {
 	h := newHarness(t, Config{}, func(_ context.Context, s *http.Server) {
 		next := s.Handler
 		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(tasks.WithVisitor(r.Context(), tasks.Visitor{Name: "ann@acme.test", Role: tasks.User})))
+			next.ServeHTTP(w, r.WithContext(tasks.WithVisitor(r.Context(),
+				tasks.Visitor{Name: "ann@acme.test", Role: tasks.User})))
 		})
 	})
 	if got := h.Status(h.ask(`{"message": "Hi"}`).id).Task.Actor; got != "ann@acme.test" {

@@ -42,7 +42,9 @@ func newHarness(t *testing.T, cfg Config, server ...func(context.Context, *http.
 	return newHarnessAt(t, opt, cfg, server...)
 }
 
-func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config, server ...func(context.Context, *http.Server)) *harness {
+func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config,
+	server ...func(context.Context, *http.Server),
+) *harness {
 	t.Helper()
 	h := &harness{Worker: taskstest.Worker{T: t}, redis: redis.NewClient(opt), returned: make(chan struct{}, 100)}
 	t.Cleanup(func() { _ = h.redis.Close() })

@@ -36,7 +36,10 @@ func TestRequestBecomesATask(t *testing.T) {
 	}{
 		"repository": {
 			`{"message": "Fix it", "repo": "acme/app", "agent": "@strategist", "model": "opus", "effort": "low", "thread": "t-1"}`,
-			tasks.Task{Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it", Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"}},
+			tasks.Task{
+				Thread: "chat/t-1", Repo: "acme/app", Prompt: "Fix it",
+				Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"},
+			},
 		},
 		"directory, by its real path": {
 			`{"message": " /new-feature x\n", "projectPath": "` + link + `/", "thread": "chat/t-2"}`,
@@ -45,7 +48,8 @@ func TestRequestBecomesATask(t *testing.T) {
 		"all the options of Slack": {
 			`{"message": "Fix it", "repo": "acme/app", "branch": "next", "thread": "t", "budget": 2.5, "timeout": "3s", "plan": true}`,
 			tasks.Task{
-				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it", Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
+				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it",
+				Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
 			},
 		},
 		"several repositories": {
@@ -114,18 +118,20 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		status int
 		title  string
 	}{
-		"no JSON":            {`message=hi`, 400, "Malformed JSON"},
-		"cut off":            {`{"message": "hi`, 400, "Malformed JSON"},
-		"two objects":        {`{"message": "hi"} {}`, 400, "Malformed JSON"},
-		"other type":         {`{"message": 1}`, 400, "Malformed JSON"},
-		"nothing":            {``, 400, "Malformed JSON"},
-		"no message":         {`{"repo": "acme/app"}`, 400, "Empty message"},
-		"blank message":      {`{"message": " \n"}`, 400, "Empty message"},
-		"thread form":        {`{"message": "hi", "thread": "a/b"}`, 400, "Invalid thread"},
-		"thread length":      {`{"message": "hi", "thread": "` + strings.Repeat("a", 41) + `"}`, 400, "Invalid thread"},
-		"repository form":    {`{"message": "hi", "repo": "../../etc"}`, 400, "Invalid repo"},
-		"path":               {`{"message": "hi", "projectPath": "/etc"}`, 400, "Invalid path"},
-		"two places":         {`{"message": "hi", "repo": "acme/app", "projectPath": "` + root + `"}`, 400, "Bad request"},
+		"no JSON":         {`message=hi`, 400, "Malformed JSON"},
+		"cut off":         {`{"message": "hi`, 400, "Malformed JSON"},
+		"two objects":     {`{"message": "hi"} {}`, 400, "Malformed JSON"},
+		"other type":      {`{"message": 1}`, 400, "Malformed JSON"},
+		"nothing":         {``, 400, "Malformed JSON"},
+		"no message":      {`{"repo": "acme/app"}`, 400, "Empty message"},
+		"blank message":   {`{"message": " \n"}`, 400, "Empty message"},
+		"thread form":     {`{"message": "hi", "thread": "a/b"}`, 400, "Invalid thread"},
+		"thread length":   {`{"message": "hi", "thread": "` + strings.Repeat("a", 41) + `"}`, 400, "Invalid thread"},
+		"repository form": {`{"message": "hi", "repo": "../../etc"}`, 400, "Invalid repo"},
+		"path":            {`{"message": "hi", "projectPath": "/etc"}`, 400, "Invalid path"},
+		"two places": {
+			`{"message": "hi", "repo": "acme/app", "projectPath": "` + root + `"}`, 400, "Bad request",
+		},
 		"model is an option": {`{"message": "hi", "model": "--x"}`, 400, "Bad request"},
 		"agent is no name":   {`{"message": "hi", "agent": "a b"}`, 400, "Bad request"},
 		"unknown field":      {`{"message": "hi", "timout": "3s"}`, 400, "Unknown field"},
@@ -135,12 +141,15 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"budget in words":    {`{"message": "hi", "budget": "null"}`, 400, "Invalid option"},
 		"branch form":        {`{"message": "hi", "repo": "acme/app", "branch": "a..b"}`, 400, "Invalid option"},
 		"branch of nothing":  {`{"message": "hi", "branch": "next"}`, 400, "Invalid option"},
-		"no picture":         {`{"message": "hi", "pictures": [{"name": "x.png", "data": "eA=="}]}`, 400, "Invalid option"},
-		"too large":          {`{"message": "` + strings.Repeat("a", maxBody) + `"}`, 413, "Too large"},
+		"no picture": {
+			`{"message": "hi", "pictures": [{"name": "x.png", "data": "eA=="}]}`, 400, "Invalid option",
+		},
+		"too large": {`{"message": "` + strings.Repeat("a", maxBody) + `"}`, 413, "Too large"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := h.refused(test.body)
-			if diff := cmp.Diff(intake.Problem{Status: test.status, Title: test.title}, got, cmpopts.IgnoreFields(intake.Problem{}, "Detail")); diff != "" {
+			if diff := cmp.Diff(intake.Problem{Status: test.status, Title: test.title}, got,
+				cmpopts.IgnoreFields(intake.Problem{}, "Detail")); diff != "" {
 				t.Error(diff)
 			}
 			if got.Detail == "" || test.title == "Unknown field" && !strings.Contains(got.Detail, `"timout"`) {
@@ -177,7 +186,8 @@ func TestHungRedisIsSaid(t *testing.T) {
 	}
 	defer l.Close()
 	h := newHarnessAt(t, &redis.Options{
-		Addr: l.Addr().String(), ReadTimeout: time.Minute, WriteTimeout: time.Minute, DialTimeout: time.Minute, ContextTimeoutEnabled: true,
+		Addr: l.Addr().String(), ReadTimeout: time.Minute, WriteTimeout: time.Minute, DialTimeout: time.Minute,
+		ContextTimeoutEnabled: true,
 	}, Config{})
 	h.source.submitLimit = 50 * time.Millisecond
 	if got := h.refused(`{"message": "hi"}`); got.Status != http.StatusServiceUnavailable {

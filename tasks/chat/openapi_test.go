@@ -21,9 +21,11 @@ func TestChatIsAsDescribed(t *testing.T) {
 		body string
 		end  *tasks.Ending
 	}{
-		"refused":  {`{"message":""}`, nil},
-		"answered": {`{"message":"Hi"}`, &tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "42", CostUSD: 0.1}}},
-		"failed":   {`{"message":"Hi"}`, &tasks.Ending{Kind: tasks.Failed, Result: agent.Result{Partial: "4"}}},
+		"refused": {`{"message":""}`, nil},
+		"answered": {`{"message":"Hi"}`, &tasks.Ending{
+			Kind: tasks.Answered, Result: agent.Result{Text: "42", CostUSD: 0.1},
+		}},
+		"failed": {`{"message":"Hi"}`, &tasks.Ending{Kind: tasks.Failed, Result: agent.Result{Partial: "4"}}},
 	} {
 		resp := h.post(tc.body)
 		if tc.end != nil {
@@ -34,8 +36,12 @@ func TestChatIsAsDescribed(t *testing.T) {
 			c := h.Claim(all.Tasks[0].Task.ID)
 			h.Append(c,
 				agent.Event{Kind: agent.Text, Text: "4"}, agent.Event{Kind: agent.ToolUse, Tool: "Bash", Text: "$ ls"},
-				agent.Event{Kind: tasks.Said, Text: "Soon"}, agent.Event{Kind: tasks.Replied, Text: "red"}, agent.Event{Kind: tasks.Absorbed, Text: "and"},
-				agent.Event{Kind: tasks.Asked, Text: "Which?", Input: h.JSON(tasks.Question{Key: "k", Options: []string{"red"}})},
+				agent.Event{Kind: tasks.Said, Text: "Soon"}, agent.Event{Kind: tasks.Replied, Text: "red"},
+				agent.Event{Kind: tasks.Absorbed, Text: "and"},
+				agent.Event{
+					Kind: tasks.Asked, Text: "Which?",
+					Input: h.JSON(tasks.Question{Key: "k", Options: []string{"red"}}),
+				},
 			)
 			h.End(c, *tc.end)
 		}

@@ -31,7 +31,8 @@ func tree(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for link, to := range map[string]string{
-		"open/out": "beside", "open/in": "open/project", "alias": "open", "open/system": "/usr/bin", "open/dangling": "nothing",
+		"open/out": "beside", "open/in": "open/project", "alias": "open", "open/system": "/usr/bin",
+		"open/dangling": "nothing",
 	} {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(top, to)
@@ -56,15 +57,16 @@ func TestPaths(t *testing.T) {
 		"open/..":            "has .. in it",
 		"beside":             "is not in a directory that ERRAND_DIRS opens",
 		"openly":             "is not in a directory that ERRAND_DIRS opens",
-		"beside/missing":     "is not in a directory that ERRAND_DIRS opens", // likewise: the refusal does not reveal what exists there
-		"missing":            "is not in a directory that ERRAND_DIRS opens",
-		"open/out":           "is not in a directory that ERRAND_DIRS opens",
-		"open/system":        "is in /usr, which belongs to the system",
-		"open/file":          "is not a directory",
-		"open/missing":       "does not exist",
-		"open/dangling":      "does not exist",
-		"open/file/x":        "cannot be reached",
-		"open/\x00":          "cannot be reached",
+		// likewise: the refusal does not reveal what exists there
+		"beside/missing": "is not in a directory that ERRAND_DIRS opens",
+		"missing":        "is not in a directory that ERRAND_DIRS opens",
+		"open/out":       "is not in a directory that ERRAND_DIRS opens",
+		"open/system":    "is in /usr, which belongs to the system",
+		"open/file":      "is not a directory",
+		"open/missing":   "does not exist",
+		"open/dangling":  "does not exist",
+		"open/file/x":    "cannot be reached",
+		"open/\x00":      "cannot be reached",
 	} {
 		for _, root := range []string{"open", "alias"} { // a root may itself be a link
 			s, err := New(Config{Dirs: []string{filepath.Join(top, root)}})
@@ -109,7 +111,8 @@ func TestStateIsClosed(t *testing.T) {
 		if _, err := s.Directory(filepath.Join(top, "open/project")); (err == nil) != test.open {
 			t.Errorf("%+v: %v", test, err)
 		}
-		if _, err := s.Directory(filepath.Join(top, "open/missing")); strings.Contains(err.Error(), "does not exist") && !test.open {
+		if _, err := s.Directory(filepath.Join(top, "open/missing")); strings.Contains(err.Error(), "does not exist") &&
+			!test.open {
 			t.Errorf("%+v: the refusal reveals the contents: %v", test, err)
 		}
 	}
@@ -147,15 +150,17 @@ func TestSystemDirectoriesAreClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range []string{
-		"/etc", "/etc/", "/etc/ssl", "/usr", "/usr/local/src", "/var", "/var/lib", "/var/lib/errand2", "/root", "/root/project",
-		"/proc", "/proc/self/cwd", "/sys", "/dev/shm", "/boot", "/bin", "/sbin", "/lib", "/lib64/x",
+		"/etc", "/etc/", "/etc/ssl", "/usr", "/usr/local/src", "/var", "/var/lib", "/var/lib/errand2", "/root",
+		"/root/project", "/proc", "/proc/self/cwd", "/sys", "/dev/shm", "/boot", "/bin", "/sbin", "/lib", "/lib64/x",
 	} {
 		if got, err := s.Directory(dir); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
 			t.Errorf("%s is %q, %v", dir, got, err)
 		}
 	}
 	// These need not exist: only the rule is tested.
-	for _, dir := range []string{"/variety", "/usrlocal", "/library", "/srv/etc", "/home/root", "/", "/var/lib/errand", "/var/lib/errand/x"} {
+	for _, dir := range []string{
+		"/variety", "/usrlocal", "/library", "/srv/etc", "/home/root", "/", "/var/lib/errand", "/var/lib/errand/x",
+	} {
 		if err := s.open(dir); err != nil {
 			t.Errorf("%s: %v", dir, err)
 		}

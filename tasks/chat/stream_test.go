@@ -44,7 +44,8 @@ func TestAnswerIsStreamed(t *testing.T) {
 		{"type": "tool_use", "content": "Running bc", "tool": "Bash"},
 		{"type": "token", "content": "42."},
 		{"type": "done", "result": "It is 42.", "cost": 0.25, "note": "Nothing could be pushed.", "usage": object{
-			"input_tokens": 3.0, "output_tokens": 4.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0,
+			"input_tokens": 3.0, "output_tokens": 4.0, "cache_read_input_tokens": 0.0,
+			"cache_creation_input_tokens": 0.0,
 		}},
 	}
 	if diff := cmp.Diff(want, s.rest()); diff != "" {
@@ -59,7 +60,11 @@ func TestTalkIsStreamed(t *testing.T) {
 	c := h.Claim(s.id)
 	h.Append(c,
 		agent.Event{Kind: tasks.Said, Text: "I begin."},
-		agent.Event{Kind: tasks.Asked, Text: "Which?", Input: h.JSON(tasks.Question{Key: "k", Text: "Which?", Options: []string{"red", "blue"}})},
+		agent.Event{
+			Kind: tasks.Asked, Text: "Which?", Input: h.JSON(tasks.Question{
+				Key: "k", Text: "Which?", Options: []string{"red", "blue"},
+			}),
+		},
 		agent.Event{Kind: tasks.Replied, Text: "red", Tool: "console"},
 	)
 	h.End(c, tasks.Ending{Kind: tasks.Failed, Reason: "No paint."})
@@ -81,7 +86,8 @@ func TestAbsorbedIsStreamed(t *testing.T) {
 	s := h.ask(`{"message": "Paint it.", "thread": "t"}`)
 	c := h.Claim(s.id)
 	second := h.ask(`{"message": "Blue.", "thread": "t"}`)
-	absorbed, ok, err := c.Take(t.Context(), false, h.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: s.id, Text: "Into account."}))
+	absorbed, ok, err := c.Take(t.Context(), false,
+		h.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: s.id, Text: "Into account."}))
 	if err != nil || !ok || absorbed.ID != second.id {
 		t.Fatalf("took %s, %t, %v", absorbed.ID, ok, err)
 	}
@@ -96,7 +102,8 @@ func TestAbsorbedIsStreamed(t *testing.T) {
 	if diff := cmp.Diff([]object{{"type": "absorbed", "content": "Blue."}, last}, s.rest()); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]object{{"type": "absorbed", "id": s.id, "content": "Into account."}, last}, second.rest()); diff != "" {
+	if diff := cmp.Diff([]object{{"type": "absorbed", "id": s.id, "content": "Into account."}, last},
+		second.rest()); diff != "" {
 		t.Error(diff)
 	}
 
@@ -128,7 +135,9 @@ func TestEventsSayWhereToGoOn(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	t.Parallel()
-	usage := object{"input_tokens": 0.0, "output_tokens": 0.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0}
+	usage := object{
+		"input_tokens": 0.0, "output_tokens": 0.0, "cache_read_input_tokens": 0.0, "cache_creation_input_tokens": 0.0,
+	}
 	for name, test := range map[string]struct {
 		ending tasks.Ending
 		want   object
@@ -172,7 +181,9 @@ func TestCancelEndsTheStream(t *testing.T) {
 	if _, err := h.Desk.Cancel(t.Context(), s.id, "someone"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]object{{"type": "error", "content": "Stopped by someone. Ask again to continue."}}, s.rest()); diff != "" {
+	if diff := cmp.Diff([]object{{
+		"type": "error", "content": "Stopped by someone. Ask again to continue.",
+	}}, s.rest()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -206,7 +217,10 @@ func TestShutdownEndsStreamsAndNoTask(t *testing.T) {
 			}
 			h.stop()
 			for _, s := range streams {
-				want := []object{{"type": "error", "content": "The stream was interrupted, but the task continues: see /tasks/" + s.id + "."}}
+				want := []object{{
+					"type": "error", "content": "The stream was interrupted, but the task continues: see /tasks/" +
+						s.id + ".",
+				}}
 				if diff := cmp.Diff(want, s.rest()); diff != "" {
 					t.Error(diff)
 				}
@@ -224,7 +238,8 @@ func TestLostRedisIsSaid(t *testing.T) {
 	s := h.ask(`{"message": "Hello"}`)
 	_ = h.redis.Close()
 	got := s.rest()
-	if len(got) != 1 || got[0]["type"] != "error" || !strings.Contains(got[0]["content"].(string), "the task continues") {
+	if len(got) != 1 || got[0]["type"] != "error" ||
+		!strings.Contains(got[0]["content"].(string), "the task continues") {
 		t.Errorf("got %v", got)
 	}
 }
@@ -244,7 +259,9 @@ func TestSilenceIsFilledWithHeartbeats(t *testing.T) {
 func TestStreamOutlivesTheServersLimits(t *testing.T) {
 	t.Parallel()
 	const limit = time.Second
-	h := newHarness(t, Config{Heartbeat: limit / 10}, func(_ context.Context, s *http.Server) { s.ReadTimeout, s.WriteTimeout = limit, limit })
+	h := newHarness(t, Config{Heartbeat: limit / 10}, func(_ context.Context, s *http.Server) {
+		s.ReadTimeout, s.WriteTimeout = limit, limit
+	})
 	s := h.ask(`{"message": "Hello"}`)
 	for range 15 {
 		_ = s.block()

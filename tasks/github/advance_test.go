@@ -62,7 +62,8 @@ func TestPushesAreReviewedOnce(t *testing.T) {
 	late := must(w.hub.Payload("synchronize", repo, n, "octocat"))
 	pr := late["pull_request"].(map[string]any)
 	pr["updated_at"], pr["head"].(map[string]any)["sha"] = "2020-01-01T00:00:00Z", first.Ref
-	if status, said := f.send("pull_request", late, githubfake.SendOptions{}); status != 202 || said != "Ignored: A newer state of the pull request is known." {
+	if status, said := f.send("pull_request", late, githubfake.SendOptions{}); status != 202 ||
+		said != "Ignored: A newer state of the pull request is known." {
 		t.Errorf("late: %d %s", status, said)
 	}
 }
@@ -85,7 +86,8 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	}
 	first := f.tasks()[0]
 	do("converted_to_draft", 0)
-	if s := must(f.desk.Status(t.Context(), first.ID)); s.Ending.Kind != tasks.Superseded || s.Ending.Reason != "The pull request is a draft." {
+	if s := must(f.desk.Status(t.Context(), first.ID)); s.Ending.Kind != tasks.Superseded ||
+		s.Ending.Reason != "The pull request is a draft." {
 		t.Errorf("ended as %+v", s.Ending)
 	}
 	do("ready_for_review", 1)
@@ -93,7 +95,10 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	do("reopened", 1)
 	do("closed", 0)
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.LastReviewed = first.Ref; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+		p.LastReviewed = first.Ref
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	do("reopened", 0)
@@ -133,7 +138,10 @@ func TestPausedIsNotReviewed(t *testing.T) {
 	f := w.listen()
 	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+		p.Paused, p.PausedBy = true, "alice"
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	status, said := f.send("pull_request", ready(w, n), githubfake.SendOptions{})

@@ -67,7 +67,9 @@ func TestRetryTakesWhatWentWrong(t *testing.T) {
 // A refused task should be retried for its author only.
 func TestRetryOfRefused(t *testing.T) {
 	t.Parallel()
-	refused := tasks.Status{Task: tasks.Task{Actor: "cleo", Origin: []byte(`{"asked":{}}`)}, Ending: &tasks.Ending{Kind: tasks.Refused}}
+	refused := tasks.Status{
+		Task: tasks.Task{Actor: "cleo", Origin: []byte(`{"asked":{}}`)}, Ending: &tasks.Ending{Kind: tasks.Refused},
+	}
 	if failedFor("ann", refused) || !failedFor("Cleo", refused) {
 		t.Error("what was refused to someone")
 	}

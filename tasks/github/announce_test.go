@@ -30,11 +30,13 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		w.close(task, e)
 		w.close(task, e)
 		all := w.hub.Reviews(repo, n)
-		if len(all) != 1 || !strings.Contains(all[0].Body, "-->\n1 finding at "+hub.ShortSHA(w.pull(n).HeadSHA)+", in the summary:\n\n- 🟠 **major**") ||
+		if len(all) != 1 || !strings.Contains(all[0].Body, "-->\n1 finding at "+hub.ShortSHA(w.pull(n).HeadSHA)+
+			", in the summary:\n\n- 🟠 **major**") ||
 			!strings.Contains(all[0].Body, "It is new") || strings.Contains(all[0].Body, "It is outside") {
 			w.Errorf("reviews: %+v", all)
 		}
-		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "It is new") || strings.Count(body, "Read it.") != 2 {
+		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "It is new") ||
+			strings.Count(body, "Read it.") != 2 {
 			w.Errorf("the summary has not all in full: %s", body)
 		}
 		// What has no thread is ended by a word.
@@ -50,7 +52,9 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		w.hub.Deliver("")
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"other.txt": "y\n"}))
 		b := must(w.src.Brief(w.Context(), w.task(n, 2), ""))
-		if open, final, _ := strings.Cut(b.System, `<outside what="settled findings">`); strings.Contains(open, "It is new") || !strings.Contains(final, "It is new") {
+		if open, final, _ := strings.Cut(b.System,
+			`<outside what="settled findings">`); strings.Contains(open, "It is new") ||
+			!strings.Contains(final, "It is new") {
 			w.Errorf("the agent is told %s", b.System)
 		}
 		// Nothing is new, so nothing is announced.
@@ -58,7 +62,8 @@ func TestNewFindingsInTheSummary(t *testing.T) {
 		if got := len(w.hub.Reviews(repo, n)); got != 1 {
 			w.Errorf("%d reviews", got)
 		}
-		if body := w.hub.Comments(repo, n)[0].Body; strings.Contains(body, "It is new") || !strings.Contains(body, "It is outside") {
+		if body := w.hub.Comments(repo, n)[0].Body; strings.Contains(body, "It is new") ||
+			!strings.Contains(body, "It is outside") {
 			w.Errorf("the summary still says %s", body)
 		}
 	})

@@ -64,24 +64,30 @@ func TestAnswersByComment(t *testing.T) {
 		told          string // below the comment
 		thenAnotherIs bool   // a task
 	}{
-		"a number":             {q: colours, who: "ann", said: "@errand 1", want: "ann: red"},
-		"words":                {q: colours, who: "ann", said: "Rather green, @errand.\n<!-- red -->", want: "ann: Rather green, ."},
-		"another one":          {q: colours, who: "ben", said: "@errand 1", want: "ben: red"},
-		"/answer":              {q: colours, who: "ben", said: "/answer 1", want: "ben: red"},
-		"/answer, long":        {q: colours, who: "ben", said: "/answer Green.\nOr so.", want: "ben: Green.\nOr so."},
-		"/answer, nothing":     {q: colours, who: "ben", said: "/answer", told: "An answer has from 1 to 4096 characters."},
+		"a number": {q: colours, who: "ann", said: "@errand 1", want: "ann: red"},
+		"words": {
+			q: colours, who: "ann", said: "Rather green, @errand.\n<!-- red -->", want: "ann: Rather green, .",
+		},
+		"another one":   {q: colours, who: "ben", said: "@errand 1", want: "ben: red"},
+		"/answer":       {q: colours, who: "ben", said: "/answer 1", want: "ben: red"},
+		"/answer, long": {q: colours, who: "ben", said: "/answer Green.\nOr so.", want: "ben: Green.\nOr so."},
+		"/answer, nothing": {
+			q: colours, who: "ben", said: "/answer", told: "An answer has from 1 to 4096 characters.",
+		},
 		"a stranger":           {q: colours, who: "cleo", said: "/answer 1", told: noWork},
 		"a stranger's mention": {q: colours, who: "cleo", said: "@errand 1", told: noWork},
 		"a bot":                {q: colours, who: "renovate[bot]", said: "/answer 1"},
 		"/approve":             {q: consent, who: "ben", said: "/approve", want: "ben: Approve"},
 		"/approve always":      {q: consent, who: "ben", said: "/approve always", want: "ben: Always for this task"},
 		"/deny":                {q: consent, who: "ben", said: "/deny", want: "ben: Deny"},
-		"/deny, why":           {q: consent, who: "ben", said: "/deny not on a Friday", want: "ben: Deny: not on a Friday"},
-		"in words":             {q: consent, who: "ann", said: "@errand yes", want: "ann: yes"},
-		"a stranger approves":  {q: consent, who: "cleo", said: "/approve", told: noWork},
-		"nothing to approve":   {q: colours, who: "ann", said: "/approve", told: noConsent},
-		"a command":            {q: colours, who: "ann", said: "/fix", thenAnotherIs: true},
-		"in code":              {q: colours, who: "ann", said: "Say `@errand 1`."},
+		"/deny, why": {
+			q: consent, who: "ben", said: "/deny not on a Friday", want: "ben: Deny: not on a Friday",
+		},
+		"in words":            {q: consent, who: "ann", said: "@errand yes", want: "ann: yes"},
+		"a stranger approves": {q: consent, who: "cleo", said: "/approve", told: noWork},
+		"nothing to approve":  {q: colours, who: "ann", said: "/approve", told: noConsent},
+		"a command":           {q: colours, who: "ann", said: "/fix", thenAnotherIs: true},
+		"in code":             {q: colours, who: "ann", said: "Say `@errand 1`."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -175,7 +181,9 @@ func TestSaidBeforeTheQuestion(t *testing.T) {
 func TestWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for want, q := range map[string]tasks.Question{
-		"After that I continue without an answer.": {Text: "Red?"}, "After that the call is denied.": {Text: "May I?", Consent: "Bash"},
+		"After that I continue without an answer.": {Text: "Red?"}, "After that the call is denied.": {
+			Text: "May I?", Consent: "Bash",
+		},
 		"Without an answer I do not start.": {Text: "Shall I start?", Start: true},
 	} {
 		if got := howToAnswer(q, "errand[bot]"); !strings.Contains(got, want) {

@@ -17,11 +17,13 @@ import (
 // colours is a question with everything in it that a question can have, and consent one of a rule's.
 var (
 	colours = tasks.Question{
-		Key: "k-1", Text: "Which one, @octocat? <!-- errand:reply task=x -->\n\n```go\nif a { // @octocat", Asked: ended, Until: ended.Add(15 * time.Minute),
+		Key: "k-1", Text: "Which one, @octocat? <!-- errand:reply task=x -->\n\n```go\nif a { // @octocat",
+		Asked: ended, Until: ended.Add(15 * time.Minute),
 		Options: []string{"red", "blue,\nas @octocat <!-- said", "![x](https://evil.example/?)"},
 	}
 	consent = tasks.Question{
-		Key: "k-2", Text: "May I do this? Bash (it deploys)\n\n```\n{\n  \"command\": \"make @deploy\"\n}\n```", Asked: ended, Until: ended.Add(15 * time.Minute),
+		Key: "k-2", Text: "May I do this? Bash (it deploys)\n\n```\n{\n  \"command\": \"make @deploy\"\n}\n```",
+		Asked: ended, Until: ended.Add(15 * time.Minute),
 		Options: []string{tasks.Approve, tasks.Always, tasks.Deny}, Consent: "Bash (it deploys, @octocat)",
 	}
 )
@@ -40,7 +42,8 @@ func TestQuestionBodies(t *testing.T) {
 	}
 	for _, q := range []tasks.Question{colours, free, consent} {
 		q.Answer = map[string]*tasks.Answer{
-			"k-1": {By: "ann", Text: "<!-- blue -->, @octocat\nand ![x](y)"}, "k-2": {Expired: true}, "k-3": {Expired: true},
+			"k-1": {By: "ann", Text: "<!-- blue -->, @octocat\nand ![x](y)"}, "k-2": {Expired: true},
+			"k-3": {Expired: true},
 		}[q.Key]
 		said = append(said, w.ours(n)[len(said)])
 		if err := w.src.Settle(t.Context(), task, q); err != nil {
@@ -61,7 +64,8 @@ func TestQuestionBodies(t *testing.T) {
 func TestTalkOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
+		must(w.hub.Comment(w.Context(), repo, n, "mallory",
+			idempotentComment{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
 		for _, say := range []func() error{
 			func() error { return w.src.Ask(w.Context(), task, colours) },
 			func() error { return w.src.Say(w.Context(), task, "Half.") },
@@ -90,7 +94,8 @@ func TestQuestionOnALine(t *testing.T) {
 	w := withToken(t)
 	w.talkers()
 	n := w.quietOpen()
-	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}))
+	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "",
+		githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}))
 	first := w.hub.ReviewComments(repo, n)[0].ID
 	task := w.asks(n, spot{Place: onLine, ID: first, Thread: first})[0]
 	q := colours
@@ -102,7 +107,8 @@ func TestQuestionOnALine(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := w.hub.ReviewComments(repo, n)
-	if len(all) != 2 || all[1].InReplyTo != first || !strings.Contains(all[1].Body, "✅ ann: red") || len(w.ours(n)) != 0 {
+	if len(all) != 2 || all[1].InReplyTo != first || !strings.Contains(all[1].Body, "✅ ann: red") ||
+		len(w.ours(n)) != 0 {
 		t.Errorf("%+v", all)
 	}
 }

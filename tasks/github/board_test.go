@@ -64,7 +64,8 @@ func (b *pinboard) told() (all []string) {
 // written lists what we have asked GitHub to change.
 func (w *world) written() (all []string) {
 	for _, c := range w.hub.Calls("") {
-		if c.Method != http.MethodGet && !strings.HasSuffix(c.Path, "/access_tokens") && !strings.Contains(string(c.Body), `"query":"query(`) {
+		if c.Method != http.MethodGet && !strings.HasSuffix(c.Path, "/access_tokens") &&
+			!strings.Contains(string(c.Body), `"query":"query(`) {
 			all = append(all, c.Method+" "+c.Path)
 		}
 	}
@@ -96,8 +97,10 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	}
 	close(0, reviewed("Two.", flaw("odd", 3), flaw("broken", 40)))
 	first := w.pull(n).HeadSHA
-	golden(t, "board.findings", strings.NewReplacer(first, "<head>", head(), "<short>", w.hub.URL(), "https://github.example").Replace(b.list[0].Headline+"\n\n"+b.list[0].Body))
-	if p := b.list[0].PullRequest; p.Repo != repo || p.Number != n || p.Title != "Add ten lines" || p.URL == "" || p.Fork {
+	golden(t, "board.findings",
+		strings.NewReplacer(first, "<head>", head(), "<short>", w.hub.URL(), "https://github.example").Replace(b.list[0].Headline+"\n\n"+b.list[0].Body))
+	if p := b.list[0].PullRequest; p.Repo != repo || p.Number != n || p.Title != "Add ten lines" ||
+		p.URL == "" || p.Fork {
 		t.Errorf("%+v", p)
 	}
 	want := []string{"Review of " + head() + ": 2 new findings"}
@@ -142,7 +145,12 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	b := &pinboard{}
 	w := withToken(t, func(c *config) { c.Board = b })
 	n, task, _ := w.talk()
-	for _, e := range []tasks.Ending{answered("Because."), {Kind: tasks.Cancelled, By: "ann"}, {Kind: tasks.Refused, Reason: "It is closed."}, {Kind: tasks.Withdrawn}} {
+	for _, e := range []tasks.Ending{
+		answered("Because."),
+		{Kind: tasks.Cancelled, By: "ann"},
+		{Kind: tasks.Refused, Reason: "It is closed."},
+		{Kind: tasks.Withdrawn},
+	} {
 		w.close(task, e)
 	}
 	if got := b.list[0]; got.Body != "Because." || got.PullRequest.URL != must(originOf(task)).Asked.URL {
@@ -160,7 +168,8 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	w.hub.Fail(collaborator, githubfake.Failure{Status: 403})
 	w.close(unknown, tasks.Ending{Kind: tasks.Refused, Reason: "GitHub did not say."})
 	head := hub.ShortSHA(must(originOf(task)).Head)
-	w.want(b, "Answer to ann", "Answer to ann: Stopped by ann. Ask again to continue.", "Answer to ann: It is closed.", "No review of "+head+": It is closed.")
+	w.want(b, "Answer to ann", "Answer to ann: Stopped by ann. Ask again to continue.", "Answer to ann: It is closed.",
+		"No review of "+head+": It is closed.")
 	brief := must(w.src.Brief(t.Context(), task, ""))
 	if !strings.Contains(brief.System, watchedSystem) || strings.Contains(brief.System, "ask_user") {
 		t.Error(brief.System)
@@ -184,7 +193,9 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	}
 	f.comment(n, "cleo", "/cancel")
 	me := must(w.src.forge.Login(t.Context()))
-	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"}}))
+	own := must(w.hub.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"},
+	}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
 	o := originOfPull(repo, mustPull(w, own))
 	if _, err := w.src.interpreter.autofix(t.Context(), f.desk, "check_failure", mustPull(w, own), o); !isIgnored(err) {
@@ -198,7 +209,8 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	if diff := cmp.Diff([]string{"comment", "review"}, kinds); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := w.src.forge.Publish(t.Context(), forge.Proposal{Repo: repo, Branch: "errand/x"}); err == nil || err.Error() != onlyWatched {
+	if _, err := w.src.forge.Publish(t.Context(), forge.Proposal{Repo: repo, Branch: "errand/x"}); err == nil ||
+		err.Error() != onlyWatched {
 		t.Errorf("proposed: %v", err)
 	}
 	w.want(b)
@@ -215,7 +227,8 @@ func TestCredentialOfAWatchedRepository(t *testing.T) {
 	var ask struct {
 		Permissions map[string]string `json:"permissions"`
 	}
-	if err := json.Unmarshal(calls[len(calls)-1].Body, &ask); err != nil || fmt.Sprint(ask.Permissions) != "map[contents:read]" {
+	if err := json.Unmarshal(calls[len(calls)-1].Body, &ask); err != nil ||
+		fmt.Sprint(ask.Permissions) != "map[contents:read]" {
 		t.Errorf("%v, %v", ask, err)
 	}
 }

@@ -21,10 +21,14 @@ func TestChecksOfARepository(t *testing.T) {
 		}
 		w.setUp(map[string]string{settingsFile: "checks: [make test, make lint]\n"})
 		w.src.settings.cache = hub.Recent[parsedSettings]{}
-		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || !slices.Equal(list, []string{"make test", "make lint"}) {
+		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil ||
+			!slices.Equal(list, []string{"make test", "make lint"}) {
 			w.Errorf("checks %q, %v", list, err)
 		}
-		for _, file := range []string{"checks: [make test\n", "checks: make test\n", "checks: {make: test}\n", "checks: [make test, '']\n", "checks:\n  - |\n    cd x\n    make\n"} {
+		for _, file := range []string{
+			"checks: [make test\n", "checks: make test\n", "checks: {make: test}\n", "checks: [make test, '']\n",
+			"checks:\n  - |\n    cd x\n    make\n",
+		} {
 			w.src.settings.cache = hub.Recent[parsedSettings]{}
 			w.setUp(map[string]string{settingsFile: file})
 			if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
@@ -54,12 +58,14 @@ func TestPublishShowsVerification(t *testing.T) {
 			w.Helper()
 			n++
 			p := forge.Proposal{
-				Repo: repo, Branch: branch, Base: "main", Title: "Fix the total", Thread: "slack/T1/C1/1.2", Source: "slack", Asker: "ann",
-				Run: fmt.Sprintf("179000000%d000000-slack-c1", n), Verification: v.Markdown(),
-				Summary: "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
+				Repo: repo, Branch: branch, Base: "main", Title: "Fix the total", Thread: "slack/T1/C1/1.2",
+				Source: "slack", Asker: "ann", Run: fmt.Sprintf("179000000%d000000-slack-c1", n),
+				Verification: v.Markdown(),
+				Summary:      "I added cents to cents, @octocat.\n\n```go\ntotal++\n",
 			}
 			p.RunURL = "https://errand.example/tasks/" + p.Run
-			p.Commit = must(w.repo.Commit(branch, "", map[string]string{"main.go": fmt.Sprintf("package main // %d\n", n)}, "Fix the total"))
+			p.Commit = must(w.repo.Commit(branch, "",
+				map[string]string{"main.go": fmt.Sprintf("package main // %d\n", n)}, "Fix the total"))
 			if _, err := w.src.forge.Publish(w.Context(), p); err != nil {
 				w.Fatal(err)
 			}
@@ -81,7 +87,9 @@ func TestPublishShowsVerification(t *testing.T) {
 			w.Errorf("the section does not end at the end: %q", body)
 		}
 		// The next commit succeeds.
-		body, _ = publish(tasks.Verification{Ran: []tasks.Verified{{Command: "make test", Outcome: agent.Done, Duration: time.Second}}})
+		body, _ = publish(tasks.Verification{Ran: []tasks.Verified{{
+			Command: "make test", Outcome: agent.Done, Duration: time.Second,
+		}}})
 		if !strings.Contains(body, "**All checks succeeded.**") || strings.Contains(body, "broke") {
 			w.Errorf("afterwards: %s", body)
 		}

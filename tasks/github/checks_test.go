@@ -65,7 +65,8 @@ func TestFailedChecks(t *testing.T) {
 		t.Fatalf("two failures made %+v", all)
 	}
 	task := all[0]
-	if task.Kind != "check_failure" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) || task.Class != tasks.Background || task.Profile != agent.Write ||
+	if task.Kind != "check_failure" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) ||
+		task.Class != tasks.Background || task.Profile != agent.Write ||
 		task.Ref != "refs/pull/1/head" || task.Actor != "errand[bot]" {
 		t.Errorf("task: %+v", task)
 	}
@@ -76,7 +77,8 @@ func TestFailedChecks(t *testing.T) {
 	now = now.Add(checksPatience)
 	for range 2 { // a task may be briefed again
 		b := w.briefed(task)
-		golden(t, "brief.checks", strings.NewReplacer(w.hub.URL(), "https://github.example", head[:7], "head").Replace(b.Prompt.Text))
+		golden(t, "brief.checks",
+			strings.NewReplacer(w.hub.URL(), "https://github.example", head[:7], "head").Replace(b.Prompt.Text))
 		if !b.Keep || b.Into != "errand/github-0123456789" || b.Base != "main" || !b.Prompt.Composed {
 			t.Errorf("brief: %+v", b)
 		}
@@ -102,8 +104,8 @@ func TestFailedChecks(t *testing.T) {
 	wantInput(t, brief(w, other), "Superseded by "+next[:7])
 }
 
-// Failed checks of our own pull request are fixed although it belongs to a conversation that has been about another repository,
-// in which an App has no rights. The fix does not continue that conversation, unless a person retries it.
+// Failed checks of our own pull request are fixed although it belongs to a conversation that has been about another
+// repository, in which an App has no rights. The fix does not continue that conversation, unless a person retries it.
 func TestFailedChecksOfSeveralRepositories(t *testing.T) {
 	t.Parallel()
 	w := withApp(t)
@@ -112,15 +114,18 @@ func TestFailedChecksOfSeveralRepositories(t *testing.T) {
 	f := w.listen()
 	n, head := w.own()
 	first := tasks.Task{
-		ID: tasks.NewID(time.Now(), "slack", "first"), Source: "slack", Kind: "mention", Thread: "slack/T/C/1", Class: tasks.Interactive,
-		Profile: agent.Write, Repo: repo, Also: []string{"acme/web"}, Actor: "U1", Prompt: "change both",
+		ID: tasks.NewID(time.Now(), "slack", "first"), Source: "slack", Kind: "mention", Thread: "slack/T/C/1",
+		Class: tasks.Interactive, Profile: agent.Write, Repo: repo, Also: []string{"acme/web"}, Actor: "U1",
+		Prompt: "change both",
 	}
 	if _, err := f.desk.Submit(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
 	claim := must(f.db.Claim(t.Context(), first.ID, 0, "w"))
 	if err := errors.Join(
-		claim.SaveSession(t.Context(), store.Session{ID: "s", Meta: json.RawMessage(`{"repos":["acme/api","acme/web"]}`)}),
+		claim.SaveSession(t.Context(), store.Session{
+			ID: "s", Meta: json.RawMessage(`{"repos":["acme/api","acme/web"]}`),
+		}),
 		f.db.Threads.Alias(t.Context(), fmt.Sprintf("github/acme/api#%d", n), first.Thread),
 	); err != nil {
 		t.Fatal(err)
@@ -176,7 +181,8 @@ func TestFailedStatus(t *testing.T) {
 	set := func(state, context string) {
 		t.Helper()
 		event := map[string]any{
-			"sha": head, "state": state, "context": context, "branches": []any{map[string]any{"name": "errand/github-0123456789"}},
+			"sha": head, "state": state, "context": context,
+			"branches":   []any{map[string]any{"name": "errand/github-0123456789"}},
 			"repository": map[string]any{"full_name": repo},
 		}
 		if status, said := f.send("status", event, githubfake.SendOptions{}); status != 202 {
@@ -185,7 +191,8 @@ func TestFailedStatus(t *testing.T) {
 	}
 	gh := must(w.src.gate.api.client(t.Context(), origin{}))
 	_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
-		State: new("failure"), Context: new(hub.IndicatorName), Description: new("It failed."), TargetURL: new("https://ci.example/1"),
+		State: new("failure"), Context: new(hub.IndicatorName), Description: new("It failed."),
+		TargetURL: new("https://ci.example/1"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -213,7 +220,10 @@ func TestRoundsAreBounded(t *testing.T) {
 	o := origin{Repo: repo, Number: n}
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	task := f.tasks()[0]
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+		p.Rounds = maxRounds
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	again := task
@@ -232,17 +242,22 @@ func TestRoundsAreBounded(t *testing.T) {
 	if err := brief(w, task); err != nil {
 		t.Errorf("after someone spoke: %v", err)
 	}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused, p.PausedBy = true, "alice"; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+		p.Paused, p.PausedBy = true, "alice"
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	wantInput(t, brief(w, again), "paused by alice")
 	payload := map[string]any{
 		"action": "completed", "check_run": map[string]any{
-			"name": "x", "head_sha": head, "conclusion": "failure", "check_suite": map[string]any{"head_branch": "errand/github-0123456789"},
+			"name": "x", "head_sha": head, "conclusion": "failure",
+			"check_suite": map[string]any{"head_branch": "errand/github-0123456789"},
 		}, "repository": map[string]any{"full_name": repo},
 	}
 	payload["check_run"].(map[string]any)["head_sha"] = head
-	if _, said := f.send("check_run", payload, githubfake.SendOptions{}); said != "Ignored: The pull request was paused by alice." {
+	if _, said := f.send("check_run", payload,
+		githubfake.SendOptions{}); said != "Ignored: The pull request was paused by alice." {
 		t.Errorf("said %s", said)
 	}
 }
@@ -254,7 +269,10 @@ func TestLastRoundIsTold(t *testing.T) {
 	f := w.listen()
 	n, head := w.own()
 	o := origin{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds = maxRounds; return nil }); err != nil {
+	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+		p.Rounds = maxRounds
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 2 {
@@ -281,7 +299,10 @@ func TestMendingAsWanted(t *testing.T) {
 		want           int
 	}{
 		"off": {"triggers:\n  check_failure: false\n", "", 0},
-		"on":  {"models:\n  check_failure: haiku\nchecks: [make test]\n", "these commands must succeed in the repository's directory:\n\n    make test\n", 1},
+		"on": {
+			"models:\n  check_failure: haiku\nchecks: [make test]\n",
+			"these commands must succeed in the repository's directory:\n\n    make test\n", 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -308,8 +329,8 @@ func TestChecksAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 30 * time.Second, time.Minute: 30 * time.Second, 8 * time.Minute: 2 * time.Minute, 11 * time.Minute: 165 * time.Second,
-		119 * time.Minute: 5 * time.Minute, 2 * time.Hour: 0,
+		0: 30 * time.Second, time.Minute: 30 * time.Second, 8 * time.Minute: 2 * time.Minute,
+		11 * time.Minute: 165 * time.Second, 119 * time.Minute: 5 * time.Minute, 2 * time.Hour: 0,
 	} {
 		now := since.Add(waited)
 		if again, wait := untilChecks(since, now); wait != (want > 0) || wait && again.Sub(now) != want {

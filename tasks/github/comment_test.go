@@ -30,7 +30,9 @@ func TestCommentBodies(t *testing.T) {
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
-	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{
+		Number: 7, URL: "https://github.com/acme/api/pull/7",
+	}, Work: tasks.Work{Repo: "acme/api"}}
 	w := withToken(t)
 	for name, e := range map[string]tasks.Ending{
 		"answered":  answered("**major** main.go:1: this says hello to @octocat <!-- errand:review -->\n\n```go\n@generated\nfunc main() {}"),
@@ -46,7 +48,8 @@ func TestCommentBodies(t *testing.T) {
 			t.Fatalf("%s: %d comments", name, len(got))
 		}
 		sha := w.pull(n).HeadSHA
-		golden(t, "comment."+name, strings.NewReplacer(sha, "<head>", hub.ShortSHA(sha), "<short>").Replace(got[0].Body))
+		golden(t, "comment."+name,
+			strings.NewReplacer(sha, "<head>", hub.ShortSHA(sha), "<short>").Replace(got[0].Body))
 	}
 }
 
@@ -151,7 +154,9 @@ func TestFailuresAndTheComment(t *testing.T) {
 		w.wantSaid(n, "0 ME 1: The workers running this died several ti")
 		end(answered("Fine."))
 		w.wantSaid(n, "0 ME 2: Fine.")
-		for _, k := range []tasks.EndingKind{tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost, tasks.Cancelled, tasks.Refused} {
+		for _, k := range []tasks.EndingKind{
+			tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost, tasks.Cancelled, tasks.Refused,
+		} {
 			end(e(k))
 		}
 		w.wantSaid(n, "0 ME 2: Fine.")
@@ -182,7 +187,8 @@ func TestLongAnswer(t *testing.T) {
 		if len(c.Body) > hub.MaxComment {
 			t.Errorf("part %d has %d bytes", i+1, len(c.Body))
 		}
-		if title := fmt.Sprintf("(%d of 4)**", i+1); !strings.Contains(c.Body, title) || strings.Contains(c.Body, "<sub>") != (i == 3) {
+		if title := fmt.Sprintf("(%d of 4)**", i+1); !strings.Contains(c.Body, title) ||
+			strings.Contains(c.Body, "<sub>") != (i == 3) {
 			t.Errorf("part %d: %.200s", i+1, c.Body)
 		}
 		for strings.Contains(c.Body+"\n", fmt.Sprintf("finding %d ä\n", at)) {
@@ -231,7 +237,8 @@ func TestCloseGoesOn(t *testing.T) {
 			}
 		}
 		w.close(task, e)
-		w.wantSaid(n, "0 ME 0: word word word word word word word word ", "1 ME 0: (2) word word word word word word word w",
+		w.wantSaid(n, "0 ME 0: word word word word word word word word ",
+			"1 ME 0: (2) word word word word word word word w",
 			"2 ME 0: (3) word word word word word word word w")
 	})
 }
@@ -287,7 +294,9 @@ func TestCloseErrors(t *testing.T) {
 			w.wantSaid(n)
 		}
 		// A locked conversation should stay locked: the indicator should say so, and retries should end.
-		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
+		w.hub.Fail(createComment, githubfake.Failure{
+			Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
+		})
 		w.close(task, answered("Fine."))
 		wantLight := func(want string) {
 			w.Helper()
@@ -304,8 +313,13 @@ func TestCloseErrors(t *testing.T) {
 			}
 		}
 		wantLight("GitHub does not let errand comment. The answer is in the run's log.")
-		w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`})
-		w.close(task, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute), Retried: ended.Add(time.Second)})
+		w.hub.Fail(createComment, githubfake.Failure{
+			Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
+		})
+		w.close(task, tasks.Ending{
+			Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute),
+			Retried: ended.Add(time.Second),
+		})
 		wantLight("The model is overloaded.")
 	})
 }
@@ -334,7 +348,9 @@ func TestNoCommentAtTheBeginning(t *testing.T) {
 		r.Update(use("Reading"))
 		cancel()
 		<-r.(*report).actions.done
-		for _, route := range []string{createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions"} {
+		for _, route := range []string{
+			createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions",
+		} {
 			if got := w.hub.Calls(route); len(got) != 0 {
 				w.Errorf("%s: %d calls", route, len(got))
 			}

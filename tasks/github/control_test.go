@@ -57,11 +57,15 @@ func TestPauseAndResume(t *testing.T) {
 		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused {
 			w.Error("a reader has resumed it")
 		}
-		if err := w.src.memory.changeState(w.Context(), o, func(p *prState) error { p.Reviews, p.Rounds = 5, 5; return nil }); err != nil {
+		if err := w.src.memory.changeState(w.Context(), o, func(p *prState) error {
+			p.Reviews, p.Rounds = 5, 5
+			return nil
+		}); err != nil {
 			w.Fatal(err)
 		}
 		w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
-		if p := must(w.src.memory.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 || p.Rounds != 0 {
+		if p := must(w.src.memory.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 ||
+			p.Rounds != 0 {
 			w.Errorf("%+v", p)
 		}
 		if all := f.tasks(); len(all) > 0 {
@@ -159,7 +163,8 @@ func TestShortAnswers(t *testing.T) {
 		}
 		w.wait(func() bool { return len(w.ours(n)) >= 3 })
 		w.wantOurs(n, help(remarkEvent{}), unknownCommand, noWork)
-		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
+		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "",
+			githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
 		w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
 		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID ||
 			!strings.HasSuffix(c[1].Body, "-->\n"+help(remarkEvent{})) {
@@ -176,7 +181,8 @@ func TestControlsFail(t *testing.T) {
 	n := w.quietOpen()
 	w.listen()
 	w.hub.Fail("GET /repos/{o}/{r}/collaborators/{u}/permission", githubfake.Failure{Status: 502})
-	if _, err := w.hub.Comment(t.Context(), repo, n, "ann", "/pause"); err == nil || !strings.Contains(err.Error(), fmt.Sprint(http.StatusServiceUnavailable)) {
+	if _, err := w.hub.Comment(t.Context(), repo, n, "ann", "/pause"); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprint(http.StatusServiceUnavailable)) {
 		t.Errorf("got %v", err)
 	}
 }

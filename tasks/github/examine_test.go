@@ -53,14 +53,22 @@ func TestExamineToken(t *testing.T) {
 		want []string
 	}{
 		"fine-grained": {},
-		"classic":      {&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"X-Oauth-Scopes": {"read:org, repo"}}}, nil},
-		"narrow":       {&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"X-Oauth-Scopes": {""}}}, []string{"GitHub: the token lacks the scope repo"}},
+		"classic": {&githubfake.Failure{
+			Status: 200, Body: me, Header: http.Header{"X-Oauth-Scopes": {"read:org, repo"}},
+		}, nil},
+		"narrow": {
+			&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"X-Oauth-Scopes": {""}}},
+			[]string{"GitHub: the token lacks the scope repo"},
+		},
 		"mighty": {
 			&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"X-Oauth-Scopes": {"repo, workflow"}}},
 			[]string{"GitHub: the token has the scope workflow"},
 		},
 		"ending": {
-			&githubfake.Failure{Status: 200, Body: me, Header: http.Header{"Github-Authentication-Token-Expiration": {soon.Format("2006-01-02 15:04:05 UTC")}}},
+			&githubfake.Failure{
+				Status: 200, Body: me,
+				Header: http.Header{"Github-Authentication-Token-Expiration": {soon.Format("2006-01-02 15:04:05 UTC")}},
+			},
 			[]string{"GitHub: the token expires on " + soon.Format(time.DateOnly)},
 		},
 		"revoked": {&githubfake.Failure{Status: 401}, []string{"! GitHub refuses the token"}},
@@ -104,12 +112,18 @@ func TestExamineAppSettings(t *testing.T) {
 		return &githubfake.Failure{Status: 200, Body: string(must(json.Marshal(v)))}
 	}
 	installed := func(change func(map[string]any)) *githubfake.Failure {
-		one := map[string]any{"id": 5, "account": map[string]any{"login": "acme"}, "permissions": hub.Permissions(), "suspended_at": nil, "html_url": "https://github.example/5"}
+		one := map[string]any{
+			"id": 5, "account": map[string]any{"login": "acme"}, "permissions": hub.Permissions(), "suspended_at": nil,
+			"html_url": "https://github.example/5",
+		}
 		change(one)
 		return body([]any{one})
 	}
 	hook := func(key, value string) *githubfake.Failure {
-		all := map[string]string{"url": "https://errand.example" + hub.HookPath, "content_type": "json", "insecure_ssl": "0", "secret": "********"}
+		all := map[string]string{
+			"url": "https://errand.example" + hub.HookPath, "content_type": "json", "insecure_ssl": "0",
+			"secret": "********",
+		}
 		all[key] = value
 		return body(all)
 	}
@@ -119,17 +133,36 @@ func TestExamineAppSettings(t *testing.T) {
 		fail  *githubfake.Failure
 		want  []string
 	}{
-		"another App":   {"GET /app", &githubfake.Failure{Status: 401}, []string{"! GitHub refuses what the App signs"}},
-		"away":          {"GET /app", &githubfake.Failure{Status: 502}, []string{"! GitHub does not answer"}},
-		"nowhere":       {installations, body([]any{}), []string{"! GitHub: the App is installed nowhere"}},
-		"suspended":     {installations, installed(func(m map[string]any) { m["suspended_at"] = time.Now() }), []string{"GitHub: the installation at acme is suspended"}},
-		"not accepted":  {installations, installed(func(m map[string]any) { delete(m["permissions"].(map[string]string), "checks") }), []string{"GitHub: the installation at acme lacks the permission checks: write"}},
-		"untold":        {installations, &githubfake.Failure{Status: 500}, []string{"GitHub did not say where the App is installed"}},
-		"relay":         {config, hook("url", "https://relay.example/x"), []string{`GitHub: webhooks go to "https://relay.example/x"`}},
-		"no secret":     {config, hook("secret", ""), []string{"! GitHub: webhooks are not signed"}},
-		"any server":    {config, hook("insecure_ssl", "1"), []string{"GitHub: webhooks are sent without certificate verification"}},
-		"no hook":       {config, &githubfake.Failure{Status: 404}, []string{"GitHub did not say where the App's webhooks go"}},
-		"no deliveries": {"GET /app/hook/deliveries", &githubfake.Failure{Status: 500}, []string{"GitHub did not say how webhooks were answered"}},
+		"another App": {
+			"GET /app", &githubfake.Failure{Status: 401}, []string{"! GitHub refuses what the App signs"},
+		},
+		"away":    {"GET /app", &githubfake.Failure{Status: 502}, []string{"! GitHub does not answer"}},
+		"nowhere": {installations, body([]any{}), []string{"! GitHub: the App is installed nowhere"}},
+		"suspended": {
+			installations, installed(func(m map[string]any) { m["suspended_at"] = time.Now() }),
+			[]string{"GitHub: the installation at acme is suspended"},
+		},
+		"not accepted": {installations, installed(func(m map[string]any) {
+			delete(m["permissions"].(map[string]string), "checks")
+		}), []string{"GitHub: the installation at acme lacks the permission checks: write"}},
+		"untold": {
+			installations, &githubfake.Failure{Status: 500}, []string{"GitHub did not say where the App is installed"},
+		},
+		"relay": {
+			config, hook("url", "https://relay.example/x"),
+			[]string{`GitHub: webhooks go to "https://relay.example/x"`},
+		},
+		"no secret": {config, hook("secret", ""), []string{"! GitHub: webhooks are not signed"}},
+		"any server": {
+			config, hook("insecure_ssl", "1"), []string{"GitHub: webhooks are sent without certificate verification"},
+		},
+		"no hook": {
+			config, &githubfake.Failure{Status: 404}, []string{"GitHub did not say where the App's webhooks go"},
+		},
+		"no deliveries": {
+			"GET /app/hook/deliveries", &githubfake.Failure{Status: 500},
+			[]string{"GitHub did not say how webhooks were answered"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,8 +194,12 @@ func TestExamineAppPermissions(t *testing.T) {
 
 func TestExamineClock(t *testing.T) {
 	t.Parallel()
-	for off, fatal := range map[time.Duration]bool{-time.Minute: false, 20 * time.Second: false, -2 * time.Hour: true, time.Minute: true} {
-		w := hooked(t, githubfake.Config{Events: hub.Events()}, func(c *config) { c.Now = func() time.Time { return time.Now().Add(off) } })
+	for off, fatal := range map[time.Duration]bool{
+		-time.Minute: false, 20 * time.Second: false, -2 * time.Hour: true, time.Minute: true,
+	} {
+		w := hooked(t, githubfake.Config{Events: hub.Events()}, func(c *config) {
+			c.Now = func() time.Time { return time.Now().Add(off) }
+		})
 		list := w.src.Diagnose(t.Context())
 		i := slices.IndexFunc(list, func(c doctor.Finding) bool { return strings.HasPrefix(c.What, "the clock is ") })
 		if i < 0 || list[i].Fatal != fatal {
@@ -178,7 +215,8 @@ func TestExamineDeliveries(t *testing.T) {
 	f := w.listen()
 	send := func(o githubfake.SendOptions) { f.send("watch", map[string]string{"action": "started"}, o) }
 	send(githubfake.SendOptions{GUID: "a", Signature: githubfake.SignWrong})
-	w.wantWrongs("! GitHub: 1 of the last 1 webhooks were not accepted", "GitHub: the last webhook had a wrong signature")
+	w.wantWrongs("! GitHub: 1 of the last 1 webhooks were not accepted",
+		"GitHub: the last webhook had a wrong signature")
 	send(githubfake.SendOptions{GUID: "b"})
 	w.wantWrongs("GitHub: 1 of the last 2 webhooks were not accepted")
 	send(githubfake.SendOptions{GUID: "a"})

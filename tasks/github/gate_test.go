@@ -58,7 +58,8 @@ func TestForkWaitsForLabel(t *testing.T) {
 		// The worker checks the permission.
 		f.label(n, DefaultForkLabel, "cleo")
 		task := count(1, "the label")
-		if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" || task.Actor != "cleo" {
+		if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" ||
+			task.Actor != "cleo" {
 			w.Errorf("submitted %+v", task)
 		}
 		wantInput(w.T, brief(w, task), "cleo has no write access to acme/api.")
@@ -191,8 +192,13 @@ func TestBriefTellsWhatWasThere(t *testing.T) {
 func TestMustWrite(t *testing.T) {
 	both(t, func(w *world) {
 		o := must(originOf(w.task(w.open(), 0)))
-		for login, want := range map[string]string{"ann": "", "ben": "", "cleo": "cleo has no write access to acme/api.", "dan": "dan has no write access to acme/api."} {
-			w.hub.SetPermission(repo, login, map[string]string{"ann": "admin", "ben": "write", "cleo": "read", "dan": "none"}[login])
+		for login, want := range map[string]string{
+			"ann": "", "ben": "", "cleo": "cleo has no write access to acme/api.",
+			"dan": "dan has no write access to acme/api.",
+		} {
+			w.hub.SetPermission(repo, login, map[string]string{
+				"ann": "admin", "ben": "write", "cleo": "read", "dan": "none",
+			}[login])
 			err := w.src.gate.mustWrite(w.Context(), o, login)
 			if want == "" && err != nil {
 				w.Errorf("%s: %v", login, err)

@@ -79,7 +79,8 @@ func both(t *testing.T, test func(w *world)) {
 
 func withToken(t *testing.T, change ...func(*config)) *world {
 	t.Helper()
-	return newWorld(t, githubfake.Config{}, append([]func(*config){func(c *config) { c.Hub.Token = "ghp_test" }}, change...))
+	return newWorld(t, githubfake.Config{},
+		append([]func(*config){func(c *config) { c.Hub.Token = "ghp_test" }}, change...))
 }
 
 func withApp(t *testing.T, change ...func(*config)) *world {
@@ -94,7 +95,10 @@ func newApp(t *testing.T, fake githubfake.Config, change ...func(*config)) *worl
 	if fake.Permissions == nil {
 		fake.Permissions = hub.Permissions()
 	}
-	return newWorld(t, fake, append([]func(*config){func(c *config) { c.Hub.AppID, c.Hub.AppKey = 77, pemKey() }}, change...))
+	return newWorld(t, fake, append([]func(*config){func(c *config) {
+		c.Hub.AppID, c.Hub.AppKey = 77,
+			pemKey()
+	}}, change...))
 }
 
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *world {
@@ -207,7 +211,8 @@ func (w *world) open(change ...func(*githubfake.PR)) int {
 	for _, f := range change {
 		f(&pr)
 	}
-	pr.Files = map[string]string{pr.Head + ".go": "package main\n"} // or two heads of one second could be the same commit
+	// or two heads of one second could be the same commit
+	pr.Files = map[string]string{pr.Head + ".go": "package main\n"}
 	return must(w.hub.OpenPR(w.Context(), pr))
 }
 
@@ -315,5 +320,6 @@ func must[T any](v T, err error) T {
 func (s *Source) reconfigure(change func(*Config)) {
 	change(&s.cfg)
 	parts := assemble(s.cfg)
-	s.interpreter, s.briefs, s.reports, s.comments, s.gate, s.settings = parts.interpreter, parts.briefs, parts.reports, parts.comments, parts.gate, parts.settings
+	s.interpreter, s.briefs, s.reports, s.comments, s.gate, s.settings = parts.interpreter, parts.briefs, parts.reports,
+		parts.comments, parts.gate, parts.settings
 }

@@ -53,15 +53,16 @@ func (w *world) working() (f front, n int, task tasks.Task, who string) {
 	return f, n, task, fmt.Sprintf("[ann](%s/acme/api/issues/%d)", w.hub.URL(), n)
 }
 
-// While a request on an issue is worked on, one comment shows the state, with links: it works, asks, waits and ends. The next
-// request edits the same comment, and the agent does not see it.
+// While a request on an issue is worked on, one comment shows the state, with links: it works, asks, waits and ends.
+// The next request edits the same comment, and the agent does not see it.
 func TestStateOfAnIssue(t *testing.T) {
 	both(t, func(w *world) {
 		f, n, task, who := w.working()
 		if all := w.statuses(n); len(all) > 0 {
 			w.Errorf("before it starts: %+v", all)
 		}
-		if err := w.src.Waits(w.Context(), task, tasks.Headline{State: "Waiting"}); err != nil || len(w.statuses(n)) > 0 {
+		if err := w.src.Waits(w.Context(), task, tasks.Headline{State: "Waiting"}); err != nil ||
+			len(w.statuses(n)) > 0 {
 			w.Errorf("%v: before it starts: %+v", err, w.statuses(n))
 		}
 		r := w.report(task)
@@ -73,7 +74,9 @@ func TestStateOfAnIssue(t *testing.T) {
 		w.shows(n, "I have asked a question about "+who+"'s request below")
 		r.Update(agent.Event{Kind: tasks.Replied})
 		w.shows(n, "Working on")
-		if err := w.src.Waits(w.Context(), task, tasks.Headline{State: "Waiting", Detail: "@all are busy"}); err != nil {
+		if err := w.src.Waits(w.Context(), task, tasks.Headline{
+			State: "Waiting", Detail: "@all are busy",
+		}); err != nil {
 			w.Fatal(err)
 		}
 		if got := w.shows(n, who+"'s request is waiting to continue. "); strings.Contains(got.Body, "@all") {
@@ -109,7 +112,9 @@ func TestStateOfAnIssue(t *testing.T) {
 		if b := w.briefed(next); strings.Contains(b.Prompt.Text, "Working on") {
 			w.Error(b.Prompt.Text)
 		}
-		if err := r.Close(w.Context(), tasks.Ending{Kind: tasks.Failed, Reason: "It broke, @ann.", At: ended}); err != nil {
+		if err := r.Close(w.Context(), tasks.Ending{
+			Kind: tasks.Failed, Reason: "It broke, @ann.", At: ended,
+		}); err != nil {
 			w.Fatal(err)
 		}
 		if got := w.shows(n, "[ann]("); !strings.Contains(got.Body, "has ended. It broke, ") ||
@@ -119,7 +124,8 @@ func TestStateOfAnIssue(t *testing.T) {
 	})
 }
 
-// A state that could not be written is written later. Writers that are late, also those of other workers, change nothing.
+// A state that could not be written is written later. Writers that are late, also those of other workers, change
+// nothing.
 func TestLateStates(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -209,8 +215,8 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 	}
 }
 
-// A request that never ran has no comment with a state, and work that is stopped leaves none that says that it runs. If people
-// have deleted the comment, neither the same run nor its end makes a new one, and the next request does.
+// A request that never ran has no comment with a state, and work that is stopped leaves none that says that it runs. If
+// people have deleted the comment, neither the same run nor its end makes a new one, and the next request does.
 func TestStateOfStoppedWork(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)

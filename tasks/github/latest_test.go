@@ -78,8 +78,8 @@ func TestUpdatesAreLatestWins(t *testing.T) {
 	})
 }
 
-// States are written with a pause. One that could not be written is written again, unless there is a newer one, and errand
-// complains once.
+// States are written with a pause. One that could not be written is written again, unless there is a newer one, and
+// errand complains once.
 func TestStatesArePaced(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -99,7 +99,8 @@ func TestStatesArePaced(t *testing.T) {
 			}
 			return nil
 		})
-		working, asks, replied := agent.Event{Kind: agent.Started}, agent.Event{Kind: tasks.Asked}, agent.Event{Kind: tasks.Replied}
+		working, asks, replied := agent.Event{Kind: agent.Started}, agent.Event{Kind: tasks.Asked},
+			agent.Event{Kind: tasks.Replied}
 		r.Update(working)
 		synctest.Wait()
 		r.Update(asks)
@@ -118,7 +119,8 @@ func TestStatesArePaced(t *testing.T) {
 			t.Error(err)
 		}
 		want := []string{
-			"0s " + stateWorking, "30s " + stateAsking, "1m0s " + stateAsking, "1m30s " + stateWorking, "6m10s " + stateAsking, "6m40s " + stateWorking,
+			"0s " + stateWorking, "30s " + stateAsking, "1m0s " + stateAsking, "1m30s " + stateWorking,
+			"6m10s " + stateAsking, "6m40s " + stateWorking,
 		}
 		if diff := cmp.Diff(want, log); diff != "" {
 			t.Error(diff)

@@ -24,13 +24,42 @@ var endings = []struct {
 	conclusion, title, summary string
 	status                     string // description
 }{
-	{answered("Fine."), "neutral", "Reviewed", "The review is in the conversation of the pull request.\n\n2m3s · 5 turns · $0.12 · claude-sonnet-4-5", "Reviewed, see the conversation"},
-	{tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded, says @ops."}, "neutral", "Not reviewed", "Not reviewed: The model is overloaded, says @\u200bops.", ""},
-	{tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"}, "neutral", "Not reviewed", "Not reviewed: Stopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.", ""},
-	{tasks.Ending{Kind: tasks.Stalled, Limit: "15m"}, "neutral", "Not reviewed", "Not reviewed: Stopped because the agent showed no activity for 15m. Ask again to continue.", ""},
-	{tasks.Ending{Kind: tasks.Cancelled, By: "alice"}, "cancelled", "Not reviewed", "Not reviewed: Stopped by alice. Ask again to continue.", ""},
-	{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
-	{tasks.Ending{Kind: tasks.Refused, Reason: "Superseded by abc1234."}, "neutral", "Not reviewed", "Not reviewed: Superseded by abc1234.", ""},
+	{
+		answered("Fine."), "neutral", "Reviewed",
+		"The review is in the conversation of the pull request.\n\n2m3s · 5 turns · $0.12 · claude-sonnet-4-5",
+		"Reviewed, see the conversation",
+	},
+	{
+		tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded, says @ops."},
+		"neutral", "Not reviewed",
+		"Not reviewed: The model is overloaded, says @\u200bops.", "",
+	},
+	{
+		tasks.Ending{Kind: tasks.TimedOut, Limit: "2h"},
+		"neutral", "Not reviewed",
+		"Not reviewed: Stopped at the time limit of 2h. Ask for something smaller, or ask again to continue from here.",
+		"",
+	},
+	{
+		tasks.Ending{Kind: tasks.Stalled, Limit: "15m"},
+		"neutral", "Not reviewed",
+		"Not reviewed: Stopped because the agent showed no activity for 15m. Ask again to continue.", "",
+	},
+	{
+		tasks.Ending{Kind: tasks.Cancelled, By: "alice"},
+		"cancelled", "Not reviewed",
+		"Not reviewed: Stopped by alice. Ask again to continue.", "",
+	},
+	{
+		tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abc1234."},
+		"neutral", "Not reviewed",
+		"Not reviewed: Superseded by abc1234.", "",
+	},
+	{
+		tasks.Ending{Kind: tasks.Refused, Reason: "Superseded by abc1234."},
+		"neutral", "Not reviewed",
+		"Not reviewed: Superseded by abc1234.", "",
+	},
 	{
 		tasks.Ending{Kind: tasks.Lost},
 		"neutral", "Not reviewed",
@@ -56,16 +85,20 @@ func TestCheckRun(t *testing.T) {
 		if err := r.Close(t.Context(), c.e); err != nil {
 			t.Fatal(err)
 		}
-		final := githubfake.CheckState{Status: "completed", Conclusion: c.conclusion, Title: c.title, Summary: c.summary}
+		final := githubfake.CheckState{
+			Status: "completed", Conclusion: c.conclusion, Title: c.title, Summary: c.summary,
+		}
 		want := []githubfake.CheckRun{{
-			SHA: sha, Name: "errand", ExternalID: task.ID, DetailsURL: "https://errand.example/tasks/" + task.ID, CompletedAt: ended,
-			CheckState: final, History: []githubfake.CheckState{
+			SHA: sha, Name: "errand", ExternalID: task.ID, DetailsURL: "https://errand.example/tasks/" + task.ID,
+			CompletedAt: ended,
+			CheckState:  final, History: []githubfake.CheckState{
 				{Status: "in_progress", Title: "Reviewing", Summary: "The agent is about to start."},
 				{Status: "in_progress", Title: "Reviewing", Summary: "Reading main.go"},
 				final,
 			},
 		}}
-		if diff := cmp.Diff(want, w.hub.CheckRuns(repo, sha), cmpopts.IgnoreFields(githubfake.CheckRun{}, "ID", "StartedAt"), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, w.hub.CheckRuns(repo, sha),
+			cmpopts.IgnoreFields(githubfake.CheckRun{}, "ID", "StartedAt"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", c.e.Kind, diff)
 		}
 		if got := w.hub.Statuses(repo, sha); len(got) > 0 {
@@ -91,12 +124,14 @@ func TestStatus(t *testing.T) {
 		}
 		status := func(state, description string) githubfake.Status {
 			return githubfake.Status{
-				SHA: sha, Context: "errand", State: state, Description: description, TargetURL: "https://errand.example/tasks/" + task.ID, User: "errand",
+				SHA: sha, Context: "errand", State: state, Description: description,
+				TargetURL: "https://errand.example/tasks/" + task.ID, User: "errand",
 			}
 		}
 		final := status("success", std.Or(c.status, c.summary))
 		want := []githubfake.Status{status("pending", "Reviewing"), status("pending", "Reading main.go"), final}
-		if diff := cmp.Diff(want, w.hub.Statuses(repo, sha), cmpopts.IgnoreFields(githubfake.Status{}, "ID", "CreatedAt")); diff != "" {
+		if diff := cmp.Diff(want, w.hub.Statuses(repo, sha),
+			cmpopts.IgnoreFields(githubfake.Status{}, "ID", "CreatedAt")); diff != "" {
 			t.Errorf("%s: %s", c.e.Kind, diff)
 		}
 		if got := w.hub.CheckRuns(repo, sha); len(got) > 0 {
@@ -271,7 +306,8 @@ func TestLightEndsLast(t *testing.T) {
 		if err := r.Close(w.Context(), answered("Fine.")); err != nil {
 			w.Error(err)
 		}
-		if all := w.lights(sha); !strings.HasPrefix(all[len(all)-1], last+" ") || w.hub.Comments(repo, n)[0].Edits != 0 {
+		if all := w.lights(sha); !strings.HasPrefix(all[len(all)-1], last+" ") ||
+			w.hub.Comments(repo, n)[0].Edits != 0 {
 			w.Errorf("%v, %+v", all, w.hub.Comments(repo, n))
 		}
 		// A permanent refusal should end the retries.
@@ -291,9 +327,11 @@ func (w *world) fill(o origin) {
 		var err error
 		name := fmt.Sprintf("ci/%d", i)
 		if !w.src.forge.IsApp() {
-			_, _, err = gh.Repositories.CreateStatus(w.Context(), "acme", "api", o.Head, &github.RepoStatus{State: new("success"), Context: &name})
+			_, _, err = gh.Repositories.CreateStatus(w.Context(), "acme", "api", o.Head,
+				&github.RepoStatus{State: new("success"), Context: &name})
 		} else {
-			_, _, err = gh.Checks.CreateCheckRun(w.Context(), "acme", "api", github.CreateCheckRunOptions{Name: "errand", HeadSHA: o.Head, ExternalID: &name})
+			_, _, err = gh.Checks.CreateCheckRun(w.Context(), "acme", "api",
+				github.CreateCheckRunOptions{Name: "errand", HeadSHA: o.Head, ExternalID: &name})
 		}
 		if err != nil {
 			w.Fatal(err)
@@ -308,7 +346,8 @@ func TestCheckRunOfAnotherApp(t *testing.T) {
 	n := w.open()
 	task := w.task(n, 0)
 	w.hub.Fail("GET /repos/{o}/{r}/commits/{ref}/check-runs", githubfake.Failure{
-		Status: 200, Body: `{"total_count":1,"check_runs":[{"id":9,"name":"errand","external_id":"` + task.ID + `","app":{"id":78}}]}`,
+		Status: 200, Body: `{"total_count":1,"check_runs":[{"id":9,"name":"errand","external_id":"` + task.ID +
+			`","app":{"id":78}}]}`,
 	})
 	w.report(task)
 	if got := w.lights(w.pull(n).HeadSHA); len(got) != 1 {

@@ -21,10 +21,19 @@ func TestLimitsHoldUpTheFinalMessage(t *testing.T) {
 		f    githubfake.Failure
 		wait time.Duration
 	}{
-		"Retry-After":            {githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"120"}}}, 2 * time.Minute},
-		"secondary, Retry-After": {githubfake.Failure{Status: 403, Header: http.Header{"Retry-After": {"120"}}, Body: `{` + secondaryDocs + `}`}, 2 * time.Minute},
-		"secondary":              {githubfake.Failure{Status: 403, Body: `{"message":"You have exceeded a secondary rate limit."}`}, time.Minute},
-		"reset":                  {githubfake.Failure{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}}, 30 * time.Minute},
+		"Retry-After": {
+			githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"120"}}}, 2 * time.Minute,
+		},
+		"secondary, Retry-After": {githubfake.Failure{
+			Status: 403, Header: http.Header{"Retry-After": {"120"}}, Body: `{` + secondaryDocs + `}`,
+		}, 2 * time.Minute},
+		"secondary": {
+			githubfake.Failure{Status: 403, Body: `{"message":"You have exceeded a secondary rate limit."}`},
+			time.Minute,
+		},
+		"reset": {
+			githubfake.Failure{Status: 403, Header: http.Header{"X-Ratelimit-Remaining": {"0"}}}, 30 * time.Minute,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(w *world) {

@@ -15,9 +15,14 @@ func TestLinks(t *testing.T) {
 		origin origin
 		want   tasks.Links
 	}{
-		"a review":  {origin{URL: pull}, tasks.Links{Thread: pull, PullRequest: pull}},
-		"a comment": {origin{URL: pull, Asked: &request{URL: comment}}, tasks.Links{Thread: comment, PullRequest: pull}},
-		"an issue":  {origin{URL: "https://github.com/acme/api/issues/8"}, tasks.Links{Thread: "https://github.com/acme/api/issues/8"}},
+		"a review": {origin{URL: pull}, tasks.Links{Thread: pull, PullRequest: pull}},
+		"a comment": {
+			origin{URL: pull, Asked: &request{URL: comment}}, tasks.Links{Thread: comment, PullRequest: pull},
+		},
+		"an issue": {
+			origin{URL: "https://github.com/acme/api/issues/8"},
+			tasks.Links{Thread: "https://github.com/acme/api/issues/8"},
+		},
 	} {
 		body, err := json.Marshal(test.origin)
 		if err != nil {

@@ -33,8 +33,8 @@ func TestPullRequestBecomesTask(t *testing.T) {
 			t.Errorf("answered with %d", hook.Status)
 		}
 		o := origin{
-			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA, Title: "Say hello", Body: "It is polite.",
-			URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
+			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA, Title: "Say hello",
+			Body: "It is polite.", URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
 		}
 		if w.src.forge.IsApp() {
 			o.Installation = 5
@@ -114,12 +114,17 @@ func TestIgnoredPullRequests(t *testing.T) {
 		if err := w.hub.DeleteFork(repo, n); err != nil {
 			w.Fatal(err)
 		}
-		status, said := f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
+		status, said := f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")),
+			githubfake.SendOptions{})
 		if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request comes from a fork. ") {
 			w.Errorf("deleted fork: %d %s", status, said)
 		}
-		status, said = f.send("pull_request", must(w.hub.Payload("reopened", repo, 2, "octocat")), githubfake.SendOptions{})
-		want := map[bool]string{true: "Ignored: The pull request was opened by a bot.", false: "Ignored: The pull request or the change is errand's own."}
+		status, said = f.send("pull_request", must(w.hub.Payload("reopened", repo, 2, "octocat")),
+			githubfake.SendOptions{})
+		want := map[bool]string{
+			true:  "Ignored: The pull request was opened by a bot.",
+			false: "Ignored: The pull request or the change is errand's own.",
+		}
 		if status != 202 || strings.TrimSpace(said) != want[strings.HasSuffix(bot, "]")] {
 			w.Errorf("our own, reopened by another: %d %s", status, said)
 		}
@@ -128,7 +133,8 @@ func TestIgnoredPullRequests(t *testing.T) {
 		}
 		// Our own push to a person's pull request should start nothing.
 		n = w.open(func(pr *githubfake.PR) { pr.Head = "mended" })
-		status, said = f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, bot)), githubfake.SendOptions{})
+		status, said = f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, bot)),
+			githubfake.SendOptions{})
 		if status != 202 || said != "Ignored: The pull request or the change is errand's own." || len(f.tasks()) != 1 {
 			w.Errorf("our own push: %d %s, %d tasks", status, said, len(f.tasks()))
 		}
@@ -180,19 +186,77 @@ func TestAnswers(t *testing.T) {
 		status      int
 		said        string
 	}{
-		{"ping", "ping", map[string]any{"zen": "Keep it logically awesome."}, githubfake.SendOptions{}, 200, "Webhook is set up."},
-		{"unsigned", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
-		{"wrong secret", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignWrong}, 401, "X-Hub-Signature-256"},
-		{"SHA-1 alone", "pull_request", payload, githubfake.SendOptions{Signature: githubfake.SignSHA1}, 401, "X-Hub-Signature-256"},
-		{"unsigned ping", "ping", payload, githubfake.SendOptions{Signature: githubfake.SignNone}, 401, "X-Hub-Signature-256"},
+		{
+			"ping", "ping",
+			map[string]any{"zen": "Keep it logically awesome."},
+			githubfake.SendOptions{},
+			200,
+			"Webhook is set up.",
+		},
+		{
+			"unsigned", "pull_request", payload,
+			githubfake.SendOptions{Signature: githubfake.SignNone},
+			401,
+			"X-Hub-Signature-256",
+		},
+		{
+			"wrong secret", "pull_request", payload,
+			githubfake.SendOptions{Signature: githubfake.SignWrong},
+			401,
+			"X-Hub-Signature-256",
+		},
+		{
+			"SHA-1 alone", "pull_request", payload,
+			githubfake.SendOptions{Signature: githubfake.SignSHA1},
+			401,
+			"X-Hub-Signature-256",
+		},
+		{
+			"unsigned ping", "ping", payload,
+			githubfake.SendOptions{Signature: githubfake.SignNone},
+			401,
+			"X-Hub-Signature-256",
+		},
 		{"too large", "pull_request", nil, githubfake.SendOptions{Body: make([]byte, 25<<20+1)}, 413, "25 MiB"},
 		{"as large as can be", "watch", nil, githubfake.SendOptions{Body: make([]byte, 25<<20)}, 202, "Ignored"},
-		{"malformed", "pull_request", nil, githubfake.SendOptions{Body: []byte("{")}, 400, "The payload does not match the event."},
-		{"changed type", "pull_request", nil, githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)}, 400, "The payload does not match the event."},
-		{"without pull request", "pull_request", without("pull_request"), githubfake.SendOptions{}, 400, "The payload does not match the event."},
-		{"without repository", "pull_request", without("repository"), githubfake.SendOptions{}, 400, "The payload does not match the event."},
-		{"unknown event", "watch", map[string]any{"action": "started"}, githubfake.SendOptions{}, 202, "There is nothing to do for watch"},
-		{"unknown action", "pull_request", map[string]any{"action": "locked"}, githubfake.SendOptions{}, 202, "There is nothing to do for pull_request locked"},
+		{
+			"malformed", "pull_request", nil,
+			githubfake.SendOptions{Body: []byte("{")},
+			400,
+			"The payload does not match the event.",
+		},
+		{
+			"changed type", "pull_request", nil,
+			githubfake.SendOptions{Body: []byte(`{"action":"opened","pull_request":[]}`)},
+			400,
+			"The payload does not match the event.",
+		},
+		{
+			"without pull request", "pull_request", without("pull_request"),
+			githubfake.SendOptions{},
+			400,
+			"The payload does not match the event.",
+		},
+		{
+			"without repository", "pull_request", without("repository"),
+			githubfake.SendOptions{},
+			400,
+			"The payload does not match the event.",
+		},
+		{
+			"unknown event", "watch",
+			map[string]any{"action": "started"},
+			githubfake.SendOptions{},
+			202,
+			"There is nothing to do for watch",
+		},
+		{
+			"unknown action", "pull_request",
+			map[string]any{"action": "locked"},
+			githubfake.SendOptions{},
+			202,
+			"There is nothing to do for pull_request locked",
+		},
 		{"refused by the desk", "pull_request", old, githubfake.SendOptions{}, 202, "Refused: Task ID"},
 		{"form", "pull_request", payload, githubfake.SendOptions{Form: true}, 202, "Task "},
 	} {
@@ -255,7 +319,9 @@ func TestOtherContentTypeAndMethod(t *testing.T) {
 	f := w.listen()
 	w.open(func(pr *githubfake.PR) { pr.Draft = true })
 	d := must2(w.hub.LastDelivery("pull_request"))
-	for method, want := range map[string]int{http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed} {
+	for method, want := range map[string]int{
+		http.MethodPost: http.StatusBadRequest, http.MethodPut: http.StatusMethodNotAllowed,
+	} {
 		req := must(http.NewRequestWithContext(t.Context(), method, f.url, strings.NewReader(string(d.Body))))
 		req.Header = d.Header.Clone()
 		req.Header.Set("Content-Type", "text/plain")
@@ -340,10 +406,14 @@ func TestRealPayloads(t *testing.T) {
 	f := w.listen()
 	var got []tasks.Task
 	for _, c := range []struct{ action, said string }{
-		{"opened", "Task "}, {"synchronize", "Task "}, {"ready_for_review", "Task "}, {"converted_to_draft", "Stopped the reviews of Codertocat/Hello-World#2. The pull request is a draft."},
+		{"opened", "Task "},
+		{"synchronize", "Task "},
+		{"ready_for_review", "Task "},
+		{"converted_to_draft", "Stopped the reviews of Codertocat/Hello-World#2. The pull request is a draft."},
 	} {
 		body := must(os.ReadFile("testdata/pull_request." + c.action + ".json"))
-		status, said := f.send("pull_request", nil, githubfake.SendOptions{Body: body, GUID: "72d3162e-cc78-11e3-81ab-" + c.action})
+		status, said := f.send("pull_request", nil,
+			githubfake.SendOptions{Body: body, GUID: "72d3162e-cc78-11e3-81ab-" + c.action})
 		if status != 202 || !strings.HasPrefix(said, c.said) {
 			t.Errorf("%s: %d %s", c.action, status, said)
 		}
@@ -361,8 +431,11 @@ func TestRealPayloads(t *testing.T) {
 		Repo: "Codertocat/Hello-World", Ref: sha, Actor: "Codertocat",
 		Prompt: "Review pull request #2 of Codertocat/Hello-World: Update the README with new information.",
 		Origin: must(json.Marshal(origin{
-			Repo: "Codertocat/Hello-World", Number: 2, Head: sha, Base: "master", BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",
-			Title: "Update the README with new information.", Body: "This is a pretty simple change that we need to pull into master.", Installation: 1, URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
+			Repo: "Codertocat/Hello-World", Number: 2, Head: sha, Base: "master",
+			BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",
+			Title:   "Update the README with new information.",
+			Body:    "This is a pretty simple change that we need to pull into master.", Installation: 1,
+			URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
 		})),
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

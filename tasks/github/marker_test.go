@@ -18,7 +18,9 @@ func TestMark(t *testing.T) {
 		}
 	}
 	for body, want := range map[string]mark{
-		"<!-- errand:review -->\r\n<!-- errand:task=a head=b ending=c at=1 -->\r\n": {part: 1, task: "a", head: "b", ending: "c", at: 1},
+		"<!-- errand:review -->\r\n<!-- errand:task=a head=b ending=c at=1 -->\r\n": {
+			part: 1, task: "a", head: "b", ending: "c", at: 1,
+		},
 		"<!-- errand:review -->":                {part: 1},
 		"<!-- errand:review part=2 -->\nedited": {part: 2},
 	} {
@@ -26,7 +28,10 @@ func TestMark(t *testing.T) {
 			t.Errorf("%q: got %+v, %t, want %+v", body, got, ok, want)
 		}
 	}
-	for _, body := range []string{"", "text", "text <!-- errand:review -->", " <!-- errand:review -->", "<!-- errand:reviewed -->", "<!-- errand:chat -->"} {
+	for _, body := range []string{
+		"", "text", "text <!-- errand:review -->", " <!-- errand:review -->", "<!-- errand:reviewed -->",
+		"<!-- errand:chat -->",
+	} {
 		if got, ok := readMark(body); ok {
 			t.Errorf("%q: got %+v", body, got)
 		}
@@ -43,7 +48,11 @@ func TestMarksByAge(t *testing.T) {
 	}{
 		{"the same ending", old, 0},
 		{"a later task that ended before", mark{task: "1700000000000001-github-a", at: 4}, -1},
-		{"of the same second, by chance with an earlier ID, that ended later", mark{task: "1700000000000000-github-a", at: 6}, 1},
+		{
+			"of the same second, by chance with an earlier ID, that ended later",
+			mark{task: "1700000000000000-github-a", at: 6},
+			1,
+		},
 		{"tried again", mark{task: old.task, at: 6}, 1},
 		{"edited away", mark{}, -1},
 	} {

@@ -21,7 +21,10 @@ func TestMissedRemarks(t *testing.T) {
 	own, _ := f.own()
 	f.comment(n, "ann", "@errand this was before you came")
 	look(time.Hour)
-	if err := f.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error { p.Paused, p.PausedBy = true, "ben"; return nil }); err != nil {
+	if err := f.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error {
+		p.Paused, p.PausedBy = true, "ben"
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	look(2 * margin) // so that the first one is out of its reach
@@ -43,7 +46,8 @@ func TestMissedRemarks(t *testing.T) {
 	mention := f.comment(n, "ann", "@errand why?")
 	f.comment(n, "cleo", "Nice weather.")
 	resume := f.comment(n, "ann", "/resume")
-	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "@errand and here?"}))
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "",
+		githubfake.Line{Path: "change.go", Line: 1, Body: "@errand and here?"}))
 	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "/analyze"))
 	must(f.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Say goodbye as well."))
 	want := []string{"analyze by ann", "comment by ann", "comment by ann", "comment by ann", "review_response by ann"}

@@ -21,7 +21,8 @@ func TestModelsByKind(t *testing.T) {
 	}
 	f.label(theirs, DefaultForkLabel, "ann")
 	want := map[string]string{
-		"review": "one", "analyze": "two", "comment": "three", "fix": "four", "check_failure": "five", "merge_conflict": "six", "review_response": "seven",
+		"review": "one", "analyze": "two", "comment": "three", "fix": "four", "check_failure": "five",
+		"merge_conflict": "six", "review_response": "seven",
 	}
 	all := f.tasks()
 	if len(all) != 8 {

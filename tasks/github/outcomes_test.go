@@ -53,7 +53,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 	both(t, func(w *world) {
 		f := w.listen()
 		n := w.openCode("ten")
-		e := reviewed("Six.", of("tests", flaw("mended", 1)), of("tests", flaw("disliked", 3)), of("security", flaw("resolved", 5)),
+		e := reviewed("Six.", of("tests", flaw("mended", 1)), of("tests", flaw("disliked", 3)),
+			of("security", flaw("resolved", 5)),
 			flaw("changed", 7), of("security", flaw("stranger", 9)), of("tests", flaw("open", 10)))
 		w.close(w.task(n, 0), e)
 		w.close(w.task(n, 0), e)
@@ -61,7 +62,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 
 		w.dislike(n, "disliked", "octocat")
 		w.dislike(n, "stranger", "mallory")
-		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": strings.Replace(lines(10, 1, "better"), "line 7", "line seven", 1)}))
+		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": strings.Replace(lines(10, 1, "better"),
+			"line 7", "line seven", 1)}))
 		w.resolve(n, "changed", "octocat")
 		again := w.task(n, 1)
 		e = w.rechecked(n, map[string]review.Status{"mended": review.Fixed})
@@ -69,7 +71,8 @@ func TestOutcomesAreCounted(t *testing.T) {
 		w.close(again, e)
 		w.resolve(n, "resolved", "octocat")
 		w.resolve(n, "stranger", "mallory")
-		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1})
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1},
+			tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1})
 		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "3 still open, 1 fixed") {
 			w.Error(body)
 		}
@@ -78,11 +81,15 @@ func TestOutcomesAreCounted(t *testing.T) {
 			w.Fatal(err)
 		}
 		for range 2 { // the second one is a redelivery, and the first a copy of what came over the wire
-			d := delivery{id: "d", event: "pull_request", payload: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat"))))}
+			d := delivery{
+				id: "d", event: "pull_request",
+				payload: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat")))),
+			}
 			d.after = func(do func(context.Context)) { do(w.Context()) }
 			must(w.src.interpreter.act(w.Context(), f.desk, d))
 		}
-		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1}, tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},
+		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1},
+			tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},
 			tasks.Acceptance{Kind: "tests", Fixed: 1, Dismissed: 1, Ignored: 1})
 	})
 }
@@ -91,9 +98,12 @@ func TestOutcomesAreCounted(t *testing.T) {
 // dismissed; a 👎 does, and so does a thread in another file.
 func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 	both(t, func(w *world) {
-		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: "two", Title: "Add two files", Files: map[string]string{
-			"ten.txt": lines(10, 0, ""), "other.txt": "line 1\n",
-		}}))
+		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+			Repo: repo, Head: "two", Title: "Add two files",
+			Files: map[string]string{
+				"ten.txt": lines(10, 0, ""), "other.txt": "line 1\n",
+			},
+		}))
 		elsewhere := flaw("elsewhere", 1)
 		elsewhere.Path = "other.txt"
 		w.close(w.task(n, 0), reviewed("Four.", flaw("beside", 3), elsewhere, flaw("disliked", 8), flaw("named", 10)))
@@ -107,7 +117,9 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 
 		o := must(originOf(w.task(n, 1)))
 		id, _ := review.FindingOf(w.told(n)["named"].Comments[0].Body)
-		if err := w.src.memory.changeLedger(w.Context(), o, func(l *review.Ledger) { l.Dismiss(id, "octocat") }); err != nil {
+		if err := w.src.memory.changeLedger(w.Context(), o, func(l *review.Ledger) {
+			l.Dismiss(id, "octocat")
+		}); err != nil {
 			w.Fatal(err)
 		}
 		if err := w.src.interpreter.closeFindings(w.Context(), o, true); err != nil {
@@ -121,13 +133,16 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 func TestLessonsAreValidSettings(t *testing.T) {
 	t.Parallel()
 	for name, claim := range map[string]string{
-		"Chinese": strings.Repeat("函数没有检查空输入的情况。", 20), "Hindi": strings.Repeat("फ़ंक्शन खाली इनपुट की जाँच नहीं करता ", 10),
-		"old letters": strings.Repeat("𠀀", 300), "English": strings.Repeat("The function ignores empty input. ", 20), "YAML": "*alpha, - beta, 'gamma",
+		"Chinese": strings.Repeat("函数没有检查空输入的情况。", 20),
+		"Hindi":   strings.Repeat("फ़ंक्शन खाली इनपुट की जाँच नहीं करता ", 10), "old letters": strings.Repeat("𠀀", 300),
+		"English": strings.Repeat("The function ignores empty input. ", 20), "YAML": "*alpha, - beta, 'gamma",
 	} {
 		var r learn.Record
 		for number := range 3 {
 			f := review.Finding{ID: "0123456789ab", Kind: "maintainability", Claim: claim}
-			r.Add([]learn.Result{{Judged: review.Judged{Known: review.Known{Finding: f, By: "octocat"}, Outcome: review.Rejected}, Number: number + 1}})
+			r.Add([]learn.Result{{Judged: review.Judged{
+				Known: review.Known{Finding: f, By: "octocat"}, Outcome: review.Rejected,
+			}, Number: number + 1}})
 		}
 		line := r.Next(time.Unix(1, 0)).Line()
 		c, wrong := parseSettings([]byte(must(environment.WithUnwanted("", line))))
@@ -189,7 +204,9 @@ func TestOutcomesWithoutPermissions(t *testing.T) {
 	n := w.openCode("ten")
 	w.close(w.task(n, 0), reviewed("One.", flaw("disliked", 3)))
 	w.dislike(n, "disliked", "octocat")
-	w.hub.Fail(collaborator, githubfake.Failure{Status: 403, Times: -1, Body: `{"message":"Resource not accessible by integration"}`})
+	w.hub.Fail(collaborator, githubfake.Failure{
+		Status: 403, Times: -1, Body: `{"message":"Resource not accessible by integration"}`,
+	})
 	w.close(w.task(n, 1), w.rechecked(n, nil))
 	w.wantAcceptance()
 	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open") {

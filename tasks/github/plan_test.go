@@ -48,7 +48,8 @@ func TestPlan(t *testing.T) {
 	t.Parallel()
 	f, n, ask, answer := plannedIssue(t)
 	said := f.ours(n)
-	if len(said) != 1 || !strings.Contains(said[0], "First this, then that.") || !strings.Contains(said[0], howToApprove) {
+	if len(said) != 1 || !strings.Contains(said[0], "First this, then that.") ||
+		!strings.Contains(said[0], howToApprove) {
 		t.Errorf("%q", said)
 	}
 	isPlan := func(task tasks.Task, plan bool) {
@@ -60,7 +61,8 @@ func TestPlan(t *testing.T) {
 	}
 	correction := ask("ann", "@errand and the tax as well")
 	isPlan(correction, true)
-	if b := f.briefed(correction); !strings.Contains(b.Prompt.Text, "and the tax as well") || !strings.Contains(b.System, "You can read files but not run commands.") {
+	if b := f.briefed(correction); !strings.Contains(b.Prompt.Text, "and the tax as well") ||
+		!strings.Contains(b.System, "You can read files but not run commands.") {
 		t.Errorf("%+v", b)
 	}
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone) // what it approves is not known yet
@@ -82,7 +84,8 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%v %+v", err, f.tasks())
 	}
 	b := f.briefed(approved)
-	if !strings.HasPrefix(b.Prompt.Text, "@ann, who can write to this repository, approves the plan") || !strings.Contains(b.Prompt.Text, "Both.") || b.Fixes != n {
+	if !strings.HasPrefix(b.Prompt.Text, "@ann, who can write to this repository, approves the plan") ||
+		!strings.Contains(b.Prompt.Text, "Both.") || b.Fixes != n {
 		t.Errorf("%+v", b)
 	}
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
@@ -92,8 +95,8 @@ func TestPlan(t *testing.T) {
 	isPlan(ask("ann", "@errand why so?"), false)
 }
 
-// A plan is dropped by /cancel, also while it is being changed, and when the issue is worked on without it. A stranger's
-// plan is none.
+// A plan is dropped by /cancel, also while it is being changed, and when the issue is worked on without it. A
+// stranger's plan is none.
 func TestPlanIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, drop := range map[string]func(f front, n int, ask func(user, body string) tasks.Task){
@@ -151,7 +154,8 @@ func TestPlanWithAFailedRequest(t *testing.T) {
 				t.Parallel()
 				f, n, ask, _ := plannedIssue(t)
 				fail(f, ask("ann", body), ask("ann", "@errand but use a library"))
-				if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write || task.Kind != kindIssue {
+				if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write ||
+					task.Kind != kindIssue {
 					t.Errorf("the plan that was posted: %+v", task)
 				}
 				f.signs(n, f.comment(n, "ann", "/approve"), notDone)
@@ -175,7 +179,9 @@ type fragile struct {
 	fail atomic.Bool
 }
 
-func (m *fragile) ChangeMemo(ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error)) error {
+func (m *fragile) ChangeMemo(ctx context.Context, name string,
+	change func(json.RawMessage) (json.RawMessage, error),
+) error {
 	if m.fail.CompareAndSwap(true, false) {
 		return errors.New("no memory at the moment")
 	}
@@ -308,7 +314,8 @@ func TestPlanBehindSeveralWithdrawnRequests(t *testing.T) {
 				}
 				for k, which := range order {
 					if k == 1 && bodies[which] != "/approve" { // an approval cannot be edited
-						if err := f.hub.EditComment(t.Context(), repo, n, ids[which], "ann", "Never mind."); err != nil {
+						if err := f.hub.EditComment(t.Context(), repo, n, ids[which], "ann",
+							"Never mind."); err != nil {
 							t.Fatal(err)
 						}
 					} else if err := f.hub.DeleteComment(t.Context(), repo, n, ids[which], "ann"); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
-// polled is a front door without webhooks that polls only on request, some time later by its clock. look returns what it
-// asked GitHub for.
+// polled is a front door without webhooks that polls only on request, some time later by its clock. look returns what
+// it asked GitHub for.
 func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) {
 	t.Helper()
 	clock := githubfake.NewClock(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC), 0)
@@ -37,8 +37,8 @@ func polled(t *testing.T) (f front, look func(time.Duration) []githubfake.Call) 
 	}
 }
 
-// Without webhooks, quick polls find what people do within one interval, and cost nothing of GitHub's rate limit while nobody
-// does anything.
+// Without webhooks, quick polls find what people do within one interval, and cost nothing of GitHub's rate limit while
+// nobody does anything.
 func TestPolling(t *testing.T) {
 	t.Parallel()
 	f, look := polled(t)
@@ -64,7 +64,8 @@ func TestPolling(t *testing.T) {
 	if diff := cmp.Diff([]string{"comment by ann", "review by octocat"}, kinds()); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
-	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "", githubfake.Line{Path: "change.go", Line: 1, Body: "@errand and here?"}))
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "",
+		githubfake.Line{Path: "change.go", Line: 1, Body: "@errand and here?"}))
 	look(20 * time.Second)
 	want := []string{"comment by ann", "comment by ann", "review by octocat"}
 	if diff := cmp.Diff(want, kinds()); diff != "" {
@@ -83,7 +84,8 @@ func TestPolling(t *testing.T) {
 	if diff := cmp.Diff(want, kinds()); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
-	if resp, err := http.Post(f.url, "application/json", strings.NewReader("{}")); err != nil || resp.StatusCode != http.StatusNotFound {
+	if resp, err := http.Post(f.url, "application/json", strings.NewReader("{}")); err != nil ||
+		resp.StatusCode != http.StatusNotFound {
 		t.Errorf("a webhook without a secret: %v, %v", resp, err)
 	} else {
 		_ = resp.Body.Close()
@@ -124,14 +126,24 @@ func TestPollsHandleRemarksOnce(t *testing.T) {
 		return all
 	}
 	writes(20 * time.Second)
-	for _, said := range [][2]string{{"cleo", "/help"}, {"cleo", "/pause"}, {"ann", "/help"}, {"ann", "@errand /merge"}, {"ann", "/pause"}, {"ann", "/retry"}} {
+	for _, said := range [][2]string{
+		{"cleo", "/help"},
+		{"cleo", "/pause"},
+		{"ann", "/help"},
+		{"ann", "@errand /merge"},
+		{"ann", "/pause"},
+		{"ann", "/retry"},
+	} {
 		f.comment(n, said[0], said[1])
 	}
 	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "/help"))
 	if got := writes(20 * time.Second); len(got) < 7 {
 		t.Errorf("the requests were answered by %q", got)
 	}
-	want := []string{"github/cleo () help acme/api#1: 403", "github/cleo () pause acme/api#1: 403", "github/ann () pause acme/api#1: 200"}
+	want := []string{
+		"github/cleo () help acme/api#1: 403", "github/cleo () pause acme/api#1: 403",
+		"github/ann () pause acme/api#1: 200",
+	}
 	f.audited(want...)
 	for _, pause := range []time.Duration{
 		20 * time.Second, 20 * time.Second, DefaultPollEvery, 20 * time.Second,

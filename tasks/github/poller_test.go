@@ -20,7 +20,9 @@ func looker(t *testing.T) (f front, look func(time.Duration)) {
 	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // what follows an event asks for the time beside the test
 	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) { c.Hub.Token, c.Now = "ghp_test", clock }})
+	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) {
+		c.Hub.Token, c.Now = "ghp_test", clock
+	}})
 	f = w.listen()
 	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
 	return f, func(d time.Duration) {
@@ -39,7 +41,8 @@ func (f front) verdict(sha string) {
 	f.Helper()
 	gh := must(f.src.forge.Client(f.Context(), repo, 0))
 	_, _, err := gh.Repositories.CreateStatus(f.Context(), "acme", "api", sha, &github.RepoStatus{
-		State: new("success"), Context: new(hub.IndicatorName), Description: new("Not reviewed: stopped by ann."), TargetURL: new("https://errand.example/tasks/1"),
+		State: new("success"), Context: new(hub.IndicatorName), Description: new("Not reviewed: stopped by ann."),
+		TargetURL: new("https://errand.example/tasks/1"),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -69,7 +72,8 @@ func TestMissedEvents(t *testing.T) {
 	}
 	for range 2 {
 		look(DefaultPollEvery)
-		if got := f.heads(time.Time{}); len(got) != 2 || !strings.HasPrefix(got[0], f.pull(told).HeadSHA) || !strings.HasPrefix(got[1], f.pull(missed).HeadSHA) {
+		if got := f.heads(time.Time{}); len(got) != 2 || !strings.HasPrefix(got[0], f.pull(told).HeadSHA) ||
+			!strings.HasPrefix(got[1], f.pull(missed).HeadSHA) {
 			t.Fatalf("reviewed: %v", got)
 		}
 	}
@@ -305,7 +309,9 @@ func TestConflicts(t *testing.T) {
 	if got := f.tasks(); len(got) != 0 {
 		t.Fatalf("without conflicts there are %+v", got)
 	}
-	must(f.repo.Commit("main", "", map[string]string{"errand/github-0123456789.go": "other\n", "labelled.go": "other\n", "theirs.go": "other\n"}, "Collide"))
+	must(f.repo.Commit("main", "", map[string]string{
+		"errand/github-0123456789.go": "other\n", "labelled.go": "other\n", "theirs.go": "other\n",
+	}, "Collide"))
 	look(time.Hour)
 	all := f.tasks()
 	if len(all) != 2 || all[0].Kind != "merge_conflict" || all[1].Kind != "merge_conflict" {
@@ -362,7 +368,9 @@ func TestLookGoesOn(t *testing.T) {
 	f.open(func(pr *githubfake.PR) { pr.Head = "missed" })
 	f.own() // which is listed first
 	const route = "GET /repos/{o}/{r}/commits/{ref}/status"
-	lift := f.hub.Fail(route, githubfake.Failure{Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}}})
+	lift := f.hub.Fail(route, githubfake.Failure{
+		Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}},
+	})
 	err := lookAgain(f)
 	if wait, limited := f.src.gate.api.retryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
 		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))

@@ -47,9 +47,13 @@ func TestReplyBodies(t *testing.T) {
 		Duration: 2 * time.Hour, Turns: 3, Partial: "I have found one thing so far, @octocat:\n```go\nfunc main() {",
 	}}
 	published := answered("Mended.\n\n```go\nfunc main() {")
-	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}, Work: tasks.Work{Repo: "acme/api"}}
+	published.Published = &tasks.Published{PullRequest: forge.PullRequestRef{
+		Number: 7, URL: "https://github.com/acme/api/pull/7",
+	}, Work: tasks.Work{Repo: "acme/api"}}
 	together := published
-	together.Also = []*tasks.Published{{PullRequest: forge.PullRequestRef{Number: 8, URL: "https://github.com/acme/web/pull/8"}, Work: tasks.Work{Repo: "acme/web"}}}
+	together.Also = []*tasks.Published{{PullRequest: forge.PullRequestRef{
+		Number: 8, URL: "https://github.com/acme/web/pull/8",
+	}, Work: tasks.Work{Repo: "acme/web"}}}
 	w := withToken(t)
 	w.talkers()
 	for name, e := range map[string]tasks.Ending{
@@ -67,7 +71,8 @@ func TestReplyBodies(t *testing.T) {
 		if len(got) != 2 {
 			t.Fatalf("%s: %d comments", name, len(got))
 		}
-		golden(t, "reply."+name, identityForm.ReplaceAllString(strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body), ""))
+		golden(t, "reply."+name,
+			identityForm.ReplaceAllString(strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body), ""))
 	}
 }
 
@@ -80,7 +85,8 @@ func TestReplyGoesWhereItWasAsked(t *testing.T) {
 		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "@errand?", at, at))
 		lines := w.hub.ReviewComments(repo, n)
 		a, b := lines[0].ID, lines[1].ID
-		all := w.asks(n, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: b, Thread: b}, spot{Place: inReview, ID: lines[0].ReviewID})
+		all := w.asks(n, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: a, Thread: a},
+			spot{Place: onLine, ID: b, Thread: b}, spot{Place: inReview, ID: lines[0].ReviewID})
 		for i, c := range []struct {
 			task   tasks.Task
 			covers []string
@@ -136,7 +142,9 @@ func TestReplyOnce(t *testing.T) {
 		n, task, comment := w.talk()
 		// Another user has copied our mark.
 		e := answered("Because.")
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{task: task.ID, ending: e.Kind, at: e.At.UnixMicro()}.mark(1)+"\nNo."))
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{
+			task: task.ID, ending: e.Kind, at: e.At.UnixMicro(),
+		}.mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }
 		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived anyway
 		if close() == nil {
@@ -236,8 +244,10 @@ func TestLongReply(t *testing.T) {
 	}
 	w.close(task, answered(b.String()))
 	got := w.hub.Comments(repo, n)[1:]
-	if len(got) != 2 || !strings.Contains(got[0].Body, "**(1 of 2)**\n\nfinding 0 ä") || !strings.Contains(got[1].Body, "**(2 of 2)**") ||
-		!strings.Contains(got[1].Body, "finding 5999 ä") || strings.Contains(got[0].Body, "<sub>") || !strings.Contains(got[1].Body, "<sub>") {
+	if len(got) != 2 || !strings.Contains(got[0].Body, "**(1 of 2)**\n\nfinding 0 ä") ||
+		!strings.Contains(got[1].Body, "**(2 of 2)**") ||
+		!strings.Contains(got[1].Body, "finding 5999 ä") || strings.Contains(got[0].Body, "<sub>") ||
+		!strings.Contains(got[1].Body, "<sub>") {
 		t.Errorf("%d comments", len(got))
 	}
 }
@@ -273,7 +283,9 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	w.talkers()
 	n := w.quietOpen()
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
-	h := remarkEvent{remark: remark{spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0)}, repo: repo, number: n}
+	h := remarkEvent{remark: remark{
+		spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0),
+	}, repo: repo, number: n}
 	made, err := w.src.interpreter.requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
 	if err != nil {
 		t.Fatal(err)

@@ -31,10 +31,14 @@ models: {review: claude-opus-4-8}
 `))
 	want := settings{
 		Triggers: map[string]bool{"review": false, "merge_conflict": true},
-		Skip:     skip{Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"}, Branches: []string{"release/*"}},
-		Checks:   []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
+		Skip: skip{
+			Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"},
+			Branches: []string{"release/*"},
+		},
+		Checks: []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
 	}
-	want.Review.Scoped, want.Review.Unwanted = []scoped{{[]string{"web/**"}, "Mind the keyboard."}}, []string{`findings like "x"`}
+	want.Review.Scoped, want.Review.Unwanted = []scoped{{[]string{"web/**"}, "Mind the keyboard."}},
+		[]string{`findings like "x"`}
 	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
 	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
 		t.Errorf("%v\n%s", wrong, diff)
@@ -59,13 +63,19 @@ func TestWrongSettings(t *testing.T) {
 		{"checks: {a: b}", "Line 1: the value has the wrong type."},
 		{"review: {severity: low}", "`review.severity` is neither critical, major nor minor."},
 		{"review: {max_findings: -1}", "`review.max_findings` is not a number from 1 to 20."},
-		{"review: {instructions: ../../etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
+		{
+			"review: {instructions: ../../etc/passwd}",
+			"`review.instructions` is not the path of a file in the repository.",
+		},
 		{"review: {instructions: /etc/passwd}", "`review.instructions` is not the path of a file in the repository."},
 		{"review: {unwanted: ['']}", "`review.unwanted` has invalid entries."},
 		{"review: {scoped: [{text: x}]}", "`review.scoped` has invalid entries."},
 		{"review: {scoped: [{paths: [a]}]}", "`review.scoped` has invalid entries."},
 		{"review: {scoped: [{paths: [''], text: x}]}", "`review.scoped` has invalid entries."},
-		{"review: {scoped: [{paths: [a], text: " + strings.Repeat("x", 2001) + "}]}", "`review.scoped` has invalid entries."},
+		{
+			"review: {scoped: [{paths: [a], text: " + strings.Repeat("x", 2001) + "}]}",
+			"`review.scoped` has invalid entries.",
+		},
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
 		{"models: {review: --help}", "`models.review` is not a model name for a kind of task."},
 		{"models: {cook: sonnet}", "`models.cook` is not a model name for a kind of task."},
@@ -102,7 +112,8 @@ func TestWrongSettings(t *testing.T) {
 
 func TestSkips(t *testing.T) {
 	t.Parallel()
-	c, wrong := parseSettings([]byte(`skip: {paths: ["docs/**", "**/*.lock"], labels: [wip], authors: [Renovate], branches: ["release/*"]}`))
+	c,
+		wrong := parseSettings([]byte(`skip: {paths: ["docs/**", "**/*.lock"], labels: [wip], authors: [Renovate], branches: ["release/*"]}`))
 	if wrong != nil {
 		t.Fatal(wrong)
 	}

@@ -106,14 +106,15 @@ func TestMentionBecomesATask(t *testing.T) {
 		got := f.only()
 		o := must(originOf(got))
 		want := tasks.Task{
-			ID: tasks.NewID(c.CreatedAt.Truncate(time.Second), "github", fmt.Sprintf("c%d", id)), Source: "github", Kind: "comment",
-			Thread: "github/acme/api#1", Class: tasks.Interactive, Profile: agent.Write, Repo: repo, Ref: "refs/pull/1/head", Actor: "ann",
-			Prompt: "Hi why is this  polite?",
+			ID: tasks.NewID(c.CreatedAt.Truncate(time.Second), "github", fmt.Sprintf("c%d", id)), Source: "github",
+			Kind: "comment", Thread: "github/acme/api#1", Class: tasks.Interactive, Profile: agent.Write, Repo: repo,
+			Ref: "refs/pull/1/head", Actor: "ann", Prompt: "Hi why is this  polite?",
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tasks.Task{}, "Origin")); diff != "" {
 			w.Error(diff)
 		}
-		if o.Asked == nil || o.Asked.spot != (spot{Place: inConversation, ID: id}) || !strings.HasSuffix(o.Asked.URL, fmt.Sprintf("#issuecomment-%d", id)) ||
+		if o.Asked == nil || o.Asked.spot != (spot{Place: inConversation, ID: id}) ||
+			!strings.HasSuffix(o.Asked.URL, fmt.Sprintf("#issuecomment-%d", id)) ||
 			o.Head != w.pull(n).HeadSHA || o.Base != "main" {
 			w.Errorf("origin: %+v %+v", o, o.Asked)
 		}
@@ -133,7 +134,8 @@ func TestMentionOnLineAndInReview(t *testing.T) {
 	w.talkers()
 	n := w.quietOpen()
 	f := w.listen()
-	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "@errand", githubfake.Line{Path: "change.go", Line: 1, Body: "This package, @errand."}))
+	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "@errand",
+		githubfake.Line{Path: "change.go", Line: 1, Body: "This package, @errand."}))
 	root := w.hub.ReviewComments(repo, n)[0].ID
 	must(w.hub.ReplyThread(t.Context(), repo, n, root, "ann", "@errand: well?"))
 	reply := w.hub.ReviewComments(repo, n)[1].ID
@@ -173,11 +175,20 @@ func TestCommandsBecomeTasks(t *testing.T) {
 		prompt             string
 	}{
 		{"/review", "review", "/review", agent.Read, false, "/review pull request #N of acme/api: Say hello"},
-		{"/review full\nplease", "review", "/review", agent.Read, true, "/review full pull request #N of acme/api: Say hello\n\nplease"},
+		{
+			"/review full\nplease", "review", "/review", agent.Read, true,
+			"/review full pull request #N of acme/api: Say hello\n\nplease",
+		},
 		{"/analyze ", "analyze", "/review", agent.Read, false, "/analyze pull request #N of acme/api: Say hello"},
-		{"@errand /fix\n\nonly the second", "fix", "", agent.Write, false, "/fix pull request #N of acme/api: Say hello\n\nonly the second"},
+		{
+			"@errand /fix\n\nonly the second", "fix", "", agent.Write, false,
+			"/fix pull request #N of acme/api: Say hello\n\nonly the second",
+		},
 		{"/fix-ci", "check_failure", "", agent.Write, false, "/fix-ci pull request #N of acme/api: Say hello"},
-		{"/resolve-conflicts\r\n", "merge_conflict", "", agent.Write, false, "/resolve-conflicts pull request #N of acme/api: Say hello"},
+		{
+			"/resolve-conflicts\r\n", "merge_conflict", "", agent.Write, false,
+			"/resolve-conflicts pull request #N of acme/api: Say hello",
+		},
 		{"/ask why?\nReally", "comment", "", agent.Read, false, "why?\nReally"},
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("c", i) })
@@ -194,8 +205,9 @@ func TestCommandsBecomeTasks(t *testing.T) {
 			ref = w.pull(n).HeadSHA
 		}
 		want := tasks.Task{
-			ID: got.ID, Source: "github", Kind: c.kind, Thread: fmt.Sprintf("github/acme/api#%d%s", n, c.thread), Class: tasks.Interactive,
-			Profile: c.profile, Repo: repo, Ref: ref, Actor: "ann", Prompt: strings.ReplaceAll(c.prompt, "#N", fmt.Sprintf("#%d", n)), Origin: got.Origin,
+			ID: got.ID, Source: "github", Kind: c.kind, Thread: fmt.Sprintf("github/acme/api#%d%s", n, c.thread),
+			Class: tasks.Interactive, Profile: c.profile, Repo: repo, Ref: ref, Actor: "ann",
+			Prompt: strings.ReplaceAll(c.prompt, "#N", fmt.Sprintf("#%d", n)), Origin: got.Origin,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", c.body, diff)
@@ -253,7 +265,8 @@ func TestMentionWithoutLogin(t *testing.T) {
 	n := w.quietOpen()
 	f := w.listen()
 	w.hub.Fail("GET /user", githubfake.Failure{Status: 502, Times: 2})
-	if _, err := w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"); err == nil || !strings.Contains(err.Error(), "503") {
+	if _, err := w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"); err == nil ||
+		!strings.Contains(err.Error(), "503") {
 		t.Errorf("got %v, want 503", err)
 	}
 	f.comment(n, "ann", "/analyze")
@@ -302,7 +315,8 @@ func TestWordsBelowCommands(t *testing.T) {
 		t.Fatalf("%+v", all)
 	}
 	for _, task := range all {
-		if b := w.briefed(task); !strings.Contains(b.Prompt.Text, "@ann adds this, which has priority:\n\nMind the locks.") {
+		if b := w.briefed(task); !strings.Contains(b.Prompt.Text,
+			"@ann adds this, which has priority:\n\nMind the locks.") {
 			t.Errorf("%s: %s", task.Kind, b.Prompt.Text)
 		}
 	}
@@ -363,20 +377,25 @@ func TestUnreadableComments(t *testing.T) {
 	w.quietOpen()
 	f := w.listen()
 	for event, action := range map[string]string{
-		"issue_comment": "created", "pull_request_review_comment": "created", "pull_request_review": "submitted", "issues": "opened",
+		"issue_comment": "created", "pull_request_review_comment": "created", "pull_request_review": "submitted",
+		"issues": "opened",
 	} {
 		for _, body := range []string{
 			`{"action":"` + action + `"}`, `{"action":"` + action + `","comment":1,"review":2}`,
-			`{"action":"` + action + `","comment":{"id":1,"user":{"login":"ann"}},"review":{"id":1},"repository":{"full_name":"acme/api"}}`,
+			`{"action":"` + action +
+				`","comment":{"id":1,"user":{"login":"ann"}},"review":{"id":1},"repository":{"full_name":"acme/api"}}`,
 		} {
-			if status, said := f.send(event, nil, githubfake.SendOptions{Body: []byte(body)}); status != http.StatusBadRequest {
+			if status, said := f.send(event, nil,
+				githubfake.SendOptions{Body: []byte(body)}); status != http.StatusBadRequest {
 				t.Errorf("%s %s: %d %s", event, body, status, said)
 			}
 		}
 	}
 	// GitHub has sent events of issues for pull requests as well.
 	pull := `{"action":"opened","issue":{"id":1,"number":1,"body":"@errand","created_at":"2026-11-22T08:00:00Z","pull_request":{"url":"x"},"user":{"login":"ann"}},"repository":{"full_name":"acme/api"}}`
-	if status, said := f.send("issues", nil, githubfake.SendOptions{Body: []byte(pull)}); status != http.StatusAccepted || said != "Ignored: It is a pull request." {
+	if status, said := f.send("issues", nil,
+		githubfake.SendOptions{Body: []byte(pull)}); status != http.StatusAccepted ||
+		said != "Ignored: It is a pull request." {
 		t.Errorf("%d %s", status, said)
 	}
 }
@@ -394,7 +413,8 @@ func TestCommandsTakeWriteAccess(t *testing.T) {
 			if must(originOf(task)).Number != n {
 				continue
 			}
-			if input, ok := errors.AsType[*tasks.InputError](brief(w, task)); !ok || !strings.Contains(input.Sentence, "has no write access") {
+			if input, ok := errors.AsType[*tasks.InputError](brief(w, task)); !ok ||
+				!strings.Contains(input.Sentence, "has no write access") {
 				t.Errorf("%s: %v", body, brief(w, task))
 			}
 			task.Actor = "ann"

@@ -36,7 +36,8 @@ func TestReviewResponse(t *testing.T) {
 			w.Fatalf("made %+v", all)
 		}
 		task := all[0]
-		if task.Kind != "review_response" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) || task.Profile != agent.Write || task.Actor != "ann" ||
+		if task.Kind != "review_response" || task.Thread != fmt.Sprintf("github/acme/api#%d", n) ||
+			task.Profile != agent.Write || task.Actor != "ann" ||
 			task.Class != tasks.Background {
 			w.Errorf("task: %+v", task)
 		}
@@ -68,7 +69,9 @@ func TestReviewResponse(t *testing.T) {
 		all = f.tasks()
 		stranger := all[slices.IndexFunc(all, func(t tasks.Task) bool { return t.Actor == "mallory" })]
 		wantInput(w.T, brief(w, stranger), "has no write access")
-		w.close(stranger, tasks.Ending{Kind: tasks.Refused, Reason: "mallory has no write access to acme/api.", At: ended})
+		w.close(stranger, tasks.Ending{
+			Kind: tasks.Refused, Reason: "mallory has no write access to acme/api.", At: ended,
+		})
 		if got := w.hub.Comments(repo, n); len(got) != 0 {
 			w.Errorf("said %+v", got)
 		}

@@ -31,7 +31,8 @@ func TestReviewThatSpeaksToUs(t *testing.T) {
 		for _, task := range f.tasks() {
 			known[task.ID] = true
 		}
-		if _, err := w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", c.body, githubfake.Line{Path: path, Line: 1, Body: c.line}); err != nil {
+		if _, err := w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", c.body,
+			githubfake.Line{Path: path, Line: 1, Body: c.line}); err != nil {
 			t.Fatal(err)
 		}
 		var response []tasks.Task

@@ -32,7 +32,9 @@ func (w *world) openCode(head string) int {
 	for i := range 10 {
 		fmt.Fprintf(&text, "line %d\n", i+1)
 	}
-	return must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: head, Title: "Add ten lines", Files: map[string]string{"ten.txt": text.String()}}))
+	return must(w.hub.OpenPR(w.Context(), githubfake.PR{
+		Repo: repo, Head: head, Title: "Add ten lines", Files: map[string]string{"ten.txt": text.String()},
+	}))
 }
 
 // flaw is a finding at a line of that file.
@@ -46,7 +48,9 @@ func flaw(id string, line int) review.Finding {
 // reviewed is the ending of a run with those findings.
 func reviewed(summary string, findings ...review.Finding) tasks.Ending {
 	e := answered("")
-	e.Result.Structured = must(json.Marshal(review.Answer{Findings: slices.Concat([]review.Finding{}, findings), Summary: summary}))
+	e.Result.Structured = must(json.Marshal(review.Answer{
+		Findings: slices.Concat([]review.Finding{}, findings), Summary: summary,
+	}))
 	e.Result.Text = string(e.Result.Structured)
 	return e
 }
@@ -91,7 +95,8 @@ func TestFindingBodies(t *testing.T) {
 	w := withApp(t)
 	n := w.openCode("ten")
 	exact := flaw("exact", 3)
-	exact.StartLine, exact.Original, exact.Suggestion, exact.Severity = 2, "line 2\nline 3", "line two and three", review.Critical
+	exact.StartLine, exact.Original, exact.Suggestion, exact.Severity = 2, "line 2\nline 3", "line two and three",
+		review.Critical
 	advice := flaw("advice", 5)
 	advice.Suggestion, advice.Severity = "Leave it out.", review.Minor
 	elsewhere := flaw("elsewhere", 99)
@@ -138,13 +143,17 @@ func TestFindings(t *testing.T) {
 		task := w.task(n, 0)
 		w.close(task, reviewed("Much.", all...))
 		w.close(task, reviewed("Much.", all...)) // after an answer that was lost
-		w.wantReviews(n, []string{"ten.txt:1 f0", "ten.txt:2 f1", "ten.txt:3 f2", "ten.txt:4 f3", "ten.txt:5 f4", "ten.txt:6 f5"})
+		w.wantReviews(n, []string{
+			"ten.txt:1 f0", "ten.txt:2 f1", "ten.txt:3 f2", "ten.txt:4 f3", "ten.txt:5 f4", "ten.txt:6 f5",
+		})
 		w.wantSaid(n, "0 ME 0: Much.")
 		body := w.hub.Comments(repo, n)[0].Body
-		if !strings.Contains(body, "8 new findings") || strings.Count(body, "ten.txt:") != 8 || strings.Count(body, "Read it.") != 2 {
+		if !strings.Contains(body, "8 new findings") || strings.Count(body, "ten.txt:") != 8 ||
+			strings.Count(body, "Read it.") != 2 {
 			w.Error(body)
 		}
-		if got := strings.TrimPrefix(w.light(w.pull(n).HeadSHA), "neutral: "); got != "8 new findings" && got != "8 new findings, see the conversation" {
+		if got := strings.TrimPrefix(w.light(w.pull(n).HeadSHA), "neutral: "); got != "8 new findings" &&
+			got != "8 new findings, see the conversation" {
 			w.Error(got)
 		}
 	})
@@ -163,7 +172,9 @@ func TestFindingsGoOn(t *testing.T) {
 			{listReviews, githubfake.Failure{Status: 502}, 0},
 			{listFiles, githubfake.Failure{Status: 502}, 0},
 			{getPull, githubfake.Failure{Status: 502}, 0},
-			{createReview, githubfake.Failure{Status: 422, Body: `{"message":"x","errors":["was submitted too quickly"]}`}, 0},
+			{createReview, githubfake.Failure{
+				Status: 422, Body: `{"message":"x","errors":["was submitted too quickly"]}`,
+			}, 0},
 			{createReview, githubfake.Failure{Status: 502}, 0},
 			{createReview, githubfake.Failure{Status: 502, After: true}, 1},
 			{"GET /repos/{o}/{r}/pulls/{n}/reviews/{id}/comments", githubfake.Failure{Status: 502}, 1},
@@ -182,7 +193,8 @@ func TestFindingsGoOn(t *testing.T) {
 			w.Errorf("%d reviews", got)
 		}
 		w.wantSaid(n, "0 ME 0: One.")
-		if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 || !strings.Contains(body, "#### New, on lines of the diff\n\n- 🟠 **major**") {
+		if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 ||
+			!strings.Contains(body, "#### New, on lines of the diff\n\n- 🟠 **major**") {
 			w.Error(body)
 		}
 	})
@@ -216,7 +228,8 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 		if got := w.light(old); got != want {
 			w.Errorf("%q, want %q", got, want)
 		}
-		words := strings.NewReplacer(old, "<head>", hub.ShortSHA(old), "<short>", hub.ShortSHA(head), "<newer>", w.hub.URL(), "<github>")
+		words := strings.NewReplacer(old, "<head>", hub.ShortSHA(old), "<short>", hub.ShortSHA(head), "<newer>",
+			w.hub.URL(), "<github>")
 		golden(w.T, "comment.moved", words.Replace(w.hub.Comments(repo, n)[0].Body))
 		for _, c := range w.hub.CheckRuns(repo, old) {
 			golden(w.T, "check.moved", words.Replace(fmt.Sprintf("%s\n%s\n\n%s\n", c.Conclusion, c.Title, c.Summary)))
@@ -236,7 +249,9 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 // altogether leaves them to the summary.
 func TestFindingsRefused(t *testing.T) {
 	both(t, func(w *world) {
-		refusal := githubfake.Failure{Status: 422, Body: `{"message":"Unprocessable Entity","errors":["Line could not be resolved"]}`}
+		refusal := githubfake.Failure{
+			Status: 422, Body: `{"message":"Unprocessable Entity","errors":["Line could not be resolved"]}`,
+		}
 		for i, c := range []struct {
 			failure githubfake.Failure
 			times   int
@@ -303,8 +318,12 @@ func TestFindingsInManyFiles(t *testing.T) {
 		for i := range 201 {
 			files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
 		}
-		for i, c := range []struct{ path, pages string }{{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}, {"", "0"}} {
-			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files}))
+		for i, c := range []struct{ path, pages string }{
+			{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}, {"", "0"},
+		} {
+			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+				Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files,
+			}))
 			f := flaw("one", 1)
 			f.Path = c.path
 			before := len(w.hub.Calls(listFiles))

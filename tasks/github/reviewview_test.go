@@ -50,7 +50,8 @@ func TestReviewForTheConsole(t *testing.T) {
 			comments[name+","] = fmt.Sprintf("discussion_r%d", th.Comment)
 		}
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": lines(10, 1, "better")}))
-		again, ee := w.task(n, 1), w.rechecked(n, map[string]review.Status{"mended": review.Fixed, "kept": review.Open}, flaw("late", 9))
+		again, ee := w.task(n, 1), w.rechecked(n, map[string]review.Status{"mended": review.Fixed, "kept": review.Open},
+			flaw("late", 9))
 		w.close(again, ee)
 		short = strings.NewReplacer(hub.ShortSHA(first.HeadSHA), "<first>", hub.ShortSHA(w.pull(n).HeadSHA), "<head>")
 		pull := fmt.Sprintf("/%s/pull/%d#<comment>", repo, n)

@@ -35,11 +35,14 @@ func TestNewRefuses(t *testing.T) {
 // A worker posts without the webhook secret, and nothing listens without it or polling.
 func TestListenNeedsTheWebhookSecret(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Forge: must(hub.New(hub.Config{APIURL: "https://api.github.com/", Token: "t"})), Memory: &store.Memos{}})
+	s, err := New(Config{
+		Forge: must(hub.New(hub.Config{APIURL: "https://api.github.com/", Token: "t"})), Memory: &store.Memos{},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(t.Context(), http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "neither a webhook secret nor polling") {
+	if err := s.Listen(t.Context(), http.NewServeMux(), nil); err == nil ||
+		!strings.Contains(err.Error(), "neither a webhook secret nor polling") {
 		t.Errorf("got %v", err)
 	}
 }

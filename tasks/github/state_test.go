@@ -36,7 +36,8 @@ func TestState(t *testing.T) {
 	}
 	wg.Wait()
 	refuse := errors.New("no")
-	if err := other.memory.changeState(t.Context(), o, func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
+	if err := other.memory.changeState(t.Context(), o,
+		func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
 		t.Errorf("the change's own error: %v", err)
 	}
 	p, err := w.src.memory.state(t.Context(), o)
@@ -72,7 +73,8 @@ func TestStateIsBounded(t *testing.T) {
 	t.Parallel()
 	var p prState
 	for i := range 3 * maxBegun {
-		if !p.begin(fmt.Sprint(i), "a") || p.begin(fmt.Sprint(i), "b") || !p.begin(fmt.Sprint(i), "a") || len(p.Begun) > maxBegun {
+		if !p.begin(fmt.Sprint(i), "a") || p.begin(fmt.Sprint(i), "b") || !p.begin(fmt.Sprint(i), "a") ||
+			len(p.Begun) > maxBegun {
 			t.Fatalf("after %d: %d keys", i, len(p.Begun))
 		}
 	}

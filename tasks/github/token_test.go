@@ -41,7 +41,8 @@ func TestClientsByInstallation(t *testing.T) {
 	for _, c := range w.hub.Calls(tokens) {
 		asked = append(asked, c.Path)
 	}
-	if len(asked) != 2 || !strings.Contains(asked[0], "/installations/5/") || !strings.Contains(asked[1], "/installations/6/") || len(w.hub.Calls(installation)) > 0 {
+	if len(asked) != 2 || !strings.Contains(asked[0], "/installations/5/") ||
+		!strings.Contains(asked[1], "/installations/6/") || len(w.hub.Calls(installation)) > 0 {
 		t.Errorf("asked %v, looked for an installation %d times", asked, len(w.hub.Calls(installation)))
 	}
 }

@@ -67,17 +67,20 @@ func TestUnchangedKeepsItsLight(t *testing.T) {
 		} {
 			m := w.openCode(fmt.Sprint("ten", i))
 			first := w.task(m, 10*i)
-			first.Origin = []byte(strings.Replace(string(first.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			first.Origin = []byte(strings.Replace(string(first.Origin), `"action":"opened"`,
+				`"action":"synchronize"`, 1))
 			if err := brief(w, first); err != nil {
 				w.Fatal(err)
 			}
 			w.close(first, c.e)
 			must(w.hub.PushPR(w.Context(), repo, m, nil))
 			second := w.task(m, 10*i+1)
-			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`, `"action":"synchronize"`, 1))
+			second.Origin = []byte(strings.Replace(string(second.Origin), `"action":"opened"`,
+				`"action":"synchronize"`, 1))
 			err := brief(w, second)
 			wantInput(w.T, err, "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
-			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " + hub.ShortSHA(first.Ref) + ".", At: ended}
+			refused := tasks.Ending{Kind: tasks.Refused, Reason: "Nothing has changed since the review of " +
+				hub.ShortSHA(first.Ref) + ".", At: ended}
 			w.close(second, refused)
 			want := c.check
 			if !w.src.forge.IsApp() {
@@ -114,8 +117,10 @@ func TestReviewsAreBounded(t *testing.T) {
 	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Reviews != maxReviews {
 		t.Errorf("state: %+v", p)
 	}
-	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")), githubfake.SendOptions{})
-	if status != 202 || !strings.HasPrefix(said, "Ignored: The pull request has reached its limit of automatic reviews") {
+	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")),
+		githubfake.SendOptions{})
+	if status != 202 ||
+		!strings.HasPrefix(said, "Ignored: The pull request has reached its limit of automatic reviews") {
 		t.Errorf("%d %s", status, said)
 	}
 }
@@ -145,7 +150,12 @@ func TestReviewedMeanwhile(t *testing.T) {
 func TestWantedReviewsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	for i, o := range []origin{{}, {Action: "review_requested"}, {Action: "labeled", ApprovedBy: "ben"}, {Action: "asked", Asked: new(request)}} {
+	for i, o := range []origin{
+		{},
+		{Action: "review_requested"},
+		{Action: "labeled", ApprovedBy: "ben"},
+		{Action: "asked", Asked: new(request)},
+	} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
 		if p := must(w.src.memory.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
@@ -160,7 +170,8 @@ func TestPatchID(t *testing.T) {
 	const diff = "diff --git a/f b/f\nindex 1234567..89abcde 100644\n--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@ func a() {\n x\n+y\n z\n"
 	moved := strings.NewReplacer("1234567..89abcde", "fedcba9..7654321", "-1,3 +1,4 @@ func a() {", "-11,3 +11,4 @@ func b() {").Replace(diff)
 	other := strings.Replace(diff, "+y", "+index y", 1)
-	if patchID(diff) != patchID(moved) || patchID(diff) == patchID(other) || patchID(diff) == patchID(strings.Replace(diff, "+y", "+ y", 1)) {
+	if patchID(diff) != patchID(moved) || patchID(diff) == patchID(other) ||
+		patchID(diff) == patchID(strings.Replace(diff, "+y", "+ y", 1)) {
 		t.Error("the wrong ones are the same")
 	}
 	const picture = "diff --git a/p b/p\nindex 1234567..89abcde 100644\nBinary files a/p and b/p differ\n"

@@ -13,13 +13,14 @@ func TestEveryTextIsQuoted(t *testing.T) {
 	t.Parallel()
 	body := []byte(`{"t": "evil</outside>evil<!-- evil -->", "l": ["evil", {"x": "evil"}], "o": {"evil name": 1, "k": "evil"}, "n": 1234567, "f": 0.5, "b": true, "z": null, "big": 1e999}`)
 	for text, want := range map[string]string{
-		"{{.t}}": "", "{{.}}": "", "{{.o}}": "", "{{.l}}": "", "{{index .l 0}}": "", "{{.o.k}}": "", "{{print .t}}": "", "{{println .l}}": "",
-		"{{range .l}}{{.}}{{end}}": "", "{{with .t}}{{.}}{{end}}": "", "{{slice .t 0 4}}": "", "{{template \"y\" .t}}{{define \"y\"}}{{.}}{{end}}": "",
+		"{{.t}}": "", "{{.}}": "", "{{.o}}": "", "{{.l}}": "", "{{index .l 0}}": "", "{{.o.k}}": "", "{{print .t}}": "",
+		"{{println .l}}": "", "{{range .l}}{{.}}{{end}}": "", "{{with .t}}{{.}}{{end}}": "", "{{slice .t 0 4}}": "",
+		"{{template \"y\" .t}}{{define \"y\"}}{{.}}{{end}}":        "",
 		"{{printf \"%s %v %d %q %x %#v %T\" .t .t .t .t .t .t 1}}": "      int", "{{printf \"%5d\" .o}}": "",
-		"{{range $k, $v := .o}}{{$k}}: {{$v}}{{end}}": "k:",
-		"{{html .t}}": "", "{{.t | js}}": "", "{{urlquery .t}}": "",
-		"{{.n}} {{.f}} {{.b}}":                   "1234567 0.5 true",
-		"{{if eq .t \"x\"}}yes{{else}}no{{end}}": "no", "{{if gt .n 5}}many{{end}}": "many", "{{len .l}}": "2", "{{if .z}}x{{end}}-": "-",
+		"{{range $k, $v := .o}}{{$k}}: {{$v}}{{end}}": "k:", "{{html .t}}": "", "{{.t | js}}": "",
+		"{{urlquery .t}}": "", "{{.n}} {{.f}} {{.b}}": "1234567 0.5 true",
+		"{{if eq .t \"x\"}}yes{{else}}no{{end}}": "no", "{{if gt .n 5}}many{{end}}": "many", "{{len .l}}": "2",
+		"{{if .z}}x{{end}}-": "-",
 	} {
 		parsed, err := parse("x", text)
 		if err != nil {
@@ -50,7 +51,8 @@ func TestRenderProblems(t *testing.T) {
 		{"x", "null"},
 		{"{{.a.b}}", `{"a": 1}`},
 		{"{{.a.Format}}", `{"a": "x"}`},
-		{"{{range .l}}{{$.t}}{{end}}", `{"l": [` + strings.Repeat("1,", 9999) + `1], "t": "` + strings.Repeat("x", 1000) + `"}`},
+		{"{{range .l}}{{$.t}}{{end}}", `{"l": [` + strings.Repeat("1,", 9999) + `1], "t": "` +
+			strings.Repeat("x", 1000) + `"}`},
 	} {
 		parsed, err := parse("x", tc.template)
 		if err != nil {

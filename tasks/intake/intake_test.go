@@ -43,7 +43,9 @@ func TestCacheAsksOnce(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 	for i := range maxCached + 10 {
-		if _, err := c.Get(t.Context(), fmt.Sprint(i), func(context.Context) (int, error) { return i, nil }); err != nil {
+		if _, err := c.Get(t.Context(), fmt.Sprint(i), func(context.Context) (int, error) {
+			return i, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,7 +287,9 @@ func TestQuestionTexts(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := AnsweredBefore(tasks.Answer{By: "ann", Text: strings.Repeat("x", 500)}); len([]rune(got)) != len("ann has already answered: ")+maxAnswer {
+	if got := AnsweredBefore(tasks.Answer{
+		By: "ann", Text: strings.Repeat("x", 500),
+	}); len([]rune(got)) != len("ann has already answered: ")+maxAnswer {
 		t.Errorf("%q", got)
 	}
 }
@@ -306,7 +310,9 @@ type oneMemo struct{ body json.RawMessage }
 
 func (m *oneMemo) Memo(context.Context, string) (json.RawMessage, error) { return m.body, nil }
 
-func (m *oneMemo) ChangeMemo(_ context.Context, _ string, change func(json.RawMessage) (json.RawMessage, error)) (err error) {
+func (m *oneMemo) ChangeMemo(_ context.Context, _ string,
+	change func(json.RawMessage) (json.RawMessage, error),
+) (err error) {
 	m.body, err = change(m.body)
 	return err
 }
@@ -335,7 +341,8 @@ func TestMemoKeepsUnknownMembers(t *testing.T) {
 		}
 	}
 	store := &oneMemo{json.RawMessage(`{"a":1}`)}
-	err := Memo[map[string]int]{Memory: store, Log: slog.New(slog.DiscardHandler)}.Change(t.Context(), func(v *map[string]int) error { delete(*v, "a"); return nil })
+	err := Memo[map[string]int]{Memory: store, Log: slog.New(slog.DiscardHandler)}.Change(t.Context(),
+		func(v *map[string]int) error { delete(*v, "a"); return nil })
 	if err != nil || string(store.body) != `{}` {
 		t.Errorf("a map becomes %s, %v", store.body, err)
 	}

@@ -18,12 +18,15 @@ import (
 // visitor returns a context of someone with a role in the repositories of acme, and with another one elsewhere.
 func visitor(t *testing.T, acme, elsewhere tasks.Role) context.Context {
 	t.Helper()
-	return tasks.WithVisitor(t.Context(), tasks.Visitor{Name: "ann", Role: max(acme, elsewhere), In: func(_ context.Context, repo string) tasks.Role {
-		if strings.HasPrefix(repo, "acme/") {
-			return acme
-		}
-		return elsewhere
-	}})
+	return tasks.WithVisitor(t.Context(), tasks.Visitor{
+		Name: "ann", Role: max(acme, elsewhere),
+		In: func(_ context.Context, repo string) tasks.Role {
+			if strings.HasPrefix(repo, "acme/") {
+				return acme
+			}
+			return elsewhere
+		},
+	})
 }
 
 // A schedule that was made at one front door runs at all of them, once each time, until it is removed.
@@ -35,9 +38,13 @@ func TestMadeSchedule(t *testing.T) {
 		doors = append(doors, f.start(tasks.Policy{Host: "github.com"}, 0))
 	}
 	operator := visitor(t, tasks.Operator, tasks.Viewer)
-	d := Schedule{Name: "nightly", When: hourly, Prompt: " Go. ", Repo: "github.com/acme/api", By: "forged", Made: utc("2020-01-01 00:00")}
+	d := Schedule{
+		Name: "nightly", When: hourly, Prompt: " Go. ", Repo: "github.com/acme/api", By: "forged",
+		Made: utc("2020-01-01 00:00"),
+	}
 	made, err := doors[0].PutSchedule(operator, d)
-	if err != nil || made.By != "ann" || !made.Made.Equal(f.clock()) || made.Repo != "acme/api" || made.Prompt != "Go." || made.Profile != agent.Write || !made.Next.Equal(utc("2026-05-01 13:00")) {
+	if err != nil || made.By != "ann" || !made.Made.Equal(f.clock()) || made.Repo != "acme/api" ||
+		made.Prompt != "Go." || made.Profile != agent.Write || !made.Next.Equal(utc("2026-05-01 13:00")) {
 		t.Fatalf("made %+v: %v", made, err)
 	}
 	f.look(utc("2026-05-01 13:00"))
@@ -48,7 +55,8 @@ func TestMadeSchedule(t *testing.T) {
 	f.end(first[0], tasks.Answered)
 
 	d.Prompt = "Stop."
-	if changed, err := doors[1].PutSchedule(operator, d); err != nil || !changed.Made.Equal(made.Made) || changed.Task != first[0] {
+	if changed, err := doors[1].PutSchedule(operator, d); err != nil || !changed.Made.Equal(made.Made) ||
+		changed.Task != first[0] {
 		t.Errorf("changed %+v: %v", changed, err)
 	}
 	f.look(utc("2026-05-01 14:00"))
@@ -132,12 +140,21 @@ func TestWhoMayChangeASchedule(t *testing.T) {
 		change  func(*Schedule)
 		want    error
 	}{
-		"a user":                  {visitor(t, tasks.User, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
-		"a stranger":              {visitor(t, tasks.Anyone, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
-		"a stranger, by its host": {visitor(t, tasks.Anyone, tasks.Operator), func(d *Schedule) { d.Repo = "github.com/acme/api" }, new(tasks.RoleError)},
-		"a stranger outside":      {visitor(t, tasks.Operator, tasks.Anyone), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError)},
-		"no repository":           {visitor(t, tasks.Operator, tasks.User), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError)},
-		"of errand.yaml":          {visitor(t, tasks.Admin, tasks.Admin), func(d *Schedule) { d.Name = "fixed" }, new(tasks.InputError)},
+		"a user":     {visitor(t, tasks.User, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
+		"a stranger": {visitor(t, tasks.Anyone, tasks.Operator), func(*Schedule) {}, new(tasks.RoleError)},
+		"a stranger, by its host": {
+			visitor(t, tasks.Anyone, tasks.Operator), func(d *Schedule) { d.Repo = "github.com/acme/api" },
+			new(tasks.RoleError),
+		},
+		"a stranger outside": {
+			visitor(t, tasks.Operator, tasks.Anyone), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError),
+		},
+		"no repository": {
+			visitor(t, tasks.Operator, tasks.User), func(d *Schedule) { d.Repo = "" }, new(tasks.RoleError),
+		},
+		"of errand.yaml": {
+			visitor(t, tasks.Admin, tasks.Admin), func(d *Schedule) { d.Name = "fixed" }, new(tasks.InputError),
+		},
 	} {
 		changed := d
 		tc.change(&changed)
@@ -153,7 +170,8 @@ func TestWhoMayChangeASchedule(t *testing.T) {
 	if _, err := s.PutSchedule(elsewhere, d); !sameKind(err, new(tasks.RoleError)) {
 		t.Errorf("taken to another repository: %v", err)
 	}
-	if _, err := s.PutSchedule(visitor(t, tasks.Anyone, tasks.Operator), d); !sameKind(err, new(tasks.InputError)) || !strings.Contains(err.Error(), "is taken") {
+	if _, err := s.PutSchedule(visitor(t, tasks.Anyone, tasks.Operator), d); !sameKind(err, new(tasks.InputError)) ||
+		!strings.Contains(err.Error(), "is taken") {
 		t.Errorf("a name in a hidden repository: %v", err)
 	}
 	if err := s.DropSchedule(elsewhere, "x"); !sameKind(err, new(tasks.RoleError)) {
@@ -179,7 +197,9 @@ func sameKind(err, want error) bool {
 // Bad input is refused with what is wrong, and changes nothing.
 func TestInvalidSchedules(t *testing.T) {
 	t.Parallel()
-	policy := tasks.Policy{Repository: func(name string) (tasks.Repository, bool) { return tasks.Repository{}, name == "acme/api" }}
+	policy := tasks.Policy{Repository: func(name string) (tasks.Repository, bool) {
+		return tasks.Repository{}, name == "acme/api"
+	}}
 	f := newFleet(t, utc("2026-05-01 12:30"), policy)
 	s := f.start(policy, 0)
 	for want, change := range map[string]func(*Schedule){
@@ -207,14 +227,19 @@ func TestInvalidSchedules(t *testing.T) {
 	}
 }
 
-// What another version has written, or errand.yaml hides, stays until people remove it, and the other schedules still run.
+// What another version has written, or errand.yaml hides, stays until people remove it, and the other schedules still
+// run.
 func TestUnreadableSchedule(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	s := f.start(tasks.Policy{}, 0, Schedule{Name: "d", When: "0 0 1 1 *", Prompt: "Go."})
 	var log bytes.Buffer
 	s.log = slog.New(slog.NewTextHandler(&log, nil))
-	for name, body := range map[string]string{"a": `[`, "b": `{"name": "b", "when": "at full moon", "prompt": "Go."}`, "c": `{"name": "c", "when": "every hour", "prompt": "Go."}`, "d": `{"name": "d", "when": "every hour", "prompt": "Go.", "repo": "acme/api"}`} {
+	for name, body := range map[string]string{
+		"a": `[`, "b": `{"name": "b", "when": "at full moon", "prompt": "Go."}`,
+		"c": `{"name": "c", "when": "every hour", "prompt": "Go."}`,
+		"d": `{"name": "d", "when": "every hour", "prompt": "Go.", "repo": "acme/api"}`,
+	} {
 		if err := f.Store.Access.Save(t.Context(), list, name, json.RawMessage(body)); err != nil {
 			t.Fatal(err)
 		}
@@ -256,7 +281,8 @@ func (b *told) Tell(_ context.Context, n tasks.Notice) error {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"}, Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
+	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
+		Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
 	board, log := &told{}, &bytes.Buffer{}
 	d.cfg.Results = intake.Results{Board: board, Log: slog.New(slog.NewTextHandler(log, nil))}
 	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return true, nil }
@@ -271,7 +297,11 @@ func TestResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, e := range []tasks.Ending{{Kind: tasks.Answered, Result: agent.Result{Text: "Done it."}, At: time.Now()}, {Kind: tasks.Refused, Reason: "No."}, {Kind: tasks.Withdrawn}} {
+		for _, e := range []tasks.Ending{
+			{Kind: tasks.Answered, Result: agent.Result{Text: "Done it."}, At: time.Now()},
+			{Kind: tasks.Refused, Reason: "No."},
+			{Kind: tasks.Withdrawn},
+		} {
 			if err := report.Close(t.Context(), e); err != nil {
 				t.Error(err)
 			}
@@ -306,7 +336,8 @@ func TestResults(t *testing.T) {
 		t.Errorf("without Slack: %v", err)
 	}
 	one, two := board.notices[0], board.notices[1]
-	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." || two.Headline != "Schedule loud: No." {
+	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." ||
+		two.Headline != "Schedule loud: No." {
 		t.Errorf("posted %+v", board.notices)
 	}
 }

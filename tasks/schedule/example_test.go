@@ -21,7 +21,10 @@ func Example() {
 		panic(err)
 	}
 	source, err := New(Config{Memory: s.Memos, Lists: s.Access, Schedules: []Schedule{
-		{Name: "report", When: "every day at 07:00 Europe/Berlin", Prompt: "Sum up yesterday's commits.", Repo: "acme/api", Profile: agent.Read},
+		{
+			Name: "report", When: "every day at 07:00 Europe/Berlin", Prompt: "Sum up yesterday's commits.",
+			Repo: "acme/api", Profile: agent.Read,
+		},
 	}})
 	if err != nil {
 		panic(err)

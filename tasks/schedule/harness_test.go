@@ -73,7 +73,11 @@ func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule)
 		list[i].Profile = agent.Read
 	}
 	var err error
-	if d.Source, err = New(Config{Schedules: list, Memory: s.Memos, Lists: s.Access, Check: policy.Apply, Now: func() time.Time { return f.clock().Add(skew) }}); err != nil {
+	if d.Source, err = New(Config{
+		Schedules: list, Memory: s.Memos, Lists: s.Access, Check: policy.Apply, Now: func() time.Time {
+			return f.clock().Add(skew)
+		},
+	}); err != nil {
 		f.Fatal(err)
 	}
 	f.doors = append(f.doors, d)
@@ -111,7 +115,8 @@ func (f *fleet) created() []string {
 // end ends a task that has not started.
 func (f *fleet) end(id string, kind tasks.EndingKind) {
 	f.Helper()
-	if ok, err := tasks.EndWaiting(f.Context(), f.Store, id, tasks.Ending{Kind: kind, At: f.clock()}); !ok || err != nil {
+	if ok, err := tasks.EndWaiting(f.Context(), f.Store, id, tasks.Ending{Kind: kind, At: f.clock()}); !ok ||
+		err != nil {
 		f.Fatal(ok, err)
 	}
 }

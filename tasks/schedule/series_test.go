@@ -68,7 +68,8 @@ func TestNoOverlap(t *testing.T) {
 	if new := f.created(); len(first) != 1 || len(new) > 0 {
 		t.Fatalf("%v, and then %v while it had not ended", first, new)
 	}
-	if got := f.shown(); got.Skipped != 2 || got.Task != first[0] || !got.Next.Equal(utc("2026-05-01 16:00")) || !got.Last.Equal(utc("2026-05-01 13:00")) {
+	if got := f.shown(); got.Skipped != 2 || got.Task != first[0] || !got.Next.Equal(utc("2026-05-01 16:00")) ||
+		!got.Last.Equal(utc("2026-05-01 13:00")) {
 		t.Errorf("shown %+v", got)
 	}
 	f.end(first[0], tasks.Answered)
@@ -112,7 +113,9 @@ func TestPause(t *testing.T) {
 	d := f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
 	f.look(utc("2026-05-01 00:30"))
 	at := utc("2026-05-01 01:00")
-	for _, kind := range []tasks.EndingKind{tasks.Failed, tasks.TimedOut, tasks.Answered, tasks.Failed, tasks.Cancelled, tasks.Stalled, tasks.Lost} {
+	for _, kind := range []tasks.EndingKind{
+		tasks.Failed, tasks.TimedOut, tasks.Answered, tasks.Failed, tasks.Cancelled, tasks.Stalled, tasks.Lost,
+	} {
 		f.look(at)
 		new := f.created()
 		if len(new) != 1 {
@@ -122,19 +125,24 @@ func TestPause(t *testing.T) {
 		at = at.Add(time.Hour)
 	}
 	f.look(at)
-	if new, got := f.created(), f.shown(); len(new) > 0 || got.Failures != 3 || !got.Paused.Equal(at) || !got.Next.IsZero() {
+	if new, got := f.created(), f.shown(); len(new) > 0 || got.Failures != 3 || !got.Paused.Equal(at) ||
+		!got.Next.IsZero() {
 		t.Fatalf("created %v, shown %+v", new, got)
 	}
-	if found := d.Diagnose(t.Context()); len(found) != 1 || !strings.Contains(found[0].Why, " UTC, after 3 tasks") || !strings.Contains(found[0].Remedy, "enqueue schedules resume x") {
+	if found := d.Diagnose(t.Context()); len(found) != 1 || !strings.Contains(found[0].Why, " UTC, after 3 tasks") ||
+		!strings.Contains(found[0].Remedy, "enqueue schedules resume x") {
 		t.Errorf("found %+v", found)
 	}
 	in := func(role tasks.Role) context.Context {
-		return tasks.WithVisitor(t.Context(), tasks.Visitor{Role: tasks.Admin, In: func(_ context.Context, repo string) tasks.Role {
-			if repo == "acme/api" {
-				return role
-			}
-			return tasks.Anyone
-		}})
+		return tasks.WithVisitor(t.Context(), tasks.Visitor{
+			Role: tasks.Admin,
+			In: func(_ context.Context, repo string) tasks.Role {
+				if repo == "acme/api" {
+					return role
+				}
+				return tasks.Anyone
+			},
+		})
 	}
 	if _, err := d.ResumeSchedule(in(tasks.Anyone), "x"); !errors.Is(err, tasks.ErrNotFound) {
 		t.Errorf("resumed by someone who does not see it: %v", err)
@@ -185,7 +193,9 @@ func TestListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		memory := &countingMemory{}
-		s, err := New(Config{Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory, Lists: noLists{}})
+		s, err := New(Config{
+			Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory, Lists: noLists{},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +205,8 @@ func TestListen(t *testing.T) {
 		}
 		<-time.After(time.Hour - 30*time.Second)
 		synctest.Wait()
-		if want := 60 + 1; len(memory.at) != want || memory.at[len(memory.at)-1].Minute() != 0 || memory.at[len(memory.at)-1].Second() != 0 {
+		if want := 60 + 1; len(memory.at) != want || memory.at[len(memory.at)-1].Minute() != 0 ||
+			memory.at[len(memory.at)-1].Second() != 0 {
 			t.Errorf("%d looks, want %d; the last at %v", len(memory.at), want, memory.at[len(memory.at)-1])
 		}
 		cancel()

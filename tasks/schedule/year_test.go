@@ -20,7 +20,8 @@ func TestYear(t *testing.T) {
 	f := newFleet(t, begin, tasks.Policy{})
 	list := func() []Schedule {
 		return []Schedule{
-			{Name: "night", When: "30 2 * * * Europe/Berlin", Prompt: "Clean up."}, // skipped on 29 March, twice on 25 October
+			// skipped on 29 March, twice on 25 October
+			{Name: "night", When: "30 2 * * * Europe/Berlin", Prompt: "Clean up."},
 			{Name: "work", When: "every weekday at 07:00 Europe/Berlin", Prompt: "Report."},
 			{Name: "month", When: "0 0 1 * * Europe/Berlin", Prompt: "Sum up."},
 		}
@@ -32,7 +33,8 @@ func TestYear(t *testing.T) {
 	ticks := map[string][]string{}
 	f.look(begin.Add(-time.Minute))
 	for at := begin; at.Before(end); at = at.Add(30 * time.Minute) { // every time of a schedule is one of these
-		if local := at.In(berlin); !slices.Contains([]string{"00:00", "02:30", "03:00", "07:00"}, local.Format("15:04")) {
+		if local := at.In(berlin); !slices.Contains([]string{"00:00", "02:30", "03:00", "07:00"},
+			local.Format("15:04")) {
 			continue
 		}
 		f.look(at.Add(-skew)) // it has come for one of them
@@ -40,7 +42,8 @@ func TestYear(t *testing.T) {
 		for _, id := range f.created() {
 			name := id[strings.LastIndexByte(id, '-')+1:]
 			ticks[name] = append(ticks[name], tasks.Born(id).In(berlin).Format("2006-01-02 15:04"))
-			if status := f.Status(id); status.Task.Thread != "schedule/"+name+"/"+tasks.Born(id).UTC().Format("20060102-1504") {
+			if status := f.Status(id); status.Task.Thread != "schedule/"+name+"/"+
+				tasks.Born(id).UTC().Format("20060102-1504") {
 				t.Errorf("thread %s", status.Task.Thread)
 			}
 			f.end(id, tasks.Answered)
@@ -65,7 +68,8 @@ func TestYear(t *testing.T) {
 			t.Errorf("%s: %d tasks, want %d:\n%v\n%v", name, len(ticks[name]), len(want[name]), ticks[name], want[name])
 		}
 	}
-	if at := time.Date(2026, 10, 25, 2, 30, 0, 0, berlin); !slices.Contains(ticks["night"], at.Format("2006-01-02 15:04")) {
+	if at := time.Date(2026, 10, 25, 2, 30, 0, 0, berlin); !slices.Contains(ticks["night"],
+		at.Format("2006-01-02 15:04")) {
 		t.Error("nothing ran when the clock was set back")
 	}
 }

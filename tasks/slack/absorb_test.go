@@ -108,7 +108,8 @@ func TestWaitingIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "at the end", shown(), []string{
-		"✅ Done (2m5s)", "🛑 Stopped", "✅ Done (2m5s)", "<@U0ANN>\nall", "<@U0ANN> Stopped by u0ann. Ask again to continue.",
+		"✅ Done (2m5s)", "🛑 Stopped", "✅ Done (2m5s)", "<@U0ANN>\nall",
+		"<@U0ANN> Stopped by u0ann. Ask again to continue.",
 	})
 }
 

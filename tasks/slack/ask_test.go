@@ -16,7 +16,8 @@ import (
 // consent is a question that asks permission for a call.
 func consent() tasks.Question {
 	return tasks.Question{
-		Key: "c", Text: "May I do this? Bash (it is Friday)\n\n```\nmake deploy\n```", Options: []string{tasks.Approve, tasks.Always, tasks.Deny},
+		Key: "c", Text: "May I do this? Bash (it is Friday)\n\n```\nmake deploy\n```",
+		Options: []string{tasks.Approve, tasks.Always, tasks.Deny},
 		Consent: "Bash (it is Friday)", Until: time.Unix(1_700_003_600, 0),
 	}
 }
@@ -76,7 +77,8 @@ func TestAnswerByButton(t *testing.T) {
 	equal(t, "answer", []string{a.Text, a.By}, []string{q.Options[1], "@u0carol"})
 
 	m := f.posted(task)[0]
-	if !strings.Contains(string(m.Blocks), "✅ @u0carol: blue, as before") || strings.Contains(string(m.Blocks), "button") {
+	if !strings.Contains(string(m.Blocks), "✅ @u0carol: blue, as before") ||
+		strings.Contains(string(m.Blocks), "button") {
 		t.Errorf("the question shows %s", m.Blocks)
 	}
 	equal(t, "messages", len(f.posted(task)), 1)
@@ -100,7 +102,9 @@ func TestApproveByButton(t *testing.T) {
 // A person who denies a call may give the agent a reason. Nothing is decided until the dialog is submitted.
 func TestDenyWithReason(t *testing.T) {
 	t.Parallel()
-	for typed, want := range map[string]string{"": "Deny", " ok, but not on a Friday ": "Deny: ok, but not on a Friday"} {
+	for typed, want := range map[string]string{
+		"": "Deny", " ok, but not on a Friday ": "Deny: ok, but not on a Friday",
+	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
@@ -161,7 +165,8 @@ func TestOverdueQuestion(t *testing.T) {
 		}
 	}
 	for i, want := range []string{"⏱ Not approved in time.", "⏱ Not answered in time."} {
-		if m := w.posted(task)[i]; !strings.Contains(string(m.Blocks), want) || strings.Contains(string(m.Blocks), "button") {
+		if m := w.posted(task)[i]; !strings.Contains(string(m.Blocks), want) ||
+			strings.Contains(string(m.Blocks), "button") {
 			t.Errorf("question %d shows %s", i, m.Blocks)
 		}
 	}

@@ -24,11 +24,16 @@ var pressed = map[string]struct {
 		f.press(ann, f.posted(task)[0].TS, render.ActionStop)
 	}, []string{"slack/U0BOB (u0bob) stop: 403", "slack/U0ANN (u0ann) stop: 200"}},
 	render.ActionRetry: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
-		f.press(ann, f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()}), render.ActionRetry)
+		f.press(ann, f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()}),
+			render.ActionRetry)
 	}, []string{"slack/U0ANN (u0ann) retry: 200"}},
 	render.ActionReady: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		e := answered("Done.")
-		e.Published = &tasks.Published{Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{Number: 4, URL: "https://hub.example/4", Draft: true}}
+		e.Published = &tasks.Published{
+			Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{
+				Number: 4, URL: "https://hub.example/4", Draft: true,
+			},
+		}
 		final := f.end(task, claim, e)
 		f.press(bob, final, render.ActionReady)
 		f.settle()
@@ -43,7 +48,8 @@ var pressed = map[string]struct {
 	render.ActionBad: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		f.press(bob, f.end(task, claim, answered("Forty-two.")), render.ActionBad)
 	}, []string{"slack/U0BOB (u0bob) vote bad: 200"}},
-	submitted + render.ActionBad: {func(f *frontDoor, task tasks.Task, claim *store.Claim) { // the reason, after the vote itself
+	// the reason, after the vote itself
+	submitted + render.ActionBad: {func(f *frontDoor, task tasks.Task, claim *store.Claim) {
 		f.press(bob, f.end(task, claim, answered("Forty-two.")), render.ActionBad)
 		f.settle()
 		f.submit(bob, "wrong")
@@ -86,7 +92,8 @@ func (f *frontDoor) audited(want []string) {
 		f.Fatal(err)
 	}
 	for i, line := range got {
-		if at := strings.LastIndexByte(line, ' '); tasks.ValidID(line[at+1:]) && tasks.SourceOf(line[at+1:]) == sourceName {
+		if at := strings.LastIndexByte(line, ' '); tasks.ValidID(line[at+1:]) &&
+			tasks.SourceOf(line[at+1:]) == sourceName {
 			got[i] = line[:at]
 		}
 	}
@@ -129,13 +136,20 @@ func TestEveryWordIsAudited(t *testing.T) {
 			f.say(ann, general, root, at+"stop")
 			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "ann", At: time.Now()})
 			f.say(bob, general, root, at+"retry")
-		}, []string{"slack/U0BOB (u0bob) stop: 403", "slack/U0ANN (u0ann) stop: 200", "slack/U0BOB (u0bob) retry: 403"}},
+		}, []string{
+			"slack/U0BOB (u0bob) stop: 403", "slack/U0ANN (u0ann) stop: 200", "slack/U0BOB (u0bob) retry: 403",
+		}},
 		"an answer": {func(f *frontDoor, root string, task tasks.Task, claim *store.Claim) {
 			f.ask(task, claim, colours())
 			f.say(ann, general, root, at+"2")
 		}, []string{"slack/U0ANN (u0ann) answer: 200"}},
-		"a request": {func(f *frontDoor, root string, _ tasks.Task, _ *store.Claim) { f.say(ann, general, root, at+"more") }, nil},
-		"an edit":   {func(f *frontDoor, root string, _ tasks.Task, _ *store.Claim) { f.edit(root, at+"count again") }, []string{"slack/U0ANN (u0ann) edit: 200"}},
+		"a request": {func(f *frontDoor, root string, _ tasks.Task, _ *store.Claim) {
+			f.say(ann, general, root, at+"more")
+		}, nil},
+		"an edit": {
+			func(f *frontDoor, root string, _ tasks.Task, _ *store.Claim) { f.edit(root, at+"count again") },
+			[]string{"slack/U0ANN (u0ann) edit: 200"},
+		},
 		"a deletion": {func(f *frontDoor, root string, _ tasks.Task, _ *store.Claim) {
 			f.edit(f.say(ann, general, root, at+"more"), "")
 		}, []string{"slack/U0ANN (u0ann) withdraw: 200"}},

@@ -58,10 +58,12 @@ func TestBriefIsBounded(t *testing.T) {
 	}
 	text := w.brief(w.task(root)).System
 	newest := pageSize + 99
-	if n := strings.Count(text, "\nmessage "); n != maxMessages || strings.Contains(text, fmt.Sprintf("message %d.", newest-maxMessages)) {
+	if n := strings.Count(text, "\nmessage "); n != maxMessages ||
+		strings.Contains(text, fmt.Sprintf("message %d.", newest-maxMessages)) {
 		t.Errorf("%d messages: %s", n, text)
 	}
-	if first, last := strings.Index(text, fmt.Sprintf("message %d.", newest-maxMessages+1)), strings.Index(text, fmt.Sprintf("message %d.", newest)); first < 0 || last < first {
+	if first, last := strings.Index(text, fmt.Sprintf("message %d.", newest-maxMessages+1)), strings.Index(text,
+		fmt.Sprintf("message %d.", newest)); first < 0 || last < first {
 		t.Errorf("order: %s", text)
 	}
 	equal(t, "pages", len(w.Calls("conversations.replies")), 2)
@@ -71,7 +73,8 @@ func TestBriefIsBounded(t *testing.T) {
 	}
 	w.seed(slackfake.Message{Text: "short", ThreadTS: root})
 	text = w.brief(w.task(root)).System
-	if n := utf8.RuneCountInString(text); n > maxContext+1500 || strings.Contains(text, "aaa") || !strings.Contains(text, "bbb") || !strings.Contains(text, "short") {
+	if n := utf8.RuneCountInString(text); n > maxContext+1500 || strings.Contains(text, "aaa") ||
+		!strings.Contains(text, "bbb") || !strings.Contains(text, "short") {
 		t.Errorf("%d characters", n)
 	}
 

@@ -34,7 +34,8 @@ func TestEdits(t *testing.T) {
 	_, claim := f.begin()
 	f.edit(ts, at+"count all files")
 	got := f.tasks()[0]
-	equal(t, "correction", []string{got.Prompt, got.Thread, got.Repo}, []string{"I have edited my message. It now reads:\n\ncount all files", task.Thread, "acme/api"})
+	equal(t, "correction", []string{got.Prompt, got.Thread, got.Repo},
+		[]string{"I have edited my message. It now reads:\n\ncount all files", task.Thread, "acme/api"})
 	correction, ok, err := claim.Take(t.Context(), false, []byte(`{}`))
 	if err != nil || !ok || correction.ID != got.ID {
 		t.Errorf("taken up %v, %v, %v", correction.ID, ok, err)
@@ -76,7 +77,10 @@ func TestEditsOfOthers(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	ts := f.say(ann, general, "", at+"count")
 	version := func(user, text string, fields ...any) map[string]any {
-		m := map[string]any{"type": "message", "user": user, "text": text, "ts": ts, "edited": map[string]any{"user": user, "ts": "1700000001.000000"}}
+		m := map[string]any{
+			"type": "message", "user": user, "text": text, "ts": ts,
+			"edited": map[string]any{"user": user, "ts": "1700000001.000000"},
+		}
 		for i := 0; i < len(fields); i += 2 {
 			name, _ := fields[i].(string)
 			m[name] = fields[i+1]
@@ -85,8 +89,8 @@ func TestEditsOfOthers(t *testing.T) {
 	}
 	change := func(subtype string, message, previous map[string]any, fields ...any) map[string]any {
 		e := map[string]any{
-			"type": "message", "subtype": subtype, "channel": general, "channel_type": "channel", "ts": "1700000001.000100",
-			"message": message, "previous_message": previous,
+			"type": "message", "subtype": subtype, "channel": general, "channel_type": "channel",
+			"ts": "1700000001.000100", "message": message, "previous_message": previous,
 		}
 		for i := 0; i < len(fields); i += 2 {
 			name, _ := fields[i].(string)
@@ -96,7 +100,8 @@ func TestEditsOfOthers(t *testing.T) {
 	}
 	before := version(ann, at+"count")
 	for name, event := range map[string]map[string]any{
-		"by someone else":        change(changed, version(ann, at+"delete all", "edited", map[string]any{"user": bob, "ts": "1700000001.000000"}), before),
+		"by someone else": change(changed, version(ann, at+"delete all", "edited",
+			map[string]any{"user": bob, "ts": "1700000001.000000"}), before),
 		"of someone else":        change(changed, version(bob, at+"delete all"), version(bob, at+"count")),
 		"not edited":             change(changed, version(ann, at+"delete all", "edited", nil), before),
 		"a preview":              change(changed, version(ann, at+"count", "attachments", []any{}), before),

@@ -84,11 +84,13 @@ func TestNoRepository(t *testing.T) {
 	f.say(ann, general, "", at+"do in a/b#1 as in c/d#2")
 	equal(t, "those named", strings.Contains(f.word(general, ann, 2), ": a/b, c/d."), true)
 	f.say(ann, general, "", at+"[repo=web] fix it")
-	equal(t, "ambiguous", f.word(general, ann, 3), `There are several repositories called "web": acme/web, other/web. Name one of them.`)
+	equal(t, "ambiguous", f.word(general, ann, 3),
+		`There are several repositories called "web": acme/web, other/web. Name one of them.`)
 	f.say(ann, general, "", at+"[repo=cli] fix it")
 	equal(t, "unknown", f.word(general, ann, 4), `I do not know a repository called "cli". Write it as owner/name.`)
 	f.say(ann, general, "", at+"[repo=none branch=dev] fix it")
-	equal(t, "a branch of nothing", f.word(general, ann, 5), "A branch needs a repository: write [repo=owner/name branch=dev].")
+	equal(t, "a branch of nothing", f.word(general, ann, 5),
+		"A branch needs a repository: write [repo=owner/name branch=dev].")
 	f.say(ann, general, "", at+"[repo=acme/api size=large] fix it")
 	equal(t, "unknown option", strings.HasPrefix(f.word(general, ann, 6), `There is no option "size".`), true)
 	equal(t, "tasks", f.prompts(), []string(nil))

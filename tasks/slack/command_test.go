@@ -52,16 +52,20 @@ func TestSlashCommand(t *testing.T) {
 			}
 			f.command(ann, general, "[repo=acme/api] why is a &lt; b, <@U0BOB|bob>? @here hunter2")
 			task := f.one()
-			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor, task.Name}, []string{"acme/api", "why is a < b, @U0BOB? @here hunter2", ann, "u0ann"})
+			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor, task.Name},
+				[]string{"acme/api", "why is a < b, @U0BOB? @here hunter2", ann, "u0ann"})
 			posted := f.Messages(general, "")
-			equal(t, "post", posted[0].Text, "<@U0ANN> asks: [repo=acme/api] why is a &lt; b, @U0BOB? @\u200bhere [redacted]")
+			equal(t, "post", posted[0].Text,
+				"<@U0ANN> asks: [repo=acme/api] why is a &lt; b, @U0BOB? @\u200bhere [redacted]")
 			equal(t, "its thread", mustOrigin(t, task).root(), posted[0].TS)
 			equal(t, "signs", f.Reactions(general, posted[0].TS), []string{eyes})
 
 			f.begin()
 			f.say(ann, general, posted[0].TS, "and faster")
-			equal(t, "the follow-up", []string{f.tasks()[0].Prompt, f.tasks()[0].Thread}, []string{"and faster", task.Thread})
-			equal(t, "what the agent reads", strings.Contains(f.briefed(f.tasks()[0]).System, "@U0ERRAND (you, a request of the person it names)"), true)
+			equal(t, "the follow-up", []string{f.tasks()[0].Prompt, f.tasks()[0].Thread},
+				[]string{"and faster", task.Thread})
+			equal(t, "what the agent reads", strings.Contains(f.briefed(f.tasks()[0]).System,
+				"@U0ERRAND (you, a request of the person it names)"), true)
 		})
 	}
 }
@@ -69,7 +73,8 @@ func TestSlashCommand(t *testing.T) {
 // Commands that start nothing are answered to the person only, also where the bot cannot post.
 func TestSlashCommandAnswers(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}}})
+	f := newFrontDoor(t, Config{}, tasks.Policy{},
+		slackfake.Config{Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}}})
 	n := 0
 	told := func(channel, text, want string) {
 		t.Helper()
@@ -83,7 +88,8 @@ func TestSlashCommandAnswers(t *testing.T) {
 	told(general, "status", "You have no recent tasks in Slack.")
 	told(general, "stop", inThread)
 	told("G0SECRET", "count", cannotPost+"\nYou said: count")
-	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+optionNames+".\nYou said: [speed=3] count")
+	told(general, "[speed=3] count", "There is no option \"speed\". The options are "+
+		optionNames+".\nYou said: [speed=3] count")
 	told(general, "Mark it as ready!", inThread)
 	equal(t, "started", []any{len(f.tasks()), len(f.Messages(general, ""))}, []any{0, 0})
 
@@ -94,7 +100,8 @@ func TestSlashCommandAnswers(t *testing.T) {
 	equal(t, "answers", len(f.Ephemeral(general, ann)), n-2)
 	f.running("count again")
 	f.command(ann, general, "status")
-	if said := f.word(general, ann, n-1); !strings.HasPrefix(said, "“count again” has been running for ") || strings.Contains(said, "\n") {
+	if said := f.word(general, ann, n-1); !strings.HasPrefix(said, "“count again” has been running for ") ||
+		strings.Contains(said, "\n") {
 		t.Errorf("status: %s", said)
 	}
 }
@@ -102,13 +109,15 @@ func TestSlashCommandAnswers(t *testing.T) {
 // Who may not mention the bot may not ask by a command either.
 func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}, LinkURL: "https://errand.example/link"}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}, LinkURL: "https://errand.example/link"},
+		tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.command(bob, general, "count")
 	f.told(bob, "I do not take requests from guests. An operator can change that.\nYou said: count")
 	f.command(bob, general, "link")
 	f.told(bob, "I do not take requests from guests. An operator can change that.")
 	f.command(ann, "C0OTHER", "count")
-	equal(t, "the word", f.word("C0OTHER", ann, 1), "I do not take requests in this channel. An operator can change that.\nYou said: count")
+	equal(t, "the word", f.word("C0OTHER", ann, 1),
+		"I do not take requests in this channel. An operator can change that.\nYou said: count")
 	equal(t, "posts", len(f.Calls("chat.postMessage")), 0)
 	f.command(ann, "D0ANN", "count")
 	equal(t, "in a direct message", f.one().Prompt, "count")
@@ -129,13 +138,16 @@ func TestSlashCommandPicks(t *testing.T) {
 	f.choosing(t.Context())
 	f.command(ann, general, "mend it")
 	f.choose(ann, f.offered(), "acme/web")
-	equal(t, "task", []string{f.one().Repo, f.one().Prompt, mustOrigin(t, f.one()).TS}, []string{"acme/web", "mend it", f.Messages(general, "")[0].TS})
+	equal(t, "task", []string{f.one().Repo, f.one().Prompt, mustOrigin(t, f.one()).TS},
+		[]string{"acme/web", "mend it", f.Messages(general, "")[0].TS})
 }
 
 func TestSlashCommandsAreSlacks(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	form := url.Values{"command": {"/errand"}, "team_id": {team}, "channel_id": {general}, "user_id": {ann}, "text": {"count"}}
+	form := url.Values{
+		"command": {"/errand"}, "team_id": {team}, "channel_id": {general}, "user_id": {ann}, "text": {"count"},
+	}
 	resp, err := http.PostForm(f.door+"/slack/commands", form)
 	if err != nil {
 		t.Fatal(err)
@@ -228,11 +240,13 @@ func TestSlashCommandFails(t *testing.T) {
 	f.listen(t.Context(), f.desk)
 	hook.fails.Store(2)
 	f.command(ann, general, "count")
-	equal(t, "tasks and posts", []any{f.prompts(), len(f.Messages(general, "")), len(f.Ephemeral(general, ann))}, []any{[]string{"count"}, 1, 0})
+	equal(t, "tasks and posts", []any{f.prompts(), len(f.Messages(general, "")), len(f.Ephemeral(general, ann))},
+		[]any{[]string{"count"}, 1, 0})
 
 	f.Fail("chat.delete", slackfake.Failure{Error: "cant_delete_message"})
 	f.command(ann, general, "[speed=3] sing")
-	equal(t, "refused", f.word(general, ann, 1), "There is no option \"speed\". The options are "+optionNames+".\nYou said: [speed=3] sing")
+	equal(t, "refused", f.word(general, ann, 1), "There is no option \"speed\". The options are "+
+		optionNames+".\nYou said: [speed=3] sing")
 	f.said("remove request")
 	f.Fail("chat.postMessage", slackfake.Failure{Error: "internal_error"})
 	f.command(ann, general, "dance")

@@ -51,7 +51,8 @@ func (f *frontDoor) lastWord(user string, n int, want string) {
 // mention are ignored.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: "U0GUEST", Guest: true}}})
+	f := newFrontDoor(t, Config{}, tasks.Policy{},
+		slackfake.Config{Users: []slackfake.User{{ID: "U0GUEST", Guest: true}}})
 	f.say(ann, "D0ANN", "", "directly")
 	f.say(ann, general, "", "to all")
 	other := f.say(ann, general, "", "another thread")
@@ -68,7 +69,9 @@ func TestUntagged(t *testing.T) {
 	f.say(bob, general, root, "`<@"+ann+">` is how she is mentioned")
 	f.say("U0GUEST", general, root, "may I?")
 	f.settleCalls()
-	equal(t, "tasks", f.prompts(), []string{"`@" + ann + "` is how she is mentioned", "and the tests", "mentioned", "directly"})
+	equal(t, "tasks", f.prompts(), []string{
+		"`@" + ann + "` is how she is mentioned", "and the tests", "mentioned", "directly",
+	})
 	equal(t, "thread", f.tasks()[0].Thread, f.tasks()[2].Thread)
 	equal(t, "nobody spoke to us", len(f.Calls("chat.postEphemeral")), 0)
 
@@ -105,7 +108,8 @@ func TestStop(t *testing.T) {
 
 			f.say(carol, general, root, text)
 			f.lastWord(carol, 1, intake.Stopping)
-			equal(t, "everybody's", []string{f.state(bobs.ID).Cancel, f.state(f.tasks()[0].ID).Cancel}, []string{"@u0carol", "@u0carol"})
+			equal(t, "everybody's", []string{f.state(bobs.ID).Cancel, f.state(f.tasks()[0].ID).Cancel},
+				[]string{"@u0carol", "@u0carol"})
 			equal(t, "tasks", len(f.prompts()), 4)
 		})
 	}
@@ -135,7 +139,8 @@ func TestStatusInThread(t *testing.T) {
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
 	f.lastWord(bob, 1, "“one” is waiting: no worker is alive.")
-	if _, err := f.store.Workers.Beat(t.Context(), store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
+	if _, err := f.store.Workers.Beat(t.Context(),
+		store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")
@@ -144,7 +149,8 @@ func TestStatusInThread(t *testing.T) {
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 3)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") || second != "“two” is waiting: an earlier task of this thread is running." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") ||
+		second != "“two” is waiting: an earlier task of this thread is running." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})
@@ -177,7 +183,8 @@ func TestRetryInThread(t *testing.T) {
 	}
 	f.say(ann, general, root, "retry")
 	f.lastWord(ann, 1, intake.StillRunning)
-	if err := claim.EndWith(t.Context(), json.RawMessage(`{"kind":"failed"}`), store.Covered{IDs: []string{other.ID}, Ending: json.RawMessage(`{"kind":"failed"}`)}); err != nil {
+	if err := claim.EndWith(t.Context(), json.RawMessage(`{"kind":"failed"}`),
+		store.Covered{IDs: []string{other.ID}, Ending: json.RawMessage(`{"kind":"failed"}`)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := claim.Release(t.Context()); err != nil {
@@ -257,7 +264,8 @@ func TestControlWithMention(t *testing.T) {
 				ts := f.seed(slackfake.Message{Text: at + word, ThreadTS: root})
 				for _, kind := range kinds {
 					f.send(map[string]any{
-						"type": kind, "user": ann, "channel": general, "channel_type": "channel", "ts": ts, "thread_ts": root, "text": at + word,
+						"type": kind, "user": ann, "channel": general, "channel_type": "channel", "ts": ts,
+						"thread_ts": root, "text": at + word,
 					}, 200)
 				}
 				f.lastWord(ann, 1, want)

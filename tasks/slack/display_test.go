@@ -56,7 +56,8 @@ func TestEndsComeFirst(t *testing.T) {
 	r := f.open(s, task)
 	d := &display{client: s.client, origin: r.origin, ts: f.posted(task)[0].TS, log: r.log}
 	err := d.show(t.Context(), render.Status{State: "later"}, nil)
-	if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok || limited.RetryAfter <= 0 || limited.RetryAfter > editEvery+scatter {
+	if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok || limited.RetryAfter <= 0 ||
+		limited.RetryAfter > editEvery+scatter {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	if err := r.Close(t.Context(), answered("yes")); err != nil {
@@ -95,7 +96,8 @@ func TestStatusInPlainText(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		t.Run(fmt.Sprint("drop ", drop), func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{Interval: time.Millisecond, ConsoleURL: "https://e.example"}, slackfake.Config{DropBlocks: drop})
+			w := newWorkspace(t, Config{Interval: time.Millisecond, ConsoleURL: "https://e.example"},
+				slackfake.Config{DropBlocks: drop})
 			task := w.task("")
 			r := w.open(w.source, task)
 			w.Fail("chat.update", slackfake.Failure{Error: "invalid_blocks"})

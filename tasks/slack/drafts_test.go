@@ -12,8 +12,9 @@ import (
 func TestReadyForm(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
-		"mark as ready": true, "Mark it as ready for review!": true, "please mark the PR ready": true, "mark this ready.": true,
-		"ready": false, "mark as ready and merge it": false, "is it ready?": false, "mark the tests as ready": false,
+		"mark as ready": true, "Mark it as ready for review!": true, "please mark the PR ready": true,
+		"mark this ready.": true, "ready": false, "mark as ready and merge it": false, "is it ready?": false,
+		"mark the tests as ready": false,
 	} {
 		if got := readyForm.MatchString(text); got != want {
 			t.Errorf("%q: %v", text, got)
@@ -24,17 +25,20 @@ func TestReadyForm(t *testing.T) {
 // published is an ending with a draft of errand's.
 func published(number int) tasks.Ending {
 	e := answered("Done.")
-	e.Published = &tasks.Published{Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{Number: number, URL: "https://hub.example/4", Draft: number == 4}}
+	e.Published = &tasks.Published{Work: tasks.Work{Repo: "acme/api"}, PullRequest: forge.PullRequestRef{
+		Number: number, URL: "https://hub.example/4", Draft: number == 4,
+	}}
 	return e
 }
 
-// A button and a sentence mark the draft of a thread. A person with a known account at the forge must be able to write there, whether or
-// not they asked; others must be in control of the task, if the operator does not limit them.
+// A button and a sentence mark the draft of a thread. A person with a known account at the forge must be able to write
+// there, whether or not they asked; others must be in control of the task, if the operator does not limit them.
 func TestMarkReady(t *testing.T) {
 	t.Parallel()
 	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
 	rights := &tasks.Rights{Forge: somePulls, Unmapped: tasks.UnmappedAll}
-	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}}, tasks.Policy{People: people, Rights: rights})
+	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}},
+		tasks.Policy{People: people, Rights: rights})
 	root := f.mention("count")
 	task, claim := f.begin()
 	final := f.end(task, claim, published(4))
@@ -46,7 +50,8 @@ func TestMarkReady(t *testing.T) {
 	f.told(carol, marked)
 	rights.Unmapped = tasks.UnmappedRead
 	f.press(carol, final, render.ActionReady)
-	f.told(carol, "I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.")
+	f.told(carol,
+		"I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.")
 	f.say(ann, general, root, at+"mark as ready")
 	f.lastWord(ann, 2, intake.NotAllowed)
 	f.say(bob, general, root, at+"Please mark it as ready for review.")

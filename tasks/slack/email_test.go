@@ -44,8 +44,11 @@ func TestEmail(t *testing.T) {
 
 	w = newWorkspace(t, Config{Emails: true}, slackfake.Config{Users: users, Scopes: names(scopes())})
 	equal(t, "without the scope", email(w, "U0MEMBER"), "")
-	equal(t, "findings", wrongs(w.source.Diagnose(t.Context())), []string{"Slack: the app lacks the scope users:read.email"})
-	w = newWorkspace(t, Config{Emails: true}, slackfake.Config{Users: users, Scopes: slices.Concat(names(scopes()), []string{"users:read.email"})})
+	equal(t, "findings", wrongs(w.source.Diagnose(t.Context())),
+		[]string{"Slack: the app lacks the scope users:read.email"})
+	w = newWorkspace(t, Config{Emails: true}, slackfake.Config{
+		Users: users, Scopes: slices.Concat(names(scopes()), []string{"users:read.email"}),
+	})
 	equal(t, "with the scope", email(w, "U0MEMBER"), address)
 	equal(t, "findings", wrongs(w.source.Diagnose(t.Context())), []string(nil))
 

@@ -43,11 +43,22 @@ func TestDiagnose(t *testing.T) {
 		"well":           {scopes: all},
 		"behind a proxy": {},
 		"without files":  {scopes: all[:len(all)-1], want: []string{"Slack: the app lacks the scope files:write"}},
-		"older app":      {scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "commands" })},
-		"mute":           {scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "chat:write" }), want: []string{"Slack: the app lacks the scope chat:write"}, fatal: true},
-		"late":           {scopes: all, now: func() time.Time { return time.Now().Add(-2 * time.Hour) }, want: []string{"the clock is "}, fatal: true},
-		"revoked":        {fail: &slackfake.Failure{Error: "token_revoked"}, want: []string{"Slack refuses the bot token: token_revoked"}, fatal: true},
-		"away":           {fail: &slackfake.Failure{Status: 500}, want: []string{"Slack does not answer"}, fatal: true},
+		"older app": {scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool {
+			return s == "commands"
+		})},
+		"mute": {
+			scopes: slices.DeleteFunc(slices.Clone(all), func(s string) bool { return s == "chat:write" }),
+			want:   []string{"Slack: the app lacks the scope chat:write"}, fatal: true,
+		},
+		"late": {
+			scopes: all, now: func() time.Time { return time.Now().Add(-2 * time.Hour) },
+			want: []string{"the clock is "}, fatal: true,
+		},
+		"revoked": {
+			fail: &slackfake.Failure{Error: "token_revoked"},
+			want: []string{"Slack refuses the bot token: token_revoked"}, fatal: true,
+		},
+		"away": {fail: &slackfake.Failure{Status: 500}, want: []string{"Slack does not answer"}, fatal: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +69,8 @@ func TestDiagnose(t *testing.T) {
 			got := w.source.Diagnose(t.Context())
 			wrong := wrongs(got)
 			fatal := slices.ContainsFunc(got, func(c doctor.Finding) bool { return c.Fatal })
-			if len(wrong) != len(tc.want) || len(wrong) > 0 && !strings.HasPrefix(wrong[0], tc.want[0]) || fatal != tc.fatal {
+			if len(wrong) != len(tc.want) || len(wrong) > 0 && !strings.HasPrefix(wrong[0], tc.want[0]) ||
+				fatal != tc.fatal {
 				t.Errorf("checks %+v", got)
 			}
 			for _, c := range got {
@@ -78,7 +90,8 @@ func TestExamineSignatures(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Fatalf("%v, %v", resp, err)
 	}
-	equal(t, "after a wrong one", wrongs(f.source.Diagnose(t.Context())), []string{"Slack: the last request had a wrong signature"})
+	equal(t, "after a wrong one", wrongs(f.source.Diagnose(t.Context())),
+		[]string{"Slack: the last request had a wrong signature"})
 	f.mention("hello")
 	equal(t, "after a right one", wrongs(f.source.Diagnose(t.Context())), []string(nil))
 }
@@ -97,9 +110,12 @@ func TestManifest(t *testing.T) {
 			t.Fatal(err)
 		}
 		equal(t, "scopes", m.OAuth.Scopes.Bot, names(scopes()))
-		equal(t, "ways in", []bool{m.Settings.Socket, m.Settings.Events.URL != "", m.Settings.Interactivity.URL != ""}, []bool{base == "", base != "", base != ""})
+		equal(t, "ways in", []bool{m.Settings.Socket, m.Settings.Events.URL != "", m.Settings.Interactivity.URL != ""},
+			[]bool{base == "", base != "", base != ""})
 	}
-	for _, wrong := range [][2]string{{"", ""}, {strings.Repeat("x", 36), ""}, {"errand", "http://e.example"}, {"errand", "e.example"}} {
+	for _, wrong := range [][2]string{
+		{"", ""}, {strings.Repeat("x", 36), ""}, {"errand", "http://e.example"}, {"errand", "e.example"},
+	} {
 		if _, err := Manifest(wrong[0], wrong[1]); err == nil {
 			t.Errorf("%q: no error", wrong)
 		}

@@ -45,24 +45,32 @@ func TestFilesOfACorrection(t *testing.T) {
 	edit := func(text, was string, files ...any) {
 		t.Helper()
 		ts := mustOrigin(t, f.tasks()[len(f.tasks())-1]).TS
-		message := map[string]any{"user": ann, "text": at + text, "ts": ts, "files": files, "edited": map[string]any{"user": ann, "ts": ts[:16] + "1"}}
+		message := map[string]any{
+			"user": ann, "text": at + text, "ts": ts, "files": files,
+			"edited": map[string]any{"user": ann, "ts": ts[:16] + "1"},
+		}
 		f.send(map[string]any{
-			"type": "message", "subtype": changed, "channel": general, "channel_type": "channel", "ts": ts, "message": message,
-			"previous_message": map[string]any{"user": ann, "text": at + was, "ts": ts},
+			"type": "message", "subtype": changed, "channel": general, "channel_type": "channel", "ts": ts,
+			"message": message, "previous_message": map[string]any{"user": ann, "text": at + was, "ts": ts},
 		}, 200)
 	}
-	_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: ann, Text: at + "review acme/api#3", Files: []slackfake.File{{Name: "old.txt", Data: []byte("x")}}})
+	_, err := f.Post(t.Context(), slackfake.Message{
+		Channel: general, User: ann, Text: at + "review acme/api#3",
+		Files: []slackfake.File{{Name: "old.txt", Data: []byte("x")}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.begin()
-	edit("review acme/web#3", "review acme/api#3", map[string]any{"name": "new.txt", "url_private": "https://elsewhere.example/new.txt"})
+	edit("review acme/web#3", "review acme/api#3",
+		map[string]any{"name": "new.txt", "url_private": "https://elsewhere.example/new.txt"})
 	correction := f.tasks()[0]
 	b := f.briefed(correction)
 	if !strings.Contains(b.Prompt.Text, `"new.txt"`) || strings.Contains(b.Prompt.Text, "old.txt") {
 		t.Errorf("prompt %q", b.Prompt.Text)
 	}
-	equal(t, "where", []any{correction.Repo, b.Diff, strings.Contains(b.System, "acme/web")}, []any{"acme/api", false, false})
+	equal(t, "where", []any{correction.Repo, b.Diff, strings.Contains(b.System, "acme/web")},
+		[]any{"acme/api", false, false})
 }
 
 // Files are saved for the agent under a name that leads nowhere else, and the prompt describes them.
@@ -103,7 +111,10 @@ func TestPicturesAreShown(t *testing.T) {
 	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
 		t.Fatal(err)
 	}
-	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{{Name: "broken.png", Type: "image/png", Data: dot.Bytes()[:60]}}}
+	m := slackfake.Message{
+		Channel: "D0ANN", User: ann, Text: "why?",
+		Files: []slackfake.File{{Name: "broken.png", Type: "image/png", Data: dot.Bytes()[:60]}},
+	}
 	for range agent.MaxPictures + 1 {
 		m.Files = append(m.Files, slackfake.File{Name: "shot", Type: "text/plain", Data: dot.Bytes()})
 	}
@@ -113,7 +124,8 @@ func TestPicturesAreShown(t *testing.T) {
 	b := f.briefed(f.one())
 	want := agent.File{Name: "shot", Type: "image/png", Data: dot.Bytes()}
 	equal(t, "pictures", b.Prompt.Files, []agent.File{want, want, want, want, want})
-	if !strings.Contains(b.Prompt.Text, `("broken.png"`) || strings.Count(b.Prompt.Text, `("shot"`) != agent.MaxPictures+1 {
+	if !strings.Contains(b.Prompt.Text, `("broken.png"`) ||
+		strings.Count(b.Prompt.Text, `("shot"`) != agent.MaxPictures+1 {
 		t.Errorf("prompt %q", b.Prompt.Text)
 	}
 }
@@ -122,7 +134,9 @@ func TestPicturesAreShown(t *testing.T) {
 func TestOnlyFiles(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	if _, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Files: []slackfake.File{{Name: "a.txt", Data: []byte("x")}}}); err != nil {
+	if _, err := f.Mention(t.Context(), slackfake.Message{
+		Channel: general, User: ann, Files: []slackfake.File{{Name: "a.txt", Data: []byte("x")}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "prompt", f.one().Prompt, onlyFiles)
@@ -135,7 +149,9 @@ func TestOnlyFiles(t *testing.T) {
 func TestFilesThatAreNotFetched(t *testing.T) {
 	t.Parallel()
 	var asked []string
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked = append(asked, r.URL.Path) }))
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path)
+	}))
 	t.Cleanup(other.Close)
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
@@ -182,7 +198,9 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 func TestFilesWithoutScope(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "D0ANN", User: ann, Files: []slackfake.File{{Name: "a", Data: []byte("x")}}}); err != nil {
+	if _, err := f.Post(t.Context(), slackfake.Message{
+		Channel: "D0ANN", User: ann, Files: []slackfake.File{{Name: "a", Data: []byte("x")}},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.source.files.token = "xoxb-without"
@@ -191,8 +209,10 @@ func TestFilesWithoutScope(t *testing.T) {
 	}
 	f.source.files.api, _ = url.Parse("https://slack.com/api/")
 	for address, want := range map[string]bool{
-		"https://files.slack.com/files-pri/T1-F1/x": true, "https://slack.com/x": true, "http://files.slack.com/x": false,
-		"https://notslack.com/x": false, "https://slack.com.evil.org/x": false, "https://files.slack.com@evil.org/x": false, "": false,
+		"https://files.slack.com/files-pri/T1-F1/x": true, "https://slack.com/x": true,
+		"http://files.slack.com/x": false,
+		"https://notslack.com/x":   false, "https://slack.com.evil.org/x": false,
+		"https://files.slack.com@evil.org/x": false, "": false,
 	} {
 		if f.source.files.isSlack(address) != want {
 			t.Errorf("%s is Slack's: %t", address, !want)
@@ -207,7 +227,8 @@ func TestFilesOfAnAnswer(t *testing.T) {
 	task, claim := f.running("paint it")
 	f.ask(task, claim, colours())
 	ts, err := f.Post(t.Context(), slackfake.Message{
-		Channel: general, User: ann, Text: at + "like this", ThreadTS: mustOrigin(t, task).TS, Files: []slackfake.File{{Name: "sky.png", Data: []byte("x")}},
+		Channel: general, User: ann, Text: at + "like this", ThreadTS: mustOrigin(t, task).TS,
+		Files: []slackfake.File{{Name: "sky.png", Data: []byte("x")}},
 	})
 	if err == nil {
 		err = f.Redeliver(t.Context(), ts, slackfake.AppMention)
@@ -221,7 +242,8 @@ func TestFilesOfAnAnswer(t *testing.T) {
 	if err != nil || !ok || rec.ID != f.tasks()[0].ID {
 		t.Fatalf("taken up %+v, %t, %v", rec, ok, err)
 	}
-	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "attached to my answer") || !strings.Contains(prompt, `("sky.png"`) {
+	if prompt, _ := f.brief(f.tasks()[0]); !strings.Contains(prompt, "attached to my answer") ||
+		!strings.Contains(prompt, `("sky.png"`) {
 		t.Errorf("prompt %q", prompt)
 	}
 	f.settleCalls()
@@ -240,7 +262,9 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	w.source.files.api, _ = url.Parse(hung.URL + "/api/")
 	w.source.files.limit = 2 * time.Second
-	files := attachments{{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"}}
+	files := attachments{
+		{Name: "a", URL: hung.URL + "/a"}, {Name: "b", URL: hung.URL + "/b"}, {Name: "c", URL: hung.URL + "/c"},
+	}
 	task := w.task("")
 	o := mustOrigin(t, task)
 	o.Files = files
@@ -255,7 +279,8 @@ func TestOddFiles(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	for i, files := range []any{"none", []any{7, map[string]any{"name": 7}, map[string]any{"name": "a"}}, nil} {
 		f.send(map[string]any{
-			"type": "message", "channel_type": "im", "user": ann, "channel": "D0ANN", "ts": "1700000000.00010" + string(rune('0'+i)), "text": "count", "files": files,
+			"type": "message", "channel_type": "im", "user": ann, "channel": "D0ANN",
+			"ts": "1700000000.00010" + string(rune('0'+i)), "text": "count", "files": files,
 		}, 200)
 	}
 	var n []int

@@ -36,7 +36,9 @@ func endings() map[string]tasks.Ending {
 		"kept":      kept,
 		"answered":  answered("# Result\n\nIt is **fine**, see [main](https://x.org/main.go). Thanks to <@U0BOB>, @here.\n\n```go\nif a < b { }\n```\n"),
 		"empty":     answered(""),
-		"failed":    {Kind: tasks.Failed, Reason: "The model is <overloaded> & @channel\nis gone.", Result: stopped, At: at},
+		"failed": {
+			Kind: tasks.Failed, Reason: "The model is <overloaded> & @channel\nis gone.", Result: stopped, At: at,
+		},
 		"timed_out": {Kind: tasks.TimedOut, Limit: "2h", Result: stopped, At: at},
 		"stalled":   {Kind: tasks.Stalled, Limit: "15m", Result: agent.Result{Duration: time.Minute}, At: at},
 		"cancelled": {Kind: tasks.Cancelled, By: "console", At: at},
@@ -111,7 +113,9 @@ func TestLongAnswerInPlainText(t *testing.T) {
 	}
 	list := w.posted(task)
 	messages(t, "plain", list[:5])
-	equal(t, "parts", partsOf(list), []string{"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4"})
+	equal(t, "parts", partsOf(list), []string{
+		"status", "final/1.1", "final/1.2", "final/1.3", "final/1.4", "final/2", "final/3", "final/4",
+	})
 	if !strings.Contains(w.log.String(), "post in plain text") {
 		t.Errorf("log: %s", w.log)
 	}

@@ -105,7 +105,10 @@ func TestStatusMessages(t *testing.T) {
 		views = append(views, p.status())
 	}
 	add(agent.Event{Kind: agent.Started})
-	add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here' | tee a-file-with-a-name-that-is-longer-than-what-is-shown-of-it"})
+	add(agent.Event{
+		Kind: agent.ToolUse,
+		Text: "Running echo '<!channel> & @here' | tee a-file-with-a-name-that-is-longer-than-what-is-shown-of-it",
+	})
 	now = now.Add(61 * time.Minute)
 	add(agent.Event{Kind: agent.ToolResult})
 	for _, r := range []tasks.Receipt{{Position: 1}, {Position: 2}} {
@@ -115,7 +118,8 @@ func TestStatusMessages(t *testing.T) {
 	o := mustOrigin(t, task)
 	for _, v := range views {
 		d := &display{client: w.source.client, origin: o, log: w.source.client.log}
-		if err := d.post(t.Context(), render.StatusMarker(task), v, w.source.reporter.console.RunButtons(task.ID)); err != nil {
+		if err := d.post(t.Context(), render.StatusMarker(task), v,
+			w.source.reporter.console.RunButtons(task.ID)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,8 +132,11 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		intake.NotAllowed, intake.Forgotten, tryLater, intake.NotWaiting, intake.HasEnded, help, inThread, intake.NothingRuns, replaced, newRequest, workingIn(""), workingIn("acme/api"),
-		undecided([]string{"acme/api", "acme/web"}).Error(), intake.Stopping, intake.Retrying, intake.StillRunning, intake.TooFast, thanks, voted + render.VoteSign(render.ActionGood), intake.AnsweredBefore(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
+		intake.NotAllowed, intake.Forgotten, tryLater, intake.NotWaiting, intake.HasEnded, help, inThread,
+		intake.NothingRuns, replaced, newRequest, workingIn(""), workingIn("acme/api"),
+		undecided([]string{"acme/api", "acme/web"}).Error(), intake.Stopping, intake.Retrying, intake.StillRunning,
+		intake.TooFast, thanks, voted + render.VoteSign(render.ActionGood),
+		intake.AnsweredBefore(tasks.Answer{By: "@here", Text: "<!channel> & all"}),
 	} {
 		if err := w.source.client.whisper(t.Context(), o, sentence); err != nil {
 			t.Fatal(err)
@@ -143,7 +150,9 @@ func TestSettledQuestions(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	task := w.task("")
-	for i, a := range []tasks.Answer{{By: "@ann", Text: tasks.Always}, {By: ann, Text: tasks.Denial("<!channel> & all")}, {Expired: true}} {
+	for i, a := range []tasks.Answer{
+		{By: "@ann", Text: tasks.Always}, {By: ann, Text: tasks.Denial("<!channel> & all")}, {Expired: true},
+	} {
 		for _, q := range []tasks.Question{colours(), consent()} {
 			q.Key += fmt.Sprint(i)
 			if err := w.source.Ask(t.Context(), task, q); err != nil {
@@ -182,7 +191,8 @@ func TestPickers(t *testing.T) {
 func TestDialogs(t *testing.T) {
 	t.Parallel()
 	memory, err := json.Marshal(dialogMemory{
-		Value: "1700000001000000-slack-c0general c", Origin: origin{Team: team, Channel: general, TS: "1700000001.000000", User: ann},
+		Value:  "1700000001000000-slack-c0general c",
+		Origin: origin{Team: team, Channel: general, TS: "1700000001.000000", User: ann},
 	})
 	if err != nil {
 		t.Fatal(err)

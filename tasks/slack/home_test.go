@@ -59,7 +59,8 @@ func TestHome(t *testing.T) {
 			f.mention("wait")
 			entry := func(task tasks.Task, title, state, repo string) string {
 				root := mustOrigin(t, task).root()
-				return fmt.Sprintf("%s\n%s\n<%s/archives/%s/p%s|Thread> · <https://e.example/tasks/%s|Log>%s · <!date^", title, state, f.URL(), general, strings.ReplaceAll(root, ".", ""), task.ID, repo)
+				return fmt.Sprintf("%s\n%s\n<%s/archives/%s/p%s|Thread> · <https://e.example/tasks/%s|Log>%s · <!date^",
+					title, state, f.URL(), general, strings.ReplaceAll(root, ".", ""), task.ID, repo)
 			}
 			check := func(what string, want ...string) {
 				t.Helper()
@@ -71,10 +72,13 @@ func TestHome(t *testing.T) {
 				equal(t, what, got, want)
 			}
 			wait := f.tasks()[0]
-			check("at first", entry(first, "count @U0BOB", "⏳ Working", " · acme/api"), entry(wait, "wait", "⏳ Waiting: no worker is alive", ""))
+			check("at first", entry(first, "count @U0BOB", "⏳ Working", " · acme/api"),
+				entry(wait, "wait", "⏳ Waiting: no worker is alive", ""))
 			f.end(first, claim, answered("Forty-two."))
 			f.mention("last")
-			check("again", entry(f.tasks()[0], "last", "⏳ Waiting: no worker is alive", ""), entry(wait, "wait", "⏳ Waiting: no worker is alive", ""), entry(first, "count @U0BOB", "✅ Done (2m5s)", " · acme/api"))
+			check("again", entry(f.tasks()[0], "last", "⏳ Waiting: no worker is alive", ""),
+				entry(wait, "wait", "⏳ Waiting: no worker is alive", ""),
+				entry(first, "count @U0BOB", "✅ Done (2m5s)", " · acme/api"))
 			equal(t, "calls", len(f.Calls("views.publish")), 3)
 			equal(t, "log", f.log.String(), "")
 		})
@@ -88,7 +92,8 @@ func TestHomeHasPullRequests(t *testing.T) {
 	f.mention("mend")
 	task, claim := f.begin()
 	f.end(task, claim, endings()["published"])
-	if got, want := f.home(ann)[1], "|Thread> · <https://github.com/acme/api/pull/7|Pull request> · "; !strings.Contains(got, want) {
+	if got, want := f.home(ann)[1],
+		"|Thread> · <https://github.com/acme/api/pull/7|Pull request> · "; !strings.Contains(got, want) {
 		t.Errorf("%q in %s", want, got)
 	}
 	f.mention("mend both")
@@ -125,8 +130,9 @@ func TestHomeShowsWhatRuns(t *testing.T) {
 		task, claim := f.running(fmt.Sprint("question ", i))
 		f.finish(claim, answered("Yes."))
 		review := tasks.Task{
-			ID: tasks.NewID(time.Now(), "github", fmt.Sprint("acme-api-", i)), Source: "github", Kind: "review", Thread: fmt.Sprintf("github/acme/api#%d/review", i),
-			Class: tasks.Review, Profile: agent.Read, Actor: "ann-gh", Prompt: "review", Repo: "acme/api", Origin: task.Origin,
+			ID: tasks.NewID(time.Now(), "github", fmt.Sprint("acme-api-", i)), Source: "github", Kind: "review",
+			Thread: fmt.Sprintf("github/acme/api#%d/review", i), Class: tasks.Review, Profile: agent.Read,
+			Actor: "ann-gh", Prompt: "review", Repo: "acme/api", Origin: task.Origin,
 		}
 		if _, err := f.desk.Submit(t.Context(), review); err != nil {
 			t.Fatal(err)
@@ -134,9 +140,12 @@ func TestHomeShowsWhatRuns(t *testing.T) {
 	}
 	got := f.home(ann)[1:]
 	equal(t, "tasks", []any{len(got), strings.Contains(strings.Join(got, ""), "review")}, []any{maxOwn, false})
-	equal(t, "the first two", []bool{strings.HasPrefix(got[0], "run for two hours\n⏳ Working"), strings.HasPrefix(got[1], "question 11\n✅")}, []bool{true, true})
+	equal(t, "the first two", []bool{
+		strings.HasPrefix(got[0], "run for two hours\n⏳ Working"), strings.HasPrefix(got[1], "question 11\n✅"),
+	}, []bool{true, true})
 	f.command(ann, general, "status")
-	if said := f.word(general, ann, 1); !strings.HasPrefix(said, "“run for two hours” has been running for ") || strings.Contains(said, "\n") {
+	if said := f.word(general, ann, 1); !strings.HasPrefix(said, "“run for two hours” has been running for ") ||
+		strings.Contains(said, "\n") {
 		t.Errorf("status: %s", said)
 	}
 }

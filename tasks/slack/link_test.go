@@ -13,7 +13,8 @@ import (
 // a name there is no offer.
 func TestOfferOfALink(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{LinkURL: "https://errand.test/link", Access: Access{People: []string{ann, bob}}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{LinkURL: "https://errand.test/link", Access: Access{People: []string{ann, bob}}},
+		tasks.Policy{})
 	me, err := f.source.me.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +35,8 @@ func TestOfferOfALink(t *testing.T) {
 		}
 	}
 	f.Fail("users.info", slackfake.Failure{Times: -1, Error: "internal_error"})
-	if said, err := f.source.listener.interpreter.link(t.Context(), origin{Team: team, Channel: general, User: bob}); said != tryLater || err != nil {
+	if said, err := f.source.listener.interpreter.link(t.Context(),
+		origin{Team: team, Channel: general, User: bob}); said != tryLater || err != nil {
 		t.Errorf("without a name: %q, %v", said, err)
 	}
 }

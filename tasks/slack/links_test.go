@@ -22,7 +22,8 @@ func TestLinks(t *testing.T) {
 	if err != nil || me.site == "" {
 		t.Fatalf("the bot is %+v, %v", me, err)
 	}
-	if got, want := f.source.Links(task(me.team)).Thread, me.site+"archives/"+general+"/p1700000000000100"; got != want {
+	if got, want := f.source.Links(task(me.team)).Thread, me.site+"archives/"+general+
+		"/p1700000000000100"; got != want {
 		t.Errorf("in its workspace: %s, want %s", got, want)
 	}
 	if got := f.source.Links(tasks.Task{Origin: []byte("{}")}); got != (tasks.Links{}) {

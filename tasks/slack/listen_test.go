@@ -25,7 +25,9 @@ func TestMentionBecomesATask(t *testing.T) {
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
 	f := newFrontDoor(t, Config{Channels: channels}, tasks.Policy{})
 	root := f.mention("please <@" + bot + ">, fix &lt;main&gt; &amp; see <https://x.org/a|the page>")
-	reply, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: bob, Text: "and the tests", ThreadTS: root})
+	reply, err := f.Mention(t.Context(), slackfake.Message{
+		Channel: general, User: bob, Text: "and the tests", ThreadTS: root,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,19 +38,26 @@ func TestMentionBecomesATask(t *testing.T) {
 	id := func(ts, channel string) string { return strings.ReplaceAll(ts, ".", "") + "-slack-" + channel }
 	task := func(ts, root, channel, user, prompt string, o origin) tasks.Task {
 		return tasks.Task{
-			ID: id(ts, strings.ToLower(channel)), Source: "slack", Kind: "mention", Thread: "slack/" + team + "/" + channel + "/" + root,
-			Class: tasks.Interactive, Profile: agent.Write, Actor: user, Name: strings.ToLower(user), Channel: o.Channel, Prompt: prompt, Origin: o.json(),
+			ID: id(ts, strings.ToLower(channel)), Source: "slack", Kind: "mention",
+			Thread: "slack/" + team + "/" + channel + "/" + root, Class: tasks.Interactive, Profile: agent.Write,
+			Actor: user, Name: strings.ToLower(user), Channel: o.Channel, Prompt: prompt, Origin: o.json(),
 		}
 	}
-	first := task(root, root, general, ann, "please fix <main> & see the page (https://x.org/a)", origin{Team: team, Channel: general, TS: root, ThreadTS: "", User: ann})
-	second := task(reply, root, general, bob, "and the tests", origin{Team: team, Channel: general, TS: reply, ThreadTS: root, User: bob})
-	third := task(other, other, "G0SECRET", bob, "hello", origin{Team: team, Channel: "G0SECRET", TS: other, ThreadTS: "", User: bob})
+	first := task(root, root, general, ann, "please fix <main> & see the page (https://x.org/a)",
+		origin{Team: team, Channel: general, TS: root, ThreadTS: "", User: ann})
+	second := task(reply, root, general, bob, "and the tests", origin{
+		Team: team, Channel: general, TS: reply, ThreadTS: root, User: bob,
+	})
+	third := task(other, other, "G0SECRET", bob, "hello", origin{
+		Team: team, Channel: "G0SECRET", TS: other, ThreadTS: "", User: bob,
+	})
 	first.Repo, second.Repo = "acme/api", "acme/api"
 	equal(t, "tasks", f.tasks(), []tasks.Task{third, second, first})
 	equal(t, "origin", string(second.Origin),
 		`{"team":"T0ERRAND","channel":"C0GENERAL","ts":"`+reply+`","thread_ts":"`+root+`","user":"U0BOB"}`)
 	f.until("the eyes", func() bool {
-		return slices.Equal(f.Reactions(general, root), []string{"eyes"}) && slices.Equal(f.Reactions("G0SECRET", other), []string{"eyes"})
+		return slices.Equal(f.Reactions(general, root), []string{"eyes"}) &&
+			slices.Equal(f.Reactions("G0SECRET", other), []string{"eyes"})
 	})
 }
 
@@ -82,7 +91,8 @@ func TestTasksDoNotCollide(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	for _, channel := range []string{general, "C0OTHER"} {
 		f.send(map[string]any{
-			"type": "app_mention", "user": ann, "channel": channel, "ts": "1700000000.000100", "text": "<@" + bot + "> " + channel,
+			"type": "app_mention", "user": ann, "channel": channel, "ts": "1700000000.000100",
+			"text": "<@" + bot + "> " + channel,
 		}, 200)
 	}
 	got := f.prompts()
@@ -93,7 +103,9 @@ func TestTasksDoNotCollide(t *testing.T) {
 func TestRequestsThatAreNotSlacks(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	mention := f.Envelope(map[string]any{"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000100", "text": "<@" + bot + "> x"})
+	mention := f.Envelope(map[string]any{
+		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000100", "text": "<@" + bot + "> x",
+	})
 	challenge := map[string]any{"type": "url_verification", "challenge": "abc<1>"}
 	for name, tc := range map[string]struct {
 		event  any
@@ -101,14 +113,20 @@ func TestRequestsThatAreNotSlacks(t *testing.T) {
 		status int
 		body   string
 	}{
-		"wrong signature":              {mention, slackfake.SendOptions{WrongSignature: true}, 401, "Unauthorized\n"},
-		"no signature":                 {mention, slackfake.SendOptions{Unsigned: true}, 401, "Unauthorized\n"},
-		"stale":                        {mention, slackfake.SendOptions{Age: 301 * time.Second}, 401, "Unauthorized\n"},
-		"of the future":                {mention, slackfake.SendOptions{Age: -310 * time.Second}, 401, "Unauthorized\n"},
-		"not JSON":                     {nil, slackfake.SendOptions{Body: []byte("{")}, 400, "Bad Request\n"},
-		"not an object":                {nil, slackfake.SendOptions{Body: []byte("[]")}, 400, "Bad Request\n"},
-		"too large":                    {nil, slackfake.SendOptions{Body: bytes.Repeat([]byte(" "), maxBody+1)}, 413, "Request Entity Too Large\n"},
-		"largest":                      {nil, slackfake.SendOptions{Body: append(bytes.Repeat([]byte(" "), maxBody-2), "{}"...)}, 200, ""},
+		"wrong signature": {mention, slackfake.SendOptions{WrongSignature: true}, 401, "Unauthorized\n"},
+		"no signature":    {mention, slackfake.SendOptions{Unsigned: true}, 401, "Unauthorized\n"},
+		"stale":           {mention, slackfake.SendOptions{Age: 301 * time.Second}, 401, "Unauthorized\n"},
+		"of the future": {
+			mention, slackfake.SendOptions{Age: -310 * time.Second}, 401, "Unauthorized\n",
+		},
+		"not JSON":      {nil, slackfake.SendOptions{Body: []byte("{")}, 400, "Bad Request\n"},
+		"not an object": {nil, slackfake.SendOptions{Body: []byte("[]")}, 400, "Bad Request\n"},
+		"too large": {
+			nil, slackfake.SendOptions{Body: bytes.Repeat([]byte(" "), maxBody+1)}, 413, "Request Entity Too Large\n",
+		},
+		"largest": {
+			nil, slackfake.SendOptions{Body: append(bytes.Repeat([]byte(" "), maxBody-2), "{}"...)}, 200, "",
+		},
 		"challenge":                    {challenge, slackfake.SendOptions{}, 200, "abc<1>"},
 		"challenge, unsigned":          {challenge, slackfake.SendOptions{Unsigned: true}, 401, "Unauthorized\n"},
 		"challenge, signed by another": {challenge, slackfake.SendOptions{WrongSignature: true}, 401, "Unauthorized\n"},
@@ -136,7 +154,9 @@ func TestDroppedEvents(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	at := "<@" + bot + "> "
 	event := func(fields ...any) map[string]any {
-		e := map[string]any{"type": "message", "user": ann, "channel": general, "ts": "1700000000.000100", "text": at + "x"}
+		e := map[string]any{
+			"type": "message", "user": ann, "channel": general, "ts": "1700000000.000100", "text": at + "x",
+		}
 		for i := 0; i < len(fields); i += 2 {
 			name, _ := fields[i].(string)
 			e[name] = fields[i+1]
@@ -150,7 +170,8 @@ func TestDroppedEvents(t *testing.T) {
 		"changed":             event("subtype", "message_changed"),
 		"joined":              event("subtype", "channel_join"),
 		"deleted":             event("subtype", "message_deleted"),
-		"edited":              event("type", "app_mention", "edited", map[string]any{"user": ann, "ts": "1700000001.000000"}),
+		"edited": event("type", "app_mention", "edited",
+			map[string]any{"user": ann, "ts": "1700000001.000000"}),
 		"nobody's":            event("user", ""),
 		"without mention":     event("text", "x"),
 		"someone else":        event("text", "<@U0OTHER> x"),
@@ -160,19 +181,23 @@ func TestDroppedEvents(t *testing.T) {
 		"in code":             event("type", "app_mention", "text", "say `"+at+"x`"),
 		"in a block":          event("type", "app_mention", "text", "say ```\n"+at+"x\n```"),
 		"in a quote":          event("type", "app_mention", "text", "&gt; "+at+"x\nindeed"),
-		"another event":       map[string]any{"type": "reaction_added", "user": ann, "item": map[string]any{"ts": "1700000000.000100"}},
-		"an odd event":        map[string]any{"type": "novelty", "user": map[string]any{"odd": 1}},
-		"not an object":       "message",
-		"odd text":            event("text", 7),
-		"odd channel":         event("channel", "general/x"),
-		"odd user":            event("user", "ann"),
-		"odd ts":              event("ts", "1700000000.1"),
-		"odd thread":          event("thread_ts", "x"),
+		"another event": map[string]any{
+			"type": "reaction_added", "user": ann, "item": map[string]any{"ts": "1700000000.000100"},
+		},
+		"an odd event":  map[string]any{"type": "novelty", "user": map[string]any{"odd": 1}},
+		"not an object": "message",
+		"odd text":      event("text", 7),
+		"odd channel":   event("channel", "general/x"),
+		"odd user":      event("user", "ann"),
+		"odd ts":        event("ts", "1700000000.1"),
+		"odd thread":    event("thread_ts", "x"),
 	} {
 		t.Log(name)
 		f.send(e, 200)
 	}
-	resp, err := f.Send(t.Context(), map[string]any{"type": "app_rate_limited", "team_id": team, "event": event("type", "app_mention")}, slackfake.SendOptions{})
+	resp, err := f.Send(t.Context(), map[string]any{
+		"type": "app_rate_limited", "team_id": team, "event": event("type", "app_mention"),
+	}, slackfake.SendOptions{})
 	if err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("not an event: %v, %v", resp, err)
 	}
@@ -197,7 +222,9 @@ func TestUnknownIdentity(t *testing.T) {
 	f.Fail("auth.test", slackfake.Failure{Times: -1, Error: "internal_error"})
 	post := func(text string) {
 		t.Helper()
-		if _, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "<@" + bot + "> " + text}); err != nil {
+		if _, err := f.Post(t.Context(), slackfake.Message{
+			Channel: general, User: ann, Text: "<@" + bot + "> " + text,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -207,7 +234,8 @@ func TestUnknownIdentity(t *testing.T) {
 
 	// Without the bot's user, a mention cannot be recognised: Slack has to send the event again.
 	bare := map[string]any{"type": "event_callback", "team_id": team, "event_id": "Ev1", "event": map[string]any{
-		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200", "text": "<@" + bot + "> bare",
+		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200",
+		"text": "<@" + bot + "> bare",
 	}}
 	resp, err := f.Send(t.Context(), bare, slackfake.SendOptions{})
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
@@ -245,7 +273,9 @@ func TestRefusal(t *testing.T) {
 	equal(t, "sentence", f.Ephemeral(general, ann)[0].Text, sentence)
 
 	// In a direct message there is no app_mention.
-	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "D0ANN", User: ann, Text: "<@" + bot + "> fix it"}); err != nil {
+	if _, err := f.Post(t.Context(), slackfake.Message{
+		Channel: "D0ANN", User: ann, Text: "<@" + bot + "> fix it",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.until("the direct sentence", func() bool { return len(f.Ephemeral("D0ANN", ann)) > 0 })
@@ -311,7 +341,9 @@ func TestEyes(t *testing.T) {
 	f.stop()
 	f.until("the end of all reactions", func() bool {
 		calls := f.Calls("reactions.add")[1:]
-		return len(calls) == intake.MaxBackground && !slices.ContainsFunc(calls, func(c slackfake.Call) bool { return c.Error != slackfake.Abandoned })
+		return len(calls) == intake.MaxBackground && !slices.ContainsFunc(calls, func(c slackfake.Call) bool {
+			return c.Error != slackfake.Abandoned
+		})
 	})
 	occupy(t, f.source.listener.background)() // all of them have ended
 	if said := f.log.String(); strings.Contains(said, "add reaction") {
@@ -367,7 +399,10 @@ func TestEveryCallIsBounded(t *testing.T) {
 	if said := w.log.String(); said != "" {
 		t.Errorf("log: %s", said)
 	}
-	for _, method := range []string{"auth.test", "conversations.replies", "chat.postMessage", "chat.postEphemeral", "chat.update", "reactions.add", "reactions.remove"} {
+	for _, method := range []string{
+		"auth.test", "conversations.replies", "chat.postMessage", "chat.postEphemeral", "chat.update", "reactions.add",
+		"reactions.remove",
+	} {
 		if len(w.Calls(method)) == 0 {
 			t.Errorf("%s was not called", method)
 		}

@@ -21,8 +21,9 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 	const (
 		guest, member = "I do not take requests from guests.", "I only take requests from members of this workspace."
-		listed, their = "You are not on the list of people who can ask me.", "I do not take requests from members of your workspace."
-		elsewhere     = "I do not take requests in this channel."
+		listed, their = "You are not on the list of people who can ask me.",
+			"I do not take requests from members of your workspace."
+		elsewhere = "I do not take requests in this channel."
 	)
 	all := []string{ann, "U0GUEST", "U0VISITOR", "U0STRANGER", "U0COUSIN", "U0THEIRGUEST"}
 	for name, tc := range map[string]struct {
@@ -31,15 +32,35 @@ func TestWhoMayAsk(t *testing.T) {
 		channel string
 		want    [6]string
 	}{
-		"members":           {Access{}, "", general, [6]string{"", guest, guest, member, member, guest}},
-		"of an enterprise":  {Access{}, "E0ORG", general, [6]string{"", guest, guest, member, "", guest}},
-		"people":            {Access{People: []string{"U0GUEST", "U0STRANGER"}}, "", general, [6]string{listed, "", listed, "", listed, listed}},
-		"teams":             {Access{Teams: []string{"T0OTHER"}}, "", general, [6]string{their, guest, guest, "", their, guest}},
-		"people and teams":  {Access{People: []string{"U0GUEST"}, Teams: []string{team}}, "", general, [6]string{"", "", guest, their, their, guest}},
-		"channels":          {Access{Channels: []string{general}}, "", general, [6]string{"", guest, guest, member, member, guest}},
-		"other channels":    {Access{Channels: []string{"C0OTHER"}, People: all}, "", general, [6]string{elsewhere, elsewhere, elsewhere, elsewhere, elsewhere, elsewhere}},
-		"a direct message":  {Access{Channels: []string{"C0OTHER"}}, "", "D0ANN", [6]string{"", guest, guest, member, member, guest}},
-		"a private channel": {Access{Channels: []string{"G0SECRET"}}, "", "G0SECRET", [6]string{"", guest, guest, member, member, guest}},
+		"members":          {Access{}, "", general, [6]string{"", guest, guest, member, member, guest}},
+		"of an enterprise": {Access{}, "E0ORG", general, [6]string{"", guest, guest, member, "", guest}},
+		"people": {
+			Access{People: []string{"U0GUEST", "U0STRANGER"}},
+			"", general,
+			[6]string{listed, "", listed, "", listed, listed},
+		},
+		"teams": {
+			Access{Teams: []string{"T0OTHER"}}, "", general, [6]string{their, guest, guest, "", their, guest},
+		},
+		"people and teams": {
+			Access{People: []string{"U0GUEST"}, Teams: []string{team}},
+			"", general,
+			[6]string{"", "", guest, their, their, guest},
+		},
+		"channels": {
+			Access{Channels: []string{general}}, "", general, [6]string{"", guest, guest, member, member, guest},
+		},
+		"other channels": {
+			Access{Channels: []string{"C0OTHER"}, People: all},
+			"", general,
+			[6]string{elsewhere, elsewhere, elsewhere, elsewhere, elsewhere, elsewhere},
+		},
+		"a direct message": {
+			Access{Channels: []string{"C0OTHER"}}, "", "D0ANN", [6]string{"", guest, guest, member, member, guest},
+		},
+		"a private channel": {
+			Access{Channels: []string{"G0SECRET"}}, "", "G0SECRET", [6]string{"", guest, guest, member, member, guest},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,8 +109,11 @@ func (f *frontDoor) settleCalls() {
 // listed.
 func TestBots(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}, Channels: []string{general}}}, tasks.Policy{})
-	if _, err := f.Post(t.Context(), slackfake.Message{Channel: "C0OTHER", User: "U0FRIEND", BotID: "B0FRIEND", Text: at + "elsewhere"}); err != nil {
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}, Channels: []string{general}}},
+		tasks.Policy{})
+	if _, err := f.Post(t.Context(), slackfake.Message{
+		Channel: "C0OTHER", User: "U0FRIEND", BotID: "B0FRIEND", Text: at + "elsewhere",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	for who, id := range map[string]string{"U0FRIEND": "B0FRIEND", "U0OTHER": "B0OTHER", bot: "B0ERRAND"} {

@@ -14,7 +14,9 @@ import (
 // task.
 func TestWordsAboutRequests(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web", "other/api", "acme/slow"}}, slackfake.Config{
+	w := newWorkspace(t, Config{Pulls: somePulls, Repositories: []string{
+		"acme/api", "acme/web", "other/api", "acme/slow",
+	}}, slackfake.Config{
 		Now: steady(), Users: []slackfake.User{{ID: "U0GUEST", Guest: true}, {ID: "U0STRANGER", TeamID: "T0OTHER"}},
 	})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
@@ -29,7 +31,8 @@ func TestWordsAboutRequests(t *testing.T) {
 		{"U0STRANGER", Access{People: []string{ann}}},
 		{"U0STRANGER", Access{Channels: []string{"C0OTHER"}}},
 	} {
-		err := w.process(Config{Access: row.access}).listener.interpreter.guard.check(t.Context(), who{team: team}, event{User: row.user, Channel: general})
+		err := w.process(Config{Access: row.access}).listener.interpreter.guard.check(t.Context(), who{team: team},
+			event{User: row.user, Channel: general})
 		why, ok := errors.AsType[forbidden](err)
 		if !ok {
 			t.Errorf("%+v: %v", row, err)
@@ -37,9 +40,9 @@ func TestWordsAboutRequests(t *testing.T) {
 		said = append(said, string(why))
 	}
 	for _, text := range []string{
-		"[size=<large>] x", "[model=opus now] x", "[branch=a..b] x", "[budget=much] x", "[timeout=soon] x", "[repo=none branch=dev] x", "repo=a/b/c x",
-		"[repo=api] x", "[repo=cli] x", "[repo=none] review PR 3", "review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret",
-		"review PR 3 in acme/slow",
+		"[size=<large>] x", "[model=opus now] x", "[branch=a..b] x", "[budget=much] x", "[timeout=soon] x",
+		"[repo=none branch=dev] x", "repo=a/b/c x", "[repo=api] x", "[repo=cli] x", "[repo=none] review PR 3",
+		"review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret", "review PR 3 in acme/slow",
 	} {
 		_, err := w.source.listener.interpreter.request(t.Context(), message{origin: o, text: text}, tasks.Thread{})
 		if input, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -48,7 +51,8 @@ func TestWordsAboutRequests(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	_, err := w.process(Config{}).listener.interpreter.request(t.Context(), message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
+	_, err := w.process(Config{}).listener.interpreter.request(t.Context(),
+		message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
 	said = append(said, err.Error())
 	for _, text := range []string{"none", "cli", "a/b"} {
 		_, err := w.source.listener.interpreter.listPulls(o, text, tasks.Thread{}, true)

@@ -16,7 +16,9 @@ const setStatus = "assistant.threads.setStatus"
 func settableClock() (now func() time.Time, pass func(time.Duration)) {
 	var passed atomic.Int64
 	began := time.Now()
-	return func() time.Time { return began.Add(time.Duration(passed.Load())) }, func(d time.Duration) { passed.Add(int64(d)) }
+	return func() time.Time { return began.Add(time.Duration(passed.Load())) }, func(d time.Duration) {
+		passed.Add(int64(d))
+	}
 }
 
 // native returns the statuses that were set, in order.
@@ -31,7 +33,9 @@ func (w *workspace) native() []string {
 // While a run works, Slack shows that below the thread, until the run ends.
 func TestNativeStatus(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]tasks.Ending{"answered": answered("yes"), "withdrawn": {Kind: tasks.Withdrawn, At: time.Now()}} {
+	for name, end := range map[string]tasks.Ending{
+		"answered": answered("yes"), "withdrawn": {Kind: tasks.Withdrawn, At: time.Now()},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t, Config{Interval: time.Millisecond})
@@ -64,8 +68,9 @@ func TestNativeWords(t *testing.T) {
 	p := newProgress(time.Now)
 	equal(t, "at first", p.doing(), "is working…")
 	for action, want := range map[string]string{
-		"Reading a.txt": "is reading…", "Searching for x": "is searching…", "Running rm <!channel>": "is running a command…",
-		"Writing a": "is editing files…", "Editing a": "is editing files…", "Using slack post": "is working…",
+		"Reading a.txt": "is reading…", "Searching for x": "is searching…",
+		"Running rm <!channel>": "is running a command…", "Writing a": "is editing files…",
+		"Editing a": "is editing files…", "Using slack post": "is working…",
 	} {
 		p.add(agent.Event{Kind: agent.ToolUse, Text: action})
 		equal(t, action, p.doing(), want)
@@ -92,7 +97,8 @@ func TestNativeStatusIsRenewed(t *testing.T) {
 	equal(t, "renewed", w.native()[3:], []string{"is reading…", "is reading…"})
 }
 
-// Where Slack does not take the status, a process asks once a day. What may pass, or concerns one thread, does not count.
+// Where Slack does not take the status, a process asks once a day. What may pass, or concerns one thread, does not
+// count.
 func TestNativeStatusRefused(t *testing.T) {
 	t.Parallel()
 	for why, c := range map[string]struct {

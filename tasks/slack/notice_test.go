@@ -52,9 +52,14 @@ func watching(cfg Config) Config {
 func told(n, pull int, e tasks.Ending, said, body string) tasks.Notice {
 	e.At = e.At.Add(time.Duration(n) * time.Second)
 	return tasks.Notice{
-		Task:   tasks.Task{ID: fmt.Sprintf("170000000000000%d-github-c%d", n, n), Repo: "acme/web", Profile: agent.Read},
+		Task: tasks.Task{
+			ID: fmt.Sprintf("170000000000000%d-github-c%d", n, n), Repo: "acme/web", Profile: agent.Read,
+		},
 		Ending: e, Headline: said, Body: body,
-		PullRequest: forge.PullRequest{Repo: "acme/web", Number: pull, Title: "Say <!channel> & *hello*", URL: fmt.Sprintf("https://github.com/acme/web/pull/%d", pull)},
+		PullRequest: forge.PullRequest{
+			Repo: "acme/web", Number: pull, Title: "Say <!channel> & *hello*",
+			URL: fmt.Sprintf("https://github.com/acme/web/pull/%d", pull),
+		},
 	}
 }
 
@@ -112,9 +117,12 @@ func TestNoticesOnce(t *testing.T) {
 	t.Parallel()
 	lost, failed := slackfake.Failure{After: true}, slackfake.Failure{Error: "internal_error"}
 	for name, fail := range map[string]func(w *workspace){
-		"the first answer":     func(w *workspace) { w.Fail("chat.postMessage", lost) },
-		"the first message":    func(w *workspace) { w.Fail("chat.postMessage", slackfake.Failure{}) },
-		"the look for it":      func(w *workspace) { w.Fail("chat.postMessage", lost); w.Fail("conversations.history", failed) },
+		"the first answer":  func(w *workspace) { w.Fail("chat.postMessage", lost) },
+		"the first message": func(w *workspace) { w.Fail("chat.postMessage", slackfake.Failure{}) },
+		"the look for it": func(w *workspace) {
+			w.Fail("chat.postMessage", lost)
+			w.Fail("conversations.history", failed)
+		},
 		"the look into thread": func(w *workspace) { w.Fail("conversations.replies", failed) },
 		"nothing":              func(*workspace) {},
 	} {
@@ -123,7 +131,9 @@ func TestNoticesOnce(t *testing.T) {
 			cfg := watching(Config{})
 			w := newWorkspace(t, cfg, slackfake.Config{})
 			fail(w)
-			for _, n := range []tasks.Notice{told(1, 7, answered("x"), "One", longAnswer()[:20_000]), told(2, 7, answered("x"), "Two", "Two.")} {
+			for _, n := range []tasks.Notice{
+				told(1, 7, answered("x"), "One", longAnswer()[:20_000]), told(2, 7, answered("x"), "Two", "Two."),
+			} {
 				for range 4 { // as the outbox does, in any process
 					_ = w.process(cfg).Tell(t.Context(), n)
 				}
@@ -169,7 +179,8 @@ func TestNoticeThatNeverBegan(t *testing.T) {
 	if err := w.source.Tell(t.Context(), told(1, 7, answered("x"), "One", "One.")); code(err) != "not_in_channel" {
 		t.Error(err) // no process gives up: the app may be invited
 	}
-	if _, ok := errors.AsType[*tasks.ErrLater](w.source.Tell(t.Context(), told(2, 7, answered("x"), "Two", "Two."))); !ok {
+	if _, ok := errors.AsType[*tasks.ErrLater](w.source.Tell(t.Context(),
+		told(2, 7, answered("x"), "Two", "Two."))); !ok {
 		t.Error("two began at once")
 	}
 	now = now.Add(beginLimit)
@@ -216,7 +227,8 @@ func TestNoticesInOtherForms(t *testing.T) {
 	w.tell(w.source, long)
 	w.tell(w.source, long)
 	all := w.Messages(results, w.Messages(results, "")[1].TS)
-	if len(all) != 2 || len(all[1].Files) != 1 || !strings.Contains(all[0].Text+string(all[0].Blocks), "in the file in the thread") {
+	if len(all) != 2 || len(all[1].Files) != 1 ||
+		!strings.Contains(all[0].Text+string(all[0].Blocks), "in the file in the thread") {
 		t.Errorf("%+v", all)
 	}
 }
@@ -241,7 +253,9 @@ func TestRequestBelowANotice(t *testing.T) {
 		if mention {
 			send = f.Mention
 		}
-		if _, err := send(t.Context(), slackfake.Message{Channel: results, User: ann, Text: text, ThreadTS: thread}); err != nil {
+		if _, err := send(t.Context(), slackfake.Message{
+			Channel: results, User: ann, Text: text, ThreadTS: thread,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -255,7 +269,8 @@ func TestRequestBelowANotice(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s", task.Prompt, task.Repo, task.Ref, task.Profile))
 	}
 	equal(t, "tasks", got, []string{
-		"why there? acme/api  write", "why here? acme/web refs/pull/8/head untrusted", "why? acme/web refs/pull/7/head read",
+		"why there? acme/api  write", "why here? acme/web refs/pull/8/head untrusted",
+		"why? acme/web refs/pull/7/head read",
 	})
 }
 
@@ -274,7 +289,8 @@ func TestExamineResults(t *testing.T) {
 			"Invite the app to that channel, or correct results: in errand.yaml to the id that the channel's details show.",
 		"Slack: results of acme/web go to C0RESULTS  ",
 	})
-	if _, err := New(Config{Token: "x", SigningSecret: "s", Results: cfg.Results}); err == nil || !strings.Contains(err.Error(), "no memory of results") {
+	if _, err := New(Config{Token: "x", SigningSecret: "s", Results: cfg.Results}); err == nil ||
+		!strings.Contains(err.Error(), "no memory of results") {
 		t.Error(err)
 	}
 }
@@ -284,21 +300,26 @@ func scheduled(n int, e tasks.Ending, channel string) tasks.Notice {
 	e.At = e.At.Add(time.Duration(n) * time.Second)
 	return tasks.Notice{
 		Task: tasks.Task{
-			ID: fmt.Sprintf("170000000000000%d-schedule-nightly", n), Thread: fmt.Sprintf("schedule/nightly/2026050%d-0700", n), Repo: "acme/api", Profile: agent.Write,
+			ID:     fmt.Sprintf("170000000000000%d-schedule-nightly", n),
+			Thread: fmt.Sprintf("schedule/nightly/2026050%d-0700", n), Repo: "acme/api", Profile: agent.Write,
 		},
 		Ending: e, Channel: channel, Headline: "Schedule nightly <!channel>", Body: e.Body(),
 	}
 }
 
-// The result of each task that no person asked for is a message in the channel that is named for it, with its pull request. A request
-// in its thread continues from the work.
+// The result of each task that no person asked for is a message in the channel that is named for it, with its pull
+// request. A request in its thread continues from the work.
 func TestResultsOfAutomation(t *testing.T) {
 	t.Parallel()
-	cfg := Config{ConsoleURL: "https://e.example", Memory: newMind(), Channelled: map[string]string{"schedule nightly": results}}
+	cfg := Config{
+		ConsoleURL: "https://e.example", Memory: newMind(), Channelled: map[string]string{"schedule nightly": results},
+	}
 	w := newWorkspace(t, cfg, slackfake.Config{Now: steady()})
 	done := answered("Updated two dependencies.")
 	done.Published = &tasks.Published{
-		Work: tasks.Work{Repo: "acme/api", Branch: "errand/schedule-1"}, PullRequest: forge.PullRequestRef{Number: 12, URL: "https://github.com/acme/api/pull/12"},
+		Work: tasks.Work{Repo: "acme/api", Branch: "errand/schedule-1"}, PullRequest: forge.PullRequestRef{
+			Number: 12, URL: "https://github.com/acme/api/pull/12",
+		},
 	}
 	for range 2 { // the second time, another process finds it
 		w.tell(w.process(cfg), scheduled(1, done, results))

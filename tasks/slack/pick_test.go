@@ -60,7 +60,8 @@ func TestPickRepository(t *testing.T) {
 			task := f.tasks()[0]
 			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{want, "mend it", ann})
 			said := f.Ephemeral(general, ann)
-			equal(t, "what is left of the menu", []any{len(said), said[0].Text, said[0].Blocks == nil}, []any{1, workingIn(want), true})
+			equal(t, "what is left of the menu", []any{len(said), said[0].Text, said[0].Blocks == nil},
+				[]any{1, workingIn(want), true})
 		})
 	}
 }
@@ -98,7 +99,8 @@ func TestPickTooLate(t *testing.T) {
 func (f *frontDoor) pick(user, menu, task, repo string) {
 	f.Helper()
 	f.source.listener.buttons.handler(press{
-		action: render.ActionPick, block: render.ActionPick + "/" + task, value: repo, origin: origin{Team: team, Channel: general, TS: menu, User: user},
+		action: render.ActionPick, block: render.ActionPick + "/" + task, value: repo,
+		origin: origin{Team: team, Channel: general, TS: menu, User: user},
 	})(f.Context())
 }
 
@@ -160,7 +162,9 @@ func TestEditAfterTheChoice(t *testing.T) {
 	ts := f.mention("mend it")
 	f.choose(ann, f.offered(), "acme/web")
 	f.edit(ts, at+"mend all of it")
-	f.until("the word", func() bool { return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == replaced })
+	f.until("the word", func() bool {
+		return f.Ephemeral(general, ann)[len(f.Ephemeral(general, ann))-1].Text == replaced
+	})
 	equal(t, "task", []string{f.one().Prompt, f.one().Repo}, []string{"mend all of it", "acme/web"})
 	f.begin()
 	f.edit(ts, at+"mend most of it")

@@ -118,7 +118,8 @@ func TestStopWhatWaits(t *testing.T) {
 	status := f.posted(task)[0].TS
 	f.press(ann, status, render.ActionStop)
 	f.settle()
-	equal(t, "ending", []any{f.state(task.ID).Ending.Kind, f.state(task.ID).Ending.By}, []any{tasks.Cancelled, "@u0ann"})
+	equal(t, "ending", []any{f.state(task.ID).Ending.Kind, f.state(task.ID).Ending.By},
+		[]any{tasks.Cancelled, "@u0ann"})
 	f.press(ann, status, render.ActionStop) // before the message has changed
 	f.told(ann, intake.HasEnded)
 	equal(t, "words", len(f.Ephemeral(general, ann)), 1)
@@ -203,7 +204,9 @@ func TestButtonOfNothing(t *testing.T) {
 	task, _ := f.running("count")
 	for _, value := range []string{"", "rm -rf", "1700000000000000-slack-c0general"} {
 		ts, err := f.source.client.post(t.Context(), mustOrigin(t, task), render.Marker{Task: "x", Part: "x"},
-			render.Status{State: "x"}.Message([]render.Button{{Text: "Stop", Action: render.ActionStop, Value: value}, {Text: "?", Action: "novel"}})...)
+			render.Status{State: "x"}.Message([]render.Button{
+				{Text: "Stop", Action: render.ActionStop, Value: value}, {Text: "?", Action: "novel"},
+			})...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,8 +232,10 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	task, _ := f.running("count")
 	f.open(f.source, task)
-	body := url.Values{"payload": {`{"type":"block_actions","actions":[{"action_id":"stop","value":"` + task.ID + `"}]}`}}.Encode()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.door+"/slack/interactions", strings.NewReader(body))
+	body := url.Values{"payload": {`{"type":"block_actions","actions":[{"action_id":"stop","value":"` +
+		task.ID + `"}]}`}}.Encode()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.door+"/slack/interactions",
+		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +263,9 @@ func TestOddInteractions(t *testing.T) {
 		"text",
 		map[string]any{"type": "shortcut"},
 		map[string]any{"type": "block_actions"},
-		map[string]any{"type": "block_actions", "actions": []any{map[string]any{"action_id": render.ActionStop, "value": "x"}}},
+		map[string]any{"type": "block_actions", "actions": []any{map[string]any{
+			"action_id": render.ActionStop, "value": "x",
+		}}},
 	} {
 		if _, err := f.Push(t.Context(), slackfake.Interactive, payload, 0); err != nil {
 			t.Errorf("%v: %v", payload, err)

@@ -24,7 +24,9 @@ func TestCrowdedThread(t *testing.T) {
 	other := f.say(ann, general, "", at+"elsewhere")
 	say := func(n int) {
 		t.Helper()
-		_, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: "U0OTHER", BotID: "B0OTHER", ThreadTS: root, Text: fmt.Sprint("and again ", n)})
+		_, err := f.Post(t.Context(), slackfake.Message{
+			Channel: general, User: "U0OTHER", BotID: "B0OTHER", ThreadTS: root, Text: fmt.Sprint("and again ", n),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -33,7 +33,9 @@ func TestOpenFindsItsStatus(t *testing.T) {
 func TestWithoutStatus(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(*workspace){
-		"not found":  func(w *workspace) { w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"}) },
+		"not found": func(w *workspace) {
+			w.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
+		},
 		"not posted": func(w *workspace) { w.Fail("chat.postMessage", slackfake.Failure{Status: 500}) },
 		"unknown":    func(w *workspace) { w.Fail("auth.test", slackfake.Failure{Status: 500}) },
 	} {
@@ -188,16 +190,20 @@ func TestCloseGoesOnWhereItStopped(t *testing.T) {
 		attempts int
 		parts    []string
 	}{
-		"nothing":             {nil, 1, all},
-		"first refused":       {[]slackfake.Failure{{Hold: free}, refused}, 2, all},
-		"first lost":          {[]slackfake.Failure{{Hold: free}, lost}, 2, all},
-		"second lost":         {[]slackfake.Failure{{Hold: free}, {Hold: free}, lost}, 2, all},
-		"each lost":           {[]slackfake.Failure{{Hold: free}, lost, lost, lost, lost}, 5, all},
-		"too many":            {[]slackfake.Failure{{Hold: free}, {RetryAfter: 1}, {Hold: free}, {RetryAfter: 1}}, 3, all},
+		"nothing":       {nil, 1, all},
+		"first refused": {[]slackfake.Failure{{Hold: free}, refused}, 2, all},
+		"first lost":    {[]slackfake.Failure{{Hold: free}, lost}, 2, all},
+		"second lost":   {[]slackfake.Failure{{Hold: free}, {Hold: free}, lost}, 2, all},
+		"each lost":     {[]slackfake.Failure{{Hold: free}, lost, lost, lost, lost}, 5, all},
+		"too many": {
+			[]slackfake.Failure{{Hold: free}, {RetryAfter: 1}, {Hold: free}, {RetryAfter: 1}}, 3, all,
+		},
 		"a server's error":    {[]slackfake.Failure{{Hold: free}, {Status: 503}}, 2, all},
 		"plain text":          {[]slackfake.Failure{{Hold: free}, unfit}, 1, plainFirst},
 		"plain text, too big": {[]slackfake.Failure{{Hold: free}, {Error: "msg_too_long"}}, 1, plainFirst},
-		"plain text, lost":    {[]slackfake.Failure{{Hold: free}, unfit, {Hold: free}, lost, lost, refused}, 4, plainFirst},
+		"plain text, lost": {
+			[]slackfake.Failure{{Hold: free}, unfit, {Hold: free}, lost, lost, refused}, 4, plainFirst,
+		},
 		"plain text, refused": {[]slackfake.Failure{{Hold: free}, unfit, {Hold: free}, refused}, 2, plainFirst},
 	} {
 		t.Run(name, func(t *testing.T) {

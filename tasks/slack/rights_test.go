@@ -36,10 +36,15 @@ func TestRightsInSlack(t *testing.T) {
 	hub.Store("carol", forge.PermissionRead)
 	policy := tasks.Policy{
 		People: tasks.People{{Name: "ann", Slack: ann, GitHub: "ann"}, {Name: "carol", Slack: carol, GitHub: "carol"}},
-		Rights: &tasks.Rights{Forge: hub, Unmapped: tasks.UnmappedRead, Lists: func(channel, repo string) bool { return repo == "acme/api" }},
+		Rights: &tasks.Rights{Forge: hub, Unmapped: tasks.UnmappedRead, Lists: func(channel, repo string) bool {
+			return repo == "acme/api"
+		}},
 	}
 	channels := func(string) (string, bool) { return "acme/api", true }
-	f := newFrontDoor(t, Config{Channels: channels, Approvers: []string{carol}, Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, policy)
+	f := newFrontDoor(t, Config{
+		Channels: channels, Approvers: []string{carol}, Pulls: somePulls,
+		Repositories: []string{"acme/api", "acme/web"},
+	}, policy)
 	task, claim := f.running("deploy it")
 	q := consent()
 	q.Profile = agent.Write
@@ -57,8 +62,14 @@ func TestRightsInSlack(t *testing.T) {
 	equal(t, "answer", f.heard(task, claim, q).Text, tasks.Approve)
 
 	for who, step := range map[string]struct{ text, want string }{
-		bob: {"list PRs", "I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml."},
-		ann: {"list PRs in web", "acme/web is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml."},
+		bob: {
+			"list PRs",
+			"I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.",
+		},
+		ann: {
+			"list PRs in web",
+			"acme/web is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.",
+		},
 	} {
 		f.say(who, general, "", at+step.text)
 		f.told(who, step.want)

@@ -63,12 +63,14 @@ func TestShortcut(t *testing.T) {
 				}
 			}
 			lines := strings.Split(brief.Prompt.Text, "\n")
-			equal(t, "its prompt", slices.Delete(lines, 4, 5), []string{"why, @here?", "", strings.TrimSpace(aboutIntro), "", "```", "since <noon>", "```"})
+			equal(t, "its prompt", slices.Delete(lines, 4, 5),
+				[]string{"why, @here?", "", strings.TrimSpace(aboutIntro), "", "```", "since <noon>", "```"})
 
 			f.begin()
 			f.shortcut(bob, general, root)
 			f.submit(bob, "and who?")
-			equal(t, "the next one", []string{f.tasks()[0].Thread, f.tasks()[0].Repo, f.tasks()[0].Actor}, []string{task.Thread, "acme/api", bob})
+			equal(t, "the next one", []string{f.tasks()[0].Thread, f.tasks()[0].Repo, f.tasks()[0].Actor},
+				[]string{task.Thread, "acme/api", bob})
 		})
 	}
 }
@@ -117,7 +119,8 @@ func TestShortcutQuotes(t *testing.T) {
 	f.submit(ann, "why?")
 	b := f.briefed(f.one())
 	equal(t, "in the thread", strings.Contains(b.System, "disk"), false)
-	if text := b.Prompt.Text; !strings.HasPrefix(text, "why?\n\n"+aboutIntro+"@U0CI (a bot), ") || !strings.Contains(text, ":\n````\n{") || !strings.Contains(text, "disk ``` full") {
+	if text := b.Prompt.Text; !strings.HasPrefix(text, "why?\n\n"+aboutIntro+"@U0CI (a bot), ") ||
+		!strings.Contains(text, ":\n````\n{") || !strings.Contains(text, "disk ``` full") {
 		t.Errorf("prompt: %s", text)
 	}
 	f.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
@@ -130,7 +133,10 @@ func TestShortcutObeys(t *testing.T) {
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	task, _ := f.running("count")
 	root := mustOrigin(t, task).root()
-	for text, want := range map[string]string{"mark as ready": noDraft + "\nYou said: mark as ready", "status": "“count” has been running for ", " Stop. ": intake.Stopping} {
+	for text, want := range map[string]string{
+		"mark as ready": noDraft + "\nYou said: mark as ready", "status": "“count” has been running for ",
+		" Stop. ": intake.Stopping,
+	} {
 		f.shortcut(ann, general, root)
 		f.submit(ann, text)
 		said := f.Ephemeral(general, ann)

@@ -135,8 +135,10 @@ func TestOddEnvelopes(t *testing.T) {
 	t.Parallel()
 	f := newSocketDoor(t, nil)
 	for name, payload := range map[string]any{
-		"text": "odd", "list": []int{1}, "number": 7, "nothing": nil, "an odd field": map[string]any{"type": map[string]any{}},
-		"an odd event": f.Envelope(map[string]any{"type": "novelty", "user": 7}), "odd text": f.Envelope(map[string]any{"type": "app_mention", "text": 7}),
+		"text": "odd", "list": []int{1}, "number": 7, "nothing": nil,
+		"an odd field": map[string]any{"type": map[string]any{}},
+		"an odd event": f.Envelope(map[string]any{"type": "novelty", "user": 7}),
+		"odd text":     f.Envelope(map[string]any{"type": "app_mention", "text": 7}),
 	} {
 		if _, err := f.Push(t.Context(), slackfake.EventsAPI, payload, 0); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -257,10 +259,14 @@ func TestEventsUnderWayAreBounded(t *testing.T) {
 // The address of a connection contains a ticket that a reader of the log could use.
 func TestTicketIsNotLogged(t *testing.T) {
 	t.Parallel()
-	for _, address := range []string{"ws://127.0.0.1:1/link/?ticket=secret", "ws://127.0.0.1:1%zz/?ticket=secret", "ftp://127.0.0.1/?ticket=secret"} {
+	for _, address := range []string{
+		"ws://127.0.0.1:1/link/?ticket=secret", "ws://127.0.0.1:1%zz/?ticket=secret", "ftp://127.0.0.1/?ticket=secret",
+	} {
 		client := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
 			body := io.NopCloser(strings.NewReader(`{"ok":true,"url":"` + address + `"}`))
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body}, nil
+			return &http.Response{
+				StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: body,
+			}, nil
 		})}
 		s, err := New(Config{Token: "xoxb-1", AppToken: "xapp-1", HTTP: client})
 		if err != nil {

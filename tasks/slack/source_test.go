@@ -18,7 +18,8 @@ func TestNewSaysAllThatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"https://slack.example/api", "api/", ":"} {
 		_, err := New(Config{APIURL: url})
-		if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "slash") || !strings.Contains(err.Error(), "token") {
+		if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "slash") ||
+			!strings.Contains(err.Error(), "token") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -31,7 +32,8 @@ func TestListenNeedsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Listen(t.Context(), http.NewServeMux(), nil); err == nil || !strings.Contains(err.Error(), "neither a signing secret nor an app token") {
+	if err := s.Listen(t.Context(), http.NewServeMux(), nil); err == nil ||
+		!strings.Contains(err.Error(), "neither a signing secret nor an app token") {
 		t.Errorf("got %v", err)
 	}
 }

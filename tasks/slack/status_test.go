@@ -28,7 +28,9 @@ func TestStatusText(t *testing.T) {
 	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
 	said("started", "⏳ Working")
 	p.add(agent.Event{Kind: agent.Notice, Text: "Running the check"})
-	p.add(agent.Event{Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost about $0.80, from 12 tasks like it"})
+	p.add(agent.Event{
+		Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost about $0.80, from 12 tasks like it",
+	})
 	said("an estimate", "⏳ Working: likely to cost about $0.80, from 12 tasks like it")
 	p.add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here'"})
 	said("a tool", "⏳ Working: running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere'")
@@ -124,7 +126,8 @@ func TestKeepWritesTheLatest(t *testing.T) {
 		pass(time.Minute)
 		equal(t, "edits", b.edits, []string{
 			"3s ⏳ Working: step 2", "6s ⏳ Working: step 5", "9s ⏳ Working: step 8", "12s ⏳ Working: step 9",
-			"50.001s ⏳ Working: step 10", "1m0s ⏳ Working: step 10 (1m)", "2m0s ⏳ Working: step 10 (2m)", "3m0s ⏳ Working: step 10 (3m)",
+			"50.001s ⏳ Working: step 10", "1m0s ⏳ Working: step 10 (1m)", "2m0s ⏳ Working: step 10 (2m)",
+			"3m0s ⏳ Working: step 10 (3m)",
 		})
 	})
 }
@@ -149,8 +152,8 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &board{fails: []error{
-			&slack.RateLimitedError{RetryAfter: 30 * time.Second}, fmt.Errorf("edit: %w", &slack.RateLimitedError{RetryAfter: time.Second}), nil,
-			errors.New("no"),
+			&slack.RateLimitedError{RetryAfter: 30 * time.Second},
+			fmt.Errorf("edit: %w", &slack.RateLimitedError{RetryAfter: time.Second}), nil, errors.New("no"),
 		}}
 		p, stop := keeping(t, render.Status{}, b)
 		p.add(agent.Event{Kind: agent.ToolUse, Text: "One"})
@@ -163,7 +166,8 @@ func TestKeepLeavesSlackAlone(t *testing.T) {
 		pass(time.Second)
 		stop()
 		equal(t, "edits", b.edits, []string{
-			"3s ⏳ Working: one", "33s ⏳ Working: two", "36s ⏳ Working: two", "44s ⏳ Working: three", "54s ⏳ Working: four",
+			"3s ⏳ Working: one", "33s ⏳ Working: two", "36s ⏳ Working: two", "44s ⏳ Working: three",
+			"54s ⏳ Working: four",
 		})
 	})
 }

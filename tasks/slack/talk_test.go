@@ -19,8 +19,9 @@ import (
 // colours is a question that uses every field.
 func colours() tasks.Question {
 	return tasks.Question{
-		Key: "k", Text: "Which one, <@U0BOB>?\n\n```go\nif a < b { // <!channel>", Options: []string{"red", "blue,\nas\tbefore", "<!here> & all"},
-		Until: time.Unix(1_700_003_600, 0),
+		Key: "k", Text: "Which one, <@U0BOB>?\n\n```go\nif a < b { // <!channel>",
+		Options: []string{"red", "blue,\nas\tbefore", "<!here> & all"},
+		Until:   time.Unix(1_700_003_600, 0),
 	}
 }
 
@@ -42,7 +43,9 @@ func TestLongUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
 	task := w.task("")
-	for _, fail := range []func(){func() {}, func() { w.Fail("chat.postMessage", slackfake.Failure{Error: "invalid_blocks"}) }} {
+	for _, fail := range []func(){func() {}, func() {
+		w.Fail("chat.postMessage", slackfake.Failure{Error: "invalid_blocks"})
+	}} {
 		fail()
 		if err := w.source.Say(t.Context(), task, longAnswer()); err != nil {
 			t.Fatal(err)
@@ -113,7 +116,8 @@ func TestReportBesideTalk(t *testing.T) {
 	w := newWorkspace(t, Config{})
 	task := w.task("")
 	r := w.open(w.source, task)
-	if err := errors.Join(w.source.Say(t.Context(), task, "Half."), w.source.Ask(t.Context(), task, colours())); err != nil {
+	if err := errors.Join(w.source.Say(t.Context(), task, "Half."),
+		w.source.Ask(t.Context(), task, colours())); err != nil {
 		t.Fatal(err)
 	}
 	f, err := w.source.reporter.find(t.Context(), mustOrigin(t, task), task)
@@ -128,9 +132,11 @@ func TestReportBesideTalk(t *testing.T) {
 // talks are all ways in which the agent posts something on its way, by the method of Slack's that does it.
 func talks(s *Source, task tasks.Task) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
-		"chat.postMessage":             func(ctx context.Context) error { return s.Say(ctx, task, longAnswer()) },
-		"conversations.replies":        func(ctx context.Context) error { return s.Ask(ctx, task, colours()) },
-		"files.completeUploadExternal": func(ctx context.Context) error { return s.Attach(ctx, task, "a", []byte("b")) },
+		"chat.postMessage":      func(ctx context.Context) error { return s.Say(ctx, task, longAnswer()) },
+		"conversations.replies": func(ctx context.Context) error { return s.Ask(ctx, task, colours()) },
+		"files.completeUploadExternal": func(ctx context.Context) error {
+			return s.Attach(ctx, task, "a", []byte("b"))
+		},
 	}
 }
 
@@ -150,7 +156,8 @@ func TestTalkIsPatient(t *testing.T) {
 			for _, f := range []slackfake.Failure{{RetryAfter: 3600}, {Status: http.StatusTooManyRequests, Times: -1}} {
 				w.Fail(method, f)
 				err := talk(t.Context())
-				if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok || limited.RetryAfter != time.Duration(f.RetryAfter)*time.Second {
+				if limited, ok := errors.AsType[*slack.RateLimitedError](err); !ok ||
+					limited.RetryAfter != time.Duration(f.RetryAfter)*time.Second {
 					t.Errorf("%d s: %v", f.RetryAfter, err)
 				}
 			}
@@ -229,10 +236,13 @@ func TestAttach(t *testing.T) {
 	}
 	m := w.posted(task)[0]
 	equal(t, "comment", m.Text, "`'https://x.org' &lt;\u200b!here&gt;.md`")
-	equal(t, "file", m.Files, []slackfake.File{{ID: m.Files[0].ID, Name: name, Title: name, Size: 4, Data: []byte("fine")}})
+	equal(t, "file", m.Files, []slackfake.File{{
+		ID: m.Files[0].ID, Name: name, Title: name, Size: 4, Data: []byte("fine"),
+	}})
 
 	w.Fail("files.getUploadURLExternal", slackfake.Failure{Error: "missing_scope"})
-	if err := w.source.Attach(t.Context(), task, name, []byte("fine")); err == nil || !strings.Contains(err.Error(), "lacks the scope files:write") {
+	if err := w.source.Attach(t.Context(), task, name, []byte("fine")); err == nil ||
+		!strings.Contains(err.Error(), "lacks the scope files:write") {
 		t.Errorf("without the scope: %v", err)
 	}
 	equal(t, "messages", len(w.posted(task)), 1)
@@ -273,19 +283,27 @@ func TestMentionAnswersTheQuestion(t *testing.T) {
 	task, claim := f.begin()
 	say := func(how func(context.Context, slackfake.Message) (string, error), user, text string) (ts string) {
 		t.Helper()
-		ts, err := how(t.Context(), slackfake.Message{Channel: general, User: user, Text: "<@" + bot + "> " + text, ThreadTS: root})
+		ts, err := how(t.Context(), slackfake.Message{
+			Channel: general, User: user, Text: "<@" + bot + "> " + text, ThreadTS: root,
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, kind := range []string{slackfake.AppMention, slackfake.MessageEvent, slackfake.AppMention, slackfake.MessageEvent} {
+		for _, kind := range []string{
+			slackfake.AppMention, slackfake.MessageEvent, slackfake.AppMention, slackfake.MessageEvent,
+		} {
 			if err := f.Redeliver(t.Context(), ts, kind); err != nil {
 				t.Error(err)
 			}
 		}
 		return ts
 	}
-	for key, how := range map[string]func(context.Context, slackfake.Message) (string, error){"k1": f.Mention, "k2": f.Post} {
-		q := tasks.Question{Key: key, Text: "Red or blue?", Options: []string{"red", "blue"}, Until: time.Now().Add(time.Hour)}
+	for key, how := range map[string]func(context.Context, slackfake.Message) (string, error){
+		"k1": f.Mention, "k2": f.Post,
+	} {
+		q := tasks.Question{
+			Key: key, Text: "Red or blue?", Options: []string{"red", "blue"}, Until: time.Now().Add(time.Hour),
+		}
 		body, err := json.Marshal(q)
 		if err != nil {
 			t.Fatal(err)

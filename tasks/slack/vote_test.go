@@ -24,13 +24,16 @@ func TestVotes(t *testing.T) {
 	f.press(bob, final, render.ActionBad)
 	f.told(bob, thanks)
 	equal(t, "votes", f.state(task.ID).Votes, []tasks.Vote{
-		{Person: strings.ToLower(ann), Vote: render.ActionGood}, {Person: strings.ToLower(bob), Vote: render.ActionBad}, // their names in Slack
+		// their names in Slack
+		{Person: strings.ToLower(ann), Vote: render.ActionGood}, {Person: strings.ToLower(bob), Vote: render.ActionBad},
 	})
 
-	if list := render.Console(nil).Final(task, ann, answered("Forty-two."), f.process(Config{}).votes); len(list[0].Buttons) != 1 {
+	if list := render.Console(nil).Final(task, ann, answered("Forty-two."),
+		f.process(Config{}).votes); len(list[0].Buttons) != 1 {
 		t.Errorf("asked without votes: %+v", list)
 	}
-	if list := render.Console(nil).Final(task, ann, tasks.Ending{Kind: tasks.Lost}, f.source.votes); len(list[0].Buttons) != 1 {
+	if list := render.Console(nil).Final(task, ann, tasks.Ending{Kind: tasks.Lost},
+		f.source.votes); len(list[0].Buttons) != 1 {
 		t.Errorf("asked about nothing: %+v", list)
 	}
 }
@@ -59,11 +62,15 @@ func TestReasonOfVote(t *testing.T) {
 			f.press(bob, final, render.ActionBad)
 			f.settle()
 			f.submit(bob, " It is\n43, says hunter2. ")
-			equal(t, "the reason", votes(), []tasks.Vote{{Person: "bob", Vote: "bad", Reason: "It is\n43, says [redacted]."}})
+			equal(t, "the reason", votes(), []tasks.Vote{{
+				Person: "bob", Vote: "bad", Reason: "It is\n43, says [redacted].",
+			}})
 			f.press(bob, final, render.ActionBad)
 			f.settle()
 			f.submit(bob, strings.Repeat("é", render.MaxVoteReason+1))
-			equal(t, "a long one", votes(), []tasks.Vote{{Person: "bob", Vote: "bad", Reason: strings.Repeat("é", render.MaxVoteReason-1) + "…"}})
+			equal(t, "a long one", votes(), []tasks.Vote{{
+				Person: "bob", Vote: "bad", Reason: strings.Repeat("é", render.MaxVoteReason-1) + "…",
+			}})
 
 			f.press(ann, final, render.ActionGood)
 			f.settle() // presses are dealt with at once

@@ -55,7 +55,8 @@ func newReceiver(t *testing.T) *receiver {
 		signed := q.Header.Get("X-Errand-Signature-256") == "sha256="+hex.EncodeToString(mac.Sum(nil))
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(int(r.status.Load()))
-		r.got <- request{key, string(body), q.UserAgent(), signed && q.Method == http.MethodPost && q.Header.Get("Content-Type") == "application/json"}
+		r.got <- request{key, string(body), q.UserAgent(), signed && q.Method == http.MethodPost &&
+			q.Header.Get("Content-Type") == "application/json"}
 	}))
 	t.Cleanup(r.Close)
 	return r
@@ -73,7 +74,9 @@ func fleet(t *testing.T) func(hooks ...Webhook) *Webhooks {
 	rdb := redis.NewClient(opt)
 	t.Cleanup(func() { _ = rdb.Close() })
 	return func(hooks ...Webhook) *Webhooks {
-		return New(Config{Webhooks: hooks, Redis: rdb, Task: func(_ context.Context, id string) (any, time.Time, error) {
+		return New(Config{Webhooks: hooks, Redis: rdb, Task: func(_ context.Context, id string) (any,
+			time.Time, error,
+		) {
 			if id == "forgotten" {
 				return nil, time.Time{}, tasks.ErrNotFound
 			}
@@ -104,7 +107,10 @@ func noteOne(t *testing.T, w *Webhooks, id, repo string, kind tasks.EndingKind, 
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	w := fleet(t)(Webhook{Name: "ops", URL: r.URL, Secret: secret, Endings: []tasks.EndingKind{tasks.Failed, tasks.Lost}, Repositories: []string{"acme/*"}})
+	w := fleet(t)(Webhook{
+		Name: "ops", URL: r.URL, Secret: secret, Endings: []tasks.EndingKind{tasks.Failed, tasks.Lost},
+		Repositories: []string{"acme/*"},
+	})
 	deliver(t, w)
 	for range 2 { // two workers posted its final message
 		noteOne(t, w, "1-a", "Acme/API", tasks.Failed, noon)
@@ -112,12 +118,14 @@ func TestEndings(t *testing.T) {
 	noteOne(t, w, "1-answered", "acme/api", tasks.Answered, noon)
 	noteOne(t, w, "1-other", "other/api", tasks.Failed, noon)
 	noteOne(t, w, "1-none", "", tasks.Failed, noon)
-	noteOne(t, w, "1-earlier", "acme/api", tasks.Failed, noon.Add(-time.Hour)) // it was retried, and this is not its last ending
+	// it was retried, and this is not its last ending
+	noteOne(t, w, "1-earlier", "acme/api", tasks.Failed, noon.Add(-time.Hour))
 	noteOne(t, w, "1-b", "acme/api", tasks.Lost, noon)
 	got := []request{<-r.got, <-r.got}
 	slices.SortFunc(got, func(a, b request) int { return strings.Compare(a.key, b.key) })
 	for i, id := range []string{"1-a", "1-b"} {
-		want := request{"ops." + id + ".1795780800000000", `{"event":"task.ended","webhook":"ops","task":{"id":"` + id + `"}}`, "errand", true}
+		want := request{"ops." + id + ".1795780800000000", `{"event":"task.ended","webhook":"ops","task":{"id":"` +
+			id + `"}}`, "errand", true}
 		if got[i] != want {
 			t.Errorf("%+v, want %+v", got[i], want)
 		}
@@ -181,18 +189,22 @@ func failed(t *testing.T, w *Webhooks, n int) []tasks.Undelivered {
 	}
 }
 
-// What a receiver refuses is tried again later, and at once if an operator wants it. A redirect is a refusal. What is known
-// of a failure has nothing of the URL.
+// What a receiver refuses is tried again later, and at once if an operator wants it. A redirect is a refusal. What is
+// known of a failure has nothing of the URL.
 func TestReceiverFails(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	w := fleet(t)(Webhook{Name: "ops", URL: r.URL + "/?token=t0k3n", Secret: secret}, Webhook{Name: "gone", URL: "http://127.0.0.1:1/?token=t0k3n", Secret: secret})
+	w := fleet(t)(Webhook{Name: "ops", URL: r.URL + "/?token=t0k3n", Secret: secret},
+		Webhook{Name: "gone", URL: "http://127.0.0.1:1/?token=t0k3n", Secret: secret})
 	deliver(t, w)
 	r.status.Store(http.StatusTemporaryRedirect)
 	noteOne(t, w, "1-a", "", tasks.Answered, noon)
 	for _, u := range failed(t, w, 2) {
-		want := map[string]string{"ops": "the receiver answered 307 Temporary Redirect", "gone": "reach the receiver: dial tcp"}[u.Webhook]
-		if u.Task != "1-a" || u.Attempts != 1 || u.Next.IsZero() || u.Failed.IsZero() || !strings.Contains(u.Problem, want) || strings.Contains(u.Problem, "t0k3n") {
+		want := map[string]string{
+			"ops": "the receiver answered 307 Temporary Redirect", "gone": "reach the receiver: dial tcp",
+		}[u.Webhook]
+		if u.Task != "1-a" || u.Attempts != 1 || u.Next.IsZero() || u.Failed.IsZero() ||
+			!strings.Contains(u.Problem, want) || strings.Contains(u.Problem, "t0k3n") {
 			t.Errorf("%+v", u)
 		}
 	}
@@ -228,7 +240,8 @@ func TestDeadDeliveries(t *testing.T) {
 	w := with(Webhook{Name: "other", URL: r.URL, Secret: secret})
 	stop := deliver(t, w)
 	for _, u := range failed(t, w, 2) {
-		if !u.Next.IsZero() || u.Attempts != 1 || !strings.Contains(u.Problem, "errand.yaml has no webhook ops any more") {
+		if !u.Next.IsZero() || u.Attempts != 1 ||
+			!strings.Contains(u.Problem, "errand.yaml has no webhook ops any more") {
 			t.Errorf("%+v", u)
 		}
 	}
@@ -243,7 +256,9 @@ func TestDeadDeliveries(t *testing.T) {
 	failed(t, w, 2)
 	stop()
 	w = with(hook)
-	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "requests that were given up: 2, such as one to ops: errand.yaml has no") || said[0].Remedy == "" {
+	if said := w.Diagnose(t.Context()); len(said) != 1 ||
+		!strings.Contains(said[0].Why, "requests that were given up: 2, such as one to ops: errand.yaml has no") ||
+		said[0].Remedy == "" {
 		t.Errorf("%+v", said)
 	}
 	deliver(t, w)
@@ -262,7 +277,8 @@ func TestDeadDeliveries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if left := failed(t, w, 1); left[0].Task != "forgotten" || !strings.Contains(left[0].Problem, "the task is no longer kept") {
+	if left := failed(t, w, 1); left[0].Task != "forgotten" ||
+		!strings.Contains(left[0].Problem, "the task is no longer kept") {
 		t.Errorf("%+v", left)
 	}
 	if said := with().Diagnose(t.Context()); said != nil {
@@ -270,8 +286,8 @@ func TestDeadDeliveries(t *testing.T) {
 	}
 }
 
-// A delivery that has failed at every attempt is dead. It stays there when it is replayed to a receiver that still fails,
-// and is gone once it arrives.
+// A delivery that has failed at every attempt is dead. It stays there when it is replayed to a receiver that still
+// fails, and is gone once it arrives.
 func TestReceiverFailsForTheWholeTime(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -283,7 +299,8 @@ func TestReceiverFailsForTheWholeTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	const retries = 2 // otherwise as Note does it
-	if _, err := w.client.EnqueueContext(t.Context(), asynq.NewTask(taskType, payload), asynq.Queue(queue), asynq.TaskID(n.id()), asynq.MaxRetry(retries)); err != nil {
+	if _, err := w.client.EnqueueContext(t.Context(), asynq.NewTask(taskType, payload), asynq.Queue(queue),
+		asynq.TaskID(n.id()), asynq.MaxRetry(retries)); err != nil {
 		t.Fatal(err)
 	}
 	deliver(t, w)
@@ -317,7 +334,8 @@ func TestReceiverFailsForTheWholeTime(t *testing.T) {
 	}
 	attempt(retries+1, true)
 	noteOne(t, w, "1-a", "", tasks.Answered, noon) // by another worker: it is known
-	if said := w.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "requests that were given up: 1, such as one to ops") {
+	if said := w.Diagnose(t.Context()); len(said) != 1 ||
+		!strings.Contains(said[0].Why, "requests that were given up: 1, such as one to ops") {
 		t.Errorf("%+v", said)
 	}
 	replay()

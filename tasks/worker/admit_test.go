@@ -28,13 +28,15 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 
 	stop = f.talker(s, withCredential) // another worker
 	second := f.submit(f.task("b", "y"))
-	if said := <-s.said; !strings.Contains(said, "reached its usage limit") || !strings.Contains(said, "enqueue cancel "+second) {
+	if said := <-s.said; !strings.Contains(said, "reached its usage limit") ||
+		!strings.Contains(said, "enqueue cancel "+second) {
 		t.Errorf("the second thread shows %q", said)
 	}
 	if notice := f.notice(second); !strings.Contains(notice, "reached its usage limit") {
 		t.Errorf("the second task's events have %q", notice)
 	}
-	if st := f.waiting(second); st.Attempt != 0 || time.Until(st.At) < 59*time.Minute || !strings.Contains(st.Why, "usage limit") {
+	if st := f.waiting(second); st.Attempt != 0 || time.Until(st.At) < 59*time.Minute ||
+		!strings.Contains(st.Why, "usage limit") {
 		t.Errorf("the second task: %+v", st)
 	}
 	stop()
@@ -53,7 +55,8 @@ func TestLimitHoldsTheFleet(t *testing.T) {
 	}
 }
 
-// A usage limit of one of several credentials parks its task and holds back no others, which may use another credential.
+// A usage limit of one of several credentials parks its task and holds back no others, which may use another
+// credential.
 func TestLimitOfOneOfSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -257,7 +260,8 @@ func TestRefusedCredentialIsTold(t *testing.T) {
 			f.ending(id)
 		}
 		known, err := f.store.Credentials.List(t.Context())
-		if err != nil || len(known) > 1 || (len(known) == 1) != (want != "") || want != "" && !strings.HasPrefix(known[0].Refused, want) {
+		if err != nil || len(known) > 1 || (len(known) == 1) != (want != "") ||
+			want != "" && !strings.HasPrefix(known[0].Refused, want) {
 			t.Errorf("after run %d: %+v, %v; want %q", i, known, err, want)
 		}
 	}

@@ -21,7 +21,9 @@ func failing(results ...agent.Result) func(context.Context, agent.Spec, agent.Ho
 			return answer("at last"), nil
 		}
 		r := results[n-1]
-		r.Session = agent.Session{ID: "22222222-2222-2222-2222-222222222222", Data: []byte("so far " + line(s.Prompt.ID))}
+		r.Session = agent.Session{
+			ID: "22222222-2222-2222-2222-222222222222", Data: []byte("so far " + line(s.Prompt.ID)),
+		}
 		return r, nil
 	}
 }
@@ -53,12 +55,23 @@ func TestRetryByClass(t *testing.T) {
 		told     string // to the agent that continues
 		words    string // of the ending, when the task is given up
 	}{
-		"never":   {failed(agent.ClassModel), 1, false, "", "Model not available to this account. Choose another one."},
-		"soon":    {failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)", "It was tried 3 times."},
-		"later":   {failed(agent.ClassRateLimit), 3, false, "(rate limited: the model accepts no more requests at the moment)", "It was tried 3 times."},
-		"reset":   {failed(agent.ClassUsageLimit), 3, false, "(the model account has reached its usage limit)", "It was tried 3 times."},
-		"fresh":   {failed(agent.ClassSession), 2, true, "could not be resumed", "It was tried 2 times."},
-		"resume":  {failed(agent.ClassKilled), 2, false, "(the agent was killed from outside)", "It was tried 2 times."},
+		"never": {failed(agent.ClassModel), 1, false, "", "Model not available to this account. Choose another one."},
+		"soon": {
+			failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)",
+			"It was tried 3 times.",
+		},
+		"later": {
+			failed(agent.ClassRateLimit), 3, false, "(rate limited: the model accepts no more requests at the moment)",
+			"It was tried 3 times.",
+		},
+		"reset": {
+			failed(agent.ClassUsageLimit), 3, false, "(the model account has reached its usage limit)",
+			"It was tried 3 times.",
+		},
+		"fresh": {failed(agent.ClassSession), 2, true, "could not be resumed", "It was tried 2 times."},
+		"resume": {
+			failed(agent.ClassKilled), 2, false, "(the agent was killed from outside)", "It was tried 2 times.",
+		},
 		"stalled": {stalled, 2, false, "(the agent showed no sign of work)", "Ask again to continue."},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +91,10 @@ func TestRetryByClass(t *testing.T) {
 			}
 			for _, s := range runs[1:] {
 				switch resumed := s.Resume != nil && strings.HasPrefix(string(s.Resume.Data), "so far"); {
-				case row.fresh && (s.Resume != nil || s.Prompt.Text != "x" || !strings.Contains(s.System, row.told) || len(s.History) == 0):
-					t.Errorf("resumes %+v, prompt %q, system prompt %q, history %v", s.Resume, s.Prompt.Text, s.System, s.History)
+				case row.fresh &&
+					(s.Resume != nil || s.Prompt.Text != "x" || !strings.Contains(s.System, row.told) || len(s.History) == 0):
+					t.Errorf("resumes %+v, prompt %q, system prompt %q, history %v", s.Resume, s.Prompt.Text,
+						s.System, s.History)
 				case !row.fresh && (!resumed || !strings.Contains(s.Prompt.Text, row.told)):
 					t.Errorf("resumes %+v, prompt %q", s.Resume, s.Prompt.Text)
 				}
@@ -122,7 +137,8 @@ func TestWaitsForAnotherTry(t *testing.T) {
 		t.Errorf("posted %q", notice)
 	}
 	s := f.waiting(id)
-	if wait := time.Until(s.At); s.Why != "the model could not be reached or is overloaded" || wait < 29*time.Minute || wait > 91*time.Minute {
+	if wait := time.Until(s.At); s.Why != "the model could not be reached or is overloaded" || wait < 29*time.Minute ||
+		wait > 91*time.Minute {
 		t.Errorf("waits for %s because %q", wait, s.Why)
 	}
 }
@@ -191,7 +207,8 @@ func TestParking(t *testing.T) {
 
 	f.agent.do = failing(times(maxParks+1, limited(time.Now()))...)
 	e := f.ending(f.submit(f.task("b", "x")))
-	if want := fmt.Sprintf("waited for that %d times.", maxParks); e.Kind != tasks.Failed || !strings.HasSuffix(e.Sentence(), want) {
+	if want := fmt.Sprintf("waited for that %d times.", maxParks); e.Kind != tasks.Failed ||
+		!strings.HasSuffix(e.Sentence(), want) {
 		t.Errorf("given up with %s: %s", e.Kind, e.Sentence())
 	}
 }
@@ -217,7 +234,9 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 			f.talker(s)
 			id := f.submit(f.task("a", "x"))
 			said := <-s.said
-			for _, want := range []string{at.UTC().Format("15:04 UTC"), "(in 48 min)", row.why, "enqueue cancel " + id, "kept"} {
+			for _, want := range []string{
+				at.UTC().Format("15:04 UTC"), "(in 48 min)", row.why, "enqueue cancel " + id, "kept",
+			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not in %q", want, said)
 				}
@@ -247,7 +266,8 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	f.agent.do = failing(limited(at))
 	f.worker(withCredential)
 	e := f.ending(f.submit(f.task("a", "x")))
-	if e.Kind != tasks.Failed || !strings.Contains(e.Sentence(), at.UTC().Format("15:04 UTC on 2 January")+" (in 2 days)") {
+	if e.Kind != tasks.Failed || !strings.Contains(e.Sentence(),
+		at.UTC().Format("15:04 UTC on 2 January")+" (in 2 days)") {
 		t.Errorf("ending %s: %s", e.Kind, e.Sentence())
 	}
 	if e := f.ending(f.submit(f.task("b", "y"))); e.Kind != tasks.Answered {
@@ -278,7 +298,8 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	if len(s.said) != 1 { // before the hand-back, so that neither a shutdown nor a death loses it
 		t.Errorf("said %d times", len(s.said))
 	}
-	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") || !strings.HasSuffix(shown, "; resumes about later") {
+	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") ||
+		!strings.HasSuffix(shown, "; resumes about later") {
 		t.Errorf("shown: %s", shown)
 	}
 }
@@ -310,8 +331,8 @@ func TestCancelledRunIsNotTriedAgain(t *testing.T) {
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 40 * time.Second: "40 s", 48*time.Minute + 20*time.Second: "48 min", 5*time.Hour + 59*time.Minute + 40*time.Second: "6 h 0 min",
-		60 * time.Hour: "2 days",
+		-time.Second: "0 s", 40 * time.Second: "40 s", 48*time.Minute + 20*time.Second: "48 min",
+		5*time.Hour + 59*time.Minute + 40*time.Second: "6 h 0 min", 60 * time.Hour: "2 days",
 	} {
 		if got := span(d); got != want {
 			t.Errorf("%s is %q, want %q", d, got, want)

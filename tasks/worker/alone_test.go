@@ -225,9 +225,13 @@ func TestPatienceOfASuspect(t *testing.T) {
 	t.Parallel()
 	i := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}
 	patience := func(deaths int, waited time.Duration) time.Duration {
-		return i.patience(store.Record{Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited)})
+		return i.patience(store.Record{
+			Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
+		})
 	}
-	for waited, want := range map[time.Duration]time.Duration{0: 0, 9 * time.Second: 0, 10 * time.Second: 2 * time.Minute, time.Hour: 2 * time.Minute} {
+	for waited, want := range map[time.Duration]time.Duration{
+		0: 0, 9 * time.Second: 0, 10 * time.Second: 2 * time.Minute, time.Hour: 2 * time.Minute,
+	} {
 		if got := patience(1, waited); got != want {
 			t.Errorf("after %s: %s, want %s", waited, got, want)
 		}
@@ -258,7 +262,8 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	i, now := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}, time.Unix(1e9, 0)
 	for crashed, soon := range map[time.Time]time.Duration{
-		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait, now.AddDate(-100, 0, 0): 2 * postponeMost,
+		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait,
+		now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {
 		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}
 		if got := i.patience(rec); crashed.IsZero() && got != 0 {
@@ -286,10 +291,12 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 		idle   bool
 		apart  bool // nothing new starts on the worker
 	}{
-		"claimed":                   {maxCrashes - 1, false, nil, false, true, false},
-		"never died":                {0, true, nil, false, false, false},
-		"empty worker":              {maxCrashes - 1, false, []func(*Worker, *run) error{accept}, false, false, true},
-		"alone":                     {maxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true},
+		"claimed":      {maxCrashes - 1, false, nil, false, true, false},
+		"never died":   {0, true, nil, false, false, false},
+		"empty worker": {maxCrashes - 1, false, []func(*Worker, *run) error{accept}, false, false, true},
+		"alone": {
+			maxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true,
+		},
 		"beside others":             {maxCrashes - 1, true, []func(*Worker, *run) error{accept}, true, true, false},
 		"beside others, not strict": {1, true, []func(*Worker, *run) error{accept}, true, true, false},
 		"no patience":               {maxCrashes - 1, true, []func(*Worker, *run) error{asks}, true, true, true},

@@ -51,7 +51,9 @@ func TestReplyThatIsOnlyAnAnswer(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	reply.Actor = "bob"
-	reply.Reply = &tasks.Reply{Only: true, Text: func(context.Context, tasks.Question) (string, error) { return "", refused }}
+	reply.Reply = &tasks.Reply{Only: true, Text: func(context.Context, tasks.Question) (string, error) {
+		return "", refused
+	}}
 	if _, err := f.desk.Submit(t.Context(), reply); !errors.Is(err, refused) {
 		t.Errorf("the source refuses: %v", err)
 	}
@@ -72,7 +74,8 @@ func TestReplyThatIsOnlyAnAnswer(t *testing.T) {
 			t.Errorf("reply %d: %+v, %v", i, r, err)
 		}
 	}
-	if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Outcome != agent.Done || e.Result.Text != "bob answered: blue" {
+	if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Outcome != agent.Done ||
+		e.Result.Text != "bob answered: blue" {
 		t.Errorf("%+v", e)
 	}
 	late := f.reply("a", "2")

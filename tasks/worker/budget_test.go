@@ -21,7 +21,8 @@ func budgeted(t *testing.T, b tasks.Budgets) *fleet {
 }
 
 // interrupted is an agent that is stopped when it has spent that much.
-func interrupted(started chan<- string, usd float64) func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+func interrupted(started chan<- string, usd float64) func(context.Context,
+	agent.Spec, agent.Host) (agent.Result, error) {
 	until := untilStopped(started)
 	return func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
 		r, err := until(ctx, s, h)
@@ -92,7 +93,8 @@ func TestReservedBudgetIsWaitedFor(t *testing.T) {
 	f.next(started)
 	second := f.submit(f.task("b", "x"))
 	f.waits(second)
-	if s, err := f.desk.Status(t.Context(), second); err != nil || s.Attempt != 0 || s.State != "waiting" && s.State != "running" {
+	if s, err := f.desk.Status(t.Context(), second); err != nil || s.Attempt != 0 ||
+		s.State != "waiting" && s.State != "running" {
 		t.Errorf("status = %+v, %v", s, err)
 	}
 	if told := <-f.source.waited; told != second+" Waiting: "+whyReserved { // no amount: the answer may be public
@@ -141,7 +143,8 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 	f.next(started)
 	stop()
 	f.worker()
-	if e := f.ending(spent); e.Kind != tasks.Failed || e.Result.Error == nil || e.Result.Error.Class != agent.ClassBudget ||
+	if e := f.ending(spent); e.Kind != tasks.Failed || e.Result.Error == nil ||
+		e.Result.Error.Class != agent.ClassBudget ||
 		!strings.Contains(e.Reason, "its budget of $1.00 for this task") {
 		t.Errorf("ending = %+v", e)
 	}
@@ -163,7 +166,9 @@ func TestExhaustedBudgetIsNamed(t *testing.T) {
 			tasks.Budgets{Task: 5, Contact: "Ann"},
 			0, "The agent used up its budget of $5.00 for this task. Ann can raise it (budgets.task in errand.yaml).",
 		},
-		"no other": {tasks.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget."},
+		"no other": {
+			tasks.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget.",
+		},
 		"the day's": {
 			tasks.Budgets{Task: 5, Day: 3},
 			0, "The agent used up the $3.00 that a budget for today had left. " +
@@ -205,7 +210,8 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 		}
 		id := f.submit(f.task(string(o), "x"))
 		f.ending(id)
-		if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Cost != 0.5*float64(rec.Attempt) || o == agent.Stalled && rec.Attempt != 2 {
+		if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Cost != 0.5*float64(rec.Attempt) ||
+			o == agent.Stalled && rec.Attempt != 2 {
 			t.Errorf("%s: cost $%.2f of %d runs, %v", o, rec.Cost, rec.Attempt, err)
 		}
 	}
@@ -213,7 +219,8 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 	if err != nil || len(keys) != 1 {
 		t.Fatal(keys, err)
 	}
-	if all, err := f.rdb.HGetAll(t.Context(), keys[0]).Result(); err != nil || len(all) != 1 || all["spent"] != "2500000" {
+	if all, err := f.rdb.HGetAll(t.Context(), keys[0]).Result(); err != nil || len(all) != 1 ||
+		all["spent"] != "2500000" {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -39,7 +39,8 @@ func TestChangesAreKept(t *testing.T) {
 	r.worker(r.disk(t.TempDir()), with, func(c *Config) { c.Policy.Redactor = agent.NewRedactor(secret) })
 	id := r.submit(r.repoTask("a"))
 	e := r.ending(id)
-	if !during.Live || len(during.Files) != 1 || during.Files[0].Name != "a.txt" || during.Total.Added != 3 || during.At.IsZero() {
+	if !during.Live || len(during.Files) != 1 || during.Files[0].Name != "a.txt" || during.Total.Added != 3 ||
+		during.At.IsZero() {
 		t.Errorf("at the checkpoint: %+v", during)
 	}
 	c := r.changes(id)
@@ -50,7 +51,8 @@ func TestChangesAreKept(t *testing.T) {
 	if got := e.Note(); got != "Pull request acme/api#7: https://hub.example/7 · 2 files, +4 −1" {
 		t.Error(got)
 	}
-	if p := c.Patch(); strings.Contains(p, "hunter2") || !strings.Contains(p, "\n+two\n+[redacted]\n") || !strings.HasPrefix(p, "# This diff is incomplete") {
+	if p := c.Patch(); strings.Contains(p, "hunter2") || !strings.Contains(p, "\n+two\n+[redacted]\n") ||
+		!strings.HasPrefix(p, "# This diff is incomplete") {
 		t.Errorf("patch:\n%s", p)
 	}
 }
@@ -77,7 +79,8 @@ func TestChangesOfRunsThatFail(t *testing.T) {
 	broken := r.repoTask("b")
 	broken.Prompt = "destroy it"
 	id = r.submit(broken)
-	if e := r.ending(id); e.Kind != tasks.TimedOut || e.Changed.Files != 0 || !strings.Contains(r.changes(id).Failed, "no git directory") {
+	if e := r.ending(id); e.Kind != tasks.TimedOut || e.Changed.Files != 0 ||
+		!strings.Contains(r.changes(id).Failed, "no git directory") {
 		t.Errorf("ending %+v, changes %+v", e, r.changes(id))
 	}
 }
@@ -129,7 +132,8 @@ func TestReviewedChangeIsKept(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || len(c.Files) != 1 || c.Files[0].Name != "new.txt" || c.Head != r.git(work, "rev-parse", "HEAD") {
+		if err != nil || len(c.Files) != 1 || c.Files[0].Name != "new.txt" ||
+			c.Head != r.git(work, "rev-parse", "HEAD") {
 			t.Errorf("changes %+v, %v", c, err)
 		}
 	}

@@ -49,7 +49,8 @@ func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 	if strings.Contains(second.Prompt.Text, "last kept") || strings.Contains(second.Prompt.Text, "could not") {
 		t.Errorf("the prompt mentions a loss: %s", second.Prompt.Text)
 	}
-	if notes, err := r.store.Threads.SessionMeta(t.Context(), "fake/a"); err != nil || !strings.Contains(string(notes), `"repos":["acme/api"]`) {
+	if notes, err := r.store.Threads.SessionMeta(t.Context(), "fake/a"); err != nil ||
+		!strings.Contains(string(notes), `"repos":["acme/api"]`) {
 		t.Errorf("the conversation is stored with %s, %v", notes, err)
 	}
 }
@@ -66,7 +67,8 @@ func TestDrainedRunGoesOnInPlace(t *testing.T) {
 	stop()
 	r.worker(disk)
 	second := r.resumed(id)
-	if second.Dir != first.Dir || r.files(second.Dir)["ignored.log"] != "ignored\n" || r.files(second.Dir)["README.md"] != "changed\n" {
+	if second.Dir != first.Dir || r.files(second.Dir)["ignored.log"] != "ignored\n" ||
+		r.files(second.Dir)["README.md"] != "changed\n" {
 		t.Errorf("in %s with %v, before in %s", second.Dir, r.files(second.Dir), first.Dir)
 	}
 	if want := "You were interrupted by a restart of the worker. Continue where you stopped."; second.Prompt.Text != want {
@@ -161,7 +163,8 @@ func (r *remote) beginsAgain(id, why string) {
 	if second.Resume != nil || second.Prompt.Text != "do it" || !strings.Contains(second.System, why) {
 		r.Errorf("resumes %+v, prompt %q, told %q; want that %q", second.Resume, second.Prompt.Text, second.System, why)
 	}
-	if diff := cmp.Diff(map[string]string{".gitignore": "*.log\n", "README.md": "one\n"}, r.files(second.Dir)); diff != "" {
+	if diff := cmp.Diff(map[string]string{".gitignore": "*.log\n", "README.md": "one\n"},
+		r.files(second.Dir)); diff != "" {
 		r.Errorf("files (-want +got):\n%s", diff)
 	}
 }
@@ -214,7 +217,8 @@ func TestCheckpointOfAnotherKind(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.worker(r.disk(t.TempDir()))
-			if second := r.resumed(id); second.Resume != nil || second.Prompt.Text != "do it" || !strings.Contains(second.System, "cannot be restored") {
+			if second := r.resumed(id); second.Resume != nil || second.Prompt.Text != "do it" ||
+				!strings.Contains(second.System, "cannot be restored") {
 				t.Errorf("resumes %+v, prompt %q, system prompt %q", second.Resume, second.Prompt.Text, second.System)
 			}
 		})
@@ -274,7 +278,8 @@ func TestWorkThatCannotBeKept(t *testing.T) {
 		},
 		"hostile": {
 			func(r *remote, dir string) {
-				if err := errors.Join(os.RemoveAll(dir+"/.git/objects"), os.Symlink(r.root+"/acme/api.git/objects", dir+"/.git/objects")); err != nil {
+				if err := errors.Join(os.RemoveAll(dir+"/.git/objects"),
+					os.Symlink(r.root+"/acme/api.git/objects", dir+"/.git/objects")); err != nil {
 					r.Error(err)
 				}
 			},
@@ -319,7 +324,8 @@ func TestWorkThatCannotBeKeptIsStillInPlace(t *testing.T) {
 	<-r.started
 	stop()
 	r.worker(disk)
-	if second := r.resumed(id); len(r.files(second.Dir)["large"]) != len(noise) || strings.Contains(second.Prompt.Text, "could not") {
+	if second := r.resumed(id); len(r.files(second.Dir)["large"]) != len(noise) ||
+		strings.Contains(second.Prompt.Text, "could not") {
 		t.Errorf("%d bytes, prompt %q", len(r.files(second.Dir)["large"]), second.Prompt.Text)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Redis' clock jumps by an hour and later back while tasks run and wait, while a message is to be posted again, and after
-// a worker has died. Each task is answered once, without a delay.
+// Redis' clock jumps by an hour and later back while tasks run and wait, while a message is to be posted again, and
+// after a worker has died. Each task is answered once, without a delay.
 func TestRedisClockJumps(t *testing.T) {
 	t.Parallel()
 	for _, jump := range []time.Duration{time.Hour, -time.Hour} {

@@ -97,7 +97,9 @@ func TestRememberIsBounded(t *testing.T) {
 	t.Parallel()
 	var said []agent.Turn
 	for range 30 {
-		said = remember(said, agent.Turn{Role: agent.User, Text: strings.Repeat("ä", maxTurn)}, agent.Turn{Role: agent.Assistant, Text: "x"}, agent.Turn{Role: agent.Assistant, Text: "x"}, agent.Turn{Role: agent.Assistant})
+		said = remember(said, agent.Turn{Role: agent.User, Text: strings.Repeat("ä", maxTurn)},
+			agent.Turn{Role: agent.Assistant, Text: "x"}, agent.Turn{Role: agent.Assistant, Text: "x"},
+			agent.Turn{Role: agent.Assistant})
 	}
 	size := 0
 	for i, turn := range said {

@@ -39,7 +39,12 @@ func TestRunsAreInTheCosts(t *testing.T) {
 	f.worker()
 	f.ending(id)
 	want := []tasks.CostRow{
-		{CostKey: tasks.CostKey{Model: "some-model"}, CostSum: tasks.CostSum{USD: 0.4, Runs: 1, Usage: agent.Usage{Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4}}},
+		{
+			CostKey: tasks.CostKey{Model: "some-model"},
+			CostSum: tasks.CostSum{USD: 0.4, Runs: 1, Usage: agent.Usage{
+				Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4,
+			}},
+		},
 		{CostKey: tasks.CostKey{}, CostSum: tasks.CostSum{USD: 0.3, Runs: 1}},
 	}
 	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.ByModel}}).Rows); diff != "" {

@@ -19,7 +19,8 @@ func TestWorkersShareCredentials(t *testing.T) {
 	now := time.Now().UTC().Truncate(time.Second)
 	windows := []agent.CredentialWindow{{Name: "5h", Used: 0.4, ResetsAt: now.Add(time.Hour)}}
 	f.agent.credentials = map[string]agent.CredentialState{
-		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, HeldAt: now}, "c": {Cap: 1, Live: 0.9},
+		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, HeldAt: now},
+		"c": {Cap: 1, Live: 0.9},
 	}
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		r := costing(1.3)
@@ -41,7 +42,10 @@ func TestWorkersShareCredentials(t *testing.T) {
 
 	other := &fakeAgent{credentials: map[string]agent.CredentialState{"a": {Cap: 1}, "b": {}, "c": {Cap: 1}}}
 	f.idle(func(c *Config) { c.Runner = other }).credentials.share(t.Context())
-	for name, c := range map[string]struct{ capped, held bool }{"a": {true, false}, "b": {false, true}, "c": {true, false}} { // c with open runs
+	// c with open runs
+	for name, c := range map[string]struct{ capped, held bool }{
+		"a": {true, false}, "b": {false, true}, "c": {true, false},
+	} {
 		if s := other.Credentials()[name]; s.CappedUntil.After(now) != c.capped || s.Until.After(now) != c.held {
 			t.Errorf("the other worker knows of %s: %+v", name, s)
 		}
@@ -62,7 +66,8 @@ func TestWorkersShareCredentials(t *testing.T) {
 			t.Errorf("windows of %s: %+v", c.Name, c.Windows)
 		}
 	}
-	if diff := gocmp.Diff(map[string]float64{"a": 1.2, "b": 0, "c": 0.1, "0123abcd": 0}, shown); diff != "" || err != nil {
+	if diff := gocmp.Diff(map[string]float64{"a": 1.2, "b": 0, "c": 0.1, "0123abcd": 0}, shown); diff != "" ||
+		err != nil {
 		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
 	}
 }
@@ -108,7 +113,8 @@ func TestOpenRunsOfAllWorkersReachACap(t *testing.T) {
 	capped(0.9, false)
 	capped(1.3, true)
 	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
-	if err != nil || len(list) != 1 || list[0].Spent != 0.8 || list[0].Live != 1.3 || list[0].CappedAt(time.Now()).IsZero() {
+	if err != nil || len(list) != 1 || list[0].Spent != 0.8 || list[0].Live != 1.3 ||
+		list[0].CappedAt(time.Now()).IsZero() {
 		t.Errorf("%v, the console knows %+v", err, list)
 	}
 }

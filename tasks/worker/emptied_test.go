@@ -95,7 +95,8 @@ func TestRedisIsEmptiedDuringARun(t *testing.T) {
 			next := f.task("a", "y")
 			go func() { <-started }()
 			f.ending(f.submit(next))
-			if used, err := f.asynq.Queues(); !slices.Contains(used, tasks.Interactive) { // asynq's own pages and counts need it
+			// asynq's own pages and counts need it
+			if used, err := f.asynq.Queues(); !slices.Contains(used, tasks.Interactive) {
 				t.Errorf("asynq knows the queues %v, %v", used, err)
 			}
 			f.stopAll()
@@ -127,13 +128,15 @@ func (f *fleet) runningTask() string {
 	return live[0].ID
 }
 
-// An event that is delivered again right after Redis was emptied, before a worker has looked at the data, is answered from
-// the message in its thread: its work is not done twice.
+// An event that is delivered again right after Redis was emptied, before a worker has looked at the data, is answered
+// from the message in its thread: its work is not done twice.
 func TestRedisIsEmptiedAfterAnAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	task := f.task("a", "x")
-	f.worker(f.recalls(func() (*tasks.Ending, error) { return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil }),
+	f.worker(f.recalls(func() (*tasks.Ending, error) {
+		return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil
+	}),
 		func(c *Config) { c.Timing.Beat, c.Timing.Reconcile = time.Hour, time.Hour })
 	if e := f.ending(f.submit(task)); e.Found {
 		t.Errorf("the first ending = %+v", e)
@@ -163,7 +166,9 @@ func TestRedisIsEmptiedAndTheThreadGoesOn(t *testing.T) {
 	for next == nil { // the owner may be faster
 		f.flush()
 		second := f.task("a", "y")
-		_, _, err := f.store.Submit(t.Context(), store.Record{ID: second.ID, Thread: second.Thread, Class: second.Class, Task: format.JSON(second)})
+		_, _, err := f.store.Submit(t.Context(), store.Record{
+			ID: second.ID, Thread: second.Thread, Class: second.Class, Task: format.JSON(second),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

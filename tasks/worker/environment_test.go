@@ -70,7 +70,8 @@ func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 			t.Errorf("a run reaches %+v", egress)
 		}
 	}
-	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, ".github/errand.yml: env: HOME is set by errand.") {
+	if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said,
+		".github/errand.yml: env: HOME is set by errand.") {
 		t.Errorf("followers do not see what is wrong with the file: %s", said)
 	}
 }
@@ -118,11 +119,15 @@ func TestLargeEnvironment(t *testing.T) {
 }
 
 // leaves is the script of a set-up that leaves a home and a directory that git ignores, or fails.
-func leaves(scripts *[]agent.Script, result agent.Scripted) func(context.Context, agent.Script) (agent.Scripted, error) {
+func leaves(scripts *[]agent.Script,
+	result agent.Scripted,
+) func(context.Context, agent.Script) (agent.Scripted, error) {
 	return func(_ context.Context, s agent.Script) (agent.Scripted, error) {
 		*scripts = append(*scripts, s)
 		if len(s.Layers) == 1 && s.Layers[0].Lower == "" { // otherwise it is a check
-			for _, dir := range []string{filepath.Join(s.Layers[0].Changes, "upper", "go"), filepath.Join(s.Dir, "cache.log")} {
+			for _, dir := range []string{
+				filepath.Join(s.Layers[0].Changes, "upper", "go"), filepath.Join(s.Dir, "cache.log"),
+			} {
 				if err := os.MkdirAll(dir, 0o700); err != nil {
 					return agent.Scripted{}, err
 				}
@@ -153,20 +158,24 @@ func TestSetUp(t *testing.T) {
 	if e := r.ending(r.submit(r.repoTask("b"))); e.Kind != tasks.Answered {
 		t.Fatalf("ending = %+v", e)
 	}
-	if len(scripts) != 3 || scripts[0].Line != "set -e\ngo mod download\nmake tools" || scripts[0].Env["GOFLAGS"] != "x" || scripts[0].Limit != setUpLimit {
+	if len(scripts) != 3 || scripts[0].Line != "set -e\ngo mod download\nmake tools" ||
+		scripts[0].Env["GOFLAGS"] != "x" || scripts[0].Limit != setUpLimit {
 		t.Fatalf("%d scripts, the first %+v", len(scripts), scripts[0])
 	}
 	for i, s := range r.agent.specs() {
 		check := scripts[i+1]
-		if len(s.Layers) != 2 || s.Layers[0].At != "" || s.Layers[1].At != filepath.Join(s.Dir, "cache.log") || s.SeenAs != scripts[0].Dir || s.Path[0] != "~/go/bin" {
+		if len(s.Layers) != 2 || s.Layers[0].At != "" || s.Layers[1].At != filepath.Join(s.Dir, "cache.log") ||
+			s.SeenAs != scripts[0].Dir || s.Path[0] != "~/go/bin" {
 			t.Errorf("run %d has %+v, seen as %s", i, s.Layers, s.SeenAs)
 		}
-		if !slices.Equal(check.Layers, s.Layers) || check.SeenAs != s.SeenAs || !slices.Equal(check.Path, s.Path) || check.Line != "make test" {
+		if !slices.Equal(check.Layers, s.Layers) || check.SeenAs != s.SeenAs || !slices.Equal(check.Path, s.Path) ||
+			check.Line != "make test" {
 			t.Errorf("the check of run %d has %+v", i, check)
 		}
 	}
 	said := strings.Join(r.events(first, agent.Notice), "\n")
-	if !strings.Contains(said, "Setting up the environment of acme/api\n") || !strings.Contains(said, "Set up the environment of acme/api in 41s") {
+	if !strings.Contains(said, "Setting up the environment of acme/api\n") ||
+		!strings.Contains(said, "Set up the environment of acme/api in 41s") {
 		t.Errorf("followers see %s", said)
 	}
 }
@@ -179,7 +188,11 @@ func TestDevcontainer(t *testing.T) {
 		operator environment.Declaration
 		want     string
 	}{
-		"no set-up":             {"env: {A: errand, C: errand}\n", environment.Declaration{}, "set -e\n(cd '.devcontainer/f' && export VERSION='2' && export _REMOTE_USER=\"$(id -un)\" _REMOTE_USER_HOME=\"$HOME\" && bash ./install.sh)\n(npm ci\n)"},
+		"no set-up": {
+			"env: {A: errand, C: errand}\n",
+			environment.Declaration{},
+			"set -e\n(cd '.devcontainer/f' && export VERSION='2' && export _REMOTE_USER=\"$(id -un)\" _REMOTE_USER_HOME=\"$HOME\" && bash ./install.sh)\n(npm ci\n)",
+		},
 		"a set-up":              {"setup: [make]\n", environment.Declaration{}, "set -e\nmake"},
 		"an empty set-up":       {"setup: []\n", environment.Declaration{}, ""},
 		"a set-up by operators": {"env: {A: x}\n", environment.Declaration{Setup: []string{"make"}}, "set -e\nmake"},
@@ -187,14 +200,18 @@ func TestDevcontainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRemote(t)
-			r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Environment: c.operator}, true }
+			r.policy.Repository = func(string) (tasks.Repository, bool) {
+				return tasks.Repository{Environment: c.operator}, true
+			}
 			work := filepath.Join(t.TempDir(), "work")
 			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
-			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700), os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700)); err != nil {
+			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700),
+				os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700)); err != nil {
 				t.Fatal(err)
 			}
 			r.write(work, environment.File, c.file)
-			r.write(work, ".devcontainer/devcontainer.json", `{"image": "x", "features": {"./f": "2"}, "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
+			r.write(work, ".devcontainer/devcontainer.json",
+				`{"image": "x", "features": {"./f": "2"}, "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
 			r.write(work, ".devcontainer/f/install.sh", "exit 0\n")
 			r.git(work, "add", "--all")
 			r.git(work, "commit", "--quiet", "--message", "declare")
@@ -214,7 +231,8 @@ func TestDevcontainer(t *testing.T) {
 				t.Errorf("the set-up is %q", got)
 			}
 			env, said := r.agent.specs()[0].Env, strings.Join(r.events(id, agent.Notice), "\n")
-			if name == "no set-up" && (env["A"] != "errand" || env["B"] != "dev" || env["C"] != "errand" || !strings.Contains(said, "devcontainer.json: image cannot be used")) {
+			if name == "no set-up" && (env["A"] != "errand" || env["B"] != "dev" || env["C"] != "errand" ||
+				!strings.Contains(said, "devcontainer.json: image cannot be used")) {
 				t.Errorf("the agent has %v, followers see %s", env, said)
 			}
 		})
@@ -249,7 +267,8 @@ func TestChangedFeature(t *testing.T) {
 	}
 }
 
-// The versions of tools that a repository names are installed by mise, or the task and its operators see that they are not.
+// The versions of tools that a repository names are installed by mise, or the task and its operators see that they are
+// not.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	for _, mise := range []bool{true, false} {
@@ -267,12 +286,15 @@ func TestTools(t *testing.T) {
 			spec, said := r.agent.specs()[0], strings.Join(r.events(id, agent.Notice), "\n")
 			line, path, version := "set -e\nnpm ci", []string{"bin"}, ""
 			if mise {
-				line, path, version = "set -e\nmise install --yes\nnpm ci", []string{"bin", "~/.local/share/mise/shims"}, "22"
+				line, path, version = "set -e\nmise install --yes\nnpm ci", []string{
+					"bin", "~/.local/share/mise/shims",
+				}, "22"
 			}
 			if scripts[0].Line != line || !slices.Equal(spec.Path, path) || spec.Env["MISE_NODE_VERSION"] != version {
 				t.Errorf("the set-up is %q, the path %q, the variables %v", scripts[0].Line, spec.Path, spec.Env)
 			}
-			if !strings.Contains(said, `tools: "Bad: 1" cannot be used`) || strings.Contains(said, "(tools), and the worker has no mise") == mise {
+			if !strings.Contains(said, `tools: "Bad: 1" cannot be used`) ||
+				strings.Contains(said, "(tools), and the worker has no mise") == mise {
 				t.Errorf("followers see %s", said)
 			}
 		})
@@ -287,11 +309,16 @@ func TestFailedSetUp(t *testing.T) {
 		want   string
 	}{
 		"exit code": {
-			agent.Scripted{Outcome: agent.Failed, ExitCode: 7, Duration: time.Second, Output: "npm error\nnpm error 404"},
+			agent.Scripted{
+				Outcome: agent.Failed, ExitCode: 7, Duration: time.Second, Output: "npm error\nnpm error 404",
+			},
 			"The set-up of acme/api ended with exit code 7 after 1s. Its last line: npm error 404",
 		},
-		"limit":  {agent.Scripted{Outcome: agent.Limit}, "The set-up of acme/api did not end within 30m."},
-		"signal": {agent.Scripted{Outcome: agent.Failed, Signal: "SIGSEGV", ExitCode: -1}, "The set-up of acme/api was ended by SIGSEGV after"},
+		"limit": {agent.Scripted{Outcome: agent.Limit}, "The set-up of acme/api did not end within 30m."},
+		"signal": {
+			agent.Scripted{Outcome: agent.Failed, Signal: "SIGSEGV", ExitCode: -1},
+			"The set-up of acme/api was ended by SIGSEGV after",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,7 +328,8 @@ func TestFailedSetUp(t *testing.T) {
 			r.agent.script = leaves(&scripts, c.result)
 			r.worker(r.disk(t.TempDir()))
 			id := r.submit(r.repoTask("a"))
-			if e := r.ending(id); e.Kind != tasks.Failed || !strings.HasPrefix(e.Reason, c.want) || len(r.agent.specs()) > 0 {
+			if e := r.ending(id); e.Kind != tasks.Failed || !strings.HasPrefix(e.Reason, c.want) ||
+				len(r.agent.specs()) > 0 {
 				t.Errorf("ending = %+v", e)
 			}
 			if said := strings.Join(r.events(id, agent.Notice), "\n"); !strings.Contains(said, c.result.Output) {
@@ -329,32 +357,37 @@ func TestSecretsOfASetUp(t *testing.T) {
 			r.agent.script = func(ctx context.Context, s agent.Script) (agent.Scripted, error) {
 				res, err := leave(ctx, s)
 				if err == nil && len(scripts) == 1 {
-					err = os.WriteFile(filepath.Join(s.Layers[0].Changes, "upper", "go", ".npmrc"), []byte(c.text), 0o600)
+					err = os.WriteFile(filepath.Join(s.Layers[0].Changes, "upper", "go", ".npmrc"),
+						[]byte(c.text), 0o600)
 				}
 				return res, err
 			}
 			r.worker(r.disk(t.TempDir()), publishing, func(c *Config) {
-				c.Secrets = func(repo string) map[string]string { return map[string]string{"TOKEN of " + repo: "npm_secret-1"} }
+				c.Secrets = func(repo string) map[string]string {
+					return map[string]string{"TOKEN of " + repo: "npm_secret-1"}
+				}
 			})
 			e := r.ending(r.submit(r.repoTask("a")))
 			if got := scripts[0].Env; got["TOKEN of acme/api"] != "npm_secret-1" || got["A"] != "x" {
 				t.Errorf("the set-up has %v", got)
 			}
 			if c.want != "" {
-				if e.Kind != tasks.Failed || !strings.Contains(e.Reason, "left the secret TOKEN of acme/api in the file "+c.want) {
+				if e.Kind != tasks.Failed ||
+					!strings.Contains(e.Reason, "left the secret TOKEN of acme/api in the file "+c.want) {
 					t.Errorf("ending = %+v", e)
 				}
 				return
 			}
-			if e.Kind != tasks.Answered || len(r.agent.specs()[0].Env) != 1 || len(scripts) != 2 || len(scripts[1].Env) != 1 {
+			if e.Kind != tasks.Answered || len(r.agent.specs()[0].Env) != 1 || len(scripts) != 2 ||
+				len(scripts[1].Env) != 1 {
 				t.Errorf("ending = %+v; the agent has %v, the checks %+v", e, r.agent.specs()[0].Env, scripts)
 			}
 		})
 	}
 }
 
-// The agent and the checks get a secret only if the operator exposes it, in a sandbox, and only at a head that somebody who can
-// push has chosen. Work that has the secret is not published.
+// The agent and the checks get a secret only if the operator exposes it, in a sandbox, and only at a head that somebody
+// who can push has chosen. Work that has the secret is not published.
 func TestExposedSecrets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -364,7 +397,9 @@ func TestExposedSecrets(t *testing.T) {
 	}{
 		"a branch": {func(*remote, *tasks.Task) {}, "", true},
 		"leaked":   {func(*remote, *tasks.Task) {}, "npm_secret-1", true},
-		"encoded":  {func(*remote, *tasks.Task) {}, base64.StdEncoding.EncodeToString([]byte("ann:npm_secret-1")), true},
+		"encoded": {
+			func(*remote, *tasks.Task) {}, base64.StdEncoding.EncodeToString([]byte("ann:npm_secret-1")), true,
+		},
 		"a commit": {func(r *remote, t *tasks.Task) {
 			t.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main")
 		}, "", false},
@@ -403,10 +438,12 @@ func TestExposedSecrets(t *testing.T) {
 				t.Errorf("the agent has the secret: %v, ending = %+v", has, e)
 			}
 			if c.leaks != "" {
-				if e.Published == nil || !strings.Contains(e.Published.Problem, "the secret TOKEN is in a commit") || r.pushed("fake/a") != "" || len(checks) > 0 {
+				if e.Published == nil || !strings.Contains(e.Published.Problem, "the secret TOKEN is in a commit") ||
+					r.pushed("fake/a") != "" || len(checks) > 0 {
 					t.Errorf("pushed %q, ending = %+v", r.pushed("fake/a"), e)
 				}
-			} else if task.Profile == agent.Write && (len(checks) != 1 || (checks[0].Secrets["TOKEN"] != "") != c.want || checks[0].Env["A"] != "x") {
+			} else if task.Profile == agent.Write &&
+				(len(checks) != 1 || (checks[0].Secrets["TOKEN"] != "") != c.want || checks[0].Env["A"] != "x") {
 				t.Errorf("the checks have %+v", checks)
 			}
 		})
@@ -454,7 +491,8 @@ func TestSecretsAfterACommitWasRead(t *testing.T) {
 	}
 }
 
-// After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes it.
+// After a rebuild the next run sets up a new environment. A run that uses the old one goes on; then the janitor removes
+// it.
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -488,7 +526,8 @@ func TestRebuild(t *testing.T) {
 	w.janitor.tidy(t.Context())
 	w.beat(t.Context())
 	kept, err := tasks.FleetOf(r.desk).Environments(t.Context(), "")
-	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 || kept[0].From != environment.File {
+	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 ||
+		kept[0].From != environment.File {
 		t.Fatalf("%+v, %v", kept, err)
 	}
 	if kept[0].Rebuild != nil || kept[1].Rebuild == nil || *kept[1].Rebuild != done {
@@ -585,7 +624,8 @@ func TestInventory(t *testing.T) {
 	keep := func(n int) {
 		id := filepath.Join(dir, "environments", fmt.Sprint(n))
 		at := now.Add(time.Duration(-n) * time.Minute)
-		err := errors.Join(os.MkdirAll(id, 0o700), os.WriteFile(filepath.Join(id, "environment.json"), fmt.Appendf(nil, `{"id":"%d"}`, n), 0o600),
+		err := errors.Join(os.MkdirAll(id, 0o700), os.WriteFile(filepath.Join(id, "environment.json"),
+			fmt.Appendf(nil, `{"id":"%d"}`, n), 0o600),
 			os.WriteFile(id+".used", nil, 0o600), os.Chtimes(id+".used", at, at))
 		if err != nil {
 			t.Fatal(err)
@@ -595,7 +635,8 @@ func TestInventory(t *testing.T) {
 		keep(n + 1)
 	}
 	list := w.inventory.environments()
-	if len(list) != store.MaxEnvironments || list[0].ID != "1" || list[len(list)-1].ID != fmt.Sprint(store.MaxEnvironments) {
+	if len(list) != store.MaxEnvironments || list[0].ID != "1" ||
+		list[len(list)-1].ID != fmt.Sprint(store.MaxEnvironments) {
 		t.Errorf("%d environments: %+v", len(list), list)
 	}
 	keep(0)
@@ -608,8 +649,8 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// The base of a pull request may be a branch that nobody protects. Its set-up gets no secrets, and no other base gets what
-// it leaves.
+// The base of a pull request may be a branch that nobody protects. Its set-up gets no secrets, and no other base gets
+// what it leaves.
 func TestSetUpOfAnotherBase(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -633,7 +674,8 @@ func TestSetUpOfAnotherBase(t *testing.T) {
 			t.Fatalf("on %s the set-up has %v", base, scripts[len(scripts)-1].Env)
 		}
 		said := strings.Join(r.events(id, agent.Notice), "\n")
-		if got := strings.Contains(said, "The set-up gets no secrets, because it runs what is on other and not on main"); got != (base == "other") {
+		if got := strings.Contains(said,
+			"The set-up gets no secrets, because it runs what is on other and not on main"); got != (base == "other") {
 			t.Errorf("on %s followers see %s", base, said)
 		}
 	}

@@ -35,8 +35,8 @@ func (f *fleet) known(costs chan float64) {
 	}
 }
 
-// What a task is likely to cost is said before its run, and above a limit people are asked first. The run begins if they
-// agree, also on another worker than the one that asked.
+// What a task is likely to cost is said before its run, and above a limit people are asked first. The run begins if
+// they agree, also on another worker than the one that asked.
 func TestEstimateIsShownAndAsked(t *testing.T) {
 	t.Parallel()
 	costs := make(chan float64, 1)
@@ -111,7 +111,8 @@ func TestQuestionReservesNoBudget(t *testing.T) {
 	}
 }
 
-// A task that may start, and that waits for a budget then, shows the answer to people once more and not at each attempt.
+// A task that may start, and that waits for a budget then, shows the answer to people once more and not at each
+// attempt.
 func TestConsentIsShownOnce(t *testing.T) {
 	t.Parallel()
 	costs := make(chan float64, 1)
@@ -203,8 +204,8 @@ func TestExpensiveTaskDoesNotStart(t *testing.T) {
 	}
 }
 
-// People are not asked about a task that its source refuses, such as that of a stranger on GitHub, or whose budget is used up. What
-// the source says after the answer counts as well.
+// People are not asked about a task that its source refuses, such as that of a stranger on GitHub, or whose budget is
+// used up. What the source says after the answer counts as well.
 func TestRefusedTaskIsNotAskedAbout(t *testing.T) {
 	t.Parallel()
 	costs := make(chan float64, 1)
@@ -246,13 +247,15 @@ func TestRefusedTaskIsNotAskedAbout(t *testing.T) {
 		_, err = claim.Spend(t.Context(), store.Expense{USD: 1})
 	}
 	if err == nil {
-		err = errors.Join(claim.End(t.Context(), tasks.Ending{Kind: tasks.Answered}.Encode()), claim.Release(t.Context()))
+		err = errors.Join(claim.End(t.Context(), tasks.Ending{Kind: tasks.Answered}.Encode()),
+			claim.Release(t.Context()))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.talker(s)
-	refused(f.submit(f.task("d", "x")), "The fleet's budget for today is used up: $10.00 of $10.00. An operator can raise it; a new day begins at midnight UTC.", 0)
+	refused(f.submit(f.task("d", "x")),
+		"The fleet's budget for today is used up: $10.00 of $10.00. An operator can raise it; a new day begins at midnight UTC.", 0)
 }
 
 // Only tasks of the same repository, kind and size count, and of those the latest.
@@ -281,7 +284,13 @@ func TestEstimateIsFromTasksLikeIt(t *testing.T) {
 		task  tasks.Task
 		lines int
 		want  tasks.Estimate
-	}{{here, 50, tasks.Estimate{USD: 2, Tasks: 20}}, {here, 201, tasks.Estimate{USD: 7, Tasks: 3}}, {other, 1, tasks.Estimate{USD: 8, Tasks: 3}}, {elsewhere, 40, tasks.Estimate{}}, {here, 0, tasks.Estimate{}}} {
+	}{
+		{here, 50, tasks.Estimate{USD: 2, Tasks: 20}},
+		{here, 201, tasks.Estimate{USD: 7, Tasks: 3}},
+		{other, 1, tasks.Estimate{USD: 8, Tasks: 3}},
+		{elsewhere, 40, tasks.Estimate{}},
+		{here, 0, tasks.Estimate{}},
+	} {
 		if got, err := tasks.EstimateCost(t.Context(), f.store, c.task, c.lines); got != c.want || err != nil {
 			t.Errorf("%s %s, %d lines: %+v, %v", c.task.Repo, c.task.Kind, c.lines, got, err)
 		}

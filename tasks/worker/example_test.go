@@ -90,13 +90,17 @@ func runOneTask(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	space, err := workspace.New(workspace.Config{Dir: filepath.Join(dir, "work"), URL: func(repo string) string { return "https://github.com/" + repo }})
+	space, err := workspace.New(workspace.Config{Dir: filepath.Join(dir, "work"), URL: func(repo string) string {
+		return "https://github.com/" + repo
+	}})
 	if err != nil {
 		return err
 	}
-	queue, policy, source := tasks.NewQueue(st, client, time.Hour), tasks.Policy{Limit: time.Hour}, printer{make(chan struct{})}
+	queue, policy, source := tasks.NewQueue(st, client, time.Hour), tasks.Policy{Limit: time.Hour},
+		printer{make(chan struct{})}
 	w, err := worker.New(worker.Config{
-		Store: st, Queue: queue, Runner: echo{}, Workspace: space, Sources: []tasks.Source{source}, Policy: policy, Slots: 2,
+		Store: st, Queue: queue, Runner: echo{}, Workspace: space, Sources: []tasks.Source{source},
+		Policy: policy, Slots: 2,
 	})
 	if err != nil {
 		return err

@@ -103,7 +103,9 @@ func TestRecordWithoutDelivery(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	task := f.task("a", "x")
-	if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task)}); err != nil {
+	if _, _, err := f.store.Submit(t.Context(), store.Record{
+		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.worker()
@@ -143,7 +145,8 @@ func TestFollowUpResumes(t *testing.T) {
 	if runs[0].Resume != nil || runs[2].Resume != nil {
 		t.Error("a first run of a thread resumed something")
 	}
-	if r := runs[1].Resume; r == nil || string(r.Data) != "echo: one" || r.CostUSD != 0.01 || runs[1].Prompt.Text != "two" {
+	if r := runs[1].Resume; r == nil || string(r.Data) != "echo: one" || r.CostUSD != 0.01 ||
+		runs[1].Prompt.Text != "two" {
 		t.Errorf("second run: %+v", runs[1])
 	}
 }
@@ -163,7 +166,8 @@ func TestCancel(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != "Ann" || !strings.Contains(e.Sentence(), "Stopped by Ann") {
+		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != "Ann" ||
+			!strings.Contains(e.Sentence(), "Stopped by Ann") {
 			t.Errorf("ending = %+v", e)
 		}
 	}
@@ -221,12 +225,14 @@ func TestRefusals(t *testing.T) {
 		return tasks.Brief{}, nil
 	}
 	f.worker()
-	if e := f.ending(f.submit(f.task("a", "not you"))); e.Kind != tasks.Refused || e.Sentence() != "Only members may ask." {
+	if e := f.ending(f.submit(f.task("a", "not you"))); e.Kind != tasks.Refused ||
+		e.Sentence() != "Only members may ask." {
 		t.Errorf("refused: %+v", e)
 	}
 	missing := f.task("b", "x")
 	missing.Repo = "acme/none"
-	if e := f.ending(f.submit(missing)); e.Kind != tasks.Refused || !strings.Contains(e.Reason, "repository not found") {
+	if e := f.ending(f.submit(missing)); e.Kind != tasks.Refused ||
+		!strings.Contains(e.Reason, "repository not found") {
 		t.Errorf("no repository: %+v", e)
 	}
 	gone := f.task("c", "x")
@@ -234,7 +240,8 @@ func TestRefusals(t *testing.T) {
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		return agent.Result{}, agent.NewError(agent.ClassWorkspace, "working directory: no such directory")
 	}
-	if e := f.ending(f.submit(gone)); e.Kind != tasks.Failed || e.Reason == "" || e.Result.Error.Class != agent.ClassWorkspace {
+	if e := f.ending(f.submit(gone)); e.Kind != tasks.Failed || e.Reason == "" ||
+		e.Result.Error.Class != agent.ClassWorkspace {
 		t.Errorf("no directory: %+v", e)
 	}
 	if n := len(f.agent.specs()); n != 1 {
@@ -249,7 +256,8 @@ func TestSourceAsksToWait(t *testing.T) {
 	var briefs, closes int
 	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
 		if briefs++; briefs <= maxAttempts {
-			return tasks.Brief{}, fmt.Errorf("ask who this is: %w", &tasks.ErrLater{At: time.Now(), Why: "rate limited"})
+			return tasks.Brief{}, fmt.Errorf("ask who this is: %w",
+				&tasks.ErrLater{At: time.Now(), Why: "rate limited"})
 		}
 		return tasks.Brief{}, nil
 	}
@@ -278,7 +286,8 @@ func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
-	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != maxAttempts || e.Result.Error == nil || !strings.Contains(e.Result.Error.Message, "no fork") {
+	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != maxAttempts || e.Result.Error == nil ||
+		!strings.Contains(e.Result.Error.Message, "no fork") {
 		t.Errorf("%d attempts, ending %+v", n, e)
 	}
 }
@@ -324,7 +333,8 @@ func TestDrainHandsBack(t *testing.T) {
 		t.Errorf("ending = %+v", e)
 	}
 	second := f.agent.specs()[1]
-	if second.Resume == nil || !strings.HasPrefix(string(second.Resume.Data), "so far") || !strings.Contains(second.Prompt.Text, "interrupted") {
+	if second.Resume == nil || !strings.HasPrefix(string(second.Resume.Data), "so far") ||
+		!strings.Contains(second.Prompt.Text, "interrupted") {
 		t.Errorf("second run = %+v", second)
 	}
 }
@@ -466,7 +476,8 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	}
 	stop() // all that the loser still writes is written
 	f.tell(p, 0, "began", "ran done", "returned interactive claim_lost")
-	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" || s.Attempt != 2 || s.Ending != nil {
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != "running" || s.Worker != "other" ||
+		s.Attempt != 2 || s.Ending != nil {
 		t.Errorf("the loser changed something: %+v, %v", s, err)
 	}
 	if err := other.End(t.Context(), format.JSON(tasks.Ending{Kind: tasks.Answered})); err != nil {
@@ -506,7 +517,8 @@ func TestHugeAnswer(t *testing.T) {
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
-	if e.Kind != tasks.Answered || !strings.HasSuffix(e.Result.Text, "The log has all of it.]") || len(e.Result.Text) < 100<<10 {
+	if e.Kind != tasks.Answered || !strings.HasSuffix(e.Result.Text, "The log has all of it.]") ||
+		len(e.Result.Text) < 100<<10 {
 		t.Errorf("%s with %d bytes", e.Kind, len(e.Result.Text))
 	}
 	if n := len(f.agent.specs()); n != 1 {
@@ -620,7 +632,8 @@ func TestSubmitRefuses(t *testing.T) {
 	if err := json.Unmarshal(rec.Task, &stored); err != nil {
 		t.Fatal(err)
 	}
-	if stored.Profile != agent.Read || stored.Options.Limit != time.Hour || strings.Contains(stored.Prompt, "own secret") {
+	if stored.Profile != agent.Read || stored.Options.Limit != time.Hour ||
+		strings.Contains(stored.Prompt, "own secret") {
 		t.Errorf("stored as %+v", stored)
 	}
 }

@@ -25,7 +25,8 @@ func TestPausedClass(t *testing.T) {
 	speaks := func(c *Config) { c.Sources = []tasks.Source{source} }
 	f.worker(speaks)
 	f.worker(speaks)
-	if h, err := tasks.FleetOf(f.desk).Pause(operator(t), tasks.Background); err != nil || h.Halt == nil || h.Halt.By != "Ada" {
+	if h, err := tasks.FleetOf(f.desk).Pause(operator(t), tasks.Background); err != nil || h.Halt == nil ||
+		h.Halt.By != "Ada" {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	paused := f.task("a", "x")
@@ -34,14 +35,17 @@ func TestPausedClass(t *testing.T) {
 	if e := f.ending(f.submit(f.task("b", "x"))); e.Kind != tasks.Answered {
 		t.Errorf("another class: %+v", e)
 	}
-	if text := <-source.said; !strings.HasPrefix(text, "Ada paused background tasks at ") || !strings.Contains(text, "enqueue cancel "+id) {
+	if text := <-source.said; !strings.HasPrefix(text, "Ada paused background tasks at ") ||
+		!strings.Contains(text, "enqueue cancel "+id) {
 		t.Errorf("the thread shows: %s", text)
 	}
 	s, err := f.desk.Status(t.Context(), id)
-	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "Ada paused background tasks at ") {
+	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 ||
+		!strings.HasPrefix(s.Why, "Ada paused background tasks at ") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if l, err := f.desk.List(t.Context(), tasks.Filter{State: "waiting"}); err != nil || len(l.Tasks) != 1 || l.Tasks[0].Why != s.Why {
+	if l, err := f.desk.List(t.Context(), tasks.Filter{State: "waiting"}); err != nil || len(l.Tasks) != 1 ||
+		l.Tasks[0].Why != s.Why {
 		t.Errorf("list %+v, %v", l, err)
 	}
 	if got := s.Headline(time.Now()).Text(nil); !strings.HasPrefix(got, "Waiting: Ada paused background tasks at ") {
@@ -69,7 +73,8 @@ func TestPausedByAsynq(t *testing.T) {
 	if err != nil || !strings.HasPrefix(s.Why, "an operator paused interactive tasks at ") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if d, err := f.desk.Depths(t.Context()); err != nil || d[0].Paused == nil || d[0].Waiting != 1 || d[1].Paused != nil {
+	if d, err := f.desk.Depths(t.Context()); err != nil || d[0].Paused == nil || d[0].Waiting != 1 ||
+		d[1].Paused != nil {
 		t.Errorf("%+v, %v", d, err)
 	}
 	if _, err := tasks.FleetOf(f.desk).Resume(operator(t), tasks.Interactive); err != nil {
@@ -103,7 +108,9 @@ func TestCordonedWorker(t *testing.T) {
 		t.Errorf("without another worker: %+v, %v", s, err)
 	}
 	stop := f.worker(with(second))
-	for _, id := range []string{waits, f.submit(f.task("c", "x")), f.submit(f.task("d", "x")), f.submit(f.task("e", "x"))} {
+	for _, id := range []string{
+		waits, f.submit(f.task("c", "x")), f.submit(f.task("d", "x")), f.submit(f.task("e", "x")),
+	} {
 		if e := f.ending(id); e.Kind != tasks.Answered {
 			t.Errorf("%+v", e)
 		}

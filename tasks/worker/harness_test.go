@@ -57,7 +57,10 @@ func newFleet(t *testing.T) *fleet {
 
 func newFleetOn(t *testing.T, url string) *fleet {
 	t.Helper()
-	f := &fleet{T: t, url: url, source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)}, agent: &fakeAgent{}}
+	f := &fleet{
+		T: t, url: url, source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)},
+		agent: &fakeAgent{},
+	}
 	f.policy = tasks.Policy{Limit: time.Hour}
 	f.rdb = f.redis()
 	f.store, f.queue = f.over(f.rdb)
@@ -131,16 +134,19 @@ func (f *fleet) worker(change ...func(*Config)) (stop func()) {
 func (f *fleet) idle(change ...func(*Config)) *Worker {
 	f.Helper()
 	s, q := f.connect()
-	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(r string) string { return "/nowhere/" + r }})
+	space, err := workspace.New(workspace.Config{Dir: filepath.Join(f.TempDir(), "w"), URL: func(r string) string {
+		return "/nowhere/" + r
+	}})
 	if err != nil {
 		f.Fatal(err)
 	}
 	c := Config{
-		Store: s, Queue: q, Runner: f.agent, Workspace: space, Sources: []tasks.Source{f.source}, Policy: f.policy, Slots: 4,
-		Log: slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Store: s, Queue: q, Runner: f.agent, Workspace: space, Sources: []tasks.Source{f.source},
+		Policy: f.policy, Slots: 4, Log: slog.New(slog.NewTextHandler(f.Output(),
+			&slog.HandlerOptions{Level: slog.LevelWarn})),
 		Timing: Timing{
-			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Lead: 500 * time.Millisecond, Outbox: 50 * time.Millisecond,
-			Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
+			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Lead: 500 * time.Millisecond,
+			Outbox: 50 * time.Millisecond, Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
 			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
 		},
 	}
@@ -158,8 +164,9 @@ func (f *fleet) idle(change ...func(*Config)) *Worker {
 func (f *fleet) task(thread, prompt string) tasks.Task {
 	f.n++
 	return tasks.Task{
-		ID: tasks.NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test", Thread: "fake/" + thread,
-		Class: tasks.Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt, Reply: new(tasks.Reply),
+		ID: tasks.NewID(time.UnixMicro(1_700_000_000_000_000+int64(f.n)), "fake", thread), Source: "fake", Kind: "test",
+		Thread: "fake/" + thread, Class: tasks.Interactive, Profile: agent.Read, Actor: "somebody", Prompt: prompt,
+		Reply: new(tasks.Reply),
 	}
 }
 

@@ -18,7 +18,8 @@ func TestRulesReachTheRun(t *testing.T) {
 	answers := make(chan []agent.Decision, 1)
 	f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
 		answers <- []agent.Decision{
-			h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "It is public."}), h.Permit(ctx, agent.ToolRequest{Tool: "AskUserQuestion", Human: true}),
+			h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "It is public."}),
+			h.Permit(ctx, agent.ToolRequest{Tool: "AskUserQuestion", Human: true}),
 		}
 		return answer("done"), nil
 	}
@@ -28,7 +29,8 @@ func TestRulesReachTheRun(t *testing.T) {
 		t.Error(diff)
 	}
 	got := <-answers
-	if got[0].Allow || !strings.Contains(got[0].Reason, "It is public.") || got[1].Allow || !strings.Contains(got[1].Reason, "state your assumptions") {
+	if got[0].Allow || !strings.Contains(got[0].Reason, "It is public.") || got[1].Allow ||
+		!strings.Contains(got[1].Reason, "state your assumptions") {
 		t.Errorf("answers = %+v", got)
 	}
 }

@@ -41,29 +41,52 @@ func TestCredit(t *testing.T) {
 	}
 }
 
-// The asker is known by their account at the forge or, if they have none, by their address. errand, bots and strangers are no co-authors.
+// The asker is known by their account at the forge or, if they have none, by their address. errand, bots and strangers
+// are no co-authors.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	people := tasks.People{{Name: "Ann <Lee>", Slack: "U1", GitHub: "ann"}, {Name: "Bob", Slack: "U2", Email: "bob@example.com"}, {Name: "Cid", Slack: "U3", GitHub: "gone", Email: "cid@example.com"}}
+	people := tasks.People{
+		{Name: "Ann <Lee>", Slack: "U1", GitHub: "ann"},
+		{Name: "Bob", Slack: "U2", Email: "bob@example.com"},
+		{Name: "Cid", Slack: "U3", GitHub: "gone", Email: "cid@example.com"},
+	}
 	for name, c := range map[string]struct {
 		source, actor, name, fixed string
 		author, asker, reviewer    string
 	}{
-		"slack":      {"slack", "U1", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
+		"slack": {
+			"slack", "U1", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>",
+			"ann",
+		},
 		"address":    {"slack", "U2", "", "", "bot <3+bot@users.noreply.github.com>", "Bob <bob@example.com>", ""},
 		"no account": {"slack", "U3", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
 		"stranger":   {"slack", "U4", "Dee", "", "bot <3+bot@users.noreply.github.com>", "", ""},
-		"github":     {"github", "emma", "", "own <o@example.com>", "own <o@example.com>", "emma <4+emma@users.noreply.github.com>", "emma"},
+		"github": {
+			"github", "emma", "", "own <o@example.com>", "own <o@example.com>",
+			"emma <4+emma@users.noreply.github.com>", "emma",
+		},
 		"bot":        {"github", "renovate[bot]", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"errand":     {"github", "bot", "", "", "bot <3+bot@users.noreply.github.com>", "", "bot"},
 		"errand's":   {"github", "bot", "", "own <o@example.com>", "own <o@example.com>", "", "bot"},
 		"not GitHub": {"schedule", "schedule:nightly", "", "", "bot <3+bot@users.noreply.github.com>", "", ""},
 		"gone":       {"github", "gone", "", "", "bot <3+bot@users.noreply.github.com>", "", "gone"},
-		"console":    {"chat", "GitHub/ann", "", "", "bot <3+bot@users.noreply.github.com>", "Ann Lee <3+ann@users.noreply.github.com>", "ann"},
-		"a login":    {"chat", "GitHub/dora", "", "", "bot <3+bot@users.noreply.github.com>", "dora <4+dora@users.noreply.github.com>", "dora"},
-		"an e-mail":  {"chat", "dora@private.example", "", "", "bot <3+bot@users.noreply.github.com>", "dora <4+dora@users.noreply.github.com>", "dora"},
+		"console": {
+			"chat", "GitHub/ann", "", "", "bot <3+bot@users.noreply.github.com>",
+			"Ann Lee <3+ann@users.noreply.github.com>", "ann",
+		},
+		"a login": {
+			"chat", "GitHub/dora", "", "", "bot <3+bot@users.noreply.github.com>",
+			"dora <4+dora@users.noreply.github.com>", "dora",
+		},
+		"an e-mail": {
+			"chat", "dora@private.example", "", "", "bot <3+bot@users.noreply.github.com>",
+			"dora <4+dora@users.noreply.github.com>", "dora",
+		},
 	} {
-		b := &publisher{Config: &Config{Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people}, Log: slog.New(slog.DiscardHandler)}}
+		b := &publisher{Config: &Config{
+			Publisher: &hub{}, Author: c.fixed, Policy: tasks.Policy{People: people},
+			Log: slog.New(slog.DiscardHandler),
+		}}
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
 		if login, ok := strings.CutPrefix(c.actor, "GitHub/"); ok {
 			task.Login = login
@@ -74,18 +97,20 @@ func TestIdentities(t *testing.T) {
 		if author != c.author || asker != c.asker || b.account(task) != c.reviewer {
 			t.Errorf("%s: author %q, asker %q, account %q", name, author, asker, b.account(task))
 		}
-		if p := b.proposal(task, tasks.Work{}, ""); strings.Contains(p.Asker, "@") || task.Login == "dora" && (p.Asker != "dora" || p.AskerAccount != "") {
+		if p := b.proposal(task, tasks.Work{}, ""); strings.Contains(p.Asker, "@") ||
+			task.Login == "dora" && (p.Asker != "dora" || p.AskerAccount != "") {
 			t.Errorf("%s: proposed by %q, account %q", name, p.Asker, p.AskerAccount)
 		}
 	}
 }
 
-// signsWith makes the workers' disks sign, and returns a function that fails the test unless git verifies all commits of a
-// branch that main lacks, of acme/api or as "repository:branch". It returns their subjects.
+// signsWith makes the workers' disks sign, and returns a function that fails the test unless git verifies all commits
+// of a branch that main lacks, of acme/api or as "repository:branch". It returns their subjects.
 func (r *remote) signsWith() (disk func(*Config), verified func(branch string) string) {
 	r.Helper()
 	file := filepath.Join(r.TempDir(), "key")
-	if out, err := exec.CommandContext(r.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+	if out,
+		err := exec.CommandContext(r.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
 		r.Fatalf("ssh-keygen: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -100,7 +125,11 @@ func (r *remote) signsWith() (disk func(*Config), verified func(branch string) s
 	r.write(filepath.Dir(allowed), "allowed", "* "+signer.PublicKey()+"\n")
 	disk = func(c *Config) {
 		var err error
-		c.Workspace, err = workspace.New(workspace.Config{Dir: r.TempDir(), Signer: signer, URL: func(repo string) string { return filepath.Join(r.root, repo+".git") }})
+		c.Workspace, err = workspace.New(workspace.Config{
+			Dir: r.TempDir(), Signer: signer, URL: func(repo string) string {
+				return filepath.Join(r.root, repo+".git")
+			},
+		})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -118,8 +147,8 @@ func (r *remote) signsWith() (disk func(*Config), verified func(branch string) s
 	}
 }
 
-// The commits of a run that went on at another worker are all signed, with the asker as co-author, as are those of the thread's next
-// task on a third disk.
+// The commits of a run that went on at another worker are all signed, with the asker as co-author, as are those of the
+// thread's next task on a third disk.
 func TestResumedWorkIsSigned(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -142,10 +171,12 @@ func TestResumedWorkIsSigned(t *testing.T) {
 	}
 	bare := filepath.Join(r.root, "acme", "api.git")
 	const want = "bot <3+bot@users.noreply.github.com> ann <3+ann@users.noreply.github.com>"
-	if got := r.git(bare, "log", "--format=%cn <%ce> %(trailers:key=Co-authored-by,valueonly,separator=%x2C)", "main.."+branch); got != want+"\n"+want {
+	if got := r.git(bare, "log", "--format=%cn <%ce> %(trailers:key=Co-authored-by,valueonly,separator=%x2C)",
+		"main.."+branch); got != want+"\n"+want {
 		t.Errorf("people:\n%s", got)
 	}
-	if about := r.agent.specs()[0].System; !strings.Contains(about, "Errand-Run: "+id+" and the line Co-authored-by: ann <") || r.agent.specs()[0].Author == "" {
+	if about := r.agent.specs()[0].System; !strings.Contains(about,
+		"Errand-Run: "+id+" and the line Co-authored-by: ann <") || r.agent.specs()[0].Author == "" {
 		t.Errorf("the agent got %s", about)
 	}
 
@@ -169,7 +200,8 @@ func TestPullRequestSettings(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
 	h.draft = true
-	r.declare("main", "pull_requests: {branch_prefix: bot/, title: 'x ', labels: [a, b], draft: false, template: true}\n")
+	r.declare("main",
+		"pull_requests: {branch_prefix: bot/, title: 'x ', labels: [a, b], draft: false, template: true}\n")
 	work := t.TempDir()
 	bare := filepath.Join(r.root, "acme", "api.git")
 	r.git(work, "clone", "--quiet", bare, ".")
@@ -190,7 +222,8 @@ func TestPullRequestSettings(t *testing.T) {
 	task.Ref = "head"
 	e := r.ending(r.submit(task))
 	want := forge.Style{Title: "[op] ", Labels: []string{"a", "b"}, Ready: true, Template: "## From the base\n"}
-	if branch := branchOf("bot/", "fake/a"); e.Published == nil || e.Published.Branch != branch || !e.Published.PullRequest.Draft {
+	if branch := branchOf("bot/", "fake/a"); e.Published == nil || e.Published.Branch != branch ||
+		!e.Published.PullRequest.Draft {
 		t.Fatalf("ending = %+v", e)
 	}
 	if diff := cmp.Diff(want, h.proposed()[0].Style); diff != "" {
@@ -207,10 +240,12 @@ func TestPullRequestSettings(t *testing.T) {
 		r.write(s.Dir, "README.md", "again\n")
 		return answer("Again."), nil
 	}
-	if again := r.ending(r.submit(r.repoTask("a"))); again.Published == nil || again.Published.Branch != e.Published.Branch {
+	if again := r.ending(r.submit(r.repoTask("a"))); again.Published == nil ||
+		again.Published.Branch != e.Published.Branch {
 		t.Errorf("ending = %+v", again)
 	}
-	if got := r.git(bare, "branch", "--list", "--format=%(refname:short)"); strings.Contains(got, "new/") || strings.Contains(got, "errand/") {
+	if got := r.git(bare, "branch", "--list", "--format=%(refname:short)"); strings.Contains(got, "new/") ||
+		strings.Contains(got, "errand/") {
 		t.Errorf("branches:\n%s", got)
 	}
 }

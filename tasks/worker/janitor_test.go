@@ -151,7 +151,8 @@ func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 	d.age(park, "parked", 100)
 	d.age(old, "old", 40)
 	d.age(gone, "gone", 40)
-	if err := f.redis().Del(t.Context(), "errand:task:"+gone).Err(); err != nil { // expired: a week is less than 40 days
+	// expired: a week is less than 40 days
+	if err := f.redis().Del(t.Context(), "errand:task:"+gone).Err(); err != nil {
 		t.Fatal(err)
 	}
 	fresh := "1700000000000000-fake-fresh"
@@ -160,7 +161,9 @@ func TestJanitorLeavesTheLivingAlone(t *testing.T) {
 
 	a, b := f.idle(d.config), f.idle(d.config)
 	tidyAll(t.Context(), a, b)
-	for id, thread := range map[string]string{first: "runs", running: "runs", waiting: "runs", park: "parked", fresh: "fresh"} {
+	for id, thread := range map[string]string{
+		first: "runs", running: "runs", waiting: "runs", park: "parked", fresh: "fresh",
+	} {
 		if log, directory := d.there(id, thread); !log || !directory {
 			t.Errorf("of %s in %s: log %t, directory %t", id, thread, log, directory)
 		}
@@ -200,7 +203,10 @@ func TestTaskWaitsForTheJanitor(t *testing.T) {
 		if err != nil || rec.State != "waiting" {
 			t.Errorf("it is %s, %v", rec.State, err)
 		}
-		again, err := w.janitor.whileIdle(t.Context(), "fake/a", func() (bool, error) { t.Error("twice"); return true, nil })
+		again, err := w.janitor.whileIdle(t.Context(), "fake/a", func() (bool, error) {
+			t.Error("twice")
+			return true, nil
+		})
 		return !again, err
 	})
 	if !gone || err != nil {
@@ -244,7 +250,8 @@ func TestWorkOfOldClonesIsSaved(t *testing.T) {
 		}
 	}
 	saved, err := filepath.Glob(filepath.Join(d.logs, "work-*"))
-	if err != nil || len(saved) != 2 || !strings.HasPrefix(filepath.Base(saved[0]), "work-fake-dirty-") || filepath.Ext(saved[0]) != ".bundle" {
+	if err != nil || len(saved) != 2 || !strings.HasPrefix(filepath.Base(saved[0]), "work-fake-dirty-") ||
+		filepath.Ext(saved[0]) != ".bundle" {
 		t.Fatalf("saved %v, %v", saved, err)
 	}
 	data, err := os.ReadFile(saved[1])
@@ -279,7 +286,9 @@ func TestMirrorsGoWithTheirClones(t *testing.T) {
 			t.Fatal(err)
 		}
 		var err error
-		if c, err = d.space.Checkout(t.Context(), workspace.Want{Thread: "fake/" + thread, Repo: "acme/api"}); err != nil {
+		if c, err = d.space.Checkout(t.Context(), workspace.Want{
+			Thread: "fake/" + thread, Repo: "acme/api",
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

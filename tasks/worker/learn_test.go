@@ -12,7 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The hosts that runs and set-ups reach become one draft pull request, which later runs add to and which is not repeated.
+// The hosts that runs and set-ups reach become one draft pull request, which later runs add to and which is not
+// repeated.
 func TestLearnedHostsAreProposed(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, func(*remote, agent.Spec) {})
@@ -36,7 +37,10 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 		reached []string
 		want    string // at the end of the file; empty: no further proposal
 	}{
-		{[]string{"listed.example", "proxy.golang.org", "10.0.0.5:8443", "a.example"}, "  - listed.example # why\n  - setup.example\n  - a.example\n"},
+		{
+			[]string{"listed.example", "proxy.golang.org", "10.0.0.5:8443", "a.example"},
+			"  - listed.example # why\n  - setup.example\n  - a.example\n",
+		},
 		{[]string{"a.example", "listed.example"}, ""},
 		{[]string{"b.example"}, "  - listed.example # why\n  - b.example\n  - setup.example\n  - a.example\n"},
 	} {
@@ -48,7 +52,8 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 		if e.Kind != tasks.Answered || e.Published != nil || len(works) > 1 || (len(works) == 1) != (c.want != "") {
 			t.Fatalf("%d: ending = %+v, proposed %+v", i, e, works)
 		}
-		if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said, "https://hub.example/7") != (c.want != "") {
+		if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said,
+			"https://hub.example/7") != (c.want != "") {
 			t.Errorf("%d: followers see %s", i, said)
 		}
 		if c.want == "" {
@@ -58,7 +63,8 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 		if !strings.HasPrefix(text, "# ours\nsetup: [npm ci]\n") || !strings.HasSuffix(text, c.want) {
 			t.Errorf("%d: the file is %s", i, text)
 		}
-		if w := works[0]; w.Branch != learnBranch || w.Base != "main" || !strings.Contains(w.Summary, "a.example") || strings.Contains(w.Summary, "proxy.golang.org") {
+		if w := works[0]; w.Branch != learnBranch || w.Base != "main" || !strings.Contains(w.Summary, "a.example") ||
+			strings.Contains(w.Summary, "proxy.golang.org") {
 			t.Errorf("%d: proposed %+v", i, w)
 		}
 	}
@@ -84,7 +90,8 @@ func (r *remote) reaches(hosts func(agent.Spec) []string) {
 	}
 }
 
-// A proposal changes the file as it is on the base branch by then, and takes back nothing that was merged during the run.
+// A proposal changes the file as it is on the base branch by then, and takes back nothing that was merged during the
+// run.
 func TestHostsAreProposedForTheBaseAsItIs(t *testing.T) {
 	t.Parallel()
 	for merged, want := range map[string]string{
@@ -102,13 +109,15 @@ func TestHostsAreProposedForTheBaseAsItIs(t *testing.T) {
 				return []string{"a.example"}
 			})
 			r.worker(r.disk(t.TempDir()), with)
-			if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(h.proposed()) > 0 != (want != "") {
+			if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered ||
+				len(h.proposed()) > 0 != (want != "") {
 				t.Fatalf("ending = %+v, proposed %+v", e, h.proposed())
 			}
 			if want == "" {
 				return
 			}
-			if text := r.git(filepath.Join(r.root, "acme", "api.git"), "show", learnBranch+":"+environment.File) + "\n"; text != want {
+			if text := r.git(filepath.Join(r.root, "acme", "api.git"), "show",
+				learnBranch+":"+environment.File) + "\n"; text != want {
 				t.Errorf("the file is %s", text)
 			}
 		})
@@ -147,7 +156,9 @@ func TestHostsOfConcurrentRuns(t *testing.T) {
 // What cannot be proposed does not change the answer.
 func TestLearnedHostsThatCannotBeProposed(t *testing.T) {
 	t.Parallel()
-	for name, text := range map[string]string{"another form": "egress: {allow: [a.example]}\n", "no settings": "- x\n"} {
+	for name, text := range map[string]string{
+		"another form": "egress: {allow: [a.example]}\n", "no settings": "- x\n",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, h, with := publishingFleet(t, func(*remote, agent.Spec) {})

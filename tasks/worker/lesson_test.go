@@ -33,7 +33,9 @@ const taught = `findings like "It lacks - a comment" (tests)`
 func lessons(t *testing.T, change ...func(*Config)) (*remote, *hub, *teacher) {
 	t.Helper()
 	r, h, with := publishingFleet(t, func(*remote, agent.Spec) {})
-	s := &teacher{fakeSource: r.source, lesson: &tasks.Lesson{Key: "0123456789ab", Line: taught, Links: []string{"https://hub.example/1", "https://hub.example/2"}}}
+	s := &teacher{fakeSource: r.source, lesson: &tasks.Lesson{
+		Key: "0123456789ab", Line: taught, Links: []string{"https://hub.example/1", "https://hub.example/2"},
+	}}
 	sources := func(c *Config) { c.Sources = []tasks.Source{s} }
 	r.worker(append([]func(*Config){r.disk(t.TempDir()), with, sources}, change...)...)
 	return r, h, s
@@ -67,13 +69,15 @@ func TestLessonsAreProposed(t *testing.T) {
 	}
 	const branch = lessonBranch + "0123456789ab"
 	bare := filepath.Join(r.root, "acme", "api.git")
-	if text := r.git(bare, "show", branch+":"+environment.File); text != "# ours\nreview: # why\n  severity: major\n  unwanted:\n    - "+taught {
+	if text := r.git(bare, "show",
+		branch+":"+environment.File); text != "# ours\nreview: # why\n  severity: major\n  unwanted:\n    - "+taught {
 		t.Errorf("the file is %s", text)
 	}
 	if got := r.git(bare, "diff", "--name-only", "main", branch); got != environment.File {
 		t.Errorf("it changes %s", got)
 	}
-	if w := h.proposed()[0]; w.Branch != branch || w.Base != "main" || !strings.Contains(w.Summary, "```\n"+taught+"\n```\n\n- https://hub.example/1\n- https://hub.example/2") {
+	if w := h.proposed()[0]; w.Branch != branch || w.Base != "main" ||
+		!strings.Contains(w.Summary, "```\n"+taught+"\n```\n\n- https://hub.example/1\n- https://hub.example/2") {
 		t.Errorf("proposed %+v", w)
 	}
 }
@@ -96,7 +100,9 @@ func TestLessonsThatAreNotProposed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, h, s := lessons(t, func(conf *Config) {
-				conf.Policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Profile: c.allowed}, true }
+				conf.Policy.Repository = func(string) (tasks.Repository, bool) {
+					return tasks.Repository{Profile: c.allowed}, true
+				}
 			})
 			r.declare("main", c.file)
 			task := r.reads()
@@ -105,7 +111,8 @@ func TestLessonsThatAreNotProposed(t *testing.T) {
 			if e := r.ending(id); e.Kind != tasks.Answered || len(h.proposed()) > 0 {
 				t.Errorf("ending = %+v, proposed %+v", e, h.proposed())
 			}
-			if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said, "the list is full") != (name == "full") {
+			if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said,
+				"the list is full") != (name == "full") {
 				t.Errorf("notices %q", said)
 			}
 			if got := strings.Join(s.proposed, ","); got != c.recorded {

@@ -139,7 +139,8 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	e := f.ending(first)
 	f.equal("covers", e.Covers, []string{second})
 	one, two := f.status(first), f.status(second)
-	if two.State != "ended" || two.Ending.Result.Text != "It is blue." || two.Into != first || two.Task.Prompt != "blue" {
+	if two.State != "ended" || two.Ending.Result.Text != "It is blue." || two.Into != first ||
+		two.Task.Prompt != "blue" {
 		t.Errorf("afterwards: %+v", two)
 	}
 	f.equal("ending", two.Ending, one.Ending)
@@ -149,7 +150,8 @@ func TestMessageIsAbsorbed(t *testing.T) {
 		t.Errorf("%d runs, posted %t", n, f.status(second).Posted)
 	}
 	f.equal("events of the run", f.events(first, tasks.Absorbed), []string{second + " somebody blue"})
-	f.equal("events of the task", f.events(second, tasks.Absorbed), []string{first + "  The run of task " + first + " takes this into account."})
+	f.equal("events of the task", f.events(second, tasks.Absorbed),
+		[]string{first + "  The run of task " + first + " takes this into account."})
 	stored, err := f.store.Threads.Session(t.Context(), "fake/a")
 	var past saved
 	if err == nil {
@@ -402,7 +404,9 @@ func TestRunAboutAChangeAbsorbs(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	runs := f.converses()
-	f.source.brief = func(t tasks.Task) (tasks.Brief, error) { return tasks.Brief{Diff: t.Prompt != "mind the locks"}, nil }
+	f.source.brief = func(t tasks.Task) (tasks.Brief, error) {
+		return tasks.Brief{Diff: t.Prompt != "mind the locks"}, nil
+	}
 	f.worker()
 	first := f.submit(f.task("a", "review it"))
 	run := <-runs
@@ -452,7 +456,8 @@ func TestConversationBeginsAnew(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			for f.status(second).State != "waiting" && ctx.Err() == nil { // stored: the next sender is informed correctly
+			// stored: the next sender is informed correctly
+			for f.status(second).State != "waiting" && ctx.Err() == nil {
 				runtime.Gosched()
 			}
 			if r, err := f.desk.Submit(t.Context(), f.task("a", "four")); err != nil || r.Joins || r.Position != 3 {
@@ -489,7 +494,8 @@ func TestDrainWithAbsorbed(t *testing.T) {
 	if s := f.status(first); s.State != "waiting" || s.Attempt != 0 {
 		t.Errorf("%+v", s)
 	}
-	f.equal("states", []string{f.status(second).State, f.status(third).State, f.status(fourth).State}, []string{"absorbed", "waiting", "waiting"})
+	f.equal("states", []string{f.status(second).State, f.status(third).State, f.status(fourth).State},
+		[]string{"absorbed", "waiting", "waiting"})
 	f.worker()
 	run = <-runs
 	if run.spec.Resume == nil || !strings.Contains(run.spec.Prompt.Text, "Continue where you stopped") {
@@ -529,7 +535,9 @@ func TestCrashWithAbsorbed(t *testing.T) {
 			m := run.next()
 			run.take(m)
 			if c.checkpoint {
-				run.spec.Checkpoint(run.ctx, agent.Session{ID: "s", Data: []byte(line(run.spec.Prompt.ID) + line(m.ID))})
+				run.spec.Checkpoint(run.ctx, agent.Session{
+					ID: "s", Data: []byte(line(run.spec.Prompt.ID) + line(m.ID)),
+				})
 			}
 			run.take(run.next()) // after the checkpoint
 			r.crash(first)

@@ -24,7 +24,8 @@ func TestSlotsWaitForMemory(t *testing.T) {
 			t.Helper()
 			got, err := s.take(class)
 			if !errors.Is(err, want) {
-				t.Errorf("a slot for %s with %d of memory, %d running: %v, want %v", class, available, s.running(), err, want)
+				t.Errorf("a slot for %s with %d of memory, %d running: %v, want %v", class, available,
+					s.running(), err, want)
 			}
 			return got
 		}
@@ -57,11 +58,14 @@ func TestShortMemoryIsToldOnce(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	available := int64(50)
-	s := newSlots(4, memory{available: func() int64 { return available }, run: 100}, slog.New(slog.NewTextHandler(&log, nil)))
+	s := newSlots(4, memory{available: func() int64 { return available }, run: 100},
+		slog.New(slog.NewTextHandler(&log, nil)))
 	told := func(short, enough int) {
 		t.Helper()
-		if a, b := strings.Count(log.String(), "memory is short"), strings.Count(log.String(), "suffices again"); a != short || b != enough {
-			t.Errorf("reported %d times that it is short, %d times that it suffices; want %d, %d:\n%s", a, b, short, enough, log.String())
+		if a, b := strings.Count(log.String(), "memory is short"), strings.Count(log.String(),
+			"suffices again"); a != short || b != enough {
+			t.Errorf("reported %d times that it is short, %d times that it suffices; want %d, %d:\n%s", a, b, short,
+				enough, log.String())
 		}
 	}
 	for range 5 {

@@ -130,7 +130,8 @@ func TestReturns(t *testing.T) {
 	t.Parallel()
 	for want, cause := range map[Return]error{
 		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
-		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: true}}, ReturnError: errors.New("redis is away"),
+		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: true}},
+		ReturnError: errors.New("redis is away"),
 	} {
 		if _, got, _, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {
 			t.Errorf("%v is %s, want %s", cause, got, want)

@@ -45,7 +45,8 @@ func (r *remote) foresees(parts ...string) {
 func TestOutlook(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.declare("main", "setup: [npm ci, make]\nlocks: [README.md, go.sum]\npath: [bin]\nenv: {A: hidden, HOME: x}\negress: [x.example]\n")
+	r.declare("main",
+		"setup: [npm ci, make]\nlocks: [README.md, go.sum]\npath: [bin]\nenv: {A: hidden, HOME: x}\negress: [x.example]\n")
 	r.policy.Repository = func(string) (tasks.Repository, bool) {
 		return tasks.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "hidden"}}}, true
 	}
@@ -55,16 +56,21 @@ func TestOutlook(t *testing.T) {
 	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
 	h := &hub{checks: []string{"make test"}}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
-		c.Commands, c.Settings = h.commands, map[string]string{"ERRAND_RUN_PROCESSES": "200", "ERRAND_RUN_MEMORY_GB": "0"}
+		c.Commands, c.Settings = h.commands, map[string]string{
+			"ERRAND_RUN_PROCESSES": "200", "ERRAND_RUN_MEMORY_GB": "0",
+		}
 		c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "s3cret"} }
 	})
 	r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
 	if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(scripts) == 0 {
 		t.Fatalf("ending = %+v", e)
 	}
-	r.foresees("workers alive: 1", "sandbox: yes", "set-up: npm ci; make", "before each run: \n", "lock files: README.md\n", "environment: kept for ", "path: bin",
-		"variables: A; B\n", "secrets, for the set-up: TOKEN\n", "egress: go; x.example; db.corp (private)\n", "checks: make test",
-		"limits: time 1h; 200 processes and threads\n", "warning .github/errand.yml: env: HOME is set by errand.", "!hidden", "!s3cret", "!no sandbox")
+	r.foresees("workers alive: 1", "sandbox: yes", "set-up: npm ci; make", "before each run: \n",
+		"lock files: README.md\n", "environment: kept for ", "path: bin",
+		"variables: A; B\n", "secrets, for the set-up: TOKEN\n", "egress: go; x.example; db.corp (private)\n",
+		"checks: make test",
+		"limits: time 1h; 200 processes and threads\n", "warning .github/errand.yml: env: HOME is set by errand.",
+		"!hidden", "!s3cret", "!no sandbox")
 	if _, err := tasks.FleetOf(r.desk).Rebuild(operator(t), "acme/api"); err != nil {
 		t.Fatal(err)
 	}
@@ -80,21 +86,27 @@ func TestOutlookIsRedacted(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"checks":  {[]string{"make TOKEN=s3cret-value"}, nil, "checks: make TOKEN=[redacted]\n"},
-		"no file": {nil, errors.New("read https://s3cret-value@x.example"), "warning the checks of the repository cannot be read"},
+		"checks": {[]string{"make TOKEN=s3cret-value"}, nil, "checks: make TOKEN=[redacted]\n"},
+		"no file": {
+			nil, errors.New("read https://s3cret-value@x.example"),
+			"warning the checks of the repository cannot be read",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRemote(t)
-			r.declare("main", "setup: [a s3cret-value]\nstart: [b s3cret-value]\npath: [s3cret-value]\ntools: {s3cret-value: ''}\n")
+			r.declare("main",
+				"setup: [a s3cret-value]\nstart: [b s3cret-value]\npath: [s3cret-value]\ntools: {s3cret-value: ''}\n")
 			r.policy.Redactor = agent.NewRedactor("s3cret-value")
 			r.worker(r.disk(t.TempDir()), func(cfg *Config) {
 				cfg.Commands = func(context.Context, string, string) ([]string, error) { return c.checks, c.err }
 			})
 			r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
-			r.foresees("set-up: a [redacted]\n", "before each run: b [redacted]\n", "path: [redacted]\n", "[redacted]: ", c.want, "!s3cret")
+			r.foresees("set-up: a [redacted]\n", "before each run: b [redacted]\n", "path: [redacted]\n",
+				"[redacted]: ", c.want, "!s3cret")
 			o, err := tasks.FleetOf(r.desk).Outlook(operator(t), "acme/api")
-			if text := fmt.Sprintf("%+v", o); err != nil || strings.Contains(text, "s3cret") || c.err != nil && !strings.Contains(text, "https://[redacted]@x") {
+			if text := fmt.Sprintf("%+v", o); err != nil || strings.Contains(text, "s3cret") ||
+				c.err != nil && !strings.Contains(text, "https://[redacted]@x") {
 				t.Errorf("%s, %v", text, err)
 			}
 		})
@@ -122,9 +134,13 @@ func TestOutlookOnWhatIsMissing(t *testing.T) {
 		flat    bool
 		want    []string
 	}{
-		"no sandbox":       {"setup: [npm ci]\n", agent.Write, true, []string{"sandbox: no", "warning no sandbox"}},
-		"nothing":          {"", agent.Write, false, []string{"set-up: \n", "!lock files", "warning secrets without a set-up"}},
-		"executes nothing": {"setup: [npm ci]\n", agent.Read, false, []string{"profile: read", "note no environment", "set-up: \n"}},
+		"no sandbox": {"setup: [npm ci]\n", agent.Write, true, []string{"sandbox: no", "warning no sandbox"}},
+		"nothing": {
+			"", agent.Write, false, []string{"set-up: \n", "!lock files", "warning secrets without a set-up"},
+		},
+		"executes nothing": {"setup: [npm ci]\n", agent.Read, false, []string{
+			"profile: read", "note no environment", "set-up: \n",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +149,9 @@ func TestOutlookOnWhatIsMissing(t *testing.T) {
 			repository := func(string) (tasks.Repository, bool) { return tasks.Repository{Profile: c.profile}, true }
 			r.policy.Repository, r.agent.flat = repository, c.flat
 			r.desk = tasks.NewDesk(r.store, r.queue, r.policy, nil)
-			r.worker(r.disk(t.TempDir()), func(c *Config) { c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "x"} } })
+			r.worker(r.disk(t.TempDir()), func(c *Config) {
+				c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "x"} }
+			})
 			r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
 			r.foresees(slices.Concat(c.want, []string{"pool: default"})...)
 		})

@@ -42,12 +42,13 @@ func noise(size int) string {
 func TestPackKeepsAllThatFits(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"short": "one\ntwo\n", "no end": "one\ntwo", "packs well": strings.Repeat("the same again\n", 1<<20), "fills it": noise(2 << 20),
-		"one line": strings.Repeat("x", 3<<20),
+		"short": "one\ntwo\n", "no end": "one\ntwo", "packs well": strings.Repeat("the same again\n", 1<<20),
+		"fills it": noise(2 << 20), "one line": strings.Repeat("x", 3<<20),
 	} {
 		before, behind := "of an earlier run\n", "of a later one\n"
 		from := int64(len(before))
-		data, err := pack(strings.NewReader(before+text+behind), from, from+int64(len(text)), keptPeople, cutLine(tasks.PeopleLog))
+		data, err := pack(strings.NewReader(before+text+behind), from, from+int64(len(text)), keptPeople,
+			cutLine(tasks.PeopleLog))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +65,8 @@ func TestPackCutsTheMiddle(t *testing.T) {
 	t.Parallel()
 	late := noise(3 << 20)
 	for name, text := range map[string]string{
-		"noise": noise(20 << 20), "packs well at first": strings.Repeat("the same again\n", 1<<20) + late, "packs well at last": late + late + strings.Repeat("the same again\n", 1<<20),
+		"noise": noise(20 << 20), "packs well at first": strings.Repeat("the same again\n", 1<<20) + late,
+		"packs well at last": late + late + strings.Repeat("the same again\n", 1<<20),
 	} {
 		data, err := pack(strings.NewReader(text), 0, int64(len(text)), keptPeople, cutLine(tasks.PeopleLog))
 		if err != nil {
@@ -80,7 +82,8 @@ func TestPackCutsTheMiddle(t *testing.T) {
 		if _, err := fmt.Sscanf(count, "%d bytes", &missing); err != nil || !found {
 			t.Fatalf("%s: it does not say that it was cut: %v", name, err)
 		}
-		if !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) || len(head)+missing+len(tail) != len(text) {
+		if !strings.HasPrefix(text, head) || !strings.HasSuffix(text, tail) ||
+			len(head)+missing+len(tail) != len(text) {
 			t.Errorf("%s: %d + %d + %d bytes of %d", name, len(head), missing, len(tail), len(text))
 		}
 		if !strings.HasSuffix(head, "\n") || text[len(text)-len(tail)-1] != '\n' {

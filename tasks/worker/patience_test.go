@@ -10,8 +10,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A repository that takes too long leaves time for the others, up to a limit for all of them, which keeps the end of the run
-// before asynq's deadline. A drain is waited for once, and not in each repository.
+// A repository that takes too long leaves time for the others, up to a limit for all of them, which keeps the end of
+// the run before asynq's deadline. A drain is waited for once, and not in each repository.
 func TestTimeOfPublishing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,7 +28,8 @@ func TestTimeOfPublishing(t *testing.T) {
 		for i := range 5 {
 			one, _, stop := patiently(all)
 			<-one.Done()
-			if took := time.Since(began); !errors.Is(context.Cause(one), errPublishTime) || took != min(time.Duration(i+1)*publishFor, most) {
+			if took := time.Since(began); !errors.Is(context.Cause(one), errPublishTime) ||
+				took != min(time.Duration(i+1)*publishFor, most) {
 				t.Errorf("repository %d ended after %s: %v", i, took, context.Cause(one))
 			}
 			stop()

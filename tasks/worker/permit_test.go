@@ -24,7 +24,9 @@ func TestConsentForTheTask(t *testing.T) {
 	interrupted := make(chan struct{})
 	f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
 		var allowed []bool
-		for _, c := range []agent.ToolRequest{call("it is Friday", "deploy a"), call("it is Friday", "deploy b"), call("it costs", "deploy c")} {
+		for _, c := range []agent.ToolRequest{
+			call("it is Friday", "deploy a"), call("it is Friday", "deploy b"), call("it costs", "deploy c"),
+		} {
 			allowed = append(allowed, h.Permit(ctx, c).Allow)
 		}
 		if runs.Add(1) == 1 {
@@ -66,7 +68,8 @@ func TestConsentForTheTask(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Event.Kind == agent.Notice && l.Event.Text == "Bash (it is Friday): ann approved this for the whole task." {
+		if l.Event.Kind == agent.Notice &&
+			l.Event.Text == "Bash (it is Friday): ann approved this for the whole task." {
 			notices++
 		}
 	}

@@ -27,16 +27,23 @@ func TestPicturesReachTheAgent(t *testing.T) {
 	}
 	f.worker()
 	first, second := f.task("a", "one"), f.task("a", "two")
-	first.Pictures = []tasks.Picture{{Name: "a.png", Type: "image/png", Data: []byte("first")}, {Name: "b.gif", Type: "image/gif", Data: []byte("second")}}
+	first.Pictures = []tasks.Picture{
+		{Name: "a.png", Type: "image/png", Data: []byte("first")},
+		{Name: "b.gif", Type: "image/gif", Data: []byte("second")},
+	}
 	second.Pictures = []tasks.Picture{{Name: "c.png", Type: "image/png", Data: []byte("third")}}
 	f.submit(first)
 	<-started
 	f.submit(second)
-	want := []agent.File{{Name: "a.png", Type: "image/png", Data: []byte("first")}, {Name: "b.gif", Type: "image/gif", Data: []byte("second")}}
+	want := []agent.File{
+		{Name: "a.png", Type: "image/png", Data: []byte("first")},
+		{Name: "b.gif", Type: "image/gif", Data: []byte("second")},
+	}
 	if diff := cmp.Diff(want, f.agent.specs()[0].Prompt.Files); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]agent.File{{Name: "c.png", Type: "image/png", Data: []byte("third")}}, (<-absorbed).Files); diff != "" {
+	if diff := cmp.Diff([]agent.File{{Name: "c.png", Type: "image/png", Data: []byte("third")}},
+		(<-absorbed).Files); diff != "" {
 		t.Error(diff)
 	}
 	f.ending(first.ID)

@@ -32,7 +32,8 @@ func newFakeQueue(slots int) *fakeQueue {
 // round polls the classes like asynq until one has a delivery, and returns that class or "".
 func (q *fakeQueue) round() string {
 	for _, class := range tasks.Classes {
-		cmd := redis.NewCmd(context.Background(), "evalsha", "sha", 4, "asynq:{"+class+"}:pending", "asynq:{"+class+"}:paused")
+		cmd := redis.NewCmd(context.Background(), "evalsha", "sha", 4, "asynq:{"+class+"}:pending",
+			"asynq:{"+class+"}:paused")
 		err := q.ProcessHook(func(_ context.Context, cmd redis.Cmder) error {
 			q.asked = append(q.asked, class)
 			if q.err == nil && q.pending[class] > 0 {
@@ -170,7 +171,8 @@ func (p forwarding) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := p.poller.ProcessHook(next)(ctx, cmd)
 		what, class := tasks.RequestOf(cmd)
-		if n, ok := cmd.(*redis.Cmd); ok && what == tasks.Forward && class == tasks.Review && cmd.Args()[3] == "asynq:{review}:scheduled" {
+		if n, ok := cmd.(*redis.Cmd); ok && what == tasks.Forward && class == tasks.Review &&
+			cmd.Args()[3] == "asynq:{review}:scheduled" {
 			moved, _ := n.Int()
 			p.answers <- moved
 		}
@@ -185,7 +187,8 @@ func TestForwardsAllThatIsDue(t *testing.T) {
 	f := newFleet(t)
 	const due = 3000
 	for i := range due {
-		if err := f.queue.Enqueue(t.Context(), fmt.Sprintf("%d-fake-x", i), tasks.Review, 0, time.Now().Add(time.Hour)); err != nil {
+		if err := f.queue.Enqueue(t.Context(), fmt.Sprintf("%d-fake-x", i), tasks.Review, 0,
+			time.Now().Add(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -69,13 +69,16 @@ func TestTaskRunsInItsPool(t *testing.T) {
 		r.ran(r.submit(r.task("b", "x")), other)
 	}
 	s := r.status(id)
-	if s.Pool != "gpu" || s.State != string(store.Waiting) || s.Attempt != 0 || s.Why != "no worker of pool gpu is running" {
+	if s.Pool != "gpu" || s.State != string(store.Waiting) || s.Attempt != 0 ||
+		s.Why != "no worker of pool gpu is running" {
 		t.Errorf("without a worker: %+v", s)
 	}
 	if got := s.Headline(s.Created).Text(nil); got != "Waiting: no worker of pool gpu is running" {
 		t.Errorf("headline %s", got)
 	}
-	r.equal("state", r.state("gpu"), tasks.PoolState{Name: "gpu", Waiting: 1, Problem: "no worker of pool gpu is running"})
+	r.equal("state", r.state("gpu"), tasks.PoolState{
+		Name: "gpu", Waiting: 1, Problem: "no worker of pool gpu is running",
+	})
 	for pool, want := range map[string]int{"gpu": 1, "default": 5, "arm": 0} {
 		l, err := r.desk.List(t.Context(), tasks.Filter{Pool: pool})
 		if err != nil || len(l.Tasks) != want {
@@ -95,7 +98,9 @@ func TestTaskRunsInItsPool(t *testing.T) {
 // If the pool of a repository changes, the leader moves what waits, also out of a pool that no longer has workers.
 func TestPoolChangesWhileATaskWaits(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string][2]string{"from the default pool": {"", "gpu"}, "to another": {"gpu", "arm"}, "to the default pool": {"gpu", ""}} {
+	for name, change := range map[string][2]string{
+		"from the default pool": {"", "gpu"}, "to another": {"gpu", "arm"}, "to the default pool": {"gpu", ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, own, leader := pooled(t, change[0]), &fakeAgent{}, &fakeAgent{}
@@ -128,7 +133,8 @@ func TestWorkerMovesATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := must(r.store.Get(t.Context(), id))
-	if rec.Pool != "arm" || rec.Delivery != 1 || rec.State != store.Waiting || rec.Attempt != 0 || len(r.agent.specs()) > 0 {
+	if rec.Pool != "arm" || rec.Delivery != 1 || rec.State != store.Waiting || rec.Attempt != 0 ||
+		len(r.agent.specs()) > 0 {
 		t.Errorf("%+v", rec)
 	}
 	if err := w.process(t.Context(), tasks.Interactive, id, 0); err != nil { // the delivery that moved
@@ -257,7 +263,8 @@ func TestThreadsOfAnEmptyPool(t *testing.T) {
 	if n := len(source.said); n != 1 {
 		t.Fatalf("informed %d threads", n)
 	}
-	if text := <-source.said; !strings.HasPrefix(text, "No worker of pool gpu is running. This waits and starts by itself") || !strings.Contains(text, id) {
+	if text := <-source.said; !strings.HasPrefix(text,
+		"No worker of pool gpu is running. This waits and starts by itself") || !strings.Contains(text, id) {
 		t.Errorf("the thread shows: %s", text)
 	}
 }

@@ -95,10 +95,13 @@ func TestWorkIsNotPublishedAnyMore(t *testing.T) {
 	r, h, with := publishingFleet(t, (*remote).everything)
 	id := r.submit(r.repoTask("a"))
 	r.worker(r.disk(t.TempDir()), with, func(c *Config) {
-		c.Policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Profile: agent.Read}, true }
+		c.Policy.Repository = func(string) (tasks.Repository, bool) {
+			return tasks.Repository{Profile: agent.Read}, true
+		}
 	})
 	e := r.ending(id)
-	if got := r.agent.specs()[0].Profile; got != agent.Read || e.Kind != tasks.Answered || e.Published != nil || r.pushed("fake/a") != "" || len(h.proposed()) > 0 {
+	if got := r.agent.specs()[0].Profile; got != agent.Read || e.Kind != tasks.Answered || e.Published != nil ||
+		r.pushed("fake/a") != "" || len(h.proposed()) > 0 {
 		t.Errorf("ran as %s, pushed %q, ending = %+v", got, r.pushed("fake/a"), e)
 	}
 }
@@ -131,7 +134,8 @@ func TestWorkIsPublished(t *testing.T) {
 		t.Fatalf("proposed %+v", works)
 	}
 	want.Commit = works[0].Commit
-	if !reflect.DeepEqual(works[0], want) || want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
+	if !reflect.DeepEqual(works[0], want) ||
+		want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
 		t.Errorf("proposed %+v, want %+v", works[0], want)
 	}
 	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1" {
@@ -148,7 +152,8 @@ func TestWorkIsPublished(t *testing.T) {
 	if got, err := r.store.Threads.Resolve(t.Context(), "github/acme/api#7"); err != nil || got != "fake/a" {
 		t.Errorf("its conversation is %s, %v", got, err)
 	}
-	if about := r.agent.specs()[0].System; !strings.Contains(about, "draft pull request") || strings.Contains(about, "nothing is published") {
+	if about := r.agent.specs()[0].System; !strings.Contains(about, "draft pull request") ||
+		strings.Contains(about, "nothing is published") {
 		t.Errorf("the agent got %s", about)
 	}
 
@@ -163,7 +168,8 @@ func TestWorkIsPublished(t *testing.T) {
 	if got := r.pushed("fake/a"); got != "do it, do it, work" || e.Published.Branch != want.Branch {
 		t.Errorf("pushed %s", got)
 	}
-	if about := r.agent.specs()[1].System; !strings.Contains(about, "starts from your published work") || !strings.Contains(about, "origin/"+want.Branch) {
+	if about := r.agent.specs()[1].System; !strings.Contains(about, "starts from your published work") ||
+		!strings.Contains(about, "origin/"+want.Branch) {
 		t.Errorf("the agent got %s", about)
 	}
 }
@@ -199,7 +205,8 @@ func TestNothingIsPublished(t *testing.T) {
 			if got := r.pushed("fake/a"); got != "" || len(h.proposed()) > 0 {
 				t.Errorf("pushed %s, proposed %+v", got, h.proposed())
 			}
-			if about := r.agent.specs()[0].System; strings.Contains(about, "pull request") != (task.Profile == agent.Write) {
+			if about := r.agent.specs()[0].System; strings.Contains(about,
+				"pull request") != (task.Profile == agent.Write) {
 				t.Errorf("the agent got %s", about)
 			}
 		})
@@ -222,15 +229,19 @@ func TestRefusedPushIsTold(t *testing.T) {
 		refuse bool
 		want   string
 	}{
-		"remote": {0, true, "publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, [redacted]. They are kept"},
-		"stuck":  {1, false, "a process of the run could not be stopped"},
+		"remote": {
+			0, true,
+			"publish acme/api: the remote refused the push: pre-receive hook declined: No workflows, [redacted]. They are kept",
+		},
+		"stuck": {1, false, "a process of the run could not be stopped"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, h, with := publishingFleet(t, (*remote).everything)
 			hook := filepath.Join(r.root, "acme", "api.git", "hooks", "pre-receive")
 			if c.refuse {
-				if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'No workflows, s3cret-value' >&2\nexit 1\n"), 0o700); err != nil {
+				if err := os.WriteFile(hook,
+					[]byte("#!/bin/sh\necho 'No workflows, s3cret-value' >&2\nexit 1\n"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -243,7 +254,8 @@ func TestRefusedPushIsTold(t *testing.T) {
 			r.hides() // the remote may quote a secret
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
-			if e.Kind != tasks.Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) || len(h.proposed()) > 0 {
+			if e.Kind != tasks.Answered || e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) ||
+				len(h.proposed()) > 0 {
 				t.Errorf("ending = %+v, %q", e, e.Note())
 			}
 			_ = os.Remove(hook)
@@ -277,8 +289,11 @@ func TestPullRequestIsDue(t *testing.T) {
 			}
 			return nil
 		}, "Pull request acme/api#7: ", 2},
-		"limited for long": {func(int) error { return &tasks.ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} }, "could not be opened. Ask again here to retry.", 2},
-		"not allowed":      {func(int) error { return &tasks.InputError{Sentence: "No access."} }, "is on branch", 1},
+		"limited for long": {
+			func(int) error { return &tasks.ErrLater{At: time.Now().Add(time.Hour), Why: "limited"} },
+			"could not be opened. Ask again here to retry.", 2,
+		},
+		"not allowed": {func(int) error { return &tasks.InputError{Sentence: "No access."} }, "is on branch", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +302,8 @@ func TestPullRequestIsDue(t *testing.T) {
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
 			if c.want == "is on branch" {
-				c.want = "The changes are on branch " + branchOf("", "fake/a") + " of acme/api, without a pull request: No access."
+				c.want = "The changes are on branch " + branchOf("", "fake/a") +
+					" of acme/api, without a pull request: No access."
 			}
 			if e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) {
 				t.Errorf("ending = %+v, %q", e, e.Note())
@@ -406,7 +422,9 @@ func TestAnswerAfterAnOutage(t *testing.T) {
 		return res, err
 	}
 	impatient := func(c *Config) {
-		c.Store = r.open(store.Config{Redis: r.redis(), ClaimTTL: 3 * time.Second, Refresh: 200 * time.Millisecond, Outage: 2 * time.Second})
+		c.Store = r.open(store.Config{
+			Redis: r.redis(), ClaimTTL: 3 * time.Second, Refresh: 200 * time.Millisecond, Outage: 2 * time.Second,
+		})
 	}
 	r.worker(r.disk(t.TempDir()), with, dying, impatient)
 	e := r.ending(r.submit(r.repoTask("a")))
@@ -463,7 +481,8 @@ func TestCrashAfterThePush(t *testing.T) {
 				t.Errorf("pushed %s, ending %+v", got, e.Published)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
-			if got := r.git(bare, "show", branchOf("", "fake/a")+":README.md"); got != "in the end" || len(h.proposed()) != 1 {
+			if got := r.git(bare, "show", branchOf("", "fake/a")+":README.md"); got != "in the end" ||
+				len(h.proposed()) != 1 {
 				t.Errorf("README.md is %q, proposed %+v", got, h.proposed())
 			}
 		})
@@ -500,9 +519,11 @@ func TestWhyNothingWasPublished(t *testing.T) {
 	t.Parallel()
 	const dir = "/var/lib/errand/clones/1"
 	for want, err := range map[string]error{
-		"the worker failed to do it; its log has details":         fmt.Errorf("publish acme/api: %w", &fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
-		"publish acme/api: the remote refused the push: no tests": fmt.Errorf("publish acme/api: %w: no tests", workspace.ErrRejected),
-		"the work is not fit to be published: the clone/a":        fmt.Errorf("%w: %s/a", workspace.ErrUnfit, dir),
+		"the worker failed to do it; its log has details": fmt.Errorf("publish acme/api: %w",
+			&fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
+		"publish acme/api: the remote refused the push: no tests": fmt.Errorf("publish acme/api: %w: no tests",
+			workspace.ErrRejected),
+		"the work is not fit to be published: the clone/a": fmt.Errorf("%w: %s/a", workspace.ErrUnfit, dir),
 		"it took too long": errPublishTime,
 	} {
 		if got := unpublished(err, dir); got != want {

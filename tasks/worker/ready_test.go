@@ -60,7 +60,8 @@ func newReadyFleet(t *testing.T) *readyFleet {
 		_ = os.RemoveAll(temp)
 	})
 	runner, err := agent.New(agent.Config{
-		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: temp, BaseURL: f.model.URL(), Credential: agent.Credential{APIKey: "sk-ant-test-credential"},
+		CLI: clitest.Find(t), LogDir: t.TempDir(), TempDir: temp, BaseURL: f.model.URL(),
+		Credential: agent.Credential{APIKey: "sk-ant-test-credential"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +156,9 @@ func (r slowStart) Ready(ctx context.Context, _ agent.Spec) (*agent.Ready, error
 // slotsWithReady returns slots in which most CLIs are kept ready.
 func slotsWithReady(total, most int, r Runner) *slots {
 	s := newSlots(total, memory{}, slog.New(slog.DiscardHandler))
-	s.ready = &readyCLIs{Config: &Config{Runner: r, ReadyCLIs: most, Meter: unmetered{}, Log: s.log, Timing: Timing{Ready: time.Minute}}}
+	s.ready = &readyCLIs{Config: &Config{
+		Runner: r, ReadyCLIs: most, Meter: unmetered{}, Log: s.log, Timing: Timing{Ready: time.Minute},
+	}}
 	return s
 }
 
@@ -207,7 +210,8 @@ func TestReadyCLILeavesWhileItStarts(t *testing.T) {
 	}
 }
 
-// However many runs begin and end at the same time, they and the CLIs that are kept ready are never more than the slots.
+// However many runs begin and end at the same time, they and the CLIs that are kept ready are never more than the
+// slots.
 func TestReadyCLIsAndRunsFitIntoTheSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -54,7 +54,9 @@ func TestRecallComesBeforeAllWaiting(t *testing.T) {
 	started, finish := f.running()
 	task := f.task("b", "x")
 	f.died(task, maxCrashes-1)
-	f.worker(f.recalls(func() (*tasks.Ending, error) { return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil }),
+	f.worker(f.recalls(func() (*tasks.Ending, error) {
+		return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil
+	}),
 		func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)

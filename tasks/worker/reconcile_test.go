@@ -27,7 +27,8 @@ func (f *fleet) backlog(n int) {
 				if i%2 == 0 {
 					at = time.Now().Add(time.Hour).UnixMicro()
 				}
-				p.HSet(f.Context(), "errand:task:"+id, "thread", id, "class", tasks.Background, "state", "waiting", "delivery", 0, "fence", 0, "at", at)
+				p.HSet(f.Context(), "errand:task:"+id, "thread", id, "class", tasks.Background, "state", "waiting",
+					"delivery", 0, "fence", 0, "at", at)
 				p.ZAdd(f.Context(), "errand:live", redis.Z{Member: id})
 				p.ZAdd(f.Context(), "errand:waiting:"+id, redis.Z{Score: 1, Member: id})
 				p.HSet(f.Context(), asynqTaskKey(tasks.Background, id), "state", "pending")
@@ -66,7 +67,9 @@ func TestLeaderIsReplaced(t *testing.T) {
 		t.Fatal(term, err)
 	}
 	task := f.task("a", "x")
-	if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task)}); err != nil {
+	if _, _, err := f.store.Submit(t.Context(), store.Record{
+		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	f.worker()
@@ -86,8 +89,10 @@ func TestLayoutOfAsynq(t *testing.T) {
 		return id
 	}
 	states := map[string]asynq.TaskState{
-		put("first", time.Time{}): asynq.TaskStatePending, put("later", time.Now().Add(time.Hour)): asynq.TaskStateScheduled,
-		put("archived", time.Time{}): asynq.TaskStateArchived, put("second", time.Time{}): asynq.TaskStatePending,
+		put("first", time.Time{}):               asynq.TaskStatePending,
+		put("later", time.Now().Add(time.Hour)): asynq.TaskStateScheduled,
+		put("archived", time.Time{}):            asynq.TaskStateArchived,
+		put("second", time.Time{}):              asynq.TaskStatePending,
 	}
 	if err := f.asynq.ArchiveTask(tasks.Review, "archived"); err != nil {
 		t.Fatal(err)
@@ -98,9 +103,11 @@ func TestLayoutOfAsynq(t *testing.T) {
 			t.Fatalf("asynq says %v of %s, %v", info, id, err)
 		}
 		present, alive, err := f.queue.Delivered(ctx, []store.LiveRecord{
-			{Record: store.Record{ID: id, Class: tasks.Review}}, {Record: store.Record{ID: id, Class: tasks.Review, Delivery: 1}},
+			{Record: store.Record{ID: id, Class: tasks.Review}},
+			{Record: store.Record{ID: id, Class: tasks.Review, Delivery: 1}},
 		})
-		if ends := want == asynq.TaskStateArchived; err != nil || !present[0] || alive[0] == ends || present[1] || alive[1] {
+		if ends := want == asynq.TaskStateArchived; err != nil || !present[0] || alive[0] == ends ||
+			present[1] || alive[1] {
 			t.Errorf("%s is present %t, alive %t, %v", id, present, alive, err)
 		}
 	}
@@ -110,7 +117,8 @@ func TestLayoutOfAsynq(t *testing.T) {
 		}
 	}
 	taken := make(chan string, 2)
-	server := asynq.NewServerFromRedisClient(f.rdb, asynq.Config{Concurrency: 1, Queues: map[string]int{tasks.Review: 1}, LogLevel: asynq.FatalLevel})
+	server := asynq.NewServerFromRedisClient(f.rdb,
+		asynq.Config{Concurrency: 1, Queues: map[string]int{tasks.Review: 1}, LogLevel: asynq.FatalLevel})
 	if err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
 		taken <- t.ResultWriter().TaskID()
 		return nil
@@ -122,7 +130,8 @@ func TestLayoutOfAsynq(t *testing.T) {
 	if diff := cmp.Diff([]string{"second", "first"}, got); diff != "" {
 		t.Error(diff)
 	}
-	_, alive, err := f.queue.Delivered(ctx, []store.LiveRecord{{Record: store.Record{ID: "first", Class: tasks.Review}}})
+	_, alive, err := f.queue.Delivered(ctx,
+		[]store.LiveRecord{{Record: store.Record{ID: "first", Class: tasks.Review}}})
 	if err != nil || slices.Contains(alive, true) {
 		t.Errorf("a completed delivery is alive: %t, %v", alive, err)
 	}
@@ -140,7 +149,9 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 			for range 3 {
 				task := f.task("a", "x")
 				list = append(list, task.ID)
-				if _, _, err := f.store.Submit(t.Context(), store.Record{ID: task.ID, Thread: task.Thread, Class: task.Class, MergeKey: "k", Task: format.JSON(task)}); err != nil {
+				if _, _, err := f.store.Submit(t.Context(), store.Record{
+					ID: task.ID, Thread: task.Thread, Class: task.Class, MergeKey: "k", Task: format.JSON(task),
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}

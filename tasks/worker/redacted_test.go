@@ -35,8 +35,10 @@ func TestRefusalIsRedacted(t *testing.T) {
 func TestReasonToWaitIsRedacted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w, later := f.idle(func(c *Config) { c.Policy.Redactor = agent.NewRedactor("s3cret-value") }), &tasks.ErrLater{Why: "s3cret-value"}
-	if wait, why, note, _ := w.waitAfter(store.Record{}, later); wait.Why != "[redacted]" || note.why != "[redacted]" || why != ReturnWait {
+	w, later := f.idle(func(c *Config) { c.Policy.Redactor = agent.NewRedactor("s3cret-value") }),
+		&tasks.ErrLater{Why: "s3cret-value"}
+	if wait, why, note, _ := w.waitAfter(store.Record{}, later); wait.Why != "[redacted]" || note.why != "[redacted]" ||
+		why != ReturnWait {
 		t.Errorf("%+v, %s, %+v", wait, why, note)
 	}
 }

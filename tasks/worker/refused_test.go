@@ -41,8 +41,10 @@ func (r refusals) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 func TestEndingWhileRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ refuse, accept []any }{
-		"out of memory":     {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
-		"too few replicas":  {[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"}},
+		"out of memory": {[]any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
+		"too few replicas": {
+			[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"},
+		},
 		"read-only replica": {[]any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
 	} {
 		t.Run(name, func(t *testing.T) {

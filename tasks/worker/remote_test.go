@@ -46,8 +46,8 @@ func (r *remote) git(dir string, args ...string) string {
 	cmd := exec.CommandContext(r.Context(), "git", args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=a@example.com",
-		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=a@example.com",
+		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ann",
+		"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=a@example.com",
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -67,7 +67,9 @@ func (r *remote) write(dir, name, content string) {
 func (r *remote) disk(dir string) func(*Config) {
 	return func(c *Config) {
 		var err error
-		c.Workspace, err = workspace.New(workspace.Config{Dir: dir, URL: func(repo string) string { return filepath.Join(r.root, repo+".git") }})
+		c.Workspace, err = workspace.New(workspace.Config{Dir: dir, URL: func(repo string) string {
+			return filepath.Join(r.root, repo+".git")
+		}})
 		if err != nil {
 			r.Fatal(err)
 		}

@@ -22,7 +22,8 @@ import (
 // second adds the repository acme/web.
 func (r *remote) second() {
 	r.Helper()
-	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "web.git"))
+	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"),
+		filepath.Join(r.root, "acme", "web.git"))
 }
 
 // both is a task in both repositories.
@@ -53,8 +54,8 @@ func (r *remote) in(repo, thread string) string {
 	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf("", thread)), "\n", ", ")
 }
 
-// A run in two repositories opens a pull request in each, and each names the other. The commits of both are signed. Comments
-// on either continue the conversation.
+// A run in two repositories opens a pull request in each, and each names the other. The commits of both are signed.
+// Comments on either continue the conversation.
 func TestSeveralRepositories(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).inBoth)
@@ -72,17 +73,21 @@ func TestSeveralRepositories(t *testing.T) {
 			t.Errorf("pushed %s to %s", got, repo)
 		}
 	}
-	if got, want := e.Note(), "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1\nPull request acme/web#8: https://hub.example/8"; got != want {
+	if got, want := e.Note(),
+		"Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1\nPull request acme/web#8: https://hub.example/8"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	var works []string
 	for _, p := range h.proposed() {
 		works = append(works, fmt.Sprintf("%s %d with %s", p.Repo, p.Number, strings.Join(p.Together, ",")))
-		if p.Branch != branch || p.Base != "main" || p.Commit != r.git(filepath.Join(r.root, p.Repo+".git"), "rev-parse", branch) {
+		if p.Branch != branch || p.Base != "main" ||
+			p.Commit != r.git(filepath.Join(r.root, p.Repo+".git"), "rev-parse", branch) {
 			t.Errorf("proposed %+v", p)
 		}
 	}
-	if want := []string{"acme/api 0 with ", "acme/web 0 with acme/api#7", "acme/api 7 with acme/web#8"}; !slices.Equal(works, want) {
+	if want := []string{
+		"acme/api 0 with ", "acme/web 0 with acme/api#7", "acme/api 7 with acme/web#8",
+	}; !slices.Equal(works, want) {
 		t.Errorf("proposed %q, want %q", works, want)
 	}
 	for _, conversation := range []string{"github/acme/api#7", "github/acme/web#8"} {
@@ -91,7 +96,8 @@ func TestSeveralRepositories(t *testing.T) {
 		}
 	}
 	s := r.agent.specs()[0]
-	if !strings.Contains(s.System, "A clone of acme/web is in "+s.Also[0].Dir+"; origin/main is its base.") || strings.Count(s.System, "with a draft pull request") != 2 || len(s.Reads) != 2 {
+	if !strings.Contains(s.System, "A clone of acme/web is in "+s.Also[0].Dir+"; origin/main is its base.") ||
+		strings.Count(s.System, "with a draft pull request") != 2 || len(s.Reads) != 2 {
 		t.Errorf("the agent got %s, and reads %v", s.System, s.Reads)
 	}
 	st, err := r.desk.Status(t.Context(), task.ID)
@@ -123,7 +129,8 @@ func TestSeveralRepositories(t *testing.T) {
 		r.write(s.Dir, "README.md", "third\n")
 		return answer("Third."), nil
 	}
-	if e = r.ending(r.submit(r.both("a"))); len(e.Also) != 1 || r.in("acme/api", "fake/a") != "do it, do it, work" || r.in("acme/web", "fake/a") != "and the other?, do it, work" {
+	if e = r.ending(r.submit(r.both("a"))); len(e.Also) != 1 || r.in("acme/api", "fake/a") != "do it, do it, work" ||
+		r.in("acme/web", "fake/a") != "and the other?, do it, work" {
 		t.Errorf("ending = %+v", e)
 	}
 }
@@ -164,7 +171,8 @@ func TestSomeRepositoriesArePublished(t *testing.T) {
 		r.second()
 		r.worker(r.disk(t.TempDir()), with)
 		e := r.ending(r.submit(r.both("a")))
-		if e.Published == nil || e.Published.Repo != "acme/web" || len(e.Also) > 0 || len(h.proposed()) != 1 || r.in("acme/api", "fake/a") != "" {
+		if e.Published == nil || e.Published.Repo != "acme/web" || len(e.Also) > 0 || len(h.proposed()) != 1 ||
+			r.in("acme/api", "fake/a") != "" {
 			t.Errorf("ending = %+v, proposed %+v", e, h.proposed())
 		}
 	})
@@ -181,7 +189,8 @@ func TestSomeRepositoriesArePublished(t *testing.T) {
 		}
 		r.worker(r.disk(t.TempDir()), with)
 		e := r.ending(r.submit(r.both("a")))
-		if note := e.Note(); strings.Count(note, "a process of the checks could not be stopped") != 2 || r.in("acme/api", "fake/a")+r.in("acme/web", "fake/a") != "" {
+		if note := e.Note(); strings.Count(note, "a process of the checks could not be stopped") != 2 ||
+			r.in("acme/api", "fake/a")+r.in("acme/web", "fake/a") != "" {
 			t.Errorf("%q, pushed %q and %q", note, r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"))
 		}
 	})
@@ -194,7 +203,9 @@ func TestSomeRepositoriesArePublished(t *testing.T) {
 		r.second()
 		r.worker(r.disk(t.TempDir()), with)
 		e := r.ending(r.submit(r.both("a")))
-		if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "\nacme/web: The changes were not published: publish acme/web: ") || len(h.proposed()) != 1 {
+		if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") ||
+			!strings.Contains(note, "\nacme/web: The changes were not published: publish acme/web: ") ||
+			len(h.proposed()) != 1 {
 			t.Errorf("%q", note)
 		}
 	})
@@ -216,7 +227,8 @@ func TestLinksAreDue(t *testing.T) {
 			}
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.both("a")))
-			if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "Pull request acme/web#8") {
+			if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") ||
+				!strings.Contains(note, "Pull request acme/web#8") {
 				t.Errorf("%q", note)
 			}
 			last := map[string]string{}
@@ -266,10 +278,12 @@ func TestCrashBetweenPushes(t *testing.T) {
 	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Publisher = h })
 	e := r.ending(id)
-	if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") || !strings.Contains(note, "Pull request acme/web#8") {
+	if note := e.Note(); !strings.Contains(note, "Pull request acme/api#7") ||
+		!strings.Contains(note, "Pull request acme/web#8") {
 		t.Errorf("%q, %+v", note, e)
 	}
-	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" || web != "do it, work" {
+	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" ||
+		web != "do it, work" {
 		t.Errorf("after: %q, %q", api, web)
 	}
 }
@@ -287,7 +301,8 @@ func TestAllClonesAreHandedOver(t *testing.T) {
 	r.worker(r.disk(t.TempDir()))
 	s := r.resumed(id)
 	for _, dir := range []string{s.Dir, s.Also[0].Dir} {
-		if got := r.files(dir); got["README.md"] != "changed\n" || got["untracked.txt"] != "untracked\n" || got["committed.txt"] != "committed\n" {
+		if got := r.files(dir); got["README.md"] != "changed\n" || got["untracked.txt"] != "untracked\n" ||
+			got["committed.txt"] != "committed\n" {
 			t.Errorf("%s has %v", dir, got)
 		}
 	}
@@ -310,7 +325,8 @@ func TestUnsavedFurtherClone(t *testing.T) {
 	<-r.started
 	stop()
 	r.worker(r.disk(t.TempDir()))
-	if s := r.resumed(id); !strings.Contains(s.Prompt.Text, "Your commits and changes in acme/web could not be saved.") {
+	if s := r.resumed(id); !strings.Contains(s.Prompt.Text,
+		"Your commits and changes in acme/web could not be saved.") {
 		t.Errorf("prompt %q", s.Prompt.Text)
 	}
 }
@@ -335,11 +351,15 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 	r.second()
 	runs := r.converses()
 	h := &hub{}
-	levels := byRepository{"ann acme/api": "write", "ann acme/web": "write", "rita acme/api": "write", "rita acme/web": "read", "eve acme/api": "write"}
+	levels := byRepository{
+		"ann acme/api": "write", "ann acme/web": "write", "rita acme/api": "write", "rita acme/web": "read",
+		"eve acme/api": "write",
+	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
 		c.Publisher, c.Commands, c.Policy.Rights = h, h.commands, &tasks.Rights{Forge: levels}
 	})
-	if e := r.ending(r.submitAs("eve", r.both("a"))); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/web." {
+	if e := r.ending(r.submitAs("eve", r.both("a"))); e.Kind != tasks.Refused ||
+		e.Reason != "eve has no access to acme/web." {
 		t.Errorf("%+v", e)
 	}
 	first := r.submitAs("ann", r.both("b"))
@@ -362,7 +382,8 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 	run.end <- answer("done")
 	r.ending(other)
 	reads := r.submitAs("rita", r.both("c"))
-	if run = <-runs; run.spec.Profile != agent.Read || !strings.Contains(run.spec.System, "may read acme/api, acme/web but not write to all of them") {
+	if run = <-runs; run.spec.Profile != agent.Read ||
+		!strings.Contains(run.spec.System, "may read acme/api, acme/web but not write to all of them") {
 		t.Errorf("ran as %s: %s", run.spec.Profile, run.spec.System)
 	}
 	run.end <- answer("read")
@@ -374,9 +395,9 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 	}
 }
 
-// A run in several repositories reaches only what runs in each of them reach, gets none of their secrets, and trusts their
-// settings only if all are trusted. Registries and credentials have to be for all of them. Later runs in one of the clones,
-// where code of the others may be, get no more.
+// A run in several repositories reaches only what runs in each of them reach, gets none of their secrets, and trusts
+// their settings only if all are trusted. Registries and credentials have to be for all of them. Later runs in one of
+// the clones, where code of the others may be, get no more.
 func TestLimitsOfSeveralRepositories(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
@@ -385,10 +406,12 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 		return environment.Declaration{Egress: hostlist.List{Mode: hostlist.Listed, Hosts: hosts}}
 	}
 	known := map[string]tasks.Repository{
-		"acme/api": {Trusted: true, Environment: list("a.example", "both.example", "x.wild.example")}, "acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
+		"acme/api": {Trusted: true, Environment: list("a.example", "both.example", "x.wild.example")},
+		"acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
 	}
 	h := &hub{checks: []string{"make test"}}
-	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "lib.git"))
+	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"),
+		filepath.Join(r.root, "acme", "lib.git"))
 	var space *workspace.Workspace
 	var checked []agent.Script
 	r.agent.script = func(_ context.Context, s agent.Script) (agent.Scripted, error) {
@@ -413,30 +436,36 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 	}
 	r.ending(r.submit(r.both("b")))
 	s, want := r.agent.specs()[1], []string{"both.example", "x.wild.example"}
-	if s.TrustedConfig || len(s.Secrets) > 0 || !slices.Equal(s.Egress.Hosts, want) || s.Egress.Mode != hostlist.Listed {
+	if s.TrustedConfig || len(s.Secrets) > 0 || !slices.Equal(s.Egress.Hosts, want) ||
+		s.Egress.Mode != hostlist.Listed {
 		t.Errorf("together: trusted %v, secrets %v, reaches %v", s.TrustedConfig, s.Secrets, s.Egress)
 	}
-	if len(checked) != 2 || checked[0].Repo != "acme/api" || checked[1].Repo != "acme/web" || checked[1].Dir != s.Also[0].Dir {
+	if len(checked) != 2 || checked[0].Repo != "acme/api" || checked[1].Repo != "acme/web" ||
+		checked[1].Dir != s.Also[0].Dir {
 		t.Fatalf("checks: %+v", checked)
 	}
 	for _, c := range checked {
-		if len(c.Secrets) > 0 || !slices.Equal(c.Egress.Hosts, want) || len(c.Also) != 1 || c.Also[0].Repo == c.Repo || c.Also[0].Dir != "" {
+		if len(c.Secrets) > 0 || !slices.Equal(c.Egress.Hosts, want) || len(c.Also) != 1 || c.Also[0].Repo == c.Repo ||
+			c.Also[0].Dir != "" {
 			t.Errorf("the check of %s reaches %v with %v, also of %v", c.Repo, c.Egress, c.Secrets, c.Also)
 		}
 	}
 
 	r.ending(r.submit(r.repoTask("b")))
 	after := r.agent.specs()[2]
-	if after.Dir != s.Dir || len(after.Secrets) > 0 || !slices.Equal(after.Also, []agent.Also{{Repo: "acme/web"}}) || !slices.Equal(after.Egress.Hosts, want) {
+	if after.Dir != s.Dir || len(after.Secrets) > 0 || !slices.Equal(after.Also, []agent.Also{{Repo: "acme/web"}}) ||
+		!slices.Equal(after.Egress.Hosts, want) {
 		t.Errorf("afterwards: secrets %v, also %v, reaches %v", after.Secrets, after.Also, after.Egress)
 	}
 	more := r.both("b")
 	more.Repo, more.Also = "acme/web", []string{"acme/lib"}
 	r.ending(r.submit(more))
-	if others := r.agent.specs()[3].Also; len(others) != 2 || others[0].Repo != "acme/lib" || others[0].Dir == "" || others[1] != (agent.Also{Repo: "acme/api"}) {
+	if others := r.agent.specs()[3].Also; len(others) != 2 || others[0].Repo != "acme/lib" || others[0].Dir == "" ||
+		others[1] != (agent.Also{Repo: "acme/api"}) {
 		t.Errorf("the others: %v", others)
 	}
-	if with, err := workspace.CodeIn(space, "fake/b", "acme/lib"); err != nil || !slices.Equal(with, []string{"acme/api", "acme/web"}) {
+	if with, err := workspace.CodeIn(space, "fake/b", "acme/lib"); err != nil ||
+		!slices.Equal(with, []string{"acme/api", "acme/web"}) {
 		t.Errorf("the third clone has code of %v, %v", with, err)
 	}
 }
@@ -466,7 +495,8 @@ func TestCodeOfOthersIsKnownElsewhere(t *testing.T) {
 	}
 }
 
-// The instructions of a trusted repository are published as they are, also if a run uses none because of another repository.
+// The instructions of a trusted repository are published as they are, also if a run uses none because of another
+// repository.
 func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -483,7 +513,9 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 	r.git(work, "commit", "--quiet", "--message", "rules")
 	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
 	r.worker(r.disk(r.TempDir()), with, func(c *Config) {
-		c.Policy.Repository = func(name string) (tasks.Repository, bool) { return tasks.Repository{Trusted: name == "acme/api"}, true }
+		c.Policy.Repository = func(name string) (tasks.Repository, bool) {
+			return tasks.Repository{Trusted: name == "acme/api"}, true
+		}
 	})
 	for i, task := range []tasks.Task{r.repoTask("a"), r.both("a"), r.both("a"), r.repoTask("a")} {
 		if e := r.ending(r.submit(task)); e.Published == nil || e.Published.Problem != "" {
@@ -531,7 +563,9 @@ func TestUnaskedRunIsApart(t *testing.T) {
 			t.Errorf("run %d has files in %s, the first one in %s", i, s.Files, specs[0].Files)
 		}
 	}
-	if s := specs[3]; s.Resume == nil || slices.ContainsFunc(s.History, func(turn agent.Turn) bool { return turn.Text == "fix it" }) {
+	if s := specs[3]; s.Resume == nil || slices.ContainsFunc(s.History, func(turn agent.Turn) bool {
+		return turn.Text == "fix it"
+	}) {
 		t.Errorf("asked: %+v", s)
 	}
 }
@@ -554,7 +588,8 @@ func TestDamagedCloneBesideAnIntactOne(t *testing.T) {
 			r.worker(disk)
 			s := r.resumed(id)
 			for i, dir := range []string{s.Dir, s.Also[0].Dir} {
-				if got := r.files(dir); got["README.md"] != "changed\n" || (got["ignored.log"] == "") != (i == damaged) {
+				if got := r.files(dir); got["README.md"] != "changed\n" ||
+					(got["ignored.log"] == "") != (i == damaged) {
 					t.Errorf("clone %d has %v", i, got)
 				}
 			}

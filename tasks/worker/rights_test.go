@@ -49,7 +49,8 @@ func (f *fleet) limit(a *accounts) func(*Config) {
 func (f *fleet) submitAs(login string, t tasks.Task) string {
 	f.Helper()
 	t.Actor = login
-	if _, err := f.desk.Submit(tasks.WithVisitor(f.Context(), tasks.Visitor{Name: login, Login: login, Role: tasks.Admin}), t); err != nil {
+	if _, err := f.desk.Submit(tasks.WithVisitor(f.Context(),
+		tasks.Visitor{Name: login, Login: login, Role: tasks.Admin}), t); err != nil {
 		f.Fatal(err)
 	}
 	return t.ID
@@ -60,20 +61,26 @@ func TestRightsBeforeARun(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
 	limit := func() error { return &forge.LimitError{At: time.Now().Add(10 * time.Millisecond), Why: "a limit"} }
-	hub := &accounts{level: map[string]forge.Permission{"ann": forge.PermissionRead, "eve": forge.PermissionNone}, fails: []error{limit(), limit()}}
+	hub := &accounts{
+		level: map[string]forge.Permission{"ann": forge.PermissionRead, "eve": forge.PermissionNone},
+		fails: []error{limit(), limit()},
+	}
 	id := r.submitAs("ann", r.repoTask("a"))
 	r.worker(r.disk(t.TempDir()), with, r.limit(hub))
 	if e := r.ending(id); e.Kind != tasks.Answered || e.Published != nil {
 		t.Errorf("%+v", e)
 	}
 	run := r.agent.specs()[0]
-	if hub.asked != 3 || run.Profile != agent.Read || !strings.Contains(run.System, "may read acme/api but not write to it") || len(h.proposed()) > 0 {
+	if hub.asked != 3 || run.Profile != agent.Read ||
+		!strings.Contains(run.System, "may read acme/api but not write to it") || len(h.proposed()) > 0 {
 		t.Errorf("asked %d times, ran as %s: %s", hub.asked, run.Profile, run.System)
 	}
-	if notes := r.events(id, agent.Notice); !slices.Contains(notes, "  The person who asked may read acme/api but not write to it, so nothing can be changed.") {
+	if notes := r.events(id, agent.Notice); !slices.Contains(notes,
+		"  The person who asked may read acme/api but not write to it, so nothing can be changed.") {
 		t.Errorf("notices %q", notes)
 	}
-	if e := r.ending(r.submitAs("eve", r.repoTask("b"))); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/api." {
+	if e := r.ending(r.submitAs("eve", r.repoTask("b"))); e.Kind != tasks.Refused ||
+		e.Reason != "eve has no access to acme/api." {
 		t.Errorf("%+v", e)
 	}
 	hub.mu.Lock()
@@ -88,13 +95,15 @@ func TestRightsBeforeARun(t *testing.T) {
 	}
 }
 
-// A run takes up the messages of people who may do as much as the run may do. Others wait for a run of their own, or are
-// refused.
+// A run takes up the messages of people who may do as much as the run may do. Others wait for a run of their own, or
+// are refused.
 func TestRightsOfMessages(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
 	runs := r.converses()
-	hub := &accounts{level: map[string]forge.Permission{"ann": forge.PermissionWrite, "bob": forge.PermissionAdmin, "rita": forge.PermissionRead}}
+	hub := &accounts{level: map[string]forge.Permission{
+		"ann": forge.PermissionWrite, "bob": forge.PermissionAdmin, "rita": forge.PermissionRead,
+	}}
 	r.worker(r.disk(t.TempDir()), r.limit(hub))
 	next := func(prompt string) tasks.Task {
 		t := r.repoTask("a")

@@ -64,7 +64,8 @@ func TestRollingDeploy(t *testing.T) {
 	for _, id := range all {
 		s, err := f.desk.Status(t.Context(), id)
 		if err != nil || s.Attempt != 1 || finished[id] != 1 || f.source.closes[id] != 1 {
-			t.Errorf("%s took %d attempts, was finished %d times and closed %d times, %v", id, s.Attempt, finished[id], f.source.closes[id], err)
+			t.Errorf("%s took %d attempts, was finished %d times and closed %d times, %v", id, s.Attempt, finished[id],
+				f.source.closes[id], err)
 		}
 	}
 	for _, s := range f.agent.specs() {

@@ -109,7 +109,8 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 			t.Errorf("status = %+v, %v", s, err)
 		}
 	}
-	if f.agent.peak != 3 || len(most) != 2 || most["source fake test by ann"] > 2 || most["source fake test by bob"] > 2 {
+	if f.agent.peak != 3 || len(most) != 2 || most["source fake test by ann"] > 2 ||
+		most["source fake test by bob"] > 2 {
 		t.Errorf("%d runs at once, by person %v", f.agent.peak, most)
 	}
 	if slices.Index(order, ids[2]) > slices.Index(order, ids[3]) {
@@ -161,8 +162,8 @@ func TestLimitsDoNotLeak(t *testing.T) {
 	}
 }
 
-// Tasks that wait for the same limit start one after the other in the order of their classes and IDs, whichever of several
-// workers has room, and a task that comes late takes no place before them.
+// Tasks that wait for the same limit start one after the other in the order of their classes and IDs, whichever of
+// several workers has room, and a task that comes late takes no place before them.
 func TestPlacesAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -209,8 +210,8 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 	}
 }
 
-// A task looks for a place the more rarely, the more tasks are before it in line: those near the head as soon as a task behind
-// its thread, and all before a fast line comes to them. A free place wakes the head, whenever it would look.
+// A task looks for a place the more rarely, the more tasks are before it in line: those near the head as soon as a task
+// behind its thread, and all before a fast line comes to them. A free place wakes the head, whenever it would look.
 func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -249,8 +250,8 @@ func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
 	close(finish)
 }
 
-// A task that waits for others of its thread shows each new place there, and one that has always followed the running task,
-// which it may join, shows none.
+// A task that waits for others of its thread shows each new place there, and one that has always followed the running
+// task, which it may join, shows none.
 func TestPlaceInAThreadIsShown(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

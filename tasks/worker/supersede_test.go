@@ -28,7 +28,8 @@ func TestSupersede(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e := f.ending(running.ID); e.Kind != tasks.Superseded || e.Sentence() != "Superseded by abc1234." || e.Partial() != "half" {
+	if e := f.ending(running.ID); e.Kind != tasks.Superseded || e.Sentence() != "Superseded by abc1234." ||
+		e.Partial() != "half" {
 		t.Errorf("what ran ended as %+v", e)
 	}
 	if e := f.ending(waiting.ID); e.Kind != tasks.Superseded || e.Result.Outcome != "" {
@@ -54,7 +55,8 @@ func TestNotBefore(t *testing.T) {
 	soon.NotBefore = time.Now().Add(50 * time.Millisecond)
 	f.submit(soon)
 	f.ending(soon.ID)
-	if s, err := f.desk.Status(t.Context(), later.ID); err != nil || s.State != "waiting" || !s.At.Equal(later.NotBefore) {
+	if s, err := f.desk.Status(t.Context(), later.ID); err != nil || s.State != "waiting" ||
+		!s.At.Equal(later.NotBefore) {
 		t.Errorf("is %+v, %v", s, err)
 	}
 	s, err := f.desk.Status(t.Context(), soon.ID)

@@ -54,7 +54,9 @@ func (s *talkingSource) Attach(_ context.Context, _ tasks.Task, name string, dat
 }
 
 // talking is a fleet whose source can ask people; its agent uses the offered tools as the test says.
-func talking(t *testing.T, do func(ctx context.Context, call func(tool, args string) string) string) (*fleet, *talkingSource) {
+func talking(t *testing.T, do func(ctx context.Context,
+	call func(tool, args string) string) string,
+) (*fleet, *talkingSource) {
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10), asked: make(chan tasks.Question, 10)}
 	f.agent.do = func(ctx context.Context, spec agent.Spec, _ agent.Host) (agent.Result, error) {
@@ -149,7 +151,9 @@ func TestPeopleApproveOfACall(t *testing.T) {
 			f, s := talking(t, nil)
 			got := make(chan agent.Decision, 1)
 			f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
-				got <- h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "it is Friday", Input: json.RawMessage(`{"command":"make deploy"}`)})
+				got <- h.Permit(ctx, agent.ToolRequest{
+					Tool: "Bash", Reason: "it is Friday", Input: json.RawMessage(`{"command":"make deploy"}`),
+				})
 				return answer(""), nil
 			}
 			f.talker(s)
@@ -398,7 +402,9 @@ func TestUnansweredQuestionExpires(t *testing.T) {
 func TestAgentReadsAndAttaches(t *testing.T) {
 	t.Parallel()
 	dir, outside := t.TempDir(), t.TempDir()
-	for path, text := range map[string]string{filepath.Join(dir, "report.md"): "fine", filepath.Join(outside, "key"): "secret"} {
+	for path, text := range map[string]string{
+		filepath.Join(dir, "report.md"): "fine", filepath.Join(outside, "key"): "secret",
+	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -408,7 +414,10 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	}
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
 		var all []string
-		for _, path := range []string{"report.md", "report.md", filepath.Join(dir, "report.md"), "link", filepath.Join(outside, "key"), "../x", "."} {
+		for _, path := range []string{
+			"report.md", "report.md", filepath.Join(dir, "report.md"), "link", filepath.Join(outside, "key"), "../x",
+			".",
+		} {
 			all = append(all, call("attach_file", fmt.Sprintf(`{"path":%q}`, path)))
 		}
 		return strings.Join(append(all, call("read_thread", `{}`)), "\n")
@@ -418,7 +427,9 @@ func TestAgentReadsAndAttaches(t *testing.T) {
 	task.Dir = dir
 	e := f.ending(f.submit(task))
 	lines := strings.Split(e.Result.Text, "\n")
-	if len(lines) != 8 || lines[0] != "Attached report.md." || !strings.HasPrefix(lines[1], "This file was already posted") || lines[2] != lines[1] || lines[7] != "thread fake/a" {
+	if len(lines) != 8 || lines[0] != "Attached report.md." ||
+		!strings.HasPrefix(lines[1], "This file was already posted") || lines[2] != lines[1] ||
+		lines[7] != "thread fake/a" {
 		t.Fatalf("the agent got %q", e.Result.Text)
 	}
 	for _, line := range lines[3:7] {

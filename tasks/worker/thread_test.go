@@ -45,7 +45,9 @@ func TestThread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(tasks.Thread{Latest: first.ID, Repo: "acme/api", Ref: "dev", Profile: agent.Read, Options: tasks.Options{Model: "opus"}}, got); diff != "" {
+	if diff := cmp.Diff(tasks.Thread{
+		Latest: first.ID, Repo: "acme/api", Ref: "dev", Profile: agent.Read, Options: tasks.Options{Model: "opus"},
+	}, got); diff != "" {
 		t.Error(diff)
 	}
 	s, err := f.desk.Status(t.Context(), first.ID)

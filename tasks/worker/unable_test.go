@@ -71,7 +71,8 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	f.worker(lookOften, speaks)
 	text := <-source.said
 	const why = "o worker can run tasks: the worker has no Claude Code CLI"
-	if !strings.HasPrefix(text, "N"+why+".") || !strings.Contains(text, "enqueue cancel "+id) || strings.Contains(text, "/opt") {
+	if !strings.HasPrefix(text, "N"+why+".") || !strings.Contains(text, "enqueue cancel "+id) ||
+		strings.Contains(text, "/opt") {
 		t.Errorf("the thread shows: %s", text)
 	}
 	s, err := f.desk.Status(t.Context(), id)
@@ -198,7 +199,9 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 	t.Parallel()
 	for name, failure := range map[string]func() (agent.Result, error){
 		"before the run": func() (agent.Result, error) { return agent.Result{}, noCLI },
-		"in the run":     func() (agent.Result, error) { return agent.Result{Outcome: agent.Failed, Error: noCLI}, nil },
+		"in the run": func() (agent.Result, error) {
+			return agent.Result{Outcome: agent.Failed, Error: noCLI}, nil
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,23 +232,32 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 func TestUnable(t *testing.T) {
 	t.Parallel()
 	good := store.Worker{Host: "a", Health: json.RawMessage(`{"ok":true}`)}
-	bad := store.Worker{Host: "b", Health: format.JSON(agent.Health{Problem: "no /opt/claude", Remedy: "run npm ci", Sentence: "It has no CLI."})}
+	bad := store.Worker{Host: "b", Health: format.JSON(agent.Health{
+		Problem: "no /opt/claude", Remedy: "run npm ci", Sentence: "It has no CLI.",
+	})}
 	leaving := store.Worker{Host: "c", Draining: true}
 	for name, c := range map[string]struct {
 		seen []store.Worker
 		want [3]string
 	}{
-		"none":         {nil, [3]string{"no worker is alive", "start one, with the same REDIS_URL", "no worker is alive"}},
+		"none": {nil, [3]string{
+			"no worker is alive", "start one, with the same REDIS_URL", "no worker is alive",
+		}},
 		"one is able":  {[]store.Worker{bad, good, leaving}, [3]string{}},
 		"says nothing": {[]store.Worker{{}}, [3]string{}},
 		"unable": {
 			[]store.Worker{leaving, bad},
-			[3]string{"no worker can run tasks: no /opt/claude (b)", "run npm ci", "no worker can run tasks: it has no CLI"},
+			[3]string{
+				"no worker can run tasks: no /opt/claude (b)", "run npm ci", "no worker can run tasks: it has no CLI",
+			},
 		},
 		"leaving": {[]store.Worker{leaving}, [3]string{"all workers are shutting down", "", "no worker can run tasks"}},
 		"unreadable": {
 			[]store.Worker{{Host: "d", Health: json.RawMessage(`[]`)}},
-			[3]string{"the CLI state of worker d cannot be read", "run the same version of errand everywhere", "no worker can run tasks"},
+			[3]string{
+				"the CLI state of worker d cannot be read", "run the same version of errand everywhere",
+				"no worker can run tasks",
+			},
 		},
 	} {
 		what, remedy := tasks.Unable(c.seen)
@@ -293,7 +305,9 @@ func TestFullDisk(t *testing.T) {
 	})
 	says := func(want string) {
 		t.Helper()
-		f.workers(func(all []store.Worker) bool { return len(all) == 1 && strings.Contains(string(all[0].Health), want) })
+		f.workers(func(all []store.Worker) bool {
+			return len(all) == 1 && strings.Contains(string(all[0].Health), want)
+		})
 	}
 	says("the disk of /data has 255 MiB left")
 	id := f.submit(f.task("a", "x"))
@@ -422,7 +436,8 @@ func TestMessageThatCannotBePosted(t *testing.T) {
 	}
 }
 
-// A worker that is not set up for a task's source leaves it to another one, without an attempt, and the task says so while there is none.
+// A worker that is not set up for a task's source leaves it to another one, without an attempt, and the task says so
+// while there is none.
 func TestWorkerWithoutTheSource(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

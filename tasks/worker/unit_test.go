@@ -161,7 +161,8 @@ func TestEncodeSplitsTextBetweenCharacters(t *testing.T) {
 		t.Errorf("%d bytes of %d", joined.Len(), len(nul))
 	}
 	input := format.JSON(strings.Repeat("<", 6000))
-	if got := encode([]agent.Event{{Kind: agent.ToolUse, Text: "Running x", Input: input}}); len(got) != 1 || len(got[0]) > 16<<10 || !strings.Contains(string(got[0]), "Running x") {
+	if got := encode([]agent.Event{{Kind: agent.ToolUse, Text: "Running x", Input: input}}); len(got) != 1 ||
+		len(got[0]) > 16<<10 || !strings.Contains(string(got[0]), "Running x") {
 		t.Errorf("large input: %d events", len(got))
 	}
 	// Other events are cut: one event stays one event.
@@ -173,7 +174,8 @@ func TestEncodeSplitsTextBetweenCharacters(t *testing.T) {
 // The tool servers that an operator configured get the run's IDs.
 func TestSpecNamesThreadAndRepository(t *testing.T) {
 	t.Parallel()
-	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{}, setting{before: &resumeState{}})
+	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{},
+		setting{before: &resumeState{}})
 	if s.Thread != "chat/1" || s.Repo != "acme/api" {
 		t.Errorf("thread %q, repository %q", s.Thread, s.Repo)
 	}

@@ -38,7 +38,8 @@ func TestUnreadableTaskIsListed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, s := range []tasks.Status{l.Tasks[1], one} {
-				if s.Task.ID != bad || !strings.Contains(s.Unreadable, "unreadable record "+bad+": ") || s.State != "ended" || s.Ending == nil {
+				if s.Task.ID != bad || !strings.Contains(s.Unreadable, "unreadable record "+bad+": ") ||
+					s.State != "ended" || s.Ending == nil {
 					t.Errorf("%+v", s)
 				}
 			}
@@ -98,7 +99,8 @@ func TestUnreadableSession(t *testing.T) {
 			f.ending(f.submit(f.task("a", "one")))
 			spoil(f)
 			f.rdb.Set(t.Context(), "errand:topic:fake/a", "{", 0)
-			if _, err := f.desk.Thread(t.Context(), "fake/a"); err == nil || !strings.Contains(err.Error(), tasks.ErrNotFound.Error()) {
+			if _, err := f.desk.Thread(t.Context(), "fake/a"); err == nil ||
+				!strings.Contains(err.Error(), tasks.ErrNotFound.Error()) {
 				t.Errorf("topic: %v", err)
 			}
 			e := f.ending(f.submit(f.task("a", "two")))
@@ -128,7 +130,9 @@ func TestUnreadableQuestion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for field, value := range map[string]string{"q:odd": "{", "q:other": `{"text":7}`, "q:answered": `{"key":"answered"}`, "a:answered": "[]"} {
+	for field, value := range map[string]string{
+		"q:odd": "{", "q:other": `{"text":7}`, "q:answered": `{"key":"answered"}`, "a:answered": "[]",
+	} {
 		f.put("errand:questions:"+id, field, value)
 		f.put("errand:questions:"+id, "f:"+field[2:], strconv.FormatInt(rec.Fence, 10))
 	}

@@ -86,7 +86,10 @@ func (f *fleet) recordRelease() {
 
 // passing reports whether a key is gone soon after its process.
 func passing(key string) bool {
-	return slices.ContainsFunc([]string{"errand:claim:", "errand:worker", "errand:leader:", "asynq:servers", "asynq:workers", "asynq:{background}:paused"},
+	return slices.ContainsFunc([]string{
+		"errand:claim:", "errand:worker", "errand:leader:", "asynq:servers", "asynq:workers",
+		"asynq:{background}:paused",
+	},
 		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
@@ -168,9 +171,9 @@ func (f *fleet) load() {
 	}
 }
 
-// TestFleetOfTheReleaseBefore lets a fleet of this version take over from one of the release before that died in the middle of
-// a run, and one of a later version take over from this one: what a later version has added to records is still there
-// afterwards. The stored format of 0.1.0, the first release, is the first one that releaseFile holds.
+// TestFleetOfTheReleaseBefore lets a fleet of this version take over from one of the release before that died in the
+// middle of a run, and one of a later version take over from this one: what a later version has added to records is
+// still there afterwards. The stored format of 0.1.0, the first release, is the first one that releaseFile holds.
 func TestFleetOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	if *record {
@@ -208,8 +211,13 @@ func TestFleetOfTheReleaseBefore(t *testing.T) {
 			f.equal("answer that was not posted", f.ending(s.unposted.ID).Result.Text, "2")
 			f.equal("answer that was posted", f.status(s.answered.ID).Ending.Result.Text, "1")
 			f.stopAll()
-			f.equal("final messages", f.closes(), map[string]int{s.unposted.ID: 1, s.live.ID: 1, s.behind.ID: 1, s.capped.ID: 1, s.fresh.ID: 1})
-			for _, keys := range []string{"errand:live", "errand:running", "errand:joined", "errand:outbox", "errand:waiting:*", "errand:claim:*", "errand:cap:*"} {
+			f.equal("final messages", f.closes(), map[string]int{
+				s.unposted.ID: 1, s.live.ID: 1, s.behind.ID: 1, s.capped.ID: 1, s.fresh.ID: 1,
+			})
+			for _, keys := range []string{
+				"errand:live", "errand:running", "errand:joined", "errand:outbox", "errand:waiting:*", "errand:claim:*",
+				"errand:cap:*",
+			} {
 				if left := must(f.rdb.Keys(t.Context(), keys).Result()); len(left) > 0 {
 					t.Errorf("left: %q", left)
 				}

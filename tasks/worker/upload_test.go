@@ -92,7 +92,8 @@ func TestWorkerTellsOfItself(t *testing.T) {
 	w := f.idle(func(c *Config) { c.URL, c.Memory = "http://w1.example:8081", func() int64 { return 3 << 30 } })
 	w.beat(t.Context())
 	workers, err := f.store.Workers.List(t.Context())
-	if err != nil || len(workers) != 1 || workers[0].URL != "http://w1.example:8081" || workers[0].ID != w.id || workers[0].Memory != 3<<30 || !strings.HasPrefix(w.id, workers[0].Host+"-") {
+	if err != nil || len(workers) != 1 || workers[0].URL != "http://w1.example:8081" || workers[0].ID != w.id ||
+		workers[0].Memory != 3<<30 || !strings.HasPrefix(w.id, workers[0].Host+"-") {
 		t.Errorf("workers %+v, %v", workers, err)
 	}
 }

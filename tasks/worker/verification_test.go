@@ -31,7 +31,9 @@ func TestChecksAreRun(t *testing.T) {
 			func(*remote, agent.Script) (agent.Scripted, error) {
 				return agent.Scripted{Outcome: agent.Done, Output: "fine"}, nil
 			},
-			tasks.Verification{Ran: []tasks.Verified{{Command: "make test", Outcome: agent.Done}, {Command: "make lint", Outcome: agent.Done}}},
+			tasks.Verification{Ran: []tasks.Verified{
+				{Command: "make test", Outcome: agent.Done}, {Command: "make lint", Outcome: agent.Done},
+			}},
 			"all checks succeeded",
 		},
 		"bad": {
@@ -42,7 +44,10 @@ func TestChecksAreRun(t *testing.T) {
 				return failed(strings.Repeat("x\n", maxVerifyOutput) + "it broke"), nil
 			},
 			tasks.Verification{Ran: []tasks.Verified{
-				{Command: "make test", Outcome: agent.Failed, ExitCode: 2, Said: strings.Repeat("x\n", maxVerifyOutput/2-5) + "it broke"},
+				{
+					Command: "make test", Outcome: agent.Failed, ExitCode: 2,
+					Said: strings.Repeat("x\n", maxVerifyOutput/2-5) + "it broke",
+				},
 				{Command: "make lint", Outcome: agent.Limit, ExitCode: -1},
 			}},
 			"2 of 2 checks failed: make test, make lint",
@@ -76,7 +81,8 @@ func TestChecksAreRun(t *testing.T) {
 			r, h, with := publishingFleet(t, (*remote).everything)
 			h.checks = []string{"make test", "make lint"}
 			r.agent.script = func(ctx context.Context, s agent.Script) (agent.Scripted, error) {
-				if r.pushed("fake/a") != "" || s.Limit <= 0 || s.Limit > verifyAtMost || s.Dir != r.agent.specs()[0].Dir || len(s.Reads) == 0 {
+				if r.pushed("fake/a") != "" || s.Limit <= 0 || s.Limit > verifyAtMost ||
+					s.Dir != r.agent.specs()[0].Dir || len(s.Reads) == 0 {
 					t.Errorf("ran %+v, pushed %q", s, r.pushed("fake/a"))
 				}
 				r.write(s.Dir, "by-product", "x")
@@ -88,14 +94,17 @@ func TestChecksAreRun(t *testing.T) {
 			}
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
-			if e.Kind != tasks.Answered || e.Published == nil || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1 · "+c.note {
+			if e.Kind != tasks.Answered || e.Published == nil ||
+				e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1 · "+c.note {
 				t.Fatalf("ending = %+v, %q", e, e.Note())
 			}
-			if diff := cmp.Diff(&c.want, e.Published.Verification, cmpopts.IgnoreFields(tasks.Verified{}, "Duration"), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(&c.want, e.Published.Verification, cmpopts.IgnoreFields(tasks.Verified{}, "Duration"),
+				cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
-			if files := r.git(bare, "ls-tree", "--name-only", branchOf("", "fake/a")); strings.Contains(files, "by-product") {
+			if files := r.git(bare, "ls-tree", "--name-only",
+				branchOf("", "fake/a")); strings.Contains(files, "by-product") {
 				t.Errorf("what a check left behind was published: %s", files)
 			}
 		})

@@ -25,7 +25,9 @@ func TestWaitingIsTold(t *testing.T) {
 	f.worker()
 	all, notices := []string{f.submit(f.task("a", "x"))}, []string{}
 	f.next(started)
-	for i, why := range []string{"1st in line; 1 of 1 runs busy for the same person", "2nd in line; 1 of 1 runs busy for the same person"} {
+	for i, why := range []string{
+		"1st in line; 1 of 1 runs busy for the same person", "2nd in line; 1 of 1 runs busy for the same person",
+	} {
 		id := f.submit(f.task(fmt.Sprint("b", i), "x"))
 		all = append(all, id)
 		f.waits(id)
@@ -176,11 +178,15 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	client.AddHook(away)
 	task := f.task("a", "x")
 	id := f.submit(task)
-	claim, err := f.open(store.Config{Redis: client}).Claim(t.Context(), id, 0, "w", store.Cap{Scope: "account:x", Max: 1})
+	claim, err := f.open(store.Config{Redis: client}).Claim(t.Context(), id, 0, "w",
+		store.Cap{Scope: "account:x", Max: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &talk{Config: &Config{Log: slog.New(slog.DiscardHandler)}, claim: claim, run: t.Context(), task: task, lent: func() {}}
+	k := &talk{
+		Config: &Config{Log: slog.New(slog.DiscardHandler)}, claim: claim, run: t.Context(), task: task,
+		lent: func() {},
+	}
 	takeBack := k.lend()
 	away.next.Store(1)
 	takeBack()

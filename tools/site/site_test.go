@@ -81,7 +81,8 @@ func TestSite(t *testing.T) {
 			t.Error(err)
 		}
 		for _, file := range documents {
-			if p := s.byFile[file]; p == nil || p.Title == "" || !strings.Contains(files["contents.html"], template.HTMLEscapeString(p.Title)) {
+			if p := s.byFile[file]; p == nil || p.Title == "" ||
+				!strings.Contains(files["contents.html"], template.HTMLEscapeString(p.Title)) {
 				t.Errorf("%s has no place in the navigation", file)
 			}
 		}

@@ -105,16 +105,36 @@ func TestVisitorsRoles(t *testing.T) {
 		forge bool
 		want  [5]tasks.Role // without a repository, in those of roles, and anywhere
 	}{
-		"people":           {Identity{Name: "ann"}, false, [5]tasks.Role{viewer, user, user, user, user}},
-		"a group":          {Identity{Name: "bob", Groups: []string{"db", "web"}}, false, [5]tasks.Role{none, none, operator, none, operator}},
-		"both":             {Identity{Name: "ann", Groups: []string{"web"}}, false, [5]tasks.Role{viewer, user, operator, user, operator}},
-		"an address":       {Identity{Name: "x", Email: "Root@acme.test"}, false, [5]tasks.Role{admin, admin, admin, admin, admin}},
-		"an account":       {Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{admin, admin, admin, none, admin}},
-		"nobody":           {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]tasks.Role{}},
-		"who reads":        {Identity{Name: "ann", Login: "ann-acme"}, true, [5]tasks.Role{viewer, user, user, none, user}},
-		"no account":       {Identity{Name: "ann"}, true, [5]tasks.Role{viewer, user, user, user, user}},
-		"no forge":         {Identity{Name: "ann", Login: "ann-acme"}, false, [5]tasks.Role{viewer, user, user, user, user}},
-		"a group's reader": {Identity{Name: "x", Login: "y", Groups: []string{"web"}}, true, [5]tasks.Role{none, none, operator, none, operator}},
+		"people": {Identity{Name: "ann"}, false, [5]tasks.Role{viewer, user, user, user, user}},
+		"a group": {
+			Identity{Name: "bob", Groups: []string{"db", "web"}},
+			false,
+			[5]tasks.Role{none, none, operator, none, operator},
+		},
+		"both": {
+			Identity{Name: "ann", Groups: []string{"web"}},
+			false,
+			[5]tasks.Role{viewer, user, operator, user, operator},
+		},
+		"an address": {
+			Identity{Name: "x", Email: "Root@acme.test"}, false, [5]tasks.Role{admin, admin, admin, admin, admin},
+		},
+		"an account": {
+			Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{admin, admin, admin, none, admin},
+		},
+		"nobody": {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]tasks.Role{}},
+		"who reads": {
+			Identity{Name: "ann", Login: "ann-acme"}, true, [5]tasks.Role{viewer, user, user, none, user},
+		},
+		"no account": {Identity{Name: "ann"}, true, [5]tasks.Role{viewer, user, user, user, user}},
+		"no forge": {
+			Identity{Name: "ann", Login: "ann-acme"}, false, [5]tasks.Role{viewer, user, user, user, user},
+		},
+		"a group's reader": {
+			Identity{Name: "x", Login: "y", Groups: []string{"web"}},
+			true,
+			[5]tasks.Role{none, none, operator, none, operator},
+		},
 	} {
 		a := &Access{Grants: grants}
 		if c.forge {

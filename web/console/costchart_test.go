@@ -16,7 +16,9 @@ import (
 func TestCostChart(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
-	q := view.CostsQuery{CostQuery: tasks.CostQuery{First: day, Last: day.AddDate(0, 0, 2), By: []tasks.CostGroup{tasks.ByModel}}}
+	q := view.CostsQuery{CostQuery: tasks.CostQuery{
+		First: day, Last: day.AddDate(0, 0, 2), By: []tasks.CostGroup{tasks.ByModel},
+	}}
 	row := func(day, model string, usd float64) tasks.CostRow {
 		return tasks.CostRow{CostKey: tasks.CostKey{Day: day, Model: model}, CostSum: tasks.CostSum{USD: usd}}
 	}
@@ -43,10 +45,12 @@ func TestCostChart(t *testing.T) {
 	if diff := cmp.Diff([][]float64{{1, 7, 6, 5, 4, 5}, {0, 0, 0, 0, 0, 0}, {9, 0, 0, 0, 0, 1}}, values); diff != "" {
 		t.Error(diff)
 	}
-	if b := c.Bars[1]; b.Label != "2026-03-02" || b.Tick != "2 Mar" || b.URL != "/costs?by=person&from=2026-03-02&to=2026-03-02" {
+	if b := c.Bars[1]; b.Label != "2026-03-02" || b.Tick != "2 Mar" ||
+		b.URL != "/costs?by=person&from=2026-03-02&to=2026-03-02" {
 		t.Errorf("%+v", b)
 	}
-	if got := newCostChart(q, tasks.ByDay, []tasks.CostRow{row("2026-03-03", "", 2)}).Series; len(got) != 1 || got[0].Class != "cost" {
+	if got := newCostChart(q, tasks.ByDay, []tasks.CostRow{row("2026-03-03", "", 2)}).Series; len(got) != 1 ||
+		got[0].Class != "cost" {
 		t.Errorf("ungrouped: %+v", got)
 	}
 }

@@ -22,14 +22,23 @@ func TestTasksOfACost(t *testing.T) {
 		key         tasks.CostKey
 		want        string
 	}{
-		"today":          {0, 0, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{Person: "p"}, "/?person=p"},
-		"a day":          {9, 0, []tasks.CostGroup{tasks.ByDay}, tasks.CostKey{Day: "2026-03-30"}, "/?before=1774915200000000-all-all"},
-		"of a person":    {9, 0, []tasks.CostGroup{tasks.ByDay, tasks.ByPerson}, tasks.CostKey{Day: "2026-03-31", Person: "p"}, "/?before=1775001600000000-all-all&person=p"},
+		"today": {0, 0, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{Person: "p"}, "/?person=p"},
+		"a day": {
+			9, 0, []tasks.CostGroup{tasks.ByDay}, tasks.CostKey{Day: "2026-03-30"}, "/?before=1774915200000000-all-all",
+		},
+		"of a person": {
+			9, 0,
+			[]tasks.CostGroup{tasks.ByDay, tasks.ByPerson},
+			tasks.CostKey{Day: "2026-03-31", Person: "p"},
+			"/?before=1775001600000000-all-all&person=p",
+		},
 		"long ago":       {9, 0, []tasks.CostGroup{tasks.ByDay}, tasks.CostKey{Day: "2026-03-24"}, ""},
 		"all long ago":   {19, 8, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{Person: "p"}, ""},
 		"without a name": {9, 0, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{}, ""},
-		"a long name":    {9, 0, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{Person: strings.Repeat("x", 201)}, ""},
-		"a model":        {9, 0, []tasks.CostGroup{tasks.ByPerson, tasks.ByModel}, tasks.CostKey{Person: "p", Model: "m"}, ""},
+		"a long name": {
+			9, 0, []tasks.CostGroup{tasks.ByPerson}, tasks.CostKey{Person: strings.Repeat("x", 201)}, "",
+		},
+		"a model": {9, 0, []tasks.CostGroup{tasks.ByPerson, tasks.ByModel}, tasks.CostKey{Person: "p", Model: "m"}, ""},
 	} {
 		q := view.CostsQuery{CostQuery: tasks.CostQuery{First: date(test.first), Last: date(test.last), By: test.by}}
 		if got := tasksURL(q, test.key, today); got != test.want {
@@ -47,9 +56,12 @@ func TestCostsThatAreNotShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := out.Render(t.Context(), "costs", newCostsView(found, view.CostsQuery{CostQuery: tasks.CostQuery{By: []tasks.CostGroup{tasks.ByPerson}}}, time.Now()))
-	if text := b.String(); err != nil || strings.Count(text, "<i>no person</i>") != 2 || !strings.Contains(text, "<i>other</i>") ||
-		!strings.Contains(text, "2 more rows are included in the totals") || !strings.Contains(text, "$3.00 of 4 runs of this period are not included") {
+	b, err := out.Render(t.Context(), "costs", newCostsView(found,
+		view.CostsQuery{CostQuery: tasks.CostQuery{By: []tasks.CostGroup{tasks.ByPerson}}}, time.Now()))
+	if text := b.String(); err != nil || strings.Count(text, "<i>no person</i>") != 2 ||
+		!strings.Contains(text, "<i>other</i>") ||
+		!strings.Contains(text, "2 more rows are included in the totals") ||
+		!strings.Contains(text, "$3.00 of 4 runs of this period are not included") {
 		t.Errorf("got %s", text)
 	}
 }

@@ -30,10 +30,15 @@ func TestRows(t *testing.T) {
 	}{
 		"waiting": {
 			tasks.Status{State: "waiting", Why: "The usage limit is reached.", At: now.Add(time.Hour)},
-			row{State: "waiting", Label: "Paused", Note: "The usage limit is reached.", NoteWhen: "resumes about ", NoteUntil: now.Add(time.Hour)},
+			row{
+				State: "waiting", Label: "Paused", Note: "The usage limit is reached.", NoteWhen: "resumes about ",
+				NoteUntil: now.Add(time.Hour),
+			},
 		},
 		"was to wait": {tasks.Status{State: "waiting", At: began}, row{State: "waiting", Label: "Waiting"}},
-		"running":     {tasks.Status{State: "running", Started: began}, row{State: "running", Label: "Working", Took: "1h"}},
+		"running": {
+			tasks.Status{State: "running", Started: began}, row{State: "running", Label: "Working", Took: "1h"},
+		},
 		"asking": {
 			tasks.Status{State: "running", Started: began, Questions: []tasks.Question{{Text: "Which?"}}},
 			row{State: "running", Label: "Needs you", Asking: true, Took: "1h", Note: "Which?"},
@@ -42,7 +47,10 @@ func TestRows(t *testing.T) {
 			tasks.Status{State: "ended", Started: began, Ended: began.Add(2 * time.Minute), Ending: &tasks.Ending{
 				Kind: tasks.Cancelled, By: "ann", Result: agent.Result{CostUSD: 0.5},
 			}},
-			row{State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50", Note: "Stopped by ann. Ask again to continue."},
+			row{
+				State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50",
+				Note: "Stopped by ann. Ask again to continue.",
+			},
 		},
 		"ended before it began": {
 			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},

@@ -73,7 +73,9 @@ func TestTimelineHasADepth(t *testing.T) {
 	t.Parallel()
 	tl := newTimeline()
 	for n := range 50 {
-		tl.add(tasks.Logged{Event: agent.Event{Kind: agent.ToolUse, ToolID: fmt.Sprint(n), Parent: fmt.Sprint(n - 1), Text: "x"}})
+		tl.add(tasks.Logged{Event: agent.Event{
+			Kind: agent.ToolUse, ToolID: fmt.Sprint(n), Parent: fmt.Sprint(n - 1), Text: "x",
+		}})
 	}
 	deepest := 0
 	for _, line := range outline(tl.Entries, "") {

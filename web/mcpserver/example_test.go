@@ -19,7 +19,8 @@ func ExampleServer_Route() {
 	}
 	mux := http.NewServeMux()
 	new(mcpserver.Server).Route(out, mux)
-	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
+	r := httptest.NewRequest(http.MethodPost, "/mcp",
+		strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
 		"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"laptop","version":"1"}}}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")

@@ -88,11 +88,14 @@ func TestBusyServerRefusesCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	poster, log := slowPoster{make(chan struct{}), make(chan struct{})}, slog.New(slog.DiscardHandler)
-	h := route(t, &Server{View: &view.Reader{Log: log}, Audit: &auth.Audit{Store: st.Audit, Log: log}, Poster: poster, Life: t.Context()})
+	h := route(t, &Server{
+		View: &view.Reader{Log: log}, Audit: &auth.Audit{Store: st.Audit, Log: log}, Poster: poster, Life: t.Context(),
+	})
 	var all sync.WaitGroup
 	for range maxCalls {
 		all.Go(func() {
-			w := post(t, h, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit","arguments":{"message":"x"}}}`)
+			w := post(t, h,
+				`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"submit","arguments":{"message":"x"}}}`)
 			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "chat/x") {
 				t.Errorf("%d %s", w.Code, w.Body)
 			}

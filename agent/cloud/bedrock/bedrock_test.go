@@ -31,22 +31,24 @@ func TestQuestion(t *testing.T) {
 	}
 	arn := "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"
 	for request, want := range map[string]*cloud.Question{
-		"POST /model/eu.anthropic.claude-opus-5-5/invoke-with-response-stream": {Model: "eu.anthropic.claude-opus-5-5", Streamed: true},
-		"POST /model/claude-haiku-4-5-20251001-v1:0/invoke":                    {Model: "claude-haiku-4-5-20251001-v1:0"},
-		"POST /model/" + url.PathEscape(arn) + "/count-tokens":                 {Model: arn, Free: true},
-		"GET /inference-profiles":                                              {Free: true},
-		"GET /inference-profiles/" + url.PathEscape(arn):                       {Free: true},
-		"POST /inference-profiles":                                             nil,
-		"GET /model/claude-opus-5-5/invoke":                                    nil,
-		"POST /model/claude-opus-5-5/async-invoke":                             nil,
-		"POST /model/x/../../guardrails/invoke":                                nil,
-		"POST /model/%zz/invoke":                                               nil,
-		"POST /model/claude-haiku-%2F..%2F..%2Fadmin%2Fx%3F/invoke":            nil,
-		"POST /model/a%2Fb%2Fc/invoke":                                         nil,
-		"POST /model/claude-haiku-..%2Fadmin/invoke":                           nil,
-		"GET /inference-profiles/../key/list":                                  nil,
-		"GET /inference-profiles/..%2Fkey%2Flist":                              nil,
-		"GET /inference-profiles/a/b":                                          nil,
+		"POST /model/eu.anthropic.claude-opus-5-5/invoke-with-response-stream": {
+			Model: "eu.anthropic.claude-opus-5-5", Streamed: true,
+		},
+		"POST /model/claude-haiku-4-5-20251001-v1:0/invoke":         {Model: "claude-haiku-4-5-20251001-v1:0"},
+		"POST /model/" + url.PathEscape(arn) + "/count-tokens":      {Model: arn, Free: true},
+		"GET /inference-profiles":                                   {Free: true},
+		"GET /inference-profiles/" + url.PathEscape(arn):            {Free: true},
+		"POST /inference-profiles":                                  nil,
+		"GET /model/claude-opus-5-5/invoke":                         nil,
+		"POST /model/claude-opus-5-5/async-invoke":                  nil,
+		"POST /model/x/../../guardrails/invoke":                     nil,
+		"POST /model/%zz/invoke":                                    nil,
+		"POST /model/claude-haiku-%2F..%2F..%2Fadmin%2Fx%3F/invoke": nil,
+		"POST /model/a%2Fb%2Fc/invoke":                              nil,
+		"POST /model/claude-haiku-..%2Fadmin/invoke":                nil,
+		"GET /inference-profiles/../key/list":                       nil,
+		"GET /inference-profiles/..%2Fkey%2Flist":                   nil,
+		"GET /inference-profiles/a/b":                               nil,
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		switch q, ok := b.Question(method, path); {
@@ -56,22 +58,38 @@ func TestQuestion(t *testing.T) {
 	}
 }
 
-// The runtime and the lists of profiles are at different hosts, unless an endpoint is given. Names stay as they were escaped.
+// The runtime and the lists of profiles are at different hosts, unless an endpoint is given. Names stay as they were
+// escaped.
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		config        Config
 		runtime, list string
 	}{
-		"region":   {Config{Region: "eu-west-1"}, "https://bedrock-runtime.eu-west-1.amazonaws.com", "https://bedrock.eu-west-1.amazonaws.com"},
-		"China":    {Config{Region: "cn-north-1"}, "https://bedrock-runtime.cn-north-1.amazonaws.com.cn", "https://bedrock.cn-north-1.amazonaws.com.cn"},
-		"endpoint": {Config{Region: "eu-west-1", Endpoint: "https://llm.corp.example/aws/"}, "https://llm.corp.example/aws", "https://llm.corp.example/aws"},
+		"region": {
+			Config{Region: "eu-west-1"},
+			"https://bedrock-runtime.eu-west-1.amazonaws.com",
+			"https://bedrock.eu-west-1.amazonaws.com",
+		},
+		"China": {
+			Config{Region: "cn-north-1"},
+			"https://bedrock-runtime.cn-north-1.amazonaws.com.cn",
+			"https://bedrock.cn-north-1.amazonaws.com.cn",
+		},
+		"endpoint": {
+			Config{Region: "eu-west-1", Endpoint: "https://llm.corp.example/aws/"},
+			"https://llm.corp.example/aws",
+			"https://llm.corp.example/aws",
+		},
 	} {
 		b, err := New(t.Context(), c.config)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, want := range map[string]string{"/model/a%2Fb:0/invoke": c.runtime + "/model/a%2Fb:0/invoke", "/inference-profiles?type=X": c.list + "/inference-profiles?type=X"} {
+		for path, want := range map[string]string{
+			"/model/a%2Fb:0/invoke": c.runtime + "/model/a%2Fb:0/invoke", "/inference-profiles?type=X": c.list +
+				"/inference-profiles?type=X",
+		} {
 			u, err := url.Parse("http://127.0.0.1:1" + path)
 			if err != nil {
 				t.Fatal(err)
@@ -89,7 +107,8 @@ func TestKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"https://bedrock.example/model/x/invoke", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +123,8 @@ func TestRenewal(t *testing.T) {
 		dir := t.TempDir()
 		credential := `{"Version": 1, "AccessKeyId": "ASIA", "SecretAccessKey": "s", "SessionToken": "t", "Expiration": "` + time.Now().Add(life).UTC().Format(time.RFC3339) + `"}`
 		for name, text := range map[string]string{
-			"config": "[profile p]\ncredential_process = sh " + dir + "/print\n", "credentials": "", "print": "echo >> " + dir + "/runs; echo '" + credential + "'",
+			"config": "[profile p]\ncredential_process = sh " + dir + "/print\n", "credentials": "",
+			"print": "echo >> " + dir + "/runs; echo '" + credential + "'",
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 				t.Fatal(err)
@@ -248,7 +268,8 @@ func TestFailedRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &Bedrock{cfg: Config{Region: "eu-west-1"}, signer: v4.NewSigner()}
 		sign := func() (string, error) {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+				"https://bedrock.example/model/x/invoke", http.NoBody)
 			if err != nil {
 				return "", err
 			}
@@ -257,7 +278,9 @@ func TestFailedRenewal(t *testing.T) {
 		}
 		// As the SDK's cache reports them, with the time at which it renews them.
 		b.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return aws.Credentials{AccessKeyID: "ASIAFIRST", SecretAccessKey: "s", CanExpire: true, Expires: time.Now().Add(time.Minute)}, nil
+			return aws.Credentials{
+				AccessKeyID: "ASIAFIRST", SecretAccessKey: "s", CanExpire: true, Expires: time.Now().Add(time.Minute),
+			}, nil
 		})
 		if _, err := sign(); err != nil {
 			t.Fatal(err)
@@ -291,11 +314,13 @@ func TestNoCredential(t *testing.T) {
 	b := &Bedrock{credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, unreached
 	})}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"https://bedrock.example/model/x/invoke", http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Sign(req, nil); err == nil || errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), unreached.Error()) {
+	if err := b.Sign(req, nil); err == nil || errors.Is(err, syscall.ECONNREFUSED) ||
+		!strings.Contains(err.Error(), unreached.Error()) {
 		t.Error(err)
 	}
 }
@@ -311,7 +336,8 @@ func BenchmarkSign(b *testing.B) {
 	})
 	body := make([]byte, 50<<10)
 	for b.Loop() {
-		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "https://bedrock.example/model/x/invoke", http.NoBody)
+		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost,
+			"https://bedrock.example/model/x/invoke", http.NoBody)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -325,7 +351,9 @@ func BenchmarkSign(b *testing.B) {
 func TestKind(t *testing.T) {
 	t.Parallel()
 	kinds := map[string]string{}
-	for _, region := range []string{"eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "us-gov-west-1", "ap-northeast-1", "ap-southeast-2"} {
+	for _, region := range []string{
+		"eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "us-gov-west-1", "ap-northeast-1", "ap-southeast-2",
+	} {
 		b, err := New(t.Context(), Config{Region: region})
 		if err != nil {
 			t.Fatal(err)
@@ -337,7 +365,9 @@ func TestKind(t *testing.T) {
 			t.Errorf("%v: %v", same, kinds)
 		}
 	}
-	for _, other := range [][2]string{{"eu-west-1", "us-east-1"}, {"us-west-2", "us-gov-west-1"}, {"ap-northeast-1", "ap-southeast-2"}} {
+	for _, other := range [][2]string{
+		{"eu-west-1", "us-east-1"}, {"us-west-2", "us-gov-west-1"}, {"ap-northeast-1", "ap-southeast-2"},
+	} {
 		if kinds[other[0]] == kinds[other[1]] {
 			t.Errorf("%v: %v", other, kinds)
 		}

@@ -64,14 +64,16 @@ func TestFoundry(t *testing.T) {
 		}
 	}
 	u := &url.URL{Scheme: "http", Host: "127.0.0.1:1", Path: "/v1/messages", RawQuery: "beta=true"}
-	if f.Direct(u); u.String() != "https://acme.services.ai.azure.com/anthropic/v1/messages?beta=true" || f.Host() != "acme.services.ai.azure.com" {
+	if f.Direct(u); u.String() != "https://acme.services.ai.azure.com/anthropic/v1/messages?beta=true" ||
+		f.Host() != "acme.services.ai.azure.com" {
 		t.Errorf("%s by %s", u, f.Host())
 	}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.String(), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Sign(req, nil); err != nil || req.Header.Get("X-Api-Key") != "foundry-key" || req.Header.Get("Authorization") != "" {
+	if err := f.Sign(req, nil); err != nil || req.Header.Get("X-Api-Key") != "foundry-key" ||
+		req.Header.Get("Authorization") != "" {
 		t.Errorf("%v: %v", err, req.Header)
 	}
 	if _, err := New(Config{}); err == nil {

@@ -44,8 +44,10 @@ func TestQuestion(t *testing.T) {
 	}
 	const models = "/projects/acme/locations/eu/publishers/anthropic/models/"
 	for request, want := range map[string]*cloud.Question{
-		"POST " + models + "claude-opus-5-5:streamRawPredict":                                          {Model: "claude-opus-5-5", Streamed: true},
-		"POST " + models + "claude-sonnet-4-5@20250929:rawPredict":                                     {Model: "claude-sonnet-4-5@20250929"},
+		"POST " + models +
+			"claude-opus-5-5:streamRawPredict": {Model: "claude-opus-5-5", Streamed: true},
+		"POST " + models +
+			"claude-sonnet-4-5@20250929:rawPredict": {Model: "claude-sonnet-4-5@20250929"},
 		"POST " + models + "count-tokens:rawPredict":                                                   {Free: true},
 		"POST " + models + "count-tokens:streamRawPredict":                                             nil,
 		"POST " + models + "claude-haiku-%2F..%2F..%2Fgoogle%2Fmodels%2Fgemini:rawPredict":             nil,
@@ -68,7 +70,8 @@ func TestQuestion(t *testing.T) {
 func TestDirect(t *testing.T) {
 	t.Parallel()
 	for region, want := range map[string]string{
-		"global": "https://aiplatform.googleapis.com/v1/projects/acme", "eu": "https://aiplatform.eu.rep.googleapis.com/v1/projects/acme",
+		"global":       "https://aiplatform.googleapis.com/v1/projects/acme",
+		"eu":           "https://aiplatform.eu.rep.googleapis.com/v1/projects/acme",
 		"europe-west1": "https://europe-west1-aiplatform.googleapis.com/v1/projects/acme",
 	} {
 		v, err := New(t.Context(), Config{Project: "acme", Region: region})
@@ -89,14 +92,17 @@ func TestDirect(t *testing.T) {
 func TestDirectToAnotherProject(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "other.json")
-	if err := os.WriteFile(file, []byte(`{"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`{"type": "authorized_user", "client_id": "c", "client_secret": "s", "refresh_token": "r"}`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	v, err := New(t.Context(), Config{Project: "other", Region: "us-east5", File: file})
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := url.Parse("/projects/acme/locations/eu/publishers/anthropic/models/claude-sonnet-4-5%4020250929:rawPredict")
+	u,
+		err := url.Parse("/projects/acme/locations/eu/publishers/anthropic/models/claude-sonnet-4-5%4020250929:rawPredict")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +117,8 @@ func TestDirectToAnotherProject(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := New(t.Context(), Config{Project: "other", Region: "eu", File: file}); err == nil || !strings.Contains(err.Error(), "find credentials of Google") {
+		if _, err := New(t.Context(), Config{Project: "other", Region: "eu", File: file}); err == nil ||
+			!strings.Contains(err.Error(), "find credentials of Google") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

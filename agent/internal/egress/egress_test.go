@@ -83,7 +83,10 @@ func TestReadHello(t *testing.T) {
 		"none":              {&tls.Config{InsecureSkipVerify: true}, "x.example", false},
 		"an address":        {&tls.Config{ServerName: "9.9.9.9"}, "9.9.9.9", true},
 		"a name of another": {&tls.Config{ServerName: "x.example"}, "9.9.9.9", false},
-		"a hidden name":     {&tls.Config{ServerName: "y.example", MinVersion: tls.VersionTLS13, EncryptedClientHelloConfigList: hiding(t, "x.example")}, "x.example", false},
+		"a hidden name": {&tls.Config{
+			ServerName: "y.example", MinVersion: tls.VersionTLS13,
+			EncryptedClientHelloConfigList: hiding(t, "x.example"),
+		}, "x.example", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,7 +12,8 @@ func TestPathsOfARegistry(t *testing.T) {
 	r := &Registry{Paths: []string{"/npm/"}}
 	for path, want := range map[string]bool{
 		"/npm/left-pad": true, "/npm/@acme%2fweb": true, "/npm": true, "/npmx/y": false, "/api/npm/": false,
-		"/npm/../api": false, "/npm/%2e%2e/api": false, "/npm/%252e%252e/api": false, "/npm/..;/api": false, "/npm/;a=b/api": false, `/npm/..\api`: false,
+		"/npm/../api": false, "/npm/%2e%2e/api": false, "/npm/%252e%252e/api": false, "/npm/..;/api": false,
+		"/npm/;a=b/api": false, `/npm/..\api`: false,
 	} {
 		u, err := url.Parse("https://npm.corp.example" + path)
 		if err != nil {
@@ -31,7 +32,9 @@ func TestNamesOutsideTheProxy(t *testing.T) {
 	n := NewNetwork(Config{Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler)})
 	p := n.Open(func(string, ...any) {})
 	t.Cleanup(p.Close)
-	for host, direct := range map[string]bool{"vault.corp.example": true, "vault.corp.example.": true, "VAULT.corp.example.": true, "pypi.org.": false} {
+	for host, direct := range map[string]bool{
+		"vault.corp.example": true, "vault.corp.example.": true, "VAULT.corp.example.": true, "pypi.org.": false,
+	} {
 		target, ok := parseTarget(host + ":80")
 		if got := p.transport(target) == p.direct; !ok || got != direct {
 			t.Errorf("%s: direct %t, want %t", host, got, direct)

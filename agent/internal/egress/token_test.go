@@ -105,7 +105,8 @@ func TestLifeOfTokens(t *testing.T) {
 		`300`: 300 * time.Second, `"3599"`: 3599 * time.Second, `300.0`: 300 * time.Second, `1e99`: maxLife,
 		`0`: tokenLife, `-1`: tokenLife, `null`: tokenLife, `"soon"`: tokenLife, `"NaN"`: tokenLife, `{}`: tokenLife,
 	} {
-		if value, life := readToken([]byte(`{"token":1,"access_token":"t","expires_in":` + in + `}`)); value != "t" || life != want {
+		if value, life := readToken([]byte(`{"token":1,"access_token":"t","expires_in":` + in + `}`)); value != "t" ||
+			life != want {
 			t.Errorf("%s: %q for %s", in, value, life)
 		}
 	}
@@ -114,7 +115,9 @@ func TestLifeOfTokens(t *testing.T) {
 // A path that a challenge has named gives the run nothing, in any form of answer.
 func TestRunsDoNotReadRealms(t *testing.T) {
 	t.Parallel()
-	p := NewNetwork(Config{Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)}).Open(func(string, ...any) {})
+	p := NewNetwork(Config{Getenv: func(string) string {
+		return ""
+	}, Log: slog.New(slog.DiscardHandler)}).Open(func(string, ...any) {})
 	t.Cleanup(p.Close)
 	var asked atomic.Int32
 	c := images("https://images.example/auth/Token", func(*http.Request) (*http.Response, error) {
@@ -124,7 +127,8 @@ func TestRunsDoNotReadRealms(t *testing.T) {
 	p.registries = map[*Registry]*tokens{c.reg: c}
 	h := p.registryProxy(target{"images.example", "443"}, c.reg)
 	read := func(path string) (int, string) {
-		w, req := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "https://images.example"+path, nil)
+		w, req := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet,
+			"https://images.example"+path, nil)
 		h.ServeHTTP(w, req)
 		return w.Code, w.Body.String()
 	}
@@ -133,7 +137,8 @@ func TestRunsDoNotReadRealms(t *testing.T) {
 	}
 	before := asked.Load()
 	for _, path := range []string{"/auth/Token?scope=x", "/auth/token", "/auth/Token/", "//auth/%54oken"} {
-		if status, body := read(path); status != http.StatusForbidden || !strings.Contains(body, "runs get no tokens of images.example") {
+		if status, body := read(path); status != http.StatusForbidden ||
+			!strings.Contains(body, "runs get no tokens of images.example") {
 			t.Errorf("%s: status %d, %q", path, status, body)
 		}
 	}
@@ -169,7 +174,8 @@ func TestPortOfRealm(t *testing.T) {
 	}
 }
 
-// A realm that does not answer fails all requests that wait for it together, and none waits longer than its client does.
+// A realm that does not answer fails all requests that wait for it together, and none waits longer than its client
+// does.
 func TestSilentRealm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -227,7 +233,8 @@ func TestFetchingClientGoesAway(t *testing.T) {
 		go func() { errs <- get(t.Context(), c) }()
 		synctest.Wait()
 		cancel()
-		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") || asked.Load() != 1 {
+		if err := errors.Join(<-errs, <-errs); !errors.Is(err, context.Canceled) ||
+			strings.Contains(err.Error(), "\n") || asked.Load() != 1 {
 			t.Errorf("the clients got %v from %d requests", err, asked.Load())
 		}
 	})

@@ -68,8 +68,8 @@ func quantile(times []time.Duration, share float64) float64 {
 	return float64(times[min(len(times)-1, int(share*float64(len(times))))].Nanoseconds()) / 1000
 }
 
-// BenchmarkFirstByte is how long a question waits for the first byte of its answer, with and without a gateway between. They
-// take turns.
+// BenchmarkFirstByte is how long a question waits for the first byte of its answer, with and without a gateway between.
+// They take turns.
 func BenchmarkFirstByte(b *testing.B) {
 	url := answering(b)
 	direct, g := &Gateway{url: url}, newGateway(b, url, kinds["key"])
@@ -82,14 +82,17 @@ func BenchmarkFirstByte(b *testing.B) {
 	}
 }
 
-// BenchmarkHeldCredential compares the first byte in runs with two credentials, one of which is held, with that in runs with one
-// good credential. Each iteration is a run of each kind, with three questions, and no question may fail.
+// BenchmarkHeldCredential compares the first byte in runs with two credentials, one of which is held, with that in runs
+// with one good credential. Each iteration is a run of each kind, with three questions, and no question may fail.
 func BenchmarkHeldCredential(b *testing.B) {
 	url := answering(b)
 	var times [2][]time.Duration
 	var ways [2]*Upstream
 	for i, credentials := range [][]Named{{apiKey("good")}, {apiKey("held"), apiKey("good")}} {
-		u, err := NewUpstream(Config{BaseURL: url, Credentials: credentials, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler)})
+		u, err := NewUpstream(Config{
+			BaseURL: url, Credentials: credentials, Getenv: func(string) string { return "" },
+			Log: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -113,11 +116,12 @@ func BenchmarkHeldCredential(b *testing.B) {
 	b.ReportMetric(quantile(times[0], 0.99), "good-µs-p99")
 }
 
-// BenchmarkStreamCPU is the part of a core that a gateway needs while an answer streams: 80 events of 200 bytes a second, for
-// one of 50 runs. It is the difference to the same without a gateway.
+// BenchmarkStreamCPU is the part of a core that a gateway needs while an answer streams: 80 events of 200 bytes a
+// second, for one of 50 runs. It is the difference to the same without a gateway.
 func BenchmarkStreamCPU(b *testing.B) {
 	const streams, events = 50, 400
-	line := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"text\":\"" + strings.Repeat("x", 100) + "\"}}\n\n"
+	line := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"text\":\"" +
+		strings.Repeat("x", 100) + "\"}}\n\n"
 	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -165,7 +169,9 @@ func processTime(b *testing.B) time.Duration {
 
 // BenchmarkIdleGateway is what a gateway holds while its run asks nothing, its connection to the CLI included.
 func BenchmarkIdleGateway(b *testing.B) {
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, eventStream) }))
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, eventStream)
+	}))
 	defer model.Close()
 	held := func() uint64 {
 		runtime.GC()

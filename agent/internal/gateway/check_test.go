@@ -65,7 +65,10 @@ func TestCheck(t *testing.T) {
 		{Name: "good", Host: host, Status: 200},
 		{Name: "bad", Host: host, Status: 401, Problem: "401 Unauthorized: invalid x-api-key"},
 		{Name: "plan", Host: host, Closed: true},
-		{Name: "other", Host: "Sky", Status: 400, Problem: "400 Bad Request: The provided model identifier is invalid."},
+		{
+			Name: "other", Host: "Sky", Status: 400,
+			Problem: "400 Bad Request: The provided model identifier is invalid.",
+		},
 		{Name: "right", Host: "Sky", Status: 200},
 		{Name: "unsigned", Host: "Sky", Problem: "the profile prod does not exist"},
 	}
@@ -78,8 +81,9 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	left := map[question]bool{
-		{"/base/v1/messages", "good", "claude-opus-5-5", ""}: true, {"/base/v1/messages", "bad", "claude-opus-5-5", ""}: true,
-		{"/sky/ask/claude-opus-5-5", "signed", "", "sky-1"}: true, {"/sky/ask/eu.opus", "signed", "", "sky-1"}: true,
+		{"/base/v1/messages", "good", "claude-opus-5-5", ""}: true,
+		{"/base/v1/messages", "bad", "claude-opus-5-5", ""}:  true,
+		{"/sky/ask/claude-opus-5-5", "signed", "", "sky-1"}:  true, {"/sky/ask/eu.opus", "signed", "", "sky-1"}: true,
 	}
 	close(asked)
 	for q := range asked {
@@ -97,8 +101,10 @@ func TestCheck(t *testing.T) {
 func TestSentence(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`{"type":"error","error":{"message":"not for you"}}`: "403: not for you", `{"message":"not for you"}`: "403: not for you",
-		`{"Message":"not for you"}`: "403: not for you", "not for you\n": "403: not for you", "": "403",
+		`{"type":"error","error":{"message":"not for you"}}`: "403: not for you",
+		`{"message":"not for you"}`:                          "403: not for you",
+		`{"Message":"not for you"}`:                          "403: not for you", "not for you\n": "403: not for you",
+		"": "403",
 	} {
 		if got := sentence(&http.Response{Status: "403", Body: io.NopCloser(strings.NewReader(text))}); got != want {
 			t.Errorf("%s: %s", text, got)

@@ -85,7 +85,10 @@ func newSky(t *testing.T, run Run) (s *sky, base string, requests func() []arriv
 		t.Fatal(err)
 	}
 	s = &sky{base: base9}
-	u, err := NewUpstream(Config{Credentials: []Named{{Cloud: s}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler), Headers: http.Header{"X-Team": {"platform"}}})
+	u, err := NewUpstream(Config{
+		Credentials: []Named{{Cloud: s}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		Headers: http.Header{"X-Team": {"platform"}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +127,14 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 	s, base, requests := newSky(t, Run{})
 	body := `{"max_tokens":1,"anthropic_beta":["interleaved-thinking-2025-05-14"]}`
 	status, _ := send(t, http.MethodPost, base+"/ask/eu.anthropic.claude-opus-5-5%2Fx:0?key=1", body,
-		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen", "Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
+		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen",
+		"Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
 	if status != http.StatusNotFound { // %2F is a part of the name, and such a model is not known
 		t.Errorf("another model: %d", status)
 	}
 	status, _ = send(t, http.MethodPost, base+"/ask/eu.anthropic.claude-opus-5-5-v1%3A0?key=1", body,
-		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen", "Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
+		"X-Goog-User-Project", "rich", "X-Amzn-Bedrock-Service-Tier", "priority", "Authorization", "Bearer stolen",
+		"Anthropic-Version", "2023-06-01", "X-Api-Key", "k")
 	if status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
@@ -137,11 +142,13 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 		t.Errorf("list: %d", status)
 	}
 	got := requests()
-	if len(got) != 2 || got[0].path != "/v9/ask/eu.anthropic.claude-opus-5-5-v1%3A0" || got[0].body != body || got[1].path != "/v9/list?type=x" {
+	if len(got) != 2 || got[0].path != "/v9/ask/eu.anthropic.claude-opus-5-5-v1%3A0" || got[0].body != body ||
+		got[1].path != "/v9/list?type=x" {
 		t.Fatalf("%+v", got)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "signed " + body, "X-Team": "platform", "Anthropic-Version": "2023-06-01", "X-Goog-User-Project": "", "X-Amzn-Bedrock-Service-Tier": "", "X-Api-Key": "",
+		"Authorization": "signed " + body, "X-Team": "platform", "Anthropic-Version": "2023-06-01",
+		"X-Goog-User-Project": "", "X-Amzn-Bedrock-Service-Tier": "", "X-Api-Key": "",
 	} {
 		if v := got[0].header.Get(name); v != want {
 			t.Errorf("%s: %q, want %q", name, v, want)
@@ -150,7 +157,8 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 	s.mu.Lock()
 	s.fail = errors.New("no role")
 	s.mu.Unlock()
-	if status, text := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{}`); status != http.StatusUnauthorized || !strings.Contains(text, "Sky cannot be asked") || strings.Contains(text, "role") {
+	if status, text := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{}`); status != http.StatusUnauthorized ||
+		!strings.Contains(text, "Sky cannot be asked") || strings.Contains(text, "role") {
 		t.Errorf("without a credential: %d %s", status, text)
 	}
 	for name, err := range map[string]error{
@@ -176,7 +184,8 @@ func TestCloudMovesWithoutACredential(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, _ := several(t, newBank(t), Named{Name: "a", Cloud: &sky{base: base, fail: context.DeadlineExceeded}}, Named{Name: "b", Cloud: &sky{base: base}})
+	u, _ := several(t, newBank(t), Named{Name: "a", Cloud: &sky{base: base, fail: context.DeadlineExceeded}},
+		Named{Name: "b", Cloud: &sky{base: base}})
 	g := open(t, u)
 	status, text := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
 	if until := u.States()["a"].Until; status != http.StatusOK || time.Until(until) > time.Minute || until.IsZero() {
@@ -202,8 +211,11 @@ func TestCloudRefuses(t *testing.T) {
 		"dots":          {http.MethodPost, base + "/ask/../accounts", "{}", http.StatusNotFound},
 		"other method":  {http.MethodDelete, base + "/ask/claude-opus-5-5", "", http.StatusNotFound},
 		"other model":   {http.MethodPost, base + "/ask/meta.llama", "{}", http.StatusNotFound},
-		"unknown beta":  {http.MethodPost, base + "/ask/claude-opus-5-5", `{"anthropic_beta":["fast-mode-2026-02-01"]}`, http.StatusBadRequest},
-		"not JSON":      {http.MethodPost, base + "/ask/claude-opus-5-5", `x`, http.StatusBadRequest},
+		"unknown beta": {
+			http.MethodPost, base + "/ask/claude-opus-5-5", `{"anthropic_beta":["fast-mode-2026-02-01"]}`,
+			http.StatusBadRequest,
+		},
+		"not JSON": {http.MethodPost, base + "/ask/claude-opus-5-5", `x`, http.StatusBadRequest},
 	} {
 		if status, text := send(t, c.method, c.address, c.body); status != c.status {
 			t.Errorf("%s: %d %s", name, status, text)
@@ -215,7 +227,8 @@ func TestCloudRefuses(t *testing.T) {
 	if status, _ := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{"max_tokens":1}`); status != http.StatusOK {
 		t.Errorf("status %d", status)
 	}
-	if status, _ := send(t, http.MethodPost, base+"/ask/claude-opus-5-5", `{"max_tokens":1}`); status != http.StatusPaymentRequired {
+	if status, _ := send(t, http.MethodPost, base+"/ask/claude-opus-5-5",
+		`{"max_tokens":1}`); status != http.StatusPaymentRequired {
 		t.Errorf("above the maximum of the run: %d", status)
 	}
 }
@@ -230,12 +243,22 @@ func TestCloudModels(t *testing.T) {
 		want    bool
 	}{
 		"offered by the CLI": {nil, nil, "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", true},
-		"another account":    {nil, nil, "arn:aws:bedrock:us-east-1:999:inference-profile/us.anthropic.claude-haiku-4-5", false},
-		"another vendor":     {nil, nil, "amazon.nova-pro-v1:0", false},
-		"not chosen":         {[]string{"sonnet"}, nil, "eu.anthropic.claude-opus-5-5", false},
-		"small":              {[]string{"sonnet"}, nil, "us.anthropic.claude-haiku-4-5-20251001-v1:0", true},
-		"a profile":          {[]string{"sonnet"}, map[string]string{"sonnet": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", true},
-		"profile not chosen": {[]string{"sonnet"}, map[string]string{"opus": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"}, "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", false},
+		"another account": {
+			nil, nil, "arn:aws:bedrock:us-east-1:999:inference-profile/us.anthropic.claude-haiku-4-5", false,
+		},
+		"another vendor": {nil, nil, "amazon.nova-pro-v1:0", false},
+		"not chosen":     {[]string{"sonnet"}, nil, "eu.anthropic.claude-opus-5-5", false},
+		"small":          {[]string{"sonnet"}, nil, "us.anthropic.claude-haiku-4-5-20251001-v1:0", true},
+		"a profile": {
+			[]string{"sonnet"},
+			map[string]string{"sonnet": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"},
+			"arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", true,
+		},
+		"profile not chosen": {
+			[]string{"sonnet"},
+			map[string]string{"opus": "arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc"},
+			"arn:aws:bedrock:eu-west-1:1:application-inference-profile/abc", false,
+		},
 	} {
 		k := &key{Named: Named{Cloud: &sky{}, Names: c.names}}
 		if got := among(k.models("", c.allowed), c.model); got != c.want {
@@ -244,8 +267,8 @@ func TestCloudModels(t *testing.T) {
 	}
 }
 
-// A refusal of a cloud holds its credential if that, or a quota of its account, is the reason. The run goes on in another account of
-// the same kind, at that account's address.
+// A refusal of a cloud holds its credential if that, or a quota of its account, is the reason. The run goes on in
+// another account of the same kind, at that account's address.
 func TestCloudAccounts(t *testing.T) {
 	t.Parallel()
 	const aws = "X-Amzn-Errortype"
@@ -257,22 +280,69 @@ func TestCloudAccounts(t *testing.T) {
 		held, moves  bool
 		holdsAtLeast time.Duration
 	}{
-		"a day's quota":       {status: 429, header: http.Header{aws: {"ThrottlingException:http://x"}}, text: `{"message":"Too many tokens per day, please wait"}`, status2: 200, held: true, moves: true, holdsAtLeast: 4 * time.Minute},
-		"a service quota":     {status: 400, header: http.Header{aws: {"ServiceQuotaExceededException"}}, text: `{}`, status2: 200, held: true, moves: true},
-		"a minute's quota":    {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform"}}`, status2: 200, held: true, moves: true, holdsAtLeast: 50 * time.Second},
-		"a tier's limit":      {status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{"error":{"code":"429"}}`, status2: 200, held: true, moves: true},
-		"expired":             {status: 403, header: http.Header{aws: {"ExpiredTokenException"}}, text: `{}`, status2: 200, held: true, moves: true},
-		"unauthenticated":     {status: 401, text: `{"error":{"status":"UNAUTHENTICATED"}}`, status2: 200, held: true, moves: true},
-		"lacks the model":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"You don't have access to the model with the specified model ID."}`, status2: 200, moves: true},
-		"lacks the right":     {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel"}`, status2: 200, held: true, moves: true},
-		"lacks the profile":   {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel on resource: arn:aws:bedrock:eu-west-1:1:inference-profile/y"}`, status2: 200, moves: true},
-		"throttled counting":  {status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{}`, path: "/count", status2: 429},
-		"throttled":           {status: 429, header: http.Header{aws: {"ThrottlingException"}}, text: `{"message":"Too many tokens, please wait"}`, status2: 429},
-		"overloaded":          {status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`, status2: 429},
-		"wrong question":      {status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400},
-		"may not list":        {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/list", status2: 403},
-		"is refused a list":   {status: 403, header: http.Header{aws: {"UnrecognizedClientException"}}, text: `{}`, path: "/list", status2: 403},
-		"may not count":       {status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/count", status2: 403},
+		"a day's quota": {
+			status: 429, header: http.Header{aws: {"ThrottlingException:http://x"}},
+			text: `{"message":"Too many tokens per day, please wait"}`, status2: 200, held: true, moves: true,
+			holdsAtLeast: 4 * time.Minute,
+		},
+		"a service quota": {
+			status: 400, header: http.Header{aws: {"ServiceQuotaExceededException"}}, text: `{}`, status2: 200,
+			held: true, moves: true,
+		},
+		"a minute's quota": {
+			status: 429, text: `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Quota exceeded for aiplatform"}}`,
+			status2: 200, held: true, moves: true, holdsAtLeast: 50 * time.Second,
+		},
+		"a tier's limit": {
+			status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{"error":{"code":"429"}}`, status2: 200,
+			held: true, moves: true,
+		},
+		"expired": {
+			status: 403, header: http.Header{aws: {"ExpiredTokenException"}}, text: `{}`, status2: 200,
+			held: true, moves: true,
+		},
+		"unauthenticated": {
+			status: 401, text: `{"error":{"status":"UNAUTHENTICATED"}}`, status2: 200, held: true, moves: true,
+		},
+		"lacks the model": {
+			status: 403, header: http.Header{aws: {"AccessDeniedException"}},
+			text:    `{"message":"You don't have access to the model with the specified model ID."}`,
+			status2: 200, moves: true,
+		},
+		"lacks the right": {
+			status: 403, header: http.Header{aws: {"AccessDeniedException"}},
+			text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel"}`, status2: 200,
+			held: true, moves: true,
+		},
+		"lacks the profile": {
+			status: 403, header: http.Header{aws: {"AccessDeniedException"}},
+			text: `{"message":"User: x is not authorized to perform: bedrock:InvokeModel on resource: arn:aws:bedrock:eu-west-1:1:inference-profile/y"}`, status2: 200, moves: true,
+		},
+		"throttled counting": {
+			status: 429, header: http.Header{"Retry-After": {"60"}}, text: `{}`, path: "/count", status2: 429,
+		},
+		"throttled": {
+			status: 429, header: http.Header{aws: {"ThrottlingException"}},
+			text: `{"message":"Too many tokens, please wait"}`, status2: 429,
+		},
+		"overloaded": {
+			status:  429,
+			text:    `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`,
+			status2: 429,
+		},
+		"wrong question": {
+			status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400,
+		},
+		"may not list": {
+			status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/list", status2: 403,
+		},
+		"is refused a list": {
+			status: 403, header: http.Header{aws: {"UnrecognizedClientException"}}, text: `{}`,
+			path: "/list", status2: 403,
+		},
+		"may not count": {
+			status: 403, header: http.Header{aws: {"AccessDeniedException"}}, text: `{}`, path: "/count", status2: 403,
+		},
 		"refused, of a count": {status: 401, text: `{}`, path: "/count", status2: 200, held: true, moves: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +375,8 @@ func TestCloudAccounts(t *testing.T) {
 			if c.path == "/list" {
 				method = http.MethodGet
 			}
-			status, text := send(t, method, address+cmp.Or(c.path, "/ask/claude-opus-5-5"), `{"model":"claude-opus-5-5"}`)
+			status, text := send(t, method, address+cmp.Or(c.path, "/ask/claude-opus-5-5"),
+				`{"model":"claude-opus-5-5"}`)
 			if status != c.status2 || status != http.StatusOK && text != c.text {
 				t.Errorf("%d %s", status, text)
 			}
@@ -406,12 +477,15 @@ func TestChoiceOfARunHoldsNothing(t *testing.T) {
 func TestHeadersOfACredential(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { got <- req.Header.Get("X-Team") }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+		got <- req.Header.Get("X-Team")
+	}))
 	t.Cleanup(server.Close)
 	none := apiKey("none")
 	none.Headers = http.Header{}
 	u, err := NewUpstream(Config{
-		BaseURL: server.URL, Credentials: []Named{apiKey("all"), none}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		BaseURL: server.URL, Credentials: []Named{apiKey("all"), none}, Getenv: func(string) string { return "" },
+		Log:     slog.New(slog.DiscardHandler),
 		Headers: http.Header{"X-Team": {"platform"}},
 	})
 	if err != nil {
@@ -429,15 +503,20 @@ func TestHeadersOfACredential(t *testing.T) {
 func TestAccessFollowsTheCredential(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
-	in := Named{Name: "aws", Cloud: &sky{kind: "eu"}, Names: map[string]string{"sonnet": "eu.sonnet"}, Prices: PriceList{{Pattern: "*"}}}
+	in := Named{
+		Name: "aws", Cloud: &sky{kind: "eu"}, Names: map[string]string{"sonnet": "eu.sonnet"},
+		Prices: PriceList{{Pattern: "*"}},
+	}
 	u, _ := several(t, b, in, apiKey("key"))
 	first := open(t, u)
-	if a := u.Access(first); a.Cloud["SKY_URL"] == "" || a.Credential != (Credential{}) || a.Names["sonnet"] != "eu.sonnet" || len(first.seen.prices) != 1 || !first.allows("eu.sonnet") {
+	if a := u.Access(first); a.Cloud["SKY_URL"] == "" || a.Credential != (Credential{}) ||
+		a.Names["sonnet"] != "eu.sonnet" || len(first.seen.prices) != 1 || !first.allows("eu.sonnet") {
 		t.Errorf("in the cloud: %+v", a)
 	}
 	u.keys.hold(u.keys.keys[0], time.Now().Add(time.Hour), http.StatusForbidden)
 	second := open(t, u)
-	if a := u.Access(second); a.Cloud != nil || a.Credential.APIKey == "" || a.Names != nil || len(second.seen.prices) != 0 {
+	if a := u.Access(second); a.Cloud != nil || a.Credential.APIKey == "" || a.Names != nil ||
+		len(second.seen.prices) != 0 {
 		t.Errorf("with a key: %+v", a)
 	}
 	if status, _ := ask(t, second); status != http.StatusOK || !slices.Equal(b.taken(), []string{"key-key"}) {

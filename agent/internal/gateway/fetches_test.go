@@ -18,20 +18,41 @@ func TestNothingIsFetchedForARun(t *testing.T) {
 		body   string
 		status int
 	}{
-		"a picture":            {message(`[` + picture + `]`), http.StatusBadRequest},
-		"the URL first":        {message(`[{"source":{"url":"https://evil.example","type":"url"},"type":"document"}]`), http.StatusBadRequest},
-		"escaped":              {message(`[{"type":"image","sourc\u0065":{"typ\u0065":"\u0075rl","url":"https://evil.example"}}]`), http.StatusBadRequest},
-		"in a tool's result":   {message(`[{"type":"tool_result","tool_use_id":"x","content":[` + picture + `]}]`), http.StatusBadRequest},
-		"in a document":        {message(`[{"type":"document","source":{"type":"content","content":[` + picture + `]}}]`), http.StatusBadRequest},
-		"after other fields":   {message(`[{"type":"text","text":"x"},{"type":"tool_use","input":{"a":[1,{"b":null}]}},` + picture + `]`), http.StatusBadRequest},
-		"in a list":            {message(`[{"type":"image","source":[{"type":"url","url":"https://evil.example"}]}]`), http.StatusBadRequest},
+		"a picture": {message(`[` + picture + `]`), http.StatusBadRequest},
+		"the URL first": {
+			message(`[{"source":{"url":"https://evil.example","type":"url"},"type":"document"}]`),
+			http.StatusBadRequest,
+		},
+		"escaped": {
+			message(`[{"type":"image","sourc\u0065":{"typ\u0065":"\u0075rl","url":"https://evil.example"}}]`),
+			http.StatusBadRequest,
+		},
+		"in a tool's result": {
+			message(`[{"type":"tool_result","tool_use_id":"x","content":[` + picture + `]}]`), http.StatusBadRequest,
+		},
+		"in a document": {message(`[{"type":"document","source":{"type":"content","content":[` +
+			picture + `]}}]`), http.StatusBadRequest},
+		"after other fields": {message(`[{"type":"text","text":"x"},{"type":"tool_use","input":{"a":[1,{"b":null}]}},` +
+			picture + `]`), http.StatusBadRequest},
+		"in a list": {
+			message(`[{"type":"image","source":[{"type":"url","url":"https://evil.example"}]}]`), http.StatusBadRequest,
+		},
 		"in the system prompt": {`{"max_tokens":1,"system":[` + picture + `]}`, http.StatusBadRequest},
-		"a tool that fetches":  {`{"max_tokens":1,"tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`, http.StatusBadRequest},
-		"given":                {message(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"eA=="}}]`), http.StatusOK},
-		"text":                 {message(`"{\"type\":\"image\",\"source\":{\"type\":\"url\"}}"`), http.StatusOK},
-		"a tool's input":       {message(`[{"type":"tool_use","id":"x","name":"y","input":` + picture + `}]`), http.StatusOK},
-		"a tool's schema":      {`{"max_tokens":1,"tools":[{"name":"y","input_schema":{"properties":{"source":{"type":"url"}}}}]}`, http.StatusOK},
-		"a search":             {`{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, http.StatusOK},
+		"a tool that fetches": {
+			`{"max_tokens":1,"tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]}`, http.StatusBadRequest,
+		},
+		"given": {
+			message(`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"eA=="}}]`),
+			http.StatusOK,
+		},
+		"text": {message(`"{\"type\":\"image\",\"source\":{\"type\":\"url\"}}"`), http.StatusOK},
+		"a tool's input": {
+			message(`[{"type":"tool_use","id":"x","name":"y","input":` + picture + `}]`), http.StatusOK,
+		},
+		"a tool's schema": {`{"max_tokens":1,"tools":[{"name":"y","input_schema":{"properties":{"source":{"type":"url"}}}}]}`, http.StatusOK},
+		"a search": {
+			`{"max_tokens":1,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, http.StatusOK,
+		},
 	} {
 		for _, path := range []string{"/ask/claude-opus-5-5", "/count"} {
 			body := c.body
@@ -57,8 +78,10 @@ func TestNothingIsFetchedForARun(t *testing.T) {
 
 // BenchmarkFetches reads a question of 4 MB.
 func BenchmarkFetches(b *testing.B) {
-	line := `{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"` + strings.Repeat("x", 4000) + `"}]},`
-	body := []byte(`{"messages":[{"role":"user","content":[` + strings.Repeat(line, 1000) + `{"type":"text","text":"x"}]}]}`)
+	line := `{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"` + strings.Repeat("x", 4000) +
+		`"}]},`
+	body := []byte(`{"messages":[{"role":"user","content":[` + strings.Repeat(line, 1000) +
+		`{"type":"text","text":"x"}]}]}`)
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		if what := fetches(body); what != "" {

@@ -26,7 +26,8 @@ import (
 func newUpstream(t testing.TB, url string, credential Credential) *Upstream {
 	t.Helper()
 	u, err := NewUpstream(Config{
-		BaseURL: url, Credentials: []Named{{Credential: credential}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+		BaseURL: url, Credentials: []Named{{Credential: credential}}, Getenv: func(string) string { return "" },
+		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +121,10 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 				t.Errorf("the model got %s with %q", got.RequestURI, body)
 			}
 			header, value := credential.header()
-			want := http.Header{"Anthropic-Beta": {"effort-2025-11-24,claude-code-20250219"}, "User-Agent": {"claude-cli"}, "Accept-Encoding": {"identity"}, "Content-Length": {strconv.Itoa(len(anyQuestion))}}
+			want := http.Header{
+				"Anthropic-Beta": {"effort-2025-11-24,claude-code-20250219"}, "User-Agent": {"claude-cli"},
+				"Accept-Encoding": {"identity"}, "Content-Length": {strconv.Itoa(len(anyQuestion))},
+			}
 			want.Set(header, value)
 			if diff := cmp.Diff(want, got.Header); diff != "" {
 				t.Error(diff)
@@ -142,12 +146,19 @@ func TestGatewayRefuses(t *testing.T) {
 		}
 		header, _ := credential.header()
 		for what, change := range map[string]func(*http.Request){
-			"nothing":                   func(req *http.Request) { req.Header.Del(header) },
-			"an empty credential":       func(req *http.Request) { req.Header.Set(header, "") },
-			"the token of another run":  func(req *http.Request) { req.Header.Set(credential.With(other.token).header()) },
-			"a part of the token":       func(req *http.Request) { req.Header.Set(credential.With(g.token[:20]).header()) },
-			"the credential":            func(req *http.Request) { req.Header.Set(credential.header()) },
-			"the token in another head": func(req *http.Request) { req.Header.Del(header); req.Header.Set("Cookie", g.token) },
+			"nothing":             func(req *http.Request) { req.Header.Del(header) },
+			"an empty credential": func(req *http.Request) { req.Header.Set(header, "") },
+			"the token of another run": func(req *http.Request) {
+				req.Header.Set(credential.With(other.token).header())
+			},
+			"a part of the token": func(req *http.Request) {
+				req.Header.Set(credential.With(g.token[:20]).header())
+			},
+			"the credential": func(req *http.Request) { req.Header.Set(credential.header()) },
+			"the token in another head": func(req *http.Request) {
+				req.Header.Del(header)
+				req.Header.Set("Cookie", g.token)
+			},
 		} {
 			req := request(t, g, credential, "/v1/messages", anyQuestion)
 			change(req)
@@ -155,7 +166,10 @@ func TestGatewayRefuses(t *testing.T) {
 				t.Errorf("%s, with %s: %d %s", name, what, status, text)
 			}
 		}
-		for _, path := range []string{"/", "/v1/models", "/v1/files", "/v1/messages/batches", "/v1/messages/", "/v1/messages/../files", "/v1/messages%2F..%2Ffiles"} {
+		for _, path := range []string{
+			"/", "/v1/models", "/v1/files", "/v1/messages/batches", "/v1/messages/", "/v1/messages/../files",
+			"/v1/messages%2F..%2Ffiles",
+		} {
 			if status, text := answerTo(t, request(t, g, credential, path, "{}")); status < 300 {
 				t.Errorf("%s, %s: %d %s", name, path, status, text)
 			}
@@ -190,7 +204,8 @@ func TestGatewayDiesWithItsRun(t *testing.T) {
 	g := newGateway(t, "http://model.test", kinds["key"], func(u *Upstream) { u.keys.keys[0].transport = model })
 	addr := strings.TrimPrefix(g.url, "http://")
 	var open []net.Conn
-	ask := "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + g.token + "\r\nContent-Length: " + strconv.Itoa(len(anyQuestion)) + "\r\n\r\n" + anyQuestion
+	ask := "POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Api-Key: " + g.token + "\r\nContent-Length: " +
+		strconv.Itoa(len(anyQuestion)) + "\r\n\r\n" + anyQuestion
 	for _, sent := range []string{"", ask[:len(ask)-1], ask} {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -311,7 +326,9 @@ func TestGatewayHidesNoFailure(t *testing.T) {
 // those that have shown it.
 func TestGatewayDropsTheIdle(t *testing.T) {
 	t.Parallel()
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "answered") }))
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "answered")
+	}))
 	defer model.Close()
 	g := newGateway(t, model.URL, kinds["key"])
 	hold := func(sent string) net.Conn {

@@ -78,7 +78,8 @@ func refusing(status int, header ...string) func(http.ResponseWriter, *http.Requ
 
 // limited answers that a usage limit lasts until a time.
 func limited(until time.Time) func(http.ResponseWriter, *http.Request) {
-	return refusing(http.StatusTooManyRequests, "Anthropic-Ratelimit-Unified-Status", "rejected", "Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(until.Unix(), 10))
+	return refusing(http.StatusTooManyRequests, "Anthropic-Ratelimit-Unified-Status", "rejected",
+		"Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(until.Unix(), 10))
 }
 
 func apiKey(name string) Named {
@@ -89,7 +90,10 @@ func apiKey(name string) Named {
 func several(t *testing.T, b *bank, credentials ...Named) (*Upstream, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	u, err := NewUpstream(Config{BaseURL: b.URL, Credentials: credentials, Getenv: func(string) string { return "" }, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	u, err := NewUpstream(Config{
+		BaseURL: b.URL, Credentials: credentials, Getenv: func(string) string { return "" },
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,12 +117,14 @@ func ask(t *testing.T, g *Gateway) (status int, text string) {
 	return answerTo(t, request(t, g, g.start.Credential, messagesPath, anyQuestion))
 }
 
-// A credential that the model refuses is left out until its time, and the run goes on with another one, in the same request.
+// A credential that the model refuses is left out until its time, and the run goes on with another one, in the same
+// request.
 func TestHeldCredential(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	credit := func(w http.ResponseWriter, _ *http.Request) {
-		apiError(w, http.StatusBadRequest, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+		apiError(w, http.StatusBadRequest, "invalid_request_error",
+			"Your credit balance is too low to access the Anthropic API.")
 	}
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, *http.Request)
@@ -148,7 +154,9 @@ func TestHeldCredential(t *testing.T) {
 			b.says("key-a", c.answer)
 			u, log := several(t, b, apiKey("a"), apiKey("b"))
 			var notes []string
-			g, err := u.Open(Run{Note: func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }})
+			g, err := u.Open(Run{Note: func(format string, args ...any) {
+				notes = append(notes, fmt.Sprintf(format, args...))
+			}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,21 +164,25 @@ func TestHeldCredential(t *testing.T) {
 			status, text := ask(t, g)
 			asked := b.taken()
 			if c.held == 0 {
-				if status < 400 || !strings.Contains(text, "the words of the refusal") || !slices.Equal(asked, []string{"key-a"}) || log.Len() > 0 || g.Seen().Credential != "a" {
+				if status < 400 || !strings.Contains(text, "the words of the refusal") ||
+					!slices.Equal(asked, []string{"key-a"}) || log.Len() > 0 || g.Seen().Credential != "a" {
 					t.Errorf("%d %s, asked %q, log %s", status, text, asked, log)
 				}
 				return
 			}
-			if status != http.StatusOK || !slices.Equal(asked, []string{"key-a", "key-b"}) || b.bodies[0] != anyQuestion || b.bodies[1] != anyQuestion {
+			if status != http.StatusOK || !slices.Equal(asked, []string{"key-a", "key-b"}) ||
+				b.bodies[0] != anyQuestion || b.bodies[1] != anyQuestion {
 				t.Fatalf("%d %s, asked %q with %q", status, text, asked, b.bodies)
 			}
-			if until := u.keys.keys[0].state.Until; until.Before(now.Add(c.held).Truncate(time.Second)) || until.After(time.Now().Add(c.held)) {
+			if until := u.keys.keys[0].state.Until; until.Before(now.Add(c.held).Truncate(time.Second)) ||
+				until.After(time.Now().Add(c.held)) {
 				t.Errorf("held until %v, want in %v", until, c.held)
 			}
 			if api := g.Seen(); api.Credential != "b" || api.Calls != 1 || len(api.Errors) > 0 || !api.FreeAt.IsZero() {
 				t.Errorf("seen %+v", api)
 			}
-			if said := log.String(); !strings.Contains(said, "credential=a") || !strings.Contains(said, "until=") || strings.Contains(said, "key-a") || len(notes) != 1 {
+			if said := log.String(); !strings.Contains(said, "credential=a") || !strings.Contains(said, "until=") ||
+				strings.Contains(said, "key-a") || len(notes) != 1 {
 				t.Errorf("log %s, notes %q", said, notes)
 			}
 			ask(t, g)
@@ -262,7 +274,8 @@ func TestChoiceOfCredential(t *testing.T) {
 	}
 }
 
-// Without another credential of its kind, and permitted, the run gets the answer as it is, and knows when to come again.
+// Without another credential of its kind, and permitted, the run gets the answer as it is, and knows when to come
+// again.
 func TestNoOtherCredential(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -273,8 +286,10 @@ func TestNoOtherCredential(t *testing.T) {
 		asked       []string
 		freeAt      time.Time
 	}{
-		"all held":            {[]Named{apiKey("a"), apiKey("b")}, nil, []string{"key-a", "key-b"}, now.Add(time.Hour)},
-		"only one allowed":    {[]Named{apiKey("a"), apiKey("c")}, []string{"a"}, []string{"key-a"}, now.Add(2 * time.Hour)},
+		"all held": {[]Named{apiKey("a"), apiKey("b")}, nil, []string{"key-a", "key-b"}, now.Add(time.Hour)},
+		"only one allowed": {
+			[]Named{apiKey("a"), apiKey("c")}, []string{"a"}, []string{"key-a"}, now.Add(2 * time.Hour),
+		},
 		"only one configured": {[]Named{apiKey("a")}, nil, []string{"key-a"}, time.Time{}},
 		"another kind":        {[]Named{apiKey("a"), subscription}, nil, []string{"key-a"}, now},
 	} {
@@ -293,7 +308,8 @@ func TestNoOtherCredential(t *testing.T) {
 				t.Error(diff)
 			}
 			api := g.Seen()
-			if late := api.FreeAt.Sub(c.freeAt); c.freeAt.IsZero() != api.FreeAt.IsZero() || late < -time.Second || late > time.Minute {
+			if late := api.FreeAt.Sub(c.freeAt); c.freeAt.IsZero() != api.FreeAt.IsZero() || late < -time.Second ||
+				late > time.Minute {
 				t.Errorf("free at %v, want %v", api.FreeAt, c.freeAt)
 			}
 			if api.Errors[http.StatusTooManyRequests] != 1 || api.Limits["unified-status"] != "rejected" {
@@ -328,16 +344,26 @@ func TestFreeCredentialThatMayServe(t *testing.T) {
 		freeAt  time.Time // zero: never
 		held    string    // the names of those that are held then
 	}{
-		"one was held":          {KeyState{Until: soon, Status: 429}, answers{"key-b": lacking}, Named{}, soon, "ab"},
-		"one is held for long":  {KeyState{Until: later, Status: 429}, answers{"key-b": lacking}, Named{}, later, "ab"},
-		"one becomes held":      {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, Named{}, later, "ab"},
-		"the other becomes":     {KeyState{}, answers{"key-a": lacking, "key-b": limited(later)}, Named{}, later, "b"},
-		"one is rejected":       {KeyState{}, answers{"key-a": limited(later), "key-b": refusing(401)}, Named{}, later, "ab"},
-		"one was rejected":      {KeyState{Until: soon, Status: 401}, answers{"key-b": lacking}, Named{}, time.Time{}, "ab"},
-		"both are rejected":     {KeyState{}, answers{"key-a": refusing(401), "key-b": refusing(403)}, Named{}, time.Time{}, "ab"},
-		"both lack the model":   {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, Named{}, time.Time{}, ""},
-		"another kind is free":  {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, subscription, now, "ab"},
-		"another kind, unasked": {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, subscription, time.Time{}, ""},
+		"one was held":         {KeyState{Until: soon, Status: 429}, answers{"key-b": lacking}, Named{}, soon, "ab"},
+		"one is held for long": {KeyState{Until: later, Status: 429}, answers{"key-b": lacking}, Named{}, later, "ab"},
+		"one becomes held":     {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, Named{}, later, "ab"},
+		"the other becomes":    {KeyState{}, answers{"key-a": lacking, "key-b": limited(later)}, Named{}, later, "b"},
+		"one is rejected": {
+			KeyState{}, answers{"key-a": limited(later), "key-b": refusing(401)}, Named{}, later, "ab",
+		},
+		"one was rejected": {
+			KeyState{Until: soon, Status: 401}, answers{"key-b": lacking}, Named{}, time.Time{}, "ab",
+		},
+		"both are rejected": {
+			KeyState{}, answers{"key-a": refusing(401), "key-b": refusing(403)}, Named{}, time.Time{}, "ab",
+		},
+		"both lack the model": {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, Named{}, time.Time{}, ""},
+		"another kind is free": {
+			KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, subscription, now, "ab",
+		},
+		"another kind, unasked": {
+			KeyState{}, answers{"key-a": lacking, "key-b": lacking}, subscription, time.Time{}, "",
+		},
 		"three, one is held": {
 			KeyState{Until: later, Status: 429}, answers{"key-b": lacking, "key-c": lacking}, apiKey("c"), later, "a",
 		},
@@ -361,7 +387,8 @@ func TestFreeCredentialThatMayServe(t *testing.T) {
 				t.Errorf("answered with %s", g.Seen().Credential)
 			}
 			at := g.Seen().FreeAt
-			if late := at.Sub(c.freeAt); at.IsZero() != c.freeAt.IsZero() || late < -time.Second || late > 30*time.Second {
+			if late := at.Sub(c.freeAt); at.IsZero() != c.freeAt.IsZero() || late < -time.Second ||
+				late > 30*time.Second {
 				t.Errorf("free at %v, want %v", at, c.freeAt)
 			}
 			var held string
@@ -451,7 +478,8 @@ func TestChangesOnceForAllQuestions(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if asked := b.taken(); len(asked) != 10 || slices.Contains(asked, "key-c") || strings.Count(log.String(), "is held") != 1 {
+	if asked := b.taken(); len(asked) != 10 || slices.Contains(asked, "key-c") ||
+		strings.Count(log.String(), "is held") != 1 {
 		t.Errorf("asked %q, log %s", asked, log)
 	}
 }
@@ -463,7 +491,9 @@ func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	b.says("key-a", refusing(http.StatusUnauthorized))
 	u, _ := several(t, b, apiKey("a"), apiKey("b"))
 	g := open(t, u)
-	if status, text := answerTo(t, request(t, g, g.start.Credential, messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 || g.Seen().Credential != "" {
+	if status, text := answerTo(t, request(t, g, g.start.Credential,
+		messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 ||
+		g.Seen().Credential != "" {
 		t.Errorf("%d %s, %+v", status, text, g.Seen())
 	}
 	b.says("key-a", nil)
@@ -473,7 +503,8 @@ func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 		path string
 		held bool
 	}{{messagesPath + "/count_tokens", true}, {messagesPath, false}} {
-		if status, text := answerTo(t, request(t, g, g.start.Credential, c.path, anyQuestion)); status != http.StatusOK || u.keys.keys[0].held(time.Now()) != c.held {
+		if status, text := answerTo(t, request(t, g, g.start.Credential,
+			c.path, anyQuestion)); status != http.StatusOK || u.keys.keys[0].held(time.Now()) != c.held {
 			t.Errorf("%s: %d %s, known %+v", c.path, status, text, u.States())
 		}
 	}

@@ -65,7 +65,8 @@ func TestWorkersLearn(t *testing.T) {
 	}
 }
 
-// A hold stays although another worker whose clock is ahead reports other windows, or has accepted the credential before.
+// A hold stays although another worker whose clock is ahead reports other windows, or has accepted the credential
+// before.
 func TestHoldsOfClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -82,8 +83,8 @@ func TestHoldsOfClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// A held credential is tried again after an hour. If the model refuses it again, the run goes on with another one; if it accepts
-// it, it is no longer held.
+// A held credential is tried again after an hour. If the model refuses it again, the run goes on with another one; if
+// it accepts it, it is no longer held.
 func TestHeldCredentialIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -103,18 +104,22 @@ func TestHeldCredentialIsTriedAgain(t *testing.T) {
 		}
 		g := open(t, u)
 		status, _ := ask(t, g)
-		if asked := b.taken(); status != http.StatusOK || asked[0] != "key-a" || u.keys.keys[0].held(time.Now()) != held {
+		if asked := b.taken(); status != http.StatusOK || asked[0] != "key-a" ||
+			u.keys.keys[0].held(time.Now()) != held {
 			t.Errorf("status %d, asked %q, known %+v", status, asked, u.States()["a"])
 		}
 		g.Close()
 	}
 }
 
-// A run does not start with a held credential that is due to be tried again if it could not go on with another one of its kind.
+// A run does not start with a held credential that is due to be tried again if it could not go on with another one of
+// its kind.
 func TestHeldCredentialOfAnotherKind(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
-	p, q := Named{Name: "p", Weight: 9, Credential: Credential{AuthToken: "token-p"}}, Named{Name: "q", Credential: Credential{AuthToken: "token-q"}}
+	p, q := Named{Name: "p", Weight: 9, Credential: Credential{AuthToken: "token-p"}}, Named{
+		Name: "q", Credential: Credential{AuthToken: "token-q"},
+	}
 	u, _ := several(t, b, p, q, apiKey("a"))
 	busy := open(t, u, "a")
 	ready := open(t, u, "p", "a")

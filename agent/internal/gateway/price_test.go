@@ -10,16 +10,21 @@ import (
 func TestPriceOf(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{
-		"claude-opus-5-5": "claude-opus-5-5", "claude-opus-5-5[1m]": "claude-opus-5-5", "Claude-Opus-5": "claude-opus-5",
-		"claude-haiku-4-5-20251001": "claude-haiku-4-5", "claude-opus-4-20250514": "claude-opus-4-0", "claude-3-5-haiku-20241022": "claude-3-5-haiku",
-		"us.anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5", "anthropic/claude-sonnet-5-5": "claude-sonnet-5-5",
-		"claude-haiku-4-5@20251001": "claude-haiku-4-5", "claude-3-5-haiku-latest": "claude-3-5-haiku",
+		"claude-opus-5-5": "claude-opus-5-5", "claude-opus-5-5[1m]": "claude-opus-5-5",
+		"Claude-Opus-5": "claude-opus-5", "claude-haiku-4-5-20251001": "claude-haiku-4-5",
+		"claude-opus-4-20250514": "claude-opus-4-0", "claude-3-5-haiku-20241022": "claude-3-5-haiku",
+		"us.anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5",
+		"anthropic/claude-sonnet-5-5":                 "claude-sonnet-5-5",
+		"claude-haiku-4-5@20251001":                   "claude-haiku-4-5",
+		"claude-3-5-haiku-latest":                     "claude-3-5-haiku",
 	} {
 		if p, known := PriceList(nil).Of(name); !known || p != Prices[id] {
 			t.Errorf("%s costs %+v", name, p)
 		}
 	}
-	for _, name := range []string{"", "glm-4", "claude-opus-5-7", "claude-opus-9", "claude-opus-5-5-turbo", "not-claude-haiku-5-5"} {
+	for _, name := range []string{
+		"", "glm-4", "claude-opus-5-7", "claude-opus-9", "claude-opus-5-5-turbo", "not-claude-haiku-5-5",
+	} {
 		if p, known := PriceList(nil).Of(name); known || p.Input != 15 || p.Output != 75 || p.CacheRead != 1.5 {
 			t.Errorf("%s costs %+v, %v", name, p, known)
 		}
@@ -32,9 +37,14 @@ func TestPriceOf(t *testing.T) {
 // An operator's prices come before the list prices: the bill of a run and its maximum are by them.
 func TestOwnPrices(t *testing.T) {
 	t.Parallel()
-	list := PriceList{{"eu.*", Price{Input: 6, Output: 30}}, {"claude-opus-*", Price{Input: 3, Output: 12, CacheRead: 1, CacheWrite: 4, CacheWriteHour: 5}}}
+	list := PriceList{
+		{"eu.*", Price{Input: 6, Output: 30}}, {
+			"claude-opus-*", Price{Input: 3, Output: 12, CacheRead: 1, CacheWrite: 4, CacheWriteHour: 5},
+		},
+	}
 	for name, input := range map[string]float64{
-		"claude-opus-5-5": 3, "us.anthropic.claude-opus-5-5-v1:0": 3, "EU.anthropic.claude-opus-5-5-v1:0": 6, "claude-sonnet-5": 2,
+		"claude-opus-5-5": 3, "us.anthropic.claude-opus-5-5-v1:0": 3, "EU.anthropic.claude-opus-5-5-v1:0": 6,
+		"claude-sonnet-5": 2,
 	} {
 		if p, known := list.Of(name); !known || p.Input != input {
 			t.Errorf("%s costs %+v", name, p)

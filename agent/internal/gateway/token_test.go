@@ -41,7 +41,8 @@ func newCompany(t *testing.T) *company {
 		body, _ := io.ReadAll(req.Body)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if req.Header.Get("Authorization") != "Bearer "+c.valid || req.Header.Get("X-Api-Key") != c.valid || req.Header.Get("X-Team") != "platform" {
+		if req.Header.Get("Authorization") != "Bearer "+c.valid || req.Header.Get("X-Api-Key") != c.valid ||
+			req.Header.Get("X-Team") != "platform" {
 			http.Error(w, `{"type":"error"}`, http.StatusUnauthorized)
 			return
 		}
@@ -142,7 +143,8 @@ func (m *model) RoundTrip(req *http.Request) (*http.Response, error) {
 func signed(m *model, fetch func(context.Context) (string, error)) func(context.Context) (int, error) {
 	s := newSigner(m, Named{Token: fetch, TokenLife: 5 * time.Minute}, Config{Log: slog.New(slog.DiscardHandler)})
 	return func(ctx context.Context) (int, error) {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://llm.corp.example"+messagesPath, strings.NewReader(anyQuestion))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://llm.corp.example"+messagesPath,
+			strings.NewReader(anyQuestion))
 		if err != nil {
 			return 0, err
 		}
@@ -162,7 +164,8 @@ func hang(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// A command that hangs holds requests only once, and none for longer than it wants to wait. Then a refusal is the answer.
+// A command that hangs holds requests only once, and none for longer than it wants to wait. Then a refusal is the
+// answer.
 func TestTokenCommandHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,14 +212,20 @@ func TestTokenCommandHangs(t *testing.T) {
 func TestTokenCommandFails(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
-	sealed := Named{Name: "sealed", Token: func(context.Context) (string, error) { return "", errors.New("the vault is sealed") }}
-	u, _ := several(t, b, sealed, Named{Name: "open", Token: func(context.Context) (string, error) { return "open", nil }, TokenLife: time.Hour})
+	sealed := Named{Name: "sealed", Token: func(context.Context) (string, error) {
+		return "", errors.New("the vault is sealed")
+	}}
+	u, _ := several(t, b, sealed, Named{Name: "open", Token: func(context.Context) (string, error) {
+		return "open",
+			nil
+	}, TokenLife: time.Hour})
 	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Problem != "the vault is sealed" {
 		t.Errorf("checked %+v", c)
 	}
 	g := open(t, u)
 	status, text := ask(t, g)
-	if api := g.Seen(); status != http.StatusOK || api.Credential != "open" || api.Throttled() || u.States()["sealed"].Until.IsZero() {
+	if api := g.Seen(); status != http.StatusOK || api.Credential != "open" || api.Throttled() ||
+		u.States()["sealed"].Until.IsZero() {
 		t.Errorf("%d %s, seen %+v, known %+v", status, text, api, u.States())
 	}
 }
@@ -325,16 +334,21 @@ func TestClientCertificate(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	ca := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{
+		Type: "CERTIFICATE", Bytes: server.Certificate().Raw,
+	}), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		name, cert, key string
 		ok              bool
 	}{{"with it", certFile, keyFile, true}, {"without it", "", "", false}} {
-		env := map[string]string{"NODE_EXTRA_CA_CERTS": ca, "CLAUDE_CODE_CLIENT_CERT": c.cert, "CLAUDE_CODE_CLIENT_KEY": c.key}
+		env := map[string]string{
+			"NODE_EXTRA_CA_CERTS": ca, "CLAUDE_CODE_CLIENT_CERT": c.cert, "CLAUDE_CODE_CLIENT_KEY": c.key,
+		}
 		u, err := NewUpstream(Config{
-			BaseURL: server.URL, Credentials: []Named{{Credential: Credential{APIKey: "key"}}}, Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler),
+			BaseURL: server.URL, Credentials: []Named{{Credential: Credential{APIKey: "key"}}},
+			Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -358,7 +372,8 @@ func clientCertificate(t *testing.T, dir string) (certFile, keyFile string, pool
 	}
 	cert := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	if err != nil {
@@ -370,7 +385,9 @@ func clientCertificate(t *testing.T, dir string) (certFile, keyFile string, pool
 	}
 	certFile, keyFile = filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	for name, content := range map[string][]byte{certFile: text, keyFile: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})} {
+	for name, content := range map[string][]byte{
+		certFile: text, keyFile: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
+	} {
 		if err := os.WriteFile(name, slices.Clone(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

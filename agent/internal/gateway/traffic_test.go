@@ -52,8 +52,12 @@ func framed(t *testing.T, events string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		headers := eventstream.Headers{{Name: ":event-type", Value: eventstream.StringValue("chunk")}, {Name: ":message-type", Value: eventstream.StringValue("event")}}
-		if err := eventstream.NewEncoder().Encode(&b, eventstream.Message{Headers: headers, Payload: payload}); err != nil {
+		headers := eventstream.Headers{
+			{Name: ":event-type", Value: eventstream.StringValue("chunk")},
+			{Name: ":message-type", Value: eventstream.StringValue("event")},
+		}
+		if err := eventstream.NewEncoder().Encode(&b,
+			eventstream.Message{Headers: headers, Payload: payload}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,39 +85,63 @@ func exceptionFrame(t *testing.T, kind string) string {
 func TestMeterCountsTokens(t *testing.T) {
 	t.Parallel()
 	all := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
-	long := "event: message_start\ndata: {\"x\":\"" + strings.Repeat("x", 2*maxEvent) + "\",\"usage\":{\"output_tokens\":1}}\n\n"
+	long := "event: message_start\ndata: {\"x\":\"" + strings.Repeat("x", 2*maxEvent) +
+		"\",\"usage\":{\"output_tokens\":1}}\n\n"
 	for name, c := range map[string]struct {
 		kind, body string
 		header     http.Header
 		status     int
 		want       Usage
 	}{
-		"stream":      {kind: "text/event-stream; charset=utf-8", body: eventStream, want: all},
-		"crlf":        {kind: "text/event-stream", body: strings.ReplaceAll(eventStream, "\n", "\r\n"), want: all},
-		"cut":         {kind: "text/event-stream", body: eventStream[:len(eventStream)/2], want: Usage{Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5}},
-		"long line":   {kind: "text/event-stream", body: long + eventStream, want: all},
-		"whole":       {kind: "application/json", body: `{"type":"message","content":[],"usage":{"input_tokens":8,"output_tokens":40,"cache_read_input_tokens":3,"cache_creation_input_tokens":5,"service_tier":"x"}}`, want: all},
-		"large":       {kind: "application/json", body: `{"usage":{"output_tokens":40},"x":"` + strings.Repeat("x", 2*maxBody) + `"}`},
-		"no usage":    {kind: "application/json", body: `{"usage":null}`},
-		"not JSON":    {kind: "application/json", body: `{"usage":{"output_`},
-		"an error":    {kind: "application/json", body: `{"usage":{"output_tokens":40}}`, status: http.StatusBadRequest},
-		"other kind":  {kind: "text/plain", body: eventStream},
-		"compressed":  {kind: "text/event-stream", body: eventStream, header: http.Header{"Content-Encoding": {"gzip"}}},
-		"frames":      {kind: frameType, body: framed(t, eventStream), want: all},
-		"cut frames":  {kind: frameType, body: framed(t, eventStream)[:500], want: Usage{Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5}},
-		"long frame":  {kind: frameType, body: framed(t, long+eventStream), want: all},
-		"no frames":   {kind: frameType, body: eventStream},
-		"odd numbers": {kind: "text/event-stream", body: "event: message_start\ndata: {\"message\":{\"usage\":{\"output_tokens\":\"many\"}}}\n\n" + eventStream, want: all},
+		"stream": {kind: "text/event-stream; charset=utf-8", body: eventStream, want: all},
+		"crlf":   {kind: "text/event-stream", body: strings.ReplaceAll(eventStream, "\n", "\r\n"), want: all},
+		"cut": {
+			kind: "text/event-stream", body: eventStream[:len(eventStream)/2],
+			want: Usage{Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5},
+		},
+		"long line": {kind: "text/event-stream", body: long + eventStream, want: all},
+		"whole": {
+			kind: "application/json",
+			body: `{"type":"message","content":[],"usage":{"input_tokens":8,"output_tokens":40,"cache_read_input_tokens":3,"cache_creation_input_tokens":5,"service_tier":"x"}}`, want: all,
+		},
+		"large": {kind: "application/json", body: `{"usage":{"output_tokens":40},"x":"` +
+			strings.Repeat("x", 2*maxBody) + `"}`},
+		"no usage": {kind: "application/json", body: `{"usage":null}`},
+		"not JSON": {kind: "application/json", body: `{"usage":{"output_`},
+		"an error": {
+			kind: "application/json", body: `{"usage":{"output_tokens":40}}`, status: http.StatusBadRequest,
+		},
+		"other kind": {kind: "text/plain", body: eventStream},
+		"compressed": {
+			kind: "text/event-stream", body: eventStream, header: http.Header{"Content-Encoding": {"gzip"}},
+		},
+		"frames": {kind: frameType, body: framed(t, eventStream), want: all},
+		"cut frames": {
+			kind: frameType, body: framed(t, eventStream)[:500], want: Usage{
+				Input: 7, Output: 1, CacheRead: 3, CacheCreation: 5,
+			},
+		},
+		"long frame": {kind: frameType, body: framed(t, long+eventStream), want: all},
+		"no frames":  {kind: frameType, body: eventStream},
+		"odd numbers": {
+			kind: "text/event-stream",
+			body: "event: message_start\ndata: {\"message\":{\"usage\":{\"output_tokens\":\"many\"}}}\n\n" +
+				eventStream, want: all,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for how, read := range map[string]func(io.Reader) io.Reader{
-				"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "with the end": iotest.DataErrReader,
+				"at once": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+				"with the end": iotest.DataErrReader,
 			} {
 				if len(c.body) > 1<<20 && how != "at once" {
 					continue
 				}
-				res := &http.Response{StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}}, Body: io.NopCloser(read(strings.NewReader(c.body)))}
+				res := &http.Response{
+					StatusCode: c.status, Header: http.Header{"Content-Type": {c.kind}},
+					Body: io.NopCloser(read(strings.NewReader(c.body))),
+				}
 				if c.status == 0 {
 					res.StatusCode = http.StatusOK
 				}
@@ -123,7 +151,8 @@ func TestMeterCountsTokens(t *testing.T) {
 				m := newMeter(res, func() { begun++ }, func(b Bill, _ string, _ bool) { sum = b.Usage })
 				passed, err := io.ReadAll(m)
 				if err != nil || string(passed) != c.body || begun != 1 {
-					t.Errorf("%s: %d of %d bytes passed, started %d times, %v", how, len(passed), len(c.body), begun, err)
+					t.Errorf("%s: %d of %d bytes passed, started %d times, %v", how, len(passed),
+						len(c.body), begun, err)
 				}
 				if diff := cmp.Diff(c.want, sum); diff != "" {
 					t.Errorf("%s: %s", how, diff)
@@ -139,7 +168,10 @@ func TestMeterCountsTokens(t *testing.T) {
 func FuzzMeter(f *testing.F) {
 	f.Add([]byte(eventStream), 10)
 	f.Fuzz(func(t *testing.T, body []byte, n int) {
-		res := &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(bytes.NewReader(body))}
+		res := &http.Response{
+			StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}},
+			Body: io.NopCloser(bytes.NewReader(body)),
+		}
 		got, err := io.ReadAll(newMeter(res, func() {}, func(Bill, string, bool) {}))
 		if err != nil || !bytes.Equal(got, body) {
 			t.Errorf("%q passed as %q, %v", body, got, err)
@@ -177,11 +209,18 @@ func TestTrafficIsCounted(t *testing.T) {
 	defer model.Close()
 	g := newGateway(t, model.URL, kinds["key"])
 	used := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
-	requests, tokens := map[string]string{"requests-remaining": "7"}, map[string]string{"tokens-reset": "2026-01-01T00:00:00Z"}
+	requests, tokens := map[string]string{"requests-remaining": "7"},
+		map[string]string{"tokens-reset": "2026-01-01T00:00:00Z"}
 	for i, want := range []API{
 		{Calls: 1, Usage: used, Status: 200, Limits: requests},
-		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
-		{Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1}, RetryAt: time.Now().Add(time.Hour)},
+		{
+			Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1},
+			RetryAt: time.Now().Add(time.Hour),
+		},
+		{
+			Calls: 2, Usage: used, Status: 429, Limits: requests, Errors: map[int]int{429: 1},
+			RetryAt: time.Now().Add(time.Hour),
+		},
 		{Calls: 3, Usage: used, Status: 429, Limits: tokens, Errors: map[int]int{429: 2}},
 		{Calls: 4, Usage: used.Plus(Usage{Input: 1}), Status: 200, Limits: tokens, Errors: map[int]int{429: 2}},
 	} {
@@ -240,7 +279,8 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 			g := newGateway(t, model.URL, kinds["key"])
 			answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
 			api := g.Seen()
-			if c.free != (api.CostUSD == 0) || c.free && api.Usage != (Usage{}) || c.input > 0 && api.Usage.Input != c.input {
+			if c.free != (api.CostUSD == 0) || c.free && api.Usage != (Usage{}) ||
+				c.input > 0 && api.Usage.Input != c.input {
 				t.Errorf("$%g, %+v; free should be %t", api.CostUSD, api.Usage, c.free)
 			}
 		})
@@ -309,7 +349,9 @@ func TestEstimateCoversTheHighestPrice(t *testing.T) {
 	hour := Bill{Usage: Usage{CacheCreation: tokens, Output: answer}, Geo: "us"}
 	hour.Cache.Hour = tokens
 	for model := range Prices {
-		c := call{traffic: &traffic{}, question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens}
+		c := call{
+			traffic: &traffic{}, question: question{Model: model, MaxTokens: answer}, size: bytesPerToken * tokens,
+		}
 		p, _ := PriceList(nil).Of(model)
 		for name, b := range map[string]Bill{
 			"plain":              {Usage: Usage{Input: tokens, Output: answer}},
@@ -350,7 +392,9 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 			_, _ = io.WriteString(w, "by proxy to "+req.RequestURI)
 		}))
 		defer proxy.Close()
-		inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "directly") }))
+		inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "directly")
+		}))
 		defer inside.Close()
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}

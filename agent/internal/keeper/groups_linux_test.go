@@ -54,7 +54,8 @@ func TestFindGroups(t *testing.T) {
 	if !strings.HasSuffix(strings.TrimSpace(string(own)), "/"+workerGroup) {
 		t.Errorf("the worker is in %s", own)
 	}
-	one, cmd, said := first.start(t, Order{MaxMemory: 800 << 20, MaxProcesses: 100}, `cat /proc/self/cgroup; cd /sys/fs/cgroup$(cut -d : -f 3 /proc/self/cgroup); cat memory.max pids.max cpu.weight`)
+	one, cmd, said := first.start(t, Order{MaxMemory: 800 << 20, MaxProcesses: 100},
+		`cat /proc/self/cgroup; cd /sys/fs/cgroup$(cut -d : -f 3 /proc/self/cgroup); cat memory.max pids.max cpu.weight`)
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
@@ -70,12 +71,14 @@ func TestFindGroups(t *testing.T) {
 // The kernel ends what needs too much memory, however fast it is, and refuses processes.
 func TestGroupsLimitRuns(t *testing.T) {
 	g := newGroups(t)
-	one, cmd, _ := g.start(t, Order{MaxMemory: 64 << 20}, "set -o pipefail; head -c 300M /dev/zero | tail -c 300M >/dev/null")
+	one, cmd, _ := g.start(t, Order{MaxMemory: 64 << 20},
+		"set -o pipefail; head -c 300M /dev/zero | tail -c 300M >/dev/null")
 	if err := cmd.Wait(); err == nil || one.outOfMemory() == 0 {
 		t.Errorf("it ended with %v, after %d kills", err, one.outOfMemory())
 	}
 	one.remove()
-	two, cmd, said := g.start(t, Order{MaxProcesses: 20}, "for i in {1..40}; do sleep 100 >/dev/null 2>&1 & done; echo no limit")
+	two, cmd, said := g.start(t, Order{MaxProcesses: 20},
+		"for i in {1..40}; do sleep 100 >/dev/null 2>&1 & done; echo no limit")
 	defer two.remove()
 	_ = cmd.Wait()
 	if !strings.Contains(said.String(), "Resource temporarily unavailable") {

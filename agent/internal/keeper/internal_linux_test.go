@@ -18,8 +18,8 @@ import (
 func TestWorkerDiesDuringAStop(t *testing.T) {
 	t.Parallel()
 	c, err := new(Program).Start(t.Context(), Order{
-		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"}, Dir: "/",
-		OrphanGrace: 50 * time.Millisecond,
+		Path: "/bin/bash", Args: []string{"bash", "-c", "trap '' TERM; echo up; while :; do read -t 100 <> <(:); done"},
+		Dir: "/", OrphanGrace: 50 * time.Millisecond,
 	}, Sandbox{})
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +35,8 @@ func TestWorkerDiesDuringAStop(t *testing.T) {
 	}
 }
 
-// A keeper starts whatever the numbers of its descriptors are. The Go runtime moves its pipe for errors, in the child, to the
-// number above the highest one that it passes on; that must not be the one of the program.
+// A keeper starts whatever the numbers of its descriptors are. The Go runtime moves its pipe for errors, in the child,
+// to the number above the highest one that it passes on; that must not be the one of the program.
 func TestDescriptorsOfAStart(t *testing.T) {
 	t.Parallel()
 	var p Program
@@ -77,7 +77,8 @@ func TestDescriptorsOfAStart(t *testing.T) {
 func TestManyOrphans(t *testing.T) {
 	t.Parallel()
 	c, err := new(Program).Start(t.Context(), Order{
-		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/", OrphanGrace: time.Second,
+		Path: "/bin/bash", Args: []string{"bash", "-c", "for ((i = 0; i < 1000; i++)); do (true &); done"}, Dir: "/",
+		OrphanGrace: time.Second,
 	}, Sandbox{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +106,8 @@ func TestGroupsThatDoNotWork(t *testing.T) {
 		}
 		out, err := io.ReadAll(run.Stdout)
 		<-run.done
-		if string(out) != "hello\n" || err != nil || run.Exit.Code != 0 || !strings.Contains(log.String(), "start a run in a control group") {
+		if string(out) != "hello\n" || err != nil || run.Exit.Code != 0 ||
+			!strings.Contains(log.String(), "start a run in a control group") {
 			t.Errorf("%s: %q, %v, exit %+v, log %s", name, out, err, run.Exit, &log)
 		}
 	}
@@ -125,7 +127,8 @@ func TestTwoGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer two.remove()
-	if own := filepath.Join(dir, runGroup+strconv.Itoa(os.Getpid())+"-"); one.dir == two.dir || !strings.HasPrefix(one.dir, own) || !strings.HasPrefix(two.dir, own) {
+	if own := filepath.Join(dir, runGroup+strconv.Itoa(os.Getpid())+"-"); one.dir == two.dir ||
+		!strings.HasPrefix(one.dir, own) || !strings.HasPrefix(two.dir, own) {
 		t.Errorf("%s and %s", one.dir, two.dir)
 	}
 }

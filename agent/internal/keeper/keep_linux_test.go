@@ -94,7 +94,9 @@ func TestSuperviseSignalsToTheKeeper(t *testing.T) {
 	if err != nil || perr != nil {
 		t.Fatal(err, perr)
 	}
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE} {
+	for _, s := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGPIPE,
+	} {
 		if err := syscall.Kill(keeper, s); err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func write(t *testing.T, path, content string) {
 // echo runs a command under a keeper and returns its output.
 func echo(t *testing.T, p *keeper.Program) string {
 	t.Helper()
-	run, err := p.Start(t.Context(), keeper.Order{Path: "/bin/echo", Args: []string{"echo", "hello"}, Dir: "/"}, keeper.Sandbox{})
+	run, err := p.Start(t.Context(), keeper.Order{Path: "/bin/echo", Args: []string{"echo", "hello"}, Dir: "/"},
+		keeper.Sandbox{})
 	if err != nil {
 		return err.Error()
 	}
@@ -55,7 +56,8 @@ func TestProgram(t *testing.T) {
 			write(t, p.Path, c.content)
 		}
 		name, unavailable := p.Name(t.Context())
-		if unavailable == nil || name != "" || !strings.Contains(unavailable.Problem, c.problem) || !strings.Contains(unavailable.Remedy, "install errand-keeper") {
+		if unavailable == nil || name != "" || !strings.Contains(unavailable.Problem, c.problem) ||
+			!strings.Contains(unavailable.Remedy, "install errand-keeper") {
 			t.Errorf("%.20q: %q, %v", c.content, name, unavailable)
 		}
 		if got := echo(t, &p); !strings.Contains(got, c.problem) {
@@ -97,7 +99,8 @@ func TestOwnProgram(t *testing.T) {
 // There is a process of errand-keeper for each run, so it should stay small.
 func TestImports(t *testing.T) {
 	t.Parallel()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/errand-fleet/errand/agent/cmd/"+keeper.Name).Output()
+	out,
+		err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/errand-fleet/errand/agent/cmd/"+keeper.Name).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ func TestExcerpt(t *testing.T) {
 		`[]`: "", `{}`: "", `null`: "", `7`: "",
 		`"` + strings.Repeat(`\u00e9`, 1<<20) + `"`: strings.Repeat("é", 2*maxPreview-1),
 	} {
-		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content + `,"tool_use_id":"t1"}]}}`
+		line := `{"type":"user","message":{"content":[{"type":"tool_result","content":` + content +
+			`,"tool_use_id":"t1"}]}}`
 		var l outputLine
 		ok := l.decode([]byte(line))
 		if !ok || l.odd || l.Message.Content[0].ToolUseID != "t1" {

@@ -151,7 +151,8 @@ func TestLongStringsOfToolsAreCut(t *testing.T) {
 		}
 		var l outputLine
 		ok := l.decode([]byte(got[0]))
-		if !ok || l.odd || l.SessionID != "s" || !l.Message.Content[0].IsError || l.Message.Content[0].ToolUseID != "t1" {
+		if !ok || l.odd || l.SessionID != "s" || !l.Message.Content[0].IsError ||
+			l.Message.Content[0].ToolUseID != "t1" {
 			t.Errorf("decoded as %+v, %t", l, ok)
 		}
 		if text := string(l.Message.Content[0].Content); !strings.HasPrefix(text, `"éx"éx`) || len(text) < maxPreview {

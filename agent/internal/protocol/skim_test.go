@@ -84,9 +84,12 @@ func TestSkimOfRecordedLines(t *testing.T) {
 
 // values are of all kinds, some of them odd.
 var values = []string{
-	`"x"`, `null`, `true`, `false`, `0`, `-1.5e3`, `12`, `{}`, `[]`, `[{}]`, `[null]`, `["x"]`, `{"type":"x"}`, `{"type":1}`, `{"index":0.5}`,
-	`"\u0041\ud83d\ude00\"\n"`, `"\ud800"`, "\"\xff\"", `[{"type":"text","text":"é"},{"type":"image"}]`, `"` + strings.Repeat("long ", 2000) + `"`,
-	`{"type":"stream_event","event":{"type":"x"}}`, `01`, `"\x"`, "\"\n\"", `{"a":1,}`, `[1,]`, ` 1`, `1 `, `tru`, `1.`, `-`, `1e`, `"`, ``, `{"a" :1}`,
+	`"x"`, `null`, `true`, `false`, `0`, `-1.5e3`, `12`, `{}`, `[]`, `[{}]`, `[null]`, `["x"]`, `{"type":"x"}`,
+	`{"type":1}`, `{"index":0.5}`,
+	`"\u0041\ud83d\ude00\"\n"`, `"\ud800"`, "\"\xff\"", `[{"type":"text","text":"é"},{"type":"image"}]`,
+	`"` + strings.Repeat("long ", 2000) + `"`,
+	`{"type":"stream_event","event":{"type":"x"}}`, `01`, `"\x"`, "\"\n\"", `{"a":1,}`, `[1,]`, ` 1`, `1 `, `tru`, `1.`,
+	`-`, `1e`, `"`, ``, `{"a" :1}`,
 	strings.Repeat("[", 101) + strings.Repeat("]", 101), strings.Repeat("[", 20000) + strings.Repeat("]", 20000),
 }
 
@@ -105,13 +108,17 @@ func TestSkimKnowsAllFields(t *testing.T) {
 	t.Parallel()
 	var k skimmer
 	for shape, object := range shapes {
-		for _, f := range append(reflect.VisibleFields(object), reflect.StructField{Tag: `json:"other"`}, reflect.StructField{Tag: `json:"\\u0074ype"`}) {
+		for _, f := range append(reflect.VisibleFields(object), reflect.StructField{Tag: `json:"other"`},
+			reflect.StructField{Tag: `json:"\\u0074ype"`}) {
 			name := f.Tag.Get("json")
 			if name == "" {
 				continue
 			}
 			for _, v := range values {
-				for _, members := range []string{`"NAME":VALUE`, `"NAME":"x","NAME":VALUE`, `"NAME":VALUE,"NAME":"y"`, `"NAME":{"type":"a"},"NAME":VALUE`} {
+				for _, members := range []string{
+					`"NAME":VALUE`, `"NAME":"x","NAME":VALUE`, `"NAME":VALUE,"NAME":"y"`,
+					`"NAME":{"type":"a"},"NAME":VALUE`,
+				} {
 					members = strings.NewReplacer("NAME", name, "VALUE", v).Replace(members)
 					checkSkim(t, &k, fmt.Appendf(nil, shape, members))
 				}

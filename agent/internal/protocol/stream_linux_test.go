@@ -87,7 +87,8 @@ func TestSecretsInPieces(t *testing.T) {
 	r.read(newLineReader(strings.NewReader(
 		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}`+"\n"+
 			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret? a-kn")+
-			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
+			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+
+			`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
 			delta("text", "own-secret")+blockStop+
 			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
 			input(`{"command":"a-known`)+input(`-secret a`)+
@@ -100,7 +101,9 @@ func TestSecretsInPieces(t *testing.T) {
 	if end := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == TurnEnd }); r.events[end-1].Text != "a" {
 		t.Errorf("%q came before the end of the turn", r.events[end-1].Text)
 	}
-	if last := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == ToolUse }); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
+	if last := slices.IndexFunc(r.events, func(e Event) bool {
+		return e.Kind == ToolUse
+	}); slices.ContainsFunc(r.events[last:], func(e Event) bool { return e.Kind == ToolInput }) {
 		t.Error("a piece of the call came after the call")
 	}
 	if got, want := r.said(Thinking), "hm, [redacted]? a-kn"; got != want {
@@ -195,7 +198,9 @@ func TestSecretsAtACut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range map[string]string{"log": string(log), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult)} {
+		for name, text := range map[string]string{
+			"log": string(log), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult),
+		} {
 			if text == "" || strings.Contains(text, "xa") {
 				t.Errorf("after %d: the %s is %.200q", before, name, text)
 			}
@@ -215,7 +220,10 @@ func TestRawLogOfManyReads(t *testing.T) {
 	text.WriteString("the last line has no end, but " + secret)
 	redactor := redact.New(secret)
 	want := redactor.String(text.String() + "\n")
-	for _, in := range []io.Reader{strings.NewReader(text.String()), iotest.HalfReader(strings.NewReader(text.String())), iotest.OneByteReader(strings.NewReader(text.String()))} {
+	for _, in := range []io.Reader{
+		strings.NewReader(text.String()), iotest.HalfReader(strings.NewReader(text.String())),
+		iotest.OneByteReader(strings.NewReader(text.String())),
+	} {
 		r := newReading(t, redactor)
 		r.Read(in, NewBudget(MaxLines))
 		if err := r.Log.Close(); err != nil {
@@ -254,9 +262,12 @@ func TestEventsAreRedacted(t *testing.T) {
 	const secret, hidden = "a-known-secret", "[redacted]"
 	r := newReading(t, redact.New(secret))
 	input := func(text string) json.RawMessage { return json.RawMessage(`{"x":"` + text + `"}`) }
-	r.event(Event{Kind: ToolUse, Text: secret, Tool: secret, ToolID: secret, Parent: secret, Agent: secret, Input: input(secret)})
+	r.event(Event{
+		Kind: ToolUse, Text: secret, Tool: secret, ToolID: secret, Parent: secret, Agent: secret, Input: input(secret),
+	})
 	want := Event{
-		Kind: ToolUse, Text: hidden, Tool: hidden, ToolID: hidden, Parent: hidden, Agent: hidden, Input: input(hidden), Time: r.at,
+		Kind: ToolUse, Text: hidden, Tool: hidden, ToolID: hidden, Parent: hidden, Agent: hidden,
+		Input: input(hidden), Time: r.at,
 	}
 	if diff := cmp.Diff([]Event{want}, r.events); diff != "" {
 		t.Error(diff)
@@ -328,11 +339,14 @@ func TestTextIsRedactedAsOne(t *testing.T) {
 	var tail Tail
 	var all strings.Builder
 	ReadText(strings.NewReader(
-		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
-			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+fakeKey+"\n.\nBEGIN PRIVATE KEY-----"),
+		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+
+			"\n"+
+			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
+			fakeKey+"\n.\nBEGIN PRIVATE KEY-----"),
 		redact.New(), func(text []byte) { tail.Add(text); all.Write(text) })
 	for name, text := range map[string]string{"text": all.String(), "tail": tail.String()} {
-		if strings.Contains(text, fakeKey[1:40]) || !strings.Contains(text, "error:\\x00 no\n") || strings.Count(text, "[redacted]") != 2 || strings.Count(text, "-----END") != 1 {
+		if strings.Contains(text, fakeKey[1:40]) || !strings.Contains(text, "error:\\x00 no\n") ||
+			strings.Count(text, "[redacted]") != 2 || strings.Count(text, "-----END") != 1 {
 			t.Errorf("the %s is %.500s…%s", name, text, text[max(0, len(text)-500):])
 		}
 	}
@@ -353,7 +367,8 @@ func sessionOutput(tb testing.TB, size int) []byte {
 	type m = map[string]any
 	var out bytes.Buffer
 	say := func(v m) {
-		v["session_id"], v["uuid"], v["parent_tool_use_id"] = "689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "a15978a2-7364-4ff8-8081-bb9e215de7fe", nil
+		v["session_id"], v["uuid"], v["parent_tool_use_id"] =
+			"689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "a15978a2-7364-4ff8-8081-bb9e215de7fe", nil
 		line, _ := json.Marshal(v)
 		out.Write(append(line, '\n'))
 	}
@@ -363,9 +378,13 @@ func sessionOutput(tb testing.TB, size int) []byte {
 		text := string(code[turn*100%40_000:][:5000])
 		event(m{"type": "message_start", "message": m{"id": id, "model": "fake", "content": []m{}}})
 		for at := 0; at < len(text); at += 50 {
-			event(m{"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": text[at : at+50]}})
+			event(m{
+				"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": text[at : at+50]},
+			})
 		}
-		say(m{"type": "assistant", "message": m{"id": id, "model": "fake", "content": []m{{"type": "text", "text": text}}}})
+		say(m{"type": "assistant", "message": m{
+			"id": id, "model": "fake", "content": []m{{"type": "text", "text": text}},
+		}})
 		event(m{"type": "content_block_stop", "index": 0})
 		say(m{"type": "assistant", "message": m{"id": id, "model": "fake", "content": []m{
 			{"type": "tool_use", "id": tool, "name": "Bash", "input": m{"command": "cat agent/run.go"}},
@@ -373,7 +392,11 @@ func sessionOutput(tb testing.TB, size int) []byte {
 		event(m{"type": "message_stop"})
 		output := string(code[turn*1000%20_000:][:10_000+turn*7000%30_000])
 		say(m{
-			"type": "user", "message": m{"role": "user", "content": []m{{"tool_use_id": tool, "type": "tool_result", "content": output, "is_error": false}}},
+			"type": "user", "message": m{
+				"role": "user", "content": []m{{
+					"tool_use_id": tool, "type": "tool_result", "content": output, "is_error": false,
+				}},
+			},
 			"tool_use_result": m{"stdout": output, "stderr": "", "interrupted": false, "isImage": false},
 		})
 	}
@@ -384,7 +407,8 @@ func sessionOutput(tb testing.TB, size int) []byte {
 // BenchmarkRead is the whole reading path: lines, both logs through the redactor, decoding and events.
 func BenchmarkRead(b *testing.B) {
 	text := sessionOutput(b, 50<<20)
-	redactor := redact.New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	redactor := redact.New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc",
+		"ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

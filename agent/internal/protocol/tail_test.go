@@ -18,7 +18,8 @@ func TestTailSaysWhenItWasCut(t *testing.T) {
 		s.Add([]byte(strings.Repeat("y", 3*tailWidth) + "\n"))
 	}
 	got := s.String()
-	if !strings.HasPrefix(got, "[only the last 100 lines]\nline ü") || strings.Count(got, "\n") != tailLines || len(got) > tailLines*(tailWidth+1)+30 {
+	if !strings.HasPrefix(got, "[only the last 100 lines]\nline ü") || strings.Count(got, "\n") != tailLines ||
+		len(got) > tailLines*(tailWidth+1)+30 {
 		t.Errorf("%d lines, %d bytes", strings.Count(got, "\n"), len(got))
 	}
 }

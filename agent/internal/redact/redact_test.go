@@ -14,7 +14,8 @@ const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5
 
 func TestRedactor(t *testing.T) {
 	t.Parallel()
-	r := New("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>", "p@ss wörd", "https://host/b",
+	r := New("", "short", "a-known-secret", "a-known-secret-and-more", "secretive", "with\nnewline and \"quotes\" <>",
+		"p@ss wörd", "https://host/b",
 		"-----BEGIN KEY-----\n"+fakeKey+"\n-----END KEY-----\n")
 	token, long := "0123456789abcdefghij", strings.Repeat("Ab1", 20)
 	for in, want := range map[string]string{
@@ -51,14 +52,19 @@ func TestRedactor(t *testing.T) {
 		"BearerTokenAuthenticationFilterFactory":                                      "BearerTokenAuthenticationFilterFactory",
 		"Bearer of good news":                                                         "Bearer of good news",
 		"jwt eyJhbGciOiJIUzI1NiJ9." + long + "." + long + "!":                         "jwt [redacted]!",
-		"https://x-access-token:" + token + "@github.com/o/r":                         "https://x-access-token:[redacted]@github.com/o/r",
-		"https://hooks.slack.com/services/T0000/B0000/" + token + " is a hook":        "https://hooks.slack.com/services/[redacted] is a hook",
+		"https://x-access-token:" + token +
+			"@github.com/o/r": "https://x-access-token:[redacted]@github.com/o/r",
+		"https://hooks.slack.com/services/T0000/B0000/" + token +
+			" is a hook": "https://hooks.slack.com/services/[redacted] is a hook",
 
-		"-----BEGIN RSA PRIVATE KEY-----\n" + fakeKey + "\n" + long + "=\n-----END RSA PRIVATE KEY-----\nThanks.": "-----[redacted]-----END RSA PRIVATE KEY-----\nThanks.",
-		`"-----BEGIN PRIVATE KEY-----\n` + long + `\n` + long + `"`:                                               `"-----[redacted]"`,
-		`     1→-----BEGIN EC PRIVATE KEY-----\n     2→` + long + `\n     3→` + long + `"`:                        `     1→-----[redacted]"`,
-		"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,3F17F5316E2BAC89\n\n" + long + "\n-----END":                "Proc-Type: 4,ENCRYPTED\n[redacted]-----END",
-		"-----BEGIN CERTIFICATE-----\n" + long:                                                                    "-----BEGIN CERTIFICATE-----\n" + long,
+		"-----BEGIN RSA PRIVATE KEY-----\n" + fakeKey + "\n" + long +
+			"=\n-----END RSA PRIVATE KEY-----\nThanks.": "-----[redacted]-----END RSA PRIVATE KEY-----\nThanks.",
+		`"-----BEGIN PRIVATE KEY-----\n` + long + `\n` + long + `"`: `"-----[redacted]"`,
+		`     1→-----BEGIN EC PRIVATE KEY-----\n     2→` + long + `\n     3→` + long +
+			`"`: `     1→-----[redacted]"`,
+		"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,3F17F5316E2BAC89\n\n" + long +
+			"\n-----END": "Proc-Type: 4,ENCRYPTED\n[redacted]-----END",
+		"-----BEGIN CERTIFICATE-----\n" + long: "-----BEGIN CERTIFICATE-----\n" + long,
 	} {
 		if got := r.String(in); got != want {
 			t.Errorf("%q became %q, want %q", in, got, want)
@@ -89,7 +95,8 @@ func TestRedactorInBase64(t *testing.T) {
 			}
 		}
 	}
-	header := "AUTHORIZATION: basic " + base64.StdEncoding.EncodeToString([]byte("x-access-token:ghs_made-while-it-run"))
+	header := "AUTHORIZATION: basic " +
+		base64.StdEncoding.EncodeToString([]byte("x-access-token:ghs_made-while-it-run"))
 	if got := r.String(header); got != "AUTHORIZATION: basic "+redacted {
 		t.Errorf("the header became %q", got)
 	}
@@ -179,9 +186,10 @@ func plainRedact(known []string, text string) string {
 func TestCharsets(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]charset{
-		"A": alnum | upper | dashed | dotted | base64Std | armour, "7": alnum | upper | dashed | dotted | base64Std | armour,
-		"z": alnum | dashed | dotted | base64Std | armour, "_": dashed | dotted, "-": dashed | dotted, ".": dotted, "+": dotted | base64Std | armour,
-		"=": armour | marks, " ": armour | marks, "\\": armour | marks, "\n": armour, "\"": marks, "'": marks, "{": 0, "\x00": 0, "@": 0,
+		"A": alnum | upper | dashed | dotted | base64Std | armour,
+		"7": alnum | upper | dashed | dotted | base64Std | armour, "z": alnum | dashed | dotted | base64Std | armour,
+		"_": dashed | dotted, "-": dashed | dotted, ".": dotted, "+": dotted | base64Std | armour, "=": armour | marks,
+		" ": armour | marks, "\\": armour | marks, "\n": armour, "\"": marks, "'": marks, "{": 0, "\x00": 0, "@": 0,
 	} {
 		if got := setsOf[text[0]]; got != want {
 			t.Errorf("%q is in %b, want %b", text, got, want)
@@ -195,7 +203,10 @@ func TestCharsets(t *testing.T) {
 	}
 }
 
-var fuzzSecrets = []string{"a-known-secret", "a-known-secret-and-more", "secret-a-known", "-known-b", "known-", "line one of two\nline two of two"}
+var fuzzSecrets = []string{
+	"a-known-secret", "a-known-secret-and-more", "secret-a-known", "-known-b", "known-",
+	"line one of two\nline two of two",
+}
 
 // Bodies of one set are measured once where they overlap, and only there.
 func TestBodies(t *testing.T) {
@@ -213,7 +224,8 @@ func TestBodies(t *testing.T) {
 // the forms of fuzzSecrets.
 func fuzzParts() (parts, known []string) {
 	parts = []string{
-		"a-known-secret", "secret-a-known", "-and-more", "a-kn", "own-secret", " ", "\n", `\n`, "-----", "=", ": ", `\"`, "→", "é", "\xff",
+		"a-known-secret", "secret-a-known", "-and-more", "a-kn", "own-secret", " ", "\n", `\n`, "-----", "=", ": ",
+		`\"`, "→", "é", "\xff",
 		"0123456789abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "_", "-", ".", "/",
 	}
 	for _, s := range shapes {
@@ -335,13 +347,21 @@ func benchmarkLines(b *testing.B) map[string][]byte {
 	lines := map[string][]byte{}
 	for at := 0; at+8 < len(code); at += 8 {
 		lines["deltas"] = append(lines["deltas"], line(m{
-			"type": "stream_event", "session_id": "689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "uuid": "a15978a2-7364-4ff8-8081-bb9e215de7fe", "parent_tool_use_id": nil,
-			"event": m{"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": string(code[at : at+8])}},
+			"type": "stream_event", "session_id": "689d7d76-042f-4f6b-9bd8-1126cadfa7fc",
+			"uuid": "a15978a2-7364-4ff8-8081-bb9e215de7fe", "parent_tool_use_id": nil,
+			"event": m{
+				"type": "content_block_delta", "index": 0,
+				"delta": m{"type": "text_delta", "text": string(code[at : at+8])},
+			},
 		})...)
 	}
 	for range 20 {
 		lines["results"] = append(lines["results"], line(m{
-			"type": "user", "message": m{"role": "user", "content": []m{{"tool_use_id": "toolu_1", "type": "tool_result", "content": string(code)}}},
+			"type": "user", "message": m{
+				"role": "user", "content": []m{{
+					"tool_use_id": "toolu_1", "type": "tool_result", "content": string(code),
+				}},
+			},
 			"tool_use_result": m{"stdout": string(code), "stderr": ""},
 		})...)
 	}
@@ -349,7 +369,8 @@ func benchmarkLines(b *testing.B) map[string][]byte {
 }
 
 func BenchmarkRedactor(b *testing.B) {
-	r := New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
+	r := New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
+		"the-console-token", fakeKey)
 	for name, text := range benchmarkLines(b) {
 		lines := bytes.SplitAfter(text, []byte("\n"))
 		b.Run(name, func(b *testing.B) {

@@ -55,11 +55,15 @@ func TestMountsInOrder(t *testing.T) {
 func TestLayerWithoutOverlays(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
-	b := New(Config{Enabled: true, Log: slog.New(slog.NewTextHandler(&logged, nil)), CheckOverlays: func(context.Context, string) error { return errors.New("forbidden") }})
+	b := New(Config{
+		Enabled: true, Log: slog.New(slog.NewTextHandler(&logged, nil)),
+		CheckOverlays: func(context.Context, string) error { return errors.New("forbidden") },
+	})
 	root := t.TempDir()
 	l := Layer{Lower: filepath.Join(root, "lower"), Changes: filepath.Join(root, "changes")}
 	file := filepath.Join(l.Lower, "a", "file")
-	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("old"), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755),
+		os.WriteFile(file, []byte("old"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"old", "new"} {

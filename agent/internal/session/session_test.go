@@ -95,7 +95,8 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	data := packed(t, d, nil)
 	a, err := Unpack(data)
 	if err != nil || !a.Holds("the-prompt") || a.Holds("all of it") || a.Holds("half") {
-		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"), a.Holds("all of it"), a.Holds("half"), err)
+		t.Errorf("holds the prompt %t, a tool's result %t, half a line %t; %v", a.Holds("the-prompt"),
+			a.Holds("all of it"), a.Holds("half"), err)
 	}
 	other := Dirs{Config: t.TempDir()}
 	if err := restore(other, sessionID, data, "/else/where_1"); err != nil {
@@ -103,7 +104,8 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	}
 	project := filepath.Join(other.Config, "projects", "-else-where-1")
 	want := map[string]string{
-		sessionID + ".jsonl":                   `{"uuid":"the-prompt","saved":"` + project + "/" + sessionID + `/tool-results/b1.txt"}` + "\n",
+		sessionID + ".jsonl": `{"uuid":"the-prompt","saved":"` + project + "/" + sessionID +
+			`/tool-results/b1.txt"}` + "\n",
 		sessionID + "/tool-results/b1.txt":     "all of it",
 		sessionID + "/subagents/agent-1.jsonl": "{}\n",
 	}
@@ -116,14 +118,17 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 func TestSessionWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	d := saved(t, map[string]string{
-		sessionID + ".jsonl":               `{"printed":"TOKEN=hunter\"22-22\nghp_012345678901234567890123456789012345"}` + "\n",
+		sessionID +
+			".jsonl": `{"printed":"TOKEN=hunter\"22-22\nghp_012345678901234567890123456789012345"}` + "\n",
 		sessionID + "/tool-results/b1.txt": "TOKEN=hunter\"22-22\n",
 	})
 	a, err := Unpack(packed(t, d, redact.Known("hunter\"22-22")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`{"printed":"TOKEN=[redacted]\nghp_012345678901234567890123456789012345"}` + "\n", "TOKEN=[redacted]\n"}
+	want := []string{
+		`{"printed":"TOKEN=[redacted]\nghp_012345678901234567890123456789012345"}` + "\n", "TOKEN=[redacted]\n",
+	}
 	for i, f := range a.files {
 		if string(f.content) != want[i] {
 			t.Errorf("%s has %q, want %q", f.name, f.content, want[i])
@@ -143,7 +148,8 @@ func TestSessionWithoutArchive(t *testing.T) {
 	if err := restore(d, sessionID, data, "/w"); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(map[string]string{"projects/-w/" + sessionID + ".jsonl": string(data)}, tree(t, d.Config)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"projects/-w/" + sessionID + ".jsonl": string(data)},
+		tree(t, d.Config)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -157,7 +163,9 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err := os.WriteFile(outside, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"link.txt": outside, "dir": filepath.Dir(outside), "tool-results/link.txt": outside} {
+	for name, target := range map[string]string{
+		"link.txt": outside, "dir": filepath.Dir(outside), "tool-results/link.txt": outside,
+	} {
 		if err := os.Symlink(target, filepath.Join(own, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -245,10 +253,12 @@ func TestSessionInAHostileTree(t *testing.T) {
 		}, maxDepth, 2*maxDepth + 1},
 		"long names": {func(root *os.Root) error {
 			dir := wide + "/" + wide + "/" + wide
-			return errors.Join(root.MkdirAll(dir, 0o700), root.WriteFile(dir+"/file", nil, 0o600), root.WriteFile(wide+"/file", nil, 0o600))
+			return errors.Join(root.MkdirAll(dir, 0o700), root.WriteFile(dir+"/file", nil, 0o600),
+				root.WriteFile(wide+"/file", nil, 0o600))
 		}, 1, 4},
 		"links": {func(root *os.Root) error {
-			return errors.Join(root.MkdirAll(long, 0o700), root.Symlink(long, "0dir"), root.Symlink(long+"file", "0file"),
+			return errors.Join(root.MkdirAll(long, 0o700), root.Symlink(long, "0dir"),
+				root.Symlink(long+"file", "0file"),
 				root.WriteFile(long+"file", nil, 0o600))
 		}, 0, maxDepth + 3},
 		"pipes": {func(root *os.Root) error {
@@ -275,7 +285,8 @@ func TestSessionInAHostileTree(t *testing.T) {
 			all := collector{room: maxSession}
 			all.collect(parent, filepath.Base(dir), "", 0)
 			if len(all.files) != c.files || all.seen != c.seen || all.tried > maxFiles {
-				t.Errorf("took %d files of %d, saw %d, want %d and %d", len(all.files), all.tried, all.seen, c.files, c.seen)
+				t.Errorf("took %d files of %d, saw %d, want %d and %d", len(all.files), all.tried, all.seen,
+					c.files, c.seen)
 			}
 			if name == "pipes" && all.tried != maxFiles-1 {
 				t.Errorf("%d pipes count", all.tried)
@@ -322,20 +333,21 @@ func TestHostileArchives(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{
-		"empty":            archive(),
-		"cut":              whole[:len(whole)-9],
-		"checksum":         broken,
-		"bomb":             bomb.Bytes(),
-		"no conversation":  archive(tar.Header{Name: "tool-results/x"}),
-		"two of them":      archive(good, good),
-		"climbs":           archive(good, tar.Header{Name: "../x"}),
-		"absolute":         archive(good, tar.Header{Name: "/etc/x"}),
-		"link":             archive(good, tar.Header{Name: "x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
-		"hard link":        archive(good, tar.Header{Name: "x", Linkname: conversation, Typeflag: tar.TypeLink}),
-		"pipe":             archive(good, tar.Header{Name: "x", Typeflag: tar.TypeFifo}),
-		"large":            archive(tar.Header{Name: conversation, Size: maxSession + 1}),
-		"large together":   archive(good, tar.Header{Name: "x", Size: maxSession}),
-		"too many":         archive(append([]tar.Header{good}, slices.Repeat([]tar.Header{{Name: "x"}}, maxFiles)...)...),
+		"empty":           archive(),
+		"cut":             whole[:len(whole)-9],
+		"checksum":        broken,
+		"bomb":            bomb.Bytes(),
+		"no conversation": archive(tar.Header{Name: "tool-results/x"}),
+		"two of them":     archive(good, good),
+		"climbs":          archive(good, tar.Header{Name: "../x"}),
+		"absolute":        archive(good, tar.Header{Name: "/etc/x"}),
+		"link":            archive(good, tar.Header{Name: "x", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}),
+		"hard link":       archive(good, tar.Header{Name: "x", Linkname: conversation, Typeflag: tar.TypeLink}),
+		"pipe":            archive(good, tar.Header{Name: "x", Typeflag: tar.TypeFifo}),
+		"large":           archive(tar.Header{Name: conversation, Size: maxSession + 1}),
+		"large together":  archive(good, tar.Header{Name: "x", Size: maxSession}),
+		"too many": archive(append([]tar.Header{good},
+			slices.Repeat([]tar.Header{{Name: "x"}}, maxFiles)...)...),
 		"something behind": append(bytes.Clone(whole), bomb.Bytes()...),
 	} {
 		d := Dirs{Config: t.TempDir()}
@@ -346,7 +358,8 @@ func TestHostileArchives(t *testing.T) {
 			t.Errorf("%s: left %v", name, left)
 		}
 	}
-	if err := restore(Dirs{Config: t.TempDir()}, "../../../x", whole, "/w"); err == nil || !strings.Contains(err.Error(), "escapes") {
+	if err := restore(Dirs{Config: t.TempDir()}, "../../../x", whole, "/w"); err == nil ||
+		!strings.Contains(err.Error(), "escapes") {
 		t.Errorf("an ID that climbs: %v", err)
 	}
 }
@@ -390,7 +403,9 @@ func TestSweepKeepsToRunDirectories(t *testing.T) {
 	if n, err := Sweep(temp); n != 2 || err != nil { // the link and the pipe's
 		t.Errorf("removed %d, %v", n, err)
 	}
-	for _, path := range []string{stranger, linked, own.Config, filepath.Join(other, lockFile), filepath.Join(temp, "er-file")} {
+	for _, path := range []string{
+		stranger, linked, own.Config, filepath.Join(other, lockFile), filepath.Join(temp, "er-file"),
+	} {
 		if _, err := os.Lstat(path); err != nil {
 			t.Error(err)
 		}

@@ -30,7 +30,10 @@ func TestDescribe(t *testing.T) {
 		{"Grep", `{}`, "Searching for"},
 		{"Agent", `{"description":"Look around","prompt":"…"}`, "Delegating: Look around"},
 		{"WebFetch", `{"url":"https://example.org/x"}`, "Fetching https://example.org/x"},
-		{"TodoWrite", `{"todos":[{"content":"Read","status":"completed"},{"content":"Fix","status":"in_progress"},{"content":"Test","status":"pending"}]}`, "Planning: Fix"},
+		{
+			"TodoWrite",
+			`{"todos":[{"content":"Read","status":"completed"},{"content":"Fix","status":"in_progress"},{"content":"Test","status":"pending"}]}`, "Planning: Fix",
+		},
 		{"TodoWrite", `{"todos":[{"content":"Read","status":"pending"}]}`, "Planning: Read"},
 		{"TodoWrite", `{"todos":[7]}`, "Planning:"},
 		{"mcp__errand__ask_user", `{"question":"?"}`, "Asking a question"},
@@ -54,7 +57,8 @@ func FuzzDescribe(f *testing.F) {
 	f.Add(secret, []byte(nil))
 	f.Fuzz(func(t *testing.T, name string, input []byte) {
 		got := Describe(redactor, "/w", name, input)
-		if utf8.RuneCountInString(got) > describeWidth || strings.Contains(got, secret) || strings.ContainsFunc(got, unicode.IsControl) {
+		if utf8.RuneCountInString(got) > describeWidth || strings.Contains(got, secret) ||
+			strings.ContainsFunc(got, unicode.IsControl) {
 			t.Errorf("%q %q: %q", name, input, got)
 		}
 	})

@@ -20,23 +20,43 @@ func TestServersAreChecked(t *testing.T) {
 		return []MCPServer{m}
 	}
 	for want, servers := range map[string][]MCPServer{
-		`MCP server "X": its name is not of the form`:              stdio(func(m *MCPServer) { m.Name = "X" }),
-		`MCP server "errand": its name is taken`:                   stdio(func(m *MCPServer) { m.Name = "errand" }),
-		`MCP server "x": its name is taken`:                        append(stdio(func(*MCPServer) {}), stdio(func(*MCPServer) {})...),
-		`type "websocket" is unknown`:                              stdio(func(m *MCPServer) { m.Type = "websocket" }),
-		`a server on stdio has a command`:                          stdio(func(m *MCPServer) { m.Command = "./x" }),
-		`a server on stdio has a command, which is`:                stdio(func(m *MCPServer) { m.Command = "" }),
-		`a server on stdio has a command, which is an`:             stdio(func(m *MCPServer) { m.Headers = map[string]string{"A": "b"} }),
-		`a server of type http has a URL`:                          {{Name: "x", Type: ServerHTTP, Command: "x"}},
-		`a server of type sse has a URL`:                           {{Name: "x", Type: ServerSSE, URL: "http://h", Args: []string{"a"}}},
-		`profile "untrusted" cannot have servers`:                  stdio(func(m *MCPServer) { m.Profiles = []Profile{Read, Untrusted} }),
-		`argument 2:1:2: executing "argument 2" at <.Actor>`:       stdio(func(m *MCPServer) { m.Args = []string{"", "{{.Actor}}"} }),
-		`argument 1:1: unclosed action`:                            stdio(func(m *MCPServer) { m.Args = []string{"{{.Run"} }),
-		`put it into env`:                                          stdio(func(m *MCPServer) { m.Args = []string{`{{env "SET"}}`} }),
-		`env T: {{if .Repo}}{{env "UNSET"}}{{end}}: only values`:   stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{if .Repo}}{{env "UNSET"}}{{end}}`} }),
-		`ODD holds ${, which the CLI would`:                        stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{env "ODD"}}`} }),
-		`header A: UNSET is not set in the environment`:            {{Name: "x", Type: ServerHTTP, URL: "http://h", Headers: map[string]string{"A": `Bearer {{env "UNSET"}}`}}},
-		"UNSET is not set in the environment\ntemplate: env U":     stdio(func(m *MCPServer) { m.Env = map[string]string{"T": `{{env "UNSET"}}`, "U": "{{.X}}"} }), // all at once
+		`MCP server "X": its name is not of the form`: stdio(func(m *MCPServer) { m.Name = "X" }),
+		`MCP server "errand": its name is taken`:      stdio(func(m *MCPServer) { m.Name = "errand" }),
+		`MCP server "x": its name is taken`: append(stdio(func(*MCPServer) {}),
+			stdio(func(*MCPServer) {})...),
+		`type "websocket" is unknown`:               stdio(func(m *MCPServer) { m.Type = "websocket" }),
+		`a server on stdio has a command`:           stdio(func(m *MCPServer) { m.Command = "./x" }),
+		`a server on stdio has a command, which is`: stdio(func(m *MCPServer) { m.Command = "" }),
+		`a server on stdio has a command, which is an`: stdio(func(m *MCPServer) {
+			m.Headers = map[string]string{"A": "b"}
+		}),
+		`a server of type http has a URL`: {{Name: "x", Type: ServerHTTP, Command: "x"}},
+		`a server of type sse has a URL`: {{
+			Name: "x", Type: ServerSSE, URL: "http://h", Args: []string{"a"},
+		}},
+		`profile "untrusted" cannot have servers`: stdio(func(m *MCPServer) {
+			m.Profiles = []Profile{Read, Untrusted}
+		}),
+		`argument 2:1:2: executing "argument 2" at <.Actor>`: stdio(func(m *MCPServer) {
+			m.Args = []string{"", "{{.Actor}}"}
+		}),
+		`argument 1:1: unclosed action`: stdio(func(m *MCPServer) {
+			m.Args = []string{"{{.Run"}
+		}),
+		`put it into env`: stdio(func(m *MCPServer) { m.Args = []string{`{{env "SET"}}`} }),
+		`env T: {{if .Repo}}{{env "UNSET"}}{{end}}: only values`: stdio(func(m *MCPServer) {
+			m.Env = map[string]string{"T": `{{if .Repo}}{{env "UNSET"}}{{end}}`}
+		}),
+		`ODD holds ${, which the CLI would`: stdio(func(m *MCPServer) {
+			m.Env = map[string]string{"T": `{{env "ODD"}}`}
+		}),
+		`header A: UNSET is not set in the environment`: {{
+			Name: "x", Type: ServerHTTP, URL: "http://h", Headers: map[string]string{"A": `Bearer {{env "UNSET"}}`},
+		}},
+		// all at once
+		"UNSET is not set in the environment\ntemplate: env U": stdio(func(m *MCPServer) {
+			m.Env = map[string]string{"T": `{{env "UNSET"}}`, "U": "{{.X}}"}
+		}),
 		"MCP server \"x\": type \"\" is unknown\nMCP server \"y\"": {{Name: "x"}, {Name: "y"}},
 	} {
 		err := errors.Join(CheckServers(servers, lookup(map[string]string{"SET": "value", "ODD": "a${HOME}"}))...)
@@ -55,12 +75,23 @@ func TestServerExpansion(t *testing.T) {
 		want   Entry
 	}{
 		"stdio": {
-			MCPServer{Type: ServerStdio, Command: "srv", Args: []string{"", " ", "--of={{.Thread}}", "{{.Repo}}", "${HOME}"}, Env: map[string]string{"T": `<{{env "TOKEN"}}> {{.Run}}`}},
-			Entry{Type: "stdio", Command: "srv", Args: []string{"", " ", "--of=slack/T/C/1.2", "", "${HOME}"}, Env: map[string]string{"T": "<{{secret}}> 1-slack-x"}},
+			MCPServer{Type: ServerStdio, Command: "srv", Args: []string{
+				"", " ", "--of={{.Thread}}", "{{.Repo}}", "${HOME}",
+			}, Env: map[string]string{"T": `<{{env "TOKEN"}}> {{.Run}}`}},
+			Entry{
+				Type: "stdio", Command: "srv", Args: []string{"", " ", "--of=slack/T/C/1.2", "", "${HOME}"},
+				Env: map[string]string{"T": "<{{secret}}> 1-slack-x"},
+			},
 		},
 		"http": {
-			MCPServer{Type: ServerHTTP, URL: "https://h/{{.Run}}", Headers: map[string]string{"Authorization": `Bearer {{env "TOKEN"}}`}},
-			Entry{Type: "http", URL: "https://h/{{.Run}}", Headers: map[string]string{"Authorization": "Bearer {{secret}}"}},
+			MCPServer{
+				Type: ServerHTTP, URL: "https://h/{{.Run}}",
+				Headers: map[string]string{"Authorization": `Bearer {{env "TOKEN"}}`},
+			},
+			Entry{
+				Type: "http", URL: "https://h/{{.Run}}",
+				Headers: map[string]string{"Authorization": "Bearer {{secret}}"},
+			},
 		},
 	} {
 		got, err := c.server.Entry(v, getenv)

@@ -117,9 +117,18 @@ func TestRules(t *testing.T) {
 		{"by either name of the sub-agents", deny("Task", ""), Write, "Agent", `{}`, Deny},
 		{"by any name", deny("*", ""), Write, "Bash", command("ls"), Deny},
 		{"another tool", deny("WebFetch", ""), Write, "Bash", command("ls"), Allow},
-		{"the first one", append(allow("Bash", "git push origin errand/*"), deny("Bash", "git push*")...), Write, "Bash", command("git push origin errand/x/y"), Allow},
-		{"the first one that fits", append(allow("Bash", "git push origin errand/*"), deny("Bash", "git push*")...), Write, "Bash", command("git push origin main"), Deny},
-		{"a command of several lines", deny("Bash", "*git push*"), Write, "Bash", command(`cd x &&\ngit push -f`), Deny},
+		{
+			"the first one", append(allow("Bash", "git push origin errand/*"), deny("Bash", "git push*")...), Write,
+			"Bash", command("git push origin errand/x/y"), Allow,
+		},
+		{
+			"the first one that fits", append(allow("Bash", "git push origin errand/*"), deny("Bash", "git push*")...),
+			Write, "Bash", command("git push origin main"), Deny,
+		},
+		{
+			"a command of several lines", deny("Bash", "*git push*"), Write, "Bash", command(`cd x &&\ngit push -f`),
+			Deny,
+		},
 		{"a command as a whole", deny("Bash", "git push"), Write, "Bash", command("git push -f"), Allow},
 		{"a URL", deny("WebFetch", "http://*"), Write, "WebFetch", `{"url":"http://x.example/y"}`, Deny},
 		{"ask", []Rule{{Tool: "WebSearch", Action: Ask}}, Write, "WebSearch", `{"query":"x"}`, Ask},
@@ -137,26 +146,44 @@ func TestRules(t *testing.T) {
 		{"between", deny("Read", "a/**/b"), Write, "Read", file("a/b"), Deny},
 		{"a pattern of names", deny("Glob", "secrets/**"), Write, "Glob", `{"pattern":"secrets/*"}`, Deny},
 		{"a search from the top", deny("Grep", "**"), Write, "Grep", `{"pattern":"x"}`, Deny},
-		{"some of what is searched", deny("Grep", "secrets/**"), Write, "Grep", `{"pattern":"x","path":"docs","glob":"` + dir + `/secrets/*"}`, Deny},
+		{
+			"some of what is searched", deny("Grep", "secrets/**"), Write, "Grep",
+			`{"pattern":"x","path":"docs","glob":"` + dir + `/secrets/*"}`, Deny,
+		},
 
 		{"in another clone", deny("Write", "docs/**"), Write, "Write", file(clone + "/docs/x"), Deny},
 		{"elsewhere in it", deny("Write", "docs/**"), Write, "Write", file(clone + "/x"), Allow},
-		{"allowed here with another clone", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write", file("docs/x"), Allow},
+		{
+			"allowed here with another clone", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write",
+			file("docs/x"), Allow,
+		},
 		{"in a directory of both", deny("Write", filepath.Dir(dir)+"/**"), Write, "Write", file("docs/x"), Allow},
 		{"the other's path here", deny("Write", clone+"/**"), Write, "Write", file("docs/x"), Allow},
 		{"the other's path there", deny("Write", clone+"/**"), Write, "Write", file(clone + "/docs/x"), Deny},
 		{"into another clone by way of a link", deny("Write", "docs/**"), Write, "Write", file("there/docs/x"), Deny},
-		{"out of another clone by way of a link", deny("Write", "docs/**"), Write, "Write", file(clone + "/back/docs/x"), Deny},
-		{"allowed here is not allowed there", append(allow("Write", "docs/**"), deny("Write", "")...), Write, "Write", file(clone + "/docs/x"), Deny},
+		{
+			"out of another clone by way of a link", deny("Write", "docs/**"), Write, "Write",
+			file(clone + "/back/docs/x"), Deny,
+		},
+		{
+			"allowed here is not allowed there", append(allow("Write", "docs/**"), deny("Write", "")...), Write,
+			"Write", file(clone + "/docs/x"), Deny,
+		},
 
 		{"wider than Write", allow("Write", outside+"/**"), Write, "Write", file(outside + "/x"), Allow},
 		{"by way of a link, not wider", allow("Write", "link/**"), Write, "Write", file("link/x"), Deny},
-		{"all of what is searched", allow("Grep", "docs/**"), Write, "Grep", `{"pattern":"x","path":"docs","glob":"/etc/*"}`, Deny},
+		{
+			"all of what is searched", allow("Grep", "docs/**"), Write, "Grep",
+			`{"pattern":"x","path":"docs","glob":"/etc/*"}`, Deny,
+		},
 		{"narrower than Read", deny("Read", ""), Read, "Read", file(dir + "/x"), Deny},
 		{"Read is never wider: files", allow("Read", ""), Read, "Read", file(outside + "/x"), Deny},
 		{"Read is never wider: commands", allow("*", ""), Read, "Bash", command("ls"), Deny},
 		{"nor by asking", []Rule{{Tool: "*", Action: Ask}}, Untrusted, "Bash", command("ls"), Deny},
-		{"nor by servers that it was not given", allow("mcp__tracker__*", ""), Untrusted, "mcp__tracker__find", `{}`, Deny},
+		{
+			"nor by servers that it was not given", allow("mcp__tracker__*", ""), Untrusted, "mcp__tracker__find", `{}`,
+			Deny,
+		},
 		{"our own tools", deny("mcp__errand__*", ""), Write, "mcp__errand__ask_user", `{}`, Deny},
 		{"the form of the answer", deny("*", ""), Read, "StructuredOutput", `{}`, Allow},
 	} {

@@ -58,7 +58,8 @@ func TestToolServerWithdrawal(t *testing.T) {
 					t.Errorf("the tool received %v", err)
 				}
 				<-answered
-				got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))
+				got, err := s.Answer(t.Context(),
+					json.RawMessage(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"now"}}`))
 				if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), "at once") {
 					t.Errorf("the next call: %s, %v", line, err)
 				}

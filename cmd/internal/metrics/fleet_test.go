@@ -25,7 +25,9 @@ func TestFleet(t *testing.T) {
 		{Slots: 2, Health: []byte(`{"ok":false}`)},
 		{Slots: 2},
 	}}}
-	b.Credentials = []store.Credential{{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second}}
+	b.Credentials = []store.Credential{
+		{Name: "a", Until: ago(-60)}, {Name: "b", Refused: "401"}, {Name: "c", Interval: time.Second},
+	}
 	b.Memory = store.Memory{Used: 3 << 20, Limit: 4 << 20}
 	b.Counts = store.Counts{Waiting: 4, Running: 1, Absorbed: 2} // the record of one waiting task cannot be read
 	b.waits(tasks.Interactive, ago(500), ago(20))
@@ -63,7 +65,9 @@ errand_workers{pool="default",state="ready"} 1
 errand_workers{pool="default",state="unable"} 2
 errand_workers_wanted{pool="default"} 4`)
 	b.Memory = store.Memory{Used: 1} // without maxmemory, the alert's share would be infinite
-	if got := lines(t, r); slices.ContainsFunc(got, func(l string) bool { return strings.Contains(l, "_limit_bytes") }) {
+	if got := lines(t, r); slices.ContainsFunc(got, func(l string) bool {
+		return strings.Contains(l, "_limit_bytes")
+	}) {
 		t.Errorf("without maxmemory: %q", got)
 	}
 	b.err = errors.New("redis is down")
@@ -72,12 +76,14 @@ errand_workers_wanted{pool="default"} 4`)
 	}
 }
 
-// Each pool is reported for itself: those of repositories, even without workers and tasks, and those with either. Limits
-// are for all pools together.
+// Each pool is reported for itself: those of repositories, even without workers and tasks, and those with either.
+// Limits are for all pools together.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
-	b := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{{Pool: "gpu", Slots: 2, Running: 1, Credential: "a"}, {Slots: 8, Credential: "b"}}}}
+	b := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{
+		{Pool: "gpu", Slots: 2, Running: 1, Credential: "a"}, {Slots: 8, Credential: "b"},
+	}}}
 	for i := range 6 {
 		b.waits(tasks.Interactive, now.Add(-time.Duration(i)*time.Second), time.Time{})
 		if rec := &b.Live[i]; i < 3 {

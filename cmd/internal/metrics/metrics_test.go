@@ -39,7 +39,9 @@ func (f *fakeFleet) waits(class string, created, at time.Time) {
 
 func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
 	id := strconv.Itoa(len(f.Live))
-	f.Live = append(f.Live, store.LiveRecord{Record: store.Record{ID: id, Thread: id, Class: class, State: s, Created: c, At: at}})
+	f.Live = append(f.Live, store.LiveRecord{Record: store.Record{
+		ID: id, Thread: id, Class: class, State: s, Created: c, At: at,
+	}})
 }
 
 // everything returns a registry in which each metric has a value.

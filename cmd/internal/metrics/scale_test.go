@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A random fleet makes the number of wanted workers turn at most twice in fallAfter, and the number is never less than what was needed
-// throughout a minute, nor more than what was needed at some time since fallAfter.
+// A random fleet makes the number of wanted workers turn at most twice in fallAfter, and the number is never less than
+// what was needed throughout a minute, nor more than what was needed at some time since fallAfter.
 func TestWantedWorkersDoNotFlap(t *testing.T) {
 	t.Parallel()
 	const span = 4 * time.Hour
@@ -73,7 +73,9 @@ func TestWantedWorkers(t *testing.T) {
 		"a burst of short tasks": {needs: "2992299229922", want: "2222222222222"},
 		"more work":              {needs: "2578888888888", want: "2222578888888"},
 		"less work":              {needs: "3" + strings.Repeat("1", 61), want: "3" + strings.Repeat("3", 60) + "1"},
-		"less work with a burst": {needs: "3" + strings.Repeat("1", 59) + "4" + strings.Repeat("1", 60), want: "3" + strings.Repeat("3", 120)},
+		"less work with a burst": {
+			needs: "3" + strings.Repeat("1", 59) + "4" + strings.Repeat("1", 60), want: "3" + strings.Repeat("3", 120),
+		},
 	} {
 		s, got := &scale{}, ""
 		for i, n := range c.needs {
@@ -112,22 +114,31 @@ func TestNeededWorkers(t *testing.T) {
 		limits tasks.Limits
 		want   int
 	}{
-		"nothing":         {fill: func(*fakeFleet) {}, want: 0},
-		"startable":       {fill: times(9, fresh), want: 3},
-		"running":         {fill: times(9, task(func(r *store.LiveRecord) { r.State = store.Running })), want: 3},
-		"background":      {fill: times(5, of(tasks.Background)), want: 3},
-		"review":          {fill: times(4, of(tasks.Review)), want: 2},
-		"limited":         {fill: times(9, task(func(r *store.LiveRecord) { r.Blocked.Scope = "repo:a" })), want: 0},
-		"about to be":     {fill: times(9, task(func(r *store.LiveRecord) { r.Scopes = []string{"repo:a"} })), limits: tasks.Limits{Repository: 2}, want: 1},
-		"later":           {fill: times(9, task(func(r *store.LiveRecord) { r.At = now.Add(time.Hour) })), want: 0},
-		"one thread":      {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
-		"credential":      {fill: times(9, fresh), limits: tasks.Limits{Credential: 3}, want: 1},
-		"two credentials": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Workers = append(f.Workers, worker("b")) }, limits: tasks.Limits{Credential: 4}, want: 2},
+		"nothing":    {fill: func(*fakeFleet) {}, want: 0},
+		"startable":  {fill: times(9, fresh), want: 3},
+		"running":    {fill: times(9, task(func(r *store.LiveRecord) { r.State = store.Running })), want: 3},
+		"background": {fill: times(5, of(tasks.Background)), want: 3},
+		"review":     {fill: times(4, of(tasks.Review)), want: 2},
+		"limited":    {fill: times(9, task(func(r *store.LiveRecord) { r.Blocked.Scope = "repo:a" })), want: 0},
+		"about to be": {
+			fill:   times(9, task(func(r *store.LiveRecord) { r.Scopes = []string{"repo:a"} })),
+			limits: tasks.Limits{Repository: 2}, want: 1,
+		},
+		"later":      {fill: times(9, task(func(r *store.LiveRecord) { r.At = now.Add(time.Hour) })), want: 0},
+		"one thread": {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
+		"credential": {fill: times(9, fresh), limits: tasks.Limits{Credential: 3}, want: 1},
+		"two credentials": {
+			fill:   func(f *fakeFleet) { times(9, fresh)(f); f.Workers = append(f.Workers, worker("b")) },
+			limits: tasks.Limits{Credential: 4}, want: 2,
+		},
 		"held": {fill: func(f *fakeFleet) {
 			times(9, fresh)(f)
 			f.Credentials = []store.Credential{{Name: "a", Until: now.Add(time.Hour)}}
 		}, want: 0},
-		"another one, held": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Credentials = []store.Credential{{Name: "b", Refused: "x"}} }, want: 3},
+		"another one, held": {fill: func(f *fakeFleet) {
+			times(9, fresh)(f)
+			f.Credentials = []store.Credential{{Name: "b", Refused: "x"}}
+		}, want: 3},
 	} {
 		f := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{worker("a")}}}
 		c.fill(f)

@@ -26,7 +26,14 @@ func TestServices(t *testing.T) {
 		status int
 		header string
 		value  string
-	}{{200, "", ""}, {429, "", ""}, {403, "Retry-After", "3"}, {403, "X-RateLimit-Remaining", "0"}, {403, "X-RateLimit-Remaining", "9"}, {502, "", ""}} {
+	}{
+		{200, "", ""},
+		{429, "", ""},
+		{403, "Retry-After", "3"},
+		{403, "X-RateLimit-Remaining", "0"},
+		{403, "X-RateLimit-Remaining", "9"},
+		{502, "", ""},
+	} {
 		answers <- func(w http.ResponseWriter) { w.Header().Set(a.header, a.value); w.WriteHeader(a.status) }
 		if err := get(); err != nil {
 			t.Fatal(err)

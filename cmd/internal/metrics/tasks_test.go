@@ -19,12 +19,21 @@ func TestTasks(t *testing.T) {
 	task := func(repo string) tasks.Task {
 		return tasks.Task{ID: "1-x", Source: "slack", Class: tasks.Interactive, Repo: repo, Actor: "ann"}
 	}
-	m.Ran(task("Acme/API"), agent.Result{Outcome: agent.Done, CostUSD: .5, Model: "opus", Usage: agent.Usage{Input: 10, CacheRead: 7}})
-	m.Ran(task("acme/secret"), agent.Result{Outcome: agent.Stalled, CostUSD: .25, Model: "opus", Signal: "SIGKILL", Usage: agent.Usage{Input: 5}})
-	m.Ran(task(""), agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassAuth, "no"), API: &agent.API{Calls: 3, Errors: map[int]int{401: 3}}})
+	m.Ran(task("Acme/API"), agent.Result{
+		Outcome: agent.Done, CostUSD: .5, Model: "opus", Usage: agent.Usage{Input: 10, CacheRead: 7},
+	})
+	m.Ran(task("acme/secret"), agent.Result{
+		Outcome: agent.Stalled, CostUSD: .25, Model: "opus", Signal: "SIGKILL", Usage: agent.Usage{Input: 5},
+	})
+	m.Ran(task(""), agent.Result{
+		Outcome: agent.Failed, Error: agent.NewError(agent.ClassAuth, "no"),
+		API: &agent.API{Calls: 3, Errors: map[int]int{401: 3}},
+	})
 	m.Returned(tasks.Interactive, worker.ReturnRetry)
 	m.Ended(task(""), tasks.Ending{Kind: tasks.Answered, Covers: []string{"a", "b"}}, 2*time.Second)
-	m.Ended(task(""), tasks.Ending{Kind: tasks.Failed, Result: agent.Result{Error: agent.NewError(agent.ClassAuth, "no")}}, -time.Second)
+	m.Ended(task(""), tasks.Ending{
+		Kind: tasks.Failed, Result: agent.Result{Error: agent.NewError(agent.ClassAuth, "no")},
+	}, -time.Second)
 	expect(t, r, `
 errand_model_calls_total 3
 errand_model_errors_total{status="401"} 3

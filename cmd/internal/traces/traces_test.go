@@ -16,7 +16,8 @@ import (
 
 var begun = time.Date(2026, 11, 21, 7, 0, 0, 0, time.UTC)
 
-// spansOf returns the spans of a task with one run that was repeated, which had these events. The request had this traceparent.
+// spansOf returns the spans of a task with one run that was repeated, which had these events. The request had this
+// traceparent.
 func spansOf(t *testing.T, parent string, events ...agent.Event) []sdk.ReadOnlySpan {
 	t.Helper()
 	spans := &collector{}
@@ -25,11 +26,15 @@ func spansOf(t *testing.T, parent string, events ...agent.Event) []sdk.ReadOnlyS
 	for i := range events {
 		events[i].Time = at(2)
 	}
-	task := tasks.Task{ID: tasks.NewID(begun, "chat", "x"), Kind: "chat", Actor: "hush-actor", Name: "hush-name", Trace: parent, Prompt: "hush-prompt"}
+	task := tasks.Task{
+		ID: tasks.NewID(begun, "chat", "x"), Kind: "chat", Actor: "hush-actor", Name: "hush-name", Trace: parent,
+		Prompt: "hush-prompt",
+	}
 	record := store.Record{Created: begun, Ended: at(6), Runs: []store.Run{
 		{Worker: "w-1", Started: at(1), Ended: at(3), Why: "hush-why"}, {Worker: "w-2", Started: at(4)},
 	}}
-	build(context.WithValue(t.Context(), taskKey{}, task.ID), provider.Tracer("errand"), ended{task, tasks.Ending{Kind: tasks.Answered}, at(7)}, record, events)
+	build(context.WithValue(t.Context(), taskKey{}, task.ID), provider.Tracer("errand"),
+		ended{task, tasks.Ending{Kind: tasks.Answered}, at(7)}, record, events)
 	return spans.ended
 }
 
@@ -41,7 +46,9 @@ func TestSpansHaveNoText(t *testing.T) {
 		agent.Event{Kind: agent.Notice, Text: "Waiting: hush-line", Tool: tasks.Waits},
 		agent.Event{Kind: agent.Notice, Text: "trying again: hush", Class: agent.ClassOverloaded},
 		agent.Event{Kind: agent.Text, Text: "hush-answer"},
-		agent.Event{Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "$ hush", Input: []byte(`{"command":"hush"}`)},
+		agent.Event{
+			Kind: agent.ToolUse, Tool: "Bash", ToolID: "1", Text: "$ hush", Input: []byte(`{"command":"hush"}`),
+		},
 		agent.Event{Kind: agent.ToolResult, ToolID: "1", Text: "hush-result", Error: true},
 	)
 	notices := ""
@@ -58,7 +65,8 @@ func TestSpansHaveNoText(t *testing.T) {
 	}
 }
 
-// The spans of a task continue the trace of the request that made it. Otherwise the trace has the task's own ID, as without one.
+// The spans of a task continue the trace of the request that made it. Otherwise the trace has the task's own ID, as
+// without one.
 func TestTraceOfTheCaller(t *testing.T) {
 	t.Parallel()
 	own := fmt.Sprintf("%x", tasks.TraceID(tasks.NewID(begun, "chat", "x")))

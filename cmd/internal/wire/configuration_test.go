@@ -47,16 +47,20 @@ mcp:
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"REDIS_URL": redisURL, "ERRAND_CONFIG": file, "GITHUB_APP_ID": "1", "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_RUN_LIMIT": "1h",
-		"SLACK_API_URL": "http://127.0.0.1:1", "GITHUB_API_URL": "http://127.0.0.1:1",
+		"REDIS_URL": redisURL, "ERRAND_CONFIG": file, "GITHUB_APP_ID": "1", "ERRAND_STATE_DIR": t.TempDir(),
+		"ERRAND_RUN_LIMIT": "1h",
+		"SLACK_API_URL":    "http://127.0.0.1:1", "GITHUB_API_URL": "http://127.0.0.1:1",
 	}
 	for _, s := range (config.Config{}).Settings() {
 		if s.Secret {
 			env[s.Name] = canary + s.Name
 		}
 	}
-	env["OTEL_EXPORTER_OTLP_HEADERS"], env["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] = "key="+canary+"headers", "key="+canary+"traces"
-	env["GITHUB_APP_PRIVATE_KEY"] = strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
+	env["OTEL_EXPORTER_OTLP_HEADERS"], env["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] = "key="+canary+
+		"headers", "key="+canary+"traces"
+	env["GITHUB_APP_PRIVATE_KEY"] = strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{
+		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
+	})))
 	for _, name := range unset {
 		delete(env, name)
 	}
@@ -71,7 +75,9 @@ mcp:
 func TestNoSecretIsShown(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t)
-	for name, unset := range map[string][]string{"App": {"GITHUB_TOKEN"}, "token": {"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"}} {
+	for name, unset := range map[string][]string{
+		"App": {"GITHUB_TOKEN"}, "token": {"GITHUB_APP_ID", "GITHUB_APP_PRIVATE_KEY"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := configured(t, address, unset...)
@@ -82,7 +88,10 @@ func TestNoSecretIsShown(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer "+c.HTTP.ConsoleToken.Reveal())
 				w := httptest.NewRecorder()
 				door.ServeHTTP(w, r)
-				for _, want := range []string{"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop", "$0.50", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "API key", "2.5"} {
+				for _, want := range []string{
+					"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop",
+					"$0.50", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "API key", "2.5",
+				} {
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 						t.Fatalf("%s: %d without %s\n%s", path, w.Code, want, w.Body)
 					}
@@ -118,8 +127,10 @@ func TestEverySettingIsExplained(t *testing.T) {
 		t.Errorf("%d settings of %d", len(seen), len(all))
 	}
 	for name, want := range map[string][2]string{
-		"ERRAND_RUN_LIMIT": {"1h", "environment"}, "ERRAND_IDLE_LIMIT": {"15m", "default"}, "ERRAND_CONCURRENCY": {fmt.Sprint(c.Worker.Concurrency), "computed"},
-		"ERRAND_MODEL": {"", "not set"}, "ERRAND_FLEET_TOKEN": {"set, hidden", "environment"}, "REDIS_URL": {"redis://:[redacted]@127.0.0.1:1/0", "environment"},
+		"ERRAND_RUN_LIMIT": {"1h", "environment"}, "ERRAND_IDLE_LIMIT": {"15m", "default"},
+		"ERRAND_CONCURRENCY": {fmt.Sprint(c.Worker.Concurrency), "computed"},
+		"ERRAND_MODEL":       {"", "not set"}, "ERRAND_FLEET_TOKEN": {"set, hidden", "environment"},
+		"REDIS_URL": {"redis://:[redacted]@127.0.0.1:1/0", "environment"},
 	} {
 		if got := seen[name]; got.Value != want[0] || got.Origin != want[1] {
 			t.Errorf("%s: %+v, want %v", name, got, want)

@@ -32,29 +32,38 @@ func TestCredentialName(t *testing.T) {
 	}
 }
 
-// With several credentials, the name is that of all of them, whatever their order. Their values are redacted, and one that is
-// missing is a problem of a worker.
+// With several credentials, the name is that of all of them, whatever their order. Their values are redacted, and one
+// that is missing is a problem of a worker.
 func TestSeveralCredentials(t *testing.T) {
 	t.Setenv("TEAM_A_KEY", "sk-team-a-0123456789")
 	t.Setenv("TEAM_B_KEY", "sk-team-b-0123456789")
-	a, b := config.Credential{Name: "a", APIKey: `{{env "TEAM_A_KEY"}}`}, config.Credential{Name: "b", APIKey: `{{env "TEAM_B_KEY"}}`}
+	a, b := config.Credential{Name: "a", APIKey: `{{env "TEAM_A_KEY"}}`}, config.Credential{
+		Name: "b", APIKey: `{{env "TEAM_B_KEY"}}`,
+	}
 	with := func(list ...config.Credential) config.Config {
 		return config.Config{Routing: config.Routing{Credentials: list}}
 	}
 	name := credentialName(with(a, b))
-	if name == "" || name != credentialName(with(b, a)) || name == credentialName(with(a)) || strings.Contains("sk-team-a-0123456789", name) {
+	if name == "" || name != credentialName(with(b, a)) || name == credentialName(with(a)) ||
+		strings.Contains("sk-team-a-0123456789", name) {
 		t.Errorf("name %q", name)
 	}
 	if got := redactor(with(a, b)).String("sk-team-a-0123456789, sk-team-b-0123456789"); strings.Contains(got, "0123456789") {
 		t.Errorf("shown: %s", got)
 	}
 	file := filepath.Join(t.TempDir(), "errand.yaml")
-	if err := os.WriteFile(file, []byte(`credentials: [{name: a, api_key: '{{env "TEAM_A_KEY"}}'}, {name: none, api_key: '{{env "TEAM_C_KEY"}}'}]`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`credentials: [{name: a, api_key: '{{env "TEAM_A_KEY"}}'}, {name: none, api_key: '{{env "TEAM_C_KEY"}}'}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"REDIS_URL": "redis://:p@127.0.0.1:1/0", "ERRAND_CONFIG": file, "TEAM_A_KEY": "k", "ERRAND_CONSOLE_TOKEN": "console-token-0123", "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true"}
+	env := map[string]string{
+		"REDIS_URL": "redis://:p@127.0.0.1:1/0", "ERRAND_CONFIG": file, "TEAM_A_KEY": "k",
+		"ERRAND_CONSOLE_TOKEN": "console-token-0123", "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true",
+	}
 	getenv := func(name string) string { return env[name] }
-	if _, err := Load(getenv, config.RoleWorker); err == nil || !strings.Contains(err.Error(), `credential "none": credential: TEAM_C_KEY is not set in the environment; see docs/models.md`) {
+	if _, err := Load(getenv, config.RoleWorker); err == nil ||
+		!strings.Contains(err.Error(),
+			`credential "none": credential: TEAM_C_KEY is not set in the environment; see docs/models.md`) {
 		t.Errorf("a worker: %v", err)
 	}
 	if _, err := Load(getenv, config.RoleFrontdoor); err != nil {
@@ -101,10 +110,15 @@ func TestFreeModel(t *testing.T) {
 func TestPricesOfCredentials(t *testing.T) {
 	t.Parallel()
 	list := credentials(config.Config{Routing: config.Routing{
-		Credentials: []config.Credential{{Name: "aws", Provider: config.ProviderBedrock}, {Name: "key", APIKey: `{{env "KEY"}}`}},
-		Prices:      map[string]map[string]config.Price{config.ProviderAnthropic: {"claude-*": {Input: new(1.0), Output: new(2.0)}}},
+		Credentials: []config.Credential{
+			{Name: "aws", Provider: config.ProviderBedrock}, {Name: "key", APIKey: `{{env "KEY"}}`},
+		},
+		Prices: map[string]map[string]config.Price{config.ProviderAnthropic: {"claude-*": {
+			Input: new(1.0), Output: new(2.0),
+		}}},
 	}})
-	if aws, key := list[0].Prices, list[1].Prices; aws == nil || len(aws) != 0 || len(key) != 1 { // nil: those of agent.Config
+	// nil: those of agent.Config
+	if aws, key := list[0].Prices, list[1].Prices; aws == nil || len(aws) != 0 || len(key) != 1 {
 		t.Errorf("prices %v and %v", aws, key)
 	}
 }
@@ -114,7 +128,9 @@ func TestHeadersOfClouds(t *testing.T) {
 	t.Parallel()
 	c := config.Config{
 		Model: config.Model{Headers: "X-Team: platform"}, Cloud: config.Cloud{VertexURL: "https://llm.corp.example/v1"},
-		Routing: config.Routing{Credentials: []config.Credential{{Provider: config.ProviderBedrock}, {Provider: config.ProviderVertex}, {APIKey: `{{env "KEY"}}`}}},
+		Routing: config.Routing{Credentials: []config.Credential{
+			{Provider: config.ProviderBedrock}, {Provider: config.ProviderVertex}, {APIKey: `{{env "KEY"}}`},
+		}},
 	}
 	for i, want := range []int{0, 1, 1} {
 		if got := credentials(c)[i].Headers; got == nil || len(got) != want { // nil: those of agent.Config

@@ -33,13 +33,15 @@ func TestDeskAnswersWhoGivesUp(t *testing.T) {
 		giveUp(why)
 		<-t.Context().Done()
 	}()
-	p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL("redis://" + hole.Addr().String())}}, slog.New(slog.DiscardHandler), Options{})
+	p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL("redis://" + hole.Addr().String())}},
+		slog.New(slog.DiscardHandler), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	_, err = p.Desk.Submit(ctx, tasks.Task{
-		ID: tasks.NewID(time.Unix(1_700_000_000, 0), "test", "one"), Source: "test", Thread: "test/one", Class: tasks.Interactive, Profile: agent.Read, Prompt: "do it",
+		ID: tasks.NewID(time.Unix(1_700_000_000, 0), "test", "one"), Source: "test", Thread: "test/one",
+		Class: tasks.Interactive, Profile: agent.Read, Prompt: "do it",
 	})
 	if !errors.Is(err, why) {
 		t.Errorf("err = %v, want %v", err, why)

@@ -146,7 +146,9 @@ var faults = map[string]fault{
 		return func() { b.set("requirepass", password) }
 	}},
 	"its certificate has expired": {"Redis' certificate has expired", false, func(b *broken) func() {
-		good := []any{"tls-cert-file", b.settings["ERRAND_REDIS_CERT_FILE"], "tls-key-file", b.settings["ERRAND_REDIS_KEY_FILE"]}
+		good := []any{
+			"tls-cert-file", b.settings["ERRAND_REDIS_CERT_FILE"], "tls-key-file", b.settings["ERRAND_REDIS_KEY_FILE"],
+		}
 		b.set("tls-cert-file", b.expired[0], "tls-key-file", b.expired[1])
 		return func() { b.set(good...) }
 	}},

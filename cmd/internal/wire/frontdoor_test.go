@@ -65,7 +65,8 @@ func TestFrontDoorNamesTheFault(t *testing.T) {
 		Problem string
 		Checks  []struct{ What, Remedy string }
 	}
-	if err := json.Unmarshal([]byte(body), &health); err != nil || code != http.StatusServiceUnavailable || health.Problem != what {
+	if err := json.Unmarshal([]byte(body), &health); err != nil || code != http.StatusServiceUnavailable ||
+		health.Problem != what {
 		t.Errorf("the health is %d %s, %v", code, body, err)
 	}
 	if len(health.Checks) == 0 || health.Checks[0].What != what || health.Checks[0].Remedy != remedy {
@@ -80,7 +81,8 @@ func TestMetricsOfARedisThatRefusesWrites(t *testing.T) {
 	expect := func(line string) {
 		t.Helper()
 		get := frontDoor(t, url) // a front door keeps the result of its last write for 5 s
-		if code, body := get("/metrics"); code != http.StatusOK || !strings.Contains(body, "\n"+line+"\n") || !strings.Contains(body, "\nerrand_outbox_endings 0\n") {
+		if code, body := get("/metrics"); code != http.StatusOK || !strings.Contains(body, "\n"+line+"\n") ||
+			!strings.Contains(body, "\nerrand_outbox_endings 0\n") {
 			t.Errorf("%d without %s in\n%s", code, line, body)
 		}
 	}

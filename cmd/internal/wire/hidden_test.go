@@ -27,15 +27,20 @@ func TestHomeIsHidden(t *testing.T) {
 	bin, certificates, tools, toolchain := in("bin")[0], in("certs")[0], in("tools")[0], in("toolchain")[0]
 	shims := in("pyenv/shims", "shims")
 	t.Setenv("HOME", home)
-	t.Setenv("PATH", filepath.Join(home, "missing")+":"+bin+":"+strings.Join(shims, ":")+":"+home+":.:/:"+filepath.Dir(home)+":/usr/bin")
+	t.Setenv("PATH", filepath.Join(home, "missing")+":"+bin+":"+strings.Join(shims, ":")+":"+home+":.:/:"+
+		filepath.Dir(home)+":/usr/bin")
 	t.Setenv("SSL_CERT_DIR", certificates)
 	c := config.Config{
-		Redis: config.Redis{URL: "unix://:pw@/var/lib/redis/socket"},
-		Paths: config.Paths{State: "/state", File: "/errand.yaml", Shown: []string{toolchain}}, GitHub: config.GitHub{AppKeyFile: "/key.pem"},
+		Redis:   config.Redis{URL: "unix://:pw@/var/lib/redis/socket"},
+		Paths:   config.Paths{State: "/state", File: "/errand.yaml", Shown: []string{toolchain}},
+		GitHub:  config.GitHub{AppKeyFile: "/key.pem"},
 		Routing: config.Routing{MCP: map[string]config.Server{"a": {Command: tools}, "b": {Command: "relative"}}},
 	}
 	gone := hidden(c)
-	for _, path := range []string{home, "/home", "/root", "/run", "/etc/shadow", "/state", "/errand.yaml", "/key.pem", ".env", "/var/lib/redis/socket"} {
+	for _, path := range []string{
+		home, "/home", "/root", "/run", "/etc/shadow", "/state", "/errand.yaml", "/key.pem", ".env",
+		"/var/lib/redis/socket",
+	} {
 		if !slices.Contains(gone, path) {
 			t.Errorf("%s is not hidden: %v", path, gone)
 		}

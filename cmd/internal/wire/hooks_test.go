@@ -22,8 +22,11 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 	const secret = "a-secret-of-the-hook"
 	t.Setenv("ALERTS_SECRET", secret)
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
-		Routing: config.Routing{Hooks: map[string]config.Hook{"alerts": {Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}"}}},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken},
+		Paths: config.Paths{State: t.TempDir()},
+		Routing: config.Routing{Hooks: map[string]config.Hook{"alerts": {
+			Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}",
+		}}},
 	}
 	var log bytes.Buffer
 	p, door := openFrontDoor(t, c, Logger(&log, c, true))
@@ -58,7 +61,8 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 	}
 	p.Log.Info("test", slog.String("secret", secret))
 	live, err := p.Store.Live(t.Context())
-	if err != nil || len(live) != 1 || strings.Contains(string(live[0].Task), secret) || strings.Contains(log.String(), secret) {
+	if err != nil || len(live) != 1 || strings.Contains(string(live[0].Task), secret) ||
+		strings.Contains(log.String(), secret) {
 		t.Errorf("tasks %v, %v; log %s", live, err, log.String())
 	}
 }
@@ -67,13 +71,18 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 func TestSecretsOfHooks(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "errand.yaml")
-	if err := os.WriteFile(file, []byte(`hooks: {alerts: {secret: '{{env "ERRAND_TEST_ALERTS"}}', template: Go.}}`), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte(`hooks: {alerts: {secret: '{{env "ERRAND_TEST_ALERTS"}}', template: Go.}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"REDIS_URL": "redis://:p@127.0.0.1:1/0", "ERRAND_CONFIG": file, "ERRAND_CONSOLE_TOKEN": consoleToken, "ERRAND_STATE_DIR": t.TempDir()}
+	env := map[string]string{
+		"REDIS_URL": "redis://:p@127.0.0.1:1/0", "ERRAND_CONFIG": file, "ERRAND_CONSOLE_TOKEN": consoleToken,
+		"ERRAND_STATE_DIR": t.TempDir(),
+	}
 	getenv := func(name string) string { return env[name] }
 	_, err := Load(getenv, config.RoleFrontdoor)
-	if err == nil || !strings.Contains(err.Error(), "hooks.alerts.secret cannot be used: the variable ERRAND_TEST_ALERTS is not set") {
+	if err == nil || !strings.Contains(err.Error(),
+		"hooks.alerts.secret cannot be used: the variable ERRAND_TEST_ALERTS is not set") {
 		t.Error(err)
 	}
 	env["ANTHROPIC_API_KEY"] = "k"

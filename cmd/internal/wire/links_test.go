@@ -24,7 +24,10 @@ func (w *rightsWorld) command(user, text string) string {
 		w.Fatal(err)
 	}
 	var said []slackfake.Message
-	if err := w.slack.Wait(w.Context(), func(s *slackfake.Server) bool { said = s.Ephemeral(theirs, user); return len(said) > before }); err != nil {
+	if err := w.slack.Wait(w.Context(), func(s *slackfake.Server) bool {
+		said = s.Ephemeral(theirs, user)
+		return len(said) > before
+	}); err != nil {
 		w.Fatal(err)
 	}
 	return said[len(said)-1].Text
@@ -118,7 +121,10 @@ func TestLinkedPeople(t *testing.T) {
 	}
 	resp := w.request(http.DefaultClient, http.MethodGet, "/api/audit?what=link", consoleToken, "")
 	audit, err := io.ReadAll(resp.Body)
-	for _, entry := range []string{`"what": "offer link"`, `"what": "link slack/U0DANA to github/dana"`, `"what": "unlink"`, `"who": "slack/U0EVE"`} {
+	for _, entry := range []string{
+		`"what": "offer link"`, `"what": "link slack/U0DANA to github/dana"`, `"what": "unlink"`,
+		`"who": "slack/U0EVE"`,
+	} {
 		if err != nil || !strings.Contains(string(audit), entry) {
 			t.Errorf("the audit log has no %s: %s %v", entry, audit, err)
 		}

@@ -17,11 +17,13 @@ import (
 func TestLoadTriesTheParts(t *testing.T) {
 	t.Parallel()
 	key := filepath.Join(t.TempDir(), "app.pem")
-	if err := os.WriteFile(key, []byte("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"), 0o600); err != nil {
+	if err := os.WriteFile(key,
+		[]byte("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "GITHUB_APP_ID": "1", "GITHUB_APP_PRIVATE_KEY_FILE": key, "GITHUB_WEBHOOK_SECRET": "s",
+		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "GITHUB_APP_ID": "1",
+		"GITHUB_APP_PRIVATE_KEY_FILE": key, "GITHUB_WEBHOOK_SECRET": "s",
 	}
 	_, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 	if err == nil || !strings.Contains(err.Error(), "read the App's key") {
@@ -81,7 +83,8 @@ func TestNotices(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
 	list := Notices(c, []string{"ERRAND_RUN_LIMT=1h"})
-	if len(list) != 2 || list[0].Severity != store.Note || list[0].What != c.Summary() || list[1].Severity != store.Warning ||
+	if len(list) != 2 || list[0].Severity != store.Note || list[0].What != c.Summary() ||
+		list[1].Severity != store.Warning ||
 		!strings.Contains(list[1].Remedy, "ERRAND_RUN_LIMIT") {
 		t.Errorf("got %+v", list)
 	}
@@ -90,11 +93,14 @@ func TestNotices(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 	c.Slack.BotToken, c.GitHub.Token = "xoxb", "ghp"
-	if list := Notices(c, nil); len(list) != 2 || list[1].Severity != store.Note || list[1].What != "everybody in Slack has errand's rights on GitHub" {
+	if list := Notices(c, nil); len(list) != 2 || list[1].Severity != store.Note ||
+		list[1].What != "everybody in Slack has errand's rights on GitHub" {
 		t.Errorf("no account is mapped: %+v", list)
 	}
 	for _, decided := range []config.Routing{
-		{People: map[string]config.Person{"ann": {GitHub: "ann"}}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedAll}}, {Slack: config.SlackPeople{Unmapped: config.UnmappedRefuse}},
+		{People: map[string]config.Person{"ann": {GitHub: "ann"}}},
+		{Slack: config.SlackPeople{Unmapped: config.UnmappedAll}},
+		{Slack: config.SlackPeople{Unmapped: config.UnmappedRefuse}},
 	} {
 		c.Routing = decided
 		if list := Notices(c, nil); len(list) != 1 {
@@ -112,14 +118,15 @@ func TestLoadReadsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "bwrap", "ERRAND_ALLOW_ROOT": "true",
-		"WIRE_B": "hush-b",
+		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONFIG": file, "ERRAND_SANDBOX": "bwrap",
+		"ERRAND_ALLOW_ROOT": "true", "WIRE_B": "hush-b",
 	}
 	c, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, exposed := repositorySecrets(c, false)["acme/api"], repositorySecrets(c, true)["acme/api"]; len(all) != 2 || all["A"] != "hush-a" ||
+	if all, exposed := repositorySecrets(c, false)["acme/api"], repositorySecrets(c, true)["acme/api"]; len(all) != 2 ||
+		all["A"] != "hush-a" ||
 		len(exposed) != 1 || exposed["B"] != "hush-b" {
 		t.Errorf("%v, exposed %v", all, exposed)
 	}
@@ -127,11 +134,13 @@ func TestLoadReadsSecrets(t *testing.T) {
 		t.Errorf("the redactor leaves %q", said)
 	}
 	env["ERRAND_SANDBOX"] = "none"
-	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil || !strings.Contains(err.Error(), "acme/api.secrets.B is exposed to the agent without a sandbox") {
+	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil ||
+		!strings.Contains(err.Error(), "acme/api.secrets.B is exposed to the agent without a sandbox") {
 		t.Errorf("without a sandbox: %v", err)
 	}
 	delete(env, "WIRE_B")
-	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil || !strings.Contains(err.Error(), "read secret B: the variable WIRE_B is not set") {
+	if _, err := Load(func(name string) string { return env[name] }, config.RoleStandalone); err == nil ||
+		!strings.Contains(err.Error(), "read secret B: the variable WIRE_B is not set") {
 		t.Errorf("without a value: %v", err)
 	}
 	delete(env, "ANTHROPIC_API_KEY")

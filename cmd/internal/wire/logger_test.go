@@ -33,7 +33,8 @@ func TestLogger(t *testing.T) {
 	}
 }
 
-// The ID of a trace, which follows from that of the task, is not searched for secrets: that costs more than the whole line.
+// The ID of a trace, which follows from that of the task, is not searched for secrets: that costs more than the whole
+// line.
 func TestLoggerKeepsTraceIDs(t *testing.T) {
 	t.Parallel()
 	id := fmt.Sprintf("%x", tasks.TraceID("1-x"))

@@ -13,7 +13,8 @@ import (
 	"github.com/errand-fleet/errand/forge"
 )
 
-// People whose e-mail address in Slack is that of one member of the organisation on GitHub have the rights of that member.
+// People whose e-mail address in Slack is that of one member of the organisation on GitHub have the rights of that
+// member.
 func TestMatchedByEmail(t *testing.T) {
 	t.Parallel()
 	w := newRightsWorld(t, "slack: {match_email: [acme]}")
@@ -24,7 +25,9 @@ func TestMatchedByEmail(t *testing.T) {
 		w.github.SetPermission(secret, login, "write")
 	}
 	w.github.SetPermission(secret, "p2", "read")
-	for user, request := range map[string]string{"U0EVE": "of Eve", "U0TWIN": "of a twin", "U0P2": "of p2", "U0LATE": "of a stranger"} {
+	for user, request := range map[string]string{
+		"U0EVE": "of Eve", "U0TWIN": "of a twin", "U0P2": "of p2", "U0LATE": "of a stranger",
+	} {
 		w.say(theirs, user, request+".")
 	}
 	w.work()
@@ -43,17 +46,21 @@ func TestMatchedByEmail(t *testing.T) {
 	}
 	w.github.AddMember("acme", "late", "late@acme.test") // from the next look on
 	found := w.door.matcher.diagnose(t.Context())
-	if len(found) != 1 || found[0].What != "people in Slack are recognised by 2 e-mail addresses of members of acme on GitHub" || found[0].Why != "" {
+	if len(found) != 1 ||
+		found[0].What != "people in Slack are recognised by 2 e-mail addresses of members of acme on GitHub" ||
+		found[0].Why != "" {
 		t.Errorf("findings: %+v", found)
 	}
 }
 
-// An address counts if it belongs to one account in all organisations. While GitHub refuses one, nobody is recognised, and while it fails, it is not known who they are.
+// An address counts if it belongs to one account in all organisations. While GitHub refuses one, nobody is recognised,
+// and while it fails, it is not known who they are.
 func TestMatcher(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		addresses := map[string]map[string]string{
-			"one": {"ann@x": "ann", "bob@x": "bob", "twins@x": "", "odd@x": "odd"}, "two": {"ann@x": "ann", "bob@x": "robert", "twins@x": "twin", "new@x": "new"},
+			"one": {"ann@x": "ann", "bob@x": "bob", "twins@x": "", "odd@x": "odd"},
+			"two": {"ann@x": "ann", "bob@x": "robert", "twins@x": "twin", "new@x": "new"},
 		}
 		fails, reads := map[string]error{}, 0
 		members := func(_ context.Context, org string) (map[string]string, error) {
@@ -61,7 +68,10 @@ func TestMatcher(t *testing.T) {
 			<-time.After(3 * time.Second)
 			return addresses[org], fails[org]
 		}
-		m := newMatcher([]string{"one", "two"}, func(_ context.Context, user string) (string, error) { return user, nil }, members)
+		m := newMatcher([]string{"one", "two"}, func(_ context.Context, user string) (string, error) {
+			return user,
+				nil
+		}, members)
 		brief, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if login, err := m.login(brief, "ann@x"); login != "" || !errors.Is(err, context.DeadlineExceeded) {
@@ -81,7 +91,9 @@ func TestMatcher(t *testing.T) {
 				t.Errorf("%s: %v, want %v", when, got, want)
 			}
 		}
-		all := map[string]string{"": "", "Ann@X": "ann", "bob@x": "", "twins@x": "", "odd@x": "odd", "new@x": "new", "nobody@x": ""}
+		all := map[string]string{
+			"": "", "Ann@X": "ann", "bob@x": "", "twins@x": "", "odd@x": "odd", "new@x": "new", "nobody@x": "",
+		}
 		expect("at first", all)
 		if reads != 2 {
 			t.Errorf("%d reads", reads)
@@ -96,7 +108,8 @@ func TestMatcher(t *testing.T) {
 		fails["two"] = &forge.RefusedError{Sentence: "FORBIDDEN"}
 		<-time.After(membersError)
 		expect("refused", map[string]string{"ann@x": "", "odd@x": ""})
-		if found := m.diagnose(t.Context()); len(found) != 2 || found[0].Why != "" || found[1].Why != "FORBIDDEN" || found[1].Remedy == "" {
+		if found := m.diagnose(t.Context()); len(found) != 2 || found[0].Why != "" || found[1].Why != "FORBIDDEN" ||
+			found[1].Remedy == "" {
 			t.Errorf("findings: %+v", found)
 		}
 		delete(fails, "two")

@@ -36,13 +36,16 @@ type delegation struct {
 func newDelegation(t *testing.T) *delegation {
 	t.Helper()
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken},
+		Paths:   config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Repositories: map[string]config.Repository{"acme/api": {}, "acme/web": {}}},
 	}
 	p, door := openFrontDoor(t, c, slog.New(slog.DiscardHandler))
 	server := httptest.NewServer(door)
 	t.Cleanup(server.Close)
-	return &delegation{Worker: taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}, parts: p, door: door, url: server.URL}
+	return &delegation{
+		Worker: taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}, parts: p, door: door, url: server.URL,
+	}
 }
 
 // send sends a request with a token.
@@ -86,7 +89,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (d *delegation) connect(token string) *mcp.ClientSession {
 	d.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "laptop", Version: "1"}, nil)
-	s, err := client.Connect(d.Context(), &mcp.StreamableClientTransport{Endpoint: d.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}}, nil)
+	s, err := client.Connect(d.Context(), &mcp.StreamableClientTransport{
+		Endpoint: d.url + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)},
+	}, nil)
 	if err != nil {
 		d.Fatal(err)
 	}
@@ -144,13 +149,18 @@ func TestDelegate(t *testing.T) {
 	for _, tool := range listed.Tools {
 		names = append(names, tool.Name)
 	}
-	if want := []string{"answer", "cancel", "log", "status", "submit"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+	if want := []string{
+		"answer", "cancel", "log", "status", "submit",
+	}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
 		t.Errorf("tools %v, want %v", names, want)
 	}
 
 	var made struct{ Task, Thread string }
-	d.mustCall(s, "submit", map[string]any{"message": "Count the tests.", "repository": "acme/api", "budget": 1.5, "timeout": "30m"}, &made)
-	if got := d.Status(made.Task).Task; got.Actor != "token:laptop" || got.Repo != "acme/api" || got.Options.MaxUSD != 1.5 || got.Options.Limit != 30*time.Minute || got.Profile != agent.Write {
+	d.mustCall(s, "submit", map[string]any{
+		"message": "Count the tests.", "repository": "acme/api", "budget": 1.5, "timeout": "30m",
+	}, &made)
+	if got := d.Status(made.Task).Task; got.Actor != "token:laptop" || got.Repo != "acme/api" ||
+		got.Options.MaxUSD != 1.5 || got.Options.Limit != 30*time.Minute || got.Profile != agent.Write {
 		t.Errorf("submitted %+v", got)
 	}
 	var st state
@@ -162,11 +172,14 @@ func TestDelegate(t *testing.T) {
 	c := d.Claim(made.Task)
 	asked := make(chan error, 1)
 	go func() { // while status waits
-		_, err := c.Ask(t.Context(), "k", d.JSON(tasks.Question{Key: "k", Text: "Which ones?", Options: []string{"fast", "all"}}))
+		_, err := c.Ask(t.Context(), "k", d.JSON(tasks.Question{
+			Key: "k", Text: "Which ones?", Options: []string{"fast", "all"},
+		}))
 		asked <- err
 	}()
 	d.mustCall(s, "status", map[string]any{"task": made.Task, "wait_seconds": 50}, &st)
-	if err := <-asked; err != nil || st.State != "running" || len(st.Questions) != 1 || st.Questions[0].Question != "k" || st.Questions[0].Options[1] != "all" {
+	if err := <-asked; err != nil || st.State != "running" || len(st.Questions) != 1 ||
+		st.Questions[0].Question != "k" || st.Questions[0].Options[1] != "all" {
 		t.Errorf("status %+v, %v", st, err)
 	}
 	var given struct{ Answer, By string }
@@ -190,11 +203,18 @@ func TestDelegate(t *testing.T) {
 	if !strings.HasSuffix(end.Log, "the end\n") || len(end.Log) > 60 || !end.Cut || strings.Contains(end.Log, "\x1b") {
 		t.Errorf("log %+v", end)
 	}
-	pull := tasks.Published{Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}, PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"}}
-	d.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: strings.Repeat("forty-two ", 6000), CostUSD: 0.1}, Bill: tasks.Bill{Earlier: 0.2}, Published: &pull})
+	pull := tasks.Published{
+		Work:        tasks.Work{Repo: "acme/api", Branch: "errand/x"},
+		PullRequest: forge.PullRequestRef{Number: 7, URL: "https://github.com/acme/api/pull/7"},
+	}
+	d.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
+		Text: strings.Repeat("forty-two ", 6000), CostUSD: 0.1,
+	}, Bill: tasks.Bill{Earlier: 0.2}, Published: &pull})
 	d.mustCall(s, "status", map[string]any{"task": made.Task, "wait_seconds": 50}, &st)
-	if st.State != "ended" || st.Ending != "answered" || st.PullRequest != pull.PullRequest.URL || st.Cost != 0.3 || !strings.HasPrefix(st.Answer, "forty-two") ||
-		!strings.HasSuffix(st.Answer, "[The rest is cut off. The console has all of it.]") || !strings.Contains(st.Note, "acme/api#7") {
+	if st.State != "ended" || st.Ending != "answered" || st.PullRequest != pull.PullRequest.URL || st.Cost != 0.3 ||
+		!strings.HasPrefix(st.Answer, "forty-two") ||
+		!strings.HasSuffix(st.Answer, "[The rest is cut off. The console has all of it.]") ||
+		!strings.Contains(st.Note, "acme/api#7") {
 		t.Errorf("status %+v", st)
 	}
 
@@ -208,7 +228,10 @@ func TestDelegate(t *testing.T) {
 		t.Errorf("cancelled: %+v", st)
 	}
 	entries, err := taskstest.Audited(t.Context(), d.Store)
-	want := []string{"mcp submit: 200 " + made.Task, "mcp answer: 200 " + made.Task, "mcp submit: 200 " + again.Task, "mcp cancel: 200 " + again.Task}
+	want := []string{
+		"mcp submit: 200 " + made.Task, "mcp answer: 200 " + made.Task, "mcp submit: 200 " + again.Task,
+		"mcp cancel: 200 " + again.Task,
+	}
 	if err != nil || len(entries) != 5 {
 		t.Fatalf("audit log %q, %v", entries, err)
 	}
@@ -223,7 +246,8 @@ func TestDelegate(t *testing.T) {
 func TestDelegateWithScopes(t *testing.T) {
 	t.Parallel()
 	d := newDelegation(t)
-	admin, api, web, viewer := d.connect(consoleToken), d.connect(d.token("api", "user", "acme/api")), d.connect(d.token("web", "user", "acme/web")), d.connect(d.token("see", "viewer"))
+	admin, api, web, viewer := d.connect(consoleToken), d.connect(d.token("api", "user", "acme/api")),
+		d.connect(d.token("web", "user", "acme/web")), d.connect(d.token("see", "viewer"))
 	var made struct{ Task string }
 	d.mustCall(api, "submit", map[string]any{"message": "Go.", "repository": "acme/api"}, &made)
 	for range 3 {
@@ -232,26 +256,43 @@ func TestDelegateWithScopes(t *testing.T) {
 			tool, want string
 			args       map[string]any
 		}{
-			"own":                     {api, "status", "", map[string]any{"task": made.Task}},
-			"another scope":           {web, "status", "The task does not exist", map[string]any{"task": made.Task}},
-			"cancel elsewhere":        {web, "cancel", "The task does not exist", map[string]any{"task": made.Task}},
-			"log elsewhere":           {web, "log", "The task does not exist", map[string]any{"task": made.Task}},
-			"answer elsewhere":        {web, "answer", "not waiting for this answer", map[string]any{"task": made.Task, "answer": "x"}},
-			"submit elsewhere":        {web, "submit", "You may not start tasks in acme/api", map[string]any{"message": "Go.", "repository": "acme/api"}},
-			"submit in both":          {api, "submit", "You may not start tasks in acme/web", map[string]any{"message": "Go.", "repository": "acme/api", "further_repositories": []string{"acme/web"}}},
-			"submit as a viewer":      {viewer, "submit", "You may not start tasks", map[string]any{"message": "Go."}},
-			"see as a viewer":         {viewer, "status", "", map[string]any{"task": made.Task}},
-			"cancel as a viewer":      {viewer, "cancel", "This needs the role", map[string]any{"task": made.Task}},
-			"unknown repository":      {admin, "submit", "not one errand works on", map[string]any{"message": "Go.", "repository": "acme/none"}},
-			"no message":              {admin, "submit", "Put the request into the field message", map[string]any{"message": " "}},
-			"no ID":                   {admin, "status", "A task ID looks like", map[string]any{"task": "x"}},
-			"no log":                  {admin, "log", "has not run", map[string]any{"task": made.Task}},
-			"log of less than no":     {admin, "log", "at least 1", map[string]any{"task": made.Task, "bytes": -1}},
-			"nothing that is unknown": {admin, "status", "unexpected additional properties", map[string]any{"task": made.Task, "tsak": 1}},
+			"own":              {api, "status", "", map[string]any{"task": made.Task}},
+			"another scope":    {web, "status", "The task does not exist", map[string]any{"task": made.Task}},
+			"cancel elsewhere": {web, "cancel", "The task does not exist", map[string]any{"task": made.Task}},
+			"log elsewhere":    {web, "log", "The task does not exist", map[string]any{"task": made.Task}},
+			"answer elsewhere": {
+				web, "answer", "not waiting for this answer", map[string]any{"task": made.Task, "answer": "x"},
+			},
+			"submit elsewhere": {
+				web, "submit", "You may not start tasks in acme/api",
+				map[string]any{"message": "Go.", "repository": "acme/api"},
+			},
+			"submit in both": {
+				api, "submit", "You may not start tasks in acme/web",
+				map[string]any{
+					"message": "Go.", "repository": "acme/api", "further_repositories": []string{"acme/web"},
+				},
+			},
+			"submit as a viewer": {viewer, "submit", "You may not start tasks", map[string]any{"message": "Go."}},
+			"see as a viewer":    {viewer, "status", "", map[string]any{"task": made.Task}},
+			"cancel as a viewer": {viewer, "cancel", "This needs the role", map[string]any{"task": made.Task}},
+			"unknown repository": {
+				admin, "submit", "not one errand works on", map[string]any{"message": "Go.", "repository": "acme/none"},
+			},
+			"no message": {
+				admin, "submit", "Put the request into the field message", map[string]any{"message": " "},
+			},
+			"no ID":               {admin, "status", "A task ID looks like", map[string]any{"task": "x"}},
+			"no log":              {admin, "log", "has not run", map[string]any{"task": made.Task}},
+			"log of less than no": {admin, "log", "at least 1", map[string]any{"task": made.Task, "bytes": -1}},
+			"nothing that is unknown": {
+				admin, "status", "unexpected additional properties", map[string]any{"task": made.Task, "tsak": 1},
+			},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if failed := d.call(tc.s, tc.tool, tc.args, new(state)); !strings.Contains(failed, tc.want) || (failed == "") != (tc.want == "") {
+				if failed := d.call(tc.s, tc.tool, tc.args, new(state)); !strings.Contains(failed, tc.want) ||
+					(failed == "") != (tc.want == "") {
 					t.Errorf("%q, want %q", failed, tc.want)
 				}
 			})
@@ -271,7 +312,9 @@ func TestDelegateWhileTheFrontDoorStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second) // less than it would wait
 	defer cancel()
-	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "status", Arguments: map[string]any{"task": made.Task, "wait_seconds": 50}})
+	r, err := s.CallTool(ctx, &mcp.CallToolParams{
+		Name: "status", Arguments: map[string]any{"task": made.Task, "wait_seconds": 50},
+	})
 	if err != nil || r.IsError {
 		t.Error(r, err)
 	}
@@ -281,7 +324,8 @@ func TestDelegateNeedsAToken(t *testing.T) {
 	t.Parallel()
 	d := newDelegation(t)
 	for _, token := range []string{"", "wrong", "errand_wrong"} {
-		if resp := d.send(http.MethodPost, "/mcp", token, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); resp.StatusCode != http.StatusUnauthorized {
+		if resp := d.send(http.MethodPost, "/mcp", token,
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("with %q: %s", token, resp.Status)
 		}
 	}

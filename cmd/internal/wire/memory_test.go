@@ -15,7 +15,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
-// Waiting tasks, and live ones in the middle of their runs, take little of Redis' memory. docs/scaling.md has the figures.
+// Waiting tasks, and live ones in the middle of their runs, take little of Redis' memory. docs/scaling.md has the
+// figures.
 func TestMemoryOfTasks(t *testing.T) {
 	t.Parallel()
 	const n, waiting, live = 1000, 4 << 10, 60 << 10 // bytes
@@ -33,7 +34,8 @@ func TestMemoryOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, nil)}
+	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour),
+		tasks.Policy{}, nil)}
 	memory := func() int {
 		info, err := client.Info(t.Context(), "memory").Result()
 		if err != nil {

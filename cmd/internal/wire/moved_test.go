@@ -77,7 +77,8 @@ func TestAddressMoves(t *testing.T) {
 			}
 			a := newAddress(t, old.Options().Addr)
 			u := url.URL{Scheme: "redis", Host: a.Addr().String(), User: url.UserPassword("", old.Options().Password)}
-			p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(u.String())}}, slog.New(slog.DiscardHandler), Options{})
+			p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(u.String())}},
+				slog.New(slog.DiscardHandler), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +104,9 @@ func TestAddressMoves(t *testing.T) {
 			}
 			say(old)
 			for _, c := range []*redis.Client{p.Redis, p.blocking, p.door} {
-				if _, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error { return pipe.Ping(t.Context()).Err() }); err != nil {
+				if _, err := c.Pipelined(t.Context(), func(pipe redis.Pipeliner) error {
+					return pipe.Ping(t.Context()).Err()
+				}); err != nil {
 					t.Fatal(err)
 				}
 				if err := c.Ping(t.Context()).Err(); err != nil {

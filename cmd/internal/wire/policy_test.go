@@ -16,9 +16,17 @@ import (
 func TestRulesOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Paths: config.Paths{File: "/etc/errand.yaml"}}
-	c.Routing.Rules = []config.Rule{{Tool: "Bash", Input: "*git push*", Action: config.ActionDeny, Reason: "No."}, {Tool: "*", Action: config.ActionAsk}, {Tool: "read", Action: config.ActionAllow}}
+	c.Routing.Rules = []config.Rule{
+		{Tool: "Bash", Input: "*git push*", Action: config.ActionDeny, Reason: "No."},
+		{Tool: "*", Action: config.ActionAsk},
+		{Tool: "read", Action: config.ActionAllow},
+	}
 	p, err := policy(c, nil)
-	want := []agent.Rule{{Tool: "Bash", Input: "*git push*", Action: agent.Deny, Reason: "No."}, {Tool: "*", Action: agent.Ask}, {Tool: "read", Action: agent.Allow}}
+	want := []agent.Rule{
+		{Tool: "Bash", Input: "*git push*", Action: agent.Deny, Reason: "No."},
+		{Tool: "*", Action: agent.Ask},
+		{Tool: "read", Action: agent.Allow},
+	}
 	if diff := cmp.Diff(want, p.Rules); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)
 	}
@@ -52,7 +60,9 @@ func TestPoolsOfTheConfiguration(t *testing.T) {
 	c := config.Config{}
 	for name, want := range map[string][]string{"": {"default"}, "gpu": {"default", "gpu"}, "default": {"default"}} {
 		if name != "" {
-			c.Routing.Repositories = map[string]config.Repository{"acme/api": {Pool: name}, "acme/web": {}, "acme/ml": {Pool: name}}
+			c.Routing.Repositories = map[string]config.Repository{
+				"acme/api": {Pool: name}, "acme/web": {}, "acme/ml": {Pool: name},
+			}
 		}
 		p, err := policy(c, nil)
 		if diff := cmp.Diff(want, p.Pools); diff != "" || err != nil {
@@ -75,11 +85,13 @@ func TestEgressOfTheConfiguration(t *testing.T) {
 	c.Routing.Egress = agent.Egress{Mode: hostlist.None}
 	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Any}}}}
 	p, err = policy(c, nil)
-	if repo, _ := p.Repository("acme/api"); p.Egress.Mode != hostlist.None || repo.Environment.Egress.Mode != hostlist.Any || err != nil {
+	if repo, _ := p.Repository("acme/api"); p.Egress.Mode != hostlist.None ||
+		repo.Environment.Egress.Mode != hostlist.Any || err != nil {
 		t.Errorf("%+v, %+v, %v", p.Egress, repo.Environment, err)
 	}
 	c.Routing.Repositories["acme/api"] = config.Repository{Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Listed, Hosts: []string{"a b"}}}}
-	if _, err := policy(c, nil); err == nil || !strings.Contains(err.Error(), `repositories.acme/api egress: "a b" is not a host`) {
+	if _, err := policy(c, nil); err == nil ||
+		!strings.Contains(err.Error(), `repositories.acme/api egress: "a b" is not a host`) {
 		t.Errorf("an invalid list: %v", err)
 	}
 }

@@ -20,7 +20,8 @@ func TestRedisIsLookedAt(t *testing.T) {
 	on := func(url string) *Parts {
 		t.Helper()
 		logged.Reset()
-		p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(url)}}, slog.New(slog.NewTextHandler(&logged, nil)), Options{})
+		p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(url)}},
+			slog.New(slog.NewTextHandler(&logged, nil)), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

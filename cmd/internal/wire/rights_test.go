@@ -24,8 +24,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// rightsWorld is a front door and a worker as separate processes, between a Slack and a GitHub. The worker's agent notes
-// with which profile it runs.
+// rightsWorld is a front door and a worker as separate processes, between a Slack and a GitHub. The worker's agent
+// notes with which profile it runs.
 type rightsWorld struct {
 	*testing.T
 	slack  *slackfake.Server
@@ -100,10 +100,11 @@ people:
 		t.Fatal(err)
 	}
 	env := map[string]string{
-		"REDIS_URL": redistest.Start(t), "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir(), "ERRAND_CONSOLE_TOKEN": consoleToken,
-		"ERRAND_PUBLIC_URL": w.base, "ERRAND_LOGIN_SECRET": "github-client-secret",
-		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
-		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
+		"REDIS_URL": redistest.Start(t), "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir(),
+		"ERRAND_CONSOLE_TOKEN": consoleToken, "ERRAND_PUBLIC_URL": w.base,
+		"ERRAND_LOGIN_SECRET": "github-client-secret", "SLACK_API_URL": w.slack.APIURL(),
+		"SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret", "GITHUB_API_URL": w.github.APIURL(),
+		"GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test", "GITHUB_WEBHOOK_SECRET": "github-secret",
 	}
 	if w.config, err = config.Load(func(name string) string { return env[name] }, config.RoleFrontdoor); err != nil {
 		t.Fatal(err)
@@ -118,7 +119,9 @@ people:
 	t.Cleanup(func() { server.Close(); _ = door.Close() })
 	w.slack.Deliver(w.base + "/slack/events")
 	w.github.Deliver(w.base + "/github/webhook")
-	w.oauth = githubfake.OAuthApp{ClientID: "Iv1.errand", Secret: "github-client-secret", Redirect: w.base + "/login/callback"}
+	w.oauth = githubfake.OAuthApp{
+		ClientID: "Iv1.errand", Secret: "github-client-secret", Redirect: w.base + "/login/callback",
+	}
 	return w
 }
 
@@ -137,13 +140,17 @@ func (w *rightsWorld) parts() *Parts {
 func (w *rightsWorld) work() {
 	w.Helper()
 	p := w.parts()
-	space, err := workspace.New(workspace.Config{Dir: filepath.Join(w.TempDir(), "w"), URL: p.Forge.CloneURL, Credential: p.Forge.Credential})
+	space, err := workspace.New(workspace.Config{
+		Dir: filepath.Join(w.TempDir(), "w"), URL: p.Forge.CloneURL, Credential: p.Forge.Credential,
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
 	one, err := worker.New(worker.Config{
-		Store: p.Store, Queue: p.Queue, Runner: noted{w}, Workspace: space, Sources: p.Sources, Policy: p.policy, Publisher: p.Forge, Slots: 4, Log: p.Log,
-		Timing: worker.Timing{Outbox: 100 * time.Millisecond, Again: time.Millisecond, Reconcile: 100 * time.Millisecond},
+		Store: p.Store, Queue: p.Queue, Runner: noted{w}, Workspace: space, Sources: p.Sources, Policy: p.policy,
+		Publisher: p.Forge, Slots: 4, Log: p.Log, Timing: worker.Timing{
+			Outbox: 100 * time.Millisecond, Again: time.Millisecond, Reconcile: 100 * time.Millisecond,
+		},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -166,7 +173,11 @@ func (n noted) Run(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result,
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	n.w.profiles[s.ID] = s.Profile
-	return agent.Result{Outcome: agent.Done, Text: "Done.", Session: agent.Session{ID: "11111111-1111-1111-1111-111111111111", Data: []byte("{}\n")}}, nil
+	return agent.Result{
+		Outcome: agent.Done, Text: "Done.", Session: agent.Session{
+			ID: "11111111-1111-1111-1111-111111111111", Data: []byte("{}\n"),
+		},
+	}, nil
 }
 
 func (noted) Script(context.Context, agent.Script) (agent.Scripted, error) {
@@ -276,7 +287,8 @@ func (w *rightsWorld) request(client *http.Client, method, path, token, body str
 // chat posts a request to the API. It returns false if that is refused.
 func (w *rightsWorld) chat(client *http.Client, token, text string) bool {
 	w.Helper()
-	resp := w.request(client, http.MethodPost, "/api/chat", token, fmt.Sprintf(`{"message": %q, "repo": %q}`, text, secret))
+	resp := w.request(client, http.MethodPost, "/api/chat", token,
+		fmt.Sprintf(`{"message": %q, "repo": %q}`, text, secret))
 	_ = resp.Body.Close() // the task goes on
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusBadRequest {
 		w.Fatalf("POST /api/chat: %s", resp.Status)
@@ -287,7 +299,8 @@ func (w *rightsWorld) chat(client *http.Client, token, text string) bool {
 // token makes an API token for a repository.
 func (w *rightsWorld) token(name, repo string) string {
 	w.Helper()
-	resp := w.request(http.DefaultClient, http.MethodPost, "/api/tokens", consoleToken, fmt.Sprintf(`{"name": %q, "role": "user", "repositories": [%q], "days": 1}`, name, repo))
+	resp := w.request(http.DefaultClient, http.MethodPost, "/api/tokens", consoleToken,
+		fmt.Sprintf(`{"name": %q, "role": "user", "repositories": [%q], "days": 1}`, name, repo))
 	var made struct {
 		Token string `json:"token"`
 	}
@@ -337,14 +350,17 @@ func TestRights(t *testing.T) {
 		why     string // a part of it
 	}
 	cells := map[string]want{
-		"private elsewhere.": {"", secret + " is private, and its answers may not be posted in this channel."}, "public elsewhere.": {agent.Write, ""},
-		"private directly.": {agent.Write, ""}, "unmapped private.": {"", "I do not know your account on GitHub"},
-		"unmapped public.": {"", "I do not know your account on GitHub"}, "unmapped open.": {agent.Read, ""}, "mapped open.": {agent.Read, ""},
-		"unmapped nowhere.": {agent.Write, ""}, "token request.": {agent.Write, ""}, "revoked meanwhile.": {"", "p4 has no access to " + secret + "."},
+		"private elsewhere.": {"", secret + " is private, and its answers may not be posted in this channel."},
+		"public elsewhere.":  {agent.Write, ""}, "private directly.": {agent.Write, ""},
+		"unmapped private.": {"", "I do not know your account on GitHub"},
+		"unmapped public.":  {"", "I do not know your account on GitHub"}, "unmapped open.": {agent.Read, ""},
+		"mapped open.": {agent.Read, ""}, "unmapped nowhere.": {agent.Write, ""}, "token request.": {agent.Write, ""},
+		"revoked meanwhile.": {"", "p4 has no access to " + secret + "."},
 	}
 	for i, rank := range ranks {
 		cell := map[string]want{
-			"none": {"", fmt.Sprintf("p%d has no access to %s.", i, secret)}, "read": {agent.Read, ""}, "write": {agent.Write, ""}, "admin": {agent.Write, ""},
+			"none": {"", fmt.Sprintf("p%d has no access to %s.", i, secret)}, "read": {agent.Read, ""},
+			"write": {agent.Write, ""}, "admin": {agent.Write, ""},
 		}[rank[1]]
 		cells[fmt.Sprintf("slack request %d.", i)], cells[fmt.Sprintf("chat request %d.", i)] = cell, cell
 		if cell.profile != agent.Write { // people need write access to ask for anything there

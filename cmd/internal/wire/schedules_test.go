@@ -13,11 +13,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// putSchedule makes the schedule nightly in the private repository, and returns the status and the response. A front door
-// that has stored a schedule looks at once.
+// putSchedule makes the schedule nightly in the private repository, and returns the status and the response. A front
+// door that has stored a schedule looks at once.
 func (w *rightsWorld) putSchedule(client *http.Client, token, profile, results string) (status int, said string) {
 	w.Helper()
-	body := fmt.Sprintf(`{"when": "every hour", "prompt": "Sum up.", "repo": %q, "profile": %q, "results": %q}`, secret, profile, results)
+	body := fmt.Sprintf(`{"when": "every hour", "prompt": "Sum up.", "repo": %q, "profile": %q, "results": %q}`, secret,
+		profile, results)
 	resp := w.request(client, http.MethodPut, "/api/schedules/nightly", token, body)
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -29,14 +30,15 @@ func (w *rightsWorld) putSchedule(client *http.Client, token, profile, results s
 // missed makes the schedule nightly have missed a time.
 func (w *rightsWorld) missed() {
 	w.Helper()
-	err := w.door.Store.Memos.ChangeMemo(w.Context(), "schedule/nightly", func(body json.RawMessage) (json.RawMessage, error) {
-		var state map[string]any
-		if err := json.Unmarshal(body, &state); err != nil {
-			return nil, err
-		}
-		state["last"] = time.Now().Add(-2 * time.Hour)
-		return json.Marshal(state)
-	})
+	err := w.door.Store.Memos.ChangeMemo(w.Context(), "schedule/nightly",
+		func(body json.RawMessage) (json.RawMessage, error) {
+			var state map[string]any
+			if err := json.Unmarshal(body, &state); err != nil {
+				return nil, err
+			}
+			state["last"] = time.Now().Add(-2 * time.Hour)
+			return json.Marshal(state)
+		})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -54,25 +56,29 @@ func (w *rightsWorld) until(done func() bool) {
 	}
 }
 
-// A schedule that an operator makes through the API runs on a worker, and its answer is one message in its channel, which
-// the operator of the fleet has listed for its private repository.
+// A schedule that an operator makes through the API runs on a worker, and its answer is one message in its channel,
+// which the operator of the fleet has listed for its private repository.
 func TestScheduleToSlack(t *testing.T) {
 	t.Parallel()
 	w := newRightsWorld(t)
 	w.work()
 	const why = secret + " is private, and its answers may not be posted in " + elsewhere + "."
-	if status, said := w.putSchedule(http.DefaultClient, consoleToken, "read", elsewhere); status != http.StatusUnprocessableEntity || !strings.Contains(said, why) {
+	if status, said := w.putSchedule(http.DefaultClient, consoleToken,
+		"read", elsewhere); status != http.StatusUnprocessableEntity || !strings.Contains(said, why) {
 		t.Errorf("to another channel: status %d: %s", status, said)
 	}
 	for n := range 2 {
 		if n > 0 {
 			w.missed()
 		}
-		if status, said := w.putSchedule(http.DefaultClient, consoleToken, "read", theirs); status != http.StatusOK || !strings.Contains(said, `"next"`) {
+		if status, said := w.putSchedule(http.DefaultClient, consoleToken, "read", theirs); status != http.StatusOK ||
+			!strings.Contains(said, `"next"`) {
 			t.Fatalf("status %d: %s", status, said)
 		}
 	}
-	if err := w.slack.Wait(t.Context(), func(s *slackfake.Server) bool { return len(s.Messages(theirs, "")) > 0 }); err != nil {
+	if err := w.slack.Wait(t.Context(), func(s *slackfake.Server) bool {
+		return len(s.Messages(theirs, "")) > 0
+	}); err != nil {
 		t.Fatal(err)
 	}
 	w.outcome(t, "Sum up.")
@@ -98,10 +104,12 @@ func TestScheduleOfAnOperator(t *testing.T) {
 	w.github.SetPermission(secret, "reader", "read")
 	w.github.SetPermission(secret, "writer", "write")
 	reader, writer := w.login("reader"), w.login("writer")
-	if status, said := w.putSchedule(reader, "", "write", ""); status != http.StatusUnprocessableEntity || !strings.Contains(said, "reader may only read "+secret+".") {
+	if status, said := w.putSchedule(reader, "", "write", ""); status != http.StatusUnprocessableEntity ||
+		!strings.Contains(said, "reader may only read "+secret+".") {
 		t.Errorf("write of a reader: status %d: %s", status, said)
 	}
-	if status, said := w.putSchedule(reader, "", "read", ""); status != http.StatusOK || !strings.Contains(said, `"login": "reader"`) {
+	if status, said := w.putSchedule(reader, "", "read", ""); status != http.StatusOK ||
+		!strings.Contains(said, `"login": "reader"`) {
 		t.Errorf("read of a reader: status %d: %s", status, said)
 	}
 	for n := range 2 {

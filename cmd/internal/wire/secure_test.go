@@ -48,13 +48,15 @@ func TestSecureSentinels(t *testing.T) {
 	right := map[string]string{"REDIS_URL": url, "ERRAND_REDIS_REPLICAS": "1"}
 	right[ca], right[cert], right[key] = r.Certificates()
 	p, log := secureParts(t, right)
-	if err := p.Ready(t.Context()); err != nil || strings.Contains(log.String(), "level=WARN msg=redis what=\"the Redis user") {
+	if err := p.Ready(t.Context()); err != nil ||
+		strings.Contains(log.String(), "level=WARN msg=redis what=\"the Redis user") {
 		t.Errorf("ready: %v\n%s", err, log)
 	}
 	submit := func(n string) {
 		t.Helper()
 		if _, err := p.Desk.Submit(t.Context(), tasks.Task{
-			ID: tasks.NewID(time.Unix(1_700_000_000, 0), "test", n), Source: "test", Thread: "test/" + n, Class: tasks.Interactive, Profile: agent.Read, Prompt: "do it",
+			ID: tasks.NewID(time.Unix(1_700_000_000, 0), "test", n), Source: "test", Thread: "test/" + n,
+			Class: tasks.Interactive, Profile: agent.Read, Prompt: "do it",
 		}); err != nil {
 			t.Errorf("submit %s: %v", n, err)
 		}
@@ -88,15 +90,48 @@ func TestSecureSentinels(t *testing.T) {
 		}{
 			{"CA", map[string]string{ca: filepath.Join(foreign, "ca.pem")}, authority, ca},
 			{"no CA", map[string]string{ca: ""}, authority, ca},
-			{"certificate", map[string]string{cert: filepath.Join(foreign, "cert.pem"), key: filepath.Join(foreign, "key.pem")}, client, cert},
+			{"certificate", map[string]string{
+				cert: filepath.Join(foreign, "cert.pem"), key: filepath.Join(foreign, "key.pem"),
+			}, client, cert},
 			{"no certificate", map[string]string{cert: "", key: ""}, client, cert},
-			{"host", map[string]string{"REDIS_URL": in("127.0.0.1", "localhost")}, "Redis' certificate is for another host", "host in REDIS_URL"},
-			{"password", map[string]string{"REDIS_URL": in("://errand:", "://errand:x")}, user, "password in REDIS_URL"},
-			{"user", map[string]string{"REDIS_URL": in("://errand:", "://xerrand:")}, user, "user and password in REDIS_URL"},
-			{"Sentinel's password", map[string]string{"REDIS_URL": in(guards, "wrong")}, guardUser, "sentinel_password in REDIS_URL"},
-			{"no Sentinel's password", map[string]string{"REDIS_URL": in("sentinel_password="+guards, "")}, guardUser, "sentinel_password in REDIS_URL"},
-			{"Sentinel's user", map[string]string{"REDIS_URL": in("sentinel_user=errand", "sentinel_user=x")}, guardUser, "sentinel_user and"},
-			{"master", map[string]string{"REDIS_URL": in("master=errand", "master=x")}, "the Sentinels do not know the master", "master in REDIS_URL"},
+			{
+				"host",
+				map[string]string{"REDIS_URL": in("127.0.0.1", "localhost")},
+				"Redis' certificate is for another host", "host in REDIS_URL",
+			},
+			{
+				"password",
+				map[string]string{"REDIS_URL": in("://errand:", "://errand:x")},
+				user,
+				"password in REDIS_URL",
+			},
+			{
+				"user",
+				map[string]string{"REDIS_URL": in("://errand:", "://xerrand:")},
+				user,
+				"user and password in REDIS_URL",
+			},
+			{
+				"Sentinel's password",
+				map[string]string{"REDIS_URL": in(guards, "wrong")},
+				guardUser,
+				"sentinel_password in REDIS_URL",
+			},
+			{
+				"no Sentinel's password",
+				map[string]string{"REDIS_URL": in("sentinel_password="+guards, "")},
+				guardUser, "sentinel_password in REDIS_URL",
+			},
+			{
+				"Sentinel's user",
+				map[string]string{"REDIS_URL": in("sentinel_user=errand", "sentinel_user=x")},
+				guardUser, "sentinel_user and",
+			},
+			{
+				"master",
+				map[string]string{"REDIS_URL": in("master=errand", "master=x")},
+				"the Sentinels do not know the master", "master in REDIS_URL",
+			},
 		} {
 			t.Run(tc.name, func(t *testing.T) {
 				t.Parallel()
@@ -104,7 +139,8 @@ func TestSecureSentinels(t *testing.T) {
 				maps.Copy(settings, tc.changes)
 				p, log := secureParts(t, settings)
 				_, said, _ := strings.Cut(log.String(), `msg="redis does not answer" `)
-				if !strings.HasPrefix(said, `why="`+tc.why+`"`) || !strings.Contains(said[strings.Index(said, "remedy="):], tc.mentions) {
+				if !strings.HasPrefix(said, `why="`+tc.why+`"`) ||
+					!strings.Contains(said[strings.Index(said, "remedy="):], tc.mentions) {
 					t.Errorf("logs %s", log)
 				}
 				if err := p.Ready(t.Context()); err == nil || err.Error() != tc.why {
@@ -150,7 +186,8 @@ func TestSentinelsNeedInfo(t *testing.T) {
 	}
 	address.User = url.UserPassword("errand", "pw")
 	p, log := secureParts(t, map[string]string{"REDIS_URL": address.String()})
-	if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "INFO") || !strings.Contains(log.String(), "+info") {
+	if err := p.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "INFO") ||
+		!strings.Contains(log.String(), "+info") {
 		t.Errorf("ready: %v\n%s", err, log)
 	}
 }

@@ -18,7 +18,8 @@ func TestSentinel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(r.URL())}}, slog.New(slog.DiscardHandler), Options{})
+	p, err := New(config.Config{Redis: config.Redis{URL: config.RedisURL(r.URL())}},
+		slog.New(slog.DiscardHandler), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +34,8 @@ func TestSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	queue := p.Redis.SAdd(t.Context(), "asynq:queues", "interactive")
-	for ; queue.Err() != nil && t.Context().Err() == nil; queue = p.Redis.SAdd(t.Context(), "asynq:queues", "interactive") {
+	for ; queue.Err() != nil && t.Context().Err() == nil; queue = p.Redis.SAdd(t.Context(), "asynq:queues",
+		"interactive") {
 		t.Log(queue.Err())
 	}
 	if err := p.Ready(t.Context()); err != nil {

@@ -21,7 +21,10 @@ func load(t *testing.T, text string) config.Config {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := map[string]string{"REDIS_URL": "redis://127.0.0.1:1/0", "ANTHROPIC_API_KEY": "k", "ERRAND_CONFIG": file, "ERRAND_STATE_DIR": t.TempDir()}
+	env := map[string]string{
+		"REDIS_URL": "redis://127.0.0.1:1/0", "ANTHROPIC_API_KEY": "k", "ERRAND_CONFIG": file,
+		"ERRAND_STATE_DIR": t.TempDir(),
+	}
 	c, err := config.Load(func(name string) string { return env[name] }, config.RoleWorker)
 	if err != nil {
 		t.Fatal(err)
@@ -36,7 +39,10 @@ func TestServers(t *testing.T) {
   search: {url: "https://h", headers: {D: e}, profiles: [read, write]}
 `))
 	want := []agent.MCPServer{
-		{Name: "search", Type: agent.ServerHTTP, URL: "https://h", Headers: map[string]string{"D": "e"}, Profiles: []agent.Profile{agent.Read, agent.Write}},
+		{
+			Name: "search", Type: agent.ServerHTTP, URL: "https://h", Headers: map[string]string{"D": "e"},
+			Profiles: []agent.Profile{agent.Read, agent.Write},
+		},
 		{Name: "tickets", Type: agent.ServerStdio, Command: "x", Args: []string{"a"}, Env: map[string]string{"B": "c"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -65,7 +71,8 @@ func TestServerSecrets(t *testing.T) {
 	if got := p.Redactor.String("hush-tickets"); strings.Contains(got, "hush") {
 		t.Errorf("redacted: %s", got)
 	}
-	if _, err := p.Worker("test", "", Options{}); err == nil || !strings.Contains(err.Error(), `MCP server "search": header Authorization: WIRE_TEST_MISSING is not set`) {
+	if _, err := p.Worker("test", "", Options{}); err == nil ||
+		!strings.Contains(err.Error(), `MCP server "search": header Authorization: WIRE_TEST_MISSING is not set`) {
 		t.Errorf("the worker: %v", err)
 	}
 }
@@ -78,7 +85,10 @@ registries:
   - {host: npm.example, basic: '{{env "WIRE_TEST_LOGIN"}}', repositories: [acme/*], paths: [/npm]}
   - {host: go.example, bearer: '{{env "WIRE_TEST_MISSING"}}'}
 `)
-	want := agent.Registry{Host: "npm.example", Basic: `{{env "WIRE_TEST_LOGIN"}}`, Repositories: []string{"acme/*"}, Paths: []string{"/npm"}}
+	want := agent.Registry{
+		Host: "npm.example", Basic: `{{env "WIRE_TEST_LOGIN"}}`, Repositories: []string{"acme/*"},
+		Paths: []string{"/npm"},
+	}
 	if diff := cmp.Diff(want, registries(c)[0]); diff != "" {
 		t.Errorf("registries (-want +got):\n%s", diff)
 	}
@@ -92,7 +102,8 @@ registries:
 			t.Errorf("redacted: %s", got)
 		}
 	}
-	if _, err := p.Worker("test", "", Options{}); err == nil || !strings.Contains(err.Error(), `registry "go.example": credential: WIRE_TEST_MISSING is not set`) {
+	if _, err := p.Worker("test", "", Options{}); err == nil ||
+		!strings.Contains(err.Error(), `registry "go.example": credential: WIRE_TEST_MISSING is not set`) {
 		t.Errorf("the worker: %v", err)
 	}
 }

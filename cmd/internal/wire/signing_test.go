@@ -17,7 +17,8 @@ func TestSigningKeyIsChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "key")
-	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+	if out,
+		err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
 		t.Fatalf("ssh-keygen: %v\n%s", err, out)
 	}
 	text, err := os.ReadFile(file)
@@ -40,32 +41,51 @@ func TestSigningKeyIsChecked(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"none":         {nil, ""},
-		"file":         {map[string]string{name: file, "ERRAND_SANDBOX": "bwrap"}, ""},
-		"text":         {map[string]string{inline: oneLine}, ""},
-		"others":       {map[string]string{name: open, "ERRAND_SANDBOX": "bwrap"}, name + " can be read or changed by other users"},
-		"no sandbox":   {map[string]string{name: file}, name + " can be read by agents without a sandbox"},
-		"no key":       {map[string]string{name: bad, "ERRAND_SANDBOX": "bwrap"}, name + " cannot be used: read signing key: it is not a private SSH key"},
-		"no text":      {map[string]string{inline: "hush"}, inline + " cannot be used"},
-		"both":         {map[string]string{inline: oneLine, name: file, "ERRAND_SANDBOX": "bwrap"}, inline + " and ERRAND_SIGNING_KEY_FILE are both set"},
-		"missing":      {map[string]string{name: filepath.Join(dir, "none"), "ERRAND_SANDBOX": "bwrap"}, name + " cannot be read"},
-		"wrong author": {map[string]string{"ERRAND_COMMIT_AUTHOR": "bot"}, "ERRAND_COMMIT_AUTHOR must be a name and an address"},
+		"none": {nil, ""},
+		"file": {map[string]string{name: file, "ERRAND_SANDBOX": "bwrap"}, ""},
+		"text": {map[string]string{inline: oneLine}, ""},
+		"others": {
+			map[string]string{name: open, "ERRAND_SANDBOX": "bwrap"}, name + " can be read or changed by other users",
+		},
+		"no sandbox": {map[string]string{name: file}, name + " can be read by agents without a sandbox"},
+		"no key": {
+			map[string]string{name: bad, "ERRAND_SANDBOX": "bwrap"},
+			name + " cannot be used: read signing key: it is not a private SSH key",
+		},
+		"no text": {map[string]string{inline: "hush"}, inline + " cannot be used"},
+		"both": {
+			map[string]string{inline: oneLine, name: file, "ERRAND_SANDBOX": "bwrap"},
+			inline + " and ERRAND_SIGNING_KEY_FILE are both set",
+		},
+		"missing": {
+			map[string]string{name: filepath.Join(dir, "none"), "ERRAND_SANDBOX": "bwrap"}, name + " cannot be read",
+		},
+		"wrong author": {
+			map[string]string{"ERRAND_COMMIT_AUTHOR": "bot"}, "ERRAND_COMMIT_AUTHOR must be a name and an address",
+		},
 	} {
-		env := map[string]string{"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": dir, "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true"}
+		env := map[string]string{
+			"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": dir, "ERRAND_SANDBOX": "none", "ERRAND_ALLOW_ROOT": "true",
+		}
 		maps.Copy(env, c.env)
 		got, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 		switch {
-		case c.want == "" && err != nil, c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hush")):
+		case c.want == "" && err != nil, c.want != "" &&
+			(err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hush")):
 			t.Errorf("%s: %v, want %q", title, err, c.want)
 		case c.want != "" || c.env == nil:
-		case got.Commits.Key.Reveal() != string(text) && title == "file", !slices.Contains(got.Secrets(), strings.Split(string(text), "\n")[2]):
+		case got.Commits.Key.Reveal() != string(text) && title == "file",
+			!slices.Contains(got.Secrets(), strings.Split(string(text), "\n")[2]):
 			t.Errorf("%s: the key is not kept from logs", title)
 		case title == "file" && !slices.Contains(hidden(got), file):
 			t.Errorf("%s is not hidden", file)
 		}
 	}
 	// A front door, which may have the same settings, does not read it.
-	env := map[string]string{"REDIS_URL": "redis://:password-0123@127.0.0.1:1/0", "ERRAND_CONSOLE_TOKEN": "hush-console-0123", name: filepath.Join(dir, "none")}
+	env := map[string]string{
+		"REDIS_URL": "redis://:password-0123@127.0.0.1:1/0", "ERRAND_CONSOLE_TOKEN": "hush-console-0123",
+		name: filepath.Join(dir, "none"),
+	}
 	if _, err := Load(func(name string) string { return env[name] }, config.RoleFrontdoor); err != nil {
 		t.Errorf("front door: %v", err)
 	}

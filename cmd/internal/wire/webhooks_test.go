@@ -27,8 +27,11 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	c := config.Config{
-		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken}, Paths: config.Paths{State: t.TempDir()},
-		Routing: config.Routing{Webhooks: map[string]config.Webhook{"ops": {URL: receiver.URL, Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"answered"}}}},
+		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken},
+		Paths: config.Paths{State: t.TempDir()},
+		Routing: config.Routing{Webhooks: map[string]config.Webhook{"ops": {
+			URL: receiver.URL, Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"answered"},
+		}}},
 	}
 	var log bytes.Buffer
 	p, err := New(c, Logger(&log, c, true), Options{})
@@ -41,7 +44,10 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := taskstest.Worker{T: t, Store: p.Store, Desk: p.Desk}
-	task := tasks.Task{ID: tasks.NewID(time.Now(), "chat", "a"), Source: "chat", Kind: "chat", Thread: "chat/a", Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: "Why?"}
+	task := tasks.Task{
+		ID: tasks.NewID(time.Now(), "chat", "a"), Source: "chat", Kind: "chat", Thread: "chat/a",
+		Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: "Why?",
+	}
 	if _, err := p.Desk.Submit(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +56,10 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	body := <-got
-	for _, want := range []string{`sha256={"event":"task.ended","webhook":"ops","task":{`, `"id":"` + task.ID + `"`, `"prompt":"Why?"`, `"kind":"answered"`, "Because."} {
+	for _, want := range []string{
+		`sha256={"event":"task.ended","webhook":"ops","task":{`, `"id":"` + task.ID + `"`, `"prompt":"Why?"`,
+		`"kind":"answered"`, "Because.",
+	} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%s lacks %s", body, want)
 		}

@@ -122,7 +122,10 @@ func (h *host) start(args ...string) *program {
 	h.Helper()
 	cmd := exec.CommandContext(h.Context(), filepath.Join(h.dir, "claude"), args...)
 	cmd.Dir = h.dir
-	cmd.Env = []string{"CHAOS_TEST_CLI=1", "CLAUDE_CONFIG_DIR=" + filepath.Join(h.dir, "config"), "ANTHROPIC_BASE_URL=" + h.model.URL, "ERRAND_RUN=r1"}
+	cmd.Env = []string{
+		"CHAOS_TEST_CLI=1", "CLAUDE_CONFIG_DIR=" + filepath.Join(h.dir, "config"), "ANTHROPIC_BASE_URL=" + h.model.URL,
+		"ERRAND_RUN=r1",
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		h.Fatal(err)
@@ -167,7 +170,9 @@ func (p *program) until(kind string) object {
 		if err := json.Unmarshal(line, &o); err != nil {
 			p.Fatalf("%s: %v", line, err)
 		}
-		if slices.Contains([]any{o["type"], o["subtype"], o["state"], fmt.Sprint(o["command_uuid"], " ", o["state"])}, any(kind)) {
+		if slices.Contains([]any{
+			o["type"], o["subtype"], o["state"], fmt.Sprint(o["command_uuid"], " ", o["state"]),
+		}, any(kind)) {
 			return o
 		}
 	}
@@ -188,12 +193,14 @@ func TestMessagesAreAnsweredInTurns(t *testing.T) {
 	p.say("u2", orders(2, 0)) // while it works
 	p.until("u2 queued")
 	first := p.until("result")
-	if tokens, ok := script.Answers(fmt.Sprint(first["result"])); !ok || !slices.Equal(tokens, []string{script.Token(1)}) {
+	if tokens, ok := script.Answers(fmt.Sprint(first["result"])); !ok ||
+		!slices.Equal(tokens, []string{script.Token(1)}) {
 		t.Errorf("%v", first)
 	}
 	p.until("u1 completed")
 	second := p.until("result")
-	if tokens, ok := script.Answers(fmt.Sprint(second["result"])); !ok || !slices.Equal(tokens, []string{script.Token(2)}) {
+	if tokens, ok := script.Answers(fmt.Sprint(second["result"])); !ok ||
+		!slices.Equal(tokens, []string{script.Token(2)}) {
 		t.Errorf("%v", second)
 	}
 	p.until("u2 completed")
@@ -244,7 +251,8 @@ func TestStops(t *testing.T) {
 		t.Error("it ends as if all were well")
 	}
 	unknown := h.start("--resume=unknown")
-	if r := unknown.until("error_during_execution"); !strings.Contains(fmt.Sprint(r["errors"]), "No conversation found") {
+	if r := unknown.until("error_during_execution"); !strings.Contains(fmt.Sprint(r["errors"]),
+		"No conversation found") {
 		t.Errorf("%v", r)
 	}
 }
@@ -286,7 +294,8 @@ func TestTroubleWithTheModel(t *testing.T) {
 				}
 			}
 			r := p.until("result")
-			if failed, _ := r["is_error"].(bool); failed != c.failed || !strings.Contains(fmt.Sprint(r["result"]), c.word) {
+			if failed, _ := r["is_error"].(bool); failed != c.failed ||
+				!strings.Contains(fmt.Sprint(r["result"]), c.word) {
 				t.Errorf("%v", r)
 			}
 		})

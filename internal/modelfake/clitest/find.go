@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Find returns the absolute path of the CLI: the one that package.json pins, in the nearest node_modules from the test's
-// package upwards, otherwise the one on PATH.
+// Find returns the absolute path of the CLI: the one that package.json pins, in the nearest node_modules from the
+// test's package upwards, otherwise the one on PATH.
 func Find(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.Getwd()

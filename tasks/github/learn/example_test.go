@@ -13,7 +13,9 @@ func Example() {
 	for number := range 3 {
 		r.Add([]learn.Result{{
 			Judged: review.Judged{
-				Known:   review.Known{Finding: review.Finding{ID: "0123456789ab", Kind: "tests", Claim: "The test has no name."}},
+				Known: review.Known{Finding: review.Finding{
+					ID: "0123456789ab", Kind: "tests", Claim: "The test has no name.",
+				}},
 				Outcome: review.Rejected,
 			},
 			Number: number + 1, URL: fmt.Sprintf("https://github.com/acme/api/pull/%d#discussion_r1", number+1),

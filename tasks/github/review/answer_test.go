@@ -12,7 +12,8 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	got, err := Read(json.RawMessage(`{"summary": " One thing. ", "findings": [
 		{"id": "off-by-one", "severity": "major", "confidence": "high", "path": "./a.go", "line": 3, "start_line": 3,
-		 "claim": "It counts\n wrong.", "evidence": " Because.\n` + "```suggestion" + `\nx\n` + "```" + `", "original": "a\r\n", "suggestion": "b\n"},
+		 "claim": "It counts\n wrong.", "evidence": " Because.\n` + "```suggestion" + `\nx\n` +
+		"```" + `", "original": "a\r\n", "suggestion": "b\n"},
 		{"id": "off-by-one", "severity": "minor", "confidence": "low", "path": "", "line": 7, "side": "LEFT", "claim": "x", "evidence": ""},
 		{"id": "NO WORD", "severity": "critical", "confidence": "medium", "path": "b\u0000.go", "line": -1, "start_line": -4, "claim": "y", "evidence": ""}],
 		"earlier": [{"id": "k1", "status": "fixed"}]}`))
@@ -123,7 +124,8 @@ func TestSchemaIsWhatReadTakes(t *testing.T) {
 		}
 		return made
 	}
-	finding, earlier := example(*all.Properties["findings"].Items, "findings"), example(*all.Properties["earlier"].Items, "earlier")
+	finding, earlier := example(*all.Properties["findings"].Items, "findings"),
+		example(*all.Properties["earlier"].Items, "earlier")
 	raw, err := json.Marshal(map[string]any{"summary": "", "findings": []any{finding}, "earlier": []any{earlier}})
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +161,11 @@ func TestReadTakesEffectsAway(t *testing.T) {
 		"<details>\n< Summary>x":                      "&lt;details>\n&lt; Summary>x",
 		"List<detail> and <predicate>":                "List<detail> and <predicate>",
 	} {
-		raw, err := json.Marshal(Answer{Summary: in, Findings: []Finding{{ID: "a", Severity: Minor, Confidence: High, Claim: "C " + in, Evidence: in}}})
+		raw, err := json.Marshal(Answer{
+			Summary: in, Findings: []Finding{{
+				ID: "a", Severity: Minor, Confidence: High, Claim: "C " + in, Evidence: in,
+			}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +173,8 @@ func TestReadTakesEffectsAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := got.Findings[0]; got.Summary != want || f.Evidence != want || f.Claim != "C "+strings.Join(strings.Fields(want), " ") {
+		if f := got.Findings[0]; got.Summary != want || f.Evidence != want ||
+			f.Claim != "C "+strings.Join(strings.Fields(want), " ") {
 			t.Errorf("%q: %q, %q, %q, want %q", in, got.Summary, f.Claim, f.Evidence, want)
 		}
 	}

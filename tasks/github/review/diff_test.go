@@ -20,7 +20,9 @@ const patch = `@@ -1,3 +1,4 @@ package a
 
 func TestAnchor(t *testing.T) {
 	t.Parallel()
-	d := Diff{"a.go": ParsePatch(patch), "logo.png": ParsePatch(""), "new.go": ParsePatch("@@ -0,0 +1 @@\n+@@ -1 +1 @@")}
+	d := Diff{
+		"a.go": ParsePatch(patch), "logo.png": ParsePatch(""), "new.go": ParsePatch("@@ -0,0 +1 @@\n+@@ -1 +1 @@"),
+	}
 	for _, c := range []struct {
 		path        string
 		side        Side
@@ -69,28 +71,39 @@ func TestAnchor(t *testing.T) {
 
 func TestSuggestionIsExact(t *testing.T) {
 	t.Parallel()
-	d := Diff{"a.go": ParsePatch(patch), "crlf.go": ParsePatch("@@ -1 +1 @@\n-a\r\n+b\r"), "long.go": ParsePatch("@@ -0,0 +1,6 @@\n+1\n+2\n+3\n+4\n+5\n+6")}
+	d := Diff{
+		"a.go": ParsePatch(patch), "crlf.go": ParsePatch("@@ -1 +1 @@\n-a\r\n+b\r"),
+		"long.go": ParsePatch("@@ -0,0 +1,6 @@\n+1\n+2\n+3\n+4\n+5\n+6"),
+	}
 	for name, c := range map[string]struct {
 		f    Finding
 		want bool
 	}{
-		"one line":      {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "two"}, true},
-		"three lines":   {Finding{Path: "a.go", StartLine: 2, Line: 4, Original: "TWO\n--- two and a half\nthree", Suggestion: "x"}, true},
-		"carriage":      {Finding{Path: "crlf.go", Line: 1, Original: "b", Suggestion: "c"}, true},
-		"five":          {Finding{Path: "long.go", StartLine: 2, Line: 6, Original: "2\n3\n4\n5\n6", Suggestion: "a\nb\nc\nd\ne"}, true},
-		"takes six":     {Finding{Path: "long.go", StartLine: 1, Line: 6, Original: "1\n2\n3\n4\n5\n6", Suggestion: "a"}, false},
+		"one line": {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "two"}, true},
+		"three lines": {Finding{
+			Path: "a.go", StartLine: 2, Line: 4, Original: "TWO\n--- two and a half\nthree", Suggestion: "x",
+		}, true},
+		"carriage": {Finding{Path: "crlf.go", Line: 1, Original: "b", Suggestion: "c"}, true},
+		"five": {Finding{
+			Path: "long.go", StartLine: 2, Line: 6, Original: "2\n3\n4\n5\n6", Suggestion: "a\nb\nc\nd\ne",
+		}, true},
+		"takes six": {Finding{
+			Path: "long.go", StartLine: 1, Line: 6, Original: "1\n2\n3\n4\n5\n6", Suggestion: "a",
+		}, false},
 		"gives six":     {Finding{Path: "long.go", Line: 1, Original: "1", Suggestion: "a\nb\nc\nd\ne\nf"}, false},
 		"other line":    {Finding{Path: "a.go", Line: 1, Original: "TWO", Suggestion: "two"}, false},
 		"part of it":    {Finding{Path: "a.go", StartLine: 2, Line: 3, Original: "TWO", Suggestion: "two"}, false},
 		"nothing shown": {Finding{Path: "a.go", Line: 2, Suggestion: "two"}, false},
 		"no change":     {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "TWO"}, false},
 		"what is gone":  {Finding{Path: "a.go", Line: 2, Side: Left, Original: "two", Suggestion: "x"}, false},
-		"narrowed":      {Finding{Path: "a.go", StartLine: 2, Line: 9, Original: "TWO\n--- two and a half\nthree", Suggestion: "x"}, false},
-		"cut above":     {Finding{Path: "a.go", StartLine: 10, Line: 11, Original: "TEN", Suggestion: "x"}, false},
-		"hidden":        {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "if a\u202e { // b"}, false},
-		"a line more":   {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "a\rb"}, false},
-		"a tab":         {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "\ttwo"}, true},
-		"none":          {Finding{Path: "a.go", Line: 2, Original: "TWO"}, false},
+		"narrowed": {Finding{
+			Path: "a.go", StartLine: 2, Line: 9, Original: "TWO\n--- two and a half\nthree", Suggestion: "x",
+		}, false},
+		"cut above":   {Finding{Path: "a.go", StartLine: 10, Line: 11, Original: "TEN", Suggestion: "x"}, false},
+		"hidden":      {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "if a\u202e { // b"}, false},
+		"a line more": {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "a\rb"}, false},
+		"a tab":       {Finding{Path: "a.go", Line: 2, Original: "TWO", Suggestion: "\ttwo"}, true},
+		"none":        {Finding{Path: "a.go", Line: 2, Original: "TWO"}, false},
 	} {
 		f, ok := d.anchor(c.f)
 		if !ok || f.Exact != c.want {

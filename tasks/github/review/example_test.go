@@ -8,7 +8,8 @@ import (
 
 // Read decodes an agent's structured answer.
 func ExampleRead() {
-	a, err := review.Read([]byte(`{"summary":"One problem.","findings":[{"path":"main.go","line":3,"side":"RIGHT","severity":"major",` +
+	a,
+		err := review.Read([]byte(`{"summary":"One problem.","findings":[{"path":"main.go","line":3,"side":"RIGHT","severity":"major",` +
 		`"confidence":"high","claim":"The error is dropped.","evidence":"Close may fail."}]}`))
 	if err != nil {
 		panic(err)

@@ -30,7 +30,9 @@ func FuzzLedger(f *testing.F) {
 				a.Findings = append(a.Findings, at(next(40), severities[next(3)], claims[next(len(claims))]))
 			}
 			for _, k := range l.Known {
-				a.Earlier = append(a.Earlier, Checked{ID: k.ID, Status: []Status{Open, Fixed, Outdated, Dismissed}[next(4)]})
+				a.Earlier = append(a.Earlier, Checked{
+					ID: k.ID, Status: []Status{Open, Fixed, Outdated, Dismissed}[next(4)],
+				})
 			}
 			final := l.Final()
 			in := Input{Task: fmt.Sprint(round), Head: fmt.Sprint("h", next(9)), Full: next(2) == 1, Answer: a}
@@ -67,8 +69,8 @@ func FuzzLedger(f *testing.F) {
 			var threads []Thread
 			for _, k := range l.Known {
 				threads = append(threads, Thread{
-					ID: "T" + k.ID, Finding: k.ID, Path: k.Path, Line: next(40), Resolved: next(3) == 0, Ours: next(2) == 0, Answered: next(3) == 0,
-					DismissedBy: []string{"", "ben"}[next(2)],
+					ID: "T" + k.ID, Finding: k.ID, Path: k.Path, Line: next(40), Resolved: next(3) == 0,
+					Ours: next(2) == 0, Answered: next(3) == 0, DismissedBy: []string{"", "ben"}[next(2)],
 				})
 			}
 			l.Observe(threads)

@@ -11,7 +11,10 @@ import (
 
 // at is a finding in main.go.
 func at(line int, s Severity, claim string) Finding {
-	return Finding{ID: "f", Severity: s, Confidence: High, Path: "main.go", Line: line, Side: Right, Claim: claim, Evidence: "seen"}
+	return Finding{
+		ID: "f", Severity: s, Confidence: High, Path: "main.go", Line: line, Side: Right, Claim: claim,
+		Evidence: "seen",
+	}
 }
 
 // reviewed is a ledger after one review of commit h1, and the IDs of its findings.
@@ -45,17 +48,25 @@ func TestSame(t *testing.T) {
 		known, found Finding
 		same         bool
 	}{
-		"word for word":            {at(10, Major, closes), at(10, Major, closes), true},
-		"moved, word for word":     {at(10, Major, closes), at(90, Major, closes), true},
-		"in other words":           {at(10, Major, closes), at(11, Minor, closes2), true},
-		"in other words, moved":    {at(10, Major, closes), at(90, Major, closes3), false},
-		"of a file as a whole":     {at(0, Major, closes), at(90, Major, closes3), true},
-		"of a file, at its top":    {at(0, Major, closes), at(2, Major, "Close fails and Save hides the error"), false},
-		"something else there":     {at(10, Major, closes), at(10, Major, races), false},
-		"same sentence, else":      {at(10, Major, closes), at(90, Major, "The error of Close is swallowed in Load"), false},
-		"in another file":          {at(10, Major, closes), Finding{ID: "f", Path: "x.go", Line: 10, Severity: Major, Claim: closes}, false},
-		"a range that has grown":   {at(10, Major, closes), Finding{ID: "f", Path: "main.go", StartLine: 8, Line: 40, Severity: Major, Claim: closes2}, true},
-		"on the side that is gone": {at(10, Major, closes), Finding{ID: "f", Path: "main.go", Side: Left, Line: 10, Severity: Major, Claim: closes3}, false},
+		"word for word":         {at(10, Major, closes), at(10, Major, closes), true},
+		"moved, word for word":  {at(10, Major, closes), at(90, Major, closes), true},
+		"in other words":        {at(10, Major, closes), at(11, Minor, closes2), true},
+		"in other words, moved": {at(10, Major, closes), at(90, Major, closes3), false},
+		"of a file as a whole":  {at(0, Major, closes), at(90, Major, closes3), true},
+		"of a file, at its top": {at(0, Major, closes), at(2, Major, "Close fails and Save hides the error"), false},
+		"something else there":  {at(10, Major, closes), at(10, Major, races), false},
+		"same sentence, else": {
+			at(10, Major, closes), at(90, Major, "The error of Close is swallowed in Load"), false,
+		},
+		"in another file": {at(10, Major, closes), Finding{
+			ID: "f", Path: "x.go", Line: 10, Severity: Major, Claim: closes,
+		}, false},
+		"a range that has grown": {at(10, Major, closes), Finding{
+			ID: "f", Path: "main.go", StartLine: 8, Line: 40, Severity: Major, Claim: closes2,
+		}, true},
+		"on the side that is gone": {at(10, Major, closes), Finding{
+			ID: "f", Path: "main.go", Side: Left, Line: 10, Severity: Major, Claim: closes3,
+		}, false},
 	} {
 		l, _ := reviewed(c.known)
 		if got := len(review(l, "h2", Answer{Findings: []Finding{c.found}})) == 0; got != c.same {
@@ -74,7 +85,9 @@ func TestSame(t *testing.T) {
 func TestSameMistakeElsewhere(t *testing.T) {
 	t.Parallel()
 	l, _ := reviewed(at(10, Major, closes))
-	if ids := review(l, "h2", Answer{Findings: []Finding{at(11, Major, closes), at(90, Major, closes)}}); len(ids) != 1 {
+	if ids := review(l, "h2", Answer{Findings: []Finding{
+		at(11, Major, closes), at(90, Major, closes),
+	}}); len(ids) != 1 {
 		t.Error("new:", ids)
 	}
 	l, ids := reviewed(at(10, Major, closes), at(11, Major, closes2), at(90, Major, closes))
@@ -122,11 +135,15 @@ func TestRecheck(t *testing.T) {
 		"found again, said to be mended":   {nothing, again(Fixed), want{open: 1}, Open},
 		"a status that is not the agent's": {nothing, said(Dismissed), want{open: 1}, Open},
 		"resolved by a person":             {resolved, again(Open), want{}, Dismissed},
-		"resolved without write access":    {thread(func(th *Thread) { th.Resolved = true }), again(Open), want{open: 1}, Open},
-		"resolved and mended":              {resolved, said(Fixed), want{}, Dismissed},
-		"answered by a person":             {answered, again(Open), want{}, Open},
-		"answered and mended":              {answered, said(Fixed), want{fixed: 1}, Fixed},
-		"resolved by us, found again":      {thread(func(th *Thread) { th.Resolved, th.Ours = true, true }), again(Open), want{inline: 1}, Fixed},
+		"resolved without write access": {
+			thread(func(th *Thread) { th.Resolved = true }), again(Open), want{open: 1}, Open,
+		},
+		"resolved and mended":  {resolved, said(Fixed), want{}, Dismissed},
+		"answered by a person": {answered, again(Open), want{}, Open},
+		"answered and mended":  {answered, said(Fixed), want{fixed: 1}, Fixed},
+		"resolved by us, found again": {
+			thread(func(th *Thread) { th.Resolved, th.Ours = true, true }), again(Open), want{inline: 1}, Fixed,
+		},
 	} {
 		l, ids := reviewed(at(10, Major, closes))
 		c.meanwhile(l, ids[0])
@@ -155,7 +172,9 @@ func TestOnlyWhatWasToldIsKnown(t *testing.T) {
 	if l.Reviewed != "h1" || len(l.Known) != 1 || l.Known[0].Status != Open {
 		t.Errorf("settled only: %+v", l)
 	}
-	p := l.Settle(Input{Task: "t3", Head: "h3", Answer: Answer{Findings: []Finding{at(50, Major, races), at(70, Minor, "x is y")}}})
+	p := l.Settle(Input{Task: "t3", Head: "h3", Answer: Answer{Findings: []Finding{
+		at(50, Major, races), at(70, Minor, "x is y"),
+	}}})
 	if len(p.Inline) != 1 {
 		t.Errorf("next: %+v", p)
 	}
@@ -174,7 +193,10 @@ func TestSettleIsOnce(t *testing.T) {
 	first := l.Settle(in)
 	for range 2 {
 		l = stored(t, l)
-		l.Observe([]Thread{{ID: "T1", Finding: ids[0], Resolved: true, DismissedBy: "ben"}, {ID: "T2", Finding: first.Inline[0].ID, Path: "main.go", Line: 50}})
+		l.Observe([]Thread{
+			{ID: "T1", Finding: ids[0], Resolved: true, DismissedBy: "ben"},
+			{ID: "T2", Finding: first.Inline[0].ID, Path: "main.go", Line: 50},
+		})
 		if diff := cmp.Diff(first, l.Settle(in)); diff != "" {
 			t.Error(diff)
 		}
@@ -227,11 +249,21 @@ func TestObserve(t *testing.T) {
 	l, ids := reviewed(Finding{ID: "f", Severity: Minor, Path: "main.go", StartLine: 8, Line: 10, Claim: closes})
 	l.Observe([]Thread{
 		{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 25},
-		{ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3, Text: "<!-- errand:finding=0123 -->\n🔴 **critical**: " + races + "\n\nBecause.", Resolved: true, DismissedBy: "ben"},
+		{
+			ID: "T2", Comment: 6, Finding: "0123", Path: "x.go", Line: 3,
+			Text: "<!-- errand:finding=0123 -->\n🔴 **critical**: " + races + "\n\nBecause.", Resolved: true,
+			DismissedBy: "ben",
+		},
 	})
 	want := []Known{
-		{Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes}, Status: Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1"},
-		{Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races}, Status: Dismissed, Thread: "T2", Comment: 6, By: "ben"},
+		{
+			Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes},
+			Status:  Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1",
+		},
+		{
+			Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races},
+			Status:  Dismissed, Thread: "T2", Comment: 6, By: "ben",
+		},
 	}
 	if diff := cmp.Diff(want, l.Known); diff != "" {
 		t.Error(diff)
@@ -310,7 +342,8 @@ func TestSummaryKeepsDetails(t *testing.T) {
 	for _, head := range []string{"h2", "h3"} {
 		p = l.Settle(Input{Task: head, Head: head})
 		text := p.Text("Well.", page)
-		if strings.Contains(text, "Read Save.") || !strings.Contains(text, "\n  Read Add.\n") || !strings.Contains(text, "mu.Lock()") {
+		if strings.Contains(text, "Read Save.") || !strings.Contains(text, "\n  Read Add.\n") ||
+			!strings.Contains(text, "mu.Lock()") {
 			t.Errorf("%s: %s", head, text)
 		}
 		l.Told(head, p)
@@ -318,7 +351,8 @@ func TestSummaryKeepsDetails(t *testing.T) {
 	id := l.Known[1].ID
 	p = l.Settle(Input{Task: "h4", Head: "h4", Answer: Answer{Earlier: []Checked{{ID: id, Status: Fixed}}}})
 	l.Told("h4", p)
-	if k := l.Known[1]; k.Status != Fixed || k.Evidence+k.Suggestion != "" || strings.Contains(p.Text("", page), "Read Add.") {
+	if k := l.Known[1]; k.Status != Fixed || k.Evidence+k.Suggestion != "" ||
+		strings.Contains(p.Text("", page), "Read Add.") {
 		t.Errorf("mended: %+v\n%s", k, p.Text("", page))
 	}
 }
@@ -362,7 +396,9 @@ func TestDismissedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
 	p := l.Settle(Input{Task: "t2", Head: "h2"})
-	l.Observe([]Thread{{ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 10, Resolved: true, DismissedBy: "ben"}})
+	l.Observe([]Thread{{
+		ID: "T1", Comment: 5, Finding: ids[0], Path: "main.go", Line: 10, Resolved: true, DismissedBy: "ben",
+	}})
 	l.Told("t2", p)
 	if k := l.Known[0]; k.Status != Dismissed || k.Last != "h2" {
 		t.Errorf("%+v", k)
@@ -373,7 +409,9 @@ func TestDismissedMeanwhile(t *testing.T) {
 func TestDismiss(t *testing.T) {
 	t.Parallel()
 	l, ids := reviewed(at(10, Major, closes))
-	overtaken := l.Settle(Input{Task: "overtaken", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Critical, races)}}})
+	overtaken := l.Settle(Input{
+		Task: "overtaken", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Critical, races)}},
+	})
 	for _, id := range []string{ids[0], overtaken.Inline[0].ID, ids[0]} {
 		if !l.Dismiss(id, "octocat") {
 			t.Errorf("%s is not known", id)
@@ -385,7 +423,9 @@ func TestDismiss(t *testing.T) {
 	if len(l.Final()) != 2 || len(l.Recheck()) != 0 {
 		t.Errorf("final %+v, open %+v", l.Final(), l.Recheck())
 	}
-	if again := review(l, "h3", Answer{Findings: []Finding{at(10, Major, closes), at(50, Critical, races)}}); len(again) > 0 {
+	if again := review(l, "h3", Answer{Findings: []Finding{
+		at(10, Major, closes), at(50, Critical, races),
+	}}); len(again) > 0 {
 		t.Errorf("told again: %v", again)
 	}
 	fixed, ids := reviewed(at(10, Major, closes))

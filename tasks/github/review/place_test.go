@@ -40,7 +40,8 @@ func TestPlace(t *testing.T) {
 		{Limits{Max: 0, Floor: Critical}, "", "unsure gravest", 4},
 	} {
 		got := p.Place(d, c.l)
-		if diff := cmp.Diff(fmt.Sprint(c.inline, "|", c.summary, "|", c.below), fmt.Sprint(ids(got.Inline), "|", ids(got.Summary), "|", got.Below)); diff != "" {
+		if diff := cmp.Diff(fmt.Sprint(c.inline, "|", c.summary, "|", c.below),
+			fmt.Sprint(ids(got.Inline), "|", ids(got.Summary), "|", got.Below)); diff != "" {
 			t.Errorf("%+v: %s", c.l, diff)
 		}
 	}
@@ -50,7 +51,8 @@ func TestPlace(t *testing.T) {
 	if len(got.Inline) != 0 || ids(got.Summary) != "unsure gravest first second elsewhere" || got.Below != 1 {
 		t.Errorf("%q, %q, %d below", ids(got.Inline), ids(got.Summary), got.Below)
 	}
-	if got = got.Posted(map[string]bool{"second": true, "gravest": true}); ids(got.Inline) != "gravest second" || ids(got.Summary) != "unsure first elsewhere" {
+	if got = got.Posted(map[string]bool{"second": true, "gravest": true}); ids(got.Inline) != "gravest second" ||
+		ids(got.Summary) != "unsure first elsewhere" {
 		t.Errorf("%q, %q", ids(got.Inline), ids(got.Summary))
 	}
 }

@@ -32,20 +32,33 @@ func golden(t *testing.T, name, got string) {
 var (
 	exact = Finding{
 		ID: "overflow", Severity: Critical, Path: "pay/total (new).go", StartLine: 10, Line: 12, Side: Right,
-		Claim: "The total overflows.", Evidence: "`int32` ends at 2,147,483,647 cents.", Original: "x", Suggestion: "total := int64(0)\n// ```", Exact: true,
+		Claim: "The total overflows.", Evidence: "`int32` ends at 2,147,483,647 cents.", Original: "x",
+		Suggestion: "total := int64(0)\n// ```", Exact: true,
 	}
-	vague   = Finding{ID: "doc", Severity: Minor, Path: "README.md", Line: 3, Side: Right, Claim: "The text is out of date.", Suggestion: "Say int64."}
-	gone    = Finding{ID: "check", Severity: Major, Path: "pay/check.go", Line: 7, Side: Left, Claim: "The check is gone.", Evidence: "Nothing else checks it."}
+	vague = Finding{
+		ID: "doc", Severity: Minor, Path: "README.md", Line: 3, Side: Right, Claim: "The text is out of date.",
+		Suggestion: "Say int64.",
+	}
+	gone = Finding{
+		ID: "check", Severity: Major, Path: "pay/check.go", Line: 7, Side: Left, Claim: "The check is gone.",
+		Evidence: "Nothing else checks it.",
+	}
 	general = Finding{ID: "tests", Severity: Minor, Claim: "Nothing of this is tested."}
 	odd     = Finding{ID: "odd", Severity: Minor, Path: "a`b``.go", Claim: "An odd name."}
-	page    = Page{Repo: "https://github.com/acme/api", Pull: "https://github.com/acme/api/pull/7", Head: "0123456789abcdef0123456789abcdef01234567"}
+	page    = Page{
+		Repo: "https://github.com/acme/api", Pull: "https://github.com/acme/api/pull/7",
+		Head: "0123456789abcdef0123456789abcdef01234567",
+	}
 )
 
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	old := Known{Finding: gone, Status: Open, Comment: 41}
 	fixed := Known{Finding: vague, Status: Fixed, Comment: 42}
-	full := Plan{Inline: []Finding{exact}, Summary: []Finding{gone, vague, general, odd}, StillOpen: []Known{old}, Fixed: []Known{fixed}, Below: 2}
+	full := Plan{
+		Inline: []Finding{exact}, Summary: []Finding{gone, vague, general, odd}, StillOpen: []Known{old},
+		Fixed: []Known{fixed}, Below: 2,
+	}
 	quiet := Plan{StillOpen: []Known{old}, Fixed: []Known{{Finding: general, Status: Fixed}}}
 	golden(t, "comment.suggestion", Comment(exact))
 	golden(t, "comment.advice", Comment(vague))
@@ -57,7 +70,8 @@ func TestBodies(t *testing.T) {
 	golden(t, "lines", full.Lines(page))
 	fork := page
 	fork.Fork = true
-	if next := quiet.Text("", fork); !strings.Contains(next, "**Next:** push fixes. ") || strings.Contains(next, "/fix") {
+	if next := quiet.Text("", fork); !strings.Contains(next, "**Next:** push fixes. ") ||
+		strings.Contains(next, "/fix") {
 		t.Errorf("nothing can be pushed to a fork: %q", next)
 	}
 	for want, p := range map[string]Plan{
@@ -79,7 +93,9 @@ func TestFindingOf(t *testing.T) {
 	if diff := cmp.Diff([]string{"overflow", "doc"}, FindingsIn(whole)); diff != "" {
 		t.Error(diff)
 	}
-	for _, body := range []string{"", "x", " " + Comment(exact), strings.Replace(Comment(exact), "overflow", "a b", 1)} {
+	for _, body := range []string{
+		"", "x", " " + Comment(exact), strings.Replace(Comment(exact), "overflow", "a b", 1),
+	} {
 		if id, ok := FindingOf(body); ok {
 			t.Errorf("%q is that of %q", body, id)
 		}
@@ -93,7 +109,8 @@ func TestFindingsEndWithThemselves(t *testing.T) {
 	open := general
 	open.Evidence = "- so:\n\n  ```go\n  x\n\n ~~~\ny"
 	for what, text := range map[string]string{
-		"summary": Plan{Summary: []Finding{open, gone}}.Text("Two.", page), "review": Plan{Inline: []Finding{open, gone}}.Whole(page),
+		"summary": Plan{Summary: []Finding{open, gone}}.Text("Two.", page),
+		"review":  Plan{Inline: []Finding{open, gone}}.Whole(page),
 	} {
 		_, text, _ = strings.Cut(text, "- 🟡 **minor**: Nothing of this is tested.\n")
 		mine, next, ok := strings.Cut(text, "\n- 🟠 **major** `pay/check.go:7`")

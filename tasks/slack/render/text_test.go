@@ -85,7 +85,8 @@ func TestMrkdwn(t *testing.T) {
 func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
-		"<!channel> <@U0BOB> @here", "# <!channel>", "**<@U0BOB>**", "[<!here>](https://x.org)", "[a](https://<!channel>)", "`<!here>`",
+		"<!channel> <@U0BOB> @here", "# <!channel>", "**<@U0BOB>**", "[<!here>](https://x.org)",
+		"[a](https://<!channel>)", "`<!here>`",
 		"```\n<!channel>\n```", "&lt;!channel&gt;", "[x](https://x.org|@U0BOB)",
 	} {
 		got := mrkdwn(NoPings(text))
@@ -146,7 +147,8 @@ func ExampleLiteral() {
 func TestWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for want, q := range map[string]tasks.Question{
-		"I continue without an answer.": {Text: "Red?"}, "I continue without it.": {Text: "May I?", Consent: "Bash"}, "Without an answer I do not start.": {Text: "Shall I start?", Start: true},
+		"I continue without an answer.": {Text: "Red?"}, "I continue without it.": {Text: "May I?", Consent: "Bash"},
+		"Without an answer I do not start.": {Text: "Shall I start?", Start: true},
 	} {
 		if got := Console(nil).HowToAnswer(tasks.Task{}, q, "U1"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", q.Text, got)

@@ -16,19 +16,27 @@ func TestChecksOfAWorker(t *testing.T) {
 		want   []string // severities and the first words
 	}{
 		"says nothing": {store.Worker{}, []string{"ok it takes tasks"}},
-		"unreadable":   {store.Worker{Health: json.RawMessage(`[]`)}, []string{"error the report on its CLI cannot be read"}},
-		"has no Slack": {store.Worker{Sources: []string{"github"}}, []string{"note it runs no tasks of slack", "ok it takes tasks"}},
-		"draining":     {store.Worker{Draining: true}, []string{"note it is shutting down"}},
+		"unreadable": {
+			store.Worker{Health: json.RawMessage(`[]`)}, []string{"error the report on its CLI cannot be read"},
+		},
+		"has no Slack": {
+			store.Worker{Sources: []string{"github"}}, []string{"note it runs no tasks of slack", "ok it takes tasks"},
+		},
+		"draining": {store.Worker{Draining: true}, []string{"note it is shutting down"}},
 		"well": {
 			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","sandbox":"bwrap","gateway":true,"private":true}`)},
 			[]string{
 				"ok it takes tasks", "ok the CLI is version 2", "ok the CLI has a credential (api_key)",
-				"ok the keeper of each run is a separate program", "ok runs are sandboxed (bwrap)", "ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
+				"ok the keeper of each run is a separate program", "ok runs are sandboxed (bwrap)",
+				"ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
 			},
 		},
 		"worst first": {
 			store.Worker{Health: json.RawMessage(`{"version":"2","problem":"too old","sandbox":"none","notices":["look"]}`)},
-			[]string{"error it cannot run tasks: too old", "warning look", "note runs are not sandboxed", "ok the CLI is version 2"},
+			[]string{
+				"error it cannot run tasks: too old", "warning look", "note runs are not sandboxed",
+				"ok the CLI is version 2",
+			},
 		},
 	} {
 		var got []string
@@ -45,16 +53,24 @@ func TestChecksOfTheRest(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	f := Fleet{
-		Redis: "ok", Workers: []Worker{{Version: "v1"}, {Version: "v2"}}, unserved: map[string]int{"slack": 2}, Sources: []Source{{"slack", now, ""}, {"github", now, "wrong secret"}},
-		Findings:    []store.Finding{{Severity: store.Warning, What: "appendonly is off"}},
-		Credentials: []store.Credential{{Name: "a", Until: now.Add(time.Hour), Why: "the limit"}, {Name: "b", Interval: time.Second}, {Name: "c", Until: now}},
+		Redis: "ok", Workers: []Worker{{Version: "v1"}, {Version: "v2"}}, unserved: map[string]int{"slack": 2},
+		Sources:  []Source{{"slack", now, ""}, {"github", now, "wrong secret"}},
+		Findings: []store.Finding{{Severity: store.Warning, What: "appendonly is off"}},
+		Credentials: []store.Credential{
+			{Name: "a", Until: now.Add(time.Hour), Why: "the limit"},
+			{Name: "b", Interval: time.Second},
+			{Name: "c", Until: now},
+		},
 	}
 	var got []string
 	for _, c := range f.check(now) {
 		got = append(got, string(c.Severity)+" "+c.What)
 	}
 	want := []string{
-		"error no events arrive from github", "error no worker is set up for slack; waiting tasks: 2", "error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off", "note workers run different versions: v1, v2", "note credential b: runs start 1s apart", "ok slack: the last event arrived at 2026-01-02 03:04:05 UTC", "ok Redis answers",
+		"error no events arrive from github", "error no worker is set up for slack; waiting tasks: 2",
+		"error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off",
+		"note workers run different versions: v1, v2", "note credential b: runs start 1s apart",
+		"ok slack: the last event arrived at 2026-01-02 03:04:05 UTC", "ok Redis answers",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -25,7 +25,8 @@ func TestDaysOfCosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := ParseCosts(q, now)
-		if got := c.First.Format(time.DateOnly) + " " + c.Last.Format(time.DateOnly) + " " + c.Values().Encode(); got != want || err != nil {
+		if got := c.First.Format(time.DateOnly) + " " + c.Last.Format(time.DateOnly) + " " +
+			c.Values().Encode(); got != want || err != nil {
 			t.Errorf("%s: %s, %+v, want %s", query, got, err, want)
 		}
 	}
