@@ -10,7 +10,6 @@ func ExampleLoad() {
 	// Output:
 	// configuration: 3 problems
 	//   - ERRAND_RUN_LIMIT must be a duration like 90s, 15m or 2h30m, not "2 hours"
-	//   - REDIS_URL is not set; set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which starts its
-	//     own Redis
+	//   - REDIS_URL is not set; set it to redis://:PASSWORD@HOST:6379/0, or run `worker -standalone`, which starts its own Redis
 	//   - ANTHROPIC_API_KEY is not set; set it or another credential (docs/models.md)
 }

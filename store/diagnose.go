@@ -194,17 +194,6 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 	if !ok {
 		return nil, nil
 	}
-	if isOpen(ctx, client.Options()) {
-		open := Finding{
-			Fatal, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
-			"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
-		}
-		if s.cfg.AllowOpen {
-			open.Severity = Warning
-			open.Remedy = "Set requirepass in Redis' configuration and the password in REDIS_URL."
-		}
-		found = append(found, open)
-	}
 	// The keys and channels of errand and asynq, scripts, and a write that needs memory but changes nothing.
 	for i, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
 		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
@@ -221,7 +210,27 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		}
 	}
 	refusals, err := s.channels(ctx)
-	return append(found, refusals...), err
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, refusals...)
+	if isOpen(ctx, client.Options()) { // after the others: a Redis that was still starting would count as closed
+		found = slices.Insert(found, 0, s.openRedis())
+	}
+	return found, nil
+}
+
+// openRedis is the finding about a Redis without a password.
+func (s *Doctor) openRedis() Finding {
+	f := Finding{
+		Fatal, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
+		"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
+	}
+	if s.cfg.AllowOpen {
+		f.Severity = Warning
+		f.Remedy = "Set requirepass in Redis' configuration and the password in REDIS_URL."
+	}
+	return f
 }
 
 // Unwritable returns why an error says that Redis refuses all writes, and the remedy, or "".
