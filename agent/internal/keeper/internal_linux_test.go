@@ -1,16 +1,22 @@
 package keeper
 
 import (
+	"bufio"
+	"context"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
 // The worker's death should shorten a stop that is under way, because the thread must not look free while its CLI
@@ -70,6 +76,63 @@ func TestDescriptorsOfAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it gets no order, and says so
+}
+
+// fullRun returns a run that has no memory left, with what its keeper is sent.
+func fullRun(t *testing.T) (p *Process, commands *os.File) {
+	t.Helper()
+	g := &group{dir: t.TempDir()}
+	if err := os.WriteFile(filepath.Join(g.dir, "memory.events"), []byte("oom 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands, control, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeAll([]*os.File{commands, control}) })
+	return &Process{group: g, control: control, done: make(chan struct{})}, commands
+}
+
+// A keeper that a tool has stopped is killed, even if its run has no memory left and should be ended by the keeper.
+func TestStoppedKeeperOfAFullRun(t *testing.T) {
+	t.Parallel()
+	p, _ := fullRun(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	keeper := exec.CommandContext(ctx, "sleep", "1000")
+	if err := keeper.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := keeper.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	p.keeper = keeper.Process
+	go p.watch(time.Millisecond)
+	_ = keeper.Wait()
+	close(p.done)
+	if ctx.Err() != nil {
+		t.Error("it is still there")
+	}
+}
+
+// A run that has no memory left is ended once. More commands could fill the pipe of a keeper that does not read.
+func TestFullRunIsEndedOnce(t *testing.T) {
+	t.Parallel()
+	p, commands := fullRun(t)
+	p.sandbox = true
+	defer close(p.done)
+	go p.watch(time.Millisecond)
+	var got []supervise.Command
+	for in := bufio.NewReader(commands); len(got) < 5; {
+		var c supervise.Command
+		if err := supervise.ReadLine(in, &c); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, c)
+	}
+	if want := (supervise.Command{Grace: time.Millisecond}); got[1] != want || slices.Contains(got[2:], want) {
+		t.Errorf("the keeper was sent %v", got)
+	}
 }
 
 // Processes that were left behind and ended by themselves are reaped as they come, not killed at the end, however

@@ -279,8 +279,8 @@ func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	close(p.done)
 }
 
-// watch checks the keeper every second until it exits, and tells it as often as heartbeat says that this process is
-// alive; 0: never.
+// watch checks the keeper every second until it exits, and tells it each time that this process is alive; more often if
+// heartbeat is shorter, and never if it is 0.
 func (p *Process) watch(heartbeat time.Duration) {
 	every := time.Second
 	if heartbeat > 0 {
@@ -288,6 +288,7 @@ func (p *Process) watch(heartbeat time.Duration) {
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	full := false
 	for {
 		select {
 		case <-p.done:
@@ -297,11 +298,12 @@ func (p *Process) watch(heartbeat time.Duration) {
 		if heartbeat > 0 {
 			p.sendHeartbeat()
 		}
-		switch {
-		case p.group.outOfMemory() > 0: // the rest of the run would work with half of its processes
-			p.Term(time.Millisecond)
-		case !p.sandbox && suspended(p.keeper.Pid): // in a sandbox no tool can stop the keeper
+		if !p.sandbox && suspended(p.keeper.Pid) { // in a sandbox no tool can stop the keeper
 			p.Kill() // it could neither count nor end what the run starts
+		}
+		if !full && p.group.outOfMemory() > 0 {
+			full = true
+			p.Term(time.Millisecond) // the rest of the run would work with half of its processes
 		}
 	}
 }
