@@ -35,6 +35,7 @@ type messageState struct {
 type toolCall struct {
 	id, name string
 	input    []byte
+	piece    Event // of its input; without secrets, its text is still missing
 }
 
 // delta handles a piece of the main agent's message. The CLI never forwards pieces of sub-agents' messages.
@@ -51,8 +52,9 @@ func (s *Stream) delta(l *outputLine) {
 	case "content_block_start":
 		m.newBlock = true
 		if b := l.Event.Block; b.Type == "tool_use" && len(m.calls) < 100 {
-			m.calls[index] = &toolCall{id: b.ID, name: b.Name}
-			s.event(Event{Kind: ToolInput, Tool: b.Name, ToolID: b.ID})
+			e := Event{Kind: ToolInput, Tool: s.Redactor.String(b.Name), ToolID: s.Redactor.String(b.ID)}
+			m.calls[index] = &toolCall{id: b.ID, name: b.Name, piece: e}
+			s.event(e)
 		}
 	case "content_block_delta":
 		switch d := l.Event.Delta; d.Type {
@@ -66,7 +68,9 @@ func (s *Stream) delta(l *outputLine) {
 				if len(c.input)+len(d.JSON) <= maxInput {
 					c.input = append(c.input, d.JSON...)
 				}
-				s.piece(Event{Kind: ToolInput, Text: d.JSON, Tool: c.name, ToolID: c.id})
+				e := c.piece
+				e.Text = d.JSON
+				s.piece(e)
 			}
 		}
 	case "content_block_stop":

@@ -27,8 +27,8 @@ type rawPieces struct {
 // maxRawPieces bounds the lines of rawPieces, because a secret such as a key can be as long as an answer.
 const maxRawPieces = 64 << 10
 
-// piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Pieces of one kind
-// and tool call form a block, which endBlock ends.
+// piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Only its text may
+// have secrets. Pieces of one kind and tool call form a block, which endBlock ends.
 func (s *Stream) piece(e Event) {
 	if s.block.text == nil {
 		s.block.text = s.Redactor.Stream()

@@ -59,9 +59,10 @@ func (k *skimmer) skim(line []byte, l *outputLine) bool {
 	return !k.lost && k.at == len(line) && l.Type != ""
 }
 
-// forget drops what belongs to the latest line.
-func (k *skimmer) forget() {
-	k.scanner = scanner{}
+// forget drops what belongs to the latest line, also in l, so that a waiting run does not keep it.
+func (k *skimmer) forget(l *outputLine) {
+	*l = outputLine{}
+	k.scanner, k.event, k.message = scanner{}, apiEvent{}, apiMessage{}
 	clear(k.blocks)
 	if cap(k.text) > keptText {
 		k.text = nil

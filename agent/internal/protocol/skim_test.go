@@ -54,7 +54,7 @@ func checkSkim(t *testing.T, k *skimmer, line []byte) (skimmed bool) {
 			t.Fatalf("%.2000s\ndecode and skim differ: %s", line, diff)
 		}
 	}
-	k.forget()
+	k.forget(&got)
 	return skimmed
 }
 

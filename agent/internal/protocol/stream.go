@@ -229,9 +229,9 @@ func (s *Stream) cutLine(line []byte) {
 // and an allowed tool call is answered with its own input. Everything that goes to logs, events and results is redacted
 // there.
 func (s *Stream) line(line []byte) {
+	defer s.skimmer.forget(&s.latest)
 	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
 		s.handle(&s.latest)
-		s.skimmer.forget()
 		return
 	}
 	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -271,6 +272,46 @@ func TestEventsAreRedacted(t *testing.T) {
 	}
 	if diff := cmp.Diff([]Event{want}, r.events); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// So are the pieces of a tool call that the agent is writing.
+func TestPiecesOfACallAreRedacted(t *testing.T) {
+	t.Parallel()
+	const secret, hidden = "a-known-secret", "[redacted]"
+	r := newReading(t, redact.New(secret))
+	for _, event := range []string{
+		`"content_block_start","content_block":{"type":"tool_use","id":"` + secret + `","name":"` + secret + `"}`,
+		`"content_block_delta","delta":{"type":"input_json_delta","partial_json":"` + secret + `"}`,
+		`"content_block_stop"`,
+	} {
+		r.line([]byte(`{"type":"stream_event","event":{"index":0,"type":` + event + `}}`))
+	}
+	begun := Event{Kind: ToolInput, Tool: hidden, ToolID: hidden, Time: r.at}
+	written := begun
+	written.Text = hidden
+	if diff := cmp.Diff([]Event{begun, written}, r.events); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A run that waits for the CLI's next line should not keep the one before it, which may have used the memory of all
+// runs.
+func TestWaitingKeepsNoLine(t *testing.T) {
+	t.Parallel()
+	for name, line := range map[string]string{
+		"text":     "no JSON",
+		"piece":    `{"type":"stream_event","event":{"delta":{"type":"text_delta","text":"x"}}}`,
+		"message":  `{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`,
+		"question": `{"type":"control_request","request":{"subtype":"can_use_tool","input":{"content":"x"}}}`,
+	} {
+		r := newReading(t, nil)
+		r.line([]byte(line))
+		k := &r.skimmer
+		if k.line != nil || len(slices.DeleteFunc(k.blocks, func(b contentBlock) bool { return b.Text == "" })) > 0 ||
+			!reflect.ValueOf(k.event).IsZero() || !reflect.ValueOf(r.latest).IsZero() {
+			t.Errorf("a %s is kept", name)
+		}
 	}
 }
 
