@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,9 +16,9 @@ import (
 )
 
 const (
-	// outageOver is how long no request may have failed before an outage is over: longer than between two heartbeats,
-	// because a Redis that refuses writes still answers reads.
-	outageOver = 10 * time.Second
+	// outageOver is how long no request may have failed before an outage is over: longer than between two heartbeats of
+	// a worker and two probes of a front door, because a Redis that refuses writes still answers reads.
+	outageOver = 20 * time.Second
 	// outageRemind is how often a message is logged during an outage. Loops fail each second or two.
 	outageRemind = time.Minute
 )
@@ -32,7 +33,7 @@ type outage struct {
 	mu          sync.Mutex
 	first, last time.Time // failures
 	failures    int
-	lines       map[string]*held // by message
+	lines       map[string]held // by message
 }
 
 // held is a message of an outage.
@@ -45,13 +46,13 @@ type held struct {
 func (o *outage) failed(err error) {
 	msg := "redis does not answer"
 	what, remedy := o.explain(err)
-	if _, refused := store.Unwritable(err); refused != "" {
+	if strings.HasPrefix(what, "Redis refuses writes") {
 		msg = "redis refuses writes"
 	}
 	o.mu.Lock()
 	now := time.Now()
 	if !o.on.Swap(true) {
-		o.first, o.failures, o.lines = now, 0, map[string]*held{}
+		o.first, o.failures, o.lines = now, 0, map[string]held{}
 	}
 	o.last = now
 	o.failures++
@@ -62,9 +63,10 @@ func (o *outage) failed(err error) {
 	}
 }
 
-// completed notes the result of a request, after go-redis' second attempt.
-func (o *outage) completed(err error) {
-	if isFault(err) {
+// completed notes the result of a request, after go-redis' second attempt. A late one, whose context had ended before,
+// did not ask Redis.
+func (o *outage) completed(err error, late bool) {
+	if !late && isFault(err) {
 		o.failed(err)
 	}
 }
@@ -90,15 +92,12 @@ func (o *outage) admit(msg string) (skipped int, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	h := o.lines[msg]
-	if h != nil && time.Since(h.logged) < outageRemind {
-		h.skipped++
-		return 0, false
+	if time.Since(h.logged) >= outageRemind {
+		o.lines[msg] = held{logged: time.Now()}
+		return h.skipped, true
 	}
-	if h != nil {
-		skipped = h.skipped
-	}
-	o.lines[msg] = &held{logged: time.Now()}
-	return skipped, true
+	o.lines[msg] = held{h.logged, h.skipped + 1}
+	return 0, false
 }
 
 // isFault reports whether an error says that Redis cannot be used, and not that a request was wrong or cancelled.
@@ -109,8 +108,9 @@ func isFault(err error) bool {
 	if _, remedy := store.Unwritable(err); remedy != "" {
 		return true
 	}
-	return slices.ContainsFunc([]string{"LOADING", "MASTERDOWN", "NOAUTH", "WRONGPASS", "max number of clients"},
-		func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+	return slices.ContainsFunc([]string{
+		"LOADING", "MASTERDOWN", "NOAUTH", "WRONGPASS", "EXECABORT", "max number of clients",
+	}, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
 // calm is a log handler for what fails again and again: during an outage it passes a warning that is not about a run

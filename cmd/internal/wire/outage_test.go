@@ -58,7 +58,7 @@ func TestOutage(t *testing.T) {
 			}
 		}
 		round := func(err error) {
-			o.completed(err)
+			o.completed(err, false)
 			loops.Warn("beat", "err", err)
 			loops.Warn("renew claim", "run", "1-x")
 			loops.With("run", "2-x").Error("save checkpoint")
@@ -70,6 +70,7 @@ func TestOutage(t *testing.T) {
 			round(redis.Nil)
 			round(context.Canceled)
 			round(refusal("WRONGTYPE not a list"))
+			o.completed(context.DeadlineExceeded, true)
 		}
 		expect("without an outage", map[string]int{"does not answer": 0, "beat": 9, "works again": 0})
 		for range 90 {
@@ -84,12 +85,19 @@ func TestOutage(t *testing.T) {
 		expect("then", map[string]int{
 			"redis refuses writes": 1, "why=\"Redis is loading its data\"": 1, "works again": 0,
 		})
-		for range 12 {
+		for range 22 {
 			round(nil)
 		}
 		expect("afterwards", map[string]int{"msg=\"redis works again\" dur=1m31s failures=92": 1, "works again": 1})
 		round(errors.New("dial tcp: connection refused"))
 		expect("in the next", map[string]int{"redis does not answer": 3 + 1})
+		for range 6 { // of a front door whose probes try to write
+			round(refusal("EXECABORT Transaction discarded because of previous errors."))
+			for range 14 {
+				round(nil)
+			}
+		}
+		expect("between probes", map[string]int{"works again": 1, "redis refuses writes": 1 + 2})
 	})
 }
 
@@ -115,11 +123,32 @@ func TestOutageOfRedis(t *testing.T) {
 	}
 	repair()
 	for !strings.Contains(text.String(), `msg="redis works again"`) {
+		o := p.connections.outage
+		o.mu.Lock()
+		o.last = time.Now().Add(-outageOver)
+		o.mu.Unlock()
 		if _ = p.Redis.Ping(t.Context()).Err(); t.Context().Err() != nil {
 			t.Fatal("the end is not logged")
 		}
 	}
 	if n := strings.Count(text.String(), "redis does not answer"); n != 1 {
 		t.Errorf("%d lines in all:\n%s", n, text.String())
+	}
+}
+
+// A request that had no time left says nothing about Redis.
+func TestLateRequestIsNoOutage(t *testing.T) {
+	t.Parallel()
+	b := &broken{T: t, settings: map[string]string{}}
+	b.start(false)
+	p, text := secureParts(t, b.settings)
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	_, err := p.Redis.Pipelined(ctx, func(pipe redis.Pipeliner) error { return pipe.Ping(ctx).Err() })
+	if err == nil || p.Redis.Ping(ctx).Err() == nil {
+		t.Fatal("Redis answers")
+	}
+	if strings.Contains(text.String(), "redis does not answer") {
+		t.Errorf("it logs:\n%s", text.String())
 	}
 }

@@ -75,8 +75,9 @@ func (l *connections) DialHook(next redis.DialHook) redis.DialHook {
 // ProcessHook implements [redis.Hook]. ReportResult sees the errors that go-redis hides by a second attempt.
 func (l *connections) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		late := ctx.Err() != nil
 		err := next(ctx, cmd)
-		l.outage.completed(err)
+		l.outage.completed(err, late)
 		return err
 	}
 }
@@ -95,8 +96,9 @@ func (l *connections) ReportResult(err error) {
 // ProcessPipelineHook implements [redis.Hook].
 func (l *connections) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
+		late := ctx.Err() != nil
 		err := next(ctx, cmds)
-		l.outage.completed(err)
+		l.outage.completed(err, late)
 		for _, cmd := range cmds {
 			if redis.IsReadOnlyError(cmd.Err()) {
 				l.leave()
