@@ -90,6 +90,7 @@ func TestServerProblems(t *testing.T) {
 		},
 		{"t: {command: x, args: y}", `f:2: mcp.t.args is "y"; write a list`},
 		{"t: {command: x, env: hush}", "f:2: mcp.t.env does not have the right form; write keys with values"},
+		{"t: {command: x, env: \"a\\nb\"}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{
 			"t: {run: x}",
 			`f:2: knows no key "run"; remove it or correct its spelling; the keys here are type, command, args, env, url, headers, profiles`,

@@ -335,12 +335,12 @@ func line(n *yaml.Node, path []string) int {
 			at = n.Line
 			continue
 		}
-		i := slices.IndexFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
-		if n.Kind != yaml.MappingNode || i < 0 || i+1 >= len(n.Content) {
+		pairs := slices.Collect(slices.Chunk(n.Content, 2)) // key and value
+		i := slices.IndexFunc(pairs, func(pair []*yaml.Node) bool { return pair[0].Value == key })
+		if n.Kind != yaml.MappingNode || i < 0 {
 			break
 		}
-		at = n.Content[i].Line
-		n = n.Content[i+1]
+		at, n = pairs[i][0].Line, pairs[i][1]
 	}
 	return at
 }

@@ -117,7 +117,7 @@ func TestRoutingProblems(t *testing.T) {
 			"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`,
 		},
 		{"repositories: [o/r]", `f:1: repositories does not have the right form; write keys with values`},
-		{"repositories:\n  o/r: true", `f:2: repositories.o/r is "true"; write keys with values`},
+		{"repositories:\n  o/r: true", `f:2: repositories.o/r does not have the right form; write keys with values`},
 		{"people:\n  a: {slack: [U1]}", "f:2: people.a.slack does not have the right form; write text"},
 		{"channels: {}\nchannels: {}", `f:2: repeats the key "channels" of line 1; keep one of them`},
 		{"a: b: c", "f is not YAML (mapping values are not allowed in this context); correct the line"},
@@ -126,7 +126,10 @@ func TestRoutingProblems(t *testing.T) {
 			"f:2: is not YAML (found character that cannot start any token); indent it with spaces instead of tabs",
 		},
 		{"people: \xff", "f is not YAML (invalid leading UTF-8 octet); save the file as UTF-8"},
-		{"text", `f:1: has "text" in the wrong place; write keys with values`},
+		{"registries: [hush]", `f:1: registries.1 does not have the right form; write keys with values`},
+		{"repositories: {o/r: {secrets: hush}}", "f:1: repositories.o/r.secrets does not have the right form; write keys with values"},
+		{"credentials: hush", `f:1: credentials does not have the right form; write a list, each entry after a dash`},
+		{"text", `f:1: does not have the right form; write keys with values`},
 		// two lists begin there
 		{"rules:\n  - {tool: [x], action: ask}", "f:2: does not have the right form; write text"},
 		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: has "yep" in the wrong place; write true or false` +
@@ -212,6 +215,7 @@ func TestRoutingProblems(t *testing.T) {
 			`f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
 				`f:2: rules.1.action must be allow, deny or ask, not ""`,
 		},
+		{"rules:\n  - tool: action\n    action: forbid", `f:3: rules.1.action must be allow, deny or ask, not "forbid"`},
 		{"rules:\n  - action: deny", "f:2: rules.1 has no tool; add `tool: Bash`, or `tool: \"*\"` for all"},
 		{
 			"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate",

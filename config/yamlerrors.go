@@ -17,10 +17,10 @@ import (
 
 // The messages of yaml.v3, whose errors have no structure.
 var (
-	yamlLine    = regexp.MustCompile(`^line (\d+): (.*)$`)
+	yamlLine    = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
 	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type (?:config|environment)\.(\w+)$`)
 	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile("^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.*)$")
+	yamlType    = regexp.MustCompile("(?s)^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.*)$")
 )
 
 // Where returns the place of a value of errand.yaml, for a problem: `/etc/errand.yaml:3: repositories.acme/api`.
@@ -74,7 +74,8 @@ func addType(p *Problems, file string, root *yaml.Node, text string) {
 		what := "does not have the right form"
 		paths := keysAt(root, nil, n, m[1], m[2])
 		found := len(paths) == 1 && len(paths[0]) > 0
-		if m[2] != "" && m[3] != "map[string]string" { // there it may be a credential
+		// Where keys belong, it may be a credential.
+		if m[2] != "" && !strings.HasPrefix(m[3], "map[") && !strings.Contains(m[3], "config.") {
 			what = fmt.Sprintf("has %q in the wrong place", m[2])
 			if found {
 				what = fmt.Sprintf("is %q", m[2])
