@@ -18,7 +18,7 @@ const (
 	// original file); a limit of 1 MB, the SDKs' default, loses runs (claude-code#72226).
 	MaxLines = 64 << 20
 	// ownLine is the memory that each run may use for a line in addition.
-	ownLine = 256 << 10
+	ownLine = 512 << 10
 	// headBytes is the length of the part that is decoded of a line that is too long.
 	headBytes = 64 << 10
 )
