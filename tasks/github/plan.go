@@ -60,8 +60,11 @@ func (p plans) without(request string) plans {
 }
 
 // done returns the requests after one is done. It can no longer be withdrawn, so those before it do not matter anymore.
+// Neither do later ones that were done earlier, before it was retried.
 func (p plans) done(r planRequest) plans {
-	return slices.DeleteFunc(p, func(o planRequest) bool { return o.Task <= r.Task }).with(r)
+	return slices.DeleteFunc(p, func(o planRequest) bool {
+		return o.Task <= r.Task || !o.Done.IsZero() && !o.Done.After(r.Done)
+	}).with(r)
 }
 
 const (

@@ -379,6 +379,38 @@ func TestPlanBehindARemovedLabel(t *testing.T) {
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 }
 
+// What is retried counts again: a plan that is made after the work waits, and work that is done after a plan drops it.
+func TestPlanOfARetry(t *testing.T) {
+	t.Parallel()
+	f, n, ask, answer := plannedIssue(t)
+	retry := func(task tasks.Task, text string, last tasks.Task) {
+		t.Helper()
+		e := answered(text)
+		e.Retried = tasks.Born(last.ID)
+		e.At = e.Retried
+		f.close(task, e)
+	}
+	failed := tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended}
+	plan := ask("ann", "/plan all of it")
+	f.close(plan, failed)
+	f.cancel(plan.ID)
+	work := ask("ann", "/fix")
+	answer(work, "Done.")
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	retry(plan, "All of it.", work)
+	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+	f.cancel(f.latestTask().ID)
+
+	f, n, ask, answer = plannedIssue(t)
+	work = ask("ann", "/fix")
+	f.close(work, failed)
+	f.cancel(work.ID)
+	plan = ask("ann", "/plan all of it")
+	answer(plan, "All of it.")
+	retry(work, "Done.", plan)
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+}
+
 // A plan that is made while the work as a whole has been requested is not waited for.
 func TestPlanBehindTheWork(t *testing.T) {
 	t.Parallel()
@@ -414,7 +446,7 @@ func TestPlanBehindTheLabel(t *testing.T) {
 	}
 }
 
-// An approval that the fleet refuses leaves the plan waiting.
+// An approval that the fleet or the repository's settings refuse leaves the plan waiting.
 func TestApprovalIsRefused(t *testing.T) {
 	t.Parallel()
 	f, n, _, _ := plannedIssue(t)
@@ -422,6 +454,16 @@ func TestApprovalIsRefused(t *testing.T) {
 	f.listenUnder(must(redis.ParseURL(f.redis)), tasks.Policy{Repository: none})
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	f.hub.Deliver(f.url)
+	set := func(setting string) {
+		must(f.repo.Commit("main", "", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
+		f.src.reconfigure(func(*Config) {}) // which forgets the settings
+	}
+	set("issues: off")
+	f.comment(n, "ann", "/approve")
+	if all := f.tasks(); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
+	set("issues: ask")
 	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
 }
 

@@ -21,7 +21,7 @@ import (
 // request is the comment that requested a task.
 type request struct {
 	spot
-	Node    string    `json:"node,omitempty"` // GraphQL ID of the comment in a discussion
+	Node    string    `json:"node,omitempty"` // GraphQL ID of the comment, except on a pull request
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // "" for a mention
@@ -72,12 +72,13 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "Unknown command.", nil
 	}
 	response, err = i.submitRequest(ctx, desk, h, command, words)
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		if command == cmdApprove && h.onIssue {
-			if err := i.memory.forgetRequest(ctx, h); err != nil {
-				return "", err
-			}
+	input, refused := errors.AsType[*tasks.InputError](err)
+	if _, skipped := errors.AsType[ignored](err); (refused || skipped) && command == cmdApprove && h.onIssue {
+		if err := i.memory.forgetRequest(ctx, h); err != nil {
+			return "", err
 		}
+	}
+	if refused {
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
 	return response, err
