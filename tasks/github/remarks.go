@@ -94,8 +94,8 @@ func (k conversation) gather(ctx context.Context, since time.Time, wanted func(b
 	return b, nil
 }
 
-// isNoise reports whether a remark tells the agent nothing: it has no text besides a command, or it is errand's note on
-// a command or its comment with the state of an issue.
+// isNoise reports whether a remark tells the agent nothing: it has no text besides a command and the name of a finding,
+// or it is errand's note on a command or its comment with the state of an issue.
 func (r remark) isNoise(me string) bool {
 	if m := replyMark.FindStringSubmatch(r.body); m != nil && strings.EqualFold(r.author, me) {
 		return tasks.EndingKind(m[2]) == noteEnding
@@ -104,7 +104,7 @@ func (r remark) isNoise(me string) bool {
 	word, words := readCommand(text)
 	c := findCommand(word)
 	return isState(r, me) || untrusted.Visible(r.body) == "" ||
-		c.word != "" && (words == "" || c.control != nil && c.argument)
+		c.word != "" && (words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n"))
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.

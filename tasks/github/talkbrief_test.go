@@ -140,7 +140,7 @@ func TestBriefWithoutCommands(t *testing.T) {
 	n := f.issue("mallory", "Total is wrong", "It is one too much.")
 	for _, body := range []string{
 		"/help", "@errand /unknown", "@errand /cancel", "/retry", "/fix", "/ask", "/cancel\nThe tax is right.",
-		"/answer NET", "/etc/hosts is wrong",
+		"/answer NET", "/etc/hosts is wrong", "/dismiss 0123456789ab", "/dismiss 0123456789ac\nIt is the law.",
 	} {
 		before := len(f.ours(n))
 		f.comment(n, "ann", body)
@@ -153,13 +153,16 @@ func TestBriefWithoutCommands(t *testing.T) {
 	f.cancel(f.only().ID)
 	f.comment(n, "ann", "/fix")
 	got := w.briefed(f.latestTask()).Prompt.Text
-	for _, want := range []string{"The tax is right.", "/answer NET", "/etc/hosts is wrong", "It was the tax."} {
+	for _, want := range []string{
+		"The tax is right.", "/answer NET", "/etc/hosts is wrong", "It was the tax.", "It is the law.",
+	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("lacks %q:\n%s", want, got)
 		}
 	}
 	for _, noise := range []string{
 		"/help", "@errand /cancel", "/retry", "/ask\n", "/fix\n", unknownCommand, neverFailed, "begin a comment with",
+		"0123456789ab",
 	} {
 		if strings.Contains(got, noise) {
 			t.Errorf("has %q:\n%s", noise, got)
