@@ -220,9 +220,9 @@ func (h *Handler) Close() error {
 // Invite returns a path that opens the console once, within 15 minutes.
 func (h *Handler) Invite() (path string) { return h.guard.Invite() }
 
-// ServeHTTP serves public routes to everyone and the rest to known visitors. A program that calls a source in the wrong
-// way is told so, because it has no login. It decides by the pattern that will be
-// served, not by the path, so that no spelling of a path reaches a handler that another spelling does not.
+// ServeHTTP serves public routes to everyone and the rest to known visitors. A program that calls a source with the
+// wrong method is told so, because it has no login. It decides by the pattern that will be served, not by the path, so
+// that no spelling of a path reaches a handler that another spelling does not.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	respond.SetHeaders(w.Header())
 	_, pattern := h.mux.Handler(r)
