@@ -100,11 +100,12 @@ func (r remark) isNoise(me string) bool {
 	if m := replyMark.FindStringSubmatch(r.body); m != nil && strings.EqualFold(r.author, me) {
 		return tasks.EndingKind(m[2]) == noteEnding
 	}
-	text, _ := cutMention(untrusted.Visible(r.body), me)
+	visible := untrusted.Visible(r.body)
+	text, _ := cutMention(visible, me)
 	word, words := readCommand(text)
 	c := findCommand(word)
-	return isState(r, me) || untrusted.Visible(r.body) == "" ||
-		c.word != "" && (words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n"))
+	bare := words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n")
+	return visible == "" || isState(r, me) || c.word != "" && bare
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.
