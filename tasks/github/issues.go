@@ -98,6 +98,9 @@ func (i *interpreter) start(
 	if err == nil {
 		err = i.noteStart(ctx, h, true)
 	}
+	if err == nil {
+		err = i.forgetEnded(ctx, desk, h)
+	}
 	if err != nil {
 		return "", err
 	}

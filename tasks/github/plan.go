@@ -130,11 +130,16 @@ func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEv
 	if err != nil || !counts {
 		return err
 	}
-	st, err := desk.Status(ctx, t.ID)
+	return i.forgetEnded(ctx, desk, h)
+}
+
+// forgetEnded restores the plan before a request whose task ended before it was recorded, or has been dropped since.
+func (i *interpreter) forgetEnded(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+	st, err := desk.Status(ctx, h.task())
 	if err != nil || st.Ending == nil {
 		return err
 	}
-	return i.memory.forgetRequest(ctx, h) // it ended before it was recorded, or has been dropped since
+	return i.memory.forgetRequest(ctx, h)
 }
 
 // forgetRequest restores the plan before a request that was withdrawn or refused.

@@ -427,6 +427,26 @@ func TestPlanBehindTheWork(t *testing.T) {
 	}
 }
 
+// A label that is noted only after its work was refused leaves the plan waiting.
+func TestPlanBehindALateLabel(t *testing.T) {
+	t.Parallel()
+	memory := &fragile{}
+	f, n, _, _ := plannedIssue(t, func(c *config) { memory.Memory, c.Memory = c.Memory, memory })
+	memory.fail.Store(true)
+	_ = f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann") // its event is refused
+	work := f.only()
+	if must(originOf(work)).Action != actionLabeled || memory.fail.Load() {
+		t.Fatalf("%+v", work)
+	}
+	d, _ := f.hub.LastDelivery("issues")
+	f.close(work, tasks.Ending{Kind: tasks.Refused, Reason: "The issue no longer has the label.", At: ended})
+	f.cancel(work.ID)
+	if err := f.hub.Redeliver(t.Context(), d.GUID); err != nil {
+		t.Fatal(err)
+	}
+	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+}
+
 // A plan that is made while the label asks for the work as a whole is not waited for either.
 func TestPlanBehindTheLabel(t *testing.T) {
 	t.Parallel()
