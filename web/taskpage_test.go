@@ -140,9 +140,9 @@ func TestRunThatAsksIsNotAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ids []string
-	for n, prompt := range []string{"asks", "runs", "waits"} {
-		ids = append(ids, h.submit(n, func(t *tasks.Task) {
-			t.Repo, t.Prompt, t.Thread = "acme/app", prompt, "test/"+prompt
+	for n, prompt := range []string{"asks", "asks", "asks", "asks", "asks", "runs", "waits"} {
+		ids = append(ids, h.submit(9-n, func(t *tasks.Task) { // those that ask are the newest
+			t.Repo, t.Prompt, t.Thread = "acme/app", prompt, fmt.Sprint("test/", n)
 		}))
 		c, err := h.Store.Claim(t.Context(), ids[n], 0, "worker", store.Cap{Scope: "repo:", Max: 1})
 		if (err != nil) != (prompt == "waits") {
@@ -159,8 +159,8 @@ func TestRunThatAsksIsNotAhead(t *testing.T) {
 			}
 		}
 	}
-	h.contains(h.get("/tasks/"+ids[2]), http.StatusOK, ">Ahead of this task",
-		`<a href="/tasks/`+ids[1]+`">runs</a>`, "!"+ids[0])
+	h.contains(h.get("/tasks/"+ids[6]), http.StatusOK, ">Ahead of this task",
+		`<a href="/tasks/`+ids[5]+`">runs</a>`, "!"+ids[0])
 }
 
 // The page has the machines of a task's runs: those that are alive with their load, the others with their ID.

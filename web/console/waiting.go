@@ -56,14 +56,14 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 		at := slices.IndexFunc(open, func(one tasks.Status) bool { return one.Task.ID == s.Task.ID })
 		return open[:max(0, at)], err
 	}
-	f := tasks.Filter{State: string(store.Running), Limit: aheadOf}
+	f := tasks.Filter{State: string(store.Running), Limit: view.DefaultList}
 	switch kind, name, _ := strings.Cut(s.Blocked.Scope, ":"); kind {
 	case "repo":
 		f.Repo = name
 	case "user":
 		f.Person = name
 	}
-	w.AheadURL = listURL(f, func(f *tasks.Filter) { f.Limit = view.DefaultList })
+	w.AheadURL = listURL(f)
 	running, err := c.view.Desk.List(ctx, f)
 	return slices.DeleteFunc(running.Tasks, func(one tasks.Status) bool {
 		return len(one.Questions) > 0 // it leaves its place to others
