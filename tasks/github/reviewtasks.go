@@ -231,8 +231,8 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 const sameLabel = 2 * time.Second
 
 // submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Its ID
-// follows from the label, so that an event and a poll at the same time submit one task. Later ones find the label in
-// the state.
+// follows from the label and that time, so that an event and a poll that run at once submit one task if they have the
+// same time. Later ones find the label in the state.
 func (i *interpreter) submitApproved(
 	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
 ) (response string, err error) {
