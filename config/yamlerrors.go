@@ -39,23 +39,13 @@ func addSyntax(p *Problems, file string, data []byte, err error) {
 	where, text, remedy := file, strings.TrimPrefix(err.Error(), "yaml: "), "correct the line"
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		where, text = file+":"+m[1]+":", m[2]
-		if n, _ := strconv.Atoi(m[1]); indentedByTab(data, n) {
-			remedy = "indent it with spaces instead of tabs"
-		}
-	} else if !utf8.Valid(data) {
+	}
+	if !utf8.Valid(data) {
 		remedy = "save the file as UTF-8"
+	} else if tab, _ := regexp.Match(`(?m)^ *\t`, data); tab {
+		remedy = "indent it with spaces instead of tabs"
 	}
 	p.add(where, "is not YAML ("+text+")", remedy)
-}
-
-// indentedByTab reports whether a line, counted from 1, begins with white space that includes a tab.
-func indentedByTab(data []byte, n int) bool {
-	lines := strings.Split(string(data), "\n")
-	if n < 1 || n > len(lines) {
-		return false
-	}
-	space := len(lines[n-1]) - len(strings.TrimLeft(lines[n-1], " \t"))
-	return strings.Contains(lines[n-1][:space], "\t")
 }
 
 // addType reports a type error of yaml.v3 with its key and without its Go types.
@@ -93,8 +83,7 @@ func addType(p *Problems, file string, root *yaml.Node, text string) {
 // keysAt returns the paths, as of [line], of the values in a line that yaml.v3 describes by their tag and the beginning
 // of their text.
 func keysAt(n *yaml.Node, path []string, line int, tag, text string) (found [][]string) {
-	short, _ := strings.CutSuffix(text, "...")
-	if n.Line == line && n.ShortTag() == tag && strings.HasPrefix(n.Value, short) {
+	if n.Line == line && n.ShortTag() == tag && strings.HasPrefix(n.Value, strings.TrimSuffix(text, "...")) {
 		found = append(found, slices.Clone(path))
 	}
 	for i, child := range n.Content {

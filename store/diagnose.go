@@ -222,15 +222,12 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 
 // openRedis is the finding about a Redis without a password.
 func (s *Doctor) openRedis() Finding {
-	f := Finding{
-		Fatal, OpenRedis, "Anyone who can connect to it controls every worker, including the tools of agents.",
-		"Set requirepass in Redis' configuration and the password in REDIS_URL, or ERRAND_ALLOW_OPEN_REDIS=true.",
-	}
+	severity, or := Fatal, ", or ERRAND_ALLOW_OPEN_REDIS=true"
 	if s.cfg.AllowOpen {
-		f.Severity = Warning
-		f.Remedy = "Set requirepass in Redis' configuration and the password in REDIS_URL."
+		severity, or = Warning, ""
 	}
-	return f
+	const why = "Anyone who can connect to it controls every worker, including the tools of agents."
+	return Finding{severity, OpenRedis, why, "Set requirepass of Redis, and the password in REDIS_URL" + or + "."}
 }
 
 // Unwritable returns why an error says that Redis refuses all writes, and the remedy, or "".

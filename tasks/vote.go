@@ -20,9 +20,8 @@ type Vote struct {
 // CastVote records the vote of an account in the task's source, whose name there is v.Person, and returns the vote that
 // counts: the first one of each person.
 func CastVote(ctx context.Context, d *Desk, task, account string, v Vote) (counts string, err error) {
-	return d.store.Votes.Vote(ctx, task, account, store.Vote{
-		Vote: v.Vote, Name: untrusted.Line(v.Person, 100), Reason: v.Reason,
-	})
+	name := untrusted.Line(v.Person, 100)
+	return d.store.Votes.Vote(ctx, task, account, store.Vote{Vote: v.Vote, Name: name, Reason: v.Reason})
 }
 
 // readVotes returns the votes on a task's answer, by account.
