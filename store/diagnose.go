@@ -41,22 +41,27 @@ const maxSkew = 5 * time.Second
 // data. No findings means that all is well. The access check may be up to 5 s old. It returns an error if Redis
 // does not answer.
 func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
-	found, err := s.recentAccess(ctx)
-	if err != nil {
-		return nil, err
+	found, _, err := s.Examine(ctx)
+	return found, err
+}
+
+// Examine returns the findings of Diagnose, and Redis' memory. It is unknown if the user may not use TIME or INFO.
+func (s *Doctor) Examine(ctx context.Context) (found []Finding, memory Memory, err error) {
+	if found, err = s.recentAccess(ctx); err != nil {
+		return nil, memory, err
 	}
 	asked := time.Now()
 	clock, err := s.redis.Time(ctx).Result()
 	if denied(err) {
-		return append(found, refused(Fatal, "TIME", "No step of the store works without it.", err)), nil
+		return append(found, refused(Fatal, "TIME", "No step of the store works without it.", err)), memory, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+		return nil, memory, fmt.Errorf("diagnose redis: %w", err)
 	}
 	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; assumes that request and reply take equally long
 	lost, err := s.history(ctx, clock)
 	if err != nil && !denied(err) {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+		return nil, memory, fmt.Errorf("diagnose redis: %w", err)
 	}
 	isDenial := func(f Finding) bool { return strings.HasPrefix(f.What, deniedWhat) }
 	if err != nil && !slices.ContainsFunc(found, isDenial) { // otherwise a finding already names the key
@@ -66,17 +71,17 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 	found = slices.Concat(found, skewed(ahead), lost)
 	text, err := s.redis.Info(ctx).Result()
 	if denied(err) {
-		return append(found, s.withoutInfo(err)), nil
+		return append(found, s.withoutInfo(err)), memory, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("diagnose redis: %w", err)
+		return nil, memory, fmt.Errorf("diagnose redis: %w", err)
 	}
 	server := parseInfo(text)
 	// many hosted services forbid CONFIG
 	if settings, err := s.redis.ConfigGet(ctx, "appendfsync").Result(); err == nil {
 		server["appendfsync"] = settings["appendfsync"]
 	}
-	return append(diagnose(server), found...), nil
+	return append(diagnose(server), found...), memoryOf(server), nil
 }
 
 // withoutInfo returns the finding for a user who may not use INFO, which says with its run_id that another process of

@@ -58,7 +58,7 @@ func TestDiagnose(t *testing.T) {
 	set("maxmemory", "1gb")
 	check("error: maxmemory-policy is allkeys-lru")
 	set("maxmemory-policy", "noeviction")
-	if m, err := s.Doctor.Memory(t.Context()); m.Used <= 0 || m.Limit != 1<<30 || err != nil {
+	if _, m, err := s.Doctor.Examine(t.Context()); m.Used <= 0 || m.Limit != 1<<30 || err != nil {
 		t.Errorf("memory: %+v, %v", m, err)
 	}
 	set("maxmemory-policy", "allkeys-lru")

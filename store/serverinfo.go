@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -111,13 +110,4 @@ func memoryOf(server map[string]string) (m Memory) {
 	m.Used, _ = strconv.ParseInt(server["used_memory"], 10, 64)
 	m.Limit, _ = strconv.ParseInt(server["maxmemory"], 10, 64)
 	return m
-}
-
-// Memory returns Redis' memory. It is unknown if the user may not use INFO.
-func (s *Doctor) Memory(ctx context.Context) (Memory, error) {
-	text, err := s.redis.Info(ctx).Result()
-	if denied(err) {
-		return Memory{}, nil
-	}
-	return memoryOf(parseInfo(text)), wrapf(err, "read redis' memory")
 }

@@ -49,10 +49,8 @@ func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
 	if f.Credentials, err = s.Credentials.List(ctx); err != nil {
 		return f, err
 	}
-	if f.Memory, err = s.Doctor.Memory(ctx); err != nil {
-		return f, err
-	}
-	found, err := s.Doctor.Diagnose(ctx)
+	found, memory, err := s.Doctor.Examine(ctx)
+	f.Memory = memory
 	f.Unusable = slices.ContainsFunc(found, func(f store.Finding) bool { return f.Severity == store.Fatal })
 	return f, err
 }
