@@ -132,8 +132,8 @@ func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) 
 // launch starts the CLI, or takes the one that was kept ready for the run, and starts the goroutines that read its
 // output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
 // gateway and proxy and removes its directories.
-func (r *Runner) launch(ctx context.Context, of *invocation) (*liveRun, *Error) {
-	in := *of
+func (r *Runner) launch(ctx context.Context, given *invocation) (*liveRun, *Error) {
+	in := *given // its own copy, with the model that it starts with
 	in.spec.Model = r.model.StartModel(in.spec.Model)
 	c := in.spec.Ready.take(ctx, in)
 	if c == nil {

@@ -194,18 +194,26 @@ func TestForkLabelIsHandledOnce(t *testing.T) {
 	}
 }
 
-// The event of a label that a poll has found comes late, or again: it adds nothing.
-func TestForkLabelAfterItsPoll(t *testing.T) {
-	t.Parallel()
-	f, look := looker(t)
+// withheldLabel is a front door from which GitHub withholds the event of the label on a fork, by which ben approves its
+// review.
+func withheldLabel(t *testing.T) (f front, look func(time.Duration), event map[string]any) {
+	t.Helper()
+	f, look = looker(t)
 	f.hub.SetPermission(repo, "ben", "write")
 	look(time.Hour)
 	n := f.fork("theirs")
 	look(time.Minute)
 	f.hub.Deliver("")
 	f.label(n, DefaultForkLabel, "ben")
-	late := must(f.hub.Payload("labeled", repo, n, "ben"))
-	late["label"] = map[string]any{"name": DefaultForkLabel}
+	event = must(f.hub.Payload("labeled", repo, n, "ben"))
+	event["label"] = map[string]any{"name": DefaultForkLabel}
+	return f, look, event
+}
+
+// The event of a label that a poll has found comes late, or again: it adds nothing.
+func TestForkLabelAfterItsPoll(t *testing.T) {
+	t.Parallel()
+	f, look, late := withheldLabel(t)
 	look(DefaultPollEvery)
 	task := f.only()
 	f.hub.Deliver(f.url)
@@ -219,15 +227,7 @@ func TestForkLabelAfterItsPoll(t *testing.T) {
 func TestForkLabelDuringItsPoll(t *testing.T) {
 	t.Parallel()
 	const readSettings = "GET /repos/{o}/{r}/contents/{path}"
-	f, look := looker(t)
-	f.hub.SetPermission(repo, "ben", "write")
-	look(time.Hour)
-	n := f.fork("theirs")
-	look(time.Minute)
-	f.hub.Deliver("")
-	f.label(n, DefaultForkLabel, "ben")
-	event := must(f.hub.Payload("labeled", repo, n, "ben"))
-	event["label"] = map[string]any{"name": DefaultForkLabel}
+	f, look, event := withheldLabel(t)
 	f.hub.Deliver(f.url)
 
 	before := len(f.hub.Calls(readSettings))

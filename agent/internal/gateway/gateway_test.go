@@ -85,6 +85,16 @@ func answerTo(t *testing.T, req *http.Request) (int, string) {
 	return res.StatusCode, string(body)
 }
 
+// unread asks any question, and returns the answer before its body is read.
+func unread(t *testing.T, g *Gateway) *http.Response {
+	t.Helper()
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", anyQuestion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
 var kinds = map[string]Credential{
 	"key": {APIKey: "the-real-key"}, "oauth": {OAuthToken: "the-real-token"}, "bearer": {AuthToken: "the-real-bearer"},
 }
@@ -251,10 +261,7 @@ func TestGatewayStreams(t *testing.T) {
 	}))
 	defer model.Close()
 	g := newGateway(t, model.URL, kinds["key"])
-	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", anyQuestion))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := unread(t, g)
 	defer res.Body.Close()
 	for _, want := range pieces {
 		got := make([]byte, len(want))
@@ -290,10 +297,7 @@ func TestGatewayHoldsUpTheModel(t *testing.T) {
 	}))
 	t.Cleanup(model.Close)
 	g := newGateway(t, model.URL, kinds["key"])
-	res, err := http.DefaultTransport.RoundTrip(request(t, g, kinds["key"], "/v1/messages", anyQuestion))
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := unread(t, g)
 	defer res.Body.Close()
 	if sent := <-wrote; sent >= all {
 		t.Errorf("the model could send %d bytes that nothing has read", sent)
