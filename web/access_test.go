@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -16,7 +15,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,6 +23,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/oidcfake"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
@@ -514,23 +513,11 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 	h.problem(h.get("/api/tasks?token="+made.Secret, "Authorization", ""), http.StatusUnauthorized)
 }
 
-// lockedBuffer is a log that goroutines write.
-type lockedBuffer struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.Buffer.Write(p)
-}
-
 // What people and programs change is in the audit log, with who did it and what came of it, and no secret is in Redis,
 // the log or an address.
 func TestAuditAndSecrets(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log testlog.Log
 	h := newHarness(t, withLinks, withRoutes, func(c *Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.now = func() time.Time { return tasks.Born("1700000000000001-x") }

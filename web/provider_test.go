@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/oidcfake"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
@@ -170,7 +171,7 @@ func (p *person) refused(what string, a answer, status int, parts ...string) {
 // of pages, and Referer headers do not carry it on.
 func TestLoginAtAProvider(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log testlog.Log
 	h, fake := withOpenID(t, func(c *Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -607,7 +608,7 @@ func TestLoginAtGitHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(gh.Close)
-	var log lockedBuffer
+	var log testlog.Log
 	at := &auth.Provider{
 		Issuer: gh.URL(), ClientID: "Iv1.errand", Secret: "github-client-secret", GitHub: gh.APIURL(),
 		HTTP: &http.Client{Timeout: 10 * time.Second},

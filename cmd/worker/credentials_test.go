@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/cloudfake"
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/testlog"
 )
 
 // modelUnless returns the URL of a model that answers each request that refuse has not answered.
@@ -63,7 +64,7 @@ credentials:
 `
 	w.write(w.env["ERRAND_CONFIG"], yaml)
 	base := w.frontDoor()
-	log := &safeBuffer{}
+	log := &testlog.Log{}
 	w.processTo(log)
 	if got := w.answers(w.mention("one", ""), 1)[0]; !strings.Contains(got, "Answered.") {
 		t.Fatalf("%s", got)
@@ -79,11 +80,11 @@ credentials:
 	if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 3 {
 		t.Errorf("tasks: %s", tasks)
 	}
-	if said := string(log.Bytes()); !strings.Contains(said, `"credential":"first"`) ||
+	if said := log.String(); !strings.Contains(said, `"credential":"first"`) ||
 		!strings.Contains(said, `"until"`) {
 		t.Errorf("log: %s", said)
 	}
-	w.search("the worker's log", log.Bytes())
+	w.search("the worker's log", []byte(log.String()))
 	w.secretsStayInside()
 }
 

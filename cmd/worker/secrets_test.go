@@ -16,13 +16,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/testlog"
 )
 
 // An agent that collects everything that it can read, prints it, and commits it finds no secret: neither the fleet's
@@ -55,7 +55,7 @@ channels:
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}},
 		modelfake.Turn{Text: "Collected."})
 	w.frontDoor()
-	log := &safeBuffer{}
+	log := &testlog.Log{}
 	w.processTo(log)
 	if final := w.answers(w.mention("collect", ""), 1)[0]; !strings.Contains(final, "/pull/1") {
 		t.Errorf("the loot is not published: %s", final)
@@ -64,7 +64,7 @@ channels:
 	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "collected") {
 		t.Errorf("the agent has not collected anything: %.3000s", last)
 	}
-	w.search("the worker's log", log.Bytes())
+	w.search("the worker's log", []byte(log.String()))
 	w.secretsStayInside()
 }
 
@@ -91,7 +91,7 @@ func TestExposedSecret(t *testing.T) {
 		},
 	}}, modelfake.Turn{Text: "Connected with " + secret + "."})
 	w.frontDoor()
-	log := &safeBuffer{}
+	log := &testlog.Log{}
 	w.processTo(log)
 	if final := w.answers(w.mention("connect", ""), 1)[0]; !strings.Contains(final, "Connected with [redacted]") {
 		t.Errorf("the answer is %s", final)
@@ -100,26 +100,8 @@ func TestExposedSecret(t *testing.T) {
 	if last := string(requests[len(requests)-1].Body); !strings.Contains(last, "I am <"+secret+">") {
 		t.Errorf("the agent has not seen the secret: %.3000s", last)
 	}
-	w.search("the worker's log", log.Bytes())
+	w.search("the worker's log", []byte(log.String()))
 	w.nothingKept()
-}
-
-// safeBuffer is a buffer that a process writes to.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *safeBuffer) Bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.b.Bytes())
 }
 
 // secrets returns the secrets of the fleet by their names in its environment.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/testlog"
 )
 
 // Every pushed commit has a signature that git verifies, with the asker as co-author, and the pull request is as
@@ -51,7 +52,7 @@ func TestCommitsAreSigned(t *testing.T) {
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}},
 		modelfake.Turn{Text: "It counts cents."})
 	w.frontDoor()
-	log := &safeBuffer{}
+	log := &testlog.Log{}
 	w.processTo(log)
 	if final := w.answers(w.mention("mend the total", ""), 1)[0]; !strings.Contains(final, "/pull/1") {
 		t.Errorf("final message: %s", final)
@@ -63,7 +64,7 @@ func TestCommitsAreSigned(t *testing.T) {
 		!strings.Contains(last, file+": No such file") {
 		t.Errorf("the agent has seen %.3000s", last)
 	}
-	w.search("the worker's log", log.Bytes())
+	w.search("the worker's log", []byte(log.String()))
 	w.secretsStayInside()
 
 	pulls := w.github.Pulls(repo)

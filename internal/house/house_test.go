@@ -43,7 +43,7 @@ var skipped = []string{
 	"tasks/taskstest", "internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server",
 	"internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody",
 	"agent/internal/agenttest", "cmd/enqueue/internal/termtest", "internal/goroutines",
-	"internal/redisserver/redistest",
+	"internal/redisserver/redistest", "internal/testlog",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.

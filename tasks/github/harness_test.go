@@ -1,7 +1,6 @@
 package github
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
@@ -27,6 +26,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -48,7 +48,7 @@ type world struct {
 	hub  *githubfake.Server
 	repo *githubfake.Repo
 	src  *Source
-	logs *logs
+	logs *testlog.Log
 	conf config // of src
 
 	redis string // its URL
@@ -104,7 +104,7 @@ func newApp(t *testing.T, fake githubfake.Config, change ...func(*config)) *worl
 func newWorld(t *testing.T, fake githubfake.Config, change []func(*config)) *world {
 	t.Helper()
 	fake.HookTimeout = 2 * time.Minute // a machine may be busy
-	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &logs{}, redis: redistest.Start(t)}
+	w := &world{T: t, hub: must(githubfake.New(fake)), logs: &testlog.Log{}, redis: redistest.Start(t)}
 	t.Cleanup(w.hub.Close)
 	w.db = w.store(must(redis.ParseURL(w.redis)))
 	w.repo = must(w.hub.CreateRepo("acme", "api", map[string]string{"main.go": "package main\n"}))
@@ -289,24 +289,6 @@ func golden(t *testing.T, name, got string) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
-}
-
-// logs collects what is logged.
-type logs struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logs) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logs) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }
 
 func must[T any](v T, err error) T {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -85,7 +86,7 @@ func TestStatesArePaced(t *testing.T) {
 	w := withToken(t)
 	pause := w.src.reports.pause
 	synctest.Test(t, func(t *testing.T) {
-		logged := &logs{}
+		logged := &testlog.Log{}
 		r := &reply{log: slog.New(slog.NewTextHandler(logged, nil))}
 		start := time.Now()
 		var (

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,27 +8,18 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // lines is a log that tests can read.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
+type lines struct{ testlog.Log }
 
 // await waits until the log contains that line.
 func (l *lines) await(t *testing.T, what string) {
@@ -37,10 +27,7 @@ func (l *lines) await(t *testing.T, what string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
-		l.mu.Lock()
-		said := strings.Contains(l.b.String(), what)
-		l.mu.Unlock()
-		if said {
+		if strings.Contains(l.String(), what) {
 			return
 		}
 		if ctx.Err() != nil {

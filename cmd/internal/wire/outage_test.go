@@ -1,37 +1,19 @@
 package wire
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/testlog"
 )
-
-// logged is a log that is read while goroutines write it.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // refusal is an error that Redis replies.
 type refusal string
@@ -44,7 +26,7 @@ func (refusal) RedisError()     {}
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var text logged
+		var text testlog.Log
 		log := slog.New(slog.NewTextHandler(&text, nil))
 		p := &Parts{Log: log}
 		p.connections.outage = &outage{log: log, explain: p.explain}

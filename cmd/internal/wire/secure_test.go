@@ -12,17 +12,18 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redissentinel"
+	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // secureParts are those of a process with these settings and the log of its start.
-func secureParts(t *testing.T, settings map[string]string) (*Parts, *logged) {
+func secureParts(t *testing.T, settings map[string]string) (*Parts, *testlog.Log) {
 	t.Helper()
 	c, err := config.Load(func(name string) string { return settings[name] }, config.RoleStandalone)
 	if err != nil && !strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - ANTHROPIC_API_KEY") {
 		t.Fatal(err)
 	}
-	text := &logged{}
+	text := &testlog.Log{}
 	p, err := New(c, slog.New(slog.NewTextHandler(text, nil)), Options{})
 	if err != nil {
 		t.Fatal(err)
