@@ -9,7 +9,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
-	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -20,7 +19,7 @@ func TestChecksOfARepository(t *testing.T) {
 			w.Errorf("of a repository without settings: %q, %v", list, err)
 		}
 		w.setUp(map[string]string{settingsFile: "checks: [make test, make lint]\n"})
-		w.src.settings.cache = hub.Recent[parsedSettings]{}
+		w.forgetSettings()
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil ||
 			!slices.Equal(list, []string{"make test", "make lint"}) {
 			w.Errorf("checks %q, %v", list, err)
@@ -29,18 +28,18 @@ func TestChecksOfARepository(t *testing.T) {
 			"checks: [make test\n", "checks: make test\n", "checks: {make: test}\n", "checks: [make test, '']\n",
 			"checks:\n  - |\n    cd x\n    make\n",
 		} {
-			w.src.settings.cache = hub.Recent[parsedSettings]{}
+			w.forgetSettings()
 			w.setUp(map[string]string{settingsFile: file})
 			if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
 				w.Errorf("of %q: %q", file, list)
 			}
 		}
-		w.src.settings.cache = hub.Recent[parsedSettings]{}
+		w.forgetSettings()
 		w.setUp(map[string]string{settingsFile: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || len(list) > 0 {
 			w.Errorf("of a file without any: %q, %v", list, err)
 		}
-		w.src.settings.cache = hub.Recent[parsedSettings]{}
+		w.forgetSettings()
 		w.hub.Fail(contents, githubfake.Failure{Status: 502})
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
 			w.Errorf("without an answer there are %q", list)

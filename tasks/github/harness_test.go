@@ -298,6 +298,13 @@ func must[T any](v T, err error) T {
 	return v
 }
 
+// forgetSettings makes the source, which may be in use, read the settings of the repository again.
+func (w *world) forgetSettings() {
+	for _, branch := range []string{"main", ""} { // "" is the default branch
+		w.src.settings.cache.Put(repo+" "+branch, parsedSettings{}, time.Time{}) // long out of date
+	}
+}
+
 // reconfigure changes the configuration of a source that is not in use.
 func (s *Source) reconfigure(change func(*Config)) {
 	change(&s.cfg)

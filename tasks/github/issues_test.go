@@ -596,7 +596,7 @@ func TestIssuesSettingLater(t *testing.T) {
 	task := f.only()
 	set := func(setting string) {
 		must(f.repo.Commit("main", "", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
-		f.src.reconfigure(func(*Config) {}) // which forgets the settings
+		f.forgetSettings()
 	}
 	set("issues: off")
 	wantInput(t, brief(f.world, task), "settings switch issues off")

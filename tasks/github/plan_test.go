@@ -476,7 +476,7 @@ func TestApprovalIsRefused(t *testing.T) {
 	f.hub.Deliver(f.url)
 	set := func(setting string) {
 		must(f.repo.Commit("main", "", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
-		f.src.reconfigure(func(*Config) {}) // which forgets the settings
+		f.forgetSettings()
 	}
 	set("issues: off")
 	f.comment(n, "ann", "/approve")

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/environment"
-	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/githubfake"
 )
 
@@ -99,7 +98,7 @@ func TestSettingsSwitchReviewsOff(t *testing.T) {
 
 	// The front door does not wait for GitHub, and the worker does.
 	lift := w.hub.Fail(contents, githubfake.Failure{Times: -1, Status: 500})
-	w.src.settings.cache = hub.Recent[parsedSettings]{}
+	w.forgetSettings()
 	must(w.hub.PushPR(t.Context(), repo, n, nil))
 	all := f.tasks()
 	if len(all) != 1 {
@@ -137,7 +136,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
-		w.src.settings.cache = hub.Recent[parsedSettings]{}
+		w.forgetSettings()
 		c, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
 		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
 			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)
