@@ -125,3 +125,32 @@ func fragments(text string) map[string]bool {
 	}
 	return all
 }
+
+// TestTwoCommands checks that README.md begins with the two commands of a checkout, and that CI runs both.
+func TestTwoCommands(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var commands []string
+	_, after, _ := strings.Cut(string(readme), "```sh\n")
+	block, _, _ := strings.Cut(after, "```")
+	for line := range strings.Lines(block) {
+		if command, _, _ := strings.Cut(strings.TrimSpace(line), "  "); strings.HasPrefix(command, "make ") {
+			commands = append(commands, command)
+		}
+	}
+	if want := []string{"make demo", "make test"}; !slices.Equal(commands, want) {
+		t.Errorf("README.md begins with %q, want %q", commands, want)
+	}
+	ci, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range commands {
+		if !strings.Contains(string(ci), "\nstep "+command) {
+			t.Errorf(".ci/run does not run %s", command)
+		}
+	}
+}
