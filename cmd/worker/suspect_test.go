@@ -42,16 +42,20 @@ func TestCulpritIsToldFromBystanders(t *testing.T) {
 		case <-time.After(2 * time.Minute):
 			t.Fatalf("the culprit was not tried again: %s", w.get(base+"/api/tasks/"+w.taskID(roots[0])))
 		}
+		if n > 1 {
+			continue
+		}
+		// They were started again at once, beside the culprit, and end before it kills its second worker.
+		for _, root := range roots[1:] {
+			if final := w.answers(root, 1); len(final) != 1 || !strings.Contains(final[0], "Nothing happened.") {
+				t.Errorf("a bystander's thread: %q", final)
+			}
+			if task := w.get(base + "/api/tasks/" + w.taskID(root)); !strings.Contains(task, `"attempt": 2`) {
+				t.Errorf("a bystander was tried otherwise: %s", task)
+			}
+		}
 	}
 	if final := w.answers(roots[0], 1); len(final) != 1 || !strings.Contains(final[0], "died several times") {
 		t.Errorf("the culprit's thread: %q", final)
-	}
-	for _, root := range roots[1:] {
-		if final := w.answers(root, 1); len(final) != 1 || !strings.Contains(final[0], "Nothing happened.") {
-			t.Errorf("a bystander's thread: %q", final)
-		}
-		if task := w.get(base + "/api/tasks/" + w.taskID(root)); !strings.Contains(task, `"attempt": 2`) {
-			t.Errorf("a bystander was tried otherwise: %s", task)
-		}
 	}
 }

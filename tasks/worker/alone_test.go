@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
@@ -111,7 +112,88 @@ func (f *fleet) running() (started chan string, finish chan struct{}) {
 	return started, finish
 }
 
-// Tasks that ran together when their worker died are retried one after the other, and new tasks do not start beside
+// The runs of a full worker that died live again at once on the free slots of the other workers, whatever these run.
+// Before, each of them wanted a worker without other runs.
+func TestRunsOfADeadWorkerStartAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	var all []string
+	f.worker(func(c *Config) { c.Slots = 3 })
+	for range 3 {
+		all = append(all, f.submit(f.task(fmt.Sprint(len(all)), "x")))
+		f.next(started)
+	}
+	var suspects []tasks.Task
+	for range 4 {
+		suspects = append(suspects, f.task(fmt.Sprint("dead", len(suspects)), "x"))
+		f.died(suspects[len(suspects)-1], 1)
+	}
+	f.worker()
+	all = append(all, f.submit(f.task("beside", "x")))
+	f.next(started)
+	f.worker(func(c *Config) { c.Slots = 2 })
+	for _, s := range suspects {
+		f.lapse(s.Thread)
+		all = append(all, s.ID)
+	}
+	var again []string
+	for range suspects {
+		again = append(again, f.next(started))
+	}
+	slices.Sort(again)
+	if !slices.Equal(again, all[len(all)-len(suspects):]) {
+		t.Errorf("started: %v", again)
+	}
+	close(finish)
+	for _, id := range all {
+		if e := f.ending(id); e.Kind != tasks.Answered {
+			t.Errorf("ending of %s = %+v", id, e)
+		}
+	}
+}
+
+// A suspect looks a moment for a worker without other suspects, and then starts beside them.
+func TestSuspectsSpread(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		there  int // suspects on the worker
+		looked time.Duration
+		later  bool
+	}{
+		"none there":       {0, 0, false},
+		"one there":        {1, 0, true},
+		"one there, again": {1, spreadStep, false},
+		"two there":        {2, spreadStep, true},
+		"many there":       {6, spreadStep, true},
+		"many, again":      {6, spreadMost * spreadStep, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			w := f.idle(func(c *Config) { c.Slots = 8 })
+			for range c.there {
+				s, err := w.slots.take(tasks.Interactive)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, joined := s.joinSuspects(c.there); !joined {
+					t.Fatal("it is no suspect")
+				}
+			}
+			r := f.claimedBy(w, 1, true, noted)
+			rec := r.claim.Record()
+			rec.Crashed = rec.Started.Add(-c.looked)
+			err := spread(r, rec)
+			later, is := errors.AsType[*tasks.ErrLater](err)
+			if is != c.later || is && later.At.After(time.Now().Add(spreadMost*spreadStep)) {
+				t.Errorf("it waits: %v", err)
+			}
+		})
+	}
+}
+
+// Tasks that ran together when two workers died are retried one after the other, and new tasks do not start beside
 // them.
 func TestSuspectsRunApart(t *testing.T) {
 	t.Parallel()
@@ -120,7 +202,7 @@ func TestSuspectsRunApart(t *testing.T) {
 	var all []string
 	for _, thread := range []string{"a", "b", "c"} {
 		task := f.task(thread, "x")
-		f.died(task, 1)
+		f.died(task, maxCrashes-1)
 		f.lapse(task.Thread)
 		all = append(all, task.ID)
 	}
@@ -143,51 +225,33 @@ func TestSuspectsRunApart(t *testing.T) {
 	}
 }
 
-// A suspect waits for the runs that it finds on its worker, and nothing else starts there in the meantime. The wait is
-// limited unless the next death would be the task's last.
+// A suspect whose next death would be its last waits for the runs that it finds on its worker, and nothing else starts
+// there in the meantime.
 func TestSuspectWaitsToBeAlone(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		deaths int
-		alone  time.Duration
-		beside bool
-	}{
-		"once":     {1, 600 * time.Millisecond, true},
-		"the last": {maxCrashes - 1, 20 * time.Second, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t)
-			started, finish := f.running()
-			suspect := f.task("b", "x")
-			f.died(suspect, c.deaths)
-			f.worker(func(w *Config) { w.Timing.Alone = c.alone })
-			busy := f.submit(f.task("a", "x"))
-			f.next(started)
-			f.lapse(suspect.Thread)
-			f.idles(suspect.ID)
-			fresh := f.submit(f.task("c", "x"))
-			f.waits(fresh)
-			if c.beside {
-				if id := f.next(started); id != suspect.ID {
-					t.Errorf("%s was started", id)
-				}
-			} else {
-				finish <- struct{}{}
-				if e := f.ending(busy); e.Kind != tasks.Answered {
-					t.Errorf("ending = %+v", e)
-				}
-				if id := f.next(started); id != suspect.ID || f.agent.peak != 1 {
-					t.Errorf("%s was started, %d at once", id, f.agent.peak)
-				}
-			}
-			close(finish)
-			f.ending(suspect.ID)
-			f.ending(fresh)
-			if f.agent.peak > 2 {
-				t.Errorf("%d runs at once", f.agent.peak)
-			}
-		})
+	f := newFleet(t)
+	started, finish := f.running()
+	suspect := f.task("b", "x")
+	f.died(suspect, maxCrashes-1)
+	f.worker(func(w *Config) { w.Timing.Alone = 20 * time.Second })
+	busy := f.submit(f.task("a", "x"))
+	f.next(started)
+	f.lapse(suspect.Thread)
+	f.idles(suspect.ID)
+	fresh := f.submit(f.task("c", "x"))
+	f.waits(fresh)
+	finish <- struct{}{}
+	if e := f.ending(busy); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	if id := f.next(started); id != suspect.ID || f.agent.peak != 1 {
+		t.Errorf("%s was started, %d at once", id, f.agent.peak)
+	}
+	close(finish)
+	f.ending(suspect.ID)
+	f.ending(fresh)
+	if f.agent.peak > 2 {
+		t.Errorf("%d runs at once", f.agent.peak)
 	}
 }
 
@@ -224,21 +288,21 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 func TestPatienceOfASuspect(t *testing.T) {
 	t.Parallel()
 	i := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}
-	patience := func(deaths int, waited time.Duration) time.Duration {
+	patience := func(waited time.Duration) time.Duration {
 		return i.patience(store.Record{
-			Crashes: deaths, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
+			Crashes: maxCrashes - 1, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
 		})
 	}
 	for waited, want := range map[time.Duration]time.Duration{
-		0: 0, 9 * time.Second: 0, 10 * time.Second: 2 * time.Minute, time.Hour: 2 * time.Minute,
+		0: 0, 9 * time.Second: 0, 10 * time.Second: 110 * time.Second,
 	} {
-		if got := patience(1, waited); got != want {
+		if got := patience(waited); got != want {
 			t.Errorf("after %s: %s, want %s", waited, got, want)
 		}
 	}
 	kept, most := 0, time.Duration(0)
 	for waited := 2 * time.Minute; waited < 48*time.Hour; waited += time.Minute {
-		if p := patience(maxCrashes-1, waited); p > 0 {
+		if p := patience(waited); p > 0 {
 			kept, most = kept+1, max(most, p)
 		}
 		if all := int(waited/time.Minute) - 1; 2*kept > all {
@@ -249,10 +313,10 @@ func TestPatienceOfASuspect(t *testing.T) {
 		t.Errorf("waits for %s at most", most)
 	}
 	i.Policy.Limit = 4 * time.Hour
-	if got := patience(maxCrashes-1, 100*365*24*time.Hour); got > 4*time.Hour {
+	if got := patience(100 * 365 * 24 * time.Hour); got > 4*time.Hour {
 		t.Errorf("after a century: %s", got)
 	}
-	if got := patience(maxCrashes-1, -time.Hour); got != 0 {
+	if got := patience(-time.Hour); got != 0 {
 		t.Errorf("before the death of its worker: %s", got)
 	}
 }
@@ -298,9 +362,8 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 			maxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true,
 		},
 		"beside others":             {maxCrashes - 1, true, []func(*Worker, *run) error{accept}, true, true, false},
-		"beside others, not strict": {1, true, []func(*Worker, *run) error{accept}, true, true, false},
+		"beside others, not strict": {1, true, []func(*Worker, *run) error{accept, asks}, false, false, false},
 		"no patience":               {maxCrashes - 1, true, []func(*Worker, *run) error{asks}, true, true, true},
-		"no patience, not strict":   {1, true, []func(*Worker, *run) error{asks}, true, true, true},
 		"out of patience":           {maxCrashes - 1, true, []func(*Worker, *run) error{waits}, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
