@@ -211,7 +211,7 @@ func (a api) labelledBy(ctx context.Context, gh *github.Client, o origin, label 
 }
 
 func isLabelling(e *github.IssueEvent, label string) bool {
-	return e.GetEvent() == actionLabeled && e.GetLabel().GetName() == label
+	return e.GetEvent() == actionLabeled && isLabel(e.GetLabel().GetName(), label)
 }
 
 // lastEvent returns the newest wanted event in the history of a pull request or an issue, or nil.

@@ -184,7 +184,7 @@ func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h rema
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.bot:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
-	case named || command != "":
+	case named || command != "" || misusedCommand(text) != "":
 		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}
 	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}
@@ -259,7 +259,7 @@ func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ s
 		if err != nil {
 			return tasks.Brief{}, err
 		}
-		if key += " " + by; !labelled(k.pr, conflictsLabel) {
+		if key += " " + by; !hasLabel(k.pr.Labels, conflictsLabel) {
 			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " +
 				conflictsLabel + "."}
 		}
@@ -289,9 +289,13 @@ func (k conversation) refuseForGood(ctx context.Context, key string, why error) 
 // it.
 const conflictsLabel = "errand:resolve-conflicts"
 
-// labelled reports whether a pull request has a label.
-func labelled(pr *github.PullRequest, label string) bool {
-	return slices.ContainsFunc(pr.Labels, func(l *github.Label) bool { return l.GetName() == label })
+// isLabel reports whether two names are those of one label. GitHub keeps the case in which a label was created, and
+// otherwise does not distinguish it.
+func isLabel(name, label string) bool { return strings.EqualFold(name, label) }
+
+// hasLabel reports whether a label is among those of a pull request or an issue.
+func hasLabel(labels []*github.Label, label string) bool {
+	return slices.ContainsFunc(labels, func(l *github.Label) bool { return isLabel(l.GetName(), label) })
 }
 
 // ghost is the name that GitHub shows for deleted accounts. It has no permissions.

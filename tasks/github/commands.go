@@ -15,7 +15,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// A comment is a command if its first line is one of these words. The text below it is given to the agent.
+// A comment is a command if its first line begins with one of these words. The text behind a command that starts work,
+// and below it, is given to the agent. The others stand alone on the line, unless they have an argument.
 const (
 	cmdReview     = "/review"
 	cmdReviewFull = "/review full"
@@ -50,7 +51,7 @@ type work struct {
 // command describes one command.
 type command struct {
 	word     string
-	argument bool   // more words may follow on the first line
+	argument bool   // it needs more words, or usually has them
 	help     string // description in the list of commands; empty if another command's row lists this one
 	label    string // first column of that row, if it is not the word
 
@@ -63,6 +64,10 @@ type command struct {
 	onlyIssues    bool // not on pull requests
 	inDiscussions bool // also in discussions
 }
+
+// takesWords reports whether more words may follow on the first line. They count as if they were below it: people write
+// their instructions behind a command that starts work.
+func (c command) takesWords() bool { return c.argument || c.work != nil }
 
 // unavailableFor reports whether the command does not exist at the place of h.
 func (c command) unavailableFor(h remarkEvent) bool {
@@ -160,7 +165,7 @@ func help(h remarkEvent) string {
 		where = "in a discussion or a comment"
 	}
 	b.WriteString("To give me a task, mention me " +
-		where + "; I answer there. Or begin a comment with one of these lines:\n\n| | |\n|---|---|")
+		where + "; I answer there. Or begin a comment with one of these commands:\n\n| | |\n|---|---|")
 	for _, c := range commands() {
 		label := "`" + c.word + "`"
 		if c.argument {
@@ -186,6 +191,12 @@ const (
 	neverFailed = "There is no failed task to retry."
 	slower      = "The author has sent too many requests here."
 )
+
+// standsAlone is the reply to a command with words behind it that it does not take.
+func standsAlone(word string) string {
+	return "`" + word + "` counts only alone on its line. To ask for something in words, mention me. Comment `/help` " +
+		"for the list."
+}
 
 // Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.
 const (

@@ -173,6 +173,36 @@ func TestShortAnswers(t *testing.T) {
 	})
 }
 
+// A command that stands alone says so to whoever puts words behind it, and does nothing.
+func TestWordsBehindControls(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	f.comment(n, "ann", "@errand why?")
+	task := f.only()
+	var want []string
+	for body, word := range map[string]string{
+		"/cancel the subscription": cmdCancel, "/pause\u00a0please": cmdPause, "/approve always yes": cmdAlways,
+		"@errand /approve the release": cmdApprove,
+	} {
+		want = append(want, standsAlone(word))
+		w.signs(n, f.comment(n, "ann", body), "confused")
+		w.wantOurs(n, want...)
+		d, _ := w.hub.LastDelivery("issue_comment")
+		if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"waiting"}, f.states(task)); diff != "" {
+		t.Error(diff)
+	}
+	w.signs(n, f.comment(n, "ann", "\u00a0/cancel\u00a0"), "eyes", "hooray")
+	f.comment(n, "ann", "/lgtm now") // another bot's
+	w.wantOurs(n, want...)
+}
+
 // A control that could not run has to come again.
 func TestControlsFail(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) e
 
 // ignoreUnrelated ignores labels other than errand's, and assignments to others.
 func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error {
-	if h.label == i.gate.forkLabel {
+	if isLabel(h.label, i.gate.forkLabel) {
 		return nil
 	}
 	if h.assignee != "" {
@@ -246,7 +246,8 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 		if !h.at.Before(v.since) {
 			err = p.missedRemark(ctx, h, v.handled)
 		}
-		if label := p.interpreter.gate.forkLabel; err == nil && (hasLabel(issue, label) || isAssigned(issue, me)) {
+		label := p.interpreter.gate.forkLabel
+		if err == nil && (hasLabel(issue.Labels, label) || isAssigned(issue, me)) {
 			err = p.missedStart(ctx, gh, h, me, v)
 		}
 		if err == nil {
@@ -307,7 +308,7 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conver
 		why = issueEnds["locked"]
 	case o.closedSince(issue):
 		why = issueEnds["closed"]
-	case o.Action == actionLabeled && !hasLabel(issue, b.gate.forkLabel):
+	case o.Action == actionLabeled && !hasLabel(issue.Labels, b.gate.forkLabel):
 		why = "The issue no longer has the label " + b.gate.forkLabel + "."
 	case o.Action == actionAssigned && !isAssigned(issue, me):
 		why = "The issue is no longer assigned to errand."
@@ -316,10 +317,6 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conver
 		return conversation{}, &tasks.InputError{Sentence: why}
 	}
 	return k, nil
-}
-
-func hasLabel(issue *github.Issue, label string) bool {
-	return slices.ContainsFunc(issue.Labels, func(l *github.Label) bool { return l.GetName() == label })
 }
 
 func isAssigned(issue *github.Issue, login string) bool {

@@ -111,7 +111,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	if all := f.tasks(); len(all) > 0 {
 		t.Fatalf("%+v", all)
 	}
-	if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+	if err := w.hub.LabelIssue(t.Context(), repo, n, "Errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	labelled, _ := w.hub.LastDelivery("issues")
@@ -174,7 +174,7 @@ func TestLabelBesideAMention(t *testing.T) {
 		}
 		n := w.issue(c.user, "Broken", "@errand why?")
 		clock.Pass(c.after)
-		if err := w.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+		if err := w.hub.LabelIssue(t.Context(), repo, n, "Errand", "ann"); err != nil {
 			t.Fatal(err)
 		}
 		w.issueSigns(n, eyes)
@@ -474,7 +474,7 @@ func TestPollingIssues(t *testing.T) {
 	kinds("comment by ann in github/acme/api#1")
 	f.comment(asked, "ann", "@errand and then?")
 	for _, err := range []error{
-		f.hub.LabelIssue(t.Context(), repo, labelled, "errand", "ann"), f.hub.AssignIssue(t.Context(), repo, assigned,
+		f.hub.LabelIssue(t.Context(), repo, labelled, "Errand", "ann"), f.hub.AssignIssue(t.Context(), repo, assigned,
 			"errand", "ann"),
 	} {
 		if err != nil {
@@ -505,7 +505,7 @@ func TestPollingIssues(t *testing.T) {
 	if err := f.hub.UnlabelIssue(t.Context(), repo, labelled, "errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.hub.LabelIssue(t.Context(), repo, labelled, "errand", "ann"); err != nil {
+	if err := f.hub.LabelIssue(t.Context(), repo, labelled, "Errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	look(20 * time.Second)
@@ -519,7 +519,7 @@ func TestMissedIssues(t *testing.T) {
 	f.talkers()
 	look(time.Hour)
 	n := f.issue("mallory", "One", "It is.")
-	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+	if err := f.hub.LabelIssue(t.Context(), repo, n, "Errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	f.cancel(f.only().ID)

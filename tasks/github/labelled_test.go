@@ -38,7 +38,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
 		t.Fatal(err)
 	}
-	f.label(n, conflictsLabel, "ann")
+	f.label(n, "Errand:Resolve-Conflicts", "ann") // GitHub keeps the case in which a label was created
 	look(time.Hour)
 	task := conflicts()[0]
 	lift := f.hub.Fail(collaborator, githubfake.Failure{Times: -1, Status: 500})
@@ -46,7 +46,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 		t.Error("briefed although GitHub does not say what she may do")
 	}
 	lift()
-	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
+	if err := f.hub.UnlabelPR(repo, n, "Errand:Resolve-Conflicts"); err != nil {
 		t.Fatal(err)
 	}
 	wantInput(t, brief(f.world, task), "no longer has the label "+conflictsLabel+".")

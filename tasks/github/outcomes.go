@@ -225,7 +225,7 @@ var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
 func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
-	m := dismissForm.FindStringSubmatch(untrusted.Visible(h.body))
+	m := dismissForm.FindStringSubmatch(untrusted.Blanks(untrusted.Visible(h.body)))
 	if m == nil {
 		return whichFinding, false, nil
 	}

@@ -214,7 +214,7 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 			},
 			{!v.quick && ownWork(pr, me), false, l.failures},
 			{
-				!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && labelled(pr, conflictsLabel)), false,
+				!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && hasLabel(pr.Labels, conflictsLabel)), false,
 				func(ctx context.Context) error { return l.conflict(ctx, me) },
 			},
 		} {
@@ -271,7 +271,7 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
 	t.me = me
-	if why == nil && hub.IsFork(l.pr) && labelled(l.pr, l.p.interpreter.gate.forkLabel) {
+	if why == nil && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.p.interpreter.gate.forkLabel) {
 		if err := l.missedApproval(ctx, t, v.since, state.Started); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/go-github/v60/github"
 
@@ -37,8 +38,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "", err
 	}
 	command, words := readCommand(text)
-	unknown := named && command == "" && slash.MatchString(text)
-	if !named && command == "" {
+	misused := misusedCommand(text)
+	unknown := named && command == "" && misused == "" && isSlashed(text)
+	if !named && command == "" && misused == "" {
 		return "", notAddressed
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
@@ -47,7 +49,8 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		}
 		return "", err
 	}
-	if mention := command == "" && !unknown && words != ""; (findCommand(command).answers || mention) && !h.bot {
+	mention := command == "" && misused == "" && !unknown && words != ""
+	if (findCommand(command).answers || mention) && !h.bot {
 		if response, err := i.submitAnswer(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
 		}
@@ -67,6 +70,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return i.controls.runCommand(ctx, desk, h, command)
+	case misused != "":
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, standsAlone(misused)) })
+		return "Misused command.", nil
 	case unknown:
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, unknownCommand) })
 		return "Unknown command.", nil
@@ -274,7 +280,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	}
 	command, words := readCommand(text)
 	if c := findCommand(command); command != "" && (c.work == nil || c.unavailableFor(h)) ||
-		command == "" && (!named || slash.MatchString(text)) {
+		command == "" && (!named || isSlashed(text)) {
 		return i.withdraw(ctx, desk, d)
 	}
 	w, err := i.workOf(ctx, h, command)
@@ -310,8 +316,10 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	return "Amended " + t.ID, nil
 }
 
-// slash matches anything that looks like a command, including those of other bots.
-var slash = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
+var slashed = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
+
+// isSlashed reports whether a comment begins with anything that looks like a command, including those of other bots.
+func isSlashed(text string) bool { return slashed.MatchString(untrusted.Blanks(text)) }
 
 // added returns the text below a command for the prompt, or "" if there is none.
 func (o origin) added(t tasks.Task) string {
@@ -325,16 +333,41 @@ func (o origin) added(t tasks.Task) string {
 // other text.
 func readCommand(text string) (command, words string) {
 	first, below, _ := strings.Cut(text, "\n")
-	first, below = strings.TrimSpace(first), strings.TrimSpace(below)
-	for _, c := range commands() {
-		if rest, ok := strings.CutPrefix(first, c.word+" "); ok && c.argument {
-			first, below = c.word, strings.TrimSpace(rest+"\n"+below)
-		}
+	c, behind := firstCommand(first)
+	if c.word == "" || behind != "" && !c.takesWords() {
+		return "", text
 	}
-	if findCommand(first).word != "" {
-		return first, below
+	return c.word, strings.TrimSpace(behind + "\n" + below)
+}
+
+// misusedCommand returns the command that a comment begins with, if there are words behind it that it does not take, or
+// "".
+func misusedCommand(text string) (word string) {
+	first, _, _ := strings.Cut(text, "\n")
+	if c, behind := firstCommand(first); behind != "" && !c.takesWords() {
+		return c.word
 	}
-	return "", text
+	return ""
+}
+
+// firstCommand returns the command at the beginning of a line, or the zero value, and the words behind it.
+func firstCommand(line string) (c command, behind string) {
+	word, rest := cutWord(line)
+	second, after := cutWord(rest)
+	if c := findCommand(word + " " + second); c.word != "" {
+		return c, after
+	}
+	return findCommand(word), rest
+}
+
+// cutWord cuts the first word off a line. Any blank that Unicode has ends it.
+func cutWord(line string) (word, rest string) {
+	line = strings.TrimSpace(line)
+	end := strings.IndexFunc(line, unicode.IsSpace)
+	if end < 0 {
+		return line, ""
+	}
+	return line[:end], strings.TrimSpace(line[end:])
 }
 
 // quotedForms match text that is an example or a quotation: code blocks, inline code, quotes.

@@ -190,6 +190,15 @@ func TestCommandsBecomeTasks(t *testing.T) {
 			"/resolve-conflicts pull request #N of acme/api: Say hello",
 		},
 		{"/ask why?\nReally", "comment", "", agent.Read, false, "why?\nReally"},
+		{
+			"/fix the typo in README", "fix", "", agent.Write, false,
+			"/fix pull request #N of acme/api: Say hello\n\nthe typo in README",
+		},
+		{
+			"/review\u00a0\u00a0full please,\nand `a  b`", "review", "/review", agent.Read, true,
+			"/review full pull request #N of acme/api: Say hello\n\nplease,\nand `a  b`",
+		},
+		{"@errand\u00a0/ask\u3000why?", "comment", "", agent.Read, false, "why?"},
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("c", i) })
 		f := w.listen()
@@ -230,7 +239,6 @@ func TestIgnoredComments(t *testing.T) {
 			{"ann", "> @errand why?\n\nYes, why?"},
 			{"ann", "Say `@errand fix`, or\n```\n@errand fix\n```"},
 			{"ann", "Please /review"},
-			{"ann", "/review the rest"}, // some other bot's
 			{"ann", "/lgtm"},
 			{"ann", "<!-- /review -->"},
 			{"ann", "<!-- @errand do it -->Nice."},

@@ -215,7 +215,7 @@ func (i *interpreter) inheritRequests(
 // is checked before the run. The payload has the head at the time of the label.
 func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	e := d.pull
-	if e.GetLabel().GetName() != i.gate.forkLabel || !hub.IsFork(e.GetPullRequest()) {
+	if !isLabel(e.GetLabel().GetName(), i.gate.forkLabel) || !hub.IsFork(e.GetPullRequest()) {
 		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
 	}
 	t, err := i.reviewOf(ctx, d)

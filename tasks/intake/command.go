@@ -27,7 +27,7 @@ const (
 // ParseWord reads a message that is one of the commands and nothing else. Case, and a full stop or exclamation mark
 // behind it, do not matter.
 func ParseWord(text string) (w Word, ok bool) {
-	w = Word(strings.ToLower(strings.TrimRight(strings.TrimSpace(text), ".! ")))
+	w = Word(strings.ToLower(strings.TrimRight(strings.TrimSpace(untrusted.Blanks(text)), ".! ")))
 	return w, slices.Contains([]Word{Stop, Cancel, Status, Retry, Help}, w)
 }
 

@@ -295,7 +295,7 @@ func TestQuestionTexts(t *testing.T) {
 }
 
 func ExampleParseWord() {
-	for _, text := range []string{"Stop!", "status", "stop the press"} {
+	for _, text := range []string{"Stop!", "status\u00a0.", "stop the press"} {
 		word, ok := ParseWord(text)
 		fmt.Println(word, ok)
 	}

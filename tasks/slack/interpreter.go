@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -144,7 +145,7 @@ const ready intake.Word = "ready" // the command that readyForm matches, in Slac
 
 // readWord reads a message that is a command and no request.
 func readWord(text string) (w intake.Word, ok bool) {
-	if readyForm.MatchString(text) {
+	if readyForm.MatchString(untrusted.Blanks(text)) {
 		return ready, true
 	}
 	return intake.ParseWord(text)

@@ -92,6 +92,8 @@ func TestPullCommands(t *testing.T) {
 		"analyze PR#5":                               {look, 5, "", ""},
 		"look at PR 5 in detail":                     {look, 5, "detail", ""},
 		"check PR 5":                                 {look, 5, "", ""},
+		"review\u00a0PR\u00a01 in\u2009acme/api":     {look, 1, "acme/api", ""},
+		"/pr\u00a0fix #9\u3000now":                   {fix, 9, "", "fix #9\u3000now"},
 		"fix PR 5 in api":                            {fix, 5, "api", ""},
 		"/pr review 123":                             {look, 123, "", "review 123"},
 		"/pr fix #9 in acme/web\nand test":           {fix, 9, "acme/web", "fix #9 in acme/web\nand test"},
@@ -114,7 +116,7 @@ func TestPullCommands(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"list PRs": "", "List all open pull requests!": "", "/pr list": "", "list PRs in api": "api",
+		"list PRs": "", "List all open pull requests!": "", "/pr list": "", "list PRs in api": "api", "list\u00a0PRs in acme/web": "acme/web",
 		"list the prs of acme/api.": "acme/api", "list PRs and fix them": "no",
 	} {
 		repo, ok := readListing(text)

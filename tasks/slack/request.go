@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -82,7 +83,7 @@ func (rd reader) read(text string) (request, error) {
 // these kinds that occurs counts.
 func (rd reader) findPlace(r *request) error {
 	if r.repo == "" && strings.Contains(r.prompt, "repo=") { // few messages
-		if m := repoWord.FindStringSubmatch(r.prompt); m != nil {
+		if m := repoWord.FindStringSubmatch(untrusted.Blanks(r.prompt)); m != nil {
 			r.repo = strings.TrimRight(m[1], ".,;:!?")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -221,18 +222,19 @@ func (r *request) readVerb() {
 	if r.pull.number == 0 && !strings.ContainsAny(r.prompt, "123456789") {
 		return // most messages: all forms have a number
 	}
-	m := slashPull.FindStringSubmatch(r.prompt)
+	words := untrusted.Blanks(r.prompt)
+	m := slashPull.FindStringSubmatch(words)
 	if m != nil {
 		r.prompt = strings.TrimSpace(r.prompt[len("/pr"):]) // the CLI would take it for a command of the project
 	} else {
-		m = aboutPull.FindStringSubmatch(r.prompt)
+		m = aboutPull.FindStringSubmatch(words)
 	}
 	if m != nil && r.ref == "" && r.pull.number == 0 {
 		r.pull.number, _ = strconv.Atoi(m[2]) // at most nine digits
 		r.pull.sure, r.perhaps = true, strings.TrimRight(m[3], ".")
 	}
 	if m == nil && r.pull.number > 0 {
-		m = verbFirst.FindStringSubmatch(r.prompt)
+		m = verbFirst.FindStringSubmatch(words)
 	}
 	switch {
 	case m == nil || r.pull.number == 0:
@@ -245,7 +247,7 @@ func (r *request) readVerb() {
 
 // readListing reads a message that wants a list of the open pull requests; repo may be empty.
 func readListing(text string) (repo string, ok bool) {
-	m := listPulls.FindStringSubmatch(text)
+	m := listPulls.FindStringSubmatch(untrusted.Blanks(text))
 	if m == nil {
 		return "", false
 	}
