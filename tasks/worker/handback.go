@@ -46,9 +46,10 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	if err := w.health.blame(run.detached, failure); err != nil {
 		return tasks.Ending{}, err
 	}
-	if !mistake && w.health.full() != "" { // whatever failed
-		w.health.check(run.detached)
-		return tasks.Ending{}, unable()
+	if !mistake {
+		if err := w.health.blameMachine(run.detached, run.claim.Record(), err); err != nil {
+			return tasks.Ending{}, err
+		}
 	}
 	switch {
 	case mistake:

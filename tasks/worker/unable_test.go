@@ -293,11 +293,12 @@ func TestFullDisk(t *testing.T) {
 	var bytes, files atomic.Uint64
 	bytes.Store(leastBytes - 1)
 	files.Store(1 << 20)
+	data := t.TempDir()
 	f.worker(lookOften, func(c *Config) {
-		c.Disks = []string{"/missing", "/data"}
+		c.Disks = []string{data + "/new", data}
 		c.Statfs = func(dir string, into *unix.Statfs_t) error {
-			if dir == "/missing" {
-				return unix.ENOENT
+			if dir != data {
+				return unix.ENOSYS
 			}
 			into.Bsize, into.Bavail, into.Files, into.Ffree = 1, bytes.Load(), 1<<21, files.Load()
 			return nil
@@ -309,16 +310,16 @@ func TestFullDisk(t *testing.T) {
 			return len(all) == 1 && strings.Contains(string(all[0].Health), want)
 		})
 	}
-	says("the disk of /data has 255 MiB left")
+	says("the disk of " + data + " has 255 MiB left")
 	id := f.submit(f.task("a", "x"))
 	if why := f.status(id).Why; why != "no worker can run tasks: the worker's disk is full" {
 		t.Errorf("the task waits for %q", why)
 	}
 	bytes.Store(leastBytes)
 	files.Store(leastFiles)
-	says("the disk of /data has 256 MiB left")
+	says("the disk of " + data + " has 256 MiB left")
 	bytes.Store(2 * leastBytes)
-	says("the disk of /data has room for 1000 files only")
+	says("the disk of " + data + " has room for 1000 files only")
 	files.Store(2 * leastFiles)
 	if e := f.ending(id); e.Kind != tasks.Answered {
 		t.Errorf("ending = %+v", e)
@@ -343,7 +344,7 @@ func TestDiskFillsUp(t *testing.T) {
 	}
 	var room atomic.Bool
 	f.worker(lookOften, func(c *Config) {
-		c.Disks = []string{"/data"}
+		c.Disks = []string{t.TempDir()}
 		c.Statfs = func(_ string, into *unix.Statfs_t) error {
 			if into.Bsize = 1 << 30; !full.Load() || room.Load() {
 				into.Bavail = 1

@@ -55,7 +55,7 @@ type Config struct {
 	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil for none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 
-	// directories whose disks need room for a run; a worker without room takes no tasks
+	// directories that runs need; a worker that cannot write there, or without room there, takes no tasks
 	Disks  []string
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
@@ -210,7 +210,7 @@ func New(c Config) (*Worker, error) {
 	w.slots.ready = w.ready
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
-	w.health = &health{Config: shared, news: make(chan struct{}, 1)}
+	w.health = &health{Config: shared, disks: newDisks(c.Disks, c.Statfs), news: make(chan struct{}, 1)}
 	w.credentials = &credentialSharer{Config: shared, worker: w.id}
 	w.admission = &admission{shared, w.credentials}
 	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}

@@ -340,7 +340,10 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
 		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
-		Settings: c.Published(), Disks: []string{c.Paths.State, LogDir(c), os.TempDir()}, Meter: meter,
+		Settings: c.Published(), Meter: meter,
+		Disks: []string{
+			c.Paths.State, w.Dir, filepath.Join(w.Dir, "mirrors"), filepath.Join(w.Dir, "threads"), LogDir(c), os.TempDir(),
+		},
 	})
 }
 

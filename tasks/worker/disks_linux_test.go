@@ -1,0 +1,203 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// ownProcess is set in the environment of a test that runs in a process of its own.
+const ownProcess = "ERRAND_TEST_OWN_PROCESS"
+
+// apart runs a test again in a process of its own, and reports whether this is that process.
+func apart(t *testing.T, attr *syscall.SysProcAttr) bool {
+	t.Helper()
+	if os.Getenv(ownProcess) == t.Name() {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // itself
+	cmd.Env, cmd.SysProcAttr = append(os.Environ(), ownProcess+"="+t.Name()), attr
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return false
+}
+
+// A worker whose disk becomes read-only fails no task: the one that meets the fault goes to another worker without an
+// attempt, and the worker takes none until it can write again.
+func TestReadOnlyDisk(t *testing.T) {
+	t.Parallel()
+	mounts := &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	if !apart(t, mounts) {
+		return
+	}
+	f := newFleet(t)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1g"); err != nil {
+		t.Fatal(err)
+	}
+	f.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	remount := func(flags uintptr) {
+		t.Helper()
+		if err := unix.Mount("tmpfs", dir, "", unix.MS_REMOUNT|flags, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	there := &fakeAgent{}
+	f.worker(with(there), func(c *Config) {
+		c.Timing.Health = 24 * time.Second // 2 s while it cannot
+		space, err := workspace.New(workspace.Config{
+			Dir: filepath.Join(dir, "w"), URL: func(r string) string { return "/nowhere/" + r },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Workspace, c.Disks = space, []string{dir}
+	})
+	if e := f.ending(f.submit(f.task("before", "x"))); e.Kind != tasks.Answered {
+		t.Errorf("ending = %+v", e)
+	}
+	remount(unix.MS_RDONLY)
+	ids := []string{f.submit(f.task("a", "x"))}
+	f.workers(func(all []store.Worker) bool {
+		return len(all) == 1 && strings.Contains(string(all[0].Health), "read-only file system")
+	})
+	f.worker()
+	for i := range 8 {
+		ids = append(ids, f.submit(f.task(fmt.Sprint(i), "x")))
+	}
+	for _, id := range ids {
+		if e, s := f.ending(id), f.status(id); e.Kind != tasks.Answered || s.Attempt != 1 {
+			t.Errorf("ending %+v at attempt %d", e, s.Attempt)
+		}
+	}
+	if n := len(there.specs()); n != 1 {
+		t.Errorf("the worker without a disk ran %d tasks", n)
+	}
+	remount(0)
+	f.workers(func(all []store.Worker) bool { return len(all) == 2 && tasks.Able(all[0]) && tasks.Able(all[1]) })
+}
+
+// A worker with too many open files takes no tasks and says so.
+func TestTooManyOpenFiles(t *testing.T) {
+	t.Parallel()
+	if !apart(t, nil) {
+		return
+	}
+	f := newFleet(t)
+	w := f.idle(func(c *Config) { c.Disks = []string{t.TempDir()} })
+	if h := w.Examine(t.Context()); !h.OK {
+		t.Fatalf("health: %+v", h)
+	}
+	var most unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &most); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 256, Max: most.Max}); err != nil {
+		t.Fatal(err)
+	}
+	var held []*os.File
+	for {
+		file, err := os.Open(os.DevNull)
+		if err != nil {
+			break
+		}
+		held = append(held, file)
+	}
+	h := w.Examine(t.Context())
+	for _, file := range held {
+		_ = file.Close()
+	}
+	if h.OK || !strings.Contains(h.Problem, "too many open files") || !strings.Contains(h.Remedy, "ulimit -n") {
+		t.Errorf("health without a file: %+v", h)
+	}
+	if h := w.Examine(t.Context()); !h.OK {
+		t.Errorf("health afterwards: %+v", h)
+	}
+}
+
+// A disk that does not answer makes the worker unable too, and it is asked no second time meanwhile.
+func TestDiskDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := newDisks([]string{dir, dir, ""}, unix.Statfs)
+	d.patience = time.Millisecond
+	stuck := &probe{done: make(chan struct{})}
+	d.probing[dir] = stuck
+	if bad := d.problem(t.Context(), true); bad == nil || !strings.Contains(bad.problem, "not answered") || bad.full {
+		t.Errorf("found: %+v", bad)
+	}
+	if d.probing[dir] != stuck || len(d.dirs) != 1 {
+		t.Errorf("probes: %v of %q", d.probing, d.dirs)
+	}
+	delete(d.probing, dir)
+	d.patience = time.Minute
+	if bad := d.problem(t.Context(), true); bad != nil && !bad.full {
+		t.Errorf("found: %+v", bad)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// A failure of the machine is told from one that a repository's contents cause, and from one of the network.
+func TestFaultsOfTheMachine(t *testing.T) {
+	t.Parallel()
+	of := func(e syscall.Errno) error {
+		return fmt.Errorf("clone: %w", &fs.PathError{Op: "open", Path: "x", Err: e})
+	}
+	remote := func(e syscall.Errno) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", e)}
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"read-only":        {of(unix.EROFS), true},
+		"input and output": {of(unix.EIO), true},
+		"rights":           {of(unix.EACCES), true},
+		"full":             {of(unix.ENOSPC), true},
+		"files":            {of(unix.EMFILE), true},
+		"damaged":          {of(unix.EUCLEAN), true},
+		"processes":        {os.NewSyscallError("fork", unix.EAGAIN), true},
+		"files of sockets": {remote(unix.EMFILE), true},
+		"refused":          {remote(unix.ECONNREFUSED), false},
+		"missing":          {of(unix.ENOENT), false},
+		"long name":        {of(unix.ENAMETOOLONG), false},
+		"something else":   {errors.New("x"), false},
+	} {
+		if got := localFault(c.err); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	f := newFleet(t)
+	w := f.idle(func(c *Config) { c.Disks = []string{t.TempDir()} })
+	rec := store.Record{Created: time.Now()}
+	err := w.health.blameMachine(t.Context(), rec, of(unix.EIO))
+	if later, ok := errors.AsType[*tasks.ErrLater](err); !ok || later.Tell == "" {
+		t.Errorf("a task that met a fault: %v", err)
+	}
+	rec.Created = time.Now().Add(-horizon)
+	if err := w.health.blameMachine(t.Context(), rec, of(unix.EIO)); err != nil {
+		t.Errorf("a task that has met it for hours: %v", err)
+	}
+}
