@@ -564,6 +564,12 @@ func TestRolesOfPeople(t *testing.T) {
 		}, nil, "", false, false},
 		"a group by its prefix": {person("i@x.test",
 			oidcfake.Claims{"groups": []string{"platform-guests", "Platform"}}), nil, "", false, false},
+		"an account that is an address": {
+			person("l@acme.test", oidcfake.Claims{"gh": "root@acme.test"}), nil, "none", false, false,
+		},
+		"an account that is no text": {
+			person("l@acme.test", oidcfake.Claims{"gh": []string{"l-acme"}}), nil, "none", false, false,
+		},
 		"info of another": {oidcfake.Claims{"sub": "j"}, oidcfake.Claims{
 			"sub": "k", "email": "j@acme.test", "email_verified": true,
 		}, "none", false, false},

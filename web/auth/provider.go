@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"sync/atomic"
 	"time"
 
@@ -123,7 +124,7 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 			return Identity{}, fmt.Errorf("read user info: %w", err)
 		}
 	}
-	return p.identity(id.Subject, claims), nil
+	return p.identity(id.Subject, claims)
 }
 
 // away marks an error as errAway if the provider did not answer in time, or with its own failure.
@@ -139,8 +140,12 @@ func away(err error) error {
 	return err
 }
 
-// identity reads the claims of a person. A name that they may choose themselves is not used: grants go by it.
-func (p *Provider) identity(subject string, claims map[string]any) Identity {
+// accountForm matches the names of people's accounts at GitHub.
+var accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$`)
+
+// identity reads the claims of a person. A name that they may choose themselves is not used: grants go by it. A person
+// whose account cannot be read is not let in, because without an account fewer limits would apply to them.
+func (p *Provider) identity(subject string, claims map[string]any) (Identity, error) {
 	id := Identity{Name: p.name() + "/" + subject}
 	if verified := claims["email_verified"]; verified == true || verified == "true" {
 		if id.Email, _ = claims["email"].(string); id.Email != "" {
@@ -157,8 +162,17 @@ func (p *Provider) identity(subject string, claims map[string]any) Identity {
 			}
 		}
 	}
-	id.Login, _ = claims[p.Account].(string)
-	return id
+	switch account := claims[p.Account].(type) {
+	case nil:
+	case string:
+		if account != "" && !accountForm.MatchString(account) {
+			return Identity{}, fmt.Errorf("read claim %s: %.100q is not an account at GitHub", p.Account, account)
+		}
+		id.Login = account
+	default:
+		return Identity{}, fmt.Errorf("read claim %s: it is not text", p.Account)
+	}
+	return id, nil
 }
 
 // askGitHub reads a person's account, verified e-mail, organisations and teams.

@@ -19,12 +19,22 @@ type Identity struct {
 	Name   string   `json:"name"`
 	Email  string   `json:"email,omitempty"` // verified
 	Groups []string `json:"groups,omitempty"`
-	Login  string   `json:"login,omitempty"` // at the forge; empty if unknown
-	ID     int64    `json:"id,omitempty"`    // of that account, after a login there
+	// Login is their account at the forge; empty if unknown. Unless ID is set, it is what a claim says: it limits what
+	// the person sees to what that account may read, and gives them nothing.
+	Login string `json:"login,omitempty"`
+	ID    int64  `json:"id,omitempty"` // of that account, after a login there
 }
 
-// Grant gives a role to people and groups. People match their name or e-mail, and repositories their name, as in
-// path.Match; case does not matter.
+// proven returns the account of a person who has logged in with it, or "".
+func (id Identity) proven() string {
+	if id.ID == 0 {
+		return ""
+	}
+	return id.Login
+}
+
+// Grant gives a role to people and groups. People match their name, their verified e-mail address or the account that
+// they have logged in with, and repositories their name, as in path.Match; case does not matter.
 type Grant struct {
 	Role         tasks.Role
 	People       []string
@@ -46,12 +56,14 @@ type Access struct {
 // visitor returns a person with their roles.
 func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Visitor {
 	v := tasks.Visitor{Name: id.Name, Method: method}
+	account := id.proven()
 	for _, one := range a.People {
 		if id.Email != "" && strings.EqualFold(one.Email, id.Email) ||
-			id.Login != "" && strings.EqualFold(one.GitHub, id.Login) {
-			v.Person, id.Login = one.Name, cmp.Or(id.Login, one.GitHub)
+			account != "" && strings.EqualFold(one.GitHub, account) {
+			v.Person, account = one.Name, cmp.Or(account, one.GitHub)
 		}
 	}
+	id.Login = cmp.Or(account, id.Login)
 	v.Login = id.Login
 	var grants []Grant
 	everywhere := tasks.Anyone
@@ -83,7 +95,7 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 // holds reports whether a grant is for a person.
 func (g Grant) holds(id Identity) bool {
 	person := func(p string) bool {
-		return matches(p, id.Email) || matches(p, id.Name) || matches(p, id.Login)
+		return matches(p, id.Email) || matches(p, id.Name) || matches(p, id.proven())
 	}
 	return slices.ContainsFunc(g.People, person) || slices.ContainsFunc(g.Groups, func(group string) bool {
 		return slices.Contains(id.Groups, group)

@@ -68,12 +68,16 @@ func TestVisitorIsAPerson(t *testing.T) {
 		id            Identity
 		person, login string
 	}{
-		"address":                 {Identity{Name: "x", Email: "Ann@acme.test"}, "Ann", "ann-acme"},
-		"address with an account": {Identity{Name: "x", Email: "ann@acme.test", Login: "ann-home"}, "Ann", "ann-home"},
-		"account":                 {Identity{Name: "x", Login: "Bob-acme"}, "Bob", "Bob-acme"},
-		"another's address":       {Identity{Name: "x", Email: "mallory@acme.test"}, "", ""},
-		"another's account":       {Identity{Name: "x", Login: "mallory"}, "", "mallory"},
-		"a name":                  {Identity{Name: "Ann"}, "", ""},
+		"address": {Identity{Name: "x", Email: "Ann@acme.test"}, "Ann", "ann-acme"},
+		"address with an account": {
+			Identity{Name: "x", Email: "ann@acme.test", Login: "ann-home", ID: 1}, "Ann", "ann-home",
+		},
+		"address with a claim": {Identity{Name: "x", Email: "ann@acme.test", Login: "root"}, "Ann", "ann-acme"},
+		"account":              {Identity{Name: "x", Login: "Bob-acme", ID: 2}, "Bob", "Bob-acme"},
+		"a claim":              {Identity{Name: "x", Login: "bob-acme"}, "", "bob-acme"},
+		"another's address":    {Identity{Name: "x", Email: "mallory@acme.test"}, "", ""},
+		"another's account":    {Identity{Name: "x", Login: "mallory"}, "", "mallory"},
+		"a name":               {Identity{Name: "Ann"}, "", ""},
 	} {
 		if v := a.visitor(c.id, "test", nil); v.Person != c.person || v.Login != c.login {
 			t.Errorf("%s: person %q with the account %q, want %q and %q", name, v.Person, v.Login, c.person, c.login)
@@ -120,7 +124,14 @@ func TestVisitorsRoles(t *testing.T) {
 			Identity{Name: "x", Email: "Root@acme.test"}, false, [5]tasks.Role{admin, admin, admin, admin, admin},
 		},
 		"an account": {
-			Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{admin, admin, admin, none, admin},
+			Identity{Name: "x", Login: "root-acme", ID: 1}, true, [5]tasks.Role{admin, admin, admin, none, admin},
+		},
+		"an account in a claim": {Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{}},
+		"an address in a claim": {Identity{Name: "x", Login: "root@acme.test"}, false, [5]tasks.Role{}},
+		"a claim beside a group": {
+			Identity{Name: "x", Login: "root-acme", Groups: []string{"web"}},
+			false,
+			[5]tasks.Role{none, none, operator, none, operator},
 		},
 		"nobody": {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]tasks.Role{}},
 		"who reads": {
