@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -191,38 +192,78 @@ func TestCLIWrites(t *testing.T) {
 // The read profiles have neither commands nor writing, and see nothing outside their directories.
 func TestCLIReadsOnly(t *testing.T) {
 	t.Parallel()
+	for _, profile := range []Profile{Read, Untrusted} {
+		t.Run(string(profile), func(t *testing.T) {
+			t.Parallel()
+			readsOnly(t, profile)
+		})
+	}
+}
+
+// readsOnly has an agent without a sandbox try each tool of a profile on files inside and outside of its directory.
+func readsOnly(t *testing.T, profile Profile) {
+	t.Helper()
 	model, dir, outside := newModel(t), t.TempDir(), t.TempDir()
-	for _, d := range []string{dir, outside} {
-		if err := os.WriteFile(filepath.Join(d, "x.txt"), []byte("content of "+d), 0o600); err != nil {
+	for path, content := range map[string]string{
+		filepath.Join(dir, "x.txt"): "INNER", filepath.Join(outside, "x.txt"): "SECRET-OUTSIDE",
+		filepath.Join(outside, "unnamed.txt"): "",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	call := func(tool, key, value string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: tool, Input: map[string]string{key: value}}}}
+	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
 	}
-	model.Answer("",
-		call("Read", "file_path", filepath.Join(dir, "x.txt")),
-		call("Read", "file_path", filepath.Join(outside, "x.txt")),
-		call("Bash", "command", "touch "+filepath.Join(dir, "touched")),
-		modelfake.Turn{Text: "Read."})
+	call := func(tool string, input map[string]string) modelfake.Turn {
+		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: tool, Input: input}}}
+	}
+	read := func(path string) modelfake.Turn { return call("Read", map[string]string{"file_path": path}) }
+	grep := func(path string) modelfake.Turn {
+		return call("Grep", map[string]string{"pattern": "SECRET", "path": path, "output_mode": "content"})
+	}
+	find := func(path, pattern string) modelfake.Turn {
+		return call("Glob", map[string]string{"path": path, "pattern": pattern})
+	}
+	refused := []modelfake.Turn{
+		read(filepath.Join(outside, "x.txt")), read("link/x.txt"), read("../" + filepath.Base(outside) + "/x.txt"),
+		read("/proc/self/root" + filepath.Join(outside, "x.txt")), grep(outside), grep("link"), find(outside, "*.txt"),
+		find(dir, outside+"/*.txt"),
+		call("Bash", map[string]string{"command": "touch " + filepath.Join(dir, "touched")}),
+		call("Write", map[string]string{"file_path": filepath.Join(dir, "touched"), "content": "x"}),
+	}
+	made := []modelfake.Turn{ // the CLI finds nothing for the last two, and does not ask
+		read(filepath.Join(dir, "x.txt")), grep("."), find(dir, "../*/*.txt"), find(dir, "link/*"),
+	}
+	turns := slices.Concat(made, refused)
+	model.Answer("", append(turns, modelfake.Turn{Text: "Read."})...)
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "reads", Dir: dir, Prompt: Message{Text: "read"}, Profile: Untrusted,
+		ID: "reads-" + string(profile), Dir: dir, Profile: profile,
+		Prompt: Message{Text: "read @" + filepath.Join(outside, "x.txt") + " @link/x.txt"},
 	}, h)
 	if res.Text != "Read." {
 		t.Errorf("result = %+v", res)
 	}
-	var back []bool
+	var failed []bool
 	for _, e := range h.events {
 		if e.Kind == ToolResult {
-			back = append(back, e.Error)
+			failed = append(failed, e.Error)
 		}
 	}
-	if len(back) != 3 || back[0] || !back[1] || !back[2] {
-		t.Errorf("failed: %v, want no, yes, yes", back)
+	want := append(make([]bool, len(made)), slices.Repeat([]bool{true}, len(refused))...)
+	if !slices.Equal(failed, want) {
+		t.Errorf("failed: %v, want %v", failed, want)
+	}
+	for _, r := range model.Requests() {
+		for _, outer := range []string{"SECRET-OUTSIDE", "unnamed.txt"} {
+			if strings.Contains(string(r.Body), outer) {
+				t.Errorf("%s of a directory outside reached the model", outer)
+			}
+		}
 	}
 	if _, err := os.Stat(filepath.Join(dir, "touched")); err == nil {
-		t.Error("a command ran")
+		t.Error("something was changed")
 	}
 }
 

@@ -97,6 +97,10 @@ func PublicName(ctx context.Context) string {
 // Has reports whether the visitor has a role in all repositories and outside of them.
 func (v Visitor) Has(role Role) bool { return v.Role >= role && v.In == nil }
 
+// Partial reports whether the visitor's role holds in some repositories only, and their account on the forge, which
+// would say what they may do elsewhere, is not known.
+func (v Visitor) Partial() bool { return v.In != nil && v.Login == "" }
+
 // RoleIn returns the visitor's role in a repository; "" means the tasks without one.
 func (v Visitor) RoleIn(ctx context.Context, repo string) Role {
 	if v.In == nil {

@@ -43,16 +43,18 @@ type Policy struct {
 	Host string // of the forge: a repository name may begin with it, and is stored without it
 	// Repository looks up the repository "owner/name". It returns false if no task may use it.
 	Repository func(name string) (Repository, bool)
-	Limit      time.Duration   // on the duration of a run
-	Rules      []agent.Rule    // for the tool calls of every run
-	Redactor   *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
-	Choices    Choices         // the models and efforts that a task may name
-	Limits     Limits          // on concurrent tasks
-	Budgets    Budgets         // on the cost of tasks
-	People     People          // maps accounts to people
-	Rights     *Rights         // of people on the forge; nil: no limits
-	Pools      []string        // names of the pools that repositories have
-	Egress     agent.Egress    // of runs, unless the operator declares one for their repository
+	// Listed are the repositories that errand works on; empty: it works on all that it can reach.
+	Listed   []string
+	Limit    time.Duration   // on the duration of a run
+	Rules    []agent.Rule    // for the tool calls of every run
+	Redactor *agent.Redactor // keeps the fleet's own secrets out of stored prompts; nil: none
+	Choices  Choices         // the models and efforts that a task may name
+	Limits   Limits          // on concurrent tasks
+	Budgets  Budgets         // on the cost of tasks
+	People   People          // maps accounts to people
+	Rights   *Rights         // of people on the forge; nil: no limits
+	Pools    []string        // names of the pools that repositories have
+	Egress   agent.Egress    // of runs, unless the operator declares one for their repository
 }
 
 // Desk is the only way in: sources, the console and the command line make every request to the fleet through it. It
@@ -122,6 +124,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if t.Login, err = loginOf(ctx, d, t); err != nil {
 		return Receipt{}, err
 	}
+	t.Partial = partial(ctx, t)
 	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}
 	only := t.Reply != nil && t.Reply.Only
 	var budgets []store.Budget

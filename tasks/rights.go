@@ -54,6 +54,9 @@ type Asker struct {
 	Account string `json:"account"`
 	Login   string `json:"login,omitempty"` // on the forge, if the front door knows it
 	ID      int64  `json:"-"`               // that Login's account had when the person linked it; 0: no link is in use
+	// Partial means that their role at the front door holds in some repositories only, and that Login does not say
+	// what they may do elsewhere.
+	Partial bool `json:"partial,omitempty"`
 }
 
 // The sources whose accounts Rights knows by name.
@@ -70,7 +73,15 @@ func (t Task) askedBy() Asker {
 	if t.Retrier != (Asker{}) {
 		return t.Retrier
 	}
-	return Asker{Source: t.Source, Account: t.Actor, Login: t.Login}
+	return Asker{Source: t.Source, Account: t.Actor, Login: t.Login, Partial: t.Partial}
+}
+
+// partial returns Task.Partial for the visitor who submits a task. A schedule's task has it from the schedule.
+func partial(ctx context.Context, t Task) bool {
+	if t.Source == scheduleSource {
+		return t.Partial
+	}
+	return VisitorOf(ctx).Partial()
 }
 
 // askerIn returns who acts in a context, or the zero value if errand itself does.
@@ -79,7 +90,7 @@ func askerIn(ctx context.Context) Asker {
 		return Asker{Source: a.Source, Account: a.Account}
 	}
 	if v, ok := ctx.Value(visitorKey{}).(*Visitor); ok {
-		return Asker{Source: chatSource, Account: Actor(ctx), Login: v.Login}
+		return Asker{Source: chatSource, Account: Actor(ctx), Login: v.Login, Partial: v.Partial()}
 	}
 	return Asker{}
 }
@@ -283,8 +294,21 @@ func remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.
 func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Question) error {
 	by, limited, err := p.limits(ctx, s, askerIn(ctx))
-	if err != nil || !limited {
+	if err != nil {
 		return err
+	}
+	if q.Unsandboxed {
+		all, err := p.readsAll(ctx, by, limited)
+		if err != nil {
+			return err
+		}
+		if !all {
+			return refusal("The worker has no sandbox, so only people who may read every repository that errand " +
+				"works on can answer this.")
+		}
+	}
+	if !limited {
+		return nil
 	}
 	rec, err := s.Get(ctx, id)
 	if err != nil {

@@ -321,6 +321,7 @@ type ScheduleDefinition struct {
 	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
 	By      string        `json:"by,omitempty"`      // who made it through the API; empty: it is in errand.yaml
 	Login   string        `json:"login,omitempty"`   // known forge account of its author, whose rights its tasks have
+	Partial bool          `json:"partial,omitempty"` // as in Asker, of its author
 	Made    time.Time     `json:"made,omitzero"`     // when they did
 }
 

@@ -63,6 +63,7 @@ type Task struct {
 	Name    string  `json:"name,omitempty"`    // who asked, as the source shows them; empty: as the account
 	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
 	Unasked bool    `json:"unasked,omitempty"` // an event started it, and no person asked; see [Policy.Apart]
+	Partial bool    `json:"partial,omitempty"` // asked with a role in some repositories only; see [Asker]
 	Prompt  string  `json:"prompt"`            // the request, in their words
 	Options Options `json:"options,omitzero"`
 

@@ -108,7 +108,7 @@ func (s *Source) PutSchedule(ctx context.Context, d Schedule) (tasks.Schedule, e
 		return tasks.Schedule{}, err
 	}
 	v := tasks.VisitorOf(ctx)
-	one.By, one.Login, one.Made = v.Name, v.Login, s.now().UTC()
+	one.By, one.Login, one.Partial, one.Made = v.Name, v.Login, v.Partial(), s.now().UTC()
 	if err := s.permitted(ctx, one); err != nil {
 		return tasks.Schedule{}, err
 	}

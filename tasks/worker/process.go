@@ -110,7 +110,7 @@ type (
 		task    tasks.Task
 		source  tasks.Source
 		maxUSD  float64 // its own maximum; budgets may leave less
-		limited bool    // its asker may only read the repository
+		limited string  // why its run may only read, after "the person who asked"; empty: it may do what the task asks
 		idle    bool    // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
@@ -251,9 +251,9 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 	}
 	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
 	b.Fresh = b.Fresh || apart
-	if j.limited {
-		b.System += "\n\nThe person who asked " + mayRead(j.task) +
-			", so you can read files and change nothing. If the request needs more, say so."
+	if j.limited != "" {
+		b.System += "\n\nThe person who asked " + j.limited +
+			". So you can read files and change nothing. If the request needs more, say so, and why."
 	}
 	return b, err
 }
@@ -264,8 +264,8 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	if r.report == nil {
 		r.report = r.openReport(j)
 	}
-	if j.limited {
-		r.notice("The person who asked " + mayRead(j.task) + ", so nothing can be changed.")
+	if j.limited != "" {
+		r.notice("The person who asked " + j.limited + ". So nothing can be changed.")
 	}
 	if s.before, err = w.checkpoints.load(r.ctx, r.claim.Record()); err != nil {
 		return s, err

@@ -76,7 +76,7 @@ func TestRightsBeforeARun(t *testing.T) {
 		t.Errorf("asked %d times, ran as %s: %s", hub.asked, run.Profile, run.System)
 	}
 	if notes := r.events(id, agent.Notice); !slices.Contains(notes,
-		"  The person who asked may read acme/api but not write to it, so nothing can be changed.") {
+		"  The person who asked may read acme/api but not write to it. So nothing can be changed.") {
 		t.Errorf("notices %q", notes)
 	}
 	if e := r.ending(r.submitAs("eve", r.repoTask("b"))); e.Kind != tasks.Refused ||
@@ -155,4 +155,40 @@ func TestQuestionHasTheProfileOfItsRun(t *testing.T) {
 		t.Error(err)
 	}
 	f.ending(id)
+}
+
+// Without a sandbox the commands of a run reach every repository on the machine. So people who may not read them all
+// get no commands, whatever they ask about, and their messages do not steer a run that has some.
+func TestRightsWithoutASandbox(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.agent.flat = true
+	runs := r.converses()
+	hub := &accounts{level: map[string]forge.Permission{"ann": forge.PermissionWrite, "eve": forge.PermissionNone}}
+	r.worker(r.disk(t.TempDir()), r.limit(hub), func(c *Config) { c.Policy.Listed = []string{"acme/api"} })
+	nowhere := func(thread, prompt string) tasks.Task {
+		t := r.repoTask(thread)
+		t.Repo, t.Prompt = "", prompt
+		return t
+	}
+	first := r.submitAs("ann", nowhere("a", "one"))
+	run := <-runs
+	if run.spec.Profile != agent.Write {
+		t.Errorf("with access to all: %s", run.spec.Profile)
+	}
+	apart := r.submitAs("eve", nowhere("a", "two"))
+	if m := run.rest(); m.Text != "" {
+		t.Errorf("took %q", m.Text)
+	}
+	run.end <- answer("done")
+	if e := r.ending(first); len(e.Covers) > 0 {
+		t.Errorf("covers %v", e.Covers)
+	}
+	run = <-runs
+	if run.spec.ID != apart || run.spec.Profile != agent.Read ||
+		!strings.Contains(run.spec.System, "this worker has no sandbox") {
+		t.Errorf("%s ran as %s: %s", run.spec.ID, run.spec.Profile, run.spec.System)
+	}
+	run.end <- answer("read")
+	r.ending(apart)
 }

@@ -228,16 +228,32 @@ func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableErro
 }
 
 // permit limits the profile of a task to what the policy and the rights of its asker allow now. An *tasks.InputError
-// refuses the task. limited reports whether the asker may only read the repository.
-func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited bool, _ error) {
+// refuses the task. limited says why the run may only read although the task asks for more; empty: it may do all.
+func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited string, _ error) {
 	t, err := d.Policy.Now(t)
 	if err != nil {
-		return t, false, err
+		return t, "", err
 	}
 	profile, err := d.Policy.Permit(ctx, d.Store, t)
-	limited = profile != t.Profile
+	if err != nil {
+		return t, "", err
+	}
+	if profile != t.Profile {
+		limited = mayRead(t)
+	}
 	t.Profile = profile
-	return t, limited, err
+	if d.Runner.Sandboxed() {
+		return t, limited, nil
+	}
+	if profile, err = d.Policy.Unsandboxed(ctx, d.Store, t); err != nil {
+		return t, "", err
+	}
+	if profile != t.Profile {
+		limited = "may not read every repository that errand works on, and this worker has no sandbox that would " +
+			"keep commands away from the others. An operator can enable it (ERRAND_SANDBOX)"
+	}
+	t.Profile = profile
+	return t, limited, nil
 }
 
 // brief returns the source's brief of a task, with the pictures that are stored for the task.

@@ -136,6 +136,7 @@ func (k *talk) next(content []string) string {
 // put asks one question. known means that an earlier run of the task has the answer.
 func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known bool, err error) {
 	q.Profile = k.task.Profile
+	q.Unsandboxed = q.Profile == agent.Write && !k.Runner.Sandboxed()
 	body := format.JSON(q)
 	answer, err := k.claim.Ask(ctx, q.Key, body)
 	if known = answer != nil; err == nil && !known {

@@ -93,7 +93,7 @@ func TestLinkedPeople(t *testing.T) {
 	dana := w.link("U0DANA", "dana")
 	w.link("U0EVE", "eve")
 	w.say(theirs, "U0DANA", "linked request.")
-	w.comment("dana", "linked comment.")
+	w.comment(secret, "dana", "linked comment.")
 	if !w.chat(dana, "", "linked chat.") {
 		t.Error("the console refuses a person who may write")
 	}

@@ -35,6 +35,7 @@ type rightsWorld struct {
 	door   *Parts
 	config config.Config
 
+	flat     bool // runs have no sandbox
 	mu       sync.Mutex
 	profiles map[string]agent.Profile // of runs
 }
@@ -192,7 +193,7 @@ func (noted) Offer(context.Context, agent.Spec) (agent.Offer, error) { return ag
 
 func (noted) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
 
-func (noted) Sandboxed() bool { return true }
+func (n noted) Sandboxed() bool { return !n.w.flat }
 
 func (noted) Credentials() map[string]agent.CredentialState { return nil }
 
@@ -238,11 +239,11 @@ func (w *rightsWorld) say(channel, user, text string) (ts string) {
 }
 
 // comment mentions the bot in a new issue.
-func (w *rightsWorld) comment(login, text string) {
+func (w *rightsWorld) comment(repo, login, text string) {
 	w.Helper()
-	n, err := w.github.OpenIssue(w.Context(), githubfake.Issue{Repo: secret, User: "acme", Title: "An issue"})
+	n, err := w.github.OpenIssue(w.Context(), githubfake.Issue{Repo: repo, User: "acme", Title: "An issue"})
 	if err == nil {
-		_, err = w.github.Comment(w.Context(), secret, n, login, "@errand "+text)
+		_, err = w.github.Comment(w.Context(), repo, n, login, "@errand "+text)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -319,7 +320,7 @@ func TestRights(t *testing.T) {
 	for i, rank := range ranks {
 		w.github.SetPermission(secret, fmt.Sprint("p", i), rank[0])
 		w.say(theirs, fmt.Sprint("U0P", i), fmt.Sprintf("slack request %d.", i))
-		w.comment(fmt.Sprint("p", i), fmt.Sprintf("github request %d.", i))
+		w.comment(secret, fmt.Sprint("p", i), fmt.Sprintf("github request %d.", i))
 		name := fmt.Sprintf("chat request %d.", i)
 		refusedInChat[name] = !w.chat(w.login(fmt.Sprint("p", i)), "", name)
 	}
@@ -397,5 +398,35 @@ func TestRights(t *testing.T) {
 		return false
 	}); err != nil {
 		t.Errorf("the thread does not say why: %v", err)
+	}
+}
+
+// On a worker without a sandbox, only people who may read all repositories get a run that executes commands.
+func TestRightsWithoutASandbox(t *testing.T) {
+	t.Parallel()
+	w := newRightsWorld(t)
+	w.flat = true
+	w.github.SetPermission(public, "p1", "write") // p1 may not read the private one
+	w.github.SetPermission(secret, "p2", "write") // everybody may read the public one
+	w.say(elsewhere, "U0P1", "[repo="+public+"] one of them.")
+	w.say(theirs, "U0P2", "all of them.")
+	w.say(elsewhere, "U0P2", "[repo=none] all of them, nowhere.")
+	w.say(elsewhere, "U0P0", "[repo=none] none of them.")
+	w.say(elsewhere, "U0NEW", "[repo=none] unmapped nowhere.")
+	w.comment(public, "p1", "one of them, on GitHub.")
+	w.comment(secret, "p2", "all of them, on GitHub.")
+	w.chat(http.DefaultClient, w.token("ci", secret), "token request.")
+	w.chat(http.DefaultClient, consoleToken, "console request.")
+	w.chat(w.login("p2"), "", "login of all.")
+	w.work()
+	for request, want := range map[string]agent.Profile{
+		"one of them.": agent.Read, "all of them.": agent.Write, "all of them, nowhere.": agent.Write,
+		"none of them.": agent.Read, "unmapped nowhere.": agent.Read, "one of them, on GitHub.": agent.Read,
+		"all of them, on GitHub.": agent.Write, "token request.": agent.Read, "console request.": agent.Write,
+		"login of all.": agent.Write,
+	} {
+		if profile, why := w.outcome(t, request); profile != want || why != "" {
+			t.Errorf("%s ran as %q, refused %q, want %q", request, profile, why, want)
+		}
 	}
 }

@@ -174,6 +174,7 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options),
 		Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets), People: people(c),
 		Pools: pools(c), Egress: c.Routing.Egress, Rights: rights(c),
+		Listed: slices.Sorted(maps.Keys(c.Routing.Repositories)),
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()

@@ -27,6 +27,13 @@ func (l *checklist) add(level store.Severity, what, why, remedy string) {
 }
 
 // checkWorker checks a worker by its report. sources are those of all workers.
+// What people's rights protect, with a sandbox and without one. docs/security.md says the same.
+const (
+	rightsSandboxed   = "A run reads the repositories of its task and no others, so it reads what its asker may read."
+	rightsUnsandboxed = "Rights decide only whose runs execute commands: people who may not read every repository " +
+		"under repositories: get runs that only read, but the code of each repository reaches all others."
+)
+
 func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	var list checklist
 	c, err := tasks.ReadHealth(w.Health)
@@ -64,9 +71,10 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	switch c.Sandbox {
 	case "":
 	case "none":
-		list.add(store.Note, "runs are not sandboxed", c.Reach, "docs/security.md describes how to set up the sandbox.")
+		list.add(store.Note, "runs are not sandboxed", c.Reach+" "+rightsUnsandboxed,
+			"docs/security.md describes how to set up the sandbox.")
 	default:
-		list.add(Good, "runs are sandboxed ("+c.Sandbox+")", "", "")
+		list.add(Good, "runs are sandboxed ("+c.Sandbox+")", rightsSandboxed, "")
 	}
 	if c.Gateway {
 		list.add(Good, "runs cannot read the model credential", "", "")

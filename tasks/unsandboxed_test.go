@@ -1,0 +1,145 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// Where runs have no sandbox, only people who may read everything on the machine get tools that execute commands.
+func TestUnsandboxed(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("bad gateway")
+	l := levels{
+		"writer secret/a": "write", "writer secret/b": "read", "reader secret/a": "read", "octo secret/a": "write",
+		"octo secret/b": "admin", "sam secret/a": "write", "sam secret/b": broken,
+	}
+	some := func(context.Context, string) Role { return User }
+	for name, c := range map[string]struct {
+		source, actor, repo string
+		login               string
+		partial, unasked    bool
+		retrier             Asker
+		change              func(*Policy)
+		want                agent.Profile // "": an error
+	}{
+		"reads all":           {source: "slack", actor: "UW", repo: "secret/a", want: agent.Write},
+		"reads all, nowhere":  {source: "slack", actor: "UW", want: agent.Write},
+		"reads one":           {source: "slack", actor: "UR", repo: "secret/a", want: agent.Read},
+		"reads one, nowhere":  {source: "slack", actor: "UR", want: agent.Read},
+		"no access, nowhere":  {source: "slack", actor: "UG", want: agent.Read},
+		"unmapped, nowhere":   {source: "slack", actor: "UX", want: agent.Read},
+		"GitHub, all":         {source: "github", actor: "octo", repo: "secret/a", want: agent.Write},
+		"GitHub, one":         {source: "github", actor: "reader", repo: "secret/a", want: agent.Read},
+		"GitHub, an event":    {source: "github", actor: "reader", repo: "secret/a", unasked: true, want: agent.Write},
+		"the console":         {source: "chat", actor: "console", want: agent.Write},
+		"a token for some":    {source: "chat", actor: "token:ci", repo: "secret/a", partial: true, want: agent.Read},
+		"a login":             {source: "chat", actor: "reader@x.test", login: "reader", want: agent.Read},
+		"errand.yaml":         {source: "schedule", actor: "schedule:x", repo: "secret/a", want: agent.Write},
+		"a reader's schedule": {source: "schedule", actor: "schedule:x", login: "reader", want: agent.Read},
+		"a token's schedule":  {source: "schedule", actor: "schedule:x", partial: true, want: agent.Read},
+		"retried by a reader": {
+			source: "slack", actor: "UW", retrier: Asker{Source: "slack", Account: "UR"}, want: agent.Read,
+		},
+		"retried with a token for some": {
+			source: "slack", actor: "UW", retrier: Asker{Source: "chat", Account: "token:ci", Partial: true},
+			want: agent.Read,
+		},
+		"an event, retried by a reader": {
+			source: "github", actor: "octo", unasked: true, retrier: Asker{Source: "github", Account: "reader"},
+			want: agent.Read,
+		},
+		"open to the rest": {source: "slack", actor: "UR", want: agent.Write, change: func(p *Policy) {
+			p.Repository = func(name string) (Repository, bool) { return Repository{Open: name == "secret/b"}, true }
+		}},
+		"no list": {
+			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
+			change: func(p *Policy) { p.Listed = nil },
+		},
+		"unmapped may do all": {
+			source: "slack", actor: "UX", want: agent.Write,
+			change: func(p *Policy) { p.Rights.Unmapped = UnmappedAll },
+		},
+		"no forge":                  {source: "slack", actor: "UX", want: agent.Write, change: func(p *Policy) { p.Rights = nil }},
+		"the forge does not answer": {source: "github", actor: "sam", repo: "secret/a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := limited(t, l, func(p *Policy) { p.Listed = []string{"secret/a", "secret/b"} })
+			if c.change != nil {
+				c.change(&f.desk.policy)
+			}
+			task := f.request("a", c.actor, c.repo, "D1")
+			task.Source, task.Login, task.Partial, task.Unasked = c.source, c.login, c.partial, c.unasked
+			task.Retrier = c.retrier
+			got, err := f.desk.policy.Unsandboxed(t.Context(), f.store, task)
+			if got != c.want || (err != nil) != (c.want == "") {
+				t.Errorf("%q, %v, want %q", got, err, c.want)
+			}
+			task.Profile = agent.Untrusted
+			if got, err := f.desk.policy.Unsandboxed(t.Context(), f.store, task); got != agent.Untrusted || err != nil {
+				t.Errorf("untrusted: %q, %v", got, err)
+			}
+		})
+	}
+	for name, v := range map[string]Visitor{
+		"limited to some": {Name: "token:ci", Role: User, In: some},
+		"with an account": {Name: "token:ci", Role: User, In: some, Login: "reader"},
+		"not limited":     {Name: "token:ci", Role: User},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := limited(t, l)
+			ctx, task := WithVisitor(t.Context(), v), f.task("a", "x")
+			task.Partial = name == "not limited" // whatever the front door says
+			if _, err := f.desk.Submit(ctx, task); err != nil {
+				t.Fatal(err)
+			}
+			rec, err := f.store.Get(ctx, task.ID)
+			if err == nil {
+				task, err = ReadTask(rec)
+			}
+			if err != nil || task.Partial != (name == "limited to some") {
+				t.Errorf("partial %t, %v", task.Partial, err)
+			}
+		})
+	}
+}
+
+// slackUser returns a context in which a person in Slack acts.
+func slackUser(t *testing.T, account string) context.Context {
+	t.Helper()
+	return context.WithValue(t.Context(), senderKey{}, &acting{Sender: Sender{Source: slackSource, Account: account}})
+}
+
+// An answer steers a run, so people who may not start it may not give it.
+func TestAnswerToAnUnsandboxedRun(t *testing.T) {
+	t.Parallel()
+	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"}, func(p *Policy) {
+		p.Listed = []string{"secret/a"}
+	})
+	id := f.submit(f.request("a", "UW", "", "D1"))
+	q := Question{Profile: agent.Write, Unsandboxed: true}
+	some := func(context.Context, string) Role { return User }
+	for name, c := range map[string]struct {
+		ctx context.Context
+		may bool
+	}{
+		"reads all": {slackUser(t, "UW"), true}, "unmapped": {slackUser(t, "UX"), false},
+		"reads none": {slackUser(t, "UG"), false},
+		"a token":    {WithVisitor(t.Context(), Visitor{Name: "token:a", Role: User}), true},
+		"a token for some": {
+			WithVisitor(t.Context(), Visitor{Name: "token:a", Role: User, In: some}), false,
+		},
+	} {
+		if err := f.desk.policy.permitAnswer(c.ctx, f.store, id, q); (err == nil) != c.may {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	q.Unsandboxed = false
+	if err := f.desk.policy.permitAnswer(slackUser(t, "UG"), f.store, id, q); err != nil {
+		t.Errorf("in a sandbox: %v", err)
+	}
+}
