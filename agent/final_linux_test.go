@@ -9,25 +9,36 @@ import (
 )
 
 // All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and
-// the model that wrote it, and why it stopped, are those of that message.
+// the model that wrote it, and why it stopped, are those of that message. Where the maximum of tokens cut a message, the
+// next one continues it without a break.
 func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 	t.Parallel()
+	const other = "claude-other-1"
+	type turn = modelfake.Turn
 	for name, c := range map[string]struct {
-		turn modelfake.Turn
-		want string
+		turns []turn
+		want  string
 	}{
-		"text, thinking, text": {modelfake.Turn{
-			Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Thinking: "Hm.", Text: "Beta."},
-		}, "Alpha.\n\nBeta."},
-		"text, text": {
-			modelfake.Turn{Text: "Alpha.", Model: "claude-other-1", Rest: &modelfake.Turn{Text: "Beta."}},
-			"Alpha.\n\nBeta.",
+		"text, thinking, text": {
+			[]turn{{Text: "Alpha.", Model: other, Rest: &turn{Thinking: "Hm.", Text: "Beta."}}}, "Alpha.\n\nBeta.",
 		},
+		"text, text": {
+			[]turn{{Text: "Alpha.", Model: other, Rest: &turn{Text: "Beta."}}}, "Alpha.\n\nBeta.",
+		},
+		"cut twice": {[]turn{
+			{Text: "the first third of a long rep", Stop: "max_tokens"},
+			{Text: "ort, the second", Stop: "max_tokens"},
+			{Thinking: "Hm.", Text: " third.", Model: other, Rest: &turn{Text: "Beta."}},
+		}, "the first third of a long report, the second third.\n\nBeta."},
+		"cut in a thought": {[]turn{
+			{Text: "Alpha.", Rest: &turn{Thinking: "so it mu"}, Stop: "max_tokens"},
+			{Text: "Beta.", Model: other},
+		}, "Alpha.\n\nBeta."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, h := newModel(t), &host{}
-			model.Answer("", c.turn)
+			model.Answer("", c.turns...)
 			id := "blocks-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
 			res := runCLI(t, newCLI(t, model), Spec{
 				ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,

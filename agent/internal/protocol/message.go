@@ -19,16 +19,66 @@ const maxInput = 1 << 20
 const DelegatedResult = "errand has done this call in the tool's place. It was not refused; do " +
 	"not repeat it. Its result:\n\n"
 
-// messageState is the state of the main agent's current message.
+// messageState is the state of the main agent's current message, and of the answer that it is part of. An answer has
+// several messages if the CLI lets the model go on, such as after the maximum of tokens for one message.
 type messageState struct {
 	id       string
+	earlier  string            // the answer's text in the messages before it
+	seam     string            // between that and its own text
 	blocks   []string          // its finished texts
 	newBlock bool              // the next text begins a block
+	inText   bool              // its latest block is text
+	cut      bool              // it ended within its latest text
+	ended    bool              // the next message begins another answer
 	streamed bool              // its text arrived in pieces, and is not reported again at its end
+	thought  bool              // its thoughts arrived in pieces
 	open     bool              // it has begun and not ended
 	before   int               // length of Facts.Partial when it began
 	anyText  bool              // any message had text
 	calls    map[int]*toolCall // the tool calls that it is writing, by the index of their block
+}
+
+// paragraph separates blocks of text.
+const paragraph = "\n\n"
+
+// text returns the text of the answer so far.
+func (m *messageState) text() string {
+	own := strings.Join(m.blocks, paragraph)
+	if m.earlier == "" || own == "" {
+		return m.earlier + own
+	}
+	return m.earlier + m.seam + own
+}
+
+// gap returns what separates the next text from what was said before it.
+func (m *messageState) gap() string {
+	if m.earlier != "" && len(m.blocks) == 0 {
+		return m.seam
+	}
+	return paragraph
+}
+
+// next begins the next message of the same answer, or of another one.
+func (m *messageState) next() {
+	switch {
+	case m.ended:
+		m.earlier = ""
+	case len(m.blocks) > 0:
+		m.earlier, m.seam = m.text(), paragraph
+		if m.cut {
+			m.seam = ""
+		}
+	}
+	m.cut, m.ended = false, false
+}
+
+// stopped notes why the model ended its message. Only for these reasons it had written all that it wanted to write.
+func (m *messageState) stopped(reason string) {
+	switch reason {
+	case "", "end_turn", "stop_sequence", "tool_use":
+	default:
+		m.cut = m.inText
+	}
 }
 
 // toolCall is a tool call that the main agent is writing.
@@ -46,12 +96,16 @@ func (s *Stream) delta(l *outputLine) {
 	m, index := &s.message, int(l.Event.Index)
 	switch l.Event.Type {
 	case "message_start":
+		s.endBlock()
 		s.beginMessage(l.Event.Message.ID)
 	case "message_stop":
 		m.open = false
+	case "message_delta":
+		m.stopped(l.Event.Delta.StopReason)
 	case "content_block_start":
-		m.newBlock = true
-		if b := l.Event.Block; b.Type == "tool_use" && len(m.calls) < 100 {
+		b := l.Event.Block
+		m.newBlock, m.inText = true, b.Type == "text"
+		if b.Type == "tool_use" && len(m.calls) < 100 {
 			e := Event{Kind: ToolInput, Tool: s.Redactor.String(b.Name), ToolID: s.Redactor.String(b.ID)}
 			m.calls[index] = &toolCall{id: b.ID, name: b.Name, piece: e}
 			s.event(e)
@@ -61,8 +115,11 @@ func (s *Stream) delta(l *outputLine) {
 		case "text_delta":
 			m.streamed = true
 			s.addText(d.Text, s.piece)
+			s.Log.Text(s.at, "", d.Text)
 		case "thinking_delta":
+			m.thought = true
 			s.piece(Event{Kind: Thinking, Text: d.Thinking})
+			s.Log.Text(s.at, thinks, d.Thinking)
 		case "input_json_delta":
 			if c := m.calls[index]; c != nil && d.JSON != "" {
 				if len(c.input)+len(d.JSON) <= maxInput {
@@ -91,8 +148,11 @@ func (s *Stream) beginMessage(id string) {
 	m := &s.message
 	if m.open {
 		s.facts.Partial = s.facts.Partial[:m.before]
+	} else {
+		m.next()
 	}
-	m.id, m.blocks, m.newBlock, m.streamed, m.open, m.before = id, nil, true, false, true, len(s.facts.Partial)
+	m.id, m.blocks, m.newBlock, m.before = id, nil, true, len(s.facts.Partial)
+	m.streamed, m.thought, m.open = false, false, true
 	clear(m.calls)
 	clear(s.tools) // the model speaks again, so all its calls have returned
 }
@@ -103,8 +163,8 @@ func (s *Stream) addText(text string, report func(Event)) {
 		return
 	}
 	s.mu.Lock()
-	if s.message.newBlock && s.message.anyText {
-		text = "\n\n" + text
+	if m := &s.message; m.newBlock && m.anyText {
+		text = m.gap() + text
 	}
 	s.message.newBlock, s.message.anyText = false, true
 	if len(s.facts.Partial) < maxPartial {
@@ -132,47 +192,73 @@ func (s *Stream) assistant(l *outputLine) {
 		}
 		s.mu.Unlock()
 	}
-	for _, b := range l.Message.Content {
-		switch b.Type {
-		case "text":
+	for i := range l.Message.Content {
+		s.finishBlock(l, &l.Message.Content[i])
+	}
+	if l.Parent == "" {
+		s.message.stopped(l.Message.StopReason)
+	}
+}
+
+// thinks begins the lines of the log with what an agent thinks.
+const thinks = "(thinks) "
+
+// finishBlock handles a complete block of an agent's message. What arrived in pieces is in the log already.
+func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
+	main := l.Parent == ""
+	if main {
+		s.message.inText = b.Type == "text"
+	}
+	switch b.Type {
+	case "text":
+		if !main || !s.message.streamed {
 			s.Log.Note(s.at, "%s%s", l.author(), b.Text)
-			switch {
-			case l.Parent != "":
-				s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
-			case l.Error == "":
-				s.finishText(b.Text)
-			}
-		case "thinking":
-			s.Log.Note(s.at, "%s(thinks) %s", l.author(), b.Thinking)
-		case "tool_use":
-			maps.DeleteFunc(s.message.calls, func(_ int, c *toolCall) bool { return c.id == b.ID })
-			s.toolUse(b.ID, b.Name, b.Input, l)
 		}
+		if !main {
+			s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
+		} else if l.Error == "" {
+			s.finishText(b.Text)
+		}
+	case "thinking":
+		if !main || !s.message.thought {
+			s.Log.Note(s.at, "%s%s%s", l.author(), thinks, b.Thinking)
+		}
+	case "tool_use":
+		maps.DeleteFunc(s.message.calls, func(_ int, c *toolCall) bool { return c.id == b.ID })
+		s.toolUse(b.ID, b.Name, b.Input, l)
 	}
 }
 
 // finishText handles a complete block of the main agent's text.
 func (s *Stream) finishText(text string) {
-	if text != "" {
-		s.message.blocks = append(s.message.blocks, text)
-	}
 	if !s.message.streamed { // the CLI fell back to a request without streaming
 		s.message.newBlock = true
 		s.addText(text, s.event)
 	}
+	if text != "" {
+		s.message.blocks = append(s.message.blocks, text)
+	}
 }
 
-// answer returns the whole text of the turn's last message. The CLI's result has only its last block.
-func (s *Stream) answer(result string) string {
-	blocks := s.message.blocks
-	if n := len(blocks); n > 1 && strings.TrimSpace(blocks[n-1]) == strings.TrimSpace(result) {
-		return strings.Join(blocks, "\n\n")
+// endAnswer ends the answer and returns its whole text. The CLI's result has only the last block of the last message,
+// or nothing if that message has no text.
+func (m *messageState) endAnswer(result string) string {
+	all, last := m.text(), ""
+	if n := len(m.blocks); n > 0 {
+		last = m.blocks[n-1]
+	}
+	m.earlier, m.blocks = "", nil
+	if strings.TrimSpace(last) == strings.TrimSpace(result) {
+		return all
 	}
 	return result
 }
 
 // toolUse reports a tool call.
 func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
+	if l.Parent == "" {
+		s.message.ended = true
+	}
 	words, known := s.Describe(name, input)
 	if !known {
 		s.unknown("tool:" + redact.Clip(s.Redactor.OneLine(name), 80))
@@ -226,8 +312,8 @@ func (s *Stream) user(l *outputLine) {
 func (s *Stream) result(l *outputLine) {
 	s.endBlock()
 	r := l.Result
-	if !r.IsError {
-		r.Text = s.answer(r.Text)
+	if text := s.message.endAnswer(r.Text); !r.IsError {
+		r.Text = text
 	}
 	s.mu.Lock()
 	f := &s.facts

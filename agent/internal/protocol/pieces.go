@@ -43,6 +43,7 @@ func (s *Stream) piece(e Event) {
 
 // endBlock reports what was held back of the current block.
 func (s *Stream) endBlock() {
+	s.Log.EndText()
 	if s.block.text != nil {
 		s.reportBlock(s.block.text.Flush())
 		s.settleRaw()

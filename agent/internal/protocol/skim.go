@@ -101,6 +101,8 @@ func (k *skimmer) readEvent() {
 					k.string(&e.Delta.Thinking)
 				case "partial_json":
 					k.string(&e.Delta.JSON)
+				case "stop_reason":
+					k.name(&e.Delta.StopReason)
 				default:
 					k.skip()
 				}
@@ -140,6 +142,8 @@ func (k *skimmer) readMessage() {
 			k.name(&m.ID)
 		case "model":
 			k.name(&m.Model)
+		case "stop_reason":
+			k.name(&m.StopReason)
 		case "content":
 			k.lost = k.lost || m.Content != nil
 			k.blocks = append(k.blocks[:0], contentBlock{})[:0] // not nil

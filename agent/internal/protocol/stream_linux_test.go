@@ -180,6 +180,114 @@ func TestSecretsInRawPieces(t *testing.T) {
 	}
 }
 
+// A message that is broken off is repeated, also where it continues one that the maximum of tokens cut, and a message
+// after a tool's result begins another answer. The repetition may come without streaming.
+func TestAnswerOfSeveralMessages(t *testing.T) {
+	t.Parallel()
+	event := func(id, of string) string {
+		return `{"type":"stream_event","event":{"type":"message_` + of + `,"message":{"id":"` + id + `"}}}` + "\n"
+	}
+	start := func(id string) string { return event(id, `start"`) }
+	stop := func(id, reason string) string {
+		return event(id, `delta","delta":{"stop_reason":"`+reason+`"}`) + event(id, `stop"`)
+	}
+	block := func(id, reason, of string) string {
+		return `{"type":"assistant","message":{"id":"` + id + `","stop_reason":` + reason + `,"content":[{` + of + "}]}}\n"
+	}
+	text := func(id, reason, text string) string { return block(id, reason, `"type":"text","text":"`+text+`"`) }
+	call := func(id string) string {
+		return block(id, "null", `"type":"tool_use","id":"t1","name":"Bash","input":{}`)
+	}
+	streamed := func(id, words, reason string) string {
+		return start(id) + delta("text", words) + text(id, "null", words) + blockStop + stop(id, reason)
+	}
+	for name, c := range map[string]struct{ lines, result, want string }{
+		"cut": {streamed("m1", "rep", "max_tokens") + streamed("m2", "ort", "end_turn"), "ort", "report"},
+		"cut by the context": {
+			streamed("m1", "rep", "model_context_window_exceeded") + streamed("m2", "ort", "end_turn"), "ort", "report",
+		},
+		"broken in the continuation": {
+			streamed("m1", "rep", "max_tokens") + start("m2") + delta("text", "o") +
+				text("m3", `"end_turn"`, "ort"), "ort", "report",
+		},
+		"broken, then cut": {
+			start("m1") + delta("text", "r") + text("m2", `"max_tokens"`, "rep") + streamed("m3", "ort", "end_turn"),
+			"ort", "report",
+		},
+		"continued without words": {streamed("m1", "report", "max_tokens") + start("m2") + stop("m2", "end_turn"), "", "report"},
+		"gone on by itself":       {streamed("m1", "a", "end_turn") + streamed("m2", "b", "end_turn"), "b", "a\n\nb"},
+		"before a call": {
+			streamed("m1", "I look.", "max_tokens") + start("m2") + call("m2") + stop("m2", "tool_use") +
+				streamed("m3", "report", "end_turn"), "report", "report",
+		},
+		"of a command": {streamed("m1", "report", "end_turn"), "another", "another"},
+	} {
+		r := newReading(t, nil)
+		r.readText(c.lines + `{"type":"result","subtype":"success","is_error":false,"result":"` + c.result + "\"}\n" +
+			streamed("m9", "again", "end_turn") +
+			`{"type":"result","subtype":"success","is_error":false,"result":"again"}` + "\n")
+		if diff := cmp.Diff([]string{c.want, "again"}, r.Facts().Answers); diff != "" {
+			t.Errorf("%s: answers (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The readable log has the words of a text before its end, without secrets, and has them once. A thought is no answer.
+func TestTextIsInTheLogWhileItIsWritten(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, redact.New("a-known-secret"))
+	in, out := io.Pipe()
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		r.Read(in, NewBudget(MaxLines))
+	}()
+	log := func() string {
+		text, err := os.ReadFile(r.log)
+		if err != nil {
+			t.Error(err)
+		}
+		return strings.ReplaceAll(string(text), "00:00:00.000 ", "")
+	}
+	r.now = func() time.Time { return time.Time{} }
+	write := func(line string) {
+		if _, err := io.WriteString(out, line); err != nil {
+			t.Error(err)
+		}
+	}
+	const start = `{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}` + "\n"
+	const block = `{"type":"assistant","message":{"id":"m1","content":[{"type":%q,%q:%q}]}}` + "\n"
+	write("\n")
+	write("\n")
+	want := log()
+	for _, c := range []struct{ line, adds string }{
+		{start, ""},
+		{delta("thinking", "Hm, "), "(thinks) Hm, "},
+		{delta("thinking", "so."), "so."},
+		{fmt.Sprintf(block, "thinking", "thinking", "Hm, so."), "\n"},
+		{blockStop, ""},
+		{delta("text", "First a-kno"), "First "},
+		{delta("text", "wn-secret.\n"), "[redacted]."},
+		{`{"type":"news"}` + "\n", "\n! the CLI wrote something unknown: news\n"},
+		{delta("text", "Then\nmore."), "… Then\n             more."},
+		{fmt.Sprintf(block, "text", "text", "First a-known-secret.\nThen\nmore."), "\n"},
+		{blockStop, ""},
+		{delta("text", "Last."), "Last."},
+	} {
+		want += c.adds
+		write(c.line)
+		write("\n") // is read once the line before it was handled and flushed
+		if diff := cmp.Diff(want, log()); diff != "" {
+			t.Fatalf("after %s (-want +got):\n%s", c.line, diff)
+		}
+	}
+	_ = out.Close()
+	<-read
+	if got := log(); got != want+"\n" {
+		t.Errorf("in the end the log is %q", got)
+	}
+}
+
 // A cut text should not end in the beginning of a secret.
 func TestSecretsAtACut(t *testing.T) {
 	t.Parallel()

@@ -115,6 +115,8 @@ type apiEvent struct {
 		Text     string `json:"text"`
 		Thinking string `json:"thinking"`
 		JSON     string `json:"partial_json"`
+
+		StopReason string `json:"stop_reason"` // message_delta
 	} `json:"delta"`
 	Block struct {
 		Type string `json:"type"`
@@ -154,6 +156,8 @@ type apiMessage struct {
 	ID      string  `json:"id"`
 	Model   string  `json:"model"`
 	Content content `json:"content"`
+
+	StopReason string `json:"stop_reason"`
 }
 
 // UnmarshalJSONFrom skips anything but an object.

@@ -385,3 +385,27 @@ func BenchmarkRedactor(b *testing.B) {
 		})
 	}
 }
+
+// Text in pieces becomes as plain as the whole, wherever it is split.
+func TestPlainStream(t *testing.T) {
+	t.Parallel()
+	text := "\x1b[31mred\x1b[0m \x1b]0;title\a\x1b]8;;x\x1b\\\x1b(Bx\ttab\x00\xff\x7f\r\n\u009b31m\u202e wörter\rback\x1b[\x1bq\x1b"
+	want := string(Plain([]byte(text)))
+	for first := range len(text) + 1 {
+		for second := first; second <= len(text); second++ {
+			var p PlainStream
+			var got []byte
+			for _, piece := range []string{text[:first], text[first:second], text[second:]} {
+				got = append(got, p.Write([]byte(piece))...)
+			}
+			if got = append(got, p.Flush()...); string(got) != want {
+				t.Fatalf("split at %d and %d: %q, want %q", first, second, got, want)
+			}
+		}
+	}
+	var p PlainStream
+	endless := p.Write([]byte("\x1b]0;" + strings.Repeat("x", 2*longestSequence)))
+	if len(endless) < longestSequence {
+		t.Errorf("only %d bytes of an endless sequence are shown", len(endless))
+	}
+}

@@ -183,7 +183,9 @@ func (p *pattern) match(b []byte) (span, verdict) {
 
 // terminalSequences matches what a terminal interprets: control sequences such as colours, strings such as titles and
 // links, and escapes of two characters (ECMA-48).
-var terminalSequences = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
+var terminalSequences = regexp.MustCompile(sequence)
+
+const sequence = `\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`
 
 // Plain makes text valid UTF-8 and safe to show in a terminal. It removes terminal sequences, and spells out invalid
 // bytes, marks that change the direction of writing, and control characters other than tab and newline. It returns text
@@ -208,6 +210,61 @@ func Plain(text []byte) []byte {
 		}
 	}
 	return out
+}
+
+// PlainStream makes text plain that arrives in pieces: its output, joined, equals Plain of the whole text. It holds back
+// an end of a piece that may be part of a terminal sequence, unless that becomes longer than longestSequence.
+type PlainStream struct{ held []byte }
+
+// longestSequence limits what a PlainStream holds back.
+const longestSequence = 4 << 10
+
+// wholeSequence matches a terminal sequence at the beginning of a text, and openSequence a text that may be the beginning
+// of one.
+var (
+	wholeSequence = regexp.MustCompile(`^` + sequence)
+	openSequence  = regexp.MustCompile(`^\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$`)
+)
+
+// Write adds a piece and returns the text that can be shown. It is valid only as long as piece is.
+func (p *PlainStream) Write(piece []byte) []byte {
+	text := piece
+	if len(p.held) > 0 {
+		text = append(p.held, piece...)
+	}
+	at := len(text) - openEnd(text)
+	p.held = bytes.Clone(text[at:])
+	return Plain(text[:at])
+}
+
+// Flush ends the text and returns the rest of it. The PlainStream can then be used for another text.
+func (p *PlainStream) Flush() []byte {
+	rest := Plain(p.held)
+	p.held = nil
+	return rest
+}
+
+// openEnd returns how many bytes at the end of text may have another meaning with what follows.
+func openEnd(text []byte) int {
+	if bytes.HasSuffix(text, []byte("\r")) {
+		return 1
+	}
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) && !utf8.FullRune(end) {
+			return n
+		}
+	}
+	for at := 0; ; {
+		next := bytes.IndexByte(text[at:], '\x1b')
+		if next < 0 {
+			return 0
+		}
+		at += next
+		if rest := len(text) - at; rest <= longestSequence && openSequence.Match(text[at:]) {
+			return rest
+		}
+		at += max(1, len(wholeSequence.Find(text[at:])))
+	}
 }
 
 // plainPrefix returns the length of the longest prefix of text that is plain.

@@ -29,8 +29,19 @@ type Log struct {
 	mu     sync.Mutex
 	people file
 	note   []byte // buffer for Note
-	due    bool   // soon is running
+	text   liveText
+	due    bool // soon is running
 	err    error
+}
+
+// liveText is a text in the log that is still being written.
+type liveText struct {
+	plain redact.PlainStream
+	clean *redact.Stream
+	mark  string // begins its lines
+	begun bool   // some of it is in the log
+	open  bool   // so is the line that it continues
+	blank int    // newlines to be written before more of it
 }
 
 const (
@@ -69,6 +80,7 @@ func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
 		return nil, fmt.Errorf("open raw log: %w", err)
 	}
 	l := &Log{redactor: redactor, raw: raw, screen: redactor.Stream(), people: people}
+	l.text.clean = redactor.Stream()
 	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
 	return l, nil
 }
@@ -109,6 +121,68 @@ func (l *Log) Line(line string) {
 	l.put([]byte(line))
 }
 
+// Text appends a piece of a text that is being written, so that readers see it before its end. A text with another
+// mark, which begins its lines, is another text. A note in between ends the line, and the text goes on in the next one.
+// What may be the beginning of a secret or of a terminal sequence waits for the next piece, or for EndText.
+func (l *Log) Text(t time.Time, mark, piece string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.text.mark != mark {
+		l.endText()
+		l.text.mark = mark
+	}
+	l.putText(t, l.text.clean.Write(l.text.plain.Write([]byte(piece))))
+}
+
+// EndText ends the text that is being written, if there is one.
+func (l *Log) EndText() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endText()
+}
+
+// endText requires mu.
+func (l *Log) endText() {
+	x := &l.text
+	l.putText(time.Now(), x.clean.Write(x.plain.Flush()))
+	l.putText(time.Now(), x.clean.Flush())
+	l.breakText()
+	x.mark, x.begun, x.blank = "", false, 0
+}
+
+// breakText ends the line of the text that is being written. It requires mu.
+func (l *Log) breakText() {
+	if l.text.open {
+		l.check("write log", l.people.Write(newline))
+		l.text.open = false
+	}
+}
+
+// putText requires mu. It holds back newlines at the end of the text, which are not worth a line.
+func (l *Log) putText(t time.Time, piece []byte) {
+	x := &l.text
+	body := bytes.TrimRight(piece, "\n")
+	if len(body) == 0 {
+		x.blank += len(piece)
+		return
+	}
+	if !x.open {
+		head := t.UTC().AppendFormat(nil, "15:04:05.000 ")
+		head = append(head, x.mark...)
+		if x.begun {
+			head = append(head, "… "...)
+		}
+		l.check("write log", l.people.Write(head))
+		x.blank = 0
+	}
+	for range x.blank {
+		l.check("write log", l.people.Write(continued))
+	}
+	l.check("write log", l.people.Write(bytes.ReplaceAll(body, newline, continued)))
+	x.begun, x.open, x.blank = true, true, len(piece)-len(body)
+	l.flushSoon()
+}
+
 var (
 	newline   = []byte("\n")
 	continued = []byte("\n             ") // begins a continuation line
@@ -116,6 +190,7 @@ var (
 
 // put requires mu.
 func (l *Log) put(text []byte) {
+	l.breakText()
 	text = l.redactor.Bytes(redact.Plain(text)) // first Plain: terminal sequences could hide a secret
 	var before []byte
 	for line := range bytes.SplitSeq(text, newline) {
@@ -124,6 +199,11 @@ func (l *Log) put(text []byte) {
 		before = continued
 	}
 	l.check("write log", l.people.Write(newline))
+	l.flushSoon()
+}
+
+// flushSoon requires mu.
+func (l *Log) flushSoon() {
 	if !l.due {
 		l.due = true
 		l.soon.Reset(flushAfter)
@@ -153,6 +233,7 @@ func (l *Log) Close() error {
 	go func() { closed <- l.raw.Close() }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.endText()
 	err := l.people.Close()
 	l.check("write raw log", <-closed)
 	l.check("write log", err)
