@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -84,6 +85,43 @@ func TestPrintedAndLeft(t *testing.T) {
 	}
 	if said != printed {
 		t.Errorf("events have %q", said)
+	}
+}
+
+// All that a CLI prints without a result is the partial answer, up to its bound, whatever form it has, and the end of it
+// is in the error.
+func TestPrintedIsKept(t *testing.T) {
+	t.Parallel()
+	var forty strings.Builder
+	for i := range 40 {
+		fmt.Fprintf(&forty, "line %d %s\n", i, strings.Repeat("x", 500))
+	}
+	secret, long := "9f8e7d6c5b4a39281706", strings.Repeat("y", 64<<10)
+	for name, c := range map[string]struct{ printed, partial, message string }{
+		"lines":         {forty.String(), strings.TrimSpace(forty.String()), "line 39 xxx"},
+		"secret":        {"one\ntwo " + secret + "\n", "one\ntwo [redacted]", "two [redacted]"},
+		"cut in secret": {long[5:] + secret[:5] + "\n", long[5:], ""},
+		"error":         {`{"type":"error","message":"It has expired."}`, "It has expired.", "It has expired."},
+		"error of the API": {
+			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Overloaded", "Overloaded",
+		},
+		"error without words": {`{"type":"error","code":7}`, `{"type":"error","code":7}`, `"code":7`},
+		"unknown":             {`{"type":"farewell","why":"` + secret + `"}`, "", `{"type":"farewell","why":"[redacted]"}`},
+		"unknown before":      {`{"type":"farewell"}` + "\n" + `{"type":"keep_alive"}`, "", "-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &host{}
+			res := newBench(t, "print", func(cfg *Config) {
+				cfg.Redactor, cfg.Env["AGENT_TEST_PRINTED"] = NewRedactor(secret), c.printed
+			}).run(t, t.Context(), Spec{ID: unique("printed-" + strings.ReplaceAll(strings.ToLower(name), " ", "-"))}, h)
+			if res.Outcome != Failed || !strings.Contains(res.Error.Message, c.message) {
+				t.Errorf("failed with %v", res.Error)
+			}
+			if res.Partial != c.partial {
+				t.Errorf("partial of %d bytes %.100q, want %d %.100q", len(res.Partial), res.Partial, len(c.partial), c.partial)
+			}
+		})
 	}
 }
 

@@ -145,13 +145,16 @@ func classifyExit(f *protocol.Facts, exit keeper.Exit, stderr string) *Error {
 	}
 }
 
-// lastWords returns the CLI's last output that was not of the protocol: plain lines on stdout, and the last line on
-// stderr.
+// lastWords returns the CLI's last output that was not of the protocol: plain lines on stdout, the last line there if
+// errand does not know its kind, and the last line on stderr.
 func lastWords(f *protocol.Facts, stderr string) string {
-	words := f.Raw
+	words := slices.Clone(f.Raw)
+	if f.Strange != "" {
+		words = append(words, f.Strange)
+	}
 	stderr = strings.TrimSpace(stderr)
 	if last := redact.Clip(stderr[strings.LastIndexByte(stderr, '\n')+1:], 300); last != "" {
-		words = append(slices.Clone(words), last)
+		words = append(words, last)
 	}
 	return strings.Join(words, " / ")
 }

@@ -19,7 +19,8 @@ const (
 	maxAnswer  = 4 << 20
 	maxPartial = 64 << 10
 	maxPreview = 1 << 10
-	maxRaw     = 10 // the latest lines that are not of the protocol
+	maxRaw     = 10  // the latest lines that are not of the protocol
+	maxWords   = 300 // characters of such a line, or of an unknown one
 )
 
 // Handler receives what a Stream finds in the output. Its methods are called on the goroutine that reads the output,
@@ -96,7 +97,9 @@ type Facts struct {
 	Remedy         string // "remedy" in its "api_error_params"
 	RateLimit      *RateLimit
 	Partial        []byte   // what the main agent said since the latest answer
-	Raw            []string // the latest lines that are not of the protocol
+	Raw            []string // the latest lines that are not of the protocol, for an error
+	Printed        []byte   // all such lines, up to maxPartial
+	Strange        string   // the beginning of the last line, if it is of an unknown kind
 	RawLines       int64
 	Lines          int64
 	CutLines       int64          // lines that were too long to decode
@@ -212,6 +215,9 @@ func (s *Stream) hear(lines int64) {
 	defer s.mu.Unlock()
 	s.clock.Heard = s.at
 	s.facts.Lines += lines
+	if lines > 0 {
+		s.facts.Strange = ""
+	}
 }
 
 // cutLine handles the beginning of a line that is too long. It is still a sign of life, and a question must be
@@ -221,6 +227,7 @@ func (s *Stream) cutLine(line []byte) {
 	s.facts.CutLines++
 	s.mu.Unlock()
 	if l, ok := decodeHead(line); ok {
+		l.line = line
 		s.handle(&l)
 	}
 }
@@ -231,6 +238,7 @@ func (s *Stream) cutLine(line []byte) {
 func (s *Stream) line(line []byte) {
 	defer s.skimmer.forget(&s.latest)
 	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
+		s.latest.line = line
 		s.handle(&s.latest)
 		return
 	}
@@ -243,6 +251,7 @@ func (s *Stream) line(line []byte) {
 		switch end := at + int(dec.InputOffset()); {
 		case err == nil && s.latest.decode(v):
 			s.raw(line[text : end-len(v)])
+			s.latest.line = v
 			s.handle(&s.latest)
 			text, at = end, end
 		case err == nil:
@@ -293,9 +302,14 @@ func (s *Stream) raw(text []byte) {
 	}
 	shown := s.Redactor.Head(text, 4<<10)
 	s.mu.Lock()
-	s.facts.RawLines++
-	s.facts.Raw = append(s.facts.Raw, redact.Clip(strings.TrimSpace(string(redact.Plain([]byte(shown)))), 300))
-	s.facts.Raw = s.facts.Raw[max(0, len(s.facts.Raw)-maxRaw):]
+	f := &s.facts
+	f.RawLines++
+	f.Raw = append(f.Raw, redact.Clip(strings.TrimSpace(string(redact.Plain([]byte(shown)))), maxWords))
+	f.Raw = f.Raw[max(0, len(f.Raw)-maxRaw):]
+	if room := maxPartial - len(f.Printed); room > 0 {
+		f.Printed = append(f.Printed, redact.Plain(text[:min(len(text), room)])...)
+		f.Printed = append(f.Printed, '\n')
+	}
 	s.mu.Unlock()
 	s.Log.Note(s.at, "[stdout] %s", shown)
 }
@@ -303,13 +317,16 @@ func (s *Stream) raw(text []byte) {
 // reportRaw reports the raw output of a CLI that exited without a result as its answer.
 func (s *Stream) reportRaw() {
 	s.mu.Lock()
-	text := ""
+	var text []byte
 	if s.facts.Last == nil {
-		text = strings.TrimSpace(strings.Join(s.facts.Raw, "\n"))
+		text = bytes.TrimSpace(s.facts.Printed)
+	}
+	if len(text) >= maxPartial {
+		text = s.Redactor.Stream().Write(text) // it was cut, perhaps within a secret
 	}
 	s.mu.Unlock()
 	s.message.newBlock = true
-	s.addText(text, s.event)
+	s.addText(string(text), s.event)
 }
 
 // handle acts on a decoded line.
@@ -352,8 +369,15 @@ func (s *Stream) handle(l *outputLine) {
 	case "command_lifecycle":
 		s.trackMessage(l)
 	case "tool_progress", "keep_alive", "auth_status", "conversation_reset", "prompt_suggestion", "tool_use_summary":
+	case "error":
+		s.unknown(l.Type)
+		s.raw([]byte(errorWords(l.line)))
 	default:
 		s.unknown(l.Type)
+		words := strings.ToValidUTF8(s.Redactor.Head(l.line, maxWords), "")
+		s.mu.Lock()
+		s.facts.Strange = redact.Clip(string(redact.Plain([]byte(words))), maxWords)
+		s.mu.Unlock()
 	}
 }
 

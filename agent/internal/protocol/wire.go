@@ -58,7 +58,8 @@ type outputLine struct {
 
 	Result
 
-	odd bool // a field had another shape than expected, so that only the fields of essentials were read
+	odd  bool   // a field had another shape than expected, so that only the fields of essentials were read
+	line []byte // the line itself, or the beginning of one that is too long; set for handle
 }
 
 // errorParams are details of the error in an assistant message.
@@ -328,6 +329,22 @@ func stringValue(v jsontext.Value) string {
 		return ""
 	}
 	return s
+}
+
+// errorWords returns what a line of type error says: its message, that of its error as in the model's API, or all of it.
+func errorWords(line []byte) string {
+	var v struct {
+		Message jsontext.Value `json:"message"`
+		Error   jsontext.Value `json:"error"`
+	}
+	if json.Unmarshal(line, &v, lenient) != nil {
+		return string(line)
+	}
+	words := cmp.Or(stringValue(v.Message), stringValue(v.Error))
+	if words == "" && v.Error.Kind() == '{' {
+		return errorWords(v.Error)
+	}
+	return cmp.Or(words, string(line))
 }
 
 // decodeHead reads the beginning of a line: the fields before the one that makes it too long. It returns false unless
