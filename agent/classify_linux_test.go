@@ -172,6 +172,7 @@ func TestRetry(t *testing.T) {
 		{fail(ClassUsageLimit), RetryReset},
 		{fail(ClassSession), RetryFresh},
 		{fail(ClassKilled), RetryResume},
+		{fail(ClassFrozen), RetryContinue},
 		{fail(ClassAuth), RetryNever},
 		{fail("of a later version"), RetryNever},
 	} {

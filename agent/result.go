@@ -197,6 +197,9 @@ const (
 	RetryReset  Retry = "at_reset"      // once Result.RetryAt has passed
 	RetryFresh  Retry = "fresh_session" // at once, without Spec.Resume
 	RetryResume Retry = "resume_once"   // at once, but only once, with Spec.Resume, so that work is not repeated
+
+	// RetryContinue means at once, with Spec.Resume, however often: neither the run nor its task had a part in its end.
+	RetryContinue Retry = "continue"
 )
 
 // Retry returns how to repeat a run that failed with this class.
@@ -371,9 +374,9 @@ var classes = map[Class]struct {
 		"If its tools need so much disk, raise ERRAND_RUN_DISK_GB.",
 	},
 	ClassFrozen: {
-		RetrySoon,
-		"The worker was suspended for a while, so its agent was stopped. Try again.",
-		"Find out what suspended the worker: a suspended machine, SIGSTOP, a debugger, or a lack of memory or CPU.",
+		RetryContinue,
+		"The worker was suspended for a while, so its agent was stopped.",
+		"Find out what suspended the worker: a suspended machine, SIGSTOP, a debugger, or a lack of memory.",
 	},
 	ClassWorkspace: {
 		RetryNever,

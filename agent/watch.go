@@ -10,10 +10,10 @@ import (
 )
 
 // The CLI answers control requests within a millisecond, also while a tool runs or a model request is open (CLI
-// 2.1.329). After a silence it is sent a ping; if it does not answer, it hangs.
+// 2.1.329) if they get a processor. After a silence it is sent a ping; if it does not answer that in a minute, it hangs.
 const (
 	pingAfter = 30 * time.Second
-	pingLimit = 10 * time.Second
+	pingLimit = time.Minute
 )
 
 // watch supervises the session. It returns true when the session is finished, and false when the CLI has exited or must

@@ -115,6 +115,34 @@ func TestRetryByClass(t *testing.T) {
 	}
 }
 
+// A run that ended because its worker was suspended continues as often as that happens, and none is an attempt.
+func TestFrozenRunsContinue(t *testing.T) {
+	t.Parallel()
+	const frozen = 5
+	f := newFleet(t)
+	f.agent.do = failing(times(frozen, failed(agent.ClassFrozen))...)
+	f.worker(func(c *Config) { c.Timing.Again = time.Hour })
+	id := f.submit(f.task("a", "x"))
+	if notice, want := f.notice(id), "Continuing: the worker was suspended for a while"; !strings.HasPrefix(notice, want) {
+		t.Errorf("its followers are told %q", notice)
+	}
+	if e := f.ending(id); e.Kind != tasks.Answered {
+		t.Errorf("ending %s: %s", e.Kind, e.Sentence())
+	}
+	runs := f.agent.specs()
+	if len(runs) != frozen+1 {
+		t.Errorf("%d runs", len(runs))
+	}
+	for _, s := range runs[1:] {
+		if s.Resume == nil || !strings.HasPrefix(string(s.Resume.Data), "so far") {
+			t.Errorf("continues from %+v", s.Resume)
+		}
+	}
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
 // documented reports whether the table of retries has a row with that number of attempts.
 func documented(doc string, how agent.Retry, attempts int) bool {
 	for line := range strings.Lines(doc) {

@@ -306,6 +306,9 @@ func (a *retryError) Error() string { return a.Why }
 
 // announcement tells the followers of a failed run that its task is tried again.
 func (a *retryError) announcement() string {
+	if !a.Counts {
+		return fmt.Sprintf("Continuing: %s.", a.Why)
+	}
 	return fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(time.Until(a.At)), a.next, a.of, a.Why)
 }
 
@@ -324,6 +327,9 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
 	pause := t.Again << (tried - 1)
 	switch how {
+	case agent.RetryContinue: // the task itself did not fail
+		a.Counts = false
+		return a, ""
 	case agent.RetryFresh:
 		a.of, a.fresh = 2, true
 	case agent.RetryResume:

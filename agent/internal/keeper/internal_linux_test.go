@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -115,23 +114,58 @@ func TestStoppedKeeperOfAFullRun(t *testing.T) {
 	}
 }
 
-// A run that has no memory left is ended once. More commands could fill the pipe of a keeper that does not read.
+// A run that has no memory left is ended once, and its keeper hears heartbeats for as long as it is there. More
+// commands could fill the pipe of a keeper that does not read.
 func TestFullRunIsEndedOnce(t *testing.T) {
 	t.Parallel()
 	p, commands := fullRun(t)
 	p.sandbox = true
 	defer close(p.done)
 	go p.watch(time.Millisecond)
-	var got []supervise.Command
-	for in := bufio.NewReader(commands); len(got) < 5; {
+	pulse.add(p, time.Millisecond)
+	ends, beats := 0, 0
+	for in := bufio.NewReader(commands); ends == 0 || beats < 5; {
 		var c supervise.Command
 		if err := supervise.ReadLine(in, &c); err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, c)
+		if c == (supervise.Command{}) {
+			beats++
+			continue
+		}
+		ends++
+		if want := (supervise.Command{Grace: time.Millisecond}); c != want || ends > 1 {
+			t.Fatalf("command %d is %v", ends, c)
+		}
 	}
-	if want := (supervise.Command{Grace: time.Millisecond}); got[1] != want || slices.Contains(got[2:], want) {
-		t.Errorf("the keeper was sent %v", got)
+}
+
+// A keeper that does not read holds up no heartbeat of another one, and a command that is being written none either.
+func TestHeartbeatsWaitForNothing(t *testing.T) {
+	t.Parallel()
+	full, _ := fullRun(t)
+	busy, _ := fullRun(t)
+	p, commands := fullRun(t)
+	busy.controlMu.Lock()
+	raw, err := full.control.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = raw.Write(func(fd uintptr) bool {
+		for err = nil; err == nil; {
+			_, err = unix.Write(int(fd), heartbeat)
+		}
+		return true
+	})
+	for _, one := range []*Process{full, busy, p} {
+		defer close(one.done)
+		pulse.add(one, time.Millisecond)
+	}
+	in := bufio.NewReader(commands)
+	for range 3 {
+		if line, err := in.ReadBytes('\n'); err != nil || string(line) != string(heartbeat) {
+			t.Fatalf("%q, %v", line, err)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // These systems have no /proc: there are no sandboxes, and what has lost its keeper cannot be found.
@@ -28,6 +29,13 @@ func (g *Groups) open(Order) (*group, error) { return nil, nil }
 func (g *group) join(*syscall.SysProcAttr)   {}
 func (g *group) outOfMemory() int64          { return 0 }
 func (g *group) remove()                     {}
+
+func ownStat() *os.File { return nil }
+func raisePriority()    {}
+
+func sleep(d time.Duration) { <-time.After(d) }
+
+func writeOnce(fd int, line []byte) { _, _ = syscall.Write(fd, line) }
 
 // ownProgram starts this binary again; a file that was replaced meanwhile would be the new one.
 var ownProgram, _ = os.Executable()

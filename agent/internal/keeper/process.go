@@ -136,7 +136,10 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 		return nil, process.abandon(cmd, c, err)
 	}
 	go process.await(cmd, c.status.worker, status)
-	go process.watch(order.WorkerTimeout / supervise.HeartbeatsPerLimit)
+	if order.WorkerTimeout > 0 {
+		pulse.add(process, min(time.Second, order.WorkerTimeout/supervise.HeartbeatsPerLimit))
+	}
+	go process.watch(time.Second)
 	return process, nil
 }
 
@@ -161,6 +164,8 @@ func (p *Program) startKeeper(program *os.File, c *channels, order Order, s Sand
 
 // spawn starts the process of a keeper.
 func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*exec.Cmd, error) {
+	stat := ownStat()
+	defer stat.Close()
 	cmd := &exec.Cmd{
 		Path: executable(program), Args: []string{Name}, Dir: "/",
 		// A sleeping process needs one processor and a small heap; GOMAXPROCS limits its threads and their memory.
@@ -168,7 +173,7 @@ func spawn(program *os.File, c *channels, order Order, s Sandbox, in *group) (*e
 		Stdin: c.stdin.keeper, Stdout: c.stdout.keeper, Stderr: c.stderr.keeper,
 		// Executing a file by its descriptor needs the descriptor among these: to its pipe for errors the Go runtime
 		// gives, in the child, the number above the highest one that it knows of (forkAndExecInChild1).
-		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper, program},
+		ExtraFiles: []*os.File{c.control.keeper, c.status.keeper, program, stat},
 		// In a new session: a terminal's Ctrl-C and hang-up concern the worker, and the agent must not reach a
 		// terminal.
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -279,13 +284,8 @@ func (p *Process) await(cmd *exec.Cmd, f *os.File, status *bufio.Reader) {
 	close(p.done)
 }
 
-// watch checks the keeper every second until it exits, and tells it each time that this process is alive; more often if
-// heartbeat is shorter, and never if it is 0.
-func (p *Process) watch(heartbeat time.Duration) {
-	every := time.Second
-	if heartbeat > 0 {
-		every = min(every, heartbeat)
-	}
+// watch checks the keeper again and again until it exits.
+func (p *Process) watch(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	full := false
@@ -295,9 +295,6 @@ func (p *Process) watch(heartbeat time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if heartbeat > 0 {
-			p.sendHeartbeat()
-		}
 		if !p.sandbox && suspended(p.keeper.Pid) { // in a sandbox no tool can stop the keeper
 			p.Kill() // it could neither count nor end what the run starts
 		}
@@ -306,16 +303,6 @@ func (p *Process) watch(heartbeat time.Duration) {
 			p.Term(time.Millisecond) // the rest of the run would work with half of its processes
 		}
 	}
-}
-
-// sendHeartbeat tells the keeper that this process is alive. A keeper that does not read delays it for a second at
-// most, so that Term need not wait longer.
-func (p *Process) sendHeartbeat() {
-	p.controlMu.Lock()
-	defer p.controlMu.Unlock()
-	_ = p.control.SetWriteDeadline(time.Now().Add(time.Second))
-	_ = supervise.WriteLine(p.control, supervise.Command{}) // so short that the pipe takes all of it or nothing
-	_ = p.control.SetWriteDeadline(time.Time{})
 }
 
 // Done is closed when the keeper has exited.

@@ -57,7 +57,7 @@ func keep(control, status *os.File) int {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", leader), []byte("500"), 0o600)
 	started(status)
 
-	s := supervisor{pid: leader, order: order}
+	s := supervisor{pid: leader, order: order, worker: worker{limit: order.WorkerTimeout, stat: WorkerFD}}
 	s.supervise(in)
 	exit := reapAll(leader)
 	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak =

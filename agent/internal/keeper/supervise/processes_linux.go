@@ -106,12 +106,21 @@ func ProcessState(pid int) (state, start string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	// The second field, the program's name, may hold anything: fields are counted after it. The start is the 22nd.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	if len(fields) < 20 {
-		return "", "", errors.New("read the start of a process: unexpected format of /proc/<pid>/stat")
+	fields, err := statFields(stat)
+	if err != nil {
+		return "", "", err
 	}
 	return fields[0], fields[19], nil
+}
+
+// statFields returns the fields of /proc/<pid>/stat from the third one, the state, to at least the 22nd, the start. The
+// second one, the program's name, may hold anything.
+func statFields(stat []byte) ([]string, error) {
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 {
+		return nil, errors.New("read the state of a process: unexpected format of /proc/<pid>/stat")
+	}
+	return fields, nil
 }
 
 // BecomeSubreaper makes this process adopt the orphans of its keepers, and those of all its other children.

@@ -34,11 +34,12 @@ const (
 	ControlFD = 3 // reads the Order, then one Command per line; its end means that the worker is gone
 	StatusFD  = 4 // writes one StartStatus and one Exit, as JSON lines
 	ProgramFD = 5 // the keeper's program, which may not be visible in a sandbox
+	WorkerFD  = 6 // reads /proc/<pid>/stat of the worker, which is not visible in a sandbox
 
 	// In a sandbox only.
-	TempFD   = 6 // the parent of Order.RunDir, outside the sandbox
-	FilterFD = 7 // the seccomp filter; bubblewrap reads and closes it
-	ListenFD = 8 // with Order.Ports: passes the listening sockets to the worker
+	TempFD   = 7 // the parent of Order.RunDir, outside the sandbox
+	FilterFD = 8 // the seccomp filter; bubblewrap reads and closes it
+	ListenFD = 9 // with Order.Ports: passes the listening sockets to the worker
 )
 
 // LockFile is the file in Order.RunDir that is locked while the worker lives. By it others find the directories of dead
@@ -107,10 +108,10 @@ const EndTimeout = 2*KillTimeout + 5*time.Second
 // must be over within 8 s, before another worker can take the thread over (16 s at the earliest).
 const OrphanGrace = 5 * time.Second
 
-// A worker may be alive and do nothing: it is stopped, thrashes, or its machine was suspended. Its claim then expires
-// like that of a dead worker. So it sends a heartbeat every second, and the run of a worker that does not is over
-// WorkerTimeout and SilenceGrace after its last heartbeat. Another worker can take the thread 16 s after the claim was
-// renewed, which may have been 5 s before that heartbeat (docs/concurrency.md).
+// A worker may be alive and do nothing: it is stopped, or its machine was suspended. Its claim then expires like that of
+// a dead worker. So it sends a heartbeat every second, and the run of a worker that does not, and does nothing else
+// either, is over WorkerTimeout and SilenceGrace after its last sign of life. Another worker can take the thread 16 s
+// after the claim was renewed, which may have been 5 s before that heartbeat (docs/concurrency.md).
 const (
 	WorkerTimeout      = 6 * time.Second
 	SilenceGrace       = 3 * time.Second

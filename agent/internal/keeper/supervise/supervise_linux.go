@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,18 +19,16 @@ const collectInterval = 30 * time.Second
 
 // supervisor supervises the leader of a run until it is dead.
 type supervisor struct {
-	pid   int
-	order Order
-	heard atomic.Int64 // time of the worker's last line, by sinceBoot
+	pid    int
+	order  Order
+	worker worker
 
-	killAt      time.Time        // when to kill the leader; zero: not at all
-	deadline    <-chan time.Time // fires then
-	giveUp      <-chan time.Time // fires when a leader that was killed has not died
-	silentLooks int              // checks in a row that found the worker silent
-	checked     time.Duration    // time of the latest checkWorker, by sinceBoot
-	threads     uint16           // of the whole machine, when the run's were counted
-	free        int64            // bytes of the machine's memory, at that time
-	counted     time.Time        // time of that count
+	killAt   time.Time        // when to kill the leader; zero: not at all
+	deadline <-chan time.Time // fires then
+	giveUp   <-chan time.Time // fires when a leader that was killed has not died
+	threads  uint16           // of the whole machine, when the run's were counted
+	free     int64            // bytes of the machine's memory, at that time
+	counted  time.Time        // time of that count
 
 	orphaned  bool          // the worker died
 	stopped   bool          // the leader was stopped, for whatever reason
@@ -45,8 +42,7 @@ type supervisor struct {
 // reused), and reaps orphans of its tools as they die. It gives up a leader that does not die within KillTimeout of
 // KILL, in uninterruptible sleep.
 func (s *supervisor) supervise(in *bufio.Reader) {
-	s.checked = sinceBoot()
-	s.heard.Store(int64(s.checked))
+	s.worker.begin()
 	over, commands := make(chan struct{}), make(chan Command)
 	defer close(over)
 	go func() {
@@ -93,7 +89,7 @@ func (s *supervisor) readCommands(in *bufio.Reader, commands chan<- Command, ove
 		if ReadLine(in, &c) != nil {
 			return
 		}
-		s.heard.Store(int64(sinceBoot()))
+		s.worker.heard.Store(int64(sinceBoot()))
 		if c == (Command{}) {
 			continue
 		}
@@ -132,32 +128,19 @@ func (s *supervisor) killLeader() {
 	}
 }
 
-// checkWorker ends the run of a worker that was silent for too long. It acts at the second check that finds it silent:
-// when all processes were frozen together, the worker's lines may be in the pipe, unread. The grace is shortened by the
-// time the worker is overdue. If this process itself was suspended for so long that another worker may have the thread,
-// whatever the worker says comes too late.
+// checkWorker ends the run of a worker that was silent for too long. The grace is shortened by the time the worker is
+// overdue. If another worker may have the task by now, there is none: whatever this worker says comes too late.
 func (s *supervisor) checkWorker() {
-	now, limit := sinceBoot(), s.order.WorkerTimeout
-	gap := now - s.checked
-	s.checked = now
-	if limit == 0 || s.orphaned || s.silence > 0 {
-		return
-	}
-	if gap > limit+SilenceGrace && !Exited(s.pid) {
-		s.silence = gap
-		s.killLeader()
-		return
-	}
-	silence := now - time.Duration(s.heard.Load())
-	if silence < limit {
-		s.silentLooks = 0
-		return
-	}
-	if s.silentLooks++; s.silentLooks < 2 || Exited(s.pid) {
+	silence, late := s.worker.look()
+	if silence == 0 || s.orphaned || s.silence > 0 || Exited(s.pid) {
 		return
 	}
 	s.silence = silence
-	s.term(max(0, limit+min(s.order.OrphanGrace, SilenceGrace)-silence))
+	if late {
+		s.killLeader()
+		return
+	}
+	s.term(max(0, s.worker.limit+min(s.order.OrphanGrace, SilenceGrace)-silence))
 }
 
 // checkUse ends a run that has too many processes, as a fork bomb has, or too much memory. They are counted every

@@ -1,33 +1,137 @@
 package supervise
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
+// neighbour starts a shell script and opens its stat.
+func neighbour(t *testing.T, script string) (cmd *exec.Cmd, stat int) {
+	t.Helper()
+	cmd = exec.Command("/bin/sh", "-c", script)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it has begun
+		t.Fatal(err)
+	}
+	f, err := os.Open(fmt.Sprintf("/proc/%d/stat", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return cmd, int(f.Fd())
+}
+
 // A keeper that stood still together with its worker ends the run, whatever the worker has written since: another
-// may have the thread.
+// may have the thread. One that did not get a processor for as long does not.
 func TestKeeperThawed(t *testing.T) {
 	t.Parallel()
-	for name, away := range map[string]time.Duration{
-		"for long": 2*time.Second + SilenceGrace + time.Second, "for a moment": time.Second,
+	const limit = 2 * time.Second
+	for name, c := range map[string]struct {
+		away, starved time.Duration
+		ends          bool
+	}{
+		"for long":      {away: limit + SilenceGrace + time.Second, ends: true},
+		"for a moment":  {away: time.Second},
+		"without a CPU": {away: time.Hour, starved: time.Hour},
 	} {
-		cmd := exec.Command("/bin/sleep", "600")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		s := &supervisor{
-			pid: cmd.Process.Pid, order: Order{WorkerTimeout: 2 * time.Second}, checked: sinceBoot() - away,
-		}
-		s.heard.Store(int64(sinceBoot()))
+		cmd, _ := neighbour(t, "echo; exec sleep 600")
+		s := &supervisor{pid: cmd.Process.Pid, worker: worker{limit: limit, stat: -1}}
+		s.worker.begin()
+		s.worker.looked -= c.away
+		s.worker.waited -= c.starved
 		s.checkWorker()
-		if ended := s.silence > 0 && s.stopped; ended != (name == "for long") {
+		if ended := s.silence > 0 && s.stopped; ended != c.ends {
 			t.Errorf("%s: silent for %s, stopped %t", name, s.silence, s.stopped)
 		}
-		if name != "for long" {
-			_ = cmd.Process.Kill()
+	}
+}
+
+// A worker that is only slow does not lose its run, and one that does nothing does. It is not the number of missing
+// heartbeats that tells them apart.
+func TestSilentWorker(t *testing.T) {
+	t.Parallel()
+	busy, busyStat := neighbour(t, "echo; while :; do :; done")
+	stopped, stoppedStat := neighbour(t, "echo; while :; do :; done")
+	if err := stopped.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Wait4(stopped.Process.Pid, nil, unix.WUNTRACED, nil); err != nil { // until it has stopped
+		t.Fatal(err)
+	}
+	_, restingStat := neighbour(t, "echo; exec sleep 600")
+	for name, c := range map[string]struct {
+		stat         int
+		silent, away time.Duration // since its last line; and of it, the keeper's own absence
+		ends         bool
+	}{
+		"works":                           {stat: busyStat, silent: 20 * time.Second},
+		"works, but not for its runs":     {stat: busyStat, silent: time.Hour, ends: true},
+		"is stopped":                      {stat: stoppedStat, silent: 7 * time.Second, ends: true},
+		"was just stopped":                {stat: stoppedStat, silent: 3 * time.Second},
+		"is stopped, and the keeper slow": {stat: stoppedStat, silent: 7 * time.Second, away: 5 * time.Second, ends: true},
+		"does nothing, as if frozen":      {stat: restingStat, silent: 7 * time.Second, ends: true},
+		"has not been listened to":        {stat: restingStat, silent: 7 * time.Second, away: 5 * time.Second},
+		"cannot be seen":                  {stat: -1, silent: 7 * time.Second, ends: true},
+	} {
+		ended := endedAfter(busy.Process.Pid, c.stat, c.silent, c.away)
+		for try := 0; c.ends && !ended && try < 100; try++ { // the neighbour that rests may still be starting
+			<-time.After(20 * time.Millisecond)
+			ended = endedAfter(busy.Process.Pid, c.stat, c.silent, c.away)
 		}
-		_ = cmd.Wait()
+		if ended != c.ends {
+			t.Errorf("%s: ended %t", name, ended)
+		}
+	}
+}
+
+// endedAfter reports whether the run of a worker is ended that has sent nothing for so long, during a part of which its
+// keeper was away.
+func endedAfter(leader, stat int, silent, away time.Duration) bool {
+	s := &supervisor{pid: leader, worker: worker{limit: 6 * time.Second, stat: stat}}
+	s.stopped, s.killAt = true, time.Now() // nothing is to be signalled
+	s.worker.begin()
+	s.worker.heard.Add(-int64(silent))
+	s.worker.look() // notes the line
+	s.worker.away = away
+	for range 3 {
+		s.worker.looked = sinceBoot() // however late this goroutine is
+		s.checkWorker()
+	}
+	return s.silence > 0
+}
+
+// A worker's stat can be read from its descriptor: who uses a processor, and what stops.
+func TestStateOf(t *testing.T) {
+	t.Parallel()
+	_, stat := neighbour(t, "echo; while :; do :; done")
+	_, before := stateOf(stat)
+	for cpu := before; cpu == before; {
+		select {
+		case <-time.After(20 * time.Millisecond): // it reports no progress
+		case <-t.Context().Done():
+			t.Fatal("it uses no processor")
+		}
+		var state string
+		if state, cpu = stateOf(stat); state != "R" {
+			t.Fatalf("state %q", state)
+		}
+	}
+	if state, cpu := stateOf(-1); state != "" || cpu != 0 {
+		t.Errorf("of no process: %q, %d", state, cpu)
 	}
 }

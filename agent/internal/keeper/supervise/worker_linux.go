@@ -1,0 +1,124 @@
+package supervise
+
+import (
+	"bytes"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// worker is what a keeper knows about the process that it works for.
+//
+// A heartbeat proves that the worker works. A missing one does not prove the contrary: on a machine with more work than
+// processors, neither the worker nor this process gets its turn in time. So a worker without heartbeats counts as
+// working while it waits for a processor or uses one, and the time in which this process waited for one is no silence.
+type worker struct {
+	limit time.Duration // of silence; 0: any
+	stat  int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
+	own   int           // descriptor of /proc/self/schedstat
+	heard atomic.Int64  // time of the worker's latest line, by sinceBoot
+
+	looked time.Duration // time of the latest look, by sinceBoot
+	waited time.Duration // this process's time without a processor up to then
+	line   time.Duration // heard, at that time
+	worked time.Duration // when the worker was last known to work
+	away   time.Duration // time since then in which this process could not look
+	doubt  bool          // heartbeats are missing, and cpu is known
+	cpu    int64         // processor time of the worker, in clock ticks
+	silent int           // looks in a row that found it silent
+}
+
+// starvedLimits is how many limits of silence a worker may use processors without a heartbeat. Its claims have expired
+// long before.
+const starvedLimits = 10
+
+// begin notes that the worker works now.
+func (w *worker) begin() {
+	w.own, _ = unix.Open("/proc/self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0) // -1: not measured
+	w.looked, w.waited = sinceBoot(), waitedForCPU(w.own)
+	w.heard.Store(int64(w.looked))
+}
+
+// look returns how long the worker has been silent if that ends its run, and 0 otherwise. late says that another worker
+// may have its task by now.
+//
+// The second look that finds it silent decides: when all processes were frozen together, the worker's lines may be in
+// the pipe, unread.
+func (w *worker) look() (silence time.Duration, late bool) {
+	now, waited := sinceBoot(), waitedForCPU(w.own)
+	gap := now - w.looked
+	starved := waited - w.waited
+	w.looked, w.waited = now, waited
+	if w.limit == 0 {
+		return 0, false
+	}
+	if gap-starved > w.limit+SilenceGrace { // frozen or suspended, as the worker probably was
+		return gap, true
+	}
+	if gap > 2*checkInterval {
+		w.away += gap - checkInterval
+	}
+	if silence = w.silence(now); silence < w.limit {
+		w.silent = 0
+		return 0, false
+	}
+	if w.silent++; w.silent < 2 {
+		return 0, false
+	}
+	return silence, false
+}
+
+// silence returns how long the worker has shown no sign of life.
+func (w *worker) silence(now time.Duration) time.Duration {
+	if line := time.Duration(w.heard.Load()); line != w.line {
+		w.line, w.worked, w.away, w.doubt = line, line, 0, false
+	}
+	if now-w.line < 2*w.limit/HeartbeatsPerLimit {
+		return 0
+	}
+	state, cpu := stateOf(w.stat)
+	works := state == "R" || w.doubt && cpu > w.cpu
+	w.doubt, w.cpu = true, cpu
+	if works && now-w.line < starvedLimits*w.limit {
+		w.worked, w.away = now, 0
+	}
+	silence := now - w.worked
+	if state == "T" || state == "t" { // stopped for certain
+		return silence
+	}
+	return silence - w.away
+}
+
+// stateOf returns the state of a process and its processor time from the descriptor of its stat. They are empty if that
+// cannot be read.
+func stateOf(stat int) (state string, cpu int64) {
+	var buffer [1 << 10]byte
+	n, err := unix.Pread(stat, buffer[:], 0)
+	if err != nil {
+		return "", 0
+	}
+	fields, err := statFields(buffer[:n])
+	if err != nil {
+		return "", 0
+	}
+	user, _ := strconv.ParseInt(fields[11], 10, 64)
+	system, _ := strconv.ParseInt(fields[12], 10, 64)
+	return fields[0], user + system
+}
+
+// waitedForCPU returns how long this process's first thread, which looks at the worker, was ready to run and did not,
+// from the descriptor of its schedstat. A process that is stopped or frozen does not wait in this sense. It is 0 on a
+// kernel that does not measure it.
+func waitedForCPU(schedstat int) time.Duration {
+	var buffer [128]byte
+	n, err := unix.Pread(schedstat, buffer[:], 0)
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := bytes.Cut(buffer[:n], []byte(" "))
+	waited, _, _ := bytes.Cut(rest, []byte(" "))
+	ns, _ := strconv.ParseInt(string(waited), 10, 64)
+	return time.Duration(ns)
+}
