@@ -55,6 +55,7 @@ type Visitor struct {
 	Task    string    // the only task that a guest sees
 	Until   time.Time // when a guest's link ends
 	Session bool      // the visitor has a session, which a log-out ends
+	Agent   bool      // an agent makes the request on their behalf, by the MCP server
 
 	// In returns the role in a repository; "" means the tasks without one. If it is nil, the visitor has Role
 	// everywhere.

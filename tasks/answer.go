@@ -23,7 +23,7 @@ const maxAnswer = 4 << 10
 
 // Answer answers a question of a running task on behalf of by. An empty key means the only open question. If the
 // question offers options, text can be the number of one. The first answer wins, and Answer returns it, regardless
-// of who gave it. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not
+// of who gave it. A *RoleError says that the visitor of the context may not answer. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not
 // exist or is not open.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
 	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
@@ -53,6 +53,9 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if q == nil {
 		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
 	}
+	if err := d.permitConsent(ctx, id, *q); err != nil {
+		return Answer{}, err
+	}
 	if err := d.policy.permitAnswer(ctx, d.store, id, *q); err != nil {
 		return Answer{}, err
 	}
@@ -74,6 +77,27 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 		d.audit(ctx, q.action(a.Text), id, nil)
 	}
 	return a, nil
+}
+
+// permitConsent checks that a visitor may answer a request for approval: they asked for the task, or are an operator.
+// Sources check the people who answer there. An agent at the MCP server approves nothing, whoever it acts for: the rule
+// wants a person.
+func (d *Desk) permitConsent(ctx context.Context, id string, q Question) error {
+	if q.Consent == "" {
+		return nil
+	}
+	if VisitorOf(ctx).Agent {
+		return &RoleError{"A person has to decide about this tool call, where the task was asked for or at the console."}
+	}
+	return d.may(ctx, id, Operator, true)
+}
+
+// MayAnswer reports whether a desk takes the answer of a context's visitor to a question of a task.
+func MayAnswer(ctx context.Context, d *Desk, t Task, q Question) bool {
+	if q.Consent != "" {
+		return Permits(ctx, d, t, Operator, true)
+	}
+	return Permits(ctx, d, t, User, false)
 }
 
 // action returns what an answer to the question does, for the audit log.

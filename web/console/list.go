@@ -134,7 +134,9 @@ func (c *Console) rows(ctx context.Context, f tasks.Filter, list []view.Task) (r
 	now := c.view.Now()
 	for _, t := range list {
 		r := newRow(t, now)
-		if r.Asking && !tasks.Permits(ctx, c.view.Desk, t.Task, tasks.User, false) {
+		if r.Asking && !slices.ContainsFunc(t.Questions, func(q tasks.Question) bool {
+			return tasks.MayAnswer(ctx, c.view.Desk, t.Task, q)
+		}) {
 			r.Label = "Asks"
 		}
 		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })

@@ -55,7 +55,11 @@ type taskView struct {
 }
 
 // question is a question of the agent with its options.
-type question struct{ tasks.Question }
+type question struct {
+	tasks.Question
+
+	May bool // the visitor may answer it
+}
 
 func (q question) Formatted() template.HTML { return formatMarkdown(q.Text) }
 
@@ -65,7 +69,7 @@ type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
 	v, desk := tasks.VisitorOf(ctx), c.view.Desk
 	return may{
-		Answer: tasks.Permits(ctx, desk, t, tasks.User, false), Stop: tasks.Permits(ctx, desk, t, tasks.Operator, true),
+		Stop:  tasks.Permits(ctx, desk, t, tasks.Operator, true),
 		Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false), Chat: v.Role >= tasks.User,
 		Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
 	}
@@ -109,6 +113,11 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	}
 	v := newTaskView(s, past, t.Used, c.view.Now())
 	v.May = c.may(ctx, s.Task)
+	for i := range v.Questions {
+		q := &v.Questions[i]
+		q.May = tasks.MayAnswer(ctx, c.view.Desk, s.Task, q.Question)
+		v.May.Answer = v.May.Answer || q.May
+	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
 	c.readWork(ctx, s, &v)
 	if v.Opened && v.Changes != nil && len(s.Ending.Also) == 0 {
@@ -153,7 +162,7 @@ func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time)
 		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
 	}
 	for _, q := range s.Questions {
-		v.Questions = append(v.Questions, question{q})
+		v.Questions = append(v.Questions, question{Question: q})
 	}
 	for _, one := range s.Votes {
 		v.Votes = append(v.Votes, tasks.Vote{

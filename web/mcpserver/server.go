@@ -67,7 +67,7 @@ func (s *Server) Route(out *respond.Responder, mux *http.ServeMux) {
 		Name: "status", Description: "See what a task does, waits for or asks, or its answer, pull request and cost.",
 		Annotations: reads,
 	})
-	add(s, server, s.answer, mcp.Tool{Name: "answer", Description: "Answer the question of a running task."})
+	add(s, server, s.answer, mcp.Tool{Name: "answer", Description: "Answer the question of a running task. A person has to approve tool calls."})
 	add(s, server, s.cancel, mcp.Tool{Name: "cancel", Description: "Cancel a task that waits or runs."})
 	add(s, server, s.log, mcp.Tool{
 		Name: "log", Description: "Read the end of the log of a task's latest run.", Annotations: reads,
@@ -142,7 +142,9 @@ func add[In, Out any](s *Server, to *mcp.Server, do func(call, In) (Out, error),
 		if !ok || tasks.VisitorOf(r.Context()).Method == "" {
 			return nil, none, errors.New("the call is not authenticated")
 		}
-		out, err := do(call{tasks.WithVisitor(ctx, tasks.VisitorOf(r.Context())), r}, in)
+		v := tasks.VisitorOf(r.Context())
+		v.Agent = true
+		out, err := do(call{tasks.WithVisitor(ctx, v), r}, in)
 		if err != nil {
 			return nil, none, s.explain(ctx, tool.Name, err)
 		}
