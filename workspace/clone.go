@@ -156,8 +156,8 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	// The head of a fork's pull request is on no branch. Without a remote, the agent sees it move only through this
 	// ref.
-	if pull, found := strings.CutPrefix(want.Ref, "refs/pull/"); found && t.head != "" {
-		if _, err := c.git.run(ctx, "update-ref", "refs/remotes/pull/"+pull, t.head); err != nil {
+	if pull, found := strings.CutPrefix(want.Ref, "refs/pull/"); found && t.at.Commit != "" {
+		if _, err := c.git.run(ctx, "update-ref", "refs/remotes/pull/"+pull, t.at.Commit); err != nil {
 			return Clone{}, err
 		}
 	}
@@ -171,7 +171,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 		return Clone{}, err
 	}
 	return Clone{
-		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head),
+		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head), From: t.at,
 		Base: t.base, BaseSHA: t.baseSHA, DefaultBranch: t.fallback,
 		Published: t.published(want), With: want.With,
 	}, nil

@@ -41,15 +41,16 @@ func (m mirror) beside(suffix string) string { return strings.TrimSuffix(m.dir, 
 
 // tip is the result of resolving a Want at one moment.
 type tip struct {
-	head, branch  string // branch: only if Ref is one
-	base, baseSHA string
+	at            Ref    // zero: not found
+	stray         bool   // at is a commit that no branch and no tag has
+	base, baseSHA string // branch
 	fallback      string // the default branch
 }
 
 // published returns the branch that earlier runs have published, or "".
 func (t tip) published(want Want) string {
-	if want.Own != "" && path.Base(t.branch) == path.Base(want.Own) {
-		return t.branch
+	if want.Own != "" && path.Base(t.at.branch()) == path.Base(want.Own) {
+		return t.at.branch()
 	}
 	return ""
 }
@@ -78,7 +79,7 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 		return tip{}, err
 	}
 	t, err := m.resolve(ctx, want)
-	if t.head == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
+	if t.at.Commit == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
 		// A commit without a ref, for example after a force push. Hosts serve it by its SHA.
 		if _, err := m.git.remotely(ctx, r, fetchArgs(r, want.Ref)...); err != nil {
 			return t, remoteError(err)
@@ -228,72 +229,6 @@ func (m mirror) repair(ctx context.Context) error {
 		return err
 	}
 	return m.create(ctx, r, head)
-}
-
-// resolve finds the commits that want names in the mirror, without fetching.
-func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
-	name, err := m.git.run(ctx, "symbolic-ref", "HEAD")
-	if err != nil {
-		return tip{}, err
-	}
-	t := tip{fallback: strings.TrimPrefix(strings.TrimSpace(name), "refs/heads/")}
-	t.base = strings.TrimPrefix(want.Base, "refs/heads/")
-	if t.base == "" {
-		t.base = t.fallback
-	}
-	if t.baseSHA, err = m.commit(ctx, "refs/heads/"+t.base); err != nil {
-		return t, err
-	}
-	ref := want.Ref
-	if want.Own != "" {
-		if t.branch, t.head, err = m.own(ctx, want.Own); err != nil || t.branch != "" {
-			return t, err
-		}
-	}
-	if ref == "" {
-		ref = "refs/heads/" + t.fallback
-	}
-	names := []string{"refs/heads/" + ref, "refs/tags/" + ref}
-	if fullSHA.MatchString(ref) || strings.HasPrefix(ref, "refs/") {
-		names = []string{ref}
-	}
-	for _, name := range names {
-		t.head, err = m.commit(ctx, name)
-		if err == nil {
-			if branch, found := strings.CutPrefix(name, "refs/heads/"); found {
-				t.branch = branch
-			}
-			return t, nil
-		}
-		if !errors.Is(err, ErrRef) {
-			return t, err
-		}
-	}
-	return t, fmt.Errorf("%w: %q", ErrRef, ref)
-}
-
-// own returns the branch with a name or, if none exists, one with the same last part that Publish may push to, and its
-// commit. It returns no name if there is neither.
-func (m mirror) own(ctx context.Context, name string) (branch, commit string, err error) {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname:lstrip=2)", "refs/heads/"+name,
-		"refs/heads/**/"+path.Base(name))
-	for line := range strings.Lines(out) {
-		sha, found, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if branch == "" && publishable.MatchString(found) || found == name {
-			branch, commit = found, sha
-		}
-	}
-	return branch, commit, err
-}
-
-// commit returns the commit of a full ref name or SHA.
-func (m mirror) commit(ctx context.Context, name string) (string, error) {
-	out, err := m.git.run(ctx, "rev-parse", "--quiet", "--verify", name+"^{commit}")
-	var ge *gitError
-	if errors.As(err, &ge) && ge.stderr == "" { // --quiet fails this way for an unknown name
-		return "", fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(name, "refs/heads/"))
-	}
-	return strings.TrimSpace(out), err
 }
 
 // lockPoll is the interval between attempts. flock(2) can wait, but not until a context ends.

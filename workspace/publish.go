@@ -127,12 +127,15 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	if l.remote, err = m.update(ctx); err != nil {
 		return l, err
 	}
-	if l.base, err = m.commit(ctx, "refs/heads/"+base); err != nil {
+	onto, err := m.ref(ctx, "refs/heads/"+base)
+	if err != nil {
 		return l, err
 	}
-	if l.branch, err = m.commit(ctx, "refs/heads/"+p.Branch); err != nil && !errors.Is(err, ErrRef) {
+	there, err := m.ref(ctx, "refs/heads/"+p.Branch)
+	if err != nil && !errors.Is(err, ErrRef) {
 		return l, err
 	}
+	l.base, l.branch = onto.Commit, there.Commit
 	signing, err := l.signing(ctx, s, p)
 	if err == nil {
 		work.head, err = signing.sign(ctx, l.head)

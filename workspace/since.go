@@ -46,7 +46,7 @@ func (w *Workspace) since(ctx context.Context, c Clone, earlier string, limit in
 		return Since{}, errors.New("base, head or earlier head is not a full SHA")
 	}
 	m := w.mirror(c.Repo)
-	if _, err := m.sync(ctx, Want{Repo: c.Repo, Ref: earlier, Base: c.Base}); err != nil {
+	if _, err := m.sync(ctx, Want{Repo: c.Repo, Ref: earlier, Base: c.Base, Strange: true}); err != nil {
 		return Since{}, err
 	}
 	g := m.git

@@ -237,6 +237,9 @@ func (b Bundle) open(repo string) (needs []string, pack []byte, err error) {
 	for line := range strings.Lines(lines) {
 		sha, _, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if needed, found := strings.CutPrefix(sha, "-"); found {
+			if !fullSHA.MatchString(needed) {
+				return nil, nil, fmt.Errorf("%w: it is damaged", ErrBundle)
+			}
 			needs = append(needs, needed)
 		} else {
 			held[sha] = true
@@ -280,8 +283,9 @@ func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, er
 	if t.baseSHA == "" {
 		return Clone{}, err
 	}
+	want.Strange = want.Strange || t.stray
 	for _, sha := range needs {
-		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base})
+		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base, Strange: true})
 		if errors.Is(err, ErrRef) {
 			return Clone{}, fmt.Errorf("%w: commit %s no longer exists", ErrBundle, sha)
 		}

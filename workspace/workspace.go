@@ -108,7 +108,7 @@ type Want struct {
 	Thread string // names the clone, any non-empty text
 	Repo   string // "owner/name"
 	// Ref is a branch, a tag, a full SHA or "refs/…/…" below heads, tags or pull; empty is the default branch.
-	// On a branch the clone has a local branch of that name, otherwise a detached HEAD.
+	// On a branch the clone has a local branch of that name, otherwise a detached HEAD. Clone.From says which it was.
 	Ref string
 	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
 	Base string
@@ -123,6 +123,9 @@ type Want struct {
 	// Strange means that strangers wrote what is at Ref, and the clone is only read. A later Want without Strange
 	// keeps nothing of such a clone.
 	Strange bool
+	// Runs means that what is at Ref may be executed. A full SHA is then refused with ErrRef if no branch and no tag has
+	// that commit: anyone can put one there, with a fork.
+	Runs bool
 	// With are other repositories whose code may be written into the clone. See Clone.With.
 	With []string
 	// TrustedConfig replaces the files that the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md,
@@ -134,10 +137,12 @@ type Want struct {
 
 // Clone describes a clone as Checkout left it. It is plain data and may be stored.
 type Clone struct {
-	Repo    string
-	Dir     string // the agent's; the same for every run of the thread in this repository
-	Mirror  string // Dir borrows objects from it: a sandbox must let the agent read it, but never write it
-	Head    string // SHA checked out
+	Repo   string
+	Dir    string // the agent's; the same for every run of the thread in this repository
+	Mirror string // Dir borrows objects from it: a sandbox must let the agent read it, but never write it
+	Head   string // SHA checked out
+	// From is what Ref or Own named. With Keep, Head may be another commit, and From is zero if there was no such ref.
+	From    Ref
 	Base    string // branch
 	BaseSHA string
 	// DefaultBranch is the branch of the remote's HEAD at the last fetch.
@@ -175,6 +180,7 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	defer release()
 
 	tip, err := c.mirror.sync(ctx, want)
+	want.Strange = want.Strange || tip.stray
 	if want.Keep && exists(c.dir) && tip.baseSHA != "" && (want.Strange || !exists(c.strange())) {
 		if err := c.mark(&want); err != nil {
 			return Clone{}, err
@@ -189,7 +195,7 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	fill := func(made clone) error { return made.checkOut(ctx, tip.head, tip.branch) }
+	fill := func(made clone) error { return made.checkOut(ctx, tip.at.Commit, tip.at.branch()) }
 	if !want.Keep && exists(c.dir) && exists(c.index) {
 		renewed, err := c.renew(ctx, want, tip, fill)
 		if err == nil || ctx.Err() != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// forbidden matches what git check-ref-format forbids. A name without it cannot be a revision expression (main~1,
-// a..b).
+// forbidden matches what git check-ref-format forbids. Git may still read a name without it as something else than a
+// ref, such as an ID (x-0-g1234567): look names up only where git takes the full name of a ref.
 var forbidden = regexp.MustCompile(`[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|\.lock(/|$)|^[-/.]|[/.]$`)
 
 // Valid reports whether a name can be that of a ref. The empty name is valid.

@@ -403,6 +403,10 @@ func TestExposedSecrets(t *testing.T) {
 		"a commit": {func(r *remote, t *tasks.Task) {
 			t.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main")
 		}, "", false},
+		"a branch that is named like a commit": {func(r *remote, t *tasks.Task) {
+			t.Ref = "deadbeef"
+			r.git(filepath.Join(r.root, "acme", "api.git"), "update-ref", "refs/heads/deadbeef", "main")
+		}, "", true},
 		"read":       {func(_ *remote, t *tasks.Task) { t.Profile = agent.Read }, "", false},
 		"untrusted":  {func(_ *remote, t *tasks.Task) { t.Profile = agent.Untrusted }, "", false},
 		"no sandbox": {func(r *remote, _ *tasks.Task) { r.agent.flat = true }, "", false},
@@ -447,6 +451,27 @@ func TestExposedSecrets(t *testing.T) {
 				t.Errorf("the checks have %+v", checks)
 			}
 		})
+	}
+}
+
+// What only a fork has is not executed, whatever a request calls it.
+func TestCommitOfAForkIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	r, _, publishing := publishingFleet(t, func(*remote, agent.Spec) {})
+	r.worker(r.disk(t.TempDir()), publishing)
+	bare := filepath.Join(r.root, "acme", "api.git")
+	commit := r.git(bare, "-c", "user.name=Eve", "-c", "user.email=eve@example.com", "commit-tree", "-p", "main", "-m",
+		"from a fork", "main^{tree}")
+	r.git(bare, "update-ref", "refs/pull/1/head", commit)
+	for i, ref := range []string{"x-0-g" + commit, "x-g" + commit, commit} {
+		task := r.repoTask(fmt.Sprint(i))
+		task.Ref = ref
+		if e := r.ending(r.submit(task)); e.Kind != tasks.Refused || !strings.Contains(e.Reason, commit) {
+			t.Errorf("%s: ending = %+v", ref, e)
+		}
+	}
+	if ran := r.agent.specs(); len(ran) > 0 {
+		t.Errorf("%d runs", len(ran))
 	}
 }
 

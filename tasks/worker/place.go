@@ -83,6 +83,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
+		Runs:          t.Profile == agent.Write,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
 		With: slices.DeleteFunc(slices.Clone(before.with), func(other string) bool {
 			return strings.EqualFold(other, t.Repo)

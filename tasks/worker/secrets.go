@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -42,18 +41,18 @@ func (w *Worker) protected(repo string, c workspace.Clone) string {
 }
 
 // exposed returns the variables that a run and its checks get from the operator. Everybody who can push to the
-// repository, and only they, decides what such a run executes: its head is a branch, a tag or the head of a pull
-// request that no source considers a stranger's. A commit may be from anywhere, such as a fork that nobody has
-// approved.
+// repository, and only they, decides what such a run executes: the clone starts from a branch, a tag or the head of a
+// pull request that no source considers a stranger's, as the workspace has found it. A commit may be from anywhere,
+// such as a fork that nobody has approved.
 func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
 	var secrets map[string]string
 	if w.cfg.Exposed != nil && t.Profile == agent.Write && w.cfg.Runner.Sandboxed() {
 		secrets = w.cfg.Exposed(t.Repo)
 	}
-	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !commitID.MatchString(t.Ref)) {
+	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !c.From.IsCommit()) {
 		return nil, nil // a later run keeps nothing of a stranger's clone
 	}
-	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t)
+	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t, c)
 	switch trusted := w.protected(t.Repo, c); {
 	case err != nil, len(secrets) == 0: // a later run in the clone may get secrets
 		return nil, err
@@ -73,19 +72,18 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 // namedCommit reports whether the code of a commit that a person has named may be in the thread's clone of the task's
 // repository, which may be kept when later tasks name a branch or nothing. What was published from it is on a branch,
 // as if the person had pushed it.
-func namedCommit(ctx context.Context, memos *store.Memos, t tasks.Task) (named bool, err error) {
+func namedCommit(
+	ctx context.Context, memos *store.Memos, t tasks.Task, c workspace.Clone,
+) (named bool, err error) {
 	name := "commit/" + t.Thread + "/" + strings.ToLower(t.Repo)
 	err = memos.ChangeMemo(ctx, name, func(body json.RawMessage) (json.RawMessage, error) {
-		if named = body != nil || commitID.MatchString(t.Ref); named {
+		if named = body != nil || c.From.IsCommit(); named {
 			return json.RawMessage("true"), nil // also if it is there: from now on it is kept as long again
 		}
 		return nil, nil
 	})
 	return named, err
 }
-
-// commitID matches a Ref that may be a commit, also shortened.
-var commitID = regexp.MustCompile(`^[0-9a-fA-F]{4,64}$`)
 
 // refusesSecrets returns the Refuse of a publication: nil if the run had no secrets.
 func (p place) refusesSecrets() func(text string) string {

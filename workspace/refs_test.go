@@ -1,0 +1,122 @@
+package workspace
+
+import (
+	"errors"
+	"testing"
+)
+
+// stranger adds a pull request from a fork and returns its commit.
+func (o *origin) stranger() string {
+	o.t.Helper()
+	testGit(o.t, o.work, "checkout", "--quiet", "--detach", "main")
+	testGit(o.t, o.work, "commit", "--quiet", "--allow-empty", "--message", "from a fork")
+	commit := o.push("HEAD:refs/pull/7/head")
+	testGit(o.t, o.work, "checkout", "--quiet", "main")
+	return commit
+}
+
+// A name stands only for the ref that it is the name of, whatever else git reads into it.
+func TestNameIsOnlyThatOfItsRef(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	main := testGit(t, o.work, "rev-parse", "HEAD")
+	pull := o.stranger()
+	o.push(pull + ":refs/heads/refs/heads/inner")
+	o.push(pull + ":refs/tags/refs/heads/tagged")
+	testGit(t, o.bare, "update-ref", "refs/heads/"+main[:12], pull)
+	w := o.files()
+	checkout(t, w, api)
+	for _, name := range []string{
+		"x-0-g" + pull, "x-g" + pull, "x-0-g" + pull[:10], pull[:10], "refs/heads/x-0-g" + pull, "refs/tags/x-g" + pull,
+		"pull/7/head", "refs/pull/x-g" + pull, "heads/main", "inner", "tagged", "refs/heads/inner", "HEAD", "main-0-g" + pull,
+	} {
+		for _, want := range []Want{
+			{Thread: "ref", Repo: "acme/api", Ref: name},
+			{Thread: "base", Repo: "acme/api", Base: name},
+		} {
+			if c, err := w.Checkout(t.Context(), want); !errors.Is(err, ErrRef) {
+				t.Errorf("%+v: %+v, %v, want no such ref", want, c, err)
+			}
+		}
+	}
+	kept := api
+	kept.Ref, kept.Keep = "x-0-g"+pull, true
+	if c := checkout(t, w, kept); c.Head != main || c.From != (Ref{}) {
+		t.Errorf("a kept clone: %+v, want it at %s", c, main)
+	}
+
+	// A ref may have any of these names, and then it is that ref.
+	for _, name := range []string{"x-0-g" + pull, main[:12]} {
+		o.push(main + ":refs/heads/" + name)
+		c := checkout(t, w, Want{Thread: "own", Repo: "acme/api", Ref: name})
+		if want := (Ref{Name: "refs/heads/" + name, Commit: main}); c.Head != main || c.From != want {
+			t.Errorf("%s: at %s from %+v, want %+v", name, c.Head, c.From, want)
+		}
+	}
+}
+
+// What a clone starts from is that which the mirror has under the name.
+func TestCloneTellsWhatItStartsFrom(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	main := testGit(t, o.work, "rev-parse", "HEAD")
+	testGit(t, o.work, "tag", "--annotate", "v1", "--message", "v1")
+	o.push("v1")
+	pull := o.stranger()
+	w := o.files()
+	for _, row := range []struct {
+		ref      string
+		from     Ref
+		isCommit bool
+	}{
+		{"", Ref{"refs/heads/main", main}, false},
+		{"main", Ref{"refs/heads/main", main}, false},
+		{"v1", Ref{"refs/tags/v1", main}, false},
+		{"refs/pull/7/head", Ref{"refs/pull/7/head", pull}, false},
+		{main, Ref{"", main}, true},
+		{pull, Ref{"", pull}, true},
+	} {
+		c := checkout(t, w, Want{Thread: "x", Repo: "acme/api", Ref: row.ref})
+		if c.From != row.from || c.From.IsCommit() != row.isCommit {
+			t.Errorf("%q: from %+v, a commit: %t; want %+v", row.ref, c.From, c.From.IsCommit(), row.from)
+		}
+	}
+}
+
+// A commit that is only in a pull request is not executed because somebody knows its ID, and a clone in which it was
+// read is not kept for a run that executes what is there.
+func TestStrayCommitIsNotExecuted(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	main := testGit(t, o.work, "rev-parse", "HEAD")
+	pull := o.stranger()
+	testGit(t, o.work, "checkout", "--quiet", "--detach", "main")
+	testGit(t, o.work, "commit", "--quiet", "--allow-empty", "--message", "pushed over")
+	lost := o.push("HEAD:refs/heads/lost")
+	o.push(":refs/heads/lost")
+	w := o.files()
+	for _, commit := range []string{pull, lost} {
+		read := Want{Thread: commit, Repo: "acme/api", Ref: commit, Keep: true}
+		run := read
+		run.Runs = true
+		if c, err := w.Checkout(t.Context(), run); !errors.Is(err, ErrRef) {
+			t.Errorf("executed: %+v, %v", c, err)
+		}
+		if c := checkout(t, w, read); c.Head != commit {
+			t.Errorf("read: %+v, want it at %s", c, commit)
+		}
+		run.Ref = ""
+		if c := checkout(t, w, run); c.Head != main || !c.Fresh {
+			t.Errorf("after it was read: %+v, want a new one at %s", c, main)
+		}
+	}
+	want := Want{Thread: "y", Repo: "acme/api", Ref: lost, Runs: true}
+	o.push(lost + ":refs/heads/found")
+	if c := checkout(t, w, want); c.Head != lost {
+		t.Errorf("on a branch again: %+v", c)
+	}
+	want.Ref = main
+	if c := checkout(t, w, want); c.Head != main || !c.From.IsCommit() {
+		t.Errorf("on main: %+v", c)
+	}
+}
