@@ -63,6 +63,7 @@ func (r remote) gated() (*url.URL, bool) {
 
 // remotely runs a git that talks to r, through a separate gate if r accepts a credential.
 func (g git) remotely(ctx context.Context, r remote, args ...string) (string, error) {
+	g = g.accepting()
 	u, gated := r.gated()
 	if !gated {
 		return g.run(ctx, args...)

@@ -43,6 +43,8 @@ type git struct {
 	stdin io.Reader // for the next run only, or nil
 	limit int
 	held  []*os.File // locks; see lock for why git inherits them
+	// accepted are the malformed objects that a remote may have; see accepting.
+	accepted []string
 	// secret is removed from errors.
 	secret string
 }
@@ -91,23 +93,29 @@ func findGit(root string, env []string) (git, error) {
 		"maintenance.auto=false",
 		"checkout.workers=2", // since git 2.32; used for a hundred files or more
 		"transfer.fsckObjects=true",
-		// Harmless, and present in the history of well-known repositories (ohmyzsh#4963). Fetching is stricter than
-		// fsck.
-		"fetch.fsck.zeroPaddedFilemode=ignore",
-		"fetch.fsck.badTimezone=ignore",
-		"fetch.fsck.missingSpaceBeforeDate=ignore",
+		// Git checks a pack that it keeps more thoroughly than one that it unpacks, and keeps only large ones.
+		"fetch.unpackLimit=1",
 		// End the call if the remote is silent. A busy one never is: uploadpack.keepAlive is 5 s.
 		"http.lowSpeedLimit=1",
 		"http.lowSpeedTime=120",
 	}
-	return g, g.checkVersion()
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	if err := g.checkVersion(ctx); err != nil {
+		return git{}, err
+	}
+	if g.accepted, err = g.findAccepted(ctx); err != nil {
+		return git{}, err
+	}
+	return g, nil
 }
+
+// startLimit ends a git that hangs when it is asked about itself.
+const startLimit = 5 * time.Minute
 
 var version = regexp.MustCompile(`git version (\d+)\.(\d+)`)
 
-func (g git) checkVersion() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
+func (g git) checkVersion(ctx context.Context) error {
 	out, err := g.run(ctx, "version")
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	t, err := m.resolve(ctx, want)
 	if t.at.Commit == "" && t.baseSHA != "" && fullSHA.MatchString(want.Ref) {
 		// A commit without a ref, for example after a force push. Hosts serve it by its SHA.
-		if _, err := m.git.remotely(ctx, r, fetchArgs(r, want.Ref)...); err != nil {
+		if err := m.fetchRefs(ctx, r, want.Ref); err != nil {
 			return t, remoteError(err)
 		}
 		return m.resolve(ctx, want)
@@ -106,7 +106,7 @@ func (m mirror) update(ctx context.Context) (remote, error) {
 	}
 	if exists(m.dir) {
 		err = m.fetch(ctx, r, head)
-		if err != nil && !lasting(err) && !m.healthy(ctx) && ctx.Err() == nil {
+		if err != nil && !Lasting(err) && !m.healthy(ctx) && ctx.Err() == nil {
 			m.w.log.WarnContext(ctx, "mirror is damaged, fetching it again", "dir", m.dir, "err", err)
 			err = m.create(ctx, r, head)
 		}
@@ -172,9 +172,7 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 		return err
 	}
 	err := m.withPulls(ctx, func(refspecs ...string) error {
-		args := fetchArgs(r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
-		_, err := m.git.remotely(ctx, r, args...)
-		return err
+		return m.fetchRefs(ctx, r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
 	})
 	if err != nil {
 		return remoteError(err)
@@ -187,29 +185,33 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 }
 
 // withPulls fetches with the heads of pull requests, which anyone can create, and again without them if git finds
-// something malformed: a stranger's commit must not block the repository's own commits.
+// something that it refuses: a stranger's commit must not block the repository's own commits.
 func (m mirror) withPulls(ctx context.Context, fetch func(refspecs ...string) error) error {
 	err := fetch(pullRefs)
 	if !malformed(err) {
 		return err
 	}
-	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git finds something malformed",
+	m.w.log.WarnContext(ctx, "pull requests are left out of the mirror: git refuses something in them",
 		"dir", m.dir, "err", err)
 	return fetch()
 }
 
-// fetchArgs returns the arguments of a fetch. It prunes, because otherwise a new branch a/b could not be created after
+// fetchRefs fetches what the refspecs name. It prunes, because otherwise a new branch a/b could not be created after
 // branch a was deleted. It does not affect our own refs outside these refspecs.
-func fetchArgs(r remote, refspecs ...string) []string {
-	return append([]string{
+func (m mirror) fetchRefs(ctx context.Context, r remote, refspecs ...string) error {
+	args := []string{
 		"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", r.url,
-	}, refspecs...)
+	}
+	return m.receive(func() error {
+		_, err := m.git.remotely(ctx, r, append(args, refspecs...)...)
+		return err
+	})
 }
 
 // healthy reports whether every object that a ref needs exists. It reads all of history, so call it only after an
 // unexpected failure.
 func (m mirror) healthy(ctx context.Context) bool {
-	_, err := m.git.run(ctx, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
+	_, err := m.git.accepting().run(ctx, "fsck", "--connectivity-only", "--no-dangling", "--no-progress")
 	return err == nil
 }
 

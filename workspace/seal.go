@@ -174,7 +174,10 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 			return err
 		}
 	}
-	_, err := m.git.run(ctx, args...)
+	err := m.receive(func() error {
+		_, err := m.git.run(ctx, args...)
+		return err
+	})
 	if refused, ok := errors.AsType[*gitError](err); ok && strings.Contains(refused.stderr, "object ") {
 		return fmt.Errorf("%w: %s", ErrUnfit, refused.line())
 	}

@@ -159,7 +159,8 @@ type Clone struct {
 // Checkout updates the mirror and prepares the thread's clone. A full SHA and a base that the mirror has need no fetch
 // and wait for none; everything else fetches.
 //
-// An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth and ErrRef retrying does not help.
+// An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth, ErrRef and ErrUnsafe retrying does not
+// help.
 // If ctx ended, the error wraps its cause. All other errors are infrastructure errors.
 func (w *Workspace) Checkout(ctx context.Context, want Want) (Clone, error) {
 	c, err := w.checkout(ctx, want)
@@ -307,6 +308,9 @@ func remoteError(err error) error {
 		}
 		return false
 	}
+	if malformed(err) {
+		return unsafeError(ge)
+	}
 	meaning := error(nil)
 	switch {
 	case has("Authentication failed for", "returned error: 401", "returned error: 403"):
@@ -322,13 +326,16 @@ func remoteError(err error) error {
 	return fmt.Errorf("%w (%s)", meaning, ge.line())
 }
 
-// malformed reports whether git rejected the objects that a remote sent.
-func malformed(err error) bool {
-	ge, ok := errors.AsType[*gitError](err)
-	return ok && strings.Contains(ge.stderr, "fsck error")
+// Lasting reports whether neither a retry nor a new mirror can fix an error.
+func Lasting(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrAuth) || errors.Is(err, ErrRef) || errors.Is(err, ErrUnsafe)
 }
 
-// lasting reports whether neither a retry nor a new mirror can fix an error.
-func lasting(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrAuth) || errors.Is(err, ErrRef)
+// Explain returns what git said about an error that is its own, in one line, or "".
+func Explain(err error) string {
+	failed, ok := errors.AsType[*gitError](err)
+	if !ok {
+		return ""
+	}
+	return failed.Error()
 }

@@ -57,12 +57,15 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	case failed && failure.Class != agent.ClassInternal && failure.Class.Retry() != agent.RetrySoon:
 		e.Kind, e.Reason = tasks.Failed, failure.User
 		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
-	case errors.Is(err, workspace.ErrNotFound), errors.Is(err, workspace.ErrAuth), errors.Is(err, workspace.ErrRef):
+	case workspace.Lasting(err):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
 	case attempts(run.claim.Record()) >= maxAttempts:
 		w.cfg.Log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
 		e.Kind = tasks.Failed
 		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", maxAttempts)
+		if why := workspace.Explain(err); why != "" {
+			e.Reason = fmt.Sprintf("The repository could not be prepared in %d attempts: %s.", maxAttempts, why)
+		}
 		e.Result = agent.Result{Outcome: agent.Failed, Error: agent.NewError(agent.ClassInternal, err.Error())}
 	default:
 		return tasks.Ending{}, err
