@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -228,6 +230,80 @@ func TestHangsAfterTheResult(t *testing.T) {
 				t.Errorf("result = %+v", res)
 			}
 		})
+	}
+}
+
+// A run that is stopped while its CLI exits says so, and not that the CLI takes too long.
+func TestStoppedWhileTheCLIExits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "never-exit")
+	ctx, stop := context.WithCancelCause(t.Context())
+	defer stop(nil)
+	h := &resting{host: &host{}, rests: func() { stop(errors.New("the worker leaves")) }}
+	res, err := b.Run(ctx, Spec{ID: unique("exiting"), Dir: b.dir, Profile: Read, Prompt: Message{Text: "hello"}}, h)
+	if err != nil || res.Outcome != Done && res.Outcome != Stopped {
+		t.Fatalf("result = %+v, %v", res, err)
+	}
+	log, err := os.ReadFile(b.logPath(unique("exiting"), ".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(log), "did not exit") || !strings.Contains(string(log), ": the worker leaves") {
+		t.Errorf("log:\n%s", log)
+	}
+}
+
+// resting is a host that does something when the agent has nothing left to do.
+type resting struct {
+	*host
+	rests func()
+}
+
+func (h *resting) Idle(ctx context.Context) (Message, bool) {
+	h.rests()
+	return h.host.Idle(ctx)
+}
+
+// A CLI that has not answered yet has no turn to interrupt and no session to end: it is ended at once.
+func TestStoppedAtTheStart(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, "mute", func(c *Config) { c.Grace = time.Hour })
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	started, err := os.OpenFile(b.alive.Path, os.O_RDWR, 0) // unlike O_RDONLY it waits for a first writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer started.Close()
+	go func() {
+		_, _ = started.Read(make([]byte, 1))
+		stop()
+	}()
+	res := b.run(t, ctx, Spec{}, &host{})
+	if res.Outcome != Stopped || res.Signal != "SIGTERM" {
+		t.Errorf("result = %+v", res)
+	}
+}
+
+// No message is written after the session was told to end: it would begin another turn.
+func TestNoMessageAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	l := &liveRun{in: protocol.NewStdin(in), stream: protocol.NewStream(protocol.Config{})}
+	if !l.send(Message{Text: "early"}) {
+		t.Error("a message is not written")
+	}
+	l.hangUp()
+	if l.send(Message{Text: "late"}) {
+		t.Error("a message counts as written after the end")
+	}
+	l.in.Close()
+	if text, err := io.ReadAll(out); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("written: %s, %v", text, err)
 	}
 }
 

@@ -29,6 +29,7 @@ func (l *liveRun) converse(ctx context.Context) (finished bool, cause error) {
 		l.hosted.Go(func() { l.forwardMessages(ctx) })
 		finished = l.watch()
 		stopSending() // later messages of the host are for another run
+		l.hangUp()
 	}
 	return finished, l.endSession(finished)
 }
@@ -39,6 +40,7 @@ func (l *liveRun) begin() bool {
 	if !ok {
 		return false
 	}
+	l.answered = true
 	l.disk.wait(l.r.diskPatience)
 	l.known = readCallable(answer, l.spec.Profile)
 	if err := l.known.check(l.spec.Prompt); err != nil {
@@ -107,12 +109,24 @@ func (l *liveRun) write(m Message, query bool) bool {
 		l.cancel(fmt.Errorf("%w: it does not support plan mode", errStart)) // rather than carry out the plan
 		return false
 	}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.over {
+		return false
+	}
 	l.stream.Sent(m.ID)
 	err := l.in.Send(m.line(query, l.known))
 	if err != nil {
 		l.stdinFailed(err)
 	}
 	return err == nil
+}
+
+// hangUp makes later writes fail: after an interrupt a message would begin another turn.
+func (l *liveRun) hangUp() {
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	l.over = true
 }
 
 // set changes a setting of the session, and reports whether the CLI accepted it.
@@ -167,9 +181,10 @@ func (l *liveRun) closeStdin() {
 	case <-l.quiet:
 		return
 	case <-time.After(l.r.exitLimit):
+		l.log.Note(time.Now(), "! the CLI did not exit within %s of the end of its session; stopping it", l.r.exitLimit)
 	case <-l.ctx.Done():
+		l.log.Note(time.Now(), "! stopping while the CLI exits: %v", context.Cause(l.ctx))
 	}
-	l.log.Note(time.Now(), "! the CLI did not exit after the end of its session; stopping it")
 	l.process.Term(l.r.cfg.Grace * 3 / 5)
 }
 
@@ -178,8 +193,10 @@ func (l *liveRun) closeStdin() {
 func (l *liveRun) stop() {
 	l.log.Note(time.Now(), "! stopping: %v", context.Cause(l.ctx))
 	grace := l.r.cfg.Grace
-	l.requestEnd("interrupt", l.idle, grace/5) // idle: the turn is over, and its last words are written
-	l.requestEnd("end_session", nil, grace/5)
+	if l.answered { // before that there is no turn to interrupt, and no answer to wait for
+		l.requestEnd("interrupt", l.idle, grace/5) // idle: the turn is over, and its last words are written
+		l.requestEnd("end_session", nil, grace/5)
+	}
 	l.process.Term(grace * 3 / 5)
 	l.in.Close()
 }

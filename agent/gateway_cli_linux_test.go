@@ -281,3 +281,26 @@ func TestCLIDirect(t *testing.T) {
 		t.Errorf("health %+v", h)
 	}
 }
+
+// The CLI takes the run's gateway for the model's. People get the address of the model, which they can check.
+func TestCLIOverloadedNamesTheModel(t *testing.T) {
+	t.Parallel()
+	model, h := newModel(t), &host{}
+	model.Answer("", modelfake.Turn{Status: 529})
+	r := newCLI(t, model, impatient)
+	res := runCLI(t, r, Spec{ID: "overloaded", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
+	address := "(" + strings.TrimPrefix(model.URL(), "http://") + ")"
+	if res.Error == nil || res.Error.Class != ClassOverloaded || !strings.Contains(res.Error.Message, address) {
+		t.Errorf("failed with %v, without %s", res.Error, address)
+	}
+	if last := h.events[len(h.events)-1]; last.Kind != TurnEnd || !strings.Contains(last.Text, address) {
+		t.Errorf("the last event is %+v", last)
+	}
+	log, err := os.ReadFile(r.logPath(unique("overloaded"), ".log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(log), address) || strings.Count(string(log), address) != strings.Count(string(log), "127.0.0.1") {
+		t.Errorf("log:\n%s", log)
+	}
+}

@@ -65,7 +65,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	fail := func(c Class, problem, remedy string) Health { return h.failed(NewError(c, problem), problem, remedy) }
 	cli, e := r.cli()
 	if e != nil {
-		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path")
+		return fail(ClassCLIMissing, e.Message, "run npm ci, or set ERRAND_CLAUDE to its path (docs/deploy.md)")
 	}
 	h.Path = cli
 	dirs, err := session.Make(r.cfg.TempDir)
@@ -80,7 +80,7 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 	}
 	if err != nil {
 		return fail(ClassCLIMissing, "claude --version: "+err.Error(),
-			"run npm ci (with install scripts), or set ERRAND_CLAUDE")
+			"run npm ci (with install scripts), or set ERRAND_CLAUDE (docs/deploy.md)")
 	}
 	h.Version = version.FindString(string(out))
 	if minVersion == "" {

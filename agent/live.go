@@ -33,6 +33,10 @@ type liveRun struct {
 	tools   *tools.Server // nil without Spec.Tools
 	known   callable      // what messages may call by name; set before the first is sent
 
+	answered bool       // the CLI has answered for the first time; belongs to the goroutine of converse
+	writing  sync.Mutex // held while a message is written
+	over     bool       // no message is written any more; guarded by writing
+
 	idle     chan struct{}  // the session has nothing left to do; capacity 1
 	hosted   sync.WaitGroup // calls of Host and Spec.Checkpoint, requests to the CLI, the disk's watch
 	quiet    chan struct{}  // closed when both readers are done: every process of the run is dead
@@ -62,7 +66,7 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 		l.tools = tools.Serve(l.ctx, s.Tools, redactor, l.toolFailed)
 	}
 	l.stream = protocol.NewStream(protocol.Config{
-		Redactor: redactor, Log: in.log, Control: l.control, Handler: streamHandler{l},
+		Redactor: redactor, Log: in.log, Control: l.control, Handler: streamHandler{l}, Names: c.gate.Names(),
 		Describe: func(tool string, input json.RawMessage) (string, bool) {
 			return tools.Describe(redactor, s.Dir, tool, input), tools.Known(tool)
 		},

@@ -253,8 +253,8 @@ var classes = map[Class]struct {
 }{
 	ClassCLIMissing: {
 		RetryNever,
-		"The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE.",
-		"Run npm ci with install scripts, or set ERRAND_CLAUDE to the path of the CLI.",
+		"The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE (docs/deploy.md).",
+		"Run npm ci with install scripts, or set ERRAND_CLAUDE to the path of the CLI (docs/deploy.md).",
 	},
 	ClassCLIVersion: {
 		RetryNever,

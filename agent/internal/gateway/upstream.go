@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/net/http/httpproxy"
@@ -102,6 +103,22 @@ func (u *Upstream) Access(g *Gateway) Access {
 		return u.keys.keys[0].access(u.cfg.BaseURL, "")
 	}
 	return g.start.access(g.url, g.token)
+}
+
+// Names returns what replaces the gateway's own address in the CLI's sentences, which takes it for the model's.
+func (g *Gateway) Names() *strings.Replacer {
+	if g == nil {
+		return strings.NewReplacer()
+	}
+	own := strings.TrimPrefix(g.url, "http://")
+	switch u := g.upstream; {
+	case g.start.Cloud != nil:
+		return strings.NewReplacer("your inference gateway ("+own+")", "the cloud's status", own, "the cloud")
+	case u.cfg.BaseURL == "":
+		return strings.NewReplacer("your inference gateway ("+own+")", "the status of "+u.url.Host, own, u.url.Host)
+	default:
+		return strings.NewReplacer(own, u.url.Host)
+	}
 }
 
 // Sample returns an access with which the CLI finds no model: it can only check that there is one.

@@ -205,6 +205,9 @@ const thinks = "(thinks) "
 
 // finishBlock handles a complete block of an agent's message. What arrived in pieces is in the log already.
 func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
+	if l.Error != "" {
+		b.Text = s.Names.Replace(b.Text)
+	}
 	main := l.Parent == ""
 	if main {
 		s.message.inText = b.Type == "text"
@@ -314,6 +317,8 @@ func (s *Stream) result(l *outputLine) {
 	r := l.Result
 	if text := s.message.endAnswer(r.Text); !r.IsError {
 		r.Text = text
+	} else {
+		r.Text = s.Names.Replace(r.Text)
 	}
 	s.mu.Lock()
 	f := &s.facts

@@ -38,12 +38,14 @@ type Handler interface {
 	Ask(id string, q *Request)
 }
 
-// Config is what a Stream needs. All fields but Redactor are required.
+// Config is what a Stream needs. All fields but Redactor and Names are required.
 type Config struct {
 	Redactor *redact.Redactor
 	Log      *runlog.Log
 	Control  *Control // receives the CLI's answers to control requests
 	Handler  Handler
+	// Names replaces what only the CLI knows by its name, in the CLI's own sentences about a failure.
+	Names *strings.Replacer
 	// Describe puts a tool call into words, without secrets. known is false for a tool that errand does not know.
 	Describe func(tool string, input json.RawMessage) (words string, known bool)
 }
@@ -109,6 +111,9 @@ type Facts struct {
 // NewStream returns a Stream of an output that has not begun.
 func NewStream(c Config) *Stream {
 	now := time.Now()
+	if c.Names == nil {
+		c.Names = strings.NewReplacer()
+	}
 	return &Stream{
 		Config: c, now: time.Now, clock: Clock{Heard: now, Active: now},
 		message: messageState{calls: map[int]*toolCall{}}, sent: map[string]bool{}, tools: map[string]string{},
