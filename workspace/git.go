@@ -123,7 +123,8 @@ func (g git) checkVersion(ctx context.Context) error {
 	return newEnough(out)
 }
 
-// newEnough requires git 2.31, the first version that reads GIT_CONFIG_COUNT. Older versions ignore it silently.
+// newEnough requires git 2.32, the first version that joins packs by size. Git reads GIT_CONFIG_COUNT since 2.31, and
+// older versions ignore it silently.
 func newEnough(out string) error {
 	m := version.FindStringSubmatch(out)
 	if m == nil {
@@ -131,8 +132,8 @@ func newEnough(out string) error {
 	}
 	major, _ := strconv.Atoi(m[1]) // the pattern matches digits only
 	minor, _ := strconv.Atoi(m[2])
-	if major < 2 || major == 2 && minor < 31 {
-		return fmt.Errorf("git version: %s.%s is too old, 2.31 is needed", m[1], m[2])
+	if major < 2 || major == 2 && minor < 32 {
+		return fmt.Errorf("git version: %s.%s is too old, 2.32 is needed", m[1], m[2])
 	}
 	return nil
 }

@@ -22,8 +22,8 @@ func TestNewChecksWhatItNeeds(t *testing.T) {
 		}
 	}
 	for out, good := range map[string]bool{
-		"git version 2.31.0": true, "git version 2.39.5 (Apple Git-154)": true, "git version 3.0.0": true,
-		"git version 2.50.1.windows.1": true, "git version 2.30.9": false, "git version 1.99.0": false, "hello": false,
+		"git version 2.32.0": true, "git version 2.39.5 (Apple Git-154)": true, "git version 3.0.0": true,
+		"git version 2.50.1.windows.1": true, "git version 2.31.9": false, "git version 1.99.0": false, "hello": false,
 	} {
 		if err := newEnough(out); (err == nil) != good {
 			t.Errorf("%q: %v", out, err)

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/dirtree"
@@ -35,8 +34,8 @@ func (w *Workspace) Alone(do func() error) (bool, error) {
 	return true, do()
 }
 
-// Threads lists the threads that Enter or Files have named. It reads every directory, which takes time if there are
-// many.
+// Threads lists the threads that Enter or Files have named. It reads the directories of those that were
+// used since the last time, which may take long.
 func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 	dir := filepath.Join(w.cfg.Dir, "threads")
 	entries, err := os.ReadDir(dir)
@@ -56,7 +55,8 @@ func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 		if err != nil || w.threadDir(string(name)) != path {
 			continue // a lock, or a directory without a name
 		}
-		all = append(all, Thread{Name: string(name), Dir: path, Used: used(path), Size: diskSize(ctx, path)})
+		last := used(path)
+		all = append(all, Thread{Name: string(name), Dir: path, Used: last, Size: threadSize(ctx, path, last)})
 	}
 	return all, nil
 }
@@ -126,31 +126,6 @@ func used(dir string) (last time.Time) {
 	return last
 }
 
-// diskSize returns the disk usage of the files, each at most its length, without following links. A sparse file may be
-// much longer.
-func diskSize(ctx context.Context, dir string) (total int64) {
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil //nolint:nilerr // skip what is unreadable or gone by now
-		}
-		if info, err := d.Info(); err == nil && info.Mode().IsRegular() {
-			total += taken(info)
-		}
-		return ctx.Err()
-	})
-	return total
-}
-
-// blockSize is the unit of stat(2) on every file system.
-const blockSize = 512
-
-func taken(info fs.FileInfo) int64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return min(info.Size(), st.Blocks*blockSize)
-	}
-	return info.Size()
-}
-
 // Mirror describes the mirror of one repository.
 type Mirror struct {
 	Repo string
@@ -158,7 +133,7 @@ type Mirror struct {
 	Size int64     // bytes of its files
 }
 
-// Mirrors lists all mirrors. It reads every directory, as Threads does.
+// Mirrors lists all mirrors. It measures them as Threads does.
 func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 	root := filepath.Join(w.cfg.Dir, "mirrors")
 	owners, err := list(root)
@@ -180,11 +155,7 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 			}
 			seen[name] = true
 			m := w.mirror(repo)
-			size := int64(0)
-			for _, path := range m.parts() {
-				size += diskSize(ctx, path)
-			}
-			all = append(all, Mirror{Repo: repo, Used: m.fetched(), Size: size})
+			all = append(all, Mirror{Repo: repo, Used: m.fetched(), Size: m.size(ctx)})
 		}
 	}
 	if ctx.Err() != nil {
@@ -194,12 +165,12 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 }
 
 // mirrorExts are the extensions of a mirror's files and directories. The mirror itself is last.
-var mirrorExts = []string{".broken", ".tmp", ".fetched", ".git"}
+var mirrorExts = []string{".broken", ".tmp", ".size", ".fetched", ".git"}
 
 // parts returns everything to remove with a mirror, the mirror itself last: if the removal is interrupted, the rest is
 // still listed.
 func (m mirror) parts() []string {
-	return []string{m.beside("broken"), m.beside("tmp"), m.beside("fetched"), m.dir}
+	return []string{m.beside("broken"), m.beside("tmp"), m.beside("size"), m.beside("fetched"), m.dir}
 }
 
 // DiscardMirror moves a mirror to the trash, for Empty to remove. It returns false and keeps the mirror if a clone

@@ -160,7 +160,7 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	refs := map[string]string{sealed: l.tip}
 	args := []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir,
-		"+" + sealed + ":refs/errand/published/" + branch,
+		"+" + sealed + ":" + publishedRefs + branch,
 	}
 	if copied {
 		refs[original] = l.head

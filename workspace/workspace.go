@@ -1,12 +1,12 @@
 // Package workspace gives every thread its own clone of a repository: one full mirror per repository, fetched with a
 // credential, and per thread a shared clone without remote, which belongs to the agent.
 //
-//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .tmp and .broken lie beside it
+//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .size, .tmp and .broken lie beside it
 //	<root>/threads/<thread>/repos/<owner>/<name>    the clone; beside it are .<name>~index, ~snap, ~tmp, ~old,
 //	                                                ~broken, ~strange and ~with
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/files-<name>            see FilesApart
-//	<root>/threads/<thread>/.left, .thread          see Leave; the thread's name
+//	<root>/threads/<thread>/.left, .thread, .size   see Leave; the thread's name; see Threads
 //	<root>/threads/<thread>.lock
 //	<root>/trash, janitor.lock                      see Discard and Alone
 //
@@ -25,8 +25,7 @@
 //   - A cancelled call returns soon and leaves no git process.
 //
 // It does not protect against a process of the same user outside a sandbox, which can write to mirrors. It does not
-// pack mirrors; code that adds this must take the same locks (see lock). It does not decide what is no longer needed:
-// its callers do, with Threads, Save and Discard, Mirrors and DiscardMirror.
+// decide what is no longer needed: its callers do, with Threads, Save and Discard, Mirrors, DiscardMirror and Tend.
 //
 // All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone, no agent
 // may run in it. Snapshot works while one does.

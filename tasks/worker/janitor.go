@@ -37,7 +37,7 @@ func (j *janitor) tidy(ctx context.Context) {
 	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
 		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx),
-			j.Store.SweepObjects(ctx))
+			j.tendMirrors(ctx), j.Store.SweepObjects(ctx))
 	})
 }
 
@@ -88,6 +88,22 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 		all = append(all, diskItem{e.Used, e.Size, func() (bool, error) { return j.discardEnvironment(ctx, e) }})
 	}
 	return j.Retention.Threads.apply(time.Now(), all)
+}
+
+// tendMirrors keeps the mirrors small that are left. What fails for one says nothing about the others.
+func (j *janitor) tendMirrors(ctx context.Context) error {
+	mirrors, err := j.Workspace.Mirrors(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range mirrors {
+		err := j.Workspace.Tend(ctx, m.Repo)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		j.warn(err, "tend mirror", "repo", m.Repo)
+	}
+	return nil
 }
 
 // discardOutdated discards the environments that no run will use again, because an operator has said so.

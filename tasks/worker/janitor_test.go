@@ -367,3 +367,25 @@ func TestNothingGoesWithoutTheStore(t *testing.T) {
 		t.Error("it is gone")
 	}
 }
+
+// Mirrors are tended, also those that clones borrow from.
+func TestMirrorsAreTended(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	w := d.idle(d.config)
+	c, err := d.space.Checkout(t.Context(), workspace.Want{Thread: "fake/a", Repo: "acme/api"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := filepath.Join(c.Mirror, "refs", "errand", "published", "errand", "x")
+	if err := os.MkdirAll(filepath.Dir(ref), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(ref, []byte(c.Head+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.janitor.tidy(t.Context())
+	if _, err := os.Stat(ref); !os.IsNotExist(err) {
+		t.Errorf("what the remote has is still named: %v", err)
+	}
+}

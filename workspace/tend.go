@@ -1,0 +1,111 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// publishedKept is how long a mirror names our commits that no ref of the remote has, so that they are neither
+	// saved once more from each clone nor lost with the mirror.
+	publishedKept = 90 * 24 * time.Hour
+	// maxPacks is the number of packs above which they are joined. Each update that brings something adds one.
+	maxPacks = 20
+	// looseSample is the directory by whose objects git estimates the number of all loose ones, which is 256 times
+	// as high, and maxLoose its bound.
+	looseSample = "17"
+	maxLoose    = 20
+)
+
+// Tend drops what a mirror no longer needs to know of our commits, and joins its packs if there are many. It does
+// nothing while the mirror is being updated; whoever wants to update it waits meanwhile. No object is dropped.
+func (w *Workspace) Tend(ctx context.Context, repo string) error {
+	if err := w.mirror(repo).tend(ctx); err != nil {
+		return fmt.Errorf("tend mirror of %s: %w", repo, err)
+	}
+	return nil
+}
+
+func (m mirror) tend(ctx context.Context) error {
+	held, err := tryLock(m.beside("lock"))
+	if held == nil || err != nil {
+		return err
+	}
+	defer unlock(held)
+	if !exists(m.dir) {
+		return nil
+	}
+	m.git = m.git.holding(held)
+	if err := secure(m.dir, mirrorConfig, ""); err != nil {
+		return err
+	}
+	if err := m.dropOriginals(ctx); err != nil {
+		return err
+	}
+	if err := m.dropPublished(ctx); err != nil {
+		return err
+	}
+	return m.pack(ctx)
+}
+
+// publishedRefs are the refs in a mirror of the commits that errand has pushed, or tried to push, by branch.
+const publishedRefs = "refs/errand/published/"
+
+// dropPublished deletes the refs of our commits that the remote has in one of its own, and of those that are old.
+func (m mirror) dropPublished(ctx context.Context) error {
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(committerdate:unix) %(refname)", publishedRefs)
+	if err != nil || out == "" {
+		return err
+	}
+	var drop strings.Builder
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) != 3 {
+			continue
+		}
+		commit, made, ref := fields[0], fields[1], fields[2]
+		at, err := strconv.ParseInt(made, 10, 64)
+		old := err == nil && time.Since(time.Unix(at, 0)) > publishedKept
+		if !old {
+			beyond, err := m.git.run(ctx, "rev-list", "--max-count=1", commit, "--not", "--branches", "--tags",
+				"--glob=refs/pull")
+			if err != nil {
+				return err
+			}
+			if beyond != "" {
+				continue
+			}
+		}
+		drop.WriteString("delete " + ref + " " + commit + "\n")
+	}
+	_, err = m.git.reading(drop.String()).run(ctx, "update-ref", "--stdin")
+	return err
+}
+
+// pack joins small packs and loose objects until each pack has at least as much as all smaller ones, so that large
+// ones are seldom written again. Clones may borrow what no ref leads to any more, and it stays.
+func (m mirror) pack(ctx context.Context) error {
+	objects := filepath.Join(m.dir, "objects")
+	packs, err := filepath.Glob(filepath.Join(objects, "pack", "*.pack"))
+	if err != nil {
+		return err
+	}
+	loose, err := list(filepath.Join(objects, looseSample))
+	if err != nil {
+		return err
+	}
+	if len(packs) <= maxPacks && len(loose) <= maxLoose {
+		return nil
+	}
+	g := m.git
+	g.conf = append(g.conf[:len(g.conf):len(g.conf)], "pack.threads=1", "pack.windowMemory=64m")
+	if _, err := g.run(ctx, "repack", "-d", "--quiet", "--geometric=2"); err != nil {
+		return err
+	}
+	_, err = m.git.run(ctx, "pack-refs", "--all")
+	return err
+}
