@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Unknown is how commits name errand if nothing else is set. Runs commit under this name, too.
@@ -22,6 +23,7 @@ type signing struct {
 	s      *shadow
 	signer *Signer
 	p      Publication
+	date   string            // of the copies, as git writes it
 	remote string            // the commits of the remote's refs, for rev-list
 	copies map[string]string // commits that errand has signed and pushed, by what they are copies of
 	now    map[string]string // the commits that are re-created, with their copies
@@ -30,6 +32,7 @@ type signing struct {
 // signing prepares the signing of work.
 func (l load) signing(ctx context.Context, s *shadow, p Publication) (*signing, error) {
 	g := &signing{s: s, signer: l.signer, p: p, copies: map[string]string{}, now: map[string]string{}}
+	g.date = strconv.FormatInt(time.Now().Unix(), 10) + " +0000"
 	if g.signer == nil {
 		return g, nil
 	}
@@ -65,7 +68,7 @@ func (g *signing) sign(ctx context.Context, tip string) (string, error) {
 		if !moved && c.signedBy(g.signer) {
 			continue
 		}
-		if err := c.adopt(g.p); err != nil {
+		if err := c.adopt(g.p, g.date); err != nil {
 			return "", err
 		}
 		copied := g.copies[c.key()]
@@ -173,23 +176,38 @@ func (c *commitObject) reparent(now map[string]string) (moved bool) {
 }
 
 var (
-	identity = regexp.MustCompile(`^(author|committer) ([^\n]*>) ([0-9]+ [+-][0-9]+)$`)
+	identity = regexp.MustCompile(`^(?:author|committer) ([^\n]*>) [0-9]+ [+-][0-9]+$`)
 	credited = regexp.MustCompile(`(?im)^Co-authored-by: .*\n?`)
 )
 
-// adopt makes errand the committer, and also the author unless the asker is: a run can name anyone as author, and the
-// signature would confirm it. Dates stay.
-func (c *commitObject) adopt(p Publication) error {
+// adopt reduces a commit to what errand can vouch for, because its signature confirms all of it. A run can write
+// anything into a commit: a date of its choice, the tag of somebody else that it claims to have merged, headers that only
+// other programs read. errand becomes the committer, and the author unless the asker is, at the given date. The other
+// headers that stay are those of the content.
+func (c *commitObject) adopt(p Publication, date string) error {
 	found, encoded := 0, false
-	for i, header := range c.headers {
-		if m := identity.FindStringSubmatch(header); m != nil {
-			found++
-			if m[1] == "committer" || p.Asker == "" || m[2] != p.Asker {
-				c.headers[i] = m[1] + " " + cmp.Or(p.Author, Unknown) + " " + m[3]
+	var kept []string
+	for _, header := range c.headers {
+		switch key, _, _ := strings.Cut(header, " "); key {
+		case "author", "committer":
+			m := identity.FindStringSubmatch(header)
+			if m == nil {
+				continue
 			}
+			found++
+			who := cmp.Or(p.Author, Unknown)
+			if key == "author" && p.Asker != "" && m[1] == p.Asker {
+				who = p.Asker
+			}
+			kept = append(kept, key+" "+who+" "+date)
+		case "encoding":
+			encoded = true
+			kept = append(kept, header)
+		case "tree", "parent":
+			kept = append(kept, header)
 		}
-		encoded = encoded || strings.HasPrefix(header, "encoding ")
 	}
+	c.headers = kept
 	if found != 2 {
 		return fmt.Errorf("%w: commit %.7s has no author or no committer", ErrUnfit, c.name)
 	}
@@ -199,14 +217,11 @@ func (c *commitObject) adopt(p Publication) error {
 	return nil
 }
 
-// key is equal for a commit and its copies, also for those that name other people as author or co-authors.
+// key is equal for an adopted commit and its copies, whenever they were made and whoever is their author or co-author.
 func (c *commitObject) key() string {
 	var b strings.Builder
 	for _, header := range c.headers {
-		if strings.HasPrefix(header, "author ") {
-			header = header[strings.LastIndex(header, ">")+1:] // its date
-		}
-		if !strings.HasPrefix(header, "committer ") {
+		if !strings.HasPrefix(header, "author ") && !strings.HasPrefix(header, "committer ") {
 			b.WriteString(header + "\n")
 		}
 	}

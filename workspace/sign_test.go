@@ -100,10 +100,13 @@ func TestPublishSigned(t *testing.T) {
 			if got := testGit(t, o.bare, "rev-parse", ownBranch+"~1^{tree}"); got != tree {
 				t.Errorf("the tree is %s, want %s", got, tree)
 			}
-			if got := testGit(t, o.bare, "log", "--format=%an <%ae> %at|%cn <%ce> %ct|%P",
-				"--grep=^first", ownBranch); got !=
-				"Ann <ann@example.com> 1767225600|"+botAuthor+" 1767225600|"+o.sha("main") {
+			if got := testGit(t, o.bare, "log", "--format=%an <%ae>|%cn <%ce>|%P",
+				"--grep=^first", ownBranch); got != "Ann <ann@example.com>|"+botAuthor+"|"+o.sha("main") {
 				t.Errorf("first is %s", got)
+			}
+			if dates := testGit(t, o.bare, "log", "--format=%at %ct", ownBranch, "^main"); strings.Contains(
+				dates, "1767225600") {
+				t.Errorf("errand has signed dates of the run: %s", dates)
 			}
 			if got := testGit(t, o.bare, "log", "--format=%an <%ae>", "--grep=^side",
 				"--grep=^Fix", ownBranch); got != botAuthor+"\n"+botAuthor {
@@ -248,16 +251,17 @@ func TestPublishSignedHostile(t *testing.T) {
 	}
 }
 
-// Parts of a commit that errand does not know survive, such as the encoding, whose message is not touched.
+// The signature confirms only what errand knows: the content, its own name and date, and the asker's name. The message
+// in another encoding is not touched.
 func TestCommitObject(t *testing.T) {
 	t.Parallel()
-	raw := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\ngpgsig -----BEGIN\n \n y\n -----END\n\nsubject\n\nbody\n"
+	raw := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter A <a@b> 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\nHG:extra y\ngpgsig -----BEGIN\n \n y\n -----END\n\nsubject\n\nbody\n"
 	c := parseCommit("0", raw)
-	if err := c.adopt(Publication{Author: botAuthor, Asker: "A <a@b>", Credit: strings.ToUpper}); err != nil {
+	if err := c.adopt(Publication{Author: botAuthor, Asker: "A <a@b>", Credit: strings.ToUpper}, "7 +0000"); err != nil {
 		t.Fatal(err)
 	}
-	want := "tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter " + botAuthor +
-		" 1 +0000\nencoding latin1\nmergetag object 3\n type commit\n \n x\n\nsubject\n\nbody\n"
+	want := "tree 1\nparent 2\nauthor A <a@b> 7 +0000\ncommitter " + botAuthor +
+		" 7 +0000\nencoding latin1\n\nsubject\n\nbody\n"
 	if got := c.payload(); got != want || c.signature != "-----BEGIN\n\ny\n-----END" {
 		t.Errorf("payload %q, signature %q", got, c.signature)
 	}
@@ -277,7 +281,7 @@ func TestCommitObject(t *testing.T) {
 	for _, headers := range []string{
 		"tree 1", "tree 1\nauthor A <a@b> 1 +0000", "tree 1\nauthor A <a@b> soon\ncommitter A <a@b> 1 +0000",
 	} {
-		if err := parseCommit("0", headers+"\n\nx").adopt(Publication{}); !errors.Is(err, ErrUnfit) {
+		if err := parseCommit("0", headers+"\n\nx").adopt(Publication{}, "7 +0000"); !errors.Is(err, ErrUnfit) {
 			t.Errorf("%q: %v", headers, err)
 		}
 	}
