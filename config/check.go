@@ -97,7 +97,8 @@ func checkLimit(p *Problems, s setting, bound string) {
 	}
 }
 
-// checkSecrets refuses copied white space and the placeholder that -print-config prints.
+// checkSecrets refuses copied blanks, and the placeholder that -print-config prints. Line ends around a secret are
+// already gone.
 func checkSecrets(p *Problems, all []setting) {
 	for _, s := range all {
 		var value string

@@ -103,7 +103,7 @@ func TestOneProblem(t *testing.T) {
 			RoleStandalone, "ERRAND_CONSOLE_TOKEN", "long enough; but not for a cookie",
 			"ERRAND_CONSOLE_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
 		},
-		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "c\n", "ERRAND_CONSOLE_TOKEN begins or ends with white space"},
+		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "c ", "ERRAND_CONSOLE_TOKEN begins or ends with white space"},
 		{RoleWorker, "ERRAND_CONSOLE_TOKEN", "[redacted]", "ERRAND_CONSOLE_TOKEN contains the placeholder [redacted]"},
 		{RoleWorker, "ANTHROPIC_API_KEY", "", "ANTHROPIC_API_KEY is not set"},
 		{RoleStandalone, "ANTHROPIC_API_KEY", "", "ANTHROPIC_API_KEY is not set"},

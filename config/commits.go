@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"regexp"
-	"strings"
 )
 
 // Commits configures the commits that workers publish.
@@ -17,7 +16,7 @@ type Commits struct {
 
 // readKey loads the key that signs commits. Its form is checked where it is used.
 func (c *Commits) readKey(p *Problems, read readFunc) {
-	text := strings.ReplaceAll(c.KeyText.Reveal(), `\n`, "\n")
+	text := keyText(c.KeyText)
 	if text != "" && c.KeyFile != "" {
 		p.add("ERRAND_SIGNING_KEY", "and ERRAND_SIGNING_KEY_FILE are both set", "unset one of them")
 	}

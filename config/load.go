@@ -53,6 +53,10 @@ func parse(p *Problems, getenv func(string) string) Config {
 	var given []string
 	for _, s := range c.settings() {
 		value := getenv(s.name)
+		switch s.value.(type) {
+		case Secret, RedisURL:
+			value = trimmed(value)
+		}
 		if value == "" {
 			continue
 		}
@@ -113,7 +117,7 @@ func (c *Config) readFiles(p *Problems, read readFunc) {
 func (c *Config) readKey(p *Problems, read readFunc) {
 	const name = "GITHUB_APP_PRIVATE_KEY_FILE"
 	file := c.GitHub.AppKeyFile
-	switch text := strings.ReplaceAll(c.GitHub.AppKeyText.Reveal(), `\n`, "\n"); {
+	switch text := keyText(c.GitHub.AppKeyText); {
 	case text != "" && file != "":
 		p.add("GITHUB_APP_PRIVATE_KEY", "and GITHUB_APP_PRIVATE_KEY_FILE are both set", "unset one of them")
 		return

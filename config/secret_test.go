@@ -90,9 +90,9 @@ func TestProblemsNeverShowSecrets(t *testing.T) {
 		"ANTHROPIC_BASE_URL":          "http://:hush%@[",
 		"GITHUB_APP_PRIVATE_KEY_FILE": testKey,
 		"ERRAND_SIGNING_KEY_FILE":     testKey,
-		"ERRAND_SIGNING_KEY":          "hush\\nhush ",
-		"GITHUB_WEBHOOK_SECRET":       "hush\n",
-		"ANTHROPIC_API_KEY":           "hush\n",
+		"ERRAND_SIGNING_KEY":          "hush hush ",
+		"GITHUB_WEBHOOK_SECRET":       "hush\t",
+		"ANTHROPIC_API_KEY":           "hush \n",
 		"ERRAND_CONSOLE_TOKEN":        "[redacted]hush",
 	} {
 		t.Run(name, func(t *testing.T) {

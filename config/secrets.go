@@ -73,7 +73,7 @@ func (r Repository) ReadSecrets(
 		var err error
 		switch {
 		case kind == "env":
-			if data = []byte(getenv(from)); len(data) == 0 {
+			if data = []byte(trimmed(getenv(from))); len(data) == 0 {
 				err = fmt.Errorf("the variable %s is not set", from)
 			}
 			s.Value = Secret(data)

@@ -172,7 +172,8 @@ func (m mirror) fetch(ctx context.Context, r remote, head string) error {
 		return err
 	}
 	err := m.withPulls(ctx, func(refspecs ...string) error {
-		return m.fetchRefs(ctx, r, append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)...)
+		all := append([]string{"+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"}, refspecs...)
+		return m.fetchRefs(ctx, r, all...)
 	})
 	if err != nil {
 		return remoteError(err)

@@ -181,9 +181,9 @@ var (
 )
 
 // adopt reduces a commit to what errand can vouch for, because its signature confirms all of it. A run can write
-// anything into a commit: a date of its choice, the tag of somebody else that it claims to have merged, headers that only
-// other programs read. errand becomes the committer, and the author unless the asker is, at the given date. The other
-// headers that stay are those of the content.
+// anything into a commit: a date of its choice, the tag of somebody else that it claims to have merged, headers that
+// only other programs read. errand becomes the committer, and the author unless the asker is, at the given date. The
+// other headers that stay are those of the content.
 func (c *commitObject) adopt(p Publication, date string) error {
 	found, encoded := 0, false
 	var kept []string

@@ -122,8 +122,8 @@ type Want struct {
 	// Strange means that strangers wrote what is at Ref, and the clone is only read. A later Want without Strange
 	// keeps nothing of such a clone.
 	Strange bool
-	// Runs means that what is at Ref may be executed. A full SHA is then refused with ErrRef if no branch and no tag has
-	// that commit: anyone can put one there, with a fork.
+	// Runs means that what is at Ref may be executed. A full SHA is then refused with ErrRef if no branch and no tag
+	// has that commit: anyone can put one there, with a fork.
 	Runs bool
 	// With are other repositories whose code may be written into the clone. See Clone.With.
 	With []string
@@ -158,8 +158,8 @@ type Clone struct {
 // Checkout updates the mirror and prepares the thread's clone. A full SHA and a base that the mirror has need no fetch
 // and wait for none; everything else fetches.
 //
-// An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth, ErrRef and ErrUnsafe retrying does not
-// help.
+// An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth, ErrRef and ErrUnsafe retrying does
+// not help.
 // If ctx ended, the error wraps its cause. All other errors are infrastructure errors.
 func (w *Workspace) Checkout(ctx context.Context, want Want) (Clone, error) {
 	c, err := w.checkout(ctx, want)
