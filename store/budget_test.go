@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"testing"
@@ -19,6 +20,29 @@ func (h *harness) spent(s *Store, n int, cost float64, scopes ...string) []Spend
 	near := must(c.Spend(h.Context(), Expense{USD: cost}, threeDollars...))
 	h.ok(c.End(h.Context(), nil))
 	return near
+}
+
+// A reservation stands under the day of Redis' clock, in UTC, and is kept for eight days, so that what a run of a week
+// has reserved is not forgotten.
+func TestReservationsStandUnderTheirDay(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.scoped(s, 1, "user:u"))
+		today := h.today()
+		must(c.Reserve(ctx, 1, threeDollars...))
+		if h.today() != today {
+			today = h.today() // it was midnight; only one of the days can have it
+		}
+		for _, scope := range []string{"user:u", Fleet} {
+			key := fmt.Sprintf("errand:spend:%d:%s", dayOf(today), scope)
+			if got := h.rdb.HGet(ctx, key, "r:"+c.ID()).Val(); got != "1000000" {
+				h.Errorf("%s: reserved %q", key, got)
+			}
+			if left := h.rdb.TTL(ctx, key).Val(); left <= 7*24*time.Hour || left > 8*24*time.Hour {
+				h.Errorf("%s lives for %s", key, left)
+			}
+		}
+	})
 }
 
 func TestReserveAndSettle(t *testing.T) {

@@ -206,7 +206,7 @@ func TestOutboxOverAJump(t *testing.T) {
 		j.ok(err)
 		postponed, _, err := s.Outbox.Take(ctx, ids[1])
 		j.ok(err)
-		j.ok(s.Outbox.Postpone(ctx, postponed, time.Now().Add(10*time.Minute)))
+		j.ok(s.Outbox.Postpone(ctx, postponed, Delay{At: time.Now().Add(10 * time.Minute)}))
 		j.ahead(jump)
 		for _, id := range []string{"", ids[0]} {
 			if p, ok, err := s.Outbox.Take(ctx, id); ok || err != nil {

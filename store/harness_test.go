@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,9 +100,9 @@ func (h *harness) lapse(key string, ttl time.Duration) {
 // overdue moves an outbox item's time into the past, so that its lease ends or it is due.
 func (h *harness) overdue(id string) {
 	h.Helper()
-	if err := h.rdb.ZAddXX(h.Context(), "errand:outbox", redis.Z{Score: 1, Member: id}).Err(); err != nil {
-		h.Fatal(err)
-	}
+	due := redis.Z{Score: 1, Member: id}
+	h.ok(h.rdb.ZAddXX(h.Context(), "errand:outbox", due).Err())
+	h.ok(h.rdb.ZAddXX(h.Context(), "errand:outbox:"+strings.Split(id, "-")[1], due).Err())
 }
 
 // dump reads all keys but that of empty, for tests that expect no change.

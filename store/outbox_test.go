@@ -3,11 +3,24 @@ package store
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/redisclock"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
+
+// must2 panics if a step failed.
+func must2[T any](_ T, _ bool, err error) {
+	if err != nil {
+		panic(err)
+	}
+}
 
 // ended puts the n-th task into the outbox.
 func (h *harness) ended(s *Store, n int) string {
@@ -65,14 +78,14 @@ func TestOutboxLease(t *testing.T) {
 		h.overdue(id)
 		second := take("lease over", "", 2)
 		stale("posted by the first", s.Outbox.MarkPosted(ctx, first))
-		stale("put off by the first", s.Outbox.Postpone(ctx, first, time.Time{}))
+		stale("put off by the first", s.Outbox.Postpone(ctx, first, Delay{}))
 		take("leased to the second", id, 0)
 
-		h.ok(s.Outbox.Postpone(ctx, second, time.Now().Add(time.Hour)))
+		h.ok(s.Outbox.Postpone(ctx, second, Delay{At: time.Now().Add(time.Hour)}))
 		take("put off", id, 0)
 		h.overdue(id)
 		third := take("due again", id, 3)
-		h.ok(s.Outbox.Postpone(ctx, third, time.Time{}))
+		h.ok(s.Outbox.Postpone(ctx, third, Delay{}))
 		fourth := take("put off to now", id, 4)
 		if got := must(s.Get(ctx, id)); got.Outbox != 4 {
 			h.Errorf("%d attempts in the record, want 4", got.Outbox)
@@ -83,7 +96,7 @@ func TestOutboxLease(t *testing.T) {
 		}
 		take("posted", id, 0)
 		take("posted, any", "", 0)
-		stale("put off after it was posted", s.Outbox.Postpone(ctx, fourth, time.Time{}))
+		stale("put off after it was posted", s.Outbox.Postpone(ctx, fourth, Delay{}))
 		take("posted still", id, 0)
 	})
 }
@@ -107,6 +120,137 @@ func TestOutboxOfSources(t *testing.T) {
 		if !ok || err != nil || p.ID != id || p.Attempt != 1 {
 			h.Errorf("took %+v, %v", p, err)
 		}
+	})
+}
+
+// What a version without the outboxes of sources does to the outbox counts: its scripts write only one of the keys.
+func TestOutboxBesideAnOlderVersion(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		older := func(id string, due time.Time) {
+			h.Helper()
+			h.ok(h.rdb.ZAdd(ctx, "errand:outbox", redis.Z{Score: float64(due.UnixMicro()), Member: id}).Err())
+		}
+		take := func(what, want string) {
+			h.Helper()
+			if p, _, err := s.Outbox.Take(ctx, "", "test"); err != nil || p.ID != want {
+				h.Errorf("%s: took %q, %v; want %q", what, p.ID, err, want)
+			}
+		}
+		ids := []string{h.ended(s, 1), h.ended(s, 2), h.ended(s, 3)}
+		left := make([]string, 0, len(ids))
+		for key, score := range map[string]int64{"errand:outbox": 3, "errand:outbox:test": 3, "errand:outboxes": 1} {
+			if n := h.rdb.ZCard(ctx, key).Val() + h.rdb.SCard(ctx, key).Val(); n != score {
+				left = append(left, fmt.Sprint(key, " has ", n))
+			}
+		}
+		if len(left) > 0 {
+			h.Errorf("an older version would not find all: %v", left)
+		}
+
+		older(ids[0], time.Now().Add(time.Minute)) // it has the lease
+		take("leased by the older version", ids[1])
+		h.ok(h.rdb.ZRem(ctx, "errand:outbox", ids[2]).Err()) // it has posted this one
+		take("posted by the older version", "")
+		h.ok(h.rdb.Del(ctx, "errand:outbox:test", "errand:outboxes").Err()) // all of them are from the older version
+		older(ids[0], time.Now().Add(-time.Minute))
+		take("put there by the older version", ids[0])
+		take("all are leased", "")
+	})
+}
+
+// A worker does not look at each message of the sources that it does not have: many would block Redis.
+func TestOutboxOfAbsentSourcesIsNotRead(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, redistest.Start(t), nil)
+	ctx, s := h.Context(), h.store(Config{})
+	for n := range 300 {
+		h.ended(s, n)
+	}
+	must2(s.Outbox.Take(ctx, "", "slack"))
+	h.ok(h.rdb.ConfigResetStat(ctx).Err())
+	must2(s.Outbox.Take(ctx, "", "slack"))
+	stats := must(h.rdb.Info(ctx, "commandstats").Result())
+	calls := 0
+	for _, m := range regexp.MustCompile(`calls=(\d+)`).FindAllStringSubmatch(stats, -1) {
+		calls += number(m[1])
+	}
+	if calls == 0 || calls > 30 {
+		h.Errorf("%d commands to find nothing among 300 messages of another source", calls)
+	}
+}
+
+// A day after its end, and not before, somebody takes the message of a source that no worker has.
+func TestOutboxOfAbsentSourcesAfterADay(t *testing.T) {
+	t.Parallel()
+	url, clock := redisclock.ForTest(t)
+	j := jumping{newHarness(t, url, nil), clock}
+	ctx, s := j.Context(), j.store(Config{})
+	id := j.ended(s, 1)
+	for _, test := range []struct {
+		ahead time.Duration
+		want  string
+	}{{23*time.Hour + 50*time.Minute, ""}, {24*time.Hour + 10*time.Minute, id}} {
+		j.ahead(test.ahead)
+		if p, _, err := s.Outbox.Take(ctx, "", "slack"); err != nil || p.ID != test.want {
+			j.Errorf("after %s: took %q, %v; want %q", test.ahead, p.ID, err, test.want)
+		}
+	}
+}
+
+// A lease lasts a minute: an attempt takes up to 50 s.
+func TestOutboxLeaseLastsAMinute(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.ended(s, 1)
+		before := time.Now()
+		must2(s.Outbox.Take(ctx, id))
+		for _, key := range []string{"errand:outbox", "errand:outbox:test"} {
+			end := time.UnixMicro(int64(must(h.rdb.ZScore(ctx, key, id).Result())))
+			if end.Before(before.Add(time.Minute-time.Second)) || end.After(time.Now().Add(time.Minute+time.Second)) {
+				h.Errorf("%s: the lease of %s ends %s", key, before, end)
+			}
+		}
+	})
+}
+
+// The outbox says what went wrong, until that is mended.
+func TestOutboxKeepsWhy(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id, other := h.ended(s, 1), h.ended(s, 2)
+		check := func(what string, want Record, left Unposted) {
+			h.Helper()
+			got := must(s.Get(ctx, id))
+			if got.Shown != want.Shown || got.Unposted != want.Unposted || got.Undelivered != want.Undelivered {
+				h.Errorf("%s: %+v", what, got)
+			}
+			u := must(s.Outbox.Backlog(ctx))
+			u.Oldest = time.Time{}
+			if u != left {
+				h.Errorf("%s: %+v, want %+v", what, u, left)
+			}
+		}
+		check("at first", Record{}, Unposted{Endings: 2})
+		p, _, err := s.Outbox.Take(ctx, id)
+		h.ok(err)
+		h.ok(s.Outbox.Postpone(ctx, p, Delay{Why: "no"}))
+		check("refused", Record{Unposted: "no"}, Unposted{Endings: 2, Why: "no"})
+		p, _, err = s.Outbox.Take(ctx, id)
+		h.ok(err)
+		h.ok(s.Outbox.Postpone(ctx, p, Delay{Shown: true}))
+		check("posted but for its status", Record{Shown: true}, Unposted{Endings: 1})
+		p, _, err = s.Outbox.Take(ctx, id)
+		h.ok(err)
+		h.ok(s.Outbox.GiveUp(ctx, p, "never"))
+		check("given up", Record{Shown: true, Undelivered: "never"},
+			Unposted{Endings: 1, GivenUp: 1, LastGivenUp: id})
+		must(s.Retry(ctx, id, nil))
+		check("tried again", Record{}, Unposted{Endings: 1})
+		p, _, err = s.Outbox.Take(ctx, other)
+		h.ok(err)
+		h.ok(s.Outbox.MarkPosted(ctx, p))
+		check("the other is posted", Record{}, Unposted{})
 	})
 }
 
@@ -163,7 +307,7 @@ func TestOutboxAfterARetry(t *testing.T) {
 			h.Fatalf("attempt %d, want %d: the test wants the same number", fresh.Attempt, old.Attempt)
 		}
 		for name, err := range map[string]error{
-			"posted": s.Outbox.MarkPosted(ctx, old), "put off": s.Outbox.Postpone(ctx, old, time.Time{}),
+			"posted": s.Outbox.MarkPosted(ctx, old), "put off": s.Outbox.Postpone(ctx, old, Delay{}),
 		} {
 			if !errors.Is(err, ErrStale) {
 				h.Errorf("%s = %v, want %v", name, err, ErrStale)

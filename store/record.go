@@ -67,7 +67,10 @@ type Record struct {
 
 	CancelBy, CancelCause string          // the tombstone: the first cancel wins; no cause = not cancelled
 	Ending                json.RawMessage // opaque, set when ended
-	Outbox                int             // attempts to post the final message, -1 = posted
+	Outbox                int             // attempts to post the final message, -1 = posted or given up
+	Shown                 bool            // people have the answer; only its status is not up to date
+	Unposted              string          // why the last attempt failed, as a clause; opaque
+	Undelivered           string          // why the message was given up, likewise; empty: it was not
 
 	Unreadable string // why the record cannot be read; empty if it can. Its other fields are then unreliable
 }
@@ -106,6 +109,7 @@ func decode(id string, f map[string]string) Record {
 		Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
 		RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]), CancelBy: f["cancel_by"],
 		CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]), Unreadable: flaw(f),
+		Shown: f["shown"] != "", Unposted: f["unposted"], Undelivered: f["undelivered"],
 	}
 }
 

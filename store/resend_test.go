@@ -88,7 +88,7 @@ func TestLostAnswers(t *testing.T) {
 		"outbox": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))
 			p, ok, err := s.Outbox.Take(h.Context(), c.ID())
-			return []any{p.Attempt, ok, err, s.Outbox.Postpone(h.Context(), p, time.UnixMicro(1))}
+			return []any{p.Attempt, ok, err, s.Outbox.Postpone(h.Context(), p, Delay{At: time.UnixMicro(1)})}
 		},
 		"posted": func(h *harness, s *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))

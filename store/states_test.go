@@ -114,9 +114,13 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		post, _, err := w.s.Outbox.Take(ctx, id)
 		return errors.Join(err, w.s.Outbox.MarkPosted(ctx, post))
 	},
+	"Outbox.GiveUp": func(ctx context.Context, w world, id string) error {
+		post, _, err := w.s.Outbox.Take(ctx, id)
+		return errors.Join(err, w.s.Outbox.GiveUp(ctx, post, "no"))
+	},
 	"Outbox.Postpone": func(ctx context.Context, w world, id string) error {
 		post, _, err := w.s.Outbox.Take(ctx, id)
-		return errors.Join(err, w.s.Outbox.Postpone(ctx, post, time.Time{}))
+		return errors.Join(err, w.s.Outbox.Postpone(ctx, post, Delay{}))
 	},
 
 	"Take": func(ctx context.Context, w world, _ string) error {

@@ -231,6 +231,9 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
+//	<prefix>outbox:<source>   zset    while it has members         the same of the tasks whose IDs name the source (transition)
+//	<prefix>outboxes          set     while it has members         the sources of them (transition)
+//	<prefix>undelivered       zset    Retention since the last     IDs whose final message was given up; score = when (transition)
 //	<prefix>looked            string  forever                      Redis' clock when a worker last looked for messages to post (transition)
 //	<prefix>expiring          zset    trimmed by the leader        posted IDs; score = their record's expiry (transition)
 //	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (record)
@@ -318,6 +321,7 @@ func (k keys) running() string                { return k.prefix + "running" }
 func (k keys) epoch() string                  { return k.prefix + "epoch" }
 func (k keys) unreadable() string             { return k.prefix + "unreadable" }
 func (k keys) outbox() string                 { return k.prefix + "outbox" }
+func (k keys) undelivered() string            { return k.prefix + "undelivered" }
 func (k keys) credentials() string            { return k.prefix + "credentials" }
 func (k keys) workers() string                { return k.prefix + "workers" }
 func (k keys) cancel() string                 { return k.prefix + "cancel" }

@@ -66,3 +66,18 @@ func TestOpen(t *testing.T) {
 		}
 	})
 }
+
+// A thread keeps the IDs of its newest 200 tasks, however long it goes on.
+func TestThreadKeepsItsNewestTasks(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		for n := range 250 {
+			h.ok(h.rdb.ZAdd(ctx, "errand:thread:t", z(0, task(n).ID)).Err())
+		}
+		h.claim(s, h.submit(s, 300))
+		got := must(h.rdb.ZRange(ctx, "errand:thread:t", 0, -1).Result())
+		if len(got) != 200 || got[0] != task(50).ID || got[199] != task(249).ID {
+			h.Errorf("%d tasks, %s to %s", len(got), got[0], got[len(got)-1])
+		}
+	})
+}

@@ -35,7 +35,11 @@ func (s Status) Headline(now time.Time) Headline {
 	h := Headline{Sign: underWay, State: Working}
 	switch {
 	case s.Ending != nil:
-		return s.Ending.Headline()
+		h = s.Ending.Headline()
+		if s.Unposted != "" {
+			h.Detail = strings.TrimPrefix(h.Detail+"; "+s.Unposted, "; ")
+		}
+		return h
 	case s.Stopping():
 		h.State = Stopping
 	case s.Into != "":

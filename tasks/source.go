@@ -128,12 +128,27 @@ type Report interface {
 	// Update shows what the agent does. The goroutine that reads the agent's output calls it, so it must not block.
 	// It may drop what it cannot show.
 	Update(e agent.Event)
-	// Close posts the final message, also for a task that never ran. It is called until it returns nil, from any
-	// process, and after an *ErrLater not before its time. It finds what an earlier attempt posted by its marker, so
-	// that nothing is posted twice. An HTTP request inside takes at most 10 s. It posts nothing if the thread already
-	// has a final message of the task for another ending since e.Retried, or if e.Found is set.
+	// Close posts the final message, also for a task that never ran. It is called until it returns nil, for a day,
+	// from any process, and after an *ErrLater not before its time. An *UnpostedError says what is left to do. It
+	// finds what an earlier attempt posted by its marker, so that nothing is posted twice. An HTTP request inside takes
+	// at most 10 s. It posts nothing if the thread already has a final message of the task for another ending since
+	// e.Retried, or if e.Found is set.
 	Close(ctx context.Context, e Ending) error
 }
+
+// UnpostedError is the error of a Report.Close that says more than that it has to be called again.
+type UnpostedError struct {
+	Why   string // a clause for people, such as "Slack says not_in_channel"
+	Shown bool   // the message is posted; only the status beside it is not up to date
+	Final bool   // the place does not exist any more, so that trying again is of no use
+	Err   error  // an *ErrLater says when to try again
+}
+
+// Error implements error.
+func (e *UnpostedError) Error() string { return fmt.Sprintf("%s: %v", e.Why, e.Err) }
+
+// Unwrap returns the error that Err wraps.
+func (e *UnpostedError) Unwrap() error { return e.Err }
 
 // ErrNotHere means that another worker has to post a message: this one is not set up for the product where it goes.
 var ErrNotHere = errors.New("this worker is not set up for it")

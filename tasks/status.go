@@ -38,6 +38,7 @@ type Status struct {
 
 	Questions []Question `json:"questions,omitempty"` // open questions of a running task
 	Posted    bool       `json:"posted"`              // the final message was posted
+	Unposted  string     `json:"unposted,omitempty"`  // that and why people do not have it in its place, as a clause
 	Votes     []Vote     `json:"votes,omitempty"`     // on the answer; not in lists
 
 	Unreadable string `json:"unreadable,omitempty"` // why the record cannot be read, and a remedy; also in the prompt
@@ -101,8 +102,9 @@ func (d *Desk) status(rec store.Record) Status {
 	s := Status{
 		Task: t, Pool: rec.Pool, State: string(rec.State), Attempt: rec.Attempt,
 		Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy, Into: rec.Into,
-		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Posted: rec.Outbox < 0,
-		Runs: rec.Runs, Blocked: rec.Blocked,
+		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Runs: rec.Runs,
+		Blocked: rec.Blocked, Posted: rec.Shown || rec.Outbox < 0 && rec.Undelivered == "",
+		Unposted: unposted(rec, time.Now()),
 	}
 	if one, ok := d.policy.People.Author(t); ok {
 		s.Person = one.Name
@@ -140,10 +142,31 @@ func (d *Desk) shared(ctx context.Context, s *Status) error {
 		s.Started, s.Worker, s.Attempt = host.Started, host.Worker, host.Attempt
 		s.Cancel = cmp.Or(s.Cancel, host.Cancel)
 	case host.Ending != nil && host.Ending.At.Equal(s.Ending.At):
-		s.Started, s.Worker, s.Attempt, s.Ending, s.Posted = host.Started, host.Worker, host.Attempt,
-			host.Ending, host.Posted
+		s.Started, s.Worker, s.Attempt, s.Ending = host.Started, host.Worker, host.Attempt, host.Ending
+		s.Posted, s.Unposted = host.Posted, host.Unposted
 	}
 	return nil
+}
+
+// PostingTime is how long posting a final message may take without being mentioned.
+const PostingTime = time.Minute
+
+// unposted returns, as a clause, that people do not have the final message of a task in its place, and why; empty if
+// they have it, or will soon.
+func unposted(rec store.Record, now time.Time) string {
+	switch {
+	case rec.State != store.Ended || rec.Shown || rec.Into != "":
+		return ""
+	case rec.Undelivered != "":
+		return "answer not delivered: " + rec.Undelivered
+	case rec.Outbox < 0:
+		return ""
+	case rec.Unposted != "":
+		return "answer not posted yet: " + rec.Unposted
+	case now.Sub(rec.Ended) > PostingTime:
+		return "answer not posted yet"
+	}
+	return ""
 }
 
 // noWorker is the reason of a waiting task that no worker has claimed or postponed yet.

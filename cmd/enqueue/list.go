@@ -72,17 +72,21 @@ func (t *terminal) printTasks(all []task, now time.Time) {
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
 		list.add(v.Task.ID, v.state(), v.Task.Source, v.Name(), legible.Age(now.Sub(v.Created)), cost(v),
-			v.Title+waitReason(v))
+			v.Title+trouble(v))
 	}
 	list.print(t.stdout)
 }
 
-// waitReason returns why a task waits, in parentheses, or an empty string.
-func waitReason(v task) string {
-	if v.State != "waiting" || v.Why == "" {
+// trouble returns why a task waits or its answer is not where it belongs, in parentheses, or an empty string.
+func trouble(v task) string {
+	why := v.Unposted
+	if v.State == "waiting" {
+		why = v.Why
+	}
+	if why == "" {
 		return ""
 	}
-	return " (" + v.Why + ")"
+	return " (" + why + ")"
 }
 
 func stateStyle(v task) term.Style {
@@ -235,6 +239,7 @@ func (t *terminal) printTask(v task) {
 	at("started", v.Started)
 	at("ended", v.Ended)
 	fact("waits", v.Why)
+	fact("trouble", v.Unposted)
 	at("not before", v.At)
 	fact("pool", v.Pool)
 	fact("worker", v.Worker)

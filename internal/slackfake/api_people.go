@@ -50,6 +50,15 @@ func (s *Server) channel(id string) (Channel, bool) {
 	return ch, channelID.MatchString(id)
 }
 
+// Change replaces the attributes of a channel, as when the bot is removed from it or invited again.
+func (s *Server) Change(ch Channel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg.Channels = append(slices.DeleteFunc(slices.Clone(s.cfg.Channels),
+		func(c Channel) bool { return c.ID == ch.ID }), ch)
+	s.notify()
+}
+
 // open is the channel if the bot may see into it, else Slack's refusal: it does not tell of private channels the bot is
 // not in.
 func (s *Server) open(id string) (Channel, error) {

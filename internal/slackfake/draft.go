@@ -11,7 +11,11 @@ const maxMetadata = 16_384
 
 // draft is the bot's new message, without its thread.
 func (s *Server) draft(f url.Values) (m Message, warnings []string, err error) {
-	ch, err := s.writable(f.Get("channel"))
+	to := f.Get("channel")
+	if _, ok := s.user(to); ok {
+		to = "D" + to[1:] // the direct message with a person may be named by their ID (chat.postMessage)
+	}
+	ch, err := s.writable(to)
 	if err != nil {
 		return Message{}, nil, err
 	}

@@ -70,6 +70,7 @@ func (p problem) detail() string {
 type linter struct {
 	problems []problem
 	markdown int // characters in markdown blocks so far
+	tables   int // in markdown blocks, and table blocks
 	total    int // of the message, block costs included
 	blockIDs []string
 }
@@ -95,6 +96,9 @@ func lint(blocks json.RawMessage, text string) []problem {
 	}
 	for i, raw := range list {
 		l.block(fmt.Sprintf("/blocks/%d", i), raw)
+	}
+	if l.tables > 1 {
+		l.add("only_one_table_allowed", "/blocks", "%d tables, one is allowed", l.tables)
 	}
 	if l.markdown > maxMarkdown {
 		l.add("msg_blocks_too_long", "/blocks", "markdown blocks have %d characters, %d are allowed",

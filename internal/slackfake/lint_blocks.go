@@ -3,7 +3,14 @@ package slackfake
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+)
+
+// tableLine is the line below the head of a Markdown table, of which Slack takes one in a message.
+var (
+	tableLine  = regexp.MustCompile(`(?m)^\|.*\|[ \t]*\n\|[ :|-]*-[ :|-]*\|[ \t]*$`)
+	fencedCode = regexp.MustCompile("(?ms)^```.*?^```")
 )
 
 // checks is what we know of single block types.
@@ -84,6 +91,7 @@ func (l *linter) markdownBlock(at string, raw json.RawMessage) {
 		l.invalid(at+"/text", "must be more than 0 characters")
 	}
 	l.markdown += weigh(raw) // it has no other text; the sum is judged at the end
+	l.tables += len(tableLine.FindAllString(fencedCode.ReplaceAllString(b.Text, ""), -1))
 }
 
 // image serves the block and the element.

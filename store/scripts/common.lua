@@ -6,6 +6,7 @@ local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
+local UNDELIVERED = P .. 'undelivered'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -279,6 +280,27 @@ local function place_in(id, scope, free, t)
   return place
 end
 
+-- The outbox of a source has the source's part of OUTBOX, so that a worker need not look at what others post. OUTBOX is
+-- what counts: a version without the outboxes of sources writes only there.
+local function outbox_of(source) return OUTBOX .. ':' .. source end
+local function source_of(id) return string.match(id, '^[^-]*%-([^-]+)') or '' end
+
+-- due_at puts a task into the outbox, or moves it there.
+local function due_at(id, at)
+  local source = source_of(id)
+  redis.call('ZADD', OUTBOX, int(at), id)
+  redis.call('ZADD', outbox_of(source), int(at), id)
+  redis.call('SADD', OUTBOX .. 'es', source)
+end
+
+-- undue removes a task from the outbox.
+local function undue(id)
+  local source = source_of(id)
+  redis.call('ZREM', OUTBOX, id)
+  redis.call('ZREM', outbox_of(source), id)
+  if redis.call('EXISTS', outbox_of(source)) == 0 then redis.call('SREM', OUTBOX .. 'es', source) end
+end
+
 -- finish ends a task: it leaves the thread, enters the outbox, and its events get the end mark. For head microseconds
 -- the outbox gives it out only by ID, because its holder has a report open and goes first.
 local function finish(id, thread, ending, cap, head)
@@ -290,7 +312,7 @@ local function finish(id, thread, ending, cap, head)
   let_go(id)
   unblock(id)
   redis.call('DEL', checkpoint_key(id)) -- an ended task is never resumed
-  redis.call('ZADD', OUTBOX, int(tonumber(t) + head), id)
+  due_at(id, tonumber(t) + head)
   emit(id, cap, 'end', {'1'})
 end
 
@@ -324,7 +346,7 @@ end
 -- gone.
 local function expire(id, retention)
   redis.call('HSET', task_key(id), 'outbox', '-1')
-  redis.call('ZREM', OUTBOX, id)
+  undue(id)
   for _, key in ipairs({task_key(id), events_key(id), questions_key(id), log_key(id), pictures_key(id)}) do redis.call('PEXPIRE', key, retention) end
   redis.call('ZADD', EXPIRING, int(now() + tonumber(retention) * 1000 + 60000000), id)
 end

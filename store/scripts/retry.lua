@@ -9,12 +9,14 @@ if r[3] and r[4] ~= '-1' then return {'unposted'} end -- others have no other an
 note(id, ARGV[3])
 redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4])
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks', 'cost',
-  'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs', 'covers')
+  'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs', 'covers',
+  'shown', 'unposted', 'undelivered')
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('PUBLISH', P .. 'mail', r[2])
-redis.call('ZREM', OUTBOX, id)
+undue(id)
+redis.call('ZREM', UNDELIVERED, id)
 redis.call('ZREM', EXPIRING, id)
 redis.call('PERSIST', key)
 redis.call('PERSIST', events)

@@ -1,26 +1,58 @@
 -- prefix, id or '', lease us, nonce, sources or '' for all -> {'ok', id, attempt, delivery} | {'no'}
 local t, id, sources = now(), ARGV[2], set(ARGV[5])
--- first_due returns the ID that has been due longest, of those from the sources. A day after its end it may be from
--- another one: no worker seems to have its source, and somebody has to give it up.
-local function first_due()
-  for offset = 0, redis.call('ZCOUNT', OUTBOX, '-inf', int(t)), 100 do
-    for _, due in ipairs(redis.call('ZRANGEBYSCORE', OUTBOX, '-inf', int(t), 'LIMIT', int(offset), '100')) do
-      local source = string.match(due, '^[^-]*%-([^-]+)')
-      if ARGV[5] == '' or not source or sources[source] then return due end
-      local ended = redis.pcall('HGET', task_key(due), 'ended')
-      if type(ended) ~= 'string' or (tonumber(ended) or 0) < t - 86400000000 then return due end
+
+-- file fills the outboxes of sources again if a version without them has put something into OUTBOX, or removed it.
+local function file()
+  local filed, all = 0, redis.call('SMEMBERS', OUTBOX .. 'es')
+  for _, source in ipairs(all) do filed = filed + redis.call('ZCARD', outbox_of(source)) end
+  if filed == redis.call('ZCARD', OUTBOX) then return end
+  for _, source in ipairs(all) do redis.call('DEL', outbox_of(source)) end
+  redis.call('DEL', OUTBOX .. 'es')
+  local due = redis.call('ZRANGE', OUTBOX, '0', '-1', 'WITHSCORES')
+  for i = 1, #due, 2 do due_at(due[i], tonumber(due[i + 1])) end
+end
+
+-- first_of returns the ID of a source that has been due longest, and since when. It corrects what another version left.
+local function first_of(source)
+  while true do
+    local first = redis.call('ZRANGEBYSCORE', outbox_of(source), '-inf', int(t), 'LIMIT', '0', '1')[1]
+    if not first then return end
+    local due = redis.call('ZSCORE', OUTBOX, first)
+    if not due then
+      undue(first)
+    elseif tonumber(due) > t then
+      redis.call('ZADD', outbox_of(source), due, first)
+    else
+      return first, tonumber(due)
     end
   end
 end
+
+-- first_due returns the ID that has been due longest, of those from the sources. A day after its end it may be from
+-- another one: no worker seems to have its source, and somebody has to give it up.
+local function first_due()
+  local found, since
+  for _, source in ipairs(redis.call('SMEMBERS', OUTBOX .. 'es')) do
+    local first, due = first_of(source)
+    if first and ARGV[5] ~= '' and source ~= '' and not sources[source] then
+      local ended = redis.pcall('HGET', task_key(first), 'ended')
+      if type(ended) == 'string' and (tonumber(ended) or 0) >= t - 86400000000 then first = nil end
+    end
+    if first and (not found or due < since) then found, since = first, due end
+  end
+  return found
+end
+
 -- If Redis' clock was set, or no worker looked for a minute, nothing says whether the leases are over: everything that
 -- was not due the last time is due in a minute.
 local looked = tonumber(redis.call('GET', P .. 'looked') or t)
 if t < looked or t > looked + tonumber(ARGV[3]) then
   for _, later in ipairs(redis.call('ZRANGEBYSCORE', OUTBOX, '(' .. int(math.min(looked, t)), '+inf')) do
-    redis.call('ZADD', OUTBOX, int(t + tonumber(ARGV[3])), later)
+    due_at(later, t + tonumber(ARGV[3]))
   end
 end
 redis.call('SET', P .. 'looked', int(t))
+if id == '' then file() end
 local delivery
 repeat
   if ARGV[2] == '' then
@@ -34,10 +66,10 @@ repeat
   delivery = redis.pcall('HGET', task_key(id), 'delivery')
   if type(delivery) ~= 'string' then delivery = nil end
   -- The record is gone or is no record. Incrementing its attempts would create an incomplete one.
-  if not delivery then redis.call('ZREM', OUTBOX, id) end
+  if not delivery then undue(id) end
 until delivery
 note(id, ARGV[4])
-redis.call('ZADD', OUTBOX, int(t + tonumber(ARGV[3])), id)
+due_at(id, t + tonumber(ARGV[3]))
 -- The attempt is the lease's token: when another poster takes the item, the earlier lease is void.
 local attempt = redis.call('HINCRBY', task_key(id), 'outbox', '1')
 return {'ok', id, int(attempt), delivery}

@@ -8,7 +8,6 @@ import (
 	"iter"
 	"log/slog"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -50,26 +49,9 @@ func code(err error) string {
 	return e.Err
 }
 
-// gone reports whether the place to post to does not exist any more.
-func gone(err error) bool {
-	return slices.Contains([]string{"channel_not_found", "not_in_channel", "is_archived", threadGone}, code(err))
-}
-
-// threadGone is Slack's code for a thread whose first message was deleted.
-const threadGone = "thread_not_found"
-
-// unreadable reports whether the app may not read the thread, though perhaps post there.
-func unreadable(err error) bool { return code(err) == "missing_scope" }
-
 // noHistoryScope is logged when a message is posted although it may be in the thread already.
 const noHistoryScope = "post without looking for an earlier message: the app lacks the scope " +
 	"channels:history or groups:history"
-
-// malformed reports whether a message was refused for its form.
-func malformed(err error) bool {
-	return slices.Contains([]string{"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"},
-		code(err))
-}
 
 // withoutURL returns an error of a call without the URL that was called, which may hold a secret.
 func withoutURL(err error) error {
@@ -254,14 +236,19 @@ func (c *client) react(ctx context.Context, o origin, name string) {
 	}
 }
 
-// removeEyes removes the eyes from the request.
-func (c *client) removeEyes(ctx context.Context, o origin) {
+// removeEyes removes the eyes from the request. An app that may not do so has added none.
+func (c *client) removeEyes(ctx context.Context, o origin) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
 	err := c.api.RemoveReactionContext(ctx, eyes, slack.NewRefToMessage(o.Channel, o.TS))
-	if err != nil && code(err) != "no_reaction" {
-		c.log.Warn("remove reaction", "channel", o.Channel, "err", err)
+	if kind := refusalOf(err); err == nil || kind == ofForm || kind == ofThread {
+		return nil // there are none, or the message is gone
 	}
+	if refusalOf(err) == ofCredential {
+		c.log.Warn("remove reaction", "channel", o.Channel, "err", err)
+		return nil
+	}
+	return fmt.Errorf("remove reaction: %w", err)
 }
 
 // thread yields the messages of a thread after one time and before another, oldest first; an empty time is no bound.

@@ -23,6 +23,7 @@ type reporter struct {
 	console  render.Console
 	interval time.Duration // between two edits of a status message
 	votes    bool          // answers have buttons to rate them
+	memory   intake.Memory // of direct messages; nil: none are sent
 
 	nativeFrom atomic.Int64 // when status below threads may be set again, in Unix time
 }
@@ -158,30 +159,24 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if _, at, ok := f.final(e.Retried); ok && !at.Equal(e.At.Truncate(time.Microsecond)) {
 		r.log.Warn("final message skipped: one is posted for an ending that is missing in Redis", "ended", at)
 	} else if err == nil && !e.Found {
-		err = r.postFinal(ctx, f, e)
-	}
-	if gone(err) {
-		r.log.Error("post ending: its thread or channel does not exist any more", "outcome", string(e.Kind), "err", err)
-		return nil
+		err = r.postFinal(ctx, r.origin, f, r.final(e), e)
 	}
 	if err != nil {
-		return r.later(err)
+		return r.unposted(ctx, e, err)
 	}
-	r.removeEyes(ctx, r.origin)
-	r.endStatus(ctx, f, r.task.ID, e)
-	for _, id := range e.Covers {
-		r.removeEyes(ctx, r.origin.at(id))
-		r.endStatus(ctx, f, id, e) // from when it had to wait
-	}
-	return nil
+	return r.endAll(ctx, f, e)
 }
 
-// postFinal posts the parts of the final message that are not in the thread yet.
-func (r *report) postFinal(ctx context.Context, f found, e tasks.Ending) error {
-	list := r.console.Final(r.task, r.origin.User, e, r.votes)
+// final returns the parts of the final message.
+func (r *report) final(e tasks.Ending) []render.Part {
+	return r.console.Final(r.task, r.origin.User, e, r.votes)
+}
+
+// postFinal posts the parts of a final message that are not in its place yet.
+func (r *report) postFinal(ctx context.Context, o origin, f found, list []render.Part, e tasks.Ending) error {
 	body := strings.TrimSpace(e.Body())
 	if first, long := render.Beginning(list, body, "the file above"); long {
-		err := r.putFile(ctx, r.origin, f, file{list[0].Mark, "The whole answer:", body})
+		err := r.putFile(ctx, o, f, file{list[0].Mark, "The whole answer:", body})
 		switch {
 		case fileRefused(err):
 			r.log.Warn("post all of a long answer", "err", err)
@@ -192,16 +187,74 @@ func (r *report) postFinal(ctx context.Context, f found, e tasks.Ending) error {
 		}
 	}
 	for _, p := range list {
-		if err := r.put(ctx, r.origin, f, p); err != nil {
+		if err := r.put(ctx, o, f, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// unposted says what an error of Slack means for the final message. Only a thread that was deleted is final: the bot
+// may be invited again, and an archived channel opened.
+func (r *report) unposted(ctx context.Context, e tasks.Ending, err error) error {
+	kind := refusalOf(err)
+	failed := &tasks.UnpostedError{Why: complaint(err), Final: kind == ofThread, Err: r.later(err)}
+	if kind != ofPlace && kind != ofForm || r.now().Sub(e.At) < directAfter {
+		return failed
+	}
+	sent, err := r.sendDirectly(ctx, e, failed.Why)
+	if err != nil {
+		r.log.Warn("send final message directly", "err", err)
+	}
+	if sent {
+		failed.Why += "; the person who asked has it as a direct message"
+	}
+	return failed
+}
+
+// directAfter is how long a place has to refuse a final message before the person who asked gets it directly: the bot
+// may only have been out of the channel for a moment.
+const directAfter = time.Minute
+
+// sendDirectly sends the final message to the person who asked, once, because its place refuses it.
+func (r *report) sendDirectly(ctx context.Context, e tasks.Ending, why string) (sent bool, err error) {
+	if r.memory == nil {
+		return false, nil
+	}
+	list := r.final(e)
+	memo := intake.Memo[directMessage]{
+		Memory: r.memory, Name: "slack/direct/" + r.task.ID + "/" + list[0].Mark.Ending, Log: r.log,
+	}
+	earlier, err := memo.Load(ctx)
+	if err != nil {
+		return false, err
+	}
+	list[0].Lead = render.Lines(fmt.Sprintf("I could not post this in the thread in <#%s>: %s.", r.origin.Channel,
+		render.Literal(why, render.MaxSentence)), list[0].Lead)
+	o := origin{Team: r.origin.Team, Channel: r.origin.User, User: r.origin.User}
+	for i := earlier.Parts; i < len(list); i++ {
+		if err := r.put(ctx, o, newFound(), list[i]); err != nil {
+			return false, err
+		}
+		err := memo.Change(ctx, func(m *directMessage) error {
+			m.Parts = i + 1
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// directMessage is what is remembered of a final message that was sent to the person who asked.
+type directMessage struct {
+	Parts int `json:"parts"` // sent so far
+}
+
 // withdraw removes the status of a request that was deleted. err is why f is not known.
 func (r *report) withdraw(ctx context.Context, f found, err error) error {
-	if gone(err) || unreadable(err) {
+	if refusalOf(err) == ofThread || unreadable(err) {
 		return nil
 	}
 	for _, ts := range f.status[r.task.ID] {
@@ -212,19 +265,37 @@ func (r *report) withdraw(ctx context.Context, f found, err error) error {
 	return r.later(err)
 }
 
+// endAll ends the status messages of a task and of those that its run absorbed, which have theirs from when they had to
+// wait. The final message is posted by now.
+func (r *report) endAll(ctx context.Context, f found, e tasks.Ending) error {
+	failed := errors.Join(r.removeEyes(ctx, r.origin), r.endStatus(ctx, f, r.task.ID, e))
+	for _, id := range e.Covers {
+		failed = errors.Join(failed, r.removeEyes(ctx, r.origin.at(id)), r.endStatus(ctx, f, id, e))
+	}
+	if failed == nil {
+		return nil
+	}
+	return &tasks.UnpostedError{Why: complaint(failed), Shown: true, Err: r.later(failed)}
+}
+
 // endStatus edits the status messages of a task for the last time; there are two if two processes posted one at the
-// same moment. The final message is posted by now, so that errors are only logged.
-func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Ending) {
+// same moment.
+func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Ending) (failed error) {
+	last := render.Ended(e)
 	for _, ts := range f.status[id] {
+		if f.shows(ts, last) {
+			continue // an earlier attempt has edited it
+		}
 		d := &display{client: r.client, origin: r.origin, ts: ts, log: r.log}
 		r.awaitLastEdit(ctx, r.origin)
-		err := patiently(ctx, lastEditWait, func() error {
-			return d.edit(ctx, render.Ended(e), r.console.LogButton(id))
-		})
-		if err != nil {
+		err := d.edit(ctx, last, r.console.LogButton(id))
+		if errors.Is(err, errNoDisplay) {
 			r.log.Warn("end status", "err", err)
+		} else if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("end status: %w", err))
 		}
 	}
+	return failed
 }
 
 // progress is what a status message shows of a run.

@@ -101,8 +101,8 @@ func TestCloseEndsTheStatus(t *testing.T) {
 	r := w.open(w.source, task)
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Step"})
 	w.until("the edit that hangs", func() bool { return len(w.Calls("chat.update")) == 1 })
-	early, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
+	early, cancel := context.WithCancel(t.Context())
+	cancel()
 	if err := r.Close(early, answered("yes")); err == nil {
 		t.Error("closed beside an edit")
 	}
@@ -116,34 +116,49 @@ func TestCloseEndsTheStatus(t *testing.T) {
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Late step"})
 	equal(t, "edits", len(w.Calls("chat.update")), 2)
 
-	task = w.task("")
-	r = w.open(w.source, task)
-	w.Fail("chat.update", slackfake.Failure{Times: -1, Error: "internal_error"})
-	w.Fail("reactions.remove", slackfake.Failure{Error: "internal_error"})
-	if err := r.Close(t.Context(), answered("yes")); err != nil {
-		t.Error(err)
-	}
-	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
-func TestTheLastEditMayComeTwice(t *testing.T) {
+// Whatever keeps the last edit or the removal of a reaction from succeeding, the outbox does it again, and the answer
+// counts as posted.
+func TestTheLastEditIsDoneAgain(t *testing.T) {
 	t.Parallel()
-	w := newWorkspace(t, Config{})
-	task := w.task("")
-	r := w.open(w.source, task)
-	w.Fail("chat.update", slackfake.Failure{Status: 429})
-	if err := r.Close(t.Context(), answered("yes")); err != nil {
-		t.Error(err)
+	for name, fail := range map[string]func(*workspace){
+		"a server's error": func(w *workspace) { w.Fail("chat.update", slackfake.Failure{Status: 500}) },
+		"a reset":          func(w *workspace) { w.Fail("chat.update", slackfake.Failure{}) },
+		"a code":           func(w *workspace) { w.Fail("chat.update", slackfake.Failure{Error: "internal_error"}) },
+		"out of the room":  func(w *workspace) { w.Fail("chat.update", slackfake.Failure{Error: "not_in_channel"}) },
+		"too many":         func(w *workspace) { w.Fail("chat.update", slackfake.Failure{RetryAfter: 30}) },
+		"the reaction":     func(w *workspace) { w.Fail("reactions.remove", slackfake.Failure{Status: 500}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, Config{})
+			task := w.task("")
+			w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
+			r := w.open(w.source, task)
+			fail(w)
+			err := r.Close(t.Context(), answered("yes"))
+			left, ok := errors.AsType[*tasks.UnpostedError](err)
+			if !ok || !left.Shown || left.Final {
+				t.Fatalf("err = %v, want one that says that only the status is left", err)
+			}
+			wait, later := errors.AsType[*tasks.ErrLater](err)
+			if later != (name == "too many") || later && time.Until(wait.At) < 20*time.Second {
+				t.Errorf("err = %v", err)
+			}
+			if err := w.open(w.process(Config{}), task).Close(t.Context(), answered("yes")); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "status", w.status(task), "✅ Done (2m5s)")
+			equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+			equal(t, "eyes", w.Reactions(general, mustOrigin(t, task).TS), []string(nil))
+			edits := len(w.Calls("chat.update"))
+			if err := w.open(w.process(Config{}), task).Close(t.Context(), answered("yes")); err != nil {
+				t.Fatal(err)
+			}
+			equal(t, "edits of a status that has ended", len(w.Calls("chat.update")), edits)
+		})
 	}
-	equal(t, "status", w.status(task), "✅ Done (2m5s)")
-
-	task = w.task("")
-	r = w.open(w.source, task)
-	w.Fail("chat.update", slackfake.Failure{RetryAfter: 3600})
-	if err := r.Close(t.Context(), answered("yes")); err != nil { // it does not wait for an hour
-		t.Error(err)
-	}
-	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 }
 
 func TestEditsThatFailAreSaidOnce(t *testing.T) {
@@ -292,27 +307,37 @@ func TestAnotherBotsReportIsNotOurs(t *testing.T) {
 	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 }
 
-// A message that can never be posted is given up and logged.
+// A place that refuses the final message may take it later. Only a thread that is gone is final.
 func TestNowhereToPost(t *testing.T) {
 	t.Parallel()
-	for _, code := range []string{"is_archived", "channel_not_found", "not_in_channel"} {
+	for _, code := range []string{
+		"is_archived", "channel_not_found", "not_in_channel", "restricted_action", "invalid_auth", "another_code",
+	} {
 		w := newWorkspace(t, Config{})
 		task := w.task("")
 		r := w.open(w.source, task)
-		w.Fail("chat.postMessage", slackfake.Failure{Error: code})
-		if err := r.Close(t.Context(), answered("yes")); err != nil {
+		w.Fail("chat.postMessage", slackfake.Failure{Error: code, Times: -1})
+		w.Fail("files.getUploadURLExternal", slackfake.Failure{Error: code, Times: -1})
+		err := r.Close(t.Context(), answered("yes"))
+		left, ok := errors.AsType[*tasks.UnpostedError](err)
+		if !ok || left.Final || left.Shown || left.Why != "Slack says "+code {
 			t.Errorf("%s: %v", code, err)
 		}
-		if !strings.Contains(w.log.String(), code) {
-			t.Errorf("log: %s", w.log)
+		w.Heal("chat.postMessage")
+		w.Heal("files.getUploadURLExternal")
+		if err := r.Close(t.Context(), answered("yes")); err != nil {
+			t.Errorf("%s is over: %v", code, err)
 		}
+		equal(t, "status", w.status(task), "✅ Done (2m5s)")
+		equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
 	}
 
 	// Slack would post a reply to a deleted message at the top of the channel.
 	w := newWorkspace(t, Config{})
 	task := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
-	if err := w.open(w.source, task).Close(t.Context(), answered("yes")); err != nil {
-		t.Error(err)
+	left, ok := errors.AsType[*tasks.UnpostedError](w.open(w.source, task).Close(t.Context(), answered("yes")))
+	if !ok || !left.Final || left.Why != "its thread does not exist any more" {
+		t.Errorf("err = %+v", left)
 	}
 	equal(t, "messages", len(w.Messages(general, "")), 0)
 	if slices.ContainsFunc(w.Calls(""), func(c slackfake.Call) bool { return strings.HasPrefix(c.Method, "chat.") }) {
@@ -328,6 +353,99 @@ func TestNowhereToPost(t *testing.T) {
 		t.Error("it was closed without a look at what is there")
 	}
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status"})
+}
+
+// While the bot is out of the channel, the person who asked gets the final message directly, once, and not at once.
+// When it is back, the thread gets it, too.
+func TestOutOfTheChannel(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{Memory: newMind()})
+	task := w.task("")
+	r := w.open(w.source, task)
+	w.Change(slackfake.Channel{ID: general, Outside: true})
+	fresh := answered("Forty-two.")
+	fresh.At = time.Now()
+	if err := r.Close(t.Context(), fresh); err == nil {
+		t.Fatal("closed")
+	}
+	equal(t, "direct messages at once", len(w.Messages("D"+ann[1:], "")), 0)
+
+	e := answered("Forty-two.")
+	for range 3 {
+		err := r.Close(t.Context(), e)
+		left, ok := errors.AsType[*tasks.UnpostedError](err)
+		if !ok || left.Final ||
+			left.Why != "Slack says not_in_channel; the person who asked has it as a direct message" {
+			t.Errorf("err = %v", err)
+		}
+	}
+	direct := w.Messages("D"+ann[1:], "")
+	if len(direct) != 1 || !strings.Contains(direct[0].Text, "Forty-two.") ||
+		!strings.Contains(direct[0].Text, "I could not post this in the thread in <#"+general+">: Slack says not_in_channel.") {
+		t.Errorf("direct messages: %+v", direct)
+	}
+	w.Change(slackfake.Channel{ID: general})
+	if err := r.Close(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "status", w.status(task), "✅ Done (2m5s)")
+	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
+
+// Whatever Slack has against blocks or text, a message is posted in a form that it takes.
+func TestRefusedForms(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{
+		"invalid_attachments", "only_one_table_allowed", "invalid_arguments", "invalid_blocks", "a_code_of_next_year",
+	} {
+		for _, times := range []int{1, 2} {
+			w := newWorkspace(t, Config{})
+			task := w.task("")
+			r := w.open(w.source, task)
+			w.Fail("chat.postMessage", slackfake.Failure{Error: code, Times: times})
+			if err := r.Close(t.Context(), answered("Forty-two.")); err != nil {
+				t.Errorf("%s, %d times: %v", code, times, err)
+			}
+			posted := w.posted(task)
+			last := posted[len(posted)-1]
+			if times == 1 && (last.Blocks != nil || !strings.Contains(last.Text, "Forty-two.")) ||
+				times == 2 && len(last.Files) != 1 {
+				t.Errorf("%s, %d times: %+v", code, times, last)
+			}
+			equal(t, "status", w.status(task), "✅ Done (2m5s)")
+		}
+	}
+}
+
+// Slack takes one table in a message.
+func TestManyTables(t *testing.T) {
+	t.Parallel()
+	table := "| a | b |\n|---|---|\n| 1 | %d |\n"
+	for tables, want := range map[int]int{1: 1, 2: 2, 4: 4, 6: 1} {
+		w := newWorkspace(t, Config{})
+		task := w.task("")
+		var body strings.Builder
+		for i := range tables {
+			fmt.Fprintf(&body, "Table %d:\n\n"+table+"\n", i, i)
+		}
+		if err := w.open(w.source, task).Close(t.Context(), answered(body.String()+"The end.")); err != nil {
+			t.Fatal(err)
+		}
+		posted := w.posted(task)[1:]
+		equal(t, fmt.Sprint("messages for ", tables), len(posted), want)
+		all := ""
+		for _, m := range posted {
+			if m.Blocks == nil {
+				t.Errorf("%d tables: posted without blocks", tables)
+			}
+			all += string(m.Blocks)
+		}
+		for i := range tables {
+			if !strings.Contains(all, fmt.Sprintf("| 1 | %d |", i)) {
+				t.Errorf("table %d of %d is lost", i, tables)
+			}
+		}
+	}
 }
 
 // An app that may write but not read still posts its final message.

@@ -38,8 +38,9 @@
 // again. Questions are found by their markers, if the app may read the thread. Short rate limits are waited for.
 //
 // It does not promise that the status message is up to date, or exists, nor what Slack shows below a thread: their
-// failures fail nothing. What Slack refuses for good (the channel is archived, the request was deleted) is logged and
-// given up.
+// failures fail nothing. Only a thread that was deleted is given up. If the bot may not post to the thread for another
+// reason, such as because it was removed from the channel, the final message is tried for a day, and after a minute
+// also sent to the person who asked.
 //
 // A Source may be used from any goroutine of any process; Listen is called once. Update of a report is called from one
 // goroutine at a time and never blocks; Close may run beside it. A report has at most one goroutine, which ends with
@@ -146,7 +147,7 @@ func New(cfg Config) (*Source, error) {
 		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), redact: cfg.Redact, now: cfg.Now, log: log,
 	}
 	ts, console := &threads{c}, cfg.console()
-	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Votes}
+	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Votes, memory: cfg.Memory}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, others: cfg.Channelled, memory: cfg.Memory}
 	g := &guard{
 		access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter},
@@ -295,9 +296,9 @@ func (d *display) show(ctx context.Context, s render.Status, buttons []render.Bu
 
 func (d *display) edit(ctx context.Context, s render.Status, buttons []render.Button) error {
 	if !d.plain {
-		err := d.client.edit(ctx, d.origin, d.ts, s.Message(buttons)...)
-		if !malformed(err) {
-			return markPermanent(err)
+		err := markPermanent(d.client.edit(ctx, d.origin, d.ts, s.Message(buttons)...))
+		if errors.Is(err, errNoDisplay) || !malformed(err) {
+			return err
 		}
 		d.usePlainText(err)
 	}
@@ -312,7 +313,7 @@ func (d *display) usePlainText(err error) {
 
 // markPermanent wraps errors that will not pass in errNoDisplay.
 func markPermanent(err error) error {
-	if gone(err) ||
+	if refusalOf(err) == ofThread ||
 		slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"}, code(err)) {
 		return fmt.Errorf("%w: %w", errNoDisplay, err)
 	}

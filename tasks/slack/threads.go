@@ -27,11 +27,15 @@ type found struct {
 	status map[string][]string
 	// of the task's questions, and of its final messages for all its endings, including those that are another task's
 	parts map[render.Marker]bool
-	files map[string]bool // names of the files that the bot has posted
+	files map[string]bool   // names of the files that the bot has posted
+	texts map[string]string // of the status messages, by ts
 }
 
 func newFound() found {
-	return found{status: map[string][]string{}, parts: map[render.Marker]bool{}, files: map[string]bool{}}
+	return found{
+		status: map[string][]string{}, parts: map[render.Marker]bool{}, files: map[string]bool{},
+		texts: map[string]string{},
+	}
 }
 
 // statusOf returns the ts of a task's status message, empty if it has none.
@@ -41,6 +45,12 @@ func (f found) statusOf(task string) string {
 		return ""
 	}
 	return list[len(list)-1]
+}
+
+// shows reports whether a status message shows s already.
+func (f found) shows(ts string, s render.Status) bool {
+	text := f.texts[ts]
+	return text == s.State || strings.HasPrefix(text, s.State+" · ")
 }
 
 // final returns the marker of the final message for the latest ending after a time, and when that was; or false.
@@ -83,6 +93,7 @@ func (ts *threads) find(ctx context.Context, o origin, t tasks.Task) (found, err
 		case msg.BotID != me.bot:
 		case m.Is(render.StatusPart):
 			f.status[m.Task] = append(f.status[m.Task], msg.Timestamp)
+			f.texts[msg.Timestamp] = msg.Text
 		case m.Is(render.FinalPart) && (m.Task == t.ID || slices.Contains(strings.Fields(m.Covers), t.ID)):
 			f.parts[m] = true
 		case m.Is(render.QuestionPart) && m.Task == t.ID:
@@ -172,11 +183,8 @@ func (ts *threads) putFile(ctx context.Context, o origin, f found, put file) err
 	return ts.upload(ctx, o, name, put.comment, []byte(put.text))
 }
 
-// fileRefused reports whether Slack would refuse a file later, too.
-func fileRefused(err error) bool {
-	_, limited := retryAfter(err)
-	return code(err) != "" && code(err) != "internal_error" && !limited && !gone(err)
-}
+// fileRefused reports whether Slack would refuse a file later, too, but perhaps not a message.
+func fileRefused(err error) bool { return refusalOf(err) == ofForm || refusalOf(err) == ofCredential }
 
 // later turns Slack's rate limit into the time at which to try again.
 func (ts *threads) later(err error) error {

@@ -90,38 +90,89 @@ func (o *outboxPoster) postDue(ctx context.Context) {
 	}
 }
 
+// old reports whether a final message that cannot be posted is given up. Its task ended at that time.
+func old(p store.Post, ended time.Time) bool {
+	return p.Attempt >= maxPosts && time.Since(ended) >= postTime
+}
+
 func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Report) {
 	m, err := o.postEnding(ctx, p, report)
 	if errors.Is(err, store.ErrStale) {
 		return // the task was retried
 	}
-	switch {
-	case err != nil && p.Attempt >= maxPosts && time.Since(m.at) >= postTime:
-		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
-		err = nil
-	case errors.Is(err, tasks.ErrNotHere):
-		err = o.Store.Outbox.Postpone(ctx, p, time.Now().Add(elsewherePause))
+	problem := problemOf(err)
+	if errors.Is(err, tasks.ErrNotHere) && !old(p, m.at) {
+		err = o.Store.Outbox.Postpone(ctx, p, store.Delay{At: time.Now().Add(elsewherePause)})
 		o.warn(err, "leave final message to another worker", "run", p.ID)
 		return
 	}
-	if err == nil && o.Ended != nil && m.task.ID != "" {
-		err = o.note(ctx, m)
-	}
-	if err == nil {
-		if err = o.Store.Outbox.MarkPosted(ctx, p); err != nil {
-			o.Log.Warn("record posted message", "run", p.ID, "err", err)
-			return
-		}
-		o.Meter.Ended(m.task, m.ending, time.Since(m.at))
-		o.warn(o.Store.Events.Archive(ctx, p.ID), "archive events", "run", p.ID)
+	if problem != nil && !problem.Final && !old(p, m.at) {
+		o.postpone(ctx, p, m, problem)
 		return
 	}
-	at := time.Now().Add(tasks.Backoff(p.Attempt - 1))
-	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
-		at = wait.At
+	if problem != nil {
+		o.Log.Error("final message dropped: it could not be posted", "run", p.ID, "attempt", p.Attempt, "err", err)
 	}
-	o.Log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", at, "err", err)
-	o.warn(o.Store.Outbox.Postpone(ctx, p, at), "postpone final message", "run", p.ID) // its lease expires
+	if err := o.announce(ctx, m); err != nil {
+		o.postpone(ctx, p, m, problemOf(err))
+		return
+	}
+	if problem != nil && !problem.Shown {
+		err = o.Store.Outbox.GiveUp(ctx, p, problem.Why)
+	} else {
+		err = o.Store.Outbox.MarkPosted(ctx, p)
+	}
+	if err != nil {
+		o.Log.Warn("record posted message", "run", p.ID, "err", err)
+		return
+	}
+	o.measure(m)
+	o.warn(o.Store.Events.Archive(ctx, p.ID), "archive events", "run", p.ID)
+}
+
+// problemOf returns what an attempt left to do, or nil.
+func problemOf(err error) *tasks.UnpostedError {
+	if err == nil {
+		return nil
+	}
+	if problem, ok := errors.AsType[*tasks.UnpostedError](err); ok {
+		return problem
+	}
+	why := "the log of the worker says why"
+	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		why = later.Why
+	}
+	return &tasks.UnpostedError{Why: why, Err: err}
+}
+
+// postpone makes a final message due again. If people have it, and only its status is left, its task counts as posted.
+func (o *outboxPoster) postpone(ctx context.Context, p store.Post, m finalMessage, problem *tasks.UnpostedError) {
+	delay := store.Delay{At: time.Now().Add(tasks.Backoff(p.Attempt - 1)), Why: problem.Why}
+	if wait, ok := errors.AsType[*tasks.ErrLater](problem); ok {
+		delay.At = wait.At
+	}
+	what := "post final message"
+	if problem.Shown && o.announce(ctx, m) == nil {
+		delay.Shown, delay.Why, what = true, "", "end status"
+		o.measure(m)
+	}
+	o.Log.Warn(what, "run", p.ID, "attempt", p.Attempt, "again", delay.At, "err", problem)
+	o.warn(o.Store.Outbox.Postpone(ctx, p, delay), "postpone final message", "run", p.ID) // its lease expires
+}
+
+// announce notes the ending of a task and of those that its run absorbed, unless an earlier attempt did.
+func (o *outboxPoster) announce(ctx context.Context, m finalMessage) error {
+	if o.Ended == nil || m.task.ID == "" || m.shown {
+		return nil
+	}
+	return o.note(ctx, m)
+}
+
+// measure counts the ending of a task, unless an earlier attempt did.
+func (o *outboxPoster) measure(m finalMessage) {
+	if !m.shown {
+		o.Meter.Ended(m.task, m.ending, time.Since(m.at))
+	}
 }
 
 // note notes the ending of a task and of those that its run absorbed, which end with it.
@@ -157,6 +208,7 @@ type finalMessage struct {
 	task   tasks.Task
 	ending tasks.Ending
 	at     time.Time
+	shown  bool // an earlier attempt posted it; only the status is left
 }
 
 // postEnding posts the task's ending through its report. It returns [store.ErrStale] if the task was retried since the
@@ -171,7 +223,7 @@ func (o *outboxPoster) postEnding(ctx context.Context, p store.Post, report task
 	if !p.Of(rec) {
 		return m, store.ErrStale
 	}
-	m.at = rec.Ended
+	m.at, m.shown = rec.Ended, rec.Shown
 	task, source, absent := o.tasks.read(rec)
 	if absent != nil && !errors.Is(absent, tasks.ErrNotHere) {
 		return m, absent

@@ -18,7 +18,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
 )
 
@@ -419,10 +418,7 @@ func TestMessageThatCannotBePosted(t *testing.T) {
 				t.Helper()
 				f.put("errand:task:"+id, "outbox", strconv.Itoa(attempts))
 				f.put("errand:task:"+id, "ended", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
-				due := redis.Z{Score: float64(time.Now().UnixMicro()), Member: id}
-				if err := f.rdb.ZAdd(t.Context(), "errand:outbox", due).Err(); err != nil {
-					t.Fatal(err)
-				}
+				f.due(id)
 				w.outbox.postDue(t.Context())
 				w.outbox.posting.Wait()
 				return f.rdb.ZScore(t.Context(), "errand:outbox", id).Err() == nil

@@ -15,7 +15,7 @@ type row struct {
 	Repo                     string
 	Created                  time.Time
 	Age, Took, Cost          string
-	Note                     string // why it waits, or how it ended or what came of it
+	Note                     string // why it waits, that its answer is not posted, or how it ended or what came of it
 	NoteWhen                 string // what happens at NoteUntil, such as "resumes about "
 	NoteUntil                time.Time
 	Label                    string // the state in words
@@ -29,7 +29,7 @@ func newRow(v view.Task, now time.Time) row {
 	r := row{
 		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Name()),
 		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: legible.Age(now.Sub(v.Created)),
-		Note: legible.Text(cmp.Or(v.Why, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
+		Note: legible.Text(cmp.Or(v.Why, v.Unposted, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
 		Asking: len(v.Questions) > 0,
 	}
 	if r.Asking {

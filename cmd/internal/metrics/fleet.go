@@ -162,6 +162,10 @@ func fleetMetrics() []metric {
 		{name: "errand_queue_paused", help: "1 if the class is paused, otherwise 0.", labels: "class"},
 		{name: "errand_outbox_endings", help: "Ended tasks whose final message is not posted."},
 		{
+			name: "errand_answers_undelivered",
+			help: "Final messages of the last day that were given up: they are only in the console.",
+		},
+		{
 			name: "errand_outbox_oldest_seconds",
 			help: "Time since the end of the oldest task whose final message is not posted; 0 if none exists.",
 		},
@@ -187,6 +191,7 @@ func (f Fleet) report(report reportFunc, now time.Time) {
 	}
 	report("errand_outbox_endings", float64(f.Unposted.Endings))
 	report("errand_outbox_oldest_seconds", age(f.Unposted.Oldest, now))
+	report("errand_answers_undelivered", float64(f.Unposted.GivenUp))
 	for _, class := range tasks.Classes {
 		paused := 0.0
 		if _, is := f.Paused[class]; is {

@@ -178,7 +178,7 @@ type Part struct {
 // Parts divides a text over as many messages as it takes. The body is the agent's: it pings nobody, and its images
 // become links.
 func Parts(mark Marker, lead, body, foot string, buttons ...Button) []Part {
-	bodies := split(NoPings(fenceTables(markdown.Links(strings.TrimSpace(body)))), maxMarkdown)
+	bodies := oneTableEach(split(NoPings(fenceTables(markdown.Links(strings.TrimSpace(body)))), maxMarkdown))
 	if len(bodies) == 0 {
 		bodies = []string{""}
 	}

@@ -149,13 +149,66 @@ func tableLength(list []markdown.Line) int {
 	return n
 }
 
+// oneTableEach divides bodies so that each has one table at most, which is what Slack takes in a message. If that makes
+// too many messages to read, the further tables of a body become blocks of code.
+func oneTableEach(bodies []string) []string {
+	var divided, fenced []string
+	for _, body := range bodies {
+		pieces := cutAtTables(body)
+		divided = append(divided, pieces...)
+		fenced = append(fenced, fenceFurtherTables(body))
+	}
+	if len(divided) > max(maxParts, len(bodies)) {
+		return fenced
+	}
+	return divided
+}
+
+// cutAtTables cuts Markdown before each table but the first.
+func cutAtTables(text string) []string {
+	var pieces []string
+	var b strings.Builder
+	tables := 0
+	list := markdown.Lines(text)
+	for i := 0; i < len(list); {
+		n := tableLength(list[i:])
+		if n > 0 {
+			tables++
+		}
+		if n > 0 && tables > 1 {
+			pieces = append(pieces, strings.TrimSpace(b.String()))
+			b.Reset()
+		}
+		for range max(n, 1) {
+			b.WriteString(list[i].Text)
+			i++
+		}
+	}
+	return append(pieces, b.String())
+}
+
+// fenceFurtherTables puts each table but the first into a block of code.
+func fenceFurtherTables(text string) string {
+	pieces := cutAtTables(text)
+	for i, piece := range pieces[1:] {
+		list := markdown.Lines(piece)
+		n := tableLength(list)
+		pieces[i+1] = markdown.Fenced("", strings.TrimSuffix(joinLines(list[:n]), "\n")) + "\n" + joinLines(list[n:])
+	}
+	return strings.Join(pieces, "\n\n")
+}
+
+func joinLines(list []markdown.Line) string {
+	var b strings.Builder
+	for _, l := range list {
+		b.WriteString(l.Text)
+	}
+	return b.String()
+}
+
 // fenceTable returns a table, in a block of code if it is too large.
 func fenceTable(rows []markdown.Line) string {
-	var all strings.Builder
-	for _, r := range rows {
-		all.WriteString(r.Text)
-	}
-	text := all.String()
+	text := joinLines(rows)
 	columns := strings.Count(strings.Trim(strings.TrimSpace(rows[0].Text), "|"), "|") + 1
 	if len(rows)-1 <= maxRows && columns <= maxColumns && utf8.RuneCountInString(text) <= maxTableSize {
 		return text

@@ -151,7 +151,24 @@ func (f Fleet) check(now time.Time) []Check {
 		list.add(store.Note, "workers run different versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "),
 			"Two neighbouring releases work together.", "Finish the upgrade (docs/operations.md).")
 	}
+	list = append(list, f.checkAnswers(now)...)
 	return WorstFirst(append(list, f.checkCredentials(now)...))
+}
+
+// checkAnswers reports answers that people do not have.
+func (f Fleet) checkAnswers(now time.Time) (list checklist) {
+	if waited := now.Sub(f.unposted.Oldest); f.unposted.Endings > 0 && waited > tasks.PostingTime {
+		list.add(store.Warning, fmt.Sprintf("answers are not posted yet: %d, the oldest for %s", f.unposted.Endings,
+			tasks.Lasted(waited.Truncate(time.Second))),
+			"The oldest one: "+cmp.Or(f.unposted.Why, "no worker has tried")+". It is tried for a day.",
+			"Mend that, such as by inviting the bot to its channel again. The pages of the tasks have the answers.")
+	}
+	if n := f.unposted.GivenUp; n > 0 {
+		list.add(store.Warning, fmt.Sprintf("answers of the last day that were not delivered: %d", n),
+			"The latest one is of task "+f.unposted.LastGivenUp+".",
+			"The pages of the tasks have the answers, and why.")
+	}
+	return list
 }
 
 func (f Fleet) checkCredentials(now time.Time) (list checklist) {

@@ -76,3 +76,35 @@ func TestChecksOfTheRest(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// Answers that people do not have are found, but not those that are just being posted.
+func TestChecksOfAnswers(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, test := range map[string]struct {
+		unposted store.Unposted
+		want     []string
+	}{
+		"just posted": {store.Unposted{Endings: 3, Oldest: now.Add(-30 * time.Second)}, nil},
+		"refused": {
+			store.Unposted{Endings: 2, Oldest: now.Add(-90 * time.Second), Why: "Slack says not_in_channel"},
+			[]string{"answers are not posted yet: 2, the oldest for 1m30s; The oldest one: Slack says not_in_channel. It is tried for a day."},
+		},
+		"untried": {
+			store.Unposted{Endings: 1, Oldest: now.Add(-2 * time.Minute)},
+			[]string{"answers are not posted yet: 1, the oldest for 2m; The oldest one: no worker has tried. It is tried for a day."},
+		},
+		"given up": {
+			store.Unposted{GivenUp: 1, LastGivenUp: "1-slack-x"},
+			[]string{"answers of the last day that were not delivered: 1; The latest one is of task 1-slack-x."},
+		},
+	} {
+		var got []string
+		for _, c := range (Fleet{unposted: test.unposted}).checkAnswers(now) {
+			got = append(got, c.What+"; "+c.Why)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}

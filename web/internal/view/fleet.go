@@ -45,7 +45,8 @@ type Fleet struct {
 	// of each model credential that has a name or windows
 	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"`
 
-	remedy   string                // if Redis cannot be used
+	remedy   string // if Redis cannot be used
+	unposted store.Unposted
 	notices  []store.Finding       // about the configuration of this front door
 	cordoned map[string]store.Halt // without a live worker
 	live     []store.LiveRecord
@@ -140,6 +141,9 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.Config.differs(w)...))
 	}
 	if f.Findings, err = v.Store.Doctor.Diagnose(ctx); err != nil {
+		return Fleet{}, err
+	}
+	if f.unposted, err = v.Store.Outbox.Backlog(ctx); err != nil {
 		return Fleet{}, err
 	}
 	if f.cordoned, err = v.Store.Halts.Cordoned(ctx); err != nil {
