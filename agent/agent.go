@@ -250,7 +250,7 @@ var (
 
 // cli returns the path of the executable to run.
 func (r *Runner) cli() (string, *Error) {
-	path, err := Find(r.cfg.CLI, ".", r.getenv("PATH"))
+	path, err := Find(r.cfg.CLI, r.getenv("PATH"))
 	if e, ok := errors.AsType[*Error](err); ok {
 		return "", e
 	}
@@ -303,7 +303,8 @@ func (r *Runner) check(s *Spec) *Error {
 }
 
 // KeeperMain must be the first call of main and of TestMain. In a process that was started as the keeper of a run it
-// runs the keeper and exits; in any other process it returns at once.
+// runs the keeper and exits; in any other process it returns at once. A program that has not called it can start no run
+// unless errand-keeper is installed beside it.
 func KeeperMain() { supervise.Main() }
 
 // MakePrivate makes this process unreadable to other processes of its user, such as the shells of an agent's tools.

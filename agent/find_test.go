@@ -21,35 +21,52 @@ func TestFind(t *testing.T) {
 		}
 		return path
 	}
-	pinned := file("checkout/node_modules/.bin/claude", 0o700)
+	file("checkout/node_modules/.bin/claude", 0o700)
 	global := file("bin/claude", 0o700)
 	plain := file("plain/claude", 0o600)
 	path := filepath.Dir(plain) + ":relative:" + filepath.Dir(global)
-	for _, c := range []struct{ explicit, dir, path, want string }{
-		{"", filepath.Join(root, "checkout"), path, pinned},
-		{"", filepath.Join(root, "checkout/deep/er"), path, pinned},
-		{"", root, path, global},
-		{global, filepath.Join(root, "checkout"), "", global},
-		{plain, root, path, ""}, // named, but not executable: nothing else is taken instead
-		{"", root, filepath.Dir(plain), ""},
+	for _, c := range []struct{ explicit, path, want string }{
+		{"", path, global},
+		{global, "", global},
+		{"claude", path, global},
+		{plain, path, ""}, // named, but not executable: nothing else is taken instead
+		{"", filepath.Dir(plain), ""},
 	} {
-		got, err := Find(c.explicit, c.dir, c.path)
+		got, err := Find(c.explicit, c.path)
 		if e, ok := errors.AsType[*Error](err); got != c.want || (c.want == "") != ok ||
 			ok && e.Class != ClassCLIMissing {
-			t.Errorf("Find(%q, %q, %q) = %q, %v; want %q", c.explicit, c.dir, c.path, got, err, c.want)
+			t.Errorf("Find(%q, %q) = %q, %v; want %q", c.explicit, c.path, got, err, c.want)
 		} else if ok && strings.Contains(e.Message, "ERRAND_CLAUDE") {
 			t.Errorf("%q: the remedy is the class's and would appear twice", e.Message)
 		}
 	}
-	here, err := filepath.Abs(".")
-	if err != nil {
+	pinned := file("release/node_modules/.bin/claude", 0o700)
+	for dir, want := range map[string]string{
+		"release": pinned, "release/bin": pinned, "release/far/away": "", "elsewhere": "",
+	} {
+		if got := onPath("claude", besides("", filepath.Join(root, dir))); got != want {
+			t.Errorf("beside a program in %s: %q, want %q", dir, got, want)
+		}
+	}
+}
+
+// A file of the directory in which the process works is not the CLI, nor is one of a directory above it.
+func TestFindOutsideTheWorkingDirectory(t *testing.T) {
+	checkout := t.TempDir()
+	planted := filepath.Join(checkout, "node_modules", ".bin")
+	deep := filepath.Join(checkout, "deep")
+	for _, dir := range []string{planted, deep} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(planted, "claude"), nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	below, err := filepath.Rel(here, filepath.Join(root, "checkout"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := Find("", below, ""); got != pinned {
-		t.Errorf("from a relative directory: %q, %v; want %q", got, err, pinned)
+	for _, dir := range []string{checkout, deep, planted} {
+		t.Chdir(dir)
+		if got, err := Find("", "relative:.:node_modules/.bin"); strings.HasPrefix(got, checkout) {
+			t.Errorf("in %s: %q, %v", dir, got, err)
+		}
 	}
 }

@@ -270,11 +270,11 @@ func older(a, b string) bool {
 // report that a session is idle.
 const MinCLI = "2.1.329"
 
-// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path,
-// otherwise the one that npm installed into dir or a parent of it, otherwise the first on path (a list as in $PATH),
-// otherwise the one in /opt/errand, where packages put it. The project's comes before the machine's because its version
-// is pinned.
-func Find(explicit, dir, path string) (string, error) {
+// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path, otherwise
+// the first on path (a list as in $PATH), otherwise the one that npm installed beside this program or one directory
+// above it, otherwise the one in /opt/errand, where packages put it. It does not look where the process happens to
+// work, which may be a stranger's checkout.
+func Find(explicit, path string) (string, error) {
 	if explicit != "" && filepath.Base(explicit) == explicit {
 		if c := onPath(explicit, path); c != "" {
 			return c, nil
@@ -287,22 +287,22 @@ func Find(explicit, dir, path string) (string, error) {
 		}
 		return filepath.Abs(explicit)
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", NewError(ClassCLIMissing, err.Error())
+	places := path
+	if program, err := os.Executable(); err == nil {
+		places = besides(path, filepath.Dir(program))
 	}
-	for d := dir; ; d = filepath.Dir(d) {
-		if c := filepath.Join(d, "node_modules", ".bin", "claude"); executable(c) == nil {
-			return c, nil
-		}
-		if d == filepath.Dir(d) {
-			break
-		}
-	}
-	if c := onPath("claude", path+string(filepath.ListSeparator)+packaged); c != "" {
+	if c := onPath("claude", places+string(filepath.ListSeparator)+packaged); c != "" {
 		return c, nil
 	}
-	return "", NewError(ClassCLIMissing, "claude is neither in node_modules/.bin nor on PATH")
+	return "", NewError(ClassCLIMissing, "claude is neither on PATH nor installed beside this program")
+}
+
+// besides appends to path where npm installs programs for one in dir, such as bin of a checkout.
+func besides(path, dir string) string {
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		path += string(filepath.ListSeparator) + filepath.Join(d, "node_modules", ".bin")
+	}
+	return path
 }
 
 // packaged is where docs/deploy.md and the Debian package install the CLI.

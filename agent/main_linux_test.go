@@ -24,6 +24,9 @@ var self, _ = os.Executable()
 
 // TestMain lets the test binary play every part: keeper, fake CLI, server of tools, and a worker that gets killed.
 func TestMain(m *testing.M) {
+	if filepath.Base(self) == "forgetful" { // a program without KeeperMain, whatever its arguments
+		os.Exit(forgetfulMain())
+	}
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
 	case "": // with errand-keeper, as installed; the tests of package keeper have it re-executed
@@ -384,6 +387,25 @@ func layeredMain() int {
 		Environment: Environment{Layers: []Layer{{Lower: dir + "/lower", Changes: dir + "/changes"}}},
 	})
 	fmt.Print(s.Outcome, " ", s.Output, err)
+	return 0
+}
+
+// forgetfulMain tries to run a task, and notes beside the program that it was started.
+func forgetfulMain() int {
+	started, err := os.OpenFile(self+".starts", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	_, _ = started.WriteString("x")
+	dir := filepath.Dir(self)
+	r, err := New(Config{CLI: "/bin/false", LogDir: dir})
+	if err != nil {
+		return 1
+	}
+	_, err = r.Run(context.Background(), Spec{
+		ID: "forgetful", Dir: dir, Prompt: Message{Text: "x"}, Profile: Read,
+	}, &host{})
+	fmt.Print(err)
 	return 0
 }
 

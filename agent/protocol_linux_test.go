@@ -232,7 +232,8 @@ func TestStructuredAnswerIsAskedForOnce(t *testing.T) {
 	}
 }
 
-// Processes are identified by the ID of their run, so only one run of an ID is allowed at a time.
+// Processes are identified by the ID of their run, so only one run of an ID is allowed at a time, also with another
+// Runner or in another process.
 func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "ask")
@@ -241,8 +242,18 @@ func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 		if _, err := b.Run(ctx, spec, &host{}); err == nil || !strings.Contains(err.Error(), "already active") {
 			t.Errorf("a second run: %v", err)
 		}
+		other := newBench(t, "talk", func(c *Config) { c.LogDir = b.cfg.LogDir })
+		if _, err := other.Run(ctx, spec, &host{}); err == nil || !strings.Contains(err.Error(), "is active") {
+			t.Errorf("a second run of another Runner: %v", err)
+		}
+		claimed := spec
+		claimed.Claimed = true
+		if res, err := other.Run(ctx, claimed, &host{}); err != nil || res.Outcome != Done {
+			t.Errorf("a run that nobody else has: %+v, %v", res, err)
+		}
 	}}
 	b.run(t, t.Context(), spec, h)
+	b.run(t, t.Context(), spec, &host{asked: func(context.Context) {}}) // its ID is free again
 }
 
 // A structured answer should be redacted and stay valid JSON.

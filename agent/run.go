@@ -35,6 +35,13 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	if e != nil {
 		return Result{}, e
 	}
+	if !s.Claimed {
+		release, err := runlog.Lock(r.cfg.LogDir, s.ID)
+		if err != nil {
+			return Result{}, NewError(ClassInternal, fmt.Sprintf("start run %s: %v", s.ID, err))
+		}
+		defer release()
+	}
 	started := time.Now()
 	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
 	if err != nil {

@@ -55,6 +55,10 @@ type Spec struct {
 
 	Header []string // first lines of the log for people
 
+	// Claimed says that the caller makes sure that no other process runs this ID. Otherwise the lock of the log does,
+	// which a process that is stopped keeps, although its keeper has ended the run.
+	Claimed bool
+
 	Ready *Ready // a CLI that may fit the run, which takes or ends it in any case; nil: none
 
 	inert  bool // nothing from Dir is executed: see Runner.Offer

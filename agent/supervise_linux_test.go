@@ -326,6 +326,22 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 	}
 }
 
+// A program that has forgotten KeeperMain is told so, and is not started again and again.
+func TestForgottenKeeperMain(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(agenttest.ShortTemp(t), "forgetful")
+	copyProgram(t, program)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "this program has not called agent.KeeperMain: call agent.KeeperMain") {
+		t.Errorf("%s, %v", out, err)
+	}
+	if starts, err := os.ReadFile(program + ".starts"); string(starts) != "x" {
+		t.Errorf("started %d times, %v", len(starts), err)
+	}
+}
+
 // copyProgram makes a copy of this program. No other test may fork meanwhile: its child would have the copy open for
 // writing for a moment,
 // and a file that is open for writing cannot be executed (golang/go#22315).

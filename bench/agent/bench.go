@@ -25,6 +25,8 @@ type options struct {
 	Idle        int // runs that wait at the same time
 	Crowd       int // runs that write at the same time
 	Lines       int // written by each
+	Loops       int // busy programs beside these before they write
+	Beside      time.Duration
 	LeaderKills int
 	WorkerKills int
 	Grace       time.Duration // of the runs whose worker is killed; 0: the default
@@ -40,13 +42,13 @@ type options struct {
 func amounts(quick bool) options {
 	if quick {
 		return options{
-			Size: 5 << 20, Repetitions: 2, Starts: 5, Keepers: 3, Idle: 10, Crowd: 20, Lines: 100,
+			Size: 5 << 20, Repetitions: 2, Starts: 5, Keepers: 3, Idle: 10, Crowd: 20, Lines: 100, Loops: 2, Beside: time.Second,
 			LeaderKills: 2, WorkerKills: 1, Grace: 500 * time.Millisecond,
 		}
 	}
 	return options{
-		Size: 200 << 20, Repetitions: 5, Starts: 50, Keepers: 20, Idle: 100, Crowd: 200, Lines: 1000, LeaderKills: 10,
-		WorkerKills: 3,
+		Size: 200 << 20, Repetitions: 5, Starts: 50, Keepers: 20, Idle: 100, Crowd: 200, Lines: 1000, Loops: 16,
+		Beside: 3 * time.Minute, LeaderKills: 10, WorkerKills: 3,
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,10 +16,12 @@ import (
 	"github.com/errand-fleet/errand/bench/fakecli"
 )
 
-// crowd lets many runs write at the same time and checks every line in its raw log.
+// crowd lets many runs live beside programs that use all processors, then write at the same time, and checks every line
+// in its raw log.
 func (b *bench) crowd(ctx context.Context) error {
-	var took time.Duration
-	if err := b.ask(ctx, order{Job: "crowd", Runs: b.Crowd, Lines: b.Lines}, &took); err != nil {
+	var seen crowded
+	o := order{Job: "crowd", Runs: b.Crowd, Lines: b.Lines, Loops: b.Loops, Beside: b.Beside}
+	if err := b.ask(ctx, o, &seen); err != nil {
 		return err
 	}
 	lost := 0
@@ -29,9 +32,20 @@ func (b *bench) crowd(ctx context.Context) error {
 		}
 		lost += b.Lines - got
 	}
-	b.report.Note(fmt.Sprintf("%d runs with bursts of %d lines at once", b.Crowd, b.Lines), took.Seconds(), "%.1f s")
+	for _, why := range seen.Ended {
+		_, _ = fmt.Fprintln(b.progress, why)
+	}
+	beside := fmt.Sprintf("of %d runs, ended by %s beside %d busy loops", b.Crowd, b.Beside, b.Loops)
+	b.report.Most(beside, float64(len(seen.Ended)), 0, "%.0f")
+	b.report.Note(fmt.Sprintf("%d runs with bursts of %d lines at once", b.Crowd, b.Lines), seen.Took.Seconds(), "%.1f s")
 	b.report.Most("lines of these that are not in the logs, in their order", float64(lost), 0, "%.0f")
 	return nil
+}
+
+// crowded is what the worker of a crowd has seen.
+type crowded struct {
+	Ended []string      // why runs ended early
+	Took  time.Duration // from the beginning of the bursts to the end of the last run
 }
 
 func crowdID(i int) string { return "crowd-" + strconv.Itoa(i) }
@@ -59,13 +73,12 @@ func inOrder(path string) (n int, err error) {
 	return n, nil
 }
 
-// crowdOfRuns is the worker's part: the runs start to write when all of them are alive. It returns the time they take.
-func crowdOfRuns(ctx context.Context, runner *agent.Runner, o order) (time.Duration, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
+// crowdOfRuns is the worker's part: the runs start to write when all of them are alive and have outlived the loops.
+func crowdOfRuns(ctx context.Context, runner *agent.Runner, o order) (crowded, error) {
 	var runs, starting sync.WaitGroup
 	starting.Add(o.Runs)
-	all := make(chan struct{})
+	ended := make(chan string, o.Runs)
+	write := make(chan struct{})
 	for i := range o.Runs {
 		runs.Go(func() {
 			started := sync.OnceFunc(starting.Done)
@@ -76,18 +89,44 @@ func crowdOfRuns(ctx context.Context, runner *agent.Runner, o order) (time.Durat
 						started()
 					}
 				},
-				next: once(all, "numbers "+strconv.Itoa(o.Lines)),
+				next: once(write, "numbers "+strconv.Itoa(o.Lines)),
 			})
 			if err != nil {
-				stop(err)
+				ended <- err.Error()
 			}
 		})
 	}
 	starting.Wait()
-	close(all)
+	if err := busy(ctx, o.Loops, o.Beside); err != nil {
+		return crowded{}, err
+	}
+	close(write)
 	begun := time.Now()
 	runs.Wait()
-	return time.Since(begun), context.Cause(ctx)
+	seen := crowded{Took: time.Since(begun)}
+	close(ended)
+	for why := range ended {
+		seen.Ended = append(seen.Ended, why)
+	}
+	return seen, nil
+}
+
+// busy lets programs use as many processors as they get, for some time.
+func busy(ctx context.Context, loops int, lasting time.Duration) error {
+	ctx, stop := context.WithTimeout(ctx, lasting)
+	defer stop()
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range loops {
+		loop := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := loop.Start(); err != nil {
+			stop()
+			return fmt.Errorf("start a busy loop: %w", err)
+		}
+		all.Go(func() { _ = loop.Wait() }) // it is killed
+	}
+	<-ctx.Done()
+	return nil
 }
 
 // once sends one message when it is due, and no more.

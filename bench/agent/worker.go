@@ -24,6 +24,8 @@ type order struct {
 	Profile string        `json:"profile,omitempty"`
 	Runs    int           `json:"runs,omitempty"`
 	Lines   int           `json:"lines,omitempty"`
+	Loops   int           `json:"loops,omitempty"`  // busy programs beside the runs of a crowd
+	Beside  time.Duration `json:"beside,omitempty"` // how long these last
 	Grace   time.Duration `json:"grace,omitempty"`
 }
 

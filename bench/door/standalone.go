@@ -2,7 +2,6 @@ package door
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,11 +10,7 @@ import (
 
 // Standalone starts a whole system in one process, with the real CLI and further settings. Its state is below dir.
 func Standalone(ctx context.Context, bin, dir string, env ...string) (*Server, error) {
-	here, err := os.Getwd()
-	if err != nil {
-		return nil, fmt.Errorf("find the CLI: %w", err)
-	}
-	cli, err := agent.Find("", here, "")
+	cli, err := agent.Find("", os.Getenv("PATH"))
 	if err != nil {
 		return nil, err
 	}

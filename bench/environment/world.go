@@ -60,11 +60,7 @@ func (b *bench) newWorld(ctx context.Context, p stranger, c *corp) (w *world, er
 			return w, fmt.Errorf("configure the worker: %w", err)
 		}
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		return w, fmt.Errorf("find the CLI: %w", err)
-	}
-	cli, err := agent.Find("", here, "")
+	cli, err := agent.Find("", os.Getenv("PATH"))
 	if err != nil {
 		return w, err
 	}

@@ -308,7 +308,7 @@ func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
 	}
 	also = append(also, slices.DeleteFunc(p.otherRepositories(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
 	return agent.Spec{
-		ID: t.ID, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt,
+		ID: t.ID, Claimed: true, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt,
 		System: format.Paragraphs(b.System, words, p.About), Profile: t.Profile, TrustedConfig: trusted,
 		Environment: p.given(), Rules: w.cfg.Policy.Rules, Model: cmp.Or(t.Options.Model, w.cfg.Model),
 		Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,

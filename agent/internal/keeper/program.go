@@ -66,6 +66,12 @@ func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
 	}
 	f, err := openProgram(p.path())
 	if p.own = p.Path == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)); p.own {
+		if !supervise.Called() {
+			return nil, &Unavailable{
+				"this program has not called agent.KeeperMain",
+				"call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper beside the program",
+			}
+		}
 		if f, err = openProgram(ownProgram); err != nil {
 			return nil, &Unavailable{err.Error(), "mount /proc"}
 		}

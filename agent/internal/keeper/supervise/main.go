@@ -6,12 +6,21 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 )
+
+// called is set once Main has returned: this program, executed again, is a keeper.
+var called atomic.Bool
+
+// Called reports whether this process has called Main. If not, a copy of it would not be a keeper but do what this
+// program does, and so start further copies.
+func Called() bool { return called.Load() }
 
 // Main runs the keeper and exits if this process was started as one, or to mount
 // overlays for one. In any other process it returns at once.
 func Main() {
+	defer called.Store(true)
 	if len(os.Args) > 1 && os.Args[1] == OverlayName {
 		if err := overlay(os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, Name+":", err)
