@@ -103,7 +103,7 @@ func (v victim) run(at int, limit time.Duration) bool {
 	defer cancel()
 	cmd, said := exec.CommandContext(ctx, exe), new(bytes.Buffer)
 	cmd.Stderr = said
-	cmd.WaitDelay = time.Minute // its git may still have the pipe
+	cmd.WaitDelay = patience // its git may still have the pipe
 	cmd.Env = append(os.Environ(), asWorker+"="+v.step+" "+v.w.cfg.Dir+" "+v.o.root,
 		asGitSpy+"="+filepath.Join(v.TempDir(), "calls"), fmt.Sprintf("%s=%d", asKiller, at))
 	err = cmd.Run()
@@ -156,7 +156,7 @@ func TestKilledAnywhere(t *testing.T) {
 					t.Fatalf("after %d: the work is gone", n)
 				}
 			}
-			n, limit, took := 1, time.Minute, time.Duration(0)
+			n, limit, took := 1, patience, time.Duration(0)
 			for ; ; n += 1 + rand.N(3) { // each test run takes others
 				prepare(n)
 				began := time.Now()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -47,7 +46,7 @@ func TestDiffIsWhatHeadChanged(t *testing.T) {
 	if err := unix.Mkfifo(c.Dir+"/.git/objects/info/alternates", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	text, _, err = w.Diff(ctx, c, 1<<20)
 	if err != nil || !strings.Contains(text, "+by the agent\n") {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +43,23 @@ func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 	}
 	out, err := cmd.CombinedOutput()
 	return strings.TrimSpace(string(out)), err
+}
+
+// patience ends only what hangs: a loaded machine may take minutes for a step that takes a moment.
+const patience = 20 * time.Minute
+
+// eventually waits for a state that nothing announces.
+func eventually(t *testing.T, what string, reached func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for !reached() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("in %v not reached: %s", patience, what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // origin is the remote repository acme/api, and a person's checkout of it.

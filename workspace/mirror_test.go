@@ -149,7 +149,7 @@ func TestLockIsWaitedForAsLongAsWanted(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		_, err := w.Checkout(ctx, api)
 		done <- err
@@ -196,16 +196,16 @@ func TestOneFetchServesWhoWaits(t *testing.T) {
 				}
 				done <- c
 			}()
-			for { // until it has begun to wait
+			eventually(t, "the other checkout waits for the mirror", func() bool {
 				free, err := tryLock(m.beside("use"))
 				if err != nil {
 					t.Fatal(err)
 				}
-				if free == nil {
-					break
+				if free != nil {
+					unlock(free)
 				}
-				unlock(free)
-			}
+				return free == nil
+			})
 			if err := m.noteFetch(time.Now().Add(c.began)); err != nil {
 				t.Fatal(err)
 			}
