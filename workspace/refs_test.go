@@ -105,6 +105,9 @@ func TestStrayCommitIsNotExecuted(t *testing.T) {
 		if c := checkout(t, w, read); c.Head != commit {
 			t.Errorf("read: %+v, want it at %s", c, commit)
 		}
+		if c, err := w.Checkout(t.Context(), run); !errors.Is(err, ErrRef) {
+			t.Errorf("executed where it was read: %+v, %v", c, err)
+		}
 		run.Ref = ""
 		if c := checkout(t, w, run); c.Head != main || !c.Fresh {
 			t.Errorf("after it was read: %+v, want a new one at %s", c, main)

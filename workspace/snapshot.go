@@ -283,7 +283,7 @@ func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, er
 	if t.baseSHA == "" {
 		return Clone{}, err
 	}
-	want.Strange = want.Strange || t.stray
+	want.Strange = want.Strange || t.stray && !want.Runs
 	for _, sha := range needs {
 		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base, Strange: true})
 		if errors.Is(err, ErrRef) {

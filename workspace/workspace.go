@@ -180,7 +180,7 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	defer release()
 
 	tip, err := c.mirror.sync(ctx, want)
-	want.Strange = want.Strange || tip.stray
+	want.Strange = want.Strange || tip.stray && !want.Runs
 	if want.Keep && exists(c.dir) && tip.baseSHA != "" && (want.Strange || !exists(c.strange())) {
 		if err := c.mark(&want); err != nil {
 			return Clone{}, err
