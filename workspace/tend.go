@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,7 +103,7 @@ func (m mirror) pack(ctx context.Context) error {
 		return nil
 	}
 	g := m.git
-	g.conf = append(g.conf[:len(g.conf):len(g.conf)], "pack.threads=1", "pack.windowMemory=64m")
+	g.conf = append(slices.Clip(g.conf), "pack.threads=1", "pack.windowMemory=64m")
 	if _, err := g.run(ctx, "repack", "-d", "--quiet", "--geometric=2"); err != nil {
 		return err
 	}
