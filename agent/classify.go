@@ -229,7 +229,9 @@ func startFailure(err error, dir string) *Error {
 	errno, _ := errors.AsType[syscall.Errno](err)
 	_, tried := errors.AsType[*keeper.StartError](err) // or else there was not even a keeper
 	_, statErr := os.Stat(dir)
-	if u, ok := errors.AsType[*keeper.Unavailable](err); ok {
+	if u, ok := errors.AsType[*keeper.Unavailable](err); ok && u.Busy {
+		return NewError(ClassStart, u.Error())
+	} else if ok {
 		return lacking(noKeeper, u.Problem, u.Remedy)
 	}
 	switch {

@@ -308,7 +308,11 @@ func TestStartFailure(t *testing.T) {
 			fmt.Errorf("start the CLI: %w", &keeper.StartError{Errno: syscall.ENOENT}), "/nowhere", ClassWorkspace,
 		},
 		"the keeper died": {fmt.Errorf("start the CLI: %w", io.ErrUnexpectedEOF), "/", ClassStart},
-		"something else":  {io.ErrShortWrite, "/", ClassInternal},
+		"the keeper could not be checked": {
+			fmt.Errorf("start: %w", &keeper.Unavailable{Problem: "slow", Busy: true}), "/", ClassStart,
+		},
+		"the keeper is another one": {&keeper.Unavailable{Problem: "old"}, "/", ClassConfig},
+		"something else":            {io.ErrShortWrite, "/", ClassInternal},
 	} {
 		if e := startFailure(c.err, c.dir); e.Class != c.want {
 			t.Errorf("%s: %s, want %s", name, e.Class, c.want)

@@ -282,7 +282,11 @@ func (r *Runner) place(ctx context.Context, s Spec, program string, dirs *sessio
 		Layers: s.Layers, Dir: s.Dir, SeenAs: s.SeenAs,
 		OwnNetwork: s.script || r.model.Gated(), // without a gateway the CLI has to reach the model by itself
 	})
-	if unavailable, ok := errors.AsType[*sandbox.Unavailable](err); ok {
+	unavailable, ok := errors.AsType[*sandbox.Unavailable](err)
+	if ok && unavailable.Busy {
+		return p, NewError(ClassStart, unavailable.Error())
+	}
+	if ok {
 		return p, lacking(noSandbox, unavailable.Problem, unavailable.Remedy)
 	}
 	if errors.Is(err, sandbox.ErrProgram) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +76,30 @@ func TestDescriptorsOfAStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it gets no order, and says so
+}
+
+// A machine that is too busy to start errand-keeper in time has not the wrong one.
+func TestSlowProgram(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Program{Path: filepath.Join(t.TempDir(), "slow"), probeLimit: 100 * time.Millisecond}
+	syscall.ForkLock.RLock() // a child forked meanwhile would hold the file open for writing
+	err = os.WriteFile(p.Path, program, 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, unavailable := p.Name(t.Context())
+	if unavailable == nil || name != "" {
+		t.Fatalf("%q is available", name)
+	}
+	if u := *unavailable; !u.Busy || !strings.Contains(u.Problem, "did not print its version in time") ||
+		strings.Contains(u.Remedy, "install") {
+		t.Errorf("%+v", u)
+	}
 }
 
 // fullRun returns a run that has no memory left, with what its keeper is sent.

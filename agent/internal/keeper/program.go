@@ -1,6 +1,7 @@
 package keeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,15 +10,18 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
-// probeTimeout bounds how long errand-keeper takes to print its version.
-const probeTimeout = 10 * time.Second
+// probeTimeout bounds how long errand-keeper takes to print its version. It takes 2 ms, and seconds where many programs
+// want the processors.
+const probeTimeout = 2 * time.Minute
 
 // Program is the program that the keepers of a worker execute: the file errand-keeper beside the worker's own or, if
 // there is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once
@@ -27,13 +31,19 @@ type Program struct {
 	Groups *Groups      // of the runs; nil: they have none
 	Log    *slog.Logger // of runs that cannot start in a group; may be nil
 
+	probeLimit time.Duration // 0: probeTimeout; tests shorten it
+
 	mu   sync.Mutex
 	file *os.File // nil: not found yet
 	own  bool     // file is the worker's program
 }
 
 // Unavailable says why no keeper can be started.
-type Unavailable struct{ Problem, Remedy string }
+type Unavailable struct {
+	Problem, Remedy string
+
+	Busy bool // the machine is too busy to find out: it may be possible soon
+}
 
 func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
 
@@ -68,34 +78,56 @@ func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
 	if p.own = p.Path == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)); p.own {
 		if !supervise.Called() {
 			return nil, &Unavailable{
-				"this program has not called agent.KeeperMain",
-				"call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper beside the program",
+				Problem: "this program has not called agent.KeeperMain",
+				Remedy: "call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper beside " +
+					"the program",
 			}
 		}
 		if f, err = openProgram(ownProgram); err != nil {
-			return nil, &Unavailable{err.Error(), "mount /proc"}
+			return nil, &Unavailable{Problem: err.Error(), Remedy: "mount /proc"}
 		}
 	} else if err == nil {
-		err = checkVersion(ctx, f)
+		err = p.checkVersion(ctx, f)
 	}
 	if err != nil {
 		_ = f.Close()
-		return nil, &Unavailable{
-			fmt.Sprintf("%s cannot be used: %v", p.path(), err), "install errand-keeper from the build of this program",
-		}
+		return nil, p.unusable(err)
 	}
 	p.file = f
 	return f, nil
 }
 
+// errSlow says that the program did not answer in time.
+var errSlow = errors.New("it did not print its version in time")
+
+// busy are the errors of a machine that has no room for a process now, or replaces the program.
+var busy = []error{errSlow, syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY}
+
+// unusable explains an error of the check of errand-keeper.
+func (p *Program) unusable(err error) *Unavailable {
+	u := &Unavailable{
+		Problem: fmt.Sprintf("%s cannot be used: %v", p.path(), err),
+		Remedy:  "install errand-keeper from the build of this program",
+		Busy:    slices.ContainsFunc(busy, func(b error) bool { return errors.Is(err, b) }),
+	}
+	if u.Busy {
+		u.Problem = fmt.Sprintf("%s could not be checked: %v", p.path(), err)
+		u.Remedy = "check the load, memory and process limit of this machine"
+	}
+	return u
+}
+
 // checkVersion checks that a program is errand-keeper and fits this worker.
-func checkVersion(ctx context.Context, program *os.File) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+func (p *Program) checkVersion(ctx context.Context, program *os.File) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.probeLimit, probeTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, executable(program), "-version")
 	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
 	cmd.ExtraFiles = []*os.File{program} // see spawn
 	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return errSlow
+	}
 	if err != nil {
 		return fmt.Errorf("ask for its version: %w", err)
 	}

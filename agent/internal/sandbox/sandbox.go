@@ -44,8 +44,9 @@ var insideHome = session.Dirs{InsideRoot: insideRoot}.Inside().Home
 // sharedMemory is the size of /dev/shm, in bytes: browsers and databases need some.
 const sharedMemory = 512 << 20
 
-// probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms.
-const probeTimeout = 10 * time.Second
+// probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms, and seconds where many programs want
+// the processors.
+const probeTimeout = 2 * time.Minute
 
 // ErrProgram says that the program of a run does not exist.
 var ErrProgram = errors.New("program not found")
@@ -67,6 +68,8 @@ type Config struct {
 type Bwrap struct {
 	cfg Config
 
+	probeLimit time.Duration // 0: probeTimeout; tests shorten it
+
 	mu         sync.Mutex
 	path       string // of bubblewrap, once it was seen to work
 	noUserns   bool   // it has --disable-userns (since 0.8); seccomp prevents user namespaces, too
@@ -80,7 +83,11 @@ type Bwrap struct {
 func New(cfg Config) *Bwrap { return &Bwrap{cfg: cfg} }
 
 // Unavailable says why a run cannot have the sandbox that is configured.
-type Unavailable struct{ Problem, Remedy string }
+type Unavailable struct {
+	Problem, Remedy string
+
+	Busy bool // the machine is too busy to find out: it may be possible soon
+}
 
 func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
 
@@ -132,7 +139,14 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	p := Place{
 		Keeper: keeper.Sandbox{Args: args, Seccomp: openFilter, Overlays: overlays}, Program: program, Root: insideRoot,
 	}
-	if run.OwnNetwork && b.hasOwnNetwork(ctx, path) {
+	if !run.OwnNetwork {
+		return p, nil
+	}
+	own, unavailable := b.hasOwnNetwork(ctx, path)
+	if unavailable != nil {
+		return Place{}, unavailable
+	}
+	if own {
 		p.OwnNetwork = true
 		p.Keeper.Args = slices.Insert(args, 1, "--unshare-net")
 	}
@@ -161,11 +175,11 @@ func (b *Bwrap) Path(ctx context.Context) (string, *Unavailable) {
 func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
 	path := b.cfg.Find()
 	if path == "" {
-		return "", &Unavailable{"bwrap is not on PATH", "install bubblewrap" + instead}
+		return "", &Unavailable{Problem: "bwrap is not on PATH", Remedy: "install bubblewrap" + instead}
 	}
 	path, err := filepath.EvalSymlinks(path) // the link may be hidden inside
 	if err != nil {
-		return "", &Unavailable{"find bubblewrap: " + err.Error(), "install it" + instead}
+		return "", &Unavailable{Problem: "find bubblewrap: " + err.Error(), Remedy: "install it" + instead}
 	}
 	if b.try(ctx, path, "--disable-userns") == nil {
 		b.noUserns = true
@@ -180,56 +194,70 @@ func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
 // OwnNetwork reports whether runs can have their own network.
 func (b *Bwrap) OwnNetwork(ctx context.Context) bool {
 	path, _ := b.Path(ctx)
-	return path != "" && b.hasOwnNetwork(ctx, path)
+	if path == "" {
+		return false
+	}
+	own, _ := b.hasOwnNetwork(ctx, path)
+	return own
 }
 
 // hasOwnNetwork reports whether runs can have their own network. A policy may forbid it where bubblewrap works
-// otherwise.
-func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) bool {
+// otherwise. The machine's load must not give a run the machine's network, so it is an *Unavailable that this cannot be
+// found out.
+func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) (bool, *Unavailable) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ownNetwork {
-		return true
+		return true, nil
 	}
 	unavailable := b.try(ctx, path, "--unshare-net")
+	if unavailable != nil && unavailable.Busy {
+		return false, unavailable
+	}
 	b.ownNetwork = unavailable == nil
 	if !b.ownNetwork && !b.warned {
 		b.warned = true
 		b.cfg.Log.Warn("runs share the machine's network: the egress list is not in force", "why", unavailable.Problem)
 	}
-	return b.ownNetwork
+	return b.ownNetwork, nil
 }
 
 // try starts something harmless in a sandbox, with further options of bubblewrap.
 func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavailable {
 	dirs, err := session.Make(b.cfg.TempDir)
 	if err != nil {
-		return &Unavailable{err.Error(), session.Remedy(err)}
+		return &Unavailable{Problem: err.Error(), Remedy: session.Remedy(err)}
 	}
 	defer func() { _ = dirs.Remove() }()
 	args, err := b.arguments(path, Run{Program: path, Root: dirs.Root, Write: []string{dirs.Home}})
 	if err != nil {
-		return &Unavailable{err.Error(), "repair the directories it names" + instead}
+		return &Unavailable{Problem: err.Error(), Remedy: "repair the directories it names" + instead}
 	}
 	filter, err := openFilter()
 	if err != nil {
-		return &Unavailable{err.Error(), "use another machine" + instead}
+		return &Unavailable{Problem: err.Error(), Remedy: "use another machine" + instead}
 	}
 	defer filter.Close()
 	options = append(options, "--seccomp", "3") // the first of ExtraFiles
 	// A run that is stopped meanwhile must not make the sandbox look broken.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(b.probeLimit, probeTimeout))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append(slices.Concat(options, args[1:]), path, "--version")...)
 	cmd.Env = []string{} // the worker's has secrets, and tools of other runs can read the process of bubblewrap
 	cmd.WaitDelay, cmd.ExtraFiles = time.Second, []*os.File{filter}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Run(); err != nil {
+	err = cmd.Run()
+	if ctx.Err() != nil {
+		return &Unavailable{
+			Problem: path + " did not start in time", Remedy: "check the load of this machine", Busy: true,
+		}
+	}
+	if err != nil {
 		output := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
 		return &Unavailable{
-			fmt.Sprintf("%s does not work here (%s)", path, redact.Clip(output, 300)),
-			"allow user namespaces (docs/security.md)" + instead,
+			Problem: fmt.Sprintf("%s does not work here (%s)", path, redact.Clip(output, 300)),
+			Remedy:  "allow user namespaces (docs/security.md)" + instead,
 		}
 	}
 	return nil

@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -18,12 +20,34 @@ func TestOwnNetworkIsImpossible(t *testing.T) {
 	var logged strings.Builder
 	b := New(Config{Enabled: true, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	for range 2 {
-		if b.hasOwnNetwork(t.Context(), "/bin/false") {
-			t.Error("it is thought possible")
+		if own, unavailable := b.hasOwnNetwork(t.Context(), "/bin/false"); own || unavailable != nil {
+			t.Errorf("it is thought possible, or unknown: %v", unavailable)
 		}
 	}
 	if n := strings.Count(logged.String(), "egress list is not in force"); n != 1 {
 		t.Errorf("logged %d times:\n%s", n, logged.String())
+	}
+}
+
+// A machine that is too busy to find out does not open a run's network, and its sandbox is not called broken.
+func TestBusyMachine(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "bwrap")
+	syscall.ForkLock.RLock() // a child forked meanwhile would hold the file open for writing
+	err := os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 1000\n"), 0o700)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(Config{Enabled: true, Log: slog.New(slog.DiscardHandler), Find: func() string { return program }})
+	b.probeLimit = 100 * time.Millisecond
+	own, unavailable := b.hasOwnNetwork(t.Context(), program)
+	if own || unavailable == nil || !unavailable.Busy || b.warned {
+		t.Errorf("own network %t, %v, warned %t", own, unavailable, b.warned)
+	}
+	if _, unavailable := b.Path(t.Context()); unavailable == nil || !unavailable.Busy ||
+		strings.Contains(unavailable.Remedy, "namespaces") {
+		t.Errorf("%+v", unavailable)
 	}
 }
 
