@@ -43,8 +43,15 @@ type StatusIndicator interface {
 type Verdict struct {
 	Conclusion, Title, Summary string // of a check run
 	Line                       string // of a commit status, of any length
+	State                      string // of a commit status: StatusError or StatusPending; "" for success
 	At                         time.Time
 }
+
+// States of a commit status. GitHub shows an error in red, and counts neither of them as passed.
+const (
+	StatusError   = "error"   // there is no review
+	StatusPending = "pending" // another task makes the review of the commit
+)
 
 // IndicatorTarget says what an indicator is about.
 type IndicatorTarget struct {
@@ -77,7 +84,7 @@ func (f *Forge) HasVerdict(ctx context.Context, gh *github.Client, repo, commit 
 	} else {
 		var now *github.RepoStatus
 		now, err = (&commitStatus{gh: gh, owner: owner, name: name, sha: commit}).present(ctx)
-		found = now.GetState() == "success"
+		found = isFinal(now.GetState())
 	}
 	if err == nil || Permanent(err) {
 		return found, nil
@@ -183,7 +190,7 @@ func openCommitStatus(ctx context.Context, c *commitStatus) (StatusIndicator, er
 		return nil, err
 	}
 	if now.GetTargetURL() == c.url {
-		if now.GetState() == "success" {
+		if isFinal(now.GetState()) {
 			c.finished.Store(now.CreatedAt.GetTime())
 		}
 		return c, nil
@@ -200,18 +207,25 @@ func (c *commitStatus) Show(ctx context.Context, action string) error {
 	return c.set(ctx, "pending", untrusted.Cut(action, MaxStatus))
 }
 
-// Finish sets success whatever the verdict. The other two states are red, and a required status would block people
-// because of errand's problems. The description says what was not done.
+// isFinal reports whether a commit status of errand is a verdict.
+func isFinal(state string) bool { return state == "success" || state == StatusError }
+
+// Finish sets the verdict's state. The description says what was not done, or what to read: findings do not make a
+// commit red, because people decide whether a change is good enough.
 func (c *commitStatus) Finish(ctx context.Context, v Verdict) error {
 	now, err := c.present(ctx)
 	if err != nil {
 		return err
 	}
-	line := untrusted.Cut(v.Line, MaxStatus)
-	if now.GetTargetURL() == c.url && now.GetState() == "success" && now.GetDescription() == line {
+	line, state := untrusted.Cut(v.Line, MaxStatus), cmp.Or(v.State, "success")
+	mine := now.GetTargetURL() == c.url
+	if mine && now.GetState() == state && now.GetDescription() == line {
 		return nil
 	}
-	return c.set(ctx, "success", line)
+	if !mine && state == StatusPending {
+		return nil // the other task shows itself
+	}
+	return c.set(ctx, state, line)
 }
 
 // present returns errand's status as GitHub shows it, or nil.

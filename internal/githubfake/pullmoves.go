@@ -62,6 +62,39 @@ func (s *Server) follow(r *Repo, branch, before, after, user string) ([]event, e
 	return events, nil
 }
 
+// RetargetPR gives a pull request another base, as its author does, and delivers
+// "edited".
+func (s *Server) RetargetPR(ctx context.Context, repo string, number int, base string) error {
+	s.mu.Lock()
+	p, err := s.mustPull(repo, number)
+	var old object
+	if err == nil {
+		old, err = s.retarget(p, base)
+	}
+	if err != nil {
+		s.mu.Unlock()
+		return fmt.Errorf("retarget: %w", err)
+	}
+	p.updated = s.now()
+	e := s.pullEvent("edited", p, p.user, object{"changes": object{"base": old}})
+	s.changed()
+	s.mu.Unlock()
+	return s.deliver(ctx, e)
+}
+
+// retarget changes the base of a pull request, and returns the old one as
+// "edited" reports it. The head did not move, but what is between base and head
+// did.
+func (s *Server) retarget(p *pull, base string) (old object, err error) {
+	sha := s.resolve(p.repo.dir, base)
+	if sha == "" {
+		return nil, fmt.Errorf("no branch %s", base)
+	}
+	old = object{"ref": object{"from": p.base}, "sha": object{"from": p.baseSHA}}
+	p.base, p.baseSHA = base, sha
+	return old, s.count(p)
+}
+
 // ChangePR does what people do to a pull request and delivers it. action is
 // "closed", "merged" (a real merge; delivered as closed), "reopened",
 // "converted_to_draft" or "ready_for_review".

@@ -176,16 +176,14 @@ func (s *Server) editPull(r *request) reply {
 	}
 	changes := object{} // what "edited" reports: the old values
 	if ask.Base != nil && *ask.Base != p.base {
-		base := s.resolve(p.repo.dir, *ask.Base)
-		if base == "" {
+		if s.resolve(p.repo.dir, *ask.Base) == "" {
 			return unprocessable("PullRequest", "base", "Proposed base branch '"+*ask.Base+"' was not found")
 		}
-		changes["base"] = object{"ref": object{"from": p.base}, "sha": object{"from": p.baseSHA}}
-		// The head did not move, but what is between base and head did.
-		p.base, p.baseSHA = *ask.Base, base
-		if err := s.count(p); err != nil {
+		old, err := s.retarget(p, *ask.Base)
+		if err != nil {
 			return broken(err)
 		}
+		changes["base"] = old
 	}
 	for name, field := range map[string]struct{ to, at *string }{
 		"title": {ask.Title, &p.title}, "body": {ask.Body, &p.body},

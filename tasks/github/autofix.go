@@ -96,7 +96,7 @@ func (b *briefer) readAutomatic(ctx context.Context, t tasks.Task, o origin) (co
 	case o.Asked == nil && head != o.Head:
 		return k, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
 	case isAutomatic(t, o) && !k.settings.enabled(t.Kind):
-		return k, &tasks.InputError{Sentence: "The repository's settings switch " + t.Kind + " off."}
+		return k, &tasks.InputError{Sentence: bySettings + "switch " + t.Kind + " off."}
 	}
 	return k, nil
 }

@@ -178,7 +178,8 @@ func (r remark) speaker(me string) string {
 // maxDescription is the most characters of a pull request's description that the agent gets.
 const maxDescription = 10_000
 
-// briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed.
+// briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed. Its base is
+// that of now.
 func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
 	gh, pr, err := b.api.currentPull(ctx, o)
 	if err != nil {
@@ -193,6 +194,9 @@ func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ str
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
+	}
+	if o, err = b.memory.briefReview(ctx, t, o, pr); err != nil {
+		return tasks.Brief{}, err
 	}
 	if err := b.unchanged(ctx, gh, t, o); err != nil {
 		return tasks.Brief{}, err

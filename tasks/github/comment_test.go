@@ -306,7 +306,7 @@ func TestCloseErrors(t *testing.T) {
 				got = c.Conclusion + " " + c.Summary
 			}
 			for _, s := range w.hub.Statuses(repo, sha) {
-				got = strings.Replace(s.State+" "+s.Description, "success", "neutral", 1)
+				got = strings.Replace(s.State+" "+s.Description, "error", "neutral", 1)
 			}
 			if got != "neutral Not reviewed: "+want || !strings.Contains(w.logs.String(), "issue is locked") {
 				w.Errorf("got %s, want %s\n%s", got, want, w.logs)

@@ -46,6 +46,7 @@ var handled = []struct {
 		[]string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview},
 		(*interpreter).review,
 	},
+	{"pull_request", []string{actionEdited}, (*interpreter).retargeted},
 	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).endReviews},
 	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
 	{"issues", []string{actionOpened}, remarkHandler((*interpreter).handleNewIssue)},
@@ -300,6 +301,25 @@ func (i *interpreter) review(ctx context.Context, desk *tasks.Desk, d delivery) 
 	}
 	pr := d.pull.GetPullRequest()
 	return i.replaceReviews(ctx, desk, t, pr, why)
+}
+
+// actionEdited is the action of a change of the title, of the description, or of the base.
+const actionEdited = "edited"
+
+// retargeted submits the review of a pull request whose base has changed: its changes and its rules are others now.
+func (i *interpreter) retargeted(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+	base := d.pull.GetChanges().GetBase()
+	if base == nil {
+		return "", ignored{"The base of the pull request is the same.", slog.LevelDebug}
+	}
+	if err := i.worksOn(d.pull.GetRepo().GetFullName()); err != nil {
+		return "", err
+	}
+	o := originOfPull(d.pull.GetRepo().GetFullName(), d.pull.GetPullRequest())
+	if err := i.memory.hadBase(ctx, o, base.GetRef().GetFrom()); err != nil {
+		return "", err
+	}
+	return i.review(ctx, desk, d)
 }
 
 // reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.

@@ -126,7 +126,12 @@ func (b *briefer) earlierReviews(
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
-	if o.Full || l.Reviewed == o.Head {
+	p, err := b.memory.state(ctx, o)
+	if err != nil {
+		return "", "", err
+	}
+	otherBase := p.LastBase != "" && p.LastBase != o.Base // what is new to it is more than what is new in the head
+	if o.Full || l.Reviewed == o.Head || otherBase {
 		return text + fmt.Sprintf("The pull request was reviewed before, at %s. Review all of it again.\n",
 			hub.ShortSHA(l.Reviewed)), "", nil
 	}

@@ -128,7 +128,11 @@ func TestStatus(t *testing.T) {
 				TargetURL: "https://errand.example/tasks/" + task.ID, User: "errand",
 			}
 		}
-		final := status("success", std.Or(c.status, c.summary))
+		state := "error" // there is no review
+		if slices.Contains([]tasks.EndingKind{tasks.Answered, tasks.Superseded}, c.e.Kind) {
+			state = "success"
+		}
+		final := status(state, std.Or(c.status, c.summary))
 		want := []githubfake.Status{status("pending", "Reviewing"), status("pending", "Reading main.go"), final}
 		if diff := cmp.Diff(want, w.hub.Statuses(repo, sha),
 			cmpopts.IgnoreFields(githubfake.Status{}, "ID", "CreatedAt")); diff != "" {
@@ -184,7 +188,7 @@ func TestLightIsFoundAgain(t *testing.T) {
 		w.report(later)
 		want := []string{"completed neutral " + task.ID, "in_progress " + later.ID}
 		if !w.src.forge.IsApp() {
-			want = []string{"pending " + task.ID, "success " + task.ID, "pending " + later.ID}
+			want = []string{"pending " + task.ID, "error " + task.ID, "pending " + later.ID}
 		}
 		ours := slices.DeleteFunc(w.lights(sha), func(l string) bool { return strings.Contains(l, "ci/") })
 		if diff := cmp.Diff(want, ours); diff != "" {

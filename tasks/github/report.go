@@ -3,6 +3,8 @@ package github
 import (
 	"context"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -116,9 +118,13 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 				Kind:   tasks.Failed,
 				Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At,
 			})
+			result.verdict.State = hub.StatusError
 		}
 	} else if err != nil {
 		return r.by.api.reportError("post review", err)
+	}
+	if err := r.explainRefusal(ctx, e); err != nil {
+		return err
 	}
 	if err := r.indicator.Finish(ctx, result.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
@@ -128,11 +134,26 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
+// explainRefusal answers the comment that requested a review, if it was refused: the check of a commit is not where its
+// author looks.
+func (r *report) explainRefusal(ctx context.Context, e tasks.Ending) error {
+	if e.Kind != tasks.Refused || r.origin.Asked == nil {
+		return nil
+	}
+	answer := &reply{by: r.by, gh: r.gh, origin: r.origin, task: r.task, log: r.log}
+	_, err := answer.post(ctx, e)
+	return err
+}
+
 // postFindings posts the agent's findings on their lines, if any, and returns the content of the comment and indicator.
 func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, error) {
 	answer, ok := r.answer(e)
 	if !ok {
 		return r.recordTextOutcome(ctx, r.textOutcome(e))
+	}
+	var err error
+	if r.origin, err = r.by.memory.asBriefed(ctx, r.task, r.origin); err != nil {
+		return outcome{}, err
 	}
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
@@ -162,19 +183,23 @@ func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 // recordTextOutcome completes the outcome of a task without findings. A head that was refused because the same changes
 // were reviewed keeps that verdict.
 func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome, error) {
-	switch result.ending.Kind {
-	case tasks.Answered:
+	if !slices.Contains([]tasks.EndingKind{tasks.Answered, tasks.Refused, tasks.Withdrawn}, result.ending.Kind) {
+		return result, nil
+	}
+	var err error
+	if r.origin, err = r.by.memory.asBriefed(ctx, r.task, r.origin); err != nil {
+		return outcome{}, err
+	}
+	if result.ending.Kind == tasks.Answered {
 		state, err := r.by.memory.reviewed(ctx, r.task, r.origin, result.verdict)
 		result.text += state.pausing()
 		return result, err
-	case tasks.Refused:
-		state, err := r.by.memory.state(ctx, r.origin)
-		if state.LastReviewed == r.origin.Head && state.Verdict != (savedVerdict{}) {
-			result.verdict = state.Verdict.verdict(result.ending)
-		}
-		return result, err
 	}
-	return result, nil
+	state, err := r.by.memory.state(ctx, r.origin)
+	if state.hasReviewed(r.origin) && state.Verdict != (savedVerdict{}) {
+		result.verdict = state.Verdict.verdict(result.ending)
+	}
+	return result, err
 }
 
 // latest holds the newest text for a slow writer.
@@ -294,6 +319,19 @@ func verdictOf(e tasks.Ending) hub.Verdict {
 	v.Title, v.Line = "Not reviewed", "Not reviewed: "+markdown.Unping(untrusted.Line(e.Sentence(), 500))
 	v.Summary = v.Line
 	return v
+}
+
+// statusOf returns the state of a commit status for an ending. A commit without a review never looks like one that was
+// reviewed, unless the repository's settings want no review. Where another task continues the review of the same head,
+// the commit waits for that one; one of a later head needs nothing more.
+func statusOf(e tasks.Ending, head string) string {
+	switch {
+	case e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy+hub.ShortSHA(head)):
+		return hub.StatusPending
+	case e.Kind == tasks.Answered, e.Kind == tasks.Superseded, strings.HasPrefix(e.Reason, bySettings):
+		return ""
+	}
+	return hub.StatusError
 }
 
 // conclusion returns the conclusion for an ending without findings. It is never one that GitHub counts as failed, such

@@ -170,6 +170,7 @@ func (r *report) textOutcome(e tasks.Ending) outcome {
 		ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)),
 		verdict: verdictOf(e),
 	}
+	o.verdict.State = statusOf(e, r.origin.Head)
 	if e.Kind != tasks.Answered {
 		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
 	}

@@ -12,14 +12,16 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
 
 // reviewThread returns the thread of a pull request's reviews.
 func reviewThread(o origin) string { return "github/" + o.String() + "/review" }
 
-// submitReview submits the review of a pull request's head, unless it has one, and ends the reviews of other heads. at
-// is when GitHub last changed the pull request. The same head gives the same task, for every event and poll.
+// submitReview submits the review of a pull request's head with its base, unless it has one, and ends the reviews of
+// others. at is when GitHub last changed the pull request. The same head and base give the same task, for every event
+// and poll.
 func (i *interpreter) submitReview(
 	ctx context.Context, desk *tasks.Desk, t draft, at time.Time,
 ) (response string, err error) {
@@ -27,7 +29,11 @@ func (i *interpreter) submitReview(
 	if !tasks.ValidID(t.ID) {
 		return submitted(i.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
 	}
+	why := supersededBy + hub.ShortSHA(o.Head) + "."
 	err = i.memory.changeState(ctx, o, func(p *prState) (err error) {
+		if p.Head == o.Head && !p.isAt(o) {
+			why = supersededBy + hub.ShortSHA(o.Head) + " onto " + untrusted.Line(o.Base, 100) + "."
+		}
 		t.ID, err = p.recordHead(t.ID, o, at)
 		return err
 	})
@@ -38,7 +44,7 @@ func (i *interpreter) submitReview(
 	if response, err = submitted(i.submit(ctx, desk, t)); err != nil {
 		return "", err
 	}
-	return response, desk.Supersede(ctx, t.Thread, supersededBy+hub.ShortSHA(o.Head)+".", otherHead(o.Head))
+	return response, desk.Supersede(ctx, t.Thread, why, otherVersion(o, t.ID))
 }
 
 // supersededBy begins the reason of a review that ends because another one continues it.
@@ -49,9 +55,16 @@ func isContinued(e tasks.Ending) bool {
 	return e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy)
 }
 
-// otherHead matches the reviews of other heads.
-func otherHead(head string) func(tasks.Task) bool {
-	return func(t tasks.Task) bool { return t.Kind == kindReview && headOf(t) != head }
+// otherVersion matches the reviews of other heads or with other bases than those of o. The review with the ID current
+// is of this one, whatever base its event had: its brief has read the base.
+func otherVersion(o origin, current string) func(tasks.Task) bool {
+	return func(t tasks.Task) bool {
+		was, err := originOf(t)
+		if err != nil {
+			return t.Kind == kindReview
+		}
+		return t.Kind == kindReview && (was.Head != o.Head || was.Base != o.Base && t.ID != current)
+	}
 }
 
 // recordHead records a head and returns the task that reviews it: the given one, or the one that already does.
@@ -59,14 +72,12 @@ func (p *prState) recordHead(id string, o origin, at time.Time) (string, error) 
 	if err := p.recordUpdateTime(at); err != nil {
 		return "", err
 	}
-	if p.Head != o.Head {
-		p.Head, p.Review = o.Head, ""
-	}
+	p.moveTo(o)
 	asked := o.byPerson() // they may want the same review again
 	switch {
 	case p.Paused && !asked:
 		return "", ignored{"The pull request was paused by " + p.PausedBy + ".", slog.LevelInfo}
-	case p.LastReviewed == o.Head && !asked:
+	case p.hasReviewed(o) && !asked:
 		return "", ignored{"The head was reviewed before.", slog.LevelInfo}
 	case p.Reviews >= maxReviews && !asked:
 		return "", ignored{"The pull request has reached its limit of automatic reviews.", slog.LevelInfo}
@@ -116,15 +127,6 @@ func (i *interpreter) endReviews(ctx context.Context, desk *tasks.Desk, d delive
 	return fmt.Sprintf("Stopped the reviews of %s. %s", o, why), nil
 }
 
-// headOf returns the commit of a task.
-func headOf(t tasks.Task) string {
-	o, err := originOf(t)
-	if err != nil {
-		return ""
-	}
-	return o.Head
-}
-
 // A push makes the review of the earlier head pointless. Requests for that review carry over to the next one: the
 // review of the new head belongs to the requester, has their text, and adds the reaction to their comment. On a pull
 // request from a fork the approval was for the earlier head, so nothing carries over, but the review of that head still
@@ -152,8 +154,8 @@ func (i *interpreter) replaceReviews(
 	return i.submitReview(ctx, desk, t, at)
 }
 
-// endForkReviews ends the reviews of other heads of a pull request from a fork: the new head may not be approved, and
-// the approved one is gone.
+// endForkReviews ends the reviews of other heads of a pull request from a fork, and those with other bases: the new
+// head may not be approved, and the approved one is gone.
 func (i *interpreter) endForkReviews(
 	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
 ) error {
@@ -161,20 +163,23 @@ func (i *interpreter) endForkReviews(
 		return nil
 	}
 	o := t.origin
+	current, why := "", ""
 	err := i.memory.changeState(ctx, o, func(p *prState) error {
 		if err := p.recordUpdateTime(at); err != nil {
 			return err
 		}
-		if p.Head != o.Head {
-			p.Head, p.Review = o.Head, ""
+		why = "The head of the pull request has moved to " + hub.ShortSHA(o.Head) + "."
+		if p.Head == o.Head {
+			why = "The base of the pull request is now " + untrusted.Line(o.Base, 100) + "."
 		}
+		p.moveTo(o)
+		current = p.Review
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return desk.Supersede(ctx, t.Thread, "The head of the pull request has moved to "+hub.ShortSHA(o.Head)+".",
-		otherHead(o.Head))
+	return desk.Supersede(ctx, t.Thread, why, otherVersion(o, current))
 }
 
 // inheritRequests gives a review the requests for unfinished reviews of other heads, and reports whether there are any.
@@ -191,9 +196,17 @@ func (i *interpreter) inheritRequests(
 	if err != nil {
 		return t, false, err
 	}
+	p, err := i.memory.state(ctx, o)
+	if err != nil {
+		return t, false, err
+	}
+	current := ""
+	if p.isAt(o) {
+		current = p.Review
+	}
 	for _, st := range open {
 		before, err := originOf(st.Task)
-		if err != nil || !otherHead(o.Head)(st.Task) {
+		if err != nil || !otherVersion(o, current)(st.Task) {
 			continue
 		}
 		switch {
@@ -264,7 +277,7 @@ func (i *interpreter) submitApproved(
 			p.Started, p.Label = at, label
 		}
 		if p.Head == head || p.recordUpdateTime(pr.GetUpdatedAt().Time) == nil {
-			p.Head, p.Review = head, t.ID
+			p.Head, p.Base, p.Review = head, t.origin.Base, t.ID
 		}
 		return nil
 	})

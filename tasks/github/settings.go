@@ -102,17 +102,20 @@ func (r *settingsReader) readInTime(ctx context.Context, o origin) (settings, er
 	return c, err
 }
 
+// bySettings begins the reasons why a repository's settings exclude work.
+const bySettings = "The repository's settings "
+
 // refuses returns why a kind of work is not done automatically on a pull request that changes these files, or "".
 func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files []string) string {
 	switch {
 	case o.Issue != 0 && c.Issues == issuesOff:
-		return "The repository's settings switch issues off."
+		return bySettings + "switch issues off."
 	case o.Discussion != 0 && c.Discussions == discussionsOff:
-		return "The repository's settings switch discussions off."
+		return bySettings + "switch discussions off."
 	case o.byPerson():
 		return ""
 	case !c.enabled(kind):
-		return "The repository's settings switch " + kind + " off."
+		return bySettings + "switch " + kind + " off."
 	}
 	return c.skips(pr, files)
 }
@@ -222,15 +225,15 @@ func (c settings) enabled(kind string) bool {
 func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 	for _, l := range pr.Labels {
 		if containsFold(c.Skip.Labels, l.GetName()) {
-			return "The repository's settings skip the label " + untrusted.Line(l.GetName(), 50) + "."
+			return bySettings + "skip the label " + untrusted.Line(l.GetName(), 50) + "."
 		}
 	}
 	if author := pr.GetUser().GetLogin(); containsFold(c.Skip.Authors, author) {
-		return "The repository's settings skip pull requests of " + author + "."
+		return bySettings + "skip pull requests of " + author + "."
 	}
 	base := pr.GetBase().GetRef()
 	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { ok, _ := path.Match(p, base); return ok }) {
-		return "The repository's settings skip pull requests against " + untrusted.Line(base, 100) + "."
+		return bySettings + "skip pull requests against " + untrusted.Line(base, 100) + "."
 	}
 	var skipped []*regexp.Regexp
 	for _, p := range c.Skip.Paths {
@@ -240,7 +243,7 @@ func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 		return !slices.ContainsFunc(skipped, func(p *regexp.Regexp) bool { return p.MatchString(file) })
 	}
 	if len(files) > 0 && !slices.ContainsFunc(files, worth) {
-		return "The repository's settings skip all files that the pull request changes."
+		return bySettings + "skip all files that the pull request changes."
 	}
 	return ""
 }

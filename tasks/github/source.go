@@ -30,9 +30,10 @@
 //     when the finding is fixed.
 //   - There is one summary per pull request, continued in further comments if it does not fit. It is edited, not
 //     repeated. An older task never replaces the text of a newer one, and a failure never replaces a review.
-//   - No review marks the commit as failed: if errand has a problem, a check run is neutral and a status is success,
-//     with the reason. (A check run that ends as timed_out or cancelled blocks a merge that requires it; a status never
-//     does.)
+//   - No finding marks the commit as failed. If a review could not be made, a check run is neutral and a status is an
+//     error, with the reason: nothing unreviewed looks reviewed. (A check run that ends as timed_out or cancelled
+//     blocks a merge that requires it, and so does a status that is an error.)
+//   - A review is of a head and a base branch. Both are read when its run starts, and another one is reviewed again.
 //   - Published work has one open pull request per branch, a draft if the repository supports drafts. errand edits only
 //     its own part of the description; it never merges, approves, closes or marks a pull request ready.
 //   - No request to GitHub lasts longer than 10 s, and creation is not repeated without looking for the result first.

@@ -41,16 +41,23 @@ type prState struct {
 
 	Commands []string `json:"obeyed,omitempty"` // task IDs of the newest comments whose commands ran
 
-	Head   string    `json:"head,omitempty"`   // the newest known one
+	Head string `json:"head,omitempty"` // the newest known one
+	// Base is the branch that Head is compared with. It is "" in states of versions that did not record it, and then
+	// Head counts as known with any base.
+	Base   string    `json:"base,omitempty"`
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed it; older events are ignored
-	Review string    `json:"review,omitempty"` // the task that reviews Head, or ""
+	Review string    `json:"review,omitempty"` // the task that reviews Head with Base, or ""
+	// Briefed is the base that a review was briefed with.
+	Briefed briefedBase `json:"briefed,omitzero"`
 
 	Reviews      int          `json:"reviews,omitempty"`       // automatic reviews so far
 	LastReviewed string       `json:"last_reviewed,omitempty"` // last reviewed head, or a later one with its changes
+	LastBase     string       `json:"last_base,omitempty"`     // the base of LastReviewed; "" as in Base
 	ReviewedBy   string       `json:"reviewed_by,omitempty"`   // the task of that review
 	Verdict      savedVerdict `json:"verdict,omitzero"`        // what that review's indicator shows
 
-	Patches map[string]string `json:"patches,omitempty"` // the changes of LastReviewed and Head, by patchID
+	// Patches has the changes of LastReviewed and Head as patchID gives them, by version.
+	Patches map[string]string `json:"patches,omitempty"`
 
 	Rounds int               `json:"rounds,omitempty"` // automatic tasks since a person wrote
 	Begun  map[string]string `json:"begun,omitempty"`  // the tasks of automatic work, by key
@@ -65,6 +72,50 @@ type prState struct {
 	Approved   string `json:"approved,omitempty"` // head of a fork that a maintainer has approved
 	ApprovedBy string `json:"approved_by,omitempty"`
 }
+
+// briefedBase is the base that a task was briefed with.
+type briefedBase struct {
+	Task string `json:"task"`
+	Base string `json:"base"`
+}
+
+// isAt reports whether the newest known state of a pull request is that of o.
+func (p *prState) isAt(o origin) bool { return p.Head == o.Head && (p.Base == "" || p.Base == o.Base) }
+
+// moveTo records the state of o. If it is another one, no task reviews it.
+func (p *prState) moveTo(o origin) {
+	if !p.isAt(o) {
+		p.Review = ""
+	}
+	p.Head, p.Base = o.Head, o.Base
+}
+
+// hasReviewed reports whether the state of o was the last to be reviewed.
+func (p *prState) hasReviewed(o origin) bool {
+	return p.LastReviewed == o.Head && (p.LastBase == "" || p.LastBase == o.Base)
+}
+
+// hadBase completes the state that a version without bases recorded: the head's base was that one until now.
+func (m memory) hadBase(ctx context.Context, o origin, base string) error {
+	p, err := m.state(ctx, o)
+	if err != nil || p.Head != o.Head || p.Base != "" {
+		return err
+	}
+	return m.changeState(ctx, o, func(p *prState) error {
+		if p.Head == o.Head && p.Base == "" {
+			p.Base = base
+		}
+		if p.LastReviewed != "" && p.LastBase == "" {
+			p.Patches = map[string]string{version(p.LastReviewed, base): p.Patches[p.LastReviewed]}
+			p.LastBase = base
+		}
+		return nil
+	})
+}
+
+// version is the key of what a review depends on: a head and the branch that it is compared with. A push to that branch
+// gives no other version, because it starts no review.
+func version(head, base string) string { return strings.TrimSpace(head + " " + base) }
 
 // begin assigns the work with this key to a task, unless another task has it, and reports whether the task has it now.
 // A second call changes nothing.
@@ -174,7 +225,7 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 	switch p, err := b.memory.state(ctx, o); {
 	case err != nil:
 		return err
-	case p.LastReviewed == o.Head && p.ReviewedBy != t.ID: // its own review was retried
+	case p.hasReviewed(o) && p.ReviewedBy != t.ID: // its own review was retried
 		return &tasks.InputError{Sentence: "The head was reviewed before."}
 	case o.Action != "synchronize" && o.Action != actionPolled:
 		return nil
@@ -189,7 +240,7 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 	}
 	var reviewed string
 	err = b.memory.changeState(ctx, o, func(p *prState) error {
-		reviewed = p.sameAs(o.Head, patchID(diff))
+		reviewed = p.sameAs(o, patchID(diff))
 		return nil
 	})
 	if err == nil && reviewed != "" {
@@ -198,24 +249,53 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 	return err
 }
 
-// sameAs records a head's changes and returns the reviewed head with the same changes, or "".
-func (p *prState) sameAs(head, patch string) (reviewed string) {
-	if last := p.LastReviewed; last != "" && last != head && p.Patches[last] == patch {
-		reviewed, p.LastReviewed = last, head
+// sameAs records a head's changes and returns the reviewed head with the same changes to the same base, or "".
+func (p *prState) sameAs(o origin, patch string) (reviewed string) {
+	last := version(p.LastReviewed, p.LastBase)
+	sameBase := p.LastBase == "" || p.LastBase == o.Base
+	changes := map[string]string{last: p.Patches[last]}
+	if last != "" && p.LastReviewed != o.Head && sameBase && p.Patches[last] == patch {
+		reviewed, p.LastReviewed, p.LastBase = p.LastReviewed, o.Head, o.Base
+		changes = map[string]string{}
 	}
-	p.Patches = map[string]string{p.LastReviewed: p.Patches[p.LastReviewed], head: patch}
-	delete(p.Patches, "")
+	changes[version(o.Head, o.Base)] = patch
+	delete(changes, "")
+	p.Patches = changes
 	return reviewed
+}
+
+// briefReview returns the origin of a review with the base that its pull request has now, and records that the task is
+// briefed with it: the event may be older, and its base gone.
+func (m memory) briefReview(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) (origin, error) {
+	o.Base, o.BaseSHA = pr.GetBase().GetRef(), pr.GetBase().GetSHA()
+	err := m.changeState(ctx, o, func(p *prState) error {
+		p.Briefed = briefedBase{Task: t.ID, Base: o.Base}
+		if p.Review == t.ID {
+			p.moveTo(o)
+			p.Review = t.ID
+		}
+		return nil
+	})
+	return o, err
+}
+
+// asBriefed returns the origin of a review with the base that it was briefed with.
+func (m memory) asBriefed(ctx context.Context, t tasks.Task, o origin) (origin, error) {
+	p, err := m.state(ctx, o)
+	if p.Briefed.Task == t.ID {
+		o.Base = p.Briefed.Base
+	}
+	return o, err
 }
 
 // reviewed records that a task's review was posted, with its verdict, and returns the new state. It may be called
 // again.
 func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
 	err = m.changeState(ctx, o, func(p *prState) error {
-		if p.LastReviewed != o.Head && !o.byPerson() {
+		if !p.hasReviewed(o) && !o.byPerson() {
 			p.Reviews++
 		}
-		p.LastReviewed, p.ReviewedBy, p.Verdict = o.Head, t.ID, saveVerdict(v)
+		p.LastReviewed, p.LastBase, p.ReviewedBy, p.Verdict = o.Head, o.Base, t.ID, saveVerdict(v)
 		state = *p
 		return nil
 	})
