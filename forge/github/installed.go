@@ -9,14 +9,17 @@ import (
 )
 
 // Installed lists the repositories on which the App is installed, sorted. Suspended installations are
-// left out. It lists at most 1,000 of each of 100 installations.
+// left out.
 func (f *Forge) Installed(ctx context.Context) ([]string, error) {
-	installations, _, err := f.clients.own.Apps.ListInstallations(ctx, &github.ListOptions{PerPage: 100})
-	if err != nil {
-		return nil, f.Explain("list the installations of the App", err)
-	}
 	var names []string
-	for _, i := range installations {
+	opt := &github.ListOptions{PerPage: 100}
+	for i, err := range Pages(opt, same[*github.Installation],
+		func() ([]*github.Installation, *github.Response, error) {
+			return f.clients.own.Apps.ListInstallations(ctx, opt)
+		}) {
+		if err != nil {
+			return nil, f.Explain("list the installations of the App", err)
+		}
 		if !i.GetSuspendedAt().IsZero() {
 			continue // GitHub gives no token for it
 		}
@@ -24,20 +27,31 @@ func (f *Forge) Installed(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("list repositories: %w", err)
 		}
-		gh, options := f.clients.over(t), &github.ListOptions{PerPage: 100}
-		for range 10 {
-			some, resp, err := gh.Apps.ListRepos(ctx, options)
-			if err != nil {
-				return nil, f.Explain("list the repositories of the App", err)
-			}
-			for _, r := range some.Repositories {
-				names = append(names, r.GetFullName())
-			}
-			if options.Page = resp.NextPage; options.Page == 0 {
-				break
-			}
+		some, err := f.repositoriesOf(ctx, f.clients.over(t))
+		if err != nil {
+			return nil, err
 		}
+		names = append(names, some...)
 	}
 	slices.Sort(names)
+	return names, nil
+}
+
+// repositoriesOf lists the repositories of an installation.
+func (f *Forge) repositoriesOf(ctx context.Context, gh *github.Client) (names []string, err error) {
+	opt := &github.ListOptions{PerPage: 100}
+	for name, err := range Pages(opt, (*github.Repository).GetFullName,
+		func() ([]*github.Repository, *github.Response, error) {
+			page, resp, err := gh.Apps.ListRepos(ctx, opt)
+			if err != nil {
+				return nil, nil, err
+			}
+			return page.Repositories, resp, nil
+		}) {
+		if err != nil {
+			return nil, f.Explain("list the repositories of the App", err)
+		}
+		names = append(names, name)
+	}
 	return names, nil
 }

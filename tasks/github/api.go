@@ -292,7 +292,7 @@ func (a api) reviews(ctx context.Context, gh *github.Client, o origin) remarks {
 }
 
 // remarksSince iterates over the remarks on all pull requests and issues of a repository since then, in conversations
-// and on lines, up to maxSaidSince of each. It may include remarks from earlier in the same second.
+// and on lines. It may include remarks from earlier in the same second.
 func (a api) remarksSince(
 	ctx context.Context, gh *github.Client, repo string, since time.Time,
 ) iter.Seq2[remarkEvent, error] {
@@ -317,11 +317,7 @@ func (a api) remarksSince(
 					return gh.PullRequests.ListComments(ctx, owner, name, 0, pulls)
 				}),
 		} {
-			n := 0
 			for h, err := range list {
-				if n++; n > maxRemarksSince {
-					break
-				}
 				if !yield(h, err) {
 					return
 				}
@@ -344,9 +340,6 @@ func (a api) reviewsOf(
 		return gh.PullRequests.ListReviews(ctx, owner, name, o.Number, opt)
 	})
 }
-
-// maxRemarksSince bounds each of the two lists.
-const maxRemarksSince = 1000
 
 var page = regexp.MustCompile(`/(pull|issues)/([0-9]+)#`)
 

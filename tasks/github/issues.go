@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -229,20 +230,22 @@ func (o origin) closedSince(issue *github.Issue) bool {
 // missedIssues handles new issues, labels and assignments whose events were lost.
 func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string, v repositoryPoll) error {
 	owner, name := origin{Repo: v.repo}.path()
-	list, _, err := gh.Issues.ListByRepo(ctx, owner, name, &github.IssueListByRepoOptions{
+	opt := &github.IssueListByRepoOptions{
 		State: "open", Sort: "updated", Direction: "desc", Since: v.since,
-		ListOptions: github.ListOptions{PerPage: maxPolled},
-	})
-	if err != nil {
-		return fmt.Errorf("list issues: %w", err)
+		ListOptions: github.ListOptions{PerPage: 100},
 	}
+	same := func(i *github.Issue) *github.Issue { return i }
 	var failed []error
-	for _, issue := range list {
+	for issue, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.Issue, *github.Response, error) {
+		return gh.Issues.ListByRepo(ctx, owner, name, opt)
+	}) {
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("list issues: %w", err))...)
+		}
 		if issue.IsPullRequest() {
 			continue
 		}
 		h := remarkEvent{remark: fromIssue(issue), repo: v.repo, number: issue.GetNumber(), issue: issue, onIssue: true}
-		var err error
 		if !h.at.Before(v.since) {
 			err = p.missedRemark(ctx, h, v.handled)
 		}

@@ -120,7 +120,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.comment(n, "cleo", "COMMENT-AFTER")
-	if err := w.hub.AssignIssue(t.Context(), repo, n, "Errand", "ann"); err != nil { // it works already
+	if err := w.hub.AssignIssue(t.Context(), repo, n, "errand", "ann"); err != nil { // it works already
 		t.Fatal(err)
 	}
 	task := f.only()
@@ -132,7 +132,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	if !strings.HasPrefix(b.Prompt.Text, "@ann, who can write to this repository, asks you") ||
 		!strings.Contains(b.Prompt.Text, "Here too.") ||
 		!strings.Contains(b.System,
-			"Title: Total is wrong\nAuthor: mallory\nLabels: bug, errand\nDescription:\nIt is one too much.\n</outside>") ||
+			"Title: Total is wrong\nAuthor: mallory\nLabels: bug, Errand\nDescription:\nIt is one too much.\n</outside>") ||
 		strings.Contains(b.Prompt.Text+b.System, "AFTER") || b.Fixes != n {
 		t.Errorf("%s\n%s", b.Prompt.Text, b.System)
 	}
@@ -140,7 +140,7 @@ func TestLabelAndAssignmentOfAnIssue(t *testing.T) {
 	if err := w.hub.Redeliver(t.Context(), labelled.GUID); err != nil || len(f.tasks()) > 0 {
 		t.Errorf("%v, %+v", err, f.tasks())
 	}
-	if err := w.hub.UnlabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
+	if err := w.hub.UnlabelIssue(t.Context(), repo, n, "Errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	wantInput(t, brief(w, task), "no longer has the label errand")
@@ -502,7 +502,7 @@ func TestPollingIssues(t *testing.T) {
 	look(DefaultPollEvery)
 	look(DefaultPollEvery)
 	kinds()
-	if err := f.hub.UnlabelIssue(t.Context(), repo, labelled, "errand", "ann"); err != nil {
+	if err := f.hub.UnlabelIssue(t.Context(), repo, labelled, "Errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.hub.LabelIssue(t.Context(), repo, labelled, "Errand", "ann"); err != nil {

@@ -114,18 +114,12 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 
 // missedOutcomes counts the findings of pull requests that were closed since then, unless their events did.
 func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v repositoryPoll) error {
-	owner, name := origin{Repo: v.repo}.path()
-	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
-		State: "closed", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxPolled},
-	})
+	list, err := v.latestPulls(ctx, gh, "closed", 0)
 	if err != nil {
-		return fmt.Errorf("list closed pull requests: %w", err)
+		return err
 	}
 	var failed []error
 	for _, pr := range list {
-		if pr.GetUpdatedAt().Before(v.since) {
-			break
-		}
 		err := p.interpreter.closeFindings(ctx, originOfPull(v.repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
 			p.log.Warn("count findings", "err", err)

@@ -162,11 +162,8 @@ func TestPollsHandleRemarksOnce(t *testing.T) {
 	if got := len(f.tasks()); got != askBurst-5+1 { // with the review
 		t.Errorf("%d tasks", got)
 	}
-	var l pollState
-	if err := f.src.newPoller(f.desk).changePollState(t.Context(), func(now *pollState) { l = *now }); err != nil {
-		t.Fatal(err)
-	}
-	if got := len(l.Handled[repo]); got != askBurst-5 { // those of which no poll reads any more are forgotten
+	handled := must(f.src.newPoller(f.desk).handledMemo(repo).Load(t.Context()))
+	if got := len(handled); got != askBurst-5 { // those of which no poll reads any more are forgotten
 		t.Errorf("%d remarks are remembered", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -27,8 +28,13 @@ const (
 	// maxPollBack is how far back a poll goes at most, and margin the assumed clock difference to GitHub.
 	maxPollBack = 7 * 24 * time.Hour
 	margin      = time.Minute
-	// maxPolled is the most pull requests polled in a repository, the most recently updated ones.
-	maxPolled = 100
+	// minPolled is how many open pull requests of a repository are polled at least, the most recently updated ones, for
+	// failed checks and conflicts, which have no time. Those that were updated since the last poll are polled all.
+	minPolled = 100
+	// maxHandled is how many remarks of a repository are remembered, the newest ones. With their names they are a third
+	// of the largest value that the memory takes. One that is forgotten is handled again, and its answer found by its
+	// mark.
+	maxHandled = 3000
 )
 
 // poller polls repositories for missed events. Only the goroutine of run uses it.
@@ -79,17 +85,18 @@ func (p *poller) pollIfDue(ctx context.Context) error {
 	return p.pollAll(ctx, begun, before, quick)
 }
 
-// pollState records the polls.
+// pollState records the polls. GitHub's rate limit allows far fewer repositories than fit into one value.
 type pollState struct {
 	Last  time.Time            `json:"last"`           // start of the last poll
 	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
 	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
-	// Handled has the remarks that polls have handled, by repository. A poll reads the remarks since the last complete
-	// poll again, and would answer most requests that became no task again.
+	// Handled is what earlier versions recorded in this value, and was too much for it.
 	Handled map[string]handledRemarks `json:"handled,omitempty"`
 }
 
-// handledRemarks has the latest change of each remark, in Unix seconds, by its identity.
+// handledRemarks has the latest change of each remark that polls have handled, in Unix seconds, by its identity. Each
+// repository has its own value. A poll reads the remarks since the last complete poll again, and would answer most
+// requests that became no task again.
 type handledRemarks map[string]int64
 
 // claimTurn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each
@@ -108,11 +115,11 @@ func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState
 				}
 			}
 			l.Last, l.Quick, l.Seen = now, now, seen
-			maps.DeleteFunc(l.Handled, func(repo string, _ handledRemarks) bool { return seen[repo].IsZero() })
 		case quick:
 			mine, l.Quick = true, now
 		}
 		before = *l
+		l.Handled = nil // pollAll records what is in before
 	})
 	return before, quick, mine, err
 }
@@ -122,9 +129,6 @@ func (p *poller) changePollState(ctx context.Context, change func(*pollState)) e
 	return memo.Change(ctx, func(l *pollState) error {
 		if l.Seen == nil {
 			l.Seen = map[string]time.Time{}
-		}
-		if l.Handled == nil {
-			l.Handled = map[string]handledRemarks{}
 		}
 		change(l)
 		return nil
@@ -139,16 +143,7 @@ func (p *poller) pollAll(ctx context.Context, begun time.Time, before pollState,
 		if before.Seen[repo].IsZero() {
 			continue // of a quick poll: the next complete one begins with it
 		}
-		v := repositoryPoll{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
-		if back := begun.Add(-maxPollBack); v.since.Before(back) {
-			v.since = back
-		}
-		maps.Copy(v.handled, before.Handled[repo])
-		all, err := p.pollRepository(ctx, v)
-		if all = all && !quick; all || !maps.Equal(v.handled, before.Handled[repo]) {
-			err = errors.Join(err, p.changePollState(ctx, func(l *pollState) { l.record(v, begun, all) }))
-		}
-		if err != nil {
+		if err := p.pollOne(ctx, repo, begun, before, quick); err != nil {
 			failed = append(failed, fmt.Errorf("poll %s: %w", repo, err))
 			if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
 				break
@@ -156,6 +151,37 @@ func (p *poller) pollAll(ctx context.Context, begun time.Time, before pollState,
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// pollOne polls one repository, and records what it has handled and until when nothing was missed.
+func (p *poller) pollOne(ctx context.Context, repo string, begun time.Time, before pollState, quick bool) error {
+	handled, err := p.handledMemo(repo).Load(ctx)
+	if err != nil {
+		return err
+	}
+	v := repositoryPoll{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
+	if back := begun.Add(-maxPollBack); v.since.Before(back) {
+		v.since = back
+	}
+	maps.Copy(v.handled, before.Handled[repo])
+	maps.Copy(v.handled, handled)
+
+	all, err := p.pollRepository(ctx, v)
+	all = all && !quick
+	if !all && maps.Equal(v.handled, handled) {
+		return err
+	}
+	if failed := p.recordHandled(ctx, v, begun, all); failed != nil {
+		return errors.Join(err, failed)
+	}
+	if all { // what failed nevertheless is found again however old it is
+		err = errors.Join(err, p.changePollState(ctx, func(l *pollState) { l.Seen[repo] = begun }))
+	}
+	return err
+}
+
+func (p *poller) handledMemo(repo string) intake.Memo[handledRemarks] {
+	return intake.Memo[handledRemarks]{Memory: p.memory.store, Name: pollMemo + "/" + repo, Log: p.log}
 }
 
 // repositoryPoll is a poll of one repository.
@@ -166,17 +192,31 @@ type repositoryPoll struct {
 	handled handledRemarks // pollRepository adds to them
 }
 
-// record adds what a poll has handled. all means that it was a complete one.
-func (l *pollState) record(v repositoryPoll, begun time.Time, all bool) {
+// recordHandled adds what a poll has handled. all means that it was a complete one.
+func (p *poller) recordHandled(ctx context.Context, v repositoryPoll, begun time.Time, all bool) error {
 	until := begun.Add(-maxPollBack) // polls go no further back
 	if all {
-		l.Seen[v.repo], until = begun, begun.Add(-margin)
+		until = begun.Add(-margin)
 	}
-	both := handledRemarks{}
-	maps.Copy(both, l.Handled[v.repo]) // others may have polled meanwhile
-	maps.Copy(both, v.handled)
-	maps.DeleteFunc(both, func(_ string, at int64) bool { return at < until.Unix() })
-	l.Handled[v.repo] = both
+	return p.handledMemo(v.repo).Change(ctx, func(h *handledRemarks) error {
+		both := handledRemarks{}
+		maps.Copy(both, *h) // others may have polled meanwhile
+		maps.Copy(both, v.handled)
+		maps.DeleteFunc(both, func(_ string, at int64) bool { return at < until.Unix() })
+		*h = both.newest(maxHandled)
+		return nil
+	})
+}
+
+// newest returns the n remarks that changed last.
+func (h handledRemarks) newest(n int) handledRemarks {
+	if len(h) <= n {
+		return h
+	}
+	times := slices.Sorted(maps.Values(h))
+	oldest := times[len(times)-n]
+	maps.DeleteFunc(h, func(_ string, at int64) bool { return at < oldest })
+	return h
 }
 
 // pollRepository polls one repository. If one pull request fails, the others are still handled. all reports whether
@@ -192,12 +232,9 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 	if err != nil {
 		return false, err
 	}
-	owner, name := o.path()
-	list, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
-		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: maxPolled},
-	})
+	list, err := v.latestPulls(ctx, gh, "open", minPolled)
 	if err != nil {
-		return false, fmt.Errorf("list pull requests: %w", err)
+		return false, err
 	}
 	all = true
 	var failed []error
@@ -241,6 +278,31 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
+// latestPulls lists the pull requests of the polled repository in a state that were updated since the last poll, the
+// latest first, and at least the n that were updated last. One that is updated meanwhile moves to the front, and is in
+// the next list.
+func (v repositoryPoll) latestPulls(
+	ctx context.Context, gh *github.Client, state string, n int,
+) (list []*github.PullRequest, err error) {
+	owner, name := origin{Repo: v.repo}.path()
+	opt := &github.PullRequestListOptions{
+		State: state, Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 100},
+	}
+	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
+	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
+		return gh.PullRequests.List(ctx, owner, name, opt)
+	}) {
+		if err != nil {
+			return nil, fmt.Errorf("list %s pull requests: %w", state, err)
+		}
+		if len(list) >= n && pr.GetUpdatedAt().Before(v.since) {
+			break
+		}
+		list = append(list, pr)
+	}
+	return list, nil
+}
+
 // polledPull is an open pull request that a poll has found.
 type polledPull struct {
 	p  *poller
@@ -249,7 +311,7 @@ type polledPull struct {
 	o  origin
 }
 
-// review submits the review for which an event was missed. A quick poll submits reviews of new heads only.
+// review submits the review for which an event was missed. A quick poll submits reviews of new heads and bases only.
 func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) error {
 	author := l.pr.GetUser().GetLogin()
 	var why error
@@ -260,7 +322,7 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 	if err != nil {
 		return err
 	}
-	if v.quick && state.Head == l.o.Head {
+	if v.quick && state.isAt(l.o) {
 		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
