@@ -129,7 +129,7 @@ func (f *noted) visitText(t *ast.Text) {
 	}
 	for _, m := range reference.FindAllSubmatchIndex(f.source[from:to], -1) {
 		label := f.source[from+m[2] : from+m[3]]
-		if escapes := m[2] - m[0] - len("[^"); escapes%2 == 1 {
+		if escapes := m[2] - m[0] - len("[^"); escapes%2 == 1 || inImage(t) {
 			continue
 		}
 		refs := &f.page
@@ -140,28 +140,39 @@ func (f *noted) visitText(t *ast.Text) {
 	}
 }
 
-// unreferenced returns edits that remove the footnotes that the page does not refer to, directly or through other
-// footnotes.
-func (f *noted) unreferenced() (edits []edit) {
-	shown := map[*note]bool{}
+// inImage reports whether a node is part of the description of an image.
+func inImage(n ast.Node) bool {
+	for ; n != nil && n.Type() == ast.TypeInline; n = n.Parent() {
+		if n.Kind() == ast.KindImage {
+			return true
+		}
+	}
+	return false
+}
+
+// unreferenced returns the footnotes that the page does not refer to, directly or through other footnotes.
+func (f *noted) unreferenced() map[*note]bool {
+	unseen := map[*note]bool{}
+	for _, n := range f.all {
+		unseen[n] = true
+	}
 	for todo := slices.Clone(f.page); len(todo) > 0; {
 		n := f.first[todo[len(todo)-1]]
-		if todo = todo[:len(todo)-1]; n != nil && !shown[n] {
-			shown[n] = true
+		if todo = todo[:len(todo)-1]; n != nil && unseen[n] {
+			delete(unseen, n)
 			todo = append(todo, n.refs...)
 		}
 	}
-	for _, n := range f.all {
-		if shown[n] {
-			continue
-		}
-		by := ""
-		if n.from > 0 && f.source[n.from-1] != '\n' && f.source[n.to-1] == '\n' {
-			by = "\n" // a list marker or quote sign precedes it on its line
-		}
-		edits = append(edits, edit{span{n.from, n.to}, by})
+	return unseen
+}
+
+// removal returns the edit that removes a footnote.
+func (n *note) removal(source []byte) edit {
+	by := ""
+	if n.from > 0 && source[n.from-1] != '\n' && source[n.to-1] == '\n' {
+		by = "\n" // a list marker or quote sign precedes it on its line
 	}
-	return edits
+	return edit{n.span, by}
 }
 
 // inWord matches markup between the letters of a word. after matches what follows a word that closes an issue; a word
@@ -267,43 +278,70 @@ func longestRun(s string) int {
 	return longest
 }
 
-// Bounds of what is parsed. goldmark takes quadratic time for nested blocks and for brackets left open in a paragraph.
+// Bounds of what is parsed. goldmark takes quadratic time for nested blocks, and for nested and
+// unfinished links in a paragraph.
 const (
 	maxText      = 256 << 10 // bytes
 	maxParagraph = 64 << 10  // bytes without a blank line
-	maxOpen      = 1000      // brackets in a paragraph
+	maxOpen      = 1000      // brackets open in a paragraph when one is closed
+	maxLinks     = 1000      // addresses of links in a paragraph
 	maxNested    = 64        // quote signs in a line, list markers and footnote marks
 	maxIndent    = 400       // columns before a line; every two can be a list
 )
 
 // Tame reports whether a text can be parsed quickly.
-func Tame(s string) bool {
-	if len(s) > maxText {
-		return oneBlock(s)
-	}
-	paragraph, open := 0, 0
+func Tame(s string) bool { return tameLength(s) == len(s) || oneBlock(s) }
+
+// tameLength returns the length of the lines that can be parsed quickly, up to the first that cannot.
+func tameLength(s string) int {
+	at, paragraph := 0, 0
+	var b brackets
 	for line := range strings.Lines(s) {
 		bare := strings.TrimLeft(line, " \t>")
 		if strings.TrimSpace(bare) == "" {
-			paragraph, open = 0, 0
+			paragraph, b = 0, brackets{}
 		}
 		paragraph += len(line)
-		open += strings.Count(line, "[")
-		if paragraph > maxParagraph || open > maxOpen || len(line)-len(bare) > maxIndent || !shallow(line) {
-			return oneBlock(s)
+		b.add(line)
+		if paragraph > maxParagraph || b.links > maxLinks || b.deepest > maxOpen || len(line)-len(bare) > maxIndent ||
+			!shallow(line) || at+len(line) > maxText {
+			return at
+		}
+		at += len(line)
+	}
+	return at
+}
+
+// brackets counts the brackets of a paragraph.
+type brackets struct {
+	open    int
+	deepest int // how many were open at most when one was closed
+	links   int // that may begin an address
+}
+
+func (b *brackets) add(line string) {
+	b.links += strings.Count(line, "](")
+	for i := range len(line) {
+		switch line[i] {
+		case '[':
+			b.open++
+		case ']':
+			b.deepest = max(b.deepest, b.open)
+			b.open = max(0, b.open-1)
 		}
 	}
-	return true
 }
 
 // shallow reports whether a line opens few nested quotes, footnotes and lists.
 func shallow(line string) bool {
-	if strings.Count(line, ">") > maxNested || strings.Count(line, "]:") > maxNested {
+	if strings.Count(line, "]:") > maxNested {
 		return false
 	}
-	words := strings.Fields(line)
-	return len(words) <= maxNested ||
-		slices.ContainsFunc(words[:maxNested], func(w string) bool { return strings.ContainsFunc(w, unicode.IsLetter) })
+	markers := line
+	if end := strings.IndexFunc(line, unicode.IsLetter); end >= 0 && !strings.Contains(line, "]:") {
+		markers = line[:end]
+	}
+	return strings.Count(markers, ">") <= maxNested && len(strings.Fields(markers)) <= maxNested
 }
 
 // oneBlock reports whether a text is a single block of code.

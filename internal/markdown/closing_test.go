@@ -35,10 +35,10 @@ func TestUnclosing(t *testing.T) {
 }
 
 var (
-	code    = regexp.MustCompile(`(?s)<code.*?</code>`)
-	markup  = regexp.MustCompile(`<[^>]*>`)
-	closes  = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)\b[\s:]+(?:[\w./-]*#|GH-|https?://\S+/)[0-9]`)
-	mention = regexp.MustCompile(`(?:^|[^0-9A-Za-z])@[0-9A-Za-z]`)
+	code      = regexp.MustCompile(`(?s)<code.*?</code>`)
+	markup    = regexp.MustCompile(`<[^>]*>`)
+	closes    = regexp.MustCompile(`(?i)\b(?:close[sd]?|fix(?:es|ed)?|resolve[sd]?)\b[\s:]+(?:[\w./-]*#|GH-|https?://\S+/)[0-9]`)
+	mentioned = regexp.MustCompile(`(?:^|[^0-9A-Za-z])@[0-9A-Za-z]`)
 )
 
 // onPage returns the text of a page with entities decoded, and a backtick instead of code.
@@ -70,11 +70,11 @@ var effective = []string{
 func TestEntitiesCloseAndMentionNothing(t *testing.T) {
 	t.Parallel()
 	for _, in := range effective {
-		if text := onPage(t, in); !closes.MatchString(text) && !mention.MatchString(text) {
+		if text := onPage(t, in); !closes.MatchString(text) && !mentioned.MatchString(text) {
 			t.Errorf("%q is harmless: %q", in, text)
 		}
 		got := Unclosing(Neutral(in))
-		if text := onPage(t, got); closes.MatchString(text) || mention.MatchString(text) {
+		if text := onPage(t, got); closes.MatchString(text) || mentioned.MatchString(text) {
 			t.Errorf("%q becomes %q, on a page %q", in, got, text)
 		}
 	}

@@ -110,9 +110,6 @@ func (l linkParser) CloseBlock(parent ast.Node, r text.Reader, pc parser.Context
 // Lines returns the lines of a text. HTML is parsed as text.
 func Lines(s string) []Line { return read(s, prose).lines }
 
-// PageLines returns the lines of a text whose HTML is parsed as HTML.
-func PageLines(s string) []Line { return read(s, commonMark).lines }
-
 // read parses a text. A text that is not tame has only lines of kind Text, and no code.
 func read(s string, p parser.Parser) *document {
 	source := parseable(s)

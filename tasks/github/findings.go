@@ -182,7 +182,7 @@ func quoteOthers(others []thread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && !c.Edited.After(at) {
-			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(c.Body, maxOther))
+			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(untrusted.Visible(c.Body), maxOther))
 		}
 	}
 	if b.Len() == 0 {

@@ -120,9 +120,9 @@ func (r *settingsReader) guidance(
 func (r *settingsReader) instructions(ctx context.Context, gh *github.Client, o origin, name string) (string, error) {
 	text, err := r.api.fileOf(ctx, gh, o, o.Base, name)
 	most := text[:min(len(text), 4*maxGuidance)]
-	plain := untrusted.Plain(most)
-	begin := untrusted.Cut(plain, maxGuidance)
-	if begin != plain || most != text {
+	shown := untrusted.Visible(most)
+	begin := untrusted.Cut(shown, maxGuidance)
+	if begin != shown || most != text {
 		begin += "\n(The file is longer. Only its beginning is here.)"
 	}
 	return begin, err

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -100,12 +101,12 @@ func (r remark) isNoise(me string) bool {
 	if m := replyMark.FindStringSubmatch(r.body); m != nil && strings.EqualFold(r.author, me) {
 		return tasks.EndingKind(m[2]) == noteEnding
 	}
-	visible := untrusted.Visible(r.body)
-	text, _ := cutMention(visible, me)
-	word, words := readCommand(text)
+	page := markdown.ReadPage(r.body)
+	text, _ := page.Without(me)
+	word, words := readCommand(text.String())
 	c := findCommand(word)
 	bare := words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n")
-	return visible == "" || isState(r, me) || c.word != "" && bare
+	return page.String() == "" || isState(r, me) || c.word != "" && bare
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -109,12 +110,13 @@ func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string
 	case ours(h.body), strings.EqualFold(h.author, me):
 		return "", false, ignored{"The author is errand.", slog.LevelDebug}
 	}
-	text = untrusted.Visible(h.body)
+	page := markdown.ReadPage(h.body)
+	text = page.String()
 	if command, _ := readCommand(text); err != nil && (command != "" || !strings.Contains(text, "@")) {
 		return text, false, nil // without a login there are no mentions; or errand is addressed anyway
 	}
-	text, named = cutMention(text, me)
-	return text, named, err
+	rest, named := page.Without(me)
+	return rest.String(), named, err
 }
 
 // submitRequest submits the task that a comment requests, by a command or a mention.
@@ -352,6 +354,9 @@ func misusedCommand(text string) (word string) {
 
 // firstCommand returns the command at the beginning of a line, or the zero value, and the words behind it.
 func firstCommand(line string) (c command, behind string) {
+	if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
+		return command{}, line // code: other indentation has been trimmed
+	}
 	word, rest := cutWord(line)
 	second, after := cutWord(rest)
 	if c := findCommand(word + " " + second); c.word != "" {
@@ -370,50 +375,9 @@ func cutWord(line string) (word, rest string) {
 	return line[:end], strings.TrimSpace(line[end:])
 }
 
-// quotedForms match text that is an example or a quotation: code blocks, inline code, quotes.
-var quotedForms = []*regexp.Regexp{
-	regexp.MustCompile("(?ms)^[ \t>*+.)0-9-]*```.*?(?:^[ \t>]*```|\\z)"),
-	regexp.MustCompile(`(?ms)^[ \t>*+.)0-9-]*~~~.*?(?:^[ \t>]*~~~|\z)`),
-	regexp.MustCompile("``[^\n]+?``|`[^`\n]+`"),
-	regexp.MustCompile(`(?m)^[ \t]*>.*$`),
-}
-
-// mention matches a mention of any login, with the punctuation after it. Teams and mail addresses do not match.
-var mention = regexp.MustCompile(`(?:^|[^0-9A-Za-z_/.@-])(@([0-9A-Za-z](?:-?[0-9A-Za-z_])*(?:\[bot\])?)[,:]?[ \t]*)`)
-
-// cutMention removes the mentions of a login from a comment and reports whether there were any. Mentions in code and
-// quotes do not count and stay, because they are examples or quotations. An App is mentioned without the [bot] of its
-// login.
-func cutMention(text, login string) (rest string, ok bool) {
-	login = strings.TrimSuffix(login, "[bot]")
-	if login == "" {
-		return text, false
-	}
-	visible := blankQuotes(text)
-	var b strings.Builder
-	last := 0
-	for _, at := range mention.FindAllStringSubmatchIndex(visible, -1) {
-		name, after := strings.TrimSuffix(visible[at[4]:at[5]], "[bot]"), visible[at[5]:]
-		if !strings.EqualFold(name, login) || strings.HasPrefix(after, "/") || strings.HasPrefix(after, "@") {
-			continue
-		}
-		b.WriteString(text[last:at[2]])
-		last, ok = at[3], true
-	}
-	return strings.TrimSpace(b.String() + text[last:]), ok
-}
-
 // addressesErrand reports whether a remark mentions a login or is a command.
 func (r remark) addressesErrand(login string) bool {
-	text, named := cutMention(untrusted.Visible(r.body), login)
-	command, _ := readCommand(text)
+	text, named := markdown.ReadPage(r.body).Without(login)
+	command, _ := readCommand(text.String())
 	return named || command != ""
-}
-
-// blankQuotes blanks out quoted text in a comment. The length stays the same.
-func blankQuotes(text string) string {
-	for _, form := range quotedForms {
-		text = form.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("\x00", len(s)) })
-	}
-	return text
 }

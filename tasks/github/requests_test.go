@@ -198,6 +198,14 @@ func TestCommandsBecomeTasks(t *testing.T) {
 			"/review\u00a0\u00a0full please,\nand `a  b`", "review", "/review", agent.Read, true,
 			"/review full pull request #N of acme/api: Say hello\n\nplease,\nand `a  b`",
 		},
+		{
+			"Our template has `<!--` without an end.\r\n```go test``` fails, @errand mend it", "comment", "", agent.Write, false,
+			"Our template has `<!--` without an end.\n```go test``` fails, mend it",
+		},
+		{
+			"> ```\n> x\n\n@errand look\n```\n<!-- KEEP -->\n```", "comment", "", agent.Write, false,
+			"> ```\n> x\n\nlook\n```\n<!-- KEEP -->\n```",
+		},
 		{"@errand\u00a0/ask\u3000why?", "comment", "", agent.Read, false, "why?"},
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("c", i) })
@@ -239,6 +247,13 @@ func TestIgnoredComments(t *testing.T) {
 			{"ann", "> @errand why?\n\nYes, why?"},
 			{"ann", "Say `@errand fix`, or\n```\n@errand fix\n```"},
 			{"ann", "Please /review"},
+			{"ann", "How:\n\n````md\nWrite:\n```\n@errand fix\n```\n````"},
+			{"ann", "Like:\n\n    @errand fix\n\nok?"},
+			{"ann", "<code>@errand fix</code>"},
+			{"ann", "<pre>\n@errand fix\n</pre>"},
+			{"ann", "Write `please\n@errand fix` now"},
+			{"ann", "    /review\n\nis what one writes"},
+			{"ann", "    /ready please\n\nis what one writes"},
 			{"ann", "/lgtm"},
 			{"ann", "<!-- /review -->"},
 			{"ann", "<!-- @errand do it -->Nice."},
