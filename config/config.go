@@ -313,6 +313,7 @@ func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
 // Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
+	Name string `env:"ERRAND_FLEET_NAME" envDefault:"errand"` // part of the identity of the data in Redis
 	// gives access to the logs that workers serve; empty = see FleetToken
 	Token Secret `env:"ERRAND_FLEET_TOKEN" check:"token"`
 	// gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token

@@ -114,6 +114,7 @@ func full() map[string]string {
 		"ERRAND_QUEUES_WRITABLE":      "true",
 		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
+		"ERRAND_FLEET_NAME":           "staging",
 		"ERRAND_FLEET_TOKEN":          "hush-fleet-012345",
 		"ERRAND_METRICS_TOKEN":        "hush-metrics-0123",
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
@@ -205,7 +206,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			},
 			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3, QueuesWritable: true,
 		},
-		Fleet: Fleet{Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
+		Fleet: Fleet{Name: "staging", Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1",
 			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
@@ -252,6 +253,7 @@ func TestLoadDefaults(t *testing.T) {
 			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000, Grace: 15e9,
 		},
 		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
+		Fleet: Fleet{Name: "errand"},
 		Paths: Paths{State: abs(t, ".errand")},
 		Given: []string{"ANTHROPIC_API_KEY"},
 	}

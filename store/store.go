@@ -230,6 +230,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               began, newest = what the newest ID began with then (claim, submit,
 //	                                                               diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
+//	<prefix>fleet             hash    forever                      <part> = the identity of the fleet that the data belongs to (fleet)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
 //	<prefix>outbox:<source>   zset    while it has members         the same of the tasks whose IDs name the source (transition)
 //	<prefix>outboxes          set     while it has members         the sources of them (transition)

@@ -161,9 +161,9 @@ func (h *health) blame(ctx context.Context, failure *agent.Error) error {
 // localWait is how long a task waits for another worker after a failure of one worker's machine, ± 50 %.
 const localWait = 20 * time.Second
 
-// blameMachine hands back a task whose preparation failed if the worker's machine is the cause: by the next check, or by
-// the error itself, such as of a part of the disk that no check uses. In the second case the task is not the only one to
-// wait for ever: after horizon, such an error counts like any other.
+// blameMachine hands back a task whose preparation failed if the worker's machine is the cause, by a check or by the
+// error itself: a part of the disk may be damaged that no check uses. Such an error counts like any other after
+// horizon, so that the task does not wait for ever.
 func (h *health) blameMachine(ctx context.Context, rec store.Record, err error) error {
 	if h.diskProblem(ctx) != nil {
 		if h.check(ctx); !h.state().OK {

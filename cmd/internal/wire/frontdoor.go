@@ -191,7 +191,17 @@ func (p *Parts) ServeDuring(
 	server.Go(func() { defer cancel(); served = Serve(serving, l, h, stopping, p.Log) })
 	err := p.awaitRedis(ctx)
 	if err == nil && ctx.Err() == nil {
+		var strange error
+		server.Go(func() {
+			if strange = p.awaitFleet(ctx); strange != nil {
+				cancel()
+			}
+		})
 		err = work(ctx)
+		cancel()
+		stop()
+		server.Wait()
+		return errors.Join(err, served, strange)
 	}
 	stop()
 	server.Wait()
@@ -285,7 +295,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 			checks = append(checks, s.Diagnose)
 		}
 	}
-	checks = append(checks, p.checkObjects, p.webhooks.Diagnose, p.checkModel, p.matcher.diagnose)
+	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.webhooks.Diagnose, p.checkModel, p.matcher.diagnose)
 	found := make([][]doctor.Finding, len(checks))
 	var all sync.WaitGroup
 	for i, check := range checks {

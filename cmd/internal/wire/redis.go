@@ -243,7 +243,7 @@ func (p *Parts) checkRedis(ctx context.Context) (unreachable, refused error) {
 			return nil, fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
 		}
 	}
-	return nil, nil
+	return nil, p.checkFleet(ctx)
 }
 
 // redisLog sends the Redis library's messages to the log.

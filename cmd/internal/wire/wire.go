@@ -60,9 +60,11 @@ type Parts struct {
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
 	webhooks     *webhook.Webhooks
-	notices      []store.Finding // about the configuration
-	matcher      *matcher        // nil: nobody is recognised by their e-mail address
-	redisChecked bool            // Redis has answered once
+	notices      []store.Finding    // about the configuration
+	matcher      *matcher           // nil: nobody is recognised by their e-mail address
+	redisChecked bool               // Redis has answered once
+	joined       bool               // the data in Redis is known to be of this fleet
+	parts        map[string]askPart // of the identity of the fleet, except its name
 	traces       *traces.Exporter
 	runner       *agent.Runner // of the worker; nil: this process has none
 	model        modelCheck
@@ -118,6 +120,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	p.parts = p.identityParts()
 	p.webhooks = webhook.New(webhook.Config{
 		Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: p.calmLog(),
 	})
@@ -341,11 +344,16 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
 		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
-		Settings: c.Published(), Meter: meter,
-		Disks: []string{
-			c.Paths.State, w.Dir, filepath.Join(w.Dir, "mirrors"), filepath.Join(w.Dir, "threads"), LogDir(c), os.TempDir(),
-		},
+		Settings: c.Published(), Disks: disks(c, w.Dir), Meter: meter,
 	})
+}
+
+// disks returns the directories that runs write to, of which each may be a file system of its own.
+func disks(c config.Config, workspace string) []string {
+	return []string{
+		c.Paths.State, workspace, filepath.Join(workspace, "mirrors"), filepath.Join(workspace, "threads"), LogDir(c),
+		os.TempDir(),
+	}
 }
 
 // NewRunner returns a runner like that of a worker.
