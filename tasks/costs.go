@@ -224,9 +224,10 @@ func (b Budgets) Daily() []store.Budget {
 
 // Bill is what the final message says about a task's cost beyond the cost of its last run.
 type Bill struct {
-	Earlier float64  `json:"earlier_usd,omitempty"` // cost of its interrupted runs
+	Earlier float64  `json:"earlier_usd,omitempty"` // cost of its earlier runs, interrupted or retried
 	Crashes int      `json:"crashes,omitempty"`     // runs that died with their worker, at unknown cost
 	Near    []string `json:"near,omitempty"`        // the daily budgets that the task pushed above 80 %
+	UsedUp  bool     `json:"used_up,omitempty"`     // the task's own maximum ended the run, so a retry has nothing left
 }
 
 func (b Budgets) contact() string { return cmp.Or(strings.TrimSpace(b.Contact), "An operator") }
@@ -238,7 +239,7 @@ func (b Budgets) Exhausted(own, earlier, run float64) string {
 	switch {
 	case run <= 0:
 		return ""
-	case own <= 0 || run < own-earlier-0.005:
+	case !b.OwnUsedUp(own, earlier, run):
 		return fmt.Sprintf("The agent used up the %s that a budget for today had left. %s can raise it (budgets in "+
 			"errand.yaml); a new day begins at midnight UTC.", legible.Dollars(run), b.contact())
 	case b.Task > 0 && own >= b.Task:
@@ -247,6 +248,21 @@ func (b Budgets) Exhausted(own, earlier, run float64) string {
 		return said + fmt.Sprintf("Ask again with a larger budget, up to %s.", legible.Dollars(b.Task))
 	}
 	return said + "Ask again with a larger budget."
+}
+
+// OwnUsedUp reports whether it was the task's own budget that ended a run which was allowed to cost run, and not what
+// the budgets of the day had left. Earlier runs had spent a part of it.
+func (Budgets) OwnUsedUp(own, earlier, run float64) bool {
+	return own > 0 && run > 0 && run >= own-earlier-0.005
+}
+
+// permitRetry refuses to retry a task that has nothing left to spend: its maximum is for all its runs.
+func (b Budgets) permitRetry(t Task, spent float64, e *Ending) error {
+	own := t.Options.MaxUSD
+	if own <= 0 || spent < own && (e == nil || !e.Bill.UsedUp) {
+		return nil
+	}
+	return &InputError{Sentence: b.Exhausted(own, 0, own) + " A retry has the same budget."}
 }
 
 // Refusal explains to the asker which budget refused the task.
@@ -278,7 +294,7 @@ func LowerLimit(a, b float64) float64 {
 	return a
 }
 
-// CostUSD returns the known cost of the task, including its interrupted runs.
+// CostUSD returns the known cost of the task when it ended, including its earlier runs.
 func (e Ending) CostUSD() float64 { return wholeUSD(e.Result.CostUSD + e.Bill.Earlier) }
 
 // cost returns that cost as text; empty if nothing is known.

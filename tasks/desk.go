@@ -273,11 +273,19 @@ func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	if err := d.may(ctx, id, Operator, false); err != nil {
 		return Status{}, err
 	}
+	rec, err := d.store.Get(ctx, id)
+	if err != nil {
+		return Status{}, d.notFound(id, err)
+	}
+	st := d.status(rec)
+	if err := d.policy.Budgets.permitRetry(st.Task, rec.Cost, st.Ending); err != nil {
+		return Status{}, err
+	}
 	var by json.RawMessage
 	if asker := askerIn(ctx); asker != (Asker{}) {
 		by = format.JSON(asker)
 	}
-	rec, err := d.store.Retry(ctx, id, by)
+	rec, err = d.store.Retry(ctx, id, by)
 	if errors.Is(err, store.ErrNotEnded) {
 		return Status{}, fmt.Errorf("retry task %s: %w", id, ErrNotEnded)
 	}

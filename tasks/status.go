@@ -35,6 +35,8 @@ type Status struct {
 	Blocked  store.Blocked `json:"-"`                   // the same for the console
 	Cancel   string        `json:"cancelled_by,omitempty"`
 	Ending   *Ending       `json:"ending,omitempty"`
+	CostUSD  float64       `json:"cost_usd,omitempty"` // of all runs that are settled, also those before a retry
+	Settled  bool          `json:"-"`                  // CostUSD has that of the latest run
 
 	Questions []Question `json:"questions,omitempty"` // open questions of a running task
 	Posted    bool       `json:"posted"`              // the final message was posted
@@ -47,6 +49,14 @@ type Status struct {
 
 // Name returns the name of the person who asked for the task: the configured one, the source's or the account.
 func (s Status) Name() string { return cmp.Or(s.Person, s.Task.Name, s.Task.Actor) }
+
+// Spent returns the known cost of the task. An absorbed one has that of the run that absorbed it.
+func (s Status) Spent() float64 {
+	if s.Ending == nil {
+		return s.CostUSD
+	}
+	return max(s.CostUSD, s.Ending.CostUSD())
+}
 
 // Stopping reports whether the task's run has been cancelled and has not ended yet.
 func (s Status) Stopping() bool {
@@ -104,7 +114,7 @@ func (d *Desk) status(rec store.Record) Status {
 		Delivery: DeliveryID(rec.ID, rec.Delivery), Worker: rec.Worker, Cancel: rec.CancelBy, Into: rec.Into,
 		Created: rec.Created, Started: rec.Started, Ended: rec.Ended, Retried: rec.Retried, Runs: rec.Runs,
 		Blocked: rec.Blocked, Posted: rec.Shown || rec.Outbox < 0 && rec.Undelivered == "",
-		Unposted: unposted(rec, time.Now()),
+		Unposted: unposted(rec, time.Now()), CostUSD: rec.Cost, Settled: rec.Settled,
 	}
 	if one, ok := d.policy.People.Author(t); ok {
 		s.Person = one.Name

@@ -132,7 +132,7 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	b := a.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
-		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its interrupted runs have used it up
+		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its earlier runs have used it up
 			e := agent.NewError(agent.ClassBudget, "spent before the run")
 			e.User = b.Exhausted(t.Options.MaxUSD, 0, t.Options.MaxUSD)
 			return 0, e
@@ -164,9 +164,9 @@ func (a *admission) unspent(r *run) error {
 }
 
 // estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run
-// before.
+// before, unless a person has retried it since.
 func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
-	if r.claim.Record().Cost > 0 {
+	if rec := r.claim.Record(); rec.Cost > rec.OldCost {
 		return tasks.Estimate{}
 	}
 	e, err := tasks.EstimateCost(r.ctx, a.Store, j.task, lines)
@@ -236,7 +236,8 @@ func (k *talk) mayStart(e tasks.Estimate) error {
 
 // remember adds the cost of a completed task to the history of its repository.
 func (a *admission) remember(r *run, t tasks.Task) {
-	if usd := r.claim.Record().Cost + r.result.CostUSD; r.result.Outcome == agent.Done && usd > 0 {
+	rec := r.claim.Record()
+	if usd := rec.Cost - rec.OldCost + r.result.CostUSD; r.result.Outcome == agent.Done && usd > 0 {
 		a.warn(tasks.RememberCost(r.detached, a.Store, t, r.lines, usd), "remember the cost", "run", t.ID)
 	}
 }

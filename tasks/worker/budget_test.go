@@ -224,3 +224,71 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// A retry spends what the task's maximum has left, and its cost is added to that of the runs before. A task that has
+// nothing left is not retried.
+func TestRetriesAreOnTheBill(t *testing.T) {
+	t.Parallel()
+	f := budgeted(t, tasks.Budgets{Task: 1})
+	f.worker()
+	id := f.submit(f.task("a", "x"))
+	f.ending(id)
+	retry := func() error {
+		f.source.mu.Lock()
+		delete(f.source.closed, id)
+		f.source.mu.Unlock()
+		_, err := f.desk.Retry(t.Context(), id)
+		return err
+	}
+	for _, want := range []string{"$0.90", "$1.35"} {
+		if err := retry(); err != nil {
+			t.Fatal(err)
+		}
+		if e := f.ending(id); !strings.Contains(e.Footer(), want) {
+			t.Errorf("ending = %+v, %s, want %s", e, e.Footer(), want)
+		}
+	}
+	if runs := f.agent.specs(); len(runs) != 3 || runs[0].MaxUSD != 1 || runs[1].MaxUSD != 0.55 {
+		t.Errorf("runs: %+v", runs)
+	}
+	err := retry()
+	if input, ok := errors.AsType[*tasks.InputError](err); !ok ||
+		!strings.Contains(input.Sentence, "its budget of $1.00 for this task") {
+		t.Errorf("retry without money: %v", err)
+	}
+	st := f.status(id)
+	day := 24 * time.Hour
+	costs, err := f.desk.Costs(t.Context(), tasks.CostQuery{First: st.Created.Add(-day), Last: st.Ended.Add(day)})
+	if err != nil || st.Spent() != 1.35 || costs.Total.USD != st.Spent() || costs.Total.Runs != 3 {
+		t.Errorf("the task has cost %v, the costs are %+v, %v", st.Spent(), costs.Total, err)
+	}
+}
+
+// A run that the task's own maximum ended leaves nothing for a retry, even if it cost a little less. One that a budget
+// of the day ended is retried on another day.
+func TestRetryAfterTheMaximum(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		budgets tasks.Budgets
+		may     bool
+	}{
+		"its own":   {tasks.Budgets{Task: 1}, false},
+		"the day's": {tasks.Budgets{Task: 5, Day: 1}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := budgeted(t, c.budgets)
+			f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+				r := costing(0.97)
+				r.Outcome, r.Error = agent.Failed, agent.NewError(agent.ClassBudget, "x")
+				return r, nil
+			}
+			f.worker()
+			id := f.submit(f.task("a", "x"))
+			f.ending(id)
+			if _, err := f.desk.Retry(t.Context(), id); (err == nil) != c.may {
+				t.Error(err)
+			}
+		})
+	}
+}

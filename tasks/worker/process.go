@@ -341,7 +341,9 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	case agent.Failed:
 		e.Kind, e.Reason = tasks.Failed, r.result.Error.User+given
 		if r.result.Error.Class == agent.ClassBudget {
-			e.Reason = cmp.Or(w.cfg.Policy.Budgets.Exhausted(j.maxUSD, bill.Earlier, j.task.Options.MaxUSD), e.Reason)
+			b := w.cfg.Policy.Budgets
+			e.Bill.UsedUp = b.OwnUsedUp(j.maxUSD, bill.Earlier, j.task.Options.MaxUSD)
+			e.Reason = cmp.Or(b.Exhausted(j.maxUSD, bill.Earlier, j.task.Options.MaxUSD), e.Reason)
 		}
 	case agent.Limit:
 		e.Kind, e.Limit = tasks.TimedOut, tasks.Lasted(j.task.Options.Limit)

@@ -173,14 +173,20 @@ type meter struct {
 
 func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	var m meter
-	usage, usd := used.Event.Usage, used.Event.CostUSD
+	usd, usage := s.Spent(), (*agent.Usage)(nil)
 	switch e := s.Ending; {
 	case e != nil && e.Result.Duration > 0:
-		m.Elapsed, usage, usd = tasks.Lasted(lastRun(s)), &e.Result.Usage, e.CostUSD()
+		m.Elapsed, usage = tasks.Lasted(lastRun(s)), &e.Result.Usage
 		m.Machine = machineUse(e.Result.Resources)
 	case e != nil && lastRun(s) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
-		m.Elapsed, usd = tasks.Lasted(lastRun(s)), e.CostUSD()
+		m.Elapsed, usage = tasks.Lasted(lastRun(s)), used.Event.Usage
 	case e == nil && s.State == string(store.Running):
+		if !stored(used).Before(s.Started) { // it is not of an earlier run
+			usage = used.Event.Usage
+			if !s.Settled {
+				usd += used.Event.CostUSD
+			}
+		}
 		m.Since, m.Elapsed = s.Started, tasks.Lasted(max(0, now.Sub(s.Started)))
 		if limit := s.Task.Options.Limit; limit > 0 {
 			m.Limit = tasks.Lasted(limit)
@@ -196,6 +202,16 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 		m.Budget = view.USD(s.Task.Options.MaxUSD)
 	}
 	return m
+}
+
+// stored returns when an event was stored, by Redis' clock as the times of a task; zero if that is not known.
+func stored(l tasks.Logged) time.Time {
+	text, _, _ := strings.Cut(l.ID, "-")
+	ms, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
 }
 
 // lastRun returns how long the last run of an ended task took, as its result has it, or else until its task ended.

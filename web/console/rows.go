@@ -38,7 +38,7 @@ func newRow(v view.Task, now time.Time) row {
 	switch {
 	case v.Ending != nil:
 		r.Ending, r.Note = string(v.Ending.Kind), cmp.Or(r.Note, legible.Text(v.Ending.Headline().Detail))
-		r.Cost = view.USD(v.Ending.CostUSD())
+		r.Cost = view.USD(v.Spent())
 		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
 			r.Took = legible.Age(d)
 		}

@@ -203,7 +203,7 @@ func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
 func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
 	s, err := onTask(r, v.Desk.Retry)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		err = respond.Error(http.StatusConflict, "Not posted", input.Sentence)
+		err = respond.Error(http.StatusConflict, "Not retried", input.Sentence)
 	}
 	if err == nil {
 		v.Log.Info("retry task", "run", s.Task.ID, "by", tasks.Actor(r.Context()))
