@@ -113,3 +113,12 @@ func TestServerSecrets(t *testing.T) {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }
+
+// A variable that was set from a file may end with the file's line end.
+func TestValueEndsWithoutALineEnd(t *testing.T) {
+	t.Parallel()
+	got, err := Secret("token", `Bearer {{env "TOKEN"}}`, func(string) string { return "secret-text\n" })
+	if err != nil || got != "Bearer secret-text" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

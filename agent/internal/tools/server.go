@@ -356,9 +356,9 @@ func (m MCPServer) Entry(v Vars, getenv func(string) string) (Entry, error) {
 	return e, errors.Join(errs...)
 }
 
-// variable returns a variable of the worker's environment.
+// variable returns a variable of the worker's environment, without the final line end of a file that it was set from.
 func variable(name string, getenv func(string) string) (string, error) {
-	if value := getenv(name); value != "" {
+	if value := strings.Trim(getenv(name), "\r\n"); value != "" {
 		return value, nil
 	}
 	return "", valueError(name + " is not set in the environment")
