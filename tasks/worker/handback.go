@@ -34,6 +34,7 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 		return tasks.Ending{}, run.cause()
 	}
 	e := tasks.Ending{Kind: tasks.Refused, At: time.Now()}
+	err = tasks.FromForge(err) // the workspace asks it for a credential
 	input, mistake := errors.AsType[*tasks.InputError](err)
 	failure, failed := errors.AsType[*agent.Error](err)
 	_, wait := errors.AsType[*tasks.ErrLater](err)

@@ -1,13 +1,18 @@
 package worker
 
 import (
+	"context"
 	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // What cannot change by repetition ends the task at once, with its reason.
@@ -45,6 +50,36 @@ func TestGitsReasonIsTold(t *testing.T) {
 	e := r.ending(r.submit(r.repoTask("a")))
 	if e.Kind != tasks.Failed || !strings.Contains(e.Reason, "in 3 attempts: git clone: ") {
 		t.Errorf("ending = %+v", e)
+	}
+}
+
+// The same holds for what the forge refuses, and a limit of the forge is waited for.
+func TestForgeRefusesTheCredential(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	answers := []error{
+		&forge.LimitError{At: time.Now(), Why: "GitHub accepts no requests"},
+		&forge.RefusedError{Sentence: "errand is not installed there."},
+	}
+	var asked atomic.Int64
+	r.worker(func(c *Config) {
+		var err error
+		c.Workspace, err = workspace.New(workspace.Config{
+			Dir: t.TempDir(), URL: func(string) string { return "http://127.0.0.1:1/x.git" },
+			Credential: func(context.Context, string) (string, string, error) {
+				return "", "", answers[min(int(asked.Add(1)), len(answers))-1]
+			},
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	id := r.submit(r.repoTask("a"))
+	if e := r.ending(id); e.Kind != tasks.Refused || e.Reason != "errand is not installed there." {
+		t.Errorf("ending = %+v", e)
+	}
+	if s, err := r.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 || asked.Load() != 2 {
+		t.Errorf("attempt %d after %d calls, %v", s.Attempt, asked.Load(), err)
 	}
 }
 
