@@ -11,17 +11,18 @@ import (
 
 // Message is one message in its current form, or, as an argument of Mention, Post and Seed, the form to store.
 type Message struct {
-	Channel  string          // id of the channel it is in
-	TS       string          // its id in the channel; given out by the server, ignored in what is to be stored
-	ThreadTS string          // ts of the thread's root; empty for a root and for a message without a thread
-	User     string          // id of the author, a bot's user included
-	BotID    string          // empty for people
-	Text     string          // at most 40,000 characters are kept
-	Blocks   json.RawMessage // a JSON array; nil if there are none
-	Metadata json.RawMessage // {"event_type", "event_payload"}; or nil
-	Files    []File          // that the bot uploaded or a user sent with it
-	Edits    int             // how often it was updated
-	EditedAt []time.Time     // when, in order
+	Channel     string          // id of the channel it is in
+	TS          string          // its id in the channel; given out by the server, ignored in what is to be stored
+	ThreadTS    string          // ts of the thread's root; empty for a root and for a message without a thread
+	User        string          // id of the author, a bot's user included
+	BotID       string          // empty for people
+	Text        string          // at most 40,000 characters are kept
+	Blocks      json.RawMessage // a JSON array; nil if there are none
+	Metadata    json.RawMessage // {"event_type", "event_payload"}; or nil
+	Attachments json.RawMessage // a JSON array: forwarded messages, previews of links, parts of alerts; of others than the bot
+	Files       []File          // that the bot uploaded or a user sent with it
+	Edits       int             // how often it was updated
+	EditedAt    []time.Time     // when, in order
 }
 
 // record is a message and what other people did to it. All of it is guarded by Server.mu.

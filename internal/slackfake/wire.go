@@ -21,6 +21,7 @@ type wireMessage struct {
 	LatestReply  string          `json:"latest_reply,omitempty"`
 	Blocks       json.RawMessage `json:"blocks,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	Attachments  json.RawMessage `json:"attachments,omitempty"`
 	Files        []File          `json:"files,omitempty"`
 	Edited       *wireEdited     `json:"edited,omitempty"`
 	Reactions    []reaction      `json:"reactions,omitempty"`
@@ -39,7 +40,8 @@ type wireEdited struct {
 func (s *Server) wire(r *record, metadata bool) wireMessage {
 	w := wireMessage{
 		Type: "message", User: r.User, BotID: r.BotID, Team: s.cfg.TeamID, Text: r.Text,
-		TS: r.TS, ThreadTS: r.ThreadTS, Blocks: r.Blocks, Files: r.Files, Reactions: slices.Clone(r.reactions),
+		TS: r.TS, ThreadTS: r.ThreadTS, Blocks: r.Blocks, Attachments: r.Attachments,
+		Files: r.Files, Reactions: slices.Clone(r.reactions),
 	}
 	if u, ok := s.user(r.User); ok {
 		w.Team = u.TeamID

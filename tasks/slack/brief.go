@@ -144,15 +144,6 @@ func (b *briefer) quoteThread(ctx context.Context, o origin, before, when string
 	return fmt.Sprintf(threadIntro, when) + strings.Join(blocks, ""), about, nil
 }
 
-// wordsOf returns the text of a message or, because alerts often have none, its blocks and attachments as JSON.
-func wordsOf(m slack.Message) string {
-	if text := decode(m.Text); text != "" || len(m.Blocks.BlockSet)+len(m.Attachments) == 0 {
-		return text
-	}
-	body, _ := json.Marshal(map[string]any{"blocks": m.Blocks, "attachments": m.Attachments})
-	return string(body)
-}
-
 // role describes the author of a message to the agent, empty for people. The request is recognised by its time.
 func role(m slack.Message, me who, request string) string {
 	mark := render.MarkerOf(m)
@@ -204,8 +195,12 @@ const (
 	downloadLimit = 2 * time.Minute // for all files together: the run waits for them
 )
 
-// onlyFiles is the request of a message that has files and no words.
-const onlyFiles = "Look at the attached files."
+// The requests of messages without words of their own.
+const (
+	onlyFiles   = "Look at the attached files."
+	onlyBrought = "Look at what I have forwarded."
+	onlyThread  = "Read this thread, and answer what is asked or open in it."
+)
 
 // attachment is a file of a message.
 type attachment struct {

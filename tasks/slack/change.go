@@ -73,7 +73,7 @@ func (in *interpreter) onEditedTask(
 		return nil, err
 	}
 	text, _ := cutMention(ev.Text, me.user)
-	m := message{env.origin(ev), decode(text)}
+	m := ev.message(env, text)
 	if _, ok := readWord(m.text); ok || m.text == "" {
 		return nil, nil
 	}

@@ -207,7 +207,7 @@ func (in *interpreter) postRequest(ctx context.Context, o origin, text string, t
 	}
 	var after func(context.Context)
 	err = intake.RetryLimited(ctx, startWait, passing, func() (err error) {
-		after, err = in.begin(ctx, message{o, text}, thread, true)
+		after, err = in.begin(ctx, message{origin: o, text: text}, thread, true)
 		return err
 	})
 	if err != nil {

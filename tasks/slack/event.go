@@ -60,12 +60,15 @@ type event struct {
 	Tab         string          `json:"tab"` // of the app's page
 	Text        string          `json:"text"`
 	Edited      json.RawMessage `json:"edited"`
-	Files       attachments     `json:"files"`
+	content
 }
 
 // origin is the message of an event.
 func (e envelope) origin(ev event) origin {
-	return origin{Team: e.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User, Files: ev.Files}
+	return origin{
+		Team: e.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User,
+		Files: ev.allFiles(),
+	}
 }
 
 // newMessages are the subtypes of new messages: plain ones, with files, and replies that are shown in the channel, too.
@@ -145,14 +148,14 @@ type change struct {
 
 // version is a message before or after the change.
 type version struct {
-	SubType  string      `json:"subtype"`
-	User     string      `json:"user"`
-	BotID    string      `json:"bot_id"`
-	Text     string      `json:"text"`
-	TS       string      `json:"ts"`
-	ThreadTS string      `json:"thread_ts"`
-	Files    attachments `json:"files"`
-	Edited   struct {
+	SubType  string `json:"subtype"`
+	User     string `json:"user"`
+	BotID    string `json:"bot_id"`
+	Text     string `json:"text"`
+	TS       string `json:"ts"`
+	ThreadTS string `json:"thread_ts"`
+	content
+	Edited struct {
 		User string `json:"user"`
 		TS   string `json:"ts"`
 	} `json:"edited"`
@@ -200,7 +203,7 @@ func (c change) event() event {
 	m := c.Message
 	ev := event{
 		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType,
-		TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, Files: m.Files,
+		TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, content: m.content,
 	}
 	if ev.ThreadTS == ev.TS { // a message with replies is in its own thread
 		ev.ThreadTS = ""

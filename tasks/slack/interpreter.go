@@ -91,6 +91,22 @@ func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, er
 type message struct {
 	origin origin
 	text   string // Markdown, without the bot's name
+	rest   string // what other people wrote that it brings along, for the agent
+}
+
+// message returns the message of an event, whose text without the bot's name is given. A message without words of its
+// own may still bring something along.
+func (ev event) message(env envelope, text string) message {
+	m := message{env.origin(ev), decode(text), ev.brought()}
+	if m.text == "" && ev.Text == "" { // some apps write only blocks
+		m.text = ev.blocksBeyond("")
+	}
+	if m.text == "" && m.rest != "" {
+		m.text = onlyBrought
+	} else if m.text == "" && len(m.origin.Files) > 0 {
+		m.text = onlyFiles
+	}
+	return m
 }
 
 // onMessage deals with a new message.
@@ -101,14 +117,15 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	}
 	text, tagged := cutMention(ev.Text, me.user)
 	untagged := !tagged && !ev.direct()
-	said := decode(text)
-	if said == "" && len(ev.Files) > 0 {
-		said = onlyFiles
+	m := ev.message(env, text)
+	if m.text == "" && tagged && ev.ThreadTS != "" {
+		m.text = onlyThread
+	} else if m.text == "" && tagged {
+		m.text = string(intake.Help)
 	}
-	if said == "" || ev.User == me.user || untagged && !ev.mayFollow(text) {
+	if m.text == "" || ev.User == me.user || untagged && !ev.mayFollow(text) {
 		return nil, nil
 	}
-	m := message{env.origin(ev), said}
 	thread, err := in.threadOf(ctx, m.origin)
 	if err != nil || untagged && thread.Latest == "" {
 		return nil, err // people among themselves
@@ -118,7 +135,7 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	if err := in.guard.check(ctx, me, ev); err != nil {
 		return in.refuse(m.origin, answers && !untagged, err)
 	}
-	word, isCommand := readWord(said)
+	word, isCommand := readWord(m.text)
 	if !isCommand {
 		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
 			return in.refuse(m.origin, true, err)
@@ -296,7 +313,7 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	if thread, err = in.digest.threadOf(ctx, m.origin, thread); err != nil {
 		return tasks.Task{}, err
 	}
-	t := m.origin.task(r.prompt)
+	t := m.origin.task(r.prompt + m.rest)
 	o := m.origin
 	if u, err := in.people.get(ctx, o.User); err == nil { // mostly cached, because the guard has asked
 		t.Name = cmp.Or(u.Profile.DisplayName, u.RealName, u.Name)

@@ -120,7 +120,7 @@ func TestShortcutQuotes(t *testing.T) {
 	b := f.briefed(f.one())
 	equal(t, "in the thread", strings.Contains(b.System, "disk"), false)
 	if text := b.Prompt.Text; !strings.HasPrefix(text, "why?\n\n"+aboutIntro+"@U0CI (a bot), ") ||
-		!strings.Contains(text, ":\n````\n{") || !strings.Contains(text, "disk ``` full") {
+		!strings.HasSuffix(text, ":\n````\ndisk ``` full\n````") {
 		t.Errorf("prompt: %s", text)
 	}
 	f.Fail("conversations.replies", slackfake.Failure{Error: "internal_error"})
