@@ -57,7 +57,8 @@ func (e diskError) added() string {
 type diskUse struct{ bytes, entries int64 }
 
 // diskWatch measures what a run adds to the disk: to the directories where it may write, and in files that it has
-// removed and still holds open.
+// removed and still holds open. A run may also hide files in descriptors that it has sent and not received; if it does
+// so at two measurements in a row, the growth of the file systems counts as the run's.
 type diskWatch struct {
 	dirs   []string
 	walk   dirtree.Walker
@@ -120,6 +121,7 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 		return
 	}
 	held, measured, took := w.held(), time.Now(), time.Duration(0)
+	before, waited := held, false
 	tick := time.NewTicker(diskPoll)
 	defer tick.Stop()
 	for {
@@ -136,7 +138,12 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 		begun := time.Now()
 		held = w.held() // before the measurement, so that nothing written meanwhile is missed
 		use, err := w.size(ctx)
-		added := use.bytes + p.Unlinked() - w.before.bytes
+		unlinked, waiting := p.Held()
+		added := use.bytes + unlinked - w.before.bytes
+		if waiting > 0 && waited { // what their files take may be all that the file systems have grown by
+			added = max(added, held-before)
+		}
+		waited = waiting > 0
 		measured, took = time.Now(), time.Since(begun)
 		if ctx.Err() != nil {
 			return

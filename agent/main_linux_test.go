@@ -58,6 +58,12 @@ func TestMain(m *testing.M) {
 		os.Exit(forbiddenMain())
 	case "exposed":
 		os.Exit(exposedMain())
+	case "send":
+		os.Exit(sendMain())
+	case "share":
+		os.Exit(shareMain())
+	case "segment":
+		os.Exit(segmentMain())
 	case "spoil":
 		os.Exit(spoilMain())
 	case "replay":

@@ -16,9 +16,10 @@ import (
 
 func children(pid int) []int { return supervise.Children(pid) }
 
-// Unlinked returns how many bytes of disk the files take that processes of the run hold open after their removal. Files
-// in memory are left out.
-func (p *Process) Unlinked() (total int64) {
+// Held returns how many bytes of disk the files take that processes of the run hold open after their removal, without
+// files in memory, and how many descriptors wait in the run's sockets to be received. What those hold cannot be found
+// out.
+func (p *Process) Held() (unlinked int64, waiting int) {
 	type file struct{ device, inode uint64 }
 	seen := map[file]bool{}
 	pids, _ := supervise.Descendants(p.keeper.Pid)
@@ -27,18 +28,32 @@ func (p *Process) Unlinked() (total int64) {
 		for _, fd := range open {
 			name := fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name())
 			var s unix.Stat_t
-			if unix.Stat(name, &s) != nil || s.Nlink > 0 || s.Mode&unix.S_IFMT != unix.S_IFREG ||
-				seen[file{s.Dev, s.Ino}] {
+			if unix.Stat(name, &s) != nil || seen[file{s.Dev, s.Ino}] {
+				continue
+			}
+			switch kind := s.Mode & unix.S_IFMT; {
+			case kind == unix.S_IFSOCK:
+				waiting += waitingIn(pid, fd.Name())
+			case kind != unix.S_IFREG || s.Nlink > 0:
 				continue
 			}
 			seen[file{s.Dev, s.Ino}] = true
 			var fs unix.Statfs_t
-			if unix.Statfs(name, &fs) == nil && fs.Type != unix.TMPFS_MAGIC {
-				total += s.Blocks * 512
+			if s.Nlink == 0 && unix.Statfs(name, &fs) == nil && fs.Type != unix.TMPFS_MAGIC {
+				unlinked += s.Blocks * 512
 			}
 		}
 	}
-	return total
+	return unlinked, waiting
+}
+
+// waitingIn returns the number of descriptors that wait in a socket of a process. The kernel tells since Linux 5.4.
+func waitingIn(pid int, fd string) int {
+	info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, fd))
+	_, rest, _ := bytes.Cut(info, []byte("\nscm_fds:"))
+	number, _, _ := bytes.Cut(rest, []byte("\n"))
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(number)))
+	return n
 }
 
 // suspended reports whether a process does nothing until it gets SIGCONT.

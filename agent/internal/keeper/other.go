@@ -57,8 +57,8 @@ func suspended(int) bool                               { return false }
 func lockLimit() uint64                                { return 0 }
 func reapZombies()                                     {}
 
-// Unlinked finds nothing here.
-func (p *Process) Unlinked() int64 { return 0 }
+// Held finds nothing here.
+func (p *Process) Held() (unlinked int64, waiting int) { return 0, 0 }
 
 // BecomeSubreaper does nothing here.
 func BecomeSubreaper() error { return nil }

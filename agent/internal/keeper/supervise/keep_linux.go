@@ -48,6 +48,7 @@ func keep(control, status *os.File) int {
 		setLockLimit(order.LockLimit)
 	}
 	withoutCores()
+	segments := ownSegments()
 	oomBefore := oomKills("/proc", "/sys/fs/cgroup")
 	leader, err := startLeader(order, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL})
 	if err != nil {
@@ -57,7 +58,9 @@ func keep(control, status *os.File) int {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", leader), []byte("500"), 0o600)
 	started(status)
 
-	s := supervisor{pid: leader, order: order, worker: worker{limit: order.WorkerTimeout, stat: WorkerFD}}
+	s := supervisor{
+		pid: leader, order: order, segments: segments, worker: worker{limit: order.WorkerTimeout, stat: WorkerFD},
+	}
 	s.supervise(in)
 	exit := reapAll(leader)
 	exit.Stopped, exit.Silence, exit.Processes, exit.Memory, exit.Peak =

@@ -67,29 +67,6 @@ func childrenAndThreads(pid int) (pids []int, threads int) {
 	return pids, len(tasks)
 }
 
-// memoryOf returns the bytes that processes have for themselves, and those of the largest shared memory of one of them:
-// a database's processes all share the same.
-func memoryOf(pids []int) int64 {
-	var own, shared int64
-	for _, pid := range pids {
-		status, err := readFile(fmt.Sprintf("/proc/%d/status", pid))
-		if err != nil {
-			continue
-		}
-		own += kilobytes(status, "\nRssAnon:") + kilobytes(status, "\nVmSwap:")
-		shared = max(shared, kilobytes(status, "\nRssShmem:"))
-	}
-	return (own + shared) << 10
-}
-
-// kilobytes reads a line such as "VmSwap:	     0 kB" of /proc/<pid>/status.
-func kilobytes(status []byte, name string) int64 {
-	_, line, _ := bytes.Cut(status, []byte(name))
-	line, _, _ = bytes.Cut(line, []byte(" kB"))
-	n, _ := strconv.ParseInt(string(bytes.TrimSpace(line)), 10, 64)
-	return n
-}
-
 // withoutCores keeps processes from leaving their memory in the clone.
 func withoutCores() { _ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) }
 

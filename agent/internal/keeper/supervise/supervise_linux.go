@@ -23,6 +23,8 @@ type supervisor struct {
 	order  Order
 	worker worker
 
+	segments bool // the run has System V segments of its own
+
 	killAt   time.Time        // when to kill the leader; zero: not at all
 	deadline <-chan time.Time // fires then
 	giveUp   <-chan time.Time // fires when a leader that was killed has not died
@@ -162,7 +164,10 @@ func (s *supervisor) checkUse() {
 	if s.order.MaxProcesses > 0 && threads > s.order.MaxProcesses {
 		s.processes = max(s.processes, threads)
 	}
-	used := memoryOf(all)
+	used := memoryOf(all, s.order.MaxMemory)
+	if s.segments {
+		used += detachedSegments()
+	}
 	s.peak = max(s.peak, used)
 	if s.order.MaxMemory > 0 && used > s.order.MaxMemory {
 		s.memory = max(s.memory, used)
