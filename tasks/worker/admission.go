@@ -82,6 +82,16 @@ func (a *admission) recordThrottle(run *run) {
 	a.warn(err, "record the state of the credential", "run", run.claim.ID())
 }
 
+// awaitModel holds back all starts with the credential of a run that has found the model away in each of its attempts,
+// until that is tried again. Then they come one after the other, so that the first is a probe.
+func (a *admission) awaitModel(run *run, next *retryError) {
+	if a.Credential == "" || !next.outage || several(run.result) {
+		return
+	}
+	err := a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, next.Why)
+	a.warn(err, "record the state of the credential", "run", run.claim.ID())
+}
+
 // refused reports whether the model refused the credential or required payment, according to the run's gateway if it
 // had one.
 func refused(r agent.Result) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +58,7 @@ func TestRetryByClass(t *testing.T) {
 	}{
 		"never": {failed(agent.ClassModel), 1, false, "", "Model not available to this account. Choose another one."},
 		"soon": {
-			failed(agent.ClassOverloaded), 3, false, "(the model could not be reached or is overloaded)",
+			failed(agent.ClassStart), 3, false, "(the worker could not start the agent)",
 			"It was tried 3 times.",
 		},
 		"later": {
@@ -168,6 +169,73 @@ func TestWaitsForAnotherTry(t *testing.T) {
 	if wait := time.Until(s.At); s.Why != "the model could not be reached or is overloaded" || wait < 29*time.Minute ||
 		wait > 91*time.Minute {
 		t.Errorf("waits for %s because %q", wait, s.Why)
+	}
+}
+
+// A task waits for a model that is away for longer than its attempts, without using more of them, and says so once. No
+// other run starts meanwhile. After hours it is given up.
+func TestTaskOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	const tries = 2 * maxParks
+	f := newFleet(t)
+	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
+	f.agent.do = failing(times(maxAttempts+tries, failed(agent.ClassOverloaded))...)
+	f.talker(s, withCredential)
+	id := f.submit(f.task("a", "x"))
+	if e := f.ending(id); e.Kind != tasks.Answered || len(f.agent.specs()) != maxAttempts+tries+1 {
+		t.Errorf("ending after %d runs: %+v", len(f.agent.specs()), e)
+	}
+	if st, err := f.desk.Status(t.Context(), id); err != nil || st.Attempt != maxAttempts {
+		t.Errorf("attempt %d, %v", st.Attempt, err)
+	}
+	if len(s.said) != 1 {
+		t.Errorf("said %d times", len(s.said))
+	}
+	if said := <-s.said; !strings.HasPrefix(said, "Paused: the model could not be reached or is overloaded.") ||
+		!strings.Contains(said, "enqueue cancel "+id) {
+		t.Errorf("said: %s", said)
+	}
+}
+
+// What an outage means for the fleet: starts are held until the next try, and pages say why.
+func TestOutageHoldsStarts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
+	fails := func(attempts, parks int, age time.Duration) *retryError {
+		t.Helper()
+		id := f.submit(f.task(fmt.Sprint(attempts, parks), "x"))
+		f.put("errand:task:"+id, "attempt", strconv.Itoa(attempts-1))
+		f.put("errand:task:"+id, "parks", strconv.Itoa(parks))
+		f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
+		claim, err := f.store.Claim(t.Context(), id, 0, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := w.hold(t.Context(), claim, nil)
+		defer run.release()
+		run.result = failed(agent.ClassOverloaded)
+		next, _ := w.cfg.Timing.retryDecision(run)
+		if next != nil {
+			w.admission.awaitModel(run, next)
+		}
+		return next
+	}
+	if fails(1, 0, 0) == nil || fails(maxAttempts, 20, horizon) != nil {
+		t.Error("given up at the first failure, or not after hours")
+	}
+	if all := must(f.store.Credentials.List(t.Context())); len(all) != 0 {
+		t.Errorf("held after a first failure: %+v", all)
+	}
+	for parks, want := range map[int]time.Duration{0: 4, 1: 8, 2: 16, 3: 32, 4: 32, 1000: 32} {
+		next := fails(maxAttempts, parks, time.Hour)
+		if wait := time.Until(next.At).Round(time.Minute); !next.outage || wait != want*time.Minute {
+			t.Errorf("after %d pauses it waits for %s", parks, wait)
+		}
+	}
+	all := must(f.store.Credentials.List(t.Context()))
+	if len(all) != 1 || !all[0].Until.After(time.Now()) || !strings.Contains(all[0].Why, "could not be reached") {
+		t.Errorf("credentials: %+v", all)
 	}
 }
 

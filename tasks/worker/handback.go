@@ -131,6 +131,9 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {
+	case again && failed.outage:
+		wait, why = failed.Wait, ReturnParked
+		note.key, message = "outage", outlasting(rec.ID, wait) // once, however often it is tried
 	case again && failed.Parked:
 		wait, why = failed.Wait, ReturnParked
 		note.key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
@@ -297,12 +300,17 @@ const (
 	maxParks = 5
 	// muchLater is the factor between the pause after an overload and the pause after a rate limit.
 	muchLater = 4
+	// outageWait and longOutageWait times Timing.Again are the first and the longest pause between two tries of a model
+	// that cannot be reached: 2 min and 16 min.
+	outageWait     = 4
+	longOutageWait = 32
 )
 
 // retryError is the cause of a task that has no ending although its run failed: it is retried.
 type retryError struct {
 	store.Wait      // Why is a clause
 	fresh      bool // retry in a new conversation
+	outage     bool // it is parked until the model can be reached
 	next, of   int  // number of the next attempt, and of all attempts
 }
 
@@ -319,7 +327,8 @@ func (a *retryError) announcement() string {
 // retryDecision decides by the class of a failure whether the task is retried (docs/errors.md). If it is not, given
 // is a sentence about that for the ending; it may be empty.
 //
-// If the model itself named a time, the wait does not count as an attempt: the task is parked.
+// If the model itself named a time, or has not been reached in as many attempts as there are, the wait does not count as
+// an attempt: the task is parked.
 func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	r, rec := run.result, run.claim.Record()
 	how := r.Retry()
@@ -351,12 +360,26 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 		return nil, fmt.Sprintf(" The task has already waited for that %d times.", rec.Parks)
 	case !lifted.IsZero():
 		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*t.Reset)), false, true
+	case tried >= a.of && unreached(r) && time.Since(requested(rec)) < horizon:
+		pause := t.Again * time.Duration(min(outageWait<<min(rec.Parks, maxParks), longOutageWait))
+		a.At, a.Counts, a.Parked, a.outage = now.Add(pause), false, true, true
 	case tried >= a.of:
 		return nil, fmt.Sprintf(" It was tried %d times.", tried)
 	case r.RetryAt.After(a.At):
 		a.At = r.RetryAt
 	}
 	return a, ""
+}
+
+// unreached reports whether a run failed because the model could not be reached.
+func unreached(r agent.Result) bool { return r.Error != nil && r.Error.Class == agent.ClassOverloaded }
+
+// requested returns when the person asked for a task, or for its retry.
+func requested(rec store.Record) time.Time {
+	if rec.Retried.After(rec.Created) {
+		return rec.Retried
+	}
+	return rec.Created
 }
 
 // attempts returns how often a claimed task was tried, this time included. Crashes of workers do not count as

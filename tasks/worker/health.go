@@ -170,11 +170,7 @@ func (h *health) blameMachine(ctx context.Context, rec store.Record, err error) 
 			return unable()
 		}
 	}
-	asked := rec.Created
-	if rec.Retried.After(asked) {
-		asked = rec.Retried
-	}
-	if localFault(err) && time.Since(asked) < horizon {
+	if localFault(err) && time.Since(requested(rec)) < horizon {
 		h.Log.Error("task hit a fault of this machine and is handed back", "run", rec.ID, "err", err)
 		return tasks.Later(around(localWait), "the machine of the worker that took it has a fault")
 	}

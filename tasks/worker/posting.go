@@ -417,6 +417,12 @@ func parked(id string, wait store.Wait) string {
 		moment(wait.At, time.Now()), wait.Why, howToCancel(id))
 }
 
+// outlasting says that a task waits for the model, which may take several tries.
+func outlasting(id string, wait store.Wait) string {
+	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the model "+
+		"answers again, for up to %d hours. %s", wait.Why, int(horizon.Hours()), howToCancel(id))
+}
+
 func howToCancel(id string) string {
 	return "To stop it, cancel it in the console or with `enqueue cancel " + id + "`."
 }

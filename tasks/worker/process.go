@@ -332,6 +332,7 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	}
 	next, given := w.cfg.Timing.retryDecision(r)
 	if next != nil {
+		w.admission.awaitModel(r, next)
 		return e, next
 	}
 	e = tasks.Ending{Result: r.result, At: time.Now(), Bill: bill}
