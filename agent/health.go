@@ -270,10 +270,10 @@ func older(a, b string) bool {
 // report that a session is idle.
 const MinCLI = "2.1.329"
 
-// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path, otherwise
-// the first on path (a list as in $PATH), otherwise the one that npm installed beside this program or one directory
-// above it, otherwise the one in /opt/errand, where packages put it. It does not look where the process happens to
-// work, which may be a stranger's checkout.
+// Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path.
+// Otherwise it is the first on path (a list as in $PATH), or else the one that npm installed beside this program or one
+// directory above it, or else the one in /opt/errand, where packages put it. It does not look where the process happens
+// to work, which may be a stranger's checkout.
 func Find(explicit, path string) (string, error) {
 	if explicit != "" && filepath.Base(explicit) == explicit {
 		if c := onPath(explicit, path); c != "" {

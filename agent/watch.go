@@ -10,7 +10,7 @@ import (
 )
 
 // The CLI answers control requests within a millisecond, also while a tool runs or a model request is open (CLI
-// 2.1.329) if they get a processor. After a silence it is sent a ping; if it does not answer that in a minute, it hangs.
+// 2.1.329) if it gets a processor. After a silence it is sent a ping; if it does not answer that in a minute, it hangs.
 const (
 	pingAfter = 30 * time.Second
 	pingLimit = time.Minute

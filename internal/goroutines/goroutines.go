@@ -9,12 +9,18 @@ import (
 )
 
 // Await returns true once n goroutines wait whose traces contain all marks: functions such as "(*Worker).Run(", which
-// may be that of the test, or a state such as "[select". It returns false if over returns true before.
+// may be that of the test, or a state such as "[select". It returns false if over returns true before, or after two
+// minutes.
+//
+// Reading all traces stops the whole program, so it looks less and less often.
 func Await(over func() bool, n int, marks ...string) bool {
-	for ; !over(); <-time.After(time.Millisecond) {
+	const first, most, limit = time.Millisecond, 100 * time.Millisecond, 2 * time.Minute
+	begun := time.Now()
+	for pause := first; !over() && time.Since(begun) < limit; pause = min(2*pause, most) {
 		if waiting(traces(), marks) >= n {
 			return true
 		}
+		<-time.After(pause)
 	}
 	return false
 }

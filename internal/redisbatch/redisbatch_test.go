@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -49,15 +49,18 @@ func newClient(t *testing.T) (*redis.Client, *batcher, gate) {
 }
 
 // await waits until so many calls wait for the next batch.
-func (b *batcher) await(n int) {
-	for {
+func (b *batcher) await(t *testing.T, n int) {
+	t.Helper()
+	for stop := time.Now().Add(2 * time.Minute); ; <-time.After(time.Millisecond) { // nothing reports it
 		b.mu.Lock()
 		waiting := len(b.waiting)
 		b.mu.Unlock()
 		if waiting == n {
 			return
 		}
-		runtime.Gosched()
+		if time.Now().After(stop) {
+			t.Fatalf("%d calls wait, not %d", waiting, n)
+		}
 	}
 }
 
@@ -89,7 +92,7 @@ func TestCallsThatComeAtOnceTravelTogether(t *testing.T) {
 		call(fmt.Sprint("later", i))
 	}
 	call("fail")
-	b.await(21)
+	b.await(t, 21)
 	close(g.open)
 	all.Wait()
 	if n := <-g.came; n != 21 {
@@ -113,7 +116,7 @@ func TestCallThatIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone := make(chan error)
 	go func() { gone <- echo.Run(ctx, c, nil, "given up").Err() }()
-	b.await(1)
+	b.await(t, 1)
 	cancel(why)
 	if err := <-gone; !errors.Is(err, why) {
 		t.Errorf("err = %v, want %v", err, why)
@@ -123,7 +126,7 @@ func TestCallThatIsGivenUp(t *testing.T) {
 			t.Errorf("answered %q, %v", got, err)
 		}
 	})
-	b.await(2)
+	b.await(t, 2)
 	close(g.open)
 	all.Wait()
 	if n := <-g.came; n != 1 {

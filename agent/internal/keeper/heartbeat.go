@@ -1,7 +1,9 @@
 package keeper
 
 import (
+	"context"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"time"
 )
@@ -35,6 +37,7 @@ func (h *heartbeats) add(p *Process, every time.Duration) {
 func (h *heartbeats) run() {
 	runtime.LockOSThread() // and not unlocked: the thread ends with its priority
 	raisePriority()
+	pprof.SetGoroutineLabels(context.Background()) // it does not belong to the run that started it
 	for {
 		wait, ok := h.send()
 		if !ok {

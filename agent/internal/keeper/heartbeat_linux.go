@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownStat opens what tells a keeper the state of this process, also from inside a sandbox. It returns nil without /proc.
+// ownStat opens what tells a keeper the state of this process, also from inside a sandbox. It is nil without /proc.
 func ownStat() *os.File {
 	f, err := os.Open("/proc/self/stat")
 	if err != nil {

@@ -79,8 +79,8 @@ func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
 		if !supervise.Called() {
 			return nil, &Unavailable{
 				Problem: "this program has not called agent.KeeperMain",
-				Remedy: "call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper beside " +
-					"the program",
+				Remedy: "call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper " +
+					"beside the program",
 			}
 		}
 		if f, err = openProgram(ownProgram); err != nil {
