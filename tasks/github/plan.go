@@ -43,6 +43,11 @@ func (p plans) last() planRequest {
 // waits reports whether a plan is being made or waits for approval.
 func (p plans) waits() bool { return len(p) > 0 && !p.last().Work }
 
+// has reports whether the request of a task is among them.
+func (p plans) has(task string) bool {
+	return slices.ContainsFunc(p, func(r planRequest) bool { return r.Task == task })
+}
+
 // with returns the requests with one more, unless it is there already.
 func (p plans) with(r planRequest) plans {
 	at, known := slices.BinarySearchFunc(p, r.Task, func(o planRequest, task string) int {
@@ -77,7 +82,9 @@ const (
 var planWork = work{kind: kindIssue, profile: agent.Read, plan: true}
 
 // workOf returns the work that a command or a mention requests.
-func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string) (work, error) {
+func (i *interpreter) workOf(
+	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
+) (work, error) {
 	w := mentionWork
 	if c := findCommand(command); c.work != nil {
 		w = *c.work
@@ -85,7 +92,7 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 	switch {
 	case !h.onIssue:
 	case command == cmdApprove:
-		return issueWork, i.approvePlan(ctx, h)
+		return issueWork, i.mayApprove(ctx, desk, h)
 	case w.kind == kindFix:
 		w.kind = kindIssue
 	case command == "":
@@ -98,31 +105,55 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 	return w, nil
 }
 
-// approvePlan records that a person approves the plan that was posted before their comment. It returns an
-// *tasks.InputError if no plan waits, or if they may not.
-func (i *interpreter) approvePlan(ctx context.Context, h remarkEvent) error {
+// mayApprove returns an *tasks.InputError if no plan was posted before this comment and still waits, or if its author
+// may not approve it. It records nothing: only the task that carries out the plan does, or an event that fails between
+// would leave neither.
+func (i *interpreter) mayApprove(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
 	if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
 		return err
 	}
-	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		approval := planRequest{Task: h.task(), Work: true}
-		again := slices.ContainsFunc(p.Plans, func(r planRequest) bool { return r.Task == approval.Task })
-		if !again && !p.Plans.last().postedBefore(h.at) {
+	p, err := i.memory.state(ctx, h.origin())
+	if err != nil || p.Plans.has(h.task()) {
+		return err
+	}
+	if !p.Plans.last().postedBefore(h.at) {
+		return &tasks.InputError{Sentence: noPlan}
+	}
+	open, err := desk.Open(ctx, h.thread())
+	if err != nil {
+		return err
+	}
+	for _, st := range open { // its event may have failed before it recorded the task
+		o, err := originOf(st.Task)
+		if err == nil && o.Asked != nil && o.Asked.Command == cmdApprove && st.Task.ID != h.task() {
 			return &tasks.InputError{Sentence: noPlan}
 		}
-		p.Plans = p.Plans.with(approval)
-		return nil
-	})
+	}
+	return nil
 }
 
-// notePlan records that a submitted or amended task makes a plan, or that work on the issue begins without one.
-func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEvent, t draft) error {
-	if !h.onIssue || t.origin.Asked.Command == cmdApprove {
+// notePlan records that the task of a comment makes a plan, that it carries out the one that waits, or that work on the
+// issue begins without one. What counts is the task as it is stored: an event that is delivered again has the words
+// from before an edit.
+func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+	if !h.onIssue {
 		return nil
 	}
+	st, err := desk.Status(ctx, h.task())
+	if err != nil {
+		return err
+	}
+	t := st.Task
+	o, err := originOf(t)
+	if err != nil {
+		return err
+	}
+	approves := o.Asked != nil && o.Asked.Command == cmdApprove
 	counts := (t.Options.Plan || t.Kind == kindIssue) && !i.gate.mayNot(ctx, h.origin(), h.author)
-	err := i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if p.Plans = p.Plans.without(t.ID); counts {
+	late := false
+	err = i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+		late = approves && !p.Plans.has(t.ID) && !p.Plans.last().postedBefore(h.at)
+		if p.Plans = p.Plans.without(t.ID); counts && !late {
 			p.Plans = p.Plans.with(planRequest{Task: t.ID, Work: !t.Options.Plan})
 		}
 		return nil
@@ -130,7 +161,18 @@ func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEv
 	if err != nil || !counts {
 		return err
 	}
+	if late {
+		return i.refuseApproval(ctx, desk, t.ID)
+	}
 	return i.forgetEnded(ctx, desk, h)
+}
+
+// refuseApproval withdraws the task of an approval that came at the same time as another one.
+func (i *interpreter) refuseApproval(ctx context.Context, desk *tasks.Desk, task string) error {
+	if _, err := desk.Withdraw(ctx, task); err != nil {
+		return err
+	}
+	return &tasks.InputError{Sentence: noPlan}
 }
 
 // forgetEnded restores the plan before a request whose task ended before it was recorded, or has been dropped since.

@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -485,6 +486,60 @@ func TestApprovalIsRefused(t *testing.T) {
 	}
 	set("issues: ask")
 	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+}
+
+// An approval counts only with its task: if GitHub fails before there is one, the plan still waits. If it is not recorded
+// after the task, the plan is nevertheless carried out once.
+func TestApprovalFails(t *testing.T) {
+	t.Parallel()
+	memory := &fragile{}
+	f, n, _, answer := plannedIssue(t, func(c *config) { memory.Memory, c.Memory = c.Memory, memory })
+	f.hub.Deliver("")
+	missed := f.comment(n, "ann", "/approve")
+	p := f.src.newPoller(f.desk)
+	gh := must(f.src.forge.Client(t.Context(), repo, 0))
+	f.hub.Fail("GET /repos/{o}/{r}/issues/{n}", githubfake.Failure{Status: 502})
+	failed := false
+	for h, err := range p.api.remarksSince(t.Context(), gh, repo, time.Time{}) {
+		if err == nil && h.ID == missed {
+			failed = p.handleRemark(t.Context(), h) != nil
+		}
+	}
+	if !failed || len(f.tasks()) > 0 {
+		t.Fatalf("failed: %t, tasks: %+v", failed, f.tasks())
+	}
+
+	f.hub.Deliver(f.url)
+	memory.fail.Store(true)
+	if _, err := f.hub.Comment(t.Context(), repo, n, "ann", "/approve"); err == nil {
+		t.Error("the event was handled without a record")
+	}
+	task := f.only()
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+	if got := f.only(); got.ID != task.ID {
+		t.Errorf("carried out twice: %+v", got)
+	}
+	answer(task, "Done.")
+	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+}
+
+// A request that was edited counts with its new words, also when the event of its first ones is delivered again.
+func TestPlanOfAnEditedRequest(t *testing.T) {
+	t.Parallel()
+	f, n, _, _ := plannedIssue(t)
+	id := f.comment(n, "ann", "/fix")
+	created, _ := f.hub.LastDelivery("issue_comment")
+	if err := f.hub.EditComment(t.Context(), repo, n, id, "ann", "/plan all of it"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.hub.Redeliver(t.Context(), created.GUID); err != nil {
+		t.Fatal(err)
+	}
+	task := f.only()
+	p := must(f.src.memory.state(t.Context(), origin{Repo: repo, Number: n}))
+	if last := p.Plans.last(); !task.Options.Plan || last.Task != task.ID || last.Work {
+		t.Errorf("task %+v, plans %+v", task, p.Plans)
+	}
 }
 
 // An event that comes late or again, after its request was withdrawn or has failed, changes no plan.

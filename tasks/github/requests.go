@@ -79,13 +79,7 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "Unknown command.", nil
 	}
 	response, err = i.submitRequest(ctx, desk, h, command, words)
-	input, refused := errors.AsType[*tasks.InputError](err)
-	if _, skipped := errors.AsType[ignored](err); (refused || skipped) && command == cmdApprove && h.onIssue {
-		if err := i.memory.forgetRequest(ctx, h); err != nil {
-			return "", err
-		}
-	}
-	if refused {
+	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
 	return response, err
@@ -123,7 +117,7 @@ func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string
 func (i *interpreter) submitRequest(
 	ctx context.Context, desk *tasks.Desk, h remarkEvent, command, words string,
 ) (response string, err error) {
-	w, err := i.workOf(ctx, h, command)
+	w, err := i.workOf(ctx, desk, h, command)
 	if err != nil {
 		return "", err
 	}
@@ -133,7 +127,7 @@ func (i *interpreter) submitRequest(
 	}
 	receipt, err := i.submit(ctx, desk, t)
 	if err == nil {
-		err = i.notePlan(ctx, desk, h, t)
+		err = i.notePlan(ctx, desk, h)
 	}
 	if err != nil {
 		return "", err
@@ -285,7 +279,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 		command == "" && (!named || isSlashed(text)) {
 		return i.withdraw(ctx, desk, d)
 	}
-	w, err := i.workOf(ctx, h, command)
+	w, err := i.workOf(ctx, desk, h, command)
 	if err != nil {
 		return "", err
 	}
@@ -310,7 +304,7 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	case err == nil && done != tasks.Replaced:
 		return "", unamended
 	case err == nil:
-		err = i.notePlan(ctx, desk, h, request)
+		err = i.notePlan(ctx, desk, h)
 	}
 	if err != nil {
 		return "", err
