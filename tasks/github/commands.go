@@ -198,10 +198,11 @@ func standsAlone(word string) string {
 		"for the list."
 }
 
-// Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands.
+// Bounds of the search for a task to retry, in tasks of a repository, and of the remembered commands and deletions.
 const (
 	maxTried    = 200
 	maxCommands = 20
+	maxDeleted  = 100
 )
 
 // controls runs the commands that need no agent. It is safe for concurrent use.

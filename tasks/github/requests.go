@@ -1,11 +1,13 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -43,6 +45,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 	unknown := named && command == "" && misused == "" && isSlashed(text)
 	if !named && command == "" && misused == "" {
 		return "", notAddressed
+	}
+	if err := i.ignoreDeleted(ctx, h); err != nil {
+		return "", err
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
@@ -132,10 +137,26 @@ func (i *interpreter) submitRequest(
 	if err != nil {
 		return "", err
 	}
+	deleted := i.ignoreDeleted(ctx, h) // again: the event of the deletion may have found no task a moment ago
+	if _, ok := errors.AsType[ignored](deleted); ok {
+		_, err = i.withdrawTask(ctx, desk, h)
+	}
+	if err := cmp.Or(err, deleted); err != nil {
+		return "", err
+	}
 	if receipt.New {
 		h.after(func(ctx context.Context) { i.comments.addReaction(ctx, h, eyes) })
 	}
 	return "Task " + receipt.ID, nil
+}
+
+// ignoreDeleted ignores a comment that is known to be deleted.
+func (i *interpreter) ignoreDeleted(ctx context.Context, h remarkEvent) error {
+	p, err := i.memory.state(ctx, h.origin())
+	if err == nil && slices.Contains(p.Deleted, h.task()) {
+		err = ignored{"The comment was deleted.", slog.LevelInfo}
+	}
+	return err
 }
 
 // requestedTask returns the task for submitRequest.
@@ -217,7 +238,47 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 // may be repeated.
 func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
-	var done bool
+	if d.action == actionDeleted {
+		// First: the event of the comment, which may come later or at this moment, looks for this after it has submitted.
+		if err := i.noteDeleted(ctx, desk, *h); err != nil {
+			return "", err
+		}
+	}
+	done, err := i.withdrawTask(ctx, desk, *h)
+	if err != nil {
+		return "", err
+	}
+	if !done {
+		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
+	}
+	if d.action == "edited" {
+		h.after(func(ctx context.Context) { i.comments.removeReaction(ctx, *h, eyes) })
+	}
+	return "Withdrawn " + h.task(), nil
+}
+
+// actionDeleted is the action of deleting a comment.
+const actionDeleted = "deleted"
+
+// noteDeleted records that a comment without a task was deleted.
+func (i *interpreter) noteDeleted(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+	if err := i.worksOn(h.repo); err != nil {
+		return err
+	}
+	if _, err := desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
+		return err
+	}
+	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+		if !slices.Contains(p.Deleted, h.task()) {
+			p.Deleted = append(p.Deleted, h.task())
+			p.Deleted = p.Deleted[max(0, len(p.Deleted)-maxDeleted):]
+		}
+		return nil
+	})
+}
+
+// withdrawTask withdraws the task of a comment, if there is one and it has not started.
+func (i *interpreter) withdrawTask(ctx context.Context, desk *tasks.Desk, h remarkEvent) (done bool, err error) {
 	err = desk.As(ctx, h.sender(), "withdraw", h.task(), func(ctx context.Context) (_ bool, err error) {
 		done, err = desk.Withdraw(ctx, h.task())
 		if errors.Is(err, tasks.ErrNotFound) { // most comments are no task
@@ -225,21 +286,10 @@ func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery
 		}
 		return false, err
 	})
-	switch {
-	case err != nil:
-		return "", err
-	case !done:
-		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
-	case h.onIssue:
-		err = i.memory.forgetRequest(ctx, *h)
+	if err == nil && done && h.onIssue {
+		err = i.memory.forgetRequest(ctx, h)
 	}
-	if err != nil {
-		return "", err
-	}
-	if d.action == "edited" {
-		h.after(func(ctx context.Context) { i.comments.removeReaction(ctx, *h, eyes) })
-	}
-	return "Withdrawn " + h.task(), nil
+	return done, err
 }
 
 // unamended is the response to an edit that changes no task.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -466,4 +467,45 @@ func TestDeletedComment(t *testing.T) {
 		}
 		id = f.comment(n, "ann", "Never mind.")
 	}
+}
+
+// GitHub delivers events in no order. A comment that was deleted before its own event came is not answered, nor is its
+// command carried out, wherever it was.
+func TestDeletedBeforeCreated(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	issue := w.issue("mallory", "Total is wrong", "It is one too much.")
+	f := w.listen()
+	for _, c := range []struct {
+		number int
+		body   string
+	}{{n, "@errand why?"}, {issue, "/fix"}, {n, "/pause"}} {
+		w.hub.Deliver("")
+		id := f.comment(c.number, "ann", c.body)
+		w.hub.Deliver(f.url)
+		if err := w.hub.DeleteComment(t.Context(), repo, c.number, id, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		d, _ := w.hub.LastDelivery("issue_comment")
+		var late map[string]any
+		if err := json.Unmarshal(d.Body, &late); err != nil || late["action"] != "deleted" {
+			t.Fatalf("%v, %v", err, late["action"])
+		}
+		late["action"] = "created"
+		if status, said := f.send("issue_comment", late, githubfake.SendOptions{}); status != http.StatusAccepted ||
+			said != "Ignored: The comment was deleted." {
+			t.Errorf("%s: %d %s", c.body, status, said)
+		}
+	}
+	if all := f.tasks(); len(all) > 0 {
+		t.Errorf("tasks: %+v", all)
+	}
+	p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n}))
+	if p.Paused {
+		t.Error("a deleted command was carried out")
+	}
+	f.comment(n, "ann", "@errand why?") // others are answered
+	f.only()
 }
