@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-chat bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
 	fmt vuln peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -159,9 +159,6 @@ bench-console: build ## 4 min | Measure 200 open task pages and a list of 100,00
 
 bench-fleet: build ## 5 min | Measure what a fleet of many workers costs one Redis
 	cd bench && go run ./fleet -bin ../bin $(ARGS)
-
-bench-chat: setup build ## 6 min | Measure the first word of a chat, with the real CLI
-	cd bench && go run ./chat -bin ../bin $(ARGS)
 
 bench-poll: setup build ## 3 min | Measure how soon a comment is answered where GitHub is polled
 	cd bench && go run ./poll -bin ../bin $(ARGS)

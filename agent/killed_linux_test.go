@@ -24,25 +24,10 @@ func TestWorkerKilled(t *testing.T) {
 	killWorker(t, unique("killed"), newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self)
 }
 
-// So is a CLI that the worker kept ready.
-func TestWorkerKilledWithReady(t *testing.T) {
-	t.Parallel()
-	killWorker(t, "", newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self,
-		"AGENT_TEST_KEY=sk-ant-test-123456",
-		"AGENT_TEST_CLI_MODE=mute-escape-named-ignore-term-never-exit")
-}
-
 // killWorker starts a worker that keeps its runs in temp, and kills it while one works in dir.
 func killWorker(t *testing.T, run, dir, temp string, env ...string) {
 	t.Helper()
 	worker, alive := startWorker(t, run, dir, temp, env...)
-	if run == "" { // a CLI that is kept ready has chosen a name
-		name, err := os.ReadFile(filepath.Join(dir, "alive.run"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		run = string(name)
-	}
 	keeperFD, err := unix.PidfdOpen(parent(t, marked(run)[0]), 0)
 	if err != nil {
 		t.Fatal(err)

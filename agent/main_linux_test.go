@@ -93,9 +93,6 @@ func fakeCLI(mode string) int {
 		if strings.Contains(mode, "marked") {
 			escape(alive, nil)
 		}
-		if strings.Contains(mode, "named") && os.WriteFile(path+".run", []byte(os.Getenv("ERRAND_RUN")), 0o600) != nil {
-			return 90
-		}
 		_, _ = alive.WriteString("x") // all are there
 		defer alive.Close()
 	}
@@ -175,9 +172,6 @@ func fakeCLI(mode string) int {
 		case "control_request":
 			if strings.Contains(mode, "mute") {
 				continue
-			}
-			if strings.Contains(mode, "stale") && strings.HasPrefix(os.Getenv("ERRAND_RUN"), "ready-") {
-				return 1
 			}
 			if strings.Contains(mode, "refuse") {
 				say(m{"type": "control_response", "response": m{
@@ -356,17 +350,6 @@ func workerMain() int {
 	}
 	if limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_SILENT")); err == nil {
 		r.silentLimit = limit
-	}
-	if os.Getenv("AGENT_TEST_KEY") != "" {
-		y, err := r.Ready(unstopped{}, Spec{
-			Dir: os.Getenv("AGENT_TEST_DIR"), Profile: Write,
-			Resume: &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: []byte("{}\n")},
-		})
-		if err != nil {
-			return 3
-		}
-		<-y.Done()
-		return 0
 	}
 	res, err := r.Run(unstopped{}, Spec{
 		ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read,

@@ -41,7 +41,6 @@ type Result struct {
 	Turns      int             `json:"turns"`
 	Session    Session         `json:"session"`
 	Fresh      bool            `json:"fresh,omitempty"`      // a new conversation with Spec.History, not Spec.Resume
-	Ready      bool            `json:"ready,omitempty"`      // Spec.Ready was used
 	Structured json.RawMessage `json:"structured,omitempty"` // the answer in Spec.Schema's form, or nil
 	API        *API            `json:"api,omitempty"`        // traffic with the model; nil without a gateway
 	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, if Error is temporary; zero: unknown
@@ -107,8 +106,7 @@ func (l *liveRun) result(finished bool, cause error) *Result {
 		answers = slices.Delete(slices.Clone(answers), l.reminder, min(l.reminder+1, len(answers)))
 	}
 	res := &Result{
-		Ready: l.id != l.spec.ID,
-		Text:  redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal,
+		Text: redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal,
 		Stderr: l.stderr.String(), Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.saved()}, Egress: l.proxy.Report(redactor),
 		Resources: Resources{

@@ -20,7 +20,6 @@ import (
 // returns when every process of the run is dead. The error, an *Error, means that nothing ran; everything that ran has
 // a Result. If ctx has ended before, Run starts nothing, and the outcome is Stopped as for any run that ctx ends.
 func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
-	defer s.Ready.End() // if the run does not take it
 	if e := r.check(&s); e != nil {
 		return Result{}, e
 	}
@@ -49,10 +48,6 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	}
 	in := &invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
 	res, e := r.runOnce(ctx, in)
-	if s.Ready.broken(res) && ctx.Err() == nil {
-		log.Note(time.Now(), "! %s; this CLI was kept ready, starting another", res.Error.Message)
-		res, e = r.runOnce(ctx, in)
-	}
 	if why := notResumed(res, e); why != nil && in.resume != nil && ctx.Err() == nil {
 		log.Note(time.Now(), "! %s; beginning a new conversation", why.Message)
 		in.resume = nil
@@ -136,22 +131,16 @@ func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) 
 	return l.result(finished, cause), nil
 }
 
-// launch starts the CLI, or takes the one that was kept ready for the run, and starts the goroutines that read its
-// output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
+// launch starts the CLI, and the goroutines that read its output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
 // gateway and proxy and removes its directories.
 func (r *Runner) launch(ctx context.Context, given *invocation) (*liveRun, *Error) {
 	in := *given // its own copy, with the model that it starts with
 	in.spec.Model = r.model.StartModel(in.spec.Model)
-	c := in.spec.Ready.take(ctx, in)
+	c, e := r.command(ctx, in)
 	if c == nil {
-		var e *Error
-		if c, e = r.command(ctx, in, false); c == nil {
-			return nil, e
-		}
+		return nil, e
 	}
 	l := r.newLiveRun(in, c)
-	c.notes = in.log
-	c.gate.Begin()
 	in.spec.ownNetwork = c.place.OwnNetwork
 	c.proxy.Begin(r.allowed(in.spec))
 	if len(in.spec.Secrets) > 0 && !in.spec.ownNetwork {
@@ -164,7 +153,7 @@ func (r *Runner) launch(ctx context.Context, given *invocation) (*liveRun, *Erro
 
 // command is a started CLI, with everything that was fixed at its start. It has been sent nothing.
 type command struct {
-	id      string // marks its processes: that of its run, or a CLI's own that was kept ready
+	id      string // marks its processes: that of its run
 	order   keeper.Order
 	place   sandbox.Place
 	dirs    session.Dirs
@@ -187,9 +176,8 @@ func (c *command) closeNetwork() {
 // note writes to the log of the CLI's run.
 func (c *command) note(format string, args ...any) { c.notes.Note(time.Now(), "! "+format, args...) }
 
-// command starts the CLI. It returns nil if ctx has ended before the start. The gateway of a held one refuses requests
-// until it begins, as its proxy does.
-func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *command, e *Error) {
+// command starts the CLI. It returns nil if ctx has ended before the start. Its proxy refuses requests until it begins.
+func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Error) {
 	s := &in.spec
 	dirs, err := session.Make(r.cfg.TempDir)
 	if err != nil {
@@ -215,7 +203,7 @@ func (r *Runner) command(ctx context.Context, in invocation, held bool) (_ *comm
 	if c.credentials, e = credentialsFor(*s, r.cfg.Credentials); e != nil {
 		return nil, e
 	}
-	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Held: held, Note: c.note, Credentials: c.credentials}
+	gated := gateway.Run{Model: s.Model, MaxUSD: s.MaxUSD, Note: c.note, Credentials: c.credentials}
 	if c.place.OwnNetwork {
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}

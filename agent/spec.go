@@ -59,8 +59,6 @@ type Spec struct {
 	// which a process that is stopped keeps, although its keeper has ended the run.
 	Claimed bool
 
-	Ready *Ready // a CLI that may fit the run, which takes or ends it in any case; nil: none
-
 	inert  bool // nothing from Dir is executed: see Runner.Offer
 	script bool // not a run of the CLI: see Runner.Script
 

@@ -254,10 +254,8 @@ type Worker struct {
 	// whose tasks it takes; see Repository.Pool
 	Pool string `env:"ERRAND_POOL" envDefault:"default" check:"pool"`
 	// runs at once, at least 2; the default follows the memory
-	Concurrency int `env:"ERRAND_CONCURRENCY"`
-	// CLIs kept ready for the next messages of conversations
-	ReadyCLIs uint          `env:"ERRAND_READY_CLIS" envDefault:"0"`
-	RunLimit  time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"` // longest run; 0 = no limit
+	Concurrency int           `env:"ERRAND_CONCURRENCY"`
+	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"` // longest run; 0 = no limit
 	// longest silence of a run; 0 = no limit
 	IdleLimit time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`
 	// of a run, of all its processes together, in 2^30 bytes; 0 = no limit

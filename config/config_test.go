@@ -132,7 +132,6 @@ func full() map[string]string {
 		"ERRAND_SANDBOX_SHOW":         "/home/e/go:",
 		"ERRAND_CONCURRENCY":          "7",
 		"ERRAND_POOL":                 "gpu",
-		"ERRAND_READY_CLIS":           "2",
 		"ERRAND_RUN_LIMIT":            "90m",
 		"ERRAND_IDLE_LIMIT":           "10m30s",
 		"ERRAND_RUN_MEMORY_GB":        "4",
@@ -209,7 +208,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Fleet: Fleet{Name: "staging", Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1",
-			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7, ReadyCLIs: 2,
+			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4,
 			LogFormat: LogText,
 		},

@@ -14,6 +14,11 @@ var ofCLI = map[string]string{
 	"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 }
 
+// removed are former settings, with what takes the place of their feature.
+var removed = map[string]string{
+	"ERRAND_READY_CLIS": "remove it; every run starts its own CLI, which takes about 0.25 s",
+}
+
 // Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one
 // of the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
@@ -27,8 +32,8 @@ func Unknown(environ []string) (list []Problem) {
 		if meant == "" && !ours || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
 			continue
 		}
-		remedy := "remove it; .env.example lists the settings"
-		if meant = cmp.Or(meant, Nearest(name, known)); meant != "" {
+		remedy := cmp.Or(removed[name], "remove it; .env.example lists the settings")
+		if meant = cmp.Or(meant, Nearest(name, known)); meant != "" && removed[name] == "" {
 			remedy = "did you mean " + meant + "?"
 		}
 		list = append(list, Problem{Where: name, What: "is not a setting of errand and has no effect", Remedy: remedy})

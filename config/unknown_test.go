@@ -12,7 +12,7 @@ func TestUnknown(t *testing.T) {
 		"ERRAND_RUN_LIMT=1h", "ERRAND_RUN_LIMIT=1h", "PATH=/bin", "ERRAND_PUBLISH=x", "ERRAND_RUN=1",
 		"ERRAND_WORKER=1.2.3", "ERRAND_SANDBO=x", "ERRAND_CONSOLE=x", "ERRAND_ZZZZZZZZZZ=s3cret",
 		"ERRAND_CONSOLETOKEN=s3cret", "ERRAND_", "ANTHROPIC_MODEL=opus", "ANTHROPIC_SMALL_FAST_MODEL=haiku",
-		"ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku",
+		"ANTHROPIC_DEFAULT_HAIKU_MODEL=haiku", "ERRAND_READY_CLIS=2",
 	}
 	var got []string
 	for _, p := range Unknown(environ) {
@@ -25,6 +25,8 @@ func TestUnknown(t *testing.T) {
 		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
 		"ERRAND_CONSOLE is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
+		"ERRAND_READY_CLIS is not a setting of errand and has no effect; " +
+			"remove it; every run starts its own CLI, which takes about 0.25 s",
 		"ERRAND_RUN_LIMT is not a setting of errand and has no effect; did you mean ERRAND_RUN_LIMIT?",
 		"ERRAND_SANDBO is not a setting of errand and has no effect; did you mean ERRAND_SANDBOX?",
 		"ERRAND_ZZZZZZZZZZ is not a setting of errand and has no effect; remove it; .env.example lists the settings",

@@ -103,7 +103,7 @@ var sections = []struct {
 	title string
 	names *regexp.Regexp
 }{
-	{"Runs", regexp.MustCompile(`^(run|runs|ready|egress)_`)},
+	{"Runs", regexp.MustCompile(`^(run|runs|egress)_`)},
 	{"Model", regexp.MustCompile(`^(model|credentials)`)},
 	{"Workers", regexp.MustCompile(`^(workers|slots|disk|build|fleet|redis)`)},
 	{"Answers, Slack and GitHub", regexp.MustCompile(`^(outbox|service)_`)},

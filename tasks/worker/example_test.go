@@ -47,13 +47,12 @@ func (echo) Script(context.Context, agent.Script) (agent.Scripted, error) {
 	return agent.Scripted{Outcome: agent.Done}, nil
 }
 
-func (echo) Health(context.Context, string) agent.Health             { return agent.Health{OK: true} }
-func (echo) Sweep(context.Context) error                             { return nil }
-func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error)  { return agent.Offer{}, nil }
-func (echo) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
-func (echo) Sandboxed() bool                                         { return false }
-func (echo) Credentials() map[string]agent.CredentialState           { return nil }
-func (echo) Learn(map[string]agent.CredentialState)                  {}
+func (echo) Health(context.Context, string) agent.Health            { return agent.Health{OK: true} }
+func (echo) Sweep(context.Context) error                            { return nil }
+func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
+func (echo) Sandboxed() bool                                        { return false }
+func (echo) Credentials() map[string]agent.CredentialState          { return nil }
+func (echo) Learn(map[string]agent.CredentialState)                 {}
 
 // A worker runs the tasks that a desk accepts, and its sources post the answers.
 func Example() {

@@ -352,10 +352,6 @@ func (a *fakeAgent) Offer(_ context.Context, s agent.Spec) (agent.Offer, error) 
 	return agent.Offer{Agents: []agent.OfferedAgent{{Name: "strategist"}}}, a.offered
 }
 
-func (a *fakeAgent) Ready(context.Context, agent.Spec) (*agent.Ready, error) {
-	return nil, agent.ErrNotReady
-}
-
 func (a *fakeAgent) Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error) {
 	a.mu.Lock()
 	if a.live == nil {

@@ -20,8 +20,6 @@ type Meter interface {
 	// Ended reports a task whose final message was posted, and how long after the ending. It is called once per
 	// ending in the whole fleet.
 	Ended(t tasks.Task, e tasks.Ending, lag time.Duration)
-	// Ready reports what became of a CLI that was kept ready.
-	Ready(fate Fate)
 }
 
 // Return is why a worker did not end a task that it had claimed.
@@ -45,7 +43,6 @@ func (unmetered) Began(tasks.Task, time.Duration)               {}
 func (unmetered) Ran(tasks.Task, agent.Result)                  {}
 func (unmetered) Returned(string, Return)                       {}
 func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
-func (unmetered) Ready(Fate)                                    {}
 
 // reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.

@@ -58,8 +58,6 @@ func (p *tape) Ended(_ tasks.Task, e tasks.Ending, lag time.Duration) {
 	p.ended <- e
 }
 
-func (p *tape) Ready(fate Fate) { p.note("ready " + string(fate)) }
-
 // metered starts a worker with a tape.
 func (f *fleet) metered(p *tape) (stop func()) {
 	f.Helper()

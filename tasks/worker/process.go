@@ -79,7 +79,6 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 	w.waker.wakeLines(run.detached, claim.Record())
 	post := func() {
 		w.outbox.post(run.detached, id, run.report.get())
-		w.ready.start(run) // before the thread's next run, which may use it
 	}
 	// A source may make messages wait for many seconds. The slot is free meanwhile, and the thread is not.
 	if posts = w.outbox.inBackground(func() { defer run.leave(); post() }); !posts {
@@ -161,7 +160,6 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	switch {
 	case err == nil:
 		s.conversation.save(r, j.task, b.Brief)
-		w.ready.prepare(r, j, b, s, spec)
 		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
 		w.publisher.publish(r, j.task, s.place, &ending)
 		w.publisher.proposeEgress(r, j.task, s.place)
@@ -298,14 +296,12 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)
-	spec.Ready = w.ready.take(j.task.Thread)
 	r.mail.open(b, spec.Prompt.ID, host.record.add)
 	r.slot.begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
 	r.logger(w).Info("run started")
 	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
-	w.ready.used(spec, result)
 	r.logs.end()
 	r.mail.close()
 	host.record.close()

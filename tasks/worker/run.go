@@ -56,7 +56,6 @@ type run struct {
 	repos     []string     // see conversation; set by prepare
 	reached   []string     // hosts that are to be proposed as the egress list
 	lines     int          // changed lines of the change that it reviews
-	next      *agent.Spec  // the thread's next run, for which a CLI can be kept ready, or nil
 	verifying time.Time    // when the first checks began; zero before
 	stuck     bool         // a process of the checks could not be stopped
 	away      time.Time    // when Redis began to refuse the run's results; zero if it does not

@@ -22,7 +22,6 @@ var (
 type slots struct {
 	total  int
 	memory memory
-	ready  *readyCLIs // use what no slot needs; nil if there are none
 	log    *slog.Logger
 
 	mu    sync.Mutex
@@ -90,28 +89,11 @@ func (s *slots) take(class string) (*slot, error) {
 	return taken, nil
 }
 
-// begin records that the CLI of the slot's run is being started. The CLIs that are kept ready make room for it.
+// begin records that the CLI of the slot's run is being started.
 func (s *slot) begin() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.begun = time.Now()
-	s.of.ready.shrink(s.of.total - len(s.of.held))
-}
-
-// spare gives a place to a CLI that is to be kept ready now that the run of this slot is over, and reports whether
-// there was one. There are as many as free slots, and none without memory for one and for the run of a person, or while
-// a run has reserved the worker.
-func (s *slot) spare(c *readyCLI) bool {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	if s.of.alone != nil || s.of.runsThatFit() < 2 {
-		return false
-	}
-	free := s.of.total - len(s.of.held)
-	if s.of.held[s] {
-		free++
-	}
-	return s.of.ready.add(c, free)
 }
 
 // release releases the slot. Only the first call counts.
@@ -178,9 +160,6 @@ func (s *slots) fits(class string) bool {
 		need = 2
 	}
 	spare := s.runsThatFit()
-	if spare < need && s.ready.vacate() {
-		spare = s.runsThatFit()
-	}
 	switch {
 	case spare < need && !s.short:
 		s.short = true
@@ -213,7 +192,6 @@ func (s *slot) reserve(empty bool) bool {
 		return false
 	}
 	s.of.alone = s
-	s.of.ready.shrink(0)
 	return true
 }
 

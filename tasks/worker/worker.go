@@ -29,7 +29,6 @@ type Runner interface {
 	Health(ctx context.Context, minVersion string) agent.Health
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
-	Ready(ctx context.Context, s agent.Spec) (*agent.Ready, error)
 	Sandboxed() bool
 	Credentials() map[string]agent.CredentialState
 	Learn(known map[string]agent.CredentialState)
@@ -64,7 +63,6 @@ type Config struct {
 	Memory     func() int64      // returns the bytes available for further runs; if nil, only Slots limits them
 	RunMemory  int64             // bytes a run needs; 350 MiB if 0
 	Author     string            // name and address of errand in commits; those of its account at the forge if ""
-	ReadyCLIs  int               // CLIs to keep ready for the next messages of conversations
 	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0 for no limit
 	Model      string            // for tasks that name none; the CLI's default if ""
 	MinVersion string            // of the CLI; agent.MinCLI if ""
@@ -111,7 +109,6 @@ type Timing struct {
 	Shutdown time.Duration // for running tasks to be interrupted and handed back; 60 s
 	Discard  time.Duration // for the users of an old thread's directories to leave them; 30 s
 	Tidy     time.Duration // between two cleanups of the disk; 1 h
-	Ready    time.Duration // how long a CLI is kept ready; 5 min
 }
 
 func (t Timing) withDefaults() Timing {
@@ -132,7 +129,6 @@ func (t Timing) withDefaults() Timing {
 	t.Shutdown = cmp.Or(t.Shutdown, time.Minute)
 	t.Discard = cmp.Or(t.Discard, 30*time.Second)
 	t.Tidy = cmp.Or(t.Tidy, time.Hour)
-	t.Ready = cmp.Or(t.Ready, 5*time.Minute)
 	return t
 }
 
@@ -155,7 +151,6 @@ type Worker struct {
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
 	slots  *slots
-	ready  *readyCLIs
 	health *health
 	waker  waker
 	tasks  *taskReader
@@ -206,8 +201,6 @@ func New(c Config) (*Worker, error) {
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	shared := &w.cfg
-	w.ready = &readyCLIs{Config: shared}
-	w.slots.ready = w.ready
 	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
 	w.tasks = &taskReader{shared}
 	w.health = &health{Config: shared, disks: newDisks(c.Disks, c.Statfs), news: make(chan struct{}, 1)}
@@ -266,10 +259,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.offers.answer(ctx) })
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total,
 		"sources", w.cfg.sources())
-	unready := context.AfterFunc(ctx, w.ready.close)
 	err := w.takeTasks(ctx)
-	unready()
-	w.ready.close()
 	stop()
 	running.Wait()
 	w.recovery.resign(context.WithoutCancel(ctx))

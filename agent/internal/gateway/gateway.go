@@ -25,7 +25,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/cloud"
@@ -42,7 +41,6 @@ type Gateway struct {
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
-	begun     atomic.Bool                      // requests are accepted
 	note      func(format string, args ...any) // writes to the run's log
 	over      context.Context                  // ends when a call is refused because the run has spent its maximum
 	overspend context.CancelFunc
@@ -58,7 +56,6 @@ type Run struct {
 	Model  string                           // the model the run starts with; empty: the CLI's default
 	MaxUSD float64                          // the run may spend this much; 0: any amount
 	Addr   string                           // where the run finds the gateway; empty: on loopback
-	Held   bool                             // refuse everything until [Gateway.Begin], and call Note only after that
 	Note   func(format string, args ...any) // writes to the run's log, from any goroutine, but not after Close
 
 	Credentials []string // names of those that the run may use; nil: all, for a run without requests
@@ -113,7 +110,6 @@ func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 		seen:   traffic{max: run.MaxUSD, prices: keys.current.Prices},
 		token:  "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
-	g.begun.Store(!run.Held)
 	g.over, g.overspend = context.WithCancel(context.Background())
 	g.server = &http.Server{
 		ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
@@ -137,23 +133,6 @@ func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 // Serve answers on a listener, which the gateway closes at its end.
 func (g *Gateway) Serve(l net.Listener) {
 	g.open.Go(func() { _ = g.server.Serve(l) }) // the error is always that of Close
-}
-
-// Begin makes a gateway that was opened as held accept requests.
-func (g *Gateway) Begin() {
-	if g != nil {
-		g.begun.Store(true)
-	}
-}
-
-// SetMax changes what the run may spend.
-func (g *Gateway) SetMax(usd float64) {
-	if g == nil {
-		return
-	}
-	g.seen.mu.Lock()
-	defer g.seen.mu.Unlock()
-	g.seen.max = usd
 }
 
 // routes handles requests that have shown the run's token.
@@ -199,11 +178,6 @@ func (g *Gateway) authenticated(next http.Handler) http.Handler {
 			w.Header().Set("Connection", "close")
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now())
 			http.Error(w, "this address serves one run and accepts only the token of that run", http.StatusUnauthorized)
-			return
-		}
-		if !g.begun.Load() {
-			w.Header().Set("Connection", "close")
-			apiError(w, http.StatusForbidden, "permission_error", "the run of this address has not begun")
 			return
 		}
 		done, ok := g.conns.Use(req.Context())

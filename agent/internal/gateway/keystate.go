@@ -123,15 +123,6 @@ var ErrCapped = errors.New("the credentials for the model have reached their cap
 // capped reports whether no further run may use a credential.
 func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
-// Usable reports whether a run that has not begun can keep its credential. It needs another one if this one has reached
-// its cap, or if all credentials of its kind are held.
-func (g *Gateway) Usable() bool {
-	g.keys.ring.mu.Lock()
-	defer g.keys.ring.mu.Unlock()
-	now := time.Now()
-	return g.keys.current != nil && !g.keys.current.capped(now) && startable(g.keys.allowed, g.keys.kind, now)
-}
-
 // tryAfter is the time from a refusal to the next try of a held credential: its account may have been topped up.
 const tryAfter = time.Hour
 

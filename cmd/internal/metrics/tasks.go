@@ -90,9 +90,6 @@ func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 			m.add("errand_task_returns_total", 0, class, string(why))
 		}
 	}
-	for _, fate := range worker.Fates {
-		m.add("errand_ready_clis_total", 0, string(fate))
-	}
 	return m
 }
 
@@ -146,17 +143,11 @@ func taskMetrics() []metric {
 			labels: "source",
 		},
 		{
-			name: "errand_ready_clis_total", help: "CLIs that were kept ready, by what became of them.", labels: "fate",
-		},
-		{
 			name: "errand_outbox_lag_seconds", help: "Time from the end of a task until its final message was posted.",
 			buckets: []float64{.1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 7200},
 		},
 	}
 }
-
-// Ready counts a CLI that was kept ready.
-func (m *Tasks) Ready(fate worker.Fate) { m.add("errand_ready_clis_total", 1, string(fate)) }
 
 // Began records how long a task waited.
 func (m *Tasks) Began(t tasks.Task, waited time.Duration) {

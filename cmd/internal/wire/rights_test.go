@@ -191,8 +191,6 @@ func (noted) Sweep(context.Context) error { return nil }
 
 func (noted) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
 
-func (noted) Ready(context.Context, agent.Spec) (*agent.Ready, error) { return nil, agent.ErrNotReady }
-
 func (n noted) Sandboxed() bool { return !n.w.flat }
 
 func (noted) Credentials() map[string]agent.CredentialState { return nil }

@@ -340,7 +340,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
-		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, ReadyCLIs: int(c.Worker.ReadyCLIs),
+		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency,
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
 		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
