@@ -56,6 +56,27 @@ func TestAppendKeepsOrderAndCap(t *testing.T) {
 	})
 }
 
+// Many events cannot be large ones: the newest of them have a few megabytes.
+func TestEventsAreBoundedByBytes(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		large := json.RawMessage(`"` + strings.Repeat("x", 16<<10-2) + `"`)
+		for range 5 {
+			h.ok(c.Append(ctx, slices.Repeat([]json.RawMessage{large}, 100)...))
+			h.ok(c.Append(ctx, event(1)))
+		}
+		events := must(s.Events.Read(ctx, c.ID(), "", 5000))
+		size := 0
+		for _, e := range events {
+			size += len(e.Data)
+		}
+		if size > 4<<20 || size < 4<<20-2*len(large) || string(events[len(events)-1].Data) != `{"n":1}` {
+			h.Errorf("%d events of %d bytes, the last of them %.100s", len(events), size, events[len(events)-1].Data)
+		}
+	})
+}
+
 func TestEventsInPages(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})

@@ -37,7 +37,8 @@ type Event struct {
 	End  bool            // the task has ended; nothing follows unless it is retried
 }
 
-// Append adds to the running task's events, in order, all or none. The oldest events are dropped beyond EventCap.
+// Append adds to the running task's events, in order, all or none. The oldest events are dropped beyond EventCap, and
+// beyond 4 MiB of all together.
 // Append returns [ErrTooLarge] if an event exceeds 16 KiB, and [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Append(ctx context.Context, events ...json.RawMessage) error {
 	args := []any{c.ID(), c.fence, c.store.cfg.EventCap}

@@ -152,6 +152,32 @@ end
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
+-- The newest events of a task have at most this many bytes together.
+local EVENT_BYTES = 4 * 1024 * 1024
+
+-- written returns how many bytes of events a stream had got up to an entry of it. Entries of the release before do not
+-- say, and count as nothing.
+local function written(entry)
+  for i = 1, entry and #entry[2] or 0, 2 do
+    if entry[2][i] == 'sum' then return tonumber(entry[2][i + 1]) end
+  end
+  return 0
+end
+
+-- shorten drops the oldest events of a stream beyond EVENT_BYTES. sum is what the stream has got.
+local function shorten(stream, sum)
+  while true do
+    local old = {}
+    for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+', 'COUNT', 50)) do
+      local before = written(entry) - #entry[2][2]
+      if sum - before <= EVENT_BYTES then break end
+      old[#old + 1] = entry[1]
+    end
+    if #old == 0 then return end
+    redis.call('XDEL', stream, unpack(old))
+  end
+end
+
 -- emit appends values to a task's events, from the first on. The events of a task without a stream are in the field
 -- early of its record, a line "<ID> <data>" each (explain.lua), and move into the stream when it begins. If a worker of
 -- the release before has begun the stream, they stay in the record.
@@ -165,7 +191,12 @@ local function emit(id, cap, field, values, first)
     end
     redis.call('HDEL', task_key(id), 'early')
   end
-  for i = first or 1, #values do redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, values[i]) end
+  local sum = written(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1])
+  for i = first or 1, #values do
+    sum = sum + #values[i]
+    redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, values[i], 'sum', string.format('%.0f', sum))
+  end
+  if sum > EVENT_BYTES then shorten(stream, sum) end
   redis.call('PUBLISH', NEWS, id)
 end
 

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -407,7 +409,11 @@ func clause(r agent.Result) string {
 		return "the agent showed no sign of work"
 	}
 	first, _, _ := strings.Cut(r.Error.User, ". ")
-	return strings.ToLower(first[:1]) + strings.TrimSuffix(first[1:], ".")
+	if first == "" {
+		return "the agent failed (" + string(r.Error.Class) + ")"
+	}
+	letter, size := utf8.DecodeRuneInString(first)
+	return string(unicode.ToLower(letter)) + strings.TrimSuffix(first[size:], ".")
 }
 
 // around returns a random duration of d ± 50 %, so that tasks that failed together do not retry together.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -157,18 +158,35 @@ func findSecret(ctx context.Context, dir string, secrets map[string]string) (fil
 			return err
 		}
 		defer f.Close()
-		for kept := 0; ; {
-			n, err := io.ReadFull(f, buffer[kept:])
-			read := buffer[:kept+n]
-			if i := slices.IndexFunc(texts, func(text []byte) bool { return bytes.Contains(read, text) }); i >= 0 {
-				file, name = path, names[i]
-				return fs.SkipAll
-			}
-			if err != nil { // the end of the file
-				return nil
-			}
-			kept = copy(buffer, read[len(read)-longest:])
+		i, err := findText(f, buffer, texts)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", path, err)
 		}
+		if i < 0 {
+			return nil
+		}
+		file, name = path, names[i]
+		return fs.SkipAll
 	})
 	return file, name, err
+}
+
+// findText returns the index of a text that r has; -1 if it has none. The buffer is longer than every text.
+func findText(r io.Reader, buffer []byte, texts [][]byte) (int, error) {
+	longest := 0
+	for _, text := range texts {
+		longest = max(longest, len(text))
+	}
+	for kept := 0; ; {
+		n, err := io.ReadFull(r, buffer[kept:])
+		read := buffer[:kept+n]
+		i := slices.IndexFunc(texts, func(text []byte) bool { return bytes.Contains(read, text) })
+		if i >= 0 || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return i, nil
+		}
+		if err != nil {
+			return -1, err
+		}
+		kept = copy(buffer, read[len(read)-longest:])
+	}
 }

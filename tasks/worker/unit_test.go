@@ -2,11 +2,14 @@ package worker
 
 import (
 	"encoding/json"
+	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
@@ -15,6 +18,46 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
+
+// Every failure has a clause, also one of a class without a sentence, and one that begins with another alphabet.
+func TestClause(t *testing.T) {
+	t.Parallel()
+	for user, want := range map[string]string{
+		"The agent failed. Try again.": "the agent failed", "": "the agent failed (news)", ". x": "the agent failed (news)",
+		"Éric is away.": "éric is away", "X.": "x",
+	} {
+		got := clause(agent.Result{Error: &agent.Error{Class: "news", User: user}})
+		if got != want {
+			t.Errorf("%q becomes %q, want %q", user, got, want)
+		}
+	}
+}
+
+// A file that cannot be read to its end does not count as one without secrets.
+func TestFindText(t *testing.T) {
+	t.Parallel()
+	texts := [][]byte{[]byte("one-secret"), []byte("another")}
+	broken := errors.New("input/output error")
+	long := strings.Repeat("x", 90)
+	for name, c := range map[string]struct {
+		r    io.Reader
+		want int
+		err  error
+	}{
+		"none":        {strings.NewReader(long), -1, nil},
+		"empty":       {strings.NewReader(""), -1, nil},
+		"in pieces":   {iotest.OneByteReader(strings.NewReader(long + "one-secret" + long)), 0, nil},
+		"at a bound":  {strings.NewReader(long + "xxxxxanother"), 1, nil},
+		"at the end":  {strings.NewReader(long + long + "another"), 1, nil},
+		"broken":      {io.MultiReader(strings.NewReader(long), iotest.ErrReader(broken)), -1, broken},
+		"before that": {io.MultiReader(strings.NewReader("another"), iotest.ErrReader(broken)), 1, nil},
+	} {
+		got, err := findText(c.r, make([]byte, 100), texts)
+		if got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+}
 
 // Automatic work of all classes together leaves one slot free, in any order of arrival.
 func TestSlotsLeaveOneForPeople(t *testing.T) {
