@@ -121,12 +121,14 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 			continue
 		}
 		halt, isPaused := paused[store.QueueOf(s.Pool, s.Task.Class)]
-		if why := WhyNoWorkerIn(seen, s.Pool); isPaused {
-			list[i].Why = WhyPaused(s.Task.Class, halt, time.Now())
-		} else if why != "" {
-			list[i].Why = why
-		} else if !serves(InPool(seen, s.Pool), s.Task.Source) {
-			list[i].Why = "no worker is set up for " + s.Task.Source
+		why := WhyNoWorkerIn(seen, s.Pool)
+		if isPaused {
+			why = WhyPaused(s.Task.Class, halt, time.Now())
+		} else if why == "" && !serves(InPool(seen, s.Pool), s.Task.Source) {
+			why = "no worker is set up for " + s.Task.Source
+		}
+		if why != "" {
+			list[i].Why, list[i].Unable = why, true
 		}
 	}
 }

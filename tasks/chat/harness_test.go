@@ -56,6 +56,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config,
 	if h.source, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
+	h.source.submitLimit, h.source.waitCheck = time.Minute, time.Hour // whatever else the machine does
 	ctx, stop := context.WithCancel(t.Context())
 	h.stop = stop
 	mux := http.NewServeMux()

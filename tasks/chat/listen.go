@@ -92,7 +92,11 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	if parent := r.Header.Get("Traceparent"); traceForm.MatchString(parent) {
 		t.Trace = parent
 	}
-	receipt, err := s.submit(r.Context(), d, t)
+	var receipt tasks.Receipt
+	err := s.checkAgent(r.Context(), d, t)
+	if err == nil {
+		receipt, err = s.submit(r.Context(), d, t)
+	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		intake.NewProblem(http.StatusBadRequest, "Bad request", input.Sentence).Write(w)
 		return

@@ -44,6 +44,8 @@ const submitLimit = 2500 * time.Millisecond
 type Source struct {
 	cfg         Config
 	submitLimit time.Duration // only tests change it
+	waitCheck   time.Duration // likewise
+	offerLimit  time.Duration // likewise
 }
 
 var _ tasks.Source = (*Source)(nil)
@@ -59,7 +61,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{cfg: cfg, submitLimit: submitLimit}, nil
+	return &Source{cfg: cfg, submitLimit: submitLimit, waitCheck: waitCheck, offerLimit: offerLimit}, nil
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.

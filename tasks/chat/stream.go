@@ -55,6 +55,8 @@ func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWrit
 	out := &stream{sse.New(w)}
 	out.Send("", "", first)
 	defer out.KeepAlive(s.cfg.Heartbeat, cancel)()
+	stopWaits := s.tellWaits(ctx, d, out, id)
+	defer stopWaits()
 	for l, err := range d.Follow(ctx, id, "") {
 		if err != nil || l.End {
 			break // finish looks at which of the two it was
@@ -63,6 +65,7 @@ func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWrit
 			return
 		}
 	}
+	stopWaits()
 	switch {
 	case life.Err() != nil: // which may have ended the request as well
 		out.interrupted(id)

@@ -57,7 +57,15 @@ func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if err != nil {
 		return err
 	}
-	return r.endState(ctx, e, refused)
+	return statusLeft(r.endState(ctx, e, refused))
+}
+
+// statusLeft is the error of ending the status beside an answer that is posted.
+func statusLeft(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &tasks.UnpostedError{Why: "GitHub does not answer as expected", Shown: true, Err: err}
 }
 
 // post posts the answer, unless there is none, and reports whether GitHub has refused it for good.
@@ -228,7 +236,7 @@ func (a *reactingReport) Close(ctx context.Context, e tasks.Ending) error {
 		if hub.Permanent(err) {
 			a.by.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
 		} else if err != nil {
-			return a.by.api.reportError("react", err)
+			return statusLeft(a.by.api.reportError("react", err))
 		}
 	}
 	return nil

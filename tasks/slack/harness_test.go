@@ -52,7 +52,11 @@ type workspace struct {
 func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace {
 	t.Helper()
 	w := &workspace{T: t, log: &record{}}
-	w.Server = slackfake.New(append(fake, slackfake.Config{})[0])
+	server := append(fake, slackfake.Config{})[0]
+	if server.AnswerWithin == 0 {
+		server.AnswerWithin = time.Minute // whatever else the machine does
+	}
+	w.Server = slackfake.New(server)
 	t.Cleanup(w.Close)
 	w.source = w.process(cfg)
 	return w
@@ -71,6 +75,7 @@ func (w *workspace) process(cfg Config) *Source {
 	if err != nil {
 		w.Fatal(err)
 	}
+	s.listener.limit = time.Minute
 	return s
 }
 

@@ -47,7 +47,7 @@ func TestDefaults(t *testing.T) {
 	equal(t, "name", s.Name(), "slack")
 	equal(t, "API", s.files.api.String(), "https://slack.com/api/")
 	equal(t, "interval", s.interval, 3*time.Second)
-	equal(t, "time for an answer", s.listener.limit < 3*time.Second, true)
+	equal(t, "time for an answer", submitLimit < 3*time.Second, true)
 	equal(t, "links", len(s.reporter.console.LogButton("1")), 0)
 	if s, err = New(Config{Token: "xoxb-1", SigningSecret: "s", ConsoleURL: "https://e.example/x/"}); err != nil {
 		t.Fatal(err)
@@ -84,5 +84,8 @@ func TestConnectionsAreKept(t *testing.T) {
 		}
 		all.Wait()
 	}
-	equal(t, "connections", dialled.Load(), int64(intake.MaxBackground))
+	// A connection may come back a moment after its answer. Without keeping them, each round would make nearly all anew.
+	if n := dialled.Load(); n >= 2*intake.MaxBackground {
+		t.Errorf("%d connections for three rounds of %d calls", n, intake.MaxBackground)
+	}
 }

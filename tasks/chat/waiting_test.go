@@ -1,0 +1,45 @@
+package chat
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+)
+
+// The stream of a task that no worker can run says so, also without a worker that could post an event.
+func TestStreamSaysThatNoWorkerCan(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	h.source.waitCheck = time.Millisecond
+	r := h.ask(`{"message":"x"}`)
+	if e := r.event(); e["type"] != "waiting" || e["content"] != "Waiting: no worker is alive" {
+		t.Errorf("event %v", e)
+	}
+	unable := store.Worker{ID: "w", Host: "h", Health: []byte(`{"problem":"too old","sentence":"The CLI is too old."}`)}
+	if _, err := h.Store.Workers.Beat(t.Context(), unable); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.event(); e["type"] != "waiting" || e["content"] != "Waiting: no worker can run tasks: the CLI is too old" {
+		t.Errorf("event %v", e)
+	}
+}
+
+// Whoever names an agent that does not exist hears it at once.
+func TestUnknownAgent(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, Config{})
+	h.source.offerLimit = time.Minute
+	asked := h.Tell(func(string) string {
+		return `{"offer":{"agents":[{"name":"reviewer"},{"name":"planner"}],"commands":[],"models":[]}}`
+	})
+	if p := h.refused(`{"message":"x","agent":"tactician"}`); p.Status != 400 ||
+		!strings.Contains(p.Detail, `There is no agent "tactician" here. There are: reviewer, planner.`) {
+		t.Errorf("problem %+v", p)
+	}
+	h.ask(`{"message":"x","agent":"@planner"}`)
+	if n := len(asked()); n == 0 {
+		t.Error("no worker was asked")
+	}
+}
