@@ -108,10 +108,10 @@ const EndTimeout = 2*KillTimeout + 5*time.Second
 // must be over within 8 s, before another worker can take the thread over (16 s at the earliest).
 const OrphanGrace = 5 * time.Second
 
-// A worker may be alive and do nothing: it is stopped, or its machine was suspended. Its claim then expires as that of a
-// dead worker does. So it sends a heartbeat every second, and the run of a worker that does not, and does nothing else
-// either, is over WorkerTimeout and SilenceGrace after its last sign of life. Another worker can take the thread 16 s
-// after the claim was renewed, which may have been 5 s before that heartbeat (docs/concurrency.md).
+// A worker may be alive and do nothing: it is stopped, or its machine was suspended. Its claim then expires as that of
+// a dead worker does. So it sends a heartbeat every second, and the run of a worker that does not, and does nothing
+// else either, is over WorkerTimeout and SilenceGrace after its last sign of life. Another worker can take the thread
+// 16 s after the claim was renewed, which may have been 5 s before that heartbeat (docs/concurrency.md).
 const (
 	WorkerTimeout      = 6 * time.Second
 	SilenceGrace       = 3 * time.Second
