@@ -33,16 +33,27 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(c
 	case known && st.Task.Actor != c.author():
 		return nil, nil
 	case c.isDeletion() && known:
-		return nil, in.as(ctx, c.author(), "withdraw", id, func(ctx context.Context) error {
-			_, err := in.desk.Withdraw(ctx, id)
-			return err
-		})
+		return nil, in.withdraw(ctx, c.author(), id)
 	case c.isDeletion():
-		return nil, in.picker.remove(ctx, id)
+		if err := in.picker.forget(ctx, id, timeOf(c.ts())); err != nil {
+			return nil, err
+		}
+		return nil, in.withdraw(ctx, c.author(), id) // its event may have come meanwhile
 	case known:
 		return in.onEditedTask(ctx, env, c, st.Task)
 	}
 	return in.onEditedMessage(ctx, env, c)
+}
+
+// withdraw withdraws the task of a deleted message, if there is one.
+func (in *interpreter) withdraw(ctx context.Context, user, id string) error {
+	return in.as(ctx, user, "withdraw", id, func(ctx context.Context) error {
+		_, err := in.desk.Withdraw(ctx, id)
+		if errors.Is(err, tasks.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
 }
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new

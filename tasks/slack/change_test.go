@@ -1,6 +1,8 @@
 package slack
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -158,6 +160,28 @@ func TestDeletion(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "said", len(f.Messages(general, alone)), 0)
+}
+
+// The event of a deletion may come before that of the message, which is then not answered.
+func TestDeletedBeforeItCame(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f.choosing(t.Context()) // with a memory
+	ts := fmt.Sprintf("%d.000100", f.source.now().Unix())
+	message := map[string]any{"type": "message", "user": ann, "text": at + "[repo=none] one", "ts": ts}
+	f.send(map[string]any{
+		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": general, "channel_type": "channel",
+		"ts": ts, "deleted_ts": ts, "previous_message": message,
+	}, http.StatusOK)
+	for _, kind := range []string{"app_mention", "message"} {
+		f.send(map[string]any{
+			"type": kind, "user": ann, "text": at + "[repo=none] one", "ts": ts, "channel": general, "channel_type": "channel",
+		}, http.StatusOK)
+	}
+	f.settle()
+	equal(t, "tasks", len(f.tasks()), 0)
+	f.say(ann, general, "", at+"[repo=none] two")
+	equal(t, "others", f.one().Prompt, "two")
 }
 
 // Edits and deletions arrive by Socket Mode as well.

@@ -273,6 +273,9 @@ func (in *interpreter) listPulls(
 func (in *interpreter) submit(
 	ctx context.Context, m message, thread tasks.Thread,
 ) (after func(context.Context), _ error) {
+	if gone, err := in.picker.isDeleted(ctx, m.origin.taskID()); gone || err != nil {
+		return nil, err
+	}
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {
 		return in.picker.keep(ctx, t, open)
@@ -293,6 +296,12 @@ func (in *interpreter) submit(
 	}
 	if err != nil || !receipt.New {
 		return nil, err
+	}
+	// Again: the event of the deletion may have found no task a moment ago.
+	if gone, err := in.picker.isDeleted(ctx, t.ID); err != nil {
+		return nil, err
+	} else if gone {
+		return nil, in.withdraw(ctx, m.origin.User, t.ID)
 	}
 	sign := eyes
 	if receipt.Answered {

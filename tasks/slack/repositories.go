@@ -258,6 +258,7 @@ type pending struct {
 	Task       tasks.Task `json:"task"`
 	Candidates []string   `json:"candidates"`
 	At         time.Time  `json:"at"`
+	Deleted    bool       `json:"deleted,omitempty"` // the message was, before its own event came
 }
 
 // memo holds the pending request that becomes the task with that ID.
@@ -272,6 +273,31 @@ func (p *picker) load(ctx context.Context, id string) (pending, bool, error) {
 	}
 	r, err := p.memo(id).Load(ctx)
 	return r, r.Task.ID != "" && p.now().Sub(r.At) < pendingLife, err
+}
+
+// lateEvent is how much later than the deletion of a message its own event may come. Slack repeats events for an hour.
+const lateEvent = 2 * time.Hour
+
+// forget forgets the pending request of a message that was deleted. If there is none, the event of the message may still
+// come, and then finds that the message is gone.
+func (p *picker) forget(ctx context.Context, id string, written time.Time) error {
+	_, waits, err := p.load(ctx, id)
+	if err != nil || p.memory == nil || !waits && p.now().Sub(written) > lateEvent {
+		return err
+	}
+	return p.memo(id).Change(ctx, func(r *pending) error {
+		*r = pending{At: p.now(), Deleted: true}
+		return nil
+	})
+}
+
+// isDeleted reports whether the message of a request was deleted before it was handled.
+func (p *picker) isDeleted(ctx context.Context, id string) (bool, error) {
+	if p.memory == nil {
+		return false, nil
+	}
+	r, err := p.memo(id).Load(ctx)
+	return r.Deleted, err
 }
 
 // remove forgets a pending request if there is one.
