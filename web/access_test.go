@@ -452,6 +452,24 @@ func TestTokensExpireAndAreRevoked(t *testing.T) {
 	}
 }
 
+// The number of tokens is bounded.
+func TestManyTokens(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const most = 500
+	for n := range most - 1 {
+		body := []byte(h.json(auth.Token{Name: fmt.Sprint("t-", n), Role: tasks.Viewer}))
+		if err := h.Store.Access.Save(t.Context(), store.APITokens, fmt.Sprint(n), body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.apiToken("last", "viewer")
+	if why := h.problem(h.do("POST", "/api/tokens", `{"name": "x", "role": "viewer", "days": 1}`),
+		http.StatusUnprocessableEntity); !strings.Contains(why, "There are 500 tokens") {
+		t.Errorf("one more: %s", why)
+	}
+}
+
 // Only admins create tokens, and not with a token, whose end the new one could outlive. A token is shown once: what is
 // stored, listed and recorded does not give it away. Another site cannot create one through an admin's browser.
 func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {

@@ -85,8 +85,13 @@ func TestThisMachineIsNoProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// No interface has this address as its own, and each connection from it is local.
+	addresses := []netip.Addr{netip.MustParseAddr("127.0.0.2")}
 	for _, a := range all {
-		from := netip.AddrPortFrom(netip.MustParsePrefix(a.String()).Addr(), 1234).String()
+		addresses = append(addresses, netip.MustParsePrefix(a.String()).Addr())
+	}
+	for _, a := range addresses {
+		from := netip.AddrPortFrom(a, 1234).String()
 		got := h.through(from, "198.51.100.1:8080", "GET", "/api/tasks", "X-Forwarded-User", "ann")
 		if got.Code != http.StatusUnauthorized {
 			t.Errorf("from %s: %d", from, got.Code)

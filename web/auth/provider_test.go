@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/google/go-github/v60/github"
 )
 
 // A provider that is too slow for the whole login does not answer, whatever the request was.
@@ -22,5 +24,19 @@ func TestProviderThatIsSlow(t *testing.T) {
 	}
 	if _, err := p.identify(ctx, "code", attempt{}); !errors.Is(err, errAway) {
 		t.Errorf("exchanging the code: %v", err)
+	}
+}
+
+// A list that does not end does not hold a login for ever.
+func TestPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	read := 0
+	all, err := pages(t.Context(), "lines",
+		func(_ context.Context, o *github.ListOptions) ([]int, *github.Response, error) {
+			read++
+			return []int{o.Page}, &github.Response{NextPage: o.Page + 1}, nil
+		})
+	if err != nil || read != maxPages || len(all) != maxPages {
+		t.Errorf("%d pages were read: %v, %v", read, all, err)
 	}
 }

@@ -90,12 +90,14 @@ func TestVisitorIsAPerson(t *testing.T) {
 func TestVisitorsRoles(t *testing.T) {
 	t.Parallel()
 	grants := []Grant{
-		{Role: tasks.Viewer, People: []string{"ann"}},
 		{Role: tasks.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
 		{Role: tasks.User, People: []string{"ann"}, Repositories: []string{"acme/*"}},
+		{Role: tasks.Viewer, People: []string{"ann"}}, // less, but everywhere
 		{Role: tasks.Admin, People: []string{"root@acme.test", "root-acme"}},
 	}
-	reads := func(_ context.Context, repo, _ string) (bool, error) { return repo != "acme/closed", nil }
+	reads := func(_ context.Context, repo, _ string) (bool, error) {
+		return repo != "acme/closed" && repo != "", nil // what belongs to no repository is not asked for
+	}
 	roles := func(v tasks.Visitor) (list [5]tasks.Role) {
 		for i, repo := range []string{"", "acme/api", "acme/web", "acme/closed"} {
 			list[i] = v.RoleIn(t.Context(), repo)
@@ -158,5 +160,19 @@ func TestVisitorsRoles(t *testing.T) {
 		if everywhere := c.want == [5]tasks.Role{admin, admin, admin, admin, admin}; v.Has(admin) != everywhere {
 			t.Errorf("%s: an admin everywhere: %t", name, v.Has(admin))
 		}
+	}
+}
+
+// The answers of the forge that are kept are bounded: a visitor can name any repository.
+func TestKeptAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	a := &Access{Forge: func(context.Context, string, string) (bool, error) { return true, nil }}
+	for n := range maxReads + 2 {
+		if !a.reads(t.Context(), fmt.Sprint("acme/", n), "ann", nil) {
+			t.Fatal("what the forge allows is not allowed")
+		}
+	}
+	if n := len(a.cache.until); n > maxReads {
+		t.Errorf("%d answers are kept", n)
 	}
 }
