@@ -66,6 +66,15 @@ var endings = []EndingInfo{
 	{Withdrawn, "Withdrawn", "🛑", ClassStopped},
 }
 
+// Word returns the kind of an ending as a word, with the class of its error, such as "failed (budget)". It is the result
+// of the delivery in asynq.
+func (e Ending) Word() string {
+	if e.Result.Error == nil || e.Result.Error.Class == "" {
+		return string(e.Kind)
+	}
+	return fmt.Sprintf("%s (%s)", e.Kind, e.Result.Error.Class)
+}
+
 // EndingKinds returns all kinds in the order in which filters and lists show them.
 func EndingKinds() []EndingKind {
 	list := make([]EndingKind, len(endings))

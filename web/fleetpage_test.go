@@ -174,7 +174,7 @@ func TestFleetAtWork(t *testing.T) {
 	}
 	a := h.get("/fleet")
 	h.contains(a, http.StatusOK, `role="img" aria-labelledby="ended-title ended-desc"`, "<b>4</b> ended in 24 h",
-		"<b>75%</b> did not fail",
+		"<b>1</b> failed",
 		`<rect class="done"`, `<rect class="failed"`, `<rect class="stopped"`, "done: 2", "≤ ",
 		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>",
 		"$0.00 of $50.00", "!acme/ended <b>")

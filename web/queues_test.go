@@ -26,7 +26,8 @@ func TestQueuesAreShown(t *testing.T) {
 		t.Errorf("its script is %s %s", script.Status, got)
 	}
 	h.contains(h.get("/queues/api/queues"), http.StatusOK, `"queue":"interactive"`)
-	h.contains(h.get("/queues/api/queues/interactive/pending_tasks"), http.StatusOK, id, "!Do it")
+	h.contains(h.get("/queues/api/queues/interactive/pending_tasks"), http.StatusOK,
+		`"id":"`+id+`"`, `"payload":"test: Do it\n`+id+`"`)
 	if a := h.get("/queues"); a.Header.Get("Location") != "/queues/" {
 		t.Errorf("/queues: %s to %q", a.Status, a.Header.Get("Location"))
 	}

@@ -286,6 +286,10 @@ func TestRetryAfterTheMaximum(t *testing.T) {
 			f.worker()
 			id := f.submit(f.task("a", "x"))
 			f.ending(id)
+			if info, err := f.asynq.GetTaskInfo(tasks.Interactive, id); err != nil ||
+				string(info.Result) != "failed (budget)" {
+				t.Errorf("asynq's result: %+v, %v", info, err)
+			}
 			if _, err := f.desk.Retry(t.Context(), id); (err == nil) != c.may {
 				t.Error(err)
 			}

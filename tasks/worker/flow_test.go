@@ -500,7 +500,7 @@ func TestRunIsDetachedFromAsynq(t *testing.T) {
 	}
 	w = f.idle()
 	id := f.submit(f.task("a", "x"))
-	if err := w.process(ctx, tasks.Interactive, id, 0); err != nil {
+	if err := w.process(ctx, tasks.Interactive, id, 0, func(tasks.Ending) {}); err != nil {
 		t.Error(err)
 	}
 	if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Text != "all the same" {

@@ -129,7 +129,7 @@ func TestWorkerMovesATask(t *testing.T) {
 	id := r.submit(r.repoTask("a"))
 	r.inPool("arm")
 	w := r.idle(r.disk(t.TempDir()), func(c *Config) { c.Pool = "gpu" })
-	if err := w.process(t.Context(), tasks.Interactive, id, 0); err != nil {
+	if err := w.process(t.Context(), tasks.Interactive, id, 0, func(tasks.Ending) {}); err != nil {
 		t.Fatal(err)
 	}
 	rec := must(r.store.Get(t.Context(), id))
@@ -137,7 +137,7 @@ func TestWorkerMovesATask(t *testing.T) {
 		len(r.agent.specs()) > 0 {
 		t.Errorf("%+v", rec)
 	}
-	if err := w.process(t.Context(), tasks.Interactive, id, 0); err != nil { // the delivery that moved
+	if err := w.process(t.Context(), tasks.Interactive, id, 0, func(tasks.Ending) {}); err != nil { // the delivery that moved
 		t.Errorf("the earlier delivery: %v", err)
 	}
 	r.member("arm", own)

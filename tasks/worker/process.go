@@ -41,8 +41,8 @@ import (
 // is in the task's ending, never in the error.
 //
 // When process returns, no process of the run is alive, and the ending is stored or nothing was started. The final
-// message may not be posted yet.
-func (w *Worker) process(ctx context.Context, class, id string, delivery int) error {
+// message may not be posted yet. note is called with an ending that is stored.
+func (w *Worker) process(ctx context.Context, class, id string, delivery int, note func(tasks.Ending)) error {
 	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.cfg.sources(), source) {
 		return w.leave(ctx, id, delivery, source)
 	}
@@ -76,6 +76,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int) er
 		return err
 	}
 	w.logEnd(run, ending)
+	note(ending)
 	w.waker.wakeLines(run.detached, claim.Record())
 	post := func() {
 		w.outbox.post(run.detached, id, run.report.get())

@@ -85,7 +85,11 @@ func (w *Worker) serve() (*serverSet, error) {
 			return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 		}
 		_, class := store.CutQueue(queue)
-		return w.process(ctx, class, id, n)
+		return w.process(ctx, class, id, n, func(e tasks.Ending) {
+			if _, err := t.ResultWriter().Write([]byte(e.Word())); err != nil {
+				w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)
+			}
+		})
 	}))
 	if err != nil {
 		set.poller.stop()

@@ -8,6 +8,8 @@ package console
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/hibiken/asynqmon"
 
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
@@ -120,8 +123,8 @@ func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
 }
 
 // newQueues embeds asynqmon, read-only unless configured otherwise. A delivery that is deleted or archived there comes
-// back: the reconciler makes a new one. Payloads are task IDs; anything else in this Redis is not shown, and neither
-// are results.
+// back: the reconciler makes a new one. Payloads are task IDs, and results the words of endings; anything else in this
+// Redis is not shown.
 func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{
 		RootPath: "/queues", RedisConnOpt: redis, ReadOnly: !writable,
@@ -131,9 +134,17 @@ func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
 			}
 			return "(not a task ID)"
 		}),
-		ResultFormatter: asynqmon.ResultFormatterFunc(func(string, []byte) string { return "" }),
+		ResultFormatter: asynqmon.ResultFormatterFunc(func(_ string, result []byte) string {
+			if !endingWord.Match(result) {
+				return ""
+			}
+			return string(result)
+		}),
 	})
 }
+
+// endingWord matches what [tasks.Ending.Word] returns.
+var endingWord = regexp.MustCompile(`^[a-z_]{1,20}( \([a-z_-]{1,40}\))?$`)
 
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
@@ -150,7 +161,9 @@ func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "private, max-age=86400") // 2 MB, whose names change with their content
 		c.queues.ServeHTTP(w, r)
 	case strings.HasPrefix(path, "/queues/api/"):
-		c.queues.ServeHTTP(w, r)
+		list := bufferedWriter{ResponseWriter: w}
+		c.queues.ServeHTTP(&list, r)
+		_, _ = w.Write(c.describePayloads(r.Context(), list.body.Bytes()))
 	default:
 		page := bufferedWriter{ResponseWriter: w}
 		c.queues.ServeHTTP(&page, r)
@@ -165,6 +178,26 @@ type bufferedWriter struct {
 }
 
 func (b *bufferedWriter) Write(p []byte) (int, error) { return b.body.Write(p) }
+
+// payload matches the payload of a delivery, an ID, in asynqmon's answers.
+var payload = regexp.MustCompile(`"payload":"([0-9]{16}-[a-z0-9.-]{1,63})"`)
+
+// describePayloads adds the source and the title of each task to asynqmon's lists, whose first column has only the
+// beginning of an ID. Of a task that the visitor may not see, the ID is all they get.
+func (c *Console) describePayloads(ctx context.Context, list []byte) []byte {
+	return payload.ReplaceAllFunc(list, func(match []byte) []byte {
+		id := string(payload.FindSubmatch(match)[1])
+		s, err := c.view.Desk.Status(ctx, id)
+		if err != nil {
+			return match
+		}
+		text, err := json.Marshal(fmt.Sprintf("%s: %s\n%s", s.Task.Source, legible.Line(s.Task.Title()), id))
+		if err != nil {
+			return match
+		}
+		return append([]byte(`"payload":`), text...)
+	})
+}
 
 // fonts are asynqmon's only links to other sites. The content security policy blocks them, and the pages work without.
 var fonts = regexp.MustCompile(`<link[^>]*//fonts\.[^>]*>`)

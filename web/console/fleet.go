@@ -30,11 +30,11 @@ type fleetPageView struct {
 	Limits           []tasks.LimitUse
 	Budget           tasks.Spending
 	Chart            template.HTML
-	Ended            int    // in the hours of the chart
-	Success          string // the share of them that did not fail; empty if none ended
-	Operator         bool   // the visitor may pause and cordon
-	SeesServices     bool   // the visitor may have the services checked
-	Asked            bool   // the services were checked
+	Ended            int  // in the hours of the chart
+	Failed           int  // how many of them failed
+	Operator         bool // the visitor may pause and cordon
+	SeesServices     bool // the visitor may have the services checked
+	Asked            bool // the services were checked
 	Services         []view.Check
 }
 
@@ -188,22 +188,18 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 	bars := chart.Bars{ID: "ended", Title: "Ended tasks by hour (UTC)", Column: "Hour", Series: []chart.Series{
 		{Name: "done", Class: "done"}, {Name: "stopped", Class: "stopped"}, {Name: "failed", Class: "failed"},
 	}}
-	failed := 0
 	for _, h := range a.Hours {
 		values := make([]float64, len(bars.Series))
 		for kind, n := range h.Ended {
 			i := seriesOf(tasks.EndingKind(kind))
 			values[i] += float64(n)
 			if v.Ended += n; bars.Series[i].Class == "failed" {
-				failed += n
+				v.Failed += n
 			}
 		}
 		bars.Bars = append(bars.Bars, chart.Bar{
 			Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values,
 		})
-	}
-	if v.Ended > 0 {
-		v.Success = fmt.Sprintf("%d%%", 100*(v.Ended-failed)/v.Ended)
 	}
 	var err error
 	v.Chart, err = bars.HTML()

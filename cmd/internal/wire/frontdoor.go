@@ -83,7 +83,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) {
 		return metrics.ReadFleet(ctx, p.Store)
 	})
-	mux.Handle("GET /metrics", p.Metrics)
+	mux.Handle("GET /metrics", forWholeFleet(p.Metrics))
 	access, err := p.access()
 	if err != nil {
 		return nil, err
@@ -110,6 +110,17 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		}
 	}
 	return d, nil
+}
+
+// forWholeFleet refuses visitors whose role is limited to repositories: the metrics are those of all.
+func forWholeFleet(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
+			http.Error(w, "Metrics belong to all repositories, and your role does not.", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // Close ends event streams and stops the deliveries of webhooks.

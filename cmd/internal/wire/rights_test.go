@@ -428,3 +428,25 @@ func TestRightsWithoutASandbox(t *testing.T) {
 		}
 	}
 }
+
+// The metrics are those of all repositories, so an operator of some does not get them.
+func TestMetricsAreForTheWholeFleet(t *testing.T) {
+	t.Parallel()
+	w := newRightsWorld(t)
+	for name, c := range map[string]struct {
+		repositories string
+		want         int
+	}{"all": {"[]", http.StatusOK}, "one": {`["` + secret + `"]`, http.StatusForbidden}} {
+		resp := w.request(http.DefaultClient, http.MethodPost, "/api/tokens", consoleToken,
+			fmt.Sprintf(`{"name": %q, "role": "operator", "repositories": %s, "days": 1}`, name, c.repositories))
+		var made struct {
+			Token string `json:"token"`
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || made.Token == "" {
+			t.Fatalf("make a token: %s, %v", resp.Status, err)
+		}
+		if got := w.request(http.DefaultClient, http.MethodGet, "/metrics", made.Token, ""); got.StatusCode != c.want {
+			t.Errorf("an operator of %s: %s", name, got.Status)
+		}
+	}
+}
