@@ -38,12 +38,18 @@ func (o *origin) tree(entries ...string) string {
 	return o.object("tree", b.String())
 }
 
-// old gives main a history that begins with a commit, given as what follows its tree, and returns its head.
-func (o *origin) old(tree, rest string) string {
+// old gives main a history that begins with commits, given as their trees and what follows those, and returns its
+// head.
+func (o *origin) old(commits ...[2]string) string {
 	o.t.Helper()
-	root := o.object("commit", "tree "+tree+"\n"+rest)
 	good := o.tree("100644 a", o.object("blob", "x\n"))
-	head := o.object("commit", "tree "+good+"\nparent "+root+"\n"+someAuthor+someCommitter+"\nok\n")
+	commits = append(commits, [2]string{good, someAuthor + someCommitter + "\nok\n"})
+	parent := ""
+	for _, c := range commits {
+		head := o.object("commit", "tree "+c[0]+"\n"+parent+c[1])
+		parent = "parent " + head + "\n"
+	}
+	head := strings.TrimSpace(strings.TrimPrefix(parent, "parent "))
 	testGit(o.t, o.bare, "update-ref", "refs/heads/main", head)
 	return head
 }
@@ -51,71 +57,45 @@ func (o *origin) old(tree, rest string) string {
 // Old objects that git would not create today are part of a usable repository.
 func TestOldHistoryIsAccepted(t *testing.T) {
 	t.Parallel()
-	for name, make := range map[string]func(o *origin, blob string) (tree, rest string){
-		"missingNameBeforeEmail": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author <> 1155990057 +0000\ncommitter <> 1155990057 +0000\n\nm\n"
-		},
-		"missingSpaceBeforeEmail": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author Foo<foo@x> 1155990057 +0000\n" + someCommitter + "\nm\n"
-		},
-		"missingEmail": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author Foo 1155990057 +0000\n" + someCommitter + "\nm\n"
-		},
-		"badDate": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author <c@x> <c@x> 130 +0000\n" + someCommitter + "\nm\n"
-		},
-		"badTimezone": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author Foo <foo@x> 1155990057 +051800\n" + someCommitter + "\nm\n"
-		},
-		"zeroPaddedDate": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), "author Foo <foo@x> 01155990057 +0000\n" + someCommitter + "\nm\n"
-		},
-		"multipleAuthors": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), someAuthor + someAuthor + someCommitter + "\nm\n"
-		},
-		"missingCommitter": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), someAuthor + "\nm\n"
-		},
-		"nulInCommit": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob), someAuthor + someCommitter + "\nm\x00m\n"
-		},
-		"duplicateEntries": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 a", blob, "100644 a", blob), someAuthor + someCommitter + "\nm\n"
-		},
-		"treeNotSorted": func(o *origin, blob string) (string, string) {
-			return o.tree("100644 b", blob, "100644 a", blob), someAuthor + someCommitter + "\nm\n"
-		},
-		"zeroPaddedFilemode": func(o *origin, blob string) (string, string) {
-			return o.tree("0100644 a", blob), someAuthor + someCommitter + "\nm\n"
-		},
-		"gitmodulesUrl": func(o *origin, _ string) (string, string) {
-			modules := o.object("blob", "[submodule \"a\"]\n\tpath = a\n\turl = --upload-pack=touch x\n")
-			return o.tree("100644 .gitmodules", modules), someAuthor + someCommitter + "\nm\n"
-		},
-		"gitattributesLineLength": func(o *origin, _ string) (string, string) {
-			long := o.object("blob", strings.Repeat("a", 3000)+" text\n")
-			return o.tree("100644 .gitattributes", long), someAuthor + someCommitter + "\nm\n"
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			w, early := o.files(), o.files()
-			checkout(t, early, api) // its next one fetches into a mirror that exists
-			head := o.old(make(o, o.object("blob", "x\n")))
-			for kind, w := range map[string]*Workspace{"new mirror": w, "fetch": early} {
-				c := checkout(t, w, api)
-				if c.Head != head || !w.mirror(api.Repo).healthy(t.Context()) {
-					t.Errorf("%s: at %s, want %s", kind, c.Head, head)
-				}
-				write(t, filepath.Join(c.Dir, "new"), kind)
-				p := publication()
-				p.Branch = "errand/" + strings.ReplaceAll(kind, " ", "-")
-				if pushed, err := w.Publish(t.Context(), c, *p); err != nil || !pushed.New {
-					t.Errorf("%s: published %+v, %v", kind, pushed, err)
-				}
-			}
-		})
+	o := newOrigin(t)
+	fresh, early := o.files(), o.files()
+	checkout(t, early, api) // its next one fetches into a mirror that exists
+	blob := o.object("blob", "x\n")
+	modules := o.object("blob", "[submodule \"a\"]\n\tpath = a\n\turl = --upload-pack=touch x\n")
+	long := o.object("blob", strings.Repeat("a", 3000)+" text\n")
+	plain, usual := o.tree("100644 a", blob), someAuthor+someCommitter+"\nm\n"
+	head := o.old([][2]string{
+		// missingNameBeforeEmail, missingSpaceBeforeEmail, missingEmail
+		{plain, "author <> 1155990057 +0000\ncommitter <> 1155990057 +0000\n\nm\n"},
+		{plain, "author Foo<foo@x> 1155990057 +0000\n" + someCommitter + "\nm\n"},
+		{plain, "author Foo 1155990057 +0000\n" + someCommitter + "\nm\n"},
+		// badDate, badTimezone, zeroPaddedDate
+		{plain, "author <c@x> <c@x> 130 +0000\n" + someCommitter + "\nm\n"},
+		{plain, "author Foo <foo@x> 1155990057 +051800\n" + someCommitter + "\nm\n"},
+		{plain, "author Foo <foo@x> 01155990057 +0000\n" + someCommitter + "\nm\n"},
+		// multipleAuthors, missingCommitter, nulInCommit
+		{plain, someAuthor + someAuthor + someCommitter + "\nm\n"},
+		{plain, someAuthor + "\nm\n"},
+		{plain, someAuthor + someCommitter + "\nm\x00m\n"},
+		// duplicateEntries, treeNotSorted, zeroPaddedFilemode
+		{o.tree("100644 a", blob, "100644 a", blob), usual},
+		{o.tree("100644 b", blob, "100644 a", blob), usual},
+		{o.tree("0100644 a", blob), usual},
+		// gitmodulesUrl, gitattributesLineLength
+		{o.tree("100644 .gitmodules", modules), usual},
+		{o.tree("100644 .gitattributes", long), usual},
+	}...)
+	for kind, w := range map[string]*Workspace{"new-mirror": fresh, "fetch": early} {
+		c := checkout(t, w, api)
+		if c.Head != head || !w.mirror(api.Repo).healthy(t.Context()) {
+			t.Errorf("%s: at %s, want %s", kind, c.Head, head)
+		}
+		write(t, filepath.Join(c.Dir, "new"), kind)
+		p := publication()
+		p.Branch = "errand/" + kind
+		if pushed, err := w.Publish(t.Context(), c, *p); err != nil || !pushed.New {
+			t.Errorf("%s: published %+v, %v", kind, pushed, err)
+		}
 	}
 }
 
@@ -163,7 +143,7 @@ func TestDangerousHistoryIsRefused(t *testing.T) {
 			checkout(t, early, api)
 			blob := o.object("blob", "x\n")
 			bad := make(o, blob, o.tree("100644 config", blob))
-			o.old(bad, someAuthor+someCommitter+"\nm\n")
+			o.old([2]string{bad, someAuthor + someCommitter + "\nm\n"})
 			for _, w := range []*Workspace{o.files(), early, early} { // a new mirror, and twice one that exists
 				_, err := w.Checkout(t.Context(), api)
 				if !errors.Is(err, ErrUnsafe) || !Lasting(err) || !strings.Contains(err.Error(), rule+": ") ||

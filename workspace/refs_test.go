@@ -30,14 +30,16 @@ func TestNameIsOnlyThatOfItsRef(t *testing.T) {
 		"x-0-g" + pull, "x-g" + pull, "x-0-g" + pull[:10], pull[:10], "refs/heads/x-0-g" + pull, "refs/tags/x-g" + pull,
 		"pull/7/head", "refs/pull/x-g" + pull, "heads/main", "inner", "tagged", "refs/heads/inner", "HEAD", "main-0-g" + pull,
 	} {
-		for _, want := range []Want{
-			{Thread: "ref", Repo: "acme/api", Ref: name},
-			{Thread: "base", Repo: "acme/api", Base: name},
-		} {
-			if c, err := w.Checkout(t.Context(), want); !errors.Is(err, ErrRef) {
-				t.Errorf("%+v: %+v, %v, want no such ref", want, c, err)
+		for _, want := range []Want{{Ref: name}, {Base: name}} {
+			if found, err := w.mirror(api.Repo).resolve(t.Context(), want); !errors.Is(err, ErrRef) {
+				t.Errorf("%+v: %+v, %v, want no such ref", want, found, err)
 			}
 		}
+	}
+	missing := api
+	missing.Ref = "x-0-g" + pull
+	if c, err := w.Checkout(t.Context(), missing); !errors.Is(err, ErrRef) {
+		t.Errorf("checked out: %+v, %v", c, err)
 	}
 	kept := api
 	kept.Ref, kept.Keep = "x-0-g"+pull, true
