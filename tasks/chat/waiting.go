@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -34,7 +33,7 @@ func (s *Source) tellWaits(ctx context.Context, d *tasks.Desk, out *stream, id s
 			if err != nil {
 				continue // the next look may succeed
 			}
-			if status.State != string(store.Waiting) {
+			if status.Ending != nil || !status.Started.IsZero() {
 				return
 			}
 			if status.Unable && status.Why != last {
@@ -63,7 +62,7 @@ func (s *Source) checkAgent(ctx context.Context, d *tasks.Desk, t tasks.Task) er
 	defer cancel()
 	offer, err := d.Offer(ctx, tasks.Where{Repo: t.Repo, Dir: t.Dir})
 	if err != nil {
-		return nil //nolint:nilerr // nobody knows
+		return nil // nobody knows
 	}
 	var names []string
 	for _, one := range offer.Agents {

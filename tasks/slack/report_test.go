@@ -115,7 +115,6 @@ func TestCloseEndsTheStatus(t *testing.T) {
 	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 	r.Update(agent.Event{Kind: agent.ToolUse, Text: "Late step"})
 	equal(t, "edits", len(w.Calls("chat.update")), 2)
-
 }
 
 // Whatever keeps the last edit or the removal of a reaction from succeeding, the outbox does it again, and the answer

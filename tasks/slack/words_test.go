@@ -37,27 +37,32 @@ func TestForwardedMessages(t *testing.T) {
 		},
 		"without words": {
 			slackfake.Message{Channel: "D0ANN", Attachments: json.RawMessage(share)},
-			slackfake.MessageEvent, onlyBrought, []string{"INCIDENT-4711"},
+			slackfake.MessageEvent, onlyBrought,
+			[]string{"INCIDENT-4711"},
 		},
 		"a preview": {
 			slackfake.Message{Channel: general, Text: at + "what is it?", Attachments: json.RawMessage(`[{
 				"from_url":"https://ci.example/7","service_name":"CI","title":"Build 7","title_link":"https://ci.example/7","text":"<https://ci.example|red> &amp; late"}]`)},
-			slackfake.AppMention, "what is it?", []string{"Preview of a link by CI, https://ci.example/7:", "Build 7\nred (https://ci.example) & late"},
+			slackfake.AppMention, "what is it?",
+			[]string{"Preview of a link by CI, https://ci.example/7:", "Build 7\nred (https://ci.example) & late"},
 		},
 		"an alert": {
 			slackfake.Message{Channel: general, Text: at + "look", Attachments: json.RawMessage(`[{
 				"pretext":"Firing","title":"DiskFull","fields":[{"title":"host","value":"db-1"}],"fallback":"not this"}, {"fallback":"only this"}]`)},
-			slackfake.AppMention, "look", []string{"Firing\nDiskFull\nhost: db-1", "only this"},
+			slackfake.AppMention, "look",
+			[]string{"Firing\nDiskFull\nhost: db-1", "only this"},
 		},
 		"blocks of a message in it": {
 			slackfake.Message{Channel: general, Text: at + "look", Attachments: json.RawMessage(`[{"is_share":true,"author_id":"U0BOB",
 				"message_blocks":[{"message":{"blocks":[{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[
 					{"type":"text","text":"deep "},{"type":"user","user_id":"U0ANN"},{"type":"link","url":"https://deep.example"}]}]}]}}]}]`)},
-			slackfake.AppMention, "look", []string{"by U0BOB", "deep", "@U0ANN", "https://deep.example"},
+			slackfake.AppMention, "look",
+			[]string{"by U0BOB", "deep", "@U0ANN", "https://deep.example"},
 		},
 		"of another form": {
 			slackfake.Message{Channel: general, Text: at + "look", Attachments: json.RawMessage(`[7,{"title":["x"],"text":"still here"}]`)},
-			slackfake.AppMention, "look", []string{"still here"},
+			slackfake.AppMention, "look",
+			[]string{"still here"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

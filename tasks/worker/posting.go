@@ -151,12 +151,12 @@ func (o *outboxPoster) postpone(ctx context.Context, p store.Post, m finalMessag
 	if wait, ok := errors.AsType[*tasks.ErrLater](problem); ok {
 		delay.At = wait.At
 	}
-	what := "post final message"
 	if problem.Shown && o.announce(ctx, m) == nil {
-		delay.Shown, delay.Why, what = true, "", "end status"
+		delay.Shown, delay.Why = true, ""
 		o.measure(m)
 	}
-	o.Log.Warn(what, "run", p.ID, "attempt", p.Attempt, "again", delay.At, "err", problem)
+	o.Log.Warn("post final message", "run", p.ID, "attempt", p.Attempt, "again", delay.At, "posted", delay.Shown,
+		"err", problem)
 	o.warn(o.Store.Outbox.Postpone(ctx, p, delay), "postpone final message", "run", p.ID) // its lease expires
 }
 
