@@ -1,12 +1,8 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -294,12 +290,10 @@ func byThread(lives []life, threads map[string]string) map[string][]life {
 func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed []time.Duration) {
 	for _, d := range deaths {
 		for _, l := range lives {
-			if l.role != script.CLI || l.worker != d.worker || l.start.After(d.at) || l.over(d.at) {
+			if !d.ends(l) {
 				continue
 			}
-			next := slices.IndexFunc(lives, func(n life) bool {
-				return n.role == script.CLI && n.run == l.run && n.start.After(d.at)
-			})
+			next := slices.IndexFunc(lives, func(n life) bool { return n.follows(l.run, d) })
 			if next < 0 {
 				continue // it was cancelled, or had just finished
 			}
@@ -315,72 +309,56 @@ func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed
 	return all, undisturbed
 }
 
-// takeoverWithin is how long after the death of a worker its runs must be taken over.
+// takeoverWithin is how long after the death of a worker its runs must live again, on a machine that is not overloaded:
+// 23 s until the latest takeover, 3 s to spread over the workers, and the start of a CLI.
 const takeoverWithin = 30 * time.Second
 
-// checkTakeovers checks that runs of a worker that was killed are taken over in time. The time begins again when Redis
-// or another worker has recovered from a fault. recovered has the times of takeovers by run. Runs without one had just
-// ended or lost their task with Redis' data; other checks notice a run that is forgotten.
-func checkTakeovers(
-	deaths []death, lives []life, recovered map[string][]time.Time, disturbances func(worker int) []window,
-) (late check) {
+// checkTakeovers checks that the CLIs of a killed worker's runs live again in time. The time begins again when Redis, a
+// service or another worker has recovered from a fault. A run that has lost a worker before is left out: it waits for a
+// worker without other runs. Runs without another CLI had just ended or lost their task with Redis' data; other checks
+// notice a run that is forgotten.
+func checkTakeovers(deaths []death, lives []life, disturbances func(worker int) []window) (late check) {
 	late.name = "late takeovers"
 	for _, d := range deaths {
 		waits := disturbances(d.worker)
 		slices.SortFunc(waits, func(a, b window) int { return a.from.Compare(b.from) })
 		for _, l := range lives {
-			if l.role != script.CLI || l.worker != d.worker || l.start.After(d.at) || l.over(d.at) {
+			if !d.ends(l) || slices.ContainsFunc(deaths, func(o death) bool { return o.endedBefore(l.run, d, lives) }) {
 				continue
 			}
-			i := slices.IndexFunc(recovered[l.run], d.at.Before)
+			i := slices.IndexFunc(lives, func(n life) bool { return n.follows(l.run, d) })
 			if i < 0 {
 				continue
 			}
 			late.looked++
-			from := d.at
+			again, from := lives[i].start, d.at
 			for _, w := range waits {
-				if w.touches(d.at, recovered[l.run][i]) {
+				if w.touches(d.at, again) {
 					from = later(from, w.to)
 				}
 			}
-			if took := recovered[l.run][i].Sub(from); took > takeoverWithin {
-				late.breaks("run %s was taken over %s after the worker died, and %s after the last disturbance", l.run,
-					recovered[l.run][i].Sub(d.at).Round(time.Millisecond), took.Round(time.Millisecond))
+			if took := again.Sub(from); took > takeoverWithin {
+				late.breaks("the CLI of run %s lived again %s after the worker died, and %s after the last disturbance",
+					l.run, again.Sub(d.at).Round(time.Millisecond), took.Round(time.Millisecond))
 			}
 		}
 	}
 	return late
 }
 
-// takeoverLine is the message of a worker's log about a takeover.
-const takeoverLine = "worker died, task recovered"
+// ends reports whether a CLI was alive on the worker that died.
+func (d death) ends(l life) bool {
+	return l.role == script.CLI && l.worker == d.worker && !l.start.After(d.at) && !l.over(d.at)
+}
 
-// readTakeovers reads the times of takeovers by run from the workers' logs.
-func readTakeovers(dir string) (map[string][]time.Time, error) {
-	logs, err := filepath.Glob(filepath.Join(dir, "worker-*.log"))
-	if err != nil {
-		return nil, fmt.Errorf("find the workers' logs: %w", err)
-	}
-	all := map[string][]time.Time{}
-	for _, path := range logs {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("read a worker's log: %w", err)
-		}
-		for line := range bytes.Lines(text) {
-			var said struct {
-				Time     time.Time
-				Msg, Run string
-			}
-			if json.Unmarshal(line, &said) == nil && said.Msg == takeoverLine {
-				all[said.Run] = append(all[said.Run], said.Time)
-			}
-		}
-	}
-	for _, times := range all {
-		slices.SortFunc(times, time.Time.Compare)
-	}
-	return all, nil
+// endedBefore reports whether this death ended a CLI of the run before another death did.
+func (d death) endedBefore(run string, other death, lives []life) bool {
+	return d.at.Before(other.at) && slices.ContainsFunc(lives, func(l life) bool { return l.run == run && d.ends(l) })
+}
+
+// follows reports whether a process is a CLI of the run that started after the death.
+func (l *life) follows(run string, d death) bool {
+	return l.role == script.CLI && l.run == run && l.start.After(d.at)
 }
 
 func later(a, b time.Time) time.Time {

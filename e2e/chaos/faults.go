@@ -330,11 +330,14 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	return n
 }
 
-// disturbances returns when a takeover from a worker had to wait: for Redis, or for other workers.
+// disturbances returns when a takeover from a worker had to wait: for Redis, for a service, or for other workers.
 func (s *saboteur) disturbances(worker int) []window {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := slices.Concat(s.outage, s.cut)
+	for _, service := range s.w.sky {
+		all = append(all, service.troubles()...)
+	}
 	for _, h := range s.hurt {
 		if h.worker != worker {
 			all = append(all, h.window)

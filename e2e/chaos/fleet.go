@@ -51,6 +51,9 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 	f.base = "http://" + addr
 	env := append(w.environment(), fmt.Sprintf("ERRAND_REDIS_REPLICAS=%d", set.replicas),
 		"ERRAND_METRICS_TOKEN="+metricsToken)
+	if set.drill {
+		env = append(env, fmt.Sprintf("ERRAND_CONCURRENCY=%d", drillSlots), "ERRAND_RUN_LIMIT=2h", "ERRAND_IDLE_LIMIT=2h")
+	}
 	f.door = &process{
 		name: "frontdoor", dirs: set.versions(0), file: "enqueue", args: []string{"serve"}, logs: w.dir, addr: addr,
 		env: append(slices.Clip(env), "REDIS_URL="+others, "ERRAND_HTTP_ADDR="+addr,

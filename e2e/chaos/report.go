@@ -26,7 +26,7 @@ type report struct {
 }
 
 // judge makes all checks that need the records; others were made before.
-func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []string, further []check) error {
+func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []string, further []check) {
 	events, lives := t.ledger.all(), w.witness.all()
 	finals := finalsOf(w, events)
 	reviews, threads, pools := map[int][]string{}, map[string]string{}, map[string]string{}
@@ -59,17 +59,12 @@ func (r *report) judge(w *world, f *fleet, t *traffic, s *saboteur, left []strin
 	})
 	r.excused = excuses
 	keys := check{name: "left in redis", looked: 1, broken: left}
-	recovered, err := readTakeovers(w.dir)
-	if err != nil {
-		return err
-	}
 	r.checks = append([]check{
 		lost, doubled, checkTold(events, finals, lives), checkAnswered(events, finals),
 		checkComments(events, finals, reviews), overlaps, orphans,
-		checkTakeovers(s.deaths, lives, recovered, s.disturbances), checkPools(lives, pools, members), keys,
+		checkTakeovers(s.deaths, lives, s.disturbances), checkPools(lives, pools, members), keys,
 	}, further...)
 	r.all, r.quiet = takeovers(s.deaths, lives, s.outage)
-	return nil
 }
 
 func (r *report) ok() bool {

@@ -37,6 +37,7 @@ type weather struct {
 	storms []manner // due, one for each request
 	always manner   // of all requests; empty: none
 	met    map[manner]int
+	last   []window // after each failed request; see troubles
 }
 
 const (
@@ -106,7 +107,7 @@ func (w *weather) next(r *http.Request) (manner, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.always != "" {
-		w.met[w.always]++
+		w.hit(w.always)
 		return w.always, true
 	}
 	i := slices.IndexFunc(w.storms, func(m manner) bool { return m != lost || w.speaks(r) })
@@ -115,8 +116,25 @@ func (w *weather) next(r *http.Request) (manner, bool) {
 	}
 	m := w.storms[i]
 	w.storms = slices.Delete(w.storms, i, i+1)
-	w.met[m]++
+	w.hit(m)
 	return m, true
+}
+
+// hit counts a failed request. w.mu is held.
+func (w *weather) hit(m manner) {
+	w.met[m]++
+	now := time.Now()
+	w.last = append(w.last, window{now, now.Add(troubled)})
+}
+
+// troubled is how long a failed request may delay the starts of runs: the model's failures slow down the whole fleet.
+const troubled = time.Minute
+
+// troubles returns when failed requests may have delayed runs.
+func (w *weather) troubles() []window {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.last)
 }
 
 // speaks reports whether a request posts something.
