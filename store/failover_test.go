@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
@@ -171,9 +171,7 @@ func TestReplicas(t *testing.T) {
 		h.Errorf("end without a replica: %v", err)
 	}
 	h.ok(replica.ReplicaOf(ctx, host, port).Err())
-	for c.End(ctx, json.RawMessage(`1`)) != nil {
-		runtime.Gosched()
-	}
+	await.Until(h, "the replica confirms", func() bool { return c.End(ctx, json.RawMessage(`1`)) == nil })
 	if rec := must(copied.Get(ctx, task(1).ID)); rec.State != Ended {
 		h.Errorf("the replica has it as %s", rec.State)
 	}

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
@@ -43,9 +43,8 @@ func (s *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 			for most := s.most.Load(); now > most && !s.most.CompareAndSwap(most, now); most = s.most.Load() {
 			}
 			s.come.Wait()
-			for s.most.Load() < maxRenders { // they have a slot each, but may not have got here yet
-				runtime.Gosched()
-			}
+			// they have a slot each, but may not have got here yet
+			await.Holds(ctx, func() bool { return s.most.Load() >= maxRenders })
 		}
 		return next(ctx, cmds)
 	}
@@ -98,9 +97,7 @@ func TestPagesOfConversationsTakeTurns(t *testing.T) {
 		w, r := httptest.NewRecorder(), h.request(http.MethodGet, "/tasks/"+id, "", nil)
 		all.Go(func() { h.handler.ServeHTTP(w, r) })
 	}
-	for s.now.Load() < maxRenders {
-		runtime.Gosched()
-	}
+	await.Until(t, "all slots are taken", func() bool { return s.now.Load() >= maxRenders })
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w, answered := httptest.NewRecorder(), make(chan struct{})

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -84,18 +84,10 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 // idles waits until a suspect has its worker to itself, apart from the runs that it found there.
 func (f *fleet) idles(id string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
-	for {
+	await.Until(f, "task "+id+" waits to be alone", func() bool {
 		s := f.status(id)
-		if s.State == "running" && s.Why == whyAlone {
-			return
-		}
-		if ctx.Err() != nil {
-			f.Fatalf("task %s does not wait to be alone: %+v", id, s)
-		}
-		runtime.Gosched()
-	}
+		return s.State == "running" && s.Why == whyAlone
+	})
 }
 
 // running is an agent that reports each start and works until it is released.

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -24,17 +24,7 @@ type lines struct{ testlog.Log }
 // await waits until the log contains that line.
 func (l *lines) await(t *testing.T, what string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	for {
-		if strings.Contains(l.String(), what) {
-			return
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("the log does not say %q", what)
-		}
-		runtime.Gosched()
-	}
+	await.Until(t, "the log says "+what, func() bool { return strings.Contains(l.String(), what) })
 }
 
 // logged makes a worker write to the log as well.
@@ -66,9 +56,7 @@ func TestRedisIsEmptiedDuringARun(t *testing.T) {
 			said.await(t, "worker started")
 			f.flush()
 			if !soon {
-				for f.runningTask() != id {
-					runtime.Gosched()
-				}
+				await.Until(t, "the task runs again", func() bool { return f.runningTask() == id })
 			}
 			close(proceed)
 			if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Text != "here you are" {

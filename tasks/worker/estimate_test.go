@@ -3,13 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -129,11 +129,13 @@ func TestConsentIsShownOnce(t *testing.T) {
 	if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
 		t.Fatal(err)
 	}
-	for seen := map[time.Time]bool{}; len(seen) < 5 && t.Context().Err() == nil; runtime.Gosched() {
+	seen := map[time.Time]bool{}
+	await.Until(t, "it waits five times for the budget", func() bool {
 		if s := f.status(id); s.Why == whyReserved {
 			seen[s.At] = true
 		}
-	}
+		return len(seen) >= 5
+	})
 	costs <- 0.25
 	costs <- 0.5
 	f.ending(first)
@@ -159,9 +161,7 @@ func TestCrashWhileAsked(t *testing.T) {
 				if _, err := f.desk.Answer(t.Context(), id, "", "ann", "yes"); err != nil {
 					t.Fatal(err)
 				}
-				for len(f.agent.specs()) == 3 {
-					runtime.Gosched()
-				}
+				await.Until(t, "it runs", func() bool { return len(f.agent.specs()) != 3 })
 			}
 			(&remote{fleet: f}).crash(id)
 			if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Crashes != crashes {

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -63,12 +63,12 @@ func TestReportOpensBesideTheRun(t *testing.T) {
 	f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
 		h.Event(agent.Event{Kind: agent.Notice, Text: "nobody hears this"})
 		close(running)
-		for heard := false; !heard && ctx.Err() == nil; runtime.Gosched() {
+		await.Holds(ctx, func() bool {
 			h.Event(agent.Event{Kind: agent.Notice, Text: "somebody may hear this"})
 			f.source.mu.Lock()
-			heard = len(f.source.told) > 0
-			f.source.mu.Unlock()
-		}
+			defer f.source.mu.Unlock()
+			return len(f.source.told) > 0
+		})
 		return answer("x"), nil
 	}
 	f.worker()

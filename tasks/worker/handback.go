@@ -329,8 +329,8 @@ func (a *retryError) announcement() string {
 // retryDecision decides by the class of a failure whether the task is retried (docs/errors.md). If it is not, given
 // is a sentence about that for the ending; it may be empty.
 //
-// If the model itself named a time, or has not been reached in as many attempts as there are, the wait does not count as
-// an attempt: the task is parked.
+// If the model itself named a time, or could not be reached in any attempt, the wait does not count as an attempt: the
+// task is parked.
 func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	r, rec := run.result, run.claim.Record()
 	how := r.Retry()

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -454,12 +454,8 @@ func TestConversationBeginsAnew(t *testing.T) {
 			if m := run.rest(); m.Text != "" {
 				t.Errorf("overtaken at rest by %q", m.Text)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			// stored: the next sender is informed correctly
-			for f.status(second).State != "waiting" && ctx.Err() == nil {
-				runtime.Gosched()
-			}
+			// so that the next sender is informed correctly
+			await.Until(t, "the second message waits", func() bool { return f.status(second).State == "waiting" })
 			if r, err := f.desk.Submit(t.Context(), f.task("a", "four")); err != nil || r.Joins || r.Position != 3 {
 				t.Errorf("receipt = %+v, %v", r, err)
 			}

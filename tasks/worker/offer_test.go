@@ -5,11 +5,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -102,9 +102,7 @@ func TestOfferThatNobodyTells(t *testing.T) {
 		told <- err
 	}()
 	asked := func() bool { return f.rdb.LLen(t.Context(), "errand:inquiries").Val() == 1 }
-	for !asked() && len(told) == 0 {
-		runtime.Gosched()
-	}
+	await.Until(t, "the inquiry is there", func() bool { return asked() || len(told) > 0 })
 	var answering sync.WaitGroup
 	answering.Go(func() { w.offers.answer(ctx) })
 	answered := func() bool { return len(told) > 0 }

@@ -2,13 +2,14 @@ package worker
 
 import (
 	"context"
-	"runtime"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/hibiken/asynq"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -83,13 +84,13 @@ func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-steps
-	for active := true; active; runtime.Gosched() {
+	await.Until(t, "asynq has taken the delivery from its handler", func() bool {
 		info, err := f.asynq.GetTaskInfo(tasks.Interactive, id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		active = info.State == asynq.TaskStateActive
-	}
+		return info.State != asynq.TaskStateActive
+	})
 	drain()
 	over := func() bool {
 		select {
@@ -114,33 +115,29 @@ func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 func (f *fleet) subscribed(want int) {
 	f.Helper()
 	client := f.redis()
-	for {
+	await.Until(f, fmt.Sprintf("%d clients listen for cancels", want), func() bool {
 		n, err := client.PubSubNumSub(f.Context(), "asynq:cancel").Result()
 		if err != nil {
 			f.Fatal(err)
 		}
-		if n["asynq:cancel"] == int64(want) {
-			return
-		}
-		runtime.Gosched()
-	}
+		return n["asynq:cancel"] == int64(want)
+	})
 }
 
 // settled waits until a delivery is finished, and no longer.
 func (f *fleet) settled(id string, delivery int) {
 	f.Helper()
-	for {
+	await.Until(f, "the delivery is finished", func() bool {
 		rec := store.Record{ID: id, Class: tasks.Interactive, Delivery: delivery}
 		_, alive, err := f.queue.Delivered(f.Context(), []store.LiveRecord{{Record: rec}})
 		if err != nil {
 			f.Fatal(err)
 		}
-		if !alive[0] {
-			return
+		if alive[0] {
+			f.queue.Wake(f.Context(), id, tasks.Interactive, delivery)
 		}
-		f.queue.Wake(f.Context(), id, tasks.Interactive, delivery)
-		runtime.Gosched()
-	}
+		return !alive[0]
+	})
 }
 
 // A worker that no longer receives cancels, because its Redis client was closed, does not crash.
