@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
+
+	patterns "github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Price is what a model costs, in US dollars per million tokens.
@@ -63,7 +64,7 @@ func (v routingCheck) prices(r Routing) {
 		}
 		for _, pattern := range slices.Sorted(maps.Keys(r.Prices[provider])) {
 			at, p := []string{"prices", provider, pattern}, r.Prices[provider][pattern]
-			if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			if !patterns.Check(pattern) {
 				v.add("is not a pattern", "write the name of a model, or * for any part of it", at...)
 			}
 			if p.Input == nil || p.Output == nil { // otherwise the model would be free

@@ -22,6 +22,13 @@ func Match(pattern, name string) bool {
 	return ok && err == nil
 }
 
+// MatchText reports whether a pattern matches a text that is no path, such as the name of a model: * and ? match a slash,
+// too.
+func MatchText(pattern, text string) bool {
+	flat := strings.NewReplacer("/", "\x00")
+	return Match(flat.Replace(pattern), flat.Replace(text))
+}
+
 // Covers reports whether each name is matched by one of the patterns. Without patterns every name is covered.
 func Covers(patterns []string, names ...string) bool {
 	uncovered := func(name string) bool {

@@ -22,6 +22,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
@@ -232,7 +233,7 @@ func (c settings) skips(pr *github.PullRequest, files []string) (why string) {
 		return bySettings + "skip pull requests of " + author + "."
 	}
 	base := pr.GetBase().GetRef()
-	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { ok, _ := path.Match(p, base); return ok }) {
+	if slices.ContainsFunc(c.Skip.Branches, func(p string) bool { return pattern.Match(p, base) }) {
 		return bySettings + "skip pull requests against " + untrusted.Line(base, 100) + "."
 	}
 	var skipped []*regexp.Regexp
@@ -335,7 +336,7 @@ func (c settings) validated(wrong []string) (settings, []string) {
 		{"skip.paths", &c.Skip.Paths, nil},
 		{"skip.labels", &c.Skip.Labels, nil},
 		{"skip.authors", &c.Skip.Authors, nil},
-		{"skip.branches", &c.Skip.Branches, func(s string) bool { _, err := path.Match(s, ""); return err == nil }},
+		{"skip.branches", &c.Skip.Branches, pattern.Check},
 		{"review.unwanted", &c.Review.Unwanted, nil},
 		{"checks", &c.Checks, nil},
 	} {

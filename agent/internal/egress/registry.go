@@ -22,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Registry is a host whose requests get a credential that the run does not have. Only its requests are decrypted, and
@@ -77,7 +79,7 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 		ModifyResponse: func(res *http.Response) error {
 			p.reached(t)
 			res.Header.Del("Set-Cookie") // a session would be a credential too
-			return checkAnswer(res, reg.Secrets)
+			return checkAnswer(res, tokens.secrets)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, t, err) },
 	}
@@ -105,7 +107,7 @@ func (p *Proxy) tokens(reg *Registry) *tokens {
 		p.registries = map[*Registry]*tokens{}
 	}
 	if p.registries[reg] == nil {
-		p.registries[reg] = &tokens{base: p.network.registries, reg: reg}
+		p.registries[reg] = &tokens{base: p.network.registries, reg: reg, secrets: newHidden(reg.Secrets...)}
 	}
 	return p.registries[reg]
 }
@@ -129,12 +131,29 @@ func (r *Registry) allows(u *url.URL) bool {
 	})
 }
 
-// maxChecked bounds the answers that are searched for the credential. Those that show it, such as settings for a
-// client, are short.
+// maxChecked is how much of an answer is read before any of it is passed on, so that one that shows the credential soon,
+// such as settings for a client, is refused with a status. It also bounds the search for tokens.
 const maxChecked = 64 << 10
 
-// checkAnswer returns an error if an answer shows the credential, for which some registries have a page, or is a token.
-func checkAnswer(res *http.Response, secrets []string) error {
+// hidden are secrets that no answer may show.
+type hidden struct {
+	values []string
+	known  *redact.Redactor // finds them in every form
+}
+
+func newHidden(values ...string) hidden { return hidden{values, redact.Known(values...)} }
+
+// shownIn reports whether a text has one of the secrets.
+func (h hidden) shownIn(text []byte) bool {
+	short := func(value string) bool { return bytes.Contains(text, []byte(value)) } // too short for another form
+	return slices.ContainsFunc(h.values, short) || h.known.Finds(text)
+}
+
+var errShown = errors.New("the answer shows the credential")
+
+// checkAnswer returns an error if an answer shows a secret, for which some registries have a page, or is a token. What
+// follows the first part of a long answer is searched while it is passed on, and ends where it shows a secret.
+func checkAnswer(res *http.Response, secrets hidden) error {
 	if strings.Join(res.Header.Values("Content-Encoding"), "") != "" {
 		return errors.New("the answer has an encoding that was not asked for")
 	}
@@ -145,19 +164,52 @@ func checkAnswer(res *http.Response, secrets []string) error {
 	}
 	var header bytes.Buffer
 	_ = res.Header.Write(&header)
-	for _, secret := range secrets {
-		if bytes.Contains(begin, []byte(secret)) || bytes.Contains(header.Bytes(), []byte(secret)) {
-			return errors.New("the answer shows the credential")
-		}
+	if secrets.shownIn(begin) || secrets.shownIn(header.Bytes()) {
+		return errShown
 	}
 	if holdsToken(begin) {
 		return errors.New("the answer is a token")
 	}
-	res.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(begin), body), body}
+	if len(begin) < maxChecked {
+		res.Body = struct {
+			io.Reader
+			io.Closer
+		}{bytes.NewReader(begin), body}
+		return nil
+	}
+	res.Body = &searched{Closer: body, from: io.MultiReader(bytes.NewReader(begin), body), clean: secrets.known.Stream()}
 	return nil
+}
+
+// searched is a body that ends with an error before the first secret in it.
+type searched struct {
+	io.Closer
+	from  io.Reader
+	clean *redact.Stream
+
+	buffer [32 << 10]byte
+	ready  []byte // was searched
+	err    error
+}
+
+func (s *searched) Read(p []byte) (int, error) {
+	for len(s.ready) == 0 {
+		if s.err != nil {
+			return 0, s.err
+		}
+		var n int
+		n, s.err = s.from.Read(s.buffer[:])
+		s.ready = s.clean.Write(s.buffer[:n])
+		if s.err != nil {
+			s.ready = append(bytes.Clone(s.ready), s.clean.Flush()...)
+		}
+		if s.clean.Found() {
+			s.ready, s.err = nil, errShown
+		}
+	}
+	n := copy(p, s.ready)
+	s.ready = s.ready[n:]
+	return n, nil
 }
 
 // one is a listener for one connection.

@@ -36,9 +36,10 @@ type tokens struct {
 	base http.RoundTripper
 	reg  *Registry
 
-	mu     sync.Mutex
-	kept   map[string]*fetch.Shared[string] // by the URL that gives them
-	realms map[string]bool                  // the paths of reg that challenges have named
+	secrets hidden // of reg
+	mu      sync.Mutex
+	kept    map[string]*fetch.Shared[string] // by the URL that gives them
+	realms  map[string]bool                  // the paths of reg that challenges have named
 }
 
 // challengeParameter matches one parameter of a challenge, such as scope="repository:acme/api:pull".
@@ -73,7 +74,7 @@ func (c *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	if res, err = c.base.RoundTrip(again); err != nil {
 		return nil, err
 	}
-	if err := checkAnswer(res, []string{value}); err != nil {
+	if err := checkAnswer(res, newHidden(value)); err != nil {
 		_ = res.Body.Close()
 		return nil, err
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/fetch"
+
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // trips is a transport that a test gives.
@@ -83,7 +85,7 @@ func TestAnswersWithTokens(t *testing.T) {
 		`{`:         false,
 	} {
 		res := answer(http.StatusOK, body)
-		err := checkAnswer(res, nil)
+		err := checkAnswer(res, hidden{})
 		if (err != nil) != withheld {
 			t.Errorf("%.80s: %v", body, err)
 		}
@@ -93,7 +95,7 @@ func TestAnswersWithTokens(t *testing.T) {
 	}
 	res := answer(http.StatusOK, "compressed")
 	res.Header["Content-Encoding"] = []string{"", "gzip"}
-	if checkAnswer(res, nil) == nil {
+	if checkAnswer(res, hidden{}) == nil {
 		t.Error("a compressed answer passes")
 	}
 }
@@ -238,4 +240,36 @@ func TestFetchingClientGoesAway(t *testing.T) {
 			t.Errorf("the clients got %v from %d requests", err, asked.Load())
 		}
 	})
+}
+
+// No part of an answer shows the credential, in none of its forms.
+func TestAnswersShowNoCredential(t *testing.T) {
+	t.Parallel()
+	const secret = "s3cret/ of a registry"
+	long := strings.Repeat("x", maxChecked-5)
+	for _, form := range redact.Forms(secret) {
+		for place, text := range map[string]string{"begin": form, "bound": long + form, "end": long + long + form} {
+			res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text + "."))}
+			err := checkAnswer(res, newHidden(secret))
+			var passed []byte
+			if err == nil {
+				passed, err = io.ReadAll(res.Body)
+			}
+			if !errors.Is(err, errShown) || strings.Trim(string(passed), "x") != "" {
+				t.Errorf("%s at the %s: %v, %d bytes passed", form, place, err, len(passed))
+			}
+		}
+		res := &http.Response{Header: http.Header{"X": {form}}, Body: http.NoBody}
+		if err := checkAnswer(res, newHidden(secret)); !errors.Is(err, errShown) {
+			t.Errorf("%s in a header: %v", form, err)
+		}
+	}
+	text := long + long + "s3cret, but not all of it"
+	res := &http.Response{Header: http.Header{}, Body: io.NopCloser(strings.NewReader(text))}
+	if err := checkAnswer(res, newHidden(secret)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(res.Body); err != nil || string(got) != text {
+		t.Errorf("%d bytes of %d passed, %v", len(got), len(text), err)
+	}
 }

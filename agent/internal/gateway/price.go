@@ -2,10 +2,11 @@ package gateway
 
 import (
 	"cmp"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Price is the price of a model in US dollars per million tokens.
@@ -85,7 +86,7 @@ func ModelID(name string) string {
 
 // ModelPrice is what an operator says that models cost.
 type ModelPrice struct {
-	Pattern string // of path.Match, in lower case, for a provider's name of the models or their ID
+	Pattern string // of pattern.MatchText, for a provider's name of the models or their ID
 	Price
 }
 
@@ -109,7 +110,7 @@ func (l PriceList) Of(names ...string) (p Price, known bool) {
 
 func (m ModelPrice) matches(name string) bool {
 	for _, form := range []string{strings.ToLower(name), ModelID(name)} {
-		if ok, _ := path.Match(m.Pattern, form); ok && form != "" { // the configuration was checked
+		if form != "" && pattern.MatchText(m.Pattern, form) {
 			return true
 		}
 	}

@@ -82,6 +82,9 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	return clean
 }
 
+// Finds reports whether b has a secret.
+func (r *Redactor) Finds(b []byte) bool { return len(r.find(b, true).spans) > 0 }
+
 func (r *Redactor) clean(b []byte) (_ []byte, changed bool) {
 	found := r.find(b, true)
 	if len(found.spans) == 0 {
@@ -215,7 +218,8 @@ func Forms(secret string) []string {
 		query := url.QueryEscape(s)
 		spaced := strings.ReplaceAll(query, "+", "%20")
 		all = append(all, inside, escaped(s, true), escaped(inside, false), strings.ReplaceAll(inside, "/", `\/`))
-		all = append(all, query, spaced, lowerPercent(query), lowerPercent(spaced))
+		segment := url.PathEscape(s)
+		all = append(all, query, spaced, segment, lowerPercent(query), lowerPercent(spaced), lowerPercent(segment))
 	}
 	inHex := hex.EncodeToString([]byte(secret))
 	return append(append(all, inHex, strings.ToUpper(inHex), reversed(secret)), inBase64(secret)...)
@@ -345,6 +349,7 @@ type Stream struct {
 	spans  []span  // parts of held that are hidden because of text before it
 	open   charset // the following bytes are hidden as long as they are in one of these sets
 	hidden bool    // the last byte that was returned was hidden
+	found  bool    // there was a secret
 	out    []byte
 }
 
@@ -357,6 +362,9 @@ func (s *Stream) Write(piece []byte) []byte { return s.next(piece, false) }
 
 // Held returns the text that is held back. It may be a part of a secret. It is valid until the next call.
 func (s *Stream) Held() []byte { return s.held }
+
+// Found reports whether there was a secret in the texts so far.
+func (s *Stream) Found() bool { return s.found }
 
 // Flush ends the text and returns the rest of it. The Stream can then be used for another text.
 func (s *Stream) Flush() []byte {
@@ -379,6 +387,7 @@ func (s *Stream) next(piece []byte, last bool) []byte {
 	}
 	found := s.redact.find(text, last)
 	spans, s.open = append(spans, found.spans...), s.open|found.open
+	s.found = s.found || len(spans) > 0
 	show := text[:found.settled]
 	if len(spans) > 0 || len(s.held) > 0 {
 		s.out, s.hidden = hide(s.out[:0], show, spans, s.hidden)

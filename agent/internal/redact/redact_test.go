@@ -409,3 +409,35 @@ func TestPlainStream(t *testing.T) {
 		t.Errorf("only %d bytes of an endless sequence are shown", len(endless))
 	}
 }
+
+// A value is a secret from six characters on, whatever escapes it: of a query or of a path, in capitals or not.
+func TestFormsOfAValue(t *testing.T) {
+	t.Parallel()
+	if got := New("abcde7").String("is abcde7."); got != "is [redacted]." {
+		t.Errorf("six characters: %q", got)
+	}
+	if got := New("abcd7").String("is abcd7."); got != "is abcd7." {
+		t.Errorf("five characters: %q", got)
+	}
+	r := New("pass: ö /word+x")
+	for _, form := range []string{
+		"pass%3A+%C3%B6+%2Fword%2Bx", "pass%3A%20%C3%B6%20%2Fword%2Bx", "pass%3a+%c3%b6+%2fword%2bx",
+		"pass%3a%20%c3%b6%20%2fword%2bx", "pass:%20%C3%B6%20%2Fword+x", "pass:%20%c3%b6%20%2fword+x",
+	} {
+		if got := r.String("<" + form + ">"); got != "<[redacted]>" {
+			t.Errorf("%s becomes %s", form, got)
+		}
+	}
+}
+
+// A text that a stream has ended says nothing about the next one: its first secret is replaced by a mark of its own.
+func TestStreamOfTwoTexts(t *testing.T) {
+	t.Parallel()
+	s := New("a-known-secret").Stream()
+	for range 2 {
+		got := string(s.Write([]byte("a-known-secret")))
+		if got += string(s.Flush()); got != redacted {
+			t.Errorf("the text becomes %q", got)
+		}
+	}
+}
