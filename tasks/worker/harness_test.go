@@ -279,6 +279,7 @@ type fakeAgent struct {
 	do     func(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	script func(ctx context.Context, s agent.Script) (agent.Scripted, error)
 	health *agent.Error // of the CLI; see breaks
+	path   string       // of the CLI; may be empty
 	flat   bool         // runs have no sandbox
 	unread bool         // a run that is stopped has not read its prompt
 
@@ -301,7 +302,7 @@ func (a *fakeAgent) Health(context.Context, string) agent.Health {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.health == nil {
-		return agent.Health{OK: true}
+		return agent.Health{OK: true, Path: a.path}
 	}
 	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -30,7 +31,8 @@ type health struct {
 // healthState is the result of a check; zero before the first one.
 type healthState struct {
 	agent.Health
-	at time.Time // when the check ended
+	at  time.Time   // when the check ended
+	cli os.FileInfo // the CLI's file when the check began; nil if unknown
 }
 
 // unableChecks is how many times more often the CLI is checked while it cannot be used.
@@ -60,7 +62,11 @@ func (h *health) check(ctx context.Context) {
 	if h.state().at.After(begun) {
 		return // another check ended while this one waited
 	}
+	cli, _ := os.Stat(h.state().Path) // before the check, so that a change during it counts
 	answer := h.Runner.Health(ctx, h.MinVersion)
+	if cli == nil || answer.Path != h.state().Path {
+		cli, _ = os.Stat(answer.Path)
+	}
 	if bad := h.diskProblem(ctx); answer.OK && bad != nil {
 		answer.OK, answer.Problem, answer.Sentence, answer.Remedy = false, bad.problem, bad.sentence, bad.remedy
 	}
@@ -70,7 +76,7 @@ func (h *health) check(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	before := h.last
-	h.last = healthState{answer, time.Now()}
+	h.last = healthState{answer, time.Now(), cli}
 	if !before.at.IsZero() && before.OK == answer.OK && before.Problem == answer.Problem {
 		return
 	}
@@ -109,10 +115,19 @@ func (h *health) turns() (ready bool, turned <-chan struct{}) {
 	return h.last.OK, h.turned
 }
 
-// good reports whether a recent check found a usable CLI.
+// good reports whether a recent check found a usable CLI, and that CLI is still the same file.
 func (h *health) good() bool {
 	last := h.state()
-	return last.OK && time.Since(last.at) < h.Timing.Health*3/2
+	return last.OK && time.Since(last.at) < h.Timing.Health*3/2 && !last.replaced()
+}
+
+// replaced reports whether the CLI's file is another one than at the check, or was written since.
+func (s healthState) replaced() bool {
+	if s.cli == nil {
+		return false
+	}
+	now, err := os.Stat(s.Path)
+	return err != nil || !os.SameFile(now, s.cli) || !now.ModTime().Equal(s.cli.ModTime()) || now.Size() != s.cli.Size()
 }
 
 // problem returns nil if a run can start here. Otherwise it returns an error with which the task waits for another

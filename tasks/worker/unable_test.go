@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -223,6 +225,45 @@ func TestRunThatFindsTheCLIBroken(t *testing.T) {
 			f.stopAll()
 			if n := len(f.source.waited); n != 0 {
 				t.Errorf("reported %d times that it waits", n)
+			}
+		})
+	}
+}
+
+// A CLI that is replaced by one that cannot be used runs no task, however recent the last check is.
+func TestReplacedCLIIsChecked(t *testing.T) {
+	t.Parallel()
+	for name, replace := range map[string]func(path string) error{
+		"another file": func(path string) error {
+			if err := os.WriteFile(path+".new", []byte("old"), 0o600); err != nil {
+				return err
+			}
+			return os.Rename(path+".new", path)
+		},
+		"written": func(path string) error { return os.WriteFile(path, []byte("older than that"), 0o600) },
+		"gone":    os.Remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.agent.path = filepath.Join(t.TempDir(), "claude")
+			if err := os.WriteFile(f.agent.path, []byte("new"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			w := f.idle()
+			w.Examine(t.Context())
+			if err := w.health.problem(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			f.agent.breaks(noCLI)
+			if err := w.health.problem(t.Context()); err != nil {
+				t.Errorf("the same file is checked at each start: %v", err)
+			}
+			if err := replace(f.agent.path); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.health.problem(t.Context()); err == nil {
+				t.Error("a run would start")
 			}
 		})
 	}
