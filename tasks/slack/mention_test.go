@@ -41,20 +41,22 @@ func TestCutMention(t *testing.T) {
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		" a &lt;b&gt; &amp;amp; c\n":        "a <b> &amp; c",
-		"<https://x.org/?a=1&amp;b=2>":      "https://x.org/?a=1&b=2",
-		"<https://x.org|the page>":          "the page (https://x.org)",
-		"<http://x.org|x.org>":              "x.org",
-		"<https://x.org|https://x.org>":     "https://x.org",
-		"<mailto:a@x.org|a@x.org>":          "a@x.org",
-		"<mailto:a@x.org|write>":            "write (mailto:a@x.org)",
-		"<@U0BOB> and <@U0BOB|bob>":         "@U0BOB and @U0BOB",
-		"<#C0OPS|ops> <#C0OPS> <#C0OPS|>":   "#ops #C0OPS #C0OPS",
-		"<!here> <!subteam^S1|@ops>":        "@here @ops",
-		"<!subteam^S1>":                     "@subteam",
-		"<!date^1700000000^{date}|Tuesday>": "Tuesday",
-		"&lt;https://x.org|y&gt;":           "<https://x.org|y>",
-		"<|x> <>":                           "<|x> <>",
+		" a &lt;b&gt; &amp;amp; c\n":            "a <b> &amp; c",
+		"<https://x.org/?a=1&amp;b=2>":          "https://x.org/?a=1&b=2",
+		"<https://x.org|the page>":              "the page (https://x.org)",
+		"<http://x.org|x.org>":                  "x.org",
+		"<https://x.org|https://x.org>":         "https://x.org",
+		"<mailto:a@x.org|a@x.org>":              "a@x.org",
+		"<mailto:a@x.org|write>":                "write (mailto:a@x.org)",
+		"<@U0BOB> and <@U0BOB|bob>":             "@U0BOB and @U0BOB",
+		"<#C0OPS|ops> <#C0OPS> <#C0OPS|>":       "#ops #C0OPS #C0OPS",
+		"<!here> <!subteam^S1|@ops>":            "@here @ops",
+		"<!subteam^S1>":                         "@subteam",
+		"<!date^1700000000^{date}|Tuesday>":     "Tuesday",
+		"&lt;https://x.org|y&gt;":               "<https://x.org|y>",
+		"<|x> <>":                               "<|x> <>",
+		"ig\u200bno\u202ere &lt;b&gt;":          "ignore <b>",
+		"\u0645\u06cc\u200c\u062e \u2764\ufe0f": "\u0645\u06cc\u200c\u062e \u2764\ufe0f",
 	} {
 		equal(t, text, decode(text), want)
 	}

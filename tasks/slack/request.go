@@ -241,10 +241,11 @@ var (
 	unescape = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&")
 )
 
-// decode returns a message as its author wrote it, without space around it. Users are named by their IDs.
+// decode returns a message as its author wrote it and people see it, without space around it. Users are named by their
+// IDs.
 func decode(text string) string {
 	if !strings.ContainsAny(text, "<&") {
-		return strings.TrimSpace(text) // most messages
+		return untrusted.Plain(text) // most messages
 	}
 	text = token.ReplaceAllStringFunc(text, func(s string) string {
 		target, label, _ := strings.Cut(s[1:len(s)-1], "|")
@@ -262,7 +263,7 @@ func decode(text string) string {
 		}
 		return label + " (" + target + ")"
 	})
-	return strings.TrimSpace(unescape.Replace(text))
+	return untrusted.Plain(unescape.Replace(text))
 }
 
 // decodeSpecial decodes a <!…>: a group, everyone, a date.
