@@ -164,11 +164,11 @@ local function written(entry)
   return 0
 end
 
--- shorten drops the oldest events of a stream beyond EVENT_BYTES. sum is what the stream has got.
-local function shorten(stream, sum)
+-- drop_oldest drops the oldest events of a stream beyond EVENT_BYTES. sum is what the stream has got.
+local function drop_oldest(stream, sum)
   while true do
     local old = {}
-    for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+', 'COUNT', 50)) do
+    for _, entry in ipairs(redis.call('XRANGE', stream, '-', '+', 'COUNT', '10')) do
       local before = written(entry) - #entry[2][2]
       if sum - before <= EVENT_BYTES then break end
       old[#old + 1] = entry[1]
@@ -196,7 +196,7 @@ local function emit(id, cap, field, values, first)
     sum = sum + #values[i]
     redis.call('XADD', stream, 'MAXLEN', '=', cap, '*', field, values[i], 'sum', string.format('%.0f', sum))
   end
-  if sum > EVENT_BYTES then shorten(stream, sum) end
+  if sum > EVENT_BYTES then drop_oldest(stream, sum) end
   redis.call('PUBLISH', NEWS, id)
 end
 
