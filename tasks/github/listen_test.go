@@ -33,8 +33,9 @@ func TestPullRequestBecomesTask(t *testing.T) {
 			t.Errorf("answered with %d", hook.Status)
 		}
 		o := origin{
-			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA, Title: "Say hello",
-			Body: "It is polite.", URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
+			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA,
+			Title: "Say hello <!-- and more -->", // which GitHub shows in a title
+			Body:  "It is polite.", URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
 		}
 		if w.src.forge.IsApp() {
 			o.Installation = 5
@@ -42,7 +43,7 @@ func TestPullRequestBecomesTask(t *testing.T) {
 		want := tasks.Task{
 			ID: tasks.NewID(pr.UpdatedAt, "github", hook.GUID), Source: "github", Kind: "review",
 			Thread: "github/acme/api#1/review", Class: tasks.Review, Profile: agent.Read, Repo: repo, Ref: pr.HeadSHA,
-			Actor: "octocat", Prompt: "Review pull request #1 of acme/api: Say hello", Origin: must(json.Marshal(o)),
+			Actor: "octocat", Prompt: "Review pull request #1 of acme/api: " + o.Title, Origin: must(json.Marshal(o)),
 		}
 		got := f.tasks()
 		if diff := cmp.Diff([]tasks.Task{want}, got, cmpopts.EquateEmpty()); diff != "" {
