@@ -251,7 +251,8 @@ var classes = map[Class]struct {
 }{
 	ClassCLIMissing: {
 		RetryNever,
-		"The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE (docs/deploy.md).",
+		"The worker has no Claude Code CLI. An operator must install it (npm ci) or set ERRAND_CLAUDE " +
+			"(docs/deploy.md).",
 		"Run npm ci with install scripts, or set ERRAND_CLAUDE to the path of the CLI (docs/deploy.md).",
 	},
 	ClassCLIVersion: {

@@ -131,8 +131,8 @@ func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) 
 	return l.result(finished, cause), nil
 }
 
-// launch starts the CLI, and the goroutines that read its output. It returns nil if ctx has ended before the start. The caller waits for the end of the run, closes its
-// gateway and proxy and removes its directories.
+// launch starts the CLI, and the goroutines that read its output. It returns nil if ctx has ended before the start. The
+// caller waits for the end of the run, closes its gateway and proxy and removes its directories.
 func (r *Runner) launch(ctx context.Context, given *invocation) (*liveRun, *Error) {
 	in := *given // its own copy, with the model that it starts with
 	in.spec.Model = r.model.StartModel(in.spec.Model)

@@ -185,3 +185,23 @@ func TestPresets(t *testing.T) {
 		t.Error(problems)
 	}
 }
+
+// A list has at most 200 entries, of both kinds together.
+func TestMostEntries(t *testing.T) {
+	t.Parallel()
+	entries := func(n int) (list []string) {
+		for i := range n {
+			list = append(list, fmt.Sprintf("h%d.example.com", i))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		hosts, private int
+		problems       int
+	}{{200, 0, 0}, {0, 200, 0}, {199, 1, 0}, {201, 0, 1}, {200, 1, 1}} {
+		l := hostlist.List{Mode: hostlist.Listed, Hosts: entries(c.hosts), Private: entries(c.private)}
+		if wrong := l.Problems(); len(wrong) != c.problems {
+			t.Errorf("%d hosts and %d private ones: %q", c.hosts, c.private, wrong)
+		}
+	}
+}

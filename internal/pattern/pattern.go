@@ -22,8 +22,8 @@ func Match(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// MatchText reports whether a pattern matches a text that is no path, such as the name of a model: * and ? match a slash,
-// too.
+// MatchText reports whether a pattern matches a text that is no path, such as the name of a model: * and ? match a
+// slash, too.
 func MatchText(pattern, text string) bool {
 	flat := strings.NewReplacer("/", "\x00")
 	return Match(flat.Replace(pattern), flat.Replace(text))

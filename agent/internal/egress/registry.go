@@ -131,8 +131,8 @@ func (r *Registry) allows(u *url.URL) bool {
 	})
 }
 
-// maxChecked is how much of an answer is read before any of it is passed on, so that one that shows the credential soon,
-// such as settings for a client, is refused with a status. It also bounds the search for tokens.
+// maxChecked is how much of an answer is read before any of it is passed on, so that one that shows the credential
+// soon, such as settings for a client, is refused with a status. It also bounds the search for tokens.
 const maxChecked = 64 << 10
 
 // hidden are secrets that no answer may show.
@@ -177,7 +177,8 @@ func checkAnswer(res *http.Response, secrets hidden) error {
 		}{bytes.NewReader(begin), body}
 		return nil
 	}
-	res.Body = &searched{Closer: body, from: io.MultiReader(bytes.NewReader(begin), body), clean: secrets.known.Stream()}
+	whole := io.MultiReader(bytes.NewReader(begin), body)
+	res.Body = &searched{Closer: body, from: whole, clean: secrets.known.Stream()}
 	return nil
 }
 

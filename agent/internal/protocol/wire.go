@@ -331,7 +331,8 @@ func stringValue(v jsontext.Value) string {
 	return s
 }
 
-// errorWords returns what a line of type error says: its message, that of its error as in the model's API, or all of it.
+// errorWords returns what a line of type error says: its message, that of its error as in the model's API, or the whole
+// line.
 func errorWords(line []byte) string {
 	var v struct {
 		Message jsontext.Value `json:"message"`

@@ -212,15 +212,15 @@ func Plain(text []byte) []byte {
 	return out
 }
 
-// PlainStream makes text plain that arrives in pieces: its output, joined, equals Plain of the whole text. It holds back
-// an end of a piece that may be part of a terminal sequence, unless that becomes longer than longestSequence.
+// PlainStream makes text plain that arrives in pieces: its output, joined, equals Plain of the whole text. It holds
+// back an end of a piece that may be part of a terminal sequence, unless that becomes longer than longestSequence.
 type PlainStream struct{ held []byte }
 
 // longestSequence limits what a PlainStream holds back.
 const longestSequence = 4 << 10
 
-// wholeSequence matches a terminal sequence at the beginning of a text, and openSequence a text that may be the beginning
-// of one.
+// wholeSequence matches a terminal sequence at the beginning of a text, and openSequence a text that may be the
+// beginning of one.
 var (
 	wholeSequence = regexp.MustCompile(`^` + sequence)
 	openSequence  = regexp.MustCompile(`^\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$`)
