@@ -77,7 +77,7 @@ func TestReserveAndSettle(t *testing.T) {
 		if got := must(s.Get(ctx, id)).Cost; got != 0.75 {
 			h.Errorf("it has cost $%.2f, want 0.75", got)
 		}
-		if again := must(s.Retry(ctx, id, nil)); again.Cost != 0 {
+		if again := must(s.Retry(ctx, id, nil)); again.Cost != 0.75 { // what was spent is never forgotten
 			h.Errorf("tried again, it has cost $%.2f", again.Cost)
 		}
 		if left, err := h.claim(s, h.scoped(s, 3)).Reserve(ctx, 1); left != 0 || err != nil {
