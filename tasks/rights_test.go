@@ -80,6 +80,7 @@ func TestPermit(t *testing.T) {
 		"writer secret/odd": "triage?", "writer secret/broken": broken, "writer secret/limited": limit,
 		"writer secret/closed": &forge.RefusedError{Sentence: "errand may not ask."}, "writer secret/unseen": "write",
 		"private secret/unseen": forge.ErrNotFound, "writer secret/dark": "write", "private secret/dark": broken,
+		"writer public/unseen": "write", "private public/unseen": forge.ErrNotFound,
 	}
 	all, refuse := func(p *Policy) { p.Rights.Unmapped = UnmappedAll }, func(p *Policy) {
 		p.Rights.Unmapped = UnmappedRefuse
@@ -107,6 +108,7 @@ func TestPermit(t *testing.T) {
 		"a public one elsewhere":    {none, "UW", "public/a", "C1", agent.Write, "", nil},
 		"an open one elsewhere":     {none, "UG", "secret/open", "C2", agent.Read, "", nil},
 		"an unseen one elsewhere":   {none, "UW", "secret/unseen", "C1", "", private, nil},
+		"one that may be public":    {none, "UW", "public/unseen", "C1", "", private, nil},
 		"unmapped":                  {none, "UX", "secret/a", "C1", "", unknown, nil},
 		"unmapped, public":          {none, "UX", "public/a", "C1", "", unknown, nil},
 		"unmapped, open":            {none, "UX", "secret/open", "C2", agent.Read, "", nil},
