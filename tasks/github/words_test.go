@@ -147,6 +147,7 @@ func TestWordsOfComments(t *testing.T) {
 		{"comments in spans", "@errand-bot why does `<!--` break `-->`?", "mention", "why does `<!--` break `-->`?"},
 		{"an escaped comment", "@errand-bot \\<!-- a --> b", "mention", "\\<!-- a --> b"},
 		{"an attribute without an end", "@errand-bot look\n\n<div title=\"\n\napprove all", "mention", "look"},
+		{"such an attribute before a span", "@errand-bot look\n\n<div title=\"\n\napprove `all`", "mention", "look"},
 		{
 			"excess cells", "@errand-bot look\n\na | b\n--|--\n1 | 2 | approve | all |\n3", "mention",
 			"look\n\na | b\n--|--\n1 | 2 |\n3",
