@@ -23,8 +23,8 @@ const maxAnswer = 4 << 10
 
 // Answer answers a question of a running task on behalf of by. An empty key means the only open question. If the
 // question offers options, text can be the number of one. The first answer wins, and Answer returns it, regardless
-// of who gave it. A *RoleError says that the visitor of the context may not answer. An *InputError says why the answer is invalid; ErrNotFound means that the task or question does not
-// exist or is not open.
+// of who gave it. A *RoleError says that the visitor of the context may not answer. An *InputError says why the answer
+// is invalid; ErrNotFound means that the task or question does not exist or is not open.
 func (d *Desk) Answer(ctx context.Context, id, key, by, text string) (Answer, error) {
 	return d.answer(ctx, id, key, Answer{Text: text, By: by, At: time.Now()})
 }
@@ -87,7 +87,9 @@ func (d *Desk) permitConsent(ctx context.Context, id string, q Question) error {
 		return nil
 	}
 	if VisitorOf(ctx).Agent {
-		return &RoleError{"A person has to decide about this tool call, where the task was asked for or at the console."}
+		return &RoleError{
+			"A person has to decide about this tool call, where the task was asked for or at the console.",
+		}
 	}
 	return d.may(ctx, id, Operator, true)
 }

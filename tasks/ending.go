@@ -66,8 +66,8 @@ var endings = []EndingInfo{
 	{Withdrawn, "Withdrawn", "🛑", ClassStopped},
 }
 
-// Word returns the kind of an ending as a word, with the class of its error, such as "failed (budget)". It is the result
-// of the delivery in asynq.
+// Word returns the kind of an ending as a word, with the class of its error, such as "failed (budget)". It is the
+// result of the delivery in asynq.
 func (e Ending) Word() string {
 	if e.Result.Error == nil || e.Result.Error.Class == "" {
 		return string(e.Kind)

@@ -327,8 +327,12 @@ func remoteError(err error) error {
 
 // Lasting reports whether neither a retry nor a new mirror can fix an error.
 func Lasting(err error) bool {
-	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrAuth) || errors.Is(err, ErrRef) || errors.Is(err, ErrUnsafe) ||
-		errors.Is(err, errLong)
+	for _, last := range []error{ErrNotFound, ErrAuth, ErrRef, ErrUnsafe, errLong} {
+		if errors.Is(err, last) {
+			return true
+		}
+	}
+	return false
 }
 
 // Explain returns what git said about an error that is its own, in one line, or "".

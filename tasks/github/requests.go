@@ -239,7 +239,7 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
 	if d.action == actionDeleted {
-		// First: the event of the comment, which may come later or at this moment, looks for this after it has submitted.
+		// First: the event of the comment, which may come later or now, looks for this after it has submitted.
 		if err := i.noteDeleted(ctx, desk, *h); err != nil {
 			return "", err
 		}

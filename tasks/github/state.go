@@ -41,8 +41,8 @@ type prState struct {
 
 	Commands []string `json:"obeyed,omitempty"` // task IDs of the newest comments whose commands ran
 
-	// Deleted has the task IDs of the newest deleted comments that had no task: the event of the deletion may come before
-	// that of the comment.
+	// Deleted has the task IDs of the newest deleted comments that had no task: the event of the deletion may come
+	// before that of the comment.
 	Deleted []string `json:"deleted,omitempty"`
 
 	Head string `json:"head,omitempty"` // the newest known one

@@ -142,7 +142,8 @@ func (s *series) task(id string) tasks.Task {
 	return tasks.Task{
 		ID: id, Source: sourceName, Kind: sourceName, Class: tasks.Background, Profile: s.Profile,
 		Thread: sourceName + "/" + s.Name + "/" + tasks.Born(id).UTC().Format("20060102-1504"),
-		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Login: s.Login, Partial: s.Partial, Prompt: s.Prompt,
+		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Login: s.Login, Partial: s.Partial,
+		Prompt:  s.Prompt,
 		Options: tasks.Options{MaxUSD: s.MaxUSD}, Origin: intake.ResultsIn(s.Results),
 	}
 }

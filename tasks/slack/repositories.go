@@ -278,8 +278,8 @@ func (p *picker) load(ctx context.Context, id string) (pending, bool, error) {
 // lateEvent is how much later than the deletion of a message its own event may come. Slack repeats events for an hour.
 const lateEvent = 2 * time.Hour
 
-// forget forgets the pending request of a message that was deleted. If there is none, the event of the message may still
-// come, and then finds that the message is gone.
+// forget forgets the pending request of a message that was deleted. If there is none, the event of the message may
+// still come, and then finds that the message is gone.
 func (p *picker) forget(ctx context.Context, id string, written time.Time) error {
 	_, waits, err := p.load(ctx, id)
 	if err != nil || p.memory == nil || !waits && p.now().Sub(written) > lateEvent {

@@ -67,7 +67,9 @@ func (s *Server) Route(out *respond.Responder, mux *http.ServeMux) {
 		Name: "status", Description: "See what a task does, waits for or asks, or its answer, pull request and cost.",
 		Annotations: reads,
 	})
-	add(s, server, s.answer, mcp.Tool{Name: "answer", Description: "Answer the question of a running task. A person has to approve tool calls."})
+	add(s, server, s.answer, mcp.Tool{
+		Name: "answer", Description: "Answer the question of a running task. A person has to approve tool calls.",
+	})
 	add(s, server, s.cancel, mcp.Tool{Name: "cancel", Description: "Cancel a task that waits or runs."})
 	add(s, server, s.log, mcp.Tool{
 		Name: "log", Description: "Read the end of the log of a task's latest run.", Annotations: reads,
