@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -133,5 +134,20 @@ func TestStateOf(t *testing.T) {
 	}
 	if state, cpu := stateOf(-1); state != "" || cpu != 0 {
 		t.Errorf("of no process: %q, %d", state, cpu)
+	}
+}
+
+// Only the thread that looks at the worker tells whether it had a processor: the process's first thread may be another
+// one, which never wants one.
+func TestOwnThreadIsMeasured(t *testing.T) {
+	t.Parallel()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var w worker
+	w.begin()
+	defer unix.Close(w.own)
+	got, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", w.own))
+	if want := fmt.Sprintf("/proc/%d/task/%d/schedstat", os.Getpid(), unix.Gettid()); err != nil || got != want {
+		t.Errorf("measures %q, want %q (%v)", got, want, err)
 	}
 }

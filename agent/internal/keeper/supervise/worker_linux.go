@@ -17,11 +17,11 @@ import (
 type worker struct {
 	limit time.Duration // of silence; 0: any
 	stat  int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
-	own   int           // descriptor of /proc/self/schedstat
+	own   int           // descriptor of the schedstat of the thread that looks at the worker
 	heard atomic.Int64  // time of the worker's latest line, by sinceBoot
 
 	looked time.Duration // time of the latest look, by sinceBoot
-	waited time.Duration // this process's time without a processor up to then
+	waited time.Duration // this thread's time without a processor up to then
 	line   time.Duration // heard, at that time
 	worked time.Duration // when the worker was last known to work
 	away   time.Duration // time since then in which this process could not look
@@ -34,9 +34,10 @@ type worker struct {
 // long before.
 const starvedLimits = 10
 
-// begin notes that the worker works now.
+// begin notes that the worker works now. Its caller stays on this thread, and looks at the worker from there: without
+// that, the process's first thread may be another one, which never waits.
 func (w *worker) begin() {
-	w.own, _ = unix.Open("/proc/self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0) // -1: not measured
+	w.own, _ = unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0) // -1: not measured
 	w.looked, w.waited = sinceBoot(), waitedForCPU(w.own)
 	w.heard.Store(int64(w.looked))
 }
@@ -108,9 +109,8 @@ func stateOf(stat int) (state string, cpu int64) {
 	return fields[0], user + system
 }
 
-// waitedForCPU returns how long this process's first thread, which looks at the worker, was ready to run and did not,
-// from the descriptor of its schedstat. A process that is stopped or frozen does not wait in this sense. It is 0 on a
-// kernel that does not measure it.
+// waitedForCPU returns how long a thread was ready to run and did not, from the descriptor of its schedstat. One that is
+// stopped or frozen does not wait in this sense. It is 0 on a kernel that does not measure it.
 func waitedForCPU(schedstat int) time.Duration {
 	var buffer [128]byte
 	n, err := unix.Pread(schedstat, buffer[:], 0)
