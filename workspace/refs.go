@@ -108,14 +108,16 @@ func (m mirror) ref(ctx context.Context, name string) (Ref, error) {
 	return Ref{}, fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(name, "refs/heads/"))
 }
 
-// commit returns the commit with an ID, or the one that the tag with an ID leads to.
+// commit returns the commit with an ID, or the one that the tag with an ID leads to. A tag may also lead to a tree or a
+// file, and then there is no commit.
 func (m mirror) commit(ctx context.Context, id string) (string, error) {
 	if !fullSHA.MatchString(id) {
 		return "", fmt.Errorf("%w: %.100q", ErrRef, id)
 	}
 	out, err := m.git.run(ctx, "rev-parse", "--quiet", "--verify", id+"^{commit}")
 	var ge *gitError
-	if errors.As(err, &ge) && ge.stderr == "" { // --quiet fails this way for an unknown ID
+	unknown := errors.As(err, &ge) && ge.stderr == "" // --quiet fails this way
+	if unknown || ge != nil && strings.Contains(ge.stderr, "expected commit type") {
 		return "", fmt.Errorf("%w: %q", ErrRef, id)
 	}
 	return strings.TrimSpace(out), err

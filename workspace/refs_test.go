@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -55,6 +56,29 @@ func TestNameIsOnlyThatOfItsRef(t *testing.T) {
 			t.Errorf("%s: at %s from %+v, want %+v", name, c.Head, c.From, want)
 		}
 	}
+}
+
+// A tag of a tree or a file is no start for a clone, and trying again does not help.
+func TestTagWithoutCommit(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	testGit(t, o.work, "tag", "tree", "HEAD^{tree}")
+	testGit(t, o.work, "tag", "--annotate", "file", "HEAD:"+firstFile(t, o.work), "--message", "a key")
+	o.push("refs/tags/*:refs/tags/*")
+	w := o.files()
+	for _, name := range []string{"tree", "file", "refs/tags/file"} {
+		c, err := w.Checkout(t.Context(), Want{Thread: "x", Repo: "acme/api", Ref: name})
+		if !errors.Is(err, ErrRef) {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+}
+
+// firstFile returns the name of a file of a commit.
+func firstFile(t *testing.T, dir string) string {
+	t.Helper()
+	name, _, _ := strings.Cut(testGit(t, dir, "ls-tree", "--name-only", "-r", "HEAD"), "\n")
+	return name
 }
 
 // What a clone starts from is that which the mirror has under the name.
