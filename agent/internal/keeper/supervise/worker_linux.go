@@ -13,7 +13,8 @@ import (
 //
 // A heartbeat proves that the worker works. A missing one does not prove the contrary: on a machine with more work than
 // processors, neither the worker nor this process gets its turn in time. So a worker without heartbeats counts as
-// working while it waits for a processor or uses one, and the time in which this process waited for one is no silence.
+// working while its first thread waits for a processor, whose state is that of the process, or any of its threads uses
+// one. The time in which this process waited for one is no silence.
 type worker struct {
 	limit time.Duration // of silence; 0: any
 	stat  int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
