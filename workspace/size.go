@@ -13,8 +13,9 @@ import (
 // Measuring reads every directory. So a size is kept beside what was measured, with the time of its last use, and is
 // taken from there until it has been used again.
 
-// measured returns the size that measure finds, or the one that file has for the same time of use.
-func measured(file string, used time.Time, measure func() int64) int64 {
+// measured returns the size that measure finds, or the one that file has for the same time of use. What measure finds
+// when ctx has ended is only a part, and is not kept.
+func measured(ctx context.Context, file string, used time.Time, measure func() int64) int64 {
 	var at, size int64
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -23,7 +24,9 @@ func measured(file string, used time.Time, measure func() int64) int64 {
 	if err == nil && at == used.UnixNano() {
 		return size
 	}
-	size = measure()
+	if size = measure(); ctx.Err() != nil {
+		return size
+	}
 	// Without the file it is measured again.
 	_ = os.WriteFile(file, fmt.Appendf(nil, "%d %d\n", used.UnixNano(), size), 0o600)
 	return size
@@ -35,14 +38,14 @@ func threadSize(ctx context.Context, dir string, used time.Time) int64 {
 	if !exists(filepath.Join(dir, leftName)) {
 		return measure()
 	}
-	return measured(filepath.Join(dir, sizeName), used, measure)
+	return measured(ctx, filepath.Join(dir, sizeName), used, measure)
 }
 
 const sizeName = ".size"
 
 // size returns the size of what belongs to a mirror.
 func (m mirror) size(ctx context.Context) int64 {
-	return measured(m.beside("size"), m.fetched(), func() (total int64) {
+	return measured(ctx, m.beside("size"), m.fetched(), func() (total int64) {
 		for _, path := range m.parts() {
 			total += diskSize(ctx, path)
 		}

@@ -1,12 +1,14 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The size on disk should count: an agent can create a sparse file of any length, and must not displace other
@@ -97,5 +99,20 @@ func TestSizeOfAMirrorFollowsItsUpdates(t *testing.T) {
 	checkout(t, w, api)
 	if got := size(); got < before+5000 {
 		t.Errorf("%d bytes after an update", got)
+	}
+}
+
+// A clean-up that is stopped while it measures has seen only a part of the files, and that is not taken for their size.
+func TestInterruptedMeasurementIsNotKept(t *testing.T) {
+	t.Parallel()
+	dir, used := t.TempDir(), time.Now()
+	for _, name := range []string{"a", "b", leftName} {
+		write(t, filepath.Join(dir, name), strings.Repeat("x", 5000))
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	part := threadSize(stopped, dir, used)
+	if all := threadSize(t.Context(), dir, used); all < 15000 || part >= all {
+		t.Errorf("%d bytes were seen, and then %d, want at least 15000", part, all)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 const (
@@ -107,6 +109,8 @@ func (m mirror) pack(ctx context.Context) error {
 	if _, err := g.run(ctx, "repack", "-d", "--quiet", "--geometric=2"); err != nil {
 		return err
 	}
-	_, err = m.git.run(ctx, "pack-refs", "--all")
-	return err
+	if _, err := m.git.run(ctx, "pack-refs", "--all"); err != nil {
+		return err
+	}
+	return dirtree.Remove(m.beside("size")) // it has changed without a fetch
 }
