@@ -39,11 +39,12 @@ func Main() {
 // could write to them; and what the worker's parent had left open, a socket or a file of secrets, would reach the
 // agent's tools.
 func closeFilesOnExec() {
-	syscall.CloseOnExec(ControlFD)
-	syscall.CloseOnExec(StatusFD)
-	open, _ := os.ReadDir("/dev/fd") // without it they cannot be listed
+	for fd := ControlFD; fd <= ListenFD; fd++ { // TempFD would lead out of a sandbox
+		syscall.CloseOnExec(fd)
+	}
+	open, _ := os.ReadDir("/dev/fd") // without it the others cannot be listed
 	for _, f := range open {
-		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > StatusFD {
+		if fd, err := strconv.Atoi(f.Name()); err == nil && fd > ListenFD {
 			syscall.CloseOnExec(fd)
 		}
 	}
