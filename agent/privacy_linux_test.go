@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -55,6 +56,9 @@ func TestExposure(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			// The kernel delivers Pdeathsig when the thread that forked ends, which other tests' threads do.
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
 			file := filepath.Join(t.TempDir(), "program")
 			copyProgram(t, file)
 			if err := os.Chmod(file, c.mode); err != nil {

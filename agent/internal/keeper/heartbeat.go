@@ -12,45 +12,45 @@ import (
 var pulse heartbeats
 
 // heartbeats are sent by one thread, which does nothing else and has a higher priority if the process may give it one:
-// on a machine with too much work, the other threads get their turn late.
+// on a machine with too much work, the other threads get their turn late. The thread stays when there is no keeper:
+// its end would kill what it once forked with Pdeathsig, in whatever part of the program.
 type heartbeats struct {
+	start sync.Once
+
 	mu    sync.Mutex
 	every map[*Process]time.Duration // the keepers that hear them
-	runs  bool                       // the thread
+	some  *sync.Cond                 // every is not empty
 }
 
 // add makes a keeper hear a heartbeat at least that often, until its process is done.
 func (h *heartbeats) add(p *Process, every time.Duration) {
+	h.start.Do(func() {
+		h.every, h.some = map[*Process]time.Duration{}, sync.NewCond(&h.mu)
+		go h.run()
+	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.every == nil {
-		h.every = map[*Process]time.Duration{}
-	}
 	h.every[p] = every
-	if !h.runs {
-		h.runs = true
-		go h.run()
-	}
+	h.some.Signal()
 }
 
-// run sends heartbeats while there are keepers.
+// run sends heartbeats for ever.
 func (h *heartbeats) run() {
-	runtime.LockOSThread() // and not unlocked: the thread ends with its priority
+	runtime.LockOSThread() // and not unlocked: the thread has another priority than others
 	raisePriority()
 	pprof.SetGoroutineLabels(context.Background()) // it does not belong to the run that started it
 	for {
-		wait, ok := h.send()
-		if !ok {
-			return
-		}
-		sleep(wait)
+		sleep(h.send())
 	}
 }
 
-// send sends one to each keeper, and returns when the next ones are due. It returns false once there is no keeper.
-func (h *heartbeats) send() (wait time.Duration, ok bool) {
+// send waits until there is a keeper, sends each a heartbeat, and returns when the next ones are due.
+func (h *heartbeats) send() (wait time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for len(h.every) == 0 {
+		h.some.Wait()
+	}
 	wait = time.Second
 	for p, every := range h.every {
 		select {
@@ -62,8 +62,7 @@ func (h *heartbeats) send() (wait time.Duration, ok bool) {
 		p.beat()
 		wait = min(wait, every)
 	}
-	h.runs = len(h.every) > 0
-	return wait, h.runs
+	return wait
 }
 
 // heartbeat is the zero supervise.Command. It is so short that a pipe takes all of it or nothing.
