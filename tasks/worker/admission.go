@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -77,19 +79,60 @@ func (a *admission) recordThrottle(run *run) {
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
 		err = a.Store.Credentials.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
-		err = a.Store.Credentials.Ease(run.detached, credential)
+		err = errors.Join(a.Store.Credentials.Ease(run.detached, credential), a.denyOutage(run))
 	}
 	a.warn(err, "record the state of the credential", "run", run.claim.ID())
 }
 
-// awaitModel holds back all starts with the credential of a run that has found the model away in each of its attempts,
-// until that is tried again. Then they come one after the other, so that the first is a probe.
+// awaitModel holds back all starts with the credential until a task is tried again that has found the model away in each
+// of its attempts. Then they come one after the other, so that the first is a probe. One task alone holds back no others:
+// its request may be what fails, or the network of its worker. Only what the run's gateway saw counts, because a tool can
+// forge what the CLI says.
 func (a *admission) awaitModel(run *run, next *retryError) {
-	if a.Credential == "" || !next.outage || several(run.result) {
+	r := run.result
+	if a.Credential == "" || !next.outage || several(r) || r.API != nil && !r.API.Throttled() {
 		return
 	}
-	err := a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, next.Why)
+	confirmed, err := a.confirmOutage(run)
+	if err == nil && confirmed {
+		err = a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, next.Why)
+	}
 	a.warn(err, "record the state of the credential", "run", run.claim.ID())
+}
+
+// missed is the latest task that found the model away in each of its attempts. It is the zero value if a run with the
+// same credential has ended well since.
+type missed struct {
+	Task string    `json:"task,omitempty"`
+	At   time.Time `json:"at,omitzero"`
+}
+
+// outageMemo returns the name of the memo with a credential's missed.
+func outageMemo(credential string) string { return "outage/" + credential }
+
+// confirmOutage notes that a run's task found the model away. It reports whether another task did lately, and no run has
+// ended well since.
+func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
+	own := missed{run.claim.ID(), time.Now()}
+	err = a.Store.Memos.ChangeMemo(run.detached, outageMemo(a.Credential),
+		func(body json.RawMessage) (json.RawMessage, error) {
+			var last missed
+			_ = json.Unmarshal(body, &last) // without it, nothing is known
+			confirmed = last.Task != "" && last.Task != own.Task && own.At.Sub(last.At) < horizon
+			return format.JSON(own), nil
+		})
+	return confirmed, err
+}
+
+// denyOutage notes that a run ended well.
+func (a *admission) denyOutage(run *run) error {
+	return a.Store.Memos.ChangeMemo(run.detached, outageMemo(a.Credential),
+		func(body json.RawMessage) (json.RawMessage, error) {
+			if none := format.JSON(missed{}); body != nil && !bytes.Equal(body, none) {
+				return none, nil
+			}
+			return nil, nil
+		})
 }
 
 // refused reports whether the model refused the credential or required payment, according to the run's gateway if it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -197,45 +199,83 @@ func TestTaskOutlastsAnOutage(t *testing.T) {
 	}
 }
 
+// fails claims a task whose model is away, as for the last of some attempts, and decides what follows from that.
+func (f *fleet) fails(w *Worker, r agent.Result, thread string, parks int, age time.Duration) *retryError {
+	f.Helper()
+	id := f.submit(f.task(thread, "x"))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
+	f.put("errand:task:"+id, "parks", strconv.Itoa(parks))
+	f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
+	claim, err := f.store.Claim(f.Context(), id, 0, "w")
+	if err != nil {
+		f.Fatal(err)
+	}
+	run := w.hold(f.Context(), claim, nil)
+	defer run.release()
+	run.result = r
+	next, _ := w.cfg.Timing.retryDecision(run)
+	if next != nil {
+		w.admission.awaitModel(run, next)
+	}
+	return next
+}
+
+// held returns the credentials that are held.
+func (f *fleet) held() (held []store.Credential) {
+	f.Helper()
+	for _, c := range must(f.store.Credentials.List(f.Context())) {
+		if c.Until.After(time.Now()) {
+			held = append(held, c)
+		}
+	}
+	return held
+}
+
 // What an outage means for the fleet: starts are held until the next try, and pages say why.
 func TestOutageHoldsStarts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
-	fails := func(attempts, parks int, age time.Duration) *retryError {
-		t.Helper()
-		id := f.submit(f.task(fmt.Sprint(attempts, parks), "x"))
-		f.put("errand:task:"+id, "attempt", strconv.Itoa(attempts-1))
-		f.put("errand:task:"+id, "parks", strconv.Itoa(parks))
-		f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
-		claim, err := f.store.Claim(t.Context(), id, 0, "w")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := w.hold(t.Context(), claim, nil)
-		defer run.release()
-		run.result = failed(agent.ClassOverloaded)
-		next, _ := w.cfg.Timing.retryDecision(run)
-		if next != nil {
-			w.admission.awaitModel(run, next)
-		}
-		return next
-	}
-	if fails(1, 0, 0) == nil || fails(maxAttempts, 20, horizon) != nil {
-		t.Error("given up at the first failure, or not after hours")
-	}
-	if all := must(f.store.Credentials.List(t.Context())); len(all) != 0 {
-		t.Errorf("held after a first failure: %+v", all)
+	away := failed(agent.ClassOverloaded)
+	if f.fails(w, away, "old", 20, horizon) != nil {
+		t.Error("not given up after hours")
 	}
 	for parks, want := range map[int]time.Duration{0: 4, 1: 8, 2: 16, 3: 32, 4: 32, 1000: 32} {
-		next := fails(maxAttempts, parks, time.Hour)
+		next := f.fails(w, away, fmt.Sprint(parks), parks, time.Hour)
 		if wait := time.Until(next.At).Round(time.Minute); !next.outage || wait != want*time.Minute {
 			t.Errorf("after %d pauses it waits for %s", parks, wait)
 		}
 	}
-	all := must(f.store.Credentials.List(t.Context()))
-	if len(all) != 1 || !all[0].Until.After(time.Now()) || !strings.Contains(all[0].Why, "could not be reached") {
+	all := f.held()
+	if len(all) != 1 || !strings.Contains(all[0].Why, "could not be reached") {
 		t.Errorf("credentials: %+v", all)
+	}
+}
+
+// One task is no proof of an outage, nor are two if a run ended well between them, nor is what only a CLI says.
+func TestOutageIsConfirmed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(withCredential)
+	away := failed(agent.ClassOverloaded)
+	forged := failed(agent.ClassOverloaded)
+	forged.API = &agent.API{Status: http.StatusOK}
+	for _, thread := range []string{"a", "b"} {
+		if next := f.fails(w, forged, thread, 0, 0); next == nil || !next.outage {
+			t.Errorf("a task whose CLI says so itself is not parked: %+v", next)
+		}
+	}
+	f.fails(w, away, "c", 0, 0)
+	stop := f.worker(withCredential)
+	f.ending(f.submit(f.task("d", "x"))) // it ends well
+	stop()
+	f.fails(w, away, "e", 0, 0)
+	if all := f.held(); len(all) != 0 {
+		t.Errorf("held: %+v", all)
+	}
+	f.fails(w, away, "f", 0, 0)
+	if all := f.held(); len(all) != 1 {
+		t.Errorf("held: %+v", all)
 	}
 }
 
