@@ -117,7 +117,7 @@ func (o *outboxPoster) send(ctx context.Context, p store.Post, report tasks.Repo
 		o.postpone(ctx, p, m, problemOf(err))
 		return
 	}
-	if problem != nil && !problem.Shown {
+	if problem != nil && !problem.Shown && !m.shown {
 		err = o.Store.Outbox.GiveUp(ctx, p, problem.Why)
 	} else {
 		err = o.Store.Outbox.MarkPosted(ctx, p)

@@ -119,3 +119,23 @@ func TestOnlyTheStatusIsLeft(t *testing.T) {
 	}
 	f.equal("noted", strings.Join(noted, " "), id)
 }
+
+// An answer that people have does not count as undelivered, if its place is gone before the status is up to date.
+func TestPlaceIsGoneBehindTheAnswer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	id, take := endedTask(f, "a")
+	left := &tasks.UnpostedError{Why: "Slack says internal_error", Shown: true, Err: errors.New("no")}
+	gone := &tasks.UnpostedError{Why: "its thread is gone", Final: true, Err: errors.New("no")}
+	for _, problem := range []error{left, gone} {
+		f.source.fail = func(int) error { return problem }
+		w.outbox.send(t.Context(), take(), nil)
+	}
+	if s := f.status(id); !s.Posted || s.Unposted != "" {
+		t.Errorf("status: %+v", s)
+	}
+	if u, err := f.store.Outbox.Backlog(t.Context()); err != nil || u.Endings != 0 || u.GivenUp != 0 {
+		t.Errorf("backlog: %+v, %v", u, err)
+	}
+}

@@ -26,7 +26,6 @@ func (l *checklist) add(level store.Severity, what, why, remedy string) {
 	*l = append(*l, Check{Severity: level, What: what, Why: why, Remedy: remedy})
 }
 
-// checkWorker checks a worker by its report. sources are those of all workers.
 // What people's rights protect, with a sandbox and without one. docs/security.md says the same.
 const (
 	rightsSandboxed   = "A run reads the repositories of its task and no others, so it reads what its asker may read."
@@ -34,6 +33,7 @@ const (
 		"under repositories: get runs that only read, but the code of each repository reaches all others."
 )
 
+// checkWorker checks a worker by its report. sources are those of all workers.
 func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	var list checklist
 	c, err := tasks.ReadHealth(w.Health)
