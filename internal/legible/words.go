@@ -71,10 +71,13 @@ func isSymbol(r rune) bool {
 		r > unicode.MaxASCII && unicode.In(r, unicode.Common) && !unicode.IsSpace(r) && !isSilent(r)
 }
 
+// maxMarks bounds the marks on one letter that count. Looking back over any number takes quadratic time.
+const maxMarks = 16
+
 // joinsLetters reports whether the last letter is of a script that joins letters. The marks of such a script may be
 // those of several.
 func joinsLetters(before []rune) bool {
-	for _, r := range slices.Backward(before) {
+	for _, r := range slices.Backward(before[max(0, len(before)-1-maxMarks):]) {
 		if unicode.In(r, unicode.Inherited) && unicode.IsMark(r) && !isSilent(r) {
 			continue
 		}

@@ -278,13 +278,14 @@ func longestRun(s string) int {
 	return longest
 }
 
-// Bounds of what is parsed. goldmark takes quadratic time for nested blocks, and for nested and
-// unfinished links in a paragraph.
+// Bounds of what is parsed. goldmark takes quadratic time for nested blocks, and for nested and unfinished links in a
+// paragraph. It gives each row of a table as many cells as the head has, however short the row is.
 const (
 	maxText      = 256 << 10 // bytes
 	maxParagraph = 64 << 10  // bytes without a blank line
 	maxOpen      = 1000      // brackets open in a paragraph when one is closed
 	maxLinks     = 1000      // addresses of links in a paragraph
+	maxCells     = 100_000   // of tables, if all paragraphs were tables
 	maxNested    = 64        // quote signs in a line, list markers and footnote marks
 	maxIndent    = 400       // columns before a line; every two can be a list
 )
@@ -296,15 +297,18 @@ func Tame(s string) bool { return tameLength(s) == len(s) || oneBlock(s) }
 func tameLength(s string) int {
 	at, paragraph := 0, 0
 	var b brackets
+	var c cells
 	for line := range strings.Lines(s) {
 		bare := strings.TrimLeft(line, " \t>")
 		if strings.TrimSpace(bare) == "" {
 			paragraph, b = 0, brackets{}
+			c.end()
 		}
 		paragraph += len(line)
 		b.add(line)
-		if paragraph > maxParagraph || b.links > maxLinks || b.deepest > maxOpen || len(line)-len(bare) > maxIndent ||
-			!shallow(line) || at+len(line) > maxText {
+		c.add(line)
+		if paragraph > maxParagraph || c.total() > maxCells || b.links > maxLinks || b.deepest > maxOpen ||
+			len(line)-len(bare) > maxIndent || !shallow(line) || at+len(line) > maxText {
 			return at
 		}
 		at += len(line)
@@ -331,6 +335,21 @@ func (b *brackets) add(line string) {
 		}
 	}
 }
+
+// cells counts the cells that a text would have if its paragraphs were tables.
+type cells struct {
+	before        int // in paragraphs that have ended
+	rows, columns int // of the current one
+}
+
+func (c *cells) add(line string) {
+	c.rows++
+	c.columns = max(c.columns, strings.Count(line, "|"))
+}
+
+func (c *cells) end() { *c = cells{before: c.total()} }
+
+func (c *cells) total() int { return c.before + c.rows*c.columns }
 
 // shallow reports whether a line opens few nested quotes, footnotes and lists.
 func shallow(line string) bool {

@@ -23,6 +23,7 @@ func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares time
 		"items that each begin a block": {"1. ```\n\n", 750, func(s string) { Split(s, 4000, utf8.RuneCountInString) }},
 		"footnotes":                     {"[^1]:\n\n", 1000, read},
 		"footnotes in one text":         {"[^a]: [^b]\n", 250, read},
+		"marks and joiners":             {"\u0301\u200d", 800, read},
 		"references":                    {"[^1] a\n\n[^1]: a\n\n", 200, read},
 	}
 	for _, s := range []string{
@@ -47,6 +48,25 @@ func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares time
 		if few, many := max(took(c.n), time.Millisecond), took(16*c.n); many > 100*few {
 			t.Errorf("%s: %v for %d, %v for %d", name, few, c.n, many, 16*c.n)
 		}
+	}
+}
+
+// goldmark fills each row of a table up to the width of its head. Such a comment once took gigabytes of memory.
+func TestCellsAreBounded(t *testing.T) {
+	t.Parallel()
+	wide := func(columns, rows int) string {
+		return strings.Repeat("a|", columns) + "\n" + strings.Repeat("-|", columns) + "\n" + strings.Repeat("a\n", rows) + "\n"
+	}
+	for name, text := range map[string]string{"one": wide(1000, 1000), "many": strings.Repeat(wide(100, 100), 40)} {
+		if Tame(text) {
+			t.Errorf("%s: a text of %d bytes with so many cells is parsed", name, len(text))
+		}
+		if got := ReadPage("@bot look\n\n" + text); len(got.rest) == 0 || len(got.mentions) != 1 {
+			t.Errorf("%s: %d bytes are taken for code, and there are %d mentions", name, len(got.rest), len(got.mentions))
+		}
+	}
+	if full := "| a | b | c | d |\n|-|-|-|-|\n" + strings.Repeat("| 1 | 2 | 3 | 4 |\n", 2000); !Tame(full) {
+		t.Error("a long table is not parsed")
 	}
 }
 
