@@ -110,8 +110,8 @@ func stateOf(stat int) (state string, cpu int64) {
 	return fields[0], user + system
 }
 
-// waitedForCPU returns how long a thread was ready to run and did not, from the descriptor of its schedstat. One that is
-// stopped or frozen does not wait in this sense. It is 0 on a kernel that does not measure it.
+// waitedForCPU returns how long a thread was ready to run and did not, from the descriptor of its schedstat. One that
+// is stopped or frozen does not wait in this sense. It is 0 on a kernel that does not measure it.
 func waitedForCPU(schedstat int) time.Duration {
 	var buffer [128]byte
 	n, err := unix.Pread(schedstat, buffer[:], 0)
