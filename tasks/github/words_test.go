@@ -24,6 +24,8 @@ func TestWordsOfComments(t *testing.T) {
 		{"twice in a row", "@errand-bot @errand-bot why?", "mention", "why?"},
 		{"behind another", "@alice @errand-bot why?", "mention", "@alice why?"},
 		{"in brackets", "(@errand-bot)", "mention", "()"},
+		{"behind a dot", ".@errand-bot why?", "mention", ".why?"},
+		{"behind a dash", "-@errand-bot why?", "mention", "-why?"},
 		{"on a line of its own", "one\n@errand-bot two", "mention", "one\ntwo"},
 		{"nothing else", "@errand-bot", "mention", ""},
 		{"at the end of a sentence", "Look at this, @errand-bot.", "mention", "Look at this, ."},
