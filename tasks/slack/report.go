@@ -252,7 +252,8 @@ type directMessage struct {
 	Parts int `json:"parts"` // sent so far
 }
 
-// withdraw removes the status of a request that was deleted. err is why f is not known.
+// withdraw removes the status of a request that was deleted. err is why f is not known. There is no answer that people
+// could miss.
 func (r *report) withdraw(ctx context.Context, f found, err error) error {
 	if refusalOf(err) == ofThread || unreadable(err) {
 		return nil
@@ -262,7 +263,10 @@ func (r *report) withdraw(ctx context.Context, f found, err error) error {
 			err = r.remove(ctx, r.origin, ts)
 		}
 	}
-	return r.later(err)
+	if err == nil {
+		return nil
+	}
+	return &tasks.UnpostedError{Why: complaint(err), Shown: true, Err: r.later(err)}
 }
 
 // endAll ends the status messages of a task and of those that its run absorbed, which have theirs from when they had to

@@ -160,6 +160,19 @@ func TestTheLastEditIsDoneAgain(t *testing.T) {
 	}
 }
 
+// A deleted request has no answer that could count as not posted while its status cannot be removed.
+func TestWithdrawalOutOfTheChannel(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	r := w.open(w.source, w.task(""))
+	w.Change(slackfake.Channel{ID: general, Outside: true})
+	err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Withdrawn, At: time.Now()})
+	left, ok := errors.AsType[*tasks.UnpostedError](err)
+	if !ok || !left.Shown || left.Final {
+		t.Errorf("err = %v, want one that says that only the status is left", err)
+	}
+}
+
 func TestEditsThatFailAreSaidOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{Interval: time.Millisecond})
