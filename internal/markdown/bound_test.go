@@ -27,9 +27,10 @@ func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares time
 		"references":                    {"[^1] a\n\n[^1]: a\n\n", 200, read},
 	}
 	for _, s := range []string{
-		"[", "![", "[a](", "<", "<!--", "<!-- -->", "`", "a`b``", "_", "_@", ">", "> ", "- ", "> - ", "<a ", "<a href=\"", "&#64;", "|",
-		"|a|b|\n|-|-|\n", "\\", "<?", "<![CDATA[", "[a]: b\n", "\t", "<div>\n", "<code>", "</code>", "<blockquote>\n\n", "@a ", "(<",
-		"[`", "\x00", "\r\n", "a\u200d", "\ufe0f", "\xff", "<pre>\n", "</pre>\n", "www.", "https://",
+		"[", "![", "[a](", "<", "<!--", "<!-- -->", "`", "a`b``", "_", "_@", ">", "> ", "- ", "> - ", "<a ",
+		"<a href=\"", "&#64;", "|", "|a|b|\n|-|-|\n", "\\", "<?", "<![CDATA[", "[a]: b\n", "\t", "<div>\n",
+		"<code>", "</code>", "<blockquote>\n\n", "@a ", "(<", "[`", "\x00", "\r\n", "a\u200d", "\ufe0f", "\xff",
+		"<pre>\n", "</pre>\n", "www.", "https://",
 	} {
 		all[s] = hostile{s, 4 << 10 / len(s), read}
 	}
@@ -55,7 +56,8 @@ func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares time
 func TestCellsAreBounded(t *testing.T) {
 	t.Parallel()
 	wide := func(columns, rows int) string {
-		return strings.Repeat("a|", columns) + "\n" + strings.Repeat("-|", columns) + "\n" + strings.Repeat("a\n", rows) + "\n"
+		head := strings.Repeat("a|", columns) + "\n" + strings.Repeat("-|", columns) + "\n"
+		return head + strings.Repeat("a\n", rows) + "\n"
 	}
 	for name, text := range map[string]string{"one": wide(1000, 1000), "many": strings.Repeat(wide(100, 100), 40)} {
 		if Tame(text) {

@@ -202,7 +202,8 @@ type mention struct {
 // who matches a web address, which GitHub links, or a mention of anyone. A mention follows no part of a word,
 // of a path or of a mail address, but may follow marks of emphasis, a dot or a dash.
 var (
-	who     = regexp.MustCompile(`(?i)(?:https?://|www\.)[^\s<]*|(?:^|[^0-9a-z_/@])(_*)@([0-9a-z](?:-?[0-9a-z_])*(?:\[bot\])?)`)
+	who = regexp.MustCompile(`(?i)(?:https?://|www\.)[^\s<]*` +
+		`|(?:^|[^0-9a-z_/@])(_*)@([0-9a-z](?:-?[0-9a-z_])*(?:\[bot\])?)`)
 	another = regexp.MustCompile(`^(?:[/@]|\.+[0-9A-Za-z_])`) // makes a team, an address or a file of it
 	pause   = regexp.MustCompile(`^[,:]?[ \t]*`)
 )
