@@ -45,11 +45,15 @@ func (a *admission) admit(run *run) error {
 	if !ok {
 		return err
 	}
+	tell := fmt.Sprintf("held-%d", held.At.Unix())
+	if held.Why == whyAway {
+		tell = outageKey // the hold is renewed until the model is back
+	}
 	at := held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created)))
 	if held.Why == "" {
 		return tasks.Later(time.Until(at), "runs start one after the other, because the model had too many requests")
 	}
-	return heldError{&tasks.ErrLater{At: at, Why: held.Why, Tell: fmt.Sprintf("held-%d", held.At.Unix())}}
+	return heldError{&tasks.ErrLater{At: at, Why: held.Why, Tell: tell}}
 }
 
 // turn returns how long after the next possible start a task tries again. It is a random part of the interval, so
@@ -84,10 +88,13 @@ func (a *admission) recordThrottle(run *run) {
 	a.warn(err, "record the state of the credential", "run", run.claim.ID())
 }
 
-// awaitModel holds back all starts with the credential until a task is tried again that has found the model away in each
-// of its attempts. Then they come one after the other, so that the first is a probe. One task alone holds back no others:
-// its request may be what fails, or the network of its worker. Only what the run's gateway saw counts, because a tool can
-// forge what the CLI says.
+// whyAway is why no run starts while the model is away.
+const whyAway = "the model could not be reached or is overloaded"
+
+// awaitModel holds back all starts with the credential until a task is tried again that has found the model away in
+// each of its attempts. Then they come one after the other, so that the first is a probe. One task alone holds back no
+// others: its request may be what fails, or the network of its worker. Only what the run's gateway saw counts, because
+// a tool can forge what the CLI says.
 func (a *admission) awaitModel(run *run, next *retryError) {
 	r := run.result
 	if a.Credential == "" || !next.outage || several(r) || r.API != nil && !r.API.Throttled() {
@@ -95,7 +102,7 @@ func (a *admission) awaitModel(run *run, next *retryError) {
 	}
 	confirmed, err := a.confirmOutage(run)
 	if err == nil && confirmed {
-		err = a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, next.Why)
+		err = a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, whyAway)
 	}
 	a.warn(err, "record the state of the credential", "run", run.claim.ID())
 }
@@ -110,8 +117,8 @@ type missed struct {
 // outageMemo returns the name of the memo with a credential's missed.
 func outageMemo(credential string) string { return "outage/" + credential }
 
-// confirmOutage notes that a run's task found the model away. It reports whether another task did lately, and no run has
-// ended well since.
+// confirmOutage notes that a run's task found the model away. It reports whether another task did lately, and no run
+// has ended well since.
 func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
 	own := missed{run.claim.ID(), time.Now()}
 	err = a.Store.Memos.ChangeMemo(run.detached, outageMemo(a.Credential),

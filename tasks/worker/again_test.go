@@ -178,7 +178,7 @@ func TestWaitsForAnotherTry(t *testing.T) {
 // other run starts meanwhile. After hours it is given up.
 func TestTaskOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
-	const tries = 2 * maxParks
+	const tries = maxParks + 1 // each one is slower than the one before, as starts are when a model is throttled
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
 	f.agent.do = failing(times(maxAttempts+tries, failed(agent.ClassOverloaded))...)
@@ -256,7 +256,7 @@ func TestOutageHoldsStarts(t *testing.T) {
 func TestOutageIsConfirmed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w := f.idle(withCredential)
+	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
 	away := failed(agent.ClassOverloaded)
 	forged := failed(agent.ClassOverloaded)
 	forged.API = &agent.API{Status: http.StatusOK}
@@ -276,6 +276,29 @@ func TestOutageIsConfirmed(t *testing.T) {
 	f.fails(w, away, "f", 0, 0)
 	if all := f.held(); len(all) != 1 {
 		t.Errorf("held: %+v", all)
+	}
+}
+
+// A task that an outage holds back says so once, although the hold is renewed, and names no time at which it would end.
+func TestOutageIsToldOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
+	id := f.submit(f.task("waits", "x"))
+	claim, err := f.store.Claim(t.Context(), id, 0, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := w.hold(t.Context(), claim, nil)
+	defer run.release()
+	f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
+	for parks, thread := range []string{"b", "c"} {
+		f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
+		_, _, note, message := w.waitAfter(claim.Record(), w.admission.admit(run))
+		if note.key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
+			!strings.Contains(message, "as soon as the model answers again") {
+			t.Errorf("key %s, message %q", note.key, message)
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	switch {
 	case again && failed.outage:
 		wait, why = failed.Wait, ReturnParked
-		note.key, message = "outage", outlasting(rec.ID, wait) // once, however often it is tried
+		note.key, message = outageKey, outlasting(rec.ID, wait)
 	case again && failed.Parked:
 		wait, why = failed.Wait, ReturnParked
 		note.key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
@@ -144,7 +144,9 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	case asked: // a rate-limited source or the credential's limit names the time
 		wait, why = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}, ReturnWait
 		note.key = later.Tell
-		if _, held := errors.AsType[heldError](cause); held {
+		if _, held := errors.AsType[heldError](cause); held && note.key == outageKey {
+			message = outlasting(rec.ID, wait)
+		} else if held {
 			message = parked(rec.ID, wait)
 		}
 	case errors.Is(cause, errDrain):
@@ -306,6 +308,8 @@ const (
 	// that cannot be reached: 2 min and 16 min.
 	outageWait     = 4
 	longOutageWait = 32
+	// outageKey is the key of what a thread is told about an outage: once, however often the model is tried.
+	outageKey = "outage"
 )
 
 // retryError is the cause of a task that has no ending although its run failed: it is retried.
