@@ -96,8 +96,8 @@ func TestTake(t *testing.T) {
 		if _, err := s.Claim(ctx, ids[1], 0, "w"); !errors.Is(err, ErrRunning) {
 			h.Errorf("claim of an absorbed task = %v", err)
 		}
-		if _, err := s.Position(ctx, ids[1]); !errors.Is(err, ErrRunning) {
-			h.Errorf("position of an absorbed task = %v", err)
+		if places := must(s.Places(ctx, must(s.Records(ctx, ids[1:2])))); places[0] != 0 {
+			h.Errorf("place of an absorbed task: %d", places[0])
 		}
 		if _, err := s.Requeue(ctx, ids[1], 0, 0, false); !errors.Is(err, ErrStale) {
 			h.Errorf("requeue of an absorbed task = %v", err)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -145,11 +146,35 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	return live, nil
 }
 
-// Position returns how many tasks of the thread start before this one; 0 means that it is next, perhaps after a
-// running one. It returns [ErrRunning] or [ErrEnded] if the task is not waiting.
-func (s *Store) Position(ctx context.Context, id string) (int, error) {
-	r, err := s.run(ctx, "position", id)
-	return r.number(1), wrapf(err, "look up the position of %s", id)
+// Places returns for each record the place of its task in the line that it waits in: for a limit from 1, and otherwise
+// how many tasks of its thread come first, a running one included. It is 0 for a task that waits in none.
+func (s *Store) Places(ctx context.Context, records []Record) ([]int, error) {
+	places, lines := make([]int, len(records)), make([]*redis.IntCmd, len(records))
+	threads := make([]*redis.IntCmd, len(records))
+	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, r := range records {
+			if r.State != Waiting || r.Unreadable != "" {
+				continue
+			}
+			threads[i] = p.ZRank(ctx, s.key.waiting(r.Thread), r.ID)
+			if r.Blocked.Scope != "" {
+				lines[i] = p.ZRank(ctx, s.key.line(r.Blocked.Scope), r.ID)
+			}
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // a task that has just started is in no line
+		return nil, fmt.Errorf("look up places in line: %w", err)
+	}
+	for i := range records {
+		if threads[i] != nil {
+			places[i] = int(threads[i].Val())
+		}
+		if places[i] == 0 && lines[i] != nil && lines[i].Err() == nil {
+			places[i] = int(lines[i].Val()) + 1
+		}
+	}
+	return places, nil
 }
 
 // Records reads some records. It leaves out those that do not exist. An unreadable record has Unreadable set.

@@ -119,26 +119,32 @@ func TestLive(t *testing.T) {
 	})
 }
 
-func TestPosition(t *testing.T) {
+func TestPlaces(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		ids := []string{h.submit(s, 1), h.submit(s, 2), h.submit(s, 3)}
-		positions := func(what string, want ...any) {
+		places := func(what string, ids []string, want ...int) {
 			h.Helper()
-			for i, w := range want {
-				got, err := s.Position(ctx, ids[i])
-				if e, refused := w.(error); refused && !errors.Is(err, e) || !refused && (err != nil || got != w) {
-					h.Errorf("%s: position %d of task %d (%v), want %v", what, got, i, err, w)
-				}
+			h.same(what, must(s.Places(ctx, must(s.Records(ctx, ids)))), want)
+		}
+		places("none runs", ids, 0, 1, 2)
+		c := h.claim(s, ids[0])
+		places("the first runs", ids, 0, 1, 2)
+		h.ok(c.End(ctx, nil))
+		places("it has ended", ids, 0, 0, 1)
+
+		full := Cap{"repo:", 1}
+		must(s.Claim(ctx, h.scoped(s, 4, "repo:a"), 0, "w", full))
+		waiting := []string{h.scoped(s, 5, "repo:a"), h.scoped(s, 6, "repo:a"), h.scoped(s, 7, "repo:a")}
+		for _, id := range waiting {
+			_, err := s.Claim(ctx, id, 0, "w", full)
+			if _, refused := errors.AsType[*Full](err); !refused {
+				h.Fatal(err)
 			}
 		}
-		positions("none runs", 0, 1, 2)
-		c := h.claim(s, ids[0])
-		positions("the first runs", ErrRunning, 0, 1)
-		h.ok(c.End(ctx, nil))
-		positions("it has ended", ErrEnded, 0, 1)
-		ids = append(ids, "1700000000000009-none")
-		positions("and one is unknown", ErrEnded, 0, 1, ErrNotFound)
+		places("a limit is reached", waiting, 1, 2, 3)
+		must(s.EndWaiting(ctx, waiting[0], nil))
+		places("the first of the line is gone", waiting, 0, 1, 2)
 	})
 }
 

@@ -295,6 +295,7 @@ func (k keys) events(id string) string        { return k.prefix + "events:" + id
 func (k keys) pictures(id string) string      { return k.prefix + "pictures:" + id }
 func (k keys) questions(id string) string     { return k.prefix + "questions:" + id }
 func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
+func (k keys) line(scope string) string       { return k.prefix + "line:" + scope }
 func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
 func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
 func (k keys) topic(thread string) string     { return k.prefix + "topic:" + thread }

@@ -292,11 +292,14 @@ func (d *Desk) Open(ctx context.Context, thread string) ([]Status, error) {
 		return nil, err
 	}
 	var list []Status
+	var readable []store.Record
 	for _, rec := range d.policy.People.filterVisible(ctx, records) {
 		if s := d.status(rec); s.flaw == "" {
-			s.follows(len(list))
-			list = append(list, s)
+			list, readable = append(list, s), append(readable, rec)
 		}
+	}
+	if err := d.notePlaces(ctx, readable, list); err != nil {
+		return nil, err
 	}
 	d.noteUnable(ctx, list)
 	return list, nil

@@ -17,11 +17,11 @@ import (
 // Status describes a task at one moment.
 type Status struct {
 	Task     Task          `json:"task"`
-	Person   string        `json:"person,omitempty"` // the asker's configured name; see People
-	State    string        `json:"state"`            // waiting, running, absorbed, ended
-	Into     string        `json:"into,omitempty"`   // the task whose run absorbed this one and has its log and answer
-	Pool     string        `json:"pool,omitempty"`   // whose workers run it; empty: the default one
-	Position int           `json:"position,omitempty"`
+	Person   string        `json:"person,omitempty"`   // the asker's configured name; see People
+	State    string        `json:"state"`              // waiting, running, absorbed, ended
+	Into     string        `json:"into,omitempty"`     // the task whose run absorbed this one and has its log and answer
+	Pool     string        `json:"pool,omitempty"`     // whose workers run it; empty: the default one
+	Position int           `json:"position,omitempty"` // in line for a limit; else tasks of its thread before it
 	Attempt  int           `json:"attempt"`
 	Delivery string        `json:"delivery"` // the asynq ID of its latest delivery
 	Worker   string        `json:"worker,omitempty"`
@@ -87,9 +87,9 @@ func (d *Desk) complete(ctx context.Context, rec store.Record) (Status, error) {
 	var err error
 	switch rec.State {
 	case store.Waiting:
-		s.Position, _ = d.store.Position(ctx, rec.ID) // the task may have started in the meantime
-		s.follows(s.Position)
-		d.noteUnable(ctx, list)
+		if err = d.notePlaces(ctx, []store.Record{rec}, list); err == nil {
+			d.noteUnable(ctx, list)
+		}
 	case store.Running:
 		err = d.askOpen(ctx, []store.Record{rec}, list)
 	case store.Ended:
@@ -199,11 +199,25 @@ func reason(rec store.Record) string {
 	return noWorker
 }
 
-// follows sets how many tasks of the same thread come first, if no worker has looked at this task yet.
-func (s *Status) follows(n int) {
-	if s.Why == noWorker && n > 0 {
-		s.Why = BlockedBy(store.Blocked{Place: n})
+// notePlaces adds the places of waiting tasks in the lines that they wait in, and says them as the reasons.
+func (d *Desk) notePlaces(ctx context.Context, records []store.Record, list []Status) error {
+	places, err := d.store.Places(ctx, records)
+	if err != nil {
+		return err
 	}
+	for i, place := range places {
+		s := &list[i]
+		s.Position = place
+		switch {
+		case place == 0:
+		case s.Why == noWorker: // no worker has looked at it yet
+			s.Why = BlockedBy(store.Blocked{Place: place})
+		case s.Blocked != (store.Blocked{}):
+			s.Blocked.Place = place
+			s.Why = BlockedBy(s.Blocked)
+		}
+	}
+	return nil
 }
 
 // BlockedBy explains, as a clause, why a task could not be claimed.
@@ -295,6 +309,9 @@ func statuses(ctx context.Context, d *Desk, records []store.Record) ([]Status, e
 		list = append(list, d.status(rec))
 	}
 	if err := d.askOpen(ctx, records, list); err != nil {
+		return nil, err
+	}
+	if err := d.notePlaces(ctx, records, list); err != nil {
 		return nil, err
 	}
 	d.noteUnreadable(ctx, list)

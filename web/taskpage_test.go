@@ -87,6 +87,15 @@ func TestTaskThatWaits(t *testing.T) {
 		}
 	}
 	h.contains(h.get("/tasks/"+second), http.StatusOK, "starts in about 10 min")
+	aged := func(age time.Duration) answer {
+		started := now.Add(-age).UnixMicro()
+		if err := h.redis.HSet(t.Context(), "errand:task:"+first, "started", started).Err(); err != nil {
+			t.Fatal(err)
+		}
+		return h.get("/tasks/" + second)
+	}
+	h.contains(aged(6*time.Minute), http.StatusOK, "starts in about 4 min")
+	h.contains(aged(11*time.Minute), http.StatusOK, ">Ahead of this task", "!starts in") // none lasted so long
 }
 
 // A task that waits for a full repository or a full person shows the runs that take up the limit.

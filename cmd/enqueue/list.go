@@ -230,7 +230,7 @@ func (t *terminal) printTask(v task) {
 	fact("state", v.state())
 	fact("in the run of", v.Into)
 	if v.Position > 0 {
-		fact("before it", fmt.Sprintf("%d in its thread", v.Position))
+		fact("position", fmt.Sprintf("%d in its line", v.Position))
 	}
 	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.Name(), v.Task.Source, v.Task.Actor))
 	fact("thread", v.Task.Thread)

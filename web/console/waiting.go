@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -39,12 +38,9 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 	for _, one := range ahead[:min(len(ahead), aheadOf)] {
 		w.Ahead = append(w.Ahead, newRow(view.NewTask(one), now))
 	}
-	if s.Blocked.Scope == "" && len(ahead) > 0 {
-		s.Position = max(1, s.Position) // a running task is not counted
-	}
 	past, err := c.view.Desk.List(ctx, tasks.Filter{State: string(store.Ended), Limit: estimateFrom})
 	if err == nil {
-		w.Estimate = estimate(s, past.Tasks, now)
+		w.Estimate = estimate(s, ahead, past.Tasks, now)
 	}
 	return w, err
 }
@@ -70,29 +66,25 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 	}), err
 }
 
-// estimate returns how long a task probably waits, by the latest tasks of its class. Behind others it waits for their
-// runs, and otherwise as long as the others did.
-func estimate(s tasks.Status, past []tasks.Status, now time.Time) string {
+// estimate returns how long a task probably waits, by the latest tasks of its class and the age of runs ahead of it.
+// It is empty if that cannot be known. Behind others it waits for their runs, and otherwise as long as the others did.
+func estimate(s tasks.Status, ahead, past []tasks.Status, now time.Time) string {
 	var waits, lasts []time.Duration
 	for _, p := range past {
 		if p.Task.Class != s.Task.Class || p.Started.IsZero() || p.Attempt != 1 || !p.Ended.After(p.Started) {
 			continue
 		}
-		due := slices.MaxFunc([]time.Time{p.Created, p.Retried, p.Task.NotBefore}, time.Time.Compare)
-		waits, lasts = append(waits, p.Started.Sub(due)), append(lasts, p.Ended.Sub(p.Started))
+		waits, lasts = append(waits, p.Started.Sub(due(p))), append(lasts, p.Ended.Sub(p.Started))
 	}
 	if len(waits) < estimateOf {
 		return ""
 	}
-	left := median(waits) - now.Sub(s.Created)
-	switch place := max(s.Position, s.Blocked.Place); {
-	case s.Blocked.Scope != "" && s.Blocked.Max > 0:
-		left = median(lasts) * time.Duration(math.Ceil(float64(place)/float64(s.Blocked.Max)))
-	case place > 0:
-		left = median(lasts) * time.Duration(place)
+	left, known := rest(waits, now.Sub(due(s)))
+	if s.Position > 0 {
+		left, known = freeAfter(s.Position, max(1, s.Blocked.Max), ahead, lasts, now)
 	}
 	switch {
-	case left <= 0:
+	case !known:
 		return ""
 	case left < 90*time.Second:
 		return "about a minute"
@@ -100,6 +92,50 @@ func estimate(s tasks.Status, past []tasks.Status, now time.Time) string {
 		return fmt.Sprintf("about %.0f min", left.Minutes())
 	}
 	return fmt.Sprintf("about %.0f h", left.Hours())
+}
+
+// due returns since when a task could start.
+func due(s tasks.Status) time.Time {
+	return slices.MaxFunc([]time.Time{s.Created, s.Retried, s.Task.NotBefore}, time.Time.Compare)
+}
+
+// freeAfter returns after how long a place becomes free for the task at a position in line, from 1. A run whose end cannot
+// be known, or that the visitor does not see, frees none.
+func freeAfter(
+	position, places int, ahead []tasks.Status, lasts []time.Duration, now time.Time,
+) (left time.Duration, known bool) {
+	var frees []time.Duration
+	for _, one := range ahead {
+		if one.State != string(store.Running) || one.Started.IsZero() {
+			continue
+		}
+		if left, known := rest(lasts, now.Sub(one.Started)); known && len(frees) < places {
+			frees = append(frees, left)
+		}
+	}
+	if len(frees) == 0 {
+		return 0, false
+	}
+	for range position - 1 { // the next in line takes the place that is free first
+		slices.Sort(frees)
+		frees[0] += median(lasts)
+	}
+	return slices.Min(frees), true
+}
+
+// rest returns how much longer something of an age probably lasts, by those of the others that lasted longer. It is not
+// known if these are too few.
+func rest(others []time.Duration, age time.Duration) (left time.Duration, known bool) {
+	var longer []time.Duration
+	for _, d := range others {
+		if d > age {
+			longer = append(longer, d)
+		}
+	}
+	if len(longer) < estimateOf {
+		return 0, false
+	}
+	return median(longer) - age, true
 }
 
 func median(list []time.Duration) time.Duration {
