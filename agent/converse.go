@@ -192,6 +192,7 @@ func (l *liveRun) closeStdin() {
 // up than the one before it. All steps together take at most Config.Grace.
 func (l *liveRun) stop() {
 	l.log.Note(time.Now(), "! stopping: %v", context.Cause(l.ctx))
+	l.stream.Stop()
 	grace := l.r.cfg.Grace
 	if l.answered { // before that there is no turn to interrupt, and no answer to wait for
 		l.requestEnd("interrupt", l.idle, grace/5) // idle: the turn is over, and its last words are written

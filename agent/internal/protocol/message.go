@@ -297,11 +297,15 @@ func (s *Stream) user(l *outputLine) {
 		}
 		s.mu.Lock()
 		delete(s.tools, b.ToolUseID)
+		stopped := s.stopped
 		s.mu.Unlock()
 		output, delegated := bytes.CutPrefix(b.Content, []byte(DelegatedResult))
 		text := s.Redactor.Head(output, maxPreview)
 		failed, mark := b.IsError && !delegated, "←"
-		if failed {
+		switch {
+		case failed && stopped:
+			failed, mark = false, "← interrupted:"
+		case failed:
 			mark = "← failed:"
 		}
 		s.Log.Note(s.at, "%s%s %s", l.author(), mark, text)

@@ -69,6 +69,8 @@ type Stream struct {
 	rests bool              // the handler knows that the agent is idle
 	sent  map[string]bool   // messages that the CLI was given and has not completed
 	tools map[string]string // open tool calls, in words
+
+	stopped bool // the run is being stopped
 }
 
 // Clock is what a watchdog needs to know.
@@ -118,6 +120,14 @@ func NewStream(c Config) *Stream {
 		Config: c, now: time.Now, clock: Clock{Heard: now, Active: now},
 		message: messageState{calls: map[int]*toolCall{}}, sent: map[string]bool{}, tools: map[string]string{},
 	}
+}
+
+// Stop notes that the run is being stopped: a tool call that ends in an error from now on was interrupted, and did not
+// fail.
+func (s *Stream) Stop() {
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
 }
 
 // Clock returns the current state for a watchdog.

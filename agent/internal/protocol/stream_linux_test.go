@@ -578,3 +578,21 @@ func (ignore) Idle()                               {}
 func (ignore) Retry(string, int, int)              {}
 func (ignore) Used(float64, map[string]ModelUsage) {}
 func (ignore) Ask(string, *Request)                {}
+
+// What a stop interrupts did not fail; what failed before it did.
+func TestStoppedCallsDidNotFail(t *testing.T) {
+	t.Parallel()
+	const result = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":%q,"content":"x",` +
+		`"is_error":true}]}}` + "\n"
+	r := newReading(t, nil)
+	r.readText(fmt.Sprintf(result, "before"))
+	r.Stop()
+	r.readText(fmt.Sprintf(result, "after"))
+	failed := map[string]bool{}
+	for _, e := range r.events {
+		failed[e.ToolID] = e.Error
+	}
+	if !failed["before"] || failed["after"] || len(failed) != 2 {
+		t.Errorf("failed: %v", failed)
+	}
+}
