@@ -100,7 +100,7 @@ type Wait struct {
 	At     time.Time // not to be started before; zero = at once
 	Why    string    // for display, at most a sentence; deleted by the next claim
 	Counts bool      // the attempt counts; otherwise it is taken back
-	Parked bool      // counts in Record.Parks
+	Parked string    // the cause for which the task is parked, one word, which Record.Parks counts; empty: it is not
 }
 
 // Return puts the running task back to waiting, for the same delivery and in its old place, and gives the claim up. It

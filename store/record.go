@@ -47,21 +47,21 @@ type Record struct {
 	Before int  // tasks of its thread before it, a running one included
 	Joins  bool // the first of them is going to absorb it
 
-	Delivery int       // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
-	At       time.Time // not to be started before; zero = at once
-	Why      string    // what a started task waits for, for display; see Wait
-	Blocked  Blocked   // why a waiting task was last refused
-	Attempt  int       // runs started, without those given back
-	Parks    int       // times it was parked; see Wait
-	Doubt    bool      // it may have started or ended before, if Redis has lost that; set by Claim
-	Crashes  int       // runs lost with their worker
-	Crashed  time.Time // when the latest of these was found; zero if no run was lost
-	Fence    int64     // token of the latest claim of this task, 0 = never claimed
-	Worker   string    // the worker that runs it or ran it last
-	Runs     []Run     // the latest 20 since it was last retried, oldest first
-	Cost     float64   // US dollars of all settled runs, also those before a retry; see [Claim.Spend]
-	OldCost  float64   // the part of Cost that is from before the latest retry
-	Settled  bool      // Cost has that of the latest run
+	Delivery int              // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
+	At       time.Time        // not to be started before; zero = at once
+	Why      string           // what a started task waits for, for display; see Wait
+	Blocked  Blocked          // why a waiting task was last refused
+	Attempt  int              // runs started, without those given back
+	Parks    map[string]Parks // by cause; see Wait
+	Doubt    bool             // it may have started or ended before, if Redis has lost that; set by Claim
+	Crashes  int              // runs lost with their worker
+	Crashed  time.Time        // when the latest of these was found; zero if no run was lost
+	Fence    int64            // token of the latest claim of this task, 0 = never claimed
+	Worker   string           // the worker that runs it or ran it last
+	Runs     []Run            // the latest 20 since it was last retried, oldest first
+	Cost     float64          // US dollars of all settled runs, also those before a retry; see [Claim.Spend]
+	OldCost  float64          // the part of Cost that is from before the latest retry
+	Settled  bool             // Cost has that of the latest run
 
 	Created, Started, Ended time.Time       // by Redis' clock; Started is the latest run's
 	Retried                 time.Time       // since when it is retried; zero if it is not
@@ -105,7 +105,7 @@ func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Pool: f["pool"], Task: raw(f["task"]), State: State(f["state"]),
 		MergeKey: f["merge_key"], Into: f["into"], Delivery: number(f["delivery"]), At: fromMicros(f["at"]),
-		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: number(f["parks"]),
+		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: parks(f["parks"]),
 		Crashes: number(f["crashes"]), Doubt: f["doubt"] != "", Fence: int64(number(f["fence"])), Worker: f["worker"],
 		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]), OldCost: usd(f["cost_before"]),
 		Settled: f["settled"] != "" && f["settled"] == f["fence"], Created: fromMicros(f["created"]),
@@ -155,6 +155,28 @@ func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) erro
 		}
 	}
 	return nil
+}
+
+// Parks says how often a task was parked for a cause since it was last retried.
+type Parks struct {
+	Times int
+	First time.Time
+}
+
+// parks decodes a field that return.lua wrote. The release before wrote a number, which says no cause.
+func parks(field string) map[string]Parks {
+	var all map[string]Parks
+	for line := range strings.Lines(field) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		if all == nil {
+			all = map[string]Parks{}
+		}
+		all[f[0]] = Parks{Times: number(f[2]), First: fromMicros(f[1])}
+	}
+	return all
 }
 
 // each sends a read for each of some names in one round trip. A read may fail with wrongType.

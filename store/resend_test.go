@@ -57,7 +57,7 @@ func TestLostAnswers(t *testing.T) {
 			return result(s.Cancel(h.Context(), c.ID(), "ann", "user"))
 		},
 		"return": func(h *harness, _ *Store, c *Claim) any {
-			return c.Return(h.Context(), Wait{Why: "x", Parked: true})
+			return c.Return(h.Context(), Wait{Why: "x", Parked: "limit"})
 		},
 		"end": func(h *harness, _ *Store, c *Claim) any {
 			return c.EndWith(h.Context(), json.RawMessage(`1`),

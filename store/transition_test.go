@@ -257,19 +257,20 @@ func TestReturnSaysWhy(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		h.ok(h.claim(s, id).Return(ctx, Wait{Why: "the limit is reached", Parked: true}))
-		if got := must(s.Get(ctx, id)); got.Why != "the limit is reached" || got.Parks != 1 || got.Attempt != 0 {
+		h.ok(h.claim(s, id).Return(ctx, Wait{Why: "the limit is reached", Parked: "limit"}))
+		got := must(s.Get(ctx, id))
+		if got.Why != "the limit is reached" || got.Parks["limit"].Times != 1 || got.Attempt != 0 {
 			h.Errorf("parked: %+v", got)
 		}
 		c := h.claim(s, id)
-		if got := must(s.Get(ctx, id)); got.Why != "" || got.Parks != 1 || c.Record().Parks != 1 {
+		if got := must(s.Get(ctx, id)); got.Why != "" || len(got.Parks) != 1 || c.Record().Parks["limit"].Times != 1 {
 			h.Errorf("claimed: %+v", got)
 		}
 		h.ok(c.Return(ctx, Wait{Why: "again", Counts: true}))
 		c = h.claim(s, id)
 		h.ok(c.End(ctx, nil))
 		must(s.Retry(ctx, id, nil))
-		if got := must(s.Get(ctx, id)); got.Why != "" || got.Parks != 0 {
+		if got := must(s.Get(ctx, id)); got.Why != "" || len(got.Parks) != 0 {
 			h.Errorf("tried again: %+v", got)
 		}
 	})

@@ -247,7 +247,7 @@ func TestShowWaiting(t *testing.T) {
 	f := newFrontDoor(t)
 	id, at := f.submit("What is it?"), time.Now().Add(time.Hour)
 	if err := f.Claim(id).Return(t.Context(), store.Wait{
-		At: at, Why: "the limit is reached", Parked: true,
+		At: at, Why: "the limit is reached", Parked: "limit",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -272,7 +272,7 @@ func TestShowSaysWhatTheDocsQuote(t *testing.T) {
 	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
 	doc, _, _ = strings.Cut(doc, "\n## ")
 	for _, quoted := range []string{
-		"waits", "not before", "before it", "in its thread", "in the run of", "worker", "thread", "?",
+		"waits", "not before", "position", "in its line", "in the run of", "worker", "?",
 	} {
 		if !strings.Contains(doc, quoted) || !strings.Contains(out.String(), quoted) {
 			t.Errorf("%q is not both in the page and in\n%s", quoted, &out)

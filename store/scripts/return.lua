@@ -1,4 +1,21 @@
--- prefix, id, thread, fence, token, delivery, at, why, counts, parked -> {'ok'} | {'stale'}
+-- prefix, id, thread, fence, token, delivery, at, why, counts, cause of a park or empty -> {'ok'} | {'stale'}
+
+-- parked notes that a task is parked for a cause once more. The field parks has a line "<cause> <first time> <times>"
+-- for each cause.
+local function parked(key, cause)
+  local lines, first, times = {}, int(now()), 0
+  for line in each(redis.call('HGET', key, 'parks') or '') do
+    local of, since, n = string.match(line, '^(%S+) (%d+) (%d+)$')
+    if of == cause then
+      first, times = since, tonumber(n)
+    elseif of then
+      table.insert(lines, line)
+    end
+  end
+  table.insert(lines, cause .. ' ' .. first .. ' ' .. int(times + 1))
+  redis.call('HSET', key, 'parks', table.concat(lines, '\n'))
+end
+
 local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local key = task_key(id)
 if not runs(id, fence) then
@@ -12,7 +29,7 @@ end_run(key, ARGV[8])
 redis.call('HDEL', key, 'held')
 let_go(id)
 if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
-if ARGV[10] == '1' then redis.call('HINCRBY', key, 'parks', '1') end
+if ARGV[10] ~= '' then parked(key, ARGV[10]) end
 redis.call('ZADD', waiting_key(thread), born(id), id)
 part(id, thread, kept(id))
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end

@@ -357,7 +357,7 @@ func TestEditsInDiscussions(t *testing.T) {
 	w.discussionSigns(n, id, eyes)
 	claim := must(f.db.Claim(t.Context(), f.only().ID, 0, "worker"))
 	if err := claim.Return(t.Context(), store.Wait{
-		At: time.Now().Add(time.Hour), Why: "parked", Parked: true,
+		At: time.Now().Add(time.Hour), Why: "parked", Parked: "limit",
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -97,7 +97,7 @@ const whyAway = "the model could not be reached or is overloaded"
 // a tool can forge what the CLI says.
 func (a *admission) awaitModel(run *run, next *retryError) {
 	r := run.result
-	if a.Credential == "" || !next.outage || several(r) || r.API != nil && !r.API.Throttled() {
+	if a.Credential == "" || next.Parked != parkOutage || several(r) || r.API != nil && !r.API.Throttled() {
 		return
 	}
 	confirmed, err := a.confirmOutage(run)

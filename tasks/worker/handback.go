@@ -133,10 +133,10 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {
-	case again && failed.outage:
+	case again && failed.Parked == parkOutage:
 		wait, why = failed.Wait, ReturnParked
 		note.key, message = outageKey, outlasting(rec.ID, wait)
-	case again && failed.Parked:
+	case again && failed.Parked != "":
 		wait, why = failed.Wait, ReturnParked
 		note.key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
 	case again:
@@ -300,8 +300,8 @@ func (w *Worker) endCovered(r *run, e tasks.Ending) {
 const (
 	// horizon is the longest wait for the model. For a longer one the task ends, so that the asker can decide.
 	horizon = 6 * time.Hour
-	// maxParks bounds how often a task waits for a usage limit that is reached again afterwards.
-	maxParks = 5
+	// longestDoubling is the last park for an outage whose pause is twice the one before.
+	longestDoubling = 5
 	// muchLater is the factor between the pause after an overload and the pause after a rate limit.
 	muchLater = 4
 	// outageWait and longOutageWait times Timing.Again are the first and the longest pause between two tries of a model
@@ -312,11 +312,16 @@ const (
 	outageKey = "outage"
 )
 
+// What a task is parked for. It is given up for a cause that has lasted for horizon; the other causes do not count.
+const (
+	parkLimit  = "limit"  // a usage limit
+	parkOutage = "outage" // the model cannot be reached
+)
+
 // retryError is the cause of a task that has no ending although its run failed: it is retried.
 type retryError struct {
 	store.Wait      // Why is a clause
 	fresh      bool // retry in a new conversation
-	outage     bool // it is parked until the model can be reached
 	next, of   int  // number of the next attempt, and of all attempts
 }
 
@@ -362,13 +367,15 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	switch {
 	case r.RetryAt.After(now.Add(horizon)):
 		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait.", moment(r.RetryAt, now))
-	case !lifted.IsZero() && rec.Parks >= maxParks:
-		return nil, fmt.Sprintf(" The task has already waited for that %d times.", rec.Parks)
 	case !lifted.IsZero():
-		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*t.Reset)), false, true
-	case tried >= a.of && unreached(r) && time.Since(requested(rec)) < horizon:
-		pause := t.Again * time.Duration(min(outageWait<<min(rec.Parks, maxParks), longOutageWait))
-		a.At, a.Counts, a.Parked, a.outage = now.Add(pause), false, true, true
+		if lasts := lasting(rec, parkLimit, now); lasts >= horizon {
+			return nil, fmt.Sprintf(" The task has already waited for that for %s.", span(lasts))
+		}
+		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*t.Reset)), false, parkLimit
+	case tried >= a.of && unreached(r) && lasting(rec, parkOutage, now) < horizon:
+		doublings := min(rec.Parks[parkOutage].Times, longestDoubling)
+		pause := t.Again * time.Duration(min(outageWait<<doublings, longOutageWait))
+		a.At, a.Counts, a.Parked = now.Add(pause), false, parkOutage
 	case tried >= a.of:
 		return nil, fmt.Sprintf(" It was tried %d times.", tried)
 	case r.RetryAt.After(a.At):
@@ -379,6 +386,15 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 
 // unreached reports whether a run failed because the model could not be reached.
 func unreached(r agent.Result) bool { return r.Error != nil && r.Error.Class == agent.ClassOverloaded }
+
+// lasting returns for how long a task has been parked for a cause again and again.
+func lasting(rec store.Record, cause string, now time.Time) time.Duration {
+	first := rec.Parks[cause].First
+	if first.IsZero() {
+		return 0
+	}
+	return now.Sub(first)
+}
 
 // requested returns when the person asked for a task, or for its retry.
 func requested(rec store.Record) time.Time {

@@ -128,7 +128,7 @@ func TestReturns(t *testing.T) {
 	t.Parallel()
 	for want, cause := range map[Return]error{
 		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
-		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: true}},
+		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: parkLimit}},
 		ReturnError: errors.New("redis is away"),
 	} {
 		if _, got, _, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {

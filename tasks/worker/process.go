@@ -167,7 +167,8 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		w.publisher.proposeLesson(r, j, s.place)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)
-		if failed, ok := errors.AsType[*retryError](err); ok && !failed.Parked { // handBack informs about a parked task
+		// handBack informs about a parked task
+		if failed, ok := errors.AsType[*retryError](err); ok && failed.Parked == "" {
 			r.notice(failed.announcement())
 		}
 	}
