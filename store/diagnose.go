@@ -31,6 +31,9 @@ type Finding struct {
 	Remedy   string   `json:"remedy,omitempty"`
 }
 
+// Evicts reports whether it is about a Redis that drops tasks without a word when its memory is full.
+func (f Finding) Evicts() bool { return f.Severity == Fatal && strings.HasPrefix(f.What, evicts) }
+
 // Objects returns why this process asks the object store nothing at the moment, or nil.
 func (s *Doctor) Objects() error { return cmp.Or(s.saving.open(), s.reading.open()) }
 

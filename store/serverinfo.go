@@ -12,6 +12,9 @@ import (
 // exclusive start.
 const oldest = "6.2"
 
+// evicts is the start of the text of the [Finding] about a Redis that drops keys when its memory is full.
+const evicts = "maxmemory-policy is "
+
 // parseInfo parses the reply to Redis' INFO.
 func parseInfo(text string) map[string]string {
 	fields := map[string]string{}
@@ -49,7 +52,7 @@ func diagnose(server map[string]string) (found []Finding) {
 		if server["maxmemory"] == "0" {
 			level, when = Warning, "Once maxmemory is set and reached"
 		}
-		add(level, "maxmemory-policy is "+policy, when+" Redis drops live tasks, leases and claims, without a word.",
+		add(level, evicts+policy, when+" Redis drops live tasks, leases and claims, without a word.",
 			"Set maxmemory-policy noeviction.")
 	}
 	if m := memoryOf(server); m.Limit > 0 && float64(m.Used) > nearlyFull*float64(m.Limit) {

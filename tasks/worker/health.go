@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// health is the state of this worker's CLI and disks. While these cannot be used, the worker takes no tasks and checks
-// them more often, so that a fix takes effect soon.
+// health is the state of this worker's CLI and disks, and of the settings of Redis. While these cannot be used, the
+// worker takes no tasks and checks them more often, so that a fix takes effect soon.
 type health struct {
 	*Config
 
@@ -70,6 +70,10 @@ func (h *health) check(ctx context.Context) {
 	if bad := h.diskProblem(ctx); answer.OK && bad != nil {
 		answer.OK, answer.Problem, answer.Sentence, answer.Remedy = false, bad.problem, bad.sentence, bad.remedy
 	}
+	if bad := h.redisProblem(ctx); answer.OK && bad != nil {
+		answer.OK, answer.Problem, answer.Remedy = false, "Redis: "+bad.What, bad.Remedy
+		answer.Sentence = "The settings of Redis would lose tasks. An operator must correct them."
+	}
 	if ctx.Err() != nil {
 		return // the check was interrupted and says nothing about the CLI
 	}
@@ -90,6 +94,20 @@ func (h *health) check(ctx context.Context) {
 		h.turned = nil
 	}
 	signal(h.news)
+}
+
+// redisProblem returns why no task may run with this Redis now; nil if one may, or if Redis does not answer, which is
+// no reason of its own: then no task can be taken.
+func (h *health) redisProblem(ctx context.Context) *store.Finding {
+	found, err := h.Store.Doctor.Diagnose(ctx)
+	if err != nil {
+		return nil
+	}
+	i := slices.IndexFunc(found, store.Finding.Evicts)
+	if i < 0 {
+		return nil
+	}
+	return &found[i]
 }
 
 // diskProblem says why no run can use the worker's disks now; nil if one can.

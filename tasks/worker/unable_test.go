@@ -57,6 +57,37 @@ func TestUnableWorkerTakesNoTasks(t *testing.T) {
 	}
 }
 
+// A worker takes no tasks while its Redis would drop some without a word, and takes them again when it no longer does.
+func TestWorkerLeavesARedisThatEvicts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.worker(lookOften)
+	able := func(all []store.Worker) bool { return len(all) == 1 && tasks.Able(all[0]) }
+	f.workers(able)
+	set := func(policy string) {
+		t.Helper()
+		if err := f.rdb.ConfigSet(t.Context(), "maxmemory-policy", policy).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("allkeys-lru") // without maxmemory nothing is dropped
+	if e := f.ending(f.submit(f.task("a", "x"))); e.Kind != tasks.Answered {
+		t.Errorf("without maxmemory: %+v", e)
+	}
+	if err := f.rdb.ConfigSet(t.Context(), "maxmemory", "1gb").Err(); err != nil {
+		t.Fatal(err)
+	}
+	f.workers(func(all []store.Worker) bool {
+		return len(all) == 1 && strings.Contains(string(all[0].Health), "maxmemory-policy is allkeys-lru")
+	})
+	id := f.submit(f.task("b", "y"))
+	set("noeviction")
+	f.workers(able)
+	if e := f.ending(id); e.Kind != tasks.Answered {
+		t.Errorf("afterwards: %+v", e)
+	}
+}
+
 // If no worker can run tasks, they wait, and their threads get the reason once and without a path. Later they start by
 // themselves.
 func TestTasksWaitForAnAbleWorker(t *testing.T) {

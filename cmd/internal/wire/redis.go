@@ -239,7 +239,7 @@ func (p *Parts) checkRedis(ctx context.Context) (unreachable, refused error) {
 	p.redisChecked = true
 	p.logFindings(ctx, "redis", findings)
 	for _, f := range findings {
-		if f.Severity == store.Fatal && f.What == store.OpenRedis {
+		if f.Severity == store.Fatal && f.What == store.OpenRedis || f.Evicts() {
 			return nil, fmt.Errorf("start: %s. %s %s", f.What, f.Why, f.Remedy)
 		}
 	}

@@ -47,7 +47,13 @@ func TestRedisIsLookedAt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check(p, "maxmemory-policy is allkeys-lru", `level=ERROR msg=redis what="maxmemory-policy is allkeys-lru"`)
+	if err := p.Ready(t.Context()); err == nil || err.Error() != "maxmemory-policy is allkeys-lru" {
+		t.Errorf("ready: %v", err)
+	}
+	if err := p.checkStart(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "Set maxmemory-policy noeviction.") {
+		t.Errorf("begins work on a Redis that evicts: %v", err)
+	}
 
 	memory := miniredis.RunT(t)
 	p = on("redis://" + memory.Addr())
