@@ -181,7 +181,7 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 	case e != nil && lastRun(s) >= time.Second && !s.Started.IsZero(): // it was stopped before it had a result
 		m.Elapsed, usage = tasks.Lasted(lastRun(s)), used.Event.Usage
 	case e == nil && s.State == string(store.Running):
-		if !stored(used).Before(s.Started) { // it is not of an earlier run
+		if !stored(used).Before(s.Started.Truncate(time.Millisecond)) { // it is not of an earlier run
 			usage = used.Event.Usage
 			if !s.Settled {
 				usd += used.Event.CostUSD
