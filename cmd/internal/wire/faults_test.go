@@ -136,10 +136,6 @@ var faults = map[string]fault{
 		}
 		return func() { b.do("CONFIG", "SET", "save", "") }
 	}},
-	"it evicts keys": {"maxmemory-policy is allkeys-lru", true, func(b *broken) func() {
-		b.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
-		return func() { b.do("CONFIG", "SET", "maxmemory-policy", "noeviction") }
-	}},
 	"the user or password is wrong": {"Redis refuses the user or password", false, func(b *broken) func() {
 		password, _ := b.address.User.Password()
 		b.set("requirepass", "another")
