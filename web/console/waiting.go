@@ -99,8 +99,8 @@ func due(s tasks.Status) time.Time {
 	return slices.MaxFunc([]time.Time{s.Created, s.Retried, s.Task.NotBefore}, time.Time.Compare)
 }
 
-// freeAfter returns after how long a place becomes free for the task at a position in line, from 1. A run whose end cannot
-// be known, or that the visitor does not see, frees none.
+// freeAfter returns after how long a place becomes free for the task at a position in line, from 1. A run whose end
+// cannot be known, or that the visitor does not see, frees none.
 func freeAfter(
 	position, places int, ahead []tasks.Status, lasts []time.Duration, now time.Time,
 ) (left time.Duration, known bool) {
