@@ -109,3 +109,24 @@ func TestAuditIsOneChain(t *testing.T) {
 		}
 	})
 }
+
+// An entry whose request is repeated because the reply was lost is appended once.
+func TestAuditEntryIsRepeated(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		h.audit(s, "the first")
+		asked := 0
+		appended, err := s.Audit.Append(ctx, func(seq int64, _ time.Time) ([]byte, error) {
+			asked++
+			body := []byte(fmt.Sprintf(`{"seq":%d}`, seq))
+			head := h.rdb.HGet(ctx, "errand:auditchain", "head").Val()
+			if _, err := s.Audit.run(ctx, "audit", head, link256(head, body), body, 100); err != nil {
+				return nil, fmt.Errorf("append it the first time: %w", err)
+			}
+			return body, nil
+		})
+		if n, bad := s.Audit.Verify(ctx); err != nil || bad != nil || n != 2 || asked != 1 {
+			h.Errorf("%d entries, asked %d times: %+v, %v, %v", n, asked, appended, err, bad)
+		}
+	})
+}

@@ -358,3 +358,26 @@ func TestPlaceInAThreadIsNews(t *testing.T) {
 		expect("third, explained", third, 1, "k")
 	})
 }
+
+// Only the delivery for which a task waits explains why, and only while the task waits.
+func TestExplanationsOfOtherDeliveries(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		for _, e := range []Explanation{
+			{Delivery: 1, Key: "of another delivery", Event: event(1)},
+			{Key: "k", Event: event(2)},
+			{Key: "k", Event: event(3)}, // the same once more
+		} {
+			fresh, _, err := s.Explain(ctx, id, e)
+			h.ok(err)
+			if fresh != (string(e.Event) == string(event(2))) {
+				h.Errorf("%s, %s: %t", e.Key, e.Event, fresh)
+			}
+		}
+		h.claim(s, id)
+		if fresh, _, err := s.Explain(ctx, id, Explanation{Key: "runs", Event: event(4)}); fresh || err != nil {
+			h.Errorf("a task that runs is explained: %t, %v", fresh, err)
+		}
+	})
+}

@@ -238,3 +238,16 @@ func TestOpenRunsAreShared(t *testing.T) {
 		}
 	})
 }
+
+// A credential that is held is listed until ten minutes after that.
+func TestHeldCredentialIsListed(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		until := time.Now().Add(time.Hour)
+		h.ok(s.Credentials.Hold(ctx, "c", until, time.Second, "held"))
+		listed := time.UnixMicro(int64(h.rdb.ZScore(ctx, "errand:credentials", "c").Val()))
+		if over := listed.Sub(until.Add(10 * time.Minute)).Abs(); over > time.Minute {
+			h.Errorf("held until %s, and listed until %s", until, listed)
+		}
+	})
+}

@@ -30,9 +30,12 @@ func TestRead(t *testing.T) {
 		},
 		"{allow: any, private: [git.corp]}": {hostlist.List{Mode: hostlist.Any, Private: []string{"git.corp"}}, ""},
 		"{private: [git.corp]}":             {hostlist.List{Mode: hostlist.Listed, Private: []string{"git.corp"}}, ""},
-		"{alow: any}":                       {hostlist.List{Mode: "alow:"}, `"alow:"`},
-		"{private: any}":                    {hostlist.List{Mode: "private: any"}, `"private: any"`},
-		"all":                               {hostlist.List{Mode: "all"}, `"all" is not`},
+		"{private: [git, 'registry:5000']}": {
+			hostlist.List{Mode: hostlist.Listed, Private: []string{"git", "registry:5000"}}, "",
+		},
+		"{alow: any}":    {hostlist.List{Mode: "alow:"}, `"alow:"`},
+		"{private: any}": {hostlist.List{Mode: "private: any"}, `"private: any"`},
+		"all":            {hostlist.List{Mode: "all"}, `"all" is not`},
 		"['*.com']": {
 			hostlist.List{Mode: hostlist.Listed, Hosts: []string{"*.com"}}, "top-level",
 		},

@@ -36,13 +36,18 @@ var global = netip.MustParsePrefix("2000::/3")
 
 // Public reports whether an address is on the Internet and not one of this machine.
 func Public(ip netip.Addr) bool {
+	own, err := net.InterfaceAddrs()
+	return err == nil && publicBeside(own, ip)
+}
+
+// publicBeside reports whether an address is on the Internet and not one of a machine that has those addresses.
+func publicBeside(own []net.Addr, ip netip.Addr) bool {
 	ip = ip.Unmap()
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() || ip.Is6() && !global.Contains(ip) ||
 		slices.ContainsFunc(reserved, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return false
 	}
-	own, err := net.InterfaceAddrs()
-	return err == nil && !slices.ContainsFunc(own, func(a net.Addr) bool {
+	return !slices.ContainsFunc(own, func(a net.Addr) bool {
 		n, ok := a.(*net.IPNet)
 		return ok && n.IP.Equal(ip.AsSlice())
 	})

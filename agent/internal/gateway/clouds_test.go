@@ -330,6 +330,9 @@ func TestCloudAccounts(t *testing.T) {
 			text:    `{"error":{"status":"RESOURCE_EXHAUSTED","message":"Resource exhausted. Please try again later."}}`,
 			status2: 429,
 		},
+		"speaks of a quota": {
+			status: 429, text: `{"error":{"message":"Quota exceeded"}}`, status2: 429, // in no cloud's words
+		},
 		"wrong question": {
 			status: 400, header: http.Header{aws: {"ValidationException"}}, text: `{}`, status2: 400,
 		},

@@ -65,7 +65,7 @@ func framed(t *testing.T, events string) string {
 }
 
 // exceptionFrame returns an error as Bedrock sends it in an answer with status 200.
-func exceptionFrame(t *testing.T, kind string) string {
+func exceptionFrame(t *testing.T, kind, message string) string {
 	t.Helper()
 	var b bytes.Buffer
 	err := eventstream.NewEncoder().Encode(&b, eventstream.Message{
@@ -74,7 +74,7 @@ func exceptionFrame(t *testing.T, kind string) string {
 			{Name: ":content-type", Value: eventstream.StringValue("application/json")},
 			{Name: ":message-type", Value: eventstream.StringValue(kind)},
 		},
-		Payload: []byte(`{"message":"Too many requests, please wait before trying again."}`),
+		Payload: []byte(message),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +248,8 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 	const ping = "event: ping\ndata: {\"type\":\"ping\"}\n\n"
 	begun, _, _ := strings.Cut(eventStream, "event: content_block_delta")
 	long := "event: message_start\ndata: {\"x\":\"" + strings.Repeat("x", 2*maxEvent) + "\"}\n\n"
-	exception, unknown := exceptionFrame(t, "exception"), exceptionFrame(t, "error")
+	const busy = `{"message":"Too many requests, please wait before trying again."}`
+	exception, unknown := exceptionFrame(t, "exception", busy), exceptionFrame(t, "error", busy)
 	for name, c := range map[string]struct {
 		kind, body string
 		free       bool
@@ -263,6 +264,7 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 		"half an error":           {kind: "text/event-stream", body: failed[:8]},
 		"exception":               {kind: frameType, body: exception, free: true},
 		"unknown exception":       {kind: frameType, body: unknown, free: true},
+		"exception without words": {kind: frameType, body: exceptionFrame(t, "exception", ""), free: true},
 		"error in a frame":        {kind: frameType, body: framed(t, failed), free: true},
 		"exception after usage":   {kind: frameType, body: framed(t, begun) + exception, input: 7},
 		"exception after long":    {kind: frameType, body: framed(t, long) + exception},

@@ -441,3 +441,24 @@ func TestStreamOfTwoTexts(t *testing.T) {
 		}
 	}
 }
+
+// The lines around a key are in every key: they are no secret by themselves.
+func TestMarksOfAKeyAreShown(t *testing.T) {
+	t.Parallel()
+	r := New("-----BEGIN SOME DATA-----\nMIIEpAIBAAKCAQEAu1SU1L\n-----END SOME DATA-----")
+	const mark, line = "-----BEGIN SOME DATA-----", "MIIEpAIBAAKCAQEAu1SU1L"
+	if got := r.String(mark + " other"); got != mark+" other" {
+		t.Errorf("the mark becomes %q", got)
+	}
+	if got := r.String(line + " other"); got != redacted+" other" {
+		t.Errorf("the line becomes %q", got)
+	}
+}
+
+// A byte that is no text is shown by its value, and the character that stands for one by itself.
+func TestPlainShowsBytes(t *testing.T) {
+	t.Parallel()
+	if got := string(Plain([]byte("a\xffb\ufffdc"))); got != `a\xffb`+"\ufffdc" {
+		t.Errorf("it becomes %q", got)
+	}
+}
