@@ -234,3 +234,24 @@ func TestRefusedReviewIsNotGreen(t *testing.T) {
 		}
 	})
 }
+
+// What a version without bases has reviewed counts as reviewed for the base of now, with the patch that was seen.
+func TestStateWithoutBases(t *testing.T) {
+	both(t, func(w *world) {
+		ctx, m, o := w.Context(), w.src.memory, origin{Repo: repo, Number: 7, Head: "h"}
+		err := m.changeState(ctx, o, func(p *prState) error {
+			p.Head, p.LastReviewed, p.Patches = "h", "h", map[string]string{"h": "patch", "older": "other"}
+			return nil
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+		if err := m.hadBase(ctx, o, "main"); err != nil {
+			w.Fatal(err)
+		}
+		p := must(m.state(ctx, o))
+		if p.Base != "main" || p.LastBase != "main" || len(p.Patches) != 1 || p.Patches[version("h", "main")] != "patch" {
+			w.Errorf("the state became %+v", p)
+		}
+	})
+}
