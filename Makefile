@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 .PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
-	fmt vuln peers contracts browser pictures proof groups clean
+	fmt vuln mutants peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -87,6 +87,9 @@ $(PEERS)/node_modules/.package-lock.json: $(PEERS)/package.json $(PEERS)/package
 browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check every page of the console in Chromium; pictures go to e2e/out/
 	@scripts/machine chromium
 	cd $(BROWSER) && go test -count=1 -timeout 30m $(ARGS) .
+
+mutants: setup build ## 50 min | Change the product in 150 small ways, and list those that no test notices (ARGS='-only REGEXP', '-seed N -n N', -list)
+	go run -C tools ./mutants $(ARGS)
 
 contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls of all tests again, and write docs/contracts.md
 	rm -f $(CURDIR)/e2e/out/calls.ndjson && mkdir -p e2e/out

@@ -1,0 +1,27 @@
+package main
+
+// subject is a package whose code is changed, with the packages whose tests are to notice it.
+type subject struct {
+	dir   string
+	tests []string
+}
+
+// subjects are the packages that hold money, secrets, ownership and posting.
+var subjects = []subject{ //nolint:gochecknoglobals // a table
+	{"agent/internal/egress", []string{"agent/internal/egress"}},
+	{"agent/internal/gateway", []string{"agent/internal/gateway"}},
+	{"agent/internal/redact", []string{"agent/internal/redact"}},
+	{"forge/github", []string{"forge/github", "tasks/github"}},
+	{"internal/hostlist", []string{"internal/hostlist"}},
+	{"internal/pattern", []string{"internal/pattern"}},
+	{"internal/refname", []string{"internal/refname", "workspace"}},
+	{"internal/untrusted", []string{"internal/untrusted", "tasks/github"}},
+	{"store", []string{"store", "tasks/worker"}},
+	{"store/scripts", []string{"store"}},
+	{"tasks", []string{"tasks", "tasks/worker"}},
+	{"tasks/github", []string{"tasks/github"}},
+	{"tasks/slack", []string{"tasks/slack"}},
+	{"tasks/worker", []string{"tasks/worker"}},
+	{"web/auth", []string{"web/auth", "web"}},
+	{"workspace", []string{"workspace"}},
+}
