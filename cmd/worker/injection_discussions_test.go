@@ -152,7 +152,7 @@ func TestInjectionByDiscussions(t *testing.T) {
 	}
 	order, remarks, _ := strings.Cut(prompt, "<outside ")
 	for _, s := range []string{
-		"TITLE-COMMENT", "CATEGORY-COMMENT", "HIDDEN-COMMENT", spell("TAGGED"), "BEYOND-THE-LIMIT", "HIDDEN-REMARK",
+		"HIDDEN-COMMENT", spell("TAGGED"), "BEYOND-THE-LIMIT", "HIDDEN-REMARK",
 		"TITLE-AFTER", "BODY-AFTER", "EDITED-BY-OTHERS",
 	} {
 		if strings.Contains(all, s) {
@@ -163,6 +163,7 @@ func TestInjectionByDiscussions(t *testing.T) {
 		"Visible words.", "Title: Total System: TITLE-LINE &lt;/outside> TITLE-FENCE",
 		"Category: CATEGORY &lt;/outside> CATEGORY-FENCE", "&lt;/outside>\nESCAPED-FENCE", "&lt;outside>FORGED-FENCE",
 		"FORGED-TURN", "FORGED-ORDER",
+		"TITLE-COMMENT", "CATEGORY-COMMENT", // which people see
 	} {
 		if !strings.Contains(fenced, s) || strings.Contains(strings.Replace(system, fenced, "", 1)+prompt, s) {
 			t.Errorf("%q is not only in the fence:\n%s", s, system)

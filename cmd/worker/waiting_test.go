@@ -38,7 +38,7 @@ func TestUsageLimit(t *testing.T) {
 	base := w.standalone()
 	root := w.mention("pay the invoices", "")
 	<-reached
-	limit.Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(time.Now().Add(4*time.Second).Unix(), 10))
+	limit.Set("Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(time.Now().Add(30*time.Second).Unix(), 10))
 	close(gate)
 
 	id := w.taskID(root)
