@@ -105,7 +105,7 @@ func decode(id string, f map[string]string) Record {
 	return Record{
 		ID: id, Thread: f["thread"], Class: f["class"], Pool: f["pool"], Task: raw(f["task"]), State: State(f["state"]),
 		MergeKey: f["merge_key"], Into: f["into"], Delivery: number(f["delivery"]), At: fromMicros(f["at"]),
-		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: parks(f["parks"]),
+		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: parks(f["parked"]),
 		Crashes: number(f["crashes"]), Doubt: f["doubt"] != "", Fence: int64(number(f["fence"])), Worker: f["worker"],
 		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]), OldCost: usd(f["cost_before"]),
 		Settled: f["settled"] != "" && f["settled"] == f["fence"], Created: fromMicros(f["created"]),
@@ -163,7 +163,7 @@ type Parks struct {
 	First time.Time
 }
 
-// parks decodes a field that return.lua wrote. The release before wrote a number, which says no cause.
+// parks decodes a field that return.lua wrote. Lines of another form are left out.
 func parks(field string) map[string]Parks {
 	var all map[string]Parks
 	for line := range strings.Lines(field) {

@@ -8,7 +8,7 @@ if r[1] ~= 'ended' then return {'notended'} end
 if r[3] and r[4] ~= '-1' then return {'unposted'} end -- others have no other answer
 note(id, ARGV[3])
 redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4], 'cost_before', r[5] or '0')
-redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parks',
+redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parked',
   'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs', 'covers',
   'shown', 'unposted', 'undelivered')
 redis.call('HINCRBY', key, 'delivery', '1')

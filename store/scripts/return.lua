@@ -1,10 +1,10 @@
 -- prefix, id, thread, fence, token, delivery, at, why, counts, cause of a park or empty -> {'ok'} | {'stale'}
 
--- parked notes that a task is parked for a cause once more. The field parks has a line "<cause> <first time> <times>"
+-- parked notes that a task is parked for a cause once more. The field parked has a line "<cause> <first time> <times>"
 -- for each cause.
 local function parked(key, cause)
   local lines, first, times = {}, int(now()), 0
-  for line in each(redis.call('HGET', key, 'parks') or '') do
+  for line in each(redis.call('HGET', key, 'parked') or '') do
     local of, since, n = string.match(line, '^(%S+) (%d+) (%d+)$')
     if of == cause then
       first, times = since, tonumber(n)
@@ -13,7 +13,7 @@ local function parked(key, cause)
     end
   end
   table.insert(lines, cause .. ' ' .. first .. ' ' .. int(times + 1))
-  redis.call('HSET', key, 'parks', table.concat(lines, '\n'))
+  redis.call('HSET', key, 'parked', table.concat(lines, '\n'))
 end
 
 local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]

@@ -204,7 +204,7 @@ func (f *fleet) fails(w *Worker, r agent.Result, thread string, parks int, age t
 	f.Helper()
 	id := f.submit(f.task(thread, "x"))
 	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
-	f.put("errand:task:"+id, "parks", parksOf(parkOutage, age, parks))
+	f.put("errand:task:"+id, "parked", parksOf(parkOutage, age, parks))
 	claim, err := f.store.Claim(f.Context(), id, 0, "w")
 	if err != nil {
 		f.Fatal(err)
@@ -324,14 +324,14 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 		"a limit again and again":        {parksOf(parkLimit, horizon/2, 50), capped, parkLimit},
 		"a limit for hours":              {parksOf(parkLimit, horizon, 2), capped, ""},
 		"all of several are overloaded":  {"", several, parkOutage},
-		"a number of the release before": {"7", capped, parkLimit},
+		"what nobody can read":           {"7", capped, parkLimit},
 		"both, and only the other for long": {
 			parksOf(parkOutage, horizon, 9) + "\n" + parksOf(parkLimit, 0, 1), capped, parkLimit,
 		},
 	} {
 		id := f.submit(f.task(name, "x"))
 		f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
-		f.put("errand:task:"+id, "parks", row.parks)
+		f.put("errand:task:"+id, "parked", row.parks)
 		claim, err := f.store.Claim(t.Context(), id, 0, "w")
 		if err != nil {
 			t.Fatal(err)
