@@ -319,12 +319,12 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 		result agent.Result
 		want   string
 	}{
-		"a limit after a long outage":    {parksOf(parkOutage, 2*horizon, 50), capped, parkLimit},
-		"an outage after long limits":    {parksOf(parkLimit, 2*horizon, 50), overloaded, parkOutage},
-		"a limit again and again":        {parksOf(parkLimit, horizon/2, 50), capped, parkLimit},
-		"a limit for hours":              {parksOf(parkLimit, horizon, 2), capped, ""},
-		"all of several are overloaded":  {"", several, parkOutage},
-		"what nobody can read":           {"7", capped, parkLimit},
+		"a limit after a long outage":   {parksOf(parkOutage, 2*horizon, 50), capped, parkLimit},
+		"an outage after long limits":   {parksOf(parkLimit, 2*horizon, 50), overloaded, parkOutage},
+		"a limit again and again":       {parksOf(parkLimit, horizon/2, 50), capped, parkLimit},
+		"a limit for hours":             {parksOf(parkLimit, horizon, 2), capped, ""},
+		"all of several are overloaded": {"", several, parkOutage},
+		"what nobody can read":          {"7", capped, parkLimit},
 		"both, and only the other for long": {
 			parksOf(parkOutage, horizon, 9) + "\n" + parksOf(parkLimit, 0, 1), capped, parkLimit,
 		},
