@@ -96,6 +96,26 @@ func TestRetargetedIsReviewedAgain(t *testing.T) {
 	})
 }
 
+// A base that comes back is reviewed again although its review has ended: the status of the head is that of the review
+// onto the other base by now, or is about to be.
+func TestBaseComesBack(t *testing.T) {
+	both(t, func(w *world) {
+		w.branch("dev")
+		f := w.listen()
+		n := w.open()
+		first := f.only()
+		w.briefed(first)
+		w.close(first, reviewed("None."))
+		w.retarget(n, "dev")
+		f.wantBases("after another base", "dev")
+		w.retarget(n, "main")
+		f.wantBases("back before the review onto the other has ended", "main")
+		if again := f.only(); again.ID == first.ID {
+			w.Errorf("the review that has ended: %s", again.ID)
+		}
+	})
+}
+
 // The base is that of the start of the run. The event of it, which comes later, starts nothing again.
 func TestBaseIsThatOfTheStart(t *testing.T) {
 	both(t, func(w *world) {

@@ -72,12 +72,13 @@ func (p *prState) recordHead(id string, o origin, at time.Time) (string, error) 
 	if err := p.recordUpdateTime(at); err != nil {
 		return "", err
 	}
+	back := p.Head == o.Head && !p.isAt(o) // onto another base, whose review may be about to give this head its status
 	p.moveTo(o)
 	asked := o.byPerson() // they may want the same review again
 	switch {
 	case p.Paused && !asked:
 		return "", ignored{"The pull request was paused by " + p.PausedBy + ".", slog.LevelInfo}
-	case p.hasReviewed(o) && !asked:
+	case p.hasReviewed(o) && !asked && !back:
 		return "", ignored{"The head was reviewed before.", slog.LevelInfo}
 	case p.Reviews >= maxReviews && !asked:
 		return "", ignored{"The pull request has reached its limit of automatic reviews.", slog.LevelInfo}
