@@ -146,6 +146,28 @@ func TestFrozenRunsContinue(t *testing.T) {
 	}
 }
 
+// A worker that is suspended again and again, perhaps by what a run does, does not continue that run for ever.
+func TestFrozenRunsContinueForHours(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle()
+	for age, counts := range map[time.Duration]bool{horizon / 2: false, 2 * horizon: true} {
+		id := f.submit(f.task(age.String(), "x"))
+		f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
+		claim, err := f.store.Claim(t.Context(), id, 0, "w")
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := w.hold(t.Context(), claim, nil)
+		run.result = failed(agent.ClassFrozen)
+		next, _ := w.cfg.Timing.retryDecision(run)
+		run.release()
+		if next == nil || next.Counts != counts {
+			t.Errorf("after %s: %+v", age, next)
+		}
+	}
+}
+
 // documented reports whether the table of retries has a row with that number of attempts.
 func documented(doc string, how agent.Retry, attempts int) bool {
 	for line := range strings.Lines(doc) {

@@ -68,18 +68,34 @@ func (d *disks) problem(ctx context.Context, able bool) *diskProblem {
 	late := time.NewTimer(d.patience)
 	defer late.Stop()
 	for i, p := range probes {
-		select {
-		case <-p.done:
-			if p.err != nil {
-				return unusable(d.dirs[i], p.err)
-			}
-		case <-late.C:
-			return unusable(d.dirs[i], fmt.Errorf("it has not answered for %s", d.patience))
-		case <-ctx.Done():
+		answered := p.await(ctx, late.C)
+		if !answered && ctx.Err() != nil {
 			return nil
+		}
+		if !answered {
+			return unusable(d.dirs[i], fmt.Errorf("it has not answered for %s", d.patience))
+		}
+		if p.err != nil {
+			return unusable(d.dirs[i], p.err)
 		}
 	}
 	return d.full(able)
+}
+
+// await returns true once the probe has ended, and false if the time or the context is over before.
+func (p *probe) await(ctx context.Context, late <-chan time.Time) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-late:
+	case <-ctx.Done():
+	}
+	select {
+	case <-p.done: // after a pause of the whole machine both are over
+		return true
+	default:
+		return false
+	}
 }
 
 // begin starts a probe of a directory, unless an earlier one has not ended.
@@ -180,14 +196,13 @@ func (d *disks) full(able bool) *diskProblem {
 	return nil
 }
 
-// ofContents are the errors of a file system in order: the names and the contents of a repository can cause them.
-var ofContents = []error{
-	unix.ENOENT, unix.ENOTDIR, unix.EISDIR, unix.EEXIST, unix.ENOTEMPTY, unix.ENAMETOOLONG, unix.ELOOP, unix.EINVAL,
-	unix.EILSEQ, unix.EFBIG, unix.EXDEV, unix.EPIPE,
+// ofMachine are the errors by which a machine says that its disks, memory or limits fail. Others may come from the
+// names and the contents of a repository's files.
+var ofMachine = []error{
+	unix.EIO, unix.EROFS, unix.ESTALE, unix.EUCLEAN, unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EAGAIN, unix.EACCES,
 }
 
-// localFault reports whether an error is one of this machine: of its disks, or of its limits of files, memory and
-// processes.
+// localFault reports whether an error is one of this machine.
 func localFault(err error) bool {
 	if outOfFiles(err) {
 		return true
@@ -196,7 +211,7 @@ func localFault(err error) bool {
 		return false
 	}
 	errno, ok := errors.AsType[syscall.Errno](err)
-	return ok && !slices.ContainsFunc(ofContents, func(e error) bool { return errors.Is(errno, e) })
+	return ok && slices.ContainsFunc(ofMachine, func(e error) bool { return errors.Is(errno, e) })
 }
 
 func outOfFiles(err error) bool { return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) }

@@ -183,6 +183,8 @@ func TestFaultsOfTheMachine(t *testing.T) {
 		"refused":          {remote(unix.ECONNREFUSED), false},
 		"missing":          {of(unix.ENOENT), false},
 		"long name":        {of(unix.ENAMETOOLONG), false},
+		"a pipe's name":    {of(unix.ENXIO), false},
+		"many arguments":   {of(unix.E2BIG), false},
 		"something else":   {errors.New("x"), false},
 	} {
 		if got := localFault(c.err); got != c.want {

@@ -351,9 +351,11 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
 	pause := t.Again << (tried - 1)
 	switch how {
-	case agent.RetryContinue: // the task itself did not fail
-		a.Counts = false
-		return a, ""
+	case agent.RetryContinue: // the task itself did not fail; but it may be its tools that suspend the worker
+		a.Counts = now.Sub(requested(rec)) > horizon
+		if !a.Counts {
+			return a, ""
+		}
 	case agent.RetryFresh:
 		a.of, a.fresh = 2, true
 	case agent.RetryResume:
