@@ -41,7 +41,7 @@ func hold(args []string) int {
 	defer stop()
 
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...) //nolint:gosec // the tool starts itself
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // files: waiting for the tests is not waiting for their orphans
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr         // files: waiting for the tests is not waiting for their orphans
 	err := cmd.Run()
 	endChildren()
 

@@ -34,7 +34,8 @@ func TestMeterOfRetries(t *testing.T) {
 		"it is settled":  {settled, used(start.Add(time.Second)), "$12.00", tokens},
 		"it waits again": {tasks.Status{State: string(store.Waiting), CostUSD: 10}, used(start), "$10.00", ""},
 		"stopped while it waited": {
-			tasks.Status{State: string(store.Ended), CostUSD: 10, Ending: &tasks.Ending{Kind: tasks.Cancelled}}, used(start),
+			tasks.Status{State: string(store.Ended), CostUSD: 10, Ending: &tasks.Ending{Kind: tasks.Cancelled}},
+			used(start),
 			"$10.00", "",
 		},
 	} {
