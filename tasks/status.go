@@ -205,8 +205,8 @@ func (d *Desk) notePlaces(ctx context.Context, records []store.Record, list []St
 	if err != nil {
 		return err
 	}
-	for i, place := range places {
-		s := &list[i]
+	for i := range list {
+		s, place := &list[i], places[i]
 		s.Position = place
 		switch {
 		case place == 0:

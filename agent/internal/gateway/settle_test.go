@@ -40,7 +40,7 @@ func TestChargeOfABrokenOffCall(t *testing.T) {
 					t.Fatal(err)
 				}
 				broken.update(Bill{Usage: c.reported}, "", false)
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				broken.settle()
 				if seen.api.Usage != c.want {
 					t.Errorf("charged %+v, want %+v", seen.api.Usage, c.want)
