@@ -312,9 +312,9 @@ func TestOutageIsToldOnce(t *testing.T) {
 	}
 	run := w.hold(t.Context(), claim, nil)
 	defer run.release()
-	f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
+	_ = f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
 	for parks, thread := range []string{"b", "c"} {
-		f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
+		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
 		_, _, note, message := w.waitAfter(claim.Record(), w.admission.admit(run))
 		if note.key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
 			!strings.Contains(message, "as soon as the model answers again") {
