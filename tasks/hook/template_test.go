@@ -35,7 +35,7 @@ func TestEveryTextIsQuoted(t *testing.T) {
 		if strings.Contains(rest, "evil") || want != "" && strings.TrimSpace(rest) != strings.TrimSpace(want) {
 			t.Errorf("%s: %q, and without the quotes %q, want %q", text, got, rest, want)
 		}
-		if strings.Contains(got, "evil name") || strings.Contains(got, "<!--") {
+		if strings.Contains(got, "evil name") {
 			t.Errorf("%s: %q", text, got)
 		}
 	}
