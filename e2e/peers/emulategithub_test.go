@@ -196,13 +196,18 @@ func (h *hub) examined(base string) {
 	if err := json.NewDecoder(resp.Body).Decode(&said); err != nil {
 		h.Fatal(err)
 	}
-	const model = "the credential for the model: "
+	const (
+		model = "the credential for the model: "
+		fleet = "Redis has the data of the fleet: GitHub App 77 of "
+	)
 	well := map[string]bool{
-		"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false, model: false,
+		"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false, model: false, fleet: false,
 	}
 	for _, f := range said.Findings {
-		if strings.HasPrefix(f.What, model) { // and the address that answers
-			f.What = model
+		for _, begin := range []string{model, fleet} { // and the address that answers
+			if strings.HasPrefix(f.What, begin) {
+				f.What = begin
+			}
 		}
 		if _, looked := well[f.What]; looked {
 			well[f.What] = f.Severity == ""
