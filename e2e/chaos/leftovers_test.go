@@ -2,6 +2,7 @@ package main
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,7 @@ func TestLeftoversAreFound(t *testing.T) {
 	}
 	must(c.HSet(ctx, "errand:task:1", "state", "ended").Err())
 	must(c.HSet(ctx, "errand:spend:20779:user:U1", "spent", "5").Err())
+	must(c.Set(ctx, "errand:claim:set/before/a/jump/back", "1 id n", time.Hour).Err())
 	left, err := leftovers(ctx, c)
 	must(err)
 	if left != nil {
@@ -35,6 +37,7 @@ func TestLeftoversAreFound(t *testing.T) {
 	}
 	for key, add := range map[string]func(string) error{
 		"errand:claim:slack/T1":  func(k string) error { return c.Set(ctx, k, "1 id n", 0).Err() },
+		"errand:claim:slack/T2":  func(k string) error { return c.Set(ctx, k, "1 id n", 15*time.Second).Err() },
 		"errand:waiting:chat/x":  func(k string) error { return c.ZAdd(ctx, k, redis.Z{Member: "id"}).Err() },
 		"errand:live":            func(k string) error { return c.ZAdd(ctx, k, redis.Z{Member: "id"}).Err() },
 		"errand:outbox":          func(k string) error { return c.ZAdd(ctx, k, redis.Z{Member: "id"}).Err() },
