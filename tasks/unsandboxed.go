@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -33,7 +34,8 @@ func (p Policy) Unsandboxed(ctx context.Context, s *store.Store, t Task) (agent.
 	return t.Profile, nil
 }
 
-// readsAll reports whether a person, as limits returns them, may read everything that errand works on.
+// readsAll reports whether a person, as limits returns them, may read everything that errand works on. A repository
+// that the forge no longer knows does not count: nobody may read it, and nothing in it is read any more.
 func (p Policy) readsAll(ctx context.Context, by Asker, limited bool) (bool, error) {
 	if !limited {
 		return !by.Partial, nil
@@ -41,14 +43,19 @@ func (p Policy) readsAll(ctx context.Context, by Asker, limited bool) (bool, err
 	if by.Login == "" || len(p.Listed) == 0 {
 		return false, nil
 	}
+	reads := false
 	for _, repo := range p.Listed {
 		_, err := p.entitle(ctx, by, repo, agent.Read)
-		if _, refused := errors.AsType[*InputError](err); refused {
-			return false, nil
+		if err == nil {
+			reads = true
+			continue
 		}
-		if err != nil {
+		if _, refused := errors.AsType[*InputError](err); !refused {
 			return false, err
 		}
+		if _, err := p.Rights.Forge.Private(ctx, repo); !errors.Is(err, forge.ErrNotFound) {
+			return false, nil // an error means that the repository may exist
+		}
 	}
-	return true, nil
+	return reads, nil
 }

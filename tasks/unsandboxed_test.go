@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/forge"
 )
 
 // Where runs have no sandbox, only people who may read everything on the machine get tools that execute commands.
@@ -15,6 +16,7 @@ func TestUnsandboxed(t *testing.T) {
 	l := levels{
 		"writer secret/a": "write", "writer secret/b": "read", "reader secret/a": "read", "octo secret/a": "write",
 		"octo secret/b": "admin", "sam secret/a": "write", "sam secret/b": broken,
+		"private secret/gone": forge.ErrNotFound, "private secret/broken": broken,
 	}
 	some := func(context.Context, string) Role { return User }
 	for name, c := range map[string]struct {
@@ -57,6 +59,22 @@ func TestUnsandboxed(t *testing.T) {
 		"no list": {
 			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
 			change: func(p *Policy) { p.Listed = nil },
+		},
+		"a repository is gone": {
+			source: "slack", actor: "UW", repo: "secret/a", want: agent.Write,
+			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/gone"} },
+		},
+		"a repository is gone for a reader": {
+			source: "slack", actor: "UR", repo: "secret/a", want: agent.Read,
+			change: func(p *Policy) { p.Listed = append(p.Listed, "secret/gone") },
+		},
+		"the forge does not say whether it is gone": {
+			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
+			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/broken"} },
+		},
+		"all are gone": {
+			source: "slack", actor: "UW", want: agent.Read,
+			change: func(p *Policy) { p.Listed = []string{"secret/gone"} },
 		},
 		"unmapped may do all": {
 			source: "slack", actor: "UX", want: agent.Write,

@@ -325,12 +325,7 @@ func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
 		return private, nil
 	}
 	what := "ask whether " + repo + " is private"
-	gh, err := f.Client(ctx, repo, 0)
-	if err != nil {
-		return false, f.Explain(what, err)
-	}
-	owner, name := f.split(repo)
-	r, _, err := gh.Repositories.Get(ctx, owner, name)
+	r, err := f.repository(ctx, repo)
 	if StatusCode(err) == http.StatusNotFound {
 		return false, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
 	}
@@ -340,4 +335,14 @@ func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
 	private := r.GetVisibility() != "public" || r.GetPrivate()
 	f.private.Put(key, private, now)
 	return private, nil
+}
+
+func (f *Forge) repository(ctx context.Context, repo string) (*github.Repository, error) {
+	gh, err := f.Client(ctx, repo, 0)
+	if err != nil {
+		return nil, err
+	}
+	owner, name := f.split(repo)
+	r, _, err := gh.Repositories.Get(ctx, owner, name)
+	return r, err
 }

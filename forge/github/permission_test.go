@@ -138,3 +138,12 @@ func TestPrivate(t *testing.T) {
 	lift()
 	ask(false, len(w.hub.Calls(get))+1)
 }
+
+// A repository that GitHub does not know is told from one that errand may not read at the moment.
+func TestUnknownRepository(t *testing.T) {
+	both(t, func(w *world) {
+		if _, err := w.forge.Private(w.Context(), "acme/none"); !errors.Is(err, forge.ErrNotFound) {
+			w.Errorf("an unknown one: %v", err)
+		}
+	})
+}

@@ -8,11 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
@@ -81,6 +84,38 @@ func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, erro
 		return false, nil
 	}
 	return err == nil && permission != forge.PermissionNone && permission != "", err
+}
+
+// askedAtOnce is about how many repositories a forge is asked at the same time.
+const askedAtOnce = 8
+
+// diagnoseRepositories names the repositories of errand.yaml that the forge does not know.
+func (p *Parts) diagnoseRepositories(ctx context.Context) []doctor.Finding {
+	if p.Forge == nil {
+		return nil
+	}
+	var unknown []string
+	for some := range slices.Chunk(p.policy.Listed, askedAtOnce) {
+		errs := make([]error, len(some))
+		var all sync.WaitGroup
+		for i, repo := range some {
+			all.Go(func() { _, errs[i] = p.Forge.Private(ctx, repo) })
+		}
+		all.Wait()
+		for i, repo := range some {
+			if errors.Is(errs[i], forge.ErrNotFound) {
+				unknown = append(unknown, repo)
+			}
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return []doctor.Finding{{
+		What:   "GitHub does not know repositories of errand.yaml: " + strings.Join(unknown, ", "),
+		Why:    "They were deleted or renamed, or errand has no access. Tasks in them are refused.",
+		Remedy: "Correct their names under repositories: or remove them, or give errand access.",
+	}}
 }
 
 // rights returns the limits of people to what they may do themselves on the forge. The caller sets the forge.

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-fleet/errand/internal/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
@@ -448,5 +449,28 @@ func TestMetricsAreForTheWholeFleet(t *testing.T) {
 		if got := w.request(http.DefaultClient, http.MethodGet, "/metrics", made.Token, ""); got.StatusCode != c.want {
 			t.Errorf("an operator of %s: %s", name, got.Status)
 		}
+	}
+}
+
+// The doctor names the entries of errand.yaml that GitHub does not know.
+func TestUnknownRepositories(t *testing.T) {
+	t.Parallel()
+	w := newRightsWorld(t)
+	unknown := func() (found []store.Finding) {
+		for _, f := range w.door.examine(t.Context()) {
+			if strings.Contains(f.What, "does not know repositories") {
+				found = append(found, f)
+			}
+		}
+		return found
+	}
+	if found := unknown(); len(found) != 0 {
+		t.Errorf("without unknown ones: %+v", found)
+	}
+	w.door.policy.Listed = append(w.door.policy.Listed, "acme/gone", "acme/renamed")
+	found := unknown()
+	if len(found) != 1 || !strings.HasSuffix(found[0].What, "errand.yaml: acme/gone, acme/renamed") ||
+		found[0].Why == "" || found[0].Remedy == "" {
+		t.Errorf("findings: %+v", found)
 	}
 }
