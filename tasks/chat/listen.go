@@ -92,11 +92,7 @@ func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWrite
 	if parent := r.Header.Get("Traceparent"); traceForm.MatchString(parent) {
 		t.Trace = parent
 	}
-	var receipt tasks.Receipt
-	err := s.checkAgent(r.Context(), d, t)
-	if err == nil {
-		receipt, err = s.submit(r.Context(), d, t)
-	}
+	receipt, err := s.submit(r.Context(), d, t)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		intake.NewProblem(http.StatusBadRequest, "Bad request", input.Sentence).Write(w)
 		return
@@ -212,9 +208,12 @@ func (req request) options(t *tasks.Task) (err error) {
 	return err
 }
 
-// submit gives up after submitLimit. It is detached from the request, so that a reader who leaves now does not leave
-// half a task.
+// submit checks the agent that a request names, and stores the task. Storing gives up after submitLimit. It is detached
+// from the request, so that a reader who leaves now does not leave half a task.
 func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
+	if err := s.checkAgent(ctx, d, t); err != nil {
+		return tasks.Receipt{}, err
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()
 	t.Reply = new(tasks.Reply)

@@ -1,11 +1,14 @@
 package chat
 
 import (
+	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // The stream of a task that no worker can run says so, also without a worker that could post an event.
@@ -37,6 +40,11 @@ func TestUnknownAgent(t *testing.T) {
 	if p := h.refused(`{"message":"x","agent":"tactician"}`); p.Status != 400 ||
 		!strings.Contains(p.Detail, `There is no agent "tactician" here. There are: reviewer, planner.`) {
 		t.Errorf("problem %+v", p)
+	}
+	form := url.Values{"message": {"x"}, "agent": {"tactician"}}
+	_, _, err := h.source.Post(t.Context(), h.Desk, form, nil)
+	if _, refused := errors.AsType[*tasks.InputError](err); !refused || !strings.Contains(err.Error(), "There are: reviewer") {
+		t.Errorf("the form: %v", err)
 	}
 	h.ask(`{"message":"x","agent":"@planner"}`)
 	if n := len(asked()); n == 0 {
