@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
 // attempt bounds every HTTP exchange with GitHub, including the refresh of a token.
@@ -318,10 +319,28 @@ func Permanent(err error) bool {
 	}, StatusCode(err))
 }
 
+// rateLimited says, for people, that a rate limit is the reason.
+const rateLimited = "GitHub's rate limit"
+
+// maxComplaint bounds GitHub's words in a complaint, in characters.
+const maxComplaint = 200
+
+// Complaint says why a call failed, as a clause for people.
+func Complaint(err error) string {
+	if _, limited := RetryAfter(err); limited {
+		return rateLimited
+	}
+	code, _, message := response(err)
+	if code == 0 {
+		return "GitHub does not answer as expected"
+	}
+	return fmt.Sprintf("GitHub says %d: %s", code, untrusted.Line(message, maxComplaint))
+}
+
 // RateLimit turns a rate limit into a *forge.LimitError, and adds what failed to any other error.
 func (f *Forge) RateLimit(what string, err error) error {
 	if wait, ok := RetryAfter(err); ok {
-		return fmt.Errorf("%s: %w", what, &forge.LimitError{At: f.cfg.Now().Add(wait), Why: "GitHub's rate limit"})
+		return fmt.Errorf("%s: %w", what, &forge.LimitError{At: f.cfg.Now().Add(wait), Why: rateLimited})
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }

@@ -38,6 +38,22 @@ func (a api) reportError(what string, err error) error {
 	return tasks.FromForge(a.forge.RateLimit(what, err))
 }
 
+// unposted says what an error of GitHub means for a final message. Only a conversation that does not exist any more is
+// final: a right may be granted, and an installation resumed. What GitHub hides from errand looks the same as what is
+// gone, so the repository must be visible.
+func (a api) unposted(ctx context.Context, o origin, what string, err error) error {
+	failed := &tasks.UnpostedError{Why: hub.Complaint(err), Err: a.reportError(what, err)}
+	code := hub.StatusCode(err)
+	if code == http.StatusNotFound {
+		_, hidden := a.forge.Private(ctx, o.Repo)
+		failed.Final = hidden == nil
+	}
+	if code == http.StatusGone || failed.Final {
+		failed.Why, failed.Final = "its conversation does not exist any more", true
+	}
+	return failed
+}
+
 // briefError wraps an error of a brief. In addition it turns a permanent failure into an *tasks.InputError.
 func (a api) briefError(what string, err error) error {
 	return tasks.FromForge(a.forge.Explain(what, err))

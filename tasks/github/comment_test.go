@@ -293,11 +293,12 @@ func TestCloseErrors(t *testing.T) {
 		if len(w.hub.Comments(repo, n)) != 0 {
 			w.wantSaid(n)
 		}
-		// A locked conversation should stay locked: the indicator should say so, and retries should end.
-		w.hub.Fail(createComment, githubfake.Failure{
+		// While a conversation is locked, the indicator says so, and the answer is posted later.
+		locked := githubfake.Failure{
 			Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
-		})
-		w.close(task, answered("Fine."))
+		}
+		w.hub.Fail(createComment, locked)
+		w.wantUnposted(task, answered("Fine."), "GitHub says 403: Unable to create comment because issue is locked.", false)
 		wantLight := func(want string) {
 			w.Helper()
 			sha := w.pull(n).HeadSHA
@@ -308,20 +309,77 @@ func TestCloseErrors(t *testing.T) {
 			for _, s := range w.hub.Statuses(repo, sha) {
 				got = strings.Replace(s.State+" "+s.Description, "error", "neutral", 1)
 			}
-			if got != "neutral Not reviewed: "+want || !strings.Contains(w.logs.String(), "issue is locked") {
+			if got != want {
 				w.Errorf("got %s, want %s\n%s", got, want, w.logs)
 			}
 		}
-		wantLight("GitHub does not let errand comment. The answer is in the run's log.")
-		w.hub.Fail(createComment, githubfake.Failure{
-			Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
-		})
-		w.close(task, tasks.Ending{
+		wantLight("neutral Not reviewed: GitHub does not let errand comment. The answer is in the run's log.")
+		w.hub.Fail(createComment, locked)
+		overloaded := tasks.Ending{
 			Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute),
 			Retried: ended.Add(time.Second),
-		})
-		wantLight("The model is overloaded.")
+		}
+		w.wantUnposted(task, overloaded, "GitHub says 403: Unable to create comment because issue is locked.", false)
+		wantLight("neutral Not reviewed: The model is overloaded.")
 	})
+}
+
+// wantUnposted closes the report of a task whose final message GitHub refuses.
+func (w *world) wantUnposted(task tasks.Task, e tasks.Ending, why string, final bool) {
+	w.Helper()
+	err := w.report(task).Close(w.Context(), e)
+	failed, ok := errors.AsType[*tasks.UnpostedError](err)
+	if !ok || failed.Why != why || failed.Final != final || failed.Shown {
+		w.Errorf("%+v, %v; want %q, final %t", failed, err, why, final)
+	}
+}
+
+// What GitHub refuses is kept and posted later, unless its conversation does not exist any more.
+func TestRefusedAnswers(t *testing.T) {
+	t.Parallel()
+	const forbidden = `{"message":"Resource not accessible by integration"}`
+	for name, c := range map[string]struct {
+		change func(w *world, n int) (undo func())
+		why    string
+		final  bool
+	}{
+		"a missing right": {func(w *world, _ int) func() {
+			return w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: forbidden})
+		}, "GitHub says 403: Resource not accessible by integration", false},
+		"a repository out of reach": {func(w *world, _ int) func() {
+			lift := w.hub.Fail(listComments, githubfake.Failure{Status: 404, Body: `{"message":"Not Found"}`})
+			again := w.hub.Fail("GET /repos/{o}/{r}", githubfake.Failure{Status: 404, Body: `{"message":"Not Found"}`})
+			return func() { lift(); again() }
+		}, "GitHub says 404: Not Found", false},
+		"a conversation that is gone": {func(w *world, _ int) func() {
+			return w.hub.Fail(listComments, githubfake.Failure{Status: 404, Body: `{"message":"Not Found"}`})
+		}, "its conversation does not exist any more", true},
+		"a deleted issue": {func(w *world, n int) func() {
+			if err := w.hub.ChangeIssue(w.Context(), repo, n, "deleted", "ann"); err != nil {
+				w.Fatal(err)
+			}
+			return nil
+		}, "its conversation does not exist any more", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := withToken(t)
+			_, n, task, who := w.working()
+			w.report(task).Update(agent.Event{Kind: agent.Started})
+			w.shows(n, "Working on")
+			undo := c.change(w, n)
+			w.wantUnposted(task, answered("Because."), c.why, c.final)
+			if undo == nil {
+				return
+			}
+			undo()
+			w.close(task, answered("Because."))
+			w.shows(n, "Done: the answer to "+who+"'s request is below.")
+			if got := w.hub.Comments(repo, n); len(got) != 2 || !strings.Contains(got[1].Body, "Because.") {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
 }
 
 func TestOpenWithoutOrigin(t *testing.T) {

@@ -490,7 +490,9 @@ func TestAppWithoutDiscussions(t *testing.T) {
 	n := w.discussion("ann", "One", "@errand why?") // GitHub does not send it to such an App
 	task := f.only()
 	wantInput(t, brief(w, task), "GitHub")
-	w.close(task, answered("Because."))
+	if err := w.report(task).Close(t.Context(), answered("Because.")); !hub.Permanent(err) {
+		t.Errorf("closed: %v", err)
+	}
 	if got := w.ourRemarks(n); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}

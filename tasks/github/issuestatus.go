@@ -124,7 +124,11 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) erro
 		return r.by.api.reportError("end state", err)
 	}
 	return r.by.memory.changeState(ctx, r.origin, func(now *prState) error {
-		if now.Status.Task == r.task.ID {
+		if now.Status.Task != r.task.ID {
+			return nil
+		}
+		now.Status.ID, now.Status.Pull = id, p.Status.Pull
+		if !refused { // otherwise the next attempt shows how it went
 			now.Status = issueStatus{ID: id, Pull: p.Status.Pull}
 		}
 		return nil

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -45,19 +46,20 @@ func (r *reporter) newReply(ctx context.Context, t tasks.Task, o origin) (*reply
 	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, err
 }
 
-// Close posts the answer, and then ends the comment with the state. If GitHub refuses something for good, it logs that;
-// after any other error the next attempt finds what was posted.
+// Close posts the answer, and then ends the comment with the state, also if GitHub refuses the answer. After any error
+// the next attempt finds what was posted.
 func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
 	if r.states != nil {
 		if err := r.states.close(ctx); err != nil {
 			return err
 		}
 	}
-	refused, err := r.post(ctx, e)
-	if err != nil {
-		return err
+	failed := r.post(ctx, e)
+	if failed != nil && !hub.Permanent(failed) {
+		return failed
 	}
-	return statusLeft(r.endState(ctx, e, refused))
+	err := statusLeft(r.endState(ctx, e, failed != nil))
+	return cmp.Or(failed, err)
 }
 
 // statusLeft is the error of ending the status beside an answer that is posted.
@@ -68,14 +70,14 @@ func statusLeft(err error) error {
 	return &tasks.UnpostedError{Why: "GitHub does not answer as expected", Shown: true, Err: err}
 }
 
-// post posts the answer, unless there is none, and reports whether GitHub has refused it for good.
-func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error) {
+// post posts the answer, unless there is none.
+func (r *reply) post(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
 		err = r.by.memory.planEnded(ctx, r.task, r.origin, e)
 	}
 	if err != nil || silent {
-		return false, err
+		return err
 	}
 	if stranger {
 		e.Reason = noWork
@@ -87,14 +89,11 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 	if e.Found {
 		l.parts = nil
 	}
-	if err := r.by.comments.send(ctx, r.gh, r.origin, l); hub.Permanent(err) {
-		r.log.Error("post reply", "err", err)
-		refused = true
-	} else if err != nil {
-		return false, r.by.api.reportError("post reply", err)
+	if err := r.by.comments.send(ctx, r.gh, r.origin, l); err != nil {
+		return r.by.api.unposted(ctx, r.origin, "post reply", err)
 	}
 	if e.Kind != tasks.Answered || r.origin.Asked == nil {
-		return refused, nil
+		return nil
 	}
 	last, at := r.origin.Asked.spot, r.origin.Asked.At
 	for _, id := range e.Covers {
@@ -102,7 +101,7 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) (refused bool, _ error
 			last, at = p, askedAt(id)
 		}
 	}
-	return refused, r.by.memory.answered(ctx, r.origin, last, at)
+	return r.by.memory.answered(ctx, r.origin, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to

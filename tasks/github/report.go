@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -94,8 +95,8 @@ func (r *report) Update(e agent.Event) {
 }
 
 // Close posts the findings, then the summary comment, and then completes the indicator, which links to them. So a
-// complete indicator means that everything is posted. A permanent refusal by GitHub is logged and shown by the
-// indicator. Any other error is returned, and the next attempt finds what this one has posted.
+// complete indicator means that everything is posted, or that GitHub refuses it, which the indicator says. After any
+// error the next attempt finds what this one has posted.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if err := r.actions.close(ctx); err != nil {
 		return err
@@ -111,27 +112,31 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if err != nil {
 		return r.by.api.reportError("post findings", err)
 	}
-	if err := r.comment(ctx, result); hub.Permanent(err) {
-		r.log.Error("post review", "err", err)
-		if e.Kind == tasks.Answered {
-			result.verdict = verdictOf(tasks.Ending{
-				Kind:   tasks.Failed,
-				Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At,
-			})
-			result.verdict.State = hub.StatusError
-		}
-	} else if err != nil {
-		return r.by.api.reportError("post review", err)
+	failed := r.say(ctx, e, result)
+	if failed != nil && !hub.Permanent(failed) {
+		return failed
 	}
-	if err := r.explainRefusal(ctx, e); err != nil {
-		return err
+	if failed != nil && e.Kind == tasks.Answered {
+		result.verdict = verdictOf(tasks.Ending{
+			Kind:   tasks.Failed,
+			Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At,
+		})
+		result.verdict.State = hub.StatusError
 	}
 	if err := r.indicator.Finish(ctx, result.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
-		return r.by.api.reportError("end report", err)
+		return cmp.Or(failed, r.by.api.reportError("end report", err))
 	}
-	return nil
+	return failed
+}
+
+// say posts the summary comment and, after a refusal, the answer to the comment that requested the review.
+func (r *report) say(ctx context.Context, e tasks.Ending, result outcome) error {
+	if err := r.comment(ctx, result); err != nil {
+		return r.by.api.unposted(ctx, r.origin, "post review", err)
+	}
+	return r.explainRefusal(ctx, e)
 }
 
 // explainRefusal answers the comment that requested a review, if it was refused: the check of a commit is not where its
@@ -141,8 +146,7 @@ func (r *report) explainRefusal(ctx context.Context, e tasks.Ending) error {
 		return nil
 	}
 	answer := &reply{by: r.by, gh: r.gh, origin: r.origin, task: r.task, log: r.log}
-	_, err := answer.post(ctx, e)
-	return err
+	return answer.post(ctx, e)
 }
 
 // postFindings posts the agent's findings on their lines, if any, and returns the content of the comment and indicator.
