@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if filepath.Base(self) == "forgetful" { // a program without KeeperMain, whatever its arguments
 		os.Exit(forgetfulMain())
 	}
+	if filepath.Base(self) == "hanging" { // a keeper that does not answer
+		os.Exit(hangingMain())
+	}
 	KeeperMain()
 	switch mode := os.Getenv("AGENT_TEST_MODE"); mode {
 	case "": // with errand-keeper, as installed; the tests of package keeper have it re-executed
@@ -396,6 +399,17 @@ func forgetfulMain() int {
 	}, &host{})
 	fmt.Print(err)
 	return 0
+}
+
+// hangingMain says that it was started, and does nothing else.
+func hangingMain() int {
+	started, err := os.OpenFile(self+".started", os.O_WRONLY, 0)
+	if err != nil {
+		return 1
+	}
+	_, _ = started.WriteString("x")
+	signal.Ignore(syscall.SIGTERM)
+	select {}
 }
 
 // replacedMain runs a task after its own program was replaced by something else.

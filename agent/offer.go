@@ -67,11 +67,11 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	}
 	defer func() { _ = log.Close() }()
 	l, e := r.launch(ctx, &invocation{cli: cli, spec: s, host: Unattended{}, log: log})
+	if e != nil && ctx.Err() != nil {
+		return Offer{}, context.Cause(ctx)
+	}
 	if e != nil {
 		return Offer{}, e
-	}
-	if l == nil {
-		return Offer{}, context.Cause(ctx)
 	}
 	defer l.removeDirs()
 	stop := context.AfterFunc(ctx, func() { l.cancel(context.Cause(ctx)) })

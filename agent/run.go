@@ -110,11 +110,11 @@ type invocation struct {
 // pointers to what is large.
 func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) {
 	l, e := r.launch(ctx, in)
+	if e != nil && ctx.Err() != nil {
+		return notStarted(in.spec.Resume), nil
+	}
 	if e != nil {
 		return &Result{}, e
-	}
-	if l == nil {
-		return notStarted(in.spec.Resume), nil
 	}
 	defer l.removeDirs()
 	l.hosted.Go(l.saveCheckpoints)
@@ -131,8 +131,8 @@ func (r *Runner) runOnce(ctx context.Context, in *invocation) (*Result, *Error) 
 	return l.result(finished, cause), nil
 }
 
-// launch starts the CLI, and the goroutines that read its output. It returns nil if ctx has ended before the start. The
-// caller waits for the end of the run, closes its gateway and proxy and removes its directories.
+// launch starts the CLI, and the goroutines that read its output. The caller waits for the end of the run, closes its
+// gateway and proxy and removes its directories.
 func (r *Runner) launch(ctx context.Context, given *invocation) (*liveRun, *Error) {
 	in := *given // its own copy, with the model that it starts with
 	in.spec.Model = r.model.StartModel(in.spec.Model)
@@ -176,7 +176,7 @@ func (c *command) closeNetwork() {
 // note writes to the log of the CLI's run.
 func (c *command) note(format string, args ...any) { c.notes.Note(time.Now(), "! "+format, args...) }
 
-// command starts the CLI. It returns nil if ctx has ended before the start. Its proxy refuses requests until it begins.
+// command starts the CLI, or returns nil. Its proxy refuses requests until it begins.
 func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Error) {
 	s := &in.spec
 	dirs, err := session.Make(r.cfg.TempDir)
@@ -215,9 +215,6 @@ func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Err
 	}
 	p, err := r.start(ctx, *s, c.place, c.order)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, nil
-		}
 		return nil, startFailure(err, s.Dir)
 	}
 	if len(p.Listeners) > 0 {

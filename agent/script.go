@@ -70,6 +70,9 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 		Profile: Write, script: true,
 	}
 	place, e := r.place(ctx, spec, cmp.Or(onPath("bash", r.getenv("PATH")), "/bin/bash"), &dirs)
+	if e != nil && ctx.Err() != nil {
+		return Scripted{Outcome: Stopped, ExitCode: -1}, nil
+	}
 	if e != nil {
 		return Scripted{}, e
 	}
@@ -83,9 +86,8 @@ func (r *Runner) Script(ctx context.Context, s Script) (Scripted, error) {
 	}
 	began := time.Now()
 	order := keeper.Order{
-		Path: place.Program, Dir: s.Dir,
+		Path: place.Program, Dir: s.Dir, Env: r.environment(spec, dirs.Inside(), gateway.Access{}),
 		Args: []string{"bash", filepath.Join(dirs.Inside().Root, scriptFile)}, RunDir: dirs.Root,
-		Env: r.environment(spec, dirs.Inside(), gateway.Access{}),
 	}
 	if spec.ownNetwork {
 		order.Ports = r.ports(spec, false)

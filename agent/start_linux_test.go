@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // A start that hangs, as on a file system that has gone away, ends with its run's context: nothing ran, and nothing is
@@ -41,4 +43,47 @@ func TestStartObeysItsContext(t *testing.T) {
 		t.Errorf("result = %+v", res)
 	}
 	b.gone(t)
+}
+
+// A run that is stopped ends although a program that its start tries out hangs.
+func TestStopWhileAProgramHangs(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(c *Config, hanging string){
+		"keeper": func(c *Config, hanging string) { c.Keeper = hanging },
+		"sandbox": func(c *Config, hanging string) {
+			c.Sandbox = SandboxBwrap
+			bin := filepath.Dir(hanging)
+			_ = os.Symlink(hanging, filepath.Join(bin, "bwrap"))
+			c.Getenv = func(name string) string { return map[string]string{"PATH": bin}[name] }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			hanging := filepath.Join(t.TempDir(), "hanging")
+			copyProgram(t, hanging)
+			if err := syscall.Mkfifo(hanging+".started", 0o600); err != nil {
+				t.Fatal(err)
+			}
+			started, err := os.OpenFile(hanging+".started", os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer started.Close()
+			b := newBench(t, "talk", func(c *Config) { change(c, hanging) })
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan Result, 1)
+			go func() { ended <- b.run(t, ctx, Spec{}, &host{}) }()
+			_, _ = io.ReadFull(started, make([]byte, 1))
+			stop()
+			select {
+			case res := <-ended:
+				if res.Outcome != Stopped {
+					t.Errorf("result = %+v", res)
+				}
+			case <-time.After(time.Minute): // the program has two
+				t.Fatal("the run waits for it")
+			}
+			b.gone(t)
+		})
+	}
 }

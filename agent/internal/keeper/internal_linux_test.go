@@ -64,7 +64,7 @@ func TestDescriptorsOfAStart(t *testing.T) {
 	high := at(c.stderr.keeper, 700) // other tests do not get so far
 	_ = c.stderr.keeper.Close()
 	c.stderr.keeper = high
-	program := at(own, int(high.Fd())+1)
+	program := at(own.file, int(high.Fd())+1)
 	defer program.Close()
 	if program.Fd() != high.Fd()+1 {
 		t.Fatalf("descriptors %d and %d", high.Fd(), program.Fd())
@@ -85,7 +85,8 @@ func TestSlowProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Program{Path: filepath.Join(t.TempDir(), "slow"), probeLimit: 100 * time.Millisecond}
+	p := Program{Path: filepath.Join(t.TempDir(), "slow")}
+	p.probe.Limit = 100 * time.Millisecond
 	syscall.ForkLock.RLock() // a child forked meanwhile would hold the file open for writing
 	err = os.WriteFile(p.Path, program, 0o700)
 	syscall.ForkLock.RUnlock()

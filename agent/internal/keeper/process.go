@@ -108,7 +108,7 @@ func (p *Program) Start(ctx context.Context, order Order, s Sandbox) (*Process, 
 	if err != nil {
 		return nil, fmt.Errorf("open pipes: %w", err)
 	}
-	cmd, own, err := p.startKeeper(program, c, order, s)
+	cmd, own, err := p.startKeeper(program.file, c, order, s)
 	if err != nil {
 		c.closeWorkerEnds()
 		return nil, fmt.Errorf("start keeper: %w", err)

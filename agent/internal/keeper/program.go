@@ -1,7 +1,6 @@
 package keeper
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,16 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
-
-// probeTimeout bounds how long errand-keeper takes to print its version. It takes 2 ms, and seconds where many programs
-// want the processors.
-const probeTimeout = 2 * time.Minute
 
 // Program is the program that the keepers of a worker execute: the file errand-keeper beside the worker's own or, if
 // there is none, the worker's own program again, which costs more memory and time. The zero value is ready to use. Once
@@ -31,25 +25,19 @@ type Program struct {
 	Groups *Groups      // of the runs; nil: they have none
 	Log    *slog.Logger // of runs that cannot start in a group; may be nil
 
-	probeLimit time.Duration // 0: probeTimeout; tests shorten it
-
-	mu   sync.Mutex
-	file *os.File // nil: not found yet
-	own  bool     // file is the worker's program
+	probe Probe[opened]
 }
 
-// Unavailable says why no keeper can be started.
-type Unavailable struct {
-	Problem, Remedy string
-
-	Busy bool // the machine is too busy to find out: it may be possible soon
+// opened is a program, opened for execution only, because it may be a file that this user cannot read.
+type opened struct {
+	file *os.File
+	own  bool // it is the worker's program
 }
-
-func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
 
 // Name returns the path of the file errand-keeper; empty if the keepers execute the worker's own program.
 func (p *Program) Name(ctx context.Context) (string, *Unavailable) {
-	if _, unavailable := p.open(ctx); unavailable != nil || p.own {
+	program, unavailable := p.open(ctx)
+	if unavailable != nil || program.own {
 		return "", unavailable
 	}
 	return p.path(), nil
@@ -66,35 +54,39 @@ func (p *Program) path() string {
 	return filepath.Join(filepath.Dir(worker), Name)
 }
 
-// open returns the program, opened for execution only, because it may be a file that this user cannot read. A file that
-// cannot be used is looked at again each time, so that a remedy works at once.
-func (p *Program) open(ctx context.Context) (*os.File, *Unavailable) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.file != nil {
-		return p.file, nil
-	}
+// open returns the program. A file that cannot be used is looked at again each time.
+func (p *Program) open(ctx context.Context) (opened, *Unavailable) { return p.probe.Find(ctx, p.find) }
+
+// find opens errand-keeper, or the worker's program if there is none.
+func (p *Program) find(ctx context.Context) (opened, *Unavailable) {
 	f, err := openProgram(p.path())
-	if p.own = p.Path == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)); p.own {
-		if !supervise.Called() {
-			return nil, &Unavailable{
-				Problem: "this program has not called agent.KeeperMain",
-				Remedy: "call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper " +
-					"beside the program",
-			}
-		}
-		if f, err = openProgram(ownProgram); err != nil {
-			return nil, &Unavailable{Problem: err.Error(), Remedy: "mount /proc"}
-		}
-	} else if err == nil {
-		err = p.checkVersion(ctx, f)
+	if p.Path == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)) {
+		return openOwn()
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, p.unusable(err)
+		return opened{}, p.unusable(err)
 	}
-	p.file = f
-	return f, nil
+	if err := p.checkVersion(ctx, f); err != nil {
+		_ = f.Close()
+		return opened{}, p.unusable(err)
+	}
+	return opened{file: f}, nil
+}
+
+// openOwn opens the worker's program.
+func openOwn() (opened, *Unavailable) {
+	if !supervise.Called() {
+		return opened{}, &Unavailable{
+			Problem: "this program has not called agent.KeeperMain",
+			Remedy: "call agent.KeeperMain at the beginning of main and of TestMain, or install errand-keeper " +
+				"beside the program",
+		}
+	}
+	f, err := openProgram(ownProgram)
+	if err != nil {
+		return opened{}, &Unavailable{Problem: err.Error(), Remedy: "mount /proc"}
+	}
+	return opened{file: f, own: true}, nil
 }
 
 // errSlow says that the program did not answer in time.
@@ -119,8 +111,6 @@ func (p *Program) unusable(err error) *Unavailable {
 
 // checkVersion checks that a program is errand-keeper and fits this worker.
 func (p *Program) checkVersion(ctx context.Context, program *os.File) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.probeLimit, probeTimeout))
-	defer cancel()
 	cmd := exec.CommandContext(ctx, executable(program), "-version")
 	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
 	cmd.ExtraFiles = []*os.File{program} // see spawn
@@ -161,10 +151,9 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 			return fmt.Errorf("try an overlay: %w", err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, "")
-	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.ExtraFiles, cmd.Err = "/", []string{}, time.Second, []*os.File{program}, nil
+	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.Err = "/", []string{}, time.Second, nil
+	cmd.ExtraFiles = []*os.File{program.file}
 	if err := overlaid(cmd, 3, []Overlay{o}); err != nil { // the first of ExtraFiles
 		return err
 	}

@@ -72,23 +72,36 @@ func copyLayers(ctx context.Context, run Run) (home string, err error) {
 
 // layer prepares the directories of a layer. It returns the overlay to mount, or nil if none exists, and the directory
 // to show to the run.
-func (b *Bwrap) layer(ctx context.Context, l Layer) (_ *keeper.Overlay, shown string, err error) {
-	err = os.MkdirAll(l.Changes, 0o700)
-	if err == nil && l.Lower != "" && b.hasOverlays(ctx, l.Changes) {
-		o := l.overlay()
-		for _, dir := range []string{o.Upper, o.Work, o.At} {
-			err = errors.Join(err, os.MkdirAll(dir, 0o700))
-		}
-		if err == nil {
-			return &o, o.At, nil
-		}
-	} else if err == nil {
-		err = l.copy(ctx)
-	}
+func (b *Bwrap) layer(ctx context.Context, l Layer) (*keeper.Overlay, string, error) {
+	overlay, err := b.overlay(ctx, l)
 	if err != nil {
 		return nil, "", fmt.Errorf("set up the environment: %w", err)
 	}
+	if overlay != nil {
+		return overlay, overlay.At, nil
+	}
+	if err := l.copy(ctx); err != nil {
+		return nil, "", fmt.Errorf("set up the environment: %w", err)
+	}
 	return nil, l.Upper(), nil
+}
+
+// overlay makes the directories of a layer's overlay. It returns nil if there is nothing below, or no overlay.
+func (b *Bwrap) overlay(ctx context.Context, l Layer) (*keeper.Overlay, error) {
+	if err := os.MkdirAll(l.Changes, 0o700); err != nil || l.Lower == "" {
+		return nil, err
+	}
+	possible, err := b.hasOverlays(ctx, l.Changes)
+	if err != nil || !possible {
+		return nil, err
+	}
+	o := l.overlay()
+	for _, dir := range []string{o.Upper, o.Work, o.At} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return &o, nil
 }
 
 // copy copies everything below to the changes, once: for runs without a sandbox, and for file systems and kernels that
@@ -124,20 +137,20 @@ func copyAll(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// hasOverlays reports whether overlays can be mounted below dir. If not, it is tried again for each run.
-func (b *Bwrap) hasOverlays(ctx context.Context, dir string) bool {
-	b.mu.Lock()
-	possible, warned := b.overlays, b.copies
-	b.mu.Unlock()
-	if possible {
-		return true
+// hasOverlays reports whether overlays can be mounted below dir. The error says that ctx has ended.
+func (b *Bwrap) hasOverlays(ctx context.Context, dir string) (bool, error) {
+	_, why := b.overlays.Find(ctx, func(ctx context.Context) (_ struct{}, why *Unavailable) {
+		if err := b.cfg.CheckOverlays(ctx, dir); err != nil {
+			why = &Unavailable{Problem: err.Error()}
+		}
+		return struct{}{}, why
+	})
+	if why == nil {
+		return true, nil
 	}
-	err := b.cfg.CheckOverlays(ctx, dir)
-	if err != nil && !warned {
-		b.cfg.Log.Warn("environments are copied for each thread", "why", err)
+	if ctx.Err() != nil {
+		return false, ctx.Err()
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.overlays, b.copies = err == nil, err != nil
-	return b.overlays
+	b.copies.Do(func() { b.cfg.Log.Warn("environments are copied for each thread", "why", why.Problem) })
+	return false, nil
 }

@@ -44,10 +44,6 @@ var insideHome = session.Dirs{InsideRoot: insideRoot}.Inside().Home
 // sharedMemory is the size of /dev/shm, in bytes: browsers and databases need some.
 const sharedMemory = 512 << 20
 
-// probeTimeout bounds an attempt to start something in a sandbox. It takes 10 ms, and seconds where many programs want
-// the processors.
-const probeTimeout = 2 * time.Minute
-
 // ErrProgram says that the program of a run does not exist.
 var ErrProgram = errors.New("program not found")
 
@@ -63,33 +59,29 @@ type Config struct {
 	CheckOverlays func(ctx context.Context, dir string) error // says why a directory cannot have overlays, or nil
 }
 
-// Bwrap prepares the sandboxes of runs. Once bubblewrap was seen to work, that is not checked again; if it does not
-// work, it is tried again for each run, so that a remedy works at once.
+// Bwrap prepares the sandboxes of runs.
 type Bwrap struct {
 	cfg Config
 
-	probeLimit time.Duration // 0: probeTimeout; tests shorten it
+	program  keeper.Probe[bubblewrap]
+	network  keeper.Probe[struct{}] // whether it gives a run its own network
+	overlays keeper.Probe[struct{}]
 
-	mu         sync.Mutex
-	path       string // of bubblewrap, once it was seen to work
-	noUserns   bool   // it has --disable-userns (since 0.8); seccomp prevents user namespaces, too
-	ownNetwork bool   // it was seen to give a run its own network
-	warned     bool   // that runs share the machine's network
-	overlays   bool   // they were seen to work
-	copies     bool   // they were seen not to, and the log says so
+	shares sync.Once // the log says that runs share the machine's network
+	copies sync.Once // and that environments are copied
+}
+
+// bubblewrap is a program that was seen to work.
+type bubblewrap struct {
+	path     string
+	noUserns bool // it has --disable-userns (since 0.8); seccomp prevents user namespaces, too
 }
 
 // New returns a Bwrap. It does not look at bubblewrap yet.
 func New(cfg Config) *Bwrap { return &Bwrap{cfg: cfg} }
 
 // Unavailable says why a run cannot have the sandbox that is configured.
-type Unavailable struct {
-	Problem, Remedy string
-
-	Busy bool // the machine is too busy to find out: it may be possible soon
-}
-
-func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
+type Unavailable = keeper.Unavailable
 
 // instead is the alternative for operators who cannot use a sandbox.
 const instead = ", or set ERRAND_SANDBOX=none"
@@ -115,11 +107,11 @@ type Place struct {
 
 // Prepare returns the place of a run. The error is an *Unavailable if there is no working sandbox.
 func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
-	path, unavailable := b.Path(ctx)
+	bwrap, unavailable := b.find(ctx)
 	if unavailable != nil {
 		return Place{}, unavailable
 	}
-	if path == "" {
+	if bwrap.path == "" {
 		home, err := copyLayers(ctx, run)
 		return Place{Program: run.Program, Root: run.Root, Home: home}, err
 	}
@@ -132,7 +124,7 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	if err != nil {
 		return Place{}, err
 	}
-	args, err := b.arguments(path, run, layers...)
+	args, err := b.arguments(bwrap, run, layers...)
 	if err != nil {
 		return Place{}, err
 	}
@@ -142,7 +134,7 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 	if !run.OwnNetwork {
 		return p, nil
 	}
-	own, unavailable := b.hasOwnNetwork(ctx, path)
+	own, unavailable := b.hasOwnNetwork(ctx, bwrap)
 	if unavailable != nil {
 		return Place{}, unavailable
 	}
@@ -155,81 +147,78 @@ func (b *Bwrap) Prepare(ctx context.Context, run Run) (Place, error) {
 
 // Path returns the path of a bubblewrap that works; empty if runs have no sandbox.
 func (b *Bwrap) Path(ctx context.Context) (string, *Unavailable) {
+	bwrap, unavailable := b.find(ctx)
+	return bwrap.path, unavailable
+}
+
+// find returns a bubblewrap that works; the zero value if runs have no sandbox.
+func (b *Bwrap) find(ctx context.Context) (bubblewrap, *Unavailable) {
 	if !b.cfg.Enabled {
-		return "", nil
+		return bubblewrap{}, nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.path == "" {
-		path, unavailable := b.probe(ctx)
-		if unavailable != nil {
-			return "", unavailable
-		}
-		b.path = path
-	}
-	return b.path, nil
+	return b.program.Find(ctx, b.probe)
 }
 
 // probe finds bubblewrap and starts something harmless as a run would be started. Finding it is not enough: a container
 // or a kernel's policy may forbid the namespaces that it needs.
-func (b *Bwrap) probe(ctx context.Context) (string, *Unavailable) {
+func (b *Bwrap) probe(ctx context.Context) (bubblewrap, *Unavailable) {
 	path := b.cfg.Find()
 	if path == "" {
-		return "", &Unavailable{Problem: "bwrap is not on PATH", Remedy: "install bubblewrap" + instead}
+		return bubblewrap{}, &Unavailable{Problem: "bwrap is not on PATH", Remedy: "install bubblewrap" + instead}
 	}
 	path, err := filepath.EvalSymlinks(path) // the link may be hidden inside
 	if err != nil {
-		return "", &Unavailable{Problem: "find bubblewrap: " + err.Error(), Remedy: "install it" + instead}
+		return bubblewrap{}, &Unavailable{Problem: "find bubblewrap: " + err.Error(), Remedy: "install it" + instead}
 	}
-	if b.try(ctx, path, "--disable-userns") == nil {
-		b.noUserns = true
-		return path, nil
+	newest := bubblewrap{path, true}
+	if b.try(ctx, newest) == nil {
+		return newest, nil
 	}
-	if unavailable := b.try(ctx, path); unavailable != nil {
-		return "", unavailable
+	older := bubblewrap{path, false}
+	if unavailable := b.try(ctx, older); unavailable != nil {
+		return bubblewrap{}, unavailable
 	}
-	return path, nil
+	return older, nil
 }
 
 // OwnNetwork reports whether runs can have their own network.
 func (b *Bwrap) OwnNetwork(ctx context.Context) bool {
-	path, _ := b.Path(ctx)
-	if path == "" {
+	bwrap, _ := b.find(ctx)
+	if bwrap.path == "" {
 		return false
 	}
-	own, _ := b.hasOwnNetwork(ctx, path)
+	own, _ := b.hasOwnNetwork(ctx, bwrap)
 	return own
 }
 
 // hasOwnNetwork reports whether runs can have their own network. A policy may forbid it where bubblewrap works
 // otherwise. The machine's load must not give a run the machine's network, so it is an *Unavailable that this cannot be
 // found out.
-func (b *Bwrap) hasOwnNetwork(ctx context.Context, path string) (bool, *Unavailable) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.ownNetwork {
+func (b *Bwrap) hasOwnNetwork(ctx context.Context, bwrap bubblewrap) (bool, *Unavailable) {
+	_, unavailable := b.network.Find(ctx, func(ctx context.Context) (struct{}, *Unavailable) {
+		return struct{}{}, b.try(ctx, bwrap, "--unshare-net")
+	})
+	if unavailable == nil {
 		return true, nil
 	}
-	unavailable := b.try(ctx, path, "--unshare-net")
-	if unavailable != nil && unavailable.Busy {
+	if unavailable.Busy {
 		return false, unavailable
 	}
-	b.ownNetwork = unavailable == nil
-	if !b.ownNetwork && !b.warned {
-		b.warned = true
+	b.shares.Do(func() {
 		b.cfg.Log.Warn("runs share the machine's network: the egress list is not in force", "why", unavailable.Problem)
-	}
-	return b.ownNetwork, nil
+	})
+	return false, nil
 }
 
 // try starts something harmless in a sandbox, with further options of bubblewrap.
-func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavailable {
+func (b *Bwrap) try(ctx context.Context, bwrap bubblewrap, options ...string) *Unavailable {
+	path := bwrap.path
 	dirs, err := session.Make(b.cfg.TempDir)
 	if err != nil {
 		return &Unavailable{Problem: err.Error(), Remedy: session.Remedy(err)}
 	}
 	defer func() { _ = dirs.Remove() }()
-	args, err := b.arguments(path, Run{Program: path, Root: dirs.Root, Write: []string{dirs.Home}})
+	args, err := b.arguments(bwrap, Run{Program: path, Root: dirs.Root, Write: []string{dirs.Home}})
 	if err != nil {
 		return &Unavailable{Problem: err.Error(), Remedy: "repair the directories it names" + instead}
 	}
@@ -239,9 +228,6 @@ func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavai
 	}
 	defer filter.Close()
 	options = append(options, "--seccomp", "3") // the first of ExtraFiles
-	// A run that is stopped meanwhile must not make the sandbox look broken.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(b.probeLimit, probeTimeout))
-	defer cancel()
 	cmd := exec.CommandContext(ctx, path, append(slices.Concat(options, args[1:]), path, "--version")...)
 	cmd.Env = []string{} // the worker's has secrets, and tools of other runs can read the process of bubblewrap
 	cmd.WaitDelay, cmd.ExtraFiles = time.Second, []*os.File{filter}
@@ -264,14 +250,14 @@ func (b *Bwrap) try(ctx context.Context, path string, options ...string) *Unavai
 }
 
 // arguments returns bubblewrap's command line for a run with layers, up to the program.
-func (b *Bwrap) arguments(path string, run Run, layers ...mount) ([]string, error) {
+func (b *Bwrap) arguments(bwrap bubblewrap, run Run, layers ...mount) ([]string, error) {
 	mounts, err := b.mounts(run)
 	if err != nil {
 		return nil, err
 	}
 	mounts = append(mounts, layers...)
-	args := []string{path, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--cap-drop", "ALL"}
-	if b.noUserns {
+	args := []string{bwrap.path, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--as-pid-1", "--cap-drop", "ALL"}
+	if bwrap.noUserns {
 		args = append(args, "--disable-userns")
 	}
 	for _, m := range mounts {

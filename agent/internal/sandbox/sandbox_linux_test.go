@@ -20,7 +20,7 @@ func TestOwnNetworkIsImpossible(t *testing.T) {
 	var logged strings.Builder
 	b := New(Config{Enabled: true, Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	for range 2 {
-		if own, unavailable := b.hasOwnNetwork(t.Context(), "/bin/false"); own || unavailable != nil {
+		if own, unavailable := b.hasOwnNetwork(t.Context(), bubblewrap{path: "/bin/false"}); own || unavailable != nil {
 			t.Errorf("it is thought possible, or unknown: %v", unavailable)
 		}
 	}
@@ -39,11 +39,13 @@ func TestBusyMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := New(Config{Enabled: true, Log: slog.New(slog.DiscardHandler), Find: func() string { return program }})
-	b.probeLimit = 100 * time.Millisecond
-	own, unavailable := b.hasOwnNetwork(t.Context(), program)
-	if own || unavailable == nil || !unavailable.Busy || b.warned {
-		t.Errorf("own network %t, %v, warned %t", own, unavailable, b.warned)
+	var logged strings.Builder
+	log := slog.New(slog.NewTextHandler(&logged, nil))
+	b := New(Config{Enabled: true, Log: log, Find: func() string { return program }})
+	b.program.Limit, b.network.Limit = 100*time.Millisecond, 100*time.Millisecond
+	own, unavailable := b.hasOwnNetwork(t.Context(), bubblewrap{path: program})
+	if own || unavailable == nil || !unavailable.Busy || logged.Len() > 0 {
+		t.Errorf("own network %t, %v, log %s", own, unavailable, &logged)
 	}
 	if _, unavailable := b.Path(t.Context()); unavailable == nil || !unavailable.Busy ||
 		strings.Contains(unavailable.Remedy, "namespaces") {
