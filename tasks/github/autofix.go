@@ -177,6 +177,7 @@ func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h rema
 		return "", fmt.Errorf("read review: %w", err)
 	}
 	command, _ := readCommand(text)
+	_, mistaken := readMistake(text, named)
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
@@ -184,7 +185,7 @@ func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h rema
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.bot:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
-	case named || command != "" || misusedCommand(text) != "":
+	case named || command != "" || mistaken:
 		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}
 	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}

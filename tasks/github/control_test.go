@@ -173,7 +173,8 @@ func TestShortAnswers(t *testing.T) {
 	})
 }
 
-// A command that stands alone says so to whoever puts words behind it, and does nothing.
+// A command that stands alone does nothing with words behind it. Its author gets a sign, and the reason if they have
+// mentioned errand: other bots may have that command with words.
 func TestWordsBehindControls(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
@@ -184,10 +185,12 @@ func TestWordsBehindControls(t *testing.T) {
 	task := f.only()
 	var want []string
 	for body, word := range map[string]string{
-		"/cancel the subscription": cmdCancel, "/pause\u00a0please": cmdPause, "/approve always yes": cmdAlways,
-		"@errand /approve the release": cmdApprove,
+		"/cancel the subscription": "", "/pause\u00a0please": "", "/approve no-issue": "",
+		"@errand /approve the release": cmdApprove, "@errand /approve always yes": cmdAlways,
 	} {
-		want = append(want, standsAlone(word))
+		if word != "" {
+			want = append(want, standsAlone(word))
+		}
 		w.signs(n, f.comment(n, "ann", body), "confused")
 		w.wantOurs(n, want...)
 		d, _ := w.hub.LastDelivery("issue_comment")
@@ -201,6 +204,43 @@ func TestWordsBehindControls(t *testing.T) {
 	w.signs(n, f.comment(n, "ann", "\u00a0/cancel\u00a0"), "eyes", "hooray")
 	f.comment(n, "ann", "/lgtm now") // another bot's
 	w.wantOurs(n, want...)
+}
+
+// Who mistypes a command and may write hears it. What is no typo may be the command of another bot.
+func TestTypos(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	var silent []int64
+	for _, body := range []string{"/reviews", "/lgtm", "/approve-all", "/hold", "/retest", "    /revie", "`/revie`", "/"} {
+		by := "ann"
+		if body == "/reviews" {
+			by = "cleo" // may not write
+		}
+		silent = append(silent, f.comment(n, by, body))
+	}
+	var want []string
+	for body, command := range map[string]string{
+		"/revie": cmdReview, "/reviews": cmdReview, "/rewiew the tests": cmdReview, "/Fix": cmdFix, "/fix_ci\n": cmdFixCI,
+		"/paus\nnow": cmdPause,
+	} {
+		want = append(want, "Unknown command. Did you mean `"+command+"`? Comment `/help` for the list.")
+		w.signs(n, f.comment(n, "ann", body), "confused")
+		w.wantOurs(n, want...)
+		d, _ := w.hub.LastDelivery("issue_comment")
+		if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
+			t.Fatal(err)
+		}
+		w.wantOurs(n, want...)
+	}
+	for _, id := range silent {
+		w.signs(n, id)
+	}
+	if all := f.tasks(); len(all) > 0 {
+		t.Errorf("%+v", all)
+	}
 }
 
 // A control that could not run has to come again.

@@ -41,9 +41,8 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "", err
 	}
 	command, words := readCommand(text)
-	misused := misusedCommand(text)
-	unknown := named && command == "" && misused == "" && isSlashed(text)
-	if !named && command == "" && misused == "" {
+	reply, mistaken := readMistake(text, named)
+	if !named && command == "" && (!mistaken || i.gate.mayNot(ctx, h.origin(), h.author)) {
 		return "", notAddressed
 	}
 	if err := i.ignoreDeleted(ctx, h); err != nil {
@@ -55,7 +54,7 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		}
 		return "", err
 	}
-	mention := command == "" && misused == "" && !unknown && words != ""
+	mention := command == "" && !mistaken && words != ""
 	if (findCommand(command).answers || mention) && !h.bot {
 		if response, err := i.submitAnswer(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
@@ -76,12 +75,9 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return i.controls.runCommand(ctx, desk, h, command)
-	case misused != "":
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, standsAlone(misused)) })
-		return "Misused command.", nil
-	case unknown:
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, unknownCommand) })
-		return "Unknown command.", nil
+	case mistaken:
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, reply) })
+		return "Not a command.", nil
 	}
 	response, err = i.submitRequest(ctx, desk, h, command, words)
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
@@ -386,14 +382,47 @@ func readCommand(text string) (command, words string) {
 	return c.word, strings.TrimSpace(behind + "\n" + below)
 }
 
-// misusedCommand returns the command that a comment begins with, if there are words behind it that it does not take, or
-// "".
-func misusedCommand(text string) (word string) {
+// readMistake reports whether a comment begins with a command that does not exist, or that takes no words and has some,
+// and returns the reply. Other bots have commands, too. So without a mention only what is almost a command of errand is
+// a mistake, and a command with words gets no reply in words.
+func readMistake(text string, named bool) (reply string, mistaken bool) {
 	first, _, _ := strings.Cut(text, "\n")
-	if c, behind := firstCommand(first); behind != "" && !c.takesWords() {
-		return c.word
+	c, behind := firstCommand(first)
+	if c.word != "" {
+		if named {
+			reply = standsAlone(c.word)
+		}
+		return reply, behind != "" && !c.takesWords()
 	}
-	return ""
+	if word, _ := cutWord(first); strings.HasPrefix(first, "/") {
+		for _, c := range commands() {
+			if isTypo(word, c.word) {
+				return "Unknown command. Did you mean `" + c.word + "`? Comment `/help` for the list.", true
+			}
+		}
+	}
+	return unknownCommand, named && isSlashed(text)
+}
+
+// isTypo reports whether word is a command in other capitals, or with one letter too many, missing or wrong. Its first
+// letter is right.
+func isTypo(word, command string) bool {
+	short, long := strings.ToLower(word), command
+	if len(short) > len(long) {
+		short, long = long, short
+	}
+	same := 0
+	for same < len(short) && short[same] == long[same] {
+		same++
+	}
+	if same == len(long) {
+		return word != command
+	}
+	behind := short[same:]
+	if len(short) == len(long) {
+		behind = short[same+1:]
+	}
+	return same >= len("/x") && behind == long[same+1:]
 }
 
 // firstCommand returns the command at the beginning of a line, or the zero value, and the words behind it.
