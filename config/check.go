@@ -117,8 +117,9 @@ func checkSecrets(p *Problems, all []setting) {
 	}
 }
 
-// checkURL accepts an absolute http or https URL and makes it end with the bound. It clears a refused URL and does not
-// quote it, because it may contain a password.
+// checkURL accepts an absolute http or https URL, writes its host in small letters, because it is compared and may be a
+// part of the fleet's identity, and makes it end with the bound. It clears a refused URL and does not quote it, because
+// it may contain a password.
 func checkURL(p *Problems, s setting, ending string) {
 	u, err := url.Parse(s.field.String())
 	what := ""
@@ -130,7 +131,8 @@ func checkURL(p *Problems, s setting, ending string) {
 	case u.RawQuery != "" || u.Fragment != "":
 		what = "must not contain a query or fragment"
 	default:
-		s.field.SetString(strings.TrimRight(s.field.String(), "/") + ending)
+		text := strings.Replace(s.field.String(), u.Host, strings.ToLower(u.Host), 1)
+		s.field.SetString(strings.TrimRight(text, "/") + ending)
 		return
 	}
 	s.field.SetString("")

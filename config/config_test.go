@@ -95,7 +95,7 @@ func full() map[string]string {
 		"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "authorization=Basic%20hush-traces",
 
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
-		"GITHUB_URL":                  "https://ghe.example/",
+		"GITHUB_URL":                  "https://GHE.example/",
 		"ANTHROPIC_API_KEY":           "sk-hush",
 		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
 		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",
