@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -58,6 +59,45 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 			}
 			if said != c.want || ended != c.want {
 				t.Errorf("events have %q, and %q at the end of the turn", said, ended)
+			}
+		})
+	}
+}
+
+// A secret that the maximum of tokens cut is hidden where readers see the text grow, also if a thought comes between.
+func TestCLISecretThatWasCut(t *testing.T) {
+	t.Parallel()
+	type turn = modelfake.Turn
+	for name, second := range map[string]turn{
+		"at-once":         {Text: "281706 is no key."},
+		"after-a-thought": {Thinking: "Hm.", Text: "281706 is no key."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model, h := newModel(t), &host{}
+			model.Answer("", turn{Text: "And 9f8e7d6c5b4a39", Stop: "max_tokens"}, second)
+			r := newCLI(t, model)
+			r.cfg.Redactor = NewRedactor("9f8e7d6c5b4a39281706")
+			id := "cut-secret-" + name
+			res := runCLI(t, r, Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
+			const want = "And [redacted] is no key."
+			said := ""
+			for _, e := range h.events {
+				if e.Kind == Text {
+					said += e.Text
+				}
+			}
+			log, err := os.ReadFile(r.logPath(unique(id), ".log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if res.Text != want || said != want {
+				t.Errorf("result %q, events %q", res.Text, said)
+			}
+			for _, half := range []string{"9f8e", "281706"} {
+				if strings.Contains(string(log), half) {
+					t.Errorf("the log has %s:\n%s", half, log)
+				}
 			}
 		})
 	}

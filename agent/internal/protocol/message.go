@@ -50,6 +50,9 @@ func (m *messageState) text() string {
 	return m.earlier + m.seam + own
 }
 
+// continues reports whether the message has no text yet and continues one that was cut.
+func (m *messageState) continues() bool { return m.earlier != "" && len(m.blocks) == 0 && m.seam == "" }
+
 // gap returns what separates the next text from what was said before it.
 func (m *messageState) gap() string {
 	if m.earlier != "" && len(m.blocks) == 0 {
@@ -96,13 +99,15 @@ func (s *Stream) delta(l *outputLine) {
 	m, index := &s.message, int(l.Event.Index)
 	switch l.Event.Type {
 	case "message_start":
-		s.endBlock()
+		s.endBlock(!m.cut)
 		s.beginMessage(l.Event.Message.ID)
 	case "message_stop":
 		m.open = false
 	case "message_delta":
 		m.stopped(l.Event.Delta.StopReason)
+		s.endBlock(!m.cut)
 	case "content_block_start":
+		s.endBlock(!m.continues())
 		b := l.Event.Block
 		m.newBlock, m.inText = true, b.Type == "text"
 		if b.Type == "tool_use" && len(m.calls) < 100 {
@@ -131,7 +136,7 @@ func (s *Stream) delta(l *outputLine) {
 			}
 		}
 	case "content_block_stop":
-		s.endBlock()
+		s.endBlock(false)
 		// Usually the whole block has arrived before this as a line, and has removed the call.
 		if c := m.calls[index]; c != nil && json.Valid(c.input) {
 			s.toolUse(c.id, c.name, c.input, l)
@@ -180,7 +185,7 @@ func (s *Stream) assistant(l *outputLine) {
 		return
 	}
 	if l.Parent == "" {
-		s.endBlock()
+		s.endBlock(false)
 		if l.Message.ID != s.message.id {
 			s.beginMessage(l.Message.ID)
 			s.message.open = false
@@ -195,8 +200,9 @@ func (s *Stream) assistant(l *outputLine) {
 	for i := range l.Message.Content {
 		s.finishBlock(l, &l.Message.Content[i])
 	}
-	if l.Parent == "" {
+	if l.Parent == "" && l.Message.StopReason != "" {
 		s.message.stopped(l.Message.StopReason)
+		s.endBlock(!s.message.cut)
 	}
 }
 
@@ -214,8 +220,10 @@ func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
 	}
 	switch b.Type {
 	case "text":
-		if !main || !s.message.streamed {
+		if !main {
 			s.Log.Note(s.at, "%s%s", l.author(), b.Text)
+		} else if !s.message.streamed {
+			s.Log.Text(s.at, "", b.Text)
 		}
 		if !main {
 			s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
@@ -236,7 +244,7 @@ func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
 func (s *Stream) finishText(text string) {
 	if !s.message.streamed { // the CLI fell back to a request without streaming
 		s.message.newBlock = true
-		s.addText(text, s.event)
+		s.addText(text, s.piece)
 	}
 	if text != "" {
 		s.message.blocks = append(s.message.blocks, text)
@@ -317,7 +325,7 @@ func (s *Stream) user(l *outputLine) {
 
 // result handles the end of a turn. The run continues until the session is idle.
 func (s *Stream) result(l *outputLine) {
-	s.endBlock()
+	s.endBlock(true)
 	r := l.Result
 	if text := s.message.endAnswer(r.Text); !r.IsError {
 		r.Text = text

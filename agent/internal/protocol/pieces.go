@@ -27,33 +27,53 @@ type rawPieces struct {
 // maxRawPieces bounds the lines of rawPieces, because a secret such as a key can be as long as an answer.
 const maxRawPieces = 64 << 10
 
+// blocks are the texts that are reported while they arrive. The answer goes on in the next message where the maximum of
+// tokens cut it, perhaps within a secret, and a thought may come between.
+type blocks struct {
+	answer liveBlock
+	aside  liveBlock // a thought, or the input of a tool call
+}
+
 // piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Only its text may
 // have secrets. Pieces of one kind and tool call form a block, which endBlock ends.
 func (s *Stream) piece(e Event) {
-	if s.block.text == nil {
-		s.block.text = s.Redactor.Stream()
+	b := &s.blocks.aside
+	if e.Kind == Text {
+		b = &s.blocks.answer
 	}
-	if s.block.latest.Kind != e.Kind || s.block.latest.ToolID != e.ToolID {
-		s.endBlock()
+	if b.text == nil {
+		b.text = s.Redactor.Stream()
 	}
-	s.block.latest, s.block.raw.open = e, true
-	s.block.raw.given = append(s.block.raw.given, e.Text...)
-	s.reportBlock(s.block.text.Write([]byte(e.Text)))
+	if b.latest.Kind != e.Kind || b.latest.ToolID != e.ToolID {
+		s.end(b)
+	}
+	b.latest, b.raw.open = e, true
+	b.raw.given = append(b.raw.given, e.Text...)
+	s.reportBlock(b, b.text.Write([]byte(e.Text)))
 }
 
-// endBlock reports what was held back of the current block.
-func (s *Stream) endBlock() {
-	s.Log.EndText()
-	if s.block.text != nil {
-		s.reportBlock(s.block.text.Flush())
-		s.settleRaw()
+// endBlock reports what was held back of the current block. An answer that its message cut, or may have cut, is not at
+// its end.
+func (s *Stream) endBlock(answer bool) {
+	s.Log.EndText(thinks)
+	s.end(&s.blocks.aside)
+	if answer {
+		s.Log.EndText("")
+		s.end(&s.blocks.answer)
 	}
 }
 
-func (s *Stream) reportBlock(text []byte) {
+func (s *Stream) end(b *liveBlock) {
+	if b.text != nil {
+		s.reportBlock(b, b.text.Flush())
+		s.settleRaw(b)
+	}
+}
+
+func (s *Stream) reportBlock(b *liveBlock, text []byte) {
 	if len(text) > 0 {
-		s.block.raw.shown = append(s.block.raw.shown, text...)
-		e := s.block.latest
+		b.raw.shown = append(b.raw.shown, text...)
+		e := b.latest
 		e.Time, e.Text = s.at, string(text)
 		s.Handler.Event(e)
 	}
@@ -65,48 +85,53 @@ func (s *Stream) logPart(p piece) {
 		return
 	}
 	if p.first {
-		s.settleRaw()
+		s.settleRaw(&s.blocks.aside)
+		s.settleRaw(&s.blocks.answer)
 	}
 	s.Log.Raw(p.text)
 }
 
 // logLine appends a line to the raw log after it was handled, unless logPart has done so.
 func (s *Stream) logLine(p piece) {
-	k := &s.block.raw
+	b := &s.blocks.aside
+	if s.blocks.answer.raw.open {
+		b = &s.blocks.answer
+	}
+	k := &b.raw
 	switch whole := p.first && p.last; {
 	case whole && !k.open:
 		s.Log.Raw(p.text)
 	case whole:
 		k.open, k.lines = false, append(k.lines, p.text...)
 		if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
-			s.settleRaw()
+			s.settleRaw(b)
 		}
 	case p.last && k.open: // its own text is in the log, also the end of it that is held back
 		if len(k.shown) > 0 && bytes.HasPrefix(k.given, k.shown) {
 			s.Log.Raw(k.lines)
 		}
-		s.holdRaw()
+		b.holdRaw()
 		k.open, k.lines = false, k.lines[:0]
 	}
 }
 
-// settleRaw writes the lines of the current block to the raw log, except for a text that is held back.
-func (s *Stream) settleRaw() {
-	k := &s.block.raw
+// settleRaw writes the lines of a block to the raw log, except for a text that is held back.
+func (s *Stream) settleRaw(b *liveBlock) {
+	k := &b.raw
 	if bytes.Equal(k.given, k.shown) {
 		s.Log.Raw(k.lines)
 		k.lines, k.given, k.shown = k.lines[:0], k.given[:0], k.shown[:0]
 		return
 	}
-	s.Log.Raw(rawPiece(s.block.latest.Kind, k.shown))
-	s.holdRaw()
+	s.Log.Raw(rawPiece(b.latest.Kind, k.shown))
+	b.holdRaw()
 }
 
 // holdRaw starts over with a line of the text that is held back.
-func (s *Stream) holdRaw() {
-	k := &s.block.raw
-	k.given, k.shown = append(k.given[:0], s.block.text.Held()...), k.shown[:0]
-	k.lines = append(k.lines[:0], rawPiece(s.block.latest.Kind, k.given)...)
+func (b *liveBlock) holdRaw() {
+	k := &b.raw
+	k.given, k.shown = append(k.given[:0], b.text.Held()...), k.shown[:0]
+	k.lines = append(k.lines[:0], rawPiece(b.latest.Kind, k.given)...)
 }
 
 // rawPiece returns the line of a piece with this text; nothing if it is empty.

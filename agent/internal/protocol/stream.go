@@ -58,7 +58,7 @@ type Stream struct {
 	at  time.Time // when the output that is being handled was read
 
 	message messageState
-	block   liveBlock // the text that is arriving
+	blocks  blocks // the texts that are arriving
 	skimmer skimmer
 	latest  outputLine // reused for each line
 	missing []string   // MCP servers that are known to be unavailable
@@ -199,7 +199,7 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 	for {
 		p, err := in.Next()
 		if err != nil {
-			s.endBlock()
+			s.endBlock(true)
 			s.reportRaw()
 			s.Log.Flush()
 			return

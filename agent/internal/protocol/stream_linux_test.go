@@ -81,6 +81,12 @@ func input(text string) string {
 
 const blockStop = `{"type":"stream_event","event":{"type":"content_block_stop"}}` + "\n"
 
+// A text may go on in the next message until one of these comes.
+const (
+	blockStart = `{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"text"}}}` + "\n"
+	messageEnd = `{"type":"stream_event","event":{"type":"message_delta","delta":{"stop_reason":"end_turn"}}}` + "\n"
+)
+
 // A secret that comes in two pieces of a live answer is in none of them, and nothing else is lost.
 func TestSecretsInPieces(t *testing.T) {
 	t.Parallel()
@@ -90,7 +96,7 @@ func TestSecretsInPieces(t *testing.T) {
 			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret? a-kn")+
 			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+
 			`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
-			delta("text", "own-secret")+blockStop+
+			blockStart+delta("text", "own-secret")+blockStop+
 			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
 			input(`{"command":"a-known`)+input(`-secret a`)+
 			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
@@ -110,7 +116,7 @@ func TestSecretsInPieces(t *testing.T) {
 	if got, want := r.said(Thinking), "hm, [redacted]? a-kn"; got != want {
 		t.Errorf("thought %q, want %q", got, want)
 	}
-	if got, want := r.said(Text), "own-secret? It is [redacted], or a-known-secret\n\n [redacted] a a-k"; got != want {
+	if got, want := r.said(Text), "own-secret? It is [redacted], or a-kn\n\nown-secret\n\n [redacted] a a-k"; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 }
@@ -137,11 +143,14 @@ func TestSecretsInRawPieces(t *testing.T) {
 		{delta("text", "wn-secret, or a"), nil},
 		{
 			delta("text", "-known thin"),
-			become(delta("text", "[redacted], or "), delta("text", "a"), delta("text", "-known thin")),
+			become(delta("text", "[redacted], or ")),
 		},
-		{delta("text", ", a"), kept},
-		{delta("text", "-kn"), kept},
+		{delta("text", ", a"), nil},
+		{delta("text", "-kn"), nil},
 		{blockStop, kept},
+		{blockStart, become(
+			delta("text", "a"), delta("text", "-known thin"), delta("text", ", a"), delta("text", "-kn"), blockStart,
+		)},
 		{delta("thinking", secret), become(delta("thinking", "[redacted]"))},
 		{begin, kept},
 		{input(`{"a":"a-kn`), nil},
@@ -175,7 +184,7 @@ func TestSecretsInRawPieces(t *testing.T) {
 	}
 	many := strings.Repeat(delta("text", strings.Repeat("x", 100)), 10*maxRawPieces/100)
 	r.Read(strings.NewReader(delta("text", "sk-ant-12345678")+many), NewBudget(MaxLines))
-	if n := cap(r.block.raw.lines) + cap(r.block.raw.given); n > 4*maxRawPieces {
+	if n := cap(r.blocks.answer.raw.lines) + cap(r.blocks.answer.raw.given); n > 4*maxRawPieces {
 		t.Errorf("%d bytes are held back", n)
 	}
 }
@@ -270,8 +279,9 @@ func TestTextIsInTheLogWhileItIsWritten(t *testing.T) {
 		{delta("text", "wn-secret.\n"), "[redacted]."},
 		{`{"type":"news"}` + "\n", "\n! the CLI wrote something unknown: news\n"},
 		{delta("text", "Then\nmore."), "… Then\n             more."},
-		{fmt.Sprintf(block, "text", "text", "First a-known-secret.\nThen\nmore."), "\n"},
+		{fmt.Sprintf(block, "text", "text", "First a-known-secret.\nThen\nmore."), ""},
 		{blockStop, ""},
+		{messageEnd, "\n"},
 		{delta("text", "Last."), "Last."},
 	} {
 		want += c.adds

@@ -28,9 +28,10 @@ type Log struct {
 
 	mu     sync.Mutex
 	people file
-	note   []byte // buffer for Note
-	text   liveText
-	due    bool // soon is running
+	note   []byte               // buffer for Note
+	texts  map[string]*liveText // by their mark
+	open   *liveText            // whose line can continue; nil: none
+	due    bool                 // soon is running
 	err    error
 }
 
@@ -38,10 +39,8 @@ type Log struct {
 type liveText struct {
 	plain redact.PlainStream
 	clean *redact.Stream
-	mark  string // begins its lines
-	begun bool   // some of it is in the log
-	open  bool   // so is the line that it continues
-	blank int    // newlines to be written before more of it
+	begun bool // some of it is in the log
+	blank int  // newlines to be written before more of it
 }
 
 const (
@@ -80,7 +79,7 @@ func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
 		return nil, fmt.Errorf("open raw log: %w", err)
 	}
 	l := &Log{redactor: redactor, raw: raw, screen: redactor.Stream(), people: people}
-	l.text.clean = redactor.Stream()
+	l.texts = map[string]*liveText{}
 	l.soon = time.AfterFunc(flushAfter, l.flushNotes)
 	return l, nil
 }
@@ -122,53 +121,60 @@ func (l *Log) Line(line string) {
 }
 
 // Text appends a piece of a text that is being written, so that readers see it before its end. A text with another
-// mark, which begins its lines, is another text. A note in between ends the line, and the text goes on in the next one.
-// What may be the beginning of a secret or of a terminal sequence waits for the next piece, or for EndText.
+// mark, which begins its lines, is another text. A note or another text in between ends the line, and the text goes on
+// in the next one. What may be the beginning of a secret or of a terminal sequence waits for the next piece, or for
+// EndText.
 func (l *Log) Text(t time.Time, mark, piece string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.text.mark != mark {
-		l.endText()
-		l.text.mark = mark
+	x := l.texts[mark]
+	if x == nil {
+		x = &liveText{clean: l.redactor.Stream()}
+		l.texts[mark] = x
 	}
-	l.putText(t, l.text.clean.Write(l.text.plain.Write([]byte(piece))))
+	l.putText(t, x, mark, x.clean.Write(x.plain.Write([]byte(piece))))
 }
 
-// EndText ends the text that is being written, if there is one.
-func (l *Log) EndText() {
+// EndText ends the text with this mark, if there is one.
+func (l *Log) EndText(mark string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endText()
+	l.endText(mark)
 }
 
 // endText requires mu.
-func (l *Log) endText() {
-	x := &l.text
-	l.putText(time.Now(), x.clean.Write(x.plain.Flush()))
-	l.putText(time.Now(), x.clean.Flush())
-	l.breakText()
-	x.mark, x.begun, x.blank = "", false, 0
+func (l *Log) endText(mark string) {
+	x := l.texts[mark]
+	if x == nil {
+		return
+	}
+	l.putText(time.Now(), x, mark, x.clean.Write(x.plain.Flush()))
+	l.putText(time.Now(), x, mark, x.clean.Flush())
+	if l.open == x {
+		l.breakText()
+	}
+	x.begun, x.blank = false, 0
 }
 
 // breakText ends the line of the text that is being written. It requires mu.
 func (l *Log) breakText() {
-	if l.text.open {
+	if l.open != nil {
 		l.check("write log", l.people.Write(newline))
-		l.text.open = false
+		l.open = nil
 	}
 }
 
 // putText requires mu. It holds back newlines at the end of the text, which are not worth a line.
-func (l *Log) putText(t time.Time, piece []byte) {
-	x := &l.text
+func (l *Log) putText(t time.Time, x *liveText, mark string, piece []byte) {
 	body := bytes.TrimRight(piece, "\n")
 	if len(body) == 0 {
 		x.blank += len(piece)
 		return
 	}
-	if !x.open {
+	if l.open != x {
+		l.breakText()
 		head := t.UTC().AppendFormat(nil, "15:04:05.000 ")
-		head = append(head, x.mark...)
+		head = append(head, mark...)
 		if x.begun {
 			head = append(head, "… "...)
 		}
@@ -179,7 +185,8 @@ func (l *Log) putText(t time.Time, piece []byte) {
 		l.check("write log", l.people.Write(continued))
 	}
 	l.check("write log", l.people.Write(bytes.ReplaceAll(body, newline, continued)))
-	x.begun, x.open, x.blank = true, true, len(piece)-len(body)
+	x.begun, x.blank = true, len(piece)-len(body)
+	l.open = x
 	l.flushSoon()
 }
 
@@ -233,7 +240,9 @@ func (l *Log) Close() error {
 	go func() { closed <- l.raw.Close() }()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endText()
+	for mark := range l.texts {
+		l.endText(mark)
+	}
 	err := l.people.Close()
 	l.check("write raw log", <-closed)
 	l.check("write log", err)
