@@ -159,7 +159,7 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	if err != nil {
 		return l, err
 	}
-	return l, m.take(ctx, s, l, p.Branch, work.head != l.head)
+	return l, m.take(ctx, s, l, work.head != l.head)
 }
 
 // deliver pushes the work unless the remote has all of it.

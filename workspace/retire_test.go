@@ -169,9 +169,11 @@ func TestMirrorWithOriginalsGoes(t *testing.T) {
 			ref := testGit(t, dir, "for-each-ref", "--format=%(refname)", originals)
 			_, commit, _ := strings.Cut(ref, "-")
 			testGit(t, dir, "update-ref", originals+"1700000000-"+commit, commit)
-			testGit(t, dir, "update-ref", originals+commit, commit) // by an older version
 			testGit(t, dir, "update-ref", "-d", ref)
 		}
+	}
+	if err := w.Tend(t.Context(), api.Repo); err != nil {
+		t.Fatal(err)
 	}
 	if got := testGit(t, dir, "for-each-ref", originals); strings.Count(got, "commit") != 2 {
 		t.Errorf("originals:\n%s", got)

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -155,19 +153,16 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 // take copies the commit to publish from the shadow into the mirror and checks every object. The caller holds the
 // mirror's lock. The commit stays there, because clones borrow it. So does one that was copied to be signed, or Save
 // would take it for work that is nowhere else.
-func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copied bool) error {
+func (m mirror) take(ctx context.Context, s *shadow, l load, copied bool) error {
 	const sealed, original = "refs/errand/sealed", "refs/errand/original"
 	refs := map[string]string{sealed: l.tip}
 	args := []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir,
-		"+" + sealed + ":" + publishedRefs + branch,
+		"+" + sealed + ":" + nameNow(publishedRefs, l.tip),
 	}
 	if copied {
 		refs[original] = l.head
-		args = append(args, fmt.Sprintf("+%s:%s%d-%s", original, originals, time.Now().Unix(), l.head))
-		if err := m.dropOriginals(ctx); err != nil {
-			return err
-		}
+		args = append(args, "+"+original+":"+nameNow(originals, l.head))
 	}
 	for ref, commit := range refs {
 		if _, err := s.git.run(ctx, "update-ref", ref, commit); err != nil {
@@ -180,29 +175,6 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, branch string, copi
 	})
 	if refused, ok := errors.AsType[*gitError](err); ok && strings.Contains(refused.stderr, "object ") {
 		return fmt.Errorf("%w: %s", ErrUnfit, refused.line())
-	}
-	return err
-}
-
-// originals are the refs in a mirror of the commits that have signed copies. Each is named after the time at which it
-// was made and its commit, whose own date is up to the run.
-const originals = "refs/errand/originals/"
-
-// originalsKept is longer than threads usually keep clones. If a clone is older, Save keeps its commits again.
-const originalsKept = 90 * 24 * time.Hour
-
-// dropOriginals deletes the refs of originals that are old.
-func (m mirror) dropOriginals(ctx context.Context) error {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(refname)", originals)
-	var old strings.Builder
-	for ref := range strings.Lines(out) {
-		made, _, _ := strings.Cut(strings.TrimPrefix(ref, originals), "-")
-		if at, err := strconv.ParseInt(made, 10, 64); err != nil || time.Since(time.Unix(at, 0)) > originalsKept {
-			old.WriteString("delete " + ref)
-		}
-	}
-	if err == nil && old.Len() > 0 {
-		_, err = m.git.reading(old.String()).run(ctx, "update-ref", "--stdin")
 	}
 	return err
 }

@@ -3,6 +3,8 @@ package workspace
 import (
 	"context"
 	"fmt"
+	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,9 +15,9 @@ import (
 )
 
 const (
-	// publishedKept is how long a mirror names our commits that no ref of the remote has, so that they are neither
-	// saved once more from each clone nor lost with the mirror.
-	publishedKept = 90 * 24 * time.Hour
+	// namedFor is how long a mirror names our commits that no ref of the remote has, so that they are neither saved
+	// once more from each clone nor lost with the mirror. Threads usually keep clones for a shorter time.
+	namedFor = 90 * 24 * time.Hour
 	// maxPacks is the number of packs above which they are joined. Each update that brings something adds one.
 	maxPacks = 20
 	// looseSample is the directory by whose objects git estimates the number of all loose ones, which is 256 times
@@ -46,34 +48,59 @@ func (m mirror) tend(ctx context.Context) error {
 	if err := secure(m.dir, mirrorConfig, ""); err != nil {
 		return err
 	}
-	if err := m.dropOriginals(ctx); err != nil {
+	if err := m.dropNames(ctx); err != nil {
 		return err
 	}
-	if err := m.dropPublished(ctx); err != nil {
+	if err := m.dropUnfinished(); err != nil {
 		return err
 	}
 	return m.pack(ctx)
 }
 
-// publishedRefs are the refs in a mirror of the commits that errand has pushed, or tried to push, by branch.
-const publishedRefs = "refs/errand/published/"
+// dropUnfinished removes what a git left that was killed while it wrote a pack or an object. Only git
+// prune would, which drops objects, too. The caller holds the mirror's lock, so none is being written.
+func (m mirror) dropUnfinished() error {
+	for _, dir := range []string{"pack", "??"} {
+		names, err := filepath.Glob(filepath.Join(m.dir, "objects", dir, "tmp_*"))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if err := os.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
-// dropPublished deletes the refs of our commits that the remote has in one of its own, and of those that are old.
-func (m mirror) dropPublished(ctx context.Context) error {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(committerdate:unix) %(refname)", publishedRefs)
+// Refs in a mirror that name our commits.
+const (
+	// publishedRefs lead to the commits that errand has pushed, or tried to push.
+	publishedRefs = "refs/errand/published/"
+	// originals lead to the commits that have signed copies.
+	originals = "refs/errand/originals/"
+)
+
+// nameNow returns the ref below prefix for a commit that is published now. It has the time, because the dates of the
+// commit are up to the run.
+func nameNow(prefix, commit string) string {
+	return fmt.Sprintf("%s%d-%s", prefix, time.Now().Unix(), commit)
+}
+
+// dropNames deletes the refs of our commits that the remote has in one of its own, and of those that were published
+// long ago.
+func (m mirror) dropNames(ctx context.Context) error {
+	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname)", publishedRefs, originals)
 	if err != nil || out == "" {
 		return err
 	}
 	var drop strings.Builder
 	for line := range strings.Lines(out) {
-		fields := strings.Fields(line)
-		if len(fields) != 3 {
-			continue
-		}
-		commit, made, ref := fields[0], fields[1], fields[2]
+		commit, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
+		made, _, _ := strings.Cut(path.Base(ref), "-")
 		at, err := strconv.ParseInt(made, 10, 64)
-		old := err == nil && time.Since(time.Unix(at, 0)) > publishedKept
-		if !old {
+		if err == nil && time.Since(time.Unix(at, 0)) <= namedFor {
 			beyond, err := m.git.run(ctx, "rev-list", "--max-count=1", commit, "--not", "--branches", "--tags",
 				"--glob=refs/pull")
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -47,14 +48,20 @@ func TestTendJoinsPacks(t *testing.T) {
 	}
 }
 
-// A mirror knows of our commits what the remote lacks, and of that not what is old.
+// A mirror knows of our commits what the remote lacks, and of that not what was published long ago. The date of a
+// commit does not count.
 func TestTendDropsPublished(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	w := o.files()
-	refs := func() []string {
+	mirror := w.mirror(api.Repo).dir
+	refs := func() map[string]string { // the names of our commits, by the branch that each was published for
 		t.Helper()
-		return strings.Fields(testGit(t, w.mirror(api.Repo).dir, "for-each-ref", "--format=%(refname)", publishedRefs))
+		names := map[string]string{}
+		for _, ref := range strings.Fields(testGit(t, mirror, "for-each-ref", "--format=%(refname)", publishedRefs)) {
+			names[testGit(t, mirror, "show", ref+":new")] = ref
+		}
+		return names
 	}
 	stopped := errors.New("stopped")
 	refuse := func(branch string) *Publication {
@@ -76,14 +83,19 @@ func TestTendDropsPublished(t *testing.T) {
 			_, err := w.Publish(t.Context(), c, *refuse("errand/kept"))
 			return err
 		},
-		"errand/old": func(dir string) error {
+		"errand/long-ago": func(dir string) error {
+			c := Clone{Repo: api.Repo, Dir: dir, Base: "main"}
+			_, err := w.Publish(t.Context(), c, *refuse("errand/long-ago"))
+			return err
+		},
+		"errand/old-commit": func(dir string) error {
 			testGit(t, dir, "add", "--all")
 			own := &origin{t: t, bare: dir}
 			head := testGit(t, dir, "rev-parse", "HEAD")
 			testGit(t, dir, "reset", "--quiet", "--soft", own.object("commit", "tree "+testGit(t, dir, "write-tree")+
 				"\nparent "+head+"\n"+someAuthor+someCommitter+"\nlong ago\n"))
 			c := Clone{Repo: api.Repo, Dir: dir, Base: "main"}
-			_, err := w.Publish(t.Context(), c, *refuse("errand/old"))
+			_, err := w.Publish(t.Context(), c, *refuse("errand/old-commit"))
 			return err
 		},
 	} {
@@ -93,16 +105,48 @@ func TestTendDropsPublished(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := refs(); len(got) != 3 {
-		t.Fatalf("before: %v", got)
+	before := refs()
+	if len(before) != 4 {
+		t.Fatalf("before: %v", before)
 	}
+	ref := before["errand/long-ago"]
+	commit := testGit(t, mirror, "rev-parse", ref)
+	testGit(t, mirror, "update-ref", publishedRefs+"1700000000-"+commit, commit)
+	testGit(t, mirror, "update-ref", "-d", ref)
+
 	checkout(t, w, api) // the mirror learns of the pushed branch
 	if err := w.Tend(t.Context(), api.Repo); err != nil {
 		t.Fatal(err)
 	}
-	if got := refs(); len(got) != 1 || got[0] != publishedRefs+"errand/kept" {
-		t.Errorf("left: %v", got)
+	delete(before, "errand/pushed")
+	delete(before, "errand/long-ago")
+	if got := refs(); !maps.Equal(got, before) {
+		t.Errorf("left: %v, want %v", got, before)
 	}
+}
+
+// What a killed git was writing is removed, and nothing else.
+func TestTendRemovesUnfinished(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	objects := filepath.Join(w.mirror(api.Repo).dir, "objects")
+	remains := []string{
+		filepath.Join(objects, "pack", "tmp_pack_a1B2c3"), filepath.Join(objects, "17", "tmp_obj_a1B2c3"),
+	}
+	for _, name := range remains {
+		write(t, name, "half")
+	}
+	if err := w.Tend(t.Context(), api.Repo); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range remains {
+		if exists(name) {
+			t.Errorf("%s is left", name)
+		}
+	}
+	testGit(t, c.Dir, "fsck")
 }
 
 // A mirror that is being updated is left alone.

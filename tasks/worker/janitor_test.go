@@ -3,6 +3,7 @@ package worker
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -377,7 +378,7 @@ func TestMirrorsAreTended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ref := filepath.Join(c.Mirror, "refs", "errand", "published", "errand", "x")
+	ref := filepath.Join(c.Mirror, "refs", "errand", "published", fmt.Sprintf("%d-%s", time.Now().Unix(), c.Head))
 	if err := os.MkdirAll(filepath.Dir(ref), 0o700); err != nil {
 		t.Fatal(err)
 	}
