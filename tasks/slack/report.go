@@ -233,15 +233,11 @@ func (r *report) sendDirectly(ctx context.Context, e tasks.Ending, why string) (
 		render.Literal(why, render.MaxSentence)), list[0].Lead)
 	o := origin{Team: r.origin.Team, Channel: r.origin.User, User: r.origin.User}
 	for i := earlier.Parts; i < len(list); i++ {
-		if err := r.put(ctx, o, newFound(), list[i]); err != nil {
+		if err := recordSent(ctx, memo, i+1); err != nil {
 			return false, err
 		}
-		err := memo.Change(ctx, func(m *directMessage) error {
-			m.Parts = i + 1
-			return nil
-		})
-		if err != nil {
-			return false, err
+		if err := r.put(ctx, o, newFound(), list[i]); err != nil {
+			return false, errors.Join(err, recordSent(context.WithoutCancel(ctx), memo, i))
 		}
 	}
 	return true, nil
@@ -250,6 +246,16 @@ func (r *report) sendDirectly(ctx context.Context, e tasks.Ending, why string) (
 // directMessage is what is remembered of a final message that was sent to the person who asked.
 type directMessage struct {
 	Parts int `json:"parts"` // sent so far
+}
+
+// recordSent records how many parts of a direct message were sent. It is called before each is sent, because the bot
+// may not look into the conversation for what an earlier attempt sent: a crash in between loses a part of the copy, and
+// nothing is sent twice. The page of the task has the answer, and the thread gets it once it can be posted there.
+func recordSent(ctx context.Context, memo intake.Memo[directMessage], parts int) error {
+	return memo.Change(ctx, func(m *directMessage) error {
+		m.Parts = parts
+		return nil
+	})
 }
 
 // withdraw removes the status of a request that was deleted. err is why f is not known. There is no answer that people

@@ -2,10 +2,12 @@ package slack
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -402,6 +404,49 @@ func TestOutOfTheChannel(t *testing.T) {
 	}
 	equal(t, "status", w.status(task), "✅ Done (2m5s)")
 	equal(t, "parts", partsOf(w.posted(task)), []string{"status", "final/1"})
+}
+
+// forgetful is a Memory that does not take the first change.
+type forgetful struct {
+	*mind
+	changes atomic.Int64
+}
+
+func (m *forgetful) ChangeMemo(
+	ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error),
+) error {
+	if m.changes.Add(1) == 1 {
+		return errors.New("connection lost")
+	}
+	return m.mind.ChangeMemo(ctx, name, change)
+}
+
+// A direct message that cannot be recorded is not sent, so that a crash after it does not send it twice. One that Slack
+// refused is sent later.
+func TestDirectMessageIsRecordedFirst(t *testing.T) {
+	t.Parallel()
+	for name, refusals := range map[string]int{"not recorded": 0, "refused": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := Config{Memory: &forgetful{mind: newMind()}}
+			if refusals > 0 {
+				cfg.Memory = newMind()
+			}
+			w := newWorkspace(t, cfg)
+			task := w.task("")
+			r := w.open(w.source, task)
+			w.Change(slackfake.Channel{ID: general, Outside: true})
+			if refusals > 0 {
+				w.Fail("chat.postMessage", slackfake.Failure{Error: "not_in_channel", Times: refusals})
+			}
+			for i, want := range []int{0, 1, 1} {
+				if err := r.Close(t.Context(), answered("Forty-two.")); err == nil {
+					t.Fatal("closed")
+				}
+				equal(t, fmt.Sprint("direct messages after attempt ", i+1), len(w.Messages("D"+ann[1:], "")), want)
+			}
+		})
+	}
 }
 
 // Whatever Slack has against blocks or text, a message is posted in a form that it takes.
