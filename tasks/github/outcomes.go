@@ -112,15 +112,14 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 	return nil
 }
 
-// missedOutcomes counts the findings of pull requests that were closed since then, unless their events did.
-func (p *poller) missedOutcomes(ctx context.Context, gh *github.Client, v repositoryPoll) error {
-	list, err := v.latestPulls(ctx, gh, "closed", 0)
-	if err != nil {
-		return err
-	}
+// missedOutcomes counts the findings of those of the latest pull requests that were closed, unless their events did.
+func (p *poller) missedOutcomes(ctx context.Context, latest []*github.PullRequest, repo string) error {
 	var failed []error
-	for _, pr := range list {
-		err := p.interpreter.closeFindings(ctx, originOfPull(v.repo, pr), pr.MergedAt != nil)
+	for _, pr := range latest {
+		if pr.GetState() == "open" {
+			continue
+		}
+		err := p.interpreter.closeFindings(ctx, originOfPull(repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
 			p.log.Warn("count findings", "err", err)
 			continue

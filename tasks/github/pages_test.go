@@ -3,7 +3,11 @@ package github
 import (
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +39,50 @@ func TestPollReadsAllPages(t *testing.T) {
 	}
 }
 
+// beforePage does something once, before a page of a repository's pull requests that follows the first minPolled.
+type beforePage struct {
+	once sync.Once
+	do   func()
+}
+
+func (b *beforePage) RoundTrip(r *http.Request) (*http.Response, error) {
+	page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+	size, _ := strconv.Atoi(r.URL.Query().Get("per_page"))
+	if strings.HasSuffix(r.URL.Path, "/pulls") && (page-1)*size >= minPolled {
+		b.once.Do(b.do)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// A pull request that is closed between two pages moves the others, and hides none of them.
+func TestPollMissesNothingBetweenPages(t *testing.T) {
+	t.Parallel()
+	between := new(beforePage)
+	f, look := looker(t, func(c *config) { c.Hub.HTTP = &http.Client{Transport: between} })
+	f.talkers()
+	look(time.Hour)
+	f.hub.Deliver("")
+	want := map[string]bool{}
+	last := 0
+	for i := range minPolled + 60 {
+		last = f.open(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("missed", i) })
+		want[fmt.Sprintf("github/acme/api#%d/review", last)] = true
+	}
+	between.do = func() {
+		if err := f.hub.ChangePR(t.Context(), repo, last, "closed", "ann"); err != nil {
+			t.Error(err)
+		}
+	}
+	look(DefaultPollEvery)
+	for _, task := range f.tasks() {
+		delete(want, task.Thread)
+	}
+	delete(want, fmt.Sprintf("github/acme/api#%d/review", last))
+	if len(want) > 0 {
+		t.Errorf("without a review: %v", slices.Sorted(maps.Keys(want)))
+	}
+}
+
 // What was handled is recorded however much it is, for each repository by itself.
 func TestPollRemembersTheNewestRemarks(t *testing.T) {
 	t.Parallel()
@@ -54,36 +102,5 @@ func TestPollRemembersTheNewestRemarks(t *testing.T) {
 	}
 	if other := must(p.handledMemo("acme/web").Load(t.Context())); len(other) != 0 {
 		t.Errorf("another repository has %d", len(other))
-	}
-}
-
-// A version that recorded everything in one value has handled what it recorded.
-func TestPollStateOfEarlierVersion(t *testing.T) {
-	t.Parallel()
-	f, look := looker(t)
-	f.talkers()
-	look(time.Hour)
-	f.hub.Deliver("")
-	n := f.open(func(pr *githubfake.PR) { pr.Draft = true })
-	id := f.comment(n, "ann", "/help")
-	identity := spot{Place: inConversation, ID: id}.identity()
-	p := f.src.newPoller(f.desk)
-	err := p.changePollState(t.Context(), func(l *pollState) {
-		l.Handled = map[string]handledRemarks{repo: {identity: f.hub.Comments(repo, n)[0].CreatedAt.Unix()}}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	look(DefaultPollEvery)
-	if got := f.ours(n); len(got) != 0 {
-		t.Errorf("answered again: %q", got)
-	}
-	look(DefaultPollEvery)
-	if got := f.ours(n); len(got) != 0 {
-		t.Errorf("answered again: %q", got)
-	}
-	var l pollState
-	if err := p.changePollState(t.Context(), func(now *pollState) { l = *now }); err != nil || len(l.Handled) != 0 {
-		t.Errorf("%v, the one value has %v", err, l.Handled)
 	}
 }

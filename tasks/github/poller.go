@@ -90,8 +90,6 @@ type pollState struct {
 	Last  time.Time            `json:"last"`           // start of the last poll
 	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
 	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
-	// Handled is what earlier versions recorded in this value, and was too much for it.
-	Handled map[string]handledRemarks `json:"handled,omitempty"`
 }
 
 // handledRemarks has the latest change of each remark that polls have handled, in Unix seconds, by its identity. Each
@@ -119,7 +117,6 @@ func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState
 			mine, l.Quick = true, now
 		}
 		before = *l
-		l.Handled = nil // pollAll records what is in before
 	})
 	return before, quick, mine, err
 }
@@ -163,7 +160,6 @@ func (p *poller) pollOne(ctx context.Context, repo string, begun time.Time, befo
 	if back := begun.Add(-maxPollBack); v.since.Before(back) {
 		v.since = back
 	}
-	maps.Copy(v.handled, before.Handled[repo])
 	maps.Copy(v.handled, handled)
 
 	all, err := p.pollRepository(ctx, v)
@@ -232,7 +228,11 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 	if err != nil {
 		return false, err
 	}
-	list, err := v.latestPulls(ctx, gh, "open", minPolled)
+	latest, err := v.latestPulls(ctx, gh)
+	if err != nil {
+		return false, err
+	}
+	list, err := v.openPulls(ctx, gh, latest)
 	if err != nil {
 		return false, err
 	}
@@ -273,32 +273,60 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 		err = p.missedIssues(ctx, gh, me, v)
 	}
 	if err == nil && !v.quick {
-		err = p.missedOutcomes(ctx, gh, v)
+		err = p.missedOutcomes(ctx, latest, v.repo)
 	}
 	return all && err == nil, errors.Join(append(failed, err)...)
 }
 
-// latestPulls lists the pull requests of the polled repository in a state that were updated since the last poll, the
-// latest first, and at least the n that were updated last. One that is updated meanwhile moves to the front, and is in
-// the next list.
-func (v repositoryPoll) latestPulls(
-	ctx context.Context, gh *github.Client, state string, n int,
-) (list []*github.PullRequest, err error) {
+// latestPulls lists the pull requests of the polled repository that were updated since the last poll, the latest first.
+// It lists the closed ones, too: in a list of open ones, those after one that is closed meanwhile move up, and the
+// first of the next page would be on a page that was read before. In this list pull requests only move to the front,
+// and those are in the next list.
+func (v repositoryPoll) latestPulls(ctx context.Context, gh *github.Client) (list []*github.PullRequest, err error) {
 	owner, name := origin{Repo: v.repo}.path()
 	opt := &github.PullRequestListOptions{
-		State: state, Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 100},
+		State: "all", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 30},
 	}
 	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
 	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
 		return gh.PullRequests.List(ctx, owner, name, opt)
 	}) {
 		if err != nil {
-			return nil, fmt.Errorf("list %s pull requests: %w", state, err)
+			return nil, fmt.Errorf("list updated pull requests: %w", err)
 		}
-		if len(list) >= n && pr.GetUpdatedAt().Before(v.since) {
+		if pr.GetUpdatedAt().Before(v.since) {
 			break
 		}
 		list = append(list, pr)
+	}
+	return list, nil
+}
+
+// openPulls returns the open ones of the latest pull requests. For a complete poll it adds those that were updated
+// before, as far as they are among the minPolled that were updated last.
+func (v repositoryPoll) openPulls(
+	ctx context.Context, gh *github.Client, latest []*github.PullRequest,
+) (list []*github.PullRequest, err error) {
+	for _, pr := range latest {
+		if pr.GetState() == "open" {
+			list = append(list, pr)
+		}
+	}
+	if v.quick {
+		return list, nil
+	}
+	owner, name := origin{Repo: v.repo}.path()
+	more, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
+		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: minPolled},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list open pull requests: %w", err)
+	}
+	for _, pr := range more {
+		same := func(l *github.PullRequest) bool { return l.GetNumber() == pr.GetNumber() }
+		if !slices.ContainsFunc(latest, same) {
+			list = append(list, pr)
+		}
 	}
 	return list, nil
 }

@@ -15,14 +15,14 @@ import (
 )
 
 // looker is a front door that polls only on request, some time later by its clock.
-func looker(t *testing.T) (f front, look func(time.Duration)) {
+func looker(t *testing.T, more ...func(*config)) (f front, look func(time.Duration)) {
 	t.Helper()
 	begun := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	var passed atomic.Int64 // what follows an event asks for the time beside the test
 	clock := func() time.Time { return begun.Add(time.Duration(passed.Load())) }
-	w := newWorld(t, githubfake.Config{Now: clock}, []func(*config){func(c *config) {
+	w := newWorld(t, githubfake.Config{Now: clock}, append(more, func(c *config) {
 		c.Hub.Token, c.Now = "ghp_test", clock
-	}})
+	}))
 	f = w.listen()
 	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
 	return f, func(d time.Duration) {
