@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -213,4 +214,31 @@ func TestOneOfTwoCredentials(t *testing.T) {
 	}
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"problem": "no run starts before `+
 		view.Time(later)+": the usage limit is reached")
+}
+
+// Where the workers have several credentials, the health says that none of them can be used.
+func TestAllCredentialsHeld(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	share := func(name string, until time.Time) {
+		states := map[string]agent.CredentialState{
+			name: {HeldAt: now, Until: until, Status: http.StatusTooManyRequests, Seen: now, Reported: now},
+		}
+		if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later, sooner := now.Add(2*time.Hour), now.Add(time.Hour)
+	share("one", later)
+	share("two", time.Time{})
+	h.contains(h.get("/api/health"), http.StatusOK, `"ok": true`)
+	now = now.Add(time.Second)
+	share("two", sooner)
+	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"ok": false`,
+		`"problem": "no run reaches the model before `+view.Time(sooner))
+	h.contains(h.get("/fleet"), http.StatusOK, "Tasks do not run")
 }

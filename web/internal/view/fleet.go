@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -169,6 +170,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 	if f.CredentialUse, err = tasks.FleetOf(v.Desk).Credentials(ctx); err != nil {
 		return Fleet{}, err
 	}
+	f.Problem = cmp.Or(f.Problem, allHeld(f.CredentialUse, v.Now()))
 	for _, found := range f.Findings {
 		if found.Severity == store.Fatal {
 			f.Problem = found.What
@@ -320,6 +322,27 @@ func credentialProblem(workers []store.Worker, credentials []store.Credential, n
 	}
 	first := slices.MinFunc(unusable, func(a, b store.Credential) int { return a.Until.Compare(b.Until) })
 	return "no run starts before " + Time(first.Until) + ": " + first.Why
+}
+
+// allHeld returns why no run reaches the model now where the fleet has several credentials and can use none, or "".
+func allHeld(all []tasks.CredentialUse, now time.Time) string {
+	if len(all) < 2 {
+		return "" // credentialProblem knows the only one
+	}
+	var first time.Time
+	for _, c := range all {
+		until := c.CappedAt(now)
+		if c.Until.After(until) {
+			until = c.Until
+		}
+		if !until.After(now) {
+			return ""
+		}
+		if first.IsZero() || until.Before(first) {
+			first = until
+		}
+	}
+	return "no run reaches the model before " + Time(first) + ": each of its credentials is held or has reached its cap"
 }
 
 // Sentences joins a problem and its remedy into sentences.
