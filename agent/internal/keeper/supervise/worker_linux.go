@@ -87,7 +87,10 @@ func (w *worker) silence(now time.Duration) time.Duration {
 		w.worked, w.away = now, 0
 	}
 	silence := now - w.worked
-	if state == "T" || state == "t" { // stopped for certain
+	// A worker that is stopped for certain is ended however late this process looks: term leaves it no grace then. Only
+	// if this process has no processor at the time of the earliest takeover does the run overlap with the next one, and
+	// the fence prevents its effects.
+	if state == "T" || state == "t" {
 		return silence
 	}
 	return silence - w.away
