@@ -130,6 +130,22 @@ func TestRequestsOfAsynq(t *testing.T) {
 	}
 }
 
+// TestOtherRequests checks that a script with other keys, such as the one that deletes what is pending, is passed as it is.
+func TestOtherRequests(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]any{
+		{"evalsha", "sha", 1, "asynq:{a}:pending", "asynq:{a}:t:"},
+		{"evalsha", "sha", 4, "asynq:{a}:active", "asynq:{a}:lease", "asynq:{a}:pending", "asynq:{a}:t:x"},
+		{"evalsha", "sha", 4, "asynq:{a}:scheduled", "asynq:{a}:pending", "x", "y"},
+		{"evalsha", "sha", 1, "asynq:{a}:retry", "asynq:{a}:t:"},
+		{"get", "x", 4, "asynq:{a}:pending"},
+	} {
+		if what, queue := RequestOf(redis.NewCmd(t.Context(), args...)); what != Other {
+			t.Errorf("%v: %v of %q", args, what, queue)
+		}
+	}
+}
+
 // requests notes the requests of an asynq server, and passes them.
 type requests chan<- string
 

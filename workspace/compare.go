@@ -50,8 +50,8 @@ func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (Compar
 		compare = compareHead
 	}
 	found, err := compare(ctx, w, c, how)
-	if err != nil && how.Live && ctx.Err() == nil {
-		found, err = compare(ctx, w, c, how) // the agent may just have packed what we were reading
+	if err != nil {
+		found, err = compare(ctx, w, c, how) // an agent may just have packed what was being read
 	}
 	if err != nil {
 		return Comparison{}, fmt.Errorf("compare %s: %w", c.Repo, err)

@@ -273,3 +273,17 @@ func TestIgnoredDirectories(t *testing.T) {
 		t.Errorf("%d: %q", len(e.Dirs), e.Dirs)
 	}
 }
+
+// A version is the content of a file or directory of the base branch, and a name of a second line is none.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	w, c := environmentOf(t)
+	got, err := EnvironmentsOf(w).Versions(t.Context(), c, []string{"missing", "a", "a/x"})
+	at := func(name string) string { return testGit(t, c.Dir, "rev-parse", c.BaseSHA+":"+name) }
+	if want := []string{"", at("a"), at("a/x")}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("versions %q, want %q, %v", got, want, err)
+	}
+	if got, err := EnvironmentsOf(w).Versions(t.Context(), c, []string{"a\nHEAD"}); err == nil {
+		t.Errorf("versions %q", got)
+	}
+}

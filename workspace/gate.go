@@ -258,7 +258,10 @@ func (c update) alone(body *bufio.Reader) bool {
 	}
 	line, _, _ := strings.Cut(string(begin[4:n]), "\x00") // git's capabilities follow
 	from, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
-	return strings.Trim(from, "0") == c.from && rest == c.to+" "+c.ref || from == c.from && rest == c.to+" "+c.ref
+	if strings.Trim(from, "0") == "" { // there was none
+		from = ""
+	}
+	return from == c.from && rest == c.to+" "+c.ref
 }
 
 // newTransport connects gates to remotes as git would in the same environment: through its proxies, with its

@@ -276,3 +276,37 @@ func TestStrangersAtTheGate(t *testing.T) {
 		}
 	}
 }
+
+// The gate passes a push of its own change from the commit that it knows, and no other.
+func TestOnlyThisChange(t *testing.T) {
+	t.Parallel()
+	const ref, none = "refs/heads/errand/x", "0000000000000000000000000000000000000000"
+	a, b := "0a"+strings.Repeat("1", 36)+"00", strings.Repeat("2", 40)
+	line := func(from, to, ref string) string {
+		text := from + " " + to + " " + ref + "\x00 report-status\n"
+		return fmt.Sprintf("%04x%s", len(text)+4, text)
+	}
+	for name, row := range map[string]struct {
+		from, body string
+		want       bool
+	}{
+		"as announced":        {a, line(a, b, ref) + "0000PACK", true},
+		"a new branch":        {"", line(none, b, ref) + "0000PACK", true},
+		"a probe":             {a, "0000", true},
+		"from another commit": {a, line(b, b, ref) + "0000PACK", false},
+		"not from nothing":    {a, line(none, b, ref) + "0000PACK", false},
+		"not new":             {"", line(a, b, ref) + "0000PACK", false},
+		"to another commit":   {a, line(a, a, ref) + "0000PACK", false},
+		"of another branch":   {a, line(a, b, ref+"y") + "0000PACK", false},
+		"and one more":        {a, line(a, b, ref) + line(a, b, ref+"y") + "0000PACK", false},
+		"nothing":             {a, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := update{from: row.from, to: b, ref: ref}
+			if got := c.alone(bufio.NewReader(strings.NewReader(row.body))); got != row.want {
+				t.Errorf("it passes: %v", got)
+			}
+		})
+	}
+}

@@ -2,8 +2,10 @@ package workspace
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -68,5 +70,23 @@ func TestFilesOfAnEnvironment(t *testing.T) {
 		if status := testGit(t, layers(ref, ref, "one").Dir, "status", "--porcelain"); status != "" {
 			t.Errorf("on %s, the clone has %q", ref, status)
 		}
+	}
+}
+
+// Of too many files, the last by name are left out.
+func TestTooManyFilesOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	from := t.TempDir()
+	var names []string
+	for i := range maxEnvironmentFiles + 1 {
+		names = append(names, fmt.Sprintf("%03d.so", i))
+		write(t, filepath.Join(from, names[i]), "x")
+	}
+	e := Environment{dir: t.TempDir()}
+	if err := e.takeFiles(from, names); err != nil || !slices.Equal(e.Files, names[:maxEnvironmentFiles]) {
+		t.Errorf("%d files, %v", len(e.Files), err)
+	}
+	if e.Size != maxEnvironmentFiles {
+		t.Errorf("%d bytes", e.Size)
 	}
 }

@@ -27,6 +27,7 @@ func TestHostileRepositoryNamesAreRefused(t *testing.T) {
 	}
 	for _, repo := range []string{
 		"acme/api", "a_c-m.e/A.p_i-1", "0/_", "acme/.github", "github.com/acme/api", "group/sub/api",
+		strings.Repeat("a/", (maxRepoName-2)/2) + "bb", // the longest
 	} {
 		if err := checkRepo(repo); err != nil {
 			t.Errorf("%q: %v", repo, err)

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,22 @@ func TestLargeWorkIsSaved(t *testing.T) {
 	write(t, c.Dir+"/model.bin", large)
 	if got := workTree(t, o.saved(w, api.Thread))["model.bin"]; got != large {
 		t.Errorf("%d bytes, want %d", len(got), len(large))
+	}
+}
+
+// A large file that becomes shorter while git reads it is an error: git would take what follows for its content.
+func TestLargeFileIsTruncated(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join(t.TempDir(), "model.bin")
+	write(t, name, "abc")
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &importer{large: &largeFile{f, 5}}
+	defer in.close()
+	if got, err := io.ReadAll(in); string(got) != "abc" || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("git reads %q, %v", got, err)
 	}
 }
 

@@ -228,10 +228,7 @@ func (c clone) hide(ctx context.Context, root *os.Root) error {
 		}
 	}
 	const exclude = ".git/info/exclude"
-	old, err := root.ReadFile(exclude)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
+	old, _ := root.ReadFile(exclude) // what cannot be read, such as a directory of an agent, gives way
 	ours := "# put by errand as it is on the base branch\n" + strings.Join(agentConfig, "\n") + "\n"
 	if strings.Contains(string(old), ours) {
 		return nil

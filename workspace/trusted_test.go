@@ -93,6 +93,12 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	if again, _ := os.ReadFile(c.Dir + "/.git/info/exclude"); string(again) != string(exclude) {
 		t.Errorf("exclude grows: %q", again)
 	}
+
+	write(t, c.Dir+"/.git/info/exclude", "")
+	write(t, c.Dir+"/.git/info/exclude/of", "the agent\n")
+	if c = checkout(t, w, want); c.Fresh || testGit(t, c.Dir, "status", "--porcelain") != "" {
+		t.Errorf("fresh %v with a directory in place of exclude", c.Fresh)
+	}
 }
 
 func TestTrustedConfigIsPutOnlyOnDemand(t *testing.T) {

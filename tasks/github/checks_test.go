@@ -190,13 +190,17 @@ func TestFailedStatus(t *testing.T) {
 		}
 	}
 	gh := must(w.src.gate.api.client(t.Context(), origin{}))
-	_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
-		State: new("failure"), Context: new(hub.IndicatorName), Description: new("It failed."),
-		TargetURL: new("https://ci.example/1"),
-	})
-	if err != nil {
-		t.Fatal(err)
+	create := func(context string) {
+		t.Helper()
+		_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
+			State: new("failure"), Context: new(context), Description: new("It failed."),
+			TargetURL: new("https://ci.example/1"),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
+	create(hub.IndicatorName)
 	set("failure", hub.IndicatorName)
 	set("pending", "ci")
 	if got := f.tasks(); len(got) != 0 {
@@ -209,6 +213,10 @@ func TestFailedStatus(t *testing.T) {
 		t.Fatalf("made %+v", all)
 	}
 	wantInput(t, brief(w, all[0]), "No check of "+head[:7]+" has failed.")
+	create("ci/lint")
+	if b := w.briefed(all[0]); !strings.Contains(b.Prompt.Text, "ci/lint") {
+		t.Errorf("the agent is asked: %s", b.Prompt.Text)
+	}
 }
 
 // After some automatic rounds errand should wait for a person, and say so once.

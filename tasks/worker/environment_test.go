@@ -610,7 +610,7 @@ func TestRemoveEnvironment(t *testing.T) {
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	if _, err := fleet.Remove(operator(t), kept[1].ID); err != nil {
+	if _, err := fleet.Remove(operator(t), kept[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	left := func() (ids []string) {
@@ -630,10 +630,10 @@ func TestRemoveEnvironment(t *testing.T) {
 			t.Fatal("the environment stays")
 		}
 	}
-	if got := left(); got[0] != kept[0].ID {
-		t.Errorf("%s is left, not %s", got, kept[0].ID)
+	if got := left(); got[0] != kept[1].ID {
+		t.Errorf("%s is left, not %s", got, kept[1].ID)
 	}
-	run("c", "npm ci", 3)
+	run("c", "npm ci", 2)
 	run("d", "make tools", 3)
 	if got := left(); len(got) != 2 {
 		t.Errorf("%s are left", got)

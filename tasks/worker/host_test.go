@@ -20,6 +20,7 @@ func TestRulesReachTheRun(t *testing.T) {
 		answers <- []agent.Decision{
 			h.Permit(ctx, agent.ToolRequest{Tool: "Bash", Reason: "It is public."}),
 			h.Permit(ctx, agent.ToolRequest{Tool: "AskUserQuestion", Human: true}),
+			h.Permit(ctx, agent.ToolRequest{Tool: "Bash"}),
 		}
 		return answer("done"), nil
 	}
@@ -30,7 +31,8 @@ func TestRulesReachTheRun(t *testing.T) {
 	}
 	got := <-answers
 	if got[0].Allow || !strings.Contains(got[0].Reason, "It is public.") || got[1].Allow ||
-		!strings.Contains(got[1].Reason, "state your assumptions") {
+		!strings.Contains(got[1].Reason, "state your assumptions") ||
+		got[2].Allow || strings.Contains(got[2].Reason, "Reason:") {
 		t.Errorf("answers = %+v", got)
 	}
 }

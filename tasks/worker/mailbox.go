@@ -228,9 +228,6 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 // decline handles a task that cannot be absorbed, and reports whether to try the next one. A task that its source
 // refuses ends. Any other task waits again, and the mailbox is closed, because nothing may overtake it.
 func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool) {
-	if ctx.Err() != nil {
-		return false // the run is over, and its tasks wait again
-	}
 	input, refused := errors.AsType[*tasks.InputError](why)
 	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
 	err := m.run.claim.GiveBack(ctx, !refused, id)

@@ -90,17 +90,23 @@ func TestRetryBeforeItsMessageIsRead(t *testing.T) {
 	}
 }
 
+// noting is an idle worker, and the tasks whose endings it has noted.
+func (f *fleet) noting() (w *Worker, noted *[]string) {
+	noted = new([]string)
+	w = f.idle(func(c *Config) {
+		c.Ended = func(_ context.Context, task tasks.Task, _ tasks.EndingKind, _ time.Time) error {
+			*noted = append(*noted, task.ID)
+			return nil
+		}
+	})
+	return w, noted
+}
+
 // An absorbed task that is retried before the common message is posted has not ended with it.
 func TestRetriedTaskIsNotNoted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	var noted []string
-	w := f.idle(func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, _ tasks.EndingKind, _ time.Time) error {
-			noted = append(noted, task.ID)
-			return nil
-		}
-	})
+	w, noted := f.noting()
 	first, second := f.submit(f.task("a", "x")), f.submit(f.task("a", "y"))
 	c, err := f.store.Claim(t.Context(), first, 0, "w")
 	if err != nil {
@@ -117,7 +123,7 @@ func TestRetriedTaskIsNotNoted(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.outbox.post(t.Context(), first, nil)
-	f.equal("noted", noted, []string{first})
+	f.equal("noted", *noted, []string{first})
 }
 
 // While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The

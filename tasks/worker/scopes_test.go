@@ -44,6 +44,15 @@ func (f *fleet) next(started <-chan string) string {
 	}
 }
 
+// looksInAnHour makes a task that waits look for a place in an hour, as if it had been far behind just now.
+func (f *fleet) looksInAnHour(id string) {
+	f.Helper()
+	at := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: id}
+	if err := f.rdb.ZAddXX(f.Context(), "asynq:{"+tasks.Interactive+"}:retry", at).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // noneCounts checks that no place under a cap is still taken.
 func (f *fleet) noneCounts() {
 	f.Helper()
@@ -239,10 +248,7 @@ func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
 	f.next(started)
 	head := f.submit(f.task("b", "x"))
 	f.waits(head)
-	far := float64(time.Now().Add(time.Hour).Unix()) // as if it had been far behind just now
-	if err := f.rdb.ZAddXX(t.Context(), "asynq:{"+tasks.Interactive+"}:retry", redis.Z{Score: far, Member: head}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	f.looksInAnHour(head)
 	finish <- struct{}{}
 	if id := f.next(started); id != head {
 		t.Errorf("%s started", id)

@@ -134,6 +134,26 @@ func TestAgentAsksAndIsAnswered(t *testing.T) {
 	}
 }
 
+// A run that waits for a person lends its place to the first in line, whenever that would look for one.
+func TestAskingWakesTheNext(t *testing.T) {
+	t.Parallel()
+	started, ask := make(chan string, 2), make(chan struct{})
+	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
+		started <- "one"
+		<-ask
+		return call("ask_user", `{"question":"Red or blue?"}`)
+	})
+	f.policy.Limits = tasks.Limits{User: 1}
+	f.talker(s, func(c *Config) { c.Slots, c.Timing.Reconcile = 2, time.Hour })
+	f.submit(f.task("a", "x"))
+	f.next(started)
+	head := f.submit(f.task("b", "x"))
+	f.waits(head)
+	f.looksInAnHour(head)
+	close(ask)
+	f.next(started)
+}
+
 // A call that a rule leaves to people becomes a question to them, and runs only if they consent.
 func TestPeopleApproveOfACall(t *testing.T) {
 	t.Parallel()

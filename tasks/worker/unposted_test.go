@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -89,13 +88,7 @@ func TestUndeliveredIsSaid(t *testing.T) {
 func TestOnlyTheStatusIsLeft(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	var noted []string
-	w := f.idle(func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, _ tasks.EndingKind, _ time.Time) error {
-			noted = append(noted, task.ID)
-			return nil
-		}
-	})
+	w, noted := f.noting()
 	id, take := endedTask(f, "a")
 	left := &tasks.UnpostedError{Why: "Slack says internal_error", Shown: true, Err: errors.New("no")}
 	f.source.fail = func(n int) error {
@@ -117,7 +110,7 @@ func TestOnlyTheStatusIsLeft(t *testing.T) {
 	if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Outbox != -1 {
 		t.Errorf("outbox %d, %v", rec.Outbox, err)
 	}
-	f.equal("noted", strings.Join(noted, " "), id)
+	f.equal("noted", strings.Join(*noted, " "), id)
 }
 
 // An answer that people have does not count as undelivered, if its place is gone before the status is up to date.
