@@ -3,9 +3,12 @@
 package goroutines
 
 import (
+	"context"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 // Await returns true once n goroutines wait whose traces contain all marks: functions such as "(*Worker).Run(", which
@@ -14,15 +17,17 @@ import (
 //
 // Reading all traces stops the whole program, so it looks less and less often.
 func Await(over func() bool, n int, marks ...string) bool {
-	const first, most, limit = time.Millisecond, 100 * time.Millisecond, 2 * time.Minute
-	begun := time.Now()
-	for pause := first; !over() && time.Since(begun) < limit; pause = min(2*pause, most) {
-		if waiting(traces(), marks) >= n {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	found := false
+	await.Holds(ctx, func() bool {
+		if over() {
 			return true
 		}
-		<-time.After(pause)
-	}
-	return false
+		found = waiting(traces(), marks) >= n
+		return found
+	})
+	return found
 }
 
 // traces returns the traces of all goroutines.

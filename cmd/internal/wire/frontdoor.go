@@ -200,9 +200,9 @@ func (p *Parts) ServeDuring(
 	var server sync.WaitGroup
 	var served error
 	server.Go(func() { defer cancel(); served = Serve(serving, l, h, stopping, p.Log) })
+	var strange error
 	err := p.awaitRedis(ctx)
 	if err == nil && ctx.Err() == nil {
-		var strange error
 		server.Go(func() {
 			if strange = p.awaitFleet(ctx); strange != nil {
 				cancel()
@@ -210,13 +210,10 @@ func (p *Parts) ServeDuring(
 		})
 		err = work(ctx)
 		cancel()
-		stop()
-		server.Wait()
-		return errors.Join(err, served, strange)
 	}
 	stop()
 	server.Wait()
-	return errors.Join(err, served)
+	return errors.Join(err, served, strange)
 }
 
 // Serve serves h on l until ctx ends, and then waits up to 10 s for requests in progress. It calls stopping, which may
