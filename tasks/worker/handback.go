@@ -142,7 +142,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	case again:
 		wait, why = failed.Wait, ReturnRetry
 	case asked: // a rate-limited source or the credential's limit names the time
-		wait, why = store.Wait{At: later.At, Why: w.cfg.Policy.Redactor.String(later.Why)}, ReturnWait
+		wait, why = store.Wait{At: later.At, Why: later.Why}, ReturnWait
 		note.key = later.Tell
 		if _, held := errors.AsType[heldError](cause); held && note.key == outageKey {
 			message = outlasting(rec.ID, wait)
@@ -157,6 +157,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 		wait.At, wait.Counts, why = time.Now().Add(tasks.Backoff(rec.Attempt)), true, ReturnError
 		wait.Why = "an internal error occurred; the worker's log has details"
 	}
+	wait.Why = w.cfg.Policy.Redactor.String(wait.Why)
 	note.why = wait.Why
 	return wait, why, note, message
 }

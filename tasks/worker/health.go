@@ -74,6 +74,7 @@ func (h *health) check(ctx context.Context) {
 		answer.OK, answer.Problem, answer.Remedy = false, "Redis: "+bad.What, bad.Remedy
 		answer.Sentence = "The settings of Redis would lose tasks. An operator must correct them."
 	}
+	answer.Problem = h.Policy.Redactor.String(answer.Problem) // it may quote what the CLI says
 	if ctx.Err() != nil {
 		return // the check was interrupted and says nothing about the CLI
 	}

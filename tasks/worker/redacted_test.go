@@ -1,8 +1,10 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +42,61 @@ func TestReasonToWaitIsRedacted(t *testing.T) {
 	if wait, why, note, _ := w.waitAfter(store.Record{}, later); wait.Why != "[redacted]" || note.why != "[redacted]" ||
 		why != ReturnWait {
 		t.Errorf("%+v, %s, %+v", wait, why, note)
+	}
+}
+
+// An error is redacted wherever it is stored: while its task waits, also by asynq, and in the ending.
+func TestErrorIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	secret := f.hides()
+	if err := f.rdb.ConfigSet(t.Context(), "rdbcompression", "no").Err(); err != nil { // DUMP compresses, too
+		t.Fatal(err)
+	}
+	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
+		f.searchRedis(secret)
+		return tasks.Brief{}, fmt.Errorf("clone with %s", secret)
+	}
+	id := f.submit(f.task("a", "x"))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-2))
+	f.worker()
+	if e := f.ending(id); e.Result.Error == nil || e.Result.Error.Message != "brief: clone with [redacted]" {
+		t.Errorf("%+v", e.Result.Error)
+	}
+	f.searchRedis(secret)
+}
+
+// searchRedis reports the keys whose values contain a text.
+func (f *fleet) searchRedis(text string) {
+	f.Helper()
+	ctx := context.WithoutCancel(f.Context())
+	keys := f.rdb.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if value := f.rdb.Dump(ctx, keys.Val()).Val(); strings.Contains(value, text) {
+			f.Errorf("in %s: %q", keys.Val(), value)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		f.Error(err)
+	}
+}
+
+// A notice of a run is redacted.
+func TestNoticeIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	secret, w := f.hides(), f.idle()
+	id := f.submit(f.task("a", "x"))
+	claim, err := f.store.Claim(t.Context(), id, 0, "w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := w.hold(t.Context(), claim, nil)
+	defer run.release()
+	run.notice("not with " + secret)
+	f.searchRedis(secret)
+	if got := f.notice(id); got != "not with [redacted]" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -109,6 +109,11 @@ func (r *run) release() {
 // end stores the task's ending. stored is false if another worker has the claim.
 func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 	e.Reason = w.cfg.Policy.Redactor.String(e.Reason)
+	if e.Result.Error != nil {
+		failure := *e.Result.Error
+		failure.Message = w.cfg.Policy.Redactor.String(failure.Message)
+		e.Result.Error = &failure
+	}
 	if !e.Found { // a found ending already lists what its message covers
 		e.Covers = r.mail.covered()
 	}
@@ -128,6 +133,7 @@ func (w *Worker) end(r *run, e tasks.Ending) (stored bool, err error) {
 
 // notice adds an event to the run's events that says what happens to its task outside the run.
 func (r *run) notice(text string) {
+	text = r.worker.cfg.Policy.Redactor.String(text)
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
 	r.report.Update(e)
 	r.worker.cfg.warn(r.claim.Append(r.detached, format.JSON(e)), "store events", "run", r.claim.ID())

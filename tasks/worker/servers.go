@@ -85,17 +85,35 @@ func (w *Worker) serve() (*serverSet, error) {
 			return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 		}
 		_, class := store.CutQueue(queue)
-		return w.process(ctx, class, id, n, func(e tasks.Ending) {
+		err = w.process(ctx, class, id, n, func(e tasks.Ending) {
 			if _, err := t.ResultWriter().Write([]byte(e.Word())); err != nil {
 				w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)
 			}
 		})
+		return w.storable(err)
 	}))
 	if err != nil {
 		set.poller.stop()
 		return nil, fmt.Errorf("start queues: %w", err)
 	}
 	return set, nil
+}
+
+// storedError is an error whose text asynq stores in Redis.
+type storedError struct {
+	text string
+	err  error
+}
+
+func (e *storedError) Error() string { return e.text }
+func (e *storedError) Unwrap() error { return e.err }
+
+// storable removes secrets from the text of a delivery's error, which may quote a remote or a program.
+func (w *Worker) storable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &storedError{w.cfg.Policy.Redactor.String(err.Error()), err}
 }
 
 // stop makes the set take no more deliveries. asynq waits for a poll that is held back, so that has to end first.
