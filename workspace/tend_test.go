@@ -58,7 +58,7 @@ func TestTendDropsPublished(t *testing.T) {
 	refs := func() map[string]string { // the names of our commits, by the branch that each was published for
 		t.Helper()
 		names := map[string]string{}
-		for _, ref := range strings.Fields(testGit(t, mirror, "for-each-ref", "--format=%(refname)", publishedRefs)) {
+		for ref := range strings.FieldsSeq(testGit(t, mirror, "for-each-ref", "--format=%(refname)", publishedRefs)) {
 			names[testGit(t, mirror, "show", ref+":new")] = ref
 		}
 		return names
