@@ -49,6 +49,17 @@ func (h *host) Event(e Event) {
 	}
 }
 
+// onFirstText returns a function for on that calls f when the first piece of text arrives. The end of a text that may
+// begin a secret arrives later, perhaps when the CLI has ended.
+func onFirstText(f func()) func(Event) {
+	var once sync.Once
+	return func(e Event) {
+		if e.Kind == Text {
+			once.Do(f)
+		}
+	}
+}
+
 func (h *host) Permit(ctx context.Context, r ToolRequest) Decision {
 	if h.asked != nil {
 		h.asked(ctx)

@@ -48,9 +48,7 @@ func newModel(t *testing.T) *modelfake.Server {
 func runCLI(t *testing.T, r *Runner, s Spec, h Host) Result {
 	t.Helper()
 	s.ID = unique(s.ID)
-	leave := clitest.Enter(t)
 	res, err := r.Run(t.Context(), s, h)
-	leave()
 	if err != nil {
 		t.Fatalf("Run: %v", err)
 	}

@@ -89,15 +89,12 @@ func TestKeeperKilled(t *testing.T) {
 			other, b := agenttest.Lead(t, `setsid env -i sleep 1000 & echo up; read x; echo "still here"`), newBench(t,
 				"hang-escape")
 			var keeper int
-			h := &host{on: func(e Event) {
-				if e.Kind != Text {
-					return
-				}
+			h := &host{on: onFirstText(func() {
 				keeper = parent(t, marked(id)[0])
 				if err := syscall.Kill(keeper, sig); err != nil {
 					t.Error(err)
 				}
-			}}
+			})}
 			res := b.run(t, t.Context(), Spec{ID: id, Limit: time.Minute}, h)
 			if keeper == 0 || res.Outcome != Failed || res.Error.Class != ClassKilled || res.Resources.Swept < 2 {
 				t.Errorf("keeper %d, result %+v", keeper, res)

@@ -37,7 +37,6 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		agenttest.MoreParallel()
 		os.Exit(m.Run())
 	case "sleep":
 		_, _ = io.Copy(io.Discard, os.Stdin) // /dev/null: returns at once

@@ -272,11 +272,9 @@ func TestSandboxWorkerKilled(t *testing.T) {
 func TestSandboxKeeperKilled(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "hang-escape", func(t *testing.T, b *bench) {
-		h := &host{on: func(e Event) {
-			if e.Kind == Text {
-				_ = syscall.Kill(parent(t, marked(unique("keeper-killed-in-sandbox"))[0]), syscall.SIGKILL)
-			}
-		}}
+		h := &host{on: onFirstText(func() {
+			_ = syscall.Kill(parent(t, marked(unique("keeper-killed-in-sandbox"))[0]), syscall.SIGKILL)
+		})}
 		res := b.run(t, t.Context(), Spec{ID: unique("keeper-killed-in-sandbox"), Limit: time.Minute}, h)
 		if res.Outcome != Failed || res.Error.Class != ClassKilled {
 			t.Errorf("result %+v", res)

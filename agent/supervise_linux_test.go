@@ -193,12 +193,10 @@ func TestSuperviseStoppedKeeper(t *testing.T) {
 	b, id := newBench(t, "hang-marked"), unique("stopped-keeper")
 	b.keeperLimit = 100 * time.Millisecond
 	ctx, stop := context.WithCancelCause(t.Context())
-	res := b.run(t, ctx, Spec{ID: id}, &host{on: func(e Event) {
-		if e.Kind == Text {
-			_ = syscall.Kill(parent(t, marked(id)[0]), syscall.SIGSTOP)
-			stop(errors.New("enough"))
-		}
-	}})
+	res := b.run(t, ctx, Spec{ID: id}, &host{on: onFirstText(func() {
+		_ = syscall.Kill(parent(t, marked(id)[0]), syscall.SIGSTOP)
+		stop(errors.New("enough"))
+	})})
 	if res.Outcome != Stopped || res.Resources.Swept == 0 {
 		t.Errorf("outcome %s, %v, swept %d", res.Outcome, res.Error, res.Resources.Swept)
 	}

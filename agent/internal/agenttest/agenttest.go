@@ -4,14 +4,11 @@ package agenttest
 import (
 	"bufio"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,17 +16,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 )
-
-// MoreParallel runs twice as many tests at once as go test does by default: most of them wait for processes. Call it in
-// TestMain.
-func MoreParallel() {
-	flag.Parse()
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
-	}
-}
 
 // ShortTemp makes a directory whose path is short enough for runs.
 func ShortTemp(t *testing.T) string {

@@ -1,6 +1,7 @@
 package keeper_test
 
 import (
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,7 +25,10 @@ func TestMain(m *testing.M) {
 		_ = syscall.Pause() // prints no version
 	}
 	supervise.Main()
-	agenttest.MoreParallel()
+	// These tests wait more than they compute. The flag -parallel, which is read later, overrides it.
+	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 
