@@ -239,34 +239,6 @@ var reserved = regexp.MustCompile(`^(?i:ERRAND_.*|ANTHROPIC_.*|CLAUDE.*|MCP_.*|D
 // WithHosts returns the content of [File] with further hosts in its egress list. It keeps the other settings and all
 // comments.
 func WithHosts(text string, hosts []string) (string, error) {
-	return withEntries(text, hosts, "egress")
-}
-
-// ErrFull means that a list takes no further entry.
-var ErrFull = errors.New("the list is full")
-
-// WithUnwanted returns the content of [File] with another entry in the list of findings that reviews leave out. It
-// keeps the other settings and all comments. If the list has the entry, it returns text; if it is full, [ErrFull].
-func WithUnwanted(text, entry string) (string, error) {
-	var have struct {
-		Review struct {
-			Unwanted []string `yaml:"unwanted"`
-		} `yaml:"review"`
-	}
-	if err := yaml.Unmarshal([]byte(text), &have); err != nil {
-		return "", fmt.Errorf("read %s: %w", File, err)
-	}
-	if slices.Contains(have.Review.Unwanted, entry) {
-		return text, nil
-	}
-	if len(have.Review.Unwanted) >= maxList {
-		return "", fmt.Errorf("review.unwanted of %s has %d entries: %w", File, maxList, ErrFull)
-	}
-	return withEntries(text, []string{entry}, "review", "unwanted")
-}
-
-// withEntries adds entries to a list, which the last key names. The other keys name the settings that the list is in.
-func withEntries(text string, entries []string, keys ...string) (string, error) {
 	var files []*yaml.Node // further documents have no meaning, but may be someone's
 	for decoder := yaml.NewDecoder(strings.NewReader(text)); ; {
 		file := &yaml.Node{}
@@ -285,22 +257,16 @@ func withEntries(text string, entries []string, keys ...string) (string, error) 
 		}
 		files = []*yaml.Node{{Kind: yaml.DocumentNode, Content: []*yaml.Node{{Kind: yaml.MappingNode}}}}
 	}
-	list := filled(files[0].Content[0], yaml.MappingNode)
-	for i, key := range keys {
-		if list.Kind != yaml.MappingNode {
-			return "", fmt.Errorf("%s has no settings", strings.Join(append([]string{File}, keys[:i]...), " "))
-		}
-		kind := yaml.MappingNode
-		if i == len(keys)-1 {
-			kind = yaml.SequenceNode
-		}
-		list = member(list, key, kind)
+	settings := filled(files[0].Content[0], yaml.MappingNode)
+	if settings.Kind != yaml.MappingNode {
+		return "", fmt.Errorf("%s has no settings", File)
 	}
+	list := egressList(settings)
 	if list.Kind != yaml.SequenceNode {
-		return "", fmt.Errorf("%s of %s is not a list", strings.Join(keys, "."), File)
+		return "", fmt.Errorf("egress of %s is not a list", File)
 	}
-	for _, entry := range entries {
-		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: entry})
+	for _, host := range hosts {
+		list.Content = append(list.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: host})
 	}
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
@@ -312,16 +278,16 @@ func withEntries(text string, entries []string, keys ...string) (string, error) 
 	return out.String(), nil
 }
 
-// member returns the value of a key, which it adds if the key is missing.
-func member(settings *yaml.Node, key string, kind yaml.Kind) *yaml.Node {
+// egressList returns the value of egress, which it adds if the key is missing.
+func egressList(settings *yaml.Node) *yaml.Node {
 	for i := 0; i+1 < len(settings.Content); i += 2 {
-		if settings.Content[i].Value == key {
-			return filled(settings.Content[i+1], kind)
+		if settings.Content[i].Value == "egress" {
+			return filled(settings.Content[i+1], yaml.SequenceNode)
 		}
 	}
-	value := &yaml.Node{Kind: kind}
-	settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key}, value)
-	return value
+	list := &yaml.Node{Kind: yaml.SequenceNode}
+	settings.Content = append(settings.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "egress"}, list)
+	return list
 }
 
 // filled returns a value, which becomes an empty one of a kind if it is null.

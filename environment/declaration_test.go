@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -138,66 +137,6 @@ func TestReach(t *testing.T) {
 	}
 }
 
-func TestWithUnwanted(t *testing.T) {
-	t.Parallel()
-	const entry = `findings like "a - b" (tests)`
-	full := "review: {unwanted: [" + strings.Repeat("x,", 50) + "]}"
-	for _, c := range []struct{ text, want string }{
-		{"", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{
-			"# c\nreview: # y\n  severity: major\n",
-			"# c\nreview: # y\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
-		},
-		{"review: {severity: major}\n", "review: {severity: major, unwanted: [findings like \"a - b\" (tests)]}\n"},
-		{"review:\n  unwanted:\n    - x\n", "review:\n  unwanted:\n    - x\n    - findings like \"a - b\" (tests)\n"},
-		{"review: {unwanted: ['" + entry + "']}\n", "review: {unwanted: ['" + entry + "']}\n"},
-		{
-			"# c\n\n# review:\n#   severity: major",
-			"# c\n\n# review:\n#   severity: major\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
-		},
-		{"# c\n---\n# d\n", "# c\n---\n# d\nreview:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{"null\n", "review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n"},
-		{
-			"review: # y\nchecks: [x]\n",
-			"review: # y\n  unwanted:\n    - findings like \"a - b\" (tests)\nchecks: [x]\n",
-		},
-		{
-			"review:\n  severity: major\n  unwanted:\n",
-			"review:\n  severity: major\n  unwanted:\n    - findings like \"a - b\" (tests)\n",
-		},
-		{
-			"review: ~\n---\n# d\nb: 1\n",
-			"review:\n  unwanted:\n    - findings like \"a - b\" (tests)\n---\n# d\nb: 1\n",
-		},
-		{"a: 1\n---\nb: [\n", ""},
-		{full, ""},
-		{"review: {unwanted: x}\n", ""},
-		{"review: []\n", ""},
-		{"- x\n", ""},
-	} {
-		got, err := WithUnwanted(c.text, entry)
-		if got != c.want || (err != nil) != (c.want == "") {
-			t.Errorf("%q becomes %q, %v", c.text, got, err)
-		}
-		if errors.Is(err, ErrFull) != (c.text == full) {
-			t.Errorf("%q: %v", c.text, err)
-		}
-	}
-	has := strings.Replace(full, "x", "'"+entry+"'", 1)
-	if got, err := WithUnwanted(has, entry); got != has || err != nil {
-		t.Errorf("a full list with the entry becomes %q, %v", got, err)
-	}
-	// Whatever the entry is, it comes back as one entry and adds no setting.
-	for _, entry := range []string{
-		"true", "~", "# x", "a: b", "- x", "*a", "10", `'`, "findings like \"x, y\" (tests)",
-	} {
-		got, err := WithUnwanted("review: {unwanted: [x]}\n", entry)
-		if again, err2 := WithUnwanted(got, entry); err != nil || err2 != nil || again != got {
-			t.Errorf("%q becomes %q, %v, %v", entry, got, err, err2)
-		}
-	}
-}
-
 func TestWithHosts(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -206,7 +145,12 @@ func TestWithHosts(t *testing.T) {
 		"egress: [npm]\nsetup:\n- x\n": "egress: [npm, a.example, b.example]\nsetup:\n  - x\n",
 		"# c\n":                        "# c\negress:\n  - a.example\n  - b.example\n",
 		"egress: # c\n":                "egress: # c\n  - a.example\n  - b.example\n",
+		"egress: # c\nsetup: [x]\n":    "egress: # c\n  - a.example\n  - b.example\nsetup: [x]\n",
+		"# c\n---\n# d\n":              "# c\n---\n# d\negress:\n  - a.example\n  - b.example\n",
+		"null\n":                       "egress:\n  - a.example\n  - b.example\n",
+		"~\n---\n# d\nb: 1\n":          "egress:\n  - a.example\n  - b.example\n---\n# d\nb: 1\n",
 		"egress: none\n":               "",
+		"a: 1\n---\nb: [\n":            "",
 		"egress: {allow: [x]}\n":       "",
 		"- x\n":                        "",
 		"a: [\n":                       "",

@@ -79,22 +79,6 @@ type Acceptance struct {
 	Ignored   int    `json:"ignored"`   // the pull request was merged without either
 }
 
-// Learner is a Source that learns from what people do with its results. Its methods are called on workers.
-type Learner interface {
-	// NextLesson returns a lesson to propose for a repository, or nil. It does not return the same one again soon.
-	NextLesson(ctx context.Context, repo string) (*Lesson, error)
-	// Proposed records that a lesson is proposed, or that the base branch has its line if url is empty. It is never
-	// returned again.
-	Proposed(ctx context.Context, repo, key, url string) error
-}
-
-// Lesson is a kind of finding that the people of a repository do not want.
-type Lesson struct {
-	Key   string   // [0-9a-f]{12}
-	Line  string   // for the review instructions; without markup and line breaks
-	Links []string // to the findings that were dismissed
-}
-
 // ReviewResult is the result of a review, with all findings on its pull request as they are now.
 type ReviewResult struct {
 	Head     string // the reviewed commit, abbreviated

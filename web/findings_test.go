@@ -29,15 +29,11 @@ func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptanc
 	return []tasks.Acceptance{{Kind: "tests", Fixed: 41, Dismissed: 3, Ignored: 2}}, r.err
 }
 
-// The API and the costs of a repository show what people did with the findings there.
+// The API shows what people did with the findings there.
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{}
 	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
-	h.contains(h.get("/costs?repository=acme/api"), http.StatusOK, "Findings of reviews",
-		`<th scope="row">tests</th><td>41</td><td>3</td><td>2</td>`)
-	h.contains(h.get("/costs?repository=acme/web"), http.StatusOK, "!Findings of reviews")
-	h.contains(h.get("/costs"), http.StatusOK, "!Findings of reviews")
 	h.contains(h.get("/api/findings?repository=acme/api"), http.StatusOK, `"kind": "tests"`, `"fixed": 41`,
 		`"dismissed": 3`, `"ignored": 2`)
 	h.contains(h.get("/api/findings?repository=acme/web"), http.StatusOK, `"kinds": []`)

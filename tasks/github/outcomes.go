@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -15,7 +16,6 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/learn"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -58,8 +58,44 @@ func (g *gate) dismissers(
 	return nil
 }
 
-func (m memory) lessons(repo string) intake.Memo[learn.Record] {
-	return intake.Memo[learn.Record]{Memory: m.store, Name: "github/" + strings.ToLower(repo) + "/findings", Log: m.log}
+// maxCounted bounds the findings that are recognized if they are added again.
+const maxCounted = 500
+
+// tally counts what people did with the findings of reviews in a repository.
+type tally struct {
+	Counts  map[string]tasks.Acceptance `json:"counts,omitempty"`  // by kind
+	Counted []string                    `json:"counted,omitempty"` // the newest in Counts, by pull request and ID
+}
+
+func (m memory) tally(repo string) intake.Memo[tally] {
+	return intake.Memo[tally]{Memory: m.store, Name: "github/" + strings.ToLower(repo) + "/findings", Log: m.log}
+}
+
+// add counts the findings of a pull request, each only once.
+func (t *tally) add(number int, all []review.Judged) {
+	if t.Counts == nil {
+		t.Counts = map[string]tasks.Acceptance{}
+	}
+	for _, j := range all {
+		key := fmt.Sprintf("%d/%s", number, j.ID)
+		if slices.Contains(t.Counted, key) {
+			continue
+		}
+		t.Counted = append(t.Counted, key)
+
+		c := t.Counts[j.Kind.Name()]
+		c.Kind = j.Kind.Name()
+		switch j.Outcome {
+		case review.Accepted:
+			c.Fixed++
+		case review.Rejected:
+			c.Dismissed++
+		case review.Ignored:
+			c.Ignored++
+		}
+		t.Counts[c.Kind] = c
+	}
+	t.Counted = t.Counted[max(0, len(t.Counted)-maxCounted):]
 }
 
 // countOutcomes adds the outcomes of a pull request's findings to those of its repository. It may be called again.
@@ -72,12 +108,8 @@ func (m memory) countOutcomes(ctx context.Context, o origin, merged bool) error 
 	if len(judged) == 0 {
 		return nil
 	}
-	var results []learn.Result
-	for _, j := range judged {
-		results = append(results, learn.Result{Judged: j, Number: o.Number, URL: o.finding(j.Known)})
-	}
-	err = m.lessons(o.Repo).Change(ctx, func(r *learn.Record) error {
-		r.Add(results)
+	err = m.tally(o.Repo).Change(ctx, func(t *tally) error {
+		t.add(o.Number, judged)
 		return nil
 	})
 	if err != nil {
@@ -179,33 +211,10 @@ func (o origin) finding(k review.Known) string {
 
 // Acceptance implements [tasks.Reviewer].
 func (s *Source) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
-	r, err := s.memory.lessons(repo).Load(ctx)
-	return r.Acceptance(), err
-}
-
-// NextLesson implements [tasks.Learner].
-func (s *Source) NextLesson(ctx context.Context, repo string) (*tasks.Lesson, error) {
-	known, err := s.memory.lessons(repo).Load(ctx) // most repositories have no lesson, so change nothing
-	if err != nil || known.Next(s.cfg.Now()) == nil || s.cfg.watched(repo) {
-		return nil, err
-	}
-	var next *tasks.Lesson
-	err = s.memory.lessons(repo).Change(ctx, func(r *learn.Record) error {
-		next = nil
-		if l := r.Next(s.cfg.Now()); l != nil {
-			next = &tasks.Lesson{Key: l.Key(), Line: l.Line(), Links: l.Links}
-		}
-		return nil
-	})
-	return next, err
-}
-
-// Proposed implements [tasks.Learner].
-func (s *Source) Proposed(ctx context.Context, repo, key, url string) error {
-	return s.memory.lessons(repo).Change(ctx, func(r *learn.Record) error {
-		r.Done(key, url)
-		return nil
-	})
+	t, err := s.memory.tally(repo).Load(ctx)
+	return slices.SortedFunc(maps.Values(t.Counts), func(a, b tasks.Acceptance) int {
+		return cmp.Compare(a.Kind, b.Kind)
+	}), err
 }
 
 // Replies to /dismiss.

@@ -179,7 +179,7 @@ type settings struct {
 		Instructions string `yaml:"instructions"` // a file of the base branch with more instructions for reviewers
 
 		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
-		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words; errand proposes entries
+		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words
 	} `yaml:"review"`
 	Issues      string `yaml:"issues"`      // which issues errand answers; "" is issuesAsk
 	Discussions string `yaml:"discussions"` // discussionsOff or discussionsAsk; "" is discussionsAsk

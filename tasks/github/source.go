@@ -122,7 +122,6 @@ var (
 	_ tasks.Recaller  = (*Source)(nil)
 	_ tasks.Linker    = (*Source)(nil)
 	_ tasks.Reviewer  = (*Source)(nil)
-	_ tasks.Learner   = (*Source)(nil)
 )
 
 // Links returns the pull request or issue, and the comment that requested the task.

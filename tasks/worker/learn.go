@@ -155,139 +155,65 @@ func (b *publisher) proposeHosts(
 	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
-	return b.proposeSettings(ctx, r, t, own.Base, settingsChange{
-		branch: learnBranch,
-		edit: func(c workspace.Clone) (e edited, err error) {
-			found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
-			if err != nil || len(found.hosts) == 0 {
-				return e, err
-			}
-			e.title = fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
-			e.summary = "The runs of this repository have reached these hosts, which no list allows yet. Remove " +
-				"those that they should not reach. After the merge, an operator can remove `egress: learn`.\n\n- `" +
-				strings.Join(found.hosts, "`\n- `") + "`"
-			e.text, err = environment.WithHosts(found.text, found.hosts)
-			return e, err
-		},
-	})
-}
-
-// settingsChange is a change of a repository's settings that errand proposes on a separate branch.
-type settingsChange struct {
-	branch string
-	edit   func(base workspace.Clone) (edited, error) // returns no text if there is nothing to propose
-}
-
-// edited is a new environment.File and the words of its pull request.
-type edited struct{ text, title, summary string }
-
-// proposeSettings pushes a change of the file on a base branch, and opens the pull request or updates it.
-func (b *publisher) proposeSettings(
-	ctx context.Context, r *run, t tasks.Task, base string, change settingsChange,
-) (pr forge.PullRequestRef, err error) {
 	// No agent writes to the clone of this thread.
+	thread := learnBranch + "/" + t.Repo
 	c, err := b.Workspace.Checkout(ctx, workspace.Want{
-		Thread: change.branch + "/" + t.Repo, Repo: t.Repo, Ref: "refs/heads/" + base, Base: base,
+		Thread: thread, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Base: own.Base,
 	})
 	if err != nil {
 		return pr, err
 	}
-	e, err := change.edit(c)
-	if err != nil || e.text == "" {
+	found, err := b.unlisted(ctx, c, reached) // the file may have changed since the run began
+	if err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
-	root, err := os.OpenRoot(c.Dir)
-	if err != nil {
-		return pr, fmt.Errorf("open clone: %w", err)
+	if err := listHosts(c, found); err != nil {
+		return pr, err
 	}
-	defer root.Close()
-	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755),
-		root.WriteFile(environment.File, []byte(e.text), 0o644))
-	if err != nil {
-		return pr, fmt.Errorf("write %s: %w", environment.File, err)
-	}
-	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, change.branch)
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, learnBranch)
 	if err != nil {
 		return pr, err
 	}
+	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: change.branch, Message: e.title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours,
+		Branch: learnBranch, Message: title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours,
 		Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
-			return r.claim.Pushing(r.detached, t.Repo, change.branch, commit)
+			return r.claim.Pushing(r.detached, t.Repo, learnBranch, commit)
 		},
 	})
 	if err != nil || pushed.Commit == "" {
 		return pr, err
 	}
 	proposal := b.proposal(t, tasks.Work{
-		Repo: t.Repo, Branch: change.branch, Commit: pushed.Commit, Base: c.Base, Title: e.title,
-	}, e.summary)
-	proposal.Thread = change.branch + "/" + t.Repo
+		Repo: t.Repo, Branch: learnBranch, Commit: pushed.Commit, Base: c.Base, Title: title,
+	}, "The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should "+
+		"not reach. After the merge, an operator can remove `egress: learn`.\n\n- `"+
+		strings.Join(found.hosts, "`\n- `")+"`")
+	proposal.Thread = thread
 	pr, err = b.Publisher.Publish(ctx, proposal)
-	if err == nil {
-		b.Log.Info("settings proposed", "run", t.ID, "repo", t.Repo, "branch", change.branch, "url", pr.URL)
+	if err != nil {
+		return pr, err
 	}
-	return pr, err
+	b.Log.Info("hosts proposed", "run", t.ID, "repo", t.Repo, "branch", learnBranch, "url", pr.URL)
+	return pr, nil
 }
 
-// lessonBranch is followed by the key of the lesson that the branch proposes.
-const lessonBranch = "errand/review-"
-
-// proposeLesson proposes what the team of a repository has taught reviews by dismissing findings, as a draft pull
-// request with one more line for the review instructions. Runs for other branches, of untrusted code and in
-// repositories that errand may not write to propose nothing. A failure delays only the proposal.
-func (b *publisher) proposeLesson(r *run, j job, p place) {
-	t := j.task
-	learner, ok := j.source.(tasks.Learner)
-	if !ok || b.Publisher == nil || t.Repo == "" || t.Profile == agent.Untrusted || r.ctx.Err() != nil {
-		return
+// listHosts writes the file with further hosts into a clone.
+func listHosts(c workspace.Clone, found learned) error {
+	text, err := environment.WithHosts(found.text, found.hosts)
+	if err != nil {
+		return err
 	}
-	repo, err := b.Policy.Allowed(t.Repo)
-	if err != nil || repo.Narrow(agent.Write) != agent.Write ||
-		p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
-		return
+	root, err := os.OpenRoot(c.Dir)
+	if err != nil {
+		return fmt.Errorf("open clone: %w", err)
 	}
-	ctx, cancel := publishing(r, learnFor)
-	defer cancel()
-	lesson, err := learner.NextLesson(ctx, t.Repo)
-	var pr forge.PullRequestRef
-	if err == nil && lesson != nil {
-		if pr, err = b.proposeLine(ctx, r, t, p.Clone.Base, *lesson); err == nil {
-			err = learner.Proposed(ctx, t.Repo, lesson.Key, pr.URL)
-		}
+	defer root.Close()
+	err = errors.Join(root.MkdirAll(path.Dir(environment.File), 0o755),
+		root.WriteFile(environment.File, []byte(text), 0o644))
+	if err != nil {
+		return fmt.Errorf("write %s: %w", environment.File, err)
 	}
-	switch {
-	case errors.Is(err, environment.ErrFull):
-		r.notice("Could not propose a line for the review instructions: " + err.Error())
-	case err != nil:
-		b.Log.Warn("propose review instructions", "run", t.ID, "repo", t.Repo, "err", err)
-	case pr.URL != "":
-		r.notice("Proposed a line for the review instructions: " + pr.URL)
-	}
-}
-
-// proposeLine opens the pull request of a lesson. If the base branch has the line, there is nothing to propose.
-func (b *publisher) proposeLine(
-	ctx context.Context, r *run, t tasks.Task, base string, lesson tasks.Lesson,
-) (forge.PullRequestRef, error) {
-	return b.proposeSettings(ctx, r, t, base, settingsChange{
-		branch: lessonBranch + lesson.Key,
-		edit: func(c workspace.Clone) (e edited, err error) {
-			before, err := b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile)
-			if err != nil {
-				return e, err
-			}
-			text, err := environment.WithUnwanted(before, lesson.Line)
-			if err != nil || text == before {
-				return e, err
-			}
-			return edited{
-				text: text, title: "Stop reporting findings that were dismissed",
-				summary: "People with write access have dismissed these findings. After the merge, reviews no longer " +
-					"report similar findings. To keep them, close this pull request; it is not opened again.\n\n```\n" +
-					lesson.Line + "\n```\n\n- " + strings.Join(lesson.Links, "\n- "),
-			}, nil
-		},
-	})
+	return nil
 }

@@ -164,7 +164,6 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
 		w.publisher.publish(r, j.task, s.place, &ending)
 		w.publisher.proposeEgress(r, j.task, s.place)
-		w.publisher.proposeLesson(r, j, s.place)
 	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)
 		// handBack informs about a parked task

@@ -23,9 +23,8 @@ const (
 type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
-	Chart       template.HTML      // by day; empty: none
-	Reviews     []reviewLine       // completed reviews by the size of the change
-	Findings    []tasks.Acceptance // of the reviews of the selected repository
+	Chart       template.HTML // by day; empty: none
+	Reviews     []reviewLine  // completed reviews by the size of the change
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -77,11 +76,6 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Reviews = newReviewLines(found.Rows)
-	if q.Repo != "" {
-		if v.Findings, err = c.view.Acceptance(r.Context(), q.Repo); err != nil {
-			return err
-		}
-	}
 	return c.out.Page(w, r, http.StatusOK, "costs", v)
 }
 

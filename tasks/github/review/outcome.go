@@ -69,6 +69,3 @@ func (l *Ledger) Count(counted []Judged) {
 		}
 	}
 }
-
-// Similar reports whether two claims are about the same problem, wherever it is.
-func Similar(a, b string) bool { return alike(a, b) >= alikeSome }
