@@ -137,7 +137,7 @@ func listTasks(t *testing.T, base string) (list []string) {
 	}
 }
 
-// The examples of issues and discussions, with errand's login, label and mention where they have others: the event
+// The examples of issues, with errand's login, label and mention where they have others: the event
 // decides what becomes of each, as the golden file says.
 func TestOctokitIssues(t *testing.T) {
 	t.Parallel()
@@ -156,14 +156,14 @@ func TestOctokitIssues(t *testing.T) {
 	}
 	var got strings.Builder
 	for _, e := range examples {
-		if !slices.Contains([]string{"issues", "issue_comment", "discussion", "discussion_comment"}, e.Name) {
+		if !slices.Contains([]string{"issues", "issue_comment"}, e.Name) {
 			continue
 		}
 		for i, payload := range e.Examples {
 			// A separate fleet: the examples are about the same issue.
 			base := door(t, "GITHUB_API_URL="+hub.APIURL(), "GITHUB_TOKEN=ghp_test",
 				"GITHUB_WEBHOOK_SECRET=github-secret")
-			for _, place := range []string{"issue", "discussion", "comment"} {
+			for _, place := range []string{"issue", "comment"} {
 				if o := dig(payload, place); o != nil {
 					o["body"] = "@errand why?"
 				}

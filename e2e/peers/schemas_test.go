@@ -222,7 +222,7 @@ func (d description) take(name, template string, operation object) {
 }
 
 // sent are the webhooks that the fake sends.
-var sent = regexp.MustCompile(`^(discussion|discussion_comment|issue_comment|issues|pull_request|pull_request_review|pull_request_review_comment|pull_request_review_thread|check_run|push|status)$`)
+var sent = regexp.MustCompile(`^(issue_comment|issues|pull_request|pull_request_review|pull_request_review_comment|pull_request_review_thread|check_run|push|status)$`)
 
 // takeWebhooks adds the schemas of the webhooks, which GitHub describes in another document, for github.com.
 func (d description) takeWebhooks(t *testing.T) {
@@ -407,9 +407,6 @@ var corrections = []struct {
 		either := alternatives[1].(object)
 		alternatives[1] = object{"anyOf": either["allOf"]}
 	}, "nothing is a person and an enterprise: the component installation says that it is either"},
-	{"GET /app/installations 200", "permissions", func(o object) {
-		dig(o, "properties")["discussions"] = object{"type": "string", "enum": []any{"read", "write"}}
-	}, "the component app-permissions has it"},
 	{"GET /installation/repositories 200", "repositories", func(o object) {
 		o["items"] = dig(o, "items")["allOf"].([]any)[0]
 	}, "the other part of it is custom_properties, which the component repository has too"},

@@ -29,7 +29,6 @@ func permissions() []grant {
 		{"contents", "write", "repositories cannot be cloned, and branches cannot be pushed", true},
 		{"pull_requests", "write", "pull requests cannot be read, reviewed or opened", true},
 		{"issues", "write", "issues and comments on pull requests are neither received nor answered", false},
-		{"discussions", "write", "discussions are neither received nor answered", false},
 		{"checks", "write", "commits get no check run, and failed checks are not noticed", false},
 		{"statuses", "read", "failed commit statuses are not noticed", false},
 		{"actions", "read", "the logs of failed jobs cannot be read", false},
@@ -48,8 +47,8 @@ func Permissions() map[string]string {
 // Events returns the webhook events that errand handles and the App subscribes to, sorted.
 func Events() []string {
 	return []string{
-		"check_run", "check_suite", "discussion", "discussion_comment", "issue_comment", "issues", "pull_request",
-		"pull_request_review", "pull_request_review_comment", "status", "workflow_run",
+		"check_run", "check_suite", "issue_comment", "issues", "pull_request", "pull_request_review",
+		"pull_request_review_comment", "status", "workflow_run",
 	}
 }
 

@@ -20,7 +20,7 @@ const tokenLife = time.Hour
 // permissions are what the App was granted when it was installed, unless Config says so.
 func permissions() map[string]string {
 	return map[string]string{
-		"metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write", "discussions": "write",
+		"metadata": "read", "contents": "write", "pull_requests": "write", "issues": "write",
 		"checks": "write", "statuses": "write", "actions": "read",
 	}
 }

@@ -64,24 +64,6 @@ func tally(all []Reaction) object {
 	return o
 }
 
-// reactable returns the reactions to a discussion, to an issue, or to a comment in one.
-func (s *Server) reactable(r *request, id any) (*[]Reaction, *graphqlError) {
-	d, c := s.discussionByNode(r, id)
-	if i := s.issueReactions(r, id); i != nil {
-		if !r.who.may("issues", "write") {
-			return nil, forbidden()
-		}
-		return i, nil
-	}
-	if wrong := s.mayDiscuss(r, d != nil, id); wrong != nil {
-		return nil, wrong
-	}
-	if c != nil {
-		return &c.Reactions, nil
-	}
-	return &d.reactions, nil
-}
-
 // issueReactions returns the reactions to an issue or to a comment on one, or nil.
 func (s *Server) issueReactions(r *request, id any) *[]Reaction {
 	for _, repo := range s.repos {
@@ -112,55 +94,31 @@ func reactionOf(r *request, content string) Reaction {
 	return Reaction{User: r.who.login, Content: strings.ToLower(content)}
 }
 
-// reactionPayload is the answer to a mutation of reactions.
-func (s *Server) reactionPayload(name string, input map[string]any, v Reaction) object {
-	user := s.actor(v.User)
-	user["__typename"] = "User"
-	return object{
-		"__typename": name, "clientMutationId": input["clientMutationId"],
-		"reaction": object{
-			"__typename": "Reaction", "id": node("Reaction", v.ID), "content": input["content"], "user": user,
-		},
-	}
-}
-
-// addReaction adds a reaction. Again is no error, and changes nothing.
-func (s *Server) addReaction(r *request) resolve {
-	return func(args map[string]any) (any, *graphqlError) {
-		input, _ := args["input"].(map[string]any)
-		to, wrong := s.reactable(r, input["subjectId"])
-		if wrong != nil {
-			return nil, wrong
-		}
-		content, _ := input["content"].(string)
-		v := reactionOf(r, content)
-		for _, old := range *to {
-			if old.User == v.User && old.Content == v.Content {
-				v.ID = old.ID
-			}
-		}
-		if v.ID == 0 {
-			v.ID = s.id()
-			*to = append(*to, v)
-		}
-		return s.reactionPayload("AddReactionPayload", input, v), nil
-	}
-}
-
 // removeReaction removes the caller's own reaction.
 func (s *Server) removeReaction(r *request) resolve {
 	return func(args map[string]any) (any, *graphqlError) {
 		input, _ := args["input"].(map[string]any)
-		from, wrong := s.reactable(r, input["subjectId"])
-		if wrong != nil {
-			return nil, wrong
+		id := input["subjectId"]
+		from := s.issueReactions(r, id)
+		switch {
+		case from == nil:
+			return nil, notFound("Could not resolve to a node with the global id of '%s'", id)
+		case !r.who.may("issues", "write"):
+			return nil, &graphqlError{Type: "FORBIDDEN", Message: notByIntegration}
 		}
 		content, _ := input["content"].(string)
 		v := reactionOf(r, content)
 		for i, old := range *from {
 			if old.User == v.User && old.Content == v.Content {
 				*from = slices.Delete(*from, i, i+1)
-				return s.reactionPayload("RemoveReactionPayload", input, old), nil
+				user := s.actor(v.User)
+				user["__typename"] = "User"
+				return object{
+					"__typename": "RemoveReactionPayload", "clientMutationId": input["clientMutationId"],
+					"reaction": object{
+						"__typename": "Reaction", "id": node("Reaction", old.ID), "content": input["content"], "user": user,
+					},
+				}, nil
 			}
 		}
 		return nil, &graphqlError{Type: "UNPROCESSABLE", Message: "Viewer has not reacted with " + content}

@@ -30,7 +30,6 @@ type Repo struct {
 	permissions map[string]string
 	pulls       []*pull
 	issues      []*issue // that are no pull requests
-	discussions []*discussion
 	lastNumber  int
 	statuses    map[string][]*Status   // by commit, oldest first
 	checks      map[string][]*CheckRun // by commit, oldest first

@@ -18,7 +18,7 @@
 //
 // # What it does not promise
 //
-// Of GraphQL it has what REST lacks: the threads of reviews, and discussions (schema.graphql).
+// Of GraphQL it has what REST lacks: the threads of reviews (schema.graphql).
 // It has no teams but those of who logs in (RegisterOAuth), no branch protection
 // and no rate limits (use Fail). A route it does not know answers 404
 // and shows in Calls with an empty pattern.
@@ -83,7 +83,7 @@ type Config struct {
 	Workflows bool
 
 	// Events are the subscribed webhooks. Nil means pull_request, issues,
-	// issue_comment, discussion, discussion_comment, pull_request_review,
+	// issue_comment, pull_request_review,
 	// pull_request_review_comment, check_run and status; "push" is known too. Send does not ask.
 	Events []string
 	// Quiet suppresses the webhooks GitHub would send for what clients do
@@ -189,7 +189,7 @@ func (c *Config) fill() {
 	}
 	if c.Events == nil {
 		c.Events = []string{
-			"pull_request", "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review",
+			"pull_request", "issues", "issue_comment", "pull_request_review",
 			"pull_request_review_comment", "check_run", "status",
 		}
 	}

@@ -22,7 +22,6 @@ func (s *Server) queries(r *request) object {
 			}
 			return object{
 				"__typename": "Repository", "nameWithOwner": repo.FullName(),
-				"discussion": s.discussionQuery(r, repo),
 				"pullRequest": resolve(func(args map[string]any) (any, *graphqlError) {
 					number, _ := integer(args["number"])
 					p := repo.pull(number)
@@ -139,13 +138,10 @@ func (s *Server) mutations(r *request) object {
 		}
 	}
 	return object{
-		"__typename":              "Mutation",
-		"addDiscussionComment":    s.addDiscussionComment(r),
-		"updateDiscussionComment": s.updateDiscussionComment(r),
-		"addReaction":             s.addReaction(r),
-		"removeReaction":          s.removeReaction(r),
-		"resolveReviewThread":     turn("ResolveReviewThreadPayload", true),
-		"unresolveReviewThread":   turn("UnresolveReviewThreadPayload", false),
+		"__typename":            "Mutation",
+		"removeReaction":        s.removeReaction(r),
+		"resolveReviewThread":   turn("ResolveReviewThreadPayload", true),
+		"unresolveReviewThread": turn("UnresolveReviewThreadPayload", false),
 		"markPullRequestReadyForReview": resolve(func(args map[string]any) (any, *graphqlError) {
 			input, _ := args["input"].(map[string]any)
 			id, _ := input["pullRequestId"].(string)

@@ -273,12 +273,8 @@ func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string
 // remarks iterates over remarks of one kind, oldest first. An error ends the iteration.
 type remarks = iter.Seq2[remark, error]
 
-// comments iterates over the comments of a conversation that were written or edited since then, or over all comments of
-// a discussion.
+// comments iterates over the comments of a conversation that were written or edited since then.
 func (a api) comments(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
-	if o.Discussion != 0 {
-		return discussionRemarks(ctx, gh, o)
-	}
 	owner, name := o.path()
 	opt := &github.IssueListCommentsOptions{ListOptions: github.ListOptions{PerPage: 100}}
 	if !since.IsZero() {

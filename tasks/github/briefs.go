@@ -29,23 +29,19 @@ type briefer struct {
 
 // conversation is the state of a pull request or an issue when a task of its conversation is briefed.
 type conversation struct {
-	b          *briefer
-	gh         *github.Client
-	task       tasks.Task
-	o          origin
-	pr         *github.PullRequest // nil: it is an issue,
-	issue      *github.Issue       // and then this is set,
-	discussion *discussion         // or this
-	settings   settings            // of the repository
+	b        *briefer
+	gh       *github.Client
+	task     tasks.Task
+	o        origin
+	pr       *github.PullRequest // nil if it is an issue
+	issue    *github.Issue       // set if pr is nil
+	settings settings            // of the repository
 }
 
 // readConversation reads the pull request or the issue of a task that a comment requested.
 func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
-	switch {
-	case o.Issue != 0:
+	if o.Issue != 0 {
 		return b.readIssue(ctx, t, o)
-	case o.Discussion != 0:
-		return b.readDiscussion(ctx, t, o)
 	}
 	gh, pr, err := b.api.currentPull(ctx, o)
 	if err != nil {
@@ -87,12 +83,9 @@ func (k conversation) brief(prompt string) tasks.Brief {
 			"before you change anything.\n", hub.ShortSHA(k.pr.GetHead().GetSHA()))
 	}
 	b := tasks.Brief{Prompt: agent.Message{Text: prompt, Composed: true}, System: system, Base: k.o.Base, Keep: true}
-	switch {
-	case k.pr != nil:
+	if k.pr != nil {
 		b.System += "\n" + about(k.o, k.pr)
-	case k.discussion != nil:
-		b.System += "\n" + aboutDiscussion(k.o, k.discussion)
-	default:
+	} else {
 		b.System += "\n" + aboutIssue(k.o, k.issue)
 		b.Fixes = k.o.Number
 	}

@@ -60,9 +60,8 @@ type command struct {
 	control control // an action of errand itself
 	answers bool    // an answer to a question of the agent
 
-	onIssues      bool // also on issues
-	onlyIssues    bool // not on pull requests
-	inDiscussions bool // also in discussions
+	onIssues   bool // also on issues
+	onlyIssues bool // not on pull requests
 }
 
 // takesWords reports whether more words may follow on the first line. They count as if they were below it: people write
@@ -71,9 +70,6 @@ func (c command) takesWords() bool { return c.argument || c.work != nil }
 
 // unavailableFor reports whether the command does not exist at the place of h.
 func (c command) unavailableFor(h remarkEvent) bool {
-	if h.discussion != nil {
-		return !c.inDiscussions
-	}
 	return h.onIssue && !c.onIssues || !h.onIssue && c.onlyIssues
 }
 
@@ -112,7 +108,7 @@ func commands() []command {
 		},
 		{
 			word: cmdAsk, argument: true, help: "answer a question without changing anything",
-			work: &work{kind: kindComment, profile: agent.Read}, onIssues: true, inDiscussions: true,
+			work: &work{kind: kindComment, profile: agent.Read}, onIssues: true,
 		},
 		{word: cmdDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
 		{
@@ -121,22 +117,16 @@ func commands() []command {
 		},
 		{word: cmdResume, control: (*controls).resume},
 		{word: cmdReady, help: "mark my draft as ready for review", control: (*controls).ready},
-		{
-			word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll,
-			onIssues: true, inDiscussions: true,
-		},
+		{word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true},
 		{
 			word: cmdAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`",
-			answers: true, onIssues: true, inDiscussions: true,
+			answers: true, onIssues: true,
 		},
-		{word: cmdApprove, answers: true, onIssues: true, inDiscussions: true},
-		{word: cmdAlways, answers: true, onIssues: true, inDiscussions: true},
-		{word: cmdDeny, argument: true, answers: true, onIssues: true, inDiscussions: true},
-		{
-			word: cmdRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true,
-			inDiscussions: true,
-		},
-		{word: cmdHelp, help: "show this list", control: showHelp, onIssues: true, inDiscussions: true},
+		{word: cmdApprove, answers: true, onIssues: true},
+		{word: cmdAlways, answers: true, onIssues: true},
+		{word: cmdDeny, argument: true, answers: true, onIssues: true},
+		{word: cmdRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true},
+		{word: cmdHelp, help: "show this list", control: showHelp, onIssues: true},
 	}
 }
 
@@ -158,11 +148,8 @@ func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h remarkEvent) (str
 func help(h remarkEvent) string {
 	var b strings.Builder
 	where := "in a comment, on a line of the diff or in a review"
-	switch {
-	case h.onIssue:
+	if h.onIssue {
 		where = "in an issue or a comment"
-	case h.discussion != nil:
-		where = "in a discussion or a comment"
 	}
 	b.WriteString("To give me a task, mention me " +
 		where + "; I answer there. Or begin a comment with one of these commands:\n\n| | |\n|---|---|")
@@ -183,13 +170,11 @@ var mentionWork = work{kind: kindComment, profile: agent.Write}
 
 // Replies to commands.
 const (
-	unknownCommand   = "Unknown command. Comment `/help` for the list."
-	onlyOnIssues     = "That command is for issues. Comment `/help` for the list."
-	onlyOnPulls      = "That command is for pull requests. Comment `/help` for the list."
-	notInDiscussions = "In discussions I only answer questions. To have something done, open an " +
-		"issue and mention me there."
-	neverFailed = "There is no failed task to retry."
-	slower      = "The author has sent too many requests here."
+	unknownCommand = "Unknown command. Comment `/help` for the list."
+	onlyOnIssues   = "That command is for issues. Comment `/help` for the list."
+	onlyOnPulls    = "That command is for pull requests. Comment `/help` for the list."
+	neverFailed    = "There is no failed task to retry."
+	slower         = "The author has sent too many requests here."
 )
 
 // standsAlone is the reply to a command with words behind it that it does not take.
@@ -329,8 +314,7 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 	return r.Text, false
 }
 
-// stopAll stops the tasks of a pull request, an issue or a discussion that were requested before this comment, and
-// drops a plan.
+// stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
 func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
 	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
 	note, ok = commandNote(reply)

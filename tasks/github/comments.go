@@ -63,7 +63,7 @@ func (c *commenter) send(ctx context.Context, gh *github.Client, o origin, l ide
 }
 
 func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l idempotentComment) error {
-	sent, thread, err := c.sent(ctx, gh, o, l)
+	sent, err := c.sent(ctx, gh, o, l)
 	if err != nil {
 		return fmt.Errorf("find an earlier reply on %s: %w", o, err)
 	}
@@ -80,12 +80,9 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 			continue
 		}
 		body := mark + "\n" + text
-		switch {
-		case o.Discussion != 0:
-			err = discuss(ctx, gh, o, thread, body)
-		case l.to.Place == onLine:
+		if l.to.Place == onLine {
 			err = replyOnLine(ctx, gh, o, l.to.Thread, body)
-		default:
+		} else {
 			_, _, err = gh.Issues.CreateComment(ctx, owner, name, o.Number, &github.IssueComment{Body: &body})
 		}
 		if err != nil {
@@ -95,28 +92,24 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 	return nil
 }
 
-// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand. In a
-// discussion it also returns the node of the thread to answer in, or "" if that is not among what it has read.
+// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand.
 func (c *commenter) sent(
 	ctx context.Context, gh *github.Client, o origin, l idempotentComment,
-) (_ map[string]bool, thread string, _ error) {
+) (map[string]bool, error) {
 	me, err := c.api.forge.Login(ctx)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	found := map[string]bool{}
 	for r, err := range c.remarksNear(ctx, gh, o, l) {
 		if err != nil {
-			return nil, "", err
-		}
-		if r.ID == l.to.Thread {
-			thread = r.node
+			return nil, err
 		}
 		if r.author == me {
 			found[replyMark.FindString(r.body)] = true
 		}
 	}
-	return found, thread, nil
+	return found, nil
 }
 
 // remarksNear lists the remarks at the place where the comment is posted.
@@ -166,7 +159,7 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 		}
 	}
 	for _, l.to = range places {
-		sent, _, err := r.comments.sent(ctx, gh, o, l)
+		sent, err := r.comments.sent(ctx, gh, o, l)
 		if err != nil {
 			return nil, err
 		}
@@ -226,13 +219,15 @@ func (c *commenter) addReaction(ctx context.Context, h remarkEvent, reaction str
 		if err != nil {
 			return err
 		}
-		o := h.origin()
-		o.Asked = &request{spot: h.spot, Node: h.node}
-		return react(ctx, gh, o, h.spot, reaction)
+		return react(ctx, gh, h.origin(), h.spot, reaction)
 	})
 }
 
-// removeReaction removes errand's reaction from a comment on an issue or in a discussion, or from one of these itself.
+const removeReaction = `mutation($target: ID!, $sign: ReactionContent!) {
+  removeReaction(input: {subjectId: $target, content: $sign}) { reaction { id } }
+}`
+
+// removeReaction removes errand's reaction from an issue or from a comment on one.
 func (c *commenter) removeReaction(ctx context.Context, h remarkEvent, reaction string) {
 	c.inBackground(ctx, h, func(ctx context.Context) error {
 		gh, err := c.api.client(ctx, h.origin())

@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// remark is something a person or bot wrote on a pull request or an issue, or in a discussion.
+// remark is something a person or bot wrote on a pull request or an issue.
 type remark struct {
 	spot
 	author      string // login
@@ -25,7 +25,7 @@ type remark struct {
 	body        string
 	at, edited  time.Time
 	url         string
-	node        string // GraphQL ID, except of a review and its comments
+	node        string // GraphQL ID of an issue or a comment on one
 
 	// Of a comment on a line of the diff.
 	review int64 // the review that it belongs to; also of a review
@@ -43,7 +43,6 @@ type remarkEvent struct {
 	pull         *github.PullRequest // nil if the event does not contain it
 	issue        *github.Issue       // set if pull is nil, unless a poll found the remark
 	onIssue      bool                // the issue is not a pull request
-	discussion   *github.Discussion  // nil outside of discussions
 	label        string              // label that the issue was given
 	assignee     string              // account that the issue was assigned to
 	verdict      string              // GitHub's state of a review, such as approved
@@ -94,13 +93,12 @@ func fromIssue(v *github.Issue) remark {
 	}
 }
 
-// readRemarkEvent decodes a delivery about a remark, an issue or a discussion.
+// readRemarkEvent decodes a delivery about a remark or an issue.
 func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 	h := new(remarkEvent)
 	var e struct { // the fields of the events
 		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
-		Discussion  *github.Discussion        `json:"discussion"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
 		Review      *github.PullRequestReview `json:"review"`
 		Comment     json.RawMessage           `json:"comment"`
@@ -120,12 +118,6 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 			var c github.PullRequestComment
 			err = readPayload(e.Comment, &c)
 			h.remark = fromLine(&c)
-		case "discussion_comment":
-			var c github.CommentDiscussion
-			err = readPayload(e.Comment, &c)
-			h.remark = fromDiscussionComment(&c)
-		case "discussion":
-			h.remark = fromDiscussion(e.Discussion)
 		case "issues":
 			h.remark = fromIssue(e.Issue)
 			h.label, h.assignee = e.Label.GetName(), e.Assignee.GetLogin()
@@ -141,9 +133,6 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 	if e.Issue != nil {
 		h.number, h.issue, h.onIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
 	}
-	if e.Discussion != nil {
-		h.number, h.discussion = e.Discussion.GetNumber(), e.Discussion
-	}
 	h.by = cmp.Or(e.Sender.GetLogin(), h.author)
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
 	return h, e.Action, nil
@@ -152,24 +141,19 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *remarkEvent) validate() error {
 	switch {
-	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0,
-		h.discussion != nil && h.discussion.GetID() == 0:
-		return unreadable{errors.New("read payload: it contains no remark on a pull request, on " +
-			"an issue or in a discussion")}
+	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0:
+		return unreadable{errors.New("read payload: it contains no remark on a pull request or an issue")}
 	case h.Place == inIssue && !h.onIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
-	case h.author == "" && h.Place != inIssue && h.Place != inDiscussion: // its author may have deleted their account
+	case h.author == "" && h.Place != inIssue: // its author may have deleted their account
 		return unreadable{errors.New("read payload: the remark has no author")}
 	}
 	return nil
 }
 
-// origin returns an origin with only the fields that identify the pull request, issue or discussion.
+// origin returns an origin with only the fields that identify the pull request or issue.
 func (h remarkEvent) origin() origin {
-	return origin{
-		Repo: h.repo, Number: h.number, Discussion: h.discussion.GetID(), Node: h.discussion.GetNodeID(),
-		Installation: h.installation,
-	}
+	return origin{Repo: h.repo, Number: h.number, Installation: h.installation}
 }
 
 // sender returns the sender of the event for the audit log.
@@ -194,15 +178,13 @@ const (
 	onLine         place = "line"   // a line of the diff
 	inReview       place = "review" // the body of a review
 	inIssue        place = "issue"  // the issue itself
-	inDiscussion   place = "discussion"
-	inReplies      place = "replies" // a comment in a discussion, or a reply to one
 )
 
 // spot identifies one comment.
 type spot struct {
 	Place place `json:"place"`
 	ID    int64 `json:"id"`
-	// Thread is the first comment of the thread on a line or in a discussion. GitHub accepts replies only to that one.
+	// Thread is the first comment of the thread on a line. GitHub accepts replies only to that one.
 	Thread int64 `json:"thread,omitempty"`
 }
 
@@ -215,20 +197,15 @@ func (p spot) identity() string {
 		return fmt.Sprintf("r%d", p.ID)
 	case inIssue:
 		return fmt.Sprintf("i%d", p.ID)
-	case inDiscussion:
-		return fmt.Sprintf("d%d", p.ID)
-	case inReplies:
-		return fmt.Sprintf("m%d.%d", p.Thread, p.ID)
 	}
 	return fmt.Sprintf("c%d", p.ID)
 }
 
-var identityForm = regexp.MustCompile(`-github-(?:([crid])|([lm])([0-9]+)\.)([0-9]+)$`)
+var identityForm = regexp.MustCompile(`-github-(?:([cri])|(l)([0-9]+)\.)([0-9]+)$`)
 
 // placeOfLetter maps the first letter of an identity to its place.
 var placeOfLetter = map[string]place{
-	"c": inConversation, "l": onLine, "r": inReview, "i": inIssue, "d": inDiscussion,
-	"m": inReplies,
+	"c": inConversation, "l": onLine, "r": inReview, "i": inIssue,
 }
 
 // spotOf returns the comment that requested a task, by the task's ID, or false if it was not requested by a comment.
@@ -261,8 +238,6 @@ const (
 func react(ctx context.Context, gh *github.Client, o origin, p spot, reaction string) (err error) {
 	owner, name := o.path()
 	switch p.Place {
-	case inDiscussion, inReplies:
-		err = reactInDiscussion(ctx, gh, o, p, reaction)
 	case inConversation:
 		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, reaction)
 	case onLine:

@@ -55,12 +55,6 @@ var handled = []struct {
 	{"issues", []string{"edited"}, (*interpreter).amend},
 	{"issue_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
 	{"issue_comment", []string{"edited"}, (*interpreter).amend},
-	{"discussion", []string{"created"}, remarkHandler((*interpreter).handleComment)},
-	{"discussion", []string{"edited"}, (*interpreter).amend},
-	{"discussion", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
-	{"discussion_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
-	{"discussion_comment", []string{"edited"}, (*interpreter).amend},
-	{"discussion_comment", []string{"deleted"}, (*interpreter).withdraw},
 	{"pull_request_review_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
 	{"pull_request_review", []string{"submitted"}, remarkHandler((*interpreter).handleComment)},
 	{"issue_comment", []string{"deleted"}, (*interpreter).withdraw},
@@ -153,8 +147,7 @@ func (d *delivery) decode() (err error) {
 		d.pull = new(github.PullRequestEvent)
 		err = readPayload(d.payload, d.pull)
 		d.action = d.pull.GetAction()
-	case "issues", "issue_comment", "discussion", "discussion_comment", "pull_request_review_comment",
-		"pull_request_review":
+	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review":
 		d.remark, d.action, err = readRemarkEvent(*d)
 	default:
 		d.check = new(checkEvent)
@@ -227,11 +220,9 @@ func submitted(r tasks.Receipt, err error) (string, error) {
 type origin struct {
 	Repo         string `json:"repo"` // owner/name
 	Number       int    `json:"number"`
-	Issue        int64  `json:"issue,omitempty"`      // ID of the issue
-	Discussion   int64  `json:"discussion,omitempty"` // ID of the discussion; 0 in both for a pull request
-	Node         string `json:"node,omitempty"`       // GraphQL ID of the discussion
-	Head         string `json:"head"`                 // commit; "" for an issue
-	Base         string `json:"base"`                 // branch; "" for the default branch, for an issue
+	Issue        int64  `json:"issue,omitempty"` // ID of the issue; 0 for a pull request
+	Head         string `json:"head"`            // commit; "" for an issue
+	Base         string `json:"base"`            // branch; "" for the default branch, for an issue
 	BaseSHA      string `json:"base_sha"`
 	Title        string `json:"title"`          // on one line, without hidden text
 	Body         string `json:"body,omitempty"` // the description, without hidden text
@@ -273,18 +264,15 @@ func clipTexts(title, body string) (string, string) {
 
 func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
 
-// kind returns "issue", "discussion" or "pull request".
+// kind returns "issue" or "pull request".
 func (o origin) kind() string {
-	switch {
-	case o.Issue != 0:
+	if o.Issue != 0 {
 		return "issue"
-	case o.Discussion != 0:
-		return "discussion"
 	}
 	return "pull request"
 }
 
-// what returns the name of the issue, discussion or pull request for people and agents.
+// what returns the name of the issue or pull request for people and agents.
 func (o origin) what() string { return o.kind() + " " + o.String() }
 
 // path returns the owner and name of the repository.

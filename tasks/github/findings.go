@@ -237,6 +237,16 @@ type thread struct {
 	} `json:"comments"`
 }
 
+// graphComment is a comment on a line, as GraphQL returns it.
+type graphComment struct {
+	ID          int64     `json:"databaseId"`
+	Body        string    `json:"body"`
+	Created     time.Time `json:"createdAt"`
+	Edited      time.Time `json:"lastEditedAt"` // zero: never
+	Association string    `json:"authorAssociation"`
+	Author      actor     `json:"author"`
+}
+
 // actor is an account; it is empty if the account was deleted.
 type actor struct {
 	Kind  string `json:"__typename"`

@@ -156,32 +156,25 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 	return ignored{"It is not for errand.", slog.LevelDebug}
 }
 
-// requestedIssueTask is requestedTask for a remark on an issue or in a discussion. A task in a discussion only reads.
-// Title and description are those of the event, because the requester has not seen later edits.
+// requestedIssueTask is requestedTask for a remark on an issue. Title and description are those of the event, because
+// the requester has not seen later edits.
 func (i *interpreter) requestedIssueTask(
 	ctx context.Context, h remarkEvent, w work, command, words string,
 ) (draft, error) {
 	o := origin{
 		Repo: h.repo, Number: h.number, Base: i.base(h.repo), Installation: h.installation, Action: actionAsked,
-		Asked: &request{spot: h.spot, Node: h.node, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
+		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
 	}
-	issue, d := h.issue, h.discussion
-	switch {
-	case d != nil:
-		w.profile = agent.Read
-		o.Discussion, o.Node, o.URL = d.GetID(), d.GetNodeID(), d.GetHTMLURL()
-		o.Title, o.Body = clipTexts(d.GetTitle(), d.GetBody())
-	case issue == nil:
+	issue := h.issue
+	if issue == nil {
 		var err error
 		if _, issue, err = i.api.currentIssue(ctx, h.origin()); err != nil {
 			return draft{}, err
 		}
-		fallthrough
-	default:
-		o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
-		o.Title, o.Body = clipTexts(issue.GetTitle(), issue.GetBody())
 	}
-	if (h.Place == inIssue || h.Place == inDiscussion) && words != "" {
+	o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
+	o.Title, o.Body = clipTexts(issue.GetTitle(), issue.GetBody())
+	if h.Place == inIssue && words != "" {
 		o.Body = "" // the prompt contains it
 	}
 	return i.settings.applyTo(ctx, draft{Task: tasks.Task{
@@ -199,21 +192,20 @@ var issueEnds = map[string]string{
 	"locked":      "The conversation of the issue was locked.",
 }
 
-// endIssue ends the tasks that were requested on an issue or in a discussion before it was closed, deleted, transferred
-// or locked. A comment that closes it has the same time as the closing, and its request counts.
+// endIssue ends the tasks that were requested on an issue before it was closed, deleted, transferred or locked. A
+// comment that closes it has the same time as the closing, and its request counts.
 func (i *interpreter) endIssue(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := d.remark
 	if err := i.worksOn(h.repo); err != nil {
 		return "", err
 	}
-	why := h.origin().ended(d.action)
+	why := issueEnds[d.action]
 	err = desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
 		o, err := originOf(t)
-		if err != nil || o.Issue != h.issue.GetID() || o.Discussion != h.discussion.GetID() {
+		if err != nil || o.Issue != h.issue.GetID() {
 			return false
 		}
-		return d.action != "closed" || o.closedSince(h.issue) ||
-			o.Discussion != 0 && o.Asked.At.Before(h.edited.Truncate(time.Second))
+		return d.action != "closed" || o.closedSince(h.issue)
 	})
 	if err != nil {
 		return "", err

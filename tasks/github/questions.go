@@ -139,13 +139,9 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 			continue
 		}
 		body := l.mark(1) + "\n" + l.parts[0]
-		switch r.Place {
-		case inReplies:
-			var answer struct{}
-			err = hub.GraphQL(ctx, gh, editInDiscussion, map[string]any{"target": r.node, "body": body}, &answer)
-		case onLine:
+		if r.Place == onLine {
 			_, _, err = gh.PullRequests.EditComment(ctx, owner, name, r.ID, &github.PullRequestComment{Body: &body})
-		default:
+		} else {
 			_, _, err = gh.Issues.EditComment(ctx, owner, name, r.ID, &github.IssueComment{Body: &body})
 		}
 		if err != nil {

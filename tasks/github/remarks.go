@@ -22,7 +22,7 @@ const (
 	maxHunk    = 3_000  // characters of the diff above a line, its end
 )
 
-// batch holds the remarks on a pull request or an issue, or in a discussion, up to the request, oldest first.
+// batch holds the remarks on a pull request or an issue, up to the request, oldest first.
 type batch struct {
 	me      string
 	kind    string // of what they are on
@@ -123,8 +123,6 @@ func (b batch) prompt(k conversation) string {
 		onLine:         "on a line of the diff of " + k.o.what(),
 		inReview:       "in a review of " + k.o.what(),
 		inIssue:        "in " + k.o.what(),
-		inDiscussion:   "in " + k.o.what(),
-		inReplies:      "in a thread of " + k.o.what(),
 	}[k.o.Asked.Place]
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt,
 		b.asked.quotedHunk(), b.quote()))

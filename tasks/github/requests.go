@@ -25,7 +25,6 @@ import (
 // request is the comment that requested a task.
 type request struct {
 	spot
-	Node    string    `json:"node,omitempty"` // GraphQL ID of the comment, except on a pull request
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // "" for a mention
@@ -63,11 +62,8 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 	switch {
 	case command != "" && findCommand(command).unavailableFor(h):
 		why := onlyOnIssues
-		switch {
-		case h.onIssue:
+		if h.onIssue {
 			why = onlyOnPulls
-		case h.discussion != nil:
-			why = notInDiscussions
 		}
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, why) })
 		return why, nil
@@ -98,7 +94,7 @@ func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string
 	switch {
 	case i.repository != nil && !i.repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
-	case (h.onIssue || h.discussion != nil) && i.watched(h.repo):
+	case h.onIssue && i.watched(h.repo):
 		return "", false, ignored{onlyWatched, slog.LevelDebug}
 	case h.bot && !i.gate.isListedBot(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
@@ -157,7 +153,7 @@ func (i *interpreter) ignoreDeleted(ctx context.Context, h remarkEvent) error {
 
 // requestedTask returns the task for submitRequest.
 func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, command, words string) (draft, error) {
-	if h.onIssue || h.discussion != nil {
+	if h.onIssue {
 		return i.requestedIssueTask(ctx, h, w, command, words)
 	}
 	pr, err := i.pull(ctx, h)
@@ -217,8 +213,6 @@ var wordless = map[place]string{
 	onLine:         "Read this thread and answer it.",
 	inReview:       "Do what this review asks for.",
 	inIssue:        "Read this issue and do what it asks for.",
-	inDiscussion:   "Read this discussion and answer it.",
-	inReplies:      "Read this thread and answer it.",
 }
 
 // pull returns the pull request of a comment. It reads it from GitHub if the event does not contain it.
@@ -299,12 +293,12 @@ func (h remarkEvent) amendable(st tasks.Status) bool {
 		o.Action == actionAsked && o.Asked.Command != cmdApprove
 }
 
-// amend changes the task of an edited remark on an issue or in a discussion, or withdraws it if the new text requests
-// nothing. A task that has started keeps the text that it was requested with, as does one whose text someone other than
-// its author has edited.
+// amend changes the task of an edited remark on an issue, or withdraws it if the new text requests nothing. A task that
+// has started keeps the text that it was requested with, as does one whose text someone other than its author has
+// edited.
 func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
 	h := *d.remark
-	if !h.onIssue && h.discussion == nil {
+	if !h.onIssue {
 		return "", unamended
 	}
 	st, err := desk.Status(ctx, h.task())

@@ -111,8 +111,6 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 	switch {
 	case o.Issue != 0 && c.Issues == issuesOff:
 		return bySettings + "switch issues off."
-	case o.Discussion != 0 && c.Discussions == discussionsOff:
-		return bySettings + "switch discussions off."
 	case o.byPerson():
 		return ""
 	case !c.enabled(kind):
@@ -181,8 +179,7 @@ type settings struct {
 		Scoped   []scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words
 	} `yaml:"review"`
-	Issues      string `yaml:"issues"`      // which issues errand answers; "" is issuesAsk
-	Discussions string `yaml:"discussions"` // discussionsOff or discussionsAsk; "" is discussionsAsk
+	Issues string `yaml:"issues"` // which issues errand answers; "" is issuesAsk
 	// commands that have to succeed; the worker runs them before it publishes
 	Checks []string          `yaml:"checks"`
 	Models map[string]string `yaml:"models"` // by kind of task
@@ -197,12 +194,6 @@ const (
 	issuesOff  = "off"
 	issuesAsk  = "ask"  // issues on which people ask errand
 	issuesAuto = "auto" // also all new issues by people with write access
-)
-
-// The values of settings.Discussions.
-const (
-	discussionsOff = "off"
-	discussionsAsk = "ask"
 )
 
 // skip selects pull requests without automatic work.
@@ -381,7 +372,6 @@ func (c *settings) dropUnknownWords(refuse func(key, why string)) {
 			"is neither critical, major nor minor",
 		},
 		{"issues", &c.Issues, []string{issuesOff, issuesAsk, issuesAuto}, "is neither off, ask nor auto"},
-		{"discussions", &c.Discussions, []string{discussionsOff, discussionsAsk}, "is neither off nor ask"},
 	} {
 		if *one.value != "" && !slices.Contains(one.of, *one.value) {
 			refuse(one.key, one.why)

@@ -1,6 +1,6 @@
-// Package github is the task source for GitHub. It turns requests in pull requests, issues and discussions into tasks.
-// It also turns an opened or updated pull request into a review, which is reported by a check run (a commit status if
-// errand has only a token), one review with a comment on the line of each finding, and one summary comment.
+// Package github is the task source for GitHub. It turns requests in pull requests and issues into tasks. It also turns
+// an opened or updated pull request into a review, which is reported by a check run (a commit status if errand has only
+// a token), one review with a comment on the line of each finding, and one summary comment.
 //
 // It promises:
 //   - An event counts only with a correct X-Hub-Signature-256. It is answered within 6 s of its arrival, even if Redis
@@ -16,7 +16,6 @@
 //     in the same way. Work on an issue is proposed with the keyword that closes it. What was requested on an issue
 //     before it was closed, deleted, transferred or locked ends. One comment on the issue shows the state of the work,
 //     and never shows work as running that has ended.
-//   - In a discussion errand answers in the thread of the request and changes nothing.
 //   - Nothing is written to a repository that is only watched. Results are posted on a Board.
 //   - The agent's updates and questions are separate comments, each posted once. Any person with write access may
 //     answer; the first answer counts. Listed bots can request work, which counts as automatic work.

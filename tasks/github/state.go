@@ -32,7 +32,7 @@ const limitReached = "I have reached the limit of automatic work on this pull re
 // resume the work for months; by then the oldest keys are of heads long gone.
 const maxBegun = 500
 
-// prState is the state of a pull request, an issue or a discussion that all processes share between its tasks. Only
+// prState is the state of a pull request or an issue that all processes share between its tasks. Only
 // changeState changes it.
 type prState struct {
 	Paused    bool      `json:"paused,omitempty"` // a person has stopped automatic work
