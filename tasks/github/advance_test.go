@@ -96,7 +96,7 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	do("closed", 0)
 	o := origin{Repo: repo, Number: n}
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
-		p.LastReviewed = first.Ref
+		p.LastReviewed, p.LastBase = first.Ref, "main"
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -296,16 +296,8 @@ const actionEdited = "edited"
 
 // retargeted submits the review of a pull request whose base has changed: its changes and its rules are others now.
 func (i *interpreter) retargeted(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	base := d.pull.GetChanges().GetBase()
-	if base == nil {
+	if d.pull.GetChanges().GetBase() == nil {
 		return "", ignored{"The base of the pull request is the same.", slog.LevelDebug}
-	}
-	if err := i.worksOn(d.pull.GetRepo().GetFullName()); err != nil {
-		return "", err
-	}
-	o := originOfPull(d.pull.GetRepo().GetFullName(), d.pull.GetPullRequest())
-	if err := i.memory.hadBase(ctx, o, base.GetRef().GetFrom()); err != nil {
-		return "", err
 	}
 	return i.review(ctx, desk, d)
 }

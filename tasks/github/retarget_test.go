@@ -1,7 +1,6 @@
 package github
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -177,44 +176,6 @@ func TestMissedRetarget(t *testing.T) {
 	}
 }
 
-// The state of a version that recorded no base stands for the pull request as it is: what was reviewed, or is being
-// reviewed, is not reviewed again, and another base is.
-func TestStateWithoutBase(t *testing.T) {
-	t.Parallel()
-	for _, done := range []bool{false, true} {
-		t.Run(fmt.Sprint("reviewed=", done), func(t *testing.T) {
-			t.Parallel()
-			w := withToken(t)
-			w.branch("dev")
-			f := w.listen()
-			n := w.open()
-			task := f.only()
-			if done {
-				w.close(task, reviewed("None."))
-			}
-			err := w.db.Memos.ChangeMemo(t.Context(), fmt.Sprintf("github/%s#%d/state", repo, n),
-				func(old json.RawMessage) (json.RawMessage, error) {
-					var members map[string]any
-					if err := json.Unmarshal(old, &members); err != nil {
-						return nil, err
-					}
-					delete(members, "base")
-					delete(members, "last_base")
-					return json.Marshal(members)
-				})
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "octocat")), githubfake.SendOptions{})
-			if got := f.only(); got.ID != task.ID {
-				t.Errorf("reviewed twice: %+v", got)
-			}
-			w.retarget(n, "dev")
-			f.wantBases("another base", "dev")
-		})
-	}
-}
-
 // A review that could not be made does not look like one that was, and its requester hears why.
 func TestRefusedReviewIsNotGreen(t *testing.T) {
 	both(t, func(w *world) {
@@ -251,27 +212,6 @@ func TestRefusedReviewIsNotGreen(t *testing.T) {
 			if got := statusOf(c.e, "abcdef0123"); got != c.state {
 				w.Errorf("%s %q is shown as %q, want %q", c.e.Kind, c.e.Reason, got, c.state)
 			}
-		}
-	})
-}
-
-// What a version without bases has reviewed counts as reviewed for the base of now, with the patch that was seen.
-func TestStateWithoutBases(t *testing.T) {
-	both(t, func(w *world) {
-		ctx, m, o := w.Context(), w.src.memory, origin{Repo: repo, Number: 7, Head: "h"}
-		err := m.changeState(ctx, o, func(p *prState) error {
-			p.Head, p.LastReviewed, p.Patches = "h", "h", map[string]string{"h": "patch", "older": "other"}
-			return nil
-		})
-		if err != nil {
-			w.Fatal(err)
-		}
-		if err := m.hadBase(ctx, o, "main"); err != nil {
-			w.Fatal(err)
-		}
-		p := must(m.state(ctx, o))
-		if p.Base != "main" || p.LastBase != "main" || len(p.Patches) != 1 || p.Patches[version("h", "main")] != "patch" {
-			w.Errorf("the state became %+v", p)
 		}
 	})
 }

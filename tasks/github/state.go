@@ -45,10 +45,8 @@ type prState struct {
 	// before that of the comment.
 	Deleted []string `json:"deleted,omitempty"`
 
-	Head string `json:"head,omitempty"` // the newest known one
-	// Base is the branch that Head is compared with. It is "" in states of versions that did not record it, and then
-	// Head counts as known with any base.
-	Base   string    `json:"base,omitempty"`
+	Head   string    `json:"head,omitempty"`   // the newest known one
+	Base   string    `json:"base,omitempty"`   // the branch that Head is compared with
 	At     time.Time `json:"at,omitzero"`      // when GitHub last changed it; older events are ignored
 	Review string    `json:"review,omitempty"` // the task that reviews Head with Base, or ""
 	// Briefed is the base that a review was briefed with.
@@ -56,7 +54,7 @@ type prState struct {
 
 	Reviews      int          `json:"reviews,omitempty"`       // automatic reviews so far
 	LastReviewed string       `json:"last_reviewed,omitempty"` // last reviewed head, or a later one with its changes
-	LastBase     string       `json:"last_base,omitempty"`     // the base of LastReviewed; "" as in Base
+	LastBase     string       `json:"last_base,omitempty"`     // the base of LastReviewed
 	ReviewedBy   string       `json:"reviewed_by,omitempty"`   // the task of that review
 	Verdict      savedVerdict `json:"verdict,omitzero"`        // what that review's indicator shows
 
@@ -84,7 +82,7 @@ type briefedBase struct {
 }
 
 // isAt reports whether the newest known state of a pull request is that of o.
-func (p *prState) isAt(o origin) bool { return p.Head == o.Head && (p.Base == "" || p.Base == o.Base) }
+func (p *prState) isAt(o origin) bool { return p.Head == o.Head && p.Base == o.Base }
 
 // moveTo records the state of o. If it is another one, no task reviews it.
 func (p *prState) moveTo(o origin) {
@@ -96,25 +94,7 @@ func (p *prState) moveTo(o origin) {
 
 // hasReviewed reports whether the state of o was the last to be reviewed.
 func (p *prState) hasReviewed(o origin) bool {
-	return p.LastReviewed == o.Head && (p.LastBase == "" || p.LastBase == o.Base)
-}
-
-// hadBase completes the state that a version without bases recorded: the head's base was that one until now.
-func (m memory) hadBase(ctx context.Context, o origin, base string) error {
-	p, err := m.state(ctx, o)
-	if err != nil || p.Head != o.Head || p.Base != "" {
-		return err
-	}
-	return m.changeState(ctx, o, func(p *prState) error {
-		if p.Head == o.Head && p.Base == "" {
-			p.Base = base
-		}
-		if p.LastReviewed != "" && p.LastBase == "" {
-			p.Patches = map[string]string{version(p.LastReviewed, base): p.Patches[p.LastReviewed]}
-			p.LastBase = base
-		}
-		return nil
-	})
+	return p.LastReviewed == o.Head && p.LastBase == o.Base
 }
 
 // version is the key of what a review depends on: a head and the branch that it is compared with. A push to that branch
@@ -256,9 +236,8 @@ func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task
 // sameAs records a head's changes and returns the reviewed head with the same changes to the same base, or "".
 func (p *prState) sameAs(o origin, patch string) (reviewed string) {
 	last := version(p.LastReviewed, p.LastBase)
-	sameBase := p.LastBase == "" || p.LastBase == o.Base
 	changes := map[string]string{last: p.Patches[last]}
-	if last != "" && p.LastReviewed != o.Head && sameBase && p.Patches[last] == patch {
+	if last != "" && p.LastReviewed != o.Head && p.LastBase == o.Base && p.Patches[last] == patch {
 		reviewed, p.LastReviewed, p.LastBase = p.LastReviewed, o.Head, o.Base
 		changes = map[string]string{}
 	}
