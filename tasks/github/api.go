@@ -273,6 +273,22 @@ func (a api) changed(ctx context.Context, gh *github.Client, o origin) ([]string
 // remarks iterates over remarks of one kind, oldest first. An error ends the iteration.
 type remarks = iter.Seq2[remark, error]
 
+// own iterates over those remarks that are errand's. Others may copy the marks by which errand finds its own.
+func (a api) own(ctx context.Context, list remarks) remarks {
+	return func(yield func(remark, error) bool) {
+		me, err := a.forge.Login(ctx)
+		if err != nil {
+			yield(remark{}, err)
+			return
+		}
+		for r, err := range list {
+			if (err != nil || r.author == me) && !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
 // comments iterates over the comments of a conversation that were written or edited since then.
 func (a api) comments(ctx context.Context, gh *github.Client, o origin, since time.Time) remarks {
 	owner, name := o.path()

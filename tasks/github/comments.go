@@ -92,32 +92,26 @@ func (c *commenter) sendTo(ctx context.Context, gh *github.Client, o origin, l i
 	return nil
 }
 
-// sent finds the posted parts by their marks. Others may have copied a mark, so the author has to be errand.
+// sent finds the posted parts by their marks.
 func (c *commenter) sent(
 	ctx context.Context, gh *github.Client, o origin, l idempotentComment,
 ) (map[string]bool, error) {
-	me, err := c.api.forge.Login(ctx)
-	if err != nil {
-		return nil, err
-	}
 	found := map[string]bool{}
-	for r, err := range c.remarksNear(ctx, gh, o, l) {
+	for r, err := range c.ownNear(ctx, gh, o, l) {
 		if err != nil {
 			return nil, err
 		}
-		if r.author == me {
-			found[replyMark.FindString(r.body)] = true
-		}
+		found[replyMark.FindString(r.body)] = true
 	}
 	return found, nil
 }
 
-// remarksNear lists the remarks at the place where the comment is posted.
-func (c *commenter) remarksNear(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
+// ownNear lists errand's remarks at the place where the comment is posted.
+func (c *commenter) ownNear(ctx context.Context, gh *github.Client, o origin, l idempotentComment) remarks {
 	if l.to.Place == onLine {
-		return c.api.lineComments(ctx, gh, o, l.since)
+		return c.api.own(ctx, c.api.lineComments(ctx, gh, o, l.since))
 	}
-	return c.api.comments(ctx, gh, o, l.since)
+	return c.api.own(ctx, c.api.comments(ctx, gh, o, l.since))
 }
 
 // Final finds a task's final message by its mark: the review's comment, or the reply. It does not find results of
@@ -135,12 +129,12 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 }
 
 func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after time.Time) (*tasks.Ending, error) {
-	gh, err := r.api.client(ctx, o)
+	p, err := r.reach(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
 	if t.Kind == kindReview {
-		r := &report{by: r, gh: gh, origin: o, task: t}
+		r := &report{posting: p}
 		all, err := r.comments(ctx)
 		if err != nil {
 			return nil, err
@@ -148,7 +142,7 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 		if m := all[1].mark; m.task == t.ID && time.UnixMicro(m.at).After(after) {
 			return &tasks.Ending{Kind: m.ending, At: time.UnixMicro(m.at).UTC()}, nil
 		}
-		return r.by.finished(ctx, gh, o, t, after)
+		return p.finished(ctx, after)
 	}
 	l := idempotentComment{task: t.ID, to: spot{Place: inConversation}}
 	places := []spot{l.to}
@@ -159,7 +153,7 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 		}
 	}
 	for _, l.to = range places {
-		sent, err := r.comments.sent(ctx, gh, o, l)
+		sent, err := r.comments.sent(ctx, p.gh, o, l)
 		if err != nil {
 			return nil, err
 		}
@@ -172,10 +166,8 @@ func (r *reporter) findFinal(ctx context.Context, t tasks.Task, o origin, after 
 
 // finished returns an ending of a review whose indicator is complete. A later review has replaced its comment, or it
 // had none.
-func (r *reporter) finished(
-	ctx context.Context, gh *github.Client, o origin, t tasks.Task, after time.Time,
-) (*tasks.Ending, error) {
-	l, err := r.openIndicator(ctx, gh, o, t)
+func (p posting) finished(ctx context.Context, after time.Time) (*tasks.Ending, error) {
+	l, err := p.openIndicator(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -37,15 +37,6 @@ func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Wat
 // notice reports a task on the board.
 type notice struct{ report }
 
-// openNotice opens the report. Nothing is posted before the end.
-func (r *reporter) openNotice(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := r.api.client(ctx, o)
-	if err != nil {
-		return nil, r.api.reportError("reach "+o.String(), err)
-	}
-	return &notice{report{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}}, nil
-}
-
 // Update does nothing.
 func (r *notice) Update(agent.Event) {}
 

@@ -142,10 +142,7 @@ func (r *reply) writeState(ctx context.Context, s issueStatus, state string, cre
 		who = fmt.Sprintf("[%s](%s)", who, r.origin.Asked.URL)
 	}
 	body := statusMark + strings.Replace(state, "%s", who, 1)
-	links := []string{"run " + r.task.ID}
-	if r.by.consoleURL != "" {
-		links[0] = fmt.Sprintf("[%s](%s)", links[0], r.by.page(r.origin, r.task.ID))
-	}
+	links := []string{r.runLink()}
 	if s.Pull != "" {
 		links = append(links, fmt.Sprintf("[draft pull request](%s)", s.Pull))
 	}
@@ -171,31 +168,17 @@ func (r *reply) writeState(ctx context.Context, s issueStatus, state string, cre
 	return id, nil
 }
 
-// findState finds the comment by its mark, or returns 0. Others may have copied the mark, so the author has to be
-// errand.
+// findState finds the comment by its mark, or returns 0.
 func (r *reply) findState(ctx context.Context) (id int64, err error) {
-	me, err := r.by.api.forge.Login(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for c, err := range r.by.api.comments(ctx, r.gh, r.origin, time.Time{}) {
-		if err != nil || isState(c, me) {
+	for c, err := range r.by.api.own(ctx, r.by.api.comments(ctx, r.gh, r.origin, time.Time{})) {
+		if err != nil || strings.HasPrefix(c.body, statusMark) {
 			return c.ID, err
 		}
 	}
 	return 0, nil
 }
 
-// isState reports whether a comment is that of errand with the state of an issue.
-func isState(c remark, me string) bool {
-	return c.author == me && strings.HasPrefix(c.body, statusMark)
-}
-
-// issueWaits shows that a task that has begun has to wait before it can go on.
-func (r *reporter) issueWaits(ctx context.Context, t tasks.Task, o origin, why string) error {
-	reply, err := r.newReply(ctx, t, o)
-	if err == nil {
-		err = reply.showState(ctx, stateWaiting+markdown.NeutralLine(untrusted.Line(why, 500)))
-	}
-	return err
+// showWait shows that a task that has begun has to wait before it can go on.
+func (r *reply) showWait(ctx context.Context, why string) error {
+	return r.showState(ctx, stateWaiting+markdown.NeutralLine(untrusted.Line(why, 500)))
 }

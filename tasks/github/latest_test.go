@@ -46,7 +46,7 @@ func (l *fakeIndicator) Finished() time.Time { return time.Time{} }
 
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
-	return new(reporter).start(ctx, &report{indicator: l})
+	return (&report{indicator: l}).start(ctx)
 }
 
 func use(tool string) agent.Event { return agent.Event{Kind: agent.ToolUse, Text: tool} }
@@ -87,7 +87,7 @@ func TestStatesArePaced(t *testing.T) {
 	pause := w.src.reports.pause
 	synctest.Test(t, func(t *testing.T) {
 		logged := &testlog.Log{}
-		r := &reply{log: slog.New(slog.NewTextHandler(logged, nil))}
+		r := &reply{posting: posting{log: slog.New(slog.NewTextHandler(logged, nil))}}
 		start := time.Now()
 		var (
 			log   []string

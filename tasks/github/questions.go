@@ -126,16 +126,12 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 	if err != nil {
 		return err
 	}
-	me, err := s.forge.Login(ctx)
-	if err != nil {
-		return err
-	}
 	owner, name := o.path()
-	for r, err := range s.comments.remarksNear(ctx, gh, o, l) {
+	for r, err := range s.comments.ownNear(ctx, gh, o, l) {
 		if err != nil {
 			return fmt.Errorf("find question on %s: %w", o, err)
 		}
-		if r.author != me || !strings.HasPrefix(r.body, l.mark(1)) {
+		if !strings.HasPrefix(r.body, l.mark(1)) {
 			continue
 		}
 		body := l.mark(1) + "\n" + l.parts[0]

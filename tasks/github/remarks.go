@@ -106,7 +106,7 @@ func (r remark) isNoise(me string) bool {
 	word, words := readCommand(text.String())
 	c := findCommand(word)
 	bare := words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n")
-	return page.String() == "" || isState(r, me) || c.word != "" && bare
+	return page.String() == "" || r.author == me && strings.HasPrefix(r.body, statusMark) || c.word != "" && bare
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.

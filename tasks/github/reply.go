@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
@@ -20,30 +17,17 @@ import (
 // reply reports a task by one comment at its end, where it was requested. The agent's progress is in the log: comments
 // that are edited often do not help people who read them in their mail. On an issue, another comment shows the state.
 type reply struct {
-	by     *reporter
-	gh     *github.Client
-	origin origin
-	task   tasks.Task
-	log    *slog.Logger
-
+	posting
 	states *latest // for the comment with the state; nil if the report shows no states
 }
 
 // openReply opens the report. Nothing is posted before the agent starts.
-func (r *reporter) openReply(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	p, err := r.newReply(ctx, t, o)
-	if err != nil {
-		return nil, r.api.reportError("reach "+o.String(), err)
+func (p posting) openReply(ctx context.Context) (tasks.Report, error) {
+	r := &reply{posting: p}
+	if p.origin.Issue != 0 {
+		r.states = showLatest(ctx, p.by.pause, p.log, r.showState)
 	}
-	if o.Issue != 0 {
-		p.states = showLatest(ctx, r.pause, p.log, p.showState)
-	}
-	return p, nil
-}
-
-func (r *reporter) newReply(ctx context.Context, t tasks.Task, o origin) (*reply, error) {
-	gh, err := r.api.client(ctx, o)
-	return &reply{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, err
+	return r, nil
 }
 
 // Close posts the answer, and then ends the comment with the state, also if GitHub refuses the answer. After any error
@@ -145,7 +129,7 @@ func (r *reply) since() time.Time {
 
 // bodies returns the parts of the answer.
 func (r *reply) bodies(e tasks.Ending) []string {
-	foot := addenda(e) + "\n\n---\n<sub>" + r.footer(e) + "</sub>\n"
+	foot := r.foot(e, r.inReplyTo(e)...)
 	if r.task.Options.Plan && e.Kind == tasks.Answered {
 		foot = "\n\n" + howToApprove + foot
 	}
@@ -160,24 +144,17 @@ func (r *reply) bodies(e tasks.Ending) []string {
 	return parts
 }
 
-// footer returns the line of facts, with links to the request and the run.
-func (r *reply) footer(e tasks.Ending) string {
-	var facts []string
-	if a := r.origin.Asked; a != nil && a.Place != onLine && a.URL != "" {
-		more := ""
-		if n := len(e.Covers); n > 0 {
-			more = fmt.Sprintf(" and %d more", n)
-		}
-		facts = append(facts, fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more))
+// inReplyTo returns a link to the request, if the answer is not below it.
+func (r *reply) inReplyTo(e tasks.Ending) []string {
+	a := r.origin.Asked
+	if a == nil || a.Place == onLine || a.URL == "" {
+		return nil
 	}
-	if footer := e.Footer(); footer != "" {
-		facts = append(facts, markdown.Unping(footer))
+	more := ""
+	if n := len(e.Covers); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
 	}
-	run := "run " + r.task.ID
-	if r.by.consoleURL != "" {
-		run = fmt.Sprintf("[%s](%s)", run, r.by.page(r.origin, r.task.ID))
-	}
-	return strings.Join(append(facts, run), " · ")
+	return []string{fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more)}
 }
 
 // askedAt returns when a task was requested, from its ID.
@@ -191,21 +168,7 @@ func askedAt(id string) time.Time {
 // result.
 type reactingReport struct {
 	tasks.Report
-	by     *reporter
-	gh     *github.Client
-	origin origin
-}
-
-// withReactions adds the reactions to a report if a comment requested the task.
-func (r *reporter) withReactions(ctx context.Context, o origin, opened tasks.Report, err error) (tasks.Report, error) {
-	if err != nil || len(o.spots()) == 0 {
-		return opened, err
-	}
-	gh, err := r.api.client(ctx, o)
-	if err != nil {
-		return nil, r.api.reportError("reach "+o.String(), err)
-	}
-	return &reactingReport{Report: opened, by: r, gh: gh, origin: o}, nil
+	posting
 }
 
 // spots returns the comments that requested a task.
@@ -233,7 +196,7 @@ func (a *reactingReport) Close(ctx context.Context, e tasks.Ending) error {
 	for _, p := range spots {
 		err := react(ctx, a.gh, a.origin, p, resultReaction(e.Kind == tasks.Answered))
 		if hub.Permanent(err) {
-			a.by.log.Warn("react", "thread", "github/"+a.origin.String(), "comment", p.ID, "err", err)
+			a.log.Warn("react", "comment", p.ID, "err", err)
 		} else if err != nil {
 			return statusLeft(a.by.api.reportError("react", err))
 		}

@@ -3,6 +3,7 @@ package github
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -42,46 +43,79 @@ func (r *reporter) page(o origin, id string) string {
 	return o.URL + "#" + id
 }
 
+// posting is what reports of a task have in common.
+type posting struct {
+	by     *reporter
+	gh     *github.Client
+	origin origin
+	task   tasks.Task
+	log    *slog.Logger
+}
+
+// reach returns the posting of a task.
+func (r *reporter) reach(ctx context.Context, t tasks.Task, o origin) (posting, error) {
+	gh, err := r.api.client(ctx, o)
+	if err != nil {
+		return posting{}, r.api.reportError("reach "+o.String(), err)
+	}
+	return posting{by: r, gh: gh, origin: o, task: t, log: r.log.With("run", t.ID, "thread", t.Thread)}, nil
+}
+
+// foot returns the end of an answer, below a line: the facts about the run with a link to it.
+func (p posting) foot(e tasks.Ending, facts ...string) string {
+	if footer := e.Footer(); footer != "" {
+		facts = append(facts, markdown.Unping(footer))
+	}
+	return addenda(e) + "\n\n---\n<sub>" + strings.Join(append(facts, p.runLink()), " · ") + "</sub>\n"
+}
+
+func (p posting) runLink() string {
+	if p.by.consoleURL == "" {
+		return "run " + p.task.ID
+	}
+	return fmt.Sprintf("[run %s](%s)", p.task.ID, p.by.page(p.origin, p.task.ID))
+}
+
+// openIndicator finds or creates the status indicator of a review.
+func (p posting) openIndicator(ctx context.Context) (hub.StatusIndicator, error) {
+	return p.by.api.forge.OpenIndicator(ctx, p.gh, hub.IndicatorTarget{
+		Repo: p.origin.Repo, Commit: p.origin.Head, Task: p.task.ID, URL: p.by.page(p.origin, p.task.ID),
+	})
+}
+
 // report reports one review: by the status indicator of the commit while it runs, and by a comment when there is a
 // result. A comment at the start would send mail without a result.
 type report struct {
-	by        *reporter
-	gh        *github.Client
-	origin    origin
-	task      tasks.Task
+	posting
 	indicator hub.StatusIndicator
-	log       *slog.Logger
-
-	actions *latest
+	actions   *latest
 }
 
 // openReview finds or creates the task's status indicator. If GitHub does not allow one, the report continues without.
-func (r *reporter) openReview(ctx context.Context, t tasks.Task, o origin) (tasks.Report, error) {
-	gh, err := r.api.client(ctx, o)
-	if err != nil {
-		return nil, r.api.reportError("reach "+o.String(), err)
-	}
-	log := r.log.With("run", t.ID, "thread", t.Thread)
-	l, err := r.openIndicator(ctx, gh, o, t)
+func (p posting) openReview(ctx context.Context) (tasks.Report, error) {
+	l, err := p.openIndicator(ctx)
 	if hub.Permanent(err) {
-		log.Warn("report without check", "err", err)
+		p.log.Warn("report without check", "err", err)
 		l = hub.NoIndicator{}
 	} else if err != nil {
-		return nil, r.api.reportError("open report", err)
+		return nil, p.by.api.reportError("open report", err)
 	}
-	return r.start(ctx, &report{gh: gh, origin: o, task: t, indicator: l, log: log}), nil
+	return (&report{posting: p, indicator: l}).start(ctx), nil
 }
 
 // start starts the goroutine of a report.
-func (r *reporter) start(ctx context.Context, t *report) *report {
-	t.by = r
-	t.actions = showLatest(ctx, t.indicator.Interval(), t.log, t.show)
-	return t
+func (r *report) start(ctx context.Context) *report {
+	r.actions = showLatest(ctx, r.indicator.Interval(), r.log, r.show)
+	return r
 }
 
-// show writes an action to the indicator.
 func (r *report) show(ctx context.Context, action string) error {
-	return r.indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(action, hub.MaxStatus)))
+	return showLine(ctx, r.indicator, action)
+}
+
+// showLine shows a text in an indicator, on one line.
+func showLine(ctx context.Context, l hub.StatusIndicator, text string) error {
+	return l.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
 }
 
 // Update shows the agent's actions, at intervals.
@@ -145,8 +179,7 @@ func (r *report) explainRefusal(ctx context.Context, e tasks.Ending) error {
 	if e.Kind != tasks.Refused || r.origin.Asked == nil {
 		return nil
 	}
-	answer := &reply{by: r.by, gh: r.gh, origin: r.origin, task: r.task, log: r.log}
-	return answer.post(ctx, e)
+	return (&reply{posting: r.posting}).post(ctx, e)
 }
 
 // postFindings posts the agent's findings on their lines, if any, and returns the content of the comment and indicator.
@@ -259,35 +292,24 @@ func showLatest(
 	return l
 }
 
-// openIndicator finds or creates the status indicator of a review.
-func (r *reporter) openIndicator(
-	ctx context.Context, gh *github.Client, o origin, t tasks.Task,
-) (hub.StatusIndicator, error) {
-	return r.api.forge.OpenIndicator(ctx, gh, hub.IndicatorTarget{
-		Repo: o.Repo, Commit: o.Head, Task: t.ID, URL: r.page(o, t.ID),
-	})
-}
-
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
 // nothing before they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := originOf(t)
 	text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
-	switch {
-	case err != nil || r.watched(o.Repo):
+	if err != nil || r.watched(o.Repo) || o.Issue == 0 && t.Kind != kindReview {
 		return err
-	case o.Issue != 0:
-		return r.issueWaits(ctx, t, o, text)
-	case t.Kind != kindReview:
-		return nil
 	}
-	gh, err := r.api.client(ctx, o)
+	p, err := r.reach(ctx, t, o)
 	if err != nil {
 		return err
 	}
-	indicator, err := r.openIndicator(ctx, gh, o, t)
+	if o.Issue != 0 {
+		return (&reply{posting: p}).showWait(ctx, text)
+	}
+	indicator, err := p.openIndicator(ctx)
 	if err == nil {
-		err = indicator.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
+		err = showLine(ctx, indicator, text)
 	}
 	if hub.Permanent(err) {
 		return nil // GitHub allows no indicator; the report says so

@@ -77,19 +77,15 @@ type posted struct {
 	mark mark
 }
 
-// comments finds errand's comments with a mark, by part. Others may have copied a mark, so the author has to be errand.
+// comments finds errand's comments with a mark, by part.
 func (r *report) comments(ctx context.Context) (map[int]posted, error) {
-	me, err := r.by.api.forge.Login(ctx)
-	if err != nil {
-		return nil, err
-	}
 	found := map[int]posted{}
-	for c, err := range r.by.api.comments(ctx, r.gh, r.origin, time.Time{}) {
+	for c, err := range r.by.api.own(ctx, r.by.api.comments(ctx, r.gh, r.origin, time.Time{})) {
 		if err != nil {
 			return nil, err
 		}
 		m, ok := readMark(c.body)
-		if _, twice := found[m.part]; ok && !twice && c.author == me {
+		if _, twice := found[m.part]; ok && !twice {
 			found[m.part] = posted{c.ID, m}
 		}
 	}
@@ -98,7 +94,7 @@ func (r *report) comments(ctx context.Context) (map[int]posted, error) {
 
 // bodies returns the comments for an outcome.
 func (r *report) bodies(m mark, result outcome) []string {
-	foot := addenda(result.ending) + "\n\n---\n<sub>" + r.footer(result.ending) + "</sub>\n"
+	foot := r.foot(result.ending)
 	const head = 512 // room for the mark and the title
 	room := hub.MaxComment - head - len(foot)
 	texts := []string{result.text}
@@ -142,18 +138,6 @@ func addenda(e tasks.Ending) string {
 func text(e tasks.Ending) string {
 	e.Result.Text = strings.TrimSpace(e.Result.Text)
 	return strings.TrimSpace(e.Sentence() + "\n\n" + e.Body())
-}
-
-// footer returns the line of facts with a link to the run.
-func (r *report) footer(e tasks.Ending) string {
-	run := "run " + r.task.ID
-	if r.by.consoleURL != "" {
-		run = fmt.Sprintf("[%s](%s)", run, r.by.page(r.origin, r.task.ID))
-	}
-	if facts := e.Footer(); facts != "" {
-		return markdown.Unping(facts) + " · " + run
-	}
-	return run
 }
 
 // outcome is the result of a review: its ending, and the content of its comment and status indicator.

@@ -100,15 +100,11 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 
 // findReview finds the review with a mark, and the IDs of the findings in it.
 func (r *report) findReview(ctx context.Context, m mark) (posted map[string]bool, found bool, err error) {
-	me, err := r.by.api.forge.Login(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	for v, err := range r.by.api.reviews(ctx, r.gh, r.origin) {
+	for v, err := range r.by.api.own(ctx, r.by.api.reviews(ctx, r.gh, r.origin)) {
 		if err != nil {
 			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
 		}
-		if body := strings.ReplaceAll(v.body, "\r\n", "\n"); v.author == me && strings.HasPrefix(body, m.findings()) {
+		if body := strings.ReplaceAll(v.body, "\r\n", "\n"); strings.HasPrefix(body, m.findings()) {
 			posted, err := r.findingsOf(ctx, v.ID, body)
 			return posted, true, err
 		}

@@ -226,7 +226,7 @@ const (
 // kind describes how tasks of a kind are briefed and reported.
 type kind struct {
 	brief     func(b *briefer, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
-	open      func(r *reporter, ctx context.Context, t tasks.Task, o origin) (tasks.Report, error)
+	open      func(p posting, ctx context.Context) (tasks.Report, error)
 	title     string // of the tasks that errand submits by itself
 	automatic bool   // done without a request, unless the repository's settings switch it off
 	asks      bool   // the agent may ask the requester
@@ -236,20 +236,20 @@ type kind struct {
 // cycle.)
 func kinds() map[string]kind {
 	return map[string]kind{
-		kindReview:  {brief: (*briefer).briefReview, open: (*reporter).openReview, automatic: true},
-		kindComment: {brief: (*briefer).briefComment, open: (*reporter).openReply, asks: true},
-		kindAnalyze: {brief: (*briefer).briefAnalysis, open: (*reporter).openReply},
-		kindFix:     {brief: (*briefer).briefFix, open: (*reporter).openReply, asks: true},
+		kindReview:  {brief: (*briefer).briefReview, open: posting.openReview, automatic: true},
+		kindComment: {brief: (*briefer).briefComment, open: posting.openReply, asks: true},
+		kindAnalyze: {brief: (*briefer).briefAnalysis, open: posting.openReply},
+		kindFix:     {brief: (*briefer).briefFix, open: posting.openReply, asks: true},
 		kindCheckFailure: {
-			title: "Failed checks", brief: (*briefer).briefChecks, open: (*reporter).openReply,
+			title: "Failed checks", brief: (*briefer).briefChecks, open: posting.openReply,
 			automatic: true, asks: true,
 		},
 		kindMergeConflict: {
-			title: "Conflicts", brief: (*briefer).briefConflict, open: (*reporter).openReply,
+			title: "Conflicts", brief: (*briefer).briefConflict, open: posting.openReply,
 			automatic: true, asks: true,
 		},
-		kindReviewResponse: {brief: (*briefer).briefResponse, open: (*reporter).openReply, automatic: true, asks: true},
-		kindIssue:          {brief: (*briefer).briefIssue, open: (*reporter).openReply, asks: true},
+		kindReviewResponse: {brief: (*briefer).briefResponse, open: posting.openReply, automatic: true, asks: true},
+		kindIssue:          {brief: (*briefer).briefIssue, open: posting.openReply, asks: true},
 	}
 }
 
@@ -299,11 +299,18 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	if !ok {
 		return nil, unknownKind(t)
 	}
-	if s.cfg.watched(o.Repo) {
-		return s.reports.openNotice(ctx, t, o)
+	p, err := s.reports.reach(ctx, t, o)
+	if err != nil {
+		return nil, err
 	}
-	r, err := k.open(s.reports, ctx, t, o)
-	return s.reports.withReactions(ctx, o, r, err)
+	if s.cfg.watched(o.Repo) {
+		return &notice{report{posting: p}}, nil
+	}
+	r, err := k.open(p, ctx)
+	if err != nil || len(o.spots()) == 0 {
+		return r, err
+	}
+	return &reactingReport{Report: r, posting: p}, nil
 }
 
 // unknownKind is the error for a task of a newer front door.
