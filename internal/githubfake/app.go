@@ -46,12 +46,6 @@ func (s *Server) appRoutes() {
 		}
 		return listing(s, r, all, func(o object) object { return o })
 	})
-	s.api("GET /app/installations/{id}", "jwt", func(r *request) reply {
-		if !s.installed(r) {
-			return fail(404, "Not Found")
-		}
-		return ok(s.installation())
-	})
 	s.api("GET /installation/repositories", "metadata:read", func(r *request) reply {
 		var all []*Repo
 		for _, repo := range s.repos {
@@ -83,16 +77,12 @@ func (s *Server) Reinstall(id int64) {
 	clear(s.tokens)
 }
 
-func (s *Server) installed(r *request) bool {
-	return r.PathValue("id") == strconv.FormatInt(s.cfg.InstallationID, 10)
-}
-
 // newToken hands out an installation token, narrowed as the request asks.
 func (s *Server) newToken(r *request) reply {
 	if s.cfg.SuspendedID != 0 && r.PathValue("id") == strconv.FormatInt(s.cfg.SuspendedID, 10) {
 		return fail(403, "This installation has been suspended")
 	}
-	if !s.installed(r) {
+	if r.PathValue("id") != strconv.FormatInt(s.cfg.InstallationID, 10) {
 		return fail(404, "Not Found")
 	}
 	var ask struct {

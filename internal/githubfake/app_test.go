@@ -57,15 +57,10 @@ func TestAppAndInstallation(t *testing.T) {
 	if err != nil || inst.GetID() != 5 || inst.GetAccount().GetLogin() != "acme" {
 		t.Fatalf("installation: %v %v", inst, err)
 	}
-	if inst, _, err = app.Apps.GetInstallation(t.Context(), 5); err != nil || inst.GetAppID() != 77 {
-		t.Errorf("installation 5: %v %v", inst, err)
-	}
 	if list, _, err := app.Apps.ListInstallations(t.Context(), nil); err != nil || len(list) != 1 ||
 		list[0].GetID() != 5 {
 		t.Errorf("installations: %v %v", list, err)
 	}
-	_, _, err = app.Apps.GetInstallation(t.Context(), 6)
-	wantError(t, err, 404, "Not Found")
 	_, _, err = app.Repositories.Get(t.Context(), "acme", "api")
 	wantError(t, err, 403, "Resource not accessible by integration")
 

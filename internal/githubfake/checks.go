@@ -1,7 +1,6 @@
 package githubfake
 
 import (
-	"fmt"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -13,7 +12,6 @@ type CheckRun struct {
 	SHA, Name              string
 	ExternalID, DetailsURL string
 	CheckState
-	Annotations            []Annotation
 	StartedAt, CompletedAt time.Time
 	History                []CheckState // every create and update, in order; the last is the present
 
@@ -30,22 +28,7 @@ type CheckState struct {
 	Text       string
 }
 
-// Annotation is one annotation of a check run, in GitHub's own field names.
-type Annotation struct {
-	Path      string `json:"path"`
-	StartLine int    `json:"start_line"`
-	EndLine   int    `json:"end_line"`
-	Level     string `json:"annotation_level"`
-	Message   string `json:"message"`
-	Title     string `json:"title,omitempty"`
-}
-
-// A run may have any number of annotations, but a call brings only so many:
-// the rest has to come with updates.
-const (
-	maxAnnotations = 50
-	maxSummary     = 65_535 // characters, of summary and of text
-)
+const maxSummary = 65_535 // characters, of summary and of text
 
 // CheckRuns returns the check runs of a commit, oldest first.
 func (s *Server) CheckRuns(repo, sha string) []CheckRun {
@@ -58,7 +41,7 @@ func (s *Server) CheckRuns(repo, sha string) []CheckRun {
 	var out []CheckRun
 	for _, c := range r.checks[sha] {
 		v := *c
-		v.Annotations, v.History = slices.Clone(c.Annotations), slices.Clone(c.History)
+		v.History = slices.Clone(c.History)
 		out = append(out, v)
 	}
 	return out
@@ -75,7 +58,6 @@ type checkAsk struct {
 	// go-github sends the whole output or none; GitHub insists on both texts.
 	Output *struct {
 		Title, Summary, Text *string
-		Annotations          []Annotation
 	}
 }
 
@@ -99,8 +81,6 @@ func (a *checkAsk) problem() string {
 	case o != nil &&
 		(utf8.RuneCountInString(*o.Summary) > maxSummary || o.Text != nil && utf8.RuneCountInString(*o.Text) > maxSummary):
 		return "Only 65535 characters are allowed; summary or text exceeds them"
-	case o != nil && len(o.Annotations) > maxAnnotations:
-		return fmt.Sprintf("No more than 50 items are allowed; %d were supplied.", len(o.Annotations))
 	}
 	return ""
 }
@@ -133,7 +113,6 @@ func (s *Server) apply(a *checkAsk, c *CheckRun) {
 		set(&c.Title, a.Output.Title)
 		set(&c.Summary, a.Output.Summary)
 		set(&c.Text, a.Output.Text)
-		c.Annotations = append(c.Annotations, a.Output.Annotations...) // GitHub adds, never replaces
 	}
 	c.History = append(c.History, c.CheckState)
 }

@@ -83,7 +83,6 @@ func (s *Server) commentRoutes() {
 			func(c *Comment) bool { return c.UpdatedAt.Before(since) }), s.comment)
 	})
 	s.api("POST "+all, write, s.createComment)
-	s.api("GET "+one, read, s.onComment(func(_ *request, c *Comment) reply { return ok(s.comment(c)) }))
 	s.api("PATCH "+one, write, s.onComment(s.editComment))
 	s.api("DELETE "+one, write, s.onComment(func(r *request, c *Comment) reply {
 		// The payload still counts the comment, so it is made first.
@@ -94,9 +93,6 @@ func (s *Server) commentRoutes() {
 	}))
 	s.api("POST "+one+"/reactions", write, s.onComment(func(r *request, c *Comment) reply {
 		return s.react(r, &c.Reactions)
-	}))
-	s.api("DELETE "+one+"/reactions/{reaction}", write, s.onComment(func(r *request, c *Comment) reply {
-		return s.unreact(r, &c.Reactions)
 	}))
 	s.api("POST /repos/{o}/{r}/issues/{n}/reactions", write, func(r *request) reply {
 		return s.react(r, &r.issue.reactions)

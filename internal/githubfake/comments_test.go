@@ -33,14 +33,10 @@ func TestComments(t *testing.T) {
 	if got.Body != "bye" || got.Edits != 1 || got.User != "errand" || got.UpdatedAt.Sub(got.CreatedAt) != time.Minute {
 		t.Errorf("after an edit: %+v", got)
 	}
-	one, _, err := c.Issues.GetComment(t.Context(), "acme", "api", first.GetID())
-	if err != nil || one.GetBody() != "bye" || !one.GetUpdatedAt().After(one.GetCreatedAt().Time) {
-		t.Errorf("get: %v %v", one, err)
-	}
 
 	// A limit in characters, not bytes.
 	must(write(strings.Repeat("ü", 65_536)))(t)
-	_, err = write(strings.Repeat("a", 65_537))
+	_, err := write(strings.Repeat("a", 65_537))
 	wantError(t, err, 422, "Body is too long (maximum is 65536 characters)")
 	_, err = write("")
 	wantError(t, err, 422, "Body cannot be blank")
@@ -53,7 +49,7 @@ func TestComments(t *testing.T) {
 	if _, err := c.Issues.DeleteComment(t.Context(), "acme", "api", first.GetID()); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = c.Issues.GetComment(t.Context(), "acme", "api", first.GetID())
+	_, err = c.Issues.DeleteComment(t.Context(), "acme", "api", first.GetID())
 	wantError(t, err, 404, "Not Found")
 }
 
@@ -118,12 +114,6 @@ func TestReactions(t *testing.T) {
 	want := []githubfake.Reaction{{ID: first.GetID(), User: "errand", Content: "eyes"}}
 	if diff := cmp.Diff(want, s.Comments(repo, 1)[0].Reactions); diff != "" {
 		t.Errorf("reactions (-want +got):\n%s", diff)
-	}
-	if _, err := c.Reactions.DeleteIssueCommentReaction(t.Context(), "acme", "api", id, first.GetID()); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Comments(repo, 1)[0].Reactions; len(got) != 0 {
-		t.Errorf("after the deletion: %v", got)
 	}
 	if _, _, err := c.Reactions.CreateIssueReaction(t.Context(), "acme", "api", 1, "rocket"); err != nil {
 		t.Error(err)

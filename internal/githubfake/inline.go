@@ -46,8 +46,6 @@ type inlineAsk struct {
 	Line             int
 	StartLine        int    `json:"start_line"`
 	StartSide        string `json:"start_side"`
-	CommitID         string `json:"commit_id"`
-	InReplyTo        int64  `json:"in_reply_to"`
 
 	text, hunk string
 }
@@ -127,39 +125,24 @@ func (s *Server) addInline(p *pull, v *Review, a inlineAsk) *ReviewComment {
 	return c
 }
 
-// createInline writes one comment: a reply, or a new line (which makes
-// a review of one comment, as on GitHub).
-func (s *Server) createInline(r *request) reply {
-	var ask inlineAsk
+// replyInline replies to the first comment of a thread; a reply cannot be replied to.
+func (s *Server) replyInline(r *request) reply {
+	var ask struct{ Body string }
 	if a, good := decode(r, &ask); !good {
 		return a
 	}
-	if id := r.PathValue("id"); id != "" {
-		ask.InReplyTo, _ = strconv.ParseInt(id, 10, 64)
-	}
 	p := r.pull
-	if ask.InReplyTo != 0 {
-		i := slices.IndexFunc(p.inline, func(c *ReviewComment) bool { return c.ID == ask.InReplyTo })
-		if i < 0 || p.inline[i].InReplyTo != 0 {
-			return fail(404, "Not Found") // also: a reply cannot be replied to
-		}
-		if ask.Body == "" {
-			return invalid("Unprocessable Entity", "Body can't be blank")
-		}
-		c := s.addReply(p, p.inline[i], r.who.login, ask.Body)
-		s.echo(s.inlineEvent(p, c))
-		return created(s.inlineJSON(p, c))
+	i := slices.IndexFunc(p.inline, func(c *ReviewComment) bool {
+		return strconv.FormatInt(c.ID, 10) == r.PathValue("id") && c.InReplyTo == 0
+	})
+	if i < 0 {
+		return fail(404, "Not Found")
 	}
-	files, refused := s.reviewed(p, &ask.CommitID)
-	if refused == "" {
-		refused = ask.check(files)
+	if ask.Body == "" {
+		return invalid("Unprocessable Entity", "Body can't be blank")
 	}
-	if refused != "" {
-		return unprocessable("PullRequestReviewComment", "pull_request_review_thread.line", refused)
-	}
-	v := s.addReview(p, r.who.login, "COMMENT", "", ask.CommitID)
-	c := s.addInline(p, v, ask)
-	s.echo(s.reviewEvent(p, v), s.inlineEvent(p, c))
+	c := s.addReply(p, p.inline[i], r.who.login, ask.Body)
+	s.echo(s.inlineEvent(p, c))
 	return created(s.inlineJSON(p, c))
 }
 

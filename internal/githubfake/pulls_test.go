@@ -127,18 +127,6 @@ func TestDiffFilesAndCommits(t *testing.T) {
 	if diff := cmp.Diff(wantPatches, patches); diff != "" {
 		t.Errorf("patches (-want +got):\n%s", diff)
 	}
-
-	commits, _, err := c.PullRequests.ListCommits(t.Context(), "acme", "api", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var messages []string
-	for _, c := range commits {
-		messages = append(messages, c.GetCommit().GetMessage())
-	}
-	if diff := cmp.Diff([]string{"first\n\nwith a body", "change"}, messages); diff != "" {
-		t.Errorf("commits (-want +got):\n%s", diff)
-	}
 }
 
 func TestDiffTooLarge(t *testing.T) {

@@ -13,7 +13,6 @@ func (s *Server) pullRoutes() {
 	s.api("PATCH /repos/{o}/{r}/pulls/{n}", "pull_requests:write", s.editPull)
 	s.api("POST /repos/{o}/{r}/pulls/{n}/requested_reviewers", "pull_requests:write", s.requestReviewers)
 	s.api("POST /repos/{o}/{r}/issues/{n}/labels", "issues,pull_requests:write", s.addLabels)
-	s.api("GET /repos/{o}/{r}/pulls/{n}/commits", "pull_requests:read", s.listCommits)
 	s.api("GET /repos/{o}/{r}/pulls/{n}/files", "pull_requests:read", func(r *request) reply {
 		// GitHub lists at most 3,000.
 		return listing(s, r, r.pull.files[:min(len(r.pull.files), 3000)], func(f fileDiff) object {
@@ -208,24 +207,4 @@ func (s *Server) editPull(r *request) reply {
 		}
 	}
 	return ok(s.pullDetail(p))
-}
-
-func (s *Server) listCommits(r *request) reply {
-	all, err := s.commits(r.repo.dir, r.pull.baseSHA, r.pull.headSHA)
-	if err != nil {
-		return broken(err)
-	}
-	// GitHub lists at most 250.
-	return listing(s, r, all[:min(len(all), 250)], func(c logEntry) object {
-		person := object{"name": c.author, "email": c.email, "date": c.date}
-		parents := make([]object, len(c.parents))
-		for i, sha := range c.parents {
-			parents[i] = object{"sha": sha}
-		}
-		return object{
-			"sha": c.sha, "commit": object{"message": c.message, "author": person, "committer": person},
-			"parents": parents, "author": s.user(r.pull.user), "html_url": s.url + "/" + r.repo.FullName() +
-				"/commit/" + c.sha,
-		}
-	})
 }

@@ -2,7 +2,6 @@ package githubfake
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -32,18 +31,6 @@ func (s *Server) react(r *request, to *[]Reaction) reply {
 	v := Reaction{ID: s.id(), User: r.who.login, Content: ask.Content}
 	*to = append(*to, v)
 	return created(s.reaction(v))
-}
-
-// unreact removes any user's reaction, as GitHub does for accounts that may
-// write.
-func (s *Server) unreact(r *request, from *[]Reaction) reply {
-	id, _ := strconv.ParseInt(r.PathValue("reaction"), 10, 64)
-	before := len(*from)
-	*from = slices.DeleteFunc(*from, func(v Reaction) bool { return v.ID == id })
-	if len(*from) == before {
-		return fail(404, "Not Found")
-	}
-	return reply{status: 204}
 }
 
 func (s *Server) reaction(v Reaction) object {

@@ -114,8 +114,7 @@ func (s *Server) reviewRoutes() {
 		}
 		return listing(s, r, some, func(at spot) object { return s.inlineJSON(at.p, at.c) })
 	})
-	s.api("POST /repos/{o}/{r}/pulls/{n}/comments", write, s.createInline)
-	s.api("POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies", write, s.createInline)
+	s.api("POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies", write, s.replyInline)
 }
 
 // createReview is all or nothing: one comment outside the diff refuses the
@@ -173,8 +172,7 @@ func (s *Server) reviewed(p *pull, commit *string) (files []fileDiff, refused st
 		return p.files, ""
 	}
 	commits, err := s.commits(p.repo.dir, p.baseSHA, p.headSHA)
-	ours := func(c logEntry) bool { return c.sha == *commit }
-	if err != nil || !slices.ContainsFunc(commits, ours) {
+	if err != nil || !slices.Contains(commits, *commit) {
 		return nil, "The commit_id is not part of the pull request"
 	}
 	if files, err = s.files(p.repo.dir, p.baseSHA, *commit); err != nil {

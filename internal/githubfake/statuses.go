@@ -38,11 +38,6 @@ func (s *Server) Statuses(repo, sha string) []Status {
 
 func (s *Server) statusRoutes() {
 	s.api("POST /repos/{o}/{r}/statuses/{sha}", "statuses:write", s.createStatus)
-	s.api("GET /repos/{o}/{r}/commits/{ref}/statuses", "statuses:read", s.onCommit(func(r *request, sha string) reply {
-		newest := slices.Clone(r.repo.statuses[sha])
-		slices.Reverse(newest)
-		return listing(s, r, newest, func(v *Status) object { return s.status(r.repo, v) })
-	}))
 	s.api("GET /repos/{o}/{r}/commits/{ref}/status", "statuses:read", s.onCommit(s.combined))
 }
 
