@@ -159,7 +159,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 	}
 	wait.Why = w.cfg.Policy.Redactor.String(wait.Why)
 	note.why = wait.Why
-	return wait, why, note, message
+	return wait, why, note, w.cfg.Policy.Redactor.String(message)
 }
 
 // orphaned ends a task that no worker has: Redis lost it while it ran, and the thread's next task has started. If

@@ -33,15 +33,33 @@ func TestRefusalIsRedacted(t *testing.T) {
 	}
 }
 
-// Why a task waits is redacted, because it is stored and shown.
+// Why a task waits is redacted, because it is stored and shown. So is the message that says it in the thread.
 func TestReasonToWaitIsRedacted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w, later := f.idle(func(c *Config) { c.Policy.Redactor = agent.NewRedactor("s3cret-value") }),
-		&tasks.ErrLater{Why: "s3cret-value"}
-	if wait, why, note, _ := w.waitAfter(store.Record{}, later); wait.Why != "[redacted]" || note.why != "[redacted]" ||
-		why != ReturnWait {
-		t.Errorf("%+v, %s, %+v", wait, why, note)
+	secret, w := f.hides(), f.idle()
+	parkedFor := func(what string) error {
+		return &retryError{Wait: store.Wait{Why: secret, Parked: what}}
+	}
+	for name, c := range map[string]struct {
+		cause error
+		why   Return
+		says  bool // in the thread
+	}{
+		"a source":           {&tasks.ErrLater{Why: secret}, ReturnWait, false},
+		"a held credential":  {heldError{&tasks.ErrLater{Why: secret}}, ReturnWait, true},
+		"a held model":       {heldError{&tasks.ErrLater{Why: secret, Tell: outageKey}}, ReturnWait, true},
+		"a failed run":       {parkedFor(""), ReturnRetry, false},
+		"a limit of a run":   {parkedFor(parkLimit), ReturnParked, true},
+		"an outage in a run": {parkedFor(parkOutage), ReturnParked, true},
+	} {
+		wait, why, note, message := w.waitAfter(store.Record{}, c.cause)
+		if wait.Why != "[redacted]" || note.why != "[redacted]" || why != c.why {
+			t.Errorf("%s: %+v, %s, %+v", name, wait, why, note)
+		}
+		if strings.Contains(message, secret) || strings.Contains(message, "[redacted]") != c.says {
+			t.Errorf("%s: %q", name, message)
+		}
 	}
 }
 
