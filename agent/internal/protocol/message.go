@@ -185,11 +185,13 @@ func (s *Stream) assistant(l *outputLine) {
 		return
 	}
 	if l.Parent == "" {
-		s.endBlock(false)
 		if l.Message.ID != s.message.id {
+			s.endBlock(!s.message.cut)
 			s.beginMessage(l.Message.ID)
 			s.message.open = false
 		}
+		// A block that did not arrive in pieces begins here, so the one before it has ended.
+		s.endBlock(!s.message.streamed && !s.message.continues())
 		s.mu.Lock()
 		s.facts.AssistantError, s.facts.Remedy = l.Error, l.Params.Remedy
 		if l.Message.Model != "<synthetic>" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,40 @@ func TestSecretsInPieces(t *testing.T) {
 		t.Errorf("thought %q, want %q", got, want)
 	}
 	if got, want := r.said(Text), "own-secret? It is [redacted], or a-kn\n\nown-secret\n\n [redacted] a a-k"; got != want {
+		t.Errorf("said %q, want %q", got, want)
+	}
+}
+
+// Blocks that arrive whole are apart in the log, and what may begin a secret at the end of one does not wait for the
+// next, unless the maximum of tokens cut it.
+func TestBlocksWithoutPieces(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, redact.New("a-known-secret"))
+	line := func(id, stop, block string) string {
+		const form = `{"type":"assistant","message":{"id":%q,"stop_reason":%q,"content":[%s]}}` + "\n"
+		return fmt.Sprintf(form, id, stop, block)
+	}
+	r.readText(line("m1", "", `{"type":"text","text":"First."}`) +
+		line("m1", "", `{"type":"text","text":"Then a-k"}`) +
+		line("m1", "", `{"type":"tool_use","id":"t1","name":"Bash","input":{}}`) +
+		line("m2", "max_tokens", `{"type":"text","text":"At last a-known-"}`) +
+		line("m3", "end_turn", `{"type":"text","text":"secret."}`) +
+		`{"type":"result","subtype":"success"}` + "\n")
+	log, err := os.ReadFile(r.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(string(log), "")
+	if want := "\nFirst.\nThen a-k\n→ Bash {}\nAt last [redacted].\n= success"; !strings.Contains(got, want) {
+		t.Errorf("the log is\n%s", got)
+	}
+	all := r.events
+	r.events = all[:slices.IndexFunc(all, func(e Event) bool { return e.Kind == ToolUse })]
+	if got, want := r.said(Text), "First.\n\nThen a-k"; got != want {
+		t.Errorf("said %q before the call, want %q", got, want)
+	}
+	r.events = all
+	if got, want := r.said(Text), "First.\n\nThen a-k\n\nAt last [redacted]."; got != want {
 		t.Errorf("said %q, want %q", got, want)
 	}
 }
