@@ -44,14 +44,21 @@ func (a api) reportError(what string, err error) error {
 func (a api) unposted(ctx context.Context, o origin, what string, err error) error {
 	failed := &tasks.UnpostedError{Why: hub.Complaint(err), Err: a.reportError(what, err)}
 	code := hub.StatusCode(err)
-	if code == http.StatusNotFound {
-		_, hidden := a.forge.Private(ctx, o.Repo)
-		failed.Final = hidden == nil
-	}
-	if code == http.StatusGone || failed.Final {
+	if code == http.StatusGone || code == http.StatusNotFound && a.sees(ctx, o) {
 		failed.Why, failed.Final = "its conversation does not exist any more", true
 	}
 	return failed
+}
+
+// sees reports whether errand has access to a repository now: an answer that is some seconds old does not count.
+func (a api) sees(ctx context.Context, o origin) bool {
+	gh, err := a.client(ctx, o)
+	if err != nil {
+		return false
+	}
+	owner, name := o.path()
+	_, _, err = gh.Repositories.Get(ctx, owner, name)
+	return err == nil
 }
 
 // briefError wraps an error of a brief. In addition it turns a permanent failure into an *tasks.InputError.

@@ -347,6 +347,9 @@ func TestRefusedAnswers(t *testing.T) {
 			return w.hub.Fail(createComment, githubfake.Failure{Status: 403, Body: forbidden})
 		}, "GitHub says 403: Resource not accessible by integration", false},
 		"a repository out of reach": {func(w *world, _ int) func() {
+			if _, err := w.src.forge.Private(w.Context(), repo); err != nil { // which is known for a while
+				w.Fatal(err)
+			}
 			lift := w.hub.Fail(listComments, githubfake.Failure{Status: 404, Body: `{"message":"Not Found"}`})
 			again := w.hub.Fail("GET /repos/{o}/{r}", githubfake.Failure{Status: 404, Body: `{"message":"Not Found"}`})
 			return func() { lift(); again() }
