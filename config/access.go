@@ -92,11 +92,6 @@ func (c *Config) checkRights(p *Problems) {
 		p.add(c.Where("slack", "unmapped"), "limits people by their rights on GitHub, which is not configured",
 			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}
-	if len(c.Routing.Slack.MatchEmail) > 0 && !c.GitHub.Enabled() {
-		p.add(c.Where("slack", "match_email"),
-			"recognises people by their e-mail addresses on GitHub, which is not configured",
-			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
-	}
 	if c.Routing.Slack.Link && !c.LinksAccounts() {
 		p.add(c.Where("slack", "link"),
 			"lets people prove their account by a login at GitHub, which is not configured",

@@ -69,7 +69,6 @@ func TestRightsNeedGitHub(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"
 	const unproven = "errand.yaml: slack.link lets people prove their account by a login at GitHub, which is not configured; set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it"
-	const unmatched = "errand.yaml: slack.match_email recognises people by their e-mail addresses on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"
 	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com"}
 	const login = "roles: [{role: viewer, people: [a]}], login: {client_id: c, issuer: "
 	for text, tc := range map[string]struct {
@@ -77,10 +76,6 @@ func TestRightsNeedGitHub(t *testing.T) {
 		github   GitHub
 		want     []string
 	}{
-		"slack: {match_email: [acme]}": {UnmappedRead, hub, nil},
-		"slack: {match_email: [acme], unmapped: all}": {
-			UnmappedAll, GitHub{}, []string{unmatched},
-		},
 		"slack: {link: true}": {UnmappedRead, hub, []string{unproven}},
 		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                  {UnmappedRead, hub, nil},
 		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`: {UnmappedRefuse, hub, nil},

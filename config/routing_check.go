@@ -211,8 +211,6 @@ type SlackPeople struct {
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
 	Unmapped  string   `yaml:"unmapped"`  // rights of people without a known GitHub account; see Routing.Unmapped
 	Link      bool     `yaml:"link"`      // people may link their account to one on GitHub with /errand link
-
-	MatchEmail []string `yaml:"match_email"` // GitHub organisations whose members are recognised by e-mail address
 }
 
 // The values of SlackPeople.Unmapped.
@@ -225,7 +223,7 @@ const (
 // Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the
 // operator has not decided, they may do everything.
 func (r Routing) Unmapped() string {
-	known := r.Slack.Link || len(r.Slack.MatchEmail) > 0
+	known := r.Slack.Link
 	for _, person := range r.People {
 		known = known || person.GitHub != ""
 	}
@@ -250,7 +248,6 @@ func (v routingCheck) slack(r Routing) {
 		{"channels", s.Channels, channelID},
 		{"bots", s.Bots, botID},
 		{"approvers", s.Approvers, userID},
-		{"match_email", s.MatchEmail, login},
 	} {
 		for i, id := range list.ids {
 			v.id(id, list.form, "slack", list.key, strconv.Itoa(i+1))

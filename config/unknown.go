@@ -14,8 +14,10 @@ var ofCLI = map[string]string{
 	"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
 }
 
-// removed are former settings, with what takes the place of their feature.
+// removed are former variables and keys of errand.yaml, with what to do instead.
 var removed = map[string]string{
+	"match_email": "list accounts under people:, or set slack: link: true, so that people link their own",
+
 	"ERRAND_READY_CLIS": "remove it; every run starts its own CLI, which takes about 0.25 s",
 }
 

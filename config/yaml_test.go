@@ -28,7 +28,7 @@ rules:
   - {tool: "*", action: ask}
 limits: {repository: 2, credential: 10}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
-slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse, link: true, match_email: [acme]}
+slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse, link: true}
 github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
 schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
@@ -51,7 +51,7 @@ webhooks:
 		Budgets: Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"},
-			Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true, MatchEmail: []string{"acme"},
+			Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true,
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks: map[string]Hook{"alerts": {
@@ -267,12 +267,12 @@ func TestRoutingProblems(t *testing.T) {
 			"f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`",
 		},
 		{
-			"slack: {match_email: [acme, acme.test]}",
-			`f:1: slack.match_email.2 is "acme.test", which is not a login; write it without @`,
+			"slack: {match_email: [acme]}",
+			`f:1: knows no key "match_email"; list accounts under people:, or set slack: link: true, so that people link their own`,
 		},
 		{
 			"slack: {approver: U1}",
-			`f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link, match_email`,
+			`f:1: knows no key "approver"; remove it or correct its spelling; the keys here are people, teams, channels, bots, approvers, unmapped, link`,
 		},
 		{
 			"budgets:\n  weekly: 5",

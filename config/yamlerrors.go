@@ -57,7 +57,7 @@ func addType(p *Problems, file string, root *yaml.Node, text string) {
 	}
 	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
 		p.add(where, fmt.Sprintf("knows no key %q", m[1]),
-			"remove it or correct its spelling; the keys here are "+keysOf(m[2]))
+			cmp.Or(removed[m[1]], "remove it or correct its spelling; the keys here are "+keysOf(m[2])))
 	} else if m := yamlTwice.FindStringSubmatch(text); m != nil {
 		p.add(where, fmt.Sprintf("repeats the key %q of line %s", m[1], m[2]), "keep one of them")
 	} else if m := yamlType.FindStringSubmatch(text); m != nil {

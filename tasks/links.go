@@ -90,45 +90,24 @@ func (p People) Conflict(l Link, others []Link) string {
 	return ""
 }
 
-// linked returns the account on the forge that a person has linked to their account in Slack, and its number, or
-// without a link the account that has the same e-mail address; "" if the operator has set one, or permits neither.
+// linked returns the account on the forge that a person has linked to their account in Slack, and its number;
+// "" without a link, if the operator has set one, or permits no links.
 func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login string, id int64, err error) {
-	if p.Rights == nil {
+	if p.Rights == nil || !p.Rights.Links {
 		return "", 0, nil
 	}
-	l := Link{User: user}
-	if p.Rights.Links {
-		body, err := s.Access.Read(ctx, store.Links, user)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return "", 0, err
-		}
-		if err != nil || json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) {
-			l = Link{User: user}
-		}
+	body, err := s.Access.Read(ctx, store.Links, user)
+	if errors.Is(err, store.ErrNotFound) {
+		return "", 0, nil
 	}
-	if _, set := p.People.Find(slackSource, user); l.Login == "" && !set && p.Rights.Match != nil {
-		matching, cancel := firstHalf(ctx)
-		defer cancel()
-		if l.Login, err = p.Rights.Match(matching, user); err != nil {
-			return "", 0, fmt.Errorf("%w: %w", errMatch, err)
-		}
+	if err != nil {
+		return "", 0, err
 	}
-	if p.People.Conflict(l, nil) != "" {
+	var l Link
+	if json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
 		return "", 0, nil
 	}
 	return l.Login, l.ID, nil
-}
-
-// errMatch means that it is not known now which account has a person's e-mail address.
-var errMatch = errors.New("match e-mail address")
-
-// firstHalf bounds a context to half of the time that it has left, if it has a deadline.
-func firstHalf(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/2))
 }
 
 // loginOf returns the submitter's login on the forge, as the front door, a link or a schedule gives it, or "" if
@@ -136,20 +115,10 @@ func firstHalf(ctx context.Context) (context.Context, context.CancelFunc) {
 func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
 	switch t.Source {
 	case slackSource:
-		return accountOf(ctx, d, t.Actor)
+		login, _, err := d.policy.linked(ctx, d.store, t.Actor)
+		return login, err
 	case scheduleSource:
 		return t.Login, nil
 	}
 	return VisitorOf(ctx).Login, nil
-}
-
-// accountOf returns the account on the forge of a person in Slack for limits and names. It is empty if the forge cannot
-// be asked now: their rights are looked up again before a run.
-func accountOf(ctx context.Context, d *Desk, user string) (string, error) {
-	login, _, err := d.policy.linked(ctx, d.store, user)
-	if errors.Is(err, errMatch) {
-		d.log.Warn("look up account on the forge", "person", user, "err", err)
-		return "", nil
-	}
-	return login, err
 }

@@ -23,9 +23,6 @@ type Rights struct {
 	Forge    Permissions // nil: there are no limits
 	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
 	Links    bool        // people may link their account in Slack to one on the forge; see Link
-	// Match finds the account on the forge of a person in Slack by the e-mail address that both have verified, or "".
-	// It is nil if the operator does not want that.
-	Match func(ctx context.Context, user string) (login string, err error)
 	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
 	Lists func(channel, repo string) bool
 }

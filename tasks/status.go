@@ -287,7 +287,7 @@ type Listing struct {
 func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	if user, ok := strings.CutPrefix(f.Person, slackSource+"/"); ok {
 		var err error
-		if f.linked, err = accountOf(ctx, d, user); err != nil {
+		if f.linked, _, err = d.policy.linked(ctx, d.store, user); err != nil {
 			return Listing{}, fmt.Errorf("list tasks: %w", err)
 		}
 	}

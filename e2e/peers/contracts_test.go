@@ -86,7 +86,7 @@ var ungranted = map[string]string{
 	// GitHub's reference; @octokit/app-permissions lacks it
 	"GET /repos/{o}/{r}/collaborators/{u}/permission":     "metadata: read",
 	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "pull_requests: write",
-	"POST /graphql":                      "pull_requests: write, issues: write, members: read",
+	"POST /graphql":                      "pull_requests: write, issues: write",
 	"POST /repos/{o}/{r}/statuses/{sha}": "none: with a personal token only; an App makes check runs",
 	"GET /user":                          "none: a personal token, or a person who logs in",
 }

@@ -117,7 +117,6 @@ type Server struct {
 	closed     bool
 	change     chan struct{}       // closed and replaced at every change
 	repos      map[string]*Repo    // by lower-case full name
-	members    map[string][]member // of organisations, by lower-case login
 	tokens     map[string]grant    // installation tokens handed out
 	oauth      oauth               // logins of people
 	manifests  map[string]manifest // of Apps that a person has confirmed, by code

@@ -11,9 +11,6 @@ func (s *Server) queries(r *request) object {
 	return object{
 		"__typename": "Query",
 		"viewer":     s.actor(r.who.login),
-		"organization": resolve(func(args map[string]any) (any, *graphqlError) {
-			return s.organisationNode(r, fmt.Sprint(args["login"]))
-		}),
 		"repository": resolve(func(args map[string]any) (any, *graphqlError) {
 			full := fmt.Sprintf("%s/%s", args["owner"], args["name"])
 			repo := s.repos[strings.ToLower(full)]

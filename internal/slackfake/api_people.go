@@ -23,13 +23,11 @@ type User struct {
 	ID       string // U… or W…
 	Name     string // default: the id in lower case
 	RealName string // default: Name
-	Email    string
 	TZ       string // default: "Etc/UTC"
 	TeamID   string // default: the workspace; another one makes a stranger of a shared channel
 	Bot      bool
 	Deleted  bool
 	Guest    bool   // a multi-channel guest: is_restricted
-	Unproven bool   // has not confirmed the e-mail address
 	OneGuest bool   // a guest of one channel: is_ultra_restricted, and is_restricted as well
 	Org      string // the enterprise that the user's workspace belongs to
 }
@@ -132,17 +130,13 @@ func (s *Server) usersInfo(f url.Values) (answer, error) {
 	if !ok {
 		return refuse("user_not_found")
 	}
-	profile := answer{"real_name": u.RealName, "display_name": u.Name}
-	if len(s.cfg.Scopes) == 0 || slices.Contains(s.cfg.Scopes, "users:read.email") {
-		profile["email"] = u.Email
-	}
 	return answer{"user": answer{
 		"enterprise_user": answer{"enterprise_id": u.Org},
 		"id":              u.ID, "team_id": u.TeamID, "name": u.Name, "real_name": u.RealName, "tz": u.TZ,
 		"deleted": u.Deleted, "is_bot": u.Bot, "is_restricted": u.Guest || u.OneGuest,
 		"is_ultra_restricted": u.OneGuest, "is_stranger": u.TeamID != s.cfg.TeamID &&
-			(s.cfg.Org == "" || u.Org != s.cfg.Org), "is_email_confirmed": !u.Unproven,
-		"profile": profile,
+			(s.cfg.Org == "" || u.Org != s.cfg.Org),
+		"profile": answer{"real_name": u.RealName, "display_name": u.Name},
 	}}, nil
 }
 

@@ -193,9 +193,7 @@ func TestWhoIsWho(t *testing.T) {
 		Channels: []slackfake.Channel{
 			{ID: channel, Name: "general", External: true}, {ID: "C0SECRET", Private: true, Outside: true},
 		},
-		Users: []slackfake.User{{
-			ID: "U0GUEST", RealName: "Gus", Email: "g@example.com", Guest: true, TeamID: "T0OTHER",
-		}},
+		Users: []slackfake.User{{ID: "U0GUEST", RealName: "Gus", Guest: true, TeamID: "T0OTHER"}},
 	})
 	ctx := t.Context()
 	me, err := c.AuthTestContext(ctx)
@@ -219,8 +217,8 @@ func TestWhoIsWho(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "team of the guest's message", said[0].Team, "T0OTHER")
-	equal(t, "guest", []any{guest.RealName, guest.Profile.Email, guest.IsRestricted, guest.IsStranger, guest.TeamID},
-		[]any{"Gus", "g@example.com", true, true, "T0OTHER"})
+	equal(t, "guest", []any{guest.RealName, guest.IsRestricted, guest.IsStranger, guest.TeamID},
+		[]any{"Gus", true, true, "T0OTHER"})
 	plain, err := c.GetUserInfoContext(ctx, alice)
 	if err != nil {
 		t.Fatal(err)

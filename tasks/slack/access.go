@@ -193,21 +193,6 @@ func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
 	})
 }
 
-// Email returns the confirmed e-mail address of a full member of the app's own workspace; "" for others, and if the app
-// may not see addresses.
-func (s *Source) Email(ctx context.Context, user string) (string, error) {
-	me, err := s.client.me.get(ctx)
-	if err != nil {
-		return "", err
-	}
-	u, err := s.client.people.get(ctx, user)
-	if err != nil || u.TeamID != me.team || u.Deleted || u.IsBot || u.IsRestricted || u.IsUltraRestricted ||
-		u.IsStranger || !u.IsEmailConfirmed {
-		return "", err
-	}
-	return u.Profile.Email, nil
-}
-
 // who is a bot: the user it is mentioned as, the bot_id of its posts, its workspace and organisation, and the
 // workspace's URL, which ends in a slash.
 type who struct{ user, bot, team, enterprise, site string }

@@ -179,11 +179,7 @@ func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
 		}}
 	}
 	list := []doctor.Finding{{What: fmt.Sprintf("Slack knows the bot as @%s in %s (%s)", me.User, me.Team, me.TeamID)}}
-	needed := scopes()
-	if s.emails {
-		needed = append(needed, scope{"users:read.email", "nobody is recognised by their e-mail address", false})
-	}
-	list = append(list, granted(me.Header, needed)...)
+	list = append(list, granted(me.Header)...)
 	list = append(list, s.clock(me.Header)...)
 	list = append(list, s.examineResults(ctx)...)
 	return append(list, s.arrivals()...)
@@ -213,7 +209,7 @@ func (s *Source) examineResults(ctx context.Context) (list []doctor.Finding) {
 }
 
 // granted compares the scopes of the token with those that are needed. A proxy may hide Slack's header.
-func granted(h http.Header, scopes []scope) (list []doctor.Finding) {
+func granted(h http.Header) (list []doctor.Finding) {
 	said := h.Get("X-Oauth-Scopes")
 	if said == "" {
 		return nil
@@ -222,7 +218,7 @@ func granted(h http.Header, scopes []scope) (list []doctor.Finding) {
 	for name := range strings.SplitSeq(said, ",") {
 		has[strings.TrimSpace(name)] = true
 	}
-	for _, needed := range scopes {
+	for _, needed := range scopes() {
 		if !has[needed.name] && needed.use != "" {
 			list = append(list, doctor.Finding{
 				What: "Slack: the app lacks the scope " + needed.name, Why: "Without it " + needed.use + ".",

@@ -94,7 +94,6 @@ type Config struct {
 	Memory     intake.Memory
 	Approvers  []string                     // users who may stop, retry and approve tasks of others
 	ConsoleURL string                       // where /tasks/{id} shows a run; empty: messages have no link to it
-	Emails     bool                         // the e-mail addresses of people are needed; see Source.Email
 	LinkURL    string                       // where people link their account to one on the forge; empty: they cannot
 	TaskURL    func(base, id string) string // makes that link; nil: without a signature
 	Interval   time.Duration                // between two edits of a status message; 0: 3 s
@@ -119,7 +118,6 @@ type Source struct {
 	client   *client
 	listener *listener
 	socket   *socketMode // nil: not configured
-	emails   bool
 }
 
 var (
@@ -171,7 +169,7 @@ func New(cfg Config) (*Source, error) {
 		},
 	}
 	s := &Source{
-		reporter: reports, digest: notices, client: c, listener: l, emails: cfg.Emails,
+		reporter: reports, digest: notices, client: c, listener: l,
 		briefer: &briefer{client: c, files: &downloader{
 			http: cfg.HTTP, token: cfg.Token, api: base, limit: downloadLimit, log: log,
 		}},

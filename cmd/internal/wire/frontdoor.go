@@ -303,7 +303,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 			checks = append(checks, s.Diagnose)
 		}
 	}
-	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.webhooks.Diagnose, p.checkModel, p.matcher.diagnose,
+	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.webhooks.Diagnose, p.checkModel,
 		p.diagnoseRepositories)
 	found := make([][]doctor.Finding, len(checks))
 	var all sync.WaitGroup

@@ -61,7 +61,6 @@ type Parts struct {
 	objects      objects.Bucket
 	webhooks     *webhook.Webhooks
 	notices      []store.Finding    // about the configuration
-	matcher      *matcher           // nil: nobody is recognised by their e-mail address
 	redisChecked bool               // Redis has answered once
 	joined       bool               // the data in Redis is known to be of this fleet
 	parts        map[string]askPart // of the identity of the fleet, except its name
@@ -256,17 +255,13 @@ func (p *Parts) sources(o Options) error {
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(),
 			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL,
 			LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos,
-			Votes: true, Redact: p.Redactor.String, Log: p.Log, Emails: len(allowed.MatchEmail) > 0,
+			Votes: true, Redact: p.Redactor.String, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {
 			return err
 		}
 		p.Sources, notices.slack = append(p.Sources, s), s
-		if hub, ok := p.Forge.(*githubforge.Forge); ok && len(allowed.MatchEmail) > 0 {
-			p.matcher = newMatcher(allowed.MatchEmail, s.Email, hub.VerifiedMembers)
-			p.policy.Rights.Match = p.matcher.login
-		}
 	}
 	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
 	if err != nil {
