@@ -106,7 +106,7 @@ type Config struct {
 	Credential   Credential        // for the model; only the gateways of runs have it, not the CLI
 	Credentials  []ModelCredential // instead of Credential, the preferred ones first, and always with a gateway
 	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
-	ModelToken   ModelToken        // instead of Credential: a token that changes; the zero value: none
+	ModelToken   ModelToken        // instead of Credential: a token that changes; nil: none
 	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
 	Prices       PriceList         // of models, before the list prices
@@ -129,11 +129,9 @@ type Config struct {
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }
 
-// ModelToken is a token for the model that changes, such as one of a company's gateway.
-type ModelToken struct {
-	Fetch func(context.Context) (string, error)
-	Life  time.Duration // after which it is fetched again; it is also fetched again when it is refused
-}
+// ModelToken fetches a token for the model that changes, such as one of a company's gateway. It is called again when a
+// token is refused, and every few minutes.
+type ModelToken func(context.Context) (string, error)
 
 // The prices of models: see package gateway.
 type (

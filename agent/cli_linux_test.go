@@ -139,7 +139,7 @@ func TestCLICredentials(t *testing.T) {
 				bytes.Contains(env, []byte(model.URL())) {
 				t.Error("the CLI knows another way to the model than the gateway")
 			}
-			h := r.Health(t.Context(), "")
+			h := r.Health(t.Context())
 			if !h.OK || h.Version == "" || !h.Gateway ||
 				strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY") {
 				t.Errorf("health = %+v", h)
@@ -343,15 +343,20 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	none := newCLI(t, model, func(c *Config) { c.Credential = Credential{} })
-	if h := none.Health(t.Context(), ""); h.OK || h.LoggedIn || h.Version == "" ||
+	if h := none.Health(t.Context()); h.OK || h.LoggedIn || h.Version == "" ||
 		!strings.Contains(h.Remedy, "ANTHROPIC_API_KEY") || h.Error.Class != ClassAuth {
 		t.Errorf("without a credential: %+v", h)
 	}
-	if h := none.Health(t.Context(), "99.0.0"); h.OK || h.Error.Class != ClassCLIVersion {
+	script, err := filepath.Abs(filepath.Join("testdata", "old", "claude"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := newCLI(t, model, func(c *Config) { c.CLI = script })
+	if h := old.Health(t.Context()); h.OK || h.Error.Class != ClassCLIVersion {
 		t.Errorf("too old: %+v", h)
 	}
 	missing := newCLI(t, model, func(c *Config) { c.CLI = "/nowhere/claude" })
-	if h := missing.Health(t.Context(), ""); h.OK || h.Error.Class != ClassCLIMissing ||
+	if h := missing.Health(t.Context()); h.OK || h.Error.Class != ClassCLIMissing ||
 		!strings.Contains(h.Remedy, "npm ci") {
 		t.Errorf("missing: %+v", h)
 	}
@@ -360,7 +365,7 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	long := newCLI(t, model, func(c *Config) { c.TempDir = deep })
-	if h := long.Health(t.Context(), ""); h.OK || h.Error.Class != ClassWorkspace ||
+	if h := long.Health(t.Context()); h.OK || h.Error.Class != ClassWorkspace ||
 		h.Remedy != "choose a shorter TMPDIR" {
 		t.Errorf("long: %+v", h)
 	}
@@ -370,12 +375,12 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 func TestHealthNamesTheKeeper(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
-	if h, want := newCLI(t, model).Health(t.Context(), ""), filepath.Join(filepath.Dir(self), "errand-keeper"); !h.OK ||
+	if h, want := newCLI(t, model).Health(t.Context()), filepath.Join(filepath.Dir(self), "errand-keeper"); !h.OK ||
 		h.Keeper != want {
 		t.Errorf("keeper %q, want %q: %+v", h.Keeper, want, h)
 	}
 	other := newCLI(t, model, func(c *Config) { c.Keeper = "/bin/echo" })
-	if h := other.Health(t.Context(), ""); h.OK || h.Error.Class != ClassConfig ||
+	if h := other.Health(t.Context()); h.OK || h.Error.Class != ClassConfig ||
 		!strings.Contains(h.Problem, "/bin/echo cannot be used: it has version") ||
 		!strings.Contains(h.Remedy, "install errand-keeper") {
 		t.Errorf("another: %+v", h)

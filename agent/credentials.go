@@ -60,9 +60,9 @@ func CredentialSecrets(list []ModelCredential, getenv func(string) string) (secr
 func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, error) {
 	given := Credential{APIKey: c.APIKey, OAuthToken: c.OAuthToken, AuthToken: c.AuthToken}
 	text := c.APIKey + c.OAuthToken + c.AuthToken
-	free := c.Cloud != nil || c.Token.Fetch != nil // needs no value
+	free := c.Cloud != nil || c.Token != nil // needs no value
 	switch {
-	case text == "" && !free, text != "" && c.Token.Fetch != nil, c.Cloud != nil && text != c.APIKey,
+	case text == "" && !free, text != "" && c.Token != nil, c.Cloud != nil && text != c.APIKey,
 		given.With(text) != given:
 		return gateway.Named{},
 			errors.New("it has no value, or several: set one of api_key, oauth_token, auth_token and token_command")
@@ -71,7 +71,7 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 		return gateway.Named{}, err
 	}
 	named := gateway.Named{
-		Token: c.Token.Fetch, TokenLife: c.Token.Life, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names,
+		Token: c.Token, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names,
 		Prices: c.Prices, Headers: c.Headers,
 	}
 	if text == "" {
@@ -105,7 +105,7 @@ func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.N
 	}
 	if len(named) == 0 {
 		named = []gateway.Named{{
-			Credential: cfg.Credential, Token: cfg.ModelToken.Fetch, TokenLife: cfg.ModelToken.Life, Cloud: cfg.Cloud,
+			Credential: cfg.Credential, Token: cfg.ModelToken, Cloud: cfg.Cloud,
 		}}
 	}
 	for i := range named {

@@ -261,7 +261,7 @@ func TestCLICappedCredentials(t *testing.T) {
 
 func TestCheckCredentials(t *testing.T) {
 	t.Parallel()
-	token := ModelToken{Fetch: func(context.Context) (string, error) { return "token", nil }}
+	token := func(context.Context) (string, error) { return "token", nil }
 	sky := func(string) (cloud.Provider, error) { return nil, errors.New("no clouds today") }
 	env := func(name string) string { return map[string]string{"K": "key-value-1", "LINES": "a\nb"}[name] }
 	for _, c := range []struct {

@@ -276,7 +276,7 @@ func TestCLIDirect(t *testing.T) {
 	if encoding := model.Requests()[0].Header.Get("Accept-Encoding"); encoding == "identity" {
 		t.Error("the request went through a gateway")
 	}
-	if h := r.Health(t.Context(), ""); !h.OK || h.Gateway ||
+	if h := r.Health(t.Context()); !h.OK || h.Gateway ||
 		!strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY=on") {
 		t.Errorf("health %+v", h)
 	}

@@ -53,8 +53,8 @@ const Reach = "The agent's commands can read and change everything that the work
 const healthLimit = 30 * time.Second
 
 // Health asks the CLI for its version and whether it has a credential, but not the model whether it accepts that
-// credential. An empty minVersion means MinCLI.
-func (r *Runner) Health(ctx context.Context, minVersion string) Health {
+// credential.
+func (r *Runner) Health(ctx context.Context) Health {
 	h, why := r.protection(ctx)
 	if why != nil {
 		return h.failed(lacking(noSandbox, why.Problem, why.Remedy), why.Problem, why.Remedy)
@@ -83,12 +83,9 @@ func (r *Runner) Health(ctx context.Context, minVersion string) Health {
 			"run npm ci (with install scripts), or set ERRAND_CLAUDE (docs/deploy.md)")
 	}
 	h.Version = version.FindString(string(out))
-	if minVersion == "" {
-		minVersion = MinCLI
-	}
-	if h.Version == "" || older(h.Version, minVersion) {
+	if h.Version == "" || older(h.Version, MinCLI) {
 		return fail(ClassCLIVersion,
-			fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), minVersion),
+			fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), MinCLI),
 			"run npm ci, which installs the pinned version")
 	}
 	// Exit code 1 means "no", so only the JSON counts.

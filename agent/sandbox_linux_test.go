@@ -359,7 +359,7 @@ func TestCLIInSandbox(t *testing.T) {
 		if got := model.Requests()[0].Key; got != "sk-ant-test-credential" {
 			t.Errorf("the model saw key %q", got)
 		}
-		if h := r.Health(t.Context(), ""); !h.OK || h.Sandbox != "bwrap" {
+		if h := r.Health(t.Context()); !h.OK || h.Sandbox != "bwrap" {
 			t.Errorf("health = %+v", h)
 		}
 	})
@@ -383,7 +383,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 			!strings.Contains(e.User, "sandbox") {
 			t.Errorf("error = %v, want one about %s", err, want)
 		}
-		if h := b.Health(t.Context(), ""); h.OK || h.Sandbox != "" || !strings.Contains(h.Problem, want) ||
+		if h := b.Health(t.Context()); h.OK || h.Sandbox != "" || !strings.Contains(h.Problem, want) ||
 			h.Remedy == "" || h.Error == nil {
 			t.Errorf("health = %+v", h)
 		}
@@ -391,7 +391,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	must, not := in(SandboxBwrap), in("")
 	refused(must, "not on PATH")
 	not.run(t, t.Context(), Spec{}, &host{})
-	h := not.Health(t.Context(), "")
+	h := not.Health(t.Context())
 	said := strings.Join(h.Notices, ";")
 	if h.Sandbox != "none" || h.Reach != Reach || !strings.Contains(said, "secrets in /etc/passwd") ||
 		strings.Contains(said, "/not/there") {
@@ -408,7 +408,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		must.run(t, t.Context(), Spec{}, &host{})
-		if h := must.Health(t.Context(), ""); h.Sandbox != "bwrap" || h.Reach != "" || !h.Private ||
+		if h := must.Health(t.Context()); h.Sandbox != "bwrap" || h.Reach != "" || !h.Private ||
 			len(h.Notices) > 0 {
 			t.Errorf("health = %+v", h)
 		}

@@ -16,9 +16,9 @@ import (
 
 // checks are the checks that the tags of fields name. bound is the text after the name in the tag.
 var checks = map[string]func(p *Problems, s setting, bound string){
-	"addr": checkAddr, "author": checkAuthor, "dirs": checkDirs, "grace": checkGrace, "headers": checkHeaders,
+	"addr": checkAddr, "author": checkAuthor, "dirs": checkDirs, "headers": checkHeaders,
 	"limit": checkLimit, "objects": checkObjects, "oneof": checkOneOf, "pool": checkPool, "token": checkToken,
-	"url": checkURL, "version": checkVersion,
+	"url": checkURL,
 }
 
 // check validates each value independently of the role.
@@ -35,7 +35,7 @@ func (c *Config) check(p *Problems) {
 	}
 	for _, s := range all {
 		name, bound, _ := strings.Cut(s.check, " ")
-		if check := checks[name]; check != nil && (!s.field.IsZero() || name == "grace") && !p.has(s.name) {
+		if check := checks[name]; check != nil && !s.field.IsZero() && !p.has(s.name) {
 			check(p, s, bound)
 		}
 	}
@@ -46,22 +46,6 @@ func (c *Config) check(p *Problems) {
 	}
 	if c.GitHub.AppID < 0 {
 		p.add("GITHUB_APP_ID", fmt.Sprintf("must be the number on the App's settings page, not %d", c.GitHub.AppID), "")
-	}
-}
-
-// checkGrace keeps the time budgets nested.
-func checkGrace(p *Problems, s setting, _ string) {
-	if grace, most := s.value.(time.Duration), Drain-Pack; grace <= 0 || grace > most {
-		p.add(s.name, fmt.Sprintf("must be above 0 and at most %v, not %v", most, grace),
-			fmt.Sprintf("a worker has %v to drain, including %v to pack the clones", Drain, Pack))
-	}
-}
-
-var version = regexp.MustCompile(`^\d+\.\d+\.\d+$`)
-
-func checkVersion(p *Problems, s setting, _ string) {
-	if !version.MatchString(s.field.String()) {
-		p.add(s.name, fmt.Sprintf("must be a version like %s, not %q", s.preset, s.value), "")
 	}
 }
 

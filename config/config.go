@@ -20,8 +20,10 @@ import (
 )
 
 // The fixed time budgets. They must nest, so that a worker can stop in the middle of a run:
-// ERRAND_GRACE + Pack <= Drain < Shutdown < StopGrace.
+// Grace + Pack <= Drain < Shutdown < StopGrace.
 const (
+	// Grace bounds stopping a run, from the interrupt to the last KILL.
+	Grace = 15 * time.Second
 	// Pack bounds packing an interrupted run's clone for the worker that continues the run.
 	Pack = 10 * time.Second
 	// Drain bounds ending runs and packing their clones when a worker stops. The rest of Shutdown is for storing the
@@ -34,7 +36,7 @@ const (
 )
 
 // The compiler checks that they nest: a negative constant is no uint.
-const _ = uint(Drain-Pack-1) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
+const _ = uint(Drain-Pack-Grace) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
 
 // Config is the configuration of a program. An empty group means that the feature is off. The tags of a field name its
 // variable, its default and its check.
@@ -160,8 +162,6 @@ type Model struct {
 	Headers Secret `env:"ANTHROPIC_CUSTOM_HEADERS"`
 	// prints a bearer token, instead of the other credentials
 	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND"`
-	// after which TokenCommand is run again
-	TokenLife time.Duration `env:"ERRAND_MODEL_TOKEN_LIFE" envDefault:"5m" check:"limit"`
 	// without a slash at the end
 	BaseURL string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"`
 	// a gateway between the fleet and every provider, instead of the providers' own URLs
@@ -246,8 +246,6 @@ type Worker struct {
 	URL string `env:"ERRAND_WORKER_URL" check:"url"`
 	// the CLI: an absolute path, or a name to find on PATH
 	Claude string `env:"ERRAND_CLAUDE" envDefault:"claude"`
-	// oldest CLI with the protocol that agent expects
-	MinClaude string `env:"ERRAND_MIN_CLAUDE" envDefault:"2.1.329" check:"version"`
 	// SandboxAuto, SandboxBwrap or SandboxNone
 	Sandbox   string `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"`
 	AllowRoot bool   `env:"ERRAND_ALLOW_ROOT" envDefault:"false"` // start even as root
@@ -263,19 +261,9 @@ type Worker struct {
 	// that a run adds, in 2^30 bytes; 0 = no limit
 	DiskGB int `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit"`
 	// of a run, with their threads: the CLI and one tool need 50; 0 = no limit
-	Processes int `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`
-	// the whole stop ladder; above 0, and with Pack within Drain
-	Grace    time.Duration `env:"ERRAND_GRACE" envDefault:"15s" check:"grace"`
-	LogLevel slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
-	// LogJSON or LogText; empty = text when standalone, else JSON
-	LogFormat string `env:"ERRAND_LOG_FORMAT" check:"oneof json text"`
+	Processes int        `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`
+	LogLevel  slog.Level `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
 }
-
-// The values of Worker.LogFormat.
-const (
-	LogJSON = "json" // one object a line, for programs
-	LogText = "text" // key=value, for people
-)
 
 // The values of Worker.Sandbox.
 const (

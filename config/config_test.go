@@ -102,7 +102,6 @@ func full() map[string]string {
 		"ANTHROPIC_BASE_URL":          "http://127.0.0.1:9999/v/",
 		"ANTHROPIC_CUSTOM_HEADERS":    "X-Virtual-Key: hush-team",
 		"ERRAND_MODEL_TOKEN_COMMAND":  "vault read token",
-		"ERRAND_MODEL_TOKEN_LIFE":     "1m",
 		"ERRAND_GATEWAY":              "on", // off has no token command
 		"ERRAND_MODEL":                "it's a \"model\" for $5",
 		"ERRAND_HTTP_ADDR":            ":0",
@@ -120,7 +119,6 @@ func full() map[string]string {
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
 		"ERRAND_WORKER_URL":           "http://w1.example:9090/",
 		"ERRAND_CLAUDE":               "/opt/cli/claude",
-		"ERRAND_MIN_CLAUDE":           "3.0.1",
 		"ERRAND_SANDBOX":              "none",
 		"ERRAND_ALLOW_ROOT":           "true",
 		"ERRAND_ALLOW_OPEN_REDIS":     "1",
@@ -137,9 +135,7 @@ func full() map[string]string {
 		"ERRAND_RUN_MEMORY_GB":        "4",
 		"ERRAND_RUN_DISK_GB":          "5",
 		"ERRAND_RUN_PROCESSES":        "300",
-		"ERRAND_GRACE":                "20s",
 		"ERRAND_LOG_LEVEL":            "debug",
-		"ERRAND_LOG_FORMAT":           "text",
 		"ERRAND_CONFIG":               "/etc/errand.yaml",
 		"ERRAND_STATE_DIR":            "/var/lib/errand",
 		"ERRAND_DIRS":                 "/srv/a b:/srv/c/../d:",
@@ -188,7 +184,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Commits: Commits{Author: "bot <7+bot@users.noreply.github.com>", KeyFile: "/keys/sign", Key: Secret(testKey)},
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
-			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token", TokenLife: 60e9,
+			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token",
 			BaseURL: "http://127.0.0.1:9999/v", Upstream: "http://127.0.0.1:9999/v", Gateway: GatewayOn,
 			Name: "it's a \"model\" for $5", Opus: "o", Sonnet: "s", Haiku: "h",
 		},
@@ -207,10 +203,9 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		},
 		Fleet: Fleet{Name: "staging", Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
-			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude", MinClaude: "3.0.1",
+			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude",
 			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7,
-			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, Grace: 20e9, LogLevel: -4,
-			LogFormat: LogText,
+			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, LogLevel: -4,
 		},
 		Keep: Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
 		Paths: Paths{
@@ -245,11 +240,11 @@ func TestLoadDefaults(t *testing.T) {
 	want := Config{
 		Slack:  Slack{APIURL: "https://slack.com/api/"},
 		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
-		Model:  Model{APIKey: "k", TokenLife: 5 * 60e9, BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
+		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
 		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
-			Addr: "127.0.0.1:8081", Claude: "claude", MinClaude: "2.1.329", Sandbox: SandboxAuto, Pool: "default",
-			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000, Grace: 15e9,
+			Addr: "127.0.0.1:8081", Claude: "claude", Sandbox: SandboxAuto, Pool: "default",
+			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000,
 		},
 		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
 		Fleet: Fleet{Name: "errand"},

@@ -19,7 +19,7 @@ type Credential struct {
 	APIKey       string `yaml:"api_key"`
 	OAuthToken   string `yaml:"oauth_token"`   // of a Claude subscription
 	AuthToken    string `yaml:"auth_token"`    // a bearer token, as gateways expect it
-	TokenCommand string `yaml:"token_command"` // prints a bearer token, which is used for Model.TokenLife
+	TokenCommand string `yaml:"token_command"` // prints a bearer token
 	Provider     string `yaml:"provider"`      // a cloud; empty = ProviderAnthropic
 	Region       string `yaml:"region"`        // of Bedrock and Vertex AI
 	Profile      string `yaml:"profile"`       // Bedrock: in AWS' own files; empty = the worker's credentials of AWS

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -9,20 +8,23 @@ import (
 // ofRuns are the variables that package agent sets in the environment of a run, where someone may start a program.
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
-// ofCLI are variables of the CLI that runs do not get, with the settings that replace them.
-var ofCLI = map[string]string{
-	"ANTHROPIC_MODEL": "ERRAND_MODEL", "ANTHROPIC_SMALL_FAST_MODEL": "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-}
-
-// removed are former variables and keys of errand.yaml, with what to do instead.
+// removed are former variables and keys of errand.yaml, and variables of the CLI that runs do not get, with what to do
+// instead.
 var removed = map[string]string{
 	"match_email": "list accounts under people:, or set slack: link: true, so that people link their own",
 
-	"ERRAND_READY_CLIS": "remove it; every run starts its own CLI, which takes about 0.25 s",
+	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
+	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
+
+	"ERRAND_GRACE":            "remove it; stopping a run takes at most 15 s",
+	"ERRAND_LOG_FORMAT":       "remove it; the log is text on a terminal, and otherwise JSON",
+	"ERRAND_MIN_CLAUDE":       "remove it; errand needs the version that it is verified with, or a later one",
+	"ERRAND_MODEL_TOKEN_LIFE": "remove it; a token is used for 5 minutes, or until it is refused",
+	"ERRAND_READY_CLIS":       "remove it; every run starts its own CLI, which takes about 0.25 s",
 }
 
-// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_ or is one
-// of the CLI's and that is not a setting, with the name that was probably meant. It reveals no values.
+// Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_, or is one
+// of the CLI's or a former one, and that is not a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
 	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
 	for _, s := range new(Config).settings() {
@@ -30,13 +32,15 @@ func Unknown(environ []string) (list []Problem) {
 	}
 	for _, variable := range environ {
 		name, _, _ := strings.Cut(variable, "=")
-		meant, ours := ofCLI[name], strings.HasPrefix(name, "ERRAND_")
-		if meant == "" && !ours || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
+		remedy, gone := removed[name]
+		ours := gone || strings.HasPrefix(name, "ERRAND_")
+		if !ours || slices.Contains(known, name) || slices.Contains(ofRuns, name) {
 			continue
 		}
-		remedy := cmp.Or(removed[name], "remove it; .env.example lists the settings")
-		if meant = cmp.Or(meant, Nearest(name, known)); meant != "" && removed[name] == "" {
+		if meant := Nearest(name, known); !gone && meant != "" {
 			remedy = "did you mean " + meant + "?"
+		} else if !gone {
+			remedy = "remove it; .env.example lists the settings"
 		}
 		list = append(list, Problem{Where: name, What: "is not a setting of errand and has no effect", Remedy: remedy})
 	}

@@ -19,9 +19,9 @@ func TestUnknown(t *testing.T) {
 		got = append(got, p.String())
 	}
 	want := []string{
-		"ANTHROPIC_MODEL is not a setting of errand and has no effect; did you mean ERRAND_MODEL?",
+		"ANTHROPIC_MODEL is not a setting of errand and has no effect; set ERRAND_MODEL",
 		"ANTHROPIC_SMALL_FAST_MODEL is not a setting of errand and has no effect; " +
-			"did you mean ANTHROPIC_DEFAULT_HAIKU_MODEL?",
+			"set ANTHROPIC_DEFAULT_HAIKU_MODEL",
 		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
 		"ERRAND_CONSOLE is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",

@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, w world) int {
 
 // serve runs the front door of a fleet until ctx ends.
 func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
-	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c, false), o)
+	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c), o)
 	if err != nil {
 		return err
 	}

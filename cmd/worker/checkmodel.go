@@ -38,7 +38,7 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if h := runner.Health(ctx, c.Worker.MinClaude); i == 0 && !h.OK {
+		if h := runner.Health(ctx); i == 0 && !h.OK {
 			return fmt.Errorf("check the model: %s: %s", h.Problem, h.Remedy)
 		}
 		errs = append(errs, checkGroup(ctx, c, runner, dir, stdout))

@@ -22,20 +22,20 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.env["ERRAND_GRACE"] = "soon"
+	w.env["ERRAND_RUN_LIMIT"] = "soon"
 	write("rules:\n  - {tool: Bsh, action: deny}\nmcp:\n  tickets: {command: x, env: {T: '{{env \"UNSET_HERE\"}}'}}\n")
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
 		var out, errs strings.Builder
 		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, wire.Options{})
 		for _, want := range []string{
-			"3 problems", "ERRAND_GRACE", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set",
+			"3 problems", "ERRAND_RUN_LIMIT", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set",
 		} {
 			if code != 1 || !strings.Contains(errs.String(), want) {
 				t.Errorf("%q exits with %d, without %s: %s", args, code, want, errs.String())
 			}
 		}
 	}
-	delete(w.env, "ERRAND_GRACE")
+	delete(w.env, "ERRAND_RUN_LIMIT")
 	write("repositories: {acme/a: {}, acme/b: {}}\nbudgets: {day: 200}\n")
 	var out, errs strings.Builder
 	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, wire.Options{})
@@ -49,9 +49,9 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 func TestPrintConfigChecksContainment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.env["ERRAND_SANDBOX"], w.env["PATH"], w.env["ERRAND_GRACE"] = "auto", t.TempDir(), "soon"
+	w.env["ERRAND_SANDBOX"], w.env["PATH"], w.env["ERRAND_RUN_LIMIT"] = "auto", t.TempDir(), "soon"
 	delete(w.env, "ERRAND_ALLOW_ROOT")
-	want := []string{"ERRAND_GRACE", "there is no sandbox: bwrap is not on PATH", "set ERRAND_SANDBOX=none"}
+	want := []string{"ERRAND_RUN_LIMIT", "there is no sandbox: bwrap is not on PATH", "set ERRAND_SANDBOX=none"}
 	if os.Geteuid() == 0 {
 		want = append(want, "3 problems",
 			"agents could read what only root can; run it as an ordinary user, or set ERRAND_ALLOW_ROOT=true")

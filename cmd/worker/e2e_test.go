@@ -346,7 +346,7 @@ func TestUnusableCLI(t *testing.T) {
 			"No worker can run tasks: the worker has no Claude Code CLI.",
 		},
 		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "No worker can run tasks: "},
-		"too old":       {func(w *world) { w.env["ERRAND_MIN_CLAUDE"] = "99.0.0" }, "No worker can run tasks: "},
+		"too old":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "../../agent/testdata/old/claude" }, "No worker can run tasks: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -107,7 +107,7 @@ func exitCode(stderr io.Writer, err error) int {
 
 // work runs a worker of a fleet until ctx ends.
 func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
-	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c, false), o)
+	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c), o)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, 
 	if generated {
 		c.HTTP.ConsoleToken = config.Secret(rand.Text())
 	}
-	log := wire.Logger(stderr, c, true)
+	log := wire.Logger(stderr, c)
 	if c.Redis.URL == "" {
 		url, stop, err := startRedis(ctx, c.Paths.State, log)
 		if err != nil {

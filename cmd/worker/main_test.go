@@ -117,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		"PATH": os.Getenv("PATH"), "TMPDIR": temp, "REDIS_URL": w.fleetUser(), "ERRAND_CONFIG": yaml,
 		"ERRAND_STATE_DIR": filepath.Join(dir, "state"), "ERRAND_HTTP_ADDR": "127.0.0.1:0",
 		"ERRAND_WORKER_ADDR": "127.0.0.1:0", "ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": clitest.Find(t),
-		"ERRAND_GRACE": "2s", "ERRAND_CONCURRENCY": "3",
+		"ERRAND_CONCURRENCY": "3",
 		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
 		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
 		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
@@ -247,7 +247,7 @@ func (w *world) frontDoor() (base string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	parts, err := wire.New(c, wire.Logger(w.Output(), c, true), quick)
+	parts, err := wire.New(c, wire.Logger(w.Output(), c), quick)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func TestWorkerShowsMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := wire.New(loaded, wire.Logger(w.Output(), loaded, true), quick)
+		parts, err := wire.New(loaded, wire.Logger(w.Output(), loaded), quick)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -171,7 +171,7 @@ func (w *world) environment() []string {
 		"PATH="+os.Getenv("PATH"), "HOME="+filepath.Join(w.dir, "home"), "TMPDIR="+filepath.Join(w.dir, "t"),
 		"ERRAND_CONFIG="+filepath.Join(w.dir, "errand.yaml"), "ERRAND_STATE_DIR="+filepath.Join(w.dir, "state"),
 		"ERRAND_CLAUDE="+filepath.Join(w.dir, "claude"), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
-		"ERRAND_CONCURRENCY=8", "ERRAND_GRACE=3s", "ERRAND_RUN_LIMIT=2m", "ERRAND_IDLE_LIMIT=40s",
+		"ERRAND_CONCURRENCY=8", "ERRAND_RUN_LIMIT=2m", "ERRAND_IDLE_LIMIT=40s",
 		"ANTHROPIC_BASE_URL="+w.sky[model].url, "ANTHROPIC_API_KEY=sk-ant-chaos-key",
 		"SLACK_API_URL="+w.sky[inSlack].url+"/api/", "SLACK_BOT_TOKEN=xoxb-test", "SLACK_SIGNING_SECRET=slack-secret",
 		"GITHUB_API_URL="+w.sky[inGitHub].url+strings.TrimPrefix(w.github.APIURL(), w.github.URL()),

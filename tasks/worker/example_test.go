@@ -47,7 +47,7 @@ func (echo) Script(context.Context, agent.Script) (agent.Scripted, error) {
 	return agent.Scripted{Outcome: agent.Done}, nil
 }
 
-func (echo) Health(context.Context, string) agent.Health            { return agent.Health{OK: true} }
+func (echo) Health(context.Context) agent.Health                    { return agent.Health{OK: true} }
 func (echo) Sweep(context.Context) error                            { return nil }
 func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
 func (echo) Sandboxed() bool                                        { return false }

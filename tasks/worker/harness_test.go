@@ -298,7 +298,7 @@ type fakeAgent struct {
 	credentials map[string]agent.CredentialState
 }
 
-func (a *fakeAgent) Health(context.Context, string) agent.Health {
+func (a *fakeAgent) Health(context.Context) agent.Health {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.health == nil {

@@ -63,7 +63,7 @@ func (h *health) check(ctx context.Context) {
 		return // another check ended while this one waited
 	}
 	cli, _ := os.Stat(h.state().Path) // before the check, so that a change during it counts
-	answer := h.Runner.Health(ctx, h.MinVersion)
+	answer := h.Runner.Health(ctx)
 	if cli == nil || answer.Path != h.state().Path {
 		cli, _ = os.Stat(answer.Path)
 	}

@@ -26,7 +26,7 @@ import (
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
-	Health(ctx context.Context, minVersion string) agent.Health
+	Health(ctx context.Context) agent.Health
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
 	Sandboxed() bool
@@ -65,7 +65,6 @@ type Config struct {
 	Author     string            // name and address of errand in commits; those of its account at the forge if ""
 	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0 for no limit
 	Model      string            // for tasks that name none; the CLI's default if ""
-	MinVersion string            // of the CLI; agent.MinCLI if ""
 	Version    string            // of errand
 	Credential string            // identifies the model credential of the runs without revealing it; "" if unknown
 	LogDir     string            // directory where Runner writes the logs; if "", logs are neither stored nor removed

@@ -17,15 +17,14 @@ import (
 // Named is one of several credentials for the model.
 type Named struct {
 	Credential
-	Token     func(context.Context) (string, error) // instead of Credential: returns a token; nil: none
-	TokenLife time.Duration                         // how long a token is used
-	Cloud     cloud.Provider                        // instead of Credential; nil: Anthropic's API or such a gateway
-	Name      string
-	Weight    float64           // its share of the runs; 0: 1
-	Cap       float64           // most US dollars a day; 0: any amount
-	Names     map[string]string // what the provider calls the models of families
-	Prices    PriceList         // come before the list prices
-	Headers   http.Header       // of requests with it; nil: Config.Headers
+	Token   func(context.Context) (string, error) // instead of Credential: returns a token; nil: none
+	Cloud   cloud.Provider                        // instead of Credential; nil: Anthropic's API or such a gateway
+	Name    string
+	Weight  float64           // its share of the runs; 0: 1
+	Cap     float64           // most US dollars a day; 0: any amount
+	Names   map[string]string // what the provider calls the models of families
+	Prices  PriceList         // come before the list prices
+	Headers http.Header       // of requests with it; nil: Config.Headers
 }
 
 // kind is equal for credentials that can replace each other in a run: the CLI's behaviour and models depend only on it.

@@ -12,6 +12,9 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
+// tokenLife is how long a token is used that nobody refuses.
+const tokenLife = 5 * time.Minute
+
 // Pauses between fetches that change nothing.
 const (
 	failurePause = 30 * time.Second // after an error; without a token, requests get this error meanwhile
@@ -42,7 +45,7 @@ func newSigner(next http.RoundTripper, c Named, cfg Config) *signer {
 		switch {
 		case err == nil:
 			last = token
-			return token, c.TokenLife, nil
+			return token, tokenLife, nil
 		case last == "":
 			cfg.Log.Warn("get a token for the model", "err", err)
 			return "", failurePause, err

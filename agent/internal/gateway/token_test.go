@@ -70,7 +70,7 @@ func TestTokenOfACommand(t *testing.T) {
 	u, err := NewUpstream(Config{
 		BaseURL: c.URL, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
 		Headers: http.Header{"X-Team": {"platform"}},
-		Credentials: []Named{{TokenLife: time.Hour, Token: func(context.Context) (string, error) {
+		Credentials: []Named{{Token: func(context.Context) (string, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			fetched++
@@ -141,7 +141,7 @@ func (m *model) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // signed returns a signer in front of m, and how to ask through it: that returns the status, or 0 with an error.
 func signed(m *model, fetch func(context.Context) (string, error)) func(context.Context) (int, error) {
-	s := newSigner(m, Named{Token: fetch, TokenLife: 5 * time.Minute}, Config{Log: slog.New(slog.DiscardHandler)})
+	s := newSigner(m, Named{Token: fetch}, Config{Log: slog.New(slog.DiscardHandler)})
 	return func(ctx context.Context) (int, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "https://llm.corp.example"+messagesPath,
 			strings.NewReader(anyQuestion))
@@ -216,9 +216,8 @@ func TestTokenCommandFails(t *testing.T) {
 		return "", errors.New("the vault is sealed")
 	}}
 	u, _ := several(t, b, sealed, Named{Name: "open", Token: func(context.Context) (string, error) {
-		return "open",
-			nil
-	}, TokenLife: time.Hour})
+		return "open", nil
+	}})
 	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Problem != "the vault is sealed" {
 		t.Errorf("checked %+v", c)
 	}
@@ -248,7 +247,7 @@ func TestTokenCommandFailsLater(t *testing.T) {
 			}
 		}
 		expect(1)
-		time.Sleep(5 * time.Minute) //nolint:forbidigo // in a bubble
+		time.Sleep(tokenLife) //nolint:forbidigo // in a bubble
 		expect(2)
 		expect(2)
 		time.Sleep(failurePause) //nolint:forbidigo // in a bubble

@@ -144,7 +144,7 @@ func TestModelTokenOfCancelledRequest(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := modelToken(config.Config{}, "sleep 1000").Fetch(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := modelToken(config.Config{}, "sleep 1000")(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }

@@ -29,7 +29,7 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 		}}},
 	}
 	var log bytes.Buffer
-	p, door := openFrontDoor(t, c, Logger(&log, c, true))
+	p, door := openFrontDoor(t, c, Logger(&log, c))
 	body := `{"title": "` + secret + `"}`
 	mac := hmac.New(sha256.New, []byte(secret))
 	_, _ = mac.Write([]byte(body))

@@ -117,12 +117,12 @@ func modelHeaders(c config.Config, provider string) http.Header {
 // modelToken returns the token that a command prints, if there is one.
 func modelToken(c config.Config, command string) agent.ModelToken {
 	if command == "" {
-		return agent.ModelToken{}
+		return nil
 	}
-	return agent.ModelToken{Life: c.Model.TokenLife, Fetch: func(ctx context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
 		out, err := config.RunSecretCommand(ctx, command, c.SecretVariables())
 		return strings.TrimSpace(string(out)), err
-	}}
+	}
 }
 
 // modelCloud returns the cloud that offers the model, or nil. It may have an AWS profile or a Google file.

@@ -122,7 +122,7 @@ people:
 // parts returns those of one process: each asks GitHub for itself.
 func (w *rightsWorld) parts() *Parts {
 	w.Helper()
-	p, err := New(w.config, Logger(w.Output(), w.config, true), Options{})
+	p, err := New(w.config, Logger(w.Output(), w.config), Options{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func (noted) Script(context.Context, agent.Script) (agent.Scripted, error) {
 	return agent.Scripted{Outcome: agent.Done}, nil
 }
 
-func (noted) Health(context.Context, string) agent.Health { return agent.Health{OK: true} }
+func (noted) Health(context.Context) agent.Health { return agent.Health{OK: true} }
 
 func (noted) Sweep(context.Context) error { return nil }
 

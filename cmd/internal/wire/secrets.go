@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/term"
+
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
@@ -94,9 +96,9 @@ func checkSigning(c config.Config) (problems config.Problems) {
 	return problems
 }
 
-// Logger returns the configured logger. By default it writes text in standalone mode and JSON otherwise. It redacts
-// secrets.
-func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
+// Logger returns the configured logger. It writes text to a terminal, for people, and JSON to anything else, for
+// programs. It redacts secrets.
+func Logger(w io.Writer, c config.Config) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == worker.TraceKey {
@@ -115,7 +117,7 @@ func Logger(w io.Writer, c config.Config, people bool) *slog.Logger {
 		}
 		return a
 	}}
-	if format := c.Worker.LogFormat; format == config.LogText || format == "" && people {
+	if f, isFile := w.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
 		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
 	}
 	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))

@@ -58,7 +58,7 @@ func TestServerSecrets(t *testing.T) {
   search: {url: "https://h", headers: {Authorization: 'Bearer {{env "WIRE_TEST_MISSING"}}'}}
 `)
 	var out bytes.Buffer
-	log := Logger(&out, c, false)
+	log := Logger(&out, c)
 	log.Info("test", "value", "it is hush-tickets")
 	if got := out.String(); strings.Contains(got, "hush") || !strings.Contains(got, "redacted") {
 		t.Errorf("logged: %s", got)
@@ -92,7 +92,7 @@ registries:
 	if diff := cmp.Diff(want, registries(c)[0]); diff != "" {
 		t.Errorf("registries (-want +got):\n%s", diff)
 	}
-	p, err := New(c, Logger(io.Discard, c, false), Options{})
+	p, err := New(c, Logger(io.Discard, c), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 		}}},
 	}
 	var log bytes.Buffer
-	p, err := New(c, Logger(&log, c, true), Options{})
+	p, err := New(c, Logger(&log, c), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

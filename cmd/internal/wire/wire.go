@@ -337,7 +337,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
 		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency,
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
-		MinVersion: c.Worker.MinClaude, Version: version, Credential: credentialName(c), LogDir: LogDir(c),
+		Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
 		Settings: c.Published(), Disks: disks(c, w.Dir), Meter: meter,
 	})
@@ -371,7 +371,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		return nil, err
 	}
 	return agent.New(agent.Config{
-		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: c.Worker.Grace, Redactor: r, Log: log, Servers: servers(c),
+		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: config.Grace, Redactor: r, Log: log, Servers: servers(c),
 		Registries: registries(c), Credentials: credentials(c), ModelHeaders: modelHeaders(c, c.Provider()),
 		ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
 		Direct: c.Model.Gateway == config.GatewayOff, Models: askable(c),
