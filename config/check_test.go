@@ -191,19 +191,15 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "-1m", "ERRAND_IDLE_LIMIT must not be negative (-1m0s)"},
 		{RoleWorker, "ERRAND_IDLE_LIMIT", "15", "ERRAND_IDLE_LIMIT must have a unit, like 15s or 15m"},
 		{
-			RoleWorker, "ERRAND_FLEET_TOKEN", "short",
-			"ERRAND_FLEET_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
-		},
-		{
 			RoleWorker, "ERRAND_METRICS_TOKEN", "short",
 			"ERRAND_METRICS_TOKEN must have at least 16 characters from A-Z, a-z, 0-9 and ._~+/=-",
 		},
 		{RoleWorker, "ERRAND_WORKER_URL", "w1:8081", "ERRAND_WORKER_URL must be an absolute http or https URL"},
 		{
-			RoleWorker, "ERRAND_KEEP_LOGS", "-1h",
-			"ERRAND_KEEP_LOGS must not be negative (-1h0m0s); use a value like 720h, or 0 for no limit",
+			RoleWorker, "ERRAND_IDLE_LIMIT", "-1h",
+			"ERRAND_IDLE_LIMIT must not be negative (-1h0m0s); use a value like 15m, or 0 for no limit",
 		},
-		{RoleWorker, "ERRAND_KEEP_CLONES", "0s", ""},
+		{RoleWorker, "ERRAND_KEEP_CLONES_GB", "0", ""},
 		{
 			RoleWorker, "ERRAND_KEEP_CLONES_GB", "-1",
 			"ERRAND_KEEP_CLONES_GB must not be negative (-1); use a value like 50, or 0 for no limit",

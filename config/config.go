@@ -126,22 +126,20 @@ type GitHub struct {
 	URL string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`
 }
 
-// Traces configures the export of traces, by OpenTelemetry's variables. Those only for traces take precedence.
+// Traces configures the export of traces, by OpenTelemetry's variables.
 type Traces struct {
 	// of an OTLP receiver over HTTP, without /v1/traces
-	Endpoint       string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`
-	TracesEndpoint string `env:"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT" check:"url"` // of one for traces, with its path
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`
 	// for it: name=value, percent-encoded, with commas between them
-	Headers       Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`
-	TracesHeaders Secret `env:"OTEL_EXPORTER_OTLP_TRACES_HEADERS" check:"headers"` // instead of Headers
+	Headers Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`
 }
 
 // URL returns where traces are sent; empty = no traces.
 func (t Traces) URL() string {
-	if t.TracesEndpoint == "" && t.Endpoint != "" {
-		return t.Endpoint + "/v1/traces"
+	if t.Endpoint == "" {
+		return ""
 	}
-	return t.TracesEndpoint
+	return t.Endpoint + "/v1/traces"
 }
 
 // Enabled reports whether GitHub is a source: it has an identity. Load has checked that a front door can verify events.
@@ -300,18 +298,13 @@ func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 // Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
 	Name string `env:"ERRAND_FLEET_NAME" envDefault:"errand"` // part of the identity of the data in Redis
-	// gives access to the logs that workers serve; empty = see FleetToken
-	Token Secret `env:"ERRAND_FLEET_TOKEN" check:"token"`
 	// gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
 	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token"`
 }
 
-// FleetToken returns the token that front doors present to workers. By default it is derived from the Redis password,
-// which all of them have and which cannot be derived from it. If it is empty, workers serve no logs.
+// FleetToken returns the token that front doors present to workers. It is derived from the Redis password, which all of
+// them have and which cannot be derived from it. Without a password it is empty, and workers serve no logs.
 func (c Config) FleetToken() Secret {
-	if c.Fleet.Token != "" {
-		return c.Fleet.Token
-	}
 	passwords := c.Redis.URL.secrets()
 	if len(passwords) == 0 || passwords[0] == "" {
 		return ""
@@ -321,12 +314,10 @@ func (c Config) FleetToken() Secret {
 	return Secret(hex.EncodeToString(mac.Sum(nil)))
 }
 
-// Keep limits what a worker's disk keeps of unused logs and clones. 0 = no limit.
+// Keep limits what a worker's disk keeps of unused logs and clones, in 10^9 bytes. 0 = no limit.
 type Keep struct {
-	Logs     time.Duration `env:"ERRAND_KEEP_LOGS" envDefault:"720h" check:"limit"`   // since the last write
-	LogsGB   int           `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5" check:"limit"`   // of all of them, in 10^9 bytes
-	Clones   time.Duration `env:"ERRAND_KEEP_CLONES" envDefault:"168h" check:"limit"` // since the thread's last run
-	ClonesGB int           `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50" check:"limit"`
+	LogsGB   int `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5" check:"limit"`
+	ClonesGB int `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50" check:"limit"`
 }
 
 // Problem is one configuration error with its remedy.

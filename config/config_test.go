@@ -89,10 +89,7 @@ func full() map[string]string {
 		"ERRAND_COMMIT_AUTHOR":        "bot <7+bot@users.noreply.github.com>",
 		"ERRAND_SIGNING_KEY_FILE":     "/keys/sign",
 		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector.example:4318/",
-		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=hush-otlp",
-
-		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "https://traces.example/otlp/v1/traces",
-		"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "authorization=Basic%20hush-traces",
+		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=Basic%20hush-otlp",
 
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
 		"GITHUB_URL":                  "https://GHE.example/",
@@ -114,7 +111,6 @@ func full() map[string]string {
 		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
 		"ERRAND_FLEET_NAME":           "staging",
-		"ERRAND_FLEET_TOKEN":          "hush-fleet-012345",
 		"ERRAND_METRICS_TOKEN":        "hush-metrics-0123",
 		"ERRAND_WORKER_ADDR":          "[::1]:9090",
 		"ERRAND_WORKER_URL":           "http://w1.example:9090/",
@@ -139,9 +135,7 @@ func full() map[string]string {
 		"ERRAND_CONFIG":               "/etc/errand.yaml",
 		"ERRAND_STATE_DIR":            "/var/lib/errand",
 		"ERRAND_DIRS":                 "/srv/a b:/srv/c/../d:",
-		"ERRAND_KEEP_LOGS":            "48h",
 		"ERRAND_KEEP_LOGS_GB":         "7",
-		"ERRAND_KEEP_CLONES":          "24h",
 		"ERRAND_KEEP_CLONES_GB":       "70",
 	}
 }
@@ -201,20 +195,20 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			},
 			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3, QueuesWritable: true,
 		},
-		Fleet: Fleet{Name: "staging", Token: "hush-fleet-012345", MetricsToken: "hush-metrics-0123"},
+		Fleet: Fleet{Name: "staging", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{
 			Addr: "[::1]:9090", URL: "http://w1.example:9090", Claude: "/opt/cli/claude",
 			Sandbox: SandboxNone, AllowRoot: true, Pool: "gpu", Concurrency: 7,
 			RunLimit: 5400e9, IdleLimit: 630e9, MemoryGB: 4, DiskGB: 5, Processes: 300, LogLevel: -4,
 		},
-		Keep: Keep{Logs: 48 * 3600e9, LogsGB: 7, Clones: 24 * 3600e9, ClonesGB: 70},
+		Keep: Keep{LogsGB: 7, ClonesGB: 70},
 		Paths: Paths{
 			File: "/etc/errand.yaml", State: "/var/lib/errand", Dirs: []string{"/srv/a b", "/srv/d"},
 			Shown: []string{"/home/e/go"},
 		},
 		Traces: Traces{
-			Endpoint: "http://collector.example:4318", TracesEndpoint: "https://traces.example/otlp/v1/traces",
-			Headers: "authorization=hush-otlp", TracesHeaders: "authorization=Basic%20hush-traces",
+			Endpoint: "http://collector.example:4318",
+			Headers:  "authorization=Basic%20hush-otlp",
 		},
 		Routing: Routing{
 			People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}},
@@ -246,7 +240,7 @@ func TestLoadDefaults(t *testing.T) {
 			Addr: "127.0.0.1:8081", Claude: "claude", Sandbox: SandboxAuto, Pool: "default",
 			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000,
 		},
-		Keep:  Keep{Logs: 720 * 3600e9, LogsGB: 5, Clones: 168 * 3600e9, ClonesGB: 50},
+		Keep:  Keep{LogsGB: 5, ClonesGB: 50},
 		Fleet: Fleet{Name: "errand"},
 		Paths: Paths{State: abs(t, ".errand")},
 		Given: []string{"ANTHROPIC_API_KEY"},

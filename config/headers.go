@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"iter"
 	"net/url"
 	"regexp"
@@ -10,7 +9,7 @@ import (
 )
 
 // Pairs returns the names and decoded values of the headers that are sent with traces, in order.
-func (t Traces) Pairs() iter.Seq2[string, string] { return cmp.Or(t.TracesHeaders, t.Headers).otlp() }
+func (t Traces) Pairs() iter.Seq2[string, string] { return t.Headers.otlp() }
 
 // Pairs returns the names and values of Headers, in order.
 func (m Model) Pairs() iter.Seq2[string, string] {

@@ -36,7 +36,7 @@ func TestSecretsInHeaders(t *testing.T) {
 		},
 		"traces": {
 			Config{Traces: Traces{
-				Headers: "Authorization=Basic%20YTpi%3D, x-dataset=errand", TracesHeaders: "api-key=a%2Cb",
+				Headers: "Authorization=Basic%20YTpi%3D, x-dataset=errand, api-key=a%2Cb",
 			}},
 			[]string{"Basic YTpi=", "YTpi=", "a,b"},
 			[]string{"errand"},
@@ -56,8 +56,7 @@ func TestSecretsInHeaders(t *testing.T) {
 	}
 }
 
-// OpenTelemetry's variables have their defined meaning: values are percent-encoded, and those for traces alone take
-// precedence.
+// OpenTelemetry's variables have their defined meaning: values are percent-encoded.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	headers := Secret("Authorization=Basic%20abc+/= , x-team = a%2Cb,")
@@ -67,17 +66,11 @@ func TestTraces(t *testing.T) {
 		headers map[string]string
 	}{
 		"none": {Traces{}, "", map[string]string{}},
-		"general": {
+		"some": {
 			Traces{Endpoint: "http://h:4318", Headers: headers},
 			"http://h:4318/v1/traces",
 			map[string]string{"Authorization": "Basic abc+/=", "x-team": "a,b"},
 		},
-		"traces": {
-			Traces{Endpoint: "http://h:4318", Headers: headers, TracesEndpoint: "https://t/x", TracesHeaders: "a=b"},
-			"https://t/x",
-			map[string]string{"a": "b"},
-		},
-		"traces only": {Traces{TracesEndpoint: "https://t/x"}, "https://t/x", map[string]string{}},
 	} {
 		if got := maps.Collect(c.traces.Pairs()); c.traces.URL() != c.url || !maps.Equal(got, c.headers) {
 			t.Errorf("%s: %s with %q", name, c.traces.URL(), got)
@@ -87,18 +80,17 @@ func TestTraces(t *testing.T) {
 
 func TestHeadersOfTracesAreChecked(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"} {
-		for text, valid := range map[string]bool{
-			"a=hush": true, "a=hush,b=": true, "a=hush, ,": true, "a=h%75sh%3D=": true, "hush": false,
-			"a=hush%2": false, "a=1,b=hush%zz": false, "a b=hush": false, "=hush": false,
-		} {
-			vars := full()
-			vars[name] = text
-			_, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
-			if valid != (err == nil) || err != nil && (!strings.Contains(err.Error(), name+" must be name=value") ||
-				leaks(err.Error())) {
-				t.Errorf("%s=%s: %v", name, text, err)
-			}
+	const name = "OTEL_EXPORTER_OTLP_HEADERS"
+	for text, valid := range map[string]bool{
+		"a=hush": true, "a=hush,b=": true, "a=hush, ,": true, "a=h%75sh%3D=": true, "hush": false,
+		"a=hush%2": false, "a=1,b=hush%zz": false, "a b=hush": false, "=hush": false,
+	} {
+		vars := full()
+		vars[name] = text
+		_, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
+		if valid != (err == nil) || err != nil && (!strings.Contains(err.Error(), name+" must be name=value") ||
+			leaks(err.Error())) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -267,7 +267,7 @@ func (c Config) Secrets() []string {
 		keyLines(c.Commits.Key))
 	all = append(all, c.FleetToken().Reveal())
 	for _, headers := range []iter.Seq2[string, string]{
-		c.Model.Pairs(), c.Traces.Headers.otlp(), c.Traces.TracesHeaders.otlp(),
+		c.Model.Pairs(), c.Traces.Pairs(),
 	} {
 		all = append(all, secretValues(headers)...)
 	}

@@ -54,8 +54,8 @@ func (c Config) Published() map[string]string {
 // Shared reports whether a published setting has to be the same in the whole fleet.
 func Shared(name string) bool {
 	switch name {
-	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_TOKEN",
-		"ERRAND_FLEET_NAME", "ERRAND_RUN_LIMIT":
+	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_NAME",
+		"ERRAND_RUN_LIMIT":
 		return true
 	case "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE": // one or the other, at any path
 		return false

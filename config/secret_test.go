@@ -166,8 +166,9 @@ func TestSentinels(t *testing.T) {
 	if !reflect.DeepEqual(want, got) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	secrets := Config{Redis: Redis{URL: url}, Fleet: Fleet{Token: "t"}}.Secrets()
-	if diff := cmp.Diff([]string{"p!w", "p%21w", "q%2Fr", "q/r", "t"}, secrets); diff != "" {
+	c := Config{Redis: Redis{URL: url}, Fleet: Fleet{MetricsToken: "t"}}
+	all := []string{c.FleetToken().Reveal(), "p!w", "p%21w", "q%2Fr", "q/r", "t"}
+	if diff := cmp.Diff(all, c.Secrets()); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
 	}
 }
@@ -179,9 +180,9 @@ func TestSecretsListsAll(t *testing.T) {
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
 		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth",
-		"hush-oauth", "hush-console-0123", "hush-fleet-012345", "hush-login", "hush-metrics-0123", "hush-otlp",
-		"authorization=hush-otlp", "hush-team", "X-Virtual-Key: hush-team", "hush-traces", "Basic hush-traces",
-		"authorization=Basic%20hush-traces", testKey, redisKey,
+		"hush-oauth", "hush-console-0123", c.FleetToken().Reveal(), "hush-login", "hush-metrics-0123", "hush-otlp",
+		"Basic hush-otlp", "authorization=Basic%20hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
+		testKey, redisKey,
 	}
 	for line := range strings.Lines(testKey + redisKey) {
 		if !strings.HasPrefix(line, "-----") {

@@ -16,7 +16,13 @@ var removed = map[string]string{
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
 
+	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "set OTEL_EXPORTER_OTLP_ENDPOINT, without /v1/traces",
+	"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "set OTEL_EXPORTER_OTLP_HEADERS",
+
+	"ERRAND_FLEET_TOKEN":      "remove it; the token follows from the password of Redis",
 	"ERRAND_GRACE":            "remove it; stopping a run takes at most 15 s",
+	"ERRAND_KEEP_CLONES":      "set ERRAND_KEEP_CLONES_GB; clones without a run for 7 days are removed as well",
+	"ERRAND_KEEP_LOGS":        "set ERRAND_KEEP_LOGS_GB; logs that are older than 30 days are removed as well",
 	"ERRAND_LOG_FORMAT":       "remove it; the log is text on a terminal, and otherwise JSON",
 	"ERRAND_MIN_CLAUDE":       "remove it; errand needs the version that it is verified with, or a later one",
 	"ERRAND_MODEL_TOKEN_LIFE": "remove it; a token is used for 5 minutes, or until it is refused",

@@ -23,7 +23,7 @@ func withConfiguration(c *Config) {
 				Name: "ANTHROPIC_API_KEY", Value: "set, hidden", Origin: "environment", About: "A key.",
 			}, {Name: "ERRAND_MODEL", Value: "", Origin: "not set", About: "The model."}}},
 			{Title: "Keep", Settings: []Setting{{
-				Name: "ERRAND_KEEP_LOGS", Value: "720h", Origin: "default", About: "Logs.",
+				Name: "ERRAND_RUN_LIMIT", Value: "3h20m", Origin: "default", About: "Logs.",
 			}}},
 		},
 		File: "/etc/errand.yaml",
@@ -50,12 +50,12 @@ func TestConfigurationPage(t *testing.T) {
 	a := h.get("/config")
 	h.contains(a, http.StatusOK, "ERRAND_MODELS is not a setting", "did you mean ERRAND_MODEL?",
 		"!errand.yaml: 1 repository", "It has the settings of the front door.",
-		"/etc/errand.yaml", "&lt;ann&gt;@acme.test", "Model: &lt;one&gt; is enough", "set, hidden", "A key.", "720h",
+		"/etc/errand.yaml", "&lt;ann&gt;@acme.test", "Model: &lt;one&gt; is enough", "set, hidden", "A key.", "3h20m",
 		"!No problems found")
 	if strings.Index(a.text, "ERRAND_MODELS") > strings.Index(a.text, "same.test") {
 		t.Error("the problems come last")
 	}
-	h.contains(h.get("/config?set=1"), http.StatusOK, "ANTHROPIC_API_KEY", "!720h", "!<code>ERRAND_MODEL</code>")
+	h.contains(h.get("/config?set=1"), http.StatusOK, "ANTHROPIC_API_KEY", "!3h20m", "!<code>ERRAND_MODEL</code>")
 	h.contains(h.get("/fleet"), http.StatusOK, `href="/config"`)
 	for _, path := range []string{"/config", "/api/config"} {
 		h.problem(h.get(path, "Authorization", "Bearer "+h.apiToken("some"+path[1:2], "operator", "acme/*")),
@@ -107,5 +107,5 @@ func TestWorkersWithOtherSettings(t *testing.T) {
 func TestConfigurationWithoutRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarnessAt(t, &redis.Options{Addr: "127.0.0.1:1"}, withConfiguration)
-	h.contains(h.get("/config"), http.StatusOK, "Redis does not answer, so the workers", "720h")
+	h.contains(h.get("/config"), http.StatusOK, "Redis does not answer, so the workers", "3h20m")
 }

@@ -56,8 +56,7 @@ mcp:
 			env[s.Name] = canary + s.Name
 		}
 	}
-	env["OTEL_EXPORTER_OTLP_HEADERS"], env["OTEL_EXPORTER_OTLP_TRACES_HEADERS"] = "key="+canary+
-		"headers", "key="+canary+"traces"
+	env["OTEL_EXPORTER_OTLP_HEADERS"] = "key=" + canary + "headers"
 	env["GITHUB_APP_PRIVATE_KEY"] = strings.TrimSpace(string(pem.EncodeToMemory(&pem.Block{
 		Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key),
 	})))
@@ -129,7 +128,7 @@ func TestEverySettingIsExplained(t *testing.T) {
 	for name, want := range map[string][2]string{
 		"ERRAND_RUN_LIMIT": {"1h", "environment"}, "ERRAND_IDLE_LIMIT": {"15m", "default"},
 		"ERRAND_CONCURRENCY": {fmt.Sprint(c.Worker.Concurrency), "computed"},
-		"ERRAND_MODEL":       {"", "not set"}, "ERRAND_FLEET_TOKEN": {"set, hidden", "environment"},
+		"ERRAND_MODEL":       {"", "not set"}, "ERRAND_METRICS_TOKEN": {"set, hidden", "environment"},
 		"REDIS_URL": {"redis://:[redacted]@127.0.0.1:1/0", "environment"},
 	} {
 		if got := seen[name]; got.Value != want[0] || got.Origin != want[1] {

@@ -212,10 +212,10 @@ func WorkerURL(c config.Config, listens net.Addr) string {
 
 // retention returns how long a worker keeps data on its disk.
 func retention(k config.Keep) worker.Retention {
-	const gb = 1_000_000_000
+	const gb, day = 1_000_000_000, 24 * time.Hour
 	return worker.Retention{
-		Logs:    worker.Bound{Age: k.Logs, Size: int64(k.LogsGB) * gb},
-		Threads: worker.Bound{Age: k.Clones, Size: int64(k.ClonesGB) * gb},
+		Logs:    worker.Bound{Age: 30 * day, Size: int64(k.LogsGB) * gb},
+		Threads: worker.Bound{Age: 7 * day, Size: int64(k.ClonesGB) * gb},
 	}
 }
 
