@@ -271,24 +271,24 @@ const minPoll = 10 * time.Second
 // webhook secret or polling.
 func (c *Config) checkGitHub(p *Problems, role Role) {
 	g := c.GitHub
-	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY_FILE") || g.AppKeyText != ""
+	key := slices.Contains(c.Given, "GITHUB_APP_PRIVATE_KEY")
 	app := g.AppID != 0 || key
 	switch {
 	case g.Token == "" && !app && g.WebhookSecret == "":
 		return
 	case g.Token != "" && app:
 		p.add("GITHUB_TOKEN", "and a GitHub App are both set",
-			"unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE")
+			"unset GITHUB_TOKEN, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY")
 	case g.Token == "" && !app:
 		p.add("GITHUB_TOKEN", "is not set although GitHub is configured",
-			"set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE, "+
+			"set it, or GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY, "+
 				"or unset GITHUB_WEBHOOK_SECRET to disable GitHub")
 	case app && g.AppID == 0 && !slices.Contains(c.Given, "GITHUB_APP_ID"):
 		p.add("GITHUB_APP_ID", "is not set although the App's private key is",
 			"set it to the number on the App's settings page")
 	case app && !key:
-		p.add("GITHUB_APP_PRIVATE_KEY_FILE", "is not set although GITHUB_APP_ID is",
-			"set it to the path of the App's private key, or GITHUB_APP_PRIVATE_KEY to the key itself")
+		p.add("GITHUB_APP_PRIVATE_KEY", "is not set although GITHUB_APP_ID is",
+			"set it to the App's private key, or to the absolute path of its file")
 	}
 	if g.WebhookSecret == "" && g.Poll == 0 && role != RoleWorker {
 		p.add("GITHUB_WEBHOOK_SECRET", "is not set although GitHub is configured",

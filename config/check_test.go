@@ -13,17 +13,17 @@ import (
 func TestAllProblemsAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := load(getenv(map[string]string{
-		"REDIS_URL":                   "localhost:6379",
-		"SLACK_SIGNING_SECRET":        "s",
-		"SLACK_API_URL":               "slack.com",
-		"GITHUB_APP_ID":               "Iv1.abc",
-		"GITHUB_APP_PRIVATE_KEY_FILE": "/keys/none.pem",
-		"ERRAND_CONCURRENCY":          "many",
-		"ERRAND_RUN_LIMIT":            "7200",
-		"ERRAND_SANDBOX":              "docker",
-		"ERRAND_LOG_LEVEL":            "loud",
-		"ERRAND_DIRS":                 "src:/ok",
-		"ERRAND_CONFIG":               "/etc/errand.yaml",
+		"REDIS_URL":              "localhost:6379",
+		"SLACK_SIGNING_SECRET":   "s",
+		"SLACK_API_URL":          "slack.com",
+		"GITHUB_APP_ID":          "Iv1.abc",
+		"GITHUB_APP_PRIVATE_KEY": "/keys/none.pem",
+		"ERRAND_CONCURRENCY":     "many",
+		"ERRAND_RUN_LIMIT":       "7200",
+		"ERRAND_SANDBOX":         "docker",
+		"ERRAND_LOG_LEVEL":       "loud",
+		"ERRAND_DIRS":            "src:/ok",
+		"ERRAND_CONFIG":          "/etc/errand.yaml",
 	}), machine(t, map[string]string{"/etc/errand.yaml": "channel: {}\npeople: {ann: {}}"}), RoleWorker)
 	want := strings.TrimSpace(`
 configuration: 13 problems
@@ -31,7 +31,7 @@ configuration: 13 problems
   - ERRAND_CONCURRENCY must be a whole number, not "many"
   - ERRAND_RUN_LIMIT must have a unit, like 7200s or 7200m
   - ERRAND_LOG_LEVEL must be debug, info, warn or error, not "loud"
-  - GITHUB_APP_PRIVATE_KEY_FILE cannot be read (file does not exist); correct the path or the file's permissions
+  - GITHUB_APP_PRIVATE_KEY cannot be read (file does not exist); correct the path or the file's permissions
   - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks
   - /etc/errand.yaml:2: people.ann has no account; add ` + "`slack: U…`, `github: login` and `email: …`" + `
   - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, with special characters of passwords percent-encoded
@@ -121,17 +121,13 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "GITHUB_WEBHOOK_SECRET", "", ""},
 		{RoleFrontdoor, "GITHUB_WEBHOOK_SECRET", "", "GITHUB_WEBHOOK_SECRET is not set"},
 		{RoleWorker, "GITHUB_APP_ID", "5", "GITHUB_TOKEN and a GitHub App are both set"},
-		{RoleWorker, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/app.pem", "GITHUB_TOKEN and a GitHub App are both set"},
-		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY_FILE cannot be read"},
+		{RoleWorker, "GITHUB_APP_PRIVATE_KEY", "/keys/app.pem", "GITHUB_TOKEN and a GitHub App are both set"},
+		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "/keys/none.pem", "GITHUB_APP_PRIVATE_KEY cannot be read"},
 		{
-			RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", "/keys/public.pem",
-			"GITHUB_APP_PRIVATE_KEY_FILE is /keys/public.pem, which is not a private key in PEM form",
+			RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "/keys/public.pem",
+			"GITHUB_APP_PRIVATE_KEY is not a private key in PEM form",
 		},
-		{
-			RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY_FILE", testKey,
-			"GITHUB_APP_PRIVATE_KEY_FILE must be the path of a file, not its content",
-		},
-		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "hush", "GITHUB_APP_PRIVATE_KEY must be a private key in PEM form"},
+		{RoleFrontdoor, "GITHUB_APP_PRIVATE_KEY", "hush", "GITHUB_APP_PRIVATE_KEY is neither a private key in PEM form nor the absolute path of its file"},
 		{RoleFrontdoor, "ERRAND_SANDBOX_SHOW", "go", "ERRAND_SANDBOX_SHOW must be absolute paths separated by colons"},
 		{RoleFrontdoor, "GITHUB_APP_ID", "-5", "GITHUB_APP_ID must be the number on the App's settings page, not -5"},
 		{RoleWorker, "SLACK_API_URL", "ftp://slack.com", "SLACK_API_URL must be an absolute http or https URL"},
@@ -229,7 +225,7 @@ func TestOneProblem(t *testing.T) {
 				delete(vars, "GITHUB_TOKEN")
 				vars["GITHUB_APP_ID"] = "5"
 				if tc.name == "GITHUB_APP_ID" {
-					vars["GITHUB_APP_PRIVATE_KEY_FILE"] = "/keys/app.pem"
+					vars["GITHUB_APP_PRIVATE_KEY"] = "/keys/app.pem"
 				}
 			}
 			vars[tc.name] = tc.value
@@ -321,10 +317,10 @@ func TestBegunSources(t *testing.T) {
 		{map[string]string{"GITHUB_WEBHOOK_SECRET": "w"}, "GITHUB_TOKEN is not set although"},
 		{
 			map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_ID": "1"},
-			"GITHUB_APP_PRIVATE_KEY_FILE is not set although",
+			"GITHUB_APP_PRIVATE_KEY is not set although",
 		},
 		{
-			map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY_FILE": "/keys/app.pem"},
+			map[string]string{"GITHUB_WEBHOOK_SECRET": "w", "GITHUB_APP_PRIVATE_KEY": "/keys/app.pem"},
 			"GITHUB_APP_ID is not set although the App's private key is",
 		},
 	} {

@@ -109,13 +109,11 @@ func (s Slack) Enabled() bool { return s.BotToken != "" }
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
 	// a user's token; the App below is the alternative
-	Token      Secret `env:"GITHUB_TOKEN"`
-	AppID      int64  `env:"GITHUB_APP_ID"`               // 0 = no App
-	AppKeyFile string `env:"GITHUB_APP_PRIVATE_KEY_FILE"` // absolute
-	// the key itself, instead of AppKeyFile; \n may replace a line end
-	AppKeyText Secret `env:"GITHUB_APP_PRIVATE_KEY"`
-	// the key in PEM, from either
-	AppKey Secret `env:"-"`
+	Token Secret `env:"GITHUB_TOKEN"`
+	AppID int64  `env:"GITHUB_APP_ID"` // 0 = no App
+	// in PEM; the variable has the key itself, where \n may replace a line end, or the absolute path of its file
+	AppKey     Secret `env:"GITHUB_APP_PRIVATE_KEY"`
+	AppKeyFile string `env:"-"` // empty: the variable had the key itself
 	// a front door with GitHub has it or Poll: go-github takes unsigned events without one; workers need none
 	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`
 	// between two polls for comments, reviews and pushes; 0 = webhooks bring them

@@ -1,6 +1,9 @@
 package config
 
-import "strings"
+import (
+	"path/filepath"
+	"strings"
+)
 
 // People set secrets from files, whose final line end they do not see, and keys from files of other systems.
 
@@ -14,14 +17,29 @@ func trimmed(value string) string {
 	return value
 }
 
-// keyLineEnds are the ways in which a variable has the line ends of a key.
+// keyLineEnds are the ways in which a variable has the line ends of a key. A file of variables may have none.
 var keyLineEnds = strings.NewReplacer(`\r\n`, "\n", `\n`, "\n", "\r\n", "\n")
 
-// keyText returns a key as its file has it. \n may replace a line end, because a file of variables has none.
-func keyText(value Secret) string {
+// readKey replaces the value of a variable by its private key, without white space around it. The value is the key
+// itself, or the absolute path of its file, which is returned.
+func readKey(p *Problems, read readFunc, name string, value *Secret) (file string) {
 	text := strings.TrimSpace(keyLineEnds.Replace(value.Reveal()))
-	if text == "" {
-		return ""
+	*value = ""
+	switch {
+	case text == "":
+	case strings.HasPrefix(text, "-----BEGIN"):
+		*value = Secret(text)
+	case filepath.IsAbs(text):
+		data, err := read(text)
+		if err != nil {
+			p.add(name, "cannot be read ("+reason(err)+")", "correct the path or the file's permissions")
+			return ""
+		}
+		*value = Secret(strings.TrimSpace(string(data)))
+		return filepath.Clean(text)
+	default:
+		p.add(name, "is neither a private key in PEM form nor the absolute path of its file",
+			"set it to the path, or to the content of the file, with \\n for line ends if it must be one line")
 	}
-	return text + "\n"
+	return ""
 }

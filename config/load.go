@@ -34,10 +34,7 @@ func Load(getenv func(string) string, role Role) (Config, error) {
 func load(getenv func(string) string, read readFunc, role Role) (Config, error) {
 	var p Problems
 	c := parse(&p, getenv)
-	c.readFiles(&p, read)
-	if role.runs() {
-		c.Commits.readKey(&p, read)
-	}
+	c.readFiles(&p, read, role)
 	c.check(&p)
 	c.checkRole(&p, role)
 	if c.Worker.Concurrency == 0 {
@@ -101,46 +98,29 @@ func explain(value string, err error) (what, remedy string) {
 	}
 }
 
-// readFiles reads errand.yaml and the GitHub App's key, and makes paths absolute, because runs have another working
+// readFiles reads errand.yaml and keys, and makes paths absolute, because runs have another working
 // directory.
-func (c *Config) readFiles(p *Problems, read readFunc) {
+func (c *Config) readFiles(p *Problems, read readFunc, role Role) {
 	c.Paths.State = absolute(p, "ERRAND_STATE_DIR", c.Paths.State)
 	if strings.ContainsRune(c.Worker.Claude, filepath.Separator) {
 		c.Worker.Claude = absolute(p, "ERRAND_CLAUDE", c.Worker.Claude)
 	}
 	c.Redis.readFiles(p, read)
-	c.readKey(p, read)
+	c.readKeys(p, read, role)
 	c.readRouting(p, read)
 }
 
-// readKey loads the private key of the GitHub App.
-func (c *Config) readKey(p *Problems, read readFunc) {
-	const name = "GITHUB_APP_PRIVATE_KEY_FILE"
-	file := c.GitHub.AppKeyFile
-	switch text := keyText(c.GitHub.AppKeyText); {
-	case text != "" && file != "":
-		p.add("GITHUB_APP_PRIVATE_KEY", "and GITHUB_APP_PRIVATE_KEY_FILE are both set", "unset one of them")
-		return
-	case text != "" && !isKey([]byte(text)):
-		p.add("GITHUB_APP_PRIVATE_KEY", "must be a private key in PEM form",
-			"set it to the content of the key's file, with \\n for line ends if it must be one line")
-		return
-	case text != "":
-		c.GitHub.AppKey = Secret(text)
-		return
-	case file == "":
-		return
+// readKeys reads the private keys that are in files.
+func (c *Config) readKeys(p *Problems, read readFunc, role Role) {
+	const app = "GITHUB_APP_PRIVATE_KEY"
+	c.GitHub.AppKeyFile = readKey(p, read, app, &c.GitHub.AppKey)
+	if key := c.GitHub.AppKey.Reveal(); key != "" && !isKey([]byte(key)) {
+		p.add(app, "is not a private key in PEM form", "download the key again from the App's settings page")
+		c.GitHub.AppKey = ""
 	}
-	data := readFile(p, read, name, &c.GitHub.AppKeyFile)
-	if c.GitHub.AppKeyFile == "" {
-		return
+	if role.runs() {
+		c.Commits.KeyFile = readKey(p, read, "ERRAND_SIGNING_KEY", &c.Commits.Key)
 	}
-	if !isKey([]byte(data)) {
-		p.add(name, "is "+file+", which is not a private key in PEM form",
-			"download the key again from the App's settings page")
-		return
-	}
-	c.GitHub.AppKey = Secret(data)
 }
 
 // readFile returns the content of a file with a key or a certificate and makes its path absolute. It clears the path
@@ -199,9 +179,9 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 	}
 }
 
-// keyLines returns a private key and each of its secret lines.
+// keyLines returns a private key, also with escaped line ends, and each of its secret lines.
 func keyLines(key Secret) []string {
-	all := []string{key.Reveal()}
+	all := []string{key.Reveal(), strings.ReplaceAll(key.Reveal(), "\n", `\n`)}
 	for line := range strings.Lines(key.Reveal()) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
 			all = append(all, line)

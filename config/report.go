@@ -57,7 +57,7 @@ func Shared(name string) bool {
 	case File, "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_NAME",
 		"ERRAND_RUN_LIMIT":
 		return true
-	case "GITHUB_APP_PRIVATE_KEY", "GITHUB_APP_PRIVATE_KEY_FILE": // one or the other, at any path
+	case "GITHUB_APP_PRIVATE_KEY": // the key, or any path
 		return false
 	case "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "GITHUB_WEBHOOK_SECRET": // workers need none
 		return false

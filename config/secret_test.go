@@ -80,20 +80,19 @@ func TestSecretsAreNeverShown(t *testing.T) {
 func TestProblemsNeverShowSecrets(t *testing.T) {
 	t.Parallel()
 	for name, value := range map[string]string{
-		"REDIS_URL":                   "redis://:hush:hush#@h:6379",
-		"SLACK_BOT_TOKEN":             "xapp-hush",
-		"SLACK_APP_TOKEN":             "xoxb-hush",
-		"SLACK_SIGNING_SECRET":        " hush ",
-		"SLACK_API_URL":               "https://u:hush@slack.com",
-		"GITHUB_URL":                  "https://ghe?token=hush",
-		"GITHUB_API_URL":              "hush",
-		"ANTHROPIC_BASE_URL":          "http://:hush%@[",
-		"GITHUB_APP_PRIVATE_KEY_FILE": testKey,
-		"ERRAND_SIGNING_KEY_FILE":     testKey,
-		"ERRAND_SIGNING_KEY":          "hush hush ",
-		"GITHUB_WEBHOOK_SECRET":       "hush\t",
-		"ANTHROPIC_API_KEY":           "hush \n",
-		"ERRAND_CONSOLE_TOKEN":        "[redacted]hush",
+		"REDIS_URL":              "redis://:hush:hush#@h:6379",
+		"SLACK_BOT_TOKEN":        "xapp-hush",
+		"SLACK_APP_TOKEN":        "xoxb-hush",
+		"SLACK_SIGNING_SECRET":   " hush ",
+		"SLACK_API_URL":          "https://u:hush@slack.com",
+		"GITHUB_URL":             "https://ghe?token=hush",
+		"GITHUB_API_URL":         "hush",
+		"ANTHROPIC_BASE_URL":     "http://:hush%@[",
+		"GITHUB_APP_PRIVATE_KEY": "hush",
+		"ERRAND_SIGNING_KEY":     "hush hush ",
+		"GITHUB_WEBHOOK_SECRET":  "hush\t",
+		"ANTHROPIC_API_KEY":      "hush \n",
+		"ERRAND_CONSOLE_TOKEN":   "[redacted]hush",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +181,9 @@ func TestSecretsListsAll(t *testing.T) {
 		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth",
 		"hush-oauth", "hush-console-0123", c.FleetToken().Reveal(), "hush-login", "hush-metrics-0123", "hush-otlp",
 		"Basic hush-otlp", "authorization=Basic%20hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
-		testKey, redisKey,
+	}
+	for _, key := range []string{strings.TrimSpace(testKey), redisKey} {
+		want = append(want, key, strings.ReplaceAll(key, "\n", `\n`))
 	}
 	for line := range strings.Lines(testKey + redisKey) {
 		if !strings.HasPrefix(line, "-----") {

@@ -16,6 +16,7 @@ var removed = map[string]string{
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
 
+	"GITHUB_APP_PRIVATE_KEY_FILE":        "set GITHUB_APP_PRIVATE_KEY to the path",
 	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "set OTEL_EXPORTER_OTLP_ENDPOINT, without /v1/traces",
 	"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "set OTEL_EXPORTER_OTLP_HEADERS",
 
@@ -26,6 +27,7 @@ var removed = map[string]string{
 	"ERRAND_LOG_FORMAT":       "remove it; the log is text on a terminal, and otherwise JSON",
 	"ERRAND_MIN_CLAUDE":       "remove it; errand needs the version that it is verified with, or a later one",
 	"ERRAND_MODEL_TOKEN_LIFE": "remove it; a token is used for 5 minutes, or until it is refused",
+	"ERRAND_SIGNING_KEY_FILE": "set ERRAND_SIGNING_KEY to the path",
 	"ERRAND_READY_CLIS":       "remove it; every run starts its own CLI, which takes about 0.25 s",
 }
 

@@ -197,8 +197,6 @@ func TestOurServices(t *testing.T) {
 			"ERRAND_CONFIG":    "/etc/errand.yaml",
 			"ERRAND_SANDBOX":   "none",
 			"SLACK_BOT_TOKEN":  "xoxb-s3cret",
-
-			"GITHUB_APP_PRIVATE_KEY_FILE": "",
 		} {
 			if got := s.Environment[variable]; got == nil || *got != want {
 				t.Errorf("%s: %s is not %q", name, variable, want)
@@ -224,30 +222,18 @@ func TestFrontDoorIsChecked(t *testing.T) {
 	}
 }
 
-// errand.yaml beside the Compose file is mounted unless another file is named, the key when it is named. Compose makes
-// neither: it would make a directory.
-func TestConfigurationFilesAreMounted(t *testing.T) {
+// errand.yaml beside the Compose file is mounted unless another file is named. Compose does not make it: it would make a
+// directory.
+func TestConfigurationFileIsMounted(t *testing.T) {
 	t.Parallel()
-	none, both := mustLoad(t, sample), mustLoad(t,
-		sample+"ERRAND_CONFIG=./other.yaml\nGITHUB_APP_PRIVATE_KEY_FILE=/keys/app.pem\n")
+	none, named := mustLoad(t, sample), mustLoad(t, sample+"ERRAND_CONFIG=./other.yaml\n")
+	const target = "/etc/errand.yaml"
 	for _, name := range []string{"enqueue", "worker"} {
-		for target, want := range map[string]string{
-			"/etc/errand.yaml":    filepath.Join(both.WorkingDir, "other.yaml"),
-			"/etc/github-app.pem": "/keys/app.pem",
-		} {
-			unnamed := map[string]string{
-				"/etc/errand.yaml": filepath.Join(none.WorkingDir, "errand.yaml"), "/etc/github-app.pem": "/dev/null",
-			}[target]
-			if got := source(none.Services[name], target); got != unnamed {
-				t.Errorf("%s: %s is %q though no file is named, want %q", name, target, got, unnamed)
-			}
-			if got := source(both.Services[name], target); got != want {
-				t.Errorf("%s: %s is %q, want %q", name, target, got, want)
-			}
+		if got := source(none.Services[name], target); got != filepath.Join(none.WorkingDir, "errand.yaml") {
+			t.Errorf("%s: %s is %q though no file is named", name, target, got)
 		}
-		if got := both.Services[name].Environment["GITHUB_APP_PRIVATE_KEY_FILE"]; got == nil ||
-			*got != "/etc/github-app.pem" {
-			t.Errorf("%s looks for the key outside of the container", name)
+		if got := source(named.Services[name], target); got != filepath.Join(named.WorkingDir, "other.yaml") {
+			t.Errorf("%s: %s is %q", name, target, got)
 		}
 	}
 }

@@ -34,7 +34,6 @@ type appCreation struct {
 	start   string // path of the page that sends the manifest; secret, because the page has the state
 	state   string // a secret that GitHub passes back
 	env     string // path of .env
-	key     string // path of the App's private key
 	created chan github.CreatedApp
 }
 
@@ -47,7 +46,7 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 	c := &appCreation{
 		terminal: t, app: app, action: page + "/settings/apps/new", api: t.githubAPI(),
 		start: "/" + rand.Text() + "/", state: rand.Text(), env: filepath.Join(dir, ".env"),
-		key: filepath.Join(dir, "github-app.pem"), created: make(chan github.CreatedApp, 1),
+		created: make(chan github.CreatedApp, 1),
 	}
 	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
@@ -60,21 +59,15 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		err := fmt.Errorf("%s has a GitHub App already: remove GITHUB_APP_ID there to create another one", c.env)
 		return nil, usageError{err}
 	}
-	if err := create(c.key, "", 0o600); err != nil {
-		// An interrupted call has left it empty.
-		if left, statErr := os.Lstat(c.key); statErr != nil || left.Mode() != 0o600 || left.Size() > 0 {
-			return nil, fmt.Errorf("keep the App's private key: %w", err)
-		}
-	}
 	return c, nil
 }
 
-// run serves the page until the App exists, and writes .env. Without an App, it leaves no file for its key.
+// run serves the page until the App exists, and writes .env.
 func (c *appCreation) run(ctx context.Context, address string) error {
 	mux := http.NewServeMux()
 	base, stop, err := servePages(ctx, address, mux)
 	if err != nil {
-		return errors.Join(err, os.Remove(c.key))
+		return err
 	}
 	defer stop()
 	c.app.Redirect = base + "/created"
@@ -138,7 +131,7 @@ func (c *appCreation) wait(ctx context.Context) (github.CreatedApp, error) {
 	case app := <-c.created:
 		return app, c.keep(app)
 	default:
-		return github.CreatedApp{}, errors.Join(context.Cause(ctx), os.Remove(c.key))
+		return github.CreatedApp{}, context.Cause(ctx)
 	}
 }
 
@@ -187,18 +180,21 @@ func (c *appCreation) receiveCode(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// keep writes the App's key and settings.
+// keep writes the App's settings.
 func (c *appCreation) keep(app github.CreatedApp) error {
-	if err := os.WriteFile(c.key, []byte(app.Key), 0o600); err != nil {
-		return fmt.Errorf("write the App's private key: %w", err)
+	values := [][2]string{
+		{"GITHUB_APP_ID", strconv.FormatInt(app.ID, 10)},
+		{"GITHUB_APP_PRIVATE_KEY", strings.ReplaceAll(strings.TrimSpace(app.Key), "\n", `\n`)},
 	}
-	values := [][2]string{{"GITHUB_APP_ID", strconv.FormatInt(app.ID, 10)}, {"GITHUB_APP_PRIVATE_KEY_FILE", c.key}}
 	if c.app.Base == "" {
 		values = append(values, [2]string{"GITHUB_POLL", "20s"})
 	} else {
 		values = append(values, [2]string{"GITHUB_WEBHOOK_SECRET", app.WebhookSecret})
 	}
-	return setVariables(c.env, values)
+	if err := setVariables(c.env, values); err != nil {
+		return fmt.Errorf("%w; GitHub makes another private key of the App at %s", err, app.URL)
+	}
+	return nil
 }
 
 // setVariables sets variables in an .env file, in the places where it explains them.

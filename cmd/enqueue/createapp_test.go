@@ -122,11 +122,6 @@ func TestCreateApp(t *testing.T) {
 			}
 			t.Cleanup(hub.Close)
 			dir, said := t.TempDir(), newLines()
-			if name == "polling" { // after a call that was interrupted
-				if err := os.WriteFile(filepath.Join(dir, "github-app.pem"), nil, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
 			env := map[string]string{"GITHUB_URL": hub.URL(), "GITHUB_API_URL": hub.APIURL()}
 			w := world{getenv: func(name string) string { return env[name] }, stdout: io.Discard, stderr: said}
 			args := append([]string{"init", "github", "-create", "-dir", dir, "-name", "bob"}, c.args...)
@@ -172,20 +167,17 @@ func TestCreateApp(t *testing.T) {
 			}
 			got := read(t, dir, ".env")
 			for _, want := range []string{
-				c.want, "\nGITHUB_APP_ID=4711\n", "\nGITHUB_APP_PRIVATE_KEY_FILE=" + filepath.Join(dir,
-					"github-app.pem") + "\n", "\nERRAND_CONSOLE_TOKEN=",
+				c.want, "\nGITHUB_APP_ID=4711\n", "\nGITHUB_APP_PRIVATE_KEY='-----BEGIN RSA PRIVATE KEY-----\\n",
+				`\n-----END RSA PRIVATE KEY-----'` + "\n", "\nERRAND_CONSOLE_TOKEN=",
 			} {
 				if strings.Count(got, want) != 1 {
 					t.Errorf("%q is not in .env:\n%s", want, got)
 				}
 			}
-			for _, file := range []string{".env", "github-app.pem"} {
-				if info, err := os.Stat(filepath.Join(dir, file)); err != nil || info.Mode().Perm() != 0o600 {
-					t.Errorf("%s: %v, %v", file, info, err)
-				}
+			if info, err := os.Stat(filepath.Join(dir, ".env")); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf(".env: %v, %v", info, err)
 			}
-			if !strings.HasPrefix(read(t, dir, "github-app.pem"), "-----BEGIN RSA") ||
-				strings.Contains(said.String(), "webhook-secret") || strings.Contains(said.String(), "BEGIN RSA") {
+			if strings.Contains(said.String(), "webhook-secret") || strings.Contains(said.String(), "BEGIN RSA") {
 				t.Errorf("it said %s", said)
 			}
 			if !strings.Contains(said.String(), c.said) ||
@@ -202,49 +194,29 @@ func TestCreateApp(t *testing.T) {
 	}
 }
 
-// The key of an App that exists is kept even if .env cannot be written: GitHub gives it only once.
-func TestCreatedAppKeepsItsKey(t *testing.T) {
+// An App whose key could not be kept is not lost: GitHub makes another key.
+func TestCreatedAppWithoutItsKey(t *testing.T) {
 	t.Parallel()
 	hub, err := githubfake.New(githubfake.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Close)
-	dir := t.TempDir()
 	w := world{
 		getenv: func(name string) string { return map[string]string{"GITHUB_API_URL": hub.APIURL()}[name] },
 		stdout: io.Discard, stderr: io.Discard,
 	}
-	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, hub.URL(), dir)
+	c, err := newTerminal(w).newAppCreation(github.App{Name: "bob"}, hub.URL(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(c.env); err != nil {
 		t.Fatal(err)
 	}
-	c.created <- github.CreatedApp{ID: 1, Key: "the key"}
-	if err := c.run(t.Context(), "127.0.0.1:0"); err == nil || read(t, dir, "github-app.pem") != "the key" {
-		t.Errorf("run = %v, and the key is %q", err, read(t, dir, "github-app.pem"))
-	}
-}
-
-// Giving up leaves no empty key.
-func TestCreateAppIsAbandoned(t *testing.T) {
-	t.Parallel()
-	dir, said := t.TempDir(), newLines()
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan int, 1)
-	go func() {
-		ended <- client(ctx, []string{"init", "github", "-create", "-dir", dir},
-			world{getenv: func(string) string { return "" }, stdout: io.Discard, stderr: said})
-	}()
-	said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
-	cancel()
-	if code := <-ended; code == 0 {
-		t.Errorf("exit %d", code)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "github-app.pem")); err == nil {
-		t.Error("the key's file is still there")
+	c.created <- github.CreatedApp{ID: 1, Key: "the key", URL: "https://hub.example/apps/bob"}
+	err = c.run(t.Context(), "127.0.0.1:0")
+	if err == nil || !strings.Contains(err.Error(), "another private key of the App at https://hub.example/apps/bob") {
+		t.Errorf("run = %v", err)
 	}
 }
 
@@ -285,7 +257,7 @@ func TestCreatedAppIsKept(t *testing.T) {
 	if _, err := c.wait(over); err != nil {
 		t.Errorf("the App is not kept: %v", err)
 	}
-	if key := read(t, c.key); key != "the key" {
-		t.Errorf("the key is %q", key)
+	if text := read(t, c.env); !strings.Contains(text, "\nGITHUB_APP_PRIVATE_KEY='the key'\n") {
+		t.Errorf(".env is %s", text)
 	}
 }

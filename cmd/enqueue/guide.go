@@ -232,9 +232,9 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 // awaitInstallation lists the repositories on which the App is installed in errand.yaml.
 func (g *guide) awaitInstallation(ctx context.Context) error {
 	key := []byte(strings.ReplaceAll(g.env["GITHUB_APP_PRIVATE_KEY"], `\n`, "\n"))
-	if len(key) == 0 {
+	if file := string(key); filepath.IsAbs(file) {
 		var err error
-		if key, err = os.ReadFile(g.env["GITHUB_APP_PRIVATE_KEY_FILE"]); err != nil {
+		if key, err = os.ReadFile(file); err != nil {
 			return fmt.Errorf("read the App's key: %w", err)
 		}
 	}

@@ -39,7 +39,7 @@ func (w *world) asApp() {
 	}
 	delete(w.env, "GITHUB_TOKEN")
 	w.env["GITHUB_API_URL"], w.env["GITHUB_URL"] = w.github.APIURL(), w.github.URL()
-	w.env["GITHUB_APP_ID"], w.env["GITHUB_APP_PRIVATE_KEY_FILE"] = "77", file
+	w.env["GITHUB_APP_ID"], w.env["GITHUB_APP_PRIVATE_KEY"] = "77", file
 }
 
 // An installation token lives for an hour, a run for two. The token of the fetch is invalid when the work is pushed.

@@ -111,6 +111,9 @@ func TestExposedSecret(t *testing.T) {
 func (w *world) secrets() map[string]string {
 	all := map[string]string{"the password of Redis": fleetPassword}
 	for name, value := range w.env {
+		if filepath.IsAbs(value) {
+			continue // the file has the secret
+		}
 		if strings.HasSuffix(name, "_TOKEN") || strings.HasSuffix(name, "_SECRET") || strings.HasSuffix(name, "_KEY") {
 			all[name] = value
 		}

@@ -33,7 +33,7 @@ func TestCommitsAreSigned(t *testing.T) {
 	if w.env["ERRAND_SANDBOX"] == "none" {
 		t.Fatal("bubblewrap does not work here, and outside a sandbox root can read everything")
 	}
-	w.env["ERRAND_SIGNING_KEY_FILE"], w.env["ERRAND_COMMIT_AUTHOR"] =
+	w.env["ERRAND_SIGNING_KEY"], w.env["ERRAND_COMMIT_AUTHOR"] =
 		file, "errand-bot <42+errand-bot@users.noreply.github.com>"
 	lines := strings.Split(string(key), "\n")
 	w.issued = append(w.issued, lines[3], lines[4]) // the first ones are the same in all keys, and have the public one

@@ -146,7 +146,7 @@ func TestErrandOnAnEmulatedGitHub(t *testing.T) {
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_HTTP_ADDR=127.0.0.1:0", "ERRAND_WORKER_ADDR=127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN=" + console, "ANTHROPIC_BASE_URL=" + model.URL(), "ANTHROPIC_API_KEY=sk-ant-peer-key",
 		"GITHUB_API_URL=" + h.withReplies() + "/", "GITHUB_URL=" + git, "GITHUB_APP_ID=77",
-		"GITHUB_APP_PRIVATE_KEY_FILE=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
+		"GITHUB_APP_PRIVATE_KEY=" + keyFile, "GITHUB_WEBHOOK_SECRET=github-secret",
 	}, "console", filepath.Join("..", "..", "bin", "worker"), "-standalone")
 	base, _, _ := strings.Cut(shown, "/login?")
 	front, err := url.Parse(base)

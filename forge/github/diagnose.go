@@ -134,7 +134,7 @@ func (f *Forge) diagnoseApp(ctx context.Context) []doctor.Finding {
 	var app grantedApp
 	resp, err := f.get(ctx, "app", &app)
 	if err != nil {
-		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY_FILE with the settings of the " +
+		key := "Compare GITHUB_APP_ID and GITHUB_APP_PRIVATE_KEY with the settings of the " +
 			"App, or make a new key there."
 		return append([]doctor.Finding{unreachable(err, "what the App signs", key)}, f.clockSkew(resp)...)
 	}

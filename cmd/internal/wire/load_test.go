@@ -23,7 +23,7 @@ func TestLoadTriesTheParts(t *testing.T) {
 	}
 	env := map[string]string{
 		"ANTHROPIC_API_KEY": "k", "ERRAND_STATE_DIR": t.TempDir(), "GITHUB_APP_ID": "1",
-		"GITHUB_APP_PRIVATE_KEY_FILE": key, "GITHUB_WEBHOOK_SECRET": "s",
+		"GITHUB_APP_PRIVATE_KEY": key, "GITHUB_WEBHOOK_SECRET": "s",
 	}
 	_, err := Load(func(name string) string { return env[name] }, config.RoleStandalone)
 	if err == nil || !strings.Contains(err.Error(), "read the App's key") {

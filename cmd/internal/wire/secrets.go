@@ -71,26 +71,24 @@ func signer(c config.Config) (*workspace.Signer, error) {
 
 // checkSigning reports a key for commits that cannot be used, or that others than the worker could use.
 func checkSigning(c config.Config) (problems config.Problems) {
-	const file, text = "ERRAND_SIGNING_KEY_FILE", "ERRAND_SIGNING_KEY"
-	where := text
+	const name = "ERRAND_SIGNING_KEY"
 	if path := c.Commits.KeyFile; path != "" {
-		where = file
 		info, err := os.Stat(path)
 		switch {
 		case err == nil && info.Mode().Perm()&0o077 != 0:
 			problems = append(problems, config.Problem{
-				Where: file, What: "can be read or changed by other users", Remedy: "run chmod 600 on it",
+				Where: name, What: "can be read or changed by other users", Remedy: "run chmod 600 on its file",
 			})
 		case c.Worker.Sandbox == config.SandboxNone:
 			problems = append(problems, config.Problem{
-				Where: file, What: "can be read by agents without a sandbox",
-				Remedy: "set ERRAND_SANDBOX=bwrap, or " + text + " to the key itself",
+				Where: name, What: "is in a file that agents without a sandbox can read",
+				Remedy: "set ERRAND_SANDBOX=bwrap, or set it to the key itself",
 			})
 		}
 	}
 	if _, err := signer(c); err != nil {
 		problems = append(problems, config.Problem{
-			Where: where, What: "cannot be used: " + err.Error(), Remedy: "make one with ssh-keygen -t ed25519 -N ''",
+			Where: name, What: "cannot be used: " + err.Error(), Remedy: "make one with ssh-keygen -t ed25519 -N ''",
 		})
 	}
 	return problems

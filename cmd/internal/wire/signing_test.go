@@ -35,7 +35,7 @@ func TestSigningKeyIsChecked(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("hush"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const name, inline = "ERRAND_SIGNING_KEY_FILE", "ERRAND_SIGNING_KEY"
+	const name = "ERRAND_SIGNING_KEY"
 	oneLine := strings.ReplaceAll(string(text), "\n", `\n`)
 	for title, c := range map[string]struct {
 		env  map[string]string
@@ -43,20 +43,16 @@ func TestSigningKeyIsChecked(t *testing.T) {
 	}{
 		"none": {nil, ""},
 		"file": {map[string]string{name: file, "ERRAND_SANDBOX": "bwrap"}, ""},
-		"text": {map[string]string{inline: oneLine}, ""},
+		"text": {map[string]string{name: oneLine}, ""},
 		"others": {
 			map[string]string{name: open, "ERRAND_SANDBOX": "bwrap"}, name + " can be read or changed by other users",
 		},
-		"no sandbox": {map[string]string{name: file}, name + " can be read by agents without a sandbox"},
+		"no sandbox": {map[string]string{name: file}, name + " is in a file that agents without a sandbox can read"},
 		"no key": {
 			map[string]string{name: bad, "ERRAND_SANDBOX": "bwrap"},
 			name + " cannot be used: read signing key: it is not a private SSH key",
 		},
-		"no text": {map[string]string{inline: "hush"}, inline + " cannot be used"},
-		"both": {
-			map[string]string{inline: oneLine, name: file, "ERRAND_SANDBOX": "bwrap"},
-			inline + " and ERRAND_SIGNING_KEY_FILE are both set",
-		},
+		"no text": {map[string]string{name: "hush"}, name + " is neither a private key"},
 		"missing": {
 			map[string]string{name: filepath.Join(dir, "none"), "ERRAND_SANDBOX": "bwrap"}, name + " cannot be read",
 		},
@@ -74,7 +70,7 @@ func TestSigningKeyIsChecked(t *testing.T) {
 			(err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hush")):
 			t.Errorf("%s: %v, want %q", title, err, c.want)
 		case c.want != "" || c.env == nil:
-		case got.Commits.Key.Reveal() != string(text) && title == "file",
+		case got.Commits.Key.Reveal() != strings.TrimSpace(string(text)) && title == "file",
 			!slices.Contains(got.Secrets(), strings.Split(string(text), "\n")[2]):
 			t.Errorf("%s: the key is not kept from logs", title)
 		case title == "file" && !slices.Contains(hidden(got), file):
