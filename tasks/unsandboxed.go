@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -35,7 +34,7 @@ func (p Policy) Unsandboxed(ctx context.Context, s *store.Store, t Task) (agent.
 }
 
 // readsAll reports whether a person, as limits returns them, may read everything that errand works on. A repository
-// that the forge no longer knows does not count: nobody may read it, and nothing in it is read any more.
+// that the forge does not know counts as one that they may not read: a copy may still be on the worker's disk.
 func (p Policy) readsAll(ctx context.Context, by Asker, limited bool) (bool, error) {
 	if !limited {
 		return !by.Partial, nil
@@ -43,19 +42,14 @@ func (p Policy) readsAll(ctx context.Context, by Asker, limited bool) (bool, err
 	if by.Login == "" || len(p.Listed) == 0 {
 		return false, nil
 	}
-	reads := false
 	for _, repo := range p.Listed {
 		_, err := p.entitle(ctx, by, repo, agent.Read)
-		if err == nil {
-			reads = true
-			continue
+		if _, refused := errors.AsType[*InputError](err); refused {
+			return false, nil
 		}
-		if _, refused := errors.AsType[*InputError](err); !refused {
+		if err != nil {
 			return false, err
 		}
-		if _, err := p.Rights.Forge.Private(ctx, repo); !errors.Is(err, forge.ErrNotFound) {
-			return false, nil // an error means that the repository may exist
-		}
 	}
-	return reads, nil
+	return true, nil
 }

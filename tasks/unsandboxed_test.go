@@ -16,7 +16,7 @@ func TestUnsandboxed(t *testing.T) {
 	l := levels{
 		"writer secret/a": "write", "writer secret/b": "read", "reader secret/a": "read", "octo secret/a": "write",
 		"octo secret/b": "admin", "sam secret/a": "write", "sam secret/b": broken,
-		"private secret/gone": forge.ErrNotFound, "private secret/broken": broken,
+		"private secret/gone": forge.ErrNotFound,
 	}
 	some := func(context.Context, string) Role { return User }
 	for name, c := range map[string]struct {
@@ -61,20 +61,8 @@ func TestUnsandboxed(t *testing.T) {
 			change: func(p *Policy) { p.Listed = nil },
 		},
 		"a repository is gone": {
-			source: "slack", actor: "UW", repo: "secret/a", want: agent.Write,
-			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/gone"} },
-		},
-		"a repository is gone for a reader": {
-			source: "slack", actor: "UR", repo: "secret/a", want: agent.Read,
-			change: func(p *Policy) { p.Listed = append(p.Listed, "secret/gone") },
-		},
-		"the forge does not say whether it is gone": {
 			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
-			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/broken"} },
-		},
-		"all are gone": {
-			source: "slack", actor: "UW", want: agent.Read,
-			change: func(p *Policy) { p.Listed = []string{"secret/gone"} },
+			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/gone"} },
 		},
 		"unmapped may do all": {
 			source: "slack", actor: "UX", want: agent.Write,

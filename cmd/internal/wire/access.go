@@ -112,8 +112,9 @@ func (p *Parts) diagnoseRepositories(ctx context.Context) []doctor.Finding {
 		return nil
 	}
 	return []doctor.Finding{{
-		What:   "GitHub does not know repositories of errand.yaml: " + strings.Join(unknown, ", "),
-		Why:    "They were deleted or renamed, or errand has no access. Tasks in them are refused.",
+		What: "GitHub does not know repositories of errand.yaml: " + strings.Join(unknown, ", "),
+		Why: "They were deleted or renamed, or errand has no access. Tasks in them are refused, and people whose " +
+			"rights are limited run no commands on workers without a sandbox.",
 		Remedy: "Correct their names under repositories: or remove them, or give errand access.",
 	}}
 }
