@@ -2,7 +2,6 @@ package console
 
 import (
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -23,8 +22,7 @@ const (
 type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
-	Chart       template.HTML // by day; empty: none
-	Reviews     []reviewLine  // completed reviews by the size of the change
+	Reviews     []reviewLine // completed reviews by the size of the change
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -67,9 +65,6 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day))
-	if v.Chart, err = c.costChart(r.Context(), q, found); err != nil {
-		return err
-	}
 	bySize := q.CostQuery
 	bySize.By, bySize.Limit = []tasks.CostGroup{tasks.BySize}, 0
 	if found, err = c.view.Desk.Costs(r.Context(), bySize); err != nil {

@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"fmt"
-	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/internal/chart"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -29,13 +27,20 @@ type fleetPageView struct {
 	Keys             []credentialView
 	Limits           []tasks.LimitUse
 	Budget           tasks.Spending
-	Chart            template.HTML
-	Ended            int  // in the hours of the chart
+	Hours            []hourView
+	Ended            int  // in these hours
 	Failed           int  // how many of them failed
 	Operator         bool // the visitor may pause and cordon
 	SeesServices     bool // the visitor may have the services checked
 	Asked            bool // the services were checked
 	Services         []view.Check
+}
+
+// hourView is what ended in an hour.
+type hourView struct {
+	Start                 string
+	Done, Stopped, Failed int
+	Share                 string // the part of the busiest hour's number, up to 1
 }
 
 // machineView is a worker with its checks.
@@ -111,9 +116,9 @@ func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []creden
 	return list
 }
 
-// The hours of the chart, and of the tasks that count for waiting times.
+// The hours of the tasks that ended, and of those that count for waiting times.
 const (
-	chartHours = 24
+	endedHours = 24
 	waitHours  = 3
 )
 
@@ -128,13 +133,12 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	v.addMachines()
 	v.Keys = newCredentialViews(v.CredentialUse, now)
 	if v.Redis == "ok" { // otherwise there is nothing more to read
-		busy, err := c.view.Activity(ctx, v.Fleet, chartHours)
+		busy, err := c.view.Activity(ctx, v.Fleet, endedHours)
 		if err != nil {
 			return err
 		}
-		if err := v.addActivity(busy, now); err != nil {
-			return err
-		}
+		v.addActivity(busy, now)
+		v.addHours(busy.Hours)
 		kept, err := c.view.Environments(ctx, "")
 		if err != nil {
 			return err
@@ -163,7 +167,7 @@ func (v *fleetPageView) addMachines() {
 	}
 }
 
-func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
+func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 	v.Limits, v.Budget = a.Limits, a.Budget
 	for _, q := range byClass(v.Queues) {
 		line := classView{Depth: q}
@@ -185,26 +189,33 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) error {
 		}
 		v.Classes = append(v.Classes, line)
 	}
-	bars := chart.Bars{ID: "ended", Title: "Ended tasks by hour (UTC)", Column: "Hour", Series: []chart.Series{
-		{Name: "done", Class: "done"}, {Name: "stopped", Class: "stopped"}, {Name: "failed", Class: "failed"},
-	}}
-	for _, h := range a.Hours {
-		values := make([]float64, len(bars.Series))
+}
+
+// addHours adds what ended in each hour.
+func (v *fleetPageView) addHours(hours []store.Hour) {
+	most := 0
+	for _, h := range hours {
+		line := hourView{Start: h.Start.Format("Jan 2, 15:04")}
 		for kind, n := range h.Ended {
-			i := seriesOf(tasks.EndingKind(kind))
-			values[i] += float64(n)
-			if v.Ended += n; bars.Series[i].Class == "failed" {
-				v.Failed += n
+			switch tasks.EndingKind(kind).Info().Class {
+			case tasks.ClassDone:
+				line.Done += n
+			case tasks.ClassStopped, tasks.ClassRefused:
+				line.Stopped += n
+			default:
+				line.Failed += n
 			}
 		}
-		bars.Bars = append(bars.Bars, chart.Bar{
-			Label: h.Start.Format("Jan 2, 15:04"), Tick: h.Start.Format("15:04"), Values: values,
-		})
+		v.Hours = append(v.Hours, line)
+		most = max(most, line.sum())
+		v.Ended, v.Failed = v.Ended+line.sum(), v.Failed+line.Failed
 	}
-	var err error
-	v.Chart, err = bars.HTML()
-	return err
+	for i, h := range v.Hours {
+		v.Hours[i].Share = share(float64(h.sum()), float64(most))
+	}
 }
+
+func (h hourView) sum() int { return h.Done + h.Stopped + h.Failed }
 
 func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environment, now time.Time) {
 	for i, e := range all {
@@ -237,17 +248,6 @@ func byClass(queues []tasks.Depth) (list []tasks.Depth) {
 			max(d.Oldest, q.Oldest)
 	}
 	return list
-}
-
-// seriesOf returns the series of the chart that an ending belongs to.
-func seriesOf(kind tasks.EndingKind) int {
-	switch kind.Info().Class {
-	case tasks.ClassDone:
-		return 0
-	case tasks.ClassStopped, tasks.ClassRefused:
-		return 1
-	}
-	return 2
 }
 
 // split separates the checks that passed.
