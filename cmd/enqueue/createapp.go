@@ -62,50 +62,30 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 	return c, nil
 }
 
-// run serves the page until the App exists, and writes .env.
-func (c *appCreation) run(ctx context.Context, address string) error {
-	mux := http.NewServeMux()
-	base, stop, err := servePages(ctx, address, mux)
+// run serves the page until the App exists, and writes .env. It shows the address in one of the texts of help.txt.
+func (c *appCreation) run(ctx context.Context, address, text string) (github.CreatedApp, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return err
+		return github.CreatedApp{}, fmt.Errorf("listen for the browser: %w", err)
 	}
-	defer stop()
+	base := "http://" + listener.Addr().String()
 	c.app.Redirect = base + "/created"
-	c.handle(mux)
-	printText(c.stderr, "init github create", map[string]string{"URL": base + c.start})
-	created, err := c.wait(ctx)
-	if err != nil {
-		return err
-	}
-	printText(c.stderr, "init github created", map[string]string{
-		"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": c.app.Base,
-	})
-	return nil
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET "+c.start+"{$}", c.sendManifest)
+	pages.HandleFunc("GET /created", c.receiveCode)
+	server := &http.Server{Handler: refuseNames(pages), ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause)
+		defer cancel()
+		_ = server.Shutdown(ctx)
+	}()
+	printText(c.stderr, text, map[string]string{"URL": base + c.start})
+	return c.wait(ctx)
 }
 
 // installPage is where the App is installed on repositories.
 func installPage(app github.CreatedApp) string { return app.URL + "/installations/new" }
-
-// servePages serves pages to a browser on this machine until stop is called. More pages may be added meanwhile.
-func servePages(ctx context.Context, address string, pages *http.ServeMux) (base string, stop func(), err error) {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
-	if err != nil {
-		return "", nil, fmt.Errorf("listen for the browser: %w", err)
-	}
-	server := &http.Server{Handler: refuseNames(pages), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // the error is that of Shutdown
-	return "http://" + listener.Addr().String(), func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), guidePause)
-		defer cancel()
-		_ = server.Shutdown(ctx)
-	}, nil
-}
-
-// handle adds the pages of this machine.
-func (c *appCreation) handle(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+c.start+"{$}", c.sendManifest)
-	mux.HandleFunc("GET /created", c.receiveCode)
-}
 
 // refuseNames refuses requests whose Host is a name other than localhost: a page elsewhere whose name was rebound to
 // this machine would read what only the person may see. An address cannot be rebound.

@@ -214,7 +214,7 @@ func TestCreatedAppWithoutItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.created <- github.CreatedApp{ID: 1, Key: "the key", URL: "https://hub.example/apps/bob"}
-	err = c.run(t.Context(), "127.0.0.1:0")
+	_, err = c.run(t.Context(), "127.0.0.1:0", "init github create")
 	if err == nil || !strings.Contains(err.Error(), "another private key of the App at https://hub.example/apps/bob") {
 		t.Errorf("run = %v", err)
 	}

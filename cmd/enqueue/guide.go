@@ -23,14 +23,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack"
 )
 
-// guide sets errand up step by step, with questions in the terminal or in a browser. Each step writes its settings at
+// guide sets errand up step by step, with questions in the terminal. Each step writes its settings at
 // once, and is skipped if they exist: after an interruption, the guide goes on where it was.
 type guide struct {
 	*terminal
-	asker asker
-	pages *http.ServeMux // of this machine, for GitHub to return to
-	local string         // URL of the pages, without a slash at its end
-
 	guideOptions
 	env          map[string]string // the variables of .env
 	app          string            // name of the GitHub App, which the person may have changed
@@ -40,27 +36,7 @@ type guide struct {
 
 type guideOptions struct {
 	name, base, org, dir, address string
-	browser, noGitHub             bool
-}
-
-// asker puts questions to the person.
-type asker interface {
-	// ask returns the answers by the names of the question's fields. Answers may be empty.
-	ask(context.Context, question) (map[string]string, error)
-	// say tells the person something, in lines.
-	say(text string)
-}
-
-// question is a page with fields.
-type question struct {
-	Text    string // lines; the first one is the title
-	Problem string // why the last answer was not accepted
-	Fields  []field
-}
-
-type field struct {
-	Name, Label string
-	Secret      bool
+	noGitHub                      bool
 }
 
 // guidePause is the time between two looks at something that a person or a program is going to do.
@@ -74,19 +50,7 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 	if err := t.initFiles(o.dir); err != nil {
 		return err
 	}
-	g := &guide{terminal: t, asker: t, pages: http.NewServeMux(), guideOptions: o}
-	var stop func()
-	if g.local, stop, err = servePages(ctx, o.address, g.pages); err != nil {
-		return err
-	}
-	defer stop()
-	if o.browser {
-		f := newForms()
-		g.pages.Handle(f.path, f)
-		g.asker = f
-		printf(t.stderr, "Open %s in a browser on this machine.\n", g.local+f.path)
-		defer f.finish(ctx)
-	}
+	g := &guide{terminal: t, guideOptions: o}
 	if o.base != "" {
 		if err := g.set("ERRAND_PUBLIC_URL", o.base); err != nil {
 			return err
@@ -108,35 +72,6 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 	return nil
 }
 
-// say says one of the texts of help.txt.
-func (g *guide) say(name string, data any) { g.asker.say(guideText(name, data)) }
-
-func guideText(name string, data any) string {
-	var b strings.Builder
-	printText(&b, name, data)
-	return strings.TrimSpace(b.String())
-}
-
-// errAskOn is returned for answers that lead to another question.
-var errAskOn = errors.New("there is another question")
-
-// ask repeats a question, which accept may change, until accept takes the answers.
-func (g *guide) ask(ctx context.Context, q *question, accept func(map[string]string) error) error {
-	for {
-		answers, err := g.asker.ask(ctx, *q)
-		if err != nil {
-			return err
-		}
-		err = accept(answers)
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		if q.Problem = ""; !errors.Is(err, errAskOn) {
-			q.Problem = legible.Line(err.Error())
-		}
-	}
-}
-
 // set writes variables to .env.
 func (g *guide) set(name, value string) error {
 	return setVariables(filepath.Join(g.dir, ".env"), [][2]string{{name, value}})
@@ -149,12 +84,12 @@ func (g *guide) setUpModel(ctx context.Context) error {
 			return nil
 		}
 	}
-	q := question{Text: guideText("guide model", nil), Fields: []field{{"key", "Key or token", true}}}
-	return g.ask(ctx, &q, func(answers map[string]string) error {
-		key := answers["key"]
+	printText(g.stderr, "guide model", nil)
+	return g.ask(ctx, []field{{"Key or token", true}}, func(answers []string) error {
+		key := answers[0]
 		switch {
 		case key == "":
-			g.say("guide no model", nil)
+			printText(g.stderr, "guide no model", nil)
 			return nil
 		case strings.HasPrefix(key, "sk-ant-oat"):
 			if err := g.tryModel(ctx, "Authorization", "Bearer "+key); err != nil {
@@ -209,14 +144,11 @@ func (g *guide) setUpGitHub(ctx context.Context) error {
 		return nil
 	}
 	if g.env["GITHUB_APP_ID"] == "" {
-		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base, Redirect: g.local + "/created"},
-			g.appPage(g.org), g.dir)
+		c, err := g.newAppCreation(github.App{Name: g.name, Base: g.base}, g.appPage(g.org), g.dir)
 		if err != nil {
 			return err
 		}
-		c.handle(g.pages)
-		g.say("guide github", map[string]string{"URL": g.local + c.start})
-		created, err := c.wait(ctx)
+		created, err := c.run(ctx, g.address, "guide github")
 		if err != nil {
 			return err
 		}
@@ -247,7 +179,7 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 		return err
 	}
 	g.app = strings.TrimSuffix(login, "[bot]")
-	g.say("guide github install", map[string]string{"App": g.app, "URL": g.install})
+	printText(g.stderr, "guide github install", map[string]string{"App": g.app, "URL": g.install})
 	err = await(ctx, func() (bool, error) {
 		g.repositories, err = forge.Installed(ctx)
 		return len(g.repositories) > 0, err
@@ -288,14 +220,14 @@ func (g *guide) configure(section string, value any) error {
 		return fmt.Errorf("write settings: %w", err)
 	}
 	if exists {
-		g.say("guide kept", map[string]string{"File": path, "Section": section})
+		printText(g.stderr, "guide kept", map[string]string{"File": path, "Section": section})
 		return nil
 	}
 	text = bytes.Join([][]byte{bytes.TrimRight(text, "\n"), added}, []byte("\n\n"))
 	if err := os.WriteFile(path, text, 0o644); err != nil { //nolint:gosec // has no secrets
 		return fmt.Errorf("write settings: %w", err)
 	}
-	g.say("guide added", map[string]string{"File": path, "Added": strings.TrimSpace(string(added))})
+	printText(g.stderr, "guide added", map[string]string{"File": path, "Added": strings.TrimSpace(string(added))})
 	return nil
 }
 
@@ -317,7 +249,7 @@ func (g *guide) settings(section string) (text []byte, exists bool, err error) {
 
 // awaitStart says how errand is started, and waits for its front door. The person may still change .env.
 func (g *guide) awaitStart(ctx context.Context) error {
-	g.say("guide start", map[string]string{"Begin": beginCommand(g.dir)})
+	printText(g.stderr, "guide start", map[string]string{"Begin": beginCommand(g.dir)})
 	return await(ctx, func() (bool, error) {
 		env, err := godotenv.Read(filepath.Join(g.dir, ".env"))
 		if err != nil {
@@ -336,7 +268,7 @@ func (g *guide) awaitStart(ctx context.Context) error {
 
 // awaitTask waits for the first task, and for its end.
 func (g *guide) awaitTask(ctx context.Context) error {
-	g.say("guide mention", map[string]any{
+	printText(g.stderr, "guide mention", map[string]any{
 		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories,
 		"Begin": beginCommand(g.dir),
 	})
@@ -349,12 +281,14 @@ func (g *guide) awaitTask(ctx context.Context) error {
 		first := page.Tasks[0]
 		if line := first.state() + ": " + legible.Line(first.Title); line != shown {
 			shown = line
-			g.asker.say(line)
+			printf(g.stderr, "\n%s\n", line)
 		}
 		if first.Ending == nil {
 			return false, nil
 		}
-		g.say("guide done", map[string]string{"Sentence": legible.Line(first.comment()), "Console": g.api.base})
+		printText(g.stderr, "guide done", map[string]string{
+			"Sentence": legible.Line(first.comment()), "Console": g.api.base,
+		})
 		return true, exitForEnding(first.Ending.Kind)
 	})
 }

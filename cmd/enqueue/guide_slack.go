@@ -48,19 +48,16 @@ func (g *guide) setUpApp(ctx context.Context) (token string, err error) {
 		return "", fmt.Errorf("make manifest: %w", err)
 	}
 	page := "https://api.slack.com/apps?new_app=1&manifest_json=" + url.QueryEscape(compact.String())
-	q := question{
-		Text:   guideText("guide slack", map[string]string{"Page": page}),
-		Fields: []field{{"token", "Bot token, or configuration token", true}},
-	}
-	err = g.ask(ctx, &q, func(answers map[string]string) error {
-		token = answers["token"]
+	printText(g.stderr, "guide slack", map[string]string{"Page": page})
+	err = g.ask(ctx, []field{{"Bot token, or configuration token", true}}, func(answers []string) error {
+		token = answers[0]
 		if strings.HasPrefix(token, "xoxe") {
 			created, err := g.slackClient("").CreateManifestRawContext(ctx, manifest, token)
 			if err != nil {
 				return fmt.Errorf("create the Slack app: %w", err)
 			}
-			q.Text = guideText("guide slack created",
-				map[string]string{"App": "https://api.slack.com/apps/" + created.AppId})
+			page := "https://api.slack.com/apps/" + created.AppId
+			printText(g.stderr, "guide slack created", map[string]string{"App": page})
 			return errAskOn
 		}
 		if token == "" {
@@ -88,12 +85,9 @@ func (g *guide) setUpEvents(ctx context.Context) error {
 	if g.base != "" {
 		name, label = "SLACK_SIGNING_SECRET", "Signing secret"
 	}
-	q := question{
-		Text:   guideText("guide slack events", map[string]string{"URL": g.base}),
-		Fields: []field{{"secret", label, true}},
-	}
-	return g.ask(ctx, &q, func(answers map[string]string) error {
-		secret := answers["secret"]
+	printText(g.stderr, "guide slack events", map[string]string{"URL": g.base})
+	return g.ask(ctx, []field{{label, true}}, func(answers []string) error {
+		secret := answers[0]
 		if secret == "" {
 			return errors.New("errand needs it to receive mentions")
 		}
@@ -123,24 +117,26 @@ func (g *guide) chooseChannels(ctx context.Context, api *slackapi.Client) error 
 	for _, c := range all {
 		names = append(names, "#"+c.Name)
 	}
-	q := question{
-		Text:   guideText("guide channels", map[string]any{"Channels": names, "Repositories": g.repositories}),
-		Fields: []field{{"channels", "Channels", false}},
-	}
+	printText(g.stderr, "guide channels", map[string]any{"Channels": names, "Repositories": g.repositories})
+	fields := []field{{"Channels", false}}
 	if len(g.repositories) > 1 {
-		q.Fields = append(q.Fields, field{"repository", "Repository of these channels", false})
+		fields = append(fields, field{"Repository of these channels", false})
 	}
 	routes := map[string]map[string]string{}
-	err = g.ask(ctx, &q, func(answers map[string]string) error {
+	err = g.ask(ctx, fields, func(answers []string) error {
 		clear(routes) // of an answer that was refused
-		repo := answers["repository"]
-		if len(g.repositories) == 1 {
+		repo := ""
+		switch len(g.repositories) {
+		case 0:
+		case 1:
 			repo = g.repositories[0]
+		default:
+			repo = answers[1]
 		}
 		if repo != "" && !slices.Contains(g.repositories, repo) {
 			return fmt.Errorf("the App is not installed on %s", repo)
 		}
-		for name := range strings.FieldsSeq(answers["channels"]) {
+		for name := range strings.FieldsSeq(answers[0]) {
 			i := slices.Index(names, "#"+strings.TrimPrefix(name, "#"))
 			if i < 0 {
 				return fmt.Errorf("there is no channel %s", name)

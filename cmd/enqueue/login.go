@@ -117,7 +117,7 @@ func local(host string) bool {
 
 // readToken reads a token without showing it.
 func (t *terminal) readToken() (string, error) {
-	token, err := t.readLine("Token", true)
+	token, err := t.readLine(field{"Token", true})
 	if err == nil && token == "" {
 		err = errors.New("the token is empty")
 	}

@@ -37,7 +37,6 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
 	createApp := flags.Bool("create", false,
 		"create the GitHub App with a browser, and write its ID, key and secret into -dir")
-	browser := flags.Bool("browser", false, "guide in a browser instead of the terminal")
 	noGitHub := flags.Bool("no-github", false, "guide without GitHub")
 	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with guide and -create")
 	return func(ctx context.Context, args []string) error {
@@ -53,7 +52,7 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		case len(args) > 1:
 			return exitUsage
 		case args[0] == "guide":
-			return t.runGuide(ctx, guideOptions{*name, *base, *org, *directory, *listen, *browser, *noGitHub})
+			return t.runGuide(ctx, guideOptions{*name, *base, *org, *directory, *listen, *noGitHub})
 		case args[0] == "slack":
 			return t.initSlack(*name, *base)
 		case args[0] == "github" && *createApp:
@@ -61,7 +60,14 @@ func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			if err != nil {
 				return err
 			}
-			return c.run(ctx, *listen)
+			created, err := c.run(ctx, *listen, "init github create")
+			if err != nil {
+				return err
+			}
+			printText(t.stderr, "init github created", map[string]string{
+				"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": *base,
+			})
+			return nil
 		case args[0] == "github":
 			return t.initGitHub(*name, *base, *org)
 		}
