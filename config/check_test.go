@@ -135,8 +135,8 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "ANTHROPIC_BASE_URL", "/v1", "ANTHROPIC_BASE_URL must be an absolute http or https URL"},
 		{RoleWorker, "ERRAND_PUBLIC_URL", "errand.example", "ERRAND_PUBLIC_URL must be an absolute http or https URL"},
 		{
-			RoleFrontdoor, "ERRAND_QUEUES_WRITABLE", "perhaps",
-			"ERRAND_QUEUES_WRITABLE must be true or false, not \"perhaps\"",
+			RoleFrontdoor, "ERRAND_ALLOW_OPEN_REDIS", "perhaps",
+			"ERRAND_ALLOW_OPEN_REDIS must be true or false, not \"perhaps\"",
 		},
 		{RoleFrontdoor, "ERRAND_TRUSTED_PROXIES", "192.0.2.7", "ERRAND_TRUSTED_PROXY_HEADER is not set although"},
 		{

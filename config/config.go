@@ -194,8 +194,6 @@ type HTTP struct {
 	LoginSecret Secret `env:"ERRAND_LOGIN_SECRET"`
 	// how long a posted link opens its task without a login; 0 = not at all
 	LinkDays int `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit"`
-	// the pages of the queues can do what asynqmon can
-	QueuesWritable bool `env:"ERRAND_QUEUES_WRITABLE" envDefault:"false"`
 }
 
 // Worker configures workers.

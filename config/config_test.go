@@ -99,7 +99,6 @@ func full() map[string]string {
 		"ERRAND_TRUSTED_PROXY_GROUPS": "X-Forwarded-Groups",
 		"ERRAND_LOGIN_SECRET":         "hush-login",
 		"ERRAND_LINK_DAYS":            "3",
-		"ERRAND_QUEUES_WRITABLE":      "true",
 		"ERRAND_TRUSTED_PROXIES":      "192.0.2.7, 2001:db8::/64,",
 		"ERRAND_CONSOLE_TOKEN":        "hush-console-0123",
 		"ERRAND_FLEET_NAME":           "staging",
@@ -179,7 +178,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			ProxyHeader: "X-Forwarded-User", Proxies: Networks{
 				netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64"),
 			},
-			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3, QueuesWritable: true,
+			ProxyGroups: "X-Forwarded-Groups", LoginSecret: "hush-login", LinkDays: 3,
 		},
 		Fleet: Fleet{Name: "staging", MetricsToken: "hush-metrics-0123"},
 		Worker: Worker{

@@ -36,6 +36,7 @@ var removed = map[string]string{
 	"ERRAND_LOG_FORMAT":       "remove it; the log is text on a terminal, and otherwise JSON",
 	"ERRAND_MIN_CLAUDE":       "remove it; errand needs the version that it is verified with, or a later one",
 	"ERRAND_MODEL_TOKEN_LIFE": "remove it; a token is used for 5 minutes, or until it is refused",
+	"ERRAND_QUEUES_WRITABLE":  "remove it; the pages of the queues are read-only, and the console pauses and cancels",
 	"ERRAND_SIGNING_KEY_FILE": "set ERRAND_SIGNING_KEY to the path",
 	"ERRAND_READY_CLIS":       "remove it; every run starts its own CLI, which takes about 0.25 s",
 }

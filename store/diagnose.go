@@ -273,7 +273,7 @@ func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 		try     func(string) error
 		why     string
 	}{
-		{"asynq:cancel", hear, "No run can be cancelled without it."},
+		{"asynq:cancel", hear, "asynq listens there, and logs an error every five seconds without it."},
 		{s.key.cancel(), hear, "No run can be cancelled without it."},
 		{s.key.news(), say, "No task can be run or ended without it."},
 		{s.key.mail(), say, "No task can be submitted without it."},

@@ -348,17 +348,3 @@ func (d *Desk) Delivered(ctx context.Context, delivery string) (id string, err e
 	}
 	return id, nil
 }
-
-// cancelChannel is where asynq publishes a cancel to its servers. The cancel can come from asynq's command line, its
-// Inspector or a foreign asynqmon. (errand's own asynqmon cancels through the desk.)
-const cancelChannel = "asynq:cancel"
-
-// Cancels calls heard with the ID of each delivery that is cancelled through asynq, until ctx ends. A cancel that is
-// published while Redis is unreachable is lost, for asynq as well.
-func (q *Queue) Cancels(ctx context.Context, heard func(delivery string)) {
-	sub := q.redis.Subscribe(ctx, cancelChannel)
-	defer context.AfterFunc(ctx, func() { _ = sub.Close() })()
-	for m := range sub.Channel() {
-		heard(m.Payload)
-	}
-}

@@ -81,39 +81,3 @@ func TestLinksBetweenDeliveriesAndTasks(t *testing.T) {
 	h.redirects(h.get("/queues/tasks/"+odd), "/tasks/"+odd)
 	h.problem(h.get("/queues/tasks/"+unknown+".r1"), http.StatusNotFound)
 }
-
-// If queues are writable, asynqmon's Cancel goes to the desk: it is stored with who asked, and finds the task of any
-// delivery.
-func TestCancelOfADelivery(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t, func(c *Config) { c.QueuesWritable = true })
-	var ids []string
-	for n := range 3 {
-		ids = append(ids, h.submit(n, func(t *tasks.Task) { t.Thread += t.ID }))
-		h.Claim(ids[n])
-	}
-	const active = "/queues/api/queues/interactive/active_tasks"
-	cancelled := func(n int) bool {
-		t.Helper()
-		s, err := h.Desk.Status(t.Context(), ids[n])
-		if err != nil || s.Cancel != "" && s.Cancel != "console" {
-			t.Errorf("cancelled by %q, %v", s.Cancel, err)
-		}
-		return s.Cancel != ""
-	}
-	if a := h.do("POST", active+"/"+ids[0]+".r2:cancel", ""); a.StatusCode != http.StatusNoContent ||
-		!cancelled(0) || cancelled(1) {
-		t.Errorf("one: %s", a.Status)
-	}
-	for _, several := range []string{":batch_cancel", ":cancel_all"} {
-		h.problem(h.do("POST", active+several, `{"task_ids":["`+ids[1]+`"]}`), http.StatusForbidden)
-	}
-	if cancelled(1) || cancelled(2) {
-		t.Error("several were cancelled at once")
-	}
-	h.problem(h.do("POST", active+"/"+unknown+":cancel", ""), http.StatusNotFound)
-	h.problem(h.do("POST", active+"/"+ids[1]+":cancel", "", "Origin", "https://elsewhere.test"), http.StatusForbidden)
-	if a := h.do("POST", "/queues/api/queues/interactive:pause", ""); a.StatusCode != http.StatusNoContent {
-		t.Errorf("pause: %s", a.Status)
-	}
-}

@@ -70,8 +70,7 @@ type Config struct {
 	Provider  *auth.Provider // where people log in; nil: only with the token
 	TaskLinks *auth.Links    // nil: links to tasks need a login
 
-	FleetToken     string // opens the logs of other machines; empty: workers are not asked for logs
-	QueuesWritable bool   // the pages of the queues may change queues
+	FleetToken string // opens the logs of other machines; empty: workers are not asked for logs
 
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    console.Chat                 // the chat page
@@ -157,7 +156,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h.console = console.New(console.Config{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
-		Examine: cfg.Examine, Redis: cfg.Redis, QueuesWritable: cfg.QueuesWritable,
+		Examine: cfg.Examine, Redis: cfg.Redis,
 	}, h.mux)
 	life, cancel := context.WithCancel(context.Background())
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/hibiken/asynq"
 
@@ -15,45 +14,30 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// A cancel in asynq's console cancels the task: running or waiting, it ends once, with a message, and does not run
-// again.
-func TestAsynqCancelIsOurs(t *testing.T) {
+// A cancel by asynq's tools takes the delivery from its handler, and leaves the run alone.
+func TestCancelByAsynqLeavesTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	started := make(chan string, 10)
-	f.agent.do = untilStopped(started)
+	started, end := make(chan string, 10), make(chan struct{})
+	f.agent.do = func(_ context.Context, _ agent.Spec, _ agent.Host) (agent.Result, error) {
+		started <- "started"
+		<-end
+		return answer("Done"), nil
+	}
 	f.worker()
 	f.worker()
-	f.subscribed(2 * 2) // asynq's server, and ours
-
-	retried := f.submit(f.task("a", "cancelled before"))
+	f.subscribed(2)
+	id := f.submit(f.task("a", "x"))
 	<-started
-	if _, err := f.desk.Cancel(t.Context(), retried, "ann"); err != nil {
-		t.Fatal(err)
-	}
-	f.ending(retried)
-	f.source.mu.Lock()
-	delete(f.source.closed, retried)
-	f.source.mu.Unlock()
-	if _, err := f.desk.Retry(t.Context(), retried); err != nil { // its delivery's ID differs from the task's
-		t.Fatal(err)
-	}
-	<-started
-	behind := f.submit(f.task("a", "waits"))
-	for _, id := range []string{behind, tasks.DeliveryID(retried, 1)} {
-		if err := f.asynq.CancelProcessing(id); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, id := range []string{retried, behind} {
-		if e := f.ending(id); e.Kind != tasks.Cancelled || e.By != byQueue {
-			t.Errorf("ending of %s = %+v", id, e)
-		}
+	f.cancelByAsynq(id)
+	close(end)
+	if e := f.ending(id); e.Kind != tasks.Answered {
+		t.Errorf("ending %+v", e)
 	}
 	// asynq redelivers what it took from its handler, and the handler finds nothing to do.
-	f.settled(retried, 1)
-	if n := len(f.agent.specs()); n != 2 {
-		t.Errorf("%d runs, want the one before and one: %v", n, ids(f.agent.specs()))
+	f.settled(id, 0)
+	if n := len(f.agent.specs()); n != 1 {
+		t.Errorf("%d runs: %v", n, ids(f.agent.specs()))
 	}
 }
 
@@ -77,21 +61,12 @@ func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	f.subscribed(2)
+	f.subscribed(1)
 	id := f.submit(f.task("a", "x"))
 	<-steps
-	if err := f.asynq.CancelProcessing(id); err != nil {
-		t.Fatal(err)
-	}
-	<-steps
-	await.Until(t, "asynq has taken the delivery from its handler", func() bool {
-		info, err := f.asynq.GetTaskInfo(tasks.Interactive, id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.State != asynq.TaskStateActive
-	})
+	f.cancelByAsynq(id)
 	drain()
+	<-steps
 	over := func() bool {
 		select {
 		case <-drained:
@@ -106,9 +81,24 @@ func TestDrainWaitsForRunWithoutDelivery(t *testing.T) {
 	}
 	close(end)
 	<-drained
-	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != string(store.Ended) {
+	if s, err := f.desk.Status(t.Context(), id); err != nil || s.State != string(store.Waiting) {
 		t.Errorf("state %s, %v", s.State, err)
 	}
+}
+
+// cancelByAsynq cancels a delivery as asynq's tools do, and waits until asynq has taken it from its handler.
+func (f *fleet) cancelByAsynq(id string) {
+	f.Helper()
+	if err := f.asynq.CancelProcessing(id); err != nil {
+		f.Fatal(err)
+	}
+	await.Until(f, "asynq has taken the delivery from its handler", func() bool {
+		info, err := f.asynq.GetTaskInfo(tasks.Interactive, id)
+		if err != nil {
+			f.Fatal(err)
+		}
+		return info.State != asynq.TaskStateActive
+	})
 }
 
 // subscribed waits until that many clients listen for asynq's cancels.
@@ -138,26 +128,4 @@ func (f *fleet) settled(id string, delivery int) {
 		}
 		return !alive[0]
 	})
-}
-
-// A worker that no longer receives cancels, because its Redis client was closed, does not crash.
-func TestClosedClientEndsTheListening(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	client := f.redis()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tasks.NewQueue(f.store, client, time.Hour).Cancels(ctx, func(string) { t.Error("received a cancel") })
-	}()
-	f.subscribed(1)
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
-	if ctx.Err() != nil {
-		t.Error("it went on listening")
-	}
 }

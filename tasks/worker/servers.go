@@ -153,19 +153,3 @@ func (w *Worker) shutdown(ctx context.Context, sets []*serverSet) {
 	case <-late:
 	}
 }
-
-// byQueue is the actor of such a cancel. asynq does not know who it was.
-const byQueue = "the queue's console"
-
-// forwardAsynqCancels cancels the tasks whose deliveries are cancelled through asynq. asynq itself would only take
-// the delivery from its handler and deliver it again later, while the detached run continues (hibiken/asynq#532,
-// #968). Every worker receives the cancel and any may record it; the first one counts.
-func (w *Worker) forwardAsynqCancels(ctx context.Context) {
-	w.cfg.Queue.Cancels(ctx, func(delivery string) {
-		id, err := w.desk.Delivered(ctx, delivery)
-		if err == nil {
-			_, err = w.desk.Cancel(ctx, id, byQueue)
-		}
-		w.cfg.warn(err, "cancel task", "run", delivery)
-	})
-}

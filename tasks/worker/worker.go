@@ -254,7 +254,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.health.watch(loops) })
-	running.Go(func() { w.forwardAsynqCancels(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total,
 		"sources", w.cfg.sources())

@@ -55,15 +55,14 @@ type Config struct {
 	Reviews []tasks.Reviewer                      // sources with reviews
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
-	Redis          asynq.RedisConnOpt // for asynqmon, which opens its own connections
-	QueuesWritable bool               // the pages of the queues may change queues
+	Redis asynq.RedisConnOpt // for asynqmon, which opens its own connections
 }
 
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
 		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat,
-		reviews: cfg.Reviews, examine: cfg.Examine, queues: newQueues(cfg.Redis, cfg.QueuesWritable),
+		reviews: cfg.Reviews, examine: cfg.Examine, queues: newQueues(cfg.Redis),
 		renders: make(chan struct{}, maxRenders),
 	}
 	if c.links == nil {
@@ -97,14 +96,6 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
 	cfg.Out.Allow("/queues/", tasks.Operator)
-	if cfg.QueuesWritable {
-		const active = "POST /queues/api/queues/{queue}/active_tasks"
-		cfg.Out.Route(mux, map[string]respond.Route{
-			active + "/{id}":         respond.For(tasks.Operator, c.cancelDelivery),
-			active + ":batch_cancel": respond.For(tasks.Operator, refuseBatch),
-			active + ":cancel_all":   respond.For(tasks.Operator, refuseBatch),
-		})
-	}
 	return c
 }
 
@@ -122,12 +113,11 @@ func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// newQueues embeds asynqmon, read-only unless configured otherwise. A delivery that is deleted or archived there comes
-// back: the reconciler makes a new one. Payloads are task IDs, and results the words of endings; anything else in this
+// newQueues embeds asynqmon, read-only. Payloads are task IDs, and results the words of endings; anything else in this
 // Redis is not shown.
-func newQueues(redis asynq.RedisConnOpt, writable bool) *asynqmon.HTTPHandler {
+func newQueues(redis asynq.RedisConnOpt) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{
-		RootPath: "/queues", RedisConnOpt: redis, ReadOnly: !writable,
+		RootPath: "/queues", RedisConnOpt: redis, ReadOnly: true,
 		PayloadFormatter: asynqmon.PayloadFormatterFunc(func(_ string, payload []byte) string {
 			if id := string(payload); tasks.ValidID(id) {
 				return id
@@ -220,27 +210,4 @@ func (c *Console) redirectToTask(w http.ResponseWriter, r *http.Request) error {
 		http.Redirect(w, r, "/tasks/"+id, http.StatusSeeOther) //nolint:gosec // the store knows it as an ID
 	}
 	return err
-}
-
-// cancelDelivery replaces asynqmon's cancel: the desk stores the cancel and who asked for it, and the task ends with a
-// message. asynq only publishes it to the workers, once.
-func (c *Console) cancelDelivery(w http.ResponseWriter, r *http.Request) error {
-	delivery, ok := strings.CutSuffix(r.PathValue("id"), ":cancel")
-	if !ok {
-		c.serveQueues(w, r)
-		return nil
-	}
-	id, err := c.view.Desk.Delivered(r.Context(), delivery)
-	if err == nil {
-		_, err = c.view.Desk.Cancel(r.Context(), id, tasks.PublicName(r.Context()))
-	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
-}
-
-// refuseBatch refuses to cancel several deliveries with asynqmon, which would bypass the desk.
-func refuseBatch(http.ResponseWriter, *http.Request) error {
-	return respond.Error(http.StatusForbidden, "Not available", "Cancel tasks one at a time.")
 }

@@ -135,7 +135,7 @@ func TestEverySettingIsExplained(t *testing.T) {
 			t.Errorf("%s: %+v, want %v", name, got, want)
 		}
 	}
-	if got := seen["ERRAND_QUEUES_WRITABLE"].About; got != "true: the queue pages can also pause queues and cancel tasks (docs/operations.md)." {
+	if got := seen["ERRAND_ALLOW_ROOT"].About; got != "true: permit a worker to run as root." {
 		t.Error(got)
 	}
 }

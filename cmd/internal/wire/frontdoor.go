@@ -93,7 +93,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
 		Scheduler: scheduler, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready,
-		Explain: p.explain, Log: p.Log, QueuesWritable: p.Config.HTTP.QueuesWritable,
+		Explain: p.explain, Log: p.Log,
 		Roles: map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy: auth.Proxy{
 			Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies,
