@@ -45,8 +45,6 @@
 //
 // # What the package does not promise
 //
-//   - On systems other than Linux, a process that daemonises itself can outlive its run, because there is no child
-//     subreaper. New logs this.
 //   - If a keeper is killed with SIGKILL, the CLI dies with it. Other processes of the run are then found by the run's
 //     marker in their environment (ERRAND_RUN), or, if the calling process was killed too, by [Runner.Sweep] at the
 //     next start. A process that has also removed the marker escapes. In a sandbox no process escapes.
@@ -173,6 +171,9 @@ type Runner struct {
 // which inherits the processes that a killed keeper leaves, and those that other children leave. Dead ones are reaped
 // after each run. If the process may manage its control group, New moves it into a child of that.
 func New(c Config) (*Runner, error) {
+	if runtime.GOOS != "linux" {
+		return nil, errors.New("create runner: agents run on Linux only")
+	}
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}
@@ -226,9 +227,6 @@ func New(c Config) (*Runner, error) {
 	}
 	if err := keeper.BecomeSubreaper(); err != nil {
 		r.log.Warn("processes that outlive their keeper can outlive their run", "err", err)
-	}
-	if runtime.GOOS != "linux" {
-		r.log.Warn("a process that daemonises itself can outlive its run on this system; use Linux in production")
 	}
 	return r, nil
 }

@@ -110,7 +110,9 @@ func (s *Server) spawn(cfg Config) error {
 	}
 	cmd.Stderr = cmd.Stdout
 	cmd.Env = append([]string{}, cfg.Env...) // our environment has secrets, and Redis needs none of it
-	cmd.SysProcAttr = attributes()
+	// The server gets SIGTERM when this process dies, for any reason. It has its own process group, because Ctrl-C in a
+	// terminal goes to the whole group and would stop the database under a worker that is still draining.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	cmd.WaitDelay = time.Second // the process that rewrites the append-only file has the same stdout
 
 	started := make(chan error)

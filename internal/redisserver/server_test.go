@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -217,9 +216,6 @@ func TestAFailedStartSaysWhyAndLeavesNothing(t *testing.T) {
 
 func TestDiesWithItsParent(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		return // only Linux promises it
-	}
 	parent := exec.Command(os.Args[0])
 	parent.Env = append(os.Environ(), orphanEnv+"=1")
 	stdin, err := parent.StdinPipe() // held open: EOF would end it

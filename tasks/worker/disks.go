@@ -196,10 +196,14 @@ func (d *disks) full(able bool) *diskProblem {
 	return nil
 }
 
+// structureNeedsCleaning is EUCLEAN, which the tables of other systems do not have.
+const structureNeedsCleaning = syscall.Errno(117)
+
 // ofMachine are the errors by which a machine says that its disks, memory or limits fail. Others may come from the
 // names and the contents of a repository's files.
 var ofMachine = []error{
-	unix.EIO, unix.EROFS, unix.ESTALE, unix.EUCLEAN, unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EAGAIN, unix.EACCES,
+	unix.EIO, unix.EROFS, unix.ESTALE, structureNeedsCleaning,
+	unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EAGAIN, unix.EACCES,
 }
 
 // localFault reports whether an error is one of this machine.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// These systems have no /proc: there are no sandboxes, and what has lost its keeper cannot be found.
+// Agents run on Linux only. Elsewhere, programs that do not run them are compiled with this package.
 
 var liveKeepers sync.Map
 
@@ -33,22 +33,19 @@ func (g *group) remove()                     {}
 func ownStat() *os.File { return nil }
 func raisePriority()    {}
 
-func sleep(d time.Duration) { <-time.After(d) }
+func sleep(time.Duration) {}
 
-func writeOnce(fd int, line []byte) { _, _ = syscall.Write(fd, line) }
+func writeOnce(int, []byte) {}
 
-// ownProgram starts this binary again; a file that was replaced meanwhile would be the new one.
-var ownProgram, _ = os.Executable()
+const ownProgram = ""
 
-func openProgram(path string) (*os.File, error) { return os.Open(path) }
-func executable(program *os.File) string        { return program.Name() }
+func openProgram(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+func executable(*os.File) string           { return "" }
 
 // Readable lists nothing here.
 func (p *Program) Readable() (paths []string) { return nil }
 
-// sealedPipe is a pipe: there is no /proc by which another process could open it.
-func sealedPipe() (r, w *os.File, err error) { return os.Pipe() }
-
+func sealedPipe() (r, w *os.File, err error)           { return nil, nil, errors.ErrUnsupported }
 func socketPair() (worker, keeper *os.File, err error) { return nil, nil, errors.ErrUnsupported }
 func receiveListener(*os.File) (net.Listener, error)   { return nil, errors.ErrUnsupported }
 func overlaid(*exec.Cmd, int, []Overlay) error         { return errors.ErrUnsupported }
@@ -74,11 +71,11 @@ func WorkerMark() string { return "" }
 
 // MakePrivate returns a notice that this system does not protect a process from others of its user.
 func MakePrivate() (notice string, err error) {
-	return "this system cannot hide the worker's secrets from the agent's tools; use Linux in production", nil
+	return "this system cannot hide this process from others of its user", nil
 }
 
 // Private reports false here.
-func Private() (ok bool, remedy string) { return false, "use Linux in production" }
+func Private() (ok bool, remedy string) { return false, "" }
 
 // WithEnvironment lists nothing here.
 func WithEnvironment([]string) []string { return nil }
