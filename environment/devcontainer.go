@@ -1,13 +1,9 @@
 package environment
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -18,14 +14,13 @@ import (
 var DevcontainerFiles = []string{".devcontainer/devcontainer.json", ".devcontainer.json"}
 
 // foreign are keys of a devcontainer.json that change what its commands find, and have no counterpart here.
-var foreign = strings.Fields("build dockerComposeFile dockerFile image initializeCommand mounts postAttachCommand " +
-	"runArgs workspaceFolder workspaceMount")
+var foreign = strings.Fields("build dockerComposeFile dockerFile features image initializeCommand mounts " +
+	"postAttachCommand runArgs workspaceFolder workspaceMount")
 
 // ParseDevcontainer reads a declaration from the content of a devcontainer.json: commands that run when a container is
-// created are the set-up, after the features that are scripts of the repository, and those that run when it starts come
-// before each run. name is the file's, and read returns the content of another file of the repository, or "".
-// ParseDevcontainer returns a sentence about everything that it leaves out.
-func ParseDevcontainer(data []byte, name string, read func(name string) string) (d Declaration, wrong []string) {
+// created are the set-up, and those that run when it starts come before each run. It returns a sentence about all
+// that it leaves out.
+func ParseDevcontainer(data []byte) (d Declaration, wrong []string) {
 	plain, err := hujson.Standardize(append(data, '\n')) // which must follow a comment
 	all := map[string]any{}
 	if err != nil || json.Unmarshal(plain, &all) != nil {
@@ -35,17 +30,6 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 	if len(left) > 0 {
 		wrong = append(wrong, strings.Join(left, ", ")+
 			" cannot be used: runs have the tools of the worker, and what the set-up installs.")
-	}
-	features, _ := all["features"].(map[string]any)
-	for _, feature := range slices.Sorted(maps.Keys(features)) {
-		dir := path.Join(path.Dir(name), feature)
-		if !strings.HasPrefix(feature, "./") || dir == "." || !filepath.IsLocal(dir) || read(dir+"/install.sh") == "" {
-			wrong = append(wrong,
-				fmt.Sprintf("features: %.100q is not a directory of the repository with an install.sh.", feature))
-			continue
-		}
-		d.Setup = append(d.Setup, featureLine(dir, features[feature], read(dir+"/devcontainer-feature.json")))
-		d.Locks = append(d.Locks, dir)
 	}
 	for _, key := range []string{"onCreateCommand", "updateContentCommand", "postCreateCommand"} {
 		d.Setup = append(d.Setup, commandLines(all[key])...)
@@ -62,41 +46,8 @@ func ParseDevcontainer(data []byte, name string, read func(name string) string) 
 		}
 	}
 	d, more := d.Checked()
-	if d.Locks != nil { // after the check: its bound is for what the repository names
-		d.Locks = append(d.Locks, DefaultLocks...)
-	}
 	return d, append(wrong, more...)
 }
-
-// featureLine returns the line that installs the feature in a directory of the repository. Its options, with the
-// defaults of its manifest, are variables of its script, as containers.dev/implementors/features says.
-func featureLine(dir string, chosen any, manifest string) string {
-	var known struct {
-		Options map[string]struct{ Default any }
-	}
-	plain, _ := hujson.Standardize([]byte(manifest + "\n"))
-	_ = json.Unmarshal(plain, &known) // without it, there are no defaults
-	values := map[string]any{}
-	for name, option := range known.Options {
-		values[name] = option.Default
-	}
-	options, ok := chosen.(map[string]any)
-	if !ok { // the short form
-		options = map[string]any{"version": chosen}
-	}
-	maps.Copy(values, options)
-	var line strings.Builder
-	line.WriteString("(cd " + quoted(dir))
-	for _, name := range slices.Sorted(maps.Keys(values)) {
-		if values[name] != nil {
-			variable := strings.TrimLeft(notInVariable.ReplaceAllString(strings.ToUpper(name), "_"), "_0123456789")
-			line.WriteString(" && export " + cmp.Or(variable, "_") + "=" + quoted(fmt.Sprint(values[name])))
-		}
-	}
-	return line.String() + ` && export _REMOTE_USER="$(id -un)" _REMOTE_USER_HOME="$HOME" && bash ./install.sh)`
-}
-
-var notInVariable = regexp.MustCompile(`[^A-Z0-9_]`)
 
 // quoted returns a word as a shell has to read it.
 func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

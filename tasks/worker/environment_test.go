@@ -191,7 +191,7 @@ func TestDevcontainer(t *testing.T) {
 		"no set-up": {
 			"env: {A: errand, C: errand}\n",
 			environment.Declaration{},
-			"set -e\n(cd '.devcontainer/f' && export VERSION='2' && export _REMOTE_USER=\"$(id -un)\" _REMOTE_USER_HOME=\"$HOME\" && bash ./install.sh)\n(npm ci\n)",
+			"set -e\n(npm ci\n)",
 		},
 		"a set-up":              {"setup: [make]\n", environment.Declaration{}, "set -e\nmake"},
 		"an empty set-up":       {"setup: []\n", environment.Declaration{}, ""},
@@ -206,13 +206,12 @@ func TestDevcontainer(t *testing.T) {
 			work := filepath.Join(t.TempDir(), "work")
 			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
 			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700),
-				os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700)); err != nil {
+				os.MkdirAll(filepath.Join(work, ".devcontainer"), 0o700)); err != nil {
 				t.Fatal(err)
 			}
 			r.write(work, environment.File, c.file)
 			r.write(work, ".devcontainer/devcontainer.json",
-				`{"image": "x", "features": {"./f": "2"}, "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
-			r.write(work, ".devcontainer/f/install.sh", "exit 0\n")
+				`{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
 			r.git(work, "add", "--all")
 			r.git(work, "commit", "--quiet", "--message", "declare")
 			r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
@@ -236,34 +235,6 @@ func TestDevcontainer(t *testing.T) {
 				t.Errorf("the agent has %v, followers see %s", env, said)
 			}
 		})
-	}
-}
-
-// A set-up runs again when any file of a local feature changes.
-func TestChangedFeature(t *testing.T) {
-	t.Parallel()
-	r := newRemote(t)
-	var scripts []agent.Script
-	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
-	r.worker(r.disk(t.TempDir()))
-	work := t.TempDir()
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
-	if err := os.MkdirAll(filepath.Join(work, ".devcontainer", "f"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	r.write(work, ".devcontainer/devcontainer.json", `{"features": {"./f": {}}}`)
-	r.write(work, ".devcontainer/f/install.sh", ". ./helper.sh\n")
-	for i, c := range []struct {
-		file, text string
-		want       int // set-ups so far
-	}{{".devcontainer/f/helper.sh", "echo 1\n", 1}, {"other", "x", 1}, {".devcontainer/f/helper.sh", "echo 2\n", 2}} {
-		r.write(work, c.file, c.text)
-		r.git(work, "add", "--all")
-		r.git(work, "commit", "--quiet", "--message", "change")
-		r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-		if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(scripts) != c.want {
-			t.Errorf("%d: ending = %+v, %d set-ups", i, e, len(scripts))
-		}
 	}
 }
 

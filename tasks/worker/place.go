@@ -139,17 +139,7 @@ func (l *placer) environment(ctx context.Context, repo tasks.Repository, p *plac
 			break
 		}
 		var dev environment.Declaration
-		var failed error
-		dev, err = l.declared(ctx, p, name, func(data []byte) (environment.Declaration, []string) {
-			return environment.ParseDevcontainer(data, name, func(other string) string {
-				text, rerr := l.Workspace.BaseFile(ctx, p.Clone, other, environment.MaxFile)
-				if !errors.Is(rerr, workspace.ErrTooLarge) {
-					failed = errors.Join(failed, rerr)
-				}
-				return text
-			})
-		})
-		err = errors.Join(err, failed)
+		dev, err = l.declared(ctx, p, name, environment.ParseDevcontainer)
 		dev.Egress = declared.Egress
 		declared, p.From = dev.Under(declared), name
 	}
