@@ -97,14 +97,14 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 		return "", 0, nil
 	}
 	body, err := s.Access.Read(ctx, store.Links, user)
-	if errors.Is(err, store.ErrNotFound) {
-		return "", 0, nil
-	}
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", 0, err
 	}
-	var l Link
-	if json.Unmarshal(body, &l) != nil || !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
+	var l Link // zero, which has ended, if there is none
+	if json.Unmarshal(body, &l) != nil {
+		l = Link{}
+	}
+	if !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
 		return "", 0, nil
 	}
 	return l.Login, l.ID, nil
