@@ -54,7 +54,6 @@ type Budgets struct {
 	Repository float64 `yaml:"repository"` // per repository and day
 	Day        float64 `yaml:"day"`        // of the whole fleet per day
 	Reserve    float64 `yaml:"reserve"`    // expected cost of a task without a maximum; 0 = 1
-	AskAbove   float64 `yaml:"ask_above"`  // people are asked before a task that is likely to cost more; 0 = never
 	Contact    string  `yaml:"contact"`    // who can raise budgets; shown in refusals
 }
 
@@ -90,7 +89,6 @@ func (v routingCheck) budgets(r Routing) {
 		{"repository", b.Repository},
 		{"day", b.Day},
 		{"reserve", b.Reserve},
-		{"ask_above", b.AskAbove},
 	} {
 		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // written so that it also holds for .nan
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no budget", "budgets", amount.name)

@@ -11,6 +11,7 @@ var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 // removed are former variables and keys of errand.yaml, and variables of the CLI that runs do not get, with what to do
 // instead.
 var removed = map[string]string{
+	"ask_above":   "limit what a task may cost with budgets: task:",
 	"match_email": "list accounts under people:, or set slack: link: true, so that people link their own",
 
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",

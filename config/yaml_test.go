@@ -276,7 +276,11 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"budgets:\n  weekly: 5",
-			`f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, ask_above, contact`,
+			`f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`,
+		},
+		{
+			"budgets:\n  ask_above: 3",
+			`f:2: knows no key "ask_above"; limit what a task may cost with budgets: task:`,
 		},
 		{
 			"schedules:\n  Deps: {when: every day at 07:00, prompt: Go.}",

@@ -60,7 +60,6 @@ type Record struct {
 	Worker   string           // the worker that runs it or ran it last
 	Runs     []Run            // the latest 20 since it was last retried, oldest first
 	Cost     float64          // US dollars of all settled runs, also those before a retry; see [Claim.Spend]
-	OldCost  float64          // the part of Cost that is from before the latest retry
 	Settled  bool             // Cost has that of the latest run
 
 	Created, Started, Ended time.Time       // by Redis' clock; Started is the latest run's
@@ -107,7 +106,7 @@ func decode(id string, f map[string]string) Record {
 		MergeKey: f["merge_key"], Into: f["into"], Delivery: number(f["delivery"]), At: fromMicros(f["at"]),
 		Why: f["why"], Blocked: blocked(f["blocked"]), Attempt: number(f["attempt"]), Parks: parks(f["parked"]),
 		Crashes: number(f["crashes"]), Doubt: f["doubt"] != "", Fence: int64(number(f["fence"])), Worker: f["worker"],
-		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]), OldCost: usd(f["cost_before"]),
+		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Settled: f["settled"] != "" && f["settled"] == f["fence"], Created: fromMicros(f["created"]),
 		Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
 		RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]), CancelBy: f["cancel_by"],

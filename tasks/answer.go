@@ -238,12 +238,6 @@ const (
 	Deny    = "Deny"
 )
 
-// The answers that are offered to a question with Start.
-const (
-	Begin     = "Start"
-	DontBegin = "Do not start"
-)
-
 // Denial returns the answer that denies a call for a reason.
 func Denial(reason string) string {
 	if reason = strings.TrimSpace(reason); reason == "" {
@@ -260,7 +254,6 @@ type Question struct {
 	Asked   time.Time `json:"asked"`
 	Until   time.Time `json:"until"`             // when the agent continues without an answer
 	Consent string    `json:"consent,omitempty"` // in a request for approval: what "Always for this task" approves
-	Start   bool      `json:"start,omitempty"`   // the agent has not started, and does not start without an answer
 	Answer  *Answer   `json:"answer,omitempty"`
 
 	Profile agent.Profile `json:"profile,omitempty"` // of the run that asks; who answers needs the rights for it

@@ -209,7 +209,6 @@ type Budgets struct {
 	Repository float64 // of each repository
 	Day        float64 // of the whole fleet
 	Reserve    float64 // expected cost of a task that names no limit; 0: $1
-	AskAbove   float64 // people are asked before a task that is likely to cost more than this; 0: never
 	Contact    string  // who can raise them
 }
 

@@ -1,13 +1,13 @@
 -- prefix, id, nonce, by -> {'ok', record} | {'notended'} | {'unposted'} | {'notfound'}
 local id = ARGV[2]
 local key, events = task_key(id), events_key(id)
-local r = redis.call('HMGET', key, 'state', 'thread', 'covers', 'outbox', 'cost')
+local r = redis.call('HMGET', key, 'state', 'thread', 'covers', 'outbox')
 if not r[1] then return {'notfound'} end
 if repeated(id, ARGV[3]) then return {'ok', redis.call('HGETALL', key)} end
 if r[1] ~= 'ended' then return {'notended'} end
 if r[3] and r[4] ~= '-1' then return {'unposted'} end -- others have no other answer
 note(id, ARGV[3])
-redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4], 'cost_before', r[5] or '0')
+redis.call('HSET', key, 'state', 'waiting', 'at', '0', 'attempt', '0', 'crashes', '0', 'outbox', '0', 'retried', int(now()), 'retried_by', ARGV[4])
 redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause', 'held', 'into', 'why', 'parked',
   'settled', 'near', 'crashed', 'explained', 'explained_at', 'runs', 'covers',
   'shown', 'unposted', 'undelivered')

@@ -184,7 +184,6 @@ func TestWithoutAnAnswer(t *testing.T) {
 		"After that I continue without an answer.": {Text: "Red?"}, "After that the call is denied.": {
 			Text: "May I?", Consent: "Bash",
 		},
-		"Without an answer I do not start.": {Text: "Shall I start?", Start: true},
 	} {
 		if got := howToAnswer(q, "errand[bot]"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", q.Text, got)

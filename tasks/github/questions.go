@@ -209,16 +209,13 @@ func howToAnswer(q tasks.Question, me string) string {
 			"<reason>` until %s. After that the call is denied.",
 			cmdApprove, cmdAlways, markdown.NeutralLine(untrusted.Line(q.Consent, 300)), cmdDeny, until)
 	}
-	what, without := "the answer", "After that I continue without an answer."
+	what := "the answer"
 	if len(q.Options) > 0 {
 		what = "a number or your own words"
 	}
-	if q.Start {
-		without = "Without an answer I do not start."
-	}
 	return fmt.Sprintf("Anyone with write access can answer until %[4]s: mention `@%[1]s`, or begin a comment with "+
-		"`%[2]s`, followed by %[3]s. %[5]s",
-		strings.TrimSuffix(me, "[bot]"), cmdAnswer, what, until, without)
+		"`%[2]s`, followed by %[3]s. After that I continue without an answer.",
+		strings.TrimSuffix(me, "[bot]"), cmdAnswer, what, until)
 }
 
 // outcomeOf returns the line below a question that shows its answer.

@@ -331,10 +331,6 @@ func (p *progress) add(e agent.Event) {
 	changed := !p.working
 	p.working = true
 	switch e.Kind {
-	case agent.Notice:
-		if e.Tool == tasks.Estimated {
-			p.action, changed = e.Text, true
-		}
 	case agent.ToolUse:
 		p.action, changed = e.Text, true
 	case agent.ToolResult:

@@ -28,10 +28,7 @@ func TestStatusText(t *testing.T) {
 	p.add(agent.Event{Kind: agent.Started, Text: "opus"})
 	said("started", "⏳ Working")
 	p.add(agent.Event{Kind: agent.Notice, Text: "Running the check"})
-	p.add(agent.Event{
-		Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost about $0.80, from 12 tasks like it",
-	})
-	said("an estimate", "⏳ Working: likely to cost about $0.80, from 12 tasks like it")
+	said("a notice", "⏳ Working")
 	p.add(agent.Event{Kind: agent.ToolUse, Text: "Running echo '<!channel> & @here'"})
 	said("a tool", "⏳ Working: running echo '&lt;\u200b!channel&gt; &amp; @\u200bhere'")
 	p.add(agent.Event{Kind: agent.Text, Text: "Let me see."})

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -209,97 +207,6 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 		return 0, err
 	}
 	return tasks.LowerLimit(maxUSD, left), nil
-}
-
-// unspent returns an *InputError if a budget of the task is used up.
-func (a *admission) unspent(r *run) error {
-	_, err := r.claim.Reserve(r.ctx, 0, a.Policy.Budgets.Daily()...)
-	if over, ok := errors.AsType[*store.OverBudget](err); ok {
-		if over.Spent < over.Budget {
-			return nil
-		}
-		return a.Policy.Budgets.Refusal(over)
-	}
-	return err
-}
-
-// estimate returns what a task is likely to cost, which is at most its own maximum. It is zero for one that has run
-// before, unless a person has retried it since.
-func (a *admission) estimate(r *run, j job, lines int) tasks.Estimate {
-	if rec := r.claim.Record(); rec.Cost > rec.OldCost {
-		return tasks.Estimate{}
-	}
-	e, err := tasks.EstimateCost(r.ctx, a.Store, j.task, lines)
-	a.warn(err, "estimate the cost", "run", j.task.ID)
-	if e.Tasks > 0 {
-		e.USD = tasks.LowerLimit(j.maxUSD, e.USD)
-	}
-	return e
-}
-
-// consult asks people before a run that is likely to cost more than Budgets.AskAbove. Without their consent it returns
-// an *InputError. It asks about no task that the agent cannot speak with people about, and so about no review, whose
-// size is not known yet; nor about one that its source or a budget refuses anyway.
-func (r *run) consult(j job) (asked bool, err error) {
-	e, above := r.worker.admission.estimate(r, j, 0), r.worker.cfg.Policy.Budgets.AskAbove
-	if above <= 0 || e.USD <= above {
-		return false, nil
-	}
-	record := r.record()
-	defer record.close()
-	k := r.worker.talk(r, j, func(e agent.Event) {
-		if r.report == nil {
-			r.report = r.openReport(j)
-			r.report.get() // the status says that an answer is needed
-		}
-		record.add(e)
-		r.report.Update(e)
-	})
-	if k == nil {
-		return false, nil
-	}
-	if err := r.worker.admission.unspent(r); err != nil {
-		return false, err
-	}
-	if _, err := r.worker.brief(r, j); err != nil {
-		return false, err
-	}
-	// A worker that dies meanwhile has not been harmed by the task.
-	if err := r.claim.Idle(r.ctx, "people are asked whether it may start"); err != nil {
-		return false, err
-	}
-	if err := k.mayStart(e); err != nil || j.idle {
-		return true, err
-	}
-	return true, r.claim.Idle(r.ctx, "")
-}
-
-// mayStart asks whether a run should start. Without consent it returns an *InputError.
-func (k *talk) mayStart(e tasks.Estimate) error {
-	answer, err := k.ask(k.run, tasks.Question{
-		Text:    fmt.Sprintf("This is likely to cost %s. Shall I start?", e),
-		Options: []string{tasks.Begin, tasks.DontBegin}, Start: true,
-	})
-	said := strings.ToLower(strings.TrimRight(answer.Text, ".! "))
-	switch {
-	case err != nil:
-		return err
-	case answer.Expired:
-		return &tasks.InputError{Sentence: fmt.Sprintf("This was not started: it is likely to cost %s, and no one "+
-			"said in time that it should start.", e)}
-	case answer.Text == tasks.Begin, said == strings.ToLower(tasks.Begin), slices.Contains(consent, said):
-		return nil
-	}
-	return &tasks.InputError{Sentence: fmt.Sprintf("%s decided not to start this, which is likely to cost %s.",
-		answer.Who(), e)}
-}
-
-// remember adds the cost of a completed task to the history of its repository.
-func (a *admission) remember(r *run, t tasks.Task) {
-	rec := r.claim.Record()
-	if usd := rec.Cost - rec.OldCost + r.result.CostUSD; r.result.Outcome == agent.Done && usd > 0 {
-		a.warn(tasks.RememberCost(r.detached, a.Store, t, r.lines, usd), "remember the cost", "run", t.ID)
-	}
 }
 
 // settle records what a run has cost, however it ended. An interrupted run has a cost, too.

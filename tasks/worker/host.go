@@ -21,19 +21,11 @@ type host struct {
 	given  *answers
 	talk   *talk  // nil if the agent cannot talk with people
 	slow   func() // called when the model throttles the run; does not block
-
-	estimate tasks.Estimate // reported at the first event, unless zero
 }
 
 // Event passes an event to the store and the report without waiting. Only a live report gets ToolInput events; the
 // complete input follows.
 func (h *host) Event(e agent.Event) {
-	if h.estimate.Tasks > 0 { // by now the report is open, as a rule
-		h.emit(agent.Event{
-			Kind: agent.Notice, Tool: tasks.Estimated, Text: "Likely to cost " + h.estimate.String(), Time: e.Time,
-		})
-		h.estimate = tasks.Estimate{}
-	}
 	if e.Kind != agent.ToolInput {
 		h.record.add(e)
 	}

@@ -134,7 +134,7 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 		err = w.recall(r, j) // look for an answer that was posted before Redis lost the ending
 	}
 	if err == nil {
-		err = r.permit(&j) // ask what its asker may do now, and people before an expensive run
+		err = r.restrict(&j) // ask what its asker may do now
 	}
 	if err == nil {
 		j.task.Options.MaxUSD, err = w.allow(r, j) // reserve its cost and check that a run can start now
@@ -195,22 +195,6 @@ func (w *Worker) accept(r *run) (j job, err error) {
 	return j, err
 }
 
-// permit limits the run to what the asker may do, and asks people before an expensive run. Their answer may take a
-// while, so it then looks again at what the asker may do, and the source is asked again later. The task has nothing
-// reserved meanwhile but its thread and a slot.
-func (r *run) permit(j *job) error {
-	now := *j
-	if err := r.restrict(&now); err != nil {
-		return err
-	}
-	asked, err := r.consult(now)
-	if asked && err == nil {
-		return r.restrict(j)
-	}
-	*j = now
-	return err
-}
-
 // restrict limits the run to what the asker of its task may do now.
 func (r *run) restrict(j *job) (err error) {
 	j.task, j.limited, err = r.worker.tasks.permit(r.ctx, j.task)
@@ -260,9 +244,7 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 // prepare opens the report and loads what the run needs: its directory, the state to resume from and the
 // conversation.
 func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
-	if r.report == nil {
-		r.report = r.openReport(j)
-	}
+	r.report = r.openReport(j)
 	if j.limited != "" {
 		r.notice("The person who asked " + j.limited + ". So nothing can be changed.")
 	}
@@ -293,7 +275,6 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 		mailbox: r.mail, record: r.record(), report: r.report, given: given, slow: w.admission.throttleReporter(r),
 	}
 	host.talk = w.talk(r, j, host.emit)
-	host.estimate = w.admission.estimate(r, j, b.Lines)
 	spec := w.spec(j.task, b.Brief, s)
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)
@@ -322,7 +303,6 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	w.cfg.Meter.Ran(j.task, r.result)
 	w.admission.recordThrottle(r)
-	w.admission.remember(r, j.task)
 	bill := w.admission.settle(r)
 	if err := w.health.blame(r.detached, r.result.Error); err != nil {
 		return e, err

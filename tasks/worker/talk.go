@@ -87,9 +87,6 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 // ask asks people a question and waits for the answer, which may have expired.
 func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) {
 	content := append([]string{q.Text, ""}, q.Options...)
-	if q.Start {
-		content = []string{tasks.Begin} // the next attempt may have another estimate
-	}
 	select {
 	case k.one <- struct{}{}:
 		defer func() { <-k.one }()
@@ -145,12 +142,6 @@ func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known
 	}
 	if err == nil {
 		err = json.Unmarshal(answer, &a)
-	}
-	if err == nil && known && q.Start { // a task that waits to start comes here again and again
-		var first bool
-		if first, err = k.claim.First(ctx, "known-"+q.Key); err == nil && !first {
-			return a, known, nil
-		}
 	}
 	if err != nil {
 		return a, known, fmt.Errorf("ask people: %w", err)

@@ -71,7 +71,6 @@ func sections(r config.Routing) []web.Table {
 		{"each channel a day", dollars(b.Channel)},
 		{"each repository a day", dollars(b.Repository)},
 		{"the whole fleet a day", dollars(b.Day)},
-		{"each task without asking first", dollars(b.AskAbove)},
 	})
 	add("Repositories", []string{"repository", "own settings", "branch", "profile", "results", "pool", "open"},
 		rows(r.Repositories, func(one config.Repository) []string {

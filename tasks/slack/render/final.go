@@ -122,10 +122,7 @@ func (c Console) HowToAnswer(t tasks.Task, q tasks.Question, me string) string {
 		console = ", or answer " + link(c(t.ID), "in the console")
 	}
 	without := "After that I continue without an answer."
-	switch {
-	case q.Start:
-		without = "Without an answer I do not start."
-	case q.Consent != "":
+	if q.Consent != "" {
 		without = "After that I continue without it. “" + tasks.Always +
 			"” covers everything that I would ask about: " + Literal(q.Consent, MaxSentence) + "."
 	}

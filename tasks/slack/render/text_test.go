@@ -148,7 +148,6 @@ func TestWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for want, q := range map[string]tasks.Question{
 		"I continue without an answer.": {Text: "Red?"}, "I continue without it.": {Text: "May I?", Consent: "Bash"},
-		"Without an answer I do not start.": {Text: "Shall I start?", Start: true},
 	} {
 		if got := Console(nil).HowToAnswer(tasks.Task{}, q, "U1"); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", q.Text, got)
