@@ -120,7 +120,12 @@ func (l *lease) judge(res *http.Response, served bool) time.Time {
 		return time.Time{}
 	}
 	l.ring.hold(l.key, until, res.StatusCode)
-	return l.freeAt()
+	at := l.freeAt()
+	if !at.IsZero() && !at.After(time.Now()) {
+		// otherwise the CLI repeats for minutes what another run can have at once
+		res.Header.Set("X-Should-Retry", "false")
+	}
+	return at
 }
 
 // freeAt returns when one of the credentials that a run may have is free. Those that are held for another reason than a
