@@ -120,12 +120,7 @@ func (l *lease) judge(res *http.Response, served bool) time.Time {
 		return time.Time{}
 	}
 	l.ring.hold(l.key, until, res.StatusCode)
-	at := l.freeAt()
-	if !at.IsZero() && !at.After(time.Now()) {
-		// otherwise the CLI repeats for minutes what another run can have at once
-		res.Header.Set("X-Should-Retry", "false")
-	}
-	return at
+	return l.freeAt()
 }
 
 // freeAt returns when one of the credentials that a run may have is free. Those that are held for another reason than a
