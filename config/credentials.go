@@ -147,7 +147,7 @@ func (c *Config) checkCredentials(p *Problems) {
 		}
 	}
 	if c.Model.Gateway == GatewayOff {
-		p.add("ERRAND_GATEWAY", "is off, so nobody would see which of the credentials the model refuses",
+		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential",
 			"set it to on, or remove the section credentials")
 	}
 	resource := ""

@@ -36,7 +36,8 @@ import (
 type Gateway struct {
 	url, token string
 	upstream   *Upstream
-	lease      *lease
+	keys       *lease
+	start      *key // the credential that the CLI is started for
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
@@ -81,32 +82,32 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 	if !u.Gated() {
 		return nil, nil
 	}
-	l, err := u.keys.take(run.Credentials)
+	keys, err := u.keys.take(run.Credentials)
 	if err != nil {
 		return nil, fmt.Errorf("open the gateway: %w", err)
 	}
-	g := u.newGateway(run, l)
+	g := u.newGateway(run, keys)
 	if run.Addr != "" {
 		return g, nil
 	}
-	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		g.Close()
 		return nil, fmt.Errorf("open the gateway: %w", err)
 	}
-	g.url = "http://" + listener.Addr().String()
-	g.Serve(listener)
+	g.url = "http://" + l.Addr().String()
+	g.Serve(l)
 	return g, nil
 }
 
 // newGateway returns a gateway that does not listen yet.
-func (u *Upstream) newGateway(run Run, l *lease) *Gateway {
+func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
-		url: "http://" + run.Addr, upstream: u, lease: l, cut: cut, note: run.Note,
+		url: "http://" + run.Addr, upstream: u, keys: keys, start: keys.current, cut: cut, note: run.Note,
 		conns:  connlimit.New(MaxConns),
-		models: l.key.models(run.Model, u.cfg.Models),
-		seen:   traffic{max: run.MaxUSD, prices: l.key.Prices, api: API{Credential: l.key.Name}},
+		models: keys.current.models(run.Model, u.cfg.Models),
+		seen:   traffic{max: run.MaxUSD, prices: keys.current.Prices},
 		token:  "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.over, g.overspend = context.WithCancel(context.Background())
@@ -139,7 +140,7 @@ func (g *Gateway) routes() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			g.cleanHeader(p.Out.Header)
-			if g.lease.key.Cloud != nil { // the credential decides where it goes
+			if g.start.Cloud != nil { // the credential decides where it goes
 				cleanForCloud(p.Out)
 				return
 			}
@@ -151,7 +152,7 @@ func (g *Gateway) routes() http.Handler {
 		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	if g.lease.key.Cloud != nil {
+	if g.start.Cloud != nil {
 		return g.cloudRoutes(proxy)
 	}
 	mux := http.NewServeMux()
@@ -166,10 +167,10 @@ func (g *Gateway) routes() http.Handler {
 
 // authenticated checks the run's token before next.
 func (g *Gateway) authenticated(next http.Handler) http.Handler {
-	name, pass := g.lease.key.With(g.token).header()
+	name, pass := g.start.With(g.token).header()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown, expected := req.Header.Get(name), pass
-		if g.lease.key.Cloud != nil {
+		if g.start.Cloud != nil {
 			shown, expected = takeToken(req.URL), g.token
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {
@@ -199,7 +200,7 @@ func (g *Gateway) Close() {
 	g.cut()
 	_ = g.server.Close()
 	g.open.Wait()
-	g.lease.end()
+	g.keys.end()
 }
 
 // OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its

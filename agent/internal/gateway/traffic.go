@@ -45,8 +45,11 @@ type API struct {
 	Limits    map[string]string `json:"limits,omitempty"`     // latest anthropic-ratelimit-* headers, by suffix
 	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: time to its first byte
 
-	Credential string    `json:"credential,omitempty"` // name of the run's; empty: the only one
-	FreeAt     time.Time `json:"free_at,omitzero"`     // of several: when one may serve the run that was refused
+	// If there are several credentials:
+	Credential string           `json:"credential,omitempty"` // name of that of the latest answer
+	Shares     map[string]Share `json:"shares,omitempty"`     // parts of the cost by the name of the credential
+	// when a refused run has one that may serve it; may be zero
+	FreeAt time.Time `json:"free_at,omitzero"`
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.
@@ -83,7 +86,7 @@ func (g *Gateway) Trouble() string {
 		return ""
 	}
 	host, check := g.upstream.url.Host, "ANTHROPIC_BASE_URL"
-	if c := g.lease.key.Cloud; c != nil {
+	if c := g.keys.cloud(g.start); c != nil {
 		host, check = c.Host(), "the region or endpoint of "+c.Name()
 	}
 	switch {
@@ -122,7 +125,7 @@ func (t *traffic) copy() *API {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	api := t.api
-	api.Errors, api.Limits = maps.Clone(api.Errors), maps.Clone(api.Limits)
+	api.Errors, api.Limits, api.Shares = maps.Clone(api.Errors), maps.Clone(api.Limits), maps.Clone(api.Shares)
 	return &api
 }
 
@@ -209,11 +212,14 @@ func (t *traffic) answered(res *http.Response, now time.Time) {
 	}
 }
 
-// free records when another credential may serve the run.
-func (t *traffic) free(at time.Time) {
+// keyed records which credential the answer to a request was for, and when there is one that can be used if not that.
+func (t *traffic) keyed(req *http.Request, name string, freeAt time.Time) {
+	if req.Context().Value(callKey{}) == nil { // counting tokens is not a call
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.api.FreeAt = at
+	t.api.Credential, t.api.FreeAt = name, freeAt
 }
 
 // served reports whether the model has worked for the run.
