@@ -81,6 +81,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/errand-fleet/errand/agent/cloud"
 	"github.com/errand-fleet/errand/agent/internal/egress"
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
@@ -102,7 +103,9 @@ type Config struct {
 	BaseURL      string            // of the model; empty: the CLI's default
 	Credential   Credential        // for the model; only the gateways of runs have it, not the CLI
 	Credentials  []ModelCredential // instead of Credential, the preferred ones first, and always with a gateway
-	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway
+	ModelHeaders http.Header       // further headers of requests to the model; only with a gateway, as ModelToken
+	ModelToken   ModelToken        // instead of Credential: a token that changes; nil: none
+	Cloud        cloud.Provider    // instead of BaseURL and Credential; nil: Anthropic's own API, or a gateway like it
 	ModelNames   map[string]string // what the provider calls opus, sonnet and haiku; missing: as the CLI says
 	Prices       PriceList         // of models, before the list prices
 	Models       []string          // further models that runs may use; default: those that the CLI offers
@@ -123,6 +126,10 @@ type Config struct {
 
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }
+
+// ModelToken fetches a token for the model that changes, such as one of a company's gateway. It is called again when a
+// token is refused, and every few minutes.
+type ModelToken func(context.Context) (string, error)
 
 // The prices of models: see package gateway.
 type (

@@ -23,9 +23,9 @@ import (
 type ModelCredential struct {
 	Name         string // in logs
 	APIKey       string
-	OAuthToken   string                                   // of a Claude subscription
-	AuthToken    string                                   // a bearer token
-	Token        func(context.Context) (string, error)    // called again every few minutes; nil: none
+	OAuthToken   string // of a Claude subscription
+	AuthToken    string // a bearer token
+	Token        ModelToken
 	Cloud        func(key string) (cloud.Provider, error) // nil: Anthropic's own API, or a gateway like it
 	Names        map[string]string                        // see Config.ModelNames; nil: those
 	Prices       PriceList                                // see Config.Prices; nil: those
@@ -104,7 +104,9 @@ func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.N
 		named = append(named, one)
 	}
 	if len(named) == 0 {
-		named = []gateway.Named{{Credential: cfg.Credential}}
+		named = []gateway.Named{{
+			Credential: cfg.Credential, Token: cfg.ModelToken, Cloud: cfg.Cloud,
+		}}
 	}
 	for i := range named {
 		if n := &named[i]; n.Names == nil {

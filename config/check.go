@@ -184,21 +184,66 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkModel(p, role)
 }
 
+// chain replaces the base URLs of the providers in use by URLs below the fleet's gateway, with the providers' paths.
+func (c *Config) chain(p *Problems) {
+	const name = "ERRAND_GATEWAY_UPSTREAM"
+	for _, s := range c.settings() {
+		own := map[string]string{
+			"ANTHROPIC_BASE_URL": ProviderAnthropic, "ANTHROPIC_BEDROCK_BASE_URL": ProviderBedrock,
+			"ANTHROPIC_VERTEX_BASE_URL": ProviderVertex, "ANTHROPIC_FOUNDRY_BASE_URL": ProviderFoundry,
+		}[s.name]
+		below := c.Model.Upstream + map[string]string{ProviderVertex: "/v1", ProviderFoundry: "/anthropic"}[own]
+		switch given := slices.Contains(c.Given, s.name); {
+		case c.Model.Upstream == "" || p.has(name) || !slices.Contains(c.providersInUse(), own):
+		case given && s.field.String() != below:
+			p.add(name, "and "+s.name+" are set to different URLs", "unset one of them")
+		case !given:
+			s.field.SetString(below)
+			c.Given = append(c.Given, s.name)
+		}
+	}
+}
+
 // checkModel refuses a model without a credential, and settings that have no effect.
 func (c *Config) checkModel(p *Problems, role Role) {
-	if !role.runs() {
-		return
-	}
-	if len(c.Routing.Credentials) > 0 {
+	c.chain(p)
+	if role.runs() && len(c.Routing.Credentials) > 0 {
 		c.checkCredentials(p)
 		return
 	}
-	m := c.Model
-	if m.Gateway == GatewayOff && m.Headers != "" {
-		p.add("ERRAND_GATEWAY", "is off, so ANTHROPIC_CUSTOM_HEADERS has no effect", "set it to on, or unset the other")
+	if used := c.Cloud.Used(); role.runs() && used != "" {
+		c.checkCloud(p, used)
+		return
 	}
-	if m.AuthToken+m.APIKey+m.OAuthToken == "" && !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
+	if m := c.Model; role.runs() && m.Gateway == GatewayOff && (m.TokenCommand != "" || m.Headers != "") {
+		p.add("ERRAND_GATEWAY", "is off, so ERRAND_MODEL_TOKEN_COMMAND and ANTHROPIC_CUSTOM_HEADERS have no effect",
+			"set it to on, or unset them")
+	}
+	if m := c.Model; role.runs() && m.TokenCommand == "" && m.AuthToken+m.APIKey+m.OAuthToken == "" &&
+		!slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
 		p.add("ANTHROPIC_API_KEY", "is not set", "set it or another credential (docs/models.md)")
+	}
+}
+
+// checkCloud refuses a cloud beside another way to the model, and one that is not described.
+func (c *Config) checkCloud(p *Problems, used string) {
+	m, cl := c.Model, c.Cloud
+	if cl.Bedrock && (cl.Vertex || cl.Foundry) || cl.Vertex && cl.Foundry {
+		p.add(used, "is not the only cloud",
+			"keep one of CLAUDE_CODE_USE_BEDROCK, CLAUDE_CODE_USE_VERTEX and CLAUDE_CODE_USE_FOUNDRY")
+	}
+	if m.TokenCommand != "" || m.AuthToken+m.APIKey+m.OAuthToken != "" {
+		p.add(used, "conflicts with a credential for Anthropic's own API", "unset one of them")
+	}
+	if m.Gateway == GatewayOff {
+		p.add("ERRAND_GATEWAY", "is off, so runs would need the credential of the cloud",
+			"set it to on: the worker signs their requests")
+	}
+	if cl.Vertex && (cl.VertexProject == "" || cl.VertexRegion == "") {
+		p.add(used, "is set without a project and a region", "set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
+	}
+	if cl.Foundry && cl.FoundryResource+cl.FoundryURL == "" {
+		p.add(used, "is set without a resource", "set ANTHROPIC_FOUNDRY_RESOURCE or ANTHROPIC_FOUNDRY_BASE_URL")
 	}
 }
 

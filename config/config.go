@@ -47,6 +47,7 @@ type Config struct {
 	GitHub  GitHub
 	Commits Commits
 	Model   Model
+	Cloud   Cloud
 	HTTP    HTTP
 	Fleet   Fleet
 	Worker  Worker
@@ -145,8 +146,7 @@ func (g GitHub) Enabled() bool { return g.Token != "" || g.IsApp() }
 // IsApp reports whether the identity is a GitHub App and not a user's token.
 func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
-// Model configures access to the model. One of the credentials is enough; Routing.Credentials has several, and those of
-// clouds.
+// Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
 	// sent as x-api-key
 	APIKey Secret `env:"ANTHROPIC_API_KEY"`
@@ -156,9 +156,13 @@ type Model struct {
 	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`
 	// further headers of requests: Name: value, each on its own line or after \n
 	Headers Secret `env:"ANTHROPIC_CUSTOM_HEADERS"`
-	// of Anthropic's API or of a gateway between the fleet and every provider, without a slash at the end
+	// prints a bearer token, instead of the other credentials
+	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND"`
+	// without a slash at the end
 	BaseURL string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"`
-	Gateway string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"` // GatewayOn or GatewayOff
+	// a gateway between the fleet and every provider, instead of the providers' own URLs
+	Upstream string `env:"ERRAND_GATEWAY_UPSTREAM" check:"url"`
+	Gateway  string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"` // GatewayOn or GatewayOff
 	// model that the CLI uses; empty = the CLI's default
 	Name string `env:"ERRAND_MODEL"`
 
@@ -166,9 +170,41 @@ type Model struct {
 	Opus   string `env:"ANTHROPIC_DEFAULT_OPUS_MODEL"`
 	Sonnet string `env:"ANTHROPIC_DEFAULT_SONNET_MODEL"`
 	Haiku  string `env:"ANTHROPIC_DEFAULT_HAIKU_MODEL"` // also for small jobs, such as fetched pages
+}
 
-	// Azure's SDK reads it itself. It is here because it must be redacted.
+// Cloud selects a cloud that offers the model, by the CLI's own variables. At most one of them is used. Other variables
+// that the SDKs of the clouds read, such as AWS_PROFILE and GOOGLE_APPLICATION_CREDENTIALS, work as well.
+type Cloud struct {
+	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false"`
+	Region     string `env:"AWS_REGION"`                             // empty = as AWS' own files say
+	BedrockURL string `env:"ANTHROPIC_BEDROCK_BASE_URL" check:"url"` // instead of the region's
+	// an API key of Bedrock, instead of AWS credentials
+	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK"`
+
+	Vertex        bool   `env:"CLAUDE_CODE_USE_VERTEX" envDefault:"false"`
+	VertexProject string `env:"ANTHROPIC_VERTEX_PROJECT_ID"`
+	VertexRegion  string `env:"CLOUD_ML_REGION"`                       // such as europe-west1, eu or global
+	VertexURL     string `env:"ANTHROPIC_VERTEX_BASE_URL" check:"url"` // instead of the region's, with /v1
+
+	Foundry         bool   `env:"CLAUDE_CODE_USE_FOUNDRY" envDefault:"false"`
+	FoundryResource string `env:"ANTHROPIC_FOUNDRY_RESOURCE"`
+	FoundryURL      string `env:"ANTHROPIC_FOUNDRY_BASE_URL" check:"url"` // instead of the resource's
+	FoundryKey      Secret `env:"ANTHROPIC_FOUNDRY_API_KEY"`              // instead of Entra ID
+	// for Entra ID. Azure's SDK reads it itself; it is here because it must be redacted
 	AzureSecret Secret `env:"AZURE_CLIENT_SECRET"`
+}
+
+// Used names the variable of the cloud that is used; empty = none.
+func (c Cloud) Used() string {
+	switch {
+	case c.Bedrock:
+		return "CLAUDE_CODE_USE_BEDROCK"
+	case c.Vertex:
+		return "CLAUDE_CODE_USE_VERTEX"
+	case c.Foundry:
+		return "CLAUDE_CODE_USE_FOUNDRY"
+	}
+	return ""
 }
 
 // The values of Model.Gateway.

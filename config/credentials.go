@@ -12,8 +12,8 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// Credential is a credential for the model, the preferred ones first. One of the values is set, except in a cloud; it
-// contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
+// Credential is one of several credentials for the model, the preferred ones first. One of the values is set, except in
+// a cloud; it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
 type Credential struct {
 	Name         string `yaml:"name"`
 	APIKey       string `yaml:"api_key"`
@@ -140,7 +140,8 @@ func (c *Config) checkCredentials(p *Problems) {
 	const remedy = "unset it, or remove the section credentials"
 	for _, s := range c.settings() {
 		switch s.name {
-		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN":
+		case "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ERRAND_MODEL_TOKEN_COMMAND",
+			"AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_FOUNDRY_API_KEY", c.Cloud.Used():
 			if !s.field.IsZero() {
 				p.add(s.name, "conflicts with the section credentials in "+c.Paths.File, remedy)
 			}
@@ -152,15 +153,15 @@ func (c *Config) checkCredentials(p *Problems) {
 	}
 	resource := ""
 	for _, one := range c.CredentialsHere() {
-		if one.Provider == ProviderFoundry && one.Resource+c.CloudURL(ProviderFoundry) == "" {
+		if one.Provider == ProviderFoundry && one.Resource+c.Cloud.FoundryURL == "" {
 			p.add(c.WhereCredential(one.Name), "has no resource",
-				"write one, or set ANTHROPIC_BASE_URL")
+				"write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
 		}
 		if resource = cmp.Or(resource, one.Resource); one.Resource != "" && one.Resource != resource &&
-			c.CloudURL(ProviderFoundry) != "" {
+			c.Cloud.FoundryURL != "" {
 			p.add(c.WhereCredential(one.Name),
 				"has another resource than one before it, but a base URL is for all",
-				"unset ANTHROPIC_BASE_URL, or remove the resources")
+				"unset ANTHROPIC_FOUNDRY_BASE_URL or ERRAND_GATEWAY_UPSTREAM, or remove the resources")
 		}
 	}
 	if len(c.CredentialsHere()) == 0 {

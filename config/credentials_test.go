@@ -171,9 +171,22 @@ func TestCredentialsBesideOthers(t *testing.T) {
 			"CLAUDE_CODE_OAUTH_TOKEN conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials",
 		},
 		{
-			RoleWorker, "", "credentials: [{name: a, provider: foundry}]",
-			"/etc/errand.yaml:1: credentials.1 has no resource; write one, or set ANTHROPIC_BASE_URL",
+			RoleWorker, "ERRAND_MODEL_TOKEN_COMMAND", "k",
+			"ERRAND_MODEL_TOKEN_COMMAND conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials",
 		},
+		{
+			RoleWorker, "CLAUDE_CODE_USE_BEDROCK", "1",
+			"CLAUDE_CODE_USE_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials",
+		},
+		{
+			RoleWorker, "AWS_BEARER_TOKEN_BEDROCK", "k",
+			"AWS_BEARER_TOKEN_BEDROCK conflicts with the section credentials in /etc/errand.yaml; unset it, or remove the section credentials",
+		},
+		{
+			RoleWorker, "", "credentials: [{name: a, provider: foundry}]",
+			"/etc/errand.yaml:1: credentials.1 has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL",
+		},
+		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{
 			RoleWorker, "ERRAND_GATEWAY", "off",
 			"ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials",
@@ -221,7 +234,7 @@ func TestCredentialsBesideOthers(t *testing.T) {
 func TestResourcesBesideABaseURL(t *testing.T) {
 	t.Parallel()
 	const text = "credentials: [{name: one, provider: foundry, resource: a}, {name: again, provider: foundry, resource: a}, {name: two, provider: foundry, resource: b}]"
-	for _, name := range []string{"ANTHROPIC_BASE_URL", "none"} {
+	for _, name := range []string{"ERRAND_GATEWAY_UPSTREAM", "ANTHROPIC_FOUNDRY_BASE_URL", "none"} {
 		vars := map[string]string{
 			"REDIS_URL": "redis://:p@h:6379", "ERRAND_CONFIG": "/etc/errand.yaml", name: "https://gateway.example",
 		}

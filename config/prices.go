@@ -30,13 +30,28 @@ const (
 
 var providers = []string{ProviderAnthropic, ProviderBedrock, ProviderVertex, ProviderFoundry, ProviderAny}
 
-// CloudURL returns the base URL of a cloud at the gateway of the fleet, with the cloud's own path; empty: there is no
-// gateway, so the cloud is asked itself.
-func (c Config) CloudURL(provider string) string {
-	if !slices.Contains(c.Given, "ANTHROPIC_BASE_URL") {
-		return ""
+// Provider returns the name in Routing.Prices of who offers the model.
+func (c Config) Provider() string {
+	switch {
+	case c.Cloud.Bedrock:
+		return ProviderBedrock
+	case c.Cloud.Vertex:
+		return ProviderVertex
+	case c.Cloud.Foundry:
+		return ProviderFoundry
 	}
-	return c.Model.BaseURL + map[string]string{ProviderVertex: "/v1", ProviderFoundry: "/anthropic"}[provider]
+	return ProviderAnthropic
+}
+
+// providersInUse lists who offers the model.
+func (c Config) providersInUse() (list []string) {
+	for _, one := range c.Routing.Credentials {
+		list = append(list, cmp.Or(one.Provider, ProviderAnthropic))
+	}
+	if len(list) == 0 {
+		return []string{c.Provider()}
+	}
+	return list
 }
 
 // maxPrice bounds a Price.

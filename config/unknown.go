@@ -17,15 +17,6 @@ var removed = map[string]string{
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
 
-	"ANTHROPIC_BEDROCK_BASE_URL": "set ANTHROPIC_BASE_URL",
-	"ANTHROPIC_VERTEX_BASE_URL":  "set ANTHROPIC_BASE_URL, without /v1",
-	"ANTHROPIC_FOUNDRY_BASE_URL": "set ANTHROPIC_BASE_URL, without /anthropic",
-	"CLAUDE_CODE_USE_BEDROCK":    "list a credential with provider: bedrock under credentials: in errand.yaml",
-	"CLAUDE_CODE_USE_VERTEX":     "list a credential with provider: vertex under credentials: in errand.yaml",
-	"CLAUDE_CODE_USE_FOUNDRY":    "list a credential with provider: foundry under credentials: in errand.yaml",
-	"ERRAND_GATEWAY_UPSTREAM":    "set ANTHROPIC_BASE_URL",
-	"ERRAND_MODEL_TOKEN_COMMAND": "list a credential with token_command: under credentials: in errand.yaml",
-
 	"GITHUB_APP_PRIVATE_KEY_FILE":        "set GITHUB_APP_PRIVATE_KEY to the path",
 	"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "set OTEL_EXPORTER_OTLP_ENDPOINT, without /v1/traces",
 	"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "set OTEL_EXPORTER_OTLP_HEADERS",

@@ -80,7 +80,8 @@ func (g *guide) set(name, value string) error {
 // setUpModel asks for a credential, and tries it before it writes it.
 func (g *guide) setUpModel(ctx context.Context) error {
 	for name := range g.env {
-		if strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_CODE_") {
+		if strings.HasPrefix(name, "ANTHROPIC_") || strings.HasPrefix(name, "CLAUDE_CODE_") ||
+			name == "ERRAND_MODEL_TOKEN_COMMAND" {
 			return nil
 		}
 	}

@@ -2,16 +2,11 @@ package main
 
 import (
 	"bytes"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -97,10 +92,10 @@ func TestCheckCredentials(t *testing.T) {
 	}
 	w.write(file, profiles)
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"] = t.TempDir(), file
-	gateway := gatewayOf(t, map[string]string{"/v1/messages": model, "/": s.URL()}, nil)
+	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
+		t.TempDir(), file, s.URL()
 	w.env["ANTHROPIC_BASE_URL"], w.env["GOOD"], w.env["BAD"], w.env["ERRAND_MODEL"] =
-		gateway, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
+		model, "key-that-is-good-4715", "key-that-is-bad-4716", "opus"
 	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
 		channel+": {repository: "+repo+`}}
 credentials:
@@ -114,7 +109,7 @@ credentials:
 	if err == nil {
 		t.Error("it succeeded")
 	}
-	host := strings.TrimPrefix(gateway, "http://")
+	host := strings.TrimPrefix(model, "http://")
 	for _, line := range []string{
 		"ok: credential key for the model: " + host + " answers\n",
 		"credential bad-key for the model does not work at " + host +
@@ -133,29 +128,6 @@ credentials:
 	}
 }
 
-// gatewayOf returns the URL of a gateway that passes requests on by their path. ca are the certificates that it trusts.
-func gatewayOf(t *testing.T, upstreams map[string]string, ca []byte) string {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	mux := http.NewServeMux()
-	for path, upstream := range upstreams {
-		to, err := url.Parse(upstream)
-		if err != nil {
-			t.Fatal(err)
-		}
-		mux.Handle(path, &httputil.ReverseProxy{
-			Rewrite: func(r *httputil.ProxyRequest) {
-				r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = to.Scheme, to.Host, r.In.Host
-			},
-			Transport: &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}},
-		})
-	}
-	s := httptest.NewServer(mux)
-	t.Cleanup(s.Close)
-	return s.URL
-}
-
 // The check asks Vertex AI and Foundry with tokens that they verify, and says what is wrong in their words.
 func TestCheckClouds(t *testing.T) {
 	t.Parallel()
@@ -172,10 +144,10 @@ func TestCheckClouds(t *testing.T) {
 	w.write(filepath.Join(dir, "google.json"), string(key))
 	w.write(filepath.Join(dir, "azure.pem"), string(certificate))
 	delete(w.env, "ANTHROPIC_API_KEY")
+	delete(w.env, "ANTHROPIC_BASE_URL")
 	maps.Copy(w.env, map[string]string{
 		"HOME": dir, "SSL_CERT_FILE": filepath.Join(dir, "azure.pem"), "BAD": "key-that-is-bad-4720",
-		"ANTHROPIC_BASE_URL": gatewayOf(t,
-			map[string]string{"/v1/": google.URL(), "/anthropic/": azure.URL()}, certificate),
+		"ANTHROPIC_VERTEX_BASE_URL": google.URL() + "/v1", "ANTHROPIC_FOUNDRY_BASE_URL": azure.URL() + "/anthropic",
 		"AZURE_TENANT_ID": cloudfake.Tenant, "AZURE_CLIENT_ID": cloudfake.Client,
 		"AZURE_CLIENT_SECRET": cloudfake.ClientSecret, "AZURE_AUTHORITY_HOST": azure.URL(),
 	})

@@ -18,38 +18,36 @@ import (
 // inCloud replaces the model's own API by a cloud. Its SDK reads the environment of the worker's process.
 func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 	w.Helper()
+	delete(w.env, "ANTHROPIC_BASE_URL")
 	delete(w.env, "ANTHROPIC_API_KEY")
 	file := filepath.Join(w.TempDir(), "credential")
 	var text []byte
-	set, keys := map[string]string{"HOME": w.TempDir()}, ""
+	set := map[string]string{"HOME": w.TempDir()}
 	switch name {
 	case "bedrock":
 		s = cloudfake.NewBedrock(w.model.URL(), life)
-		keys = ", region: " + cloudfake.Region
+		set["CLAUDE_CODE_USE_BEDROCK"], set["AWS_REGION"] = "1", cloudfake.Region
 		set["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = s.URL() + cloudfake.CredentialsPath
 	case "vertex":
 		var err error
 		if s, text, err = cloudfake.NewVertex(w.model.URL(), life); err != nil {
 			w.Fatal(err)
 		}
-		keys = ", project: " + cloudfake.Project + ", region: " + cloudfake.VertexRegion
+		set["CLAUDE_CODE_USE_VERTEX"], set["ANTHROPIC_VERTEX_PROJECT_ID"], set["CLOUD_ML_REGION"] =
+			"1", cloudfake.Project, cloudfake.VertexRegion
 		set["GOOGLE_APPLICATION_CREDENTIALS"] = file
 	case "foundry":
 		s, text = cloudfake.NewFoundry(w.model.URL(), life)
+		set["CLAUDE_CODE_USE_FOUNDRY"] = "1"
 		set["AZURE_TENANT_ID"], set["AZURE_CLIENT_ID"], set["AZURE_CLIENT_SECRET"] =
 			cloudfake.Tenant, cloudfake.Client, cloudfake.ClientSecret
 		set["AZURE_AUTHORITY_HOST"], set["SSL_CERT_FILE"] = s.URL(), file
 	}
-	set["ANTHROPIC_BASE_URL"] = s.URL()
+	set["ERRAND_GATEWAY_UPSTREAM"] = s.URL()
 	w.Cleanup(s.Close)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		w.Fatal(err)
 	}
-	yaml, err := os.ReadFile(w.env["ERRAND_CONFIG"])
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.write(w.env["ERRAND_CONFIG"], string(yaml)+"credentials: [{name: it, provider: "+name+keys+"}]\n")
 	maps.Copy(w.env, set)
 	return s
 }

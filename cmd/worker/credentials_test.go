@@ -54,7 +54,8 @@ func TestSeveralCredentials(t *testing.T) {
 		return true
 	})
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["ANTHROPIC_BASE_URL"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
+	delete(w.env, "ANTHROPIC_BASE_URL")
+	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
 		model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
 	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
 credentials:
@@ -107,12 +108,13 @@ func TestCloudsWithTwoAccounts(t *testing.T) {
 			}
 			s.Account(second, "aws-secret-of-the-second", false)
 			delete(w.env, "ANTHROPIC_API_KEY")
+			delete(w.env, "ANTHROPIC_BASE_URL")
 			file, profiles := filepath.Join(t.TempDir(), "credential"), ""
 			for name, id := range map[string]string{"first": first, "second": second} {
 				profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-of-the-%s\naws_session_token = token-of-%s\n", name, id, name, id)
 			}
 			w.write(file, profiles)
-			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BASE_URL"] =
+			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
 				t.TempDir(), file, s.URL()
 			w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
 				channel+": {repository: "+repo+`}}

@@ -39,8 +39,8 @@ func TestModelTokenCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["ANTHROPIC_CUSTOM_HEADERS"] = `X-Team: team-header-4711\nX-Other: b`
-	w.write(w.env["ERRAND_CONFIG"], "credentials: [{name: vault, token_command: cat "+file+"}]\n")
+	w.env["ERRAND_MODEL_TOKEN_COMMAND"], w.env["ANTHROPIC_CUSTOM_HEADERS"] = "cat "+
+		file, `X-Team: team-header-4711\nX-Other: b`
 	w.model.Answer("",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{
 			Name:  "Bash",

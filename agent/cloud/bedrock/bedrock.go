@@ -63,7 +63,7 @@ func New(ctx context.Context, cfg Config) (*Bedrock, error) {
 		return nil, fmt.Errorf("read the configuration of AWS: %w", err)
 	}
 	if cfg.Region = loaded.Region; cfg.Region == "" {
-		return nil, errors.New("use Bedrock: no region: write the region of the credential, or set AWS_REGION")
+		return nil, errors.New("use Bedrock: no region: set AWS_REGION")
 	}
 	b := &Bedrock{cfg: cfg, credentials: loaded.Credentials, signer: v4.NewSigner()}
 	host := cfg.Region + "." + domain(cfg.Region)

@@ -39,7 +39,7 @@ type Foundry struct {
 // New prepares the credential. It asks for no token yet.
 func New(cfg Config) (*Foundry, error) {
 	if cfg.Resource == "" && cfg.Endpoint == "" {
-		return nil, errors.New("use Foundry: write the resource of the credential, or set ANTHROPIC_BASE_URL")
+		return nil, errors.New("use Foundry: set ANTHROPIC_FOUNDRY_RESOURCE or ANTHROPIC_FOUNDRY_BASE_URL")
 	}
 	base, err := cloud.Base(cmp.Or(cfg.Endpoint, "https://"+cfg.Resource+".services.ai.azure.com/anthropic"))
 	if err != nil {

@@ -49,7 +49,7 @@ type Vertex struct {
 // New finds the credential. It asks for no token yet.
 func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	if cfg.Project == "" || cfg.Region == "" {
-		return nil, errors.New("use Vertex AI: write the project and the region of the credential")
+		return nil, errors.New("use Vertex AI: set ANTHROPIC_VERTEX_PROJECT_ID and CLOUD_ML_REGION")
 	}
 	base, err := cloud.Base(cmp.Or(cfg.Endpoint, endpoint(cfg.Region)))
 	if err != nil {

@@ -92,7 +92,7 @@ func TestPrices(t *testing.T) {
 	if diff := cmp.Diff(want, modelPrices(c, config.ProviderBedrock)); diff != "" {
 		t.Errorf("prices of Bedrock (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(agent.PriceList{glm}, modelPrices(c, config.ProviderAnthropic)); diff != "" {
+	if diff := cmp.Diff(agent.PriceList{glm}, modelPrices(c, c.Provider())); diff != "" {
 		t.Errorf("prices of Anthropic (-want +got):\n%s", diff)
 	}
 }
@@ -126,18 +126,15 @@ func TestPricesOfCredentials(t *testing.T) {
 // The headers of the company's gateway do not go to a cloud itself.
 func TestHeadersOfClouds(t *testing.T) {
 	t.Parallel()
-	for given, want := range map[string][2]int{"": {0, 1}, "ANTHROPIC_BASE_URL": {1, 1}} {
-		c := config.Config{
-			Model: config.Model{Headers: "X-Team: platform", BaseURL: "https://llm.corp.example"},
-			Routing: config.Routing{Credentials: []config.Credential{
-				{Provider: config.ProviderVertex}, {APIKey: `{{env "KEY"}}`},
-			}},
-			Given: []string{given},
-		}
-		for i, one := range credentials(c) {
-			if one.Headers == nil || len(one.Headers) != want[i] { // nil: those of agent.Config
-				t.Errorf("%q, credential %d: %v", given, i, one.Headers)
-			}
+	c := config.Config{
+		Model: config.Model{Headers: "X-Team: platform"}, Cloud: config.Cloud{VertexURL: "https://llm.corp.example/v1"},
+		Routing: config.Routing{Credentials: []config.Credential{
+			{Provider: config.ProviderBedrock}, {Provider: config.ProviderVertex}, {APIKey: `{{env "KEY"}}`},
+		}},
+	}
+	for i, want := range []int{0, 1, 1} {
+		if got := credentials(c)[i].Headers; got == nil || len(got) != want { // nil: those of agent.Config
+			t.Errorf("credential %d: %v", i, got)
 		}
 	}
 }

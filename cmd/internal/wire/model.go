@@ -25,7 +25,7 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 	for _, one := range c.CredentialsHere() {
 		list = append(list, agent.ModelCredential{
 			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken,
-			Token: modelToken(c, one.TokenCommand), Cloud: modelCloud(c, one), Names: one.Models,
+			Token: modelToken(c, one.TokenCommand), Cloud: credentialCloud(c.Cloud, one), Names: one.Models,
 			Prices:  modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
 			Headers: modelHeaders(c, one.Provider), Weight: one.Weight, Repositories: one.Repositories,
 			People: one.People, DailyCap: one.DailyCap,
@@ -34,25 +34,19 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 	return list
 }
 
-// modelCloud returns what opens the cloud of a credential; nil: it has none.
-func modelCloud(c config.Config, one config.Credential) func(key string) (cloud.Provider, error) {
+// credentialCloud returns what opens the cloud of a credential; nil: it has none. The base URLs of clouds are for all
+// of their credentials.
+func credentialCloud(c config.Cloud, one config.Credential) func(key string) (cloud.Provider, error) {
 	if one.Provider == "" {
 		return nil
 	}
 	return func(key string) (cloud.Provider, error) {
-		// Files are read, and Google's library may ask whether this is a machine of Google.
-		ctx := context.Background()
-		at := c.CloudURL(one.Provider)
-		switch one.Provider {
-		case config.ProviderBedrock:
-			return bedrock.New(ctx, bedrock.Config{Region: one.Region, Profile: one.Profile, Endpoint: at, Key: key})
-		case config.ProviderVertex:
-			return vertex.New(ctx, vertex.Config{
-				Project: one.Project, Region: one.Region, File: one.File, Endpoint: at,
-			})
-		default:
-			return foundry.New(foundry.Config{Resource: one.Resource, Endpoint: at, Key: key})
-		}
+		return modelCloud(config.Cloud{
+			Bedrock: one.Provider == config.ProviderBedrock, Region: one.Region, BedrockURL: c.BedrockURL,
+			BedrockKey: config.Secret(key), Vertex: one.Provider == config.ProviderVertex, VertexProject: one.Project,
+			VertexRegion: one.Region, VertexURL: c.VertexURL, Foundry: one.Provider == config.ProviderFoundry,
+			FoundryResource: one.Resource, FoundryURL: c.FoundryURL, FoundryKey: config.Secret(key),
+		}, one.Profile, one.File)
 	}
 }
 
@@ -60,7 +54,7 @@ func modelCloud(c config.Config, one config.Credential) func(key string) (cloud.
 // together. It is the same on every worker. It is a hash of the credentials, which are too long and random to be
 // guessed from it. Its other inputs, such as a region or a command, are not secret.
 func credentialName(c config.Config) string {
-	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal()
+	secret := c.Model.APIKey.Reveal() + c.Model.OAuthToken.Reveal() + c.Model.AuthToken.Reveal() + c.Model.TokenCommand
 	several := agent.CredentialSecrets(credentials(c), os.Getenv)
 	for _, one := range c.CredentialsHere() {
 		if one.Provider+one.TokenCommand != "" { // which may have no secret in the environment
@@ -71,10 +65,19 @@ func credentialName(c config.Config) string {
 		slices.Sort(several)
 		secret = strings.Join(several, "\x00")
 	}
+	where := c.Model.BaseURL
+	if used := c.Cloud.Used(); used != "" { // whose credential changes
+		cl := c.Cloud
+		secret = used + cl.BedrockKey.Reveal() + cl.FoundryKey.Reveal()
+		where = strings.Join([]string{
+			cl.Region, cl.BedrockURL, cl.VertexProject, cl.VertexRegion, cl.VertexURL,
+			cl.FoundryResource, cl.FoundryURL,
+		}, "\x00")
+	}
 	if secret == "" {
 		return ""
 	}
-	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", c.Model.BaseURL, secret}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{"errand credential", where, secret}, "\x00")))
 	return hex.EncodeToString(sum[:6])
 }
 
@@ -97,8 +100,12 @@ func modelPrices(c config.Config, provider string) agent.PriceList {
 
 // modelHeaders returns the operator's headers for requests to the model. A cloud's own address gets none.
 func modelHeaders(c config.Config, provider string) http.Header {
-	headers := http.Header{}
-	if provider != "" && c.CloudURL(provider) == "" {
+	headers, cl := http.Header{}, c.Cloud
+	bases := map[string]string{
+		config.ProviderBedrock: cl.BedrockURL, config.ProviderVertex: cl.VertexURL,
+		config.ProviderFoundry: cl.FoundryURL,
+	}
+	if base, isCloud := bases[provider]; isCloud && base == "" {
 		return headers
 	}
 	for name, value := range c.Model.Pairs() {
@@ -108,7 +115,7 @@ func modelHeaders(c config.Config, provider string) http.Header {
 }
 
 // modelToken returns the token that a command prints, if there is one.
-func modelToken(c config.Config, command string) func(context.Context) (string, error) {
+func modelToken(c config.Config, command string) agent.ModelToken {
 	if command == "" {
 		return nil
 	}
@@ -116,6 +123,26 @@ func modelToken(c config.Config, command string) func(context.Context) (string, 
 		out, err := config.RunSecretCommand(ctx, command, c.SecretVariables())
 		return strings.TrimSpace(string(out)), err
 	}
+}
+
+// modelCloud returns the cloud that offers the model, or nil. It may have an AWS profile or a Google file.
+func modelCloud(c config.Cloud, profile, file string) (cloud.Provider, error) {
+	ctx := context.Background() // files are read, and Google's library may ask whether this is a machine of Google
+	switch {
+	case c.Bedrock:
+		return bedrock.New(ctx, bedrock.Config{
+			Region: c.Region, Profile: profile, Endpoint: c.BedrockURL, Key: c.BedrockKey.Reveal(),
+		})
+	case c.Vertex:
+		return vertex.New(ctx, vertex.Config{
+			Project: c.VertexProject, Region: c.VertexRegion, File: file, Endpoint: c.VertexURL,
+		})
+	case c.Foundry:
+		return foundry.New(foundry.Config{
+			Resource: c.FoundryResource, Endpoint: c.FoundryURL, Key: c.FoundryKey.Reveal(),
+		})
+	}
+	return nil, nil //nolint:nilnil // no cloud is no error
 }
 
 // modelNames returns what the provider calls the models that people choose by name.

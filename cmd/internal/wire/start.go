@@ -241,7 +241,7 @@ func contained(c config.Config) (problems config.Problems) {
 		return problems
 	}
 	// Mistakes in these are reported separately.
-	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials = nil, nil, nil
+	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials, c.Cloud = nil, nil, nil, config.Cloud{}
 	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting

@@ -366,12 +366,16 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 	if !slices.Contains(c.Given, "ERRAND_CLAUDE") {
 		cli = "" // each run looks for it, first in this checkout
 	}
+	provider, err := modelCloud(c.Cloud, "", "")
+	if err != nil {
+		return nil, err
+	}
 	return agent.New(agent.Config{
 		CLI: cli, LogDir: LogDir(c), BaseURL: base, Grace: config.Grace, Redactor: r, Log: log, Servers: servers(c),
-		Registries: registries(c), Credentials: credentials(c), ModelHeaders: modelHeaders(c, ""),
-		ModelNames: modelNames(c.Model),
-		Direct:     c.Model.Gateway == config.GatewayOff, Models: askable(c),
-		Prices:  modelPrices(c, config.ProviderAnthropic),
+		Registries: registries(c), Credentials: credentials(c), ModelHeaders: modelHeaders(c, c.Provider()),
+		ModelToken: modelToken(c, c.Model.TokenCommand), Cloud: provider, ModelNames: modelNames(c.Model),
+		Direct: c.Model.Gateway == config.GatewayOff, Models: askable(c),
+		Prices:  modelPrices(c, c.Provider()),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c),
 		MaxProcesses: c.Worker.Processes, MaxMemory: int64(c.Worker.MemoryGB) << 30,
 		MaxDisk: int64(c.Worker.DiskGB) << 30,
