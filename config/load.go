@@ -34,6 +34,7 @@ func Load(getenv func(string) string, role Role) (Config, error) {
 func load(getenv func(string) string, read readFunc, role Role) (Config, error) {
 	var p Problems
 	c := parse(&p, getenv)
+	former(&p, getenv)
 	c.readFiles(&p, read, role)
 	c.check(&p)
 	c.checkRole(&p, role)

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -31,6 +32,17 @@ var removed = map[string]string{
 	"ERRAND_QUEUES_WRITABLE":  "remove it; the pages of the queues are read-only, and the console pauses and cancels",
 	"ERRAND_SIGNING_KEY_FILE": "set ERRAND_SIGNING_KEY to the path",
 	"ERRAND_READY_CLIS":       "remove it; every run starts its own CLI, which takes about 0.25 s",
+}
+
+// former adds a problem for each variable that was a setting: what it meant must not silently cease to hold, such as
+// that logs are never removed. Those that other programs read, too, are only reported by [Unknown].
+func former(p *Problems, getenv func(string) string) {
+	for _, name := range slices.Sorted(maps.Keys(removed)) {
+		ours := strings.HasPrefix(name, "ERRAND_") || strings.HasPrefix(name, "GITHUB_")
+		if ours && getenv(name) != "" {
+			p.add(name, "is not a setting of errand any more", removed[name])
+		}
+	}
 }
 
 // Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_, or is one

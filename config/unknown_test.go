@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -33,6 +34,31 @@ func TestUnknown(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A former setting that is still set is an error, except for variables that other programs read, too.
+func TestFormerSettingIsAnError(t *testing.T) {
+	t.Parallel()
+	set := map[string]string{
+		"ERRAND_KEEP_LOGS": "0s", "GITHUB_APP_PRIVATE_KEY_FILE": "/key", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://x",
+	}
+	_, err := Load(func(name string) string { return set[name] }, RoleFrontdoor)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := []string{
+		"ERRAND_KEEP_LOGS is not a setting of errand any more; " +
+			"set ERRAND_KEEP_LOGS_GB; logs that are older than 30 days are removed as well",
+		"GITHUB_APP_PRIVATE_KEY_FILE is not a setting of errand any more; set GITHUB_APP_PRIVATE_KEY to the path",
+	}
+	for _, problem := range want {
+		if !strings.Contains(err.Error(), problem) {
+			t.Errorf("no %q in %v", problem, err)
+		}
+	}
+	if strings.Contains(err.Error(), "OTEL") {
+		t.Error(err)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 
 	get("/api/config")
 	get("/api/health") // no worker: 503
-	beat := func() { // what follows has to come within 15 s
+	beat := func() {   // what follows has to come within 15 s
 		t.Helper()
 		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
 			ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`),
