@@ -87,18 +87,17 @@ func TestBounds(t *testing.T) {
 				t.Error("a request is refused although another has ended")
 			}
 		}, nil},
-		"new ones beside those in use": {func(t *testing.T, e *exchange) {
-			for i := range limit {
-				e.enter(t, 1)
-				begin(e, i)
-			}
+		"idle ones beside those in use": {func(t *testing.T, e *exchange) {
 			e.enter(t, limit)
+			begin(e, 0)()
+			begin(e, 1)
 		}, nil},
-		"one new one too many beside idle ones": {func(t *testing.T, e *exchange) {
+		"one idle too many beside those in use": {func(t *testing.T, e *exchange) {
 			e.enter(t, limit)
 			begin(e, 1)()
 			begin(e, 0)()
 			e.enter(t, 1)
+			begin(e, 2)
 		}, []int{1}}, // it has been idle for longest
 		"an idle one that is used again": {func(t *testing.T, e *exchange) {
 			e.enter(t, limit)
@@ -106,13 +105,27 @@ func TestBounds(t *testing.T) {
 			begin(e, 0)()
 			begin(e, 1)()
 			e.enter(t, 1)
+			begin(e, 2)
 		}, []int{0}},
-		"one that comes to rest beside new ones": {func(t *testing.T, e *exchange) {
-			e.enter(t, 1)
-			done := begin(e, 0)
-			e.enter(t, limit)
-			done()
-		}, []int{1}},
+		"those that send": {func(t *testing.T, e *exchange) {
+			for i := range limit {
+				e.enter(t, 1)
+				e.receive(e.ctx[i])
+			}
+		}, nil},
+		"one too many that sends": {func(t *testing.T, e *exchange) {
+			for i := range limit + 1 {
+				e.enter(t, 1)
+				e.receive(e.ctx[i])
+			}
+		}, []int{0}},
+		"those that have sent": {func(t *testing.T, e *exchange) {
+			for i := range limit + 1 {
+				e.enter(t, 1)
+				e.receive(e.ctx[i])
+				e.received(e.ctx[i])
+			}
+		}, nil},
 		"closed ones": {func(t *testing.T, e *exchange) {
 			for i := range 2 * limit {
 				e.enter(t, 1)
@@ -120,7 +133,7 @@ func TestBounds(t *testing.T) {
 				e.State(e.lines[i], http.StateClosed)
 				done()
 			}
-			if n := len(e.conns) + e.others.Len() + e.used; n > 0 {
+			if n := len(e.conns) + e.fresh.Len() + e.sending.Len() + e.idle.Len() + e.used; n > 0 {
 				t.Errorf("%d are left", n)
 			}
 		}, nil},

@@ -66,12 +66,12 @@ func TestServer(t *testing.T) {
 		idle = append(idle, c)
 	}
 	var waiting []client
-	for range limit {
+	for i := range limit {
 		waiting = append(waiting, open("/wait"))
 		<-entered
-	}
-	if status := ask(idle[0], ""); status != 0 {
-		t.Errorf("the connection that is idle for longest is still open: %d", status)
+		if status := ask(idle[i], ""); status != 0 { // in the order in which they came to rest
+			t.Errorf("idle connection %d is still open: %d", i, status)
+		}
 	}
 	if status := ask(dial(), "/"); status != http.StatusServiceUnavailable {
 		t.Errorf("one more than all: %d", status)
