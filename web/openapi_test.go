@@ -178,7 +178,8 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 
 	get("/api/config")
 	get("/api/health") // no worker: 503
-	beat := func() {   // what follows has to come within 15 s
+	// A worker counts as alive for 15 s after each beat.
+	beat := func() {
 		t.Helper()
 		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
 			ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`),
