@@ -175,7 +175,7 @@ func TestFleetAtWork(t *testing.T) {
 	a := h.get("/fleet")
 	h.contains(a, http.StatusOK, "<b>4</b> ended in 24 h",
 		"<b>1</b> failed",
-		"</th><td>2</td><td>1</td><td>1</td><td class="wide"><meter max=\"1\" value=\"1.000\"", "≤ ",
+		"</th><td>2</td><td>1</td><td>1</td><td class=\"wide\"><meter max=\"1\" value=\"1.000\"", "≤ ",
 		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>",
 		"$0.00 of $50.00", "!acme/ended <b>")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
