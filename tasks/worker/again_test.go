@@ -154,11 +154,7 @@ func TestFrozenRunsContinueForHours(t *testing.T) {
 	for age, counts := range map[time.Duration]bool{horizon / 2: false, 2 * horizon: true} {
 		id := f.submit(f.task(age.String(), "x"))
 		f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
-		claim, err := f.store.Claim(t.Context(), id, 0, "w")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := w.hold(t.Context(), claim, nil)
+		run := f.claimed(w, id)
 		run.result = failed(agent.ClassFrozen)
 		next, _ := w.cfg.Timing.retryDecision(run)
 		run.release()
@@ -221,17 +217,23 @@ func TestTaskOutlastsAnOutage(t *testing.T) {
 	}
 }
 
+// claimed claims a waiting task for a worker that does not run. The caller releases the run.
+func (f *fleet) claimed(w *Worker, id string) *run {
+	f.Helper()
+	claim, err := f.store.Claim(f.Context(), id, 0, "w")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return w.hold(f.Context(), claim, nil)
+}
+
 // fails claims a task whose model is away, as for the last of some attempts, and decides what follows from that.
 func (f *fleet) fails(w *Worker, r agent.Result, thread string, parks int, age time.Duration) *retryError {
 	f.Helper()
 	id := f.submit(f.task(thread, "x"))
 	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 	f.put("errand:task:"+id, "parked", parksOf(parkOutage, age, parks))
-	claim, err := f.store.Claim(f.Context(), id, 0, "w")
-	if err != nil {
-		f.Fatal(err)
-	}
-	run := w.hold(f.Context(), claim, nil)
+	run := f.claimed(w, id)
 	defer run.release()
 	run.result = r
 	next, _ := w.cfg.Timing.retryDecision(run)
@@ -306,16 +308,12 @@ func TestOutageIsToldOnce(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
 	id := f.submit(f.task("waits", "x"))
-	claim, err := f.store.Claim(t.Context(), id, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := w.hold(t.Context(), claim, nil)
+	run := f.claimed(w, id)
 	defer run.release()
 	_ = f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
 	for parks, thread := range []string{"b", "c"} {
 		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
-		_, _, note, message := w.waitAfter(claim.Record(), w.admission.admit(run))
+		_, _, note, message := w.waitAfter(run.claim.Record(), w.admission.admit(run))
 		if note.key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
 			!strings.Contains(message, "as soon as the model answers again") {
 			t.Errorf("key %s, message %q", note.key, message)
@@ -354,11 +352,7 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 		id := f.submit(f.task(name, "x"))
 		f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 		f.put("errand:task:"+id, "parked", row.parks)
-		claim, err := f.store.Claim(t.Context(), id, 0, "w")
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := w.hold(t.Context(), claim, nil)
+		run := f.claimed(w, id)
 		run.result = row.result
 		next, _ := w.cfg.Timing.retryDecision(run)
 		run.release()

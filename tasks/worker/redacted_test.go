@@ -105,11 +105,7 @@ func TestNoticeIsRedacted(t *testing.T) {
 	f := newFleet(t)
 	secret, w := f.hides(), f.idle()
 	id := f.submit(f.task("a", "x"))
-	claim, err := f.store.Claim(t.Context(), id, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := w.hold(t.Context(), claim, nil)
+	run := f.claimed(w, id)
 	defer run.release()
 	run.notice("not with " + secret)
 	f.searchRedis(secret)
