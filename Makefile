@@ -44,6 +44,7 @@ node_modules/.package-lock.json: package.json package-lock.json .npmrc
 
 build: ## 1 min | Build all programs into bin/; seconds when cached
 	go build -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
+	go build -C e2e -buildvcs=$(VCS) -trimpath -o ../bin/ ./demo
 	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o bin/ ./agent/cmd/errand-keeper
 
 PREFIX ?= /usr/local

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // called is a directory with a command, a skill and an agent, and a file outside that must not be read.

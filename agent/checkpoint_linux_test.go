@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 const checkpointEvery = 20 * time.Millisecond

@@ -15,7 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
-	"github.com/errand-fleet/errand/internal/modelfake/clitest"
+	"github.com/errand-fleet/errand/internal/fake/modelfake/clitest"
 	"golang.org/x/sys/unix"
 )
 

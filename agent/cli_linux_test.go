@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/modelfake/clitest"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake/clitest"
 )
 
 // The tests of this file run the real CLI, as package.json pins it, against a model that is a server on loopback.

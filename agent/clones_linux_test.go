@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The CLI works in further clones as in its own directory, with the operator's rules for paths. It loads no settings or

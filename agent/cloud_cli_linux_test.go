@@ -17,8 +17,8 @@ import (
 	"github.com/errand-fleet/errand/agent/cloud/bedrock"
 	"github.com/errand-fleet/errand/agent/cloud/foundry"
 	"github.com/errand-fleet/errand/agent/cloud/vertex"
-	"github.com/errand-fleet/errand/internal/cloudfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/cloudfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // clouds returns how to reach each cloud at the base URL of a fake. Google's tokens are real ones of another fake.

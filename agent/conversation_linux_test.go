@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A conversation that the CLI does not know should start again with its history, and the prompt should still count

@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/cloud"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // refusing is a model that refuses one credential with a status and headers, and counts how often it did.

@@ -19,8 +19,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/agent/internal/egress"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/hostlist"
-	"github.com/errand-fleet/errand/internal/modelfake"
 )
 
 // publicAddr stands for an address on the Internet.

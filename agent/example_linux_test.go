@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // quiet is a Host that allows what the profile allows, and has nothing to add.

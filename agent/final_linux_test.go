@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/google/go-cmp/cmp"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // retired are models in whose place the CLI asks another one.

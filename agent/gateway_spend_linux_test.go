@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // direct is a command by which a tool asks the model itself, with the token that it has from its environment. It

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/session"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // knock makes a script that prints whether an address accepts connections.

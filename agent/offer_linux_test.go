@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // checkout has an agent, a command, and everything that it could run: a hook, a helper, a

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/session"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // says reports whether a conversation contains a text.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // inSandbox runs a test in a sandbox. Where bubblewrap does not work, which only trying can tell, it asserts that

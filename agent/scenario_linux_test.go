@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors, which also records what

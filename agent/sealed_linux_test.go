@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A tool that speaks for the CLI, or to it, is not heard: what they say to each other cannot be opened by another

@@ -12,7 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/session"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The usage of a run should be reported while it works and after each turn; in a resumed conversation only the run's

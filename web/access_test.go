@@ -22,7 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/oidcfake"
+	"github.com/errand-fleet/errand/internal/fake/oidcfake"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"

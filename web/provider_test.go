@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/oidcfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/oidcfake"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"

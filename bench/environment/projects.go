@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/bench/table"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // stranger is a repository whose .github/errand.yml is an example of docs/repository.md.

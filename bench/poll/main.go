@@ -20,8 +20,8 @@ import (
 
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 func main() {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // lines is a writer that tests read while it is written.

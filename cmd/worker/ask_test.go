@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The agent asks, and the next message of its thread is the answer, through the CLI's own tool call and back.

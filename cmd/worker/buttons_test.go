@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // pressWhen presses a button as soon as the thread has it, and returns the ts of its message.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A worker is killed or shut down in the middle of its work. Another one with an empty disk continues: the same

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // Whatever the agent says about the repository's checks, the posted result is theirs. The checks see no credential.

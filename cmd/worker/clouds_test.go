@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/cloudfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/cloudfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // inCloud replaces the model's own API by a cloud. Its SDK reads the environment of the worker's process.

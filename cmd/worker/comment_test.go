@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/cloudfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/cloudfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/testlog"
 )
 

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // A mention is answered in its thread, and a second one continues the same conversation. However often and in whatever

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // ERRAND_GATEWAY decides whether runs reach the model through the worker. The model sees the credential either way.

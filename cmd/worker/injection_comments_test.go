@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // Comments of strangers start nothing. Their text reaches the model only if a person with write access requests

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // seeds are a stranger's files that some program obeys in their location. %s is a command that would leave a file in

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // An issue that a stranger has written, and what strangers do to it, starts nothing and reaches no model.

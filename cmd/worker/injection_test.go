@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The injection suite: text that strangers put into titles, descriptions, names, files and settings goes the whole way,

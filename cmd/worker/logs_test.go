@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The log of a task can be read from a machine that never had it: while it runs, when its worker is gone, and after

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A check that fails on errand's own pull request is fixed automatically, on the same branch and in the thread that it

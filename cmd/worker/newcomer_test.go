@@ -18,8 +18,8 @@ import (
 
 	"github.com/joho/godotenv"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // newcomer does by hand what the guide and the pages ask for, and counts it.

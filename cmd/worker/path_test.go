@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // scripts/mention-files compares the coverage of the two tests below to find the files that one mention uses.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // An agent's changes become a draft pull request, linked in the thread. Its next changes in the thread go to the same

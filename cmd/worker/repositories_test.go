@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A request in Slack that names two repositories becomes a pull request in each, and each names the other. The thread

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // In a sandbox the agent sees its whole clone, and neither the worker's state nor its configuration. Health reports the

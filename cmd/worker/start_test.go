@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // A request that kills its worker each time is given up after three deaths. The tasks that ran beside it the first time

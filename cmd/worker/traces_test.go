@@ -14,7 +14,7 @@ import (
 	wire "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

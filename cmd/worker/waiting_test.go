@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // The account's usage limit is reached in the middle of the work. The thread shows until when it lasts. Then the work

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // results is the channel for the repository's results.

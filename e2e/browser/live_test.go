@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // live is `worker -standalone` with the real CLI and a model that says what the test wants.

@@ -9,7 +9,7 @@ import (
 	"image/png"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The README's moving picture is the page of a task from its request to its answer, with the real CLI behind it.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisclock"
-	"github.com/errand-fleet/errand/internal/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )

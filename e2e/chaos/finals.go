@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/e2e/chaos/script"
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // final is one final message that a fake received.

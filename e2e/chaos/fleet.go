@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/redissentinel"
+	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 )
 
 // How long a program may take to end cleanly: the worker's own budget, and some reserve.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // traffic sends requests to errand as people and services do.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // github opens pull requests and pushes to them, one after the other, because the fake reports only its latest webhook.

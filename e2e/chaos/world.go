@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/e2e/chaos/script"
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/modelfake"
-	"github.com/errand-fleet/errand/internal/s3server"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/s3server"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // Names in the fakes.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // The command of a manipulated agent: it searches the container for readable processes of its user, for the time of

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/modelfake"
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 const (

@@ -20,9 +20,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	forge "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/contract"
-	"github.com/errand-fleet/errand/internal/githubfake"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/contract"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // root is the checkout.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-fleet/errand/internal/contract"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/contract"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // editions are those of GitHub that errand supports.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
-	"github.com/errand-fleet/errand/internal/slackfake"
 )
 
 // suffix is what people may write: characters of four bytes, and from right to left. Characters that nobody sees, and

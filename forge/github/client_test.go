@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 func TestCredentialOfToken(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // An account that has suspended its installation does not keep others from using the App.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 const collaborator = "GET /repos/{o}/{r}/collaborators/{u}/permission"

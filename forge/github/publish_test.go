@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // A pull request opens as the repository wants it, with the asker as its reviewer. A later update changes none of it.

@@ -27,7 +27,7 @@ const (
 	maxColumns    = 120    // columns of a line; a tab counts as four
 	maxParams     = 5      // parameters of a function
 	maxMainLines  = 40     // lines in a main function: programs only wire
-	maxTotal      = 91_500 // lines of product code: lower this when code goes
+	maxTotal      = 90_300 // lines of product code: lower this when code goes
 	maxExceptions = 5      // entries in exceptions
 )
 
@@ -36,11 +36,9 @@ var exceptions = map[string]string{}
 
 // skipped are the directories that hold no product code.
 var skipped = []string{
-	"bench", "e2e", "tools", "node_modules", "internal/slackfake", "internal/githubfake", "internal/modelfake",
-	"tasks/taskstest", "internal/contract", "internal/openapi", "internal/oidcfake", "internal/s3server",
-	"internal/cloudfake", "internal/redissentinel", "internal/redisclock", "internal/nobody",
-	"agent/internal/agenttest", "cmd/enqueue/internal/termtest", "internal/goroutines",
-	"internal/redisserver/redistest", "internal/testlog",
+	"bench", "e2e", "tools", "node_modules", "internal/fake", "tasks/taskstest", "internal/openapi",
+	"internal/redisclock", "internal/nobody", "agent/internal/agenttest", "cmd/enqueue/internal/termtest",
+	"internal/goroutines", "internal/redisserver/redistest", "internal/testlog",
 }
 
 // TestNumbers fails for each breach that is not excepted and prints its number.

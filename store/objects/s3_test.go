@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/s3server"
+	"github.com/errand-fleet/errand/internal/fake/s3server"
 	"github.com/errand-fleet/errand/store/objects"
 )
 

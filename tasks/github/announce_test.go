@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // Findings that are only in the summary should be announced: by the summary itself when it is created, by a review

@@ -10,7 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/doctor"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // wrongs are the checks that are not well, the fatal ones with a mark; every one of them has a remedy.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // A review gets all instructions of the base branch as text, also of a fork's pull request, and none of the head.

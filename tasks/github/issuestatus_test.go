@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

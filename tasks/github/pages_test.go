@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // A poll reads as many pages as were updated since the last one.

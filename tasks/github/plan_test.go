@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )

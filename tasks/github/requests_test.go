@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

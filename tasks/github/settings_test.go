@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/environment"
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 const contents = "GET /repos/{o}/{r}/contents/{path}"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/githubfake"
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
 // A report that was opened with one token ends with another: an installation's lives an hour, a run two.

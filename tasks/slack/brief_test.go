@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

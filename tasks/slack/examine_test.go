@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/doctor"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
 // veryLongAnswer takes more messages than people read.

@@ -21,8 +21,8 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
-	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"

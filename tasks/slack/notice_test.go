@@ -12,7 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

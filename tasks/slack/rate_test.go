@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"

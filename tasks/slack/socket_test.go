@@ -11,8 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/goroutines"
-	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

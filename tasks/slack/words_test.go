@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/slackfake"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/redissentinel"
+	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 )

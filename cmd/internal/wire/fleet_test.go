@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
-	"github.com/errand-fleet/errand/internal/slackfake"
 	"github.com/errand-fleet/errand/store"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redissentinel"
+	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
 )

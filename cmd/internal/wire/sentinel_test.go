@@ -7,7 +7,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/redissentinel"
+	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 )
 
 // A process finds the master through the Sentinels, follows a fail-over, and its queue pages do so, too.

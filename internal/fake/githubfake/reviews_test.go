@@ -1,0 +1,216 @@
+package githubfake_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/internal/fake/githubfake"
+)
+
+func inline(path, side string, start, line int) *github.DraftReviewComment {
+	c := &github.DraftReviewComment{Path: &path, Line: &line, Body: new("why?")}
+	if side != "" {
+		c.Side = &side
+	}
+	if start != 0 {
+		c.StartLine = &start
+	}
+	return c
+}
+
+// one hunk: lines 1-3 on both sides, line 2 changed.
+func TestReviewIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	rc := receive(t, s)
+	open(t, s)
+	c := newClient(t, s, "ghp_test")
+	post := func(event string, comments ...*github.DraftReviewComment) error {
+		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1, &github.PullRequestReviewRequest{
+			Body: new("Looks odd."), Event: &event, Comments: comments,
+		})
+		return err
+	}
+	good := inline("README.md", "RIGHT", 0, 2)
+	for _, bad := range []struct {
+		c    *github.DraftReviewComment
+		want string
+	}{
+		{inline("README.md", "RIGHT", 0, 4), "Line could not be resolved"},
+		{inline("none.md", "RIGHT", 0, 1), "Path could not be resolved"},
+		{inline("cmd/main.go", "RIGHT", 0, 1), "Path could not be resolved"}, // exists, unchanged
+		{inline("README.md", "RIGHT", 9, 3), "Start line could not be resolved"},
+		{inline("README.md", "RIGHT", 3, 3), "Start line must precede the end line."},
+	} {
+		wantError(t, post("COMMENT", good, bad.c), 422, bad.want)
+	}
+	if n := len(s.Reviews(repo, 1)) + len(s.ReviewComments(repo, 1)); n != 0 {
+		t.Fatalf("refused reviews left %d things behind", n)
+	}
+	if err := post("COMMENT", good, inline("README.md", "LEFT", 0, 2), inline("README.md", "", 1, 3)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range s.ReviewComments(repo, 1) {
+		got = append(got, fmt.Sprintf("%s %s %d-%d", v.Path, v.Side, v.StartLine, v.Line))
+	}
+	want := []string{"README.md RIGHT 0-2", "README.md LEFT 0-2", "README.md RIGHT 1-3"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("comments (-want +got):\n%s", diff)
+	}
+	if v := s.Reviews(repo, 1)[0]; v.State != "COMMENTED" || v.CommitID != s.Pulls(repo)[0].HeadSHA ||
+		v.User != "errand" {
+		t.Errorf("review: %+v", v)
+	}
+	if err := s.Wait(t.Context(), (*githubfake.Server).Settled); err != nil {
+		t.Fatal(err)
+	}
+	if e := last[*github.PullRequestReviewEvent](t, rc); e.GetAction() != "submitted" ||
+		e.GetReview().GetState() != "commented" {
+		t.Errorf("event: %s %s", e.GetAction(), e.GetReview().GetState())
+	}
+	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1,
+		&github.PullRequestReviewRequest{Event: new("COMMENT")})
+	wantError(t, err, 422, "Body can't be blank")
+}
+
+// What GitHub refuses of comments that are inside the diff.
+func TestReviewRefusals(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	lines := func(change string) string { return change + strings.Repeat("same\n", 20) + change }
+	must(s.CreateRepo("acme", "hunks", map[string]string{"a.txt": lines("old\n")}))(t)
+	must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: "acme/hunks", Head: "new", Files: map[string]string{"a.txt": lines("new\n")},
+	}))(t)
+	c := newClient(t, s, "ghp_test")
+	post := func(body string, comments ...*github.DraftReviewComment) error {
+		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "hunks", 1, &github.PullRequestReviewRequest{
+			Body: &body, Event: new("COMMENT"), Comments: comments,
+		})
+		return err
+	}
+	wordy := inline("a.txt", "RIGHT", 0, 1)
+	wordy.Body = new(strings.Repeat("ä", 65_537))
+	for _, bad := range []struct {
+		err  error
+		want string
+	}{
+		{post("x", inline("a.txt", "RIGHT", 2, 22)), "must be part of the same hunk"},
+		{post("x", inline("a.txt", "BOTH", 0, 1)), "No subschema"},
+		{post("x", wordy), "Body is too long"},
+		{post(*wordy.Body), "Body is too long"},
+		{post("x", inline("a.txt", "RIGHT", 0, 10)), "Line could not be resolved"}, // between the hunks
+	} {
+		wantError(t, bad.err, 422, bad.want)
+	}
+	wordy.Body = new(strings.Repeat("ä", 65_536))
+	if err := post("", wordy, inline("a.txt", "RIGHT", 20, 22)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReviewOfAnOldCommit(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	n := open(t, s)
+	old := s.Pulls(repo)[0].HeadSHA
+	must(s.PushPR(t.Context(), repo, n, map[string]string{"README.md": "one\ntwo\nthree\n", "b.txt": "b\n"}))(t)
+	c := newClient(t, s, "ghp_test")
+	post := func(commit string) error {
+		_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
+			CommitID: &commit, Event: new("COMMENT"),
+			Comments: []*github.DraftReviewComment{inline("README.md", "RIGHT", 0, 2)},
+		})
+		return err
+	}
+	if err := post(old); err != nil {
+		t.Errorf("review of the old head: %v", err)
+	}
+	wantError(t, post(s.Pulls(repo)[0].HeadSHA), 422, "Path could not be resolved") // back to what it was
+	wantError(t, post(s.Pulls(repo)[0].BaseSHA), 422, "not part of the pull request")
+}
+
+func TestOwnPullRequestCannotBeApproved(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Head: "mine", User: "errand", Files: map[string]string{"a": "a"},
+	}))(t)
+	c := newClient(t, s, "ghp_test")
+	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", 1,
+		&github.PullRequestReviewRequest{Event: new("APPROVE")})
+	wantError(t, err, 422, "Can not approve on your own pull request")
+	must(s.Review(t.Context(), repo, 1, "bob", "REQUEST_CHANGES", "no"))(t)
+	list, _, err := c.PullRequests.ListReviews(t.Context(), "acme", "api", 1, nil)
+	if err != nil || len(list) != 1 || list[0].GetState() != "CHANGES_REQUESTED" ||
+		list[0].GetUser().GetLogin() != "bob" {
+		t.Errorf("reviews: %v (%v)", list, err)
+	}
+	if _, err := s.Review(t.Context(), repo, 1, "bob", "MAYBE", ""); err == nil {
+		t.Error("a verdict that does not exist")
+	}
+}
+
+func TestInlineCommentsFollowTheirLines(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, githubfake.Config{})
+	n := must(s.OpenPR(t.Context(), githubfake.PR{
+		Repo: repo, Head: "new", Files: map[string]string{"n.txt": "a\nb\nc\n"},
+	}))(t)
+	c := newClient(t, s, "ghp_test")
+	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
+		Event: new("COMMENT"),
+		Comments: []*github.DraftReviewComment{
+			inline("n.txt", "", 0, 1), inline("n.txt", "", 0, 2), inline("n.txt", "", 0, 3),
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(s.PushPR(t.Context(), repo, n, map[string]string{"n.txt": "a\nB\nnew\nc\n"}))(t)
+	list, _, err := c.PullRequests.ListComments(t.Context(), "acme", "api", n, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range list {
+		line := "outdated"
+		if v.Line != nil {
+			line = fmt.Sprint(v.GetLine())
+		}
+		got = append(got, fmt.Sprintf("%d -> %s", v.GetOriginalLine(), line))
+	}
+	if diff := cmp.Diff([]string{"1 -> 1", "2 -> outdated", "3 -> 4"}, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+
+	reply, err := answer(t, c, n, "fixed", list[0].GetID())
+	if err != nil || reply.GetInReplyTo() != list[0].GetID() || reply.GetPath() != "n.txt" {
+		t.Errorf("reply: %v (%v)", reply, err)
+	}
+	_, err = answer(t, c, n, "again", reply.GetID())
+	wantError(t, err, 404, "Not Found")
+	some, _, err := c.PullRequests.ListReviewComments(t.Context(), "acme", "api", n, s.Reviews(repo, n)[0].ID, nil)
+	if err != nil || len(some) != 4 || !strings.Contains(some[3].GetBody(), "fixed") {
+		t.Errorf("comments of the review: %v (%v)", some, err)
+	}
+}
+
+// answer replies to a comment. go-github's own call leaves out what GitHub's description requires.
+func answer(t *testing.T, c *github.Client, n int, body string, comment int64) (*github.PullRequestComment, error) {
+	t.Helper()
+	req, err := c.NewRequest(http.MethodPost, fmt.Sprintf("repos/acme/api/pulls/%d/comments/%d/replies", n, comment),
+		map[string]string{"body": body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := &github.PullRequestComment{}
+	_, err = c.Do(t.Context(), req, reply)
+	return reply, err
+}

@@ -1,0 +1,170 @@
+package slackfake_test
+
+import (
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
+	"github.com/google/go-cmp/cmp"
+	"github.com/slack-go/slack"
+)
+
+const (
+	channel = "C0GENERAL"
+	alice   = "U0ALICE"
+	bot     = "U0ERRAND"
+)
+
+// start gives a workspace and the real client library connected to it.
+func start(t *testing.T, cfg slackfake.Config) (*slackfake.Server, *slack.Client) {
+	t.Helper()
+	s := slackfake.New(cfg)
+	t.Cleanup(s.Close)
+	return s, slack.New("xoxb-test", slack.OptionAPIURL(s.APIURL()))
+}
+
+// post lets the bot post and gives the ts.
+func post(t *testing.T, c *slack.Client, opts ...slack.MsgOption) string {
+	t.Helper()
+	_, ts, err := c.PostMessageContext(t.Context(), channel, opts...)
+	if err != nil {
+		t.Fatalf("post: %v", err)
+	}
+	return ts
+}
+
+// seed lets Alice have said something and gives the ts.
+func seed(t *testing.T, s *slackfake.Server, m slackfake.Message) string {
+	t.Helper()
+	m.Channel, m.User = channel, alice
+	ts, err := s.Seed(m)
+	if err != nil {
+		t.Fatalf("seed: %v", err)
+	}
+	return ts
+}
+
+func texts(messages []slackfake.Message) []string {
+	var out []string
+	for _, m := range messages {
+		out = append(out, m.Text)
+	}
+	return out
+}
+
+// want fails the test if the error is not the code of Slack.
+func want(t *testing.T, what string, err error, code string) {
+	t.Helper()
+	if err == nil || err.Error() != code {
+		t.Errorf("%s: error %v, want %s", what, err, code)
+	}
+}
+
+func equal(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestTokenIsAFormFieldOrABearerHeader(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, slackfake.Config{})
+	if _, err := c.AuthTestContext(t.Context()); err != nil { // slack-go sends the form field here
+		t.Errorf("form field: %v", err)
+	}
+	ts := post(t, c, slack.MsgOptionText("hi", false))
+	// slack-go sends the header here, in a GET.
+	if _, err := c.GetPermalinkContext(t.Context(), &slack.PermalinkParameters{Channel: channel, Ts: ts}); err != nil {
+		t.Errorf("header: %v", err)
+	}
+	_, err := slack.New("xoxb-other", slack.OptionAPIURL(s.APIURL())).AuthTestContext(t.Context())
+	want(t, "other token", err, "invalid_auth")
+	_, err = slack.New("", slack.OptionAPIURL(s.APIURL())).AuthTestContext(t.Context())
+	want(t, "no token", err, "not_authed")
+}
+
+func TestJSONBodyIsAForm(t *testing.T) {
+	t.Parallel()
+	s, _ := start(t, slackfake.Config{})
+	body := `{"channel":"C0GENERAL","text":"hi","thread_ts":null,"blocks":[{"type":"divider"}]}`
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.APIURL()+"chat.postMessage",
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	req.Header.Set("Authorization", "Bearer xoxb-test")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	equal(t, "content type", resp.Header.Get("Content-Type"), "application/json; charset=utf-8")
+	got := s.Messages(channel, "")
+	if len(got) != 1 || got[0].Text != "hi" || string(got[0].Blocks) != `[{"type":"divider"}]` {
+		t.Errorf("messages = %+v, want one with text and blocks", got)
+	}
+}
+
+func TestUnknownMethod(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, slackfake.Config{})
+	_, err := c.GetEmojiContext(t.Context())
+	want(t, "emoji.list", err, "unknown_method")
+	if n := len(s.Calls("emoji.list")); n != 1 {
+		t.Errorf("%d calls recorded, want 1: what we do not model must be seen", n)
+	}
+}
+
+func TestCallsInOrderWithoutTheToken(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_700_000_000, 0)
+	s, c := start(t, slackfake.Config{Now: func() time.Time { return at }})
+	post(t, c, slack.MsgOptionText("one", false))
+	_, _, err := c.PostMessageContext(t.Context(), channel)
+	want(t, "empty message", err, "no_text")
+	if _, err := c.AuthTestContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "calls", s.Calls("chat.postMessage"), []slackfake.Call{
+		{Method: "chat.postMessage", Time: at, Status: 200, Form: url.Values{"channel": {channel}, "text": {"one"}}},
+		{Method: "chat.postMessage", Time: at, Status: 200, Form: url.Values{"channel": {channel}}, Error: "no_text"},
+	})
+	if all := s.Calls(""); len(all) != 3 || all[2].Method != "auth.test" {
+		t.Errorf("all calls = %+v, want three, auth.test last", all)
+	}
+}
+
+func TestTimestampsAreUniqueAndIncreasing(t *testing.T) {
+	t.Parallel()
+	clock := []time.Time{
+		time.Unix(1_700_000_000, 100_000), time.Unix(1_700_000_000, 100_000), time.Unix(1_600_000_000, 0),
+	}
+	n := 0
+	s := slackfake.New(slackfake.Config{Now: func() time.Time { n++; return clock[n-1] }})
+	defer s.Close()
+	var got []string
+	for range clock {
+		got = append(got, seed(t, s, slackfake.Message{Text: "x"}))
+	}
+	// The clock stops, then goes back: each ts should still grow.
+	equal(t, "ts", got, []string{"1700000000.000100", "1700000000.000101", "1700000000.000102"})
+}
+
+func TestCloseTwice(t *testing.T) {
+	t.Parallel()
+	s, c := start(t, slackfake.Config{})
+	s.Close()
+	s.Close()
+	if _, err := c.AuthTestContext(t.Context()); err == nil {
+		t.Error("a closed workspace answers")
+	}
+	if ok := regexp.MustCompile(`^http://127\.0\.0\.1:\d+/api/$`).MatchString(s.APIURL()); !ok {
+		t.Errorf("APIURL = %q", s.APIURL())
+	}
+}
