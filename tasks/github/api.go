@@ -99,7 +99,7 @@ func (a api) currentIssue(ctx context.Context, o origin) (*github.Client, *githu
 	issue, _, err := gh.Issues.Get(ctx, owner, name, o.Number)
 	switch {
 	case hub.StatusCode(err) == http.StatusGone:
-		return nil, nil, &tasks.InputError{Sentence: issueEnds["deleted"]}
+		return nil, nil, &tasks.InputError{Sentence: issueEnds[actionDeleted]}
 	case err != nil:
 		return nil, nil, a.briefError("read "+o.String(), err)
 	case issue.GetNumber() != o.Number || o.Issue != 0 && issue.GetID() != o.Issue:

@@ -38,7 +38,7 @@ func endsSilently(e tasks.Ending) bool {
 
 // autofix submits automatic work on a pull request. At most one task of a kind runs for a head.
 func (i *interpreter) autofix(
-	ctx context.Context, desk *tasks.Desk, kind string, pr *github.PullRequest, o origin,
+	ctx context.Context, kind string, pr *github.PullRequest, o origin,
 ) (response string, err error) {
 	if i.watched(o.Repo) {
 		return "", ignored{onlyWatched, slog.LevelDebug}
@@ -50,7 +50,7 @@ func (i *interpreter) autofix(
 	}
 	old, over := p.Begun[key], false
 	if old != "" {
-		st, err := desk.Status(ctx, old)
+		st, err := i.desk.Status(ctx, old)
 		if over = errors.Is(err, tasks.ErrNotFound) || st.Ending != nil; err != nil && !over {
 			return "", err
 		}
@@ -76,11 +76,11 @@ func (i *interpreter) autofix(
 		Profile: profileOf(pr, agent.Write), Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number),
 		Actor: pr.GetUser().GetLogin(), Unasked: true, Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s",
 			kinds()[kind].title, o.Number, o.Repo, o.Title),
-	}, origin: o}, pr)
+	}, origin: o, pr: pr})
 	if err != nil {
 		return "", err
 	}
-	return submitted(i.submit(ctx, desk, t))
+	return i.submitted(ctx, t)
 }
 
 // readAutomatic is readConversation for an automatic task. It refuses unrequested work if the head has changed or the
@@ -88,15 +88,18 @@ func (i *interpreter) autofix(
 func (b *briefer) readAutomatic(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
 	k, err := b.readConversation(ctx, t, o)
 	if err != nil {
-		return k, err
+		return conversation{}, err
 	}
-	switch head := k.pr.GetHead().GetSHA(); {
-	case k.pr.GetState() == "closed":
-		return k, &tasks.InputError{Sentence: "The pull request is closed."}
-	case o.Asked == nil && head != o.Head:
-		return k, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
-	case isAutomatic(t, o) && !k.settings.enabled(t.Kind):
-		return k, &tasks.InputError{Sentence: bySettings + "switch " + t.Kind + " off."}
+	why, head := "", k.pr.GetHead().GetSHA()
+	if k.pr.GetState() == "closed" {
+		why = "The pull request is closed."
+	} else if o.Asked == nil && head != o.Head {
+		why = supersededBy + hub.ShortSHA(head) + "."
+	} else if isAutomatic(t, o) && !k.settings.enabled(t.Kind) {
+		why = bySettings + "switch " + t.Kind + " off."
+	}
+	if why != "" {
+		return conversation{}, &tasks.InputError{Sentence: why}
 	}
 	return k, nil
 }
@@ -167,7 +170,7 @@ func (p *prState) resetRounds() {
 }
 
 // handleReview submits a task that answers a review: feedback on errand's pull request is for errand without a mention.
-func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
+func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response string, err error) {
 	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -198,7 +201,7 @@ func (i *interpreter) handleReview(ctx context.Context, desk *tasks.Desk, h rema
 		return "", err
 	}
 	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // unrequested work can wait
-	return submitted(i.submit(ctx, desk, t))
+	return i.submitted(ctx, t)
 }
 
 // responsePrompt is the prompt for answering a review of the agent's work.

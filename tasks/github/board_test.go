@@ -198,7 +198,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 	}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
 	o := originOfPull(repo, mustPull(w, own))
-	if _, err := w.src.interpreter.autofix(t.Context(), f.desk, "check_failure", mustPull(w, own), o); !isIgnored(err) {
+	if _, err := w.src.interpreter(f.desk).autofix(t.Context(), "check_failure", mustPull(w, own), o); !isIgnored(err) {
 		t.Errorf("mended: %v", err)
 	}
 	var kinds []string

@@ -51,7 +51,10 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) 
 	if err != nil {
 		return conversation{}, err
 	}
-	return conversation{b: b, gh: gh, task: t, o: o, pr: pr, settings: want}, b.gate.checkFork(ctx, t, o, pr)
+	if err := b.gate.checkFork(ctx, t, o, pr); err != nil {
+		return conversation{}, err
+	}
+	return conversation{b: b, gh: gh, task: t, o: o, pr: pr, settings: want}, nil
 }
 
 // conversationSystem is the system prompt of an agent that works for people in a pull request.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -75,7 +74,7 @@ func (c command) unavailableFor(h remarkEvent) bool {
 
 // control runs a command that needs no agent. It returns a note for the author, and whether the command succeeded. A
 // second call must change nothing: an event may arrive late and several times.
-type control func(*controls, context.Context, *tasks.Desk, remarkEvent) (note string, ok bool, err error)
+type control func(*interpreter, context.Context, remarkEvent) (note string, ok bool, err error)
 
 // commands returns all commands in the order of the help. (A variable would be an initialization cycle.)
 func commands() []command {
@@ -110,14 +109,14 @@ func commands() []command {
 			word: cmdAsk, argument: true, help: "answer a question without changing anything",
 			work: &work{kind: kindComment, profile: agent.Read}, onIssues: true,
 		},
-		{word: cmdDismiss, argument: true, help: "never report that finding again", control: (*controls).dismiss},
+		{word: cmdDismiss, argument: true, help: "never report that finding again", control: (*interpreter).dismiss},
 		{
 			word: cmdPause, help: "stop or resume automatic work on this pull request", label: "`/pause`, `/resume`",
-			control: (*controls).pause,
+			control: (*interpreter).pause,
 		},
-		{word: cmdResume, control: (*controls).resume},
-		{word: cmdReady, help: "mark my draft as ready for review", control: (*controls).ready},
-		{word: cmdCancel, help: "stop the running tasks here", control: (*controls).stopAll, onIssues: true},
+		{word: cmdResume, control: (*interpreter).resume},
+		{word: cmdReady, help: "mark my draft as ready for review", control: (*interpreter).ready},
+		{word: cmdCancel, help: "stop the running tasks here", control: (*interpreter).stopAll, onIssues: true},
 		{
 			word: cmdAnswer, argument: true, help: "answer my question", label: "`/answer …`, `/approve`, `/deny …`",
 			answers: true, onIssues: true,
@@ -125,7 +124,7 @@ func commands() []command {
 		{word: cmdApprove, answers: true, onIssues: true},
 		{word: cmdAlways, answers: true, onIssues: true},
 		{word: cmdDeny, argument: true, answers: true, onIssues: true},
-		{word: cmdRetry, help: "retry the last failed task", control: (*controls).retry, onIssues: true},
+		{word: cmdRetry, help: "retry the last failed task", control: (*interpreter).retry, onIssues: true},
 		{word: cmdHelp, help: "show this list", control: showHelp, onIssues: true},
 	}
 }
@@ -140,7 +139,7 @@ func findCommand(word string) command {
 	return command{}
 }
 
-func showHelp(_ *controls, _ context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
+func showHelp(_ *interpreter, _ context.Context, h remarkEvent) (string, bool, error) {
 	return help(h), true, nil
 }
 
@@ -190,60 +189,50 @@ const (
 	maxDeleted  = 100
 )
 
-// controls runs the commands that need no agent. It is safe for concurrent use.
-type controls struct {
-	gate     *gate
-	comments *commenter
-	memory   memory
-	log      *slog.Logger
-}
-
 // runCommand runs a control command of a person with write access.
-func (c *controls) runCommand(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
-) (response string, err error) {
+func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command string) (response string, err error) {
 	var note string
 	var ok bool
-	err = desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(),
+	err = i.desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(),
 		func(ctx context.Context) (changed bool, err error) {
-			if err := c.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
+			if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
 				return false, err
 			}
 			var before bool
-			note, ok, before, err = c.runOnce(ctx, desk, h, command)
+			note, ok, before, err = i.runOnce(ctx, h, command)
 			if err != nil {
 				err = fmt.Errorf("run %s on %s: %w", command, h.origin(), err)
 			}
 			return ok && !before && command != cmdHelp, err
 		})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { c.comments.postNote(ctx, h, notDone, "") })
+		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, "") })
 	}
 	if err != nil {
 		return "", err
 	}
-	c.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
+	i.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
 	h.after(func(ctx context.Context) {
-		c.comments.addReaction(ctx, h, eyes)
-		c.comments.postNote(ctx, h, resultReaction(ok), note)
+		i.comments.addReaction(ctx, h, eyes)
+		i.comments.postNote(ctx, h, resultReaction(ok), note)
 	})
 	return "Ran " + command + ".", nil
 }
 
 // runOnce runs a control command, unless it ran before: when the same event arrives again, there may be another task to
 // stop or retry. before reports whether it ran before.
-func (c *controls) runOnce(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
+func (i *interpreter) runOnce(
+	ctx context.Context, h remarkEvent, command string,
 ) (note string, ok, before bool, err error) {
-	p, err := c.memory.state(ctx, h.origin())
+	p, err := i.memory.state(ctx, h.origin())
 	if before = err == nil && slices.Contains(p.Commands, h.task()); before || err != nil {
 		return "", before, before, err
 	}
-	note, ok, err = findCommand(command).control(c, ctx, desk, h)
+	note, ok, err = findCommand(command).control(i, ctx, h)
 	if err != nil || !ok || note != "" {
 		return note, ok, false, err
 	}
-	return note, ok, false, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	return note, ok, false, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		p.Commands = append(p.Commands, h.task())
 		p.Commands = p.Commands[max(0, len(p.Commands)-maxCommands):]
 		return nil
@@ -259,8 +248,8 @@ func resultReaction(ok bool) string {
 }
 
 // pause stops automatic work.
-func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
-	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
+func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, error) {
+	return "", true, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.recordCommandTime(h.at) {
 			p.Paused, p.PausedBy = true, h.author
 		}
@@ -269,8 +258,8 @@ func (c *controls) pause(ctx context.Context, _ *tasks.Desk, h remarkEvent) (str
 }
 
 // resume ends a pause, whether a person or a limit caused it.
-func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h remarkEvent) (string, bool, error) {
-	return "", true, c.memory.changeState(ctx, h.origin(), func(p *prState) error {
+func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, error) {
+	return "", true, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
 		if p.recordCommandTime(h.at) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
 			p.resetRounds()
@@ -280,8 +269,8 @@ func (c *controls) resume(ctx context.Context, _ *tasks.Desk, h remarkEvent) (st
 }
 
 // ready marks errand's draft as ready for review.
-func (c *controls) ready(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
-	err = tasks.FromForge(c.gate.api.forge.MarkReady(ctx, h.repo, h.number))
+func (i *interpreter) ready(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
+	err = tasks.FromForge(i.gate.api.forge.MarkReady(ctx, h.repo, h.number))
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		return input.Sentence, false, nil
 	}
@@ -299,11 +288,11 @@ func (p *prState) recordCommandTime(at time.Time) bool {
 }
 
 // command is a comment's command in the form that all sources share. The author has write access.
-func (c *controls) command(d *tasks.Desk, h remarkEvent) intake.Command {
+func (i *interpreter) command(h remarkEvent) intake.Command {
 	// GitHub gives times in whole seconds.
-	return intake.Command{Desk: d, ID: h.task(), At: h.at.Add(time.Second), By: h.author, May: func(tasks.Task) bool {
-		return true
-	}}
+	at := h.at.Add(time.Second)
+	may := func(tasks.Task) bool { return true }
+	return intake.Command{Desk: i.desk, ID: h.task(), At: at, By: h.author, May: may}
 }
 
 // commandNote returns the note for a reply. A command that succeeded gets only a reaction.
@@ -315,12 +304,12 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 }
 
 // stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
-func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
-	reply, err := c.command(d, h).Stop(ctx, h.threads()...)
+func (i *interpreter) stopAll(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
+	reply, err := i.command(h).Stop(ctx, h.threads()...)
 	note, ok = commandNote(reply)
 	if err == nil && h.onIssue {
 		var dropped bool
-		if dropped, err = c.memory.dropPlan(ctx, h); dropped {
+		if dropped, err = i.memory.dropPlan(ctx, h); dropped {
 			note, ok = "", true
 		}
 	}
@@ -328,9 +317,9 @@ func (c *controls) stopAll(ctx context.Context, d *tasks.Desk, h remarkEvent) (n
 }
 
 // retry runs the last failed task again.
-func (c *controls) retry(ctx context.Context, d *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
-	command := c.command(d, h)
-	last, live, err := c.lastFailed(ctx, d, h, command.At)
+func (i *interpreter) retry(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
+	command := i.command(h)
+	last, live, err := i.lastFailed(ctx, h, command.At)
 	switch {
 	case err != nil:
 		return "", false, err
@@ -346,10 +335,10 @@ func (c *controls) retry(ctx context.Context, d *tasks.Desk, h remarkEvent) (not
 
 // lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
 // the zero value if the newest tasks include none. live reports whether a task has not ended.
-func (c *controls) lastFailed(
-	ctx context.Context, d *tasks.Desk, h remarkEvent, at time.Time,
+func (i *interpreter) lastFailed(
+	ctx context.Context, h remarkEvent, at time.Time,
 ) (last tasks.Status, live bool, err error) {
-	page, err := d.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
+	page, err := i.desk.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
 	if err != nil {
 		return last, false, err
 	}
@@ -359,7 +348,7 @@ func (c *controls) lastFailed(
 			continue
 		}
 		if st.Into != "" { // the task whose run absorbed it
-			if st, err = d.Status(ctx, st.Into); errors.Is(err, tasks.ErrNotFound) {
+			if st, err = i.desk.Status(ctx, st.Into); errors.Is(err, tasks.ErrNotFound) {
 				continue
 			} else if err != nil {
 				return last, false, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +22,7 @@ type interpreter struct {
 	gate       *gate
 	settings   *settingsReader
 	comments   *commenter
-	controls   *controls
+	desk       *tasks.Desk
 	memory     memory
 	watched    func(repo string) bool
 	repository func(name string) bool   // reports whether events of a repository count; nil if all do
@@ -33,48 +32,43 @@ type interpreter struct {
 	log        *slog.Logger
 }
 
-// handled lists the events that errand handles, with the function for each. The function submits tasks, or does work
-// that needs no agent, and returns the response to the webhook. All other events are answered with 202. If an event is
-// listed several times, all its functions run.
-var handled = []struct {
-	event   string
-	actions []string
-	act     handler
-}{
-	{
-		"pull_request",
-		[]string{"opened", "synchronize", "reopened", "ready_for_review", requestedReview},
-		(*interpreter).review,
+// handler handles a delivery. It submits tasks, or does work that needs no agent, and returns the response to the
+// webhook.
+type handler func(*interpreter, context.Context, delivery) (response string, err error)
+
+// handlers has the actions of each event that errand handles. All others are answered with 202.
+var handlers = map[string]map[string]handler{
+	"pull_request": {
+		actionOpened: (*interpreter).review, "synchronize": (*interpreter).review, "reopened": (*interpreter).review,
+		"ready_for_review": (*interpreter).review, requestedReview: (*interpreter).review,
+		actionEdited: (*interpreter).retargeted, actionLabeled: (*interpreter).labeled,
+		actionClosed: (*interpreter).endReviews, "converted_to_draft": (*interpreter).endReviews,
 	},
-	{"pull_request", []string{actionEdited}, (*interpreter).retargeted},
-	{"pull_request", []string{"closed", "converted_to_draft"}, (*interpreter).endReviews},
-	{"pull_request", []string{"labeled"}, (*interpreter).labeled},
-	{"issues", []string{actionOpened}, remarkHandler((*interpreter).handleNewIssue)},
-	{"issues", []string{actionLabeled, actionAssigned}, (*interpreter).startIssue},
-	{"issues", []string{"closed", "deleted", "transferred", "locked"}, (*interpreter).endIssue},
-	{"issues", []string{"edited"}, (*interpreter).amend},
-	{"issue_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
-	{"issue_comment", []string{"edited"}, (*interpreter).amend},
-	{"pull_request_review_comment", []string{"created"}, remarkHandler((*interpreter).handleComment)},
-	{"pull_request_review", []string{"submitted"}, remarkHandler((*interpreter).handleComment)},
-	{"issue_comment", []string{"deleted"}, (*interpreter).withdraw},
-	{"pull_request_review_comment", []string{"deleted"}, (*interpreter).withdraw},
-	{"pull_request_review", []string{"submitted"}, remarkHandler((*interpreter).handleReview)},
-	{"check_run", []string{"completed"}, (*interpreter).onCheckEvent},
-	{"check_suite", []string{"completed"}, (*interpreter).onCheckEvent},
-	{"workflow_run", []string{"completed"}, (*interpreter).onCheckEvent},
-	{"status", []string{""}, (*interpreter).onCheckEvent}, // it has no actions
+	"issues": {
+		actionOpened:  (*interpreter).remark,
+		actionLabeled: (*interpreter).startIssue, actionAssigned: (*interpreter).startIssue,
+		actionClosed: (*interpreter).endIssue, actionDeleted: (*interpreter).endIssue,
+		"transferred": (*interpreter).endIssue, "locked": (*interpreter).endIssue,
+		actionEdited: (*interpreter).amend,
+	},
+	"issue_comment": {
+		"created": (*interpreter).remark, actionEdited: (*interpreter).amend, actionDeleted: (*interpreter).withdraw,
+	},
+	"pull_request_review_comment": {"created": (*interpreter).remark, actionDeleted: (*interpreter).withdraw},
+	"pull_request_review":         {"submitted": (*interpreter).remark},
+	"check_run":                   {actionCompleted: (*interpreter).checked},
+	"check_suite":                 {actionCompleted: (*interpreter).checked},
+	"workflow_run":                {actionCompleted: (*interpreter).checked},
+	"status":                      {"": (*interpreter).checked}, // it has no actions
 }
 
-// handler handles a delivery, and returns the response to the webhook.
-type handler func(*interpreter, context.Context, *tasks.Desk, delivery) (response string, err error)
-
-// remarkHandler returns the handler of deliveries with a remark.
-func remarkHandler(handle func(*interpreter, context.Context, *tasks.Desk, remarkEvent) (string, error)) handler {
-	return func(i *interpreter, ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-		return handle(i, ctx, desk, *d.remark)
-	}
-}
+// The actions that several events have.
+const (
+	actionEdited    = "edited" // of the title, of the text, or of the base
+	actionClosed    = "closed"
+	actionDeleted   = "deleted"
+	actionCompleted = "completed"
+)
 
 // delivery is one webhook with a correct signature.
 type delivery struct {
@@ -102,42 +96,22 @@ type unreadable struct{ error }
 
 // act handles a delivery and returns the response to the webhook. The error is an ignored, an unreadable or an
 // *tasks.InputError; any other error means that the event should be delivered again.
-func (i *interpreter) act(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	var all []string
-	var last error
-	for _, h := range handled {
-		if h.event != d.event {
-			continue
-		}
-		if d.pull == nil && d.remark == nil && d.check == nil {
-			if err := d.decode(); err != nil {
-				return "", err
-			}
-		}
-		if !slices.Contains(h.actions, d.action) {
-			continue
-		}
-		err := d.validate()
-		response := ""
-		if err == nil {
-			response, err = h.act(i, ctx, desk, d)
-		}
-		if why, ok := errors.AsType[ignored](err); ok {
-			last = why
-			continue
-		}
-		if err != nil {
+func (i *interpreter) act(ctx context.Context, d delivery) (response string, err error) {
+	actions, known := handlers[d.event]
+	if known {
+		if err := d.decode(); err != nil {
 			return "", err
 		}
-		all = append(all, response)
 	}
-	if len(all) > 0 {
-		return strings.Join(all, " "), nil
+	handle, wanted := actions[d.action]
+	if !wanted {
+		why := strings.TrimSpace("There is nothing to do for " + d.event + " " + d.action)
+		return "", ignored{why, slog.LevelDebug}
 	}
-	if last != nil {
-		return "", last
+	if err := d.validate(); err != nil {
+		return "", err
 	}
-	return "", ignored{strings.TrimSpace("There is nothing to do for " + d.event + " " + d.action), slog.LevelDebug}
+	return handle(i, ctx, d)
 }
 
 // decode decodes the payload into the field for its event.
@@ -186,7 +160,11 @@ func (d *delivery) validate() error {
 type draft struct {
 	tasks.Task
 	origin origin
-	me     string // errand's login, for reviews; "" if GitHub did not return it
+	pr     *github.PullRequest // nil for an issue
+
+	// Of reviews.
+	me  string  // errand's login; "" if GitHub did not return it
+	why ignored // why no review is wanted; zero if one is
 }
 
 // task returns the task with its marshaled origin.
@@ -199,20 +177,21 @@ func (t draft) task() (tasks.Task, error) {
 }
 
 // submit submits a task.
-func (i *interpreter) submit(ctx context.Context, desk *tasks.Desk, d draft) (tasks.Receipt, error) {
+func (i *interpreter) submit(ctx context.Context, d draft) (tasks.Receipt, error) {
 	t, err := d.task()
 	if err != nil {
 		return tasks.Receipt{}, err
 	}
-	return desk.Submit(ctx, t)
+	return i.desk.Submit(ctx, t)
 }
 
-// submitted returns the response to a webhook for a submitted task.
-func submitted(r tasks.Receipt, err error) (string, error) {
+// submitted is submit for a task that needs nothing else. It returns the response to the webhook.
+func (i *interpreter) submitted(ctx context.Context, d draft) (response string, err error) {
+	receipt, err := i.submit(ctx, d)
 	if err != nil {
 		return "", err
 	}
-	return "Task " + r.ID, nil
+	return "Task " + receipt.ID, nil
 }
 
 // origin is where a task came from and where its report goes. It keeps more than is used today, because the state at
@@ -282,55 +261,50 @@ func (o origin) path() (owner, name string) {
 }
 
 // review submits the review of a pull request that was opened or changed, or whose review was requested.
-func (i *interpreter) review(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
-	t, why := i.reviewOf(ctx, d)
-	if _, ok := errors.AsType[ignored](why); t.ID == "" || why != nil && !ok {
-		return "", why
+func (i *interpreter) review(ctx context.Context, d delivery) (response string, err error) {
+	t, err := i.reviewOf(ctx, d)
+	if err != nil {
+		return "", err
 	}
-	pr := d.pull.GetPullRequest()
-	return i.replaceReviews(ctx, desk, t, pr, why)
+	return i.replaceReviews(ctx, t)
 }
 
-// actionEdited is the action of a change of the title, of the description, or of the base.
-const actionEdited = "edited"
-
 // retargeted submits the review of a pull request whose base has changed: its changes and its rules are others now.
-func (i *interpreter) retargeted(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) retargeted(ctx context.Context, d delivery) (response string, err error) {
 	if d.pull.GetChanges().GetBase() == nil {
 		return "", ignored{"The base of the pull request is the same.", slog.LevelDebug}
 	}
-	return i.review(ctx, desk, d)
+	return i.review(ctx, d)
 }
 
-// reviewOf returns the review task for an event. If no review is wanted, it returns the task and an ignored.
+// reviewOf returns the review task for an event, with the reason if no review is wanted.
 func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	e := d.pull
 	pr, repo := e.GetPullRequest(), e.GetRepo().GetFullName()
 	if err := i.worksOn(repo); err != nil {
 		return draft{}, err
 	}
-	o := originOfPull(repo, pr)
-	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
-	t := i.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, sourceName, d.id), e.GetSender().GetLogin(), pr, o)
-	if d.action == "synchronize" {
-		t.NotBefore = i.now().Add(i.quiet)
-	}
 	login, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
+	defer cancel()
 	me, err := i.api.forge.Login(login)
-	cancel()
 	if err != nil {
 		i.log.Warn("handle an event without errand's login", "err", err) // Brief checks again
 	}
+	o := originOfPull(repo, pr)
+	o.Installation, o.Action = e.GetInstallation().GetID(), d.action
+	t := i.reviewTask(tasks.NewID(pr.GetUpdatedAt().Time, sourceName, d.id), e.GetSender().GetLogin(), pr, o)
 	t.me = me
+	if d.action == "synchronize" {
+		t.NotBefore = i.now().Add(i.quiet)
+	}
+	asked := d.action == requestedReview
 	if why := unwanted(pr, t.Actor, me); why != "" {
-		return t, ignored{why, slog.LevelInfo}
-	}
-	if d.action == requestedReview && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
-		return t, ignored{"The review was requested from someone else.", slog.LevelDebug}
-	}
-	if e.GetSender().GetType() == "Bot" && slices.Contains([]string{requestedReview, "labeled"}, d.action) {
+		t.why = ignored{why, slog.LevelInfo}
+	} else if asked && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
+		t.why = ignored{"The review was requested from someone else.", slog.LevelDebug}
+	} else if e.GetSender().GetType() == "Bot" && (asked || d.action == actionLabeled) {
 		// a bot's requests are not counted here, so this would never end
-		return t, ignored{"A bot requested it.", slog.LevelInfo}
+		t.why = ignored{"A bot requested it.", slog.LevelInfo}
 	}
 	return t, nil
 }
@@ -350,7 +324,7 @@ func (i *interpreter) reviewTask(id, actor string, pr *github.PullRequest, o ori
 		Profile: profileOf(pr, agent.Read),
 		Repo:    o.Repo, Ref: o.Head, Actor: actor,
 		Prompt: fmt.Sprintf("Review pull request #%d of %s: %s", o.Number, o.Repo, o.Title),
-	}, origin: o}
+	}, origin: o, pr: pr}
 }
 
 // unwanted returns why a pull request is not reviewed, or "". It is called for the event and again before the run.

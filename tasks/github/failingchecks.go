@@ -63,8 +63,8 @@ type checkOf struct {
 	} `json:"check_suite"`
 }
 
-// onCheckEvent submits a fix of failed checks on errand's pull request.
-func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+// checked submits a fix of failed checks on errand's pull request.
+func (i *interpreter) checked(ctx context.Context, d delivery) (response string, err error) {
 	e := d.check
 	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
 	if err := i.worksOn(o.Repo); err != nil {
@@ -95,7 +95,7 @@ func (i *interpreter) onCheckEvent(ctx context.Context, desk *tasks.Desk, d deli
 	}
 	about := originOfPull(o.Repo, pr)
 	about.Installation, about.Action = o.Installation, d.event
-	return i.autofix(ctx, desk, kindCheckFailure, pr, about)
+	return i.autofix(ctx, kindCheckFailure, pr, about)
 }
 
 // failureKey identifies a set of failures of one head.

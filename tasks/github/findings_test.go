@@ -247,7 +247,7 @@ func TestForkAuthorSettlesNothing(t *testing.T) {
 		w.resolve(n, "dismissed", "ben")
 
 		o := must(originOf(task))
-		gh := must(w.src.interpreter.api.client(w.Context(), o))
+		gh := must(w.src.interpreter(nil).api.client(w.Context(), o))
 		text, _, err := w.src.briefs.earlierReviews(w.Context(), gh, task, o)
 		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
 		if err != nil || strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||

@@ -224,7 +224,7 @@ func (w *world) task(number, n int) tasks.Task {
 	err := d.decode()
 	var made draft
 	if err == nil {
-		made, err = w.src.interpreter.reviewOf(w.Context(), d)
+		made, err = w.src.interpreter(nil).reviewOf(w.Context(), d)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -309,6 +309,6 @@ func (w *world) forgetSettings() {
 func (s *Source) reconfigure(change func(*Config)) {
 	change(&s.cfg)
 	parts := assemble(s.cfg)
-	s.interpreter, s.briefs, s.reports, s.comments, s.gate, s.settings = parts.interpreter, parts.briefs, parts.reports,
-		parts.comments, parts.gate, parts.settings
+	s.briefs, s.reports, s.comments, s.gate, s.settings = parts.briefs, parts.reports, parts.comments, parts.gate,
+		parts.settings
 }

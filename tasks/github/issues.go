@@ -35,10 +35,8 @@ var issueWork = work{kind: kindIssue, profile: agent.Write}
 
 // handleNewIssue does what a new issue requests. An issue that requests nothing is answered if the repository's
 // settings switch that on.
-func (i *interpreter) handleNewIssue(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent,
-) (response string, err error) {
-	response, err = i.handleComment(ctx, desk, h)
+func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (response string, err error) {
+	response, err = i.handleComment(ctx, h)
 	if !errors.Is(err, notAddressed) {
 		return response, err
 	}
@@ -46,20 +44,18 @@ func (i *interpreter) handleNewIssue(
 	if serr != nil || c.Issues != issuesAuto {
 		return "", cmp.Or(serr, err)
 	}
-	return i.start(ctx, desk, h, actionOpened)
+	return i.start(ctx, h, actionOpened)
 }
 
 // startIssue submits the work on an issue that was given the label or assigned to errand.
-func (i *interpreter) startIssue(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) startIssue(ctx context.Context, d delivery) (response string, err error) {
 	h := *d.remark
 	h.author, h.at = h.by, h.issue.GetUpdatedAt().Time
-	return i.start(ctx, desk, h, d.action)
+	return i.start(ctx, h, d.action)
 }
 
 // start submits the work on an issue as a whole, which the author of h requested at h.at.
-func (i *interpreter) start(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, action string,
-) (response string, err error) {
+func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (response string, err error) {
 	if err := i.worksOn(h.repo); err != nil {
 		return "", err
 	}
@@ -78,7 +74,7 @@ func (i *interpreter) start(
 	case i.gate.mayNot(ctx, h.origin(), h.author): // the label may be that of a template
 		return "", ignored{h.author + " has no write access.", slog.LevelInfo}
 	}
-	open, err := desk.Open(ctx, h.thread())
+	open, err := i.desk.Open(ctx, h.thread())
 	if err != nil {
 		return "", err
 	}
@@ -95,12 +91,12 @@ func (i *interpreter) start(
 		t.Class = tasks.Background // unrequested work can wait
 	}
 	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.number, h.repo, t.origin.Title)
-	receipt, err := i.submit(ctx, desk, t)
+	receipt, err := i.submit(ctx, t)
 	if err == nil {
 		err = i.noteStart(ctx, h, true)
 	}
 	if err == nil {
-		err = i.forgetEnded(ctx, desk, h)
+		err = i.forgetEnded(ctx, h)
 	}
 	if err != nil {
 		return "", err
@@ -181,31 +177,31 @@ func (i *interpreter) requestedIssueTask(
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
 		Profile: w.profile, Repo: h.repo, Actor: h.author, Prompt: promptOf(o, w, command, words),
 		Options: tasks.Options{Plan: w.plan},
-	}, origin: o}, nil)
+	}, origin: o})
 }
 
 // issueEnds are the reasons why work on an issue ends, by action.
 var issueEnds = map[string]string{
-	"closed":      "The issue was closed.",
-	"deleted":     "The issue was deleted.",
+	actionClosed:  "The issue was closed.",
+	actionDeleted: "The issue was deleted.",
 	"transferred": "The issue was transferred to another repository.",
 	"locked":      "The conversation of the issue was locked.",
 }
 
 // endIssue ends the tasks that were requested on an issue before it was closed, deleted, transferred or locked. A
 // comment that closes it has the same time as the closing, and its request counts.
-func (i *interpreter) endIssue(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) endIssue(ctx context.Context, d delivery) (response string, err error) {
 	h := d.remark
 	if err := i.worksOn(h.repo); err != nil {
 		return "", err
 	}
 	why := issueEnds[d.action]
-	err = desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
+	err = i.desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
 		o, err := originOf(t)
 		if err != nil || o.Issue != h.issue.GetID() {
 			return false
 		}
-		return d.action != "closed" || o.closedSince(h.issue)
+		return d.action != actionClosed || o.closedSince(h.issue)
 	})
 	if err != nil {
 		return "", err
@@ -275,7 +271,7 @@ func (p *poller) missedStart(ctx context.Context, gh *github.Client, h remarkEve
 		return err
 	}
 	h.after = func(do func(context.Context)) { do(ctx) }
-	_, err = p.interpreter.start(ctx, p.desk, h, last.GetEvent())
+	_, err = p.interpreter.start(ctx, h, last.GetEvent())
 	if _, not := errors.AsType[ignored](err); err == nil || not {
 		v.handled[key], err = h.at.Unix(), nil
 	}
@@ -302,7 +298,7 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conver
 	case issue.GetLocked():
 		why = issueEnds["locked"]
 	case o.closedSince(issue):
-		why = issueEnds["closed"]
+		why = issueEnds[actionClosed]
 	case o.Action == actionLabeled && !hasLabel(issue.Labels, b.gate.forkLabel):
 		why = "The issue no longer has the label " + b.gate.forkLabel + "."
 	case o.Action == actionAssigned && !isAssigned(issue, me):

@@ -85,7 +85,7 @@ func (s *Source) receive(
 
 	ctx, cancel := context.WithTimeout(r.Context(), s.gate.api.patience.answer)
 	defer cancel()
-	response, err = tasks.Await(ctx, func() (string, error) { return s.interpreter.act(ctx, d, in) })
+	response, err = tasks.Await(ctx, func() (string, error) { return s.interpreter(d).act(ctx, in) })
 	if why, ok := errors.AsType[ignored](err); ok {
 		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
 		return http.StatusAccepted, "Ignored: " + why.why

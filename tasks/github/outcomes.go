@@ -226,12 +226,12 @@ const (
 var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
-func (c *controls) dismiss(ctx context.Context, _ *tasks.Desk, h remarkEvent) (note string, ok bool, err error) {
+func (i *interpreter) dismiss(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
 	m := dismissForm.FindStringSubmatch(untrusted.Blanks(untrusted.Visible(h.body)))
 	if m == nil {
 		return whichFinding, false, nil
 	}
-	err = c.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
+	err = i.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}

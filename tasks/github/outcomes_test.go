@@ -82,7 +82,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 				payload: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat")))),
 			}
 			d.after = func(do func(context.Context)) { do(w.Context()) }
-			must(w.src.interpreter.act(w.Context(), f.desk, d))
+			must(w.src.interpreter(f.desk).act(w.Context(), d))
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1},
 			tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},
@@ -118,7 +118,7 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 		}); err != nil {
 			w.Fatal(err)
 		}
-		if err := w.src.interpreter.closeFindings(w.Context(), o, true); err != nil {
+		if err := w.src.interpreter(nil).closeFindings(w.Context(), o, true); err != nil {
 			w.Fatal(err)
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 3})
@@ -133,7 +133,7 @@ func TestOutcomesOfAnAbandonedPullRequest(t *testing.T) {
 	w.close(w.task(n, 0), reviewed("Two.", flaw("open", 1), flaw("disliked", 3)))
 	w.dislike(n, "disliked", "octocat")
 	for range 2 {
-		if err := w.src.interpreter.closeFindings(w.Context(), must(originOf(w.task(n, 0))), false); err != nil {
+		if err := w.src.interpreter(nil).closeFindings(w.Context(), must(originOf(w.task(n, 0))), false); err != nil {
 			t.Fatal(err)
 		}
 	}

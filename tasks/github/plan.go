@@ -82,9 +82,7 @@ const (
 var planWork = work{kind: kindIssue, profile: agent.Read, plan: true}
 
 // workOf returns the work that a command or a mention requests.
-func (i *interpreter) workOf(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, command string,
-) (work, error) {
+func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string) (work, error) {
 	w := mentionWork
 	if c := findCommand(command); c.work != nil {
 		w = *c.work
@@ -92,7 +90,7 @@ func (i *interpreter) workOf(
 	switch {
 	case !h.onIssue:
 	case command == cmdApprove:
-		return issueWork, i.mayApprove(ctx, desk, h)
+		return issueWork, i.mayApprove(ctx, h)
 	case w.kind == kindFix:
 		w.kind = kindIssue
 	case command == "":
@@ -108,7 +106,7 @@ func (i *interpreter) workOf(
 // mayApprove returns an *tasks.InputError if no plan was posted before this comment and still waits, or if its author
 // may not approve it. It records nothing: only the task that carries out the plan does, or an event that fails between
 // would leave neither.
-func (i *interpreter) mayApprove(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+func (i *interpreter) mayApprove(ctx context.Context, h remarkEvent) error {
 	if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
 		return err
 	}
@@ -119,7 +117,7 @@ func (i *interpreter) mayApprove(ctx context.Context, desk *tasks.Desk, h remark
 	if !p.Plans.last().postedBefore(h.at) {
 		return &tasks.InputError{Sentence: noPlan}
 	}
-	open, err := desk.Open(ctx, h.thread())
+	open, err := i.desk.Open(ctx, h.thread())
 	if err != nil {
 		return err
 	}
@@ -135,11 +133,11 @@ func (i *interpreter) mayApprove(ctx context.Context, desk *tasks.Desk, h remark
 // notePlan records that the task of a comment makes a plan, that it carries out the one that waits, or that work on the
 // issue begins without one. What counts is the task as it is stored: an event that is delivered again has the words
 // from before an edit.
-func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+func (i *interpreter) notePlan(ctx context.Context, h remarkEvent) error {
 	if !h.onIssue {
 		return nil
 	}
-	st, err := desk.Status(ctx, h.task())
+	st, err := i.desk.Status(ctx, h.task())
 	if err != nil {
 		return err
 	}
@@ -162,22 +160,22 @@ func (i *interpreter) notePlan(ctx context.Context, desk *tasks.Desk, h remarkEv
 		return err
 	}
 	if late {
-		return i.refuseApproval(ctx, desk, t.ID)
+		return i.refuseApproval(ctx, t.ID)
 	}
-	return i.forgetEnded(ctx, desk, h)
+	return i.forgetEnded(ctx, h)
 }
 
 // refuseApproval withdraws the task of an approval that came at the same time as another one.
-func (i *interpreter) refuseApproval(ctx context.Context, desk *tasks.Desk, task string) error {
-	if _, err := desk.Withdraw(ctx, task); err != nil {
+func (i *interpreter) refuseApproval(ctx context.Context, task string) error {
+	if _, err := i.desk.Withdraw(ctx, task); err != nil {
 		return err
 	}
 	return &tasks.InputError{Sentence: noPlan}
 }
 
 // forgetEnded restores the plan before a request whose task ended before it was recorded, or has been dropped since.
-func (i *interpreter) forgetEnded(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
-	st, err := desk.Status(ctx, h.task())
+func (i *interpreter) forgetEnded(ctx context.Context, h remarkEvent) error {
+	st, err := i.desk.Status(ctx, h.task())
 	if err != nil || st.Ending == nil {
 		return err
 	}

@@ -41,7 +41,6 @@ const (
 type poller struct {
 	api          api
 	interpreter  *interpreter
-	desk         *tasks.Desk
 	memory       memory
 	repositories []string
 	every        time.Duration
@@ -342,10 +341,6 @@ type polledPull struct {
 // review submits the review for which an event was missed. A quick poll submits reviews of new heads and bases only.
 func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) error {
 	author := l.pr.GetUser().GetLogin()
-	var why error
-	if no := unwanted(l.pr, author, me); no != "" {
-		why = ignored{why: no}
-	}
 	state, err := l.p.memory.state(ctx, l.o)
 	if err != nil {
 		return err
@@ -360,13 +355,13 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 	}
 	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
-	t.me = me
-	if why == nil && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.p.interpreter.gate.forkLabel) {
+	t.me, t.why.why = me, unwanted(l.pr, author, me)
+	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.p.interpreter.gate.forkLabel) {
 		if err := l.missedApproval(ctx, t, v.since, state.Started); err != nil {
 			return err
 		}
 	}
-	_, err = l.p.interpreter.replaceReviews(ctx, l.p.desk, t, l.pr, why)
+	_, err = l.p.interpreter.replaceReviews(ctx, t)
 	return err
 }
 
@@ -413,7 +408,7 @@ func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}
-	_, err = l.p.interpreter.autofix(ctx, l.p.desk, kind, l.pr, l.o)
+	_, err = l.p.interpreter.autofix(ctx, kind, l.pr, l.o)
 	return err
 }
 
@@ -459,7 +454,7 @@ func (p *poller) missedRemark(ctx context.Context, h remarkEvent, before handled
 	if before[h.identity()] == changed {
 		return nil
 	}
-	_, err := p.desk.Status(ctx, h.task())
+	_, err := p.interpreter.desk.Status(ctx, h.task())
 	if errors.Is(err, tasks.ErrNotFound) {
 		err = p.handleRemark(ctx, h)
 	}
@@ -471,14 +466,7 @@ func (p *poller) missedRemark(ctx context.Context, h remarkEvent, before handled
 
 func (p *poller) handleRemark(ctx context.Context, h remarkEvent) error {
 	h.after = func(do func(context.Context)) { do(ctx) }
-	handle := p.interpreter.handleComment
-	if h.Place == inIssue {
-		handle = p.interpreter.handleNewIssue
-	}
-	_, err := handle(ctx, p.desk, h)
-	if _, not := errors.AsType[ignored](err); not && h.pull != nil {
-		_, err = p.interpreter.handleReview(ctx, p.desk, h)
-	}
+	_, err := p.interpreter.handleRemark(ctx, h)
 	_, not := errors.AsType[ignored](err)
 	if _, input := errors.AsType[*tasks.InputError](err); not || input { // the author has been answered
 		return nil

@@ -28,7 +28,7 @@ const (
 // one call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing, and for
 // an approval on an issue: that of a plan.
 func (i *interpreter) submitAnswer(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, command, words string,
+	ctx context.Context, h remarkEvent, command, words string,
 ) (response string, err error) {
 	t := tasks.Task{
 		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
@@ -44,8 +44,8 @@ func (i *interpreter) submitAnswer(
 		},
 	}
 	var receipt tasks.Receipt
-	_ = desk.As(ctx, h.sender(), "answer", h.origin().String(), func(ctx context.Context) (bool, error) {
-		if receipt, err = desk.Submit(ctx, t); errors.Is(err, tasks.ErrNoQuestion) {
+	_ = i.desk.As(ctx, h.sender(), "answer", h.origin().String(), func(ctx context.Context) (bool, error) {
+		if receipt, err = i.desk.Submit(ctx, t); errors.Is(err, tasks.ErrNoQuestion) {
 			return false, nil
 		}
 		return false, err

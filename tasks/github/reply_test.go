@@ -23,7 +23,7 @@ func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
 			spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0),
 			url: fmt.Sprintf("https://github.example/%s#%d", repo, i),
 		}, repo: repo, number: n}
-		t, err := w.src.interpreter.requestedTask(w.Context(), h, mentionWork, "", "why?")
+		t, err := w.src.interpreter(nil).requestedTask(w.Context(), h, mentionWork, "", "why?")
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -287,7 +287,7 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	h := remarkEvent{remark: remark{
 		spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0),
 	}, repo: repo, number: n}
-	made, err := w.src.interpreter.requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
+	made, err := w.src.interpreter(nil).requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
 	if err != nil {
 		t.Fatal(err)
 	}

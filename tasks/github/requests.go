@@ -32,9 +32,26 @@ type request struct {
 	Bot     bool      `json:"bot,omitempty"`     // the author is a listed bot
 }
 
+// remark does what a remark requests.
+func (i *interpreter) remark(ctx context.Context, d delivery) (response string, err error) {
+	return i.handleRemark(ctx, *d.remark)
+}
+
+// handleRemark does what a new remark requests: an issue may be work without a request, and so may a review.
+func (i *interpreter) handleRemark(ctx context.Context, h remarkEvent) (response string, err error) {
+	if h.Place == inIssue {
+		return i.handleNewIssue(ctx, h)
+	}
+	response, err = i.handleComment(ctx, h)
+	if _, not := errors.AsType[ignored](err); not && h.Place == inReview {
+		return i.handleReview(ctx, h)
+	}
+	return response, err
+}
+
 // handleComment does what a comment requests. It ignores a comment that neither mentions errand nor begins with a
 // command.
-func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h remarkEvent) (response string, err error) {
+func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (response string, err error) {
 	text, named, err := i.addressed(ctx, h)
 	if err != nil {
 		return "", err
@@ -55,7 +72,7 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 	}
 	mention := command == "" && !mistaken && words != ""
 	if (findCommand(command).answers || mention) && !h.bot {
-		if response, err := i.submitAnswer(ctx, desk, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
+		if response, err := i.submitAnswer(ctx, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
 		}
 	}
@@ -70,12 +87,12 @@ func (i *interpreter) handleComment(ctx context.Context, desk *tasks.Desk, h rem
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
-		return i.controls.runCommand(ctx, desk, h, command)
+		return i.runCommand(ctx, h, command)
 	case mistaken:
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, reply) })
 		return "Not a command.", nil
 	}
-	response, err = i.submitRequest(ctx, desk, h, command, words)
+	response, err = i.submitRequest(ctx, h, command, words)
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
 	}
@@ -112,9 +129,9 @@ func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string
 
 // submitRequest submits the task that a comment requests, by a command or a mention.
 func (i *interpreter) submitRequest(
-	ctx context.Context, desk *tasks.Desk, h remarkEvent, command, words string,
+	ctx context.Context, h remarkEvent, command, words string,
 ) (response string, err error) {
-	w, err := i.workOf(ctx, desk, h, command)
+	w, err := i.workOf(ctx, h, command)
 	if err != nil {
 		return "", err
 	}
@@ -122,16 +139,16 @@ func (i *interpreter) submitRequest(
 	if err != nil {
 		return "", err
 	}
-	receipt, err := i.submit(ctx, desk, t)
+	receipt, err := i.submit(ctx, t)
 	if err == nil {
-		err = i.notePlan(ctx, desk, h)
+		err = i.notePlan(ctx, h)
 	}
 	if err != nil {
 		return "", err
 	}
 	deleted := i.ignoreDeleted(ctx, h) // again: the event of the deletion may have found no task a moment ago
 	if _, ok := errors.AsType[ignored](deleted); ok {
-		_, err = i.withdrawTask(ctx, desk, h)
+		_, err = i.withdrawTask(ctx, h)
 	}
 	if err := cmp.Or(err, deleted); err != nil {
 		return "", err
@@ -166,7 +183,7 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	}
 	o.Installation, o.Action, o.Full = h.installation, actionAsked, w.full
 	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
-	t := draft{Task: tasks.Task{
+	t := draft{pr: pr, Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
 		Profile: profileOf(pr, w.profile), Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number),
 		Actor: h.author, Prompt: words,
@@ -179,20 +196,20 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	}
 	switch {
 	case hub.IsFork(pr) && h.bot:
-		return t, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
+		return draft{}, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
 	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
-		return t,
+		return draft{},
 			&tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this " +
 				"repository. I can review it."}
 	case hub.IsFork(pr) && movedSince(pr, h.at):
-		return t,
+		return draft{},
 			&tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the " +
 				"new head and repeat the command."}
 	case w.kind == "review":
 		o.ApprovedBy = h.author
 	}
 	t.Prompt, t.origin = promptOf(o, w, command, words), o
-	return i.settings.applyTo(ctx, t, pr)
+	return i.settings.applyTo(ctx, t)
 }
 
 // promptOf returns the request of a comment.
@@ -226,36 +243,33 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 
 // withdraw withdraws the task of a comment that was deleted or no longer requests it, if the task has not started. It
 // may be repeated.
-func (i *interpreter) withdraw(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string, err error) {
 	h := d.remark
 	if d.action == actionDeleted {
 		// First: the event of the comment, which may come later or now, looks for this after it has submitted.
-		if err := i.noteDeleted(ctx, desk, *h); err != nil {
+		if err := i.noteDeleted(ctx, *h); err != nil {
 			return "", err
 		}
 	}
-	done, err := i.withdrawTask(ctx, desk, *h)
+	done, err := i.withdrawTask(ctx, *h)
 	if err != nil {
 		return "", err
 	}
 	if !done {
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
-	if d.action == "edited" {
+	if d.action == actionEdited {
 		h.after(func(ctx context.Context) { i.comments.removeReaction(ctx, *h, eyes) })
 	}
 	return "Withdrawn " + h.task(), nil
 }
 
-// actionDeleted is the action of deleting a comment.
-const actionDeleted = "deleted"
-
 // noteDeleted records that a comment without a task was deleted.
-func (i *interpreter) noteDeleted(ctx context.Context, desk *tasks.Desk, h remarkEvent) error {
+func (i *interpreter) noteDeleted(ctx context.Context, h remarkEvent) error {
 	if err := i.worksOn(h.repo); err != nil {
 		return err
 	}
-	if _, err := desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
+	if _, err := i.desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
 		return err
 	}
 	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
@@ -268,9 +282,9 @@ func (i *interpreter) noteDeleted(ctx context.Context, desk *tasks.Desk, h remar
 }
 
 // withdrawTask withdraws the task of a comment, if there is one and it has not started.
-func (i *interpreter) withdrawTask(ctx context.Context, desk *tasks.Desk, h remarkEvent) (done bool, err error) {
-	err = desk.As(ctx, h.sender(), "withdraw", h.task(), func(ctx context.Context) (_ bool, err error) {
-		done, err = desk.Withdraw(ctx, h.task())
+func (i *interpreter) withdrawTask(ctx context.Context, h remarkEvent) (done bool, err error) {
+	err = i.desk.As(ctx, h.sender(), "withdraw", h.task(), func(ctx context.Context) (_ bool, err error) {
+		done, err = i.desk.Withdraw(ctx, h.task())
 		if errors.Is(err, tasks.ErrNotFound) { // most comments are no task
 			err = nil
 		}
@@ -296,15 +310,15 @@ func (h remarkEvent) amendable(st tasks.Status) bool {
 // amend changes the task of an edited remark on an issue, or withdraws it if the new text requests nothing. A task that
 // has started keeps the text that it was requested with, as does one whose text someone other than its author has
 // edited.
-func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) amend(ctx context.Context, d delivery) (response string, err error) {
 	h := *d.remark
 	if !h.onIssue {
 		return "", unamended
 	}
-	st, err := desk.Status(ctx, h.task())
+	st, err := i.desk.Status(ctx, h.task())
 	switch {
 	case err == nil && st.Ending != nil && st.Ending.Kind == tasks.Withdrawn: // perhaps not completely
-		return i.withdraw(ctx, desk, d)
+		return i.withdraw(ctx, d)
 	case errors.Is(err, tasks.ErrNotFound), err == nil && !h.amendable(st):
 		return "", unamended
 	case err != nil:
@@ -317,9 +331,9 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 	command, words := readCommand(text)
 	if c := findCommand(command); command != "" && (c.work == nil || c.unavailableFor(h)) ||
 		command == "" && (!named || isSlashed(text)) {
-		return i.withdraw(ctx, desk, d)
+		return i.withdraw(ctx, d)
 	}
-	w, err := i.workOf(ctx, desk, h, command)
+	w, err := i.workOf(ctx, h, command)
 	if err != nil {
 		return "", err
 	}
@@ -336,15 +350,15 @@ func (i *interpreter) amend(ctx context.Context, desk *tasks.Desk, d delivery) (
 		at = h.issue.GetUpdatedAt().Time
 	}
 	var done tasks.Amendment
-	err = desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
-		done, err = desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
+	err = i.desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
+		done, err = i.desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
 		return false, err
 	})
 	switch {
 	case err == nil && done != tasks.Replaced:
 		return "", unamended
 	case err == nil:
-		err = i.notePlan(ctx, desk, h)
+		err = i.notePlan(ctx, h)
 	}
 	if err != nil {
 		return "", err

@@ -20,31 +20,28 @@ import (
 func reviewThread(o origin) string { return "github/" + o.String() + "/review" }
 
 // submitReview submits the review of a pull request's head with its base, unless it has one, and ends the reviews of
-// others. at is when GitHub last changed the pull request. The same head and base give the same task, for every event
-// and poll.
-func (i *interpreter) submitReview(
-	ctx context.Context, desk *tasks.Desk, t draft, at time.Time,
-) (response string, err error) {
+// others. The same head and base give the same task, for every event and poll.
+func (i *interpreter) submitReview(ctx context.Context, t draft) (response string, err error) {
 	o := t.origin
 	if !tasks.ValidID(t.ID) {
-		return submitted(i.submit(ctx, desk, t)) // the desk reports the error; nothing is recorded
+		return i.submitted(ctx, t) // the desk reports the error; nothing is recorded
 	}
 	why := supersededBy + hub.ShortSHA(o.Head) + "."
 	err = i.memory.changeState(ctx, o, func(p *prState) (err error) {
 		if p.Head == o.Head && !p.isAt(o) {
 			why = supersededBy + hub.ShortSHA(o.Head) + " onto " + untrusted.Line(o.Base, 100) + "."
 		}
-		t.ID, err = p.recordHead(t.ID, o, at)
+		t.ID, err = p.recordHead(t.ID, o, t.pr.GetUpdatedAt().Time)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	// First: it may have inherited requests from the others.
-	if response, err = submitted(i.submit(ctx, desk, t)); err != nil {
+	if response, err = i.submitted(ctx, t); err != nil {
 		return "", err
 	}
-	return response, desk.Supersede(ctx, t.Thread, why, otherVersion(o, t.ID))
+	return response, i.desk.Supersede(ctx, t.Thread, why, otherVersion(o, t.ID))
 }
 
 // supersededBy begins the reason of a review that ends because another one continues it.
@@ -99,7 +96,7 @@ func (p *prState) recordUpdateTime(at time.Time) error {
 }
 
 // endReviews ends the reviews of a closed pull request or draft. If it is reopened, they start again.
-func (i *interpreter) endReviews(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) endReviews(ctx context.Context, d delivery) (response string, err error) {
 	e := d.pull
 	if err := i.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
@@ -113,11 +110,11 @@ func (i *interpreter) endReviews(ctx context.Context, desk *tasks.Desk, d delive
 		return "", err
 	}
 	why := unwanted(e.GetPullRequest(), "", "")
-	if err := desk.Supersede(ctx, reviewThread(o), why,
+	if err := i.desk.Supersede(ctx, reviewThread(o), why,
 		func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
 		return "", err
 	}
-	if d.action == "closed" {
+	if d.action == actionClosed {
 		o.Installation = e.GetInstallation().GetID()
 		d.after(func(ctx context.Context) {
 			if err := i.closeFindings(ctx, o, e.GetPullRequest().GetMerged()); err != nil {
@@ -133,40 +130,34 @@ func (i *interpreter) endReviews(ctx context.Context, desk *tasks.Desk, d delive
 // request from a fork the approval was for the earlier head, so nothing carries over, but the review of that head still
 // ends.
 
-// replaceReviews submits the review of a pull request's head in place of the reviews of earlier heads. why is the
-// reason why no review is wanted, or nil.
-func (i *interpreter) replaceReviews(
-	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, why error,
-) (response string, err error) {
-	at := pr.GetUpdatedAt().Time
-	if err := i.endForkReviews(ctx, desk, t, pr, at); err != nil {
+// replaceReviews submits the review of a pull request's head in place of the reviews of earlier heads. One that is not
+// wanted is submitted if it inherits a request.
+func (i *interpreter) replaceReviews(ctx context.Context, t draft) (response string, err error) {
+	if err := i.endForkReviews(ctx, t); err != nil {
 		return "", err
 	}
-	t, inherited, err := i.inheritRequests(ctx, desk, t, pr)
-	if err != nil {
+	if t, err = i.inheritRequests(ctx, t); err != nil {
 		return "", err
 	}
-	if why != nil && !inherited {
-		return "", why
+	if t.why != (ignored{}) {
+		return "", t.why
 	}
-	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
+	if t, err = i.settings.applyTo(ctx, t); err != nil {
 		return "", err
 	}
-	return i.submitReview(ctx, desk, t, at)
+	return i.submitReview(ctx, t)
 }
 
 // endForkReviews ends the reviews of other heads of a pull request from a fork, and those with other bases: the new
 // head may not be approved, and the approved one is gone.
-func (i *interpreter) endForkReviews(
-	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
-) error {
-	if !hub.IsFork(pr) {
+func (i *interpreter) endForkReviews(ctx context.Context, t draft) error {
+	if !hub.IsFork(t.pr) {
 		return nil
 	}
 	o := t.origin
 	current, why := "", ""
 	err := i.memory.changeState(ctx, o, func(p *prState) error {
-		if err := p.recordUpdateTime(at); err != nil {
+		if err := p.recordUpdateTime(t.pr.GetUpdatedAt().Time); err != nil {
 			return err
 		}
 		why = "The head of the pull request has moved to " + hub.ShortSHA(o.Head) + "."
@@ -180,26 +171,24 @@ func (i *interpreter) endForkReviews(
 	if err != nil {
 		return err
 	}
-	return desk.Supersede(ctx, t.Thread, why, otherVersion(o, current))
+	return i.desk.Supersede(ctx, t.Thread, why, otherVersion(o, current))
 }
 
-// inheritRequests gives a review the requests for unfinished reviews of other heads, and reports whether there are any.
-// A push by errand ends no review. Requests by people without permission are dropped, because they would get the next
-// review refused, and so are requests by bots, which were counted already.
-func (i *interpreter) inheritRequests(
-	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest,
-) (_ draft, inherited bool, err error) {
-	if hub.IsFork(pr) || pr.GetState() == "closed" || t.Actor == t.me {
-		return t, false, nil
+// inheritRequests gives a review the requests for unfinished reviews of other heads, which make it wanted. A push by
+// errand ends no review. Requests by people without permission are dropped, because they would get the next review
+// refused, and so are requests by bots, which were counted already.
+func (i *interpreter) inheritRequests(ctx context.Context, t draft) (draft, error) {
+	if hub.IsFork(t.pr) || t.pr.GetState() == "closed" || t.Actor == t.me {
+		return t, nil
 	}
 	o := t.origin
-	open, err := desk.Open(ctx, t.Thread)
+	open, err := i.desk.Open(ctx, t.Thread)
 	if err != nil {
-		return t, false, err
+		return draft{}, err
 	}
 	p, err := i.memory.state(ctx, o)
 	if err != nil {
-		return t, false, err
+		return draft{}, err
 	}
 	current := ""
 	if p.isAt(o) {
@@ -216,18 +205,18 @@ func (i *interpreter) inheritRequests(
 		case before.Asked != nil: // the latest text counts, and the widest scope
 			o.Also = append(o.spots(), before.Also...)
 			o.Asked, o.Full = before.Asked, o.Full || before.Full
-			t.Actor, t.Class, t.Prompt, inherited = st.Task.Actor, tasks.Interactive, st.Task.Prompt, true
+			t.Actor, t.Class, t.Prompt, t.why = st.Task.Actor, tasks.Interactive, st.Task.Prompt, ignored{}
 		case o.Asked == nil: // errand's review was requested, which has no text
-			o.Action, t.Actor, inherited = requestedReview, st.Task.Actor, true
+			o.Action, t.Actor, t.why = requestedReview, st.Task.Actor, ignored{}
 		}
 	}
 	t.origin = o
-	return t, inherited, nil
+	return t, nil
 }
 
 // labeled submits the review of a fork's pull request that was given the approving label. The permission of the person
 // is checked before the run. The payload has the head at the time of the label.
-func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery) (response string, err error) {
+func (i *interpreter) labeled(ctx context.Context, d delivery) (response string, err error) {
 	e := d.pull
 	if !isLabel(e.GetLabel().GetName(), i.gate.forkLabel) || !hub.IsFork(e.GetPullRequest()) {
 		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
@@ -236,8 +225,11 @@ func (i *interpreter) labeled(ctx context.Context, desk *tasks.Desk, d delivery)
 	if err != nil {
 		return "", err
 	}
+	if t.why != (ignored{}) {
+		return "", t.why
+	}
 	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	return i.submitApproved(ctx, desk, t, e.GetPullRequest(), e.GetPullRequest().GetUpdatedAt().Time)
+	return i.submitApproved(ctx, t, t.pr.GetUpdatedAt().Time)
 }
 
 // sameLabel is the most by which the times differ that an event and a poll have for one label: the event has the time
@@ -247,9 +239,7 @@ const sameLabel = 2 * time.Second
 // submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Its ID
 // follows from the label and that time, so that an event and a poll that run at once submit one task if they have the
 // same time. Later ones find the label in the state.
-func (i *interpreter) submitApproved(
-	ctx context.Context, desk *tasks.Desk, t draft, pr *github.PullRequest, at time.Time,
-) (response string, err error) {
+func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time) (response string, err error) {
 	head, by := t.origin.Head, t.origin.ApprovedBy
 	label := head + " " + by
 	p, err := i.memory.state(ctx, t.origin)
@@ -260,14 +250,14 @@ func (i *interpreter) submitApproved(
 		return "", err
 	}
 	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s-%s", t.origin.Number, hub.ShortSHA(head), by))
-	if t, err = i.settings.applyTo(ctx, t, pr); err != nil {
+	if t, err = i.settings.applyTo(ctx, t); err != nil {
 		return "", err
 	}
 	var receipt tasks.Receipt
 	sender := tasks.Sender{Source: sourceName, Account: by}
-	err = desk.As(ctx, sender, "approve the fork of "+t.origin.String(), t.ID,
+	err = i.desk.As(ctx, sender, "approve the fork of "+t.origin.String(), t.ID,
 		func(ctx context.Context) (_ bool, err error) {
-			receipt, err = i.submit(ctx, desk, t)
+			receipt, err = i.submit(ctx, t)
 			return receipt.New, err
 		})
 	if err != nil {
@@ -277,12 +267,15 @@ func (i *interpreter) submitApproved(
 		if !at.Before(p.Started) {
 			p.Started, p.Label = at, label
 		}
-		if p.Head == head || p.recordUpdateTime(pr.GetUpdatedAt().Time) == nil {
+		if p.Head == head || p.recordUpdateTime(t.pr.GetUpdatedAt().Time) == nil {
 			p.Head, p.Base, p.Review = head, t.origin.Base, t.ID
 		}
 		return nil
 	})
-	return submitted(receipt, err)
+	if err != nil {
+		return "", err
+	}
+	return "Task " + receipt.ID, nil
 }
 
 // missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
@@ -303,7 +296,7 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 		return err
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
-	_, err = l.p.interpreter.submitApproved(ctx, l.p.desk, t, l.pr, at)
+	_, err = l.p.interpreter.submitApproved(ctx, t, at)
 	if _, ok := errors.AsType[ignored](err); ok {
 		return nil // its event has brought it
 	}

@@ -70,13 +70,15 @@ type parsedSettings struct {
 
 // applyTo applies the repository's settings to a task before it is submitted. The error is an ignored if the settings
 // exclude the task. If GitHub does not return the settings in time, the worker checks them.
-func (r *settingsReader) applyTo(ctx context.Context, t draft, pr *github.PullRequest) (draft, error) {
+func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
-		if ok, err := r.gate.approved(ctx, o); err != nil {
-			return t, err
-		} else if !ok {
-			return t, ignored{r.gate.unapproved(), slog.LevelInfo}
+		ok, err := r.gate.approved(ctx, o)
+		if err != nil {
+			return draft{}, err
+		}
+		if !ok {
+			return draft{}, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
 	c, err := r.readInTime(ctx, o)
@@ -84,8 +86,8 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft, pr *github.PullRe
 		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
 	}
-	if why := c.refuses(t.Kind, o, pr, nil); why != "" {
-		return t, ignored{why, slog.LevelInfo}
+	if why := c.refuses(t.Kind, o, t.pr, nil); why != "" {
+		return draft{}, ignored{why, slog.LevelInfo}
 	}
 	t.Options.Model = c.Models[t.Kind]
 	return t, nil

@@ -104,12 +104,11 @@ type Source struct {
 	large   intake.LargeBodies // of webhooks
 	log     *slog.Logger
 
-	interpreter *interpreter // turns events and comments into tasks
-	briefs      *briefer     // makes the briefs of tasks
-	reports     *reporter    // shows tasks on GitHub
-	comments    *commenter   // posts and finds comments
-	gate        *gate        // decides who may do what
-	settings    *settingsReader
+	briefs   *briefer   // makes the briefs of tasks
+	reports  *reporter  // shows tasks on GitHub
+	comments *commenter // posts and finds comments
+	gate     *gate      // decides who may do what
+	settings *settingsReader
 }
 
 var (
@@ -178,14 +177,9 @@ func assemble(cfg Config) *Source {
 	}
 	comments := &commenter{api: hubAPI, gate: g, memory: mem, watched: cfg.watched, log: log}
 	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
-	interpreter := &interpreter{
-		api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched,
-		repository: cfg.Repository, base: cfg.Base, quiet: cfg.Quiet, now: cfg.Now, log: log,
-		controls: &controls{gate: g, comments: comments, memory: mem, log: log},
-	}
 	return &Source{
 		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
-		interpreter: interpreter, comments: comments, gate: g, settings: settings,
+		comments: comments, gate: g, settings: settings,
 		briefs: &briefer{
 			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
 		},
@@ -196,12 +190,20 @@ func assemble(cfg Config) *Source {
 	}
 }
 
+// interpreter returns an interpreter that submits to a desk.
+func (s *Source) interpreter(d *tasks.Desk) *interpreter {
+	return &interpreter{
+		api: s.gate.api, gate: s.gate, settings: s.settings, comments: s.comments, desk: d, memory: s.memory,
+		watched: s.cfg.watched, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet, now: s.cfg.Now,
+		log: s.log,
+	}
+}
+
 // newPoller returns a poller that submits what it finds to a desk.
 func (s *Source) newPoller(d *tasks.Desk) *poller {
 	return &poller{
-		api: s.gate.api, interpreter: s.interpreter, desk: d, memory: s.memory, repositories: s.cfg.Repositories,
-		every:      s.cfg.PollEvery,
-		quickEvery: s.cfg.QuickPollEvery, now: s.cfg.Now, log: s.log,
+		api: s.gate.api, interpreter: s.interpreter(d), memory: s.memory, repositories: s.cfg.Repositories,
+		every: s.cfg.PollEvery, quickEvery: s.cfg.QuickPollEvery, now: s.cfg.Now, log: s.log,
 	}
 }
 
