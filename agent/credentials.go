@@ -15,8 +15,8 @@ import (
 )
 
 // ModelCredential is one of several credentials for the model: exactly one value, a token that changes, or a cloud,
-// which may have an APIKey. A run keeps the one it starts with until the model says that it cannot be used; the gateway
-// of the run then goes on with another one of the same kind.
+// which may have an APIKey. A run keeps the one it starts with. One that the model refuses is left out when the next
+// runs start.
 //
 // The values may contain {{env "NAME"}}, a variable of the worker's environment; give what CredentialSecrets returns to
 // the redactor.
@@ -123,7 +123,6 @@ func namedCredentials(cfg Config, getenv func(string) string) (named []gateway.N
 type (
 	CredentialState  = gateway.KeyState
 	CredentialWindow = gateway.Window
-	CredentialShare  = gateway.Share
 )
 
 // Credentials returns the state of each credential for the model, by name. The only credential has no name.

@@ -148,7 +148,7 @@ func (c *Config) checkCredentials(p *Problems) {
 		}
 	}
 	if c.Model.Gateway == GatewayOff {
-		p.add("ERRAND_GATEWAY", "is off, so runs could not change their credential",
+		p.add("ERRAND_GATEWAY", "is off, so nobody would see which of the credentials the model refuses",
 			"set it to on, or remove the section credentials")
 	}
 	resource := ""

@@ -189,7 +189,7 @@ func TestCredentialsBesideOthers(t *testing.T) {
 		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{
 			RoleWorker, "ERRAND_GATEWAY", "off",
-			"ERRAND_GATEWAY is off, so runs could not change their credential; set it to on, or remove the section credentials",
+			"ERRAND_GATEWAY is off, so nobody would see which of the credentials the model refuses; set it to on, or remove the section credentials",
 		},
 		{
 			RoleWorker, "",

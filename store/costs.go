@@ -1,13 +1,10 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -58,7 +55,10 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 // [Costs.Days]. Only the first call of a claim counts. It returns the budgets of which the task's runs have used more
 // than 80 %, as they were then. It returns [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
-	args := []any{c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Size, e.parts()}
+	args := []any{
+		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Size, e.Credential,
+		fmt.Sprint(e.Input, e.Output, e.CacheRead, e.CacheCreation),
+	}
 	r, err := c.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("settle $%.2f of %s: %w", e.USD, c.ID(), err)
@@ -117,32 +117,13 @@ type Expense struct {
 	Size  string // of what the run worked on, kept as Cost.Size; one word, or empty
 	Tokens
 
-	// Credentials are the parts of the model's credentials, by name, in USD and Tokens. They also count in the scopes
-	// [CredentialScope] and name. Empty: the credential has no name.
-	Credentials map[string]Expense
+	// Credential is the name of the model's credential: the run also counts in the scope [CredentialScope] and name.
+	// Empty: it has none.
+	Credential string
 }
 
 // CredentialScope is the prefix of the scopes of credentials for the model.
 const CredentialScope = "credential:"
-
-// parts returns the expense by credential as spend.lua reads it. The most expensive part has the run.
-func (e Expense) parts() string {
-	all := e.Credentials
-	if len(all) == 0 {
-		all = map[string]Expense{"": e}
-	}
-	names := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		return cmp.Or(cmp.Compare(all[b].USD, all[a].USD), cmp.Compare(a, b))
-	})
-	var b strings.Builder
-	runs := 1
-	for _, name := range names {
-		p := all[name]
-		fmt.Fprintln(&b, CredentialScope+name, microUSD(p.USD), runs, p.Input, p.Output, p.CacheRead, p.CacheCreation)
-		runs = 0
-	}
-	return b.String()
-}
 
 // Cost is the total of a day's runs with the same scopes, model and size.
 type Cost struct {

@@ -66,33 +66,28 @@ func TestCostsAreToldApart(t *testing.T) {
 	})
 }
 
-// The parts of credentials are apart, and the run counts once. They are what the credentials have spent.
+// The runs of credentials are apart, and are what the credentials have spent.
 func TestCostsByCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		e := Expense{USD: 3, Model: "opus", Size: "small", Tokens: Tokens{Input: 30}, Credentials: map[string]Expense{
-			"a": {USD: 1, Tokens: Tokens{Input: 10}}, "b": {USD: 2, Tokens: Tokens{Input: 20}},
-		}}
+		e := Expense{USD: 3, Model: "opus", Size: "small", Tokens: Tokens{Input: 30}, Credential: "b"}
 		must(h.claim(s, h.scoped(s, 1, "repo:r")).Spend(ctx, e))
 		c := h.claim(s, h.scoped(s, 2))
-		e = Expense{USD: 0.5, Credentials: map[string]Expense{"a": {USD: 0.5}}}
-		if near := must(c.Spend(ctx, e, Budget{CredentialScope, 0.1})); near != nil {
-			h.Errorf("near %v", near)
-		}
+		e = Expense{USD: 0.5, Credential: "a"}
+		must(c.Spend(ctx, e))
 		must(c.Spend(ctx, e)) // counts once
 		day := h.today()
 		want := []Cost{
 			{
-				Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Size: "small", Runs: 1, USD: 2,
-				Max: 3, Tokens: Tokens{Input: 20},
+				Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Size: "small", Runs: 1, USD: 3,
+				Max: 3, Tokens: Tokens{Input: 30},
 			},
-			{Day: day, Scopes: []string{"repo:r", "credential:a"}, Model: "opus", USD: 1, Tokens: Tokens{Input: 10}},
 			{Day: day, Scopes: []string{"credential:a"}, Runs: 1, USD: 0.5},
 		}
 		if diff := gocmp.Diff(want, h.costs(s)); diff != "" {
 			h.Error(diff)
 		}
-		for scope, want := range map[string]float64{"credential:a": 1.5, "credential:b": 2, Fleet: 3.5, "repo:r": 3} {
+		for scope, want := range map[string]float64{"credential:a": 0.5, "credential:b": 3, Fleet: 3.5, "repo:r": 3} {
 			if spent := must(s.Costs.Spent(ctx, scope)); spent != want {
 				h.Errorf("%s has spent $%.2f, want $%.2f", scope, spent, want)
 			}

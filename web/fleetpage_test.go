@@ -71,11 +71,11 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
 		t.Fatal(err)
 	}
-	c := h.Claim(h.submit(1))
-	if _, err := c.Spend(t.Context(), store.Expense{USD: 2, Credentials: map[string]store.Expense{
-		"team-a": {USD: 1.5}, "team-d": {USD: 0.5},
-	}}); err != nil {
-		t.Fatal(err)
+	for n, e := range []store.Expense{{USD: 1.5, Credential: "team-a"}, {USD: 0.5, Credential: "team-d"}} {
+		id := h.submit(1+n, func(t *tasks.Task) { t.Thread += e.Credential })
+		if _, err := h.Claim(id).Spend(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
 	}
 	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`,
 		"43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),

@@ -25,9 +25,6 @@ type Provider interface {
 	// Host is where requests go, for people.
 	Host() string
 
-	// Kind is equal for providers whose Environment is the same: they accept the same requests of the CLI.
-	Kind() string
-
 	// Environment returns the variables with which the CLI sends unsigned requests to base, which ends without a slash.
 	Environment(base string) map[string]string
 
@@ -39,7 +36,7 @@ type Provider interface {
 	// empty, the body names the model instead. An empty model is the one that the CLI starts with.
 	Smallest(model string) (path, named, version string)
 
-	// Direct changes the URL of a request, perhaps one made for another provider of this Kind, to the cloud's.
+	// Direct changes the URL of a request of the CLI to the cloud's.
 	Direct(u *url.URL)
 
 	// Sign adds the credential to a request, which must not change afterwards. An error explains what is wrong with the

@@ -35,7 +35,8 @@ func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool
 	return s.URL
 }
 
-// Tasks go on with the second credential when the first one has reached its usage limit, and nobody finds either.
+// Tasks run with the second credential when the first one has reached its usage limit, also the task that found that.
+// Nobody finds either.
 func TestSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -88,7 +89,7 @@ credentials:
 	w.secretsStayInside()
 }
 
-// Runs go on with another account of a cloud when the quota of the first one is used up, or when it is refused.
+// Tasks run in another account of a cloud when the quota of the first one is used up, or when it is refused.
 // Requests are signed for the account that is in use, and the agent finds neither credential.
 func TestCloudsWithTwoAccounts(t *testing.T) {
 	t.Parallel()

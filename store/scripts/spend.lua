@@ -1,7 +1,7 @@
--- prefix, id, fence, cost cap, model, cost, size, parts, (scope or kind, budget)...
+-- prefix, id, fence, cost cap, model, cost, size, credential or '', tokens, (scope or kind, budget)...
 --   -> {'ok', 'spent budget scope' for each budget that this cost takes beyond 80 %...} | {'stale'}
--- Amounts are micro-dollars. The parts are lines "credential:<name or empty> <cost> <runs> <tokens: input, output, cache read, cache
--- creation>", one of them with the run. The second time, with the same fence, changes nothing.
+-- Amounts are micro-dollars. The tokens are "<input> <output> <cache read> <cache creation>". The second time, with the same fence,
+-- changes nothing.
 local id, fence, cost = ARGV[2], ARGV[3], tonumber(ARGV[6])
 if not runs(id, fence) then return {'stale'} end
 local key = task_key(id)
@@ -9,10 +9,11 @@ local r = redis.call('HMGET', key, 'settled', 'scopes', 'near')
 local scopes, near = r[2] or '', r[3] or ''
 if r[1] ~= fence then
   free_reservation(id)
-  local today = day(now())
-  for scope in each('fleet\n' .. scopes) do
+  local today, cell = day(now()), scopes
+  if ARGV[8] ~= '' then cell = cell .. '\ncredential:' .. ARGV[8] end
+  for scope in each('fleet\n' .. cell) do
     local spend = spend_key(today, scope)
-    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 9)
+    local spent, budget = redis.call('HINCRBY', spend, 'spent', int(cost)), bound(scope, 10)
     redis.call('EXPIRE', spend, '691200')
     -- Report only the crossing of the line: one warning a day.
     if budget and spent >= 0.8 * budget and spent - cost < 0.8 * budget then
@@ -23,31 +24,19 @@ if r[1] ~= fence then
   redis.call('HSET', key, 'settled', fence, 'near', near)
 
   -- Users choose names, so bound their number and length: the costs of a day must not grow without limit.
-  local costs = costs_key(today)
-  for part in each(ARGV[8]) do
-    local credential, amounts = string.match(part, '^(%S+) (.*)$')
-    local more, total, size, cell = {}, {}, ARGV[7], scopes
-    for n in string.gmatch(amounts, '%S+') do table.insert(more, tonumber(n)) end
-    if credential ~= 'credential:' then
-      cell = cell .. '\n' .. credential
-      local spend = spend_key(today, credential)
-      redis.call('HINCRBY', spend, 'spent', int(more[1]))
-      redis.call('EXPIRE', spend, '691200')
-    end
-    if more[2] == 0 then size = '' end
-    if size ~= '' then cell = cell .. '\nsize:' .. size end
-    cell = cell .. '\n' .. ARGV[5]
-    local sums = redis.call('HGET', costs, cell)
-    if not sums and (#cell > 1000 or redis.call('HLEN', costs) >= tonumber(ARGV[4])) then
-      cell, size = 'other', ''
-      sums = redis.call('HGET', costs, cell)
-    end
-    for n in string.gmatch(sums or '0 0 0 0 0 0', '%S+') do
-      if #total < #more then table.insert(total, int(tonumber(n) + more[#total + 1])) end
-    end
-    if size ~= '' then table.insert(total, int(math.max(cost, tonumber(string.match(sums or '', '^%S+ %S+ %S+ %S+ %S+ %S+ (%S+)') or '0')))) end
-    redis.call('HSET', costs, cell, table.concat(total, ' '))
+  local costs, size = costs_key(today), ARGV[7]
+  if size ~= '' then cell = cell .. '\nsize:' .. size end
+  cell = cell .. '\n' .. ARGV[5]
+  local sums = redis.call('HGET', costs, cell)
+  if not sums and (#cell > 1000 or redis.call('HLEN', costs) >= tonumber(ARGV[4])) then
+    cell, size = 'other', ''
+    sums = redis.call('HGET', costs, cell)
   end
+  local before, after = {}, {}
+  for n in string.gmatch(sums or '', '%S+') do table.insert(before, tonumber(n)) end
+  for n in string.gmatch(ARGV[6] .. ' 1 ' .. ARGV[9], '%S+') do table.insert(after, int(tonumber(n) + (before[#after + 1] or 0))) end
+  if size ~= '' then table.insert(after, int(math.max(cost, before[7] or 0))) end
+  redis.call('HSET', costs, cell, table.concat(after, ' '))
   redis.call('EXPIRE', costs, '7776000')
 end
 local reply = {'ok'}

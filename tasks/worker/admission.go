@@ -73,11 +73,12 @@ func (a *admission) recordThrottle(run *run) {
 	}
 	lifted := a.Timing.lifted(r)
 	switch {
-	case !lifted.IsZero() && several(r): // others may be used: each worker leaves out the one that cannot
+	case !lifted.IsZero() && a.several(): // others may be used: each worker leaves out the one that cannot
 	case !lifted.IsZero():
 		err = a.Store.Credentials.Hold(run.detached, credential, lifted, a.Timing.Release, clause(r))
 	case refused(r):
 		err = a.Store.Credentials.Refuse(run.detached, credential, clause(r))
+	case r.API != nil && !r.API.FreeAt.IsZero(): // likewise
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
 		err = a.Store.Credentials.Slow(run.detached, credential)
 	case r.Outcome == agent.Done:
@@ -95,7 +96,7 @@ const whyAway = "the model could not be reached or is overloaded"
 // a tool can forge what the CLI says.
 func (a *admission) awaitModel(run *run, next *retryError) {
 	r := run.result
-	if a.Credential == "" || next.Parked != parkOutage || several(r) || r.API != nil && !r.API.Throttled() {
+	if a.Credential == "" || next.Parked != parkOutage || a.several() || r.API != nil && !r.API.Throttled() {
 		return
 	}
 	confirmed, err := a.confirmOutage(run)
@@ -151,8 +152,8 @@ func refused(r agent.Result) bool {
 		r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest
 }
 
-// several reports whether the run had one of several credentials.
-func several(r agent.Result) bool { return r.API != nil && r.API.Credential != "" }
+// several reports whether runs have one of several credentials.
+func (a *admission) several() bool { return len(a.Runner.Credentials()) > 1 }
 
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }
@@ -221,7 +222,7 @@ func (a *admission) settle(r *run) tasks.Bill {
 	if err != nil {
 		a.Log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
 	}
-	if r.result.API != nil && len(r.result.API.Shares) > 0 {
+	if r.result.API != nil && r.result.API.Credential != "" {
 		a.credentials.share(r.detached)
 	}
 	for _, n := range near {
@@ -239,11 +240,8 @@ func expense(r agent.Result, lines int) store.Expense {
 	if r.Outcome == agent.Done {
 		e.Size = tasks.SizeOf(lines)
 	}
-	if r.API != nil && len(r.API.Shares) > 0 {
-		e.Credentials = map[string]store.Expense{}
-		for name, share := range r.API.Shares {
-			e.Credentials[name] = store.Expense{USD: share.USD, Tokens: store.Tokens(share.Usage)}
-		}
+	if r.API != nil {
+		e.Credential = r.API.Credential
 	}
 	return e
 }

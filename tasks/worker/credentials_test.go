@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// What a run has spent with each credential is in the costs. A credential that has reached its cap, or that the model
+// What a run has spent with its credential is in the costs. A credential that has reached its cap, or that the model
 // has refused, is left out by all workers, and the console shows it.
 func TestWorkersShareCredentials(t *testing.T) {
 	t.Parallel()
@@ -20,23 +20,22 @@ func TestWorkersShareCredentials(t *testing.T) {
 	windows := []agent.CredentialWindow{{Name: "5h", Used: 0.4, ResetsAt: now.Add(time.Hour)}}
 	f.agent.credentials = map[string]agent.CredentialState{
 		"a": {Cap: 1, Windows: windows, Seen: now}, "b": {Until: now.Add(time.Hour), Status: 429, HeldAt: now},
-		"c": {Cap: 1, Live: 0.9},
+		"c": {Cap: 1, Live: 1},
 	}
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
 		r := costing(1.3)
-		r.API = &agent.API{Credential: "c", Shares: map[string]agent.CredentialShare{"a": {USD: 1.2}, "c": {USD: 0.1}}}
+		r.API = &agent.API{Credential: "a"}
 		return r, nil
 	}
 	f.worker()
 	f.ending(f.submit(f.task("t", "x")))
 	want := []tasks.CostRow{
-		{CostKey: tasks.CostKey{Credential: "a"}, CostSum: tasks.CostSum{USD: 1.2, Runs: 1}},
-		{CostKey: tasks.CostKey{Credential: "c"}, CostSum: tasks.CostSum{USD: 0.1}},
+		{CostKey: tasks.CostKey{Credential: "a"}, CostSum: tasks.CostSum{USD: 1.3, Runs: 1}},
 	}
 	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.ByCredential}}).Rows); diff != "" {
 		t.Error(diff)
 	}
-	if sum := f.costs(tasks.CostQuery{Credential: "c"}).Total; sum.USD != 0.1 {
+	if sum := f.costs(tasks.CostQuery{Credential: "c"}).Total; sum.USD != 0 {
 		t.Errorf("the costs of c: %+v", sum)
 	}
 
@@ -66,7 +65,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 			t.Errorf("windows of %s: %+v", c.Name, c.Windows)
 		}
 	}
-	if diff := gocmp.Diff(map[string]float64{"a": 1.2, "b": 0, "c": 0.1, "0123abcd": 0}, shown); diff != "" ||
+	if diff := gocmp.Diff(map[string]float64{"a": 1.3, "b": 0, "c": 0, "0123abcd": 0}, shown); diff != "" ||
 		err != nil {
 		t.Errorf("%v, credentials (-want +got):\n%s", err, diff)
 	}
@@ -83,7 +82,7 @@ func TestOpenRunsOfAllWorkersReachACap(t *testing.T) {
 		<-end
 		f.agent.change("a", agent.CredentialState{Cap: 2}) // its gateway closes
 		r := costing(0.8)
-		r.API = &agent.API{Credential: "a", Shares: map[string]agent.CredentialShare{"a": {USD: 0.8}}}
+		r.API = &agent.API{Credential: "a"}
 		return r, nil
 	}
 	f.worker()

@@ -370,6 +370,8 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	switch {
 	case r.RetryAt.After(now.Add(horizon)):
 		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait.", moment(r.RetryAt, now))
+	case elsewhere(r, now): // the refused one is left out meanwhile
+		a.At, a.Counts = now, now.Sub(requested(rec)) > horizon
 	case !lifted.IsZero():
 		if lasts := lasting(rec, parkLimit, now); lasts >= horizon {
 			return nil, fmt.Sprintf(" The task has already waited for that for %s.", span(lasts))
@@ -385,6 +387,11 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 		a.At = r.RetryAt
 	}
 	return a, ""
+}
+
+// elsewhere reports whether another credential is free to serve a run that the model has refused.
+func elsewhere(r agent.Result, now time.Time) bool {
+	return r.API != nil && !r.RetryAt.IsZero() && r.RetryAt.Equal(r.API.FreeAt) && !r.RetryAt.After(now)
 }
 
 // unreached reports whether a run failed because the model could not be reached.

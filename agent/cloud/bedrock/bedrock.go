@@ -88,16 +88,6 @@ func (b *Bedrock) Name() string { return "Amazon Bedrock" }
 // Host implements cloud.Provider.
 func (b *Bedrock) Host() string { return b.runtime.Host }
 
-// Kind implements cloud.Provider. The CLI asks the inference profiles of its region's part of the world. Elsewhere than
-// in these two, a region may have its own.
-func (b *Bedrock) Kind() string {
-	part, _, _ := strings.Cut(b.cfg.Region, "-")
-	if part != "eu" && part != "us" || strings.HasPrefix(b.cfg.Region, "us-gov-") {
-		part = b.cfg.Region
-	}
-	return b.Name() + " " + part
-}
-
 // Environment implements cloud.Provider.
 func (b *Bedrock) Environment(base string) map[string]string {
 	return map[string]string{

@@ -346,30 +346,3 @@ func BenchmarkSign(b *testing.B) {
 		}
 	}
 }
-
-// Regions whose inference profiles the CLI calls the same can replace each other.
-func TestKind(t *testing.T) {
-	t.Parallel()
-	kinds := map[string]string{}
-	for _, region := range []string{
-		"eu-west-1", "eu-central-1", "us-east-1", "us-west-2", "us-gov-west-1", "ap-northeast-1", "ap-southeast-2",
-	} {
-		b, err := New(t.Context(), Config{Region: region})
-		if err != nil {
-			t.Fatal(err)
-		}
-		kinds[region] = b.Kind()
-	}
-	for _, same := range [][2]string{{"eu-west-1", "eu-central-1"}, {"us-east-1", "us-west-2"}} {
-		if kinds[same[0]] != kinds[same[1]] {
-			t.Errorf("%v: %v", same, kinds)
-		}
-	}
-	for _, other := range [][2]string{
-		{"eu-west-1", "us-east-1"}, {"us-west-2", "us-gov-west-1"}, {"ap-northeast-1", "ap-southeast-2"},
-	} {
-		if kinds[other[0]] == kinds[other[1]] {
-			t.Errorf("%v: %v", other, kinds)
-		}
-	}
-}

@@ -77,9 +77,6 @@ func (f *Foundry) Name() string { return "Microsoft Foundry" }
 // Host implements cloud.Provider.
 func (f *Foundry) Host() string { return f.base.Host }
 
-// Kind implements cloud.Provider.
-func (f *Foundry) Kind() string { return f.Name() }
-
 // Environment implements cloud.Provider.
 func (f *Foundry) Environment(base string) map[string]string {
 	return map[string]string{

@@ -112,9 +112,6 @@ func (v *Vertex) Name() string { return "Google Vertex AI" }
 // Host implements cloud.Provider.
 func (v *Vertex) Host() string { return v.base.Host }
 
-// Kind implements cloud.Provider.
-func (v *Vertex) Kind() string { return v.Name() }
-
 // Environment implements cloud.Provider.
 func (v *Vertex) Environment(base string) map[string]string {
 	return map[string]string{

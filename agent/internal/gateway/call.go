@@ -49,8 +49,7 @@ type call struct {
 	began time.Time
 
 	traffic *traffic
-	lease   *lease // of key
-	key     *key   // the credential that it was sent with; nil: a cloud's, or it was not sent
+	lease   *lease
 	bill    Bill
 	model   string // that answers, as it says
 	usd     float64
@@ -107,7 +106,7 @@ func (g *Gateway) readCall(w http.ResponseWriter, req *http.Request, path cloud.
 		panic(http.ErrAbortHandler)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	c := &call{traffic: &g.seen, size: int64(len(body)), began: time.Now()}
+	c := &call{traffic: &g.seen, lease: g.lease, size: int64(len(body)), began: time.Now()}
 	// Duplicate fields are an error: gateway and model could each read another one.
 	if json.Unmarshal(body, &c.question, jsontext.AllowInvalidUTF8(true)) != nil {
 		apiError(w, http.StatusBadRequest, "invalid_request_error",
@@ -233,10 +232,10 @@ func (c *call) charge(b Bill, model string) {
 		names = names[1:]
 	}
 	p, _ := c.traffic.prices.Of(names...)
-	usd, more := p.Cost(b), b.Minus(c.bill.Usage)
-	api.Usage = api.Usage.Plus(more)
+	usd := p.Cost(b)
+	api.Usage = api.Usage.Plus(b.Minus(c.bill.Usage))
 	api.CostUSD += usd - c.usd
-	c.share(usd-c.usd, more)
+	c.lease.spend(usd - c.usd)
 	c.bill, c.usd = b, usd
 }
 

@@ -29,7 +29,7 @@ func takeToken(u *url.URL) string {
 // cloudRoutes handles what the CLI asks of a cloud.
 func (g *Gateway) cloudRoutes(proxy http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		q, ok := g.start.Cloud.Question(req.Method, req.URL.EscapedPath())
+		q, ok := g.lease.key.Cloud.Question(req.Method, req.URL.EscapedPath())
 		switch {
 		case !ok:
 			apiError(w, http.StatusNotFound, "not_found_error", "runs have no use for this path")

@@ -36,8 +36,7 @@ import (
 type Gateway struct {
 	url, token string
 	upstream   *Upstream
-	keys       *lease
-	start      *key // the credential that the CLI is started for
+	lease      *lease
 	seen       traffic
 	models     []string // the run may ask these, guarded by seen.mu: see models
 
@@ -82,32 +81,32 @@ func (u *Upstream) Open(run Run) (*Gateway, error) {
 	if !u.Gated() {
 		return nil, nil
 	}
-	keys, err := u.keys.take(run.Credentials)
+	l, err := u.keys.take(run.Credentials)
 	if err != nil {
 		return nil, fmt.Errorf("open the gateway: %w", err)
 	}
-	g := u.newGateway(run, keys)
+	g := u.newGateway(run, l)
 	if run.Addr != "" {
 		return g, nil
 	}
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		g.Close()
 		return nil, fmt.Errorf("open the gateway: %w", err)
 	}
-	g.url = "http://" + l.Addr().String()
-	g.Serve(l)
+	g.url = "http://" + listener.Addr().String()
+	g.Serve(listener)
 	return g, nil
 }
 
 // newGateway returns a gateway that does not listen yet.
-func (u *Upstream) newGateway(run Run, keys *lease) *Gateway {
+func (u *Upstream) newGateway(run Run, l *lease) *Gateway {
 	ctx, cut := context.WithCancel(context.Background())
 	g := &Gateway{
-		url: "http://" + run.Addr, upstream: u, keys: keys, start: keys.current, cut: cut, note: run.Note,
+		url: "http://" + run.Addr, upstream: u, lease: l, cut: cut, note: run.Note,
 		conns:  connlimit.New(MaxConns),
-		models: keys.current.models(run.Model, u.cfg.Models),
-		seen:   traffic{max: run.MaxUSD, prices: keys.current.Prices},
+		models: l.key.models(run.Model, u.cfg.Models),
+		seen:   traffic{max: run.MaxUSD, prices: l.key.Prices, api: API{Credential: l.key.Name}},
 		token:  "sk-ant-run-" + rand.Text(), // with the prefix of the model's own keys, which redactors know
 	}
 	g.over, g.overspend = context.WithCancel(context.Background())
@@ -140,7 +139,7 @@ func (g *Gateway) routes() http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			g.cleanHeader(p.Out.Header)
-			if g.start.Cloud != nil { // the credential decides where it goes
+			if g.lease.key.Cloud != nil { // the credential decides where it goes
 				cleanForCloud(p.Out)
 				return
 			}
@@ -152,7 +151,7 @@ func (g *Gateway) routes() http.Handler {
 		// Without the gateway the CLI would see a broken connection: it would retry, and report that in the end.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
-	if g.start.Cloud != nil {
+	if g.lease.key.Cloud != nil {
 		return g.cloudRoutes(proxy)
 	}
 	mux := http.NewServeMux()
@@ -167,10 +166,10 @@ func (g *Gateway) routes() http.Handler {
 
 // authenticated checks the run's token before next.
 func (g *Gateway) authenticated(next http.Handler) http.Handler {
-	name, pass := g.start.With(g.token).header()
+	name, pass := g.lease.key.With(g.token).header()
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		shown, expected := req.Header.Get(name), pass
-		if g.start.Cloud != nil {
+		if g.lease.key.Cloud != nil {
 			shown, expected = takeToken(req.URL), g.token
 		}
 		if subtle.ConstantTimeCompare([]byte(shown), []byte(expected)) != 1 {
@@ -200,7 +199,7 @@ func (g *Gateway) Close() {
 	g.cut()
 	_ = g.server.Close()
 	g.open.Wait()
-	g.keys.end()
+	g.lease.end()
 }
 
 // OnOverspent arranges that f is called on its own goroutine once a call is refused because the run has spent its

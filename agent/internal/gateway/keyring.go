@@ -1,10 +1,8 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -27,14 +25,6 @@ type Named struct {
 	Headers http.Header       // of requests with it; nil: Config.Headers
 }
 
-// kind is equal for credentials that can replace each other in a run: the CLI's behaviour and models depend only on it.
-func (n Named) kind() string {
-	if n.Cloud != nil {
-		return fmt.Sprint(n.Cloud.Kind(), n.Names)
-	}
-	return fmt.Sprint(n.With("any"), n.Names)
-}
-
 // keyring has the credentials of all gateways. It is safe for concurrent use.
 type keyring struct {
 	log *slog.Logger
@@ -46,7 +36,6 @@ type keyring struct {
 // key is a credential of a keyring, whose mu guards state and runs.
 type key struct {
 	Named
-	kind      string            // see Named.kind
 	transport http.RoundTripper // the way to the model with it
 
 	state KeyState
@@ -58,7 +47,7 @@ func (r *keyring) several() bool { return len(r.keys) > 1 }
 
 // take gives a run one of the named credentials; nil: of all, whatever they have spent. The caller returns the lease.
 func (r *keyring) take(names []string) (*lease, error) {
-	l := &lease{ring: r, live: map[*key]float64{}}
+	l := &lease{ring: r}
 	for _, k := range r.keys {
 		if names == nil || slices.Contains(names, k.Name) {
 			l.allowed = append(l.allowed, k)
@@ -74,12 +63,14 @@ func (r *keyring) take(names []string) (*lease, error) {
 	if len(uncapped) == 0 {
 		return nil, ErrCapped
 	}
-	k := best(uncapped, func(k *key) bool { return k.usable(now) && startable(uncapped, k.kind, now) })
-	if k == nil { // the answer of the model decides about one that is held
-		k = soonest(uncapped)
+	free := slices.DeleteFunc(slices.Clone(uncapped), func(k *key) bool { return k.held(now) })
+	if len(free) == 0 {
+		l.key = soonest(uncapped)
+		l.trial = l.key.state.HeldAt
+	} else {
+		l.key = lightest(free)
 	}
-	l.kind = k.kind
-	l.move(k)
+	l.key.runs++
 	return l, nil
 }
 
@@ -93,80 +84,58 @@ func (r *keyring) hold(k *key, until time.Time, status int) {
 	k.state.Until, k.state.Status, k.state.HeldAt = until, status, nowAfter(k.state.HeldAt)
 }
 
-// release lets a held credential be used again.
-func (r *keyring) release(k *key) {
+// release lets a credential be used again that is held since a time.
+func (r *keyring) release(k *key, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k.held(time.Now()) {
+	if k.held(time.Now()) && k.state.HeldAt.Equal(since) {
 		r.log.Info("a credential for the model is no longer held", "credential", k.Name)
 		k.state.Until, k.state.Status, k.state.HeldAt = time.Time{}, 0, nowAfter(k.state.HeldAt)
 	}
 }
 
-// lease gives a run access to a keyring. It keeps one credential, and so the prompt cache, as long as that is usable.
-// It is safe for concurrent use.
+// lease is the use of one credential by a run, which keeps it to its end. It is safe for concurrent use.
 type lease struct {
 	ring    *keyring
-	allowed []*key
-	kind    string // that the CLI was started with, for which it behaves differently
+	allowed []*key // that the run could have
+	key     *key
+	trial   time.Time // since when the credential is held that the run tries; zero: it was free
 
 	// Guarded by ring.mu:
-	current *key             // nil: the lease was returned
-	live    map[*key]float64 // the lease's part of KeyState.Live
+	live  float64 // the lease's part of KeyState.Live
+	ended bool
 }
 
-// next returns the credential for a request that was already sent with those in tried, or nil if none is left. held
-// means that the credential is held, and used for lack of another or as a retry.
-func (l *lease) next(tried []*key) (k *key, held bool) {
+// accepted lets the credential be used again if it has been held since before the run.
+func (l *lease) accepted() {
+	if !l.trial.IsZero() {
+		l.ring.release(l.key, l.trial)
+	}
+}
+
+// refused holds the credential until a time because of an answer. served says that the model has worked for the run
+// before. It returns when a run with the same permissions finds a credential that may serve it; zero: it would meet the
+// same refusal.
+func (l *lease) refused(res *http.Response, until time.Time, served bool) time.Time {
+	if served && (deniesResource(res) || deniesModel(res)) { // the run has chosen what the account lacks
+		return time.Time{}
+	}
+	l.ring.hold(l.key, until, res.StatusCode)
+	at := l.freeAt()
+	if !at.IsZero() && !at.After(time.Now()) {
+		// otherwise the CLI repeats for minutes what another run can have at once
+		res.Header.Set("X-Should-Retry", "false")
+	}
+	return at
+}
+
+// freeAt returns when one of the credentials that a run may have is free. Those that are held for another reason than a
+// limit do not count. Zero: there are no others.
+func (l *lease) freeAt() time.Time {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
 	now := time.Now()
-	usable := func(k *key) bool {
-		return k.usable(now) && !slices.Contains(tried, k) && k.kind == l.kind
-	}
-	switch {
-	case l.current == nil: // the run is over, and its requests end
-		return nil, false
-	case usable(l.current):
-		return l.current, l.current.held(now)
-	}
-	if other := best(l.allowed, usable); other != nil {
-		l.move(other)
-		return other, other.held(now)
-	}
-	if len(tried) > 0 {
-		return nil, false
-	}
-	return l.current, true
-}
-
-// move changes the current credential. The caller holds the keyring's mu.
-func (l *lease) move(to *key) {
-	if l.current != nil {
-		l.current.runs--
-	}
-	if l.current = to; to != nil {
-		to.runs++
-	}
-}
-
-// cloud returns the cloud in use or, after the end of the lease, that of a credential; nil: none.
-func (l *lease) cloud(otherwise *key) cloud.Provider {
-	l.ring.mu.Lock()
-	defer l.ring.mu.Unlock()
-	return cmp.Or(l.current, otherwise).Cloud
-}
-
-// freeAt returns when a run with the same permissions finds a credential that may serve it; zero: that is unknown. The
-// denied ones are not held, although they lack what the run asks for. otherKinds says that one of the run's kind has
-// become held. Otherwise the next run would start with the same kind again.
-func (l *lease) freeAt(denied []*key, otherKinds bool) time.Time {
-	l.ring.mu.Lock()
-	defer l.ring.mu.Unlock()
-	now := time.Now()
-	able := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool {
-		return slices.Contains(denied, k) || k.rejected(now) || !otherKinds && k.kind != l.kind
-	})
+	able := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return k.rejected(now) })
 	if len(able) == 0 {
 		return time.Time{}
 	}
@@ -176,13 +145,21 @@ func (l *lease) freeAt(denied []*key, otherKinds bool) time.Time {
 	return now
 }
 
+// spend adds to what open runs have spent with the credential.
+func (l *lease) spend(usd float64) {
+	l.ring.mu.Lock()
+	defer l.ring.mu.Unlock()
+	l.live += usd
+	l.key.state.Live += usd
+}
+
 // end returns the lease. It may be called again.
 func (l *lease) end() {
 	l.ring.mu.Lock()
 	defer l.ring.mu.Unlock()
-	l.move(nil)
-	for k, usd := range l.live {
-		k.state.Live -= usd
+	if !l.ended {
+		l.ended = true
+		l.key.runs--
+		l.key.state.Live -= l.live
 	}
-	clear(l.live)
 }

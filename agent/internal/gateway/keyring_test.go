@@ -3,7 +3,6 @@ package gateway
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // bank is a model that answers each credential as a test says, and notes who asked.
@@ -82,6 +79,9 @@ func limited(until time.Time) func(http.ResponseWriter, *http.Request) {
 		"Anthropic-Ratelimit-Unified-Reset", strconv.FormatInt(until.Unix(), 10))
 }
 
+// leased returns the use of a credential.
+func leased() *lease { return &lease{ring: &keyring{}, key: &key{}} }
+
 func apiKey(name string) Named {
 	return Named{Name: name, Credential: Credential{APIKey: "key-" + name}}
 }
@@ -114,11 +114,11 @@ func open(t *testing.T, u *Upstream, names ...string) *Gateway {
 // ask asks a question as the CLI of the run would.
 func ask(t *testing.T, g *Gateway) (status int, text string) {
 	t.Helper()
-	return answerTo(t, request(t, g, g.start.Credential, messagesPath, anyQuestion))
+	return answerTo(t, request(t, g, g.lease.key.Credential, messagesPath, anyQuestion))
 }
 
-// A credential that the model refuses is left out until its time, and the run goes on with another one, in the same
-// request.
+// A credential that the model refuses is left out until its time. The run that has it gets the refusal, and keeps it; the
+// next one starts with another one.
 func TestHeldCredential(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -135,6 +135,7 @@ func TestHeldCredential(t *testing.T) {
 		"usage limit that has passed": {limited(now.Add(-time.Hour)), holdFor},
 		"usage limit far ahead":       {limited(time.Unix(9999999999, 0)), holdFor},
 		"usage limit in milliseconds": {limited(time.Unix(now.UnixMilli(), 0)), holdFor},
+		"very long wait":              {refusing(429, "Retry-After", "7200"), longestHold},
 		"long wait":                   {refusing(429, "Retry-After", "600"), 10 * time.Minute},
 		"wait far ahead":              {refusing(429, "Retry-After", "2000000000"), holdFor},
 		"unauthorized":                {refusing(401), holdFor},
@@ -153,52 +154,43 @@ func TestHeldCredential(t *testing.T) {
 			b := newBank(t)
 			b.says("key-a", c.answer)
 			u, log := several(t, b, apiKey("a"), apiKey("b"))
-			var notes []string
-			g, err := u.Open(Run{Note: func(format string, args ...any) {
-				notes = append(notes, fmt.Sprintf(format, args...))
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer g.Close()
+			g := open(t, u)
 			status, text := ask(t, g)
-			asked := b.taken()
+			api := g.Seen()
+			if status < 400 || !strings.Contains(text, "the words of the refusal") && name != "no credit" ||
+				api.Credential != "a" || api.Calls != 1 || api.FreeAt.IsZero() != (c.held == 0) ||
+				api.FreeAt.After(time.Now()) {
+				t.Errorf("%d %s, seen %+v", status, text, api)
+			}
 			if c.held == 0 {
-				if status < 400 || !strings.Contains(text, "the words of the refusal") ||
-					!slices.Equal(asked, []string{"key-a"}) || log.Len() > 0 || g.Seen().Credential != "a" {
-					t.Errorf("%d %s, asked %q, log %s", status, text, asked, log)
+				if state := u.States()["a"]; !state.Until.IsZero() || log.Len() > 0 {
+					t.Errorf("known %+v, log %s", state, log)
 				}
 				return
 			}
-			if status != http.StatusOK || !slices.Equal(asked, []string{"key-a", "key-b"}) ||
-				b.bodies[0] != anyQuestion || b.bodies[1] != anyQuestion {
-				t.Fatalf("%d %s, asked %q with %q", status, text, asked, b.bodies)
-			}
-			if until := u.keys.keys[0].state.Until; until.Before(now.Add(c.held).Truncate(time.Second)) ||
+			if until := u.States()["a"].Until; until.Before(now.Add(c.held).Truncate(time.Second)) ||
 				until.After(time.Now().Add(c.held)) {
 				t.Errorf("held until %v, want in %v", until, c.held)
 			}
-			if api := g.Seen(); api.Credential != "b" || api.Calls != 1 || len(api.Errors) > 0 || !api.FreeAt.IsZero() {
-				t.Errorf("seen %+v", api)
-			}
 			if said := log.String(); !strings.Contains(said, "credential=a") || !strings.Contains(said, "until=") ||
-				strings.Contains(said, "key-a") || len(notes) != 1 {
-				t.Errorf("log %s, notes %q", said, notes)
+				strings.Contains(said, "key-a") {
+				t.Errorf("log %s", said)
 			}
 			ask(t, g)
-			ask(t, open(t, u))
+			next := open(t, u)
+			ask(t, next)
 			u.keys.keys[0].state.Until = time.Time{}
-			ask(t, g) // stays
-			ask(t, open(t, u))
-			if asked := b.taken(); !slices.Equal(asked, []string{"key-b", "key-b", "key-b", "key-a", "key-b"}) {
-				t.Errorf("then asked %q", asked)
+			ask(t, next)
+			if asked := b.taken(); !slices.Equal(asked, []string{"key-a", "key-a", "key-b", "key-b"}) ||
+				!next.Seen().FreeAt.IsZero() {
+				t.Errorf("asked %q, seen %+v", asked, next.Seen())
 			}
 		})
 	}
 }
 
-// 100 runs at once with two credentials, one of which has reached its limit, fail nowhere.
-func TestRunsGoOnWithTheOther(t *testing.T) {
+// Of 100 runs at once with two credentials, one of which has reached its limit, none has that one.
+func TestRunsStartWithTheOther(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	b.says("key-a", limited(time.Now().Add(time.Hour)))
@@ -224,7 +216,7 @@ func TestRunsGoOnWithTheOther(t *testing.T) {
 	if n := len(slices.DeleteFunc(b.taken(), func(name string) bool { return name == "key-b" })); n != 1 {
 		t.Errorf("the held credential was asked %d times", n)
 	}
-	if a, b := u.keys.keys[0].runs, u.keys.keys[1].runs; a != 0 || b != 1 { // the first run is still open
+	if a, b := u.keys.keys[0].runs, u.keys.keys[1].runs; a != 1 || b != 0 { // the first run is still open
 		t.Errorf("the credentials have %d and %d runs", a, b)
 	}
 }
@@ -274,38 +266,36 @@ func TestChoiceOfCredential(t *testing.T) {
 	}
 }
 
-// Without another credential of its kind, and permitted, the run gets the answer as it is, and knows when to come
-// again.
+// A run whose credential is held knows when to come again, with any that is permitted.
 func TestNoOtherCredential(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
+	now, held := time.Now(), apiKey("b")
 	subscription := Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}}
 	for name, c := range map[string]struct {
 		credentials []Named
 		allowed     []string
-		asked       []string
 		freeAt      time.Time
 	}{
-		"all held": {[]Named{apiKey("a"), apiKey("b")}, nil, []string{"key-a", "key-b"}, now.Add(time.Hour)},
-		"only one allowed": {
-			[]Named{apiKey("a"), apiKey("c")}, []string{"a"}, []string{"key-a"}, now.Add(2 * time.Hour),
-		},
-		"only one configured": {[]Named{apiKey("a")}, nil, []string{"key-a"}, time.Time{}},
-		"another kind":        {[]Named{apiKey("a"), subscription}, nil, []string{"key-a"}, now},
+		"all held":            {[]Named{apiKey("a"), held}, nil, now.Add(time.Hour)},
+		"only one allowed":    {[]Named{apiKey("a"), apiKey("c")}, []string{"a"}, now.Add(2 * time.Hour)},
+		"only one configured": {[]Named{apiKey("a")}, nil, time.Time{}},
+		"another one is free": {[]Named{apiKey("a"), apiKey("c")}, nil, now},
+		"another kind":        {[]Named{apiKey("a"), subscription}, nil, now},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank(t)
 			b.says("key-a", limited(now.Add(2*time.Hour)))
-			b.says("key-b", limited(now.Add(time.Hour)))
 			u, _ := several(t, b, c.credentials...)
+			for _, k := range u.keys.keys {
+				if k.Name == held.Name {
+					u.keys.hold(k, now.Add(time.Hour), http.StatusTooManyRequests)
+				}
+			}
 			g := open(t, u, c.allowed...)
 			status, text := ask(t, g)
 			if status != http.StatusTooManyRequests || !strings.Contains(text, "the words of the refusal") {
 				t.Errorf("%d %s", status, text)
-			}
-			if diff := cmp.Diff(c.asked, b.taken()); diff != "" {
-				t.Error(diff)
 			}
 			api := g.Seen()
 			if late := api.FreeAt.Sub(c.freeAt); c.freeAt.IsZero() != api.FreeAt.IsZero() || late < -time.Second ||
@@ -329,78 +319,76 @@ func lacking(w http.ResponseWriter, _ *http.Request) {
 	apiError(w, http.StatusForbidden, "an_error", "You don't have access to the model.")
 }
 
-// A run that no credential serves knows when one is free that may do so: neither one that lacks what the run asks for,
-// nor one that is held for another reason than a limit.
+// A run whose credential is refused knows when one is free that may serve it: none that is held for another reason than
+// a limit.
 func TestFreeCredentialThatMayServe(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	soon, later := now.Add(time.Minute), now.Add(2*time.Hour)
-	subscription := Named{Name: "s", Credential: Credential{OAuthToken: "token-s"}}
-	type answers map[string]func(http.ResponseWriter, *http.Request)
 	for name, c := range map[string]struct {
-		state   KeyState // of the first one
-		answers answers
-		third   Named
-		freeAt  time.Time // zero: never
-		held    string    // the names of those that are held then
+		other  KeyState
+		answer func(http.ResponseWriter, *http.Request)
+		freeAt time.Time // zero: never
 	}{
-		"one was held":         {KeyState{Until: soon, Status: 429}, answers{"key-b": lacking}, Named{}, soon, "ab"},
-		"one is held for long": {KeyState{Until: later, Status: 429}, answers{"key-b": lacking}, Named{}, later, "ab"},
-		"one becomes held":     {KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, Named{}, later, "ab"},
-		"the other becomes":    {KeyState{}, answers{"key-a": lacking, "key-b": limited(later)}, Named{}, later, "b"},
-		"one is rejected": {
-			KeyState{}, answers{"key-a": limited(later), "key-b": refusing(401)}, Named{}, later, "ab",
-		},
-		"one was rejected": {
-			KeyState{Until: soon, Status: 401}, answers{"key-b": lacking}, Named{}, time.Time{}, "ab",
-		},
-		"both are rejected": {
-			KeyState{}, answers{"key-a": refusing(401), "key-b": refusing(403)}, Named{}, time.Time{}, "ab",
-		},
-		"both lack the model": {KeyState{}, answers{"key-a": lacking, "key-b": lacking}, Named{}, time.Time{}, ""},
-		"another kind is free": {
-			KeyState{}, answers{"key-a": limited(later), "key-b": lacking}, subscription, now, "ab",
-		},
-		"another kind, unasked": {
-			KeyState{}, answers{"key-a": lacking, "key-b": lacking}, subscription, time.Time{}, "",
-		},
-		"three, one is held": {
-			KeyState{Until: later, Status: 429}, answers{"key-b": lacking, "key-c": lacking}, apiKey("c"), later, "a",
-		},
-		"a cap ends": {KeyState{CappedUntil: later}, answers{"key-b": lacking}, Named{}, later, "b"},
+		"the other is free":     {KeyState{}, refusing(401), now},
+		"it is limited":         {KeyState{Until: later, Status: 429}, lacking, later},
+		"it is limited longer":  {KeyState{Until: later, Status: 429}, limited(soon), soon},
+		"it is rejected":        {KeyState{Until: later, Status: 401}, limited(soon), soon},
+		"both are rejected":     {KeyState{Until: later, Status: 403}, refusing(401), time.Time{}},
+		"both lack the model":   {KeyState{Until: later, Status: 403}, lacking, time.Time{}},
+		"its cap ends":          {KeyState{CappedUntil: later}, lacking, later},
+		"its failed fetch ends": {KeyState{Until: soon, Status: 503}, refusing(402), soon},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBank(t)
-			for key, answer := range c.answers {
-				b.says(key, answer)
-			}
-			all := []Named{apiKey("a"), apiKey("b"), c.third}
-			if c.third.Name == "" {
-				all = all[:2]
-			}
-			u, _ := several(t, b, all...)
-			c.state.HeldAt = now
-			u.keys.keys[0].state = c.state
-			g := open(t, u, "a", "b", "c", "s")
-			if status, _ := ask(t, g); status == http.StatusOK {
-				t.Errorf("answered with %s", g.Seen().Credential)
+			b.says("key-a", c.answer)
+			u, _ := several(t, b, apiKey("a"), apiKey("b"))
+			c.other.HeldAt = now
+			u.keys.keys[1].state = c.other
+			g := open(t, u, "a", "b")
+			if status, _ := ask(t, g); status == http.StatusOK || !u.keys.keys[0].held(now) {
+				t.Errorf("status %d, known %+v", status, u.States()["a"])
 			}
 			at := g.Seen().FreeAt
 			if late := at.Sub(c.freeAt); at.IsZero() != c.freeAt.IsZero() || late < -time.Second ||
 				late > 30*time.Second {
 				t.Errorf("free at %v, want %v", at, c.freeAt)
 			}
-			var held string
-			for _, k := range u.keys.keys {
-				if k.held(now) {
-					held += k.Name
-				}
-			}
-			if held != c.held {
-				t.Errorf("held %q, want %q", held, c.held)
-			}
 		})
+	}
+}
+
+// A run remembers that another credential is free while an answer arrives that was under way before the refusal. The
+// answer to a later question says that its own is accepted again.
+func TestAnswerBesideARefusal(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	arrived, refused := make(chan struct{}), make(chan struct{})
+	b.says("key-a", func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-refused
+		_, _ = io.WriteString(w, `{"type":"message"}`)
+	})
+	u, _ := several(t, b, apiKey("a"), apiKey("b"))
+	g := open(t, u)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ask(t, g)
+	}()
+	<-arrived
+	b.says("key-a", limited(time.Now().Add(time.Hour)))
+	ask(t, g)
+	close(refused)
+	<-done
+	if g.Seen().FreeAt.IsZero() {
+		t.Error("an earlier question's answer hides the refusal")
+	}
+	b.says("key-a", nil)
+	ask(t, g)
+	if at := g.Seen().FreeAt; !at.IsZero() {
+		t.Errorf("free at %v although the own credential is accepted", at)
 	}
 }
 
@@ -409,8 +397,7 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	heard, waits := make(chan struct{}), make(chan struct{})
-	b.says("key-a", refusing(http.StatusPaymentRequired))
-	b.says("key-b", func(w http.ResponseWriter, req *http.Request) {
+	b.says("key-a", func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "first")
 		_ = http.NewResponseController(w).Flush()
@@ -420,9 +407,9 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "second")
 	})
-	u, log := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
-	g := open(t, u, "a", "b")
-	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.start.Credential, messagesPath, anyQuestion))
+	u, log := several(t, b, apiKey("a"), apiKey("c"))
+	g := open(t, u, "a")
+	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.lease.key.Credential, messagesPath, anyQuestion))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +422,6 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
 		t.Errorf("%q, %v", rest, err)
 	}
-	log.Reset()
 	b.says("key-c", func(_ http.ResponseWriter, req *http.Request) {
 		close(waits)
 		<-req.Context().Done()
@@ -445,7 +431,7 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
-		answerTo(t, request(t, g, g.start.Credential, messagesPath, anyQuestion).WithContext(ctx))
+		answerTo(t, request(t, g, g.lease.key.Credential, messagesPath, anyQuestion).WithContext(ctx))
 	}()
 	<-waits
 	cancel()
@@ -456,8 +442,8 @@ func TestStreamsWithSeveralCredentials(t *testing.T) {
 	}
 }
 
-// The sub-agents of a run ask at once, and change the credential together.
-func TestChangesOnceForAllQuestions(t *testing.T) {
+// The sub-agents of a run ask at once, and hold its credential once.
+func TestHoldsOnceForAllQuestions(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	var arrived sync.WaitGroup
@@ -467,43 +453,43 @@ func TestChangesOnceForAllQuestions(t *testing.T) {
 		arrived.Wait()
 		limited(time.Now().Add(time.Hour))(w, req)
 	})
-	u, log := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
+	u, log := several(t, b, apiKey("a"), apiKey("b"))
 	g := open(t, u)
 	var all sync.WaitGroup
 	for range 5 {
 		all.Go(func() {
-			if status, text := ask(t, g); status != http.StatusOK {
+			if status, text := ask(t, g); status != http.StatusTooManyRequests {
 				t.Errorf("%d %s", status, text)
 			}
 		})
 	}
 	all.Wait()
-	if asked := b.taken(); len(asked) != 10 || slices.Contains(asked, "key-c") ||
-		strings.Count(log.String(), "is held") != 1 {
+	if asked := b.taken(); len(asked) != 5 || strings.Count(log.String(), "is held") != 1 {
 		t.Errorf("asked %q, log %s", asked, log)
 	}
 }
 
-// Counting tokens, too, goes on with another credential. It does not show that a held one answers questions again.
+// Counting tokens has rights and limits of its own: a refusal there holds no credential, and it does not show that a
+// held one answers questions again.
 func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	b.says("key-a", refusing(http.StatusUnauthorized))
 	u, _ := several(t, b, apiKey("a"), apiKey("b"))
 	g := open(t, u)
-	if status, text := answerTo(t, request(t, g, g.start.Credential,
-		messagesPath+"/count_tokens", anyQuestion)); status != http.StatusOK || g.Seen().Calls != 0 ||
-		g.Seen().Credential != "" {
+	if status, text := answerTo(t, request(t, g, g.lease.key.Credential,
+		messagesPath+"/count_tokens", anyQuestion)); status != http.StatusUnauthorized || g.Seen().Calls != 0 ||
+		u.keys.keys[0].held(time.Now()) {
 		t.Errorf("%d %s, %+v", status, text, g.Seen())
 	}
 	b.says("key-a", nil)
-	u.keys.keys[0].state.HeldAt = time.Now().Add(-tryAfter)
+	u.keys.hold(u.keys.keys[0], time.Now().Add(time.Hour), http.StatusUnauthorized)
 	g = open(t, u, "a")
 	for _, c := range []struct {
 		path string
 		held bool
 	}{{messagesPath + "/count_tokens", true}, {messagesPath, false}} {
-		if status, text := answerTo(t, request(t, g, g.start.Credential,
+		if status, text := answerTo(t, request(t, g, g.lease.key.Credential,
 			c.path, anyQuestion)); status != http.StatusOK || u.keys.keys[0].held(time.Now()) != c.held {
 			t.Errorf("%s: %d %s, known %+v", c.path, status, text, u.States())
 		}

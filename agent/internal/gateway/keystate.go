@@ -21,7 +21,7 @@ type KeyState struct {
 
 	Reported time.Time `json:"reported,omitzero"` // approximately when a worker last had the credential
 
-	CappedUntil time.Time `json:"-"` // end of the cap; until then only open runs that have no other credential use it
+	CappedUntil time.Time `json:"-"` // end of the cap; until then only open runs use it
 	Live        float64   `json:"-"` // unsettled US dollars of open runs, of this worker or of the fleet
 }
 
@@ -123,9 +123,6 @@ var ErrCapped = errors.New("the credentials for the model have reached their cap
 // capped reports whether no further run may use a credential.
 func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
-// tryAfter is the time from a refusal to the next try of a held credential: its account may have been topped up.
-const tryAfter = time.Hour
-
 // held reports whether the model has refused a credential until later.
 func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
 
@@ -141,19 +138,7 @@ func (k *key) rejected(now time.Time) bool {
 	return k.held(now)
 }
 
-// usable reports whether a credential is not capped, and is not held or is due for a retry.
-func (k *key) usable(now time.Time) bool {
-	return (!k.held(now) || now.Sub(k.state.HeldAt) >= tryAfter) && !k.capped(now)
-}
-
-// startable reports whether a run may start with a credential of this kind: one of the kind is free, or none of any
-// kind is. A run that starts with a held one, as a retry, could not switch to another if the model refused it again.
-func startable(keys []*key, kind string, now time.Time) bool {
-	free := slices.DeleteFunc(slices.Clone(keys), func(k *key) bool { return k.held(now) || k.capped(now) })
-	return len(free) == 0 || slices.ContainsFunc(free, func(k *key) bool { return k.kind == kind })
-}
-
-// freeAt returns the time when the credential becomes usable.
+// freeAt returns the time when the credential is neither held nor capped.
 func (k *key) freeAt() time.Time {
 	if k.state.CappedUntil.After(k.state.Until) {
 		return k.state.CappedUntil
@@ -161,43 +146,13 @@ func (k *key) freeAt() time.Time {
 	return k.state.Until
 }
 
-// Share is a credential's share of a run's cost.
-type Share struct {
-	USD   float64 `json:"cost_usd"`
-	Usage Usage   `json:"usage"`
-}
-
-// share adds the cost of a call to its credential's share. The caller holds the traffic's mu.
-func (c *call) share(usd float64, u Usage) {
-	if c.key == nil {
-		return
-	}
-	if c.key.Name != "" {
-		api := &c.traffic.api
-		if api.Shares == nil {
-			api.Shares = map[string]Share{}
-		}
-		s := api.Shares[c.key.Name]
-		api.Shares[c.key.Name] = Share{s.USD + usd, s.Usage.Plus(u)}
-	}
-	c.lease.ring.mu.Lock()
-	defer c.lease.ring.mu.Unlock()
-	c.key.state.Live += usd
-	c.lease.live[c.key] += usd
-}
-
-// best returns the usable credential with the fewest runs per weight, counting the new run, or nil if none is usable.
-func best(keys []*key, usable func(*key) bool) (found *key) {
+// lightest returns the credential with the fewest runs per weight, counting the new run; of equal ones the first.
+func lightest(keys []*key) *key {
 	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
-	for _, k := range keys {
-		if usable(k) && (found == nil || load(k) < load(found)) {
-			found = k
-		}
-	}
-	return found
+	return slices.MinFunc(keys, func(a, b *key) int { return cmp.Compare(load(a), load(b)) })
 }
 
-// soonest returns the credential that becomes usable first.
+// soonest returns the credential that becomes free first.
 func soonest(keys []*key) *key {
 	return slices.MinFunc(keys, func(a, b *key) int { return a.freeAt().Compare(b.freeAt()) })
 }

@@ -57,7 +57,7 @@ func TestWorkersLearn(t *testing.T) {
 		t.Error("the other worker asks with the credential that is held")
 	}
 	old := one.States()
-	one.keys.release(one.keys.keys[0])
+	one.keys.release(one.keys.keys[0], one.keys.keys[0].state.HeldAt)
 	other.Learn(one.States())
 	other.Learn(old)
 	if until := other.States()["a"].Until; !until.IsZero() {
@@ -83,65 +83,50 @@ func TestHoldsOfClocksThatDiffer(t *testing.T) {
 	}
 }
 
-// A held credential is tried again after an hour. If the model refuses it again, the run goes on with another one; if
-// it accepts it, it is no longer held.
-func TestHeldCredentialIsTriedAgain(t *testing.T) {
+// If all credentials are held, a run starts with the one that is free first. If the model accepts it, it is no longer
+// held; the answers to a run that began before the hold show nothing.
+func TestHeldCredentialIsTried(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
-	b.says("key-a", limited(time.Now().Add(5*time.Hour)))
 	u, _ := several(t, b, apiKey("a"), apiKey("b"))
-	for _, want := range [][]string{{"key-a", "key-b"}, {"key-b"}} {
-		g := open(t, u)
-		if status, _ := ask(t, g); status != http.StatusOK || !slices.Equal(b.taken(), want) {
-			t.Errorf("status %d, want %q asked", status, want)
-		}
-		g.Close()
+	before := open(t, u, "a")
+	for i, k := range u.keys.keys {
+		u.keys.hold(k, time.Now().Add(time.Duration(1+i)*time.Hour), http.StatusTooManyRequests)
+	}
+	ask(t, before)
+	if !u.keys.keys[0].held(time.Now()) {
+		t.Error("an earlier run has released the credential")
 	}
 	for _, held := range []bool{true, false} {
-		u.keys.keys[0].state.HeldAt = time.Now().Add(-tryAfter)
-		if !held {
-			b.says("key-a", nil)
+		if b.says("key-a", nil); held {
+			b.says("key-a", limited(time.Now().Add(time.Hour)))
 		}
+		b.taken()
 		g := open(t, u)
 		status, _ := ask(t, g)
-		if asked := b.taken(); status != http.StatusOK || asked[0] != "key-a" ||
+		if asked := b.taken(); (status == http.StatusOK) == held || asked[0] != "key-a" ||
 			u.keys.keys[0].held(time.Now()) != held {
 			t.Errorf("status %d, asked %q, known %+v", status, asked, u.States()["a"])
 		}
-		g.Close()
+		if held {
+			continue
+		}
+		u.keys.hold(u.keys.keys[0], time.Now().Add(time.Hour), http.StatusTooManyRequests)
+		ask(t, g)
+		if !u.keys.keys[0].held(time.Now()) {
+			t.Error("a later hold does not last, because the run had tried the one before")
+		}
 	}
 }
 
-// A run does not start with a held credential that is due to be tried again if it could not go on with another one of
-// its kind.
-func TestHeldCredentialOfAnotherKind(t *testing.T) {
-	t.Parallel()
-	b := newBank(t)
-	p, q := Named{Name: "p", Weight: 9, Credential: Credential{AuthToken: "token-p"}}, Named{
-		Name: "q", Credential: Credential{AuthToken: "token-q"},
-	}
-	u, _ := several(t, b, p, q, apiKey("a"))
-	u.keys.keys[0].state.Until, u.keys.keys[0].state.HeldAt = time.Now().Add(time.Hour), time.Now().Add(-tryAfter)
-	if name := open(t, u, "p", "a").start.Name; name != "a" {
-		t.Errorf("starts with %s", name)
-	}
-	if name := open(t, u, "p", "q").start.Name; name != "p" {
-		t.Errorf("beside one of its kind: starts with %s", name)
-	}
-	u.keys.keys[2].state.Until, u.keys.keys[2].state.HeldAt = time.Now().Add(time.Hour), time.Now()
-	if name := open(t, u, "p", "a").start.Name; name != "p" {
-		t.Errorf("if all are held: starts with %s", name)
-	}
-}
-
-// A credential that has reached its cap is for no further run. A run under way changes to another one if it can.
+// A credential that has reached its cap is for no further run. A run under way keeps it.
 func TestCappedCredential(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
 	b.says("key-a", costing(1_000_000))
 	b.says("key-b", costing(500_000))
 	u, _ := several(t, b, apiKey("a"), apiKey("b"))
-	g, only := open(t, u), open(t, u, "b")
+	g := open(t, u)
 	ask(t, g)
 	if live := u.States()["a"].Live; live != 4 {
 		t.Errorf("$%f live", live)
@@ -149,21 +134,18 @@ func TestCappedCredential(t *testing.T) {
 	midnight := time.Now().Add(time.Hour)
 	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}})
 	ask(t, g)
-	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}, "b": {CappedUntil: midnight}})
-	ask(t, only)
-	if asked := b.taken(); !slices.Equal(asked, []string{"key-a", "key-b", "key-b"}) {
+	next := open(t, u, "a", "b")
+	ask(t, next)
+	if asked := b.taken(); !slices.Equal(asked, []string{"key-a", "key-a", "key-b"}) {
 		t.Errorf("asked %q", asked)
 	}
-	want := map[string]Share{"a": {4, Usage{Input: 1_000_000}}, "b": {2, Usage{Input: 500_000}}}
-	if diff := cmp.Diff(want, g.Seen().Shares); diff != "" {
-		t.Errorf("shares (-want +got):\n%s", diff)
-	}
+	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}, "b": {CappedUntil: midnight}})
 	if _, err := u.Open(Run{Credentials: []string{"a", "b"}}); !errors.Is(err, ErrCapped) {
 		t.Errorf("a new run: %v", err)
 	}
 	open(t, u) // a run that asks nothing
 	g.Close()
-	only.Close()
+	next.Close()
 	if a, b := u.States()["a"].Live, u.States()["b"].Live; a != 0 || b != 0 {
 		t.Errorf("$%f and $%f live after the runs", a, b)
 	}

@@ -223,7 +223,7 @@ func (g *Gateway) Allow(name string) {
 	}
 	g.seen.mu.Lock()
 	defer g.seen.mu.Unlock()
-	g.models = append(g.models, g.start.models(name, []string{name})...)
+	g.models = append(g.models, g.lease.key.models(name, []string{name})...)
 }
 
 // allows reports whether a call may ask a model.

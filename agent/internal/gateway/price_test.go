@@ -59,7 +59,7 @@ func TestOwnPrices(t *testing.T) {
 		{"claude-opus-5-5", "claude-sonnet-5", 3}, // a gateway may price what it is asked for
 		{"claude-opus-5-5", "", 3},
 	} {
-		c := call{question: question{Model: q.asked}, traffic: &traffic{prices: list}}
+		c := call{question: question{Model: q.asked}, traffic: &traffic{prices: list}, lease: leased()}
 		if c.charge(Bill{Usage: Usage{Input: 1e6}}, q.answers); c.usd != q.usd {
 			t.Errorf("%+v costs $%f", q, c.usd)
 		}

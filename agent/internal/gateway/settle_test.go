@@ -34,7 +34,7 @@ func TestChargeOfABrokenOffCall(t *testing.T) {
 				seen := &traffic{}
 				broken := &call{
 					question: question{Model: "claude-opus-5", MaxTokens: c.maxTokens, Stream: true},
-					size:     size, traffic: seen, began: time.Now(), first: time.Now(), asked: true,
+					size:     size, traffic: seen, lease: leased(), began: time.Now(), first: time.Now(), asked: true,
 				}
 				if err := broken.reserve(t.Context()); err != nil {
 					t.Fatal(err)

@@ -85,7 +85,7 @@ func TestTokenOfACommand(t *testing.T) {
 	}
 	g := startGateway(t, u)
 	own := u.Access(g).Credential
-	if own.AuthToken == "" || own.AuthToken == "one" || own.AuthToken == g.start.AuthToken {
+	if own.AuthToken == "" || own.AuthToken == "one" || own.AuthToken == g.lease.key.AuthToken {
 		t.Errorf("the run has %+v", own)
 	}
 	ask := func(want int) {
@@ -208,7 +208,7 @@ func TestTokenCommandHangs(t *testing.T) {
 	})
 }
 
-// A credential whose command fails is held, the run goes on with another one, and a check says what is wrong.
+// A credential whose command fails is held, the next run starts with another one, and a check says what is wrong.
 func TestTokenCommandFails(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -220,6 +220,9 @@ func TestTokenCommandFails(t *testing.T) {
 	}})
 	if c := u.Check(t.Context(), "opus")[0]; c.Status != 0 || c.Problem != "the vault is sealed" {
 		t.Errorf("checked %+v", c)
+	}
+	if status, text := ask(t, open(t, u)); status != http.StatusUnauthorized {
+		t.Errorf("%d %s", status, text)
 	}
 	g := open(t, u)
 	status, text := ask(t, g)

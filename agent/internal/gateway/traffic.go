@@ -45,11 +45,8 @@ type API struct {
 	Limits    map[string]string `json:"limits,omitempty"`     // latest anthropic-ratelimit-* headers, by suffix
 	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: time to its first byte
 
-	// If there are several credentials:
-	Credential string           `json:"credential,omitempty"` // name of that of the latest answer
-	Shares     map[string]Share `json:"shares,omitempty"`     // parts of the cost by the name of the credential
-	// when a refused run has one that may serve it; may be zero
-	FreeAt time.Time `json:"free_at,omitzero"`
+	Credential string    `json:"credential,omitempty"` // name of the run's; empty: the only one
+	FreeAt     time.Time `json:"free_at,omitzero"`     // of several: when one may serve the run that was refused
 }
 
 // Unreachable reports whether the latest call that ended did not reach the model.
@@ -86,7 +83,7 @@ func (g *Gateway) Trouble() string {
 		return ""
 	}
 	host, check := g.upstream.url.Host, "ANTHROPIC_BASE_URL"
-	if c := g.keys.cloud(g.start); c != nil {
+	if c := g.lease.key.Cloud; c != nil {
 		host, check = c.Host(), "the region or endpoint of "+c.Name()
 	}
 	switch {
@@ -114,6 +111,7 @@ type traffic struct {
 	mu        sync.Mutex
 	max       float64 // US dollars that the run may spend; 0: any amount
 	api       API
+	refusedAt time.Time // when a credential was refused the last time
 	noted     []string
 	calls     int           // under way
 	held      float64       // their estimated cost in US dollars
@@ -125,7 +123,7 @@ func (t *traffic) copy() *API {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	api := t.api
-	api.Errors, api.Limits, api.Shares = maps.Clone(api.Errors), maps.Clone(api.Limits), maps.Clone(api.Shares)
+	api.Errors, api.Limits = maps.Clone(api.Errors), maps.Clone(api.Limits)
 	return &api
 }
 
@@ -212,14 +210,20 @@ func (t *traffic) answered(res *http.Response, now time.Time) {
 	}
 }
 
-// keyed records which credential the answer to a request was for, and when there is one that can be used if not that.
-func (t *traffic) keyed(req *http.Request, name string, freeAt time.Time) {
-	if req.Context().Value(callKey{}) == nil { // counting tokens is not a call
-		return
-	}
+// refused records when another credential may serve the run, whose own one was refused.
+func (t *traffic) refused(freeAt time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.api.Credential, t.api.FreeAt = name, freeAt
+	t.api.FreeAt, t.refusedAt = freeAt, time.Now()
+}
+
+// accepted forgets a refusal because of an answer to a call that began after it.
+func (t *traffic) accepted(began time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if began.After(t.refusedAt) {
+		t.api.FreeAt = time.Time{}
+	}
 }
 
 // served reports whether the model has worked for the run.

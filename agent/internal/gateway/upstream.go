@@ -65,7 +65,7 @@ func newKey(c Named, transport http.RoundTripper, cfg Config) *key {
 	if c.Headers != nil {
 		cfg.Headers = c.Headers
 	}
-	k := &key{Named: c, kind: c.kind(), transport: transport, state: KeyState{Cap: c.Cap}}
+	k := &key{Named: c, transport: transport, state: KeyState{Cap: c.Cap}}
 	switch {
 	case c.Cloud != nil:
 		k.transport = cloudSigner{next: transport, cloud: c.Cloud, headers: cfg.Headers, log: cfg.Log}
@@ -102,7 +102,7 @@ func (u *Upstream) Access(g *Gateway) Access {
 	if g == nil {
 		return u.keys.keys[0].access(u.cfg.BaseURL, "")
 	}
-	return g.start.access(g.url, g.token)
+	return g.lease.key.access(g.url, g.token)
 }
 
 // Names returns what replaces the gateway's own address in the CLI's sentences, which takes it for the model's.
@@ -112,7 +112,7 @@ func (g *Gateway) Names() *strings.Replacer {
 	}
 	own := strings.TrimPrefix(g.url, "http://")
 	switch u := g.upstream; {
-	case g.start.Cloud != nil:
+	case g.lease.key.Cloud != nil:
 		return strings.NewReplacer("your inference gateway ("+own+")", "the cloud's status", own, "the cloud")
 	case u.cfg.BaseURL == "":
 		return strings.NewReplacer("your inference gateway ("+own+")", "the status of "+u.url.Host, own, u.url.Host)
