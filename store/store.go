@@ -255,7 +255,6 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
 //	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (questions)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
-//	<prefix>schedules         hash    forever                      schedules that people made through the API, by name (access)
 //	<prefix>open:<worker>     string  15 s                         what its open runs have spent with each credential, as JSON
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)

@@ -159,7 +159,7 @@ func (d *Desk) Amend(ctx context.Context, t Task, edit Edit) (done Amendment, _ 
 	if t.Login, err = loginOf(ctx, d, t); err != nil {
 		return 0, err
 	}
-	t.Partial = partial(ctx, t)
+	t.Partial = VisitorOf(ctx).Partial()
 	t, rec, err := d.record(t)
 	if err != nil {
 		return 0, err

@@ -124,7 +124,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 	if t.Login, err = loginOf(ctx, d, t); err != nil {
 		return Receipt{}, err
 	}
-	t.Partial = partial(ctx, t)
+	t.Partial = VisitorOf(ctx).Partial()
 	record := store.Record{ID: t.ID, Thread: t.Thread, Reply: store.OnlyReply}
 	only := t.Reply != nil && t.Reply.Only
 	var budgets []store.Budget

@@ -110,15 +110,11 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 	return l.Login, l.ID, nil
 }
 
-// loginOf returns the submitter's login on the forge, as the front door, a link or a schedule gives it, or "" if
-// unknown.
+// loginOf returns the submitter's login on the forge, as the front door or a link gives it, or "" if unknown.
 func loginOf(ctx context.Context, d *Desk, t Task) (string, error) {
-	switch t.Source {
-	case slackSource:
+	if t.Source == slackSource {
 		login, _, err := d.policy.linked(ctx, d.store, t.Actor)
 		return login, err
-	case scheduleSource:
-		return t.Login, nil
 	}
 	return VisitorOf(ctx).Login, nil
 }

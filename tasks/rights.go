@@ -61,8 +61,6 @@ const (
 	slackSource = "slack"
 	forgeSource = "github"
 	chatSource  = "chat"
-	// scheduleSource starts tasks with the rights of who made the schedule, if that is known.
-	scheduleSource = "schedule"
 )
 
 // askedBy returns who asked for a task: the person who retried it, or its author.
@@ -71,14 +69,6 @@ func (t Task) askedBy() Asker {
 		return t.Retrier
 	}
 	return Asker{Source: t.Source, Account: t.Actor, Login: t.Login, Partial: t.Partial}
-}
-
-// partial returns Task.Partial for the visitor who submits a task. A schedule's task has it from the schedule.
-func partial(ctx context.Context, t Task) bool {
-	if t.Source == scheduleSource {
-		return t.Partial
-	}
-	return VisitorOf(ctx).Partial()
 }
 
 // askerIn returns who acts in a context, or the zero value if errand itself does.

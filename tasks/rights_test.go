@@ -152,32 +152,6 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// A schedule runs with the rights of who made it; one of errand.yaml, or of a maker without an account on the forge, is
-// not limited.
-func TestPermitSchedule(t *testing.T) {
-	t.Parallel()
-	f := limited(t, levels{"writer secret/a": "write", "reader secret/a": "read"})
-	for login, want := range map[string]agent.Profile{
-		"": agent.Write, "writer": agent.Write, "reader": agent.Read, "gone": "",
-	} {
-		task := f.task("x"+login, "x")
-		task.ID = strings.Replace(task.ID, "-fake-", "-schedule-", 1)
-		task.Source, task.Thread, task.Actor, task.Repo, task.Login, task.Profile = "schedule", "schedule/x"+
-			login, "schedule:x", "secret/a", login, agent.Write
-		rec, err := f.store.Get(t.Context(), f.submit(task))
-		if err == nil {
-			task, err = ReadTask(rec)
-		}
-		if err != nil || task.Login != login {
-			t.Fatalf("submitted by %q: %q, %v", login, task.Login, err)
-		}
-		profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
-		if profile != want || (want == "") != (sentence(err) == "gone has no access to secret/a.") {
-			t.Errorf("%q: %q, %v", login, profile, err)
-		}
-	}
-}
-
 // People who may not read a repository cannot continue a thread about it, whatever has become of its tasks.
 func TestThreadAboutAnotherRepository(t *testing.T) {
 	t.Parallel()

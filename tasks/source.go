@@ -310,7 +310,7 @@ type Undelivered struct {
 
 // ScheduleDefinition says when errand starts tasks by itself, and which.
 type ScheduleDefinition struct {
-	Name    string        `json:"name,omitempty"` // [a-z0-9-]
+	Name    string        `json:"name"` // [a-z0-9-]
 	When    string        `json:"when"`           // see timetable.Parse
 	Prompt  string        `json:"prompt"`
 	Repo    string        `json:"repo,omitempty"`   // owner/name; empty: none
@@ -318,10 +318,6 @@ type ScheduleDefinition struct {
 	Profile agent.Profile `json:"profile,omitempty"`
 	MaxUSD  float64       `json:"budget,omitempty"`  // of a task; 0: the fleet's limit
 	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
-	By      string        `json:"by,omitempty"`      // who made it through the API; empty: it is in errand.yaml
-	Login   string        `json:"login,omitempty"`   // known forge account of its author, whose rights its tasks have
-	Partial bool          `json:"partial,omitempty"` // as in Asker, of its author
-	Made    time.Time     `json:"made,omitzero"`     // when they did
 }
 
 // Schedule is the state of a series of tasks that errand starts by itself at set times.

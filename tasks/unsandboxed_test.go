@@ -40,8 +40,6 @@ func TestUnsandboxed(t *testing.T) {
 		"a token for some":    {source: "chat", actor: "token:ci", repo: "secret/a", partial: true, want: agent.Read},
 		"a login":             {source: "chat", actor: "reader@x.test", login: "reader", want: agent.Read},
 		"errand.yaml":         {source: "schedule", actor: "schedule:x", repo: "secret/a", want: agent.Write},
-		"a reader's schedule": {source: "schedule", actor: "schedule:x", login: "reader", want: agent.Read},
-		"a token's schedule":  {source: "schedule", actor: "schedule:x", partial: true, want: agent.Read},
 		"retried by a reader": {
 			source: "slack", actor: "UW", retrier: Asker{Source: "slack", Account: "UR"}, want: agent.Read,
 		},

@@ -102,8 +102,8 @@ func fleetCommands() []command {
 			about: "list the deliveries of webhooks that have failed, or send one again", prepare: webhooksCommand,
 		},
 		{
-			name: "schedules", args: "[set NAME PROMPT | rm NAME | resume NAME]",
-			about:   "list the schedules, make or remove one, or let a paused one start tasks again",
+			name: "schedules", args: "[resume NAME]",
+			about:   "list the schedules, or let a paused one start tasks again",
 			prepare: schedulesCommand,
 		},
 		{

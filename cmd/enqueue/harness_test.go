@@ -70,7 +70,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 		t.Fatal(err)
 	}
 	timed, err := schedule.New(schedule.Config{
-		Memory: f.Store.Memos, Lists: f.Store.Access,
+		Memory: f.Store.Memos,
 		Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}},
 	})
 	if err != nil {

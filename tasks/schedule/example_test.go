@@ -20,7 +20,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	source, err := New(Config{Memory: s.Memos, Lists: s.Access, Schedules: []Schedule{
+	source, err := New(Config{Memory: s.Memos, Schedules: []Schedule{
 		{
 			Name: "report", When: "every day at 07:00 Europe/Berlin", Prompt: "Sum up yesterday's commits.",
 			Repo: "acme/api", Profile: agent.Read,

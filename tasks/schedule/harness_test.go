@@ -74,7 +74,7 @@ func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule)
 	}
 	var err error
 	if d.Source, err = New(Config{
-		Schedules: list, Memory: s.Memos, Lists: s.Access, Check: policy.Apply, Now: func() time.Time {
+		Schedules: list, Memory: s.Memos, Now: func() time.Time {
 			return f.clock().Add(skew)
 		},
 	}); err != nil {
@@ -152,12 +152,3 @@ func (m *countingMemory) Memo(context.Context, string) (json.RawMessage, error) 
 func (m *countingMemory) ChangeMemo(context.Context, string, func(json.RawMessage) (json.RawMessage, error)) error {
 	return errMemory
 }
-
-// noLists fails.
-type noLists struct{}
-
-func (noLists) List(context.Context, string) (map[string]string, error) { return nil, errMemory }
-
-func (noLists) Save(context.Context, string, string, json.RawMessage) error { return errMemory }
-
-func (noLists) Remove(context.Context, string, string) (bool, error) { return false, errMemory }

@@ -24,7 +24,6 @@ type series struct {
 // state is what the front doors agree on. Each step changes it only if no other front door was faster.
 type state struct {
 	When     string    `json:"when"`              // the times that Last is about
-	Made     time.Time `json:"made,omitzero"`     // of the schedule: another one had the same name before
 	Last     time.Time `json:"last"`              // times until then are done with; of Task, unless it was skipped
 	Task     string    `json:"task,omitempty"`    // the latest
 	Phase    phase     `json:"phase,omitempty"`   // of Task
@@ -86,23 +85,16 @@ func (s *series) look(ctx context.Context, d *tasks.Desk) error {
 func (s *series) current(ctx context.Context) (state, error) {
 	st, err := s.memo.Load(ctx)
 	now := s.now()
-	if err != nil || s.knows(st) && now.Sub(st.Kept) < keepEvery {
+	if err != nil || st.When == s.When && now.Sub(st.Kept) < keepEvery {
 		return st, err
 	}
 	return s.change(ctx, func(st *state) error {
-		if s.knows(*st) {
-			return nil
+		if st.When != s.When {
+			*st = state{When: s.When, Last: now, Task: st.Task, Phase: st.Phase, Skipped: st.Skipped}
 		}
-		if !st.Made.Equal(s.Made) && st.Phase != open { // another schedule had the name: its claimed time is not ours
-			st.Task, st.Phase = "", over
-		}
-		*st = state{When: s.When, Made: s.Made, Last: now, Task: st.Task, Phase: st.Phase, Skipped: st.Skipped}
 		return nil
 	})
 }
-
-// knows reports whether a state is about these times of this schedule.
-func (s *series) knows(st state) bool { return st.When == s.When && st.Made.Equal(s.Made) }
 
 // change changes the state and returns the new one.
 func (s *series) change(ctx context.Context, do func(*state) error) (changed state, err error) {
@@ -142,8 +134,7 @@ func (s *series) task(id string) tasks.Task {
 	return tasks.Task{
 		ID: id, Source: sourceName, Kind: sourceName, Class: tasks.Background, Profile: s.Profile,
 		Thread: sourceName + "/" + s.Name + "/" + tasks.Born(id).UTC().Format("20060102-1504"),
-		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Login: s.Login, Partial: s.Partial,
-		Prompt:  s.Prompt,
+		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Prompt: s.Prompt,
 		Options: tasks.Options{MaxUSD: s.MaxUSD}, Origin: intake.ResultsIn(s.Results),
 	}
 }

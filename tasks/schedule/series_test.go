@@ -89,7 +89,7 @@ func TestClaimedTimeIsSubmitted(t *testing.T) {
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	d := f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
-	s := d.fixed[0]
+	s := d.all[0]
 	st, err := s.memo.Load(t.Context())
 	if err == nil {
 		st, err = s.claim(t.Context(), st, utc("2026-05-01 13:00"))
@@ -194,7 +194,7 @@ func TestListen(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		memory := &countingMemory{}
 		s, err := New(Config{
-			Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory, Lists: noLists{},
+			Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory,
 		})
 		if err != nil {
 			t.Fatal(err)

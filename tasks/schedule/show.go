@@ -3,20 +3,16 @@ package schedule
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Schedules returns the state of the schedules that the visitor of the context may see: those of errand.yaml, and then
-// those that people made, by name.
+// Schedules returns the state of the schedules that the visitor of the context may see, by name.
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
-	all, err := s.all(ctx)
-	if err != nil {
-		return nil, err
-	}
 	list := []tasks.Schedule{}
-	for _, one := range all {
+	for _, one := range s.all {
 		if tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo) < tasks.Viewer {
 			continue
 		}
@@ -27,6 +23,26 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 		list = append(list, one.show(st))
 	}
 	return list, nil
+}
+
+// ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if the visitor of the context sees none
+// with that name, and a *[tasks.RoleError] if they are no operator in its repository.
+func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
+	at := slices.IndexFunc(s.all, func(one *series) bool { return one.Name == name })
+	if at < 0 {
+		return tasks.Schedule{}, tasks.ErrNotFound
+	}
+	one := s.all[at]
+	role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)
+	if role < tasks.Viewer {
+		return tasks.Schedule{}, tasks.ErrNotFound
+	}
+	if role < tasks.Operator {
+		return tasks.Schedule{}, &tasks.RoleError{Sentence: fmt.Sprintf(
+			"This needs the role %s. Your role here is %s.", tasks.Operator, role)}
+	}
+	st, err := one.resume(ctx)
+	return one.show(st), err
 }
 
 // show returns a state as it is shown.

@@ -78,8 +78,6 @@ func (a *API) Route(mux *http.ServeMux) {
 		"POST /api/fleet/environments/{name}/rebuild": respond.For(tasks.Operator, a.rebuild),
 
 		"GET /api/schedules":                respond.For(tasks.Viewer, a.schedules),
-		"PUT /api/schedules/{name}":         respond.For(tasks.Operator, a.putSchedule),
-		"DELETE /api/schedules/{name}":      respond.For(tasks.Operator, a.dropSchedule),
 		"POST /api/schedules/{name}/resume": respond.For(tasks.Operator, a.resumeSchedule),
 
 		"GET /api/webhooks":              respond.For(tasks.Operator, a.undelivered),

@@ -88,11 +88,7 @@ func (p *Parts) automation(notices *slackBoard) ([]tasks.Source, error) {
 		results.Board = notices
 	}
 	timed, err := schedule.New(schedule.Config{
-		Schedules: schedules(p.Config), Memory: p.Store.Memos, Lists: p.Store.Access, Results: results, Log: p.Log,
-		Check: func(t tasks.Task) (tasks.Task, error) { return p.policy.Apply(t) },
-		Permit: func(ctx context.Context, t tasks.Task) (agent.Profile, error) {
-			return p.policy.Permit(ctx, p.Store, t)
-		},
+		Schedules: schedules(p.Config), Memory: p.Store.Memos, Results: results, Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

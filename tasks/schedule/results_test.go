@@ -1,0 +1,88 @@
+package schedule
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// told is a board.
+type told struct{ notices []tasks.Notice }
+
+func (b *told) Tell(_ context.Context, n tasks.Notice) error {
+	b.notices = append(b.notices, n)
+	return nil
+}
+
+// The ending of a task is posted to the channel of its schedule.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
+	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
+		Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
+	board, log := &told{}, &bytes.Buffer{}
+	d.cfg.Results = intake.Results{Board: board, Log: slog.New(slog.NewTextHandler(log, nil))}
+	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return true, nil }
+	f.look(utc("2026-05-01 12:30"))
+	f.look(utc("2026-05-01 13:00"))
+	new := f.created()
+	if len(new) != 2 {
+		t.Fatal(new)
+	}
+	for _, id := range new {
+		report, err := d.Open(t.Context(), f.Status(id).Task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range []tasks.Ending{
+			{Kind: tasks.Answered, Result: agent.Result{Text: "Done it."}, At: time.Now()},
+			{Kind: tasks.Refused, Reason: "No."},
+			{Kind: tasks.Withdrawn},
+		} {
+			if err := report.Close(t.Context(), e); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if len(board.notices) != 2 {
+		t.Fatalf("posted %+v", board.notices)
+	}
+	if log.Len() > 0 {
+		t.Errorf("logged %s", log)
+	}
+	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return false, nil }
+	for _, id := range new {
+		report, err := d.Open(t.Context(), f.Status(id).Task)
+		if err == nil {
+			err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Answered})
+		}
+		if err != nil || len(board.notices) != 2 {
+			t.Errorf("no longer permitted: %v, posted %+v", err, board.notices[2:])
+		}
+	}
+	said := log.String()
+	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "-loud channel=C0123ABCD repository=") {
+		t.Errorf("logged %q", said)
+	}
+	d.cfg.Results.Board = nil // of a worker without Slack: another one posts it
+	report, err := d.Open(t.Context(), f.Status(new[0]).Task)
+	if err == nil {
+		err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Answered})
+	}
+	if !errors.Is(err, tasks.ErrNotHere) {
+		t.Errorf("without Slack: %v", err)
+	}
+	one, two := board.notices[0], board.notices[1]
+	if one.Channel != "C0123ABCD" || one.Headline != "Schedule loud" || one.Body != "Done it." ||
+		two.Headline != "Schedule loud: No." {
+		t.Errorf("posted %+v", board.notices)
+	}
+}
