@@ -10,30 +10,44 @@ import (
 	"text/template"
 
 	"github.com/errand-fleet/errand/internal/refname"
-	"github.com/errand-fleet/errand/internal/timetable"
 )
 
-// Schedule configures tasks that errand starts by itself at set times.
-type Schedule struct {
-	When       string  `yaml:"when"`       // see timetable.Parse
-	Prompt     string  `yaml:"prompt"`     // what to do
+// Automation is what all have in common that starts tasks without a person.
+type Automation struct {
 	Repository string  `yaml:"repository"` // "owner/name"; empty = none
 	Branch     string  `yaml:"branch"`     // to start from; empty = the repository's base
-	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = write
+	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = write for schedules, read for hooks
 	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
 	Results    string  `yaml:"results"`    // Slack channel for the answers; empty = they are not posted
 }
 
+// Schedule configures tasks that errand starts by itself at set times.
+type Schedule struct {
+	When   string `yaml:"when"`   // see Times
+	Prompt string `yaml:"prompt"` // what to do
+
+	Automation `yaml:",inline"`
+}
+
 // Hook configures an address at which other programs start tasks with signed requests.
 type Hook struct {
-	Secret     EnvReference `yaml:"secret"`     // of front doors
-	Template   string       `yaml:"template"`   // makes the prompt from a request's JSON
-	Repository string       `yaml:"repository"` // "owner/name"; empty = none
-	Branch     string       `yaml:"branch"`     // to start from; empty = the repository's base
-	Profile    string       `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = read
-	Budget     float64      `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
-	Rate       int          `yaml:"rate"`       // requests an hour; 0 = 60
-	Results    string       `yaml:"results"`    // Slack channel for the answers; empty = they are not posted
+	Secret   EnvReference `yaml:"secret"`   // of front doors
+	Template string       `yaml:"template"` // makes the prompt from a request's JSON
+	Rate     int          `yaml:"rate"`     // requests an hour; 0 = 60
+
+	Automation `yaml:",inline"`
+}
+
+// automations returns the schedules and hooks by kind and name, such as "schedule nightly".
+func (r Routing) automations() map[string]Automation {
+	all := map[string]Automation{}
+	for name, s := range r.Schedules {
+		all["schedule "+name] = s.Automation
+	}
+	for name, h := range r.Hooks {
+		all["hook "+name] = h.Automation
+	}
+	return all
 }
 
 // Webhook configures a receiver that gets a signed request when a task ends.
@@ -90,7 +104,7 @@ const maxRate = 100_000
 func (v routingCheck) hooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Hooks)) {
 		h, path := r.Hooks[name], []string{"hooks", name}
-		v.automation(r, name, series{h.Repository, h.Branch, h.Profile, h.Results, h.Budget}, path)
+		v.automation(r, h.Automation, path)
 		v.signingSecret(h.Secret, path)
 		if _, err := template.New(name).Parse(h.Template); err != nil {
 			v.add("cannot be read: "+err.Error(), "see docs/automation.md", append(path, "template")...)
@@ -118,9 +132,7 @@ var Endings = []string{"answered", "failed", "timed_out", "stalled", "cancelled"
 func (v routingCheck) webhooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Webhooks)) {
 		w, path := r.Webhooks[name], []string{"webhooks", name}
-		if !timetable.Name.MatchString(name) {
-			v.add("cannot be a name", automationNameRemedy, path...)
-		}
+		v.automationName(path)
 		v.signingSecret(w.Secret, path)
 		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			v.add("has no URL that errand can call", "write it like https://example.com/errand", append(path, "url")...)
@@ -146,15 +158,13 @@ func (v routingCheck) resultsChannel(channel string, path []string) (wrong bool)
 
 // AutomationResults returns the Slack channels for the results, by "schedule NAME" or "hook NAME".
 func (r Routing) AutomationResults() map[string]string {
-	all := map[string]string{}
-	for name, s := range r.Schedules {
-		all["schedule "+name] = s.Results
+	channels := map[string]string{}
+	for whose, a := range r.automations() {
+		if a.Results != "" {
+			channels[whose] = a.Results
+		}
 	}
-	for name, h := range r.Hooks {
-		all["hook "+name] = h.Results
-	}
-	maps.DeleteFunc(all, func(_, channel string) bool { return channel == "" })
-	return all
+	return channels
 }
 
 // branch reports a name that no branch has, or a ref such as the head of a pull request, which may be from a fork.
@@ -171,25 +181,28 @@ func (r Routing) Lists(channel, repo string) bool {
 	c := r.Channels[channel]
 	known, _ := r.Repository(repo)
 	listed := c.Private || strings.EqualFold(c.Repository, repo) || known.Results != "" && known.Results == channel
-	for _, s := range r.Schedules {
-		listed = listed || s.Results != "" && s.Results == channel && strings.EqualFold(s.Repository, repo)
-	}
-	for _, h := range r.Hooks {
-		listed = listed || h.Results != "" && h.Results == channel && strings.EqualFold(h.Repository, repo)
+	for _, a := range r.automations() {
+		listed = listed || a.Results != "" && a.Results == channel && strings.EqualFold(a.Repository, repo)
 	}
 	return listed
 }
 
-const automationNameRemedy = "write lower-case letters, digits and dashes, at most 32, with a letter first"
+// nameForm describes the names of schedules and hooks, which are part of IDs, and of webhooks.
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+
+// automationName reports a path whose last part cannot be a name.
+func (v routingCheck) automationName(path []string) {
+	if !nameForm.MatchString(path[len(path)-1]) {
+		v.add("cannot be a name", "write lower-case letters, digits and dashes, at most 32, with a letter first",
+			path...)
+	}
+}
 
 func (v routingCheck) schedules(r Routing) {
-	if len(r.Schedules) > timetable.MaxSchedules {
-		v.add(fmt.Sprintf("has more than %d entries", timetable.MaxSchedules), "combine some of them", "schedules")
-	}
 	for _, name := range slices.Sorted(maps.Keys(r.Schedules)) {
 		s, path := r.Schedules[name], []string{"schedules", name}
-		v.automation(r, name, series{s.Repository, s.Branch, s.Profile, s.Results, s.Budget}, path)
-		if _, err := timetable.Parse(s.When); err != nil {
+		v.automation(r, s.Automation, path)
+		if _, err := s.Times(); err != nil {
 			v.add(err.Error(), "write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
 				append(path, "when")...)
 		}
@@ -199,36 +212,26 @@ func (v routingCheck) schedules(r Routing) {
 	}
 }
 
-// series is what schedules and hooks have in common.
-type series struct {
-	repository, branch, profile, results string
-
-	budget float64
-}
-
-func (v routingCheck) automation(r Routing, name string, s series, path []string) {
-	if !timetable.Name.MatchString(name) {
-		v.add("cannot be a name", automationNameRemedy, path...)
+// automation reports what is wrong with the part that schedules and hooks have in common.
+func (v routingCheck) automation(r Routing, a Automation, path []string) {
+	v.automationName(path)
+	_, listed := r.Repository(a.Repository)
+	if a.Repository != "" && !fullName.MatchString(a.Repository) {
+		v.add(fmt.Sprintf("is %q, which is not the name of a repository", a.Repository), "write it as owner/name",
+			append(path, "repository")...)
+	} else if a.Repository != "" && !listed && len(r.Repositories) > 0 {
+		v.add(fmt.Sprintf("is %q, which is not among the repositories", a.Repository),
+			"list it under repositories or correct its spelling", append(path, "repository")...)
 	}
-	if _, listed := r.Repository(s.repository); s.repository != "" {
-		switch {
-		case !fullName.MatchString(s.repository):
-			v.add(fmt.Sprintf("is %q, which is not the name of a repository", s.repository), "write it as owner/name",
-				append(path, "repository")...)
-		case !listed && len(r.Repositories) > 0:
-			v.add(fmt.Sprintf("is %q, which is not among the repositories", s.repository),
-				"list it under repositories or correct its spelling", append(path, "repository")...)
-		}
-	}
-	v.branch(s.branch, append(path, "branch"))
-	if s.branch != "" && s.repository == "" {
+	v.branch(a.Branch, append(path, "branch"))
+	if a.Branch != "" && a.Repository == "" {
 		v.add("is of no repository", "add `repository: owner/name`", append(path, "branch")...)
 	}
-	if !slices.Contains([]string{"", ProfileWrite, ProfileRead}, s.profile) {
-		v.add(fmt.Sprintf("must be `write` or `read`, not %q", s.profile), "", append(path, "profile")...)
+	if !slices.Contains([]string{"", ProfileWrite, ProfileRead}, a.Profile) {
+		v.add(fmt.Sprintf("must be `write` or `read`, not %q", a.Profile), "", append(path, "profile")...)
 	}
-	if !(s.budget >= 0 && s.budget <= maxBudget) { // written so that it also holds for .nan
+	if !(a.Budget >= 0 && a.Budget <= maxBudget) { // written so that it also holds for .nan
 		v.add("is not an amount", "write US dollars, like 2 or 0.5", append(path, "budget")...)
 	}
-	v.resultsChannel(s.results, append(path, "results"))
+	v.resultsChannel(a.Results, append(path, "results"))
 }

@@ -55,7 +55,8 @@ webhooks:
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks: map[string]Hook{"alerts": {
-			Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Repository: "acme/web", Rate: 10,
+			Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Rate: 10,
+			Automation: Automation{Repository: "acme/web"},
 		}},
 		Webhooks: map[string]Webhook{"ops": {
 			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"},
@@ -63,8 +64,9 @@ webhooks:
 		}},
 		Variables: []string{"ALERTS_SECRET", "OPS_SECRET"},
 		Schedules: map[string]Schedule{"deps": {
-			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Repository: "acme/api", Branch: "next",
-			Profile: ProfileWrite, Budget: 2.5,
+			When: "every weekday at 07:00 Europe/Berlin", Prompt: "Update.", Automation: Automation{
+				Repository: "acme/api", Branch: "next", Profile: ProfileWrite, Budget: 2.5,
+			},
 		}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(p) > 0 {

@@ -308,21 +308,16 @@ type Undelivered struct {
 	Next     time.Time `json:"next,omitzero"` // attempt; zero: none until an operator replays it
 }
 
-// ScheduleDefinition says when errand starts tasks by itself, and which.
-type ScheduleDefinition struct {
+// Schedule is a series of tasks that errand starts by itself at set times, and what has become of it.
+type Schedule struct {
 	Name    string        `json:"name"` // [a-z0-9-]
-	When    string        `json:"when"`           // see timetable.Parse
+	When    string        `json:"when"` // as in errand.yaml
 	Prompt  string        `json:"prompt"`
 	Repo    string        `json:"repo,omitempty"`   // owner/name; empty: none
 	Branch  string        `json:"branch,omitempty"` // to start from; empty: the repository's base
 	Profile agent.Profile `json:"profile,omitempty"`
 	MaxUSD  float64       `json:"budget,omitempty"`  // of a task; 0: the fleet's limit
 	Results string        `json:"results,omitempty"` // Slack channel for the answers; empty: they are not posted
-}
-
-// Schedule is the state of a series of tasks that errand starts by itself at set times.
-type Schedule struct {
-	ScheduleDefinition
 
 	Next     time.Time `json:"next,omitzero"`     // zero while it is paused
 	Last     time.Time `json:"last,omitzero"`     // the time of the latest task

@@ -113,12 +113,9 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 type scheduler struct{}
 
 func (scheduler) Schedules(context.Context) ([]tasks.Schedule, error) {
-	full := tasks.ScheduleDefinition{
-		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2,
-		Results: "C0123ABCD",
-	}
 	return []tasks.Schedule{{
-		ScheduleDefinition: full, Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now(),
+		Name: "x", When: "every hour", Prompt: "Go.", Repo: "acme/api", Branch: "next", Profile: agent.Read, MaxUSD: 2,
+		Results: "C0123ABCD", Paused: time.Now(), Problem: "Refused.", Task: "1-schedule-x", Last: time.Now(),
 	}}, nil
 }
 
@@ -126,9 +123,7 @@ func (scheduler) ResumeSchedule(_ context.Context, name string) (tasks.Schedule,
 	if name != "x" {
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
-	return tasks.Schedule{
-		ScheduleDefinition: tasks.ScheduleDefinition{Name: name, When: "every hour", Prompt: "Go."}, Next: time.Now(),
-	}, nil
+	return tasks.Schedule{Name: name, When: "every hour", Prompt: "Go.", Next: time.Now()}, nil
 }
 
 // receivers have one failed delivery, x.

@@ -15,13 +15,14 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
-	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
@@ -69,9 +70,14 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	timed, err := schedule.New(schedule.Config{
-		Memory: f.Store.Memos,
-		Schedules: []schedule.Schedule{{Name: "deps", When: "every day at 07:00", Repo: "acme/api"}},
+	times, err := cron.ParseStandard("CRON_TZ=UTC 0 7 * * *")
+	if err != nil {
+		t.Fatal(err)
+	}
+	timed, err := automation.New(automation.Schedule, automation.Config{
+		Memory: f.Store.Memos, Automations: []automation.Automation{
+			{Name: "deps", When: "every day at 07:00", Times: times, Repo: "acme/api"},
+		},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package wire
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -12,37 +13,44 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/hook"
+	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/intake"
-	"github.com/errand-fleet/errand/tasks/schedule"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
 )
 
-// schedules returns the schedules by name.
-func schedules(c config.Config) (list []schedule.Schedule) {
+// schedules returns the schedules by name. Its error is one that config has reported.
+func schedules(c config.Config) (list []automation.Automation, err error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Schedules)) {
 		s := c.Routing.Schedules[name]
-		list = append(list, schedule.Schedule{
-			Name: name, When: s.When, Prompt: s.Prompt, Repo: s.Repository, Branch: s.Branch,
-			Profile: agent.Profile(cmp.Or(s.Profile, config.ProfileWrite)), MaxUSD: s.Budget, Results: s.Results,
-		})
+		a := declared(name, s.Automation, config.ProfileWrite)
+		a.Prompt, a.When = s.Prompt, s.When
+		if a.Times, err = s.Times(); err != nil {
+			return nil, fmt.Errorf("schedule %s: %w", name, err)
+		}
+		list = append(list, a)
+	}
+	return list, nil
+}
+
+// hooks returns the hooks by name. Without its variable, which workers do not have, a hook refuses all requests.
+func hooks(c config.Config, getenv func(string) string) (list []automation.Automation) {
+	for _, name := range slices.Sorted(maps.Keys(c.Routing.Hooks)) {
+		h := c.Routing.Hooks[name]
+		secret, _ := h.Secret.Read(getenv) // checkSigningSecrets reports errors at a front door
+		a := declared(name, h.Automation, config.ProfileRead)
+		a.Prompt, a.PerHour, a.Secret = h.Template, h.Rate, secret.Reveal()
+		list = append(list, a)
 	}
 	return list
 }
 
-// hooks returns the hooks by name. Without its variable, which workers do not have, a hook refuses all requests.
-func hooks(c config.Config, getenv func(string) string) (list []hook.Hook) {
-	for _, name := range slices.Sorted(maps.Keys(c.Routing.Hooks)) {
-		h := c.Routing.Hooks[name]
-		secret, _ := h.Secret.Read(getenv) // checkSigningSecrets reports errors at a front door
-		list = append(list, hook.Hook{
-			Name: name, Secret: secret.Reveal(), Template: h.Template, Repo: h.Repository, Branch: h.Branch,
-			Profile: agent.Profile(cmp.Or(h.Profile, config.ProfileRead)), MaxUSD: h.Budget, PerHour: h.Rate,
-			Results: h.Results,
-		})
+// declared returns what schedules and hooks have in common.
+func declared(name string, a config.Automation, profile string) automation.Automation {
+	return automation.Automation{
+		Name: name, Repo: a.Repository, Branch: a.Branch, Profile: agent.Profile(cmp.Or(a.Profile, profile)),
+		MaxUSD: a.Budget, Results: a.Results,
 	}
-	return list
 }
 
 // webhooks returns the webhooks by name. Workers do not have their secrets.
@@ -80,21 +88,26 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 }
 
 // automation makes the sources of tasks that start without a person.
-func (p *Parts) automation(notices *slackBoard) ([]tasks.Source, error) {
-	results := intake.Results{Log: p.Log, May: func(ctx context.Context, channel, repo string) (bool, error) {
+func (p *Parts) automation(notices *slackBoard) error {
+	cfg := automation.Config{Memory: p.Store.Memos, Limiter: p.Store.Memos, Log: p.Log}
+	cfg.Results = intake.Results{Log: p.Log, May: func(ctx context.Context, channel, repo string) (bool, error) {
 		return p.policy.MayPost(ctx, channel, repo)
 	}}
 	if notices.slack != nil {
-		results.Board = notices
+		cfg.Results.Board = notices
 	}
-	timed, err := schedule.New(schedule.Config{
-		Schedules: schedules(p.Config), Memory: p.Store.Memos, Results: results, Log: p.Log,
-	})
+	var err error
+	if cfg.Automations, err = schedules(p.Config); err != nil {
+		return err
+	}
+	if p.schedules, err = automation.New(automation.Schedule, cfg); err != nil {
+		return err
+	}
+	cfg.Automations = hooks(p.Config, os.Getenv)
+	called, err := automation.New(automation.Hook, cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	called, err := hook.New(hook.Config{
-		Hooks: hooks(p.Config, os.Getenv), Memory: p.Store.Memos, Limiter: p.Store.Memos, Results: results, Log: p.Log,
-	})
-	return []tasks.Source{timed, called}, err
+	p.Sources = append(p.Sources, p.schedules, called)
+	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/hook"
+	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -96,7 +96,7 @@ func sections(r config.Routing) []web.Table {
 		rows(r.Hooks, func(one config.Hook) []string {
 			return []string{
 				one.Repository, either(one.Profile != "", one.Profile, config.ProfileRead),
-				strconv.Itoa(either(one.Rate > 0, one.Rate, hook.DefaultPerHour)),
+				strconv.Itoa(either(one.Rate > 0, one.Rate, automation.DefaultPerHour)),
 			}
 		}))
 	add("Webhooks", []string{"webhook", "endings", "repositories"}, rows(r.Webhooks, func(one config.Webhook) []string {

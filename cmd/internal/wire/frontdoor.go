@@ -23,8 +23,8 @@ import (
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
-	"github.com/errand-fleet/errand/tasks/hook"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/web"
 	"github.com/errand-fleet/errand/web/auth"
@@ -33,7 +33,7 @@ import (
 
 // signed lists the routes that verify signatures themselves. Everything else at the front door requires the console
 // token.
-var signed = []string{"/slack/", "/github/", hook.Prefix}
+var signed = []string{"/slack/", "/github/", automation.Prefix}
 
 // Door is the front door: all of [web.Handler], and the metrics for holders of the metrics token.
 type Door struct {
@@ -62,7 +62,6 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
 	}
-	var scheduler web.Scheduler
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
@@ -75,9 +74,6 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		}
 		if poster, ok := s.(console.Poster); ok {
 			talk.Source = poster
-		}
-		if in, ok := s.(web.Scheduler); ok {
-			scheduler = in
 		}
 	}
 	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) {
@@ -92,7 +88,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p},
 		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
-		Scheduler: scheduler, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready,
+		Scheduler: p.schedules, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready,
 		Explain: p.explain, Log: p.Log,
 		Roles: map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy: auth.Proxy{

@@ -87,7 +87,7 @@ func newRightsWorld(t *testing.T, more ...string) *rightsWorld {
 repositories: {%s: {}, %s: {}, %s: {open: true}}
 channels: {%s: {repository: %s}}
 login: {issuer: "%s", client_id: Iv1.errand}
-roles: [{role: user, people: ["*"]}, {role: operator, people: [reader, writer]}]
+roles: [{role: user, people: ["*"]}]
 people:
 %s%s`, secret, public, opened, theirs, secret, w.github.URL(), people.String(), strings.Join(more, "\n"))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/slack"
@@ -60,6 +61,7 @@ type Parts struct {
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
 	webhooks     *webhook.Webhooks
+	schedules    *automation.Source
 	notices      []store.Finding    // about the configuration
 	redisChecked bool               // Redis has answered once
 	joined       bool               // the data in Redis is known to be of this fleet
@@ -267,9 +269,8 @@ func (p *Parts) sources(o Options) error {
 	if err != nil {
 		return err
 	}
-	more, err := p.automation(&notices)
-	p.Sources = append(append(p.Sources, s), more...)
-	return err
+	p.Sources = append(p.Sources, s)
+	return p.automation(&notices)
 }
 
 // people returns the accounts of each person in the sources.

@@ -1,4 +1,4 @@
-package schedule
+package automation
 
 import (
 	"context"
@@ -7,18 +7,60 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/timetable"
+	"github.com/robfig/cron/v3"
+
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // series is a schedule with the memory of what became of its times.
 type series struct {
-	Schedule
-	table timetable.Timetable
-	memo  intake.Memo[state]
-	now   func() time.Time
-	log   *slog.Logger
+	Automation
+	source *Source
+	memo   intake.Memo[state]
+	log    *slog.Logger
+}
+
+func (s *Source) series(a Automation) *series {
+	return &series{
+		Automation: a, source: s, log: s.cfg.Log.With("schedule", a.Name),
+		memo: intake.Memo[state]{Memory: s.cfg.Memory, Name: s.Name() + "/" + a.Name, Log: s.cfg.Log},
+	}
+}
+
+// lookEvery is the longest time between two looks at a schedule: how late a missed time is found, and how late the end
+// of a task is counted.
+const lookEvery = time.Minute
+
+// lookLimit bounds one look at all schedules while Redis hangs.
+const lookLimit = 20 * time.Second
+
+// run looks at the schedules at their times and every minute, until ctx ends.
+func (s *Source) run(ctx context.Context, d *tasks.Desk) {
+	for {
+		s.look(ctx, d)
+		now := s.cfg.Now()
+		pause := lookEvery
+		for _, one := range s.schedules {
+			pause = min(pause, one.Times.Next(now).Sub(now))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// look does what is due for each schedule. What fails is tried again at the next look.
+func (s *Source) look(ctx context.Context, d *tasks.Desk) {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	for _, one := range s.schedules {
+		if err := one.look(ctx, d); err != nil && ctx.Err() == nil {
+			one.log.Warn("look at schedule", "err", err)
+		}
+	}
 }
 
 // state is what the front doors agree on. Each step changes it only if no other front door was faster.
@@ -53,8 +95,17 @@ const (
 // errTaken means that another front door was faster.
 var errTaken = errors.New("another front door did it")
 
-// look does what is due: it submits a claimed task, counts an ended one and claims the latest time that has come.
+// look does what is due, unless another front door is faster.
 func (s *series) look(ctx context.Context, d *tasks.Desk) error {
+	err := s.advance(ctx, d)
+	if errors.Is(err, errTaken) {
+		return nil
+	}
+	return err
+}
+
+// advance submits a claimed task, counts an ended one and claims the latest time that has come.
+func (s *series) advance(ctx context.Context, d *tasks.Desk) error {
 	st, err := s.current(ctx)
 	if err != nil {
 		return err
@@ -65,26 +116,32 @@ func (s *series) look(ctx context.Context, d *tasks.Desk) error {
 	case open:
 		st, err = s.count(ctx, d, st)
 	}
-	for err == nil && st.Paused.IsZero() {
-		at := s.table.Latest(st.Last, s.now())
+	if err != nil {
+		return err
+	}
+	for st.Paused.IsZero() {
+		at := latest(s.Times, st.Last, s.source.cfg.Now())
 		if at.IsZero() {
 			return nil
 		}
-		if st, err = s.claim(ctx, st, at); err == nil && st.Phase == claimed {
-			st, err = s.submit(ctx, d, st)
+		if st, err = s.claim(ctx, st, at); err != nil {
+			return err
+		}
+		if st.Phase != claimed {
+			continue
+		}
+		if st, err = s.submit(ctx, d, st); err != nil {
+			return err
 		}
 	}
-	if errors.Is(err, errTaken) {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // current reads the state. A schedule that is new or has other times than before begins now: earlier times are not
 // missed ones.
 func (s *series) current(ctx context.Context) (state, error) {
 	st, err := s.memo.Load(ctx)
-	now := s.now()
+	now := s.source.cfg.Now()
 	if err != nil || st.When == s.When && now.Sub(st.Kept) < keepEvery {
 		return st, err
 	}
@@ -102,7 +159,7 @@ func (s *series) change(ctx context.Context, do func(*state) error) (changed sta
 		if err := do(st); err != nil {
 			return err
 		}
-		st.Kept = s.now()
+		st.Kept = s.source.cfg.Now()
 		changed = *st
 		return nil
 	})
@@ -120,7 +177,7 @@ func (s *series) claim(ctx context.Context, before state, at time.Time) (state, 
 			st.Skipped++
 			return nil
 		}
-		st.Task, st.Phase = tasks.NewID(at, sourceName, s.Name), claimed
+		st.Task, st.Phase = tasks.NewID(at, string(Schedule), s.Name), claimed
 		return nil
 	})
 	if err == nil && st.Phase == open {
@@ -129,33 +186,24 @@ func (s *series) claim(ctx context.Context, before state, at time.Time) (state, 
 	return st, err
 }
 
-// task returns the task with an ID. Its time is part of the thread's name.
-func (s *series) task(id string) tasks.Task {
-	return tasks.Task{
-		ID: id, Source: sourceName, Kind: sourceName, Class: tasks.Background, Profile: s.Profile,
-		Thread: sourceName + "/" + s.Name + "/" + tasks.Born(id).UTC().Format("20060102-1504"),
-		Repo:   s.Repo, Ref: s.Branch, Actor: sourceName + ":" + s.Name, Prompt: s.Prompt,
-		Options: tasks.Options{MaxUSD: s.MaxUSD}, Origin: intake.ResultsIn(s.Results),
-	}
-}
-
 // submit submits the claimed task. It may do so in several front doors: the ID follows from the time.
 func (s *series) submit(ctx context.Context, d *tasks.Desk, before state) (state, error) {
-	_, err := d.Submit(ctx, s.task(before.Task))
+	thread := s.Name + "/" + tasks.Born(before.Task).UTC().Format("20060102-1504")
+	_, err := d.Submit(ctx, s.source.task(s.Automation, before.Task, thread, s.Prompt))
 	refused, ok := errors.AsType[*tasks.InputError](err)
 	if err != nil && !ok {
 		return before, fmt.Errorf("submit scheduled task: %w", err)
 	}
 	st, err := s.change(ctx, func(st *state) error {
-		switch {
-		case st.Task != before.Task || st.Phase != claimed:
+		if st.Task != before.Task || st.Phase != claimed {
 			return errTaken
-		case refused == nil:
+		}
+		if refused == nil {
 			st.Phase, st.Problem = open, ""
 			return nil
 		}
 		st.Problem = refused.Sentence
-		st.end(tasks.Refused, s.now())
+		st.end(tasks.Refused, s.source.cfg.Now())
 		return nil
 	})
 	if err == nil && refused != nil {
@@ -180,7 +228,7 @@ func (s *series) count(ctx context.Context, d *tasks.Desk, before state) (state,
 		if st.Task != before.Task || st.Phase != open {
 			return errTaken
 		}
-		st.end(status.Ending.Kind, s.now())
+		st.end(status.Ending.Kind, s.source.cfg.Now())
 		return nil
 	})
 	if err == nil {
@@ -214,8 +262,16 @@ func (s *series) tellPaused(st state) {
 func (s *series) resume(ctx context.Context) (state, error) {
 	return s.change(ctx, func(st *state) error {
 		if !st.Paused.IsZero() {
-			st.Paused, st.Failures, st.Problem, st.Last = time.Time{}, 0, "", s.now()
+			st.Paused, st.Failures, st.Problem, st.Last = time.Time{}, 0, "", s.source.cfg.Now()
 		}
 		return nil
 	})
+}
+
+// latest returns the last of some times after one moment and not after another, or the zero time.
+func latest(times cron.Schedule, after, until time.Time) (last time.Time) {
+	for at := times.Next(after); !at.IsZero() && !at.After(until); at = times.Next(at) {
+		last = at
+	}
+	return last
 }

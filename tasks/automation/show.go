@@ -1,4 +1,4 @@
-package schedule
+package automation
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Schedules returns the state of the schedules that the visitor of the context may see, by name.
+// Schedules returns the state of the schedules that the visitor of the context may see, in the order of the
+// configuration.
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	list := []tasks.Schedule{}
-	for _, one := range s.all {
+	for _, one := range s.schedules {
 		if tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo) < tasks.Viewer {
 			continue
 		}
@@ -28,11 +29,11 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 // ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if the visitor of the context sees none
 // with that name, and a *[tasks.RoleError] if they are no operator in its repository.
 func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
-	at := slices.IndexFunc(s.all, func(one *series) bool { return one.Name == name })
+	at := slices.IndexFunc(s.schedules, func(one *series) bool { return one.Name == name })
 	if at < 0 {
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
-	one := s.all[at]
+	one := s.schedules[at]
 	role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)
 	if role < tasks.Viewer {
 		return tasks.Schedule{}, tasks.ErrNotFound
@@ -48,14 +49,15 @@ func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedul
 // show returns a state as it is shown.
 func (s *series) show(st state) tasks.Schedule {
 	shown := tasks.Schedule{
-		ScheduleDefinition: s.Schedule, Task: st.Task, Failures: st.Failures, Problem: st.Problem, Paused: st.Paused,
-		Skipped: st.Skipped,
+		Name: s.Name, When: s.When, Prompt: s.Prompt, Repo: s.Repo, Branch: s.Branch, Profile: s.Profile,
+		MaxUSD: s.MaxUSD, Results: s.Results, Task: st.Task, Failures: st.Failures, Problem: st.Problem,
+		Paused: st.Paused, Skipped: st.Skipped,
 	}
 	if st.Task != "" {
 		shown.Last = tasks.Born(st.Task).UTC()
 	}
 	if st.Paused.IsZero() {
-		shown.Next = s.table.Next(s.now()).UTC()
+		shown.Next = s.Times.Next(s.source.cfg.Now()).UTC()
 	}
 	return shown
 }

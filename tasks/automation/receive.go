@@ -1,6 +1,7 @@
-package hook
+package automation
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -29,12 +30,26 @@ const (
 	patience = 2500 * time.Millisecond
 )
 
+// DefaultPerHour is the rate of a hook that names none.
+const DefaultPerHour = 60
+
+// Prefix begins the paths of all hooks, whose requests are signed.
+const Prefix = "/hooks/"
+
 // endpoint is a hook with what it needs to receive requests.
 type endpoint struct {
-	Hook
-	Config
-
+	Automation
+	source   *Source
 	template *template.Template
+}
+
+func (s *Source) endpoint(a Automation) (*endpoint, error) {
+	a.PerHour = cmp.Or(a.PerHour, DefaultPerHour)
+	t, err := parse(a.Name, a.Prompt)
+	if err != nil {
+		return nil, fmt.Errorf("read template of hook %s: %w", a.Name, err)
+	}
+	return &endpoint{Automation: a, source: s, template: t}, nil
 }
 
 func fail(status int, detail string) error {
@@ -81,7 +96,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) 
 	}
 	if signature == "" { // the response does not tell which hooks there are
 		if e != nil {
-			e.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
+			s.cfg.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
 		}
 		return accepted{}, fail(http.StatusUnauthorized,
 			"There is no such hook, or the signature or the timestamp is missing or wrong.")
@@ -109,7 +124,7 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	}
 	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
-		if age := e.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
+		if age := e.source.cfg.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
 			return ""
 		}
 	}
@@ -122,7 +137,7 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 // accept submits the task of an authentic request.
 func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body []byte) (accepted, error) {
 	every := time.Hour / time.Duration(e.PerHour)
-	wait, err := e.Limiter.Allow(ctx, sourceName+"/"+e.Name, every, e.PerHour)
+	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
 	if err != nil {
 		return accepted{}, fmt.Errorf("limit hook %s: %w", e.Name, err)
 	}
@@ -134,7 +149,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 	}
 	prompt, err := render(e.template, body)
 	if err != nil {
-		e.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
+		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
 		return accepted{}, fail(http.StatusUnprocessableEntity,
 			"The body does not match the hook's template. The front door's log says why.")
 	}
@@ -143,11 +158,7 @@ func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body [
 		return accepted{Task: first.Task}, err
 	}
 	id := first.Task
-	receipt, err := d.Submit(ctx, tasks.Task{
-		ID: id, Source: sourceName, Kind: sourceName, Thread: sourceName + "/" + id, Class: tasks.Background,
-		Profile: e.Profile, Repo: e.Repo, Ref: e.Branch, Actor: sourceName + ":" + e.Name, Prompt: prompt,
-		Options: tasks.Options{MaxUSD: e.MaxUSD}, Origin: intake.ResultsIn(e.Hook.Results),
-	})
+	receipt, err := d.Submit(ctx, e.source.task(e.Automation, id, id, prompt))
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
 	}
@@ -180,12 +191,14 @@ type keyed struct {
 var errKnown = errors.New("known")
 
 func (e *endpoint) memo(key string) intake.Memo[keyed] {
-	return intake.Memo[keyed]{Memory: e.Memory, Name: sourceName + "/" + e.Name + "/" + digest(key), Log: e.Log}
+	return intake.Memo[keyed]{
+		Memory: e.source.cfg.Memory, Name: string(Hook) + "/" + e.Name + "/" + digest(key), Log: e.source.cfg.Log,
+	}
 }
 
 // first returns the task of a request: that of the first request that had the key.
 func (e *endpoint) first(ctx context.Context, key string, body []byte) (keyed, error) {
-	fresh := tasks.NewID(e.Now(), sourceName, e.Name+"-"+strings.ToLower(rand.Text()[:12]))
+	fresh := tasks.NewID(e.source.cfg.Now(), string(Hook), e.Name+"-"+strings.ToLower(rand.Text()[:12]))
 	own := keyed{Task: fresh, Body: digest(string(body))}
 	if key == "" {
 		return own, nil

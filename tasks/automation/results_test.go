@@ -1,4 +1,4 @@
-package schedule
+package automation
 
 import (
 	"bytes"
@@ -26,8 +26,8 @@ func (b *told) Tell(_ context.Context, n tasks.Notice) error {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Schedule{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
-		Schedule{Name: "quiet", When: hourly, Prompt: "Go."})
+	d := f.start(tasks.Policy{}, 0, Automation{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
+		Automation{Name: "quiet", When: hourly, Prompt: "Go."})
 	board, log := &told{}, &bytes.Buffer{}
 	d.cfg.Results = intake.Results{Board: board, Log: slog.New(slog.NewTextHandler(log, nil))}
 	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return true, nil }

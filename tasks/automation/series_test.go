@@ -1,4 +1,4 @@
-package schedule
+package automation
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-const hourly = "every hour"
+const hourly = "0 * * * *"
 
 // Times that passed while no front door ran become one task; those before the schedule existed become none.
 func TestMissedTimes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go."})
+	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
 	if new := f.created(); len(new) > 0 {
 		t.Fatalf("a new schedule ran %v", new)
@@ -39,10 +39,10 @@ func TestMissedTimes(t *testing.T) {
 func TestChangedTimes(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: "every day at 13:00", Prompt: "Go."})
+	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: "0 13 * * *", Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
 	f.doors = nil
-	f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: "every day at 12:00", Prompt: "Go."})
+	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: "0 12 * * *", Prompt: "Go."})
 	f.look(utc("2026-05-02 12:30"))
 	f.look(utc("2026-05-03 11:59"))
 	if new := f.created(); len(new) > 0 {
@@ -58,7 +58,7 @@ func TestNoOverlap(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
 	for range 3 {
-		f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go."})
+		f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	}
 	f.look(utc("2026-05-01 12:30"))
 	f.look(utc("2026-05-01 13:00"))
@@ -87,9 +87,9 @@ func TestNoOverlap(t *testing.T) {
 func TestClaimedTimeIsSubmitted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go."})
+	d := f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
-	s := d.all[0]
+	s := d.schedules[0]
 	st, err := s.memo.Load(t.Context())
 	if err == nil {
 		st, err = s.claim(t.Context(), st, utc("2026-05-01 13:00"))
@@ -110,7 +110,7 @@ func TestClaimedTimeIsSubmitted(t *testing.T) {
 func TestPause(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, utc("2026-05-01 00:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Schedule{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
+	d := f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
 	f.look(utc("2026-05-01 00:30"))
 	at := utc("2026-05-01 01:00")
 	for _, kind := range []tasks.EndingKind{
@@ -174,7 +174,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	policy := tasks.Policy{Repository: func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }}
 	f := newFleet(t, utc("2026-05-01 00:30"), policy)
-	d := f.start(policy, 0, Schedule{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
+	d := f.start(policy, 0, Automation{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
 	for hour := range 4 {
 		f.look(utc("2026-05-01 00:30").Add(time.Duration(hour) * time.Hour))
 	}
@@ -193,8 +193,8 @@ func TestListen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		memory := &countingMemory{}
-		s, err := New(Config{
-			Schedules: []Schedule{{Name: "x", When: hourly, Prompt: "Go."}}, Memory: memory,
+		s, err := New(Schedule, Config{
+			Automations: []Automation{{Name: "x", When: hourly, Times: times(hourly), Prompt: "Go."}}, Memory: memory,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -1,14 +1,18 @@
-package schedule
+package automation
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/robfig/cron/v3"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
@@ -21,6 +25,7 @@ import (
 type fleet struct {
 	taskstest.Worker
 	redis string
+	rdb   *redis.Client
 	doors []*door
 
 	mu  sync.Mutex
@@ -31,8 +36,9 @@ type fleet struct {
 // door is a front door whose clock may be wrong.
 type door struct {
 	*Source
-	desk *tasks.Desk
-	skew time.Duration
+	desk   *tasks.Desk
+	skew   time.Duration
+	server *httptest.Server // of hooks
 }
 
 func newFleet(t *testing.T, at time.Time, policy tasks.Policy) *fleet {
@@ -51,6 +57,7 @@ func (f *fleet) connect(policy tasks.Policy) (*store.Store, *tasks.Desk) {
 	}
 	rdb := redis.NewClient(opt)
 	f.Cleanup(func() { _ = rdb.Close() })
+	f.rdb = rdb
 	s, err := store.New(store.Config{Redis: rdb})
 	if err != nil {
 		f.Fatal(err)
@@ -58,8 +65,30 @@ func (f *fleet) connect(policy tasks.Policy) (*store.Store, *tasks.Desk) {
 	return s, tasks.NewDesk(s, tasks.NewQueue(s, rdb, time.Hour), policy, nil)
 }
 
-// start adds a front door.
-func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule) *door {
+// start adds a front door with schedules.
+func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Automation) *door {
+	f.Helper()
+	for i := range list {
+		list[i].Profile, list[i].Times = agent.Read, times(list[i].When)
+	}
+	return f.open(policy, skew, Schedule, list...)
+}
+
+// times reads the fields of cron, behind which a time zone may stand.
+func times(when string) cron.Schedule {
+	fields, zone := when, "UTC"
+	if words := strings.Fields(when); len(words) == 6 {
+		fields, zone = strings.Join(words[:5], " "), words[5]
+	}
+	all, err := cron.ParseStandard("CRON_TZ=" + zone + " " + fields)
+	if err != nil {
+		panic(err)
+	}
+	return all
+}
+
+// open adds a front door.
+func (f *fleet) open(policy tasks.Policy, skew time.Duration, kind Kind, list ...Automation) *door {
 	f.Helper()
 	s, desk := f.connect(policy)
 	d := &door{skew: skew, desk: desk.Metered(func(t tasks.Task, r tasks.Receipt) {
@@ -69,16 +98,19 @@ func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Schedule)
 			f.new = append(f.new, t.ID)
 		}
 	})}
-	for i := range list {
-		list[i].Profile = agent.Read
-	}
 	var err error
-	if d.Source, err = New(Config{
-		Schedules: list, Memory: s.Memos, Now: func() time.Time {
-			return f.clock().Add(skew)
-		},
+	if d.Source, err = New(kind, Config{
+		Automations: list, Memory: s.Memos, Limiter: s.Memos, Now: func() time.Time { return f.clock().Add(skew) },
 	}); err != nil {
 		f.Fatal(err)
+	}
+	if kind == Hook {
+		mux := http.NewServeMux()
+		if err := d.Listen(f.Context(), mux, d.desk); err != nil {
+			f.Fatal(err)
+		}
+		d.server = httptest.NewServer(mux)
+		f.Cleanup(d.server.Close)
 	}
 	f.doors = append(f.doors, d)
 	return d
