@@ -121,9 +121,7 @@ func (s *shadow) throughLink(name string) bool {
 
 // commit creates the commits of index and files. Files larger than most are left out and listed as missing. It creates
 // none if most is 0 or nothing has changed. It returns errLong if there are more than raw bytes to read.
-func (s *shadow) commit(
-	ctx context.Context, head string, c changes, most, raw int64,
-) (work string, missing []string, err error) {
+func (s *shadow) commit(ctx context.Context, c changes, most, raw int64) (work string, missing []string, err error) {
 	var gone, there []change
 	total := int64(0)
 	for _, f := range c.files {
@@ -146,7 +144,7 @@ func (s *shadow) commit(
 	// Removals go first: a directory may be in the place of a removed file.
 	in := &importer{files: s.files, changes: append(gone, there...), most: most, missing: missing}
 	who := fmt.Sprintf("committer errand <errand@localhost> %d +0000\ndata 0\n\n", time.Now().Unix())
-	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\nM 040000 %s \"\"\n\n", indexRef, who, head, c.tree)
+	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\nM 040000 %s \"\"\n\n", indexRef, who, s.head, c.tree)
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\n", workRef, who, indexRef)
 	defer in.close()
 	g := s.git

@@ -60,26 +60,17 @@ func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (Compar
 }
 
 func compareFiles(ctx context.Context, w *Workspace, c Clone, how Comparing) (Comparison, error) {
-	own, release, err := w.reach(ctx, c)
-	if err != nil {
-		return Comparison{}, err
-	}
-	defer release()
-	s, err := newShadow(ctx, own, latest)
+	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Comparison{}, err
 	}
 	defer s.remove()
-	head, err := s.rev(ctx, "HEAD^{commit}")
-	if err != nil {
-		return Comparison{}, err
-	}
-	tree, left, err := s.tree(ctx, head, how)
+	tree, left, err := s.tree(ctx, how)
 	if err != nil {
 		return Comparison{}, err
 	}
 	found := Comparison{Left: left}
-	if found.Base, err = s.known(ctx, head); err != nil {
+	if found.Base, err = s.known(ctx); err != nil {
 		return Comparison{}, err
 	}
 	found.Files, err = s.git.compare(ctx, how.Limit, found.Base, tree)
@@ -87,7 +78,7 @@ func compareFiles(ctx context.Context, w *Workspace, c Clone, how Comparing) (Co
 }
 
 // tree returns a tree or commit of the files in the work tree, and the names of those that it lacks.
-func (s *shadow) tree(ctx context.Context, head string, how Comparing) (tree string, left []string, err error) {
+func (s *shadow) tree(ctx context.Context, how Comparing) (tree string, left []string, err error) {
 	if !how.Live { // otherwise the agent could replace files by links while git reads them
 		if tree, err = s.everything(ctx, how.TrustedConfig); !errors.Is(err, ErrUnfit) {
 			return tree, nil, err
@@ -98,12 +89,12 @@ func (s *shadow) tree(ctx context.Context, head string, how Comparing) (tree str
 		return "", nil, err
 	}
 	for _, most := range fileSteps[1:] {
-		if tree, left, err = s.commit(ctx, head, c, most, maxLive); !errors.Is(err, errLong) {
+		if tree, left, err = s.commit(ctx, c, most, maxLive); !errors.Is(err, errLong) {
 			break
 		}
 	}
 	if tree == "" {
-		tree = head
+		tree = s.head
 	}
 	return tree, short(left), err
 }

@@ -132,3 +132,18 @@ func TestRepositoryPaths(t *testing.T) {
 		}
 	}
 }
+
+// The work in a clone of a repository in nested groups is kept like that of others.
+func TestWorkOfANestedRepository(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := open(t, Config{Dir: t.TempDir(), URL: func(string) string { return o.bare }})
+	c := checkout(t, w, Want{Thread: "t", Repo: "group/sub/api"})
+	write(t, c.Dir+"/new.txt", "x\n")
+	if b, err := w.Snapshot(t.Context(), c, 1<<20); err != nil || b.Work == "" {
+		t.Errorf("snapshot %+v, %v", b, err)
+	}
+	if names, err := w.Save(t.Context(), "t", t.TempDir()); err != nil || len(names) != 2 {
+		t.Errorf("saved %v, %v", names, err)
+	}
+}

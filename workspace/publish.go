@@ -77,12 +77,7 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	if !publishable.MatchString(p.Branch) || !refname.Branch(p.Branch) {
 		return Pushed{}, fmt.Errorf("%w: %.100q is no branch for it", ErrUnfit, p.Branch)
 	}
-	own, release, err := w.reach(ctx, c)
-	if err != nil {
-		return Pushed{}, err
-	}
-	defer release()
-	s, err := newShadow(ctx, own, latest)
+	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Pushed{}, err
 	}
@@ -91,13 +86,13 @@ func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed
 	if err != nil || work.known && len(p.Ours) == 0 { // no need to contact the remote
 		return Pushed{}, err
 	}
-	l, err := load{mirror: own.mirror, head: work.head, signer: w.cfg.Signer}.prepare(ctx, s, work, c.Base, p)
+	l, err := load{mirror: s.clone.mirror, head: s.head, signer: w.cfg.Signer}.prepare(ctx, s, work, c.Base, p)
 	if err != nil {
 		return Pushed{}, err
 	}
 	pushed, err := l.deliver(ctx, p)
 	if err == nil && pushed.Commit == l.tip && l.tip != l.head {
-		if err := own.adopt(ctx, l.head, l.tip, p.TrustedConfig); err != nil {
+		if err := s.clone.adopt(ctx, l.head, l.tip, p.TrustedConfig); err != nil {
 			// The next call publishes from the clone's present commit, which works as well.
 			w.log.WarnContext(ctx, "clone stays behind what was published", "dir", c.Dir, "err", err)
 		}

@@ -47,7 +47,7 @@ func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []strin
 		return nil, fmt.Errorf("save %s: %w", thread, err)
 	}
 	for _, c := range clones {
-		if err := w.save(ctx, w.threadDir(thread), c, staging); err != nil {
+		if err := w.save(ctx, c, staging); err != nil {
 			return nil, fmt.Errorf("save %s of %s: %w", filepath.Base(c.Dir), thread, err)
 		}
 	}
@@ -107,21 +107,13 @@ func list(dir string) ([]string, error) {
 }
 
 // save writes the files of one clone.
-func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string) error {
-	if err := checkRepo(c.Repo); err != nil {
-		return err
-	}
-	own, release, err := w.lockClone(ctx, thread, c)
-	if err != nil {
-		return err
-	}
-	defer release()
-	s, err := newShadow(ctx, own, entirely)
+func (w *Workspace) save(ctx context.Context, c Clone, dir string) error {
+	s, err := w.shadow(ctx, c, entirely)
 	if err != nil {
 		return err
 	}
 	defer s.remove()
-	head, work, err := s.preserve(ctx)
+	work, err := s.preserve(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,12 +126,13 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	commits := strings.Fields(out)
 	slices.Sort(commits)
 	id := sum([]byte(strings.Join(commits, "\n")))[:12]
-	name := filepath.Join(dir, "work-"+filepath.Base(thread)+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
+	thread := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(c.Dir))))
+	name := filepath.Join(dir, "work-"+thread+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
 	bundle := append([]string{"bundle", "create", "--quiet", name + bundleExt}, all...)
 	if _, err := s.git.run(ctx, bundle...); err != nil {
 		return err
 	}
-	base, err := s.known(ctx, head)
+	base, err := s.known(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,37 +148,34 @@ func (w *Workspace) save(ctx context.Context, thread string, c Clone, dir string
 	return nil
 }
 
-// preserve commits everything uncommitted. work is the commit of the files, or HEAD if they are unchanged.
-func (s *shadow) preserve(ctx context.Context) (head, work string, err error) {
-	if head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
-		return "", "", err
-	}
+// preserve commits everything uncommitted. It returns the commit of the files, or HEAD if they are unchanged.
+func (s *shadow) preserve(ctx context.Context) (work string, err error) {
 	if err := errors.Join(s.nameStashes(ctx), s.nameLost(ctx)); err != nil {
-		return "", "", err
+		return "", err
 	}
 	if err := s.reveal(ctx); err != nil {
-		return "", "", err
+		return "", err
 	}
 	c, err := s.changes(ctx)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	c.files = slices.DeleteFunc(c.files, func(f change) bool { return f.odd && s.hollow(f.name) })
-	work, missing, err := s.commit(ctx, head, c, math.MaxInt64, math.MaxInt64)
+	work, missing, err := s.commit(ctx, c, math.MaxInt64, math.MaxInt64)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	others, err := s.nested(ctx)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	if missing = append(missing, others...); len(missing) > 0 {
-		return "", "", fmt.Errorf("%w: %s", ErrUnsaved, strings.Join(short(missing), ", "))
+		return "", fmt.Errorf("%w: %s", ErrUnsaved, strings.Join(short(missing), ", "))
 	}
 	if work == "" {
-		work = head
+		work = s.head
 	}
-	return head, work, nil
+	return work, nil
 }
 
 // hollow reports whether a name is that of a pipe, a socket or a device, which have no content to save.
@@ -197,14 +187,14 @@ func (s *shadow) hollow(name string) bool {
 // emptyTree is git's empty tree, which every repository has.
 const emptyTree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
-// known returns head's newest ancestor that the mirror has, or the empty tree.
-func (s *shadow) known(ctx context.Context, head string) (string, error) {
-	out, err := s.git.run(ctx, "rev-list", "--boundary", head, "--not", "--alternate-refs")
+// known returns the newest ancestor of what is checked out that the mirror has, or the empty tree.
+func (s *shadow) known(ctx context.Context) (string, error) {
+	out, err := s.git.run(ctx, "rev-list", "--boundary", s.head, "--not", "--alternate-refs")
 	if err != nil {
 		return "", err
 	}
 	if out == "" {
-		return head, nil
+		return s.head, nil
 	}
 	for line := range strings.Lines(out) {
 		if sha, found := strings.CutPrefix(strings.TrimSpace(line), "-"); found {

@@ -24,9 +24,7 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 	if len(s.unfinished) > 0 {
 		return w, fmt.Errorf("%w: %s is not finished", ErrUnfit, s.unfinished[0])
 	}
-	if w.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
-		return w, err
-	}
+	w.head = s.head
 	if w.tree, err = s.everything(ctx, trusted); err != nil {
 		return w, err
 	}

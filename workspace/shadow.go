@@ -18,13 +18,16 @@ import (
 )
 
 // shadow is errand's own git directory for the work tree of a clone in which an agent may be running. It copies
-// commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere.
+// commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere. All
+// that moves or shows the work of a run reads it through a shadow.
 type shadow struct {
 	dir        string
 	clone      clone
 	git        git
 	files      *os.Root // the work tree
+	head       string   // the SHA checked out
 	unfinished []string // operations that git had not finished; they are not copied
+	release    func()   // unlocks the thread
 }
 
 // extent selects how much of a git directory is copied.
@@ -55,44 +58,58 @@ var (
 	}
 )
 
-// newShadow creates a shadow. The caller holds the thread's lock and removes the shadow.
-func newShadow(ctx context.Context, c clone, x extent) (*shadow, error) {
-	s := &shadow{dir: c.beside("snap"), clone: c}
-	s.git = c.mirror.git.in(s.dir)
+// shadow creates a shadow of c. It locks the thread of c until the shadow is removed.
+func (w *Workspace) shadow(ctx context.Context, c Clone, x extent) (*shadow, error) {
+	own, release, err := w.reach(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s := &shadow{dir: own.beside("snap"), clone: own, release: release}
+	s.git = own.mirror.git.in(s.dir)
 	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
 		// Packing runs beside the runs, in memory that is not reserved for it.
 		"core.bigFileThreshold=1m", "pack.windowMemory=16m")
-	err := dirtree.Remove(s.dir) // left by a killed worker
-	for name, content := range map[string]string{
-		"config": cloneConfig, "objects/info/alternates": filepath.Join(c.mirror.dir, "objects") + "\n",
-		"info/attributes": "* !diff\n", // or an agent could have git take a text for binary, which hides it
-	} {
-		path := filepath.Join(s.dir, name)
-		if err == nil {
-			err = os.MkdirAll(filepath.Dir(path), 0o700)
-		}
-		if err == nil {
-			err = os.WriteFile(path, []byte(content), 0o600)
-		}
-	}
-	if err == nil {
-		s.files, err = os.OpenRoot(c.dir)
-	}
-	if err == nil {
-		err = s.copy(ctx, x)
-	}
-	if err != nil {
+	if err := s.fill(ctx, x); err != nil {
 		s.remove()
 		return nil, err
 	}
 	return s, nil
 }
 
+// remove removes the shadow and unlocks the thread.
 func (s *shadow) remove() {
 	if s.files != nil {
 		s.files.Close()
 	}
 	_ = dirtree.Remove(s.dir) // otherwise the next shadow removes it
+	s.release()
+}
+
+// fill makes the git directory with what it copies from the agent's.
+func (s *shadow) fill(ctx context.Context, x extent) (err error) {
+	if err := dirtree.Remove(s.dir); err != nil { // left by a killed worker
+		return err
+	}
+	for name, content := range map[string]string{
+		"config": cloneConfig, "objects/info/alternates": filepath.Join(s.clone.mirror.dir, "objects") + "\n",
+		"info/attributes": "* !diff\n", // or an agent could have git take a text for binary, which hides it
+	} {
+		path := filepath.Join(s.dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	if s.files, err = os.OpenRoot(s.clone.dir); err != nil {
+		return err
+	}
+	if err := s.copy(ctx, x); err != nil {
+		return err
+	}
+	s.head, err = s.rev(ctx, "HEAD^{commit}")
+	return err
 }
 
 // copy fills the shadow from the agent's git directory.

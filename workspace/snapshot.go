@@ -41,12 +41,7 @@ func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 }
 
 func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
-	own, release, err := w.reach(ctx, c)
-	if err != nil {
-		return Bundle{}, err
-	}
-	defer release()
-	s, err := newShadow(ctx, own, latest)
+	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -57,26 +52,25 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 		return Bundle{}, err
 	}
 	b.Repo = c.Repo
-	if b.With, err = own.with(); err != nil {
+	if b.With, err = s.clone.with(); err != nil {
 		return Bundle{}, err
 	}
 	return s.bundle(ctx, b, limit)
 }
 
-// reach locks the thread that c belongs to, until release is called.
+// reach locks the thread that c belongs to, until release is called. c may have been set aside.
 func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func(), _ error) {
 	if err := checkRepo(c.Repo); err != nil {
 		return clone{}, nil, err
 	}
-	thread, found := strings.CutSuffix(c.Dir, filepath.FromSlash("/repos/"+c.Repo))
-	if !found || filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") {
+	owner, name := repoPath(c.Repo)
+	repos, at := filepath.Split(filepath.Dir(c.Dir))
+	thread := filepath.Dir(filepath.Clean(repos))
+	base := filepath.Base(c.Dir)
+	if filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") || filepath.Base(repos) != "repos" ||
+		at != owner || base != name && base != "."+name+"~broken" {
 		return clone{}, nil, errors.New("the directory is not a clone of this workspace")
 	}
-	return w.lockClone(ctx, thread, c)
-}
-
-// lockClone locks a thread by its directory, until release is called.
-func (w *Workspace) lockClone(ctx context.Context, thread string, c Clone) (_ clone, release func(), _ error) {
 	held, err := lock(ctx, thread+".lock")
 	if err != nil {
 		return clone{}, nil, err
@@ -91,9 +85,7 @@ const maxRefs = 1000
 
 // describe returns a bundle with the fields that the refs determine.
 func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
-	if b.Head, err = s.rev(ctx, "HEAD^{commit}"); err != nil {
-		return b, err
-	}
+	b.Head = s.head
 	name, err := s.git.run(ctx, "rev-parse", "--symbolic-full-name", "HEAD")
 	if err != nil {
 		return b, err
@@ -144,7 +136,7 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 // attempt makes a bundle with files up to the given size. It returns errLong if the bundle is too large.
 func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, limit int) (_ Bundle, err error) {
 	var missing []string
-	if b.Work, missing, err = s.commit(ctx, b.Head, c, most, maxRaw); err != nil {
+	if b.Work, missing, err = s.commit(ctx, c, most, maxRaw); err != nil {
 		return b, err
 	}
 	if b.Data, err = s.pack(ctx, b, limit); err != nil {
