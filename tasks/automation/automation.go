@@ -60,12 +60,14 @@ const (
 
 // Config is what a source needs. Memory is required, and Limiter for hooks.
 type Config struct {
-	Automations []Automation     // of the source's kind
-	Memory      intake.Memory    // where the front doors agree
-	Limiter     intake.Limiter   // of the requests to hooks
-	Results     intake.Results   // where the channels are
-	Now         func() time.Time // nil: time.Now
-	Log         *slog.Logger     // nil: discard
+	Automations []Automation   // of the source's kind
+	Memory      intake.Memory  // where the front doors agree
+	Limiter     intake.Limiter // of the requests to hooks
+	Board       intake.Board   // where the channels are; nil: this process leaves posting to another one
+	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
+	May func(ctx context.Context, channel, repo string) (bool, error)
+	Now func() time.Time // nil: time.Now
+	Log *slog.Logger     // nil: discard
 }
 
 // Source starts the tasks of all automations of one kind. Make it with New.
@@ -120,7 +122,7 @@ func (s *Source) task(a Automation, id, thread, prompt string) tasks.Task {
 	return tasks.Task{
 		ID: id, Source: s.Name(), Kind: s.Name(), Thread: s.Name() + "/" + thread, Class: tasks.Background,
 		Profile: a.Profile, Repo: a.Repo, Ref: a.Branch, Actor: s.Name() + ":" + a.Name, Prompt: prompt,
-		Options: tasks.Options{MaxUSD: a.MaxUSD}, Origin: intake.ResultsIn(a.Results),
+		Options: tasks.Options{MaxUSD: a.MaxUSD}, Origin: originIn(a.Results),
 	}
 }
 
@@ -143,9 +145,4 @@ func (s *Source) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, 
 	}
 	prompt := agent.Message{Text: t.Prompt, Composed: s.kind == Hook}
 	return tasks.Brief{Prompt: prompt, System: system + alone, Keep: true}, nil
-}
-
-// Open returns a report that posts the ending to the channel of the automation, if it has one.
-func (s *Source) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
-	return s.cfg.Results.Open(t)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // told is a board.
@@ -29,8 +28,8 @@ func TestResults(t *testing.T) {
 	d := f.start(tasks.Policy{}, 0, Automation{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
 		Automation{Name: "quiet", When: hourly, Prompt: "Go."})
 	board, log := &told{}, &bytes.Buffer{}
-	d.cfg.Results = intake.Results{Board: board, Log: slog.New(slog.NewTextHandler(log, nil))}
-	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return true, nil }
+	d.cfg.Board, d.cfg.Log = board, slog.New(slog.NewTextHandler(log, nil))
+	d.cfg.May = func(context.Context, string, string) (bool, error) { return true, nil }
 	f.look(utc("2026-05-01 12:30"))
 	f.look(utc("2026-05-01 13:00"))
 	new := f.created()
@@ -58,7 +57,7 @@ func TestResults(t *testing.T) {
 	if log.Len() > 0 {
 		t.Errorf("logged %s", log)
 	}
-	d.cfg.Results.May = func(context.Context, string, string) (bool, error) { return false, nil }
+	d.cfg.May = func(context.Context, string, string) (bool, error) { return false, nil }
 	for _, id := range new {
 		report, err := d.Open(t.Context(), f.Status(id).Task)
 		if err == nil {
@@ -72,7 +71,7 @@ func TestResults(t *testing.T) {
 	if strings.Count(said, "\n") != 1 || !strings.Contains(said, "-loud channel=C0123ABCD repository=") {
 		t.Errorf("logged %q", said)
 	}
-	d.cfg.Results.Board = nil // of a worker without Slack: another one posts it
+	d.cfg.Board = nil // of a worker without Slack: another one posts it
 	report, err := d.Open(t.Context(), f.Status(new[0]).Task)
 	if err == nil {
 		err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Answered})

@@ -14,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
-	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
 )
@@ -90,11 +89,11 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 // automation makes the sources of tasks that start without a person.
 func (p *Parts) automation(notices *slackBoard) error {
 	cfg := automation.Config{Memory: p.Store.Memos, Limiter: p.Store.Memos, Log: p.Log}
-	cfg.Results = intake.Results{Log: p.Log, May: func(ctx context.Context, channel, repo string) (bool, error) {
+	cfg.May = func(ctx context.Context, channel, repo string) (bool, error) {
 		return p.policy.MayPost(ctx, channel, repo)
-	}}
+	}
 	if notices.slack != nil {
-		cfg.Results.Board = notices
+		cfg.Board = notices
 	}
 	var err error
 	if cfg.Automations, err = schedules(p.Config); err != nil {
