@@ -37,7 +37,7 @@ var otherCalls = map[string]string{
 	"GET /repos/{o}/{r}/issues/comments": "tasks/github/api.go", // without a number
 	"GET /repos/{o}/{r}/pulls/comments":  "tasks/github/api.go",
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
-	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/api.go",
+	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/thread.go",
 	"POST /repos/{o}/{r}/issues/{n}/labels":               "forge/github/publish.go",
 	// GET /user of go-github's Users.Get, with a name
 	"GET /users/{u}":        "forge/github/forge.go",

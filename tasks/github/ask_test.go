@@ -65,7 +65,7 @@ func TestTalkOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()
 		must(w.hub.Comment(w.Context(), repo, n, "mallory",
-			idempotentComment{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
+			message{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
 		for _, say := range []func() error{
 			func() error { return w.src.Ask(w.Context(), task, colours) },
 			func() error { return w.src.Say(w.Context(), task, "Half.") },

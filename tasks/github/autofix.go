@@ -75,7 +75,7 @@ func (i *interpreter) autofix(
 		ID: id, Source: sourceName, Kind: kind, Thread: "github/" + o.String(), Class: tasks.Background,
 		Profile: profileOf(pr, agent.Write), Repo: o.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", o.Number),
 		Actor: pr.GetUser().GetLogin(), Unasked: true, Prompt: fmt.Sprintf("%s of pull request #%d of %s: %s",
-			kinds()[kind].title, o.Number, o.Repo, o.Title),
+			kinds[kind].title, o.Number, o.Repo, o.Title),
 	}, origin: o, pr: pr})
 	if err != nil {
 		return "", err
@@ -83,25 +83,21 @@ func (i *interpreter) autofix(
 	return i.submitted(ctx, t)
 }
 
-// readAutomatic is readConversation for an automatic task. It refuses unrequested work if the head has changed or the
-// repository's settings turn that work off.
-func (b *briefer) readAutomatic(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
-	k, err := b.readConversation(ctx, t, o)
-	if err != nil {
-		return conversation{}, err
+// outdated returns why automatic work is not done any more, or "": the head has changed, or the repository's settings
+// turn that work off.
+func (k conversation) outdated() string {
+	head := k.pr.GetHead().GetSHA()
+	switch {
+	case !kinds[k.task.Kind].automatic:
+		return ""
+	case k.pr.GetState() == "closed":
+		return "The pull request is closed."
+	case k.o.Asked == nil && head != k.o.Head:
+		return supersededBy + hub.ShortSHA(head) + "."
+	case isAutomatic(k.task, k.o) && !k.settings.enabled(k.task.Kind):
+		return bySettings + "switch " + k.task.Kind + " off."
 	}
-	why, head := "", k.pr.GetHead().GetSHA()
-	if k.pr.GetState() == "closed" {
-		why = "The pull request is closed."
-	} else if o.Asked == nil && head != o.Head {
-		why = supersededBy + hub.ShortSHA(head) + "."
-	} else if isAutomatic(t, o) && !k.settings.enabled(t.Kind) {
-		why = bySettings + "switch " + t.Kind + " off."
-	}
-	if why != "" {
-		return conversation{}, &tasks.InputError{Sentence: why}
-	}
-	return k, nil
+	return ""
 }
 
 // once refuses an unrequested task if another task has done the work named by key, or if the limit of automatic work
@@ -122,7 +118,7 @@ func (m *memory) once(ctx context.Context, o origin, key, task string) error {
 		return nil
 	})
 	if err == nil && why != "" {
-		err = &tasks.InputError{Sentence: why}
+		err = refuse(why)
 	}
 	return err
 }
@@ -141,19 +137,6 @@ func (p *prState) once(key, task string) (why string) {
 	}
 	p.Rounds++
 	return ""
-}
-
-// autofixBrief is the brief of work on the branch of a pull request. On a pull request of others the result is proposed
-// to them.
-func (k conversation) autofixBrief(prompt string) tasks.Brief {
-	if len(k.settings.Checks) > 0 && k.task.Profile == agent.Write {
-		prompt += "\n\nBefore you finish, these commands must succeed in the repository's directory:\n\n    " +
-			strings.Join(k.settings.Checks, "\n    ") +
-			"\n\nerrand runs them again after you and reports the results.\n"
-	}
-	b := k.brief(prompt)
-	b.Into = k.pr.GetHead().GetRef()
-	return b
 }
 
 // resetRounds resets the count of automatic work, because a person has requested something.
@@ -204,27 +187,22 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 	return i.submitted(ctx, t)
 }
 
-// responsePrompt is the prompt for answering a review of the agent's work.
-const responsePrompt = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
+// responseOrder is the prompt for answering a review of the agent's work.
+const responseOrder = `This pull request is your work, and a reviewer has commented on it. Go through the points of the review. Check each one in the code, fix those that are right, run the affected tests, and commit. If a point is wrong or is a question, do not change anything for it; answer it. In your answer, list the points with one or two lines each.`
 
-// briefResponse gives the agent the review.
-func (b *briefer) briefResponse(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.readAutomatic(ctx, t, o)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
+// responsePrompt gives the agent the review.
+func (k conversation) responsePrompt(ctx context.Context) (string, error) {
 	remarks, err := k.unanswered(ctx)
 	if err != nil {
-		return tasks.Brief{}, err
+		return "", err
 	}
 	if !remarks.asksMore() {
-		return tasks.Brief{},
-			&tasks.InputError{Sentence: "Everything in the review is a request to errand and is handled as such."}
+		return "", refuse("Everything in the review is a request to errand and is handled as such.")
 	}
-	if err := k.once(ctx, "review "+o.Asked.identity()); err != nil {
-		return tasks.Brief{}, err
+	if err := k.once(ctx, "review "+k.o.Asked.identity()); err != nil {
+		return "", err
 	}
-	return k.autofixBrief(responsePrompt + "\n\n" + remarks.prompt(k)), nil
+	return responseOrder + "\n\n" + remarks.prompt(k), nil
 }
 
 // GitHub computes whether a pull request can be merged only on request, and has the result some seconds later.
@@ -233,48 +211,44 @@ const (
 	mergePatience = 5 * time.Minute
 )
 
-// conflictPrompt is the prompt for resolving conflicts.
-const conflictPrompt = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
+// conflictOrder is the prompt for resolving conflicts.
+const conflictOrder = `This pull request has merge conflicts with its base, origin/%s. Merge origin/%[1]s and resolve each conflict so that the intent of both sides is kept. Read the history of both sides before you decide. Do not rebase, and change nothing else. Build and run the tests, then commit the merge. In your answer say for each conflict what both sides wanted and how you resolved it. If you cannot tell what is right, abort the merge and say what has to be decided.`
 
-// briefConflict checks that there are conflicts.
-func (b *briefer) briefConflict(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.readAutomatic(ctx, t, o)
+// conflictPrompt checks that there are conflicts.
+func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
+	me, err := k.forge.Login(ctx)
 	if err != nil {
-		return tasks.Brief{}, err
+		return "", k.briefError("read "+k.o.String(), err)
 	}
-	me, err := b.api.forge.Login(ctx)
+	now := k.now()
+	if k.pr.Mergeable == nil && now.Before(askedAt(k.task.ID).Add(mergePatience)) {
+		why := "GitHub is still computing whether " + k.o.String() + " can be merged"
+		return "", &tasks.ErrLater{At: now.Add(mergePause), Why: why, Tell: "merge"}
+	}
+	if k.pr.Mergeable == nil || k.pr.GetMergeable() {
+		return "", refuse("There are no conflicts with " + k.o.Base + ".")
+	}
+	key, err := k.conflicts(ctx, k.pr)
 	if err != nil {
-		return tasks.Brief{}, b.api.briefError("read "+o.String(), err)
+		return "", k.briefError("read branch "+k.o.Base+" of "+k.o.Repo, err)
 	}
-	now := b.now()
-	switch {
-	case k.pr.Mergeable == nil && now.Before(askedAt(t.ID).Add(mergePatience)):
-		return tasks.Brief{}, &tasks.ErrLater{At: now.Add(mergePause), Why: "GitHub is still computing whether " +
-			o.String() + " can be merged", Tell: "merge"}
-	case k.pr.Mergeable == nil || k.pr.GetMergeable():
-		return tasks.Brief{}, &tasks.InputError{Sentence: "There are no conflicts with " + o.Base + "."}
-	}
-	key, err := b.api.conflicts(ctx, k.gh, o, k.pr)
-	if err != nil {
-		return tasks.Brief{}, b.api.briefError("read branch "+o.Base+" of "+o.Repo, err)
-	}
-	if o.Asked == nil && !ownWork(k.pr, me) {
-		by, err := b.api.labelledBy(ctx, k.gh, o, conflictsLabel)
+	if k.o.Asked == nil && !ownWork(k.pr, me) {
+		by, err := k.labelledBy(ctx, conflictsLabel)
 		if err != nil {
-			return tasks.Brief{}, err
+			return "", err
 		}
-		if key += " " + by; !hasLabel(k.pr.Labels, conflictsLabel) {
-			return tasks.Brief{}, &tasks.InputError{Sentence: "The pull request no longer has the label " +
-				conflictsLabel + "."}
+		key += " " + by
+		if !hasLabel(k.pr.Labels, conflictsLabel) {
+			return "", refuse("The pull request no longer has the label " + conflictsLabel + ".")
 		}
-		if err := b.gate.mustWrite(ctx, o, by); err != nil {
-			return tasks.Brief{}, k.refuseForGood(ctx, key, err)
+		if err := k.b.gate.mustWrite(ctx, k.o, by); err != nil {
+			return "", k.refuseForGood(ctx, key, err)
 		}
 	}
 	if err := k.once(ctx, key); err != nil {
-		return tasks.Brief{}, err
+		return "", err
 	}
-	return k.autofixBrief(fmt.Sprintf(conflictPrompt, o.Base) + o.added(t)), nil
+	return fmt.Sprintf(conflictOrder, k.o.Base) + k.o.added(k.task), nil
 }
 
 // refuseForGood records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.

@@ -29,10 +29,9 @@ type briefer struct {
 
 // conversation is the state of a pull request or an issue when a task of its conversation is briefed.
 type conversation struct {
+	thread
 	b        *briefer
-	gh       *github.Client
 	task     tasks.Task
-	o        origin
 	pr       *github.PullRequest // nil if it is an issue
 	issue    *github.Issue       // set if pr is nil
 	settings settings            // of the repository
@@ -43,18 +42,18 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) 
 	if o.Issue != 0 {
 		return b.readIssue(ctx, t, o)
 	}
-	gh, pr, err := b.api.currentPull(ctx, o)
+	where, pr, err := b.api.currentPull(ctx, o)
 	if err != nil {
 		return conversation{}, err
 	}
-	want, _, err := b.settings.settings(ctx, gh, o, o.Base)
+	want, _, err := b.settings.settings(ctx, where, o.Base)
 	if err != nil {
 		return conversation{}, err
 	}
 	if err := b.gate.checkFork(ctx, t, o, pr); err != nil {
 		return conversation{}, err
 	}
-	return conversation{b: b, gh: gh, task: t, o: o, pr: pr, settings: want}, nil
+	return conversation{thread: where, b: b, task: t, pr: pr, settings: want}, nil
 }
 
 // conversationSystem is the system prompt of an agent that works for people in a pull request.
@@ -70,6 +69,62 @@ const (
 	withoutQuestions = `Only your final answer is shown to people, and questions are not answered. If something is unclear, decide, and state your assumptions.`
 	withQuestions    = `Before it, people see only what you post with the tool post_update. Each update is mailed to every participant, so use it sparingly. If a wrong guess would waste the work, ask with the tool ask_user; otherwise decide, and state your assumptions.`
 )
+
+// brief makes the brief of a task.
+func (b *briefer) brief(ctx context.Context, t tasks.Task, o origin) (tasks.Brief, error) {
+	if t.Kind == kindReview {
+		return b.briefReview(ctx, t, o)
+	}
+	k, err := b.readConversation(ctx, t, o)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if why := k.outdated(); why != "" {
+		return tasks.Brief{}, refuse(why)
+	}
+	prompt, err := k.prompt(ctx)
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if t.Kind == kindAnalyze {
+		brief := k.brief(prompt)
+		brief.Diff, brief.Keep, brief.Fresh = true, false, true
+		return brief, nil
+	}
+	return k.workBrief(prompt), nil
+}
+
+// prompt returns the prompt for a kind of work.
+func (k conversation) prompt(ctx context.Context) (string, error) {
+	switch k.task.Kind {
+	case kindAnalyze:
+		return k.everythingPrompt(ctx, analysisPrompt)
+	case kindFix:
+		return k.everythingPrompt(ctx, fixPrompt)
+	case kindIssue:
+		return k.issuePrompt(ctx)
+	case kindCheckFailure:
+		return k.checksPrompt(ctx)
+	case kindMergeConflict:
+		return k.conflictPrompt(ctx)
+	case kindReviewResponse:
+		return k.responsePrompt(ctx)
+	}
+	remarks, err := k.unanswered(ctx)
+	if err != nil {
+		return "", err
+	}
+	return remarks.prompt(k), nil
+}
+
+// everythingPrompt returns the prompt for an order that concerns all remarks.
+func (k conversation) everythingPrompt(ctx context.Context, order string) (string, error) {
+	remarks, err := k.everything(ctx)
+	if err != nil {
+		return "", err
+	}
+	return remarks.commandPrompt(k, order), nil
+}
 
 // brief is common to all requests in a conversation: the agent continues in the same clone and session.
 func (k conversation) brief(prompt string) tasks.Brief {
@@ -95,58 +150,24 @@ func (k conversation) brief(prompt string) tasks.Brief {
 	return b
 }
 
-// briefComment gives the agent a comment with its context and the other unanswered remarks.
-func (b *briefer) briefComment(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.readConversation(ctx, t, o)
-	if err != nil {
-		return tasks.Brief{}, err
+// workBrief is the brief of work on the branch of a pull request. On a pull request of others the result is proposed to
+// them.
+func (k conversation) workBrief(prompt string) tasks.Brief {
+	if len(k.settings.Checks) > 0 && k.task.Profile == agent.Write {
+		prompt += "\n\nBefore you finish, these commands must succeed in the repository's directory:\n\n    " +
+			strings.Join(k.settings.Checks, "\n    ") +
+			"\n\nerrand runs them again after you and reports the results.\n"
 	}
-	batch, err := k.unanswered(ctx)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	return k.autofixBrief(batch.prompt(k)), nil
+	b := k.brief(prompt)
+	b.Into = k.pr.GetHead().GetRef()
+	return b
 }
 
-// readEverything returns the conversation of a task, and the prompt for a command that concerns all remarks in it.
-func (b *briefer) readEverything(
-	ctx context.Context, t tasks.Task, o origin, order string,
-) (k conversation, prompt string, err error) {
-	if k, err = b.readConversation(ctx, t, o); err != nil {
-		return conversation{}, "", err
-	}
-	batch, err := k.everything(ctx)
-	if err != nil {
-		return conversation{}, "", err
-	}
-	return k, batch.commandPrompt(k, order), nil
-}
-
-// fixPrompt is the prompt of /fix.
-const fixPrompt = `Do what the reviews and comments on this pull request ask for and what is still open, if it is right. Check each point in the code before you change anything. Skip points that were discussed and dropped. If the base branch has moved and merges cleanly, merge it first. Then make the fixes, run the tests, and commit. In your answer list, point by point, what you changed, what you did not change and why.`
-
-// briefFix gives the agent all remarks.
-func (b *briefer) briefFix(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, prompt, err := b.readEverything(ctx, t, o, fixPrompt)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	return k.autofixBrief(prompt), nil
-}
-
-// analysisPrompt is the prompt of /analyze.
-const analysisPrompt = `Report on the state of this pull request to a person who has to decide what to do with it. You can read files but not run commands. changes.diff contains the changes. Answer under these headings, and omit empty ones: **Summary** (what the change does, in two or three sentences), **Problems** (the most serious first, each with its location, its effect and a fix), **Feedback** (what reviewers asked for, and whether it was done), **Next steps**.`
-
-// briefAnalysis gives the agent all remarks and the diff.
-func (b *briefer) briefAnalysis(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, prompt, err := b.readEverything(ctx, t, o, analysisPrompt)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
-	brief := k.brief(prompt)
-	brief.Diff, brief.Keep, brief.Fresh = true, false, true
-	return brief, nil
-}
+// The prompts of /fix and /analyze.
+const (
+	fixPrompt      = `Do what the reviews and comments on this pull request ask for and what is still open, if it is right. Check each point in the code before you change anything. Skip points that were discussed and dropped. If the base branch has moved and merges cleanly, merge it first. Then make the fixes, run the tests, and commit. In your answer list, point by point, what you changed, what you did not change and why.`
+	analysisPrompt = `Report on the state of this pull request to a person who has to decide what to do with it. You can read files but not run commands. changes.diff contains the changes. Answer under these headings, and omit empty ones: **Summary** (what the change does, in two or three sentences), **Problems** (the most serious first, each with its location, its effect and a fix), **Feedback** (what reviewers asked for, and whether it was done), **Next steps**.`
+)
 
 // unwanted returns why a pull request is not reviewed, or "". A requested review also covers drafts, errand's own pull
 // requests and those of bots.
@@ -176,8 +197,8 @@ const maxDescription = 10_000
 
 // briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed. Its base is
 // that of now.
-func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	gh, pr, err := b.api.currentPull(ctx, o)
+func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin) (tasks.Brief, error) {
+	where, pr, err := b.api.currentPull(ctx, o)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
@@ -186,22 +207,24 @@ func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin, _ str
 		return tasks.Brief{}, b.api.briefError("read "+o.String(), err)
 	}
 	if why := o.unwanted(pr, t.Actor, me); why != "" {
-		return tasks.Brief{}, &tasks.InputError{Sentence: why}
+		return tasks.Brief{}, refuse(why)
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
-		return tasks.Brief{}, &tasks.InputError{Sentence: "Superseded by " + hub.ShortSHA(head) + "."}
+		return tasks.Brief{}, refuse(supersededBy + hub.ShortSHA(head) + ".")
 	}
 	if o, err = b.memory.briefReview(ctx, t, o, pr); err != nil {
 		return tasks.Brief{}, err
 	}
-	if err := b.unchanged(ctx, gh, t, o); err != nil {
+	where.o = o
+	k := conversation{thread: where, b: b, task: t, pr: pr}
+	if err := k.unchanged(ctx); err != nil {
 		return tasks.Brief{}, err
 	}
-	before, since, err := b.earlierReviews(ctx, gh, t, o)
+	before, since, err := k.earlierReviews(ctx)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	guidance, err := b.settings.guidanceFor(ctx, gh, t, o, pr)
+	guidance, err := b.settings.guidanceFor(ctx, k)
 	if err != nil {
 		return tasks.Brief{}, err
 	}

@@ -189,7 +189,7 @@ func TestFailedStatus(t *testing.T) {
 			t.Errorf("%d %s", status, said)
 		}
 	}
-	gh := must(w.src.gate.api.client(t.Context(), origin{}))
+	gh := must(w.src.gate.api.reach(t.Context(), origin{})).gh
 	create := func(context string) {
 		t.Helper()
 		_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{

@@ -206,16 +206,13 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 			return ok && !before && command != cmdHelp, err
 		})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, "") })
+		i.note(h, "", notDone)
 	}
 	if err != nil {
 		return "", err
 	}
 	i.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
-	h.after(func(ctx context.Context) {
-		i.comments.addReaction(ctx, h, eyes)
-		i.comments.postNote(ctx, h, resultReaction(ok), note)
-	})
+	i.note(h, note, eyes, resultReaction(ok))
 	return "Ran " + command + ".", nil
 }
 

@@ -408,7 +408,7 @@ func TestNoCommentAtTheBeginning(t *testing.T) {
 		}
 		r.Update(use("Reading"))
 		cancel()
-		<-r.(*report).actions.done
+		<-r.(*report).progress.done
 		for _, route := range []string{
 			createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions",
 		} {

@@ -232,21 +232,3 @@ const (
 	done    = "hooray"
 	notDone = "confused"
 )
-
-// react adds a reaction to a comment. Adding the same one again changes nothing. REST cannot add one to the body of a
-// review.
-func react(ctx context.Context, gh *github.Client, o origin, p spot, reaction string) (err error) {
-	owner, name := o.path()
-	switch p.Place {
-	case inConversation:
-		_, _, err = gh.Reactions.CreateIssueCommentReaction(ctx, owner, name, p.ID, reaction)
-	case onLine:
-		_, _, err = gh.Reactions.CreatePullRequestCommentReaction(ctx, owner, name, p.ID, reaction)
-	case inIssue:
-		_, _, err = gh.Reactions.CreateIssueReaction(ctx, owner, name, o.Number, reaction)
-	}
-	if err != nil {
-		return fmt.Errorf("react to comment %d of %s: %w", p.ID, o, err)
-	}
-	return nil
-}

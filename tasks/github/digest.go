@@ -34,50 +34,44 @@ const watchedSystem = "Nothing is written to this repository. " +
 // watched reports whether a repository is only watched.
 func (c Config) watched(repo string) bool { return c.Board != nil && c.Board.Watches(repo) }
 
-// notice reports a task on the board.
-type notice struct{ report }
-
-// Update does nothing.
-func (r *notice) Update(agent.Event) {}
-
-// Close posts the result of the task, unless it is silent.
-func (r *notice) Close(ctx context.Context, e tasks.Ending) error {
-	silent, err := r.silent(ctx, e)
+// tell posts the result of a task on the board, unless it is silent.
+func (r *report) tell(ctx context.Context, e tasks.Ending) error {
+	silent, err := r.silentOnBoard(ctx, e)
 	if err != nil || silent {
 		return err
 	}
-	n := tasks.Notice{Task: r.task, Ending: e, PullRequest: r.pull(), Headline: r.headline(e), Body: e.Body()}
+	n := tasks.Notice{Task: r.task, Ending: e, PullRequest: r.toldPull(), Headline: r.headline(e), Body: e.Body()}
 	if answer, ok := r.answer(e); ok {
 		var moved string
-		if n, moved, err = r.findings(ctx, n, answer); moved != "" && !r.origin.byPerson() {
+		if n, moved, err = r.tellFindings(ctx, n, answer); moved != "" && !r.o.byPerson() {
 			return nil // the next review reports the findings that still apply
 		}
 	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
 		var state prState
-		state, err = r.by.memory.reviewed(ctx, r.task, r.origin, verdictOf(e))
+		state, err = r.by.memory.reviewed(ctx, r.task, r.o, verdictOf(e))
 		n.Body += state.pausing()
 	}
 	if err != nil {
-		return r.by.api.reportError("post notice of "+r.origin.String(), err)
+		return r.reportError("post notice of "+r.o.String(), err)
 	}
 	if err := r.by.board.Tell(ctx, n); err != nil {
-		return fmt.Errorf("post notice of %s: %w", r.origin, err)
+		return fmt.Errorf("post notice of %s: %w", r.o, err)
 	}
 	return nil
 }
 
-// silent reports whether an ending is not posted: of an automatic task that did not start or finish, and of a request
-// by a person who has no permission.
-func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
+// silentOnBoard reports whether an ending is not posted: of an automatic task that did not start or finish, and of a
+// request by a person who has no permission.
+func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error) {
 	switch {
 	case e.Kind == tasks.Withdrawn:
 		return true, nil
-	case isAutomatic(r.task, r.origin) && !r.origin.byPerson():
+	case isAutomatic(r.task, r.o) && !r.o.byPerson():
 		return slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Cancelled}, e.Kind), nil
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.o, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
@@ -85,12 +79,12 @@ func (r *notice) silent(ctx context.Context, e tasks.Ending) (bool, error) {
 }
 
 // headline returns the result of a task without findings in one line.
-func (r *notice) headline(e tasks.Ending) string {
+func (r *report) headline(e tasks.Ending) string {
 	headline := "Answer to " + r.by.people.NameOf(r.task)
 	if r.task.Kind == kindReview {
-		headline = "Review of " + hub.ShortSHA(r.origin.Head)
+		headline = "Review of " + hub.ShortSHA(r.o.Head)
 		if e.Kind != tasks.Answered {
-			headline = "No review of " + hub.ShortSHA(r.origin.Head)
+			headline = "No review of " + hub.ShortSHA(r.o.Head)
 		}
 	}
 	if sentence := e.Sentence(); sentence != "" {
@@ -102,9 +96,9 @@ func (r *notice) headline(e tasks.Ending) string {
 // fromFork reports whether the pull request of a task comes from a fork, to which errand pushes nothing.
 func fromFork(t tasks.Task) bool { return t.Profile == agent.Untrusted }
 
-// pull returns the pull request with the address of the comment that made the request, if any.
-func (r *notice) pull() forge.PullRequest {
-	o := r.origin
+// toldPull returns the pull request with the address of the comment that made the request, if any.
+func (r *report) toldPull() forge.PullRequest {
+	o := r.o
 	p := forge.PullRequest{
 		Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: fromFork(r.task),
 	}
@@ -114,19 +108,19 @@ func (r *notice) pull() forge.PullRequest {
 	return p
 }
 
-// findings adds the new findings of the agent to a notice, and records them as posted. moved is the new head if the
+// tellFindings adds the new findings of the agent to a notice, and records them as posted. moved is the new head if the
 // pull request has got one since; then nothing is recorded.
-func (r *notice) findings(
+func (r *report) tellFindings(
 	ctx context.Context, n tasks.Notice, a review.Answer,
 ) (_ tasks.Notice, moved string, err error) {
 	limits, unknown, err := r.limits(ctx)
 	if err != nil {
 		return n, "", err
 	}
-	mark := markOf(r.task, r.origin, n.Ending)
+	mark := markOf(r.task, r.o, n.Ending)
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
-		p = l.Settle(review.Input{Task: mark.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
+	err = r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) {
+		p = l.Settle(review.Input{Task: mark.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
 	if err != nil {
 		return n, "", err
@@ -137,23 +131,23 @@ func (r *notice) findings(
 	}
 	result := r.findingsOutcome(n.Ending, p, a.Summary, moved)
 	n.Headline, n.Body, n.Quiet = result.title, p.Notice(a.Summary, r.page())+settingsErrors(unknown), !p.News() &&
-		!r.origin.byPerson()
+		!r.o.byPerson()
 	if moved != "" {
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil
 	}
-	if err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
+	if err := r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
 		return n, "", err
 	}
-	state, err := r.by.memory.reviewed(ctx, r.task, r.origin, result.verdict)
+	state, err := r.by.memory.reviewed(ctx, r.task, r.o, result.verdict)
 	n.Body += state.pausing()
 	return n, "", err
 }
 
 // newHeadUnlessPosted returns the new head if the pull request has got one, or "". Once the review is recorded as
 // posted it returns "", because then it has to be posted.
-func (r *notice) newHeadUnlessPosted(ctx context.Context) (string, error) {
-	state, err := r.by.memory.state(ctx, r.origin)
+func (r *report) newHeadUnlessPosted(ctx context.Context) (string, error) {
+	state, err := r.by.memory.state(ctx, r.o)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}

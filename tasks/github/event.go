@@ -21,7 +21,6 @@ type interpreter struct {
 	api        api
 	gate       *gate
 	settings   *settingsReader
-	comments   *commenter
 	desk       *tasks.Desk
 	memory     memory
 	watched    func(repo string) bool

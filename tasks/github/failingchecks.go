@@ -120,37 +120,32 @@ func isBillingProblem(c forge.CIStatus) bool {
 	})
 }
 
-// checksPrompt is the prompt for fixing failed checks.
-const checksPrompt = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
+// checksOrder is the prompt for fixing failed checks.
+const checksOrder = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
 
-// briefChecks waits until all checks have finished, and gives the agent the output of the failed ones.
-func (b *briefer) briefChecks(ctx context.Context, t tasks.Task, o origin, _ string) (tasks.Brief, error) {
-	k, err := b.readAutomatic(ctx, t, o)
-	if err != nil {
-		return tasks.Brief{}, err
-	}
+// checksPrompt waits until all checks have finished, and gives the agent the output of the failed ones.
+func (k conversation) checksPrompt(ctx context.Context) (string, error) {
 	head := k.pr.GetHead().GetSHA()
-	c, err := b.api.ciStatus(ctx, o, head)
+	c, err := k.ciStatus(ctx, k.o, head)
 	if err != nil {
-		return tasks.Brief{}, err
+		return "", err
 	}
-	again, wait := untilChecks(askedAt(t.ID), b.now())
-	switch {
-	case len(c.Failed) == 0:
-		return tasks.Brief{}, &tasks.InputError{Sentence: "No check of " + hub.ShortSHA(head) + " has failed."}
-	case isBillingProblem(c):
-		return tasks.Brief{}, &tasks.InputError{Sentence: "The checks of " + hub.ShortSHA(head) +
-			" did not start because of a billing problem."}
-	case o.Asked == nil && c.Pending > 0 && wait:
-		return tasks.Brief{}, &tasks.ErrLater{
-			At: again, Why: "other checks of " + hub.ShortSHA(head) + " are still running", Tell: "checks",
-		}
+	if len(c.Failed) == 0 {
+		return "", refuse("No check of " + hub.ShortSHA(head) + " has failed.")
+	}
+	if isBillingProblem(c) {
+		return "", refuse("The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem.")
+	}
+	again, wait := untilChecks(askedAt(k.task.ID), k.now())
+	if k.o.Asked == nil && c.Pending > 0 && wait {
+		why := "other checks of " + hub.ShortSHA(head) + " are still running"
+		return "", &tasks.ErrLater{At: again, Why: why, Tell: "checks"}
 	}
 	if err := k.once(ctx, failureKey(c, head)); err != nil {
-		return tasks.Brief{}, err
+		return "", err
 	}
-	return k.autofixBrief(fmt.Sprintf(checksPrompt, hub.ShortSHA(head)) + o.added(t) + "\n\n" +
-		k.failedOutput(ctx, c.Failed)), nil
+	order := fmt.Sprintf(checksOrder, hub.ShortSHA(head)) + k.o.added(k.task)
+	return order + "\n\n" + k.failedOutput(ctx, c.Failed), nil
 }
 
 // Bounds of the output of failed checks in a prompt.
@@ -165,9 +160,9 @@ func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedChe
 	for _, f := range failed[:min(len(failed), maxFailures)] {
 		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
 		if f.Job != 0 {
-			log, err := k.b.api.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
+			log, err := k.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
 			if err != nil { // it may have expired; the check run itself has a summary
-				k.b.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
+				k.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
 		}

@@ -7,11 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -23,17 +20,17 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 	if err != nil {
 		return review.Plan{}, err
 	}
-	known, err := r.by.memory.ledgerMemo(r.origin).Load(ctx)
+	known, err := r.by.memory.ledgerMemo(r.o).Load(ctx)
 	if err == nil {
-		err = r.by.gate.dismissers(ctx, r.gh, r.origin, known, threads)
+		err = r.by.gate.dismissers(ctx, r.thread, known, threads)
 	}
 	if err != nil {
 		return review.Plan{}, err
 	}
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) {
+	err = r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) {
 		l.Observe(observed(threads))
-		p = l.Settle(review.Input{Task: m.key(), Head: r.origin.Head, Full: r.origin.Full, Answer: a})
+		p = l.Settle(review.Input{Task: m.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
 	return p, err
 }
@@ -46,14 +43,14 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 			return prState{}, err
 		}
 	}
-	err := r.by.memory.changeLedger(ctx, r.origin, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	err := r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err == nil {
-		err = r.by.memory.countOutcomes(ctx, r.origin, false)
+		err = r.by.memory.countOutcomes(ctx, r.o, false)
 	}
 	if err != nil {
 		return prState{}, err
 	}
-	return r.by.memory.reviewed(ctx, r.task, r.origin, v)
+	return r.by.memory.reviewed(ctx, r.task, r.o, v)
 }
 
 // resolveThreads resolves the threads of findings that are fixed or outdated.
@@ -78,7 +75,7 @@ func (r *report) resolveThreads(ctx context.Context, over []review.Known) error 
 
 // threads reads the threads of errand's findings. If GitHub refuses, the review continues without them.
 func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
-	ours, _, err := r.by.api.threads(ctx, r.gh, r.origin)
+	ours, _, err := r.onLines(ctx)
 	if hub.Permanent(err) {
 		r.log.Warn("review without threads", "err", err)
 		return nil, nil
@@ -105,28 +102,27 @@ const (
 
 // earlierReviews returns a text for the agent with the findings of earlier reviews, the comments of others and the last
 // reviewed head. It returns "" for a new pull request. A full review gets no head.
-func (b *briefer) earlierReviews(
-	ctx context.Context, gh *github.Client, t tasks.Task, o origin,
-) (text, since string, err error) {
-	l, err := b.memory.ledgerMemo(o).Load(ctx)
+func (k conversation) earlierReviews(ctx context.Context) (text, since string, err error) {
+	o := k.o
+	l, err := k.b.memory.ledgerMemo(o).Load(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	ours, others, err := b.api.threads(ctx, gh, o)
+	ours, others, err := k.onLines(ctx)
 	if hub.Permanent(err) {
-		b.log.Warn("brief without threads", "run", t.ID, "err", err)
+		k.log.Warn("brief without threads", "run", k.task.ID, "err", err)
 	} else if err != nil {
-		return "", "", b.api.briefError("read threads", err)
+		return "", "", k.briefError("read threads", err)
 	}
-	if err := b.gate.dismissers(ctx, gh, o, l, ours); err != nil {
-		return "", "", b.api.briefError("read who resolved threads", err)
+	if err := k.b.gate.dismissers(ctx, k.thread, l, ours); err != nil {
+		return "", "", k.briefError("read who resolved threads", err)
 	}
 	l.Observe(observed(ours)) // a copy; the report saves it
-	text = quoteFindings(l) + quoteOthers(others, askedAt(t.ID))
+	text = quoteFindings(l) + quoteOthers(others, askedAt(k.task.ID))
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
-	p, err := b.memory.state(ctx, o)
+	p, err := k.b.memory.state(ctx, o)
 	if err != nil {
 		return "", "", err
 	}
@@ -178,7 +174,7 @@ func located(path string, at int) string {
 }
 
 // quoteOthers returns a text for the agent with the comments that others had written on lines of the diff by then.
-func quoteOthers(others []thread, at time.Time) string {
+func quoteOthers(others []lineThread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && !c.Edited.After(at) {
@@ -215,8 +211,8 @@ const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $aft
   }
 }`
 
-// thread is a conversation on a line of the diff.
-type thread struct {
+// lineThread is a conversation on a line of the diff.
+type lineThread struct {
 	ID         string `json:"id"`
 	Resolved   bool   `json:"isResolved"`
 	ResolvedBy actor  `json:"resolvedBy"`
@@ -261,16 +257,13 @@ func (a actor) login() string {
 	return a.Login
 }
 
-// threads reads the threads of a pull request: those of errand's findings, and those started by others.
-func (a api) threads(
-	ctx context.Context, gh *github.Client, o origin,
-) (ours []postedFinding, others []thread, err error) {
-	me, err := a.forge.Login(ctx)
+// onLines reads the threads on lines of the diff: those of errand's findings, and those started by others.
+func (t thread) onLines(ctx context.Context) (ours []postedFinding, others []lineThread, err error) {
+	me, err := t.forge.Login(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	owner, name := o.path()
-	vars := map[string]any{"owner": owner, "name": name, "number": o.Number}
+	vars := map[string]any{"owner": t.owner, "name": t.name, "number": t.o.Number}
 	for range maxThreadPages {
 		var answer struct {
 			Repository struct {
@@ -278,7 +271,7 @@ func (a api) threads(
 					Author        actor `json:"author"`
 					Fork          bool  `json:"isCrossRepository"`
 					ReviewThreads struct {
-						Nodes    []thread `json:"nodes"`
+						Nodes    []lineThread `json:"nodes"`
 						PageInfo struct {
 							More bool   `json:"hasNextPage"`
 							End  string `json:"endCursor"`
@@ -287,19 +280,19 @@ func (a api) threads(
 				} `json:"pullRequest"`
 			} `json:"repository"`
 		}
-		if err := hub.GraphQL(ctx, gh, threadsQuery, vars, &answer); err != nil {
-			return nil, nil, fmt.Errorf("read threads of %s: %w", o, err)
+		if err := hub.GraphQL(ctx, t.gh, threadsQuery, vars, &answer); err != nil {
+			return nil, nil, fmt.Errorf("read threads of %s: %w", t.o, err)
 		}
 		pr := answer.Repository.PullRequest
 		author := pr.Author.login()
 		if pr.Fork {
 			author = "" // a stranger, unless they have a role
 		}
-		for _, t := range pr.ReviewThreads.Nodes {
-			if f, ok := t.finding(me, author); ok {
+		for _, one := range pr.ReviewThreads.Nodes {
+			if f, ok := one.finding(me, author); ok {
 				ours = append(ours, f)
-			} else if len(t.Comments.Nodes) > 0 {
-				others = append(others, t)
+			} else if len(one.Comments.Nodes) > 0 {
+				others = append(others, one)
 			}
 		}
 		if !pr.ReviewThreads.PageInfo.More {
@@ -323,7 +316,7 @@ const settledMark = "<!-- errand:settled -->\n"
 
 // finding returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
 // author, who opened the pull request from a branch of the repository, or by people with a role in the repository.
-func (t thread) finding(me, author string) (postedFinding, bool) {
+func (t lineThread) finding(me, author string) (postedFinding, bool) {
 	if len(t.Comments.Nodes) == 0 {
 		return postedFinding{}, false
 	}
@@ -369,12 +362,12 @@ func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known)
 		return nil
 	}
 	if !t.Ours {
-		body := settledMark + "Fixed in " + hub.ShortSHA(r.origin.Head) + ".\n"
+		body := settledMark + "Fixed in " + hub.ShortSHA(r.o.Head) + ".\n"
 		if k.Status == review.Outdated {
-			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.origin.Head) + ".\n"
+			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.o.Head) + ".\n"
 		}
-		if err := replyOnLine(ctx, r.gh, r.origin, t.Comment, body); err != nil {
-			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.origin, err)
+		if err := r.replyOnLine(ctx, t.Comment, body); err != nil {
+			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.o, err)
 		}
 	}
 	if !t.mayResolve {
@@ -383,7 +376,7 @@ func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known)
 	const resolve = `mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`
 	var answer struct{}
 	if err := hub.GraphQL(ctx, r.gh, resolve, map[string]any{"id": t.ID}, &answer); err != nil {
-		return fmt.Errorf("resolve thread %s of %s: %w", t.ID, r.origin, err)
+		return fmt.Errorf("resolve thread %s of %s: %w", t.ID, r.o, err)
 	}
 	return nil
 }

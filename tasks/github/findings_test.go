@@ -247,8 +247,8 @@ func TestForkAuthorSettlesNothing(t *testing.T) {
 		w.resolve(n, "dismissed", "ben")
 
 		o := must(originOf(task))
-		gh := must(w.src.interpreter(nil).api.client(w.Context(), o))
-		text, _, err := w.src.briefs.earlierReviews(w.Context(), gh, task, o)
+		k := conversation{thread: must(w.src.gate.api.reach(w.Context(), o)), b: w.src.briefs, task: task}
+		text, _, err := k.earlierReviews(w.Context())
 		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
 		if err != nil || strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
 			!strings.Contains(final, "It is dismissed") {
@@ -345,8 +345,8 @@ func TestFullReview(t *testing.T) {
 func TestOthersThreads(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000, 0)
-	comment := func(body string, created, edited time.Duration) thread {
-		th := thread{Path: "a.go", Line: 3}
+	comment := func(body string, created, edited time.Duration) lineThread {
+		th := lineThread{Path: "a.go", Line: 3}
 		c := graphComment{Body: body, Created: at.Add(created)}
 		if edited != 0 {
 			c.Edited = at.Add(edited)
@@ -354,7 +354,7 @@ func TestOthersThreads(t *testing.T) {
 		th.Comments.Nodes = []graphComment{c}
 		return th
 	}
-	got := quoteOthers([]thread{
+	got := quoteOthers([]lineThread{
 		comment("before </outside><!-- hidden -->", -time.Second, 0),
 		comment("edited before", -2*time.Second, -time.Second), comment("after", time.Second, 0),
 		comment("edited after", -time.Second, time.Second),

@@ -48,7 +48,7 @@ func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
 	p, err := g.permission(ctx, o, login)
 	if err == nil && !p.CanWrite() {
 		err = fmt.Errorf("%w: %w", tasks.ErrRefused,
-			&tasks.InputError{Sentence: login + " has no write access to " + o.Repo + "."})
+			refuse(login+" has no write access to "+o.Repo+"."))
 	}
 	return err
 }
@@ -97,7 +97,7 @@ func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github
 		return nil
 	}
 	if t.Profile != agent.Untrusted {
-		return &tasks.InputError{Sentence: "The pull request comes from a fork. errand can only review it."}
+		return refuse("The pull request comes from a fork. errand can only review it.")
 	}
 	switch ok, err := g.approved(ctx, o); {
 	case err != nil:
@@ -108,7 +108,7 @@ func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github
 			return err
 		}
 	case !ok:
-		return &tasks.InputError{Sentence: g.unapproved()}
+		return refuse(g.unapproved())
 	}
 	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 }

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
@@ -49,30 +47,26 @@ func badEntry(s string) bool {
 
 // guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
 // review.
-func (r *settingsReader) guidanceFor(
-	ctx context.Context, gh *github.Client, t tasks.Task, o origin, pr *github.PullRequest,
-) (guidance string, err error) {
-	c, _, err := r.settings(ctx, gh, o, o.Base)
+func (r *settingsReader) guidanceFor(ctx context.Context, k conversation) (guidance string, err error) {
+	c, _, err := r.settings(ctx, k.thread, k.o.Base)
 	if err != nil {
 		return "", err
 	}
 	var files []string
-	if len(c.Skip.Paths) > 0 && !o.byPerson() || len(c.Review.Scoped) > 0 {
-		if files, err = r.api.changed(ctx, gh, o); err != nil {
+	if len(c.Skip.Paths) > 0 && !k.o.byPerson() || len(c.Review.Scoped) > 0 {
+		if files, err = k.changed(ctx); err != nil {
 			return "", err
 		}
 	}
-	if why := c.refuses(t.Kind, o, pr, files); why != "" {
-		return "", &tasks.InputError{Sentence: why}
+	if why := c.refuses(k.task.Kind, k.o, k.pr, files); why != "" {
+		return "", refuse(why)
 	}
-	return r.guidance(ctx, gh, o, c, files)
+	return r.guidance(ctx, k.thread, c, files)
 }
 
 // guidance returns the repository's instructions for reviewers, for the system prompt. They come from the base branch,
 // so they are trusted and not fenced. files are those that the pull request changes.
-func (r *settingsReader) guidance(
-	ctx context.Context, gh *github.Client, o origin, c settings, files []string,
-) (string, error) {
+func (r *settingsReader) guidance(ctx context.Context, t thread, c settings, files []string) (string, error) {
 	var b strings.Builder
 	add := func(head, text string) {
 		if text != "" {
@@ -81,9 +75,9 @@ func (r *settingsReader) guidance(
 	}
 	var known []string // one file may be a link to the other
 	for _, name := range agentFiles {
-		text, err := r.instructions(ctx, gh, o, name)
+		text, err := instructions(ctx, t, name)
 		if _, tooLarge := errors.AsType[*tasks.InputError](err); tooLarge {
-			r.log.Warn("review without a file of instructions", "repo", o.Repo, "file", name, "err", err)
+			r.log.Warn("review without a file of instructions", "repo", t.o.Repo, "file", name, "err", err)
 			continue
 		} else if err != nil {
 			return "", err
@@ -96,7 +90,7 @@ func (r *settingsReader) guidance(
 		}
 	}
 	if c.Review.Instructions != "" {
-		text, err := r.instructions(ctx, gh, o, c.Review.Instructions)
+		text, err := instructions(ctx, t, c.Review.Instructions)
 		if err != nil {
 			return "", err
 		}
@@ -117,8 +111,8 @@ func (r *settingsReader) guidance(
 }
 
 // instructions reads a file of the base branch with instructions. If the file is too long, a last line says so.
-func (r *settingsReader) instructions(ctx context.Context, gh *github.Client, o origin, name string) (string, error) {
-	text, err := r.api.fileOf(ctx, gh, o, o.Base, name)
+func instructions(ctx context.Context, t thread, name string) (string, error) {
+	text, err := t.fileOf(ctx, t.o.Base, name)
 	most := text[:min(len(text), 4*maxGuidance)]
 	shown := untrusted.Visible(most)
 	begin := untrusted.Cut(shown, maxGuidance)

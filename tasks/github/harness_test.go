@@ -309,6 +309,5 @@ func (w *world) forgetSettings() {
 func (s *Source) reconfigure(change func(*Config)) {
 	change(&s.cfg)
 	parts := assemble(s.cfg)
-	s.briefs, s.reports, s.comments, s.gate, s.settings = parts.briefs, parts.reports, parts.comments, parts.gate,
-		parts.settings
+	s.briefs, s.reports, s.gate, s.settings = parts.briefs, parts.reports, parts.gate, parts.settings
 }

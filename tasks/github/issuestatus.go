@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
-	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -44,17 +41,6 @@ type issueStatus struct {
 	Pull string `json:"pull,omitempty"` // URL of the latest pull request for the issue
 }
 
-// Update shows that the agent works, or that it waits for an answer.
-func (r *reply) Update(e agent.Event) {
-	switch {
-	case r.states == nil:
-	case e.Kind == agent.Started, e.Kind == tasks.Replied:
-		r.states.put(stateWorking)
-	case e.Kind == tasks.Asked:
-		r.states.put(stateAsking)
-	}
-}
-
 // begin lets a task show a state, and reports whether it may. A task that waits only has a state if it has begun.
 // Writers may be late, and work for different workers: that of a run is dropped when the task waits again, and that of
 // a wait when it runs.
@@ -74,10 +60,10 @@ func (s *issueStatus) begin(t tasks.Task, state string) bool {
 
 // showState writes the state of the task, which has not ended. It changes the memo first, so that the end of the task
 // is shown even if this worker dies.
-func (r *reply) showState(ctx context.Context, state string) error {
+func (r *report) showState(ctx context.Context, state string) error {
 	var s issueStatus
 	var may bool
-	err := r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
+	err := r.by.memory.changeState(ctx, r.o, func(p *prState) error {
 		may = p.Status.begin(r.task, state)
 		s = p.Status
 		return nil
@@ -89,18 +75,18 @@ func (r *reply) showState(ctx context.Context, state string) error {
 	if err != nil || id == s.ID && id != 0 {
 		return err
 	}
-	return r.by.memory.changeState(ctx, r.origin, func(p *prState) error {
+	return r.by.memory.changeState(ctx, r.o, func(p *prState) error {
 		p.Status.ID, p.Status.Gone = id, id == 0
 		return nil
 	})
 }
 
 // endState writes how the task has ended, if the comment shows the task. refused means that its answer is not there.
-func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) error {
-	if r.origin.Issue == 0 {
+func (r *report) endState(ctx context.Context, e tasks.Ending, refused bool) error {
+	if r.o.Issue == 0 {
 		return nil
 	}
-	p, err := r.by.memory.state(ctx, r.origin)
+	p, err := r.by.memory.state(ctx, r.o)
 	if s := p.Status; err != nil || s.Task != r.task.ID {
 		return err
 	}
@@ -121,9 +107,9 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) erro
 	if hub.Permanent(err) {
 		r.log.Warn("end state", "err", err)
 	} else if err != nil {
-		return r.by.api.reportError("end state", err)
+		return r.reportError("end state", err)
 	}
-	return r.by.memory.changeState(ctx, r.origin, func(now *prState) error {
+	return r.by.memory.changeState(ctx, r.o, func(now *prState) error {
 		if now.Status.Task != r.task.ID {
 			return nil
 		}
@@ -136,49 +122,32 @@ func (r *reply) endState(ctx context.Context, e tasks.Ending, refused bool) erro
 }
 
 // writeState edits the comment and returns its ID, or 0 if people have deleted it. If there is none, it may create it.
-func (r *reply) writeState(ctx context.Context, s issueStatus, state string, create bool) (id int64, err error) {
+func (r *report) writeState(ctx context.Context, s issueStatus, state string, create bool) (id int64, err error) {
 	who := markdown.Unping(r.task.Actor)
-	if r.origin.Asked.URL != "" {
-		who = fmt.Sprintf("[%s](%s)", who, r.origin.Asked.URL)
+	if r.o.Asked.URL != "" {
+		who = fmt.Sprintf("[%s](%s)", who, r.o.Asked.URL)
 	}
 	body := statusMark + strings.Replace(state, "%s", who, 1)
 	links := []string{r.runLink()}
 	if s.Pull != "" {
 		links = append(links, fmt.Sprintf("[draft pull request](%s)", s.Pull))
 	}
-	comment := &github.IssueComment{Body: new(body + "\n\n<sub>" + strings.Join(links, " · ") + "</sub>\n")}
+	body += "\n\n<sub>" + strings.Join(links, " · ") + "</sub>\n"
 	if id = s.ID; id == 0 {
-		id, err = r.findState(ctx)
+		var old remark
+		old, _, err = r.find(ctx, r.comments(ctx, time.Time{}), statusMark)
+		id = old.ID
 	}
-	owner, name := r.origin.path()
-	switch {
-	case err != nil:
-	case id != 0:
-		_, _, err = r.gh.Issues.EditComment(ctx, owner, name, id, comment)
+	if err == nil && id != 0 {
+		err = r.edit(ctx, spot{ID: id}, body)
 		if hub.StatusCode(err) == http.StatusNotFound {
 			return 0, nil
 		}
-	case create:
-		comment, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, comment)
-		id = comment.GetID()
+	} else if err == nil && create {
+		id, err = r.post(ctx, spot{}, body)
 	}
 	if err != nil {
-		return id, fmt.Errorf("write state on %s: %w", r.origin, err)
+		return id, fmt.Errorf("write state on %s: %w", r.o, err)
 	}
 	return id, nil
-}
-
-// findState finds the comment by its mark, or returns 0.
-func (r *reply) findState(ctx context.Context) (id int64, err error) {
-	for c, err := range r.by.api.own(ctx, r.by.api.comments(ctx, r.gh, r.origin, time.Time{})) {
-		if err != nil || strings.HasPrefix(c.body, statusMark) {
-			return c.ID, err
-		}
-	}
-	return 0, nil
-}
-
-// showWait shows that a task that has begun has to wait before it can go on.
-func (r *reply) showWait(ctx context.Context, why string) error {
-	return r.showState(ctx, stateWaiting+markdown.NeutralLine(untrusted.Line(why, 500)))
 }

@@ -144,7 +144,7 @@ func TestLateStates(t *testing.T) {
 	if err := w.src.Waits(t.Context(), late, waits); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.(*reactingReport).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+	if err := first.(*report).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(n, "I have asked")
@@ -152,7 +152,7 @@ func TestLateStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.shows(n, "[ann](")
-	if err := second.(*reactingReport).Report.(*reply).showState(t.Context(), stateWorking); err != nil {
+	if err := second.(*report).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.shows(n, "[ann]("); got.Edits != 2 {
@@ -244,7 +244,7 @@ func TestStateOfStoppedWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the first finds out
-		if err := r.(*reactingReport).Report.(*reply).showState(t.Context(), stateAsking); err != nil ||
+		if err := r.(*report).showState(t.Context(), stateAsking); err != nil ||
 			len(w.statuses(n)) > 0 {
 			t.Errorf("%v, %+v", err, w.statuses(n))
 		}

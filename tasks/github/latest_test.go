@@ -46,7 +46,10 @@ func (l *fakeIndicator) Finished() time.Time { return time.Time{} }
 
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
-	return (&report{indicator: l}).start(ctx)
+	by := &reporter{watched: func(string) bool { return false }}
+	r := &report{by: by, indicator: l, task: tasks.Task{Kind: kindReview}}
+	r.progress = showLatest(ctx, l.Interval(), nil, r.show)
+	return r
 }
 
 func use(tool string) agent.Event { return agent.Event{Kind: agent.ToolUse, Text: tool} }
@@ -67,7 +70,7 @@ func TestUpdatesAreLatestWins(t *testing.T) {
 		<-time.After(time.Second)
 		r.Update(use("Asking @octocat\nto \u202ehelp"))
 		synctest.Wait()
-		if err := r.actions.close(t.Context()); err != nil {
+		if err := r.progress.close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		r.Update(use("late")) // it is not shown, and nothing waits
@@ -87,13 +90,13 @@ func TestStatesArePaced(t *testing.T) {
 	pause := w.src.reports.pause
 	synctest.Test(t, func(t *testing.T) {
 		logged := &testlog.Log{}
-		r := &reply{posting: posting{log: slog.New(slog.NewTextHandler(logged, nil))}}
+		r := &report{log: slog.New(slog.NewTextHandler(logged, nil))}
 		start := time.Now()
 		var (
 			log   []string
 			fails atomic.Int32
 		)
-		r.states = showLatest(t.Context(), pause, r.log, func(_ context.Context, state string) error {
+		r.progress = showLatest(t.Context(), pause, r.log, func(_ context.Context, state string) error {
 			log = append(log, fmt.Sprintf("%s %s", time.Since(start), state))
 			if fails.Add(-1) >= 0 {
 				return errors.New("502")
@@ -116,7 +119,7 @@ func TestStatesArePaced(t *testing.T) {
 		<-time.After(time.Second)
 		r.Update(working)
 		<-time.After(time.Minute)
-		if err := r.states.close(t.Context()); err != nil {
+		if err := r.progress.close(t.Context()); err != nil {
 			t.Error(err)
 		}
 		want := []string{
@@ -138,7 +141,7 @@ func TestReportEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := startReport(ctx, &fakeIndicator{})
 		cancel()
-		<-r.actions.done // or the bubble is deadlocked
+		<-r.progress.done // or the bubble is deadlocked
 		if err := r.Close(t.Context(), tasks.Ending{Kind: tasks.Cancelled}); err != nil {
 			t.Error(err)
 		}

@@ -25,9 +25,7 @@ import (
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
-func (g *gate) dismissers(
-	ctx context.Context, gh *github.Client, o origin, l review.Ledger, threads []postedFinding,
-) error {
+func (g *gate) dismissers(ctx context.Context, where thread, l review.Ledger, threads []postedFinding) error {
 	seen := map[string]string{}
 	for _, k := range l.Recheck() {
 		seen[k.ID] = k.Last
@@ -39,7 +37,7 @@ func (g *gate) dismissers(
 			people = append(people, t.resolvedBy)
 		}
 		for n, login := range people {
-			p, err := g.permission(ctx, o, login)
+			p, err := g.permission(ctx, where.o, login)
 			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // skip it
 				return err
 			}
@@ -50,7 +48,7 @@ func (g *gate) dismissers(
 		}
 		if t.DismissedBy != "" && !t.Disliked && t.Line != 0 {
 			var err error
-			if t.Changed, err = g.api.changedSince(ctx, gh, o, t.Path, seen[t.Finding]); err != nil {
+			if t.Changed, err = where.changedSince(ctx, t.Path, seen[t.Finding]); err != nil {
 				return err
 			}
 		}
@@ -124,13 +122,13 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 	if err != nil || !slices.ContainsFunc(l.Known, func(k review.Known) bool { return !k.Counted }) {
 		return err
 	}
-	gh, err := i.api.client(ctx, o)
+	where, err := i.api.reach(ctx, o)
 	if err != nil {
 		return err
 	}
-	threads, _, err := i.api.threads(ctx, gh, o)
+	threads, _, err := where.onLines(ctx)
 	if err == nil {
-		err = i.gate.dismissers(ctx, gh, o, l, threads)
+		err = i.gate.dismissers(ctx, where, l, threads)
 	}
 	if err == nil {
 		err = i.memory.changeLedger(ctx, o, func(l *review.Ledger) { l.Observe(observed(threads)) })

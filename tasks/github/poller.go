@@ -222,11 +222,11 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 	if err != nil {
 		return false, err
 	}
-	o := origin{Repo: v.repo}
-	gh, err := p.api.client(ctx, o)
+	where, err := p.api.reach(ctx, origin{Repo: v.repo})
 	if err != nil {
 		return false, err
 	}
+	gh := where.gh
 	latest, err := v.latestPulls(ctx, gh)
 	if err != nil {
 		return false, err
@@ -238,7 +238,8 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := polledPull{p, gh, pr, originOfPull(v.repo, pr)}
+		l := polledPull{where, p, pr}
+		l.o = originOfPull(v.repo, pr)
 		l.o.Action = actionPolled
 		for _, wants := range []struct {
 			it, once bool
@@ -332,10 +333,9 @@ func (v repositoryPoll) openPulls(
 
 // polledPull is an open pull request that a poll has found.
 type polledPull struct {
+	thread
 	p  *poller
-	gh *github.Client
 	pr *github.PullRequest
-	o  origin
 }
 
 // review submits the review for which an event was missed. A quick poll submits reviews of new heads and bases only.
@@ -349,7 +349,7 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
-		if done, err := l.p.api.forge.HasVerdict(ctx, l.gh, l.o.Repo, l.o.Head); done || err != nil {
+		if done, err := l.forge.HasVerdict(ctx, l.gh, l.o.Repo, l.o.Head); done || err != nil {
 			return err
 		}
 	}
@@ -367,7 +367,7 @@ func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) err
 
 // failures submits the fix of failed checks.
 func (l polledPull) failures(ctx context.Context) error {
-	c, err := l.p.api.ciStatus(ctx, l.o, l.o.Head)
+	c, err := l.ciStatus(ctx, l.o, l.o.Head)
 	if err != nil {
 		return err
 	}
@@ -380,20 +380,19 @@ func (l polledPull) failures(ctx context.Context) error {
 // conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
 // first request, so the next poll sees them.
 func (l polledPull) conflict(ctx context.Context, me string) error {
-	owner, name := l.o.path()
-	pr, _, err := l.gh.PullRequests.Get(ctx, owner, name, l.o.Number)
+	pr, err := l.pull(ctx)
 	if err != nil {
 		return fmt.Errorf("read pull request: %w", err)
 	}
 	if pr.Mergeable == nil || pr.GetMergeable() {
 		return nil
 	}
-	key, err := l.p.api.conflicts(ctx, l.gh, l.o, pr)
+	key, err := l.conflicts(ctx, pr)
 	if err != nil {
 		return err
 	}
 	if !ownWork(pr, me) {
-		by, err := l.p.api.labelledBy(ctx, l.gh, l.o, conflictsLabel)
+		by, err := l.labelledBy(ctx, conflictsLabel)
 		if err != nil {
 			return err
 		}

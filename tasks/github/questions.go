@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -66,10 +64,10 @@ func (i *interpreter) submitAnswer(
 		return "Answered before.", nil
 	default:
 		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, done, "") })
+		i.note(h, "", done)
 		return "Answer to task " + receipt.ID, nil
 	}
-	h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, note) })
+	i.note(h, note, notDone)
 	return note, nil
 }
 
@@ -77,7 +75,7 @@ func (i *interpreter) submitAnswer(
 func answerText(q tasks.Question, command, words string) (string, error) {
 	switch {
 	case command != "" && command != cmdAnswer && q.Consent == "":
-		return "", &tasks.InputError{Sentence: noConsent}
+		return "", refuse(noConsent)
 	case command == cmdApprove:
 		return tasks.Approve, nil
 	case command == cmdAlways:
@@ -98,7 +96,7 @@ func (s *Source) Talks(t tasks.Task) bool {
 
 func (b *briefer) mayAskQuestions(t tasks.Task) bool {
 	o, err := originOf(t)
-	return err == nil && !isAutomatic(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds()[t.Kind].asks
+	return err == nil && !isAutomatic(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds[t.Kind].asks
 }
 
 // Assures returns false: the request has its reaction, and each comment is mailed to many people.
@@ -107,7 +105,7 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.comments.postParts(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])),
+	return s.say(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])),
 		markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
@@ -117,33 +115,24 @@ func (s *Source) Ask(ctx context.Context, t tasks.Task, q tasks.Question) error 
 	if err != nil {
 		return err
 	}
-	return s.comments.postParts(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
+	return s.say(ctx, t, questionOf(q), question(t, q, howToAnswer(q, me)))
 }
 
 // Settle shows the outcome of a question below it.
 func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) error {
-	o, gh, l, err := s.comments.commentOf(ctx, t, questionOf(q), question(t, q, outcomeOf(q)))
+	where, m, err := s.talk(ctx, t, questionOf(q), question(t, q, outcomeOf(q)))
 	if err != nil {
 		return err
 	}
-	owner, name := o.path()
-	for r, err := range s.comments.ownNear(ctx, gh, o, l) {
-		if err != nil {
-			return fmt.Errorf("find question on %s: %w", o, err)
-		}
-		if !strings.HasPrefix(r.body, l.mark(1)) {
-			continue
-		}
-		body := l.mark(1) + "\n" + l.parts[0]
-		if r.Place == onLine {
-			_, _, err = gh.PullRequests.EditComment(ctx, owner, name, r.ID, &github.PullRequestComment{Body: &body})
-		} else {
-			_, _, err = gh.Issues.EditComment(ctx, owner, name, r.ID, &github.IssueComment{Body: &body})
-		}
-		if err != nil {
-			return fmt.Errorf("edit question on %s: %w", o, err)
-		}
+	r, found, err := where.find(ctx, where.near(ctx, m), m.mark(1))
+	if err != nil {
+		return fmt.Errorf("find question on %s: %w", where.o, err)
+	}
+	if !found {
 		return nil
+	}
+	if err := where.edit(ctx, r.spot, m.mark(1)+"\n"+m.parts[0]); err != nil {
+		return fmt.Errorf("edit question on %s: %w", where.o, err)
 	}
 	return nil
 }
@@ -151,14 +140,14 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 // postTries is how often a comment is posted if GitHub's response is lost. Posted parts are found first.
 const postTries = 3
 
-// postParts posts the parts that are not there yet.
-func (c *commenter) postParts(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
-	o, gh, l, err := c.commentOf(ctx, t, what, parts...)
+// say posts the parts that are not there yet.
+func (s *Source) say(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
+	where, m, err := s.talk(ctx, t, what, parts...)
 	if err != nil {
 		return err
 	}
 	for range postTries {
-		err = c.send(ctx, gh, o, l)
+		err = where.send(ctx, m)
 		if _, limited := hub.RetryAfter(err); err == nil || limited || hub.Permanent(err) || ctx.Err() != nil {
 			break
 		}
@@ -166,19 +155,19 @@ func (c *commenter) postParts(ctx context.Context, t tasks.Task, what tasks.Endi
 	return err
 }
 
-// commentOf returns an update or question of a task as a comment at the place of the request.
-func (c *commenter) commentOf(
+// talk returns an update or question of a task as a message at the place of the request.
+func (s *Source) talk(
 	ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string,
-) (origin, *github.Client, idempotentComment, error) {
+) (thread, message, error) {
 	o, err := originOf(t)
 	if err != nil {
-		return o, nil, idempotentComment{}, err
+		return thread{}, message{}, err
 	}
-	gh, err := c.api.client(ctx, o)
+	where, err := s.gate.api.reach(ctx, o)
 	if err != nil {
-		return o, nil, idempotentComment{}, fmt.Errorf("reach %s: %w", o, err)
+		return thread{}, message{}, fmt.Errorf("reach %s: %w", o, err)
 	}
-	return o, gh, idempotentComment{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
+	return where, message{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
 }
 
 // questionOf replaces the name of an ending in the mark of a question.

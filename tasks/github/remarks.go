@@ -59,18 +59,18 @@ func (k conversation) everything(ctx context.Context) (batch, error) {
 func (k conversation) gather(ctx context.Context, since time.Time, wanted func(batch, remark) bool) (batch, error) {
 	b := batch{kind: k.o.kind()}
 	var err error
-	if b.me, err = k.b.api.forge.Login(ctx); err != nil {
-		return b, k.b.api.briefError("read "+k.o.String(), err)
+	if b.me, err = k.forge.Login(ctx); err != nil {
+		return b, k.briefError("read "+k.o.String(), err)
 	}
 	var all []remark
-	lists := []remarks{k.b.api.comments(ctx, k.gh, k.o, since)}
+	lists := []remarks{k.comments(ctx, since)}
 	if k.pr != nil {
-		lists = append(lists, k.b.api.lineComments(ctx, k.gh, k.o, time.Time{}), k.b.api.reviews(ctx, k.gh, k.o))
+		lists = append(lists, k.lineComments(ctx, time.Time{}), k.reviews(ctx))
 	}
 	for _, list := range lists {
 		for r, err := range list {
 			if err != nil {
-				return b, k.b.api.briefError("read remarks on "+k.o.String(), err)
+				return b, k.briefError("read remarks on "+k.o.String(), err)
 			}
 			if r.spot == k.o.Asked.spot {
 				b.asked = r

@@ -14,31 +14,10 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// reply reports a task by one comment at its end, where it was requested. The agent's progress is in the log: comments
-// that are edited often do not help people who read them in their mail. On an issue, another comment shows the state.
-type reply struct {
-	posting
-	states *latest // for the comment with the state; nil if the report shows no states
-}
-
-// openReply opens the report. Nothing is posted before the agent starts.
-func (p posting) openReply(ctx context.Context) (tasks.Report, error) {
-	r := &reply{posting: p}
-	if p.origin.Issue != 0 {
-		r.states = showLatest(ctx, p.by.pause, p.log, r.showState)
-	}
-	return r, nil
-}
-
-// Close posts the answer, and then ends the comment with the state, also if GitHub refuses the answer. After any error
-// the next attempt finds what was posted.
-func (r *reply) Close(ctx context.Context, e tasks.Ending) error {
-	if r.states != nil {
-		if err := r.states.close(ctx); err != nil {
-			return err
-		}
-	}
-	failed := r.post(ctx, e)
+// closeConversation posts the answer, and then ends the comment with the state, also if GitHub refuses the answer.
+// After any error the next attempt finds what was posted.
+func (r *report) closeConversation(ctx context.Context, e tasks.Ending) error {
+	failed := r.answerRequest(ctx, e)
 	if failed != nil && !hub.Permanent(failed) {
 		return failed
 	}
@@ -54,11 +33,11 @@ func statusLeft(err error) error {
 	return &tasks.UnpostedError{Why: "GitHub does not answer as expected", Shown: true, Err: err}
 }
 
-// post posts the answer, unless there is none.
-func (r *reply) post(ctx context.Context, e tasks.Ending) error {
+// answerRequest posts the answer, unless there is none.
+func (r *report) answerRequest(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
-		err = r.by.memory.planEnded(ctx, r.task, r.origin, e)
+		err = r.by.memory.planEnded(ctx, r.task, r.o, e)
 	}
 	if err != nil || silent {
 		return err
@@ -66,51 +45,51 @@ func (r *reply) post(ctx context.Context, e tasks.Ending) error {
 	if stranger {
 		e.Reason = noWork
 	}
-	l := idempotentComment{
+	m := message{
 		task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.target(e), since: r.since(),
-		after: e.Retried, parts: r.bodies(e),
+		after: e.Retried, parts: r.answerParts(e),
 	}
 	if e.Found {
-		l.parts = nil
+		m.parts = nil
 	}
-	if err := r.by.comments.send(ctx, r.gh, r.origin, l); err != nil {
-		return r.by.api.unposted(ctx, r.origin, "post reply", err)
+	if err := r.send(ctx, m); err != nil {
+		return r.unposted(ctx, "post reply", err)
 	}
-	if e.Kind != tasks.Answered || r.origin.Asked == nil {
+	if e.Kind != tasks.Answered || r.o.Asked == nil {
 		return nil
 	}
-	last, at := r.origin.Asked.spot, r.origin.Asked.At
+	last, at := r.o.Asked.spot, r.o.Asked.At
 	for _, id := range e.Covers {
 		if p, ok := spotOf(id); ok && askedAt(id).After(at) {
 			last, at = p, askedAt(id)
 		}
 	}
-	return r.by.memory.answered(ctx, r.origin, last, at)
+	return r.by.memory.answered(ctx, r.o, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to
 // people without permission, who get one answer on each pull request or issue.
-func (r *reply) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
-	if isAutomatic(r.task, r.origin) || r.origin.byBot() {
+func (r *report) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
+	if isAutomatic(r.task, r.o) || r.o.byBot() {
 		return false, endsSilently(e), nil
 	}
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.origin, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.o, r.task.Actor)
 	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
-	first, err := r.by.memory.firstStranger(ctx, r.origin)
+	first, err := r.by.memory.firstStranger(ctx, r.o)
 	return true, !first, err
 }
 
 // target returns the comment to answer. Requests from several places are answered in the conversation.
-func (r *reply) target(e tasks.Ending) spot {
-	if r.origin.Asked == nil {
+func (r *report) target(e tasks.Ending) spot {
+	if r.o.Asked == nil {
 		return spot{Place: inConversation}
 	}
-	to := r.origin.Asked.spot
+	to := r.o.Asked.spot
 	for _, id := range e.Covers {
 		if p, ok := spotOf(id); ok && !to.sameThread(p) {
 			return spot{Place: inConversation}
@@ -120,15 +99,15 @@ func (r *reply) target(e tasks.Ending) spot {
 }
 
 // since returns the earliest time at which the answer can have been posted.
-func (r *reply) since() time.Time {
-	if r.origin.Asked == nil {
+func (r *report) since() time.Time {
+	if r.o.Asked == nil {
 		return time.Time{}
 	}
-	return r.origin.Asked.At
+	return r.o.Asked.At
 }
 
-// bodies returns the parts of the answer.
-func (r *reply) bodies(e tasks.Ending) []string {
+// answerParts returns the parts of the answer.
+func (r *report) answerParts(e tasks.Ending) []string {
 	foot := r.foot(e, r.inReplyTo(e)...)
 	if r.task.Options.Plan && e.Kind == tasks.Answered {
 		foot = "\n\n" + howToApprove + foot
@@ -145,8 +124,8 @@ func (r *reply) bodies(e tasks.Ending) []string {
 }
 
 // inReplyTo returns a link to the request, if the answer is not below it.
-func (r *reply) inReplyTo(e tasks.Ending) []string {
-	a := r.origin.Asked
+func (r *report) inReplyTo(e tasks.Ending) []string {
+	a := r.o.Asked
 	if a == nil || a.Place == onLine || a.URL == "" {
 		return nil
 	}
@@ -164,42 +143,10 @@ func askedAt(id string) time.Time {
 	return time.UnixMicro(micros).UTC()
 }
 
-// reactingReport is the report of a task that comments have requested. Close adds a reaction to them that shows the
-// result.
-type reactingReport struct {
-	tasks.Report
-	posting
-}
-
 // spots returns the comments that requested a task.
 func (o origin) spots() []spot {
 	if o.Asked == nil {
 		return slices.Clone(o.Also)
 	}
 	return append(slices.Clone(o.Also), o.Asked.spot)
-}
-
-// Close closes the report and adds the reactions. It skips deleted comments and those that another task answers now.
-func (a *reactingReport) Close(ctx context.Context, e tasks.Ending) error {
-	if err := a.Report.Close(ctx, e); err != nil || e.Kind == tasks.Withdrawn {
-		return err
-	}
-	var spots []spot
-	if !isContinued(e) {
-		spots = a.origin.spots()
-	}
-	for _, id := range e.Covers {
-		if p, ok := spotOf(id); ok {
-			spots = append(spots, p)
-		}
-	}
-	for _, p := range spots {
-		err := react(ctx, a.gh, a.origin, p, resultReaction(e.Kind == tasks.Answered))
-		if hub.Permanent(err) {
-			a.log.Warn("react", "comment", p.ID, "err", err)
-		} else if err != nil {
-			return statusLeft(a.by.api.reportError("react", err))
-		}
-	}
-	return nil
 }

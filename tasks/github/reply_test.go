@@ -142,7 +142,7 @@ func TestReplyOnce(t *testing.T) {
 		n, task, comment := w.talk()
 		// Another user has copied our mark.
 		e := answered("Because.")
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", idempotentComment{
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", message{
 			task: task.ID, ending: e.Kind, at: e.At.UnixMicro(),
 		}.mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }

@@ -66,7 +66,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
-			h.after(func(ctx context.Context) { i.comments.addReaction(ctx, h, notDone) })
+			i.react(h, notDone)
 		}
 		return "", err
 	}
@@ -82,19 +82,19 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		if h.onIssue {
 			why = onlyOnPulls
 		}
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, why) })
+		i.note(h, why, notDone)
 		return why, nil
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return i.runCommand(ctx, h, command)
 	case mistaken:
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, reply) })
+		i.note(h, reply, notDone)
 		return "Not a command.", nil
 	}
 	response, err = i.submitRequest(ctx, h, command, words)
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
-		h.after(func(ctx context.Context) { i.comments.postNote(ctx, h, notDone, input.Sentence) })
+		i.note(h, input.Sentence, notDone)
 	}
 	return response, err
 }
@@ -154,7 +154,7 @@ func (i *interpreter) submitRequest(
 		return "", err
 	}
 	if receipt.New {
-		h.after(func(ctx context.Context) { i.comments.addReaction(ctx, h, eyes) })
+		i.react(h, eyes)
 	}
 	return "Task " + receipt.ID, nil
 }
@@ -259,7 +259,7 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
 	if d.action == actionEdited {
-		h.after(func(ctx context.Context) { i.comments.removeReaction(ctx, *h, eyes) })
+		i.respond(*h, func(ctx context.Context, t thread) error { return t.removeReaction(ctx, h.remark, eyes) })
 	}
 	return "Withdrawn " + h.task(), nil
 }

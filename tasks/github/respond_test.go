@@ -43,7 +43,7 @@ func TestReviewResponse(t *testing.T) {
 		}
 		for range 2 {
 			b := w.briefed(task)
-			if !strings.HasPrefix(b.Prompt.Text, responsePrompt) ||
+			if !strings.HasPrefix(b.Prompt.Text, responseOrder) ||
 				!strings.Contains(b.Prompt.Text, "goodbye as well.") || !b.Keep {
 				w.Errorf("brief: %+v", b)
 			}

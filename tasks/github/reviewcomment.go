@@ -14,8 +14,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-github/v60/github"
-
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -30,32 +28,30 @@ func (r *report) comment(ctx context.Context, result outcome) error {
 	if slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Cancelled, tasks.Superseded}, e.Kind) {
 		return nil // no review is missing
 	}
-	old, err := r.comments(ctx)
+	old, err := r.summaries(ctx)
 	if err != nil {
-		return fmt.Errorf("list comments of %s: %w", r.origin, err)
+		return fmt.Errorf("list comments of %s: %w", r.o, err)
 	}
-	ours := markOf(r.task, r.origin, e)
+	ours := markOf(r.task, r.o, e)
 	if first, ok := old[1]; ok {
 		if first.mark.compare(ours) > 0 || e.Kind != tasks.Answered && first.mark.ending == tasks.Answered {
 			return nil
 		}
 	}
-	owner, name := r.origin.path()
 	parts := r.bodies(ours, result)
 	for i, body := range parts {
 		c, found := old[i+1]
-		text := &github.IssueComment{Body: &body}
 		switch {
 		case !found:
-			_, _, err = r.gh.Issues.CreateComment(ctx, owner, name, r.origin.Number, text)
+			_, err = r.post(ctx, spot{}, body)
 		case c.mark.compare(ours) != 0:
-			_, _, err = r.gh.Issues.EditComment(ctx, owner, name, c.id, text)
+			err = r.edit(ctx, spot{ID: c.id}, body)
 			if hub.StatusCode(err) == http.StatusNotFound {
 				err = errors.New("it was just deleted") // not permanent: the next attempt posts a new one
 			}
 		}
 		if err != nil {
-			return fmt.Errorf("write part %d of the review of %s: %w", i+1, r.origin, err)
+			return fmt.Errorf("write part %d of the review of %s: %w", i+1, r.o, err)
 		}
 	}
 	for part, c := range old {
@@ -63,9 +59,9 @@ func (r *report) comment(ctx context.Context, result outcome) error {
 			continue
 		}
 		// The rest of an older, longer text.
-		if _, err := r.gh.Issues.DeleteComment(ctx, owner, name, c.id); err != nil &&
+		if _, err := r.gh.Issues.DeleteComment(ctx, r.owner, r.name, c.id); err != nil &&
 			hub.StatusCode(err) != http.StatusNotFound {
-			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.origin, err)
+			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.o, err)
 		}
 	}
 	return nil
@@ -77,10 +73,10 @@ type posted struct {
 	mark mark
 }
 
-// comments finds errand's comments with a mark, by part.
-func (r *report) comments(ctx context.Context) (map[int]posted, error) {
+// summaries finds the comments of a review's summary, by part.
+func (r *report) summaries(ctx context.Context) (map[int]posted, error) {
 	found := map[int]posted{}
-	for c, err := range r.by.api.own(ctx, r.by.api.comments(ctx, r.gh, r.origin, time.Time{})) {
+	for c, err := range r.own(ctx, r.comments(ctx, time.Time{})) {
 		if err != nil {
 			return nil, err
 		}
@@ -151,12 +147,12 @@ type outcome struct {
 // textOutcome returns the outcome of a task without findings: the agent's text, or errand's if there is no answer.
 func (r *report) textOutcome(e tasks.Ending) outcome {
 	o := outcome{
-		ending: e, title: "Review of " + hub.ShortSHA(r.origin.Head), text: markdown.Neutral(text(e)),
+		ending: e, title: "Review of " + hub.ShortSHA(r.o.Head), text: markdown.Neutral(text(e)),
 		verdict: verdictOf(e),
 	}
-	o.verdict.State = statusOf(e, r.origin.Head)
+	o.verdict.State = statusOf(e, r.o.Head)
 	if e.Kind != tasks.Answered {
-		o.title = "No review of " + hub.ShortSHA(r.origin.Head)
+		o.title = "No review of " + hub.ShortSHA(r.o.Head)
 	}
 	return o
 }
@@ -166,7 +162,7 @@ func (r *report) textOutcome(e tasks.Ending) outcome {
 func (r *report) findingsOutcome(e tasks.Ending, p review.Plan, summary, moved string) outcome {
 	headline := p.Headline()
 	o := outcome{
-		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.origin.Head), headline),
+		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.o.Head), headline),
 		text: p.Text(summary, r.page()),
 		verdict: hub.Verdict{
 			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation",
@@ -192,8 +188,8 @@ const maxSummary = 60_000
 
 // page returns the web addresses of the pull request.
 func (r *report) page() review.Page {
-	address, _, _ := strings.Cut(r.origin.URL, "/pull/")
-	return review.Page{Repo: address, Pull: r.origin.URL, Head: r.origin.Head, Fork: fromFork(r.task)}
+	address, _, _ := strings.Cut(r.o.URL, "/pull/")
+	return review.Page{Repo: address, Pull: r.o.URL, Head: r.o.Head, Fork: fromFork(r.task)}
 }
 
 // answer decodes the agent's findings, or returns false if it gave only text.

@@ -1,24 +1,138 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
-// post submits a plan's findings for lines of the diff as one review with a comment each. It returns the plan as
-// posted. If the pull request has a new head, post returns that head and posts nothing. It finds an existing review by
-// its mark.
+// closeReview posts the findings, then the summary comment, and then completes the indicator, which links to them. So a
+// complete indicator means that everything is posted, or that GitHub refuses it, which the indicator says. After any
+// error the next attempt finds what this one has posted.
+func (r *report) closeReview(ctx context.Context, e tasks.Ending) error {
+	if e.Found {
+		return nil
+	}
+	if at := r.indicator.Finished(); at.After(e.Retried) && at.Before(e.At.Truncate(time.Second)) {
+		r.log.Warn("verdict skipped: one is posted for an ending that is missing in Redis", "ended", at)
+		return nil
+	}
+	result, err := r.postFindings(ctx, e)
+	if err != nil {
+		return r.reportError("post findings", err)
+	}
+	failed := r.say(ctx, e, result)
+	if failed != nil && !hub.Permanent(failed) {
+		return failed
+	}
+	if failed != nil && e.Kind == tasks.Answered {
+		result.verdict = verdictOf(tasks.Ending{
+			Kind:   tasks.Failed,
+			Reason: "GitHub does not let errand comment. The answer is in the run's log.", At: e.At,
+		})
+		result.verdict.State = hub.StatusError
+	}
+	if err := r.indicator.Finish(ctx, result.verdict); hub.Permanent(err) {
+		r.log.Warn("end check", "err", err)
+	} else if err != nil {
+		return cmp.Or(failed, r.reportError("end report", err))
+	}
+	return failed
+}
+
+// say posts the summary comment and, after a refusal, the answer to the comment that requested the review.
+func (r *report) say(ctx context.Context, e tasks.Ending, result outcome) error {
+	if err := r.comment(ctx, result); err != nil {
+		return r.unposted(ctx, "post review", err)
+	}
+	return r.explainRefusal(ctx, e)
+}
+
+// explainRefusal answers the comment that requested a review, if it was refused: the check of a commit is not where its
+// author looks.
+func (r *report) explainRefusal(ctx context.Context, e tasks.Ending) error {
+	if e.Kind != tasks.Refused || r.o.Asked == nil {
+		return nil
+	}
+	return r.answerRequest(ctx, e)
+}
+
+// postFindings posts the agent's findings on their lines, if any, and returns the content of the comment and indicator.
+func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, error) {
+	answer, ok := r.answer(e)
+	if !ok {
+		return r.recordTextOutcome(ctx, r.textOutcome(e))
+	}
+	var err error
+	if r.o, err = r.by.memory.asBriefed(ctx, r.task, r.o); err != nil {
+		return outcome{}, err
+	}
+	limits, unknown, err := r.limits(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	ours := markOf(r.task, r.o, e)
+	plan, err := r.selectFindings(ctx, ours, answer)
+	if err != nil {
+		return outcome{}, err
+	}
+	plan, moved, err := r.postPlan(ctx, plan, limits, ours)
+	if hub.Permanent(err) {
+		r.log.Error("post findings", "err", err) // the comment has all of them
+	} else if err != nil {
+		return outcome{}, err
+	}
+	result := r.findingsOutcome(e, plan, answer.Summary, moved)
+	result.text += settingsErrors(unknown)
+	if moved != "" {
+		return result, nil // the next review reports the findings that still apply
+	}
+	state, err := r.remember(ctx, ours, plan, result.verdict)
+	result.text += state.pausing()
+	return result, err
+}
+
+// recordTextOutcome completes the outcome of a task without findings. A head that was refused because the same changes
+// were reviewed keeps that verdict.
+func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome, error) {
+	if !slices.Contains([]tasks.EndingKind{tasks.Answered, tasks.Refused, tasks.Withdrawn}, result.ending.Kind) {
+		return result, nil
+	}
+	var err error
+	if r.o, err = r.by.memory.asBriefed(ctx, r.task, r.o); err != nil {
+		return outcome{}, err
+	}
+	if result.ending.Kind == tasks.Answered {
+		state, err := r.by.memory.reviewed(ctx, r.task, r.o, result.verdict)
+		result.text += state.pausing()
+		return result, err
+	}
+	state, err := r.by.memory.state(ctx, r.o)
+	if state.hasReviewed(r.o) && state.Verdict != (savedVerdict{}) {
+		result.verdict = state.Verdict.verdict(result.ending)
+	}
+	return result, err
+}
+
+// postPlan submits a plan's findings for lines of the diff as one review with a comment each. It returns the plan as
+// posted. If the pull request has a new head, postPlan returns that head and posts nothing. It finds an existing review
+// by its mark.
 //
 // GitHub refuses a whole review for one comment outside the diff, which can change before the review arrives. After one
-// refusal post reads the diff again; after another it puts the findings into the review's text.
-func (r *report) post(
+// refusal postPlan reads the diff again; after another it puts the findings into the review's text.
+func (r *report) postPlan(
 	ctx context.Context, p review.Plan, limits review.Limits, m mark,
 ) (placed review.Plan, moved string, err error) {
 	unplaced := p.Place(nil, limits)
@@ -46,7 +160,7 @@ func (r *report) post(
 		if err == nil {
 			return placed, "", nil
 		}
-		if !refused(err) {
+		if !rejected(err) {
 			return unplaced, "", err
 		}
 		r.log.Warn("post findings on lines", "err", err)
@@ -63,9 +177,9 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	if len(p.Summary) == 0 {
 		return nil
 	}
-	old, err := r.comments(ctx)
+	old, err := r.summaries(ctx)
 	if err != nil {
-		return fmt.Errorf("list comments of %s: %w", r.origin, err)
+		return fmt.Errorf("list comments of %s: %w", r.o, err)
 	}
 	// written for this ending: after this review, or the first of all
 	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 {
@@ -74,14 +188,14 @@ func (r *report) announce(ctx context.Context, p review.Plan, m mark) error {
 	return r.submit(ctx, m.findings()+p.Aside(r.page()), nil)
 }
 
-// refused reports whether an error means that GitHub rejects the content of a review.
-func refused(err error) bool {
+// rejected reports whether an error means that GitHub rejects the content of a review.
+func rejected(err error) bool {
 	return hub.Permanent(err) && hub.StatusCode(err) == http.StatusUnprocessableEntity
 }
 
 // submit creates a review with the event COMMENT: errand leaves approval to people.
 func (r *report) submit(ctx context.Context, body string, findings []review.Finding) error {
-	ask := &github.PullRequestReviewRequest{CommitID: &r.origin.Head, Body: &body, Event: new("COMMENT")}
+	ask := &github.PullRequestReviewRequest{CommitID: &r.o.Head, Body: &body, Event: new("COMMENT")}
 	for _, f := range findings {
 		c := &github.DraftReviewComment{
 			Path: &f.Path, Line: &f.Line, Side: new(string(f.Side)), Body: new(review.Comment(f)),
@@ -91,25 +205,23 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 		}
 		ask.Comments = append(ask.Comments, c)
 	}
-	owner, name := r.origin.path()
-	if _, _, err := r.gh.PullRequests.CreateReview(ctx, owner, name, r.origin.Number, ask); err != nil {
-		return fmt.Errorf("submit review of %s: %w", r.origin, err)
+	if _, _, err := r.gh.PullRequests.CreateReview(ctx, r.owner, r.name, r.o.Number, ask); err != nil {
+		return fmt.Errorf("submit review of %s: %w", r.o, err)
 	}
 	return nil
 }
 
 // findReview finds the review with a mark, and the IDs of the findings in it.
 func (r *report) findReview(ctx context.Context, m mark) (posted map[string]bool, found bool, err error) {
-	for v, err := range r.by.api.own(ctx, r.by.api.reviews(ctx, r.gh, r.origin)) {
-		if err != nil {
-			return nil, false, fmt.Errorf("list reviews of %s: %w", r.origin, err)
-		}
-		if body := strings.ReplaceAll(v.body, "\r\n", "\n"); strings.HasPrefix(body, m.findings()) {
-			posted, err := r.findingsOf(ctx, v.ID, body)
-			return posted, true, err
-		}
+	v, found, err := r.find(ctx, r.reviews(ctx), m.findings())
+	if err != nil {
+		return nil, false, fmt.Errorf("list reviews of %s: %w", r.o, err)
 	}
-	return nil, false, nil
+	if !found {
+		return nil, false, nil
+	}
+	posted, err = r.findingsOf(ctx, v.ID, v.body)
+	return posted, true, err
 }
 
 // findingsOf returns the IDs of the findings in one of errand's reviews: those in its comments and in its text.
@@ -118,12 +230,11 @@ func (r *report) findingsOf(ctx context.Context, id int64, body string) (map[str
 	for _, f := range review.FindingsIn(body) {
 		posted[f] = true
 	}
-	owner, name := r.origin.path()
 	// 100 comments are more than the limits ever allow
-	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, owner, name, r.origin.Number, id,
+	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, r.owner, r.name, r.o.Number, id,
 		&github.ListOptions{PerPage: 100})
 	if err != nil {
-		return nil, fmt.Errorf("list comments of a review of %s: %w", r.origin, err)
+		return nil, fmt.Errorf("list comments of a review of %s: %w", r.o, err)
 	}
 	for _, c := range page {
 		if f, ok := review.FindingOf(c.GetBody()); ok {
@@ -145,9 +256,9 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 	if len(missing) == 0 {
 		return d, nil
 	}
-	for f, err := range r.by.api.files(ctx, r.gh, r.origin) {
+	for f, err := range r.files(ctx) {
 		if err != nil {
-			return nil, fmt.Errorf("list files of %s: %w", r.origin, err)
+			return nil, fmt.Errorf("list files of %s: %w", r.o, err)
 		}
 		if !missing[f.GetFilename()] {
 			continue
@@ -162,13 +273,85 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 
 // newHead returns the pull request's head if it is no longer the reviewed one.
 func (r *report) newHead(ctx context.Context) (string, error) {
-	owner, name := r.origin.path()
-	pr, _, err := r.gh.PullRequests.Get(ctx, owner, name, r.origin.Number)
+	pr, err := r.pull(ctx)
 	if err != nil {
-		return "", fmt.Errorf("read %s: %w", r.origin, err)
+		return "", fmt.Errorf("read %s: %w", r.o, err)
 	}
-	if head := pr.GetHead().GetSHA(); head != r.origin.Head {
+	if head := pr.GetHead().GetSHA(); head != r.o.Head {
 		return head, nil
 	}
 	return "", nil
+}
+
+// findReviewed finds the final message of a review: its comment, or its indicator if that is complete, because a later
+// review has replaced its comment, or it had none.
+func (r *report) findReviewed(ctx context.Context, task string, after time.Time) (*tasks.Ending, error) {
+	all, err := r.summaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if m := all[1].mark; m.task == task && time.UnixMicro(m.at).After(after) {
+		return &tasks.Ending{Kind: m.ending, At: time.UnixMicro(m.at).UTC()}, nil
+	}
+	l, err := r.openIndicator(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if at := l.Finished(); at.After(after) {
+		return &tasks.Ending{At: at.UTC()}, nil
+	}
+	return nil, nil
+}
+
+// savedVerdict is the part of a verdict that also holds for a later head with the same changes.
+type savedVerdict struct {
+	Conclusion string `json:"conclusion"`
+	Title      string `json:"title"`
+	Line       string `json:"line"`
+}
+
+func saveVerdict(v hub.Verdict) savedVerdict { return savedVerdict{v.Conclusion, v.Title, v.Line} }
+
+// verdict returns the verdict for a later head whose review was refused because it has the same changes.
+func (k savedVerdict) verdict(e tasks.Ending) hub.Verdict {
+	return hub.Verdict{
+		Conclusion: k.Conclusion, Title: k.Title, Line: k.Line,
+		Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At,
+	}
+}
+
+// verdictOf returns the verdict on an ending without findings.
+func verdictOf(e tasks.Ending) hub.Verdict {
+	v := hub.Verdict{Conclusion: conclusion(e.Kind), At: e.At}
+	if e.Kind == tasks.Answered {
+		v.Title, v.Line = "Reviewed", "Reviewed, see the conversation"
+		v.Summary = "The review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())
+		return v
+	}
+	v.Title, v.Line = "Not reviewed", "Not reviewed: "+markdown.Unping(untrusted.Line(e.Sentence(), 500))
+	v.Summary = v.Line
+	return v
+}
+
+// statusOf returns the state of a commit status for an ending. A commit without a review never looks like one that was
+// reviewed, unless the repository's settings want no review. Where another task continues the review of the same head,
+// the commit waits for that one; one of a later head needs nothing more.
+func statusOf(e tasks.Ending, head string) string {
+	switch {
+	case e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy+hub.ShortSHA(head)):
+		return hub.StatusPending
+	case e.Kind == tasks.Answered, e.Kind == tasks.Superseded, strings.HasPrefix(e.Reason, bySettings):
+		return ""
+	}
+	return hub.StatusError
+}
+
+// conclusion returns the conclusion for an ending without findings. It is never one that GitHub counts as failed, such
+// as timed_out: a problem of errand must not fail the change. It is not success
+// either, which would mean that there is nothing to read.
+func conclusion(k tasks.EndingKind) string {
+	if k == tasks.Cancelled {
+		return "cancelled"
+	}
+	return "neutral"
 }

@@ -307,7 +307,7 @@ func (s *Source) deleteComment(w *world, id int64) error {
 	if s.forge.IsApp() {
 		o = must(originOf(w.task(1, 0)))
 	}
-	_, err := must(s.gate.api.client(w.Context(), o)).Issues.DeleteComment(w.Context(), "acme", "api", id)
+	_, err := must(s.gate.api.reach(w.Context(), o)).gh.Issues.DeleteComment(w.Context(), "acme", "api", id)
 	return err
 }
 

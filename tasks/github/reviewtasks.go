@@ -282,7 +282,7 @@ func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time)
 // have moved afterwards. Labels until handled have been handled, by an event or a poll.
 func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled time.Time) error {
 	label := l.p.interpreter.gate.forkLabel
-	last, err := l.p.api.lastEvent(ctx, l.gh, l.o, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+	last, err := l.lastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
 	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
@@ -291,7 +291,7 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.
-	_, now, err := l.p.api.currentPull(ctx, l.o)
+	_, now, err := l.currentPull(ctx, l.o)
 	if err != nil || now.GetHead().GetSHA() != l.o.Head || movedSince(now, at) {
 		return err
 	}

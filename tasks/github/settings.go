@@ -42,13 +42,13 @@ type settingsReader struct {
 // settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
 // describes the invalid parts of the file in sentences. The result is cached for a short time.
 func (r *settingsReader) settings(
-	ctx context.Context, gh *github.Client, o origin, base string,
+	ctx context.Context, t thread, base string,
 ) (c settings, unknown []string, err error) {
-	key, now := strings.ToLower(o.Repo)+" "+base, r.now()
+	key, now := strings.ToLower(t.o.Repo)+" "+base, r.now()
 	if known, ok := r.cache.Get(key, now); ok {
 		return known.settings, known.unknown, nil
 	}
-	text, err := r.api.fileOf(ctx, gh, o, base, settingsFile)
+	text, err := t.fileOf(ctx, base, settingsFile)
 	if err != nil {
 		return settings{}, nil, err
 	}
@@ -97,11 +97,11 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 func (r *settingsReader) readInTime(ctx context.Context, o origin) (settings, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.api.patience.lookup)
 	defer cancel()
-	gh, err := r.api.client(ctx, o)
+	t, err := r.api.reach(ctx, o)
 	if err != nil {
 		return settings{}, err
 	}
-	c, _, err := r.settings(ctx, gh, o, o.Base)
+	c, _, err := r.settings(ctx, t, o.Base)
 	return c, err
 }
 
@@ -123,14 +123,13 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 
 // verificationCommands returns all the commands that should succeed before work on a branch is published, or an error.
 func (r *settingsReader) verificationCommands(ctx context.Context, repo, base string) ([]string, error) {
-	o := origin{Repo: repo}
-	gh, err := r.api.client(ctx, o)
+	t, err := r.api.reach(ctx, origin{Repo: repo})
 	if err != nil {
 		return nil, r.api.briefError("reach "+repo, err)
 	}
-	c, _, err := r.settings(ctx, gh, o, base)
+	c, _, err := r.settings(ctx, t, base)
 	if err == nil && c.Incomplete {
-		err = &tasks.InputError{Sentence: "Not all checks in " + settingsFile + " of " + repo + " can be read."}
+		err = refuse("Not all checks in " + settingsFile + " of " + repo + " can be read.")
 	}
 	return c.Checks, err
 }
@@ -139,7 +138,7 @@ func (r *settingsReader) verificationCommands(ctx context.Context, repo, base st
 // defaults apply.
 func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	l := review.Limits{Max: 6, Floor: review.Minor}
-	c, unknown, err := r.by.settings.settings(ctx, r.gh, r.origin, r.origin.Base)
+	c, unknown, err := r.by.settings.settings(ctx, r.thread, r.o.Base)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		r.log.Warn("review without the repository's settings", "why", input.Sentence)
 		return l, nil, nil
@@ -211,7 +210,7 @@ func (c settings) enabled(kind string) bool {
 	if wanted, ok := c.Triggers[kind]; ok {
 		return wanted
 	}
-	return kinds()[kind].automatic
+	return kinds[kind].automatic
 }
 
 // skips returns why there is no automatic work on a pull request that changes these files, or "". files is nil if they
@@ -310,13 +309,13 @@ func plainYAMLError(e string) string {
 func (c settings) validated(wrong []string) (settings, []string) {
 	refuse := func(key, why string) { wrong = append(wrong, untrusted.Code(key, maxEntry)+" "+why+".") }
 	for _, kind := range slices.Sorted(maps.Keys(c.Triggers)) {
-		if !kinds()[kind].automatic {
+		if !kinds[kind].automatic {
 			refuse("triggers."+kind, "is not a kind of automatic work")
 			delete(c.Triggers, kind)
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
-		if _, ok := kinds()[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
+		if _, ok := kinds[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
 			refuse("models."+kind, "is not a model name for a kind of task")
 			delete(c.Models, kind)
 		}

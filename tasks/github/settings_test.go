@@ -130,14 +130,14 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	o := origin{Repo: repo, Number: 1, Base: "main"}
-	gh := must(w.src.gate.api.client(t.Context(), o))
+	where := must(w.src.gate.api.reach(t.Context(), o))
 	for size, want := range map[int]string{
 		environment.MaxFile: "", environment.MaxFile + 1: "[The file is larger than 64 KiB, so it is ignored.]",
 	} {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settingsFile: text + strings.Repeat("x", size-len(text))})
 		w.forgetSettings()
-		c, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
+		c, unknown, err := w.src.settings.settings(t.Context(), where, "main")
 		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
 			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)
 		}
@@ -150,9 +150,9 @@ func TestSettingsAreAskedOnce(t *testing.T) {
 	w := withToken(t)
 	w.setUp(map[string]string{settingsFile: "reviews: on\n"})
 	o := origin{Repo: repo, Number: 1, Base: "main"}
-	gh := must(w.src.gate.api.client(t.Context(), o))
+	where := must(w.src.gate.api.reach(t.Context(), o))
 	for range 2 {
-		_, unknown, err := w.src.settings.settings(t.Context(), gh, o, "main")
+		_, unknown, err := w.src.settings.settings(t.Context(), where, "main")
 		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: unknown setting `reviews`." {
 			t.Errorf("%q %v", unknown, err)
 		}

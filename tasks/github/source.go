@@ -104,10 +104,9 @@ type Source struct {
 	large   intake.LargeBodies // of webhooks
 	log     *slog.Logger
 
-	briefs   *briefer   // makes the briefs of tasks
-	reports  *reporter  // shows tasks on GitHub
-	comments *commenter // posts and finds comments
-	gate     *gate      // decides who may do what
+	briefs   *briefer  // makes the briefs of tasks
+	reports  *reporter // shows tasks on GitHub
+	gate     *gate     // decides who may do what
 	settings *settingsReader
 }
 
@@ -170,22 +169,21 @@ func New(cfg Config) (*Source, error) {
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
 	log, mem := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}
-	hubAPI := api{cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience)}
+	hubAPI := api{cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience), log}
 	g := &gate{
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
 	}
-	comments := &commenter{api: hubAPI, gate: g, memory: mem, watched: cfg.watched, log: log}
 	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
 	return &Source{
 		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
-		comments: comments, gate: g, settings: settings,
+		gate: g, settings: settings,
 		briefs: &briefer{
 			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
 		},
 		reports: &reporter{
-			api: hubAPI, gate: g, settings: settings, comments: comments, memory: mem, watched: cfg.watched,
-			board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause, log: log,
+			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched,
+			board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause,
 		},
 	}
 }
@@ -193,7 +191,7 @@ func assemble(cfg Config) *Source {
 // interpreter returns an interpreter that submits to a desk.
 func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 	return &interpreter{
-		api: s.gate.api, gate: s.gate, settings: s.settings, comments: s.comments, desk: d, memory: s.memory,
+		api: s.gate.api, gate: s.gate, settings: s.settings, desk: d, memory: s.memory,
 		watched: s.cfg.watched, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet, now: s.cfg.Now,
 		log: s.log,
 	}
@@ -225,44 +223,32 @@ const (
 	kindIssue          = "issue"
 )
 
-// kind describes how tasks of a kind are briefed and reported.
+// kind describes tasks of a kind.
 type kind struct {
-	brief     func(b *briefer, ctx context.Context, t tasks.Task, o origin, dir string) (tasks.Brief, error)
-	open      func(p posting, ctx context.Context) (tasks.Report, error)
-	title     string // of the tasks that errand submits by itself
+	title     string // of those that errand submits by itself
 	automatic bool   // done without a request, unless the repository's settings switch it off
 	asks      bool   // the agent may ask the requester
 }
 
-// kinds returns all kinds. Each may have a model in a repository's settings. (A variable would be an initialization
-// cycle.)
-func kinds() map[string]kind {
-	return map[string]kind{
-		kindReview:  {brief: (*briefer).briefReview, open: posting.openReview, automatic: true},
-		kindComment: {brief: (*briefer).briefComment, open: posting.openReply, asks: true},
-		kindAnalyze: {brief: (*briefer).briefAnalysis, open: posting.openReply},
-		kindFix:     {brief: (*briefer).briefFix, open: posting.openReply, asks: true},
-		kindCheckFailure: {
-			title: "Failed checks", brief: (*briefer).briefChecks, open: posting.openReply,
-			automatic: true, asks: true,
-		},
-		kindMergeConflict: {
-			title: "Conflicts", brief: (*briefer).briefConflict, open: posting.openReply,
-			automatic: true, asks: true,
-		},
-		kindReviewResponse: {brief: (*briefer).briefResponse, open: posting.openReply, automatic: true, asks: true},
-		kindIssue:          {brief: (*briefer).briefIssue, open: posting.openReply, asks: true},
-	}
+// kinds has all kinds. Each may have a model in a repository's settings.
+var kinds = map[string]kind{
+	kindReview:         {automatic: true},
+	kindComment:        {asks: true},
+	kindAnalyze:        {},
+	kindFix:            {asks: true},
+	kindCheckFailure:   {title: "Failed checks", automatic: true, asks: true},
+	kindMergeConflict:  {title: "Conflicts", automatic: true, asks: true},
+	kindReviewResponse: {automatic: true, asks: true},
+	kindIssue:          {asks: true},
 }
 
 // Brief reads the task's subject from GitHub in its present state.
-func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Brief, error) {
+func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
 	o, err := originOf(t)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	k, ok := kinds()[t.Kind]
-	if !ok {
+	if _, ok := kinds[t.Kind]; !ok {
 		return tasks.Brief{}, unknownKind(t)
 	}
 	if o.Asked != nil || o.Action == requestedReview {
@@ -284,7 +270,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, dir string) (tasks.Bri
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	b, err := k.brief(s.briefs, ctx, t, o, dir)
+	b, err := s.briefs.brief(ctx, t, o)
 	if err == nil && s.cfg.watched(o.Repo) {
 		b.System += "\n" + watchedSystem
 	}
@@ -297,22 +283,36 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, ok := kinds()[t.Kind]
-	if !ok {
+	if _, ok := kinds[t.Kind]; !ok {
 		return nil, unknownKind(t)
 	}
-	p, err := s.reports.reach(ctx, t, o)
+	r, err := s.reports.open(ctx, t, o)
 	if err != nil {
 		return nil, err
 	}
-	if s.cfg.watched(o.Repo) {
-		return &notice{report{posting: p}}, nil
+	return r, nil
+}
+
+// Final finds a task's final message by its mark: the review's comment, or the reply. It does not find results of
+// repositories that are only watched.
+func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
+	o, err := originOf(t)
+	if err != nil || s.cfg.watched(o.Repo) {
+		return nil, err
 	}
-	r, err := k.open(p, ctx)
-	if err != nil || len(o.spots()) == 0 {
-		return r, err
+	r, err := s.reports.report(ctx, t, o)
+	if err != nil {
+		return nil, err
 	}
-	return &reactingReport{Report: r, posting: p}, nil
+	find := r.findFinal
+	if t.Kind == kindReview {
+		find = r.findReviewed
+	}
+	e, err := find(ctx, t.ID, after)
+	if err != nil {
+		return nil, r.reportError("find an earlier final message on "+o.String(), err)
+	}
+	return e, nil
 }
 
 // unknownKind is the error for a task of a newer front door.

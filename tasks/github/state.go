@@ -202,33 +202,33 @@ func (p *prState) pausing() string {
 // unchanged refuses a review without anything new to report: of a head that was reviewed while this task waited, and of
 // a push that does not alter the pull request's changes, such as a rebase or a merge of the base. The last review still
 // holds.
-func (b *briefer) unchanged(ctx context.Context, gh *github.Client, t tasks.Task, o origin) error {
+func (k conversation) unchanged(ctx context.Context) error {
+	o := k.o
 	if o.byPerson() {
 		return nil
 	}
-	switch p, err := b.memory.state(ctx, o); {
+	switch p, err := k.b.memory.state(ctx, o); {
 	case err != nil:
 		return err
-	case p.hasReviewed(o) && p.ReviewedBy != t.ID: // its own review was retried
-		return &tasks.InputError{Sentence: "The head was reviewed before."}
+	case p.hasReviewed(o) && p.ReviewedBy != k.task.ID: // its own review was retried
+		return refuse("The head was reviewed before.")
 	case o.Action != "synchronize" && o.Action != actionPolled:
 		return nil
 	}
-	owner, name := o.path()
-	diff, _, err := gh.PullRequests.GetRaw(ctx, owner, name, o.Number, github.RawOptions{Type: github.Diff})
+	diff, _, err := k.gh.PullRequests.GetRaw(ctx, k.owner, k.name, o.Number, github.RawOptions{Type: github.Diff})
 	if hub.StatusCode(err) == http.StatusNotAcceptable {
 		return nil // the diff is too large for GitHub
 	}
 	if err != nil {
-		return b.api.briefError("read the diff of "+o.String(), err)
+		return k.briefError("read the diff of "+o.String(), err)
 	}
 	var reviewed string
-	err = b.memory.changeState(ctx, o, func(p *prState) error {
+	err = k.b.memory.changeState(ctx, o, func(p *prState) error {
 		reviewed = p.sameAs(o, patchID(diff))
 		return nil
 	})
 	if err == nil && reviewed != "" {
-		err = &tasks.InputError{Sentence: "Nothing has changed since the review of " + hub.ShortSHA(reviewed) + "."}
+		err = refuse("Nothing has changed since the review of " + hub.ShortSHA(reviewed) + ".")
 	}
 	return err
 }
