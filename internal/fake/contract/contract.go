@@ -49,8 +49,42 @@ type Set struct {
 	compiled map[string]*jsonschema.Resolved // by variant and name
 }
 
-// Load reads an extract.
-func Load(zipped []byte) (*Set, error) {
+// Embedded returns a function that reads, once, an extract that is part of the program.
+func Embedded(zipped []byte) func() *Set {
+	return sync.OnceValue(func() *Set {
+		s, err := load(zipped)
+		if err != nil {
+			panic(err)
+		}
+		return s
+	})
+}
+
+// Breaches collects what a fake has seen or sent that its schemas do not allow. It is safe for concurrent use; its zero
+// value is empty.
+type Breaches struct {
+	mu  sync.Mutex
+	all []string
+}
+
+// Add records a breach.
+func (b *Breaches) Add(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.all = append(b.all, text)
+}
+
+// Drain returns the breaches since the last call.
+func (b *Breaches) Drain() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := b.all
+	b.all = nil
+	return all
+}
+
+// load reads an extract.
+func load(zipped []byte) (*Set, error) {
 	s := &Set{compiled: map[string]*jsonschema.Resolved{}}
 	r, err := gzip.NewReader(bytes.NewReader(zipped))
 	if err != nil {

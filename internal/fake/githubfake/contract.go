@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/errand-fleet/errand/internal/fake/contract"
 )
@@ -18,29 +17,15 @@ var zippedSchemas []byte
 // Contract returns GitHub's own description of the operations that the fake answers, of github.com and of the releases
 // of GitHub Enterprise Server. Its schemas are named by route: "GET /user query", "POST /graphql body", "GET /user
 // 200".
-var Contract = sync.OnceValue(func() *contract.Set {
-	s, err := contract.Load(zippedSchemas)
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	return s
-})
+var Contract = contract.Embedded(zippedSchemas)
 
 // Breaches returns what requests and answers had that GitHub's description does not allow, and forgets it. Each is also
 // answered with 422. Close panics if any is left, so that no test can overlook one.
-func (s *Server) Breaches() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.breaches
-	s.breaches = nil
-	return all
-}
+func (s *Server) Breaches() []string { return s.breaches.Drain() }
 
-// breach records an error and makes it the answer. It must be called without Server.mu.
+// breach records an error and makes it the answer.
 func (s *Server) breach(w *recorder, r *request, err error) {
-	s.mu.Lock()
-	s.breaches = append(s.breaches, fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err))
-	s.mu.Unlock()
+	s.breaches.Add(fmt.Sprintf("%s %s: %v", r.Method, r.URL.Path, err))
 	*w = recorder{header: http.Header{}}
 	fail(http.StatusUnprocessableEntity, "GitHub's description does not allow this: "+err.Error()).write(w)
 }

@@ -88,7 +88,7 @@ func (s *Server) encode(name string, body object) event {
 	if err == nil {
 		decoded = Contract().Complete(schema, decoded, s.url)
 		if wrong := Contract().Check(schema, decoded, true); wrong != nil {
-			s.breaches = append(s.breaches, wrong.Error())
+			s.breaches.Add(wrong.Error())
 		}
 		payload, err = json.Marshal(decoded)
 	}

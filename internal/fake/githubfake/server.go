@@ -123,7 +123,7 @@ type Server struct {
 	lastID     int64
 	calls      []*Call
 	failures   []*planned
-	breaches   []string // of GitHub's description; see Breaches
+	breaches   contract.Breaches // of GitHub's description; see Breaches
 	hook       string
 	deliveries []*Delivery
 	echoes     []event // waiting for the echo goroutine

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"sync"
 
 	"github.com/errand-fleet/errand/internal/fake/contract"
 )
@@ -16,23 +15,11 @@ var zippedSchemas []byte
 
 // Contract returns the types of Slack's own SDK as schemas: "chat.postMessage argument", "chat.postMessage answer",
 // "message event", "block" and "manifest".
-var Contract = sync.OnceValue(func() *contract.Set {
-	s, err := contract.Load(zippedSchemas)
-	if err != nil {
-		panic(err) // it is part of the program
-	}
-	return s
-})
+var Contract = contract.Embedded(zippedSchemas)
 
 // Breaches returns what arguments, answers and events had that the types of Slack's SDK do not allow, and forgets it.
 // Such a call is also refused. Close panics if any is left, so that no test can overlook one.
-func (s *Server) Breaches() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := s.breaches
-	s.breaches = nil
-	return all
-}
+func (s *Server) Breaches() []string { return s.breaches.Drain() }
 
 // checkCall compares the arguments of a call with the SDK's types. The caller holds mu.
 func (s *Server) checkCall(name string, form url.Values) error {
@@ -89,6 +76,6 @@ func (s *Server) breach(err error) error {
 	if err == nil {
 		return nil
 	}
-	s.breaches = append(s.breaches, err.Error())
+	s.breaches.Add(err.Error())
 	return apiError{code: "invalid_arguments", details: []string{err.Error()}}
 }

@@ -120,7 +120,7 @@ type Server struct {
 	shared     int           // files that people have sent along
 	calls      []*Call       // in order of arrival
 	failures   map[string][]Failure
-	breaches   []string // of the types of Slack's SDK; see Breaches
+	breaches   contract.Breaches // of the types of Slack's SDK; see Breaches
 	eventURL   string
 	actionURL  string
 	commandURL string
