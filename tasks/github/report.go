@@ -105,25 +105,35 @@ func (r *report) Update(e agent.Event) {
 	if r.progress == nil {
 		return
 	}
-	text := ""
-	switch e.Kind {
-	case agent.Started, tasks.Replied:
-		text = stateWorking
-	case tasks.Asked:
-		text = stateAsking
-	}
+	text := stateOf(e)
 	if r.indicator != nil {
-		text = ""
-		switch e.Kind {
-		case agent.Started:
-			text = "The agent has started."
-		case agent.ToolUse:
-			text = e.Text
-		}
+		text = actionOf(e)
 	}
 	if text != "" {
 		r.progress.put(text)
 	}
+}
+
+// stateOf returns what an event says about the state of a task on an issue, or "".
+func stateOf(e agent.Event) string {
+	switch e.Kind {
+	case agent.Started, tasks.Replied:
+		return stateWorking
+	case tasks.Asked:
+		return stateAsking
+	}
+	return ""
+}
+
+// actionOf returns what an event says about the agent's actions in a review, or "".
+func actionOf(e agent.Event) string {
+	switch e.Kind {
+	case agent.Started:
+		return "The agent has started."
+	case agent.ToolUse:
+		return e.Text
+	}
+	return ""
 }
 
 // Close posts the result and shows it by reactions to the comments that requested the task.
