@@ -126,8 +126,7 @@ func (w *Workspace) save(ctx context.Context, c Clone, dir string) error {
 	commits := strings.Fields(out)
 	slices.Sort(commits)
 	id := sum([]byte(strings.Join(commits, "\n")))[:12]
-	thread := filepath.Base(filepath.Dir(filepath.Dir(filepath.Dir(c.Dir))))
-	name := filepath.Join(dir, "work-"+thread+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
+	name := filepath.Join(dir, "work-"+filepath.Base(c.thread())+"-"+strings.ReplaceAll(c.Repo, "/", "-")+"-"+id)
 	bundle := append([]string{"bundle", "create", "--quiet", name + bundleExt}, all...)
 	if _, err := s.git.run(ctx, bundle...); err != nil {
 		return err

@@ -64,11 +64,9 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 		return clone{}, nil, err
 	}
 	owner, name := repoPath(c.Repo)
-	repos, at := filepath.Split(filepath.Dir(c.Dir))
-	thread := filepath.Dir(filepath.Clean(repos))
-	base := filepath.Base(c.Dir)
-	if filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") || filepath.Base(repos) != "repos" ||
-		at != owner || base != name && base != "."+name+"~broken" {
+	thread, base := c.thread(), filepath.Base(c.Dir)
+	if filepath.Dir(thread) != filepath.Join(w.cfg.Dir, "threads") ||
+		filepath.Dir(c.Dir) != filepath.Join(thread, "repos", owner) || base != name && base != "."+name+"~broken" {
 		return clone{}, nil, errors.New("the directory is not a clone of this workspace")
 	}
 	held, err := lock(ctx, thread+".lock")
@@ -79,6 +77,9 @@ func (w *Workspace) reach(ctx context.Context, c Clone) (_ clone, release func()
 	m.git = m.git.holding(held)
 	return m.clone(c.Dir), func() { unlock(held) }, nil
 }
+
+// thread returns the directory of the thread that c belongs to: c is in repos/OWNER in it.
+func (c Clone) thread() string { return filepath.Dir(filepath.Dir(filepath.Dir(c.Dir))) }
 
 // maxRefs bounds the local branches. A clone starts with one.
 const maxRefs = 1000
