@@ -69,7 +69,7 @@ func TestGitHubSchemas(t *testing.T) {
 		d.correct()
 		e.Variants = append(e.Variants, d.Variant)
 	}
-	compareExtract(t, e, filepath.Join("..", "..", "internal", "githubfake", "schemas.json.gz"))
+	compareExtract(t, e, filepath.Join("..", "..", "internal", "fake", "githubfake", "schemas.json.gz"))
 }
 
 // unpublished are routes of GitHub that its description of REST leaves out.
@@ -96,7 +96,7 @@ func TestSlackSchemas(t *testing.T) {
 	compareExtract(t, contract.Extract{
 		From:     []string{version(t, "@slack/web-api"), version(t, "@slack/types")},
 		Variants: []contract.Variant{v},
-	}, filepath.Join("..", "..", "internal", "slackfake", "schemas.json.gz"))
+	}, filepath.Join("..", "..", "internal", "fake", "slackfake", "schemas.json.gz"))
 }
 
 // permissionTable is what @octokit/app-permissions knows: by permission and level, the operations that it allows.
