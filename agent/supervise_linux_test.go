@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/internal/await"
 	"golang.org/x/sys/unix"
 )
 
@@ -329,8 +330,7 @@ func TestForgottenKeeperMain(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(agenttest.ShortTemp(t), "forgetful")
 	copyProgram(t, program)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	out, err := exec.CommandContext(ctx, program).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "this program has not called agent.KeeperMain: call agent.KeeperMain") {
 		t.Errorf("%s, %v", out, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 // counter counts a client's round trips.
@@ -37,8 +39,7 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 // subscribed waits until new events have n subscriptions.
 func (h *harness) subscribed(n int64) {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(h)
 	for got := int64(-1); got != n; {
 		subs, err := h.rdb.PubSubNumSub(ctx, "errand:news").Result()
 		if err != nil {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
@@ -204,8 +204,7 @@ func (s signal[T]) fire(v T) { s <- v }
 
 func (s signal[T]) wait(h *harness) T {
 	h.Helper()
-	ctx, cancel := context.WithTimeout(h.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(h)
 	select {
 	case v := <-s:
 		return v

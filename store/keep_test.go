@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 const never = time.Hour // for tests that must not pass because of a Refresh
@@ -174,7 +176,7 @@ func TestKeepLeavesNoGoroutine(t *testing.T) {
 			<-k.ended
 		}
 	})
-	limit := time.After(2 * time.Minute)
+	limit := time.After(await.Bound)
 	for runtime.NumGoroutine() > before {
 		select {
 		case <-limit:

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -170,8 +170,7 @@ func TestShutdownEndsStreams(t *testing.T) {
 	h := newHarness(t)
 	h.server.Config.RegisterOnShutdown(func() { _ = h.handler.Close() })
 	r := h.read("/api/tasks/" + h.submit(1) + "/events")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	if err := h.server.Config.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}

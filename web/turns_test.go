@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -153,8 +152,7 @@ func TestConversationsDoNotWaitForTheForgeInASlot(t *testing.T) {
 	for range maxRenders {
 		<-asked
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // without a slot it would wait for ever
-	defer cancel()
+	ctx := await.Context(t)
 	w := httptest.NewRecorder()
 	h.handler.ServeHTTP(w, h.request(http.MethodGet, "/tasks/"+id, "", nil).WithContext(ctx))
 	if w.Code != http.StatusOK || w.Body.Len() == 0 {

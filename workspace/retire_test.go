@@ -135,6 +135,9 @@ func TestMirrorWithUnpushedCommitsStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	stays(t, w, mirrors(t, w), "not pushed")
+	mirror := w.mirror(api.Repo).dir
+	refused := testGit(t, mirror, "for-each-ref", "--format=%(refname)", publishedRefs)
+	testGit(t, mirror, "update-ref", "-d", refused) // as if it were long ago: the next attempt makes another commit
 	c = checkout(t, w, api)
 	write(t, o.bare+"/hooks/pre-receive", "")
 	write(t, c.Dir+"/work.txt", "work\n")

@@ -45,7 +45,7 @@ func (l *lines) String() string {
 // find waits until a pattern occurs and returns its first group.
 func (l *lines) find(t *testing.T, pattern string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		if m := regexp.MustCompile(pattern).FindStringSubmatch(l.String()); m != nil {

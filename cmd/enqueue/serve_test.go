@@ -29,7 +29,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 	}
 	r, stderr := io.Pipe()
 	ended := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a front door that starts and should not
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // for a front door that starts and should not
 	defer cancel()
 	go func() {
 		ended <- serve(ctx, c, io.Discard, stderr, wire.Options{})

@@ -95,7 +95,7 @@ func (c *console) read() {
 // sees waits until a person sees something that fits, and gives it.
 func (c *console) sees(pattern string) []string {
 	c.Helper()
-	re, limit := regexp.MustCompile(pattern), time.After(2*time.Minute)
+	re, limit := regexp.MustCompile(pattern), time.After(10*time.Minute)
 	for open := true; ; {
 		if m := re.FindStringSubmatch(c.vt.Visible()); m != nil {
 			return m

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -9,8 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -158,8 +157,7 @@ func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 // until waits until the workspace satisfies a condition.
 func (w *world) until(what string, done func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	if err := w.slack.Wait(ctx, func(*slackfake.Server) bool { return done() }); err != nil {
 		w.Fatalf("wait for %s: %v", what, err)
 	}

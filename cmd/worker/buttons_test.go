@@ -6,8 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
@@ -58,8 +58,7 @@ func TestButtonsInSlack(t *testing.T) {
 	w.model.Answer("deploy both", deploy("a"), deploy("b"), modelfake.Turn{Text: "Both are out."})
 	base := w.standalone()
 	w.slack.Interactivity(base + "/slack/interactions")
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	thread, err := w.slack.Mention(ctx, slackfake.Message{Channel: channel, User: "U0ANN", Text: "deploy both"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -91,8 +90,7 @@ func (w *world) interrupted(by os.Signal) (root string) {
 func (w *world) checkpointed(id string, absorbed ...string) {
 	w.Helper()
 	client := w.admin()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	seen := map[string]bool{}
 	for holds := ""; len(seen) < 3 || holds != strings.Join(absorbed, " "); { // the present ones, and two more
 		fields, err := client.HMGet(ctx, "errand:checkpoint:"+id, "at", "absorbed").Result()

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -72,8 +71,7 @@ func (w *world) signed(number int, id int64, sign string) {
 
 func (w *world) onGitHub(holds func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	if err := w.github.Wait(ctx, func(*githubfake.Server) bool { return holds() }); err != nil {
 		w.Fatal(err)
 	}

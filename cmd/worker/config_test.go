@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"os"
 	"os/exec"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 // -print-config reports every problem that would stop the start, and prints the settings that errand.yaml puts in
@@ -93,8 +93,7 @@ func TestUnknownSettings(t *testing.T) {
 		t.Errorf("the log says %s", line)
 	}
 	front := w.frontDoor()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	text := ""

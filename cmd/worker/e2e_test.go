@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
@@ -147,8 +148,7 @@ func TestPullRequest(t *testing.T) {
 // reviewed waits until the status of a head is settled.
 func (w *world) reviewed(n int, head string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
 		for _, st := range s.Statuses(repo, head) {
 			if st.State == "success" {

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
@@ -46,8 +45,7 @@ func (w *world) fork(pr githubfake.PR, by string) (n int) {
 // settled waits until the last status of a pull request's head is final, and returns it.
 func (w *world) settled(n int) (last githubfake.Status) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	head := w.github.Pulls(repo)[n-1].HeadSHA
 	err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
 		all := s.Statuses(repo, head)

@@ -20,6 +20,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake/clitest"
@@ -299,8 +300,7 @@ func (w *world) mention(text, thread string) (ts string) {
 // answers waits until the bot has posted n messages in a thread, not counting its status messages, and returns them.
 func (w *world) answers(thread string, n int) []string {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	var got []string
 	err := w.slack.Wait(ctx, func(*slackfake.Server) bool {
 		got = w.finals(thread)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"html"
 	"io"
 	"maps"
@@ -14,10 +13,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/joho/godotenv"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
@@ -180,8 +179,7 @@ func TestNewcomer(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.sees("(The first task has ended)")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	err = w.github.Wait(ctx, func(s *githubfake.Server) bool {
 		c := s.Comments(repo, number)
 		return strings.Contains(c[len(c)-1].Body, "It is a package of totals.")

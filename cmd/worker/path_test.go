@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -32,8 +31,7 @@ func TestOneMention(t *testing.T) {
 func (w *world) beats(n int) {
 	w.Helper()
 	client := w.admin()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	for seen := map[float64]bool{}; len(seen) < n; {
 		workers, err := client.ZRangeWithScores(ctx, "errand:workers", 0, -1).Result()
 		if err != nil {

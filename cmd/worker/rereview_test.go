@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks/github/review"
@@ -74,8 +73,7 @@ func TestReReview(t *testing.T) {
 // checked waits until the check of a commit has ended.
 func (w *world) checked(sha string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	if err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
 		checks := s.CheckRuns(repo, sha)
 		return len(checks) > 0 && checks[0].Status == "completed"

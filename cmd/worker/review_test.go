@@ -1,15 +1,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
@@ -49,8 +48,7 @@ func TestReviewWithFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := w.github.Pulls(repo)[0].HeadSHA
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	var checks []githubfake.CheckRun
 	if err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
 		checks = s.CheckRuns(repo, head)

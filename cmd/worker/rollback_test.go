@@ -1,11 +1,11 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/redis/go-redis/v9"
 )
@@ -45,8 +45,7 @@ func TestForgottenEnding(t *testing.T) {
 // becomes waits until a page of the API contains this text.
 func (w *world) becomes(url, words string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	for page := ""; !strings.Contains(page, words); page = w.get(url) {
 		if ctx.Err() != nil {
 			w.Fatalf("wait for %s: %s", words, page)

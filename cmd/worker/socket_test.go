@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
@@ -19,8 +18,7 @@ func TestMentionBySocket(t *testing.T) {
 	w.env["SLACK_APP_TOKEN"] = "xapp-test"
 	base := w.standalone()
 	w.slack.Deliver("")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	until := func(what string, done func(*slackfake.Server) bool) {
 		t.Helper()
 		if err := w.slack.Wait(ctx, done); err != nil {

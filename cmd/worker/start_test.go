@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/redis/go-redis/v9"
 )
@@ -39,8 +39,7 @@ func (w *world) logged(words string) (text string) {
 		w.Fatal(err)
 	}
 	defer r.Close()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute) // for a worker that starts although it should not
-	defer cancel()
+	ctx := await.Context(w)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args = []string{underTest}
 	for k, v := range w.env {
@@ -142,8 +141,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 	w.env["REDIS_URL"] = "redis://" + addr
 	r, stderr := io.Pipe()
 	code := make(chan int, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // for a worker that starts although it should not
-	defer cancel()
+	ctx := await.Context(t)
 	go func() {
 		code <- run(ctx, invocation{nil, func(k string) string { return w.env[k] }, io.Discard, stderr}, wire.Options{})
 		_ = stderr.Close()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -39,7 +40,7 @@ func TestCulpritIsToldFromBystanders(t *testing.T) {
 		}
 		select {
 		case <-deadly:
-		case <-time.After(2 * time.Minute):
+		case <-time.After(await.Bound):
 			t.Fatalf("the culprit was not tried again: %s", w.get(base+"/api/tasks/"+w.taskID(roots[0])))
 		}
 		if n > 1 {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 // One of two workers has no CLI. The other runs every task and none fails. The broken worker shows problem and remedy
@@ -129,7 +130,7 @@ func (w *world) processLog(words string) string {
 	select {
 	case line := <-found:
 		return line
-	case <-time.After(time.Minute):
+	case <-time.After(await.Bound):
 		w.Fatalf("the worker does not log %q", words)
 		return ""
 	}

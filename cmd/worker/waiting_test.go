@@ -1,13 +1,13 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
@@ -84,8 +84,7 @@ func TestOverload(t *testing.T) {
 // says waits for a message of the bot with this text.
 func (w *world) says(thread, words string) (text string) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
 		for _, m := range s.Messages(channel, thread) {
 			if text = m.Text + string(m.Blocks); m.BotID != "" && strings.Contains(text, words) {

@@ -4,12 +4,13 @@ package await
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 )
 
-// bound is how long Until waits. Only what never comes takes as long.
-const bound = 3 * time.Minute
+// Bound is how long a test waits. Only what never comes takes as long, also on a slow or busy machine.
+const Bound = 10 * time.Minute
 
 // The pauses between two looks, which double.
 const (
@@ -17,13 +18,20 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// Until waits until found returns true. After minutes it fails the test with what it was waiting for. Call it from the
+// Context returns the test's context, bounded by Bound.
+func Context(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), Bound, errInVain)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+var errInVain = errors.New("waited in vain")
+
+// Until waits until found returns true. After Bound it fails the test with what it was waiting for. Call it from the
 // goroutine of the test.
 func Until(t testing.TB, what string, found func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), bound)
-	defer cancel()
-	if !Holds(ctx, found) {
+	if !Holds(Context(t), found) {
 		t.Fatalf("waited in vain: %s", what)
 	}
 }

@@ -1,7 +1,6 @@
 package github
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/internal/testlog"
@@ -242,8 +242,7 @@ func (w *world) pull(number int) githubfake.Pull {
 // wait waits until f holds on GitHub.
 func (w *world) wait(f func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(w)
 	if err := w.hub.Wait(ctx, func(*githubfake.Server) bool { return f() }); err != nil {
 		w.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
@@ -82,8 +83,7 @@ func (w *workspace) process(cfg Config) *Source {
 // until waits until the workspace satisfies a condition.
 func (w *workspace) until(what string, done func() bool) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(w.T)
 	if err := w.Wait(ctx, func(*slackfake.Server) bool { return done() }); err != nil {
 		w.Fatalf("%s: %v\nlog:\n%s", what, err, w.log)
 	}

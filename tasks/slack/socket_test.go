@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
@@ -68,8 +69,7 @@ func (f *frontDoor) greeted() {
 // said waits for a line of the log.
 func (f *frontDoor) said(text string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f.T)
 	if !f.log.wait(ctx, text) {
 		f.Fatalf("nobody said %q\nlog:\n%s", text, f.log)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -247,8 +248,7 @@ func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 // slowed waits until the interval between starts with the credential is that long.
 func (f *fleet) slowed(want time.Duration) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	for {
 		known, err := f.store.Credentials.List(ctx)
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -365,8 +366,7 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 // notice follows a task to the first notice of its run.
 func (f *fleet) notice(id string) string {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	for l, err := range f.desk.Follow(ctx, id, "") {
 		if err != nil || l.End {
 			f.Fatalf("no notice: %v", err)
@@ -381,8 +381,7 @@ func (f *fleet) notice(id string) string {
 // waiting looks up a task until it has started and waits.
 func (f *fleet) waiting(id string) tasks.Status {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	for {
 		s, err := f.desk.Status(ctx, id)
 		if err != nil {

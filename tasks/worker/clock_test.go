@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -53,7 +54,7 @@ func TestRedisClockJumps(t *testing.T) {
 			for range 4 { // the dead worker's task waits until it is alone
 				select {
 				case <-started:
-				case <-time.After(2 * time.Minute):
+				case <-time.After(await.Bound):
 					t.Fatal("a task does not start after the jump")
 				}
 			}

@@ -534,8 +534,7 @@ func TestUnknownSource(t *testing.T) {
 	task := f.task("a", "x")
 	task.Source = "elsewhere"
 	f.submit(task)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	for l, err := range f.desk.Follow(ctx, task.ID, "") {
 		if err != nil {
 			t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -181,8 +182,7 @@ func (f *fleet) submit(t tasks.Task) string {
 // ending waits until a task's final message is posted and returns it.
 func (f *fleet) ending(id string) tasks.Ending {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	for {
 		f.source.mu.Lock()
 		e, ok := f.source.closed[id]

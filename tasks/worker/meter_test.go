@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
@@ -70,7 +71,7 @@ func (f *fleet) tell(p *tape, endings int, want ...string) {
 	for range endings {
 		select {
 		case <-p.ended:
-		case <-time.After(2 * time.Minute):
+		case <-time.After(await.Bound):
 			f.Fatalf("no ending was told: %q", p.heard())
 		}
 	}

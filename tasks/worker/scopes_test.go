@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/hibiken/asynq"
@@ -20,8 +21,7 @@ import (
 // waits returns when a task's delivery has been refused and will come again.
 func (f *fleet) waits(id string) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	for ctx.Err() == nil {
 		for _, class := range tasks.Classes {
 			if info, err := f.asynq.GetTaskInfo(class, id); err == nil && info.State == asynq.TaskStateRetry {
@@ -38,7 +38,7 @@ func (f *fleet) next(started <-chan string) string {
 	select {
 	case id := <-started:
 		return id
-	case <-time.After(2 * time.Minute):
+	case <-time.After(await.Bound):
 		f.Fatal("nothing started")
 		return ""
 	}

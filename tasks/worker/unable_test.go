@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -341,8 +342,7 @@ func TestUnable(t *testing.T) {
 // workers waits until the live workers report the wanted states, after at least one further heartbeat.
 func (f *fleet) workers(want func([]store.Worker) bool) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(f)
 	began, tick := time.Now(), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for {

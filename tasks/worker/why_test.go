@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/redis/go-redis/v9"
@@ -91,8 +92,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 		w.waits.later[id] = notice
 	}
 	w.waits.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	go every(ctx, 10*time.Millisecond, w.waits.postLater)
 	for _, want := range []string{"a", "d"} {
 		select {

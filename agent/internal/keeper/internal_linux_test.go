@@ -2,7 +2,6 @@ package keeper
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"log/slog"
 	"os"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 // The worker's death should shorten a stop that is under way, because the thread must not look free while its CLI
@@ -122,8 +122,7 @@ func fullRun(t *testing.T) (p *Process, commands *os.File) {
 func TestStoppedKeeperOfAFullRun(t *testing.T) {
 	t.Parallel()
 	p, _ := fullRun(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	keeper := exec.CommandContext(ctx, "sleep", "1000")
 	if err := keeper.Start(); err != nil {
 		t.Fatal(err)

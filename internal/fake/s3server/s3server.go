@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -86,11 +85,10 @@ func Serve(program, dir string) (url string, stop func(), err error) {
 // find returns the server's executable. Go keeps it in its build cache.
 func find(t *testing.T) string {
 	t.Helper()
-	_, here, _, ok := runtime.Caller(0)
-	if !ok {
-		t.Fatal("no source file")
+	root, err := checkoutRoot()
+	if err != nil {
+		t.Fatal(err)
 	}
-	root := filepath.Join(filepath.Dir(here), "..", "..", "..")
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "-modfile="+filepath.Join(root, "tools", "go.mod"),
 		"-n", "versitygw")
 	cmd.Dir = root
@@ -101,4 +99,20 @@ func find(t *testing.T) string {
 		t.Fatal(fmt.Errorf("build S3 server: %w", err))
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// checkoutRoot returns the checkout that the test runs in: a test starts in its package's directory.
+func checkoutRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for dir := start; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "tools", "go.mod")); err == nil {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", fmt.Errorf("no tools/go.mod above %s", start)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/slack-go/slack"
 )
@@ -165,8 +166,7 @@ func TestWait(t *testing.T) {
 // wakes fails the test if a change does not wake a Wait that has looked before it.
 func wakes(t *testing.T, s *slackfake.Server, what string, change func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // only to report a failure
-	defer cancel()
+	ctx := await.Context(t)
 	looks := 0
 	looked := make(chan struct{}, 1)
 	done := make(chan error)

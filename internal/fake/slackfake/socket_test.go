@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/slack-go/slack"
 	"github.com/slack-go/slack/slackevents"
@@ -58,10 +59,9 @@ func dial(t *testing.T, s *slackfake.Server, ack func(socketmode.Event) bool, op
 
 func always(socketmode.Event) bool { return true }
 
-func await(t *testing.T, s *slackfake.Server, what string, done func(*slackfake.Server) bool) {
+func awaited(t *testing.T, s *slackfake.Server, what string, done func(*slackfake.Server) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
+	ctx := await.Context(t)
 	if err := s.Wait(ctx, done); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -102,7 +102,7 @@ func TestReconnect(t *testing.T) {
 	dial(t, s, always, socketmode.OptionPingInterval(200*time.Millisecond))
 	for n, trouble := range []func(){func() { s.Disconnect("warning") }, s.Cut, s.Silence} {
 		trouble()
-		await(t, s, "another connection", func(s *slackfake.Server) bool {
+		awaited(t, s, "another connection", func(s *slackfake.Server) bool {
 			return s.Dialled() == n+2 && s.Sockets() == 1
 		})
 	}
