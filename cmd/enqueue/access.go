@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
@@ -19,9 +20,10 @@ import (
 	"github.com/errand-fleet/errand/web/auth"
 )
 
-func auditCommand(t *terminal, flags *flag.FlagSet) runFunc {
+func auditCommand(t *terminal) *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List what people changed, newest first"}
 	query := parameterFlags(
-		flags,
+		list.Flags(),
 		parameter{flag: "who", name: "who", about: "only entries with this part of a `name`"},
 		parameter{flag: "what", name: "what", about: "only entries with these `words`, such as cancel or a task's ID"},
 		parameter{flag: "from", name: "from", about: "only entries from here: console, slack or github"},
@@ -34,19 +36,18 @@ func auditCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		},
 		parameter{flag: "skip", name: "skip", about: "leave out this `number` of the newest", valid: validNumber},
 	)
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 0:
-			return show(ctx, t, "GET /api/audit?"+query.Encode(), nil, t.printAudit)
-		case len(args) > 1 || args[0] != "verify" || len(query) > 0:
-			return exitUsage
-		}
-		v, err := shown(ctx, t, "GET /api/audit/verify", nil, t.printVerified)
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/audit?"+query.Encode(), nil, t.printAudit)
+	}
+	verify := &cobra.Command{Use: "verify", Short: "Verify that no entry was changed"}
+	verify.RunE = func(c *cobra.Command, _ []string) error {
+		v, err := shown(c.Context(), t, "GET /api/audit/verify", nil, t.printVerified)
 		if v.Problem != "" {
 			return exitFailed
 		}
 		return err
 	}
+	return group("audit", "List what people changed, or verify that no entry was changed", list, verify)
 }
 
 func (t *terminal) printVerified(v api.Verified) {
@@ -74,45 +75,56 @@ func (t *terminal) printAudit(page api.AuditPage) {
 	list.print(t.stdout)
 	switch {
 	case page.Next > 0:
-		printf(t.stderr, "For older entries add -skip %d\n", page.Next)
+		printf(t.stderr, "For older entries add --skip %d\n", page.Next)
 	case len(page.Entries) == 0:
 		printf(t.stderr, "No entries.\n")
 	}
 }
 
-func tokenCommand(t *terminal, flags *flag.FlagSet) runFunc {
+func tokenCommand(t *terminal) *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List the tokens"}
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/tokens", nil, func(l api.TokenList) {
+			t.printTokens(l.Tokens, time.Now())
+		})
+	}
+	revoke := &cobra.Command{Use: "revoke NAME", Short: "End a token"}
+	revoke.RunE = func(c *cobra.Command, args []string) error {
+		return t.remove(c.Context(), "tokens", args[0], "The token %s is worth nothing now.\n")
+	}
+	return group("token", "Manage API tokens", list, createTokenCommand(t), revoke)
+}
+
+func createTokenCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "create NAME", Short: "Create a token, and print it once"}
 	want := api.TokenRequest{Days: 90}
-	scope := flags.String("scope", "",
-		"create: a `ROLE`, viewer, user, operator or admin; ROLE:acme/*,acme/web for some repositories")
-	flags.Func("expires", "create: after this `time`, such as 30d; default 90d, at most 366d",
+	scope := c.Flags().String("scope", "",
+		"a `ROLE`, viewer, user, operator or admin; ROLE:acme/*,acme/web for some repositories")
+	c.Flags().Func("expires", "after this `time`, such as 30d; default 90d, at most 366d",
 		func(text string) (err error) {
 			if want.Days, err = strconv.Atoi(strings.TrimSuffix(text, "d")); err != nil || want.Days < 1 {
 				return errors.New("must be a number of days like 30d")
 			}
 			return nil
 		})
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 2 && args[0] == "create" && *scope != "":
-			role, repositories, limited := strings.Cut(*scope, ":")
-			if err := want.Role.UnmarshalText([]byte(role)); err != nil {
-				return usageError{fmt.Errorf("read -scope: %w", err)}
-			}
-			if want.Name = args[1]; limited {
-				want.Repositories = strings.Split(repositories, ",")
-			}
-			return show(ctx, t, "POST /api/tokens", want, func(made api.NewToken) {
-				printf(t.stdout, "%s\n", legible.Line(made.Secret))
-				printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name,
-					made.Expires.UTC().Format(time.DateOnly))
-			})
-		case len(args) == 1 && args[0] == "list":
-			return show(ctx, t, "GET /api/tokens", nil, func(l api.TokenList) { t.printTokens(l.Tokens, time.Now()) })
-		case len(args) == 2 && args[0] == "revoke":
-			return t.remove(ctx, "tokens", args[1], "The token %s is worth nothing now.\n")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if *scope == "" {
+			return usageError{errors.New("missing --scope ROLE")}
 		}
-		return exitUsage
+		role, repositories, limited := strings.Cut(*scope, ":")
+		if err := want.Role.UnmarshalText([]byte(role)); err != nil {
+			return usageError{fmt.Errorf("read --scope: %w", err)}
+		}
+		if want.Name = args[0]; limited {
+			want.Repositories = strings.Split(repositories, ",")
+		}
+		return show(c.Context(), t, "POST /api/tokens", want, func(made api.NewToken) {
+			printf(t.stdout, "%s\n", legible.Line(made.Secret))
+			printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name,
+				made.Expires.UTC().Format(time.DateOnly))
+		})
 	}
+	return c
 }
 
 // remove deletes an item of a list of the API, and says so.
@@ -128,16 +140,16 @@ func (t *terminal) remove(ctx context.Context, list, name, done string) error {
 	return nil
 }
 
-func peopleCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 1 && args[0] == "list":
-			return show(ctx, t, "GET /api/links", nil, func(l api.LinkList) { t.printLinks(l.Links) })
-		case len(args) == 2 && args[0] == "unlink":
-			return t.remove(ctx, "links", args[1], "The account %s in Slack is not linked any more.\n")
-		}
-		return exitUsage
+func peopleCommand(t *terminal) *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List the accounts in Slack that people have linked to GitHub"}
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/links", nil, func(l api.LinkList) { t.printLinks(l.Links) })
 	}
+	unlink := &cobra.Command{Use: "unlink USER", Short: "End a link"}
+	unlink.RunE = func(c *cobra.Command, args []string) error {
+		return t.remove(c.Context(), "links", args[0], "The account %s in Slack is not linked any more.\n")
+	}
+	return group("people", "List the accounts in Slack that people have linked to GitHub, or unlink one", list, unlink)
 }
 
 // printLinks prints a table of linked accounts.

@@ -14,7 +14,7 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	id := f.submit("look")
-	for _, args := range [][]string{{"cancel", id}, {"retry", id}, {"token", "create", "-scope", "viewer", "ci"}} {
+	for _, args := range [][]string{{"cancel", id}, {"retry", id}, {"token", "create", "--scope", "viewer", "ci"}} {
 		if code, _, errs := f.run(args...); code != 0 {
 			t.Fatalf("%v: exit %d: %s", args, code, errs)
 		}
@@ -26,11 +26,11 @@ func TestAudit(t *testing.T) {
 		t.Errorf("exit %d: %s\n%s", code, errs, out)
 	}
 	for _, args := range [][]string{
-		{"-what", "RETRY"},
-		{"-what", "/tokens"},
-		{"-limit", "1"},
-		{"-skip", "2"},
-		{"-who", "Cons", "-since", "2026-01-01", "-what", "cancel"},
+		{"--what", "RETRY"},
+		{"--what", "/tokens"},
+		{"--limit", "1"},
+		{"--skip", "2"},
+		{"--who", "Cons", "--since", "2026-01-01", "--what", "cancel"},
 	} {
 		var page api.AuditPage
 		if code, out, errs := f.run(append([]string{"audit", "-o", "json"}, args...)...); code != 0 ||
@@ -38,16 +38,16 @@ func TestAudit(t *testing.T) {
 			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
 		}
 	}
-	for _, args := range [][]string{{"-who", "dana"}, {"-since", "2999-01-01"}} {
+	for _, args := range [][]string{{"--who", "dana"}, {"--since", "2999-01-01"}} {
 		if code, out, errs := f.run(append([]string{"audit"}, args...)...); code != 0 || errs != "No entries.\n" {
 			t.Errorf("%v: exit %d: %s%s", args, code, out, errs)
 		}
 	}
-	if code, _, errs := f.run("audit", "-since", "yesterday"); code != 2 ||
+	if code, _, errs := f.run("audit", "--since", "yesterday"); code != 2 ||
 		!strings.Contains(errs, "since must be a day") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
-	if code, _, errs := f.run("audit", "-limit", "1"); code != 0 || errs != "For older entries add -skip 1\n" {
+	if code, _, errs := f.run("audit", "--limit", "1"); code != 0 || errs != "For older entries add --skip 1\n" {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 
@@ -71,7 +71,7 @@ func TestAudit(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("token", "create", "ci", "-scope", "operator:acme/*,other/x", "-expires", "30d")
+	code, out, errs := f.run("token", "create", "ci", "--scope", "operator:acme/*,other/x", "--expires", "30d")
 	secret := strings.TrimSpace(out)
 	if code != 0 || !strings.HasPrefix(secret, "errand_") || strings.Contains(out, " ") ||
 		!strings.Contains(errs, "not shown again") {
@@ -104,10 +104,10 @@ func TestTokens(t *testing.T) {
 	}
 	f.env["ERRAND_CONSOLE_TOKEN"] = testToken
 	for _, args := range [][]string{
-		{"token"},
+		{"token", "x"},
 		{"token", "create", "x"},
-		{"token", "create", "-scope", "king", "x"},
-		{"token", "create", "-scope", "user", "-expires", "soon", "x"},
+		{"token", "create", "--scope", "king", "x"},
+		{"token", "create", "--scope", "user", "--expires", "soon", "x"},
 		{"token", "revoke"},
 	} {
 		if code, out, _ := f.run(args...); code != 2 || out != "" {
@@ -137,8 +137,5 @@ func TestPeople(t *testing.T) {
 	}
 	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 1 || !strings.Contains(errs, "is not linked") {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-	if code, _, _ := f.run("people"); code != 2 {
-		t.Errorf("exit %d", code)
 	}
 }

@@ -25,7 +25,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	_, out, _ := f.run("show", id)
-	for _, want := range []string{"? Which colour?", "  2. blue", "enqueue answer -question k1 " + id} {
+	for _, want := range []string{"? Which colour?", "  2. blue", "enqueue answer --question k1 " + id} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}
@@ -35,11 +35,11 @@ func TestAnswer(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"answer", id}, 2, "usage: enqueue answer"},
+		{[]string{"answer", id}, 2, "enqueue answer: missing WORDS"},
 		{[]string{"answer", id, "2"}, 1, "Several questions are open"},
-		{[]string{"answer", "-question", "k9", id, "2"}, 1, "No such question"},
-		{[]string{"answer", "-question", "k1", id, "2"}, 0, "console answered: blue"},
-		{[]string{"answer", "-question", "k1", id, "red"}, 0, "console answered: blue"}, // the first one counts
+		{[]string{"answer", "--question", "k9", id, "2"}, 1, "No such question"},
+		{[]string{"answer", "--question", "k1", id, "2"}, 0, "console answered: blue"},
+		{[]string{"answer", "--question", "k1", id, "red"}, 0, "console answered: blue"}, // the first one counts
 		{[]string{"answer", id, "quite", "sure"}, 0, "console answered: quite sure"},
 	} {
 		code, out, errs := f.run(row.args...)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/url"
@@ -12,11 +11,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 )
-
-const chatJSON = "JSON: the task, or with -follow one event per line and the end"
 
 // maxPrompt bounds a prompt from standard input. The server's limit for a request is the same.
 const maxPrompt = 1 << 20
@@ -27,7 +27,12 @@ type picture struct {
 	Data []byte `json:"data"`
 }
 
-func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
+func chatCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use: "chat PROMPT…", Short: "Submit a task",
+		Annotations: map[string]string{"json": "JSON: the task, or with --follow one event per line and the end"},
+	}
+	flags := c.Flags()
 	given := parameterFlags(
 		flags,
 		parameter{
@@ -35,7 +40,7 @@ func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			about: "work in this repository, `owner/name`; further ones follow after commas",
 		},
 		parameter{flag: "dir", name: "projectPath", about: "work in this `directory` of the server (ERRAND_DIRS)"},
-		parameter{flag: "thread", name: "thread", about: "continue this `conversation`; -follow prints its name"},
+		parameter{flag: "thread", name: "thread", about: "continue this `conversation`; --follow prints its name"},
 		parameter{flag: "agent", name: "agent", about: "use this `agent` of the project"},
 		parameter{flag: "model", name: "model", about: "use this `model`"},
 		parameter{flag: "effort", name: "effort", about: "use this `effort`: low, medium, high, …"},
@@ -48,23 +53,15 @@ func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		},
 	)
 	plan := flags.Bool("plan", false, "change nothing and answer with a plan")
-	var pictures []picture
-	flags.Func("picture", "show this PNG, JPEG or GIF `file` to the agent; may be repeated", func(path string) error {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return fmt.Errorf("read picture: %w", err)
-		}
-		pictures = append(pictures, picture{filepath.Base(path), data})
-		return nil
-	})
-	follow := flags.Bool("follow", false, "follow the task until it ends")
-	return func(ctx context.Context, args []string) error {
+	pictures := pictureFlag(flags)
+	follow := flags.BoolP("follow", "f", false, "follow the task until it ends")
+	c.RunE = func(c *cobra.Command, args []string) error {
 		message, err := newMessage(given, args, t.stdin)
 		if err != nil {
 			return err
 		}
-		message["plan"], message["pictures"] = *plan, pictures
-		first, text, err := t.api.submit(ctx, message)
+		message["plan"], message["pictures"] = *plan, *pictures
+		first, text, err := t.api.submit(c.Context(), message)
 		headline := ""
 		switch {
 		case err != nil:
@@ -82,8 +79,23 @@ func chatCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		if err != nil || !*follow {
 			return err
 		}
-		return t.newWatch(first.ID, t.stderr).run(ctx, headline)
+		return t.newWatch(first.ID, t.stderr).run(c.Context(), headline)
 	}
+	return c
+}
+
+// pictureFlag declares the flag for pictures and returns them, which parsing the flags fills.
+func pictureFlag(flags *pflag.FlagSet) *[]picture {
+	var pictures []picture
+	flags.Func("picture", "show this PNG, JPEG or GIF `file` to the agent; may be repeated", func(path string) error {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read picture: %w", err)
+		}
+		pictures = append(pictures, picture{filepath.Base(path), data})
+		return nil
+	})
+	return &pictures
 }
 
 // newMessage returns the body of POST /api/chat (see tasks/chat) with the prompt from the arguments or from standard
@@ -98,7 +110,7 @@ func newMessage(given url.Values, args []string, stdin io.Reader) (map[string]an
 		prompt = string(b)
 	}
 	if strings.TrimSpace(prompt) == "" {
-		return nil, exitUsage
+		return nil, usageError{errors.New("the prompt is empty")}
 	}
 	message := map[string]any{"message": prompt}
 	for name := range given {

@@ -20,8 +20,8 @@ import (
 func TestChatPrintsTheTask(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("chat", "-repo", "acme/app,acme/web", "-thread", "t-1", "-agent", "strategist", "-model",
-		"opus", "-effort", "low", "Fix", "the", "test")
+	code, out, errs := f.run("chat", "--repo", "acme/app,acme/web", "--thread", "t-1", "--agent", "strategist", "--model",
+		"opus", "--effort", "low", "Fix", "the", "test")
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -51,8 +51,8 @@ func TestChatOptions(t *testing.T) {
 	if err := os.WriteFile(path, dot.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := f.run("chat", "-repo", "acme/app", "-branch", "next", "-budget", "2.50", "-timeout", "3s",
-		"-plan", "-picture", path, "Look")
+	code, out, errs := f.run("chat", "--repo", "acme/app", "--branch", "next", "--budget", "2.50", "--timeout", "3s",
+		"--plan", "--picture", path, "Look")
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -65,7 +65,7 @@ func TestChatOptions(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, wrong := range [][]string{
-		{"-budget", "much"}, {"-timeout", "3"}, {"-picture", path + ".missing"}, {"-branch", "next"},
+		{"--budget", "much"}, {"--timeout", "3"}, {"--picture", path + ".missing"}, {"--branch", "next"},
 	} {
 		if code, _, errs := f.run(append(append([]string{"chat"}, wrong...), "Look")...); code == 0 || errs == "" {
 			t.Errorf("%q: exit %d", wrong, code)
@@ -84,7 +84,7 @@ func TestChatInADirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, errs := f.run("chat", "-dir", relative, "Look")
+	code, out, errs := f.run("chat", "--dir", relative, "Look")
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
@@ -92,7 +92,7 @@ func TestChatInADirectory(t *testing.T) {
 	if got := f.Status(strings.TrimSpace(out)).Task.Dir; err != nil || got != want {
 		t.Errorf("it works in %q, not %q", got, want)
 	}
-	if code, _, errs := f.run("chat", "-dir", "/etc", "Look"); code != 2 || !strings.Contains(errs, "Invalid path: ") {
+	if code, _, errs := f.run("chat", "--dir", "/etc", "Look"); code != 2 || !strings.Contains(errs, "Invalid path: ") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 }
@@ -108,7 +108,7 @@ func TestChatReadsThePrompt(t *testing.T) {
 	if got := f.Status(strings.TrimSpace(out)).Task.Prompt; got != "Fix\nthis\n" {
 		t.Errorf("it asks for %q", got)
 	}
-	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "usage: enqueue chat") {
+	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "the prompt is empty") {
 		t.Errorf("nothing: exit %d: %s", code, errs)
 	}
 	if code, _, errs := f.runWith(strings.Repeat("a", maxPrompt+1), "chat", "-"); code != 2 ||
@@ -121,12 +121,12 @@ func TestChatReadsThePrompt(t *testing.T) {
 func TestChatJSON(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("chat", "-json", "-thread", "t-1", "Hello")
+	code, out, errs := f.run("chat", "--json", "--thread", "t-1", "Hello")
 	var first submitted
 	if err := json.Unmarshal([]byte(out), &first); code != 0 || errs != "" || err != nil || first.Thread != "t-1" {
 		t.Errorf("exit %d, %v: %s%s", code, err, out, errs)
 	}
-	r := f.start("chat", "-json", "-follow", "Hello")
+	r := f.start("chat", "--json", "--follow", "Hello")
 	if err := json.Unmarshal([]byte(r.line(r.stdout)), &first); err != nil {
 		t.Fatal(err)
 	}

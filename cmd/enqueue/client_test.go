@@ -29,7 +29,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
 		},
 		"nobody to chat": {
-			"chat -follow hello", l.Addr().String(), "x",
+			"chat --follow hello", l.Addr().String(), "x",
 			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
 		},
 		"nobody to log": {
@@ -52,7 +52,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder
 			env := map[string]string{"ERRAND_HTTP_ADDR": test.addr, "ERRAND_CONSOLE_TOKEN": test.token}
-			code := client(t.Context(), strings.Fields(test.args),
+			code := run(t.Context(), strings.Fields(test.args),
 				world{getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs})
 			if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) ||
 				strings.Contains(errs.String(), "s3cret") {
@@ -68,7 +68,7 @@ func TestUnknownVariables(t *testing.T) {
 	f := newFrontDoor(t)
 	f.shell = []string{"ERRAND_CONSOLE_TOKN=s3cret", "ERRAND_RUN=of-a-run", "HOME=/root"}
 	const want = "enqueue: warning: ERRAND_CONSOLE_TOKN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?\n"
-	for _, args := range []string{"list", "costs", "init slack -url https://errand.example"} {
+	for _, args := range []string{"list", "costs", "init slack --url https://errand.example"} {
 		code, out, errs := f.run(strings.Fields(args)...)
 		if code != 0 || !strings.HasPrefix(errs, want) || strings.Count(errs, "warning") != 1 ||
 			strings.Contains(out+errs, "s3cret") {
@@ -85,20 +85,20 @@ func TestFlagsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	for args, want := range map[string]string{
-		"list -limit abc":          `invalid value "abc" for flag -limit: must be a number of at least 1`,
-		"list -limit 0":            "must be a number of at least 1",
-		"list -limit 1000":         "limit must be a number from 1 to 200.",
-		"list -before x":           "before must be a task ID",
-		"costs -days -3":           "must be a number of at least 1",
-		"costs -from yesterday":    "must be a day like 2026-01-31",
-		"costs -json=perhaps":      `invalid boolean value "perhaps" for -json`,
-		"chat -repo acme hello":    "Invalid repo: Write owner/name.",
-		"doctor -quick":            "unknown flag -quick",
-		"init slack -url http://x": "https://errand.example.com",
+		"list --limit abc":          `invalid argument "abc" for "--limit" flag: must be a number of at least 1`,
+		"list --limit 0":            "must be a number of at least 1",
+		"list --limit 1000":         "limit must be a number from 1 to 200.",
+		"list --before x":           "before must be a task ID",
+		"costs --days -3":           "must be a number of at least 1",
+		"costs --from yesterday":    "must be a day like 2026-01-31",
+		"costs --json=perhaps":      `invalid argument "perhaps" for "--json" flag`,
+		"chat --repo acme hello":    "Invalid repo: Write owner/name.",
+		"doctor --quick":            "unknown flag: --quick",
+		"init slack --url http://x": "https://errand.example.com",
 	} {
 		var out, errs strings.Builder
 		env := map[string]string{"ERRAND_HTTP_ADDR": f.server.URL, "ERRAND_CONSOLE_TOKEN": testToken}
-		code := client(t.Context(), strings.Fields(args), world{
+		code := run(t.Context(), strings.Fields(args), world{
 			getenv: func(name string) string { return env[name] }, stdout: &out, stderr: &errs,
 		})
 		if code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), want) ||

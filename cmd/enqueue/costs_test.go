@@ -28,7 +28,7 @@ func TestCosts(t *testing.T) {
 	spend("opus\x1b[2J", 1.25)
 	spend("=1+1", 0.5)
 
-	code, out, errs := f.run("costs", "-by", "person,model", "-days", "7")
+	code, out, errs := f.run("costs", "--by", "person,model", "--days", "7")
 	want := strings.Join([]string{
 		"PERSON     MODEL  COST   RUNS  TOKENS IN  OUT",
 		"slack/ann  opus   $1.25  1     8          2",
@@ -38,20 +38,20 @@ func TestCosts(t *testing.T) {
 	if code != 0 || errs != "" || out != want {
 		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
 	}
-	if _, out, _ := f.run("costs", "-by", "model", "-csv"); !strings.Contains(out, "\n'=1+1,0.5,1,") {
+	if _, out, _ := f.run("costs", "--by", "model", "--csv"); !strings.Contains(out, "\n'=1+1,0.5,1,") {
 		t.Errorf("got %s", out)
 	}
 	var c api.Costs
-	if _, out, _ := f.run("costs", "-json", "-person", "ann",
-		"-model", "=1+1"); json.Unmarshal([]byte(out), &c) != nil || c.Total.USD != 0.5 {
+	if _, out, _ := f.run("costs", "--json", "--person", "ann",
+		"--model", "=1+1"); json.Unmarshal([]byte(out), &c) != nil || c.Total.USD != 0.5 {
 		t.Errorf("%+v: %s", c, out)
 	}
-	for _, args := range [][]string{{"-json", "-csv"}, {"all"}} {
+	for _, args := range [][]string{{"--json", "--csv"}, {"all"}} {
 		if code, _, _ := f.run(append([]string{"costs"}, args...)...); code != 2 {
 			t.Errorf("%v: exit %d", args, code)
 		}
 	}
-	if code, _, errs := f.run("costs", "-csv", "-by", "who"); code != 2 ||
+	if code, _, errs := f.run("costs", "--csv", "--by", "who"); code != 2 ||
 		!strings.Contains(errs, "repository, model, credential and size") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -67,7 +67,7 @@ func TestCostsBySize(t *testing.T) {
 		}
 		f.End(c, tasks.Ending{Kind: tasks.Answered})
 	}
-	code, out, errs := f.run("costs", "-by", "size")
+	code, out, errs := f.run("costs", "--by", "size")
 	want := strings.Join([]string{
 		"SIZE   MEAN   HIGHEST  COST    RUNS  TOKENS IN  OUT",
 		"≤50    $1.50  $2.00    $3.00   2     0          0",
@@ -88,11 +88,11 @@ func TestCostsThatAreNotToldApart(t *testing.T) {
 	if err := f.redis.HSet(t.Context(), fmt.Sprintf("errand:costs:%d", now.Unix()/86400), "other", "2000000 3 1 2 0 0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, out, _ := f.run("costs", "-by", "day,person,channel", "-from", day); !strings.Contains(out,
+	if _, out, _ := f.run("costs", "--by", "day,person,channel", "--from", day); !strings.Contains(out,
 		day+"  (other)  (other)  $2.00  3     1          2\n") {
 		t.Errorf("got %s", out)
 	}
-	if _, out, errs := f.run("costs", "-repo", "acme/api"); !strings.Contains(out, "all  $0.00") ||
+	if _, out, errs := f.run("costs", "--repo", "acme/api"); !strings.Contains(out, "all  $0.00") ||
 		!strings.Contains(errs, "$2.00 of 3 runs is missing") {
 		t.Errorf("%s: %s", errs, out)
 	}

@@ -109,7 +109,7 @@ func TestCreateApp(t *testing.T) {
 		said string
 	}{
 		"webhooks": {
-			[]string{"-url", "https://e.example", "-org", "acme"},
+			[]string{"--url", "https://e.example", "--org", "acme"},
 			"\nGITHUB_WEBHOOK_SECRET=webhook-secret-of-the-app\n", "2. Start errand",
 		},
 		"polling": {nil, "\nGITHUB_POLL=20s\n", "2. List these repositories"},
@@ -124,9 +124,9 @@ func TestCreateApp(t *testing.T) {
 			dir, said := t.TempDir(), newLines()
 			env := map[string]string{"GITHUB_URL": hub.URL(), "GITHUB_API_URL": hub.APIURL()}
 			w := world{getenv: func(name string) string { return env[name] }, stdout: io.Discard, stderr: said}
-			args := append([]string{"init", "github", "-create", "-dir", dir, "-name", "bob"}, c.args...)
+			args := append([]string{"init", "github", "--create", "--dir", dir, "--name", "bob"}, c.args...)
 			ended := make(chan int, 1)
-			go func() { ended <- client(t.Context(), args, w) }()
+			go func() { ended <- run(t.Context(), args, w) }()
 			page := said.find(t, `(http://127\.0\.0\.1:\d+/\S+/)`)
 
 			browser := &http.Client{CheckRedirect: func(req *http.Request, _ []*http.Request) error {
@@ -186,7 +186,7 @@ func TestCreateApp(t *testing.T) {
 			}
 
 			// Another App would replace the first one.
-			if code := client(t.Context(), args, w); code != 2 ||
+			if code := run(t.Context(), args, w); code != 2 ||
 				!strings.Contains(said.String(), "has a GitHub App already") {
 				t.Errorf("again: exit %d, %s", code, said)
 			}

@@ -79,7 +79,7 @@ func TestDoctor(t *testing.T) {
 	})
 	check(1, "  error    it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
 
-	code, out, _ := f.run("doctor", "-json")
+	code, out, _ := f.run("doctor", "--json")
 	var answer struct{ Workers []struct{ ID string } }
 	if err := json.Unmarshal([]byte(out), &answer); code != 1 || err != nil || len(answer.Workers) != 5 {
 		t.Errorf("exit %d, %v: %s", code, err, out)
@@ -176,7 +176,7 @@ func TestDoctorOfALimitedRole(t *testing.T) {
 func TestDoctorOfARepository(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	for _, args := range [][]string{{"doctor", "-repo", "acme/api"}, {"doctor", "-json", "-repo", "acme/api"}} {
+	for _, args := range [][]string{{"doctor", "--repo", "acme/api"}, {"doctor", "--json", "--repo", "acme/api"}} {
 		if code, out, errs := f.run(args...); code != 1 || errs != "" || !strings.Contains(out, "no worker is alive") {
 			t.Errorf("exit %d, %s%s", code, out, errs)
 		}
@@ -189,7 +189,7 @@ func TestDoctorOfARepository(t *testing.T) {
 		return `{"outlook":{"facts":[{"name":"set-up","values":["npm ci","make\u001b[2J"]},{"name":"path","values":[]}],"findings":[{"severity":"warning","what":"no sandbox"}]}}`
 	})
 	want := "pool                     default\nworkers alive            1\nset-up                   npm ci\n                         make\npath                     –\n\nwarning  no sandbox\n"
-	if code, out, errs := f.run("doctor", "-repo", "acme/api"); code != 0 || errs != "" ||
+	if code, out, errs := f.run("doctor", "--repo", "acme/api"); code != 0 || errs != "" ||
 		!strings.HasSuffix(out, want) {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}

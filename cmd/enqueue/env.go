@@ -2,10 +2,10 @@ package main
 
 import (
 	"cmp"
-	"context"
-	"flag"
 	"net/url"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
@@ -13,32 +13,33 @@ import (
 	"github.com/errand-fleet/errand/web/api"
 )
 
-func envCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 1 && args[0] == "list":
-			return show(ctx, t, "GET /api/fleet/environments", nil, func(l api.Environments) {
-				t.printEnvironments(l.Environments, time.Now())
-			})
-		case len(args) == 2 && args[0] == "show":
-			return show(ctx, t, "GET /api/fleet/environments?repo="+url.QueryEscape(args[1]), nil,
-				func(l api.Environments) {
-					t.printEachEnvironment(l.Environments, time.Now())
-				})
-		case len(args) == 2 && args[0] == "rebuild":
-			return show(ctx, t, "POST /api/fleet/environments/"+url.PathEscape(args[1])+"/rebuild", nil,
-				func(r store.Rebuild) {
-					printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n",
-						legible.Line(r.Repo))
-				})
-		case len(args) == 2 && args[0] == "rm":
-			return show(ctx, t, "DELETE /api/fleet/environments/"+url.PathEscape(args[1]), nil, func(r store.Rebuild) {
-				printf(t.stdout, "the workers remove this environment of %s when no run uses it\n",
-					legible.Line(r.Repo))
-			})
-		}
-		return exitUsage
+func envCommand(t *terminal) *cobra.Command {
+	const path = "/api/fleet/environments"
+	list := &cobra.Command{Use: "list", Short: "List the environments that workers keep"}
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET "+path, nil, func(l api.Environments) {
+			t.printEnvironments(l.Environments, time.Now())
+		})
 	}
+	one := &cobra.Command{Use: "show OWNER/NAME", Short: "Show all about those of a repository"}
+	one.RunE = func(c *cobra.Command, args []string) error {
+		return show(c.Context(), t, "GET "+path+"?repo="+url.QueryEscape(args[0]), nil, func(l api.Environments) {
+			t.printEachEnvironment(l.Environments, time.Now())
+		})
+	}
+	rebuild := &cobra.Command{Use: "rebuild OWNER/NAME", Short: "Set up a new environment for the next run"}
+	rebuild.RunE = func(c *cobra.Command, args []string) error {
+		return show(c.Context(), t, "POST "+path+"/"+url.PathEscape(args[0])+"/rebuild", nil, func(r store.Rebuild) {
+			printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n", legible.Line(r.Repo))
+		})
+	}
+	remove := &cobra.Command{Use: "rm KEY", Short: "Remove an environment when no run uses it"}
+	remove.RunE = func(c *cobra.Command, args []string) error {
+		return show(c.Context(), t, "DELETE "+path+"/"+url.PathEscape(args[0]), nil, func(r store.Rebuild) {
+			printf(t.stdout, "the workers remove this environment of %s when no run uses it\n", legible.Line(r.Repo))
+		})
+	}
+	return group("env", "List the environments of repositories, rebuild one, or remove one", list, one, rebuild, remove)
 }
 
 const noEnvironment = "No live worker keeps an environment.\n"

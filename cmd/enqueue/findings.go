@@ -1,22 +1,25 @@
 package main
 
 import (
-	"context"
-	"flag"
+	"errors"
 	"fmt"
 	"net/url"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/web/api"
 )
 
-func findingsCommand(t *terminal, flags *flag.FlagSet) runFunc {
-	repo := flags.String("repo", "", "the findings of the reviews in this `owner/name`")
-	return func(ctx context.Context, args []string) error {
-		if len(args) > 0 || *repo == "" {
-			return exitUsage
+func findingsCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "findings", Short: "Show what people did with the findings of reviews"}
+	repo := c.Flags().String("repo", "", "the findings of the reviews in this `owner/name`")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if *repo == "" {
+			return usageError{errors.New("missing --repo OWNER/NAME")}
 		}
-		return show(ctx, t, "GET /api/findings?repository="+url.QueryEscape(*repo), nil, t.printAcceptance)
+		return show(c.Context(), t, "GET /api/findings?repository="+url.QueryEscape(*repo), nil, t.printAcceptance)
 	}
+	return c
 }
 
 // printAcceptance prints what people have done with findings.

@@ -29,7 +29,7 @@ func (reviews) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, e
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	code, out, errs := f.run("findings", "-repo", "acme/api")
+	code, out, errs := f.run("findings", "--repo", "acme/api")
 	want := strings.Join([]string{
 		"KIND      FIXED  DISMISSED  IGNORED",
 		"security  12     0          0",
@@ -39,15 +39,15 @@ func TestFindings(t *testing.T) {
 		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
 	}
 	var a api.Findings
-	if _, out, _ := f.run("findings", "-json", "-repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil ||
+	if _, out, _ := f.run("findings", "--json", "--repo", "acme/api"); json.Unmarshal([]byte(out), &a) != nil ||
 		len(a.Kinds) != 2 {
 		t.Errorf("%+v: %s", a, out)
 	}
-	if code, out, errs := f.run("findings", "-repo", "acme/web"); code != 0 || out != "" ||
+	if code, out, errs := f.run("findings", "--repo", "acme/web"); code != 0 || out != "" ||
 		!strings.Contains(errs, "no findings counted") {
 		t.Errorf("exit %d: %s%s", code, out, errs)
 	}
-	for _, args := range [][]string{nil, {"-repo", "acme/api", "x"}} {
+	for _, args := range [][]string{nil, {"--repo", "acme/api", "x"}} {
 		if code, _, _ := f.run(append([]string{"findings"}, args...)...); code != 2 {
 			t.Errorf("%v: exit %d", args, code)
 		}

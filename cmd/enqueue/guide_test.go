@@ -69,8 +69,8 @@ func TestGuide(t *testing.T) {
 		"", "xapp-wrong", "xapp-test",
 		"#nowhere", "payments",
 	}, "\n"))
-	args := []string{"init", "guide", "-no-github", "-dir", dir}
-	if code := client(t.Context(), args, w); code != 0 {
+	args := []string{"init", "guide", "--no-github", "--dir", dir}
+	if code := run(t.Context(), args, w); code != 0 {
 		t.Fatalf("exit %d: %s", code, said.String())
 	}
 	at := 0
@@ -106,7 +106,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.stdin = strings.NewReader("xapp-test\n")
-	if code := client(t.Context(), args, w); code != 0 {
+	if code := run(t.Context(), args, w); code != 0 {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 	if again, err := godotenv.Read(filepath.Join(dir, ".env")); err != nil || !maps.Equal(again, got) {
@@ -115,7 +115,7 @@ func TestGuide(t *testing.T) {
 
 	// A further call has nothing to ask.
 	w.stdin = strings.NewReader("")
-	if code := client(t.Context(), args, w); code != 0 {
+	if code := run(t.Context(), args, w); code != 0 {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 }
@@ -127,8 +127,8 @@ func TestGuideWithURL(t *testing.T) {
 	var said strings.Builder
 	w.stdout, w.stderr = io.Discard, &said
 	w.stdin = strings.NewReader("sk-ant-good\nxoxb-test\ns3cr3t\n#payments\n")
-	args := []string{"init", "guide", "-no-github", "-url", "https://e.example", "-dir", dir}
-	if code := client(t.Context(), args, w); code != 0 {
+	args := []string{"init", "guide", "--no-github", "--url", "https://e.example", "--dir", dir}
+	if code := run(t.Context(), args, w); code != 0 {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
 	if !strings.Contains(said.String(), "https://api.slack.com/apps?new_app=1&manifest_json=%7B%22display_information") {
@@ -147,7 +147,7 @@ func TestGuideRefusesURL(t *testing.T) {
 	t.Parallel()
 	w, dir := guided(t)
 	w.stdout, w.stderr, w.stdin = io.Discard, io.Discard, strings.NewReader("")
-	if code := client(t.Context(), []string{"init", "guide", "-url", "e.example", "-dir", dir}, w); code != 2 {
+	if code := run(t.Context(), []string{"init", "guide", "--url", "e.example", "--dir", dir}, w); code != 2 {
 		t.Errorf("exit %d", code)
 	}
 	if got, err := godotenv.Read(filepath.Join(dir, ".env")); err != nil || len(got) != 2 {
@@ -232,7 +232,7 @@ func TestGuideWithKeyInSettings(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte("channels: {}\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if code := client(t.Context(), []string{"init", "guide", "-dir", dir}, w); code != 0 {
+		if code := run(t.Context(), []string{"init", "guide", "--dir", dir}, w); code != 0 {
 			t.Errorf("exit %d: %s", code, said.String())
 		}
 		if yaml := read(t, dir, "errand.yaml"); !strings.Contains(yaml, "acme/payments: {}") {

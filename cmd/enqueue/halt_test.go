@@ -54,7 +54,7 @@ func TestPauseAndCordon(t *testing.T) {
 		t.Errorf("without a class: exit %d", code)
 	}
 	var h tasks.Halted
-	if code, out, _ := f.run("pause", "-json", "background"); code != 0 || json.Unmarshal([]byte(out), &h) != nil ||
+	if code, out, _ := f.run("pause", "--json", "background"); code != 0 || json.Unmarshal([]byte(out), &h) != nil ||
 		h.Name != "background" || h.Halt == nil {
 		t.Errorf("exit %d: %s", code, out)
 	}

@@ -133,7 +133,7 @@ func (f *frontDoor) run(args ...string) (code int, stdout, stderr string) {
 func (f *frontDoor) runWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	f.Helper()
 	var out, errs bytes.Buffer
-	code = client(f.Context(), args, world{
+	code = run(f.Context(), args, world{
 		getenv: f.getenv, environ: f.shell, dir: f.dir, stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs,
 	})
 	return code, out.String(), errs.String()
@@ -157,7 +157,7 @@ func (f *frontDoor) start(args ...string) *running {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.code <- client(ctx, args, world{
+		r.code <- run(ctx, args, world{
 			getenv: f.getenv, stdin: strings.NewReader(""), stdout: outW, stderr: errW, patience: f.patience,
 			pause:  f.pause,
 			notify: func() (<-chan os.Signal, func()) { return r.signals, func() {} },
@@ -206,7 +206,7 @@ func (f *frontDoor) submit(prompt string) string {
 // chat asks for something in a thread.
 func (f *frontDoor) chat(thread, prompt string) string {
 	f.Helper()
-	code, out, errs := f.run("chat", "-thread", thread, prompt)
+	code, out, errs := f.run("chat", "--thread", thread, prompt)
 	if code != 0 {
 		f.Fatalf("exit %d: %s", code, errs)
 	}

@@ -26,22 +26,22 @@ func TestInitOfServices(t *testing.T) {
 	}{
 		"socket": {args: []string{"slack"}, out: `"socket_mode_enabled": true`, said: "SLACK_APP_TOKEN"},
 		"flag": {
-			args: []string{"slack", "-name", "bob", "-url", "https://e.example"},
+			args: []string{"slack", "--name", "bob", "--url", "https://e.example"},
 			out:  `"request_url": "https://e.example/slack/interactions"`, said: "invite @bob",
 		},
 		"setting": {
 			args: []string{"slack"}, env: map[string]string{"ERRAND_PUBLIC_URL": "https://e.example"},
 			out: `"https://e.example/slack/events"`, said: "SLACK_SIGNING_SECRET",
 		},
-		"too much":  {args: []string{"slack", "x"}, code: 2, said: "usage: enqueue init"},
-		"flag typo": {args: []string{"slack", "-uri", "x"}, code: 2, said: "unknown flag -uri"},
+		"too much":  {args: []string{"slack", "x"}, code: 2, said: `unexpected argument "x"`},
+		"flag typo": {args: []string{"slack", "--uri", "x"}, code: 2, said: "unknown flag: --uri"},
 		"no address": {
-			args: []string{"slack", "-url", "http://localhost"}, code: 2, said: "https://errand.example.com",
+			args: []string{"slack", "--url", "http://localhost"}, code: 2, said: "https://errand.example.com",
 		},
 
-		"nobody": {args: []string{"gitlab"}, code: 2, said: "usage: enqueue init"},
+		"nobody": {args: []string{"gitlab"}, code: 2, said: `unknown command "gitlab", did you mean github?`},
 		"app": {
-			args: []string{"github", "-url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`,
+			args: []string{"github", "--url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`,
 			said: "https://github.com/settings/apps/new?",
 		},
 		"app, setting": {
@@ -49,20 +49,20 @@ func TestInitOfServices(t *testing.T) {
 			out: `"https://e.example/github/webhook"`, said: "contents=write",
 		},
 		"app of an organisation": {
-			args: []string{"github", "-org", "acme", "-name", "bob", "-url", "https://e.example"},
+			args: []string{"github", "--org", "acme", "--name", "bob", "--url", "https://e.example"},
 			env:  map[string]string{"GITHUB_URL": "https://ghe.example"},
 			out:  `"name": "bob"`, said: "https://ghe.example/organizations/acme/settings/apps/new?",
 		},
-		"app, too much": {args: []string{"github", "x"}, code: 2, said: "usage: enqueue init"},
+		"app, too much": {args: []string{"github", "x"}, code: 2, said: `unexpected argument "x"`},
 		"app, bad address": {
-			args: []string{"github", "-url", "http://e.example"}, code: 2, said: "https://errand.example.com",
+			args: []string{"github", "--url", "http://e.example"}, code: 2, said: "https://errand.example.com",
 		},
 		"app, no address": {args: []string{"github"}, out: `"name": "errand"`, said: "Set GITHUB_POLL=20s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var out, errs bytes.Buffer
-			code := client(t.Context(), append([]string{"init"}, tc.args...),
+			code := run(t.Context(), append([]string{"init"}, tc.args...),
 				world{getenv: func(name string) string { return tc.env[name] }, stdout: &out, stderr: &errs})
 			if code != tc.code || !strings.Contains(out.String(), tc.out) || !strings.Contains(errs.String(), tc.said) {
 				t.Errorf("exit %d\n%s\n%s", code, &out, &errs)
@@ -78,7 +78,7 @@ func TestInitOfServices(t *testing.T) {
 func initialised(t *testing.T, dir string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := client(t.Context(), []string{"init", "-dir", dir}, world{
+	if code := run(t.Context(), []string{"init", "--dir", dir}, world{
 		getenv: func(string) string { return "" }, stdout: &out, stderr: &errs,
 	}); code != 0 {
 		t.Fatalf("exit %d: %s", code, &errs)
@@ -161,7 +161,7 @@ func TestInitSaysWhatItCannotDo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := world{getenv: func(string) string { return "" }, stdout: &errs, stderr: &errs}
-	code := client(t.Context(), []string{"init", "-dir", file}, w)
+	code := run(t.Context(), []string{"init", "--dir", file}, w)
 	if code != 1 || !strings.Contains(errs.String(), "create directory: mkdir "+file) {
 		t.Errorf("exit %d: %s", code, errs.String())
 	}

@@ -2,14 +2,14 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
@@ -17,9 +17,10 @@ import (
 	"github.com/errand-fleet/errand/web/api"
 )
 
-func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
+func listCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "list", Short: "List tasks, newest first"}
 	query := parameterFlags(
-		flags, person, channel, repository,
+		c.Flags(), person, channel, repository,
 		parameter{
 			flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended",
 		},
@@ -39,20 +40,18 @@ func listCommand(t *terminal, flags *flag.FlagSet) runFunc {
 			flag: "limit", name: "limit", about: "at most this `number`, up to 200; default 50", valid: validNumber,
 		},
 	)
-	return func(ctx context.Context, args []string) error {
-		if len(args) > 0 {
-			return exitUsage
-		}
-		return show(ctx, t, "GET /api/tasks?"+query.Encode(), nil, func(page taskPage) {
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/tasks?"+query.Encode(), nil, func(page taskPage) {
 			t.printTasks(page.Tasks, time.Now())
 			switch {
 			case page.Next != "":
-				printf(t.stderr, "For older tasks add -before %s\n", legible.Line(page.Next))
+				printf(t.stderr, "For older tasks add --before %s\n", legible.Line(page.Next))
 			case len(page.Tasks) == 0:
 				printf(t.stderr, "No tasks.\n")
 			}
 		})
 	}
+	return c
 }
 
 // Flags of several commands.
@@ -108,31 +107,37 @@ func cost(v task) string {
 	return legible.Dollars(v.Ending.CostUSD())
 }
 
-func showCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		id, err := t.oneID(ctx, args)
+func showCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "show ID", Short: "Show a task and its answer", ValidArgsFunction: t.completeID}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := t.taskID(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
-		return show(ctx, t, "GET /api/tasks/"+id, nil, func(v task) {
+		return show(c.Context(), t, "GET /api/tasks/"+id, nil, func(v task) {
 			defer t.stdout.Page(t.getenv)()
 			t.printTask(v)
 		})
 	}
+	return c
 }
 
 // diffCommand prints the diff as it is for programs such as git apply, and in colour and without control characters for
 // people.
-func diffCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		id, err := t.oneID(ctx, args)
+func diffCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use: "diff ID", Short: "Print what a task has changed", ValidArgsFunction: t.completeID,
+		Annotations: map[string]string{"json": "the diff as it is, also on a terminal"},
+	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := t.taskID(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
 		if !t.raw {
 			defer t.stdout.Page(t.getenv)()
 		}
-		err = t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
+		err = t.copyResponse(c.Context(), "/api/tasks/"+id+"/diff", func(line string) string {
 			if t.raw || !t.stdout.TTY() {
 				return line
 			}
@@ -148,6 +153,7 @@ func diffCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		}
 		return err
 	}
+	return c
 }
 
 // diffStyle returns the colour of a line of a diff.
@@ -173,18 +179,16 @@ func diffStyle(line string) term.Style {
 }
 
 // answerCommand answers a question. The first answer counts, so the printed one may be another person's.
-func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
-	question := flags.String("question", "", "the question's `key`, if several are open; enqueue show lists them")
-	return func(ctx context.Context, args []string) error {
-		if len(args) < 2 {
-			return exitUsage
-		}
-		id, err := t.oneID(ctx, args[:1])
+func answerCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "answer ID WORDS…", Short: "Answer a task's question", ValidArgsFunction: t.completeID}
+	question := c.Flags().String("question", "", "the question's `key`, if several are open; enqueue show lists them")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := t.taskID(c.Context(), args[0])
 		if err != nil {
 			return err
 		}
 		body := map[string]string{"question": *question, "answer": strings.Join(args[1:], " ")}
-		a, err := shown(ctx, t, "POST /api/tasks/"+id+"/answer", body, func(a tasks.Answer) {
+		a, err := shown(c.Context(), t, "POST /api/tasks/"+id+"/answer", body, func(a tasks.Answer) {
 			if a.Expired {
 				printf(t.stdout, "too late: the agent continued without an answer\n")
 				return
@@ -196,21 +200,22 @@ func answerCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		}
 		return err
 	}
+	return c
 }
 
 // changeCommand returns a command that changes a task by a request without a body.
-func changeCommand(action string) prepareFunc {
-	return func(t *terminal, _ *flag.FlagSet) runFunc {
-		return func(ctx context.Context, args []string) error {
-			id, err := t.oneID(ctx, args)
-			if err != nil {
-				return err
-			}
-			return show(ctx, t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
-				printf(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
-			})
+func changeCommand(t *terminal, action, about string) *cobra.Command {
+	c := &cobra.Command{Use: action + " ID", Short: about, ValidArgsFunction: t.completeID}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := t.taskID(c.Context(), args[0])
+		if err != nil {
+			return err
 		}
+		return show(c.Context(), t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
+			printf(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
+		})
 	}
+	return c
 }
 
 // printTask prints everything about a task.
@@ -274,7 +279,9 @@ func reviewCosts(s tasks.CostSum, size string) []string {
 	return []string{legible.Dollars(s.USD / float64(s.Runs)), legible.Dollars(s.Max)}
 }
 
-func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
+func costsCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "costs", Short: "Show the costs of runs"}
+	flags := c.Flags()
 	query := parameterFlags(
 		flags, person, channel, repository,
 		parameter{flag: "model", name: "model", about: "only this `model`"},
@@ -286,19 +293,20 @@ func costsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 	by := flags.String("by", "",
 		"comma-separated `columns` to group by: day, person, channel, repository, model, credential, size; default day")
 	sheet := flags.Bool("csv", false, "print CSV")
-	return func(ctx context.Context, args []string) error {
-		if len(args) > 0 || t.raw && *sheet {
-			return exitUsage
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if t.raw && *sheet {
+			return usageError{errors.New("choose one of --json and --csv")}
 		}
 		if *by != "" {
 			query["by"] = strings.Split(*by, ",")
 		}
 		if *sheet {
 			query.Set("format", "csv")
-			return t.copyResponse(ctx, "/api/costs?"+query.Encode(), t.escapeJSON)
+			return t.copyResponse(c.Context(), "/api/costs?"+query.Encode(), t.escapeJSON)
 		}
-		return show(ctx, t, "GET /api/costs?"+query.Encode(), nil, t.printCosts)
+		return show(c.Context(), t, "GET /api/costs?"+query.Encode(), nil, t.printCosts)
 	}
+	return c
 }
 
 // printCosts prints the table, with dashes for unknown names.
@@ -336,7 +344,7 @@ func (t *terminal) printCosts(c api.Costs) {
 	line(total, "", c.Total)
 	list.print(t.stdout)
 	if c.More > 0 {
-		printf(t.stderr, "%d more rows are included in the totals; -csv prints all\n", c.More)
+		printf(t.stderr, "%d more rows are included in the totals; --csv prints all\n", c.More)
 	}
 	if c.LeftOut != nil {
 		printf(t.stderr, "%s of %d runs is missing: the store was full\n", legible.Dollars(c.LeftOut.USD),

@@ -40,16 +40,16 @@ func TestList(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, out, _ := f.run("list", "-state", "ended"); strings.Contains(out, waiting) || !strings.Contains(out, ended) {
+	if _, out, _ := f.run("list", "--state", "ended"); strings.Contains(out, waiting) || !strings.Contains(out, ended) {
 		t.Errorf("the ended ones are %s", out)
 	}
-	_, out, _ = f.run("list", "-json", "-state", "waiting")
+	_, out, _ = f.run("list", "--json", "--state", "waiting")
 	var page struct{ Tasks []task }
 	if err := json.Unmarshal([]byte(out), &page); err != nil || len(page.Tasks) != 1 ||
 		page.Tasks[0].Task.ID != waiting {
 		t.Errorf("%v: %s", err, out)
 	}
-	if code, _, errs := f.run("list", "-state", "lost"); code != 2 ||
+	if code, _, errs := f.run("list", "--state", "lost"); code != 2 ||
 		!strings.Contains(errs, "waiting, running, absorbed and ended") {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -63,27 +63,27 @@ func TestListFilters(t *testing.T) {
 	id := f.submit("Paint it")
 	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Stalled})
 	for _, args := range [][]string{
-		{"-source", "slack"},
-		{"-repo", "acme/app"},
-		{"-person", "ann"},
-		{"-channel", "C1"},
-		{"-ending", "stalled"},
-		{"-text", "paint IT"},
-		{"-limit", "1"},
-		{"-state", "ended"},
+		{"--source", "slack"},
+		{"--repo", "acme/app"},
+		{"--person", "ann"},
+		{"--channel", "C1"},
+		{"--ending", "stalled"},
+		{"--text", "paint IT"},
+		{"--limit", "1"},
+		{"--state", "ended"},
 	} {
 		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) ||
 			strings.Contains(out, other) {
 			t.Errorf("%q: %s%s", args, out, errs)
 		}
 	}
-	if _, out, _ := f.run("list", "-before", id); strings.Contains(out, id) || !strings.Contains(out, other) {
+	if _, out, _ := f.run("list", "--before", id); strings.Contains(out, id) || !strings.Contains(out, other) {
 		t.Errorf("older ones: %s", out)
 	}
-	if _, _, errs := f.run("list", "-limit", "1"); errs != "For older tasks add -before "+id+"\n" {
+	if _, _, errs := f.run("list", "--limit", "1"); errs != "For older tasks add --before "+id+"\n" {
 		t.Errorf("got %q", errs)
 	}
-	if _, _, errs := f.run("list", "-text", "nowhere"); errs != "No tasks.\n" {
+	if _, _, errs := f.run("list", "--text", "nowhere"); errs != "No tasks.\n" {
 		t.Errorf("got %q", errs)
 	}
 }
@@ -94,7 +94,7 @@ func TestAnswersForPrograms(t *testing.T) {
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
 	for _, command := range []string{"show", "cancel", "retry"} {
-		code, out, errs := f.run(command, "-json", id)
+		code, out, errs := f.run(command, "--json", id)
 		var v task
 		if err := json.Unmarshal([]byte(out), &v); code != 0 || errs != "" || err != nil || v.Task.ID != id {
 			t.Errorf("%s: exit %d, %v: %s%s", command, code, err, out, errs)
@@ -106,7 +106,7 @@ func TestAnswersForPrograms(t *testing.T) {
 	if _, err := c.Ask(t.Context(), "k", f.JSON(tasks.Question{Key: "k", Text: "Which?"})); err != nil {
 		t.Fatal(err)
 	}
-	_, out, _ := f.run("answer", "-json", id, "red")
+	_, out, _ := f.run("answer", "--json", id, "red")
 	var a tasks.Answer
 	if err := json.Unmarshal([]byte(out), &a); err != nil || a.Text != "red" {
 		t.Errorf("%v: %s", err, out)
@@ -201,7 +201,7 @@ func TestLogs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(f.logs, id+".ndjson"), []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, errs := f.run("logs", "-json", id); code != 0 || out != line { // for programs as it came
+	if code, out, errs := f.run("logs", "--json", id); code != 0 || out != line { // for programs as it came
 		t.Errorf("exit %d: %q, %s", code, out, errs)
 	}
 }

@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net"
@@ -14,6 +12,7 @@ import (
 	"path/filepath"
 
 	"github.com/joho/godotenv"
+	"github.com/spf13/cobra"
 )
 
 // access is a front door's address and token. The two always come from the same place, so that a token is only sent to
@@ -77,11 +76,9 @@ func (t *terminal) savedAccess() (a access, err error) {
 }
 
 // loginCommand asks for a token, tries it, and saves it for later commands.
-func loginCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		if len(args) != 1 {
-			return exitUsage
-		}
+func loginCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "login URL", Short: "Save the address and token of a front door"}
+	c.RunE = func(c *cobra.Command, args []string) error {
 		token, err := t.readToken()
 		if err != nil {
 			return err
@@ -92,7 +89,7 @@ func loginCommand(t *terminal, _ *flag.FlagSet) runFunc {
 			return usageError{err}
 		}
 		a.URL = client.base // as it was understood
-		if _, err := client.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{}); err != nil {
+		if _, err := client.call(c.Context(), "GET /api/tasks?limit=1", nil, &struct{}{}); err != nil {
 			return fmt.Errorf("log in: %w", err)
 		}
 		path, err := t.loginFile()
@@ -108,6 +105,7 @@ func loginCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		}
 		return nil
 	}
+	return c
 }
 
 func local(host string) bool {
@@ -156,11 +154,9 @@ func replaceFile(path string, text []byte) error {
 }
 
 // logoutCommand deletes the saved login.
-func logoutCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(_ context.Context, args []string) error {
-		if len(args) > 0 {
-			return exitUsage
-		}
+func logoutCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{Use: "logout", Short: "Delete the saved address and token"}
+	c.RunE = func(*cobra.Command, []string) error {
 		path, err := t.loginFile()
 		if err == nil {
 			err = os.Remove(path)
@@ -175,4 +171,5 @@ func logoutCommand(t *terminal, _ *flag.FlagSet) runFunc {
 		printf(t.stdout, "Logged out. The token is still valid.\n")
 		return nil
 	}
+	return c
 }

@@ -5,11 +5,12 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
@@ -25,30 +26,21 @@ func main() {
 	}))
 }
 
-// run runs the command and returns the exit code.
-func run(ctx context.Context, args []string, w world) int {
-	if len(args) == 0 || args[0] != "serve" {
-		return client(ctx, args, w)
+func serveCommand(t *terminal) *cobra.Command {
+	return &cobra.Command{
+		Use: "serve", Short: "Serve webhooks, API and console", GroupID: ofServer.ID,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := wire.Load(t.getenv, config.RoleFrontdoor)
+			if err != nil {
+				return err
+			}
+			if t.getenv("GOGC") == "" { // events leave only garbage: collect it less often than usual
+				debug.SetGCPercent(200)
+			}
+			o := wire.Options{Process: t.process}
+			return serve(wire.Signals(cmd.Context()), c, t.world.stdout, t.world.stderr, o)
+		},
 	}
-	flags := flag.NewFlagSet("serve", flag.ContinueOnError)
-	switch rest, err := parse(flags, args[1:]); {
-	case errors.Is(err, flag.ErrHelp):
-		return client(ctx, []string{"help", "serve"}, w)
-	case err == nil && len(rest) > 0:
-		err = fmt.Errorf("unexpected argument %q", rest[0])
-		fallthrough
-	case err != nil:
-		printf(w.stderr, "enqueue serve: %v; serve takes no arguments, configure it with environment variables\n", err)
-		return int(exitUsage)
-	}
-	c, err := wire.Load(w.getenv, config.RoleFrontdoor)
-	if err == nil {
-		if w.getenv("GOGC") == "" { // events leave only garbage: collect it less often than usual
-			debug.SetGCPercent(200)
-		}
-		err = serve(wire.Signals(ctx), c, w.stdout, w.stderr, wire.Options{Process: w.process})
-	}
-	return exitCode(err, w.stderr)
 }
 
 // serve runs the front door of a fleet until ctx ends.

@@ -94,7 +94,7 @@ func answerHelp(id string, q tasks.Question) (lines []string) {
 	}
 	key := ""
 	if q.Key != "" {
-		key = "-question " + q.Key + " "
+		key = "--question " + q.Key + " "
 	}
 	return append(lines, "  answer with: enqueue answer "+legible.Line(key+id)+" YOUR WORDS")
 }

@@ -1,30 +1,30 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
 )
 
-func schedulesCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		if len(args) == 0 {
-			return show(ctx, t, "GET /api/schedules", nil, func(l api.Schedules) { t.printSchedules(l.Schedules) })
-		}
-		if len(args) == 2 && args[0] == "resume" {
-			path := "POST /api/schedules/" + url.PathEscape(args[1]) + "/resume"
-			return show(ctx, t, path, nil, func(s tasks.Schedule) {
-				printf(t.stdout, "%s starts its next task at %s\n", legible.Line(s.Name), minute(s.Next))
-			})
-		}
-		return exitUsage
+func schedulesCommand(t *terminal) *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List the schedules"}
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/schedules", nil, func(l api.Schedules) { t.printSchedules(l.Schedules) })
 	}
+	resume := &cobra.Command{Use: "resume NAME", Short: "Let a paused schedule start tasks again"}
+	resume.RunE = func(c *cobra.Command, args []string) error {
+		path := "POST /api/schedules/" + url.PathEscape(args[0]) + "/resume"
+		return show(c.Context(), t, path, nil, func(s tasks.Schedule) {
+			printf(t.stdout, "%s starts its next task at %s\n", legible.Line(s.Name), minute(s.Next))
+		})
+	}
+	return group("schedules", "List the schedules, or let a paused one start tasks again", list, resume)
 }
 
 // printSchedules prints a table of schedules.

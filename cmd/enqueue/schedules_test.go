@@ -31,7 +31,7 @@ func TestSchedules(t *testing.T) {
 		t.Errorf("resume: exit %d, %s%s", code, out, errs)
 	}
 	var l api.Schedules
-	if code, out, _ := f.run("schedules", "-json"); code != 0 || json.Unmarshal([]byte(out), &l) != nil ||
+	if code, out, _ := f.run("schedules", "--json"); code != 0 || json.Unmarshal([]byte(out), &l) != nil ||
 		len(l.Schedules) != 1 || !l.Schedules[0].Paused.IsZero() {
 		t.Errorf("exit %d: %s", code, out)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -18,6 +17,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/forge/github"
@@ -28,51 +29,61 @@ import (
 )
 
 // initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only guide and
-// -create make network requests.
-func initCommand(t *terminal, flags *flag.FlagSet) runFunc {
-	directory := flags.String("dir", ".", "write the files into this `directory`")
-	name := flags.String("name", "errand", "the app's `name`, which is also its mention; it must be unique on GitHub")
-	base := flags.String("url", t.getenv("ERRAND_PUBLIC_URL"),
-		"the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
-	org := flags.String("org", "", "the `organisation` that owns the GitHub App")
-	createApp := flags.Bool("create", false,
-		"create the GitHub App with a browser, and write its ID, key and secret into -dir")
-	noGitHub := flags.Bool("no-github", false, "guide without GitHub")
-	listen := flags.String("listen", "127.0.0.1:0", "the `address` for the browser, with guide and -create")
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 0:
-			err := t.initFiles(*directory)
-			if err == nil {
-				printText(t.stderr, "init", map[string]string{
-					"File": filepath.Join(*directory, ".env"), "Begin": beginCommand(*directory),
-				})
-			}
-			return err
-		case len(args) > 1:
-			return exitUsage
-		case args[0] == "guide":
-			return t.runGuide(ctx, guideOptions{*name, *base, *org, *directory, *listen, *noGitHub})
-		case args[0] == "slack":
-			return t.initSlack(*name, *base)
-		case args[0] == "github" && *createApp:
-			c, err := t.newAppCreation(github.App{Name: *name, Base: *base}, t.appPage(*org), *directory)
-			if err != nil {
-				return err
-			}
-			created, err := c.run(ctx, *listen, "init github create")
-			if err != nil {
-				return err
-			}
-			printText(t.stderr, "init github created", map[string]string{
-				"Name": created.Name, "Install": installPage(created), "File": c.env, "URL": *base,
-			})
-			return nil
-		case args[0] == "github":
-			return t.initGitHub(*name, *base, *org)
-		}
-		return exitUsage
+// --create make network requests.
+func initCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use: "init", Short: "Write .env and errand.yaml, or set up a service",
+		SuggestFor: []string{"guide", "slack", "github"},
 	}
+	var o guideOptions
+	flags := c.PersistentFlags()
+	flags.StringVar(&o.dir, "dir", ".", "write the files into this `directory`")
+	flags.StringVar(&o.name, "name", "errand",
+		"the app's `name`, which is also its mention; it must be unique on GitHub")
+	flags.StringVar(&o.base, "url", t.getenv("ERRAND_PUBLIC_URL"),
+		"the front door's public `URL`; without it Slack uses Socket Mode, and GitHub is polled")
+	flags.StringVar(&o.org, "org", "", "the `organisation` that owns the GitHub App")
+	flags.StringVar(&o.address, "listen", "127.0.0.1:0", "the `address` for the browser, with guide and --create")
+	c.RunE = func(*cobra.Command, []string) error {
+		if err := t.initFiles(o.dir); err != nil {
+			return err
+		}
+		printText(t.stderr, "init", map[string]string{
+			"File": filepath.Join(o.dir, ".env"), "Begin": beginCommand(o.dir),
+		})
+		return nil
+	}
+	guide := &cobra.Command{Use: "guide", Short: "Set errand up step by step"}
+	guide.Flags().BoolVar(&o.noGitHub, "no-github", false, "leave out GitHub")
+	guide.RunE = func(c *cobra.Command, _ []string) error { return t.runGuide(c.Context(), o) }
+	slack := &cobra.Command{Use: "slack", Short: "Print the manifest of a Slack app"}
+	slack.RunE = func(*cobra.Command, []string) error { return t.initSlack(o.name, o.base) }
+	github := &cobra.Command{Use: "github", Short: "Print the manifest of a GitHub App, or create one"}
+	createApp := github.Flags().Bool("create", false,
+		"create the GitHub App with a browser, and write its ID, key and secret into --dir")
+	github.RunE = func(c *cobra.Command, _ []string) error {
+		if *createApp {
+			return t.createApp(c.Context(), o)
+		}
+		return t.initGitHub(o.name, o.base, o.org)
+	}
+	c.AddCommand(guide, slack, github)
+	return c
+}
+
+func (t *terminal) createApp(ctx context.Context, o guideOptions) error {
+	app, err := t.newAppCreation(github.App{Name: o.name, Base: o.base}, t.appPage(o.org), o.dir)
+	if err != nil {
+		return err
+	}
+	created, err := app.run(ctx, o.address, "init github create")
+	if err != nil {
+		return err
+	}
+	printText(t.stderr, "init github created", map[string]string{
+		"Name": created.Name, "Install": installPage(created), "File": app.env, "URL": o.base,
+	})
+	return nil
 }
 
 // initFiles writes .env and errand.yaml.
@@ -191,29 +202,27 @@ func (t *terminal) initSlack(name, base string) error {
 }
 
 // haltCommand returns a command that lets workers take no tasks, or take them again. of is classes or workers.
-func haltCommand(of, action string) prepareFunc {
-	return func(t *terminal, _ *flag.FlagSet) runFunc {
-		return func(ctx context.Context, args []string) error {
-			if len(args) != 1 {
-				return exitUsage
-			}
-			return show(ctx, t, "POST /api/fleet/"+of+"/"+url.PathEscape(args[0])+"/"+action, nil,
-				func(h tasks.Halted) {
-					switch name := legible.Line(h.Name); {
-					case h.Halt == nil:
-						printf(t.stdout, "workers take tasks again: %s\n", name)
-					case of == "classes":
-						printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
-					default:
-						printf(t.stdout, "%s takes no tasks: %s\n", name,
-							legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
-					}
-				})
-		}
+func haltCommand(t *terminal, use, about string) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: about}
+	of := "workers"
+	if strings.HasSuffix(use, " CLASS") {
+		of, c.ValidArgs = "classes", tasks.Classes
 	}
+	c.RunE = func(c *cobra.Command, args []string) error {
+		path := "POST /api/fleet/" + of + "/" + url.PathEscape(args[0]) + "/" + c.Name()
+		return show(c.Context(), t, path, nil, func(h tasks.Halted) {
+			switch name := legible.Line(h.Name); {
+			case h.Halt == nil:
+				printf(t.stdout, "workers take tasks again: %s\n", name)
+			case of == "classes":
+				printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
+			default:
+				printf(t.stdout, "%s takes no tasks: %s\n", name, legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
+			}
+		})
+	}
+	return c
 }
-
-const doctorJSON = "the API's JSON about Redis and the workers, or about the repository"
 
 // fleetHealth is the response of GET /api/health.
 type fleetHealth struct {
@@ -230,13 +239,15 @@ type fleetHealth struct {
 }
 
 // doctorCommand asks the front door, because Redis need not be reachable from the user's machine.
-func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
-	repo := flags.String("repo", "", "say what a run in the repository `owner/name` would get, and what is missing")
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) > 0:
-			return exitUsage
-		case *repo != "":
+func doctorCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use: "doctor", Short: "Check whether the fleet works, or what a run in a repository would get",
+		Annotations: map[string]string{"json": "the API's JSON about Redis and the workers, or about the repository"},
+	}
+	repo := c.Flags().String("repo", "", "say what a run in the repository `owner/name` would get, and what is missing")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx := c.Context()
+		if *repo != "" {
 			return t.outlook(ctx, *repo)
 		}
 		text, f, err := t.api.health(ctx)
@@ -268,6 +279,7 @@ func doctorCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		}
 		return err
 	}
+	return c
 }
 
 // outlook prints what a run in a repository would get.

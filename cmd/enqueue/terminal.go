@@ -42,7 +42,8 @@ func notifySignals() (<-chan os.Signal, func()) {
 type terminal struct {
 	world
 	api            *apiClient
-	raw            bool // -json: print the server's JSON
+	raw            bool // --json: print the server's JSON
+	begun          bool // the flags and arguments of the command are right
 	stdin          keyboard
 	lines          *bufio.Reader // of stdin, for the questions of a guide; nil: none was read
 	stdout, stderr *term.Out
@@ -167,18 +168,19 @@ func exitForSignal(sig os.Signal) exit {
 	return exitInterrupted
 }
 
-// exitCode returns the exit code for an error and prints the error, unless it was already printed.
-func exitCode(err error, stderr io.Writer) int {
+// exitCode returns the exit code for the error of a command, and prints the error, unless it was already printed.
+func exitCode(command string, err error, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
 	if e, ok := errors.AsType[exit](err); ok {
 		return int(e)
 	}
-	printf(stderr, "enqueue: %v\n", err)
 	if _, ok := errors.AsType[usageError](err); ok {
+		printf(stderr, "%s: %v; `%[1]s --help` says more\n", command, err)
 		return int(exitUsage)
 	}
+	printf(stderr, "enqueue: %v\n", err)
 	if r, ok := errors.AsType[*apiError](err); ok && r.status == http.StatusBadRequest { // a bad flag or argument
 		return int(exitUsage)
 	}

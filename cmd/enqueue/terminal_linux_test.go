@@ -144,7 +144,7 @@ func (c *console) task() string { return c.sees(`task (\S+), thread`)[1] }
 func TestChatOnATerminal(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	s := f.sit(wide, nil, "chat", "-follow", "-thread", "t", "Hello")
+	s := f.sit(wide, nil, "chat", "--follow", "--thread", "t", "Hello")
 	c := f.Claim(s.task())
 	s.sees(`  waiting · \d+s`)
 	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
@@ -176,7 +176,7 @@ func TestChatOnATerminal(t *testing.T) {
 func TestCtrlCAsksAndThenCancels(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	s := f.sit(wide, nil, "chat", "--follow", "Hello")
 	id := s.task()
 	c := f.Claim(id)
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "So far"})
@@ -204,7 +204,7 @@ func TestCtrlCAsksAndThenCancels(t *testing.T) {
 func TestThirdCtrlCLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	s := f.sit(wide, nil, "chat", "--follow", "Hello")
 	f.Claim(s.task())
 	s.types(ctrlC)
 	s.sees("Ctrl-C again cancels")
@@ -253,7 +253,7 @@ func TestChatIntoAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	s := f.sit(wide, file, "chat", "-follow", "Hello")
+	s := f.sit(wide, file, "chat", "--follow", "Hello")
 	c := f.Claim(s.task())
 	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
 		agent.Event{Kind: agent.Text, Text: "4"})
@@ -294,7 +294,7 @@ func TestDumbTerminal(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	f.env["TERM"] = "dumb"
-	s := f.sit(wide, nil, "chat", "-follow", "Hello")
+	s := f.sit(wide, nil, "chat", "--follow", "Hello")
 	c := f.Claim(s.task())
 	s.types(ctrlC)
 	s.sees(`(?m)^(\^C)?Ctrl-C again cancels the task`)
@@ -351,7 +351,7 @@ func TestRawLogOnATerminal(t *testing.T) {
 		[]byte("{\"text\":\"\u009b31m\u202e\"}\n\x1b]0;title\a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := f.sit(wide, nil, "logs", "-json", id)
+	c := f.sit(wide, nil, "logs", "--json", id)
 	c.exits(0)
 	if got, want := strings.ReplaceAll(c.raw.String(), "\r\n", "\n"), `{"text":"\u009b31m\u202e"}`+"\n"+
 		`\u001b]0;title\u0007`+"\n"; got != want {

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 func TestUsage(t *testing.T) {
@@ -11,48 +13,62 @@ func TestUsage(t *testing.T) {
 		code int
 		said string
 	}{
-		"":              {2, "usage: enqueue COMMAND"},
-		"help":          {0, "logs        print or follow the log of a task"},
-		"-h":            {0, "usage: enqueue COMMAND"},
-		"help logs":     {0, "usage: enqueue logs [-f] ID"},
-		"help serve":    {0, "usage: enqueue serve"},
-		"help dance":    {2, `unknown command "dance"; ` + "`enqueue help`"},
-		"dance":         {2, `unknown command "dance"; ` + "`enqueue help` lists the commands"},
+		"":              {2, "Submit tasks to an errand fleet"},
+		"help":          {0, "logs        Print or follow the log of a task"},
+		"-h":            {0, "ERRAND_HTTP_ADDR       host:port or a URL; default 127.0.0.1:8080"},
+		"--help":        {0, "3 failed   4 timed out   5 cancelled   6 refused"},
+		"help logs":     {0, "enqueue logs ID [flags]"},
+		"help env show": {0, "enqueue env show OWNER/NAME [flags]"},
+		"help serve":    {0, "Configure it with environment variables"},
+		"version":       {0, "enqueue (devel)"},
+		"-version":      {0, "enqueue (devel)"},
+		"fly":           {2, `enqueue: unknown command "fly", not one of answer, audit, `},
 		"lsit":          {2, "did you mean list?"},
-		"log":           {2, "did you mean logs?"},
+		"log":           {2, "did you mean login, logout, logs?"},
 		"serv":          {2, "did you mean serve?"},
 		"answ":          {2, "did you mean answer?"},
 		"lst":           {2, "did you mean list?"},
 		"lisst":         {2, "did you mean list?"},
-		"guide":         {2, "did you mean init guide?"},
-		"silt":          {2, `unknown command "silt"; `},
-		"serve now":     {2, `unexpected argument "now"`},
-		"serve -port 1": {2, "unknown flag -port"},
-		"serve -h":      {0, "Configure it with environment variables"},
-		"chat":          {2, "usage: enqueue chat"},
-		"chat -follow":  {2, "usage: enqueue chat"},
+		"guide":         {2, "did you mean init?"},
+		"serve now":     {2, `enqueue serve: unexpected argument "now"; `},
+		"serve -port 1": {2, "unknown flag: --port"},
+		"chat":          {2, "enqueue chat: missing PROMPT; `enqueue chat --help` says more"},
+		"chat --follow": {2, "enqueue chat: missing PROMPT; "},
 		"chat -loud hi": {
 			2,
-			"enqueue chat: unknown flag -loud (put -- before words that begin with a dash); `enqueue chat -h` lists the flags",
+			"enqueue chat: unknown flag: --loud (put -- before words that begin with a dash); `enqueue chat --help` says more",
 		},
-		"chat hi -loud":      {2, "unknown flag -loud"},
-		"chat hi -model":     {2, "flag needs an argument: -model"},
-		"chat -h":            {0, "  -repo owner/name      work in this repository"},
-		"list all":           {2, "usage: enqueue list"},
-		"show":               {2, "usage: enqueue show ID"},
-		"cancel a b":         {2, "usage: enqueue cancel ID"},
-		"logs":               {2, "usage: enqueue logs"},
-		"env":                {2, "usage: enqueue env list | show OWNER/NAME | rebuild OWNER/NAME | rm KEY"},
-		"doctor me":          {2, "usage: enqueue doctor [-repo o/r]\n"},
-		"init gitlab":        {2, "usage: enqueue init [guide | slack | github]"},
-		"show -json id more": {2, "usage: enqueue show ID"},
+		"chat hi --loud":        {2, "unknown flag: --loud"},
+		"chat hi --model":       {2, "flag needs an argument: --model"},
+		"chat -h":               {0, "--repo owner/name       work in this repository"},
+		"list all":              {2, `enqueue list: unexpected argument "all"; `},
+		"list --days x":         {2, "must be a number of at least 1"},
+		"show":                  {2, "enqueue show: missing ID; "},
+		"show --json id more":   {2, `enqueue show: unexpected argument "more"; `},
+		"answer id":             {2, "enqueue answer: missing WORDS; "},
+		"cancel a b":            {2, `enqueue cancel: unexpected argument "b"; `},
+		"pause":                 {2, "enqueue pause: missing CLASS; "},
+		"logs":                  {2, "enqueue logs: missing ID; "},
+		"findings":              {2, "enqueue findings: missing --repo OWNER/NAME; "},
+		"env shwo a/b":          {2, `enqueue env: unknown command "shwo", did you mean show?; `},
+		"env show":              {2, "enqueue env show: missing OWNER/NAME; "},
+		"token create":          {2, "enqueue token create: missing NAME; "},
+		"token create x":        {2, "enqueue token create: missing --scope ROLE; "},
+		"doctor me":             {2, `enqueue doctor: unexpected argument "me"; `},
+		"init gitlab":           {2, `enqueue init: unknown command "gitlab", did you mean github?; `},
+		"costs --json --csv":    {2, "enqueue costs: choose one of --json and --csv; "},
+		"audit verify --who me": {2, "unknown flag: --who"},
 	} {
 		var out, errs strings.Builder
 		code := run(t.Context(), strings.Fields(args), world{
-			getenv: func(string) string { return "" }, stdout: &out, stderr: &errs,
+			getenv: func(name string) string { return map[string]string{"ERRAND_HTTP_ADDR": "127.0.0.1:1"}[name] },
+			stdout: &out, stderr: &errs,
 		})
 		if code != want.code || !strings.Contains(out.String()+errs.String(), want.said) {
 			t.Errorf("%q: exit %d: %s%s", args, code, out.String(), errs.String())
+		}
+		if lines := strings.Count(errs.String(), "\n"); code == 2 && args != "" && lines != 1 {
+			t.Errorf("%q: %d lines: %s", args, lines, errs.String())
 		}
 		if code == 2 && out.Len() > 0 || code == 0 && errs.Len() > 0 {
 			t.Errorf("%q: got on stdout %q, on stderr %q", args, out.String(), errs.String())
@@ -60,31 +76,57 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// Every command prints its usage and has an output for programs.
+// walk calls visit for a command and those below it.
+func walk(c *cobra.Command, visit func(*cobra.Command)) {
+	visit(c)
+	for _, below := range c.Commands() {
+		walk(below, visit)
+	}
+}
+
+// Every command has help, and every command that calls the API has an output for programs.
 func TestHelpOfEveryCommand(t *testing.T) {
 	t.Parallel()
-	for _, c := range commands() {
+	w := world{getenv: func(string) string { return "" }}
+	walk(newRoot(newTerminal(w)), func(c *cobra.Command) {
 		var out strings.Builder
-		code := run(t.Context(), []string{"help", c.name}, world{
-			getenv: func(string) string { return "" }, stdout: &out, stderr: &out,
-		})
-		empty := strings.HasSuffix(out.String(), "\nflags:\n")
-		if code != 0 || !strings.HasPrefix(out.String(), "usage: enqueue "+c.name) || empty {
-			t.Errorf("exit %d: %s", code, out.String())
+		w := w
+		w.stdout, w.stderr = &out, &out
+		words := strings.Fields(c.CommandPath())
+		code := run(t.Context(), append([]string{"help"}, words[1:]...), w)
+		if code != 0 || !strings.Contains(out.String(), "\nUsage:\n  "+c.CommandPath()) {
+			t.Errorf("%s: exit %d: %s", c.CommandPath(), code, out.String())
 		}
-		if !c.offline && !strings.Contains(out.String(), "  -json") {
-			t.Errorf("%s has no -json for programs:\n%s", c.name, out.String())
+		top := c
+		for top.HasParent() && top.Parent().HasParent() {
+			top = top.Parent()
+		}
+		if calls := top.GroupID == ofTasks.ID || top.GroupID == ofFleet.ID; calls != strings.Contains(out.String(), "  --json") {
+			t.Errorf("%s: --json: %v\n%s", c.CommandPath(), !calls, out.String())
+		}
+	})
+}
+
+// A group lists what it is about.
+func TestGroupsList(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	for _, name := range []string{"audit", "env", "people", "schedules", "token", "webhooks"} {
+		code, out, errs := f.run(name)
+		wantCode, want, wantErrs := f.run(name, "list")
+		if code != 0 || wantCode != 0 || out != want || errs != wantErrs || out+errs == "" {
+			t.Errorf("%s: exit %d: %s%s\nlist: exit %d: %s%s", name, code, out, errs, wantCode, want, wantErrs)
 		}
 	}
 }
 
-// Flags can be anywhere before --.
+// Flags can be anywhere before --, and may be written with one dash.
 func TestFlagsBehindArguments(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	for _, args := range [][]string{
-		{"chat", "Fix", "-model", "opus", "it"},
-		{"chat", "-model", "opus", "--", "-x", "is", "-follow"},
+		{"chat", "Fix", "--model", "opus", "it"},
+		{"chat", "--model", "opus", "--", "-x", "is", "-follow"},
 		{"chat", "Look", "-model=opus", "--", "-x"},
 	} {
 		code, out, errs := f.run(args...)

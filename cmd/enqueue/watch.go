@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
 	"os"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
@@ -369,12 +370,15 @@ func beforeMillisecond(id string) string {
 	return fmt.Sprintf("%d-%d", n-1, uint64(math.MaxUint64))
 }
 
-const logsJSON = "JSON: the CLI's lines, or with -f one event per line and the end"
-
-func logsCommand(t *terminal, flags *flag.FlagSet) runFunc {
-	follow := flags.Bool("f", false, "follow the task from its beginning to its end")
-	return func(ctx context.Context, args []string) error {
-		id, err := t.oneID(ctx, args)
+func logsCommand(t *terminal) *cobra.Command {
+	c := &cobra.Command{
+		Use: "logs ID", Short: "Print or follow the log of a task", ValidArgsFunction: t.completeID,
+		Annotations: map[string]string{"json": "JSON: the CLI's lines, or with -f one event per line and the end"},
+	}
+	follow := c.Flags().BoolP("follow", "f", false, "follow the task from its beginning to its end")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		ctx := c.Context()
+		id, err := t.taskID(ctx, args[0])
 		switch {
 		case err != nil:
 			return err
@@ -387,4 +391,5 @@ func logsCommand(t *terminal, flags *flag.FlagSet) runFunc {
 		}
 		return t.copyResponse(ctx, "/api/tasks/"+id+"/log", legible.Text)
 	}
+	return c
 }

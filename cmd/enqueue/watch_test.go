@@ -28,7 +28,7 @@ func (r *running) task() string {
 func TestChatFollows(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	r := f.start("chat", "-follow", "-thread", "sums", "6 × 7?")
+	r := f.start("chat", "--follow", "--thread", "sums", "6 × 7?")
 	c := f.Claim(r.task())
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
 	if got := r.line(r.stdout); got != "Let me see.\n" {
@@ -99,7 +99,7 @@ func TestChatEndings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t)
-			r := f.start("chat", "-follow", "Hello")
+			r := f.start("chat", "--follow", "Hello")
 			f.End(f.Claim(r.task()), test.ending)
 			code, out, errs := r.rest()
 			if diff := cmp.Diff(test.want, []any{code, out, errs}); diff != "" {
@@ -113,7 +113,7 @@ func TestChatEndings(t *testing.T) {
 func TestChatThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	r := f.start("chat", "-follow", "Hello")
+	r := f.start("chat", "--follow", "Hello")
 	c := f.Claim(r.task())
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
 	_ = r.line(r.stdout)
@@ -131,7 +131,7 @@ func TestChatWhoseServerIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	f.pause = time.Millisecond
-	r := f.start("chat", "-follow", "Hello")
+	r := f.start("chat", "--follow", "Hello")
 	c := f.Claim(r.task())
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
 	_ = r.line(r.stdout)
@@ -161,7 +161,7 @@ func TestChatThatIsLeft(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t)
-			r := f.start("chat", "-follow", "Hello")
+			r := f.start("chat", "--follow", "Hello")
 			id := r.task()
 			r.signals <- test.signal
 			code, _, errs := r.rest()
@@ -185,7 +185,7 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 			host := f.chat("t", "6 × 7?")
 			c := f.Claim(host)
 			f.Append(c, agent.Event{Kind: agent.Text, Text: "before\n"})
-			r := f.start("chat", "-follow", "-thread", "t", "And 6 × 8?")
+			r := f.start("chat", "--follow", "--thread", "t", "And 6 × 8?")
 			id := r.task()
 			rec, ok, err := c.Take(t.Context(), false,
 				f.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: host, Text: "taken up", Time: time.Now()}))
@@ -227,7 +227,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	f.patience = time.Millisecond
-	r := f.start("chat", "-follow", "Hello")
+	r := f.start("chat", "--follow", "Hello")
 	c := f.Claim(r.task())
 	if got, want := r.line(r.stderr),
 		"! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
@@ -242,7 +242,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	r := f.start("chat", "-follow", "Paint it")
+	r := f.start("chat", "--follow", "Paint it")
 	id := r.task()
 	c := f.Claim(id)
 	q := f.JSON(tasks.Question{Key: "k1", Text: "Which?", Options: []string{"red", "b\x1b[2Jlue"}})
@@ -250,7 +250,7 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 		agent.Event{Kind: tasks.Replied})
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
 	_, _, errs := r.rest()
-	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer -question k1 " + id + " YOUR WORDS\n" +
+	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer --question k1 " + id + " YOUR WORDS\n" +
 		"! red\n! no answer; the agent decides\n"
 	if !strings.HasPrefix(errs, want) {
 		t.Errorf("got\n%s\nwant\n%s", errs, want)
@@ -305,7 +305,7 @@ func TestLogsJSON(t *testing.T) {
 	c := f.Claim(id)
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "42"})
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
-	_, out, errs := f.run("logs", "-f", "-json", id)
+	_, out, errs := f.run("logs", "-f", "--json", id)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var event agent.Event
 	var end task
@@ -330,11 +330,11 @@ func TestWhatCannotBePrintedIsAnError(t *testing.T) {
 	f := newFrontDoor(t)
 	id := f.submit("Hello")
 	for _, args := range []string{
-		"list", "list -json", "show " + id, "show -json " + id, "costs", "costs -csv", "chat Hello", "chat -json Hello",
+		"list", "list --json", "show " + id, "show --json " + id, "costs", "costs --csv", "chat Hello", "chat --json Hello",
 		"cancel " + id, "init slack", "help list",
 	} {
 		var errs strings.Builder
-		code := client(t.Context(), strings.Fields(args), world{
+		code := run(t.Context(), strings.Fields(args), world{
 			getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs,
 		})
 		if code != 1 || !strings.Contains(errs.String(), errFull.Error()) {
@@ -350,7 +350,7 @@ func TestFollowingIntoAFullDiskEnds(t *testing.T) {
 	id := f.submit("Hello")
 	f.Append(f.Claim(id), agent.Event{Kind: agent.Text, Text: "4"})
 	var errs strings.Builder
-	code := client(t.Context(), []string{"logs", "-f", id}, world{
+	code := run(t.Context(), []string{"logs", "-f", id}, world{
 		getenv: f.getenv, stdin: strings.NewReader(""), stdout: full{}, stderr: &errs,
 	})
 	if code != 1 || !strings.Contains(errs.String(),

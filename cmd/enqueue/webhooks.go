@@ -1,28 +1,31 @@
 package main
 
 import (
-	"context"
-	"flag"
 	"net/url"
 	"strconv"
+
+	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
 )
 
-func webhooksCommand(t *terminal, _ *flag.FlagSet) runFunc {
-	return func(ctx context.Context, args []string) error {
-		switch {
-		case len(args) == 0:
-			return show(ctx, t, "GET /api/webhooks", nil, func(l api.Undelivered) { t.printUndelivered(l.Undelivered) })
-		case len(args) == 2 && args[0] == "replay":
-			return show(ctx, t, "POST /api/webhooks/"+url.PathEscape(args[1])+"/replay", nil, func(r api.Replayed) {
-				printf(t.stdout, "%s is sent again\n", legible.Line(r.ID))
-			})
-		}
-		return exitUsage
+func webhooksCommand(t *terminal) *cobra.Command {
+	list := &cobra.Command{Use: "list", Short: "List the deliveries of webhooks that have failed"}
+	list.RunE = func(c *cobra.Command, _ []string) error {
+		return show(c.Context(), t, "GET /api/webhooks", nil, func(l api.Undelivered) {
+			t.printUndelivered(l.Undelivered)
+		})
 	}
+	replay := &cobra.Command{Use: "replay ID", Short: "Send a delivery again"}
+	replay.RunE = func(c *cobra.Command, args []string) error {
+		path := "POST /api/webhooks/" + url.PathEscape(args[0]) + "/replay"
+		return show(c.Context(), t, path, nil, func(r api.Replayed) {
+			printf(t.stdout, "%s is sent again\n", legible.Line(r.ID))
+		})
+	}
+	return group("webhooks", "List the deliveries of webhooks that have failed, or send one again", list, replay)
 }
 
 // printUndelivered prints a table of failed deliveries.

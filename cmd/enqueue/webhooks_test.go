@@ -45,7 +45,7 @@ func TestWebhooks(t *testing.T) {
 	if code, out, errs := f.run("webhooks", "replay", id); code != 0 || out != id+" is sent again\n" {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
-	if code, out, _ := f.run("webhooks", "-json"); code != 0 || !strings.Contains(out, `"undelivered": []`) {
+	if code, out, _ := f.run("webhooks", "--json"); code != 0 || !strings.Contains(out, `"undelivered": []`) {
 		t.Errorf("exit %d, %s", code, out)
 	}
 	if code, _, errs := f.run("webhooks", "replay", "none"); code != 1 ||

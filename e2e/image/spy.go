@@ -62,7 +62,7 @@ func (t *trial) spyOn(ctx context.Context, c *container) error {
 		}
 		checked <- nil
 	}()
-	said, err := t.img.run(ctx, t.client("chat", "-follow", spying))
+	said, err := t.img.run(ctx, t.client("chat", "--follow", spying))
 	cancel()
 	if err = errors.Join(err, <-checked); err != nil {
 		return err

@@ -156,7 +156,7 @@ func (t *trial) until(ctx context.Context, s spec) error {
 // ask submits a task, checks where it ran, and reads its log.
 func (t *trial) ask(ctx context.Context) error {
 	began := time.Now()
-	said, err := t.img.run(ctx, t.client("chat", "-follow", question))
+	said, err := t.img.run(ctx, t.client("chat", "--follow", question))
 	if err != nil {
 		return err
 	}
@@ -171,7 +171,7 @@ func (t *trial) ask(ctx context.Context) error {
 			return fmt.Errorf("the agent's command printed no %q", want)
 		}
 	}
-	list, err := t.img.run(ctx, t.client("list", "-json"))
+	list, err := t.img.run(ctx, t.client("list", "--json"))
 	if err != nil {
 		return err
 	}
