@@ -75,7 +75,7 @@ func (c *Config) checkLogin(p *Problems, role Role) {
 	if c.HTTP.LoginSecret == "" {
 		p.add("ERRAND_LOGIN_SECRET", why, "set it to the client's secret at the provider")
 	}
-	if c.HTTP.PublicURL == "" && !p.has("ERRAND_PUBLIC_URL") {
+	if c.HTTP.PublicURL == "" && !p.Has("ERRAND_PUBLIC_URL") {
 		p.add("ERRAND_PUBLIC_URL", why, "set it to the URL of the console; people return to /login/callback there")
 	}
 }

@@ -35,12 +35,12 @@ func (c *Config) check(p *Problems) {
 	}
 	for _, s := range all {
 		name, bound, _ := strings.Cut(s.check, " ")
-		if check := checks[name]; check != nil && !s.field.IsZero() && !p.has(s.name) {
+		if check := checks[name]; check != nil && !s.field.IsZero() && !p.Has(s.name) {
 			check(p, s, bound)
 		}
 	}
 	c.HTTP.checkProxy(p)
-	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.has("ERRAND_CONCURRENCY") {
+	if slices.Contains(c.Given, "ERRAND_CONCURRENCY") && c.Worker.Concurrency < 2 && !p.Has("ERRAND_CONCURRENCY") {
 		p.add("ERRAND_CONCURRENCY", fmt.Sprintf("must be at least 2, not %d", c.Worker.Concurrency),
 			"with 1, people would wait behind automatic work; unset it to choose by the machine's memory")
 	}
@@ -101,9 +101,9 @@ func checkSecrets(p *Problems, all []setting) {
 	}
 }
 
-// checkURL accepts an absolute http or https URL, writes its host in small letters, because it is compared and may be a
-// part of the fleet's identity, and makes it end with the bound. It clears a refused URL and does not quote it, because
-// it may contain a password.
+// checkURL accepts an absolute http or https URL, and makes it end with the bound. It writes scheme and host in small
+// letters, because URLs are compared and may be a part of the fleet's identity. It clears a refused URL and does not
+// quote it, because it may contain a password.
 func checkURL(p *Problems, s setting, ending string) {
 	u, err := url.Parse(s.field.String())
 	what := ""
@@ -115,7 +115,8 @@ func checkURL(p *Problems, s setting, ending string) {
 	case u.RawQuery != "" || u.Fragment != "":
 		what = "must not contain a query or fragment"
 	default:
-		text := strings.Replace(s.field.String(), u.Host, strings.ToLower(u.Host), 1)
+		u.Host = strings.ToLower(u.Host)
+		text := u.Scheme + "://" + u.Host + u.EscapedPath()
 		s.field.SetString(strings.TrimRight(text, "/") + ending)
 		return
 	}
@@ -194,7 +195,7 @@ func (c *Config) chain(p *Problems) {
 		}[s.name]
 		below := c.Model.Upstream + map[string]string{ProviderVertex: "/v1", ProviderFoundry: "/anthropic"}[own]
 		switch given := slices.Contains(c.Given, s.name); {
-		case c.Model.Upstream == "" || p.has(name) || !slices.Contains(c.providersInUse(), own):
+		case c.Model.Upstream == "" || p.Has(name) || !slices.Contains(c.providersInUse(), own):
 		case given && s.field.String() != below:
 			p.add(name, "and "+s.name+" are set to different URLs", "unset one of them")
 		case !given:
@@ -348,7 +349,7 @@ func (h HTTP) checkProxy(p *Problems) {
 	switch {
 	case h.ProxyHeader != "" && !headerForm.MatchString(h.ProxyHeader):
 		p.add(header, fmt.Sprintf("must be a header name like X-Forwarded-User, not %q", h.ProxyHeader), "")
-	case h.ProxyHeader != "" && len(h.Proxies) == 0 && !p.has(from):
+	case h.ProxyHeader != "" && len(h.Proxies) == 0 && !p.Has(from):
 		p.add(from, "is not set although "+header+" is", "set it to the proxy's address, like 192.0.2.7")
 	case h.ProxyGroups != "" && (h.ProxyHeader == "" || !headerForm.MatchString(h.ProxyGroups)):
 		p.add("ERRAND_TRUSTED_PROXY_GROUPS", "must be a header name like X-Forwarded-Groups, beside "+header, "")

@@ -350,8 +350,8 @@ func (ps *Problems) add(where, what, remedy string) {
 	*ps = append(*ps, Problem{Where: where, What: what, Remedy: remedy})
 }
 
-// has reports whether there is a problem with a variable, so that its consequences need not be reported.
-func (ps Problems) has(where string) bool {
+// Has reports whether there is a problem with a variable, so that its consequences need not be reported.
+func (ps Problems) Has(where string) bool {
 	return slices.ContainsFunc(ps, func(p Problem) bool { return p.Where == where })
 }
 

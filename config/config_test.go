@@ -92,7 +92,7 @@ func full() map[string]string {
 		"OTEL_EXPORTER_OTLP_HEADERS":  "authorization=Basic%20hush-otlp",
 
 		"GITHUB_API_URL":              "https://ghe.example/api/v3",
-		"GITHUB_URL":                  "https://GHE.example/",
+		"GITHUB_URL":                  "HTTPS://GHE.example/",
 		"ANTHROPIC_API_KEY":           "sk-hush",
 		"ANTHROPIC_AUTH_TOKEN":        "hush-auth",
 		"CLAUDE_CODE_OAUTH_TOKEN":     "hush-oauth",

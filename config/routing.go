@@ -186,7 +186,7 @@ type routingCheck struct {
 
 func (v routingCheck) add(what, remedy string, path ...string) {
 	where := fmt.Sprintf("%s:%d:", v.file, line(v.root, path))
-	if v.p.has(where) {
+	if v.p.Has(where) {
 		return // the line could not be read, so do not report what is missing from it
 	}
 	v.p.add(where+" "+strings.Join(path, "."), what, remedy)

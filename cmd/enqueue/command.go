@@ -20,6 +20,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/spelling"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -174,7 +175,7 @@ func checkArguments(c *cobra.Command, args []string) error {
 	for _, below := range c.Commands() {
 		known = append(known, below.Name())
 	}
-	near := cmp.Or(strings.Join(c.SuggestionsFor(args[0]), ", "), config.Nearest(args[0], known))
+	near := cmp.Or(strings.Join(c.SuggestionsFor(args[0]), ", "), spelling.Nearest(args[0], known))
 	if near != "" {
 		return fmt.Errorf("unknown command %q, did you mean %s?", args[0], near)
 	}

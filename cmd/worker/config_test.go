@@ -76,16 +76,23 @@ func TestUnknownSettings(t *testing.T) {
 	w := newWorld(t)
 	w.env["ERRAND_RUN_LIMT"] = "1h"
 	const want = "ERRAND_RUN_LIMT is not a setting of errand and has no effect"
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-print-config")
-	cmd.Args[0] = underTest
-	var errs strings.Builder
-	for name, value := range w.env {
-		cmd.Env = append(cmd.Env, name+"="+value)
+	printed := func(more ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-print-config")
+		cmd.Args[0] = underTest
+		var errs strings.Builder
+		for name, value := range w.env {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+		cmd.Env = append(cmd.Env, more...)
+		cmd.Stderr = &errs
+		_, err := cmd.Output()
+		return errs.String(), err
 	}
-	cmd.Stderr = &errs
-	if _, err := cmd.Output(); err != nil ||
-		errs.String() != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
-		t.Errorf("%v: %s", err, errs.String())
+	if errs, err := printed(); err != nil || errs != "worker: warning: "+want+"; did you mean ERRAND_RUN_LIMIT?\n" {
+		t.Errorf("%v: %s", err, errs)
+	}
+	if errs, err := printed("ERRAND_GRACE=1s"); err == nil || strings.Count(errs, "ERRAND_GRACE") != 1 {
+		t.Errorf("with a former setting: %v: %s", err, errs)
 	}
 	line := w.processLog("LIMT")
 	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") ||

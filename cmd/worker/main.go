@@ -81,8 +81,11 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		if perr := c.Print(stdout); perr != nil {
 			err = errors.Join(err, perr)
 		}
+		problems, _ := errors.AsType[config.Problems](err)
 		for _, n := range config.Unknown(os.Environ()) {
-			fmt.Fprintln(stderr, "worker: warning:", n)
+			if !problems.Has(n.Where) {
+				fmt.Fprintln(stderr, "worker: warning:", n)
+			}
 		}
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))

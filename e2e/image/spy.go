@@ -67,9 +67,13 @@ func (t *trial) spyOn(ctx context.Context, c *container) error {
 	if err = errors.Join(err, <-checked); err != nil {
 		return err
 	}
-	if !strings.Contains(said, spied) || !t.heard("looks in vain: many") || !t.heard("line of tini") ||
-		!t.heard("line of worker") || !t.heard("line of errand-keeper") {
+	if !strings.Contains(said, spied) {
 		return fmt.Errorf("the agent did not look around:\n%s", said)
+	}
+	for _, s := range []string{"looks in vain: many", "line of tini", "line of worker", "line of errand-keeper"} {
+		if !t.heard(s) {
+			return fmt.Errorf("the agent's command did not print %q:\n%s", s, said)
+		}
 	}
 	for _, s := range append([]string{"OPEN: "}, secrets...) {
 		if at := t.heardLine(s); at != "" {

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/internal/spelling"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -412,25 +413,10 @@ func readMistake(text string, named bool) (reply string, mistaken bool) {
 	return unknownCommand, named && isSlashed(text)
 }
 
-// isTypo reports whether word is a command in other capitals, or with one letter too many, missing or wrong. Its first
-// letter is right.
+// isTypo reports whether word is a command in other capitals, or with one mistake behind its first letter.
 func isTypo(word, command string) bool {
-	short, long := strings.ToLower(word), command
-	if len(short) > len(long) {
-		short, long = long, short
-	}
-	same := 0
-	for same < len(short) && short[same] == long[same] {
-		same++
-	}
-	if same == len(long) {
-		return word != command
-	}
-	behind := short[same:]
-	if len(short) == len(long) {
-		behind = short[same+1:]
-	}
-	return same >= len("/x") && behind == long[same+1:]
+	lower, first := strings.ToLower(word), command[:len("/x")]
+	return word != command && strings.HasPrefix(lower, first) && spelling.Distance(lower, command) <= 1
 }
 
 // firstCommand returns the command at the beginning of a line, or the zero value, and the words behind it.
