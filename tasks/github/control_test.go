@@ -224,7 +224,7 @@ func TestTypos(t *testing.T) {
 	var want []string
 	for body, command := range map[string]string{
 		"/revie": cmdReview, "/reviews": cmdReview, "/rewiew the tests": cmdReview, "/Fix": cmdFix, "/fix_ci\n": cmdFixCI,
-		"/paus\nnow": cmdPause, "/reveiw": cmdReview,
+		"/paus\nnow": cmdPause, "/puase": cmdPause,
 	} {
 		want = append(want, "Unknown command. Did you mean `"+command+"`? Comment `/help` for the list.")
 		w.signs(n, f.comment(n, "ann", body), "confused")
