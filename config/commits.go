@@ -7,9 +7,8 @@ import (
 
 // Commits configures the commits that workers publish.
 type Commits struct {
-	Author string `env:"ERRAND_COMMIT_AUTHOR" check:"author"` // Name <address>; empty = errand's GitHub account
-	// an SSH key without a passphrase, given as GitHub.AppKey is; only roles that run tasks read its file. Empty = none
-	Key     Secret `env:"ERRAND_SIGNING_KEY"`
+	Author  string `env:"ERRAND_COMMIT_AUTHOR" check:"author" help:"The name and the address of errand in commits, like 'errand-bot <1234+errand-bot@users.noreply.github.com>'. Unset: the account of the token or of the App on GitHub. Signatures count there only if the address belongs to the account with the key."`
+	Key     Secret `env:"ERRAND_SIGNING_KEY" help:"A private SSH key without a passphrase that signs commits, so that GitHub shows them as verified: the absolute path of its file, which only the worker's user may be able to read, or the key itself, as of GITHUB_APP_PRIVATE_KEY."`
 	KeyFile string `env:"-"` // empty: the variable had the key itself
 }
 

@@ -38,22 +38,25 @@ const (
 // The compiler checks that they nest: a negative constant is no uint.
 const _ = uint(Drain-Pack-Grace) + uint(Shutdown-Drain-1) + uint(StopGrace-Shutdown-1)
 
-// Config is the configuration of a program. An empty group means that the feature is off. The tags of a field name its
-// variable, its default and its check.
+// Config is the configuration of a program. An empty group means that the feature is off.
+//
+// Its fields are the table of the settings. The tags of each name its variable, its default and its check, and explain
+// it to operators. The printed configuration, .env.example, docs/settings.md, the Configuration page and the hints at
+// wrong names are made of them.
 type Config struct {
-	Redis   Redis
-	Objects Objects
-	Slack   Slack
-	GitHub  GitHub
-	Commits Commits
-	Model   Model
-	Cloud   Cloud
-	HTTP    HTTP
-	Fleet   Fleet
-	Worker  Worker
-	Paths   Paths
-	Keep    Keep
-	Traces  Traces
+	Redis   Redis   `help:"Redis: where tasks, claims and sessions live"`
+	Objects Objects `help:"Objects: storage for values that are too large for Redis"`
+	Slack   Slack   `help:"Slack: optional"`
+	GitHub  GitHub  `help:"GitHub: optional"`
+	Commits Commits `help:"Commits that workers publish"`
+	Model   Model   `help:"Model: one credential or cloud is enough; docs/models.md shows each"`
+	Cloud   Cloud   `help:"Cloud: at most one, instead of a credential above"`
+	HTTP    HTTP    `help:"HTTP: webhooks, API and console"`
+	Fleet   Fleet   `help:"Fleet: what all processes share"`
+	Worker  Worker  `help:"Worker: how it runs tasks"`
+	Paths   Paths   `help:"Paths"`
+	Keep    Keep    `help:"Keep: when a worker removes unused files from its disk, oldest first; 0: of any size"`
+	Traces  Traces  `help:"Traces: optional"`
 	Routing Routing // the content of errand.yaml
 
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
@@ -64,43 +67,36 @@ type Config struct {
 
 // Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.
 type Objects struct {
-	// s3://bucket/prefix or file:///dir; empty: in Paths.State, so that other machines read only those in Redis
-	URL string `env:"ERRAND_OBJECTS" check:"objects"`
+	URL string `env:"ERRAND_OBJECTS" check:"objects" help:"The address: s3://BUCKET/PREFIX, on AWS or with ?endpoint=https://minio.example.com:9000&region=us-east-1 on any server that speaks S3, or file:///DIRECTORY for a directory that all machines share. Unset: below ERRAND_STATE_DIR, and in Redis up to 1 MiB (docs/operations.md)."`
 
 	// The S3 client reads these itself, with AWS_ACCESS_KEY_ID. They are here because they must be redacted.
-	SecretKey Secret `env:"AWS_SECRET_ACCESS_KEY"`
-	Token     Secret `env:"AWS_SESSION_TOKEN"`
+	SecretKey Secret `env:"AWS_SECRET_ACCESS_KEY" help:"The credential for S3, with AWS_ACCESS_KEY_ID. Unset: AWS' file of shared credentials, a web identity token, or the role of the machine."`
+	Token     Secret `env:"AWS_SESSION_TOKEN" help:"The session token of a temporary credential for S3."`
 }
 
 // Redis configures the connection to Redis.
 type Redis struct {
-	// may be empty for RoleStandalone, which then starts its own Redis
-	URL RedisURL `env:"REDIS_URL"`
-	// how many replicas must have a task or an ending before it counts as stored
-	Replicas  int  `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit"`
-	AllowOpen bool `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false"` // start even if Redis has no password
+	URL       RedisURL `env:"REDIS_URL" help:"The address: redis://:PASSWORD@HOST:6379/0, or rediss:// for TLS; special characters of the password percent-encoded. With Sentinels: redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, or rediss+sentinel:// (docs/operations.md). Without it, 'worker -standalone' starts a redis-server. Compose sets it."`
+	Password  Secret   `env:"REDIS_PASSWORD" help:"Only for Compose: the password of its Redis. Letters and digits, such as the output of 'openssl rand -hex 24'."` // no program reads it
+	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit" help:"How many replicas of Redis must have a task, an answer or an ending before errand confirms it. 0: a fail-over can lose the last ones."`
+	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false" help:"true: start even if Redis needs no password. Everything that can connect to it, including the agents' tools, can then control the fleet."`
 
-	// With TLS, for the Sentinels as well.
+	// With TLS, for the Sentinels as well. The paths are absolute.
 
-	// absolute; certificates of the CA that signed Redis' certificate; empty: those of the system
-	CAFile   string `env:"ERRAND_REDIS_CA_FILE"`
-	CertFile string `env:"ERRAND_REDIS_CERT_FILE"` // absolute; the client certificate, if Redis requires one
-	KeyFile  string `env:"ERRAND_REDIS_KEY_FILE"`  // absolute; its private key
-	CA       string `env:"-"`                      // content of the files
+	CAFile   string `env:"ERRAND_REDIS_CA_FILE" help:"The file with the certificate of a private CA, with TLS."`
+	CertFile string `env:"ERRAND_REDIS_CERT_FILE" help:"The file with the client certificate, if Redis requires one."`
+	KeyFile  string `env:"ERRAND_REDIS_KEY_FILE" help:"The file with the client certificate's private key."`
+	CA       string `env:"-"` // content of the files
 	Cert     string `env:"-"`
 	Key      Secret `env:"-"`
 }
 
 // Slack configures the Slack source.
 type Slack struct {
-	// xoxb-…, posts messages
-	BotToken Secret `env:"SLACK_BOT_TOKEN"`
-	// verifies HTTP requests; front doors only
-	SigningSecret Secret `env:"SLACK_SIGNING_SECRET"`
-	// xapp-…, receives events in Socket Mode; front doors only
-	AppToken Secret `env:"SLACK_APP_TOKEN"`
-	// ends in a slash, as slack-go requires
-	APIURL string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /"`
+	BotToken      Secret `env:"SLACK_BOT_TOKEN" help:"The bot token (xoxb-…)."`
+	SigningSecret Secret `env:"SLACK_SIGNING_SECRET" help:"The secret that verifies Slack's requests to /slack/events. The bot token requires this or SLACK_APP_TOKEN."`
+	AppToken      Secret `env:"SLACK_APP_TOKEN" help:"If Slack cannot reach errand: the app-level token (xapp-…, scope connections:write) for Socket Mode."`
+	APIURL        string `env:"SLACK_API_URL" envDefault:"https://slack.com/api/" check:"url /" help:"Base URL of the Web API."`
 }
 
 // Enabled reports whether Slack is a source: it can post. Load has checked that a front door can receive events.
@@ -108,28 +104,21 @@ func (s Slack) Enabled() bool { return s.BotToken != "" }
 
 // GitHub configures the GitHub source and forge.
 type GitHub struct {
-	// a user's token; the App below is the alternative
-	Token Secret `env:"GITHUB_TOKEN"`
-	AppID int64  `env:"GITHUB_APP_ID"` // 0 = no App
-	// in PEM; the variable has the key itself, where \n may replace a line end, or the absolute path of its file
-	AppKey     Secret `env:"GITHUB_APP_PRIVATE_KEY"`
+	Token      Secret `env:"GITHUB_TOKEN" help:"The token of errand's user. Use either this or a GitHub App."`
+	AppID      int64  `env:"GITHUB_APP_ID" help:"The ID of a GitHub App, instead of a token."`
+	AppKey     Secret `env:"GITHUB_APP_PRIVATE_KEY" help:"The App's private key: the absolute path of its file or, under Compose and where agents without a sandbox could read a file, the key itself. One line with \\n for each line end, in single quotes: '-----BEGIN RSA PRIVATE KEY-----\\nMIIE…\\n-----END RSA PRIVATE KEY-----\\n'."`
 	AppKeyFile string `env:"-"` // empty: the variable had the key itself
-	// a front door with GitHub has it or Poll: go-github takes unsigned events without one; workers need none
-	WebhookSecret Secret `env:"GITHUB_WEBHOOK_SECRET"`
-	// between two polls for comments, reviews and pushes; 0 = webhooks bring them
-	Poll time.Duration `env:"GITHUB_POLL" check:"limit"`
-	// ends in a slash, as go-github requires
-	APIURL string `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /"`
-	// base of clone URLs, without a trailing slash
-	URL string `env:"GITHUB_URL" envDefault:"https://github.com" check:"url"`
+	// A front door with GitHub has it or Poll: go-github takes unsigned events without one. Workers need none.
+	WebhookSecret Secret        `env:"GITHUB_WEBHOOK_SECRET" help:"The secret of the webhook: a long random string, the same on GitHub."`
+	Poll          time.Duration `env:"GITHUB_POLL" check:"limit" help:"Where GitHub cannot reach errand: how often it asks for comments, reviews and pushes, like 20s, in the repositories of errand.yaml. Unset: webhooks bring them."`
+	APIURL        string        `env:"GITHUB_API_URL" envDefault:"https://api.github.com/" check:"url /" help:"Base URL of the REST API; for an enterprise server https://HOST/api/v3/."`
+	URL           string        `env:"GITHUB_URL" envDefault:"https://github.com" check:"url" help:"Base URL of clones."`
 }
 
 // Traces configures the export of traces, by OpenTelemetry's variables.
 type Traces struct {
-	// of an OTLP receiver over HTTP, without /v1/traces
-	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url"`
-	// for it: name=value, percent-encoded, with commas between them
-	Headers Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers"`
+	Endpoint string `env:"OTEL_EXPORTER_OTLP_ENDPOINT" check:"url" help:"A receiver of OTLP over HTTP, such as an OpenTelemetry Collector at http://localhost:4318. Workers send it one trace for each task."`
+	Headers  Secret `env:"OTEL_EXPORTER_OTLP_HEADERS" check:"headers" help:"Headers for it, such as a token: name=value, with commas between them. Values are percent-encoded: Authorization=Basic%20abc."`
 }
 
 // URL returns where traces are sent; empty = no traces.
@@ -148,50 +137,40 @@ func (g GitHub) IsApp() bool { return g.AppID != 0 && g.AppKey != "" }
 
 // Model configures access to the model. One of the credentials is enough; the agent chooses between several.
 type Model struct {
-	// sent as x-api-key
-	APIKey Secret `env:"ANTHROPIC_API_KEY"`
-	// a bearer token, as gateways expect it
-	AuthToken Secret `env:"ANTHROPIC_AUTH_TOKEN"`
-	// of a Claude subscription
-	OAuthToken Secret `env:"CLAUDE_CODE_OAUTH_TOKEN"`
-	// further headers of requests: Name: value, each on its own line or after \n
-	Headers Secret `env:"ANTHROPIC_CUSTOM_HEADERS"`
-	// prints a bearer token, instead of the other credentials
-	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND"`
-	// without a slash at the end
-	BaseURL string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url"`
-	// a gateway between the fleet and every provider, instead of the providers' own URLs
-	Upstream string `env:"ERRAND_GATEWAY_UPSTREAM" check:"url"`
-	Gateway  string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off"` // GatewayOn or GatewayOff
-	// model that the CLI uses; empty = the CLI's default
-	Name string `env:"ERRAND_MODEL"`
+	APIKey       Secret `env:"ANTHROPIC_API_KEY" help:"A key of the Anthropic API."`
+	AuthToken    Secret `env:"ANTHROPIC_AUTH_TOKEN" help:"Instead of a key: a bearer token, for gateways."`
+	OAuthToken   Secret `env:"CLAUDE_CODE_OAUTH_TOKEN" help:"Instead of a key: the token of a Claude subscription, from 'claude setup-token'."`
+	Headers      Secret `env:"ANTHROPIC_CUSTOM_HEADERS" help:"Further headers of requests to the model, as gateways want them: Name: value, with \\n between several."`
+	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND" help:"Instead of a key: a program with arguments between spaces, without a shell, that prints a token. It is run again every 5 minutes, and when a token is refused."`
+	BaseURL      string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url" help:"A gateway in front of the API. If it is set, the credential is optional."`
+	Upstream     string `env:"ERRAND_GATEWAY_UPSTREAM" check:"url" help:"A gateway between the whole fleet and the model, whatever the provider: it takes the place of ANTHROPIC_BASE_URL and of the clouds' base URLs."`
+	Gateway      string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off" help:"on: the worker keeps the credential and forwards each run's requests to the model; off: each run gets the credential. Use off for a credential that only the CLI's own requests may carry; the agent's tools can then read it (docs/security.md)."`
+	Name         string `env:"ERRAND_MODEL" help:"The model of runs that name none. Unset: the CLI's default."`
 
 	// What the provider calls the models that people choose by these names; empty = as the CLI says.
-	Opus   string `env:"ANTHROPIC_DEFAULT_OPUS_MODEL"`
-	Sonnet string `env:"ANTHROPIC_DEFAULT_SONNET_MODEL"`
-	Haiku  string `env:"ANTHROPIC_DEFAULT_HAIKU_MODEL"` // also for small jobs, such as fetched pages
+	Opus   string `env:"ANTHROPIC_DEFAULT_OPUS_MODEL" help:"What the provider calls the model that people choose as opus. Unset: as the CLI says."`
+	Sonnet string `env:"ANTHROPIC_DEFAULT_SONNET_MODEL" help:"What the provider calls sonnet."`
+	Haiku  string `env:"ANTHROPIC_DEFAULT_HAIKU_MODEL" help:"What the provider calls haiku, which also does small jobs, such as fetched pages."`
 }
 
 // Cloud selects a cloud that offers the model, by the CLI's own variables. At most one of them is used. Other variables
 // that the SDKs of the clouds read, such as AWS_PROFILE and GOOGLE_APPLICATION_CREDENTIALS, work as well.
 type Cloud struct {
-	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false"`
-	Region     string `env:"AWS_REGION"`                             // empty = as AWS' own files say
-	BedrockURL string `env:"ANTHROPIC_BEDROCK_BASE_URL" check:"url"` // instead of the region's
-	// an API key of Bedrock, instead of AWS credentials
-	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK"`
+	Bedrock    bool   `env:"CLAUDE_CODE_USE_BEDROCK" envDefault:"false" help:"true: use Amazon Bedrock, with AWS credentials."`
+	Region     string `env:"AWS_REGION" help:"The region of Bedrock. Unset: that of AWS' own files."`
+	BedrockURL string `env:"ANTHROPIC_BEDROCK_BASE_URL" check:"url" help:"An endpoint instead of the region's."`
+	BedrockKey Secret `env:"AWS_BEARER_TOKEN_BEDROCK" help:"An API key of Bedrock, instead of AWS credentials."`
 
-	Vertex        bool   `env:"CLAUDE_CODE_USE_VERTEX" envDefault:"false"`
-	VertexProject string `env:"ANTHROPIC_VERTEX_PROJECT_ID"`
-	VertexRegion  string `env:"CLOUD_ML_REGION"`                       // such as europe-west1, eu or global
-	VertexURL     string `env:"ANTHROPIC_VERTEX_BASE_URL" check:"url"` // instead of the region's, with /v1
+	Vertex        bool   `env:"CLAUDE_CODE_USE_VERTEX" envDefault:"false" help:"true: use Google Vertex AI."`
+	VertexProject string `env:"ANTHROPIC_VERTEX_PROJECT_ID" help:"The project of Vertex AI."`
+	VertexRegion  string `env:"CLOUD_ML_REGION" help:"The region of Vertex AI, such as europe-west1, eu or global."`
+	VertexURL     string `env:"ANTHROPIC_VERTEX_BASE_URL" check:"url" help:"An endpoint instead of the region's, with /v1."`
 
-	Foundry         bool   `env:"CLAUDE_CODE_USE_FOUNDRY" envDefault:"false"`
-	FoundryResource string `env:"ANTHROPIC_FOUNDRY_RESOURCE"`
-	FoundryURL      string `env:"ANTHROPIC_FOUNDRY_BASE_URL" check:"url"` // instead of the resource's
-	FoundryKey      Secret `env:"ANTHROPIC_FOUNDRY_API_KEY"`              // instead of Entra ID
-	// for Entra ID. Azure's SDK reads it itself; it is here because it must be redacted
-	AzureSecret Secret `env:"AZURE_CLIENT_SECRET"`
+	Foundry         bool   `env:"CLAUDE_CODE_USE_FOUNDRY" envDefault:"false" help:"true: use Microsoft Foundry."`
+	FoundryResource string `env:"ANTHROPIC_FOUNDRY_RESOURCE" help:"The resource of Foundry."`
+	FoundryURL      string `env:"ANTHROPIC_FOUNDRY_BASE_URL" check:"url" help:"An endpoint instead of the resource's."`
+	FoundryKey      Secret `env:"ANTHROPIC_FOUNDRY_API_KEY" help:"An API key of Foundry, instead of Entra ID."`
+	AzureSecret     Secret `env:"AZURE_CLIENT_SECRET" help:"The client's secret for Entra ID, which Azure's SDK reads."`
 }
 
 // Used names the variable of the cloud that is used; empty = none.
@@ -215,48 +194,35 @@ const (
 
 // HTTP configures the front door: webhooks, API and console.
 type HTTP struct {
-	// host:port; port 0 = any free one
-	Addr string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr"`
+	Addr    string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr" help:"The address to listen on. Compose sets it."`
+	Publish string `env:"ERRAND_PUBLISH" envDefault:"127.0.0.1:8080" help:"Only for Compose: the published address on the host. 0.0.0.0:8080 for all interfaces."` // no program reads it
 	// URL of the console for users, without a trailing slash; empty = posts do not link to it
-	PublicURL string `env:"ERRAND_PUBLIC_URL" check:"url"`
-	// may be empty for RoleWorker, and for RoleStandalone, which generates one
-	ConsoleToken Secret `env:"ERRAND_CONSOLE_TOKEN" check:"token"`
-	// header with the user's name, set by an authenticating proxy; empty = no proxy
-	ProxyHeader string `env:"ERRAND_TRUSTED_PROXY_HEADER"`
-	// header with the user's groups, set by the same proxy; empty = none
-	ProxyGroups string   `env:"ERRAND_TRUSTED_PROXY_GROUPS"`
-	Proxies     Networks `env:"ERRAND_TRUSTED_PROXIES"` // addresses of that proxy
-	// of errand as a client of the provider in errand.yaml
-	LoginSecret Secret `env:"ERRAND_LOGIN_SECRET"`
-	// how long a posted link opens its task without a login; 0 = not at all
-	LinkDays int `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit"`
+	PublicURL    string   `env:"ERRAND_PUBLIC_URL" check:"url" help:"The URL for people, used in posted links to the page of a task, like https://errand.example.com. Unset: no links."`
+	ConsoleToken Secret   `env:"ERRAND_CONSOLE_TOKEN" check:"token" help:"The token for console, API, queues and metrics. 'worker -standalone' creates and prints one if it is unset; 'enqueue serve' requires it."`
+	ProxyHeader  string   `env:"ERRAND_TRUSTED_PROXY_HEADER" help:"The header with the name of people who have logged in at a proxy in front, like X-Forwarded-User. It is ignored from other addresses than the proxy's."`
+	ProxyGroups  string   `env:"ERRAND_TRUSTED_PROXY_GROUPS" help:"The proxy's header with the person's groups, like X-Forwarded-Groups, for roles: in errand.yaml."`
+	Proxies      Networks `env:"ERRAND_TRUSTED_PROXIES" help:"The addresses that the proxy connects from, like 192.0.2.7 or 198.51.100.0/24, separated by commas. Everything that can connect from them can claim any name: list the proxy, not the network of the workers (docs/security.md)."`
+	LoginSecret  Secret   `env:"ERRAND_LOGIN_SECRET" help:"The client secret for login: in errand.yaml."`
+	LinkDays     int      `env:"ERRAND_LINK_DAYS" envDefault:"7" check:"limit" help:"How many days a link that errand posts in Slack opens its task, read-only and without a login; 0: never. Only where people cannot log in by login: or a proxy."`
 }
 
 // Worker configures workers.
 type Worker struct {
-	// host:port of health, metrics and logs; port 0 = any free one
-	Addr string `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081" check:"addr"`
+	Addr string `env:"ERRAND_WORKER_ADDR" envDefault:"127.0.0.1:8081" check:"addr" help:"The worker's address for /livez and /readyz and, with a token, /metrics and /logs."`
 	// URL of Addr for other machines, without a trailing slash; empty = made from Addr
-	URL string `env:"ERRAND_WORKER_URL" check:"url"`
-	// the CLI: an absolute path, or a name to find on PATH
-	Claude string `env:"ERRAND_CLAUDE" envDefault:"claude"`
+	URL    string `env:"ERRAND_WORKER_URL" check:"url" help:"The worker's URL for other machines, like http://10.0.0.7:8081. Unset: derived from the address; a loopback address works only on this machine."`
+	Claude string `env:"ERRAND_CLAUDE" envDefault:"claude" help:"The Claude Code CLI: a path, or a name on PATH. 'make run' puts the pinned one first on PATH."`
 	// SandboxAuto, SandboxBwrap or SandboxNone
-	Sandbox   string `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none"`
-	AllowRoot bool   `env:"ERRAND_ALLOW_ROOT" envDefault:"false"` // start even as root
-	// whose tasks it takes; see Repository.Pool
-	Pool string `env:"ERRAND_POOL" envDefault:"default" check:"pool"`
-	// runs at once, at least 2; the default follows the memory
-	Concurrency int           `env:"ERRAND_CONCURRENCY"`
-	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit"` // longest run; 0 = no limit
-	// longest silence of a run; 0 = no limit
-	IdleLimit time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit"`
-	// of a run, of all its processes together, in 2^30 bytes; 0 = no limit
-	MemoryGB int `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit"`
-	// that a run adds, in 2^30 bytes; 0 = no limit
-	DiskGB int `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit"`
-	// of a run, with their threads: the CLI and one tool need 50; 0 = no limit
-	Processes int        `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50"`
-	LogLevel  slog.Level `env:"ERRAND_LOG_LEVEL" envDefault:"info"`
+	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none" help:"The sandbox of the agent's tools: auto (bubblewrap; the worker does not start without it), bwrap (the worker starts but runs nothing without it) or none. Without a sandbox the tools can read and change whatever the worker's user can, so people who may not read every repository under repositories: get runs that only read. Compose defaults to none, because containers do not permit bubblewrap by default (docs/security.md)."`
+	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false" help:"true: permit a worker to run as root. Its agents can then read root's files."`
+	Pool        string        `env:"ERRAND_POOL" envDefault:"default" check:"pool" help:"The pool of the worker: it runs only the tasks of repositories with this pool: in errand.yaml. At most 30 characters of a-z, 0-9 and -. The worker of tasks without a pool, and of those without a repository, is in the pool default."`
+	Concurrency int           `env:"ERRAND_CONCURRENCY" help:"The maximum number of concurrent runs, as far as memory permits. Unset: by available memory, about 350 MB a run, and at most 4. At least 2, so that people never wait behind a review."`
+	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit" help:"The longest time of a run. 0s: no limit."`
+	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit" help:"The longest time of a run without activity. 0s: no limit."`
+	MemoryGB    int           `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit" help:"The maximum memory of all processes of a run together, in GiB; a run with more is ended, so that other runs keep theirs. 0: no limit."`
+	DiskGB      int           `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit" help:"The maximum that a run adds to the disk, in GiB; a run that adds more is ended. Give the disk room for that many for each run. 0: no limit."`
+	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50" help:"The maximum number of processes and threads of a run; a run with more is ended, so that a fork bomb does not affect other runs. Give the container or unit a higher limit than that for each of its runs. 0: no limit."`
+	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error. The log is text on a terminal, and otherwise JSON."`
 }
 
 // The values of Worker.Sandbox.
@@ -268,13 +234,10 @@ const (
 
 // Paths are the locations on disk. All are absolute and clean.
 type Paths struct {
-	File string `env:"ERRAND_CONFIG" envDefault:"errand.yaml"` // errand.yaml; empty if it does not exist
-	// logs, mirrors, clones; created on first use
-	State string `env:"ERRAND_STATE_DIR" envDefault:".errand"`
-	// roots below which a task may name a local directory
-	Dirs []string `env:"ERRAND_DIRS" envSeparator:":" check:"dirs"`
-	// hidden paths that sandboxed runs may read, such as toolchains in a home directory
-	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":" check:"dirs"`
+	File  string   `env:"ERRAND_CONFIG" envDefault:"errand.yaml" help:"The file with repositories, limits and rules: see errand.example.yaml. Unset: errand.yaml in the working directory, if it exists. Compose requires it to exist; /dev/null means none."`
+	State string   `env:"ERRAND_STATE_DIR" envDefault:".errand" help:"Logs, mirrors and clones. Compose keeps them in a volume."`
+	Dirs  []string `env:"ERRAND_DIRS" envSeparator:":" check:"dirs" help:"Local directories that tasks can work in, with everything below them: absolute paths, separated by colons. Unset: none."`
+	Shown []string `env:"ERRAND_SANDBOX_SHOW" envSeparator:":" check:"dirs" help:"Paths in the home directories and /run that runs in a sandbox can read, such as toolchains: absolute paths, separated by colons. They see nothing else there, except the directories in PATH."`
 }
 
 // Role is the kind of program that loads the configuration. It only decides which settings are required.
@@ -293,9 +256,8 @@ func (r Role) runs() bool { return r == RoleWorker || r == RoleStandalone }
 
 // Fleet holds settings that the processes of a fleet share.
 type Fleet struct {
-	Name string `env:"ERRAND_FLEET_NAME" envDefault:"errand"` // part of the identity of the data in Redis
-	// gives access to /metrics only; empty = workers serve no metrics, and front doors require the console token
-	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token"`
+	Name         string `env:"ERRAND_FLEET_NAME" envDefault:"errand" help:"The name of the fleet. It belongs to the identity of the data in Redis: a process with another one does not start."`
+	MetricsToken Secret `env:"ERRAND_METRICS_TOKEN" check:"token" help:"The token for /metrics of workers and front doors, and nothing else. Unset: workers serve no metrics, and front doors require the console token."`
 }
 
 // FleetToken returns the token that front doors present to workers. It is derived from the Redis password, which all of
@@ -312,8 +274,8 @@ func (c Config) FleetToken() Secret {
 
 // Keep limits what a worker's disk keeps of unused logs and clones, in 10^9 bytes. 0 = no limit.
 type Keep struct {
-	LogsGB   int `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5" check:"limit"`
-	ClonesGB int `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50" check:"limit"`
+	LogsGB   int `env:"ERRAND_KEEP_LOGS_GB" envDefault:"5" check:"limit" help:"The GB of logs of runs, and of work saved from clones. What was not written to for 30 days is removed as well."`
+	ClonesGB int `env:"ERRAND_KEEP_CLONES_GB" envDefault:"50" check:"limit" help:"The GB of directories of threads, with their clones. Those without a run for 7 days are removed as well."`
 }
 
 // Problem is one configuration error with its remedy.

@@ -32,15 +32,15 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// Documents name only settings that exist. TestEnvExample compares all of them with .env.example.
+// Documents name only settings that exist.
 func TestDocsNameSettings(t *testing.T) {
 	t.Parallel()
-	known := slices.Concat(composeOnly, []string{
+	known := []string{
 		"ERRAND_WORKER",            // ERRAND_WORKER=..., which the CLI's processes carry
 		"ERRAND_FIRST_TOKEN_LIMIT", // the example of CONTRIBUTING.md for a new one
-	})
-	for _, s := range new(Config).settings() {
-		known = append(known, s.name)
+	}
+	for _, s := range new(Config).Settings() {
+		known = append(known, s.Name)
 	}
 	for file, text := range documents(t) {
 		for _, name := range regexp.MustCompile(`\b(?:ERRAND|GITHUB|SLACK|REDIS|OTEL)_[A-Z0-9_]*[A-Z0-9]\b`).FindAllString(text, -1) {

@@ -212,15 +212,17 @@ func absolute(p *Problems, name, path string) string {
 // setting is one variable as declared by its struct tags, with its value.
 type setting struct {
 	group  string // the field of Config it is in
+	title  string // of the group
 	name   string // of the variable
 	preset string // the default, as text
 	check  string // the key of checks and, after a space, a bound
+	help   string // explains it to operators, the most important thing in the first sentence
 	value  any
 	field  reflect.Value // of value, to normalize it
 }
 
-// settings lists every variable in the order of the fields. Print, Secrets and the checks use it, so that they cover
-// new fields automatically.
+// settings lists every variable in the order of the fields. Print, the documents, Secrets and the checks use it, so
+// that they cover new fields automatically.
 func (c *Config) settings() []setting {
 	var all []setting
 	for group, fields := range reflect.ValueOf(c).Elem().Fields() {
@@ -233,8 +235,8 @@ func (c *Config) settings() []setting {
 				continue
 			}
 			all = append(all, setting{
-				group: group.Name, name: name, preset: field.Tag.Get("envDefault"), check: field.Tag.Get("check"),
-				value: value.Interface(), field: value,
+				group: group.Name, title: group.Tag.Get("help"), name: name, preset: field.Tag.Get("envDefault"),
+				check: field.Tag.Get("check"), help: field.Tag.Get("help"), value: value.Interface(), field: value,
 			})
 		}
 	}

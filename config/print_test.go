@@ -3,12 +3,10 @@ package config
 import (
 	"bytes"
 	"errors"
-	"maps"
+	"flag"
 	"net/netip"
 	"os"
 	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +28,7 @@ func TestPrint(t *testing.T) {
 	}
 	want := `# Redis
 REDIS_URL=redis://:[redacted]@h:6379/0
+# REDIS_PASSWORD=
 # ERRAND_REDIS_REPLICAS=0
 # ERRAND_ALLOW_OPEN_REDIS=false
 # ERRAND_REDIS_CA_FILE=
@@ -91,6 +90,7 @@ ERRAND_MODEL='a b'
 
 # HTTP
 # ERRAND_HTTP_ADDR=127.0.0.1:8080
+# ERRAND_PUBLISH=127.0.0.1:8080
 # ERRAND_PUBLIC_URL=
 # ERRAND_CONSOLE_TOKEN=
 # ERRAND_TRUSTED_PROXY_HEADER=
@@ -176,47 +176,28 @@ func TestPrintIsAnEnvFile(t *testing.T) {
 	}
 }
 
-// composeOnly are the variables of .env that only docker-compose.yml reads.
-var composeOnly = []string{"REDIS_PASSWORD", "ERRAND_PUBLISH"}
+var update = flag.Bool("update", false, "write .env.example and docs/settings.md again")
 
-// .env.example documents every variable with its default, and none that does not exist.
-func TestEnvExample(t *testing.T) {
+// .env.example and docs/settings.md are made of the settings: run this test with -update.
+func TestReference(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../.env.example")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented := map[string]string{}
-	above := ""
-	for line := range strings.Lines(string(data)) {
-		line = strings.TrimSuffix(line, "\n")
-		m := regexp.MustCompile(`^(?:# )?([A-Z][A-Z0-9_]+)=(.*)$`).FindStringSubmatch(line)
-		if m == nil {
-			above = line
-			continue
+	for file, want := range map[string]string{"../.env.example": EnvFile(), "../docs/settings.md": Reference()} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if _, twice := documented[m[1]]; twice {
-			t.Errorf("%s is there twice", m[1])
+		got, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if !strings.HasPrefix(above, "# ") {
-			t.Errorf("%s has no comment above it", m[1])
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
-		documented[m[1]] = m[2]
-		above = line // a group of variables may share one comment
 	}
-	known := map[string]string{}
-	for _, s := range new(Config).settings() {
-		known[s.name] = s.preset
-	}
-	for _, name := range composeOnly {
-		known[name] = documented[name]
-	}
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(known)), slices.Sorted(maps.Keys(documented))); diff != "" {
-		t.Fatalf("variables (-known +documented):\n%s", diff)
-	}
-	for name, preset := range known {
-		if preset != "" && documented[name] != preset {
-			t.Errorf("%s is documented as %q, its default is %q", name, documented[name], preset)
+	for _, s := range new(Config).Settings() {
+		if !strings.HasSuffix(s.Help, ".") || s.Brief() == "" {
+			t.Errorf("%s: %q is no sentence", s.Name, s.Help)
 		}
 	}
 }

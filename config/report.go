@@ -4,32 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 )
-
-// Setting is an environment variable as it may be shown.
-type Setting struct {
-	Name   string
-	Value  string // in the form that Load reads; of a secret only [redacted]; empty: none
-	Given  bool   // by the environment; otherwise Value is the default, or was computed
-	Secret bool
-	Preset bool // without the variable, Value is a fixed default
-}
-
-// Settings returns all settings in force, without secrets.
-func (c Config) Settings() []Setting {
-	var all []Setting
-	for _, s := range c.settings() {
-		_, secret := s.value.(Secret)
-		one := Setting{s.name, text(s.value), slices.Contains(c.Given, s.name), secret, s.preset != ""}
-		if s.field.IsZero() && !one.Given {
-			one.Value = s.preset
-		}
-		all = append(all, one)
-	}
-	return all
-}
 
 // File is the name under which Published holds errand.yaml.
 const File = "errand.yaml"

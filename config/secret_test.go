@@ -178,7 +178,7 @@ func TestSecretsListsAll(t *testing.T) {
 	c.GitHub.Token = "hush-token"
 	want := []string{
 		"hush-redis!", "hush-redis%21", "xoxb-hush", "hush-signing", "xapp-hush", "hush-webhook", "hush-token",
-		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "sk-hush", "hush-auth",
+		"hush-aws", "hush-aws-session", "hush-bedrock", "hush-foundry", "hush-azure", "hush-compose", "sk-hush", "hush-auth",
 		"hush-oauth", "hush-console-0123", c.FleetToken().Reveal(), "hush-login", "hush-metrics-0123", "hush-otlp",
 		"Basic hush-otlp", "authorization=Basic%20hush-otlp", "hush-team", "X-Virtual-Key: hush-team",
 	}

@@ -50,7 +50,7 @@ func former(p *Problems, getenv func(string) string) {
 // Unknown returns a problem for each variable of an environment (see [os.Environ]) that begins with ERRAND_, or is one
 // of the CLI's or a former one, and that is not a setting, with the name that was probably meant. It reveals no values.
 func Unknown(environ []string) (list []Problem) {
-	known := []string{"ERRAND_PUBLISH"} // read by docker-compose.yml
+	var known []string
 	for _, s := range new(Config).settings() {
 		known = append(known, s.name)
 	}
@@ -64,7 +64,7 @@ func Unknown(environ []string) (list []Problem) {
 		if meant := spelling.Nearest(name, known); !gone && meant != "" {
 			remedy = "did you mean " + meant + "?"
 		} else if !gone {
-			remedy = "remove it; .env.example lists the settings"
+			remedy = "remove it; docs/settings.md lists the settings"
 		}
 		list = append(list, Problem{Where: name, What: "is not a setting of errand and has no effect", Remedy: remedy})
 	}

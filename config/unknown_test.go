@@ -23,14 +23,14 @@ func TestUnknown(t *testing.T) {
 		"ANTHROPIC_MODEL is not a setting of errand and has no effect; set ERRAND_MODEL",
 		"ANTHROPIC_SMALL_FAST_MODEL is not a setting of errand and has no effect; " +
 			"set ANTHROPIC_DEFAULT_HAIKU_MODEL",
-		"ERRAND_ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
+		"ERRAND_ is not a setting of errand and has no effect; remove it; docs/settings.md lists the settings",
 		"ERRAND_CONSOLE is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_CONSOLETOKEN is not a setting of errand and has no effect; did you mean ERRAND_CONSOLE_TOKEN?",
 		"ERRAND_READY_CLIS is not a setting of errand and has no effect; " +
 			"remove it; every run starts its own CLI, which takes about 0.25 s",
 		"ERRAND_RUN_LIMT is not a setting of errand and has no effect; did you mean ERRAND_RUN_LIMIT?",
 		"ERRAND_SANDBO is not a setting of errand and has no effect; did you mean ERRAND_SANDBOX?",
-		"ERRAND_ZZZZZZZZZZ is not a setting of errand and has no effect; remove it; .env.example lists the settings",
+		"ERRAND_ZZZZZZZZZZ is not a setting of errand and has no effect; remove it; docs/settings.md lists the settings",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

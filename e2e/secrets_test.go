@@ -37,7 +37,7 @@ func TestEachSecretBelongsToSomeone(t *testing.T) {
 	t.Parallel()
 	want := []string{"REDIS_URL"} // holds a password
 	for _, s := range (config.Config{}).Settings() {
-		if s.Secret {
+		if s.Secret && s.Name != "REDIS_PASSWORD" { // Compose puts it into REDIS_URL
 			want = append(want, s.Name)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
@@ -154,7 +155,7 @@ func create(path, text string, mode fs.FileMode) error {
 
 // environment returns the example with generated values for the secrets that errand itself checks.
 func environment() string {
-	text := errand.Env
+	text := config.EnvFile()
 	for _, name := range []string{"ERRAND_CONSOLE_TOKEN", "REDIS_PASSWORD"} {
 		text = strings.Replace(text, "\n# "+name+"=\n", "\n"+name+"="+rand.Text()+"\n", 1)
 	}

@@ -33,7 +33,7 @@ func navigation() []*group {
 		{Title: "Start", files: "README.md docs/README.md"},
 		{
 			Title: "Set up",
-			files: "docs/deploy.md docs/configure.md docs/models.md docs/slack.md docs/github.md docs/security.md",
+			files: "docs/deploy.md docs/configure.md docs/settings.md docs/models.md docs/slack.md docs/github.md docs/security.md",
 		},
 		{
 			Title: "Use",

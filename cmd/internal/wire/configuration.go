@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
@@ -19,35 +18,27 @@ import (
 
 // configuration returns what the console shows of the configuration. It contains no secret.
 func configuration(c config.Config) *web.Configuration {
-	settings := map[string]config.Setting{}
-	for _, s := range c.Settings() {
-		settings[s.Name] = s
-	}
 	shown := &web.Configuration{
 		File: c.Paths.File, Tables: sections(c.Routing), Published: c.Published(), Shared: config.Shared,
 	}
-	for _, section := range errand.Sections() {
-		group := web.SettingGroup{Title: section.Title}
-		for _, v := range section.Variables {
-			s, ok := settings[v.Name]
-			if !ok { // only Compose reads it
-				continue
-			}
-			one := web.Setting{Name: s.Name, Value: s.Value, Origin: "default", About: v.About}
-			switch {
-			case s.Given:
-				one.Origin = "environment"
-			case s.Value == "":
-				one.Origin = "not set"
-			case !s.Preset:
-				one.Origin = "computed"
-			}
-			if s.Secret && s.Value != "" {
-				one.Value = "set, hidden"
-			}
-			group.Settings = append(group.Settings, one)
+	for _, s := range c.Settings() {
+		if n := len(shown.Groups); n == 0 || shown.Groups[n-1].Title != s.Group {
+			shown.Groups = append(shown.Groups, web.SettingGroup{Title: s.Group})
 		}
-		shown.Groups = append(shown.Groups, group)
+		one := web.Setting{Name: s.Name, Value: s.Value, Origin: "default", About: s.Brief()}
+		switch {
+		case s.Given:
+			one.Origin = "environment"
+		case s.Value == "":
+			one.Origin = "not set"
+		case s.Default == "":
+			one.Origin = "computed"
+		}
+		if s.Secret && s.Value != "" {
+			one.Value = "set, hidden"
+		}
+		group := &shown.Groups[len(shown.Groups)-1]
+		group.Settings = append(group.Settings, one)
 	}
 	return shown
 }

@@ -106,7 +106,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// Every setting is on the page once, with an explanation in one sentence of .env.example.
+// Every setting is on the page once, explained in one sentence.
 func TestEverySettingIsExplained(t *testing.T) {
 	t.Parallel()
 	seen := map[string]web.Setting{}

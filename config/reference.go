@@ -1,0 +1,125 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Setting is an environment variable as it may be shown.
+type Setting struct {
+	Group   string // such as "Slack: optional"
+	Name    string
+	Default string // as text; empty: none, or a computed one
+	Help    string // sentences for operators
+	Secret  bool
+
+	Value string // in the form that Load reads; of a secret only [redacted]; empty: none
+	Given bool   // by the environment; otherwise Value is the default, or was computed
+}
+
+// Settings returns all settings in force, without secrets.
+func (c Config) Settings() []Setting {
+	var all []Setting
+	for _, s := range c.settings() {
+		_, secret := s.value.(Secret)
+		one := Setting{
+			Group: s.title, Name: s.name, Default: s.preset, Help: s.help, Secret: secret, Value: text(s.value),
+			Given: slices.Contains(c.Given, s.name),
+		}
+		if s.field.IsZero() && !one.Given {
+			one.Value = s.preset
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+var firstSentence = regexp.MustCompile(`^(.+?\.) [A-Z0-9']`)
+
+// Brief returns the first sentence of Help.
+func (s Setting) Brief() string {
+	if m := firstSentence.FindStringSubmatch(s.Help); m != nil {
+		return m[1]
+	}
+	return s.Help
+}
+
+// byGroup returns the settings with their defaults, group by group.
+func byGroup() (all [][]Setting) {
+	for _, s := range new(Config).Settings() {
+		if n := len(all); n == 0 || all[n-1][0].Group != s.Group {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], s)
+	}
+	return all
+}
+
+const envHead = `# Settings of errand. Copy this file to .env, or let 'enqueue init' write it, and fill in what you need. Commented
+# variables show their defaults. docs/settings.md has the same as tables.
+#
+# 'make run' reads .env with a shell and 'docker compose' with its own parser: write NAME=value without spaces around the
+# equals sign, and use single quotes around a value with spaces or a $. 'worker -print-config' shows the settings in force.
+#
+# 'make demo' needs none of them.
+`
+
+// lineWidth is the width of comments in EnvFile, without the sign.
+const lineWidth = 118
+
+// EnvFile returns .env.example: every variable with its explanation and its default, commented out.
+func EnvFile() string {
+	var b strings.Builder
+	b.WriteString(envHead)
+	for _, group := range byGroup() {
+		title := "---- " + group[0].Group + " "
+		fmt.Fprintf(&b, "\n# %s%s\n", title, strings.Repeat("-", lineWidth-len(title)))
+		for _, s := range group {
+			fmt.Fprintf(&b, "\n%s# %s=%s\n", comment(s.Help), s.Name, Quote(s.Default))
+		}
+	}
+	return b.String()
+}
+
+// comment breaks a text into lines with a sign.
+func comment(text string) string {
+	var b strings.Builder
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && utf8.RuneCountInString(line+" "+word) > lineWidth {
+			b.WriteString("# " + line + "\n")
+			line = ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	b.WriteString("# " + line + "\n")
+	return b.String()
+}
+
+const referenceHead = `# Settings
+
+The environment variables of workers and front doors, usually in ` + "`.env`" + ` ([configure.md](configure.md)). An empty
+variable counts as not set. ` + "`worker -print-config`" + ` shows those in force, and the Configuration page explains them.
+What a team decides, such as repositories, budgets and rules, is in ` + "`errand.yaml`" + `, whose keys
+` + "`errand.example.yaml`" + ` explains.
+`
+
+// Reference returns docs/settings.md: a table of the variables for each group.
+func Reference() string {
+	var b strings.Builder
+	b.WriteString(referenceHead)
+	for _, group := range byGroup() {
+		fmt.Fprintf(&b, "\n## %s\n\n| variable | default | meaning |\n|---|---|---|\n", group[0].Group)
+		for _, s := range group {
+			preset := ""
+			if s.Default != "" {
+				preset = "`" + s.Default + "`"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.Name, preset, strings.ReplaceAll(s.Help, "|", `\|`))
+		}
+	}
+	return b.String()
+}
