@@ -103,14 +103,14 @@ type Wait struct {
 	Parked string    // the cause for which the task is parked, one word, which Record.Parks counts; empty: it is not
 }
 
-// Return puts the running task back to waiting, for the same delivery and in its old place, and gives the claim up. It
+// Return puts the running task back to waiting, for a new delivery and in its old place, and gives the claim up. It
 // returns [ErrStale] if the claim is lost.
 //
 // It ends [Claim.Keep] even if it fails: no process of the run is alive by then, so the claim may expire.
 func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
-	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, c.record.Delivery, micros(w.At), w.Why,
-		w.Counts, w.Parked)
+	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, micros(w.At), w.Why, w.Counts,
+		w.Parked)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}

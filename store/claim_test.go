@@ -178,9 +178,9 @@ func TestReturnKeepsThePlace(t *testing.T) {
 			want  int
 		}{{false, 0}, {true, 1}, {true, 2}, {false, 2}} {
 			h.ok(h.claim(s, first).Return(ctx, Wait{Counts: row.count}))
-			if got := must(s.Get(ctx, first)); got.Attempt != row.want || got.State != Waiting || got.Delivery != 0 {
-				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, 0", n, got.Attempt, got.State,
-					got.Delivery, row.want)
+			if got := must(s.Get(ctx, first)); got.Attempt != row.want || got.State != Waiting || got.Delivery != n+1 {
+				h.Errorf("return %d: %d attempts, %s, delivery %d; want %d, waiting, %d", n, got.Attempt, got.State,
+					got.Delivery, row.want, n+1)
 			}
 		}
 		c := h.claim(s, first)
@@ -191,7 +191,7 @@ func TestReturnKeepsThePlace(t *testing.T) {
 		at := time.Now().Add(time.Hour).Truncate(time.Microsecond).UTC()
 		h.ok(h.claim(s, first).Return(ctx, Wait{At: at}))
 		var notDue *NotDue
-		if _, err := s.Claim(ctx, first, 0, "w"); !errors.As(err, &notDue) || !notDue.At.Equal(at) {
+		if _, err := s.Claim(ctx, first, 6, "w"); !errors.As(err, &notDue) || !notDue.At.Equal(at) {
 			h.Errorf("claim = %v, want not due before %s", err, at)
 		}
 		if _, err := s.Claim(ctx, second, 0, "w"); !errors.Is(err, ErrBusy) {

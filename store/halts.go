@@ -2,54 +2,34 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Halt says since when a class is paused or a worker is cordoned, and who did it.
 type Halt struct {
-	By    string    `json:"by,omitempty"` // empty if unknown: asynq's own tools pause without a name
+	By    string    `json:"by,omitempty"` // empty if unknown
 	Since time.Time `json:"since"`
 }
 
-// Pause makes every worker of every pool take no deliveries of a class until [Halts.Resume]. Runs continue. A class
-// that is paused already stays paused by the person who did it first. asynq and its tools use the same key, with only
-// the time in it.
+// Pause records that workers take no deliveries of a class until [Halts.Resume]. A class that is paused already stays
+// paused by the person who did it first.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
-	_, err := s.run(ctx, "pause", class, strings.TrimSpace(by))
-	return wrapf(err, "pause %s", class)
+	value := fmt.Sprintf("%d %s", time.Now().Unix(), strings.TrimSpace(by))
+	return wrapf(s.redis.HSetNX(ctx, s.paused(), class, value).Err(), "pause %s", class)
 }
 
-// Resume ends a pause in all pools, and announces the class to idle workers.
+// Resume undoes [Halts.Pause].
 func (s *Halts) Resume(ctx context.Context, class string) error {
-	_, err := s.run(ctx, "resume", class)
-	return wrapf(err, "resume %s", class)
+	return wrapf(s.redis.HDel(ctx, s.paused(), class).Err(), "resume %s", class)
 }
 
-// Paused returns which of the queues are paused. A class names its queue in the default pool.
-func (s *Halts) Paused(ctx context.Context, queues ...string) (map[string]Halt, error) {
-	values := make([]*redis.StringCmd, len(queues))
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, queue := range queues {
-			values[i] = p.Get(ctx, "asynq:{"+queue+"}:paused")
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("read which queues are paused: %w", err)
-	}
-	paused := map[string]Halt{}
-	for i, queue := range queues {
-		if value, err := values[i].Result(); err == nil {
-			paused[queue] = halt(value)
-		}
-	}
-	return paused, nil
+// Paused returns which classes are paused.
+func (s *Halts) Paused(ctx context.Context) (map[string]Halt, error) {
+	paused, err := s.halted(ctx, s.paused())
+	return paused, wrapf(err, "read which classes are paused")
 }
 
 // Cordon makes a worker take no deliveries until [Halts.Uncordon]. Its runs continue. name is the ID of one worker, or
@@ -69,19 +49,25 @@ func (s *Halts) Uncordon(ctx context.Context, name string) (bool, error) {
 
 // Cordoned returns what is cordoned, by ID or host.
 func (s *Halts) Cordoned(ctx context.Context) (map[string]Halt, error) {
-	fields, err := s.redis.HGetAll(ctx, s.cordoned()).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read which workers are cordoned: %w", err)
-	}
-	cordoned := map[string]Halt{}
-	for name, value := range fields {
-		cordoned[name] = halt(value)
-	}
-	return cordoned, nil
+	cordoned, err := s.halted(ctx, s.cordoned())
+	return cordoned, wrapf(err, "read which workers are cordoned")
 }
 
-// cordoned is the key of the cordons.
+func (s *Halts) halted(ctx context.Context, key string) (map[string]Halt, error) {
+	fields, err := s.redis.HGetAll(ctx, key).Result()
+	if err != nil {
+		return nil, err
+	}
+	halted := map[string]Halt{}
+	for name, value := range fields {
+		halted[name] = halt(value)
+	}
+	return halted, nil
+}
+
+// The keys of the halts.
 func (s *db) cordoned() string { return s.key.prefix + "cordoned" }
+func (s *db) paused() string   { return s.key.prefix + "paused" }
 
 // halt decodes "<unix seconds> <who>".
 func halt(value string) Halt {

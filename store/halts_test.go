@@ -6,19 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"github.com/hibiken/asynq"
 )
 
 func TestPause(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s, inspector := h.Context(), h.store(Config{}), asynq.NewInspectorFromRedisClient(h.rdb)
-		announced, leave := s.Announced("review")
-		defer leave()
-		<-announced // the subscription
+		ctx, s := h.Context(), h.store(Config{})
 		h.ok(s.Halts.Pause(ctx, "review", "Ada L."))
 		h.ok(s.Halts.Pause(ctx, "review", "Ben"))
-		h.ok(inspector.PauseQueue("background")) // as asynq's tools do
-		got := must(s.Halts.Paused(ctx, "interactive", "review", "background"))
+		h.ok(s.Halts.Pause(ctx, "background", ""))
+		got := must(s.Halts.Paused(ctx))
 		if diff := cmp.Diff(map[string]Halt{"review": {By: "Ada L."}, "background": {}}, got,
 			cmpopts.IgnoreFields(Halt{}, "Since")); diff != "" {
 			h.Error(diff)
@@ -28,39 +24,10 @@ func TestPause(t *testing.T) {
 				h.Errorf("%s is paused since %v", class, halt.Since)
 			}
 		}
-		if info := must(inspector.GetQueueInfo("review")); !info.Paused {
-			h.Error("asynq does not know of the pause")
+		for range 2 {
+			h.ok(s.Halts.Resume(ctx, "review"))
 		}
-		h.ok(s.Halts.Resume(ctx, "review"))
-		<-announced
-		h.ok(s.Halts.Resume(ctx, "review"))
-		h.ok(inspector.UnpauseQueue("background"))
-		if got := must(s.Halts.Paused(ctx, "review", "background")); len(got) != 0 {
-			h.Errorf("still paused: %v", got)
-		}
-	})
-}
-
-// A pause is for all pools, also for one whose queue is new, and ends in all.
-func TestPauseInAllPools(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s, inspector := h.Context(), h.store(Config{}), asynq.NewInspectorFromRedisClient(h.rdb)
-		h.ok(s.Enqueue(ctx, "gpu.review", "a", nil, time.Time{}))
-		h.ok(s.Halts.Pause(ctx, "review", "Ada"))
-		h.ok(s.Enqueue(ctx, "arm.review", "b", nil, time.Time{}))
-		h.ok(s.Enqueue(ctx, "arm.background", "c", nil, time.Time{}))
-		queues := []string{"review", "gpu.review", "arm.review", "arm.background"}
-		got := must(s.Halts.Paused(ctx, queues...))
-		if got["gpu.review"].By != "Ada" || got["arm.review"].By != "Ada" || len(got) != 3 ||
-			!must(inspector.GetQueueInfo("arm.review")).Paused {
-			h.Errorf("paused: %v", got)
-		}
-		announced, leave := s.Announced("arm.review")
-		defer leave()
-		<-announced // the subscription
-		h.ok(s.Halts.Resume(ctx, "review"))
-		<-announced
-		if got := must(s.Halts.Paused(ctx, queues...)); len(got) != 0 {
+		if got := must(s.Halts.Paused(ctx)); len(got) != 1 {
 			h.Errorf("still paused: %v", got)
 		}
 	})

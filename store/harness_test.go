@@ -121,6 +121,10 @@ func (h *harness) dump() map[string]any {
 			slices.Sort(members)
 			all[key] = members
 		case "zset":
+			if key == "errand:ready" { // its times are by the clock of this process
+				all[key] = must(h.rdb.ZRange(ctx, key, 0, -1).Result())
+				continue
+			}
 			all[key] = must(h.rdb.ZRangeWithScores(ctx, key, 0, -1).Result())
 		case "stream":
 			all[key] = must(h.rdb.XRange(ctx, key, "-", "+").Result())

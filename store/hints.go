@@ -29,7 +29,7 @@ type subject struct{ channel, name string }
 func newHints(r redis.UniversalClient, k keys) *hints {
 	return &hints{
 		redis: r, listeners: map[subject]map[chan struct{}]bool{},
-		channels: []string{k.cancel(), k.answers(), k.mail(), k.asked(), k.replies(), k.due()},
+		channels: []string{k.cancel(), k.answers(), k.mail(), k.asked(), k.replies()},
 	}
 }
 

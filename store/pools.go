@@ -28,19 +28,9 @@ func CutQueue(queue string) (pool, class string) {
 // Queue returns the name of the queue that the task belongs to.
 func (r Record) Queue() string { return QueueOf(r.Pool, r.Class) }
 
-// Move describes how a task changes its pool. Last and Next are the queue's IDs of its present delivery and of the
-// next.
-type Move struct {
-	Pool       string
-	Last, Next string
-	Message    []byte    // of the next delivery
-	At         time.Time // when that is due; zero = at once
-}
-
-// Move gives a waiting task to another pool: the next delivery, in the queue of its class there, becomes the valid one.
-// rec is the record that the caller saw. Move returns [ErrStale] if the task no longer waits for the same delivery.
-func (s *Pools) Move(ctx context.Context, rec Record, to Move) error {
-	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, to.Pool, to.Last, to.Next, to.Message,
-		micros(to.At), rand.Text())
+// Move gives a waiting task to another pool, where it is due at the given time; zero is now. rec is the record that the
+// caller saw: its delivery is no longer valid. Move returns [ErrStale] if the task no longer waits for it.
+func (s *Pools) Move(ctx context.Context, rec Record, pool string, at time.Time) error {
+	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, pool, micros(at), rand.Text())
 	return wrapf(err, "move %s", rec.ID)
 }

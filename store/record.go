@@ -40,8 +40,7 @@ type Record struct {
 	// were read do not have it.
 	Topic json.RawMessage
 
-	Reply   ReplyMode // read by Submit; not in records that were read
-	Message []byte    // the queue's message of the first delivery; likewise
+	Reply ReplyMode // read by Submit; not in records that were read
 
 	// What Submit saw when it stored the task; zero in records that were read.
 	Before int  // tasks of its thread before it, a running one included

@@ -100,7 +100,7 @@ func TestLostAnswers(t *testing.T) {
 			return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"}))
 		},
 		"move": func(h *harness, s *Store, _ *Claim) any {
-			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, Move{Pool: "gpu", Last: "d", Next: "d.r1"})
+			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, "gpu", time.Time{})
 		},
 		"pause":  func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
 		"cordon": func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },

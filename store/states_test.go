@@ -101,7 +101,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
 	},
 	"Pools.Move": func(ctx context.Context, w world, id string) error {
-		return w.s.Pools.Move(ctx, Record{ID: id}, Move{Pool: "gpu", Last: id, Next: id + ".r1"})
+		return w.s.Pools.Move(ctx, Record{ID: id}, "gpu", time.Time{})
 	},
 	"Threads.Lock": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))
@@ -168,7 +168,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 }
 
 // others are the methods that only read or do not concern a task.
-const others = "SweepObjects Announce Announced Enqueue Counts InLine Leader Running LiveAfter Restored ID Thread Fence Record Await Mail Get List Live Records Unended " +
+const others = "SweepObjects KeepReady Ready Counts InLine Leader Running LiveAfter Restored ID Thread Fence Record Await Mail Get List Live Records Unended " +
 	"Places Absorbed Log Checkpoint Ping Doctor.Join Doctor.Objects Doctor.Epoch Doctor.Examine Doctor.Diagnose Doctor.NoteUnreadable " +
 	"Pictures.Save Pictures.Drop Pictures.Read Outbox.Backlog Memos.Memo Memos.ChangeMemo Memos.Allow " +
 	"Votes.Vote Votes.Of " +

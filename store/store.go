@@ -204,6 +204,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                  Retention once posted
 //	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
+//	<prefix>ready             zset    while it waits               the IDs that wait; score = when to make sure of its delivery, 0 = now
+//	                                                               (transition; the claim and the ending remove it)
 //	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, transition; every step
 //	                                                               that ends the run removes it)
 //	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of the process that leads (workers)
@@ -268,6 +270,7 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>pool:<pool>       zset    15 s since the last beat     the IDs of its workers; score = when it was seen (workers)
+//	<prefix>paused            hash    forever                      classes whose tasks are not taken = "<unix seconds> <who>" (halts)
 //	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
 //	                                                               an ID goes an hour after its worker (workers)
 //	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
@@ -282,7 +285,6 @@ func (s *Store) Ping(ctx context.Context) error {
 //	<prefix>asked             channel                              a hint that there is a new inquiry (workers)
 //	<prefix>replies           channel                              keys with a new reply: likewise (workers)
 //	<prefix>news              channel                              IDs with new events: likewise (output)
-//	<prefix>due               channel                              queues that were empty and got a delivery: likewise (transition)
 //
 // A session, a checkpoint, a picture and a part of a log are values as in values.go, which may be in Config.Objects.
 //
@@ -329,7 +331,7 @@ func (k keys) cancel() string                 { return k.prefix + "cancel" }
 func (k keys) answers() string                { return k.prefix + "answers" }
 func (k keys) mail() string                   { return k.prefix + "mail" }
 func (k keys) news() string                   { return k.prefix + "news" }
-func (k keys) due() string                    { return k.prefix + "due" }
+func (k keys) ready() string                  { return k.prefix + "ready" }
 
 func (k keys) inquiries(pool string) string {
 	if pool == "" {

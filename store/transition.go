@@ -111,10 +111,10 @@ const (
 	OnlyReply ReplyMode = "only" // an answer, never a task
 )
 
-// Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]), and enqueues
-// its first delivery, in one step. It reads the fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At,
-// Reply and Message of rec. It is idempotent by ID: if the record exists, in whatever state, Submit returns it
-// unchanged with created = false.
+// Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]). It reads the
+// fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the
+// record exists, in whatever state, Submit returns it unchanged with created = false. The caller enqueues the first
+// delivery of a task that is due; [Store.Ready] names the task a little later in case it does not.
 //
 // It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
 // [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
@@ -124,9 +124,13 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	if err := check(rec); err != nil {
 		return Record{}, false, fmt.Errorf("submit %s: %w", rec.ID, err)
 	}
+	look := time.Now().Add(lookSoon)
+	if rec.At.After(time.Now()) {
+		look = rec.At
+	}
 	args := []any{
 		rec.ID, rec.Thread, rec.Class, []byte(rec.Task), micros(rec.At), string(rec.Reply), rec.MergeKey,
-		strings.Join(rec.Scopes, "\n"), []byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Message, rec.Queue(),
+		strings.Join(rec.Scopes, "\n"), []byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), rec.Pool, micros(look),
 	}
 	r, err := s.run(ctx, "submit", append(args, budgetArgs(budgets)...)...)
 	if err != nil {
@@ -142,22 +146,50 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	}, true, nil
 }
 
-// Enqueue puts a delivery with asynq's message into a queue, due at the given time; the zero time is now. It does
-// nothing if the queue has the delivery.
-func (s *Store) Enqueue(ctx context.Context, queue, delivery string, message []byte, at time.Time) error {
-	_, err := s.run(ctx, "enqueue", queue, delivery, message, micros(at))
-	return wrapf(err, "enqueue %s", delivery)
+// How soon Ready names a task again that still waits: after its delivery was made, and after that was confirmed.
+const (
+	lookSoon  = 5 * time.Second
+	lookLater = 10 * time.Minute
+)
+
+// Delivery is what brings a waiting task to a worker.
+type Delivery struct {
+	ID     string // of the task
+	Queue  string
+	Number int
+	Again  bool // it was named before: the queue should have it
 }
 
-// Announce lets idle workers look at a queue. Enqueue and Submit do so themselves.
-func (s *Store) Announce(ctx context.Context, queue string) error {
-	return wrapf(s.redis.Publish(ctx, s.key.due(), queue).Err(), "announce deliveries of %s", queue)
+// Ready names at most n deliveries that the caller makes sure of: those of tasks that wait and are due, or have waited
+// for long. It names each of them again later while its task waits, so none is lost if the caller dies.
+func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
+	now := time.Now()
+	r, err := s.run(ctx, "ready", micros(now), micros(now.Add(lookSoon)), micros(now.Add(lookLater)), n)
+	if err != nil {
+		return nil, fmt.Errorf("look for tasks without deliveries: %w", err)
+	}
+	var list []Delivery
+	for i := 1; i+4 < len(r); i += 5 {
+		list = append(list, Delivery{
+			ID: r.text(i), Queue: QueueOf(r.text(i+1), r.text(i+2)), Number: r.number(i + 3), Again: r.text(i+4) == "1",
+		})
+	}
+	return list, nil
 }
 
-// Announced returns a channel with a token when a queue was announced since the last receive. An announcement can be
-// lost, so callers look without one from time to time. The caller calls leave once.
-func (s *Store) Announced(queue string) (due <-chan struct{}, leave func()) {
-	return s.hints.listen(subject{s.key.due(), queue})
+// KeepReady makes Ready name the waiting ones of some tasks that it would not name: those that another version stored,
+// or of which Redis lost a part.
+func (s *Store) KeepReady(ctx context.Context, live ...LiveRecord) error {
+	var waiting []redis.Z
+	for _, rec := range live {
+		if rec.State == Waiting {
+			waiting = append(waiting, redis.Z{Score: float64(micros(rec.At)), Member: rec.ID})
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return wrapf(s.redis.ZAddNX(ctx, s.key.ready(), waiting...).Err(), "look for waiting tasks")
 }
 
 func check(rec Record) error {

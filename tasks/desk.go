@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/hibiken/asynq"
 )
 
 var (
@@ -166,9 +167,20 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
 	if created {
+		if !rec.At.After(time.Now()) {
+			d.enqueue(ctx, rec)
+		}
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
 	return Receipt{ID: t.ID, New: created, Position: rec.Before, Joins: rec.Joins}, nil
+}
+
+// enqueue enqueues a task that waits. If it fails, the leader does it a little later.
+func (d *Desk) enqueue(ctx context.Context, rec store.Record) {
+	err := d.queue.Enqueue(ctx, rec.ID, rec.Queue(), rec.Delivery)
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		d.log.Warn("enqueue task", "run", rec.ID, "err", err)
+	}
 }
 
 // record applies the policy to a task, and returns it with its record.
@@ -187,7 +199,6 @@ func (d *Desk) record(t Task) (Task, store.Record, error) {
 		Scopes: d.policy.People.scopes(t), Topic: topic, At: t.NotBefore,
 	}
 	rec.Pool = d.policy.PoolOf(rec)
-	rec.Message = d.queue.message(t.ID, rec.Queue(), 0)
 	if t.Reply != nil {
 		rec.Reply = store.MayReply
 	}
@@ -296,9 +307,7 @@ func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	if err != nil {
 		return Status{}, d.notFound(id, err)
 	}
-	if err := d.queue.Enqueue(ctx, rec.ID, rec.Queue(), rec.Delivery, rec.At); err != nil {
-		d.log.Warn("enqueue task", "run", id, "err", err) // the task waits again, and the reconciler enqueues it
-	}
+	d.enqueue(ctx, rec)
 	return d.Status(ctx, id)
 }
 

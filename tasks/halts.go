@@ -31,17 +31,21 @@ func (f *Fleet) Pause(ctx context.Context, class string) (Halted, error) {
 	if err := f.desk.store.Halts.Pause(ctx, class, PublicName(ctx)); err != nil {
 		return Halted{}, err
 	}
-	return f.halted(ctx, class, func(ctx context.Context) (map[string]store.Halt, error) {
-		return f.desk.store.Halts.Paused(ctx, Classes...)
-	})
+	if err := f.desk.queue.pause(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	return f.halted(ctx, class, f.desk.store.Halts.Paused)
 }
 
-// Resume undoes Pause. A pause of asynq's own tools ends as well.
+// Resume undoes Pause. A pause by asynq's own tools ends as well.
 func (f *Fleet) Resume(ctx context.Context, class string) (Halted, error) {
 	if err := mayHalt(ctx, class); err != nil {
 		return Halted{}, err
 	}
-	return Halted{Name: class}, f.desk.store.Halts.Resume(ctx, class)
+	if err := f.desk.store.Halts.Resume(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	return Halted{Name: class}, f.desk.queue.resume(ctx, class)
 }
 
 // Cordon makes a worker, or all workers of a host, take no tasks until Uncordon. Their running tasks continue.
@@ -107,7 +111,7 @@ func WhyPaused(class string, h store.Halt, now time.Time) string {
 	return by(h) + " paused " + class + " tasks " + when(h, now)
 }
 
-// by names who did it. asynq's own tools and the console's token do not know.
+// by names who did it. The console's token does not know.
 func by(h store.Halt) string {
 	if h.By == "" || h.By == Console {
 		return "an operator"

@@ -180,28 +180,19 @@ func TestDepths(t *testing.T) {
 		}
 	}
 	check(Depth{Class: Interactive}, Depth{Class: Review}, Depth{Class: Background}, Depth{Class: Maintenance})
-	for n, class := range []string{Interactive, Interactive, Review} {
+	for _, class := range []string{Interactive, Interactive, Review} {
 		task := f.task("t", "x")
 		task.Class = class
 		f.submit(task)
-		if n == 0 {
-			rec, err := f.store.Get(t.Context(), task.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := f.queue.Enqueue(t.Context(), rec.ID, class, 1, time.Now().Add(time.Hour)); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
-	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
+	check(Depth{Class: Interactive, Waiting: 2}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
 		Depth{Class: Maintenance})
 	for _, queue := range []string{"gpu.review", "arm.background", "gpu.interactive"} {
-		if err := f.queue.Enqueue(t.Context(), f.task("t", "x").ID, queue, 0, time.Time{}); err != nil {
+		if err := f.queue.Enqueue(t.Context(), f.task("t", "x").ID, queue, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check(Depth{Class: Interactive, Waiting: 2, Later: 1}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
+	check(Depth{Class: Interactive, Waiting: 2}, Depth{Class: Review, Waiting: 1}, Depth{Class: Background},
 		Depth{Class: Maintenance},
 		Depth{Pool: "arm", Class: Background, Waiting: 1}, Depth{Pool: "gpu", Class: Interactive, Waiting: 1},
 		Depth{Pool: "gpu", Class: Review, Waiting: 1})

@@ -15,7 +15,6 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
-	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // asynq only delivers tasks to workers. Its lease, its cancel and its retries are not safe for child processes that
@@ -30,12 +29,6 @@ const (
 	// the child still runs. It leaves time for the steps beside the run: set-ups, questions before it, checks.
 	timeoutMargin = 3 * time.Hour
 	noLimit       = 365 * 24 * time.Hour
-	// pollInterval is how long asynq waits after it found nothing, ± 50 %. The worker's hook holds its next request
-	// back until there is something to find.
-	pollInterval = 2 * time.Millisecond
-	// delayedInterval is how often asynq moves scheduled deliveries to the pending list. asynq counts in whole
-	// seconds.
-	delayedInterval = time.Second
 )
 
 // ErrLater postpones a task: until its thread is free, until there is a slot, or until a given time. All waiting uses
@@ -58,6 +51,7 @@ func Later(d time.Duration, why string) *ErrLater {
 // Queue wraps asynq. It is safe for concurrent use.
 type Queue struct {
 	store     *store.Store
+	client    *asynq.Client
 	inspector *asynq.Inspector
 	redis     *redis.Client
 	timeout   time.Duration
@@ -69,7 +63,10 @@ func NewQueue(s *store.Store, r *redis.Client, limit time.Duration) *Queue {
 	if limit <= 0 {
 		limit = noLimit // for asynq, 0 is its default of 30 min
 	}
-	return &Queue{store: s, inspector: asynq.NewInspectorFromRedisClient(r), redis: r, timeout: limit + timeoutMargin}
+	return &Queue{
+		store: s, client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r),
+		redis: r, timeout: limit + timeoutMargin,
+	}
 }
 
 // DeliveryID returns the asynq ID of a task's n-th delivery.
@@ -93,58 +90,128 @@ func DeliveryNumber(id, delivery string) (int, error) {
 	return n, nil
 }
 
-// Enqueue puts a delivery into a queue. It succeeds if the delivery is already there.
-func (q *Queue) Enqueue(ctx context.Context, id, queue string, delivery int, at time.Time) error {
-	return q.store.Enqueue(ctx, queue, DeliveryID(id, delivery), q.message(id, queue, delivery), at)
+// deliveriesAtOnce is how many deliveries Deliver makes between two looks at the store.
+const deliveriesAtOnce = 100
+
+// Deliver enqueues the tasks that may start now and have no delivery yet. Call it after a step that lets tasks start;
+// the leader calls it all the time. It is safe to call it from many processes.
+func (q *Queue) Deliver(ctx context.Context) error {
+	for {
+		ready, err := q.store.Ready(ctx, deliveriesAtOnce)
+		if err != nil {
+			return err
+		}
+		// A new client makes the queues known to asynq, in case Redis has lost that.
+		client := asynq.NewClientFromRedisClient(q.redis)
+		for _, d := range ready {
+			if err := q.deliver(ctx, client, d); err != nil {
+				return err // the store names it again
+			}
+		}
+		if len(ready) < deliveriesAtOnce {
+			return nil
+		}
+	}
+}
+
+// deliver enqueues a delivery. If it is over, because an operator archived it, the task gets another one.
+func (q *Queue) deliver(ctx context.Context, c *asynq.Client, d store.Delivery) error {
+	err := q.enqueue(ctx, c, d.ID, d.Queue, d.Number)
+	if !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return err
+	}
+	info, err := q.inspector.GetTaskInfo(d.Queue, DeliveryID(d.ID, d.Number))
+	if err != nil || info.State != asynq.TaskStateArchived && info.State != asynq.TaskStateCompleted {
+		return nil //nolint:nilerr // it is there, or was until now
+	}
+	rec, err := q.store.Get(ctx, d.ID)
+	if err == nil && rec.State == store.Waiting && rec.Delivery == d.Number {
+		_, err = q.store.Requeue(ctx, d.ID, d.Number, rec.Fence, false)
+	}
+	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Enqueue puts a task's n-th delivery into a queue. It returns [asynq.ErrTaskIDConflict] if asynq knows the delivery.
+func (q *Queue) Enqueue(ctx context.Context, id, queue string, n int) error {
+	return q.enqueue(ctx, q.client, id, queue, n)
+}
+
+func (q *Queue) enqueue(ctx context.Context, c *asynq.Client, id, queue string, n int) error {
+	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
+	// the record counts attempts.
+	_, err := c.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)),
+		asynq.Queue(queue), asynq.MaxRetry(math.MaxInt32), asynq.Timeout(q.timeout), asynq.Retention(retention))
+	if err != nil {
+		return fmt.Errorf("enqueue task %s: %w", id, err)
+	}
+	return nil
 }
 
 // Move gives a waiting task to another pool, whose workers can take it at the given time. It returns [store.ErrStale]
 // if the task has another delivery or no longer waits.
 func (q *Queue) Move(ctx context.Context, rec store.Record, pool string, at time.Time) error {
-	return q.store.Pools.Move(ctx, rec, store.Move{
-		Pool: pool, Last: DeliveryID(rec.ID, rec.Delivery), Next: DeliveryID(rec.ID, rec.Delivery+1),
-		Message: q.message(rec.ID, store.QueueOf(pool, rec.Class), rec.Delivery+1), At: at,
-	})
+	if err := q.store.Pools.Move(ctx, rec, pool, at); err != nil {
+		return err
+	}
+	// The queue that it leaves may have no workers. A worker that has the delivery finds it stale.
+	_ = q.inspector.DeleteTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery))
+	return nil
 }
 
-// The field numbers of asynq's message, from its asynq.proto.
-const (
-	messageType      protowire.Number = 1
-	messagePayload   protowire.Number = 2
-	messageID        protowire.Number = 3
-	messageQueue     protowire.Number = 4
-	messageRetry     protowire.Number = 5
-	messageTimeout   protowire.Number = 8
-	messageRetention protowire.Number = 12
-)
+// pause makes asynq give out no deliveries of a class in any pool.
+func (q *Queue) pause(ctx context.Context, class string) error {
+	return q.each(ctx, class, q.inspector.PauseQueue)
+}
 
-// message returns what asynq stores for a delivery. Submit stores it together with the task, so that a task never
-// exists without a delivery and an event costs one round trip. TestQueueOfAsynq compares it with asynq's own.
-func (q *Queue) message(id, queue string, delivery int) []byte {
-	var b []byte
-	text := func(n protowire.Number, s string) {
-		b = protowire.AppendString(protowire.AppendTag(b, n, protowire.BytesType), s)
+// resume undoes pause.
+func (q *Queue) resume(ctx context.Context, class string) error {
+	return q.each(ctx, class, q.inspector.UnpauseQueue)
+}
+
+// each calls do for the queues of a class in all pools. It ignores that a queue is paused, or is not, already.
+func (q *Queue) each(ctx context.Context, class string, do func(queue string) error) error {
+	queues, err := q.inspector.Queues()
+	if err != nil {
+		return fmt.Errorf("list queues: %w", err)
 	}
-	number := func(n protowire.Number, v uint64) {
-		b = protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
+	seen, err := q.store.Workers.List(ctx)
+	if err != nil {
+		return err
 	}
-	text(messageType, taskType)
-	text(messagePayload, id)
-	text(messageID, DeliveryID(id, delivery))
-	text(messageQueue, queue)
-	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
-	// the record counts attempts.
-	number(messageRetry, math.MaxInt32)
-	number(messageTimeout, uint64(q.timeout/time.Second)) //nolint:gosec // a duration of the configuration, above 0
-	number(messageRetention, uint64(retention/time.Second))
-	return b
+	for _, w := range seen { // asynq knows a queue from its first task on
+		queues = append(queues, store.QueueOf(w.Pool, class))
+	}
+	for _, queue := range append(queues, class) {
+		if _, of := store.CutQueue(queue); of == class {
+			_ = do(queue)
+		}
+	}
+	return nil
+}
+
+// Pauses makes asynq pause those queues of a pool whose class is paused, and no others. Workers call it before they
+// take deliveries, because a queue may be new.
+func (q *Queue) Pauses(ctx context.Context, pool string) error {
+	paused, err := q.store.Halts.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	for _, class := range Classes {
+		do := q.inspector.UnpauseQueue
+		if _, is := paused[class]; is {
+			do = q.inspector.PauseQueue
+		}
+		_ = do(store.QueueOf(pool, class)) // it fails if that is so already
+	}
+	return nil
 }
 
 // Wake makes a scheduled delivery due now. It does nothing if the delivery is not scheduled.
-func (q *Queue) Wake(ctx context.Context, id, queue string, delivery int) {
-	if q.inspector.RunTask(queue, DeliveryID(id, delivery)) == nil {
-		_ = q.store.Announce(ctx, queue) // workers look without it, a little later
-	}
+func (q *Queue) Wake(id, queue string, delivery int) {
+	_ = q.inspector.RunTask(queue, DeliveryID(id, delivery))
 }
 
 // Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
@@ -152,31 +219,6 @@ func (q *Queue) Wake(ctx context.Context, id, queue string, delivery int) {
 func asynqTask(queue, delivery string) string { return "asynq:{" + queue + "}:t:" + delivery }
 
 func asynqPending(queue string) string { return "asynq:{" + queue + "}:pending" }
-
-// Delivered returns, in one round trip, whether asynq has each delivery, and whether that delivery can still reach a
-// worker.
-func (q *Queue) Delivered(ctx context.Context, recs []store.LiveRecord) (present, alive []bool, err error) {
-	states := make([]*redis.StringCmd, len(recs))
-	_, err = q.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, rec := range recs {
-			states[i] = p.HGet(ctx, asynqTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery)), "state")
-		}
-		return nil
-	})
-	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, nil, fmt.Errorf("look for deliveries: %w", err)
-	}
-	present, alive = make([]bool, len(recs)), make([]bool, len(recs))
-	for i, state := range states {
-		if err := state.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			return nil, nil, fmt.Errorf("look for delivery of task %s: %w", recs[i].ID, err)
-		}
-		present[i] = state.Val() != ""
-		alive[i] = present[i] && state.Val() != asynq.TaskStateCompleted.String() &&
-			state.Val() != asynq.TaskStateArchived.String()
-	}
-	return present, alive, nil
-}
 
 // ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are
 // not pending.
@@ -201,57 +243,36 @@ return 1`
 	return nil
 }
 
-// Server returns an asynq server for all classes in a pool, the most urgent first. concurrency is the number of
-// deliveries that it processes at once. Its requests to Redis pass the hook.
+// asynq polls: a server asks for the next delivery again and again. The workers of a pool share the polls, so that a
+// large fleet asks no more often than a small one, and one of them soon has what is new.
+const (
+	pollEvery    = 50 * time.Millisecond // of a queue, by any worker of its pool, on average
+	pollMost     = 100 * time.Millisecond
+	pollLeast    = 3 * time.Second // by each worker, at least
+	forwardEvery = time.Second / 3 // likewise, for the deliveries that wait for their time
+)
+
+// PollInterval returns how often each of the workers of a pool polls a queue.
+func PollInterval(workers int) time.Duration {
+	return min(max(pollEvery*time.Duration(workers), pollMost), pollLeast)
+}
+
+// Server returns an asynq server for a queue, of a worker that is one of so many in its pool. concurrency is the number
+// of deliveries that it processes at once.
 func (q *Queue) Server(
-	pool string, concurrency int, hook redis.Hook, shutdown time.Duration, log *slog.Logger,
+	queue string, concurrency, workers int, shutdown time.Duration, log *slog.Logger,
 ) *asynq.Server {
-	o := q.redis.Options()
-	client := q.redis.WithTimeout(o.ReadTimeout) // a copy with the same connections: hooks are for whole clients
-	client.AddHook(hook)
-	priorities := map[string]int{}
-	for i, class := range Classes {
-		priorities[store.QueueOf(pool, class)] = len(Classes) - i
-	}
-	return asynq.NewServerFromRedisClient(client, asynq.Config{
-		Concurrency: concurrency, Queues: priorities, StrictPriority: true,
-		TaskCheckInterval: pollInterval, DelayedTaskCheckInterval: delayedInterval, ShutdownTimeout: shutdown,
+	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
+		Concurrency: concurrency, Queues: map[string]int{queue: 1}, TaskCheckInterval: PollInterval(workers),
+		DelayedTaskCheckInterval: max(forwardEvery*time.Duration(workers), time.Second), JanitorInterval: time.Minute,
+		ShutdownTimeout: shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*ErrLater](err)
 			return !waits
 		},
 		RetryDelayFunc: retryDelay,
-		Logger:         asynqLog{log}, LogLevel: asynq.WarnLevel,
+		Logger:         asynqLog{log}, LogLevel: asynq.ErrorLevel, // a delivery that is revoked is a warning to asynq
 	})
-}
-
-// Request is a request of an asynq server that [Queue.Server]'s hook may want to answer itself.
-type Request int
-
-// The requests.
-const (
-	Other   Request = iota
-	Dequeue         // take the next delivery of a queue
-	Forward         // make the due deliveries of a queue pending
-)
-
-// RequestOf returns the kind of an asynq server's command, and the queue. Unknown commands are Other.
-func RequestOf(cmd redis.Cmder) (what Request, queue string) {
-	args := cmd.Args()
-	if len(args) < 4 || cmd.Name() != "evalsha" && cmd.Name() != "eval" {
-		return Other, ""
-	}
-	n, isInt := args[2].(int)
-	first, _ := args[3].(string)
-	queue, key, _ := strings.Cut(strings.TrimPrefix(first, "asynq:{"), "}:")
-	switch {
-	case isInt && n == 4 && key == "pending":
-		return Dequeue, queue
-	case isInt && n == 2 && (key == "scheduled" || key == "retry"):
-		return Forward, queue
-	default:
-		return Other, ""
-	}
 }
 
 // retryDelay returns the wait that an ErrLater asks for, and a backoff for any other error, which means that
@@ -285,7 +306,6 @@ type Depth struct {
 	Class   string  `json:"class"`
 	Waiting int     `json:"waiting"`             // deliveries that a worker can take now
 	Oldest  float64 `json:"oldest_wait_seconds"` // age of the oldest of these
-	Later   int     `json:"later"`               // wait for their thread, a slot or a given time
 	Running int     `json:"running"`
 
 	Paused *store.Halt `json:"paused,omitempty"` // nil: workers take its tasks
@@ -300,7 +320,7 @@ func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
 	queues := slices.Concat(slices.Clone(Classes), poolQueues(used))
-	paused, err := d.store.Halts.Paused(ctx, queues...)
+	paused, err := d.store.Halts.Paused(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -316,14 +336,13 @@ func (d *Desk) Depths(ctx context.Context) ([]Depth, error) {
 			}
 		}
 		depth := Depth{
-			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Later: info.Scheduled + info.Retry,
-			Running: info.Active,
+			Waiting: info.Pending, Oldest: info.Latency.Seconds(), Running: info.Active,
 		}
 		if depth.Pool, depth.Class = store.CutQueue(queue); depth.Pool != "" &&
-			depth.Waiting+depth.Later+depth.Running == 0 {
+			depth.Waiting+depth.Running == 0 {
 			continue
 		}
-		if h, ok := paused[queue]; ok {
+		if h, ok := paused[depth.Class]; ok {
 			depth.Paused = &h
 		}
 		list = append(list, depth)

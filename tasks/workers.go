@@ -107,12 +107,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 	if err != nil {
 		return // the task's own reason still holds
 	}
-	var queues []string
-	for _, s := range list {
-		queues = append(queues, store.QueueOf(s.Pool, s.Task.Class))
-	}
-	slices.Sort(queues)
-	paused, err := d.store.Halts.Paused(ctx, slices.Compact(queues)...)
+	paused, err := d.store.Halts.Paused(ctx)
 	if err != nil {
 		return
 	}
@@ -120,7 +115,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []Status) {
 		if !due(s) {
 			continue
 		}
-		halt, isPaused := paused[store.QueueOf(s.Pool, s.Task.Class)]
+		halt, isPaused := paused[s.Task.Class]
 		why := WhyNoWorkerIn(seen, s.Pool)
 		if isPaused {
 			why = WhyPaused(s.Task.Class, halt, time.Now())

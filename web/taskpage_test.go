@@ -280,8 +280,8 @@ func TestAttempts(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	for _, w := range []string{"mill-1", "mill-2"} {
-		c, err := h.Store.Claim(t.Context(), id, 0, w)
+	for n, w := range []string{"mill-1", "mill-2"} {
+		c, err := h.Store.Claim(t.Context(), id, n, w)
 		if err == nil {
 			err = c.Return(t.Context(), store.Wait{Why: "the worker is shutting down", Counts: true})
 		}

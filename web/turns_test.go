@@ -51,7 +51,7 @@ func (s *turnstile) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 
 func (s *turnstile) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "hgetall" {
+		if key, _ := cmd.Args()[len(cmd.Args())-1].(string); cmd.Name() == "hgetall" && strings.Contains(key, ":task:") {
 			defer s.come.Done()
 		}
 		return next(ctx, cmd)

@@ -20,7 +20,7 @@ func (b *bench) idle(ctx context.Context) error {
 		return err
 	}
 	r := &b.report
-	r.Most("connections of an idle worker", float64(o.connections)/float64(b.Workers), 8, "%.1f")
+	r.Most("connections of an idle worker", float64(o.connections)/float64(b.Workers), 10, "%.1f")
 	r.Most("commands a second of the idle fleet", o.commands, 1500, "%.0f")
 	r.Most("Redis' CPU, per cent of a core", 100*o.cpu, 4, "%.1f")
 	return nil
@@ -45,8 +45,8 @@ func (b *bench) start(ctx context.Context) error {
 	}
 	slices.Sort(delays)
 	all := door.Load{Delays: delays}
-	b.report.Most("from Submit to the start of the run, p50", table.Milliseconds(all.Percentile(.5)), 15, "%.0f ms")
-	b.report.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 100, "%.0f ms")
+	b.report.Most("from Submit to the start of the run, p50", table.Milliseconds(all.Percentile(.5)), 100, "%.0f ms")
+	b.report.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 350, "%.0f ms")
 	return nil
 }
 

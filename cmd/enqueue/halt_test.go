@@ -27,7 +27,7 @@ func TestPauseAndCordon(t *testing.T) {
 			!strings.HasPrefix(out, step.out) {
 			t.Errorf("%s: exit %d, %q, %s", step.command, code, out, errs)
 		}
-		paused, err := f.Store.Halts.Paused(t.Context(), tasks.Classes...)
+		paused, err := f.Store.Halts.Paused(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -273,7 +273,7 @@ func TestLogsAreFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.cutStream()
-	c, err := f.Store.Claim(t.Context(), id, 0, "worker-2")
+	c, err := f.Store.Claim(t.Context(), id, 1, "worker-2")
 	if err != nil {
 		t.Fatal(err)
 	}

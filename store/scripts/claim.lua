@@ -16,7 +16,7 @@ end
 if state == 'ended' then return {'ended'} end
 if delivery ~= r[3] then return {'stale'} end
 if state == 'running' or state == 'absorbed' then return {'running'} end
--- The time of a retry is by the clocks of workers, like the time of its delivery in asynq.
+-- The time of a retry is by the clocks of workers, like that of its delivery.
 if tonumber(at) > tonumber(ARGV[8]) then return {'notdue', at} end
 local t, waiting = now(), waiting_key(thread)
 if holder or head(thread) ~= id then
@@ -75,6 +75,7 @@ end
 -- the thread, even if Redis lost the claim.
 redis.call('ZADD', waiting, '0', id)
 redis.call('ZADD', RUNNING, fence, id)
+redis.call('ZREM', READY, id)
 redis.call('ZREMRANGEBYRANK', thread_key(thread), '0', '-201') -- submit.lua only adds
 local token = fence .. ' ' .. id .. ' ' .. nonce
 redis.call('SET', claim, token, 'PX', ttl)

@@ -6,7 +6,7 @@ local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
-local UNDELIVERED = P .. 'undelivered'
+local UNDELIVERED, READY = P .. 'undelivered', P .. 'ready'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -31,13 +31,6 @@ local function tally_key(day) return P .. 'tally:' .. day end
 
 local function credential_key(name) return P .. 'credential:' .. name end
 local function absorbed_key(id) return P .. 'absorbed:' .. id end
-
--- The keys of asynq v0.26. TestQueueOfAsynq compares them, and what push writes, with what asynq itself writes.
-local function queue_keys(queue) return 'asynq:{' .. queue .. '}:' end
--- queue_of and class_of are as in pools.go. No pool is the default one.
-local function queue_of(pool, class) return (pool or '') == '' and class or pool .. '.' .. class end
-local function class_of(queue) return string.match(queue, '[^.]*$') end
-local function delivery_key(queue, delivery) return queue .. 't:' .. delivery end
 
 local function int(n) return string.format('%.0f', n) end
 
@@ -79,30 +72,6 @@ local function doubtful(id, created)
   local since, newest = taken_over()
   local begun = tonumber(born(id))
   return math.min(tonumber(created or '0'), begun) < since or begun <= newest
-end
-
--- register makes a queue known to asynq. A new one of a class that is paused is paused, too: its keys and its name.
-local function register(queue, name)
-  if redis.call('SADD', 'asynq:queues', name) == 0 then return end
-  local paused = redis.call('GET', queue_keys(string.match(name, '[^.]*$')) .. 'paused')
-  if paused then redis.call('SET', queue .. 'paused', paused) end
-end
-
--- push puts a delivery into a queue, by its keys and its name, as asynq's own scripts do: scheduled if it is due after t,
--- else pending. Workers that are idle look at a queue when it is announced; one that has deliveries is looked at again
--- after each of them.
-local function push(queue, name, delivery, message, at, t)
-  local key = delivery_key(queue, delivery)
-  if at > t then
-    redis.call('HSET', key, 'msg', message, 'state', 'scheduled')
-    redis.call('ZADD', queue .. 'scheduled', int(math.floor(at / 1000000)), delivery)
-    register(queue, name)
-    return
-  end
-  redis.call('HSET', key, 'msg', message, 'state', 'pending', 'pending_since', int(t) .. '000')
-  if redis.call('LPUSH', queue .. 'pending', delivery) > 1 then return end
-  register(queue, name)
-  redis.call('PUBLISH', P .. 'due', name)
 end
 
 -- replaced returns the value of a field if that is an object (see values.go) that the new value replaces, or ''.
@@ -340,6 +309,7 @@ local function finish(id, thread, ending, cap, head)
   tally_ending(ending, tonumber(t))
   redis.call('ZREM', waiting_key(thread), id)
   redis.call('ZREM', LIVE, id)
+  redis.call('ZREM', READY, id)
   let_go(id)
   unblock(id)
   redis.call('DEL', checkpoint_key(id)) -- an ended task is never resumed
@@ -389,8 +359,7 @@ local function set(words)
   return s
 end
 
--- part returns the tasks that a run has absorbed to waiting, except those in the set stay, in their old places and for
--- their valid deliveries (after a crash requeue.lua creates new ones first). Every step that ends a run or makes it
+-- part returns the tasks that a run has absorbed to waiting, except those in the set stay, in their old places. Every step that ends a run or makes it
 -- wait must call it, so that no task stays with a run that is over.
 local function part(host, thread, stay)
   local left = {}
@@ -406,6 +375,7 @@ local function part(host, thread, stay)
       redis.call('SREM', JOINED, id)
       redis.call('HDEL', task_key(id), 'into')
       redis.call('ZADD', waiting_key(thread), born(id), id)
+      redis.call('ZADD', READY, '0', id)
       redis.call('ZREM', absorbed_key(host), id)
     end
   end

@@ -38,4 +38,5 @@ if ARGV[5] == '1' then
   end
 end
 redis.call('HINCRBY', key, 'delivery', '1')
+redis.call('ZADD', READY, '0', id)
 return {'ok', redis.call('HGETALL', key)}

@@ -14,6 +14,7 @@ redis.call('HDEL', key, 'ending', 'started', 'ended', 'cancel_by', 'cancel_cause
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(r[2]), born(id), id)
 redis.call('ZADD', LIVE, '0', id)
+redis.call('ZADD', READY, '0', id)
 redis.call('PUBLISH', P .. 'mail', r[2])
 undue(id)
 redis.call('ZREM', UNDELIVERED, id)

@@ -1,4 +1,4 @@
--- prefix, id, thread, fence, token, delivery, at, why, counts, cause of a park or empty -> {'ok'} | {'stale'}
+-- prefix, id, thread, fence, token, at, why, counts, cause of a park or empty -> {'ok'} | {'stale'}
 
 -- parked notes that a task is parked for a cause once more. The field parked has a line "<cause> <first time> <times>"
 -- for each cause.
@@ -16,21 +16,24 @@ local function parked(key, cause)
   redis.call('HSET', key, 'parked', table.concat(lines, '\n'))
 end
 
-local id, thread, fence, token, delivery = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local id, thread, fence, token = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local key = task_key(id)
 if not runs(id, fence) then
   -- It is done already and the reply was lost, if the task was not claimed or requeued since.
-  local r = redis.call('HMGET', key, 'state', 'fence', 'delivery')
-  if r[1] == 'waiting' and r[2] == fence and r[3] == delivery then return {'ok'} end
+  local r = redis.call('HMGET', key, 'state', 'fence')
+  if r[1] == 'waiting' and r[2] == fence and repeated(id, token) then return {'ok'} end
   return {'stale'}
 end
-redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[7], 'why', ARGV[8])
-end_run(key, ARGV[8])
+redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[6], 'why', ARGV[7])
+note(id, token)
+end_run(key, ARGV[7])
 redis.call('HDEL', key, 'held')
 let_go(id)
-if ARGV[9] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
-if ARGV[10] ~= '' then parked(key, ARGV[10]) end
+if ARGV[8] == '0' then redis.call('HINCRBY', key, 'attempt', '-1') end
+if ARGV[9] ~= '' then parked(key, ARGV[9]) end
+redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', waiting_key(thread), born(id), id)
+redis.call('ZADD', READY, ARGV[6], id)
 part(id, thread, kept(id))
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
 return {'ok'}

@@ -1,17 +1,16 @@
--- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, asynq's message, queue,
--- (scope or kind, budget)...
+-- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, pool,
+-- when to look for its delivery, (scope or kind, budget)...
 -- -> {'created', now, its thread, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
 -- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
 -- It runs once for every incoming event, so it makes as few Redis calls as possible. Nearly every event is the first of
 -- its thread: none of these keys exists.
-local id, thread, class, merge_key, name = ARGV[2], ARGV[3], ARGV[4], ARGV[8], ARGV[13]
-local key, queue = task_key(id), queue_keys(name)
-local known = redis.call('EXISTS', key, spent_key(id), alias_key(thread), waiting_key(thread), delivery_key(queue, id)) > 0
-local head, queued
+local id, thread, merge_key = ARGV[2], ARGV[3], ARGV[8]
+local key = task_key(id)
+local known = redis.call('EXISTS', key, spent_key(id), alias_key(thread), waiting_key(thread)) > 0
+local head
 if known then
   if redis.call('EXISTS', spent_key(id)) == 1 then return {'spent'} end
   if redis.call('EXISTS', key) == 1 then return {'exists', redis.call('HGETALL', key)} end
-  queued = redis.call('EXISTS', delivery_key(queue, id)) == 1
   local target = redis.call('GET', alias_key(thread))
   if target then
     redis.call('PEXPIRE', alias_key(thread), ARGV[11])
@@ -33,18 +32,18 @@ if ARGV[14] then
 end
 if redis.call('EXISTS', P .. 'epoch') == 0 then taken_over() end -- note now that all before is unknown
 -- Fields that are missing count as 0; claim.lua and others need the rest.
-redis.call('HSET', key, 'thread', thread, 'class', class, 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
+redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',
   'fence', '0', 'created', int(t), 'merge_key', merge_key, 'scopes', ARGV[9])
-if name ~= class then redis.call('HSET', key, 'pool', string.sub(name, 1, -#class - 2)) end
+if ARGV[12] ~= '' then redis.call('HSET', key, 'pool', ARGV[12]) end
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
+redis.call('ZADD', READY, ARGV[13], id)
 if ARGV[10] ~= '' then
   redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11])
   redis.call('ZADD', thread_key(thread), '0', id)
   redis.call('PEXPIRE', thread_key(thread), ARGV[11])
 end
-if ARGV[12] ~= '' and not queued then push(queue, name, id, ARGV[12], tonumber(ARGV[6]), t) end
 if not head then return {'created', int(t), thread, '0', '0'} end
 
 -- The task will be absorbed if all tasks before it have its merge key, because the first of them then absorbs the

@@ -21,6 +21,7 @@ if next then
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)
     redis.call('SADD', JOINED, next)
+    redis.call('ZREM', READY, next)
     local last = redis.call('ZRANGE', absorbed_key(id), '-1', '-1', 'WITHSCORES')[2]
     redis.call('ZADD', absorbed_key(id), int(math.max(t, tonumber(last or '0') + 1)), next) -- Redis' clock may go back
     redis.call('HSET', task_key(id), 'took', nonce .. ' ' .. next)

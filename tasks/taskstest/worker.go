@@ -20,7 +20,11 @@ type Worker struct {
 // Claim claims a task that has never started.
 func (w Worker) Claim(id string) *store.Claim {
 	w.Helper()
-	c, err := w.Store.Claim(w.Context(), id, 0, "worker-1")
+	rec, err := w.Store.Get(w.Context(), id)
+	if err != nil {
+		w.Fatal(err)
+	}
+	c, err := w.Store.Claim(w.Context(), id, rec.Delivery, "worker-1")
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -503,7 +503,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 	run.result = limited(time.Now().Add(time.Hour))
 	next, _ := w.cfg.Timing.retryDecision(run)
 	for range 2 { // as after a lost reply
-		if _, later := errors.AsType[*tasks.ErrLater](w.handBack(run, next)); !later {
+		if err := w.handBack(run, next); !errors.Is(err, errReturned) {
 			t.Error("it does not wait")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -590,6 +591,35 @@ func TestSlots(t *testing.T) {
 	if f.agent.peak != 3 {
 		t.Errorf("%d runs at once, want 3", f.agent.peak)
 	}
+}
+
+// A delivery that finds all slots taken waits in the worker's hands for a moment, and then goes round.
+func TestDeliveryWaitsForASlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(2, memory{}, slog.New(slog.DiscardHandler))
+		for _, class := range []string{tasks.Interactive, tasks.Review} {
+			taken := []*slot{must(s.take(tasks.Interactive)), must(s.take(tasks.Interactive))}
+			begun := time.Now()
+			if _, err := s.await(t.Context(), class); !errors.Is(err, errNoSlot) || time.Since(begun) != slotWait(class) {
+				t.Errorf("%s: %v after %v", class, err, time.Since(begun))
+			}
+			time.AfterFunc(slotWait(class)/2, taken[0].release)
+			begun = time.Now()
+			mine, err := s.await(t.Context(), class)
+			if err != nil || time.Since(begun) != slotWait(class)/2 {
+				t.Fatalf("%s: %v after %v", class, err, time.Since(begun))
+			}
+			drained, drain := context.WithCancel(t.Context())
+			drain()
+			begun = time.Now()
+			if _, err := s.await(drained, class); err == nil || time.Since(begun) != 0 {
+				t.Errorf("%s: a drain is waited for, %v", class, err)
+			}
+			mine.release()
+			taken[1].release()
+		}
+	})
 }
 
 func TestSubmitRefuses(t *testing.T) {

@@ -59,30 +59,6 @@ func TestPausedClass(t *testing.T) {
 	}
 }
 
-// A pause by asynq's own tools is the same pause, without a name.
-func TestPausedByAsynq(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	id := f.submit(f.task("a", "x")) // asynq knows a queue from its first task on
-	if err := f.asynq.PauseQueue(tasks.Interactive); err != nil {
-		t.Fatal(err)
-	}
-	f.worker()
-	f.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
-	s, err := f.desk.Status(t.Context(), id)
-	if err != nil || !strings.HasPrefix(s.Why, "an operator paused interactive tasks at ") {
-		t.Errorf("%+v, %v", s, err)
-	}
-	if d, err := f.desk.Depths(t.Context()); err != nil || d[0].Paused == nil || d[0].Waiting != 1 ||
-		d[1].Paused != nil {
-		t.Errorf("%+v, %v", d, err)
-	}
-	if _, err := tasks.FleetOf(f.desk).Resume(operator(t), tasks.Interactive); err != nil {
-		t.Fatal(err)
-	}
-	f.ending(id)
-}
-
 // A cordoned worker takes nothing and finishes its run, while another worker takes tasks.
 func TestCordonedWorker(t *testing.T) {
 	t.Parallel()

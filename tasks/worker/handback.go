@@ -76,6 +76,9 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	return e, nil
 }
 
+// errReturned is the result of a delivery whose task waits for another one.
+var errReturned = errors.New("the task was returned")
+
 // handBack returns an unfinished task to the fleet.
 func (w *Worker) handBack(run *run, cause error) error {
 	rec := run.claim.Record()
@@ -95,10 +98,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 		return err
 	}
 	if _, moves := errors.AsType[otherPool](cause); moves && done {
-		if err = move(run.detached, &w.cfg, rec); err == nil {
-			return nil
-		}
-		w.cfg.Log.Warn("move task to another pool", "run", rec.ID, "err", err)
+		rec.Delivery++
+		w.cfg.warn(move(run.detached, &w.cfg, rec), "move task to another pool", "run", rec.ID)
 	}
 	if !done {
 		w.orphaned(run)
@@ -106,8 +107,8 @@ func (w *Worker) handBack(run *run, cause error) error {
 		note.said = message != ""
 		w.waits.post(note)
 	}
-	// also if another worker has the task by now: the next delivery finds out
-	return &tasks.ErrLater{At: wait.At, Why: cause.Error()}
+	w.waker.deliver(run.detached)
+	return errReturned
 }
 
 // announce says in the events and in the thread of a task why it waits for long, while the claim still protects it:
@@ -129,7 +130,7 @@ func (w *Worker) announce(run *run, key, text string) {
 func (w *Worker) waitAfter(rec store.Record, cause error) (
 	wait store.Wait, why Return, note waitNotice, message string,
 ) {
-	note = waitNotice{id: rec.ID, delivery: rec.Delivery}
+	note = waitNotice{id: rec.ID, delivery: rec.Delivery + 1}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {

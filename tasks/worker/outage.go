@@ -33,7 +33,7 @@ const emptyPool = 10
 // inform informs some threads, the longest waiting first, while no worker of their pool can run tasks or their class is
 // paused.
 func (o *outage) inform(ctx context.Context) {
-	paused, err := o.Store.Halts.Paused(ctx, tasks.Classes...)
+	paused, err := o.Store.Halts.Paused(ctx)
 	if err != nil || !o.mayBe() && len(paused) == 0 {
 		return
 	}

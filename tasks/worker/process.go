@@ -48,10 +48,10 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int, no
 	}
 	slot, err := w.slots.take(class)
 	if err != nil {
-		if noted := w.cfg.Store.NoSlot(ctx, id, delivery, err.Error()); noted != nil {
-			w.cfg.Log.Warn("note why a task waits", "run", id, "err", noted)
+		w.cfg.warn(w.cfg.Store.NoSlot(ctx, id, delivery, err.Error()), "note why a task waits", "run", id)
+		if slot, err = w.slots.await(w.drained, class); err != nil {
+			return tasks.Later(0, err.Error())
 		}
-		return tasks.Later(slotWait, err.Error())
 	}
 	defer slot.release()
 

@@ -101,11 +101,11 @@ func (f *fleet) cancelByAsynq(id string) {
 	})
 }
 
-// subscribed waits until that many clients listen for asynq's cancels.
-func (f *fleet) subscribed(want int) {
+// subscribed waits until the servers of that many workers listen for asynq's cancels.
+func (f *fleet) subscribed(workers int) {
 	f.Helper()
-	client := f.redis()
-	await.Until(f, fmt.Sprintf("%d clients listen for cancels", want), func() bool {
+	client, want := f.redis(), workers*len(tasks.Classes)
+	await.Until(f, fmt.Sprintf("%d servers listen for cancels", want), func() bool {
 		n, err := client.PubSubNumSub(f.Context(), "asynq:cancel").Result()
 		if err != nil {
 			f.Fatal(err)
@@ -118,14 +118,11 @@ func (f *fleet) subscribed(want int) {
 func (f *fleet) settled(id string, delivery int) {
 	f.Helper()
 	await.Until(f, "the delivery is finished", func() bool {
-		rec := store.Record{ID: id, Class: tasks.Interactive, Delivery: delivery}
-		_, alive, err := f.queue.Delivered(f.Context(), []store.LiveRecord{{Record: rec}})
+		info, err := f.asynq.GetTaskInfo(tasks.Interactive, tasks.DeliveryID(id, delivery))
 		if err != nil {
 			f.Fatal(err)
 		}
-		if alive[0] {
-			f.queue.Wake(f.Context(), id, tasks.Interactive, delivery)
-		}
-		return !alive[0]
+		f.queue.Wake(id, tasks.Interactive, delivery)
+		return info.State == asynq.TaskStateCompleted
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// backlog creates n waiting tasks, each in a separate thread. It does what Submit would do, but faster. Half of them
-// are due and have a delivery; half have none.
+// backlog creates n waiting tasks without deliveries, each in a separate thread. It does what Submit would do, but
+// faster. Half of them are due.
 func (f *fleet) backlog(n int) {
 	f.Helper()
 	const step = 500 // a pipeline must finish within the client's time limit, also under load
@@ -31,7 +31,6 @@ func (f *fleet) backlog(n int) {
 					"delivery", 0, "fence", 0, "at", at)
 				p.ZAdd(f.Context(), "errand:live", redis.Z{Member: id})
 				p.ZAdd(f.Context(), "errand:waiting:"+id, redis.Z{Score: 1, Member: id})
-				p.HSet(f.Context(), asynqTaskKey(tasks.Background, id), "state", "pending")
 			}
 			return nil
 		})
@@ -76,42 +75,20 @@ func TestLeaderIsReplaced(t *testing.T) {
 	f.ending(task.ID)
 }
 
-// We read and write asynq's keys where its API is too slow or has no call. The keys must be where we expect them.
+// asynq has no call that reorders pending deliveries. Its keys must be where we expect them.
 func TestLayoutOfAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	ctx := t.Context()
-	put := func(id string, at time.Time) string {
-		t.Helper()
-		if err := f.queue.Enqueue(ctx, id, tasks.Review, 0, at); err != nil {
+	for _, id := range []string{"first", "archived", "second"} {
+		if err := f.queue.Enqueue(ctx, id, tasks.Review, 0); err != nil {
 			t.Fatal(err)
 		}
-		return id
-	}
-	states := map[string]asynq.TaskState{
-		put("first", time.Time{}):               asynq.TaskStatePending,
-		put("later", time.Now().Add(time.Hour)): asynq.TaskStateScheduled,
-		put("archived", time.Time{}):            asynq.TaskStateArchived,
-		put("second", time.Time{}):              asynq.TaskStatePending,
 	}
 	if err := f.asynq.ArchiveTask(tasks.Review, "archived"); err != nil {
 		t.Fatal(err)
 	}
-	for id, want := range states {
-		info, err := f.asynq.GetTaskInfo(tasks.Review, id)
-		if err != nil || info.State != want {
-			t.Fatalf("asynq says %v of %s, %v", info, id, err)
-		}
-		present, alive, err := f.queue.Delivered(ctx, []store.LiveRecord{
-			{Record: store.Record{ID: id, Class: tasks.Review}},
-			{Record: store.Record{ID: id, Class: tasks.Review, Delivery: 1}},
-		})
-		if ends := want == asynq.TaskStateArchived; err != nil || !present[0] || alive[0] == ends ||
-			present[1] || alive[1] {
-			t.Errorf("%s is present %t, alive %t, %v", id, present, alive, err)
-		}
-	}
-	for _, id := range []string{"second", "later", "archived"} { // of which only the first is pending
+	for _, id := range []string{"second", "archived"} {
 		if err := f.queue.ToFront(ctx, tasks.Review, id); err != nil {
 			t.Fatal(err)
 		}
@@ -129,11 +106,6 @@ func TestLayoutOfAsynq(t *testing.T) {
 	server.Shutdown()
 	if diff := cmp.Diff([]string{"second", "first"}, got); diff != "" {
 		t.Error(diff)
-	}
-	_, alive, err := f.queue.Delivered(ctx,
-		[]store.LiveRecord{{Record: store.Record{ID: "first", Class: tasks.Review}}})
-	if err != nil || slices.Contains(alive, true) {
-		t.Errorf("a completed delivery is alive: %t, %v", alive, err)
 	}
 }
 
@@ -189,7 +161,5 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 	}
 }
 
-// The keys where asynq stores a delivery and the list of pending ones.
-func asynqTaskKey(class, delivery string) string { return "asynq:{" + class + "}:t:" + delivery }
-
+// asynqPendingKey is where asynq keeps the list of pending deliveries.
 func asynqPendingKey(class string) string { return "asynq:{" + class + "}:pending" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -18,6 +19,7 @@ type recovery struct {
 
 	tasks  *taskReader
 	leader *store.Leader
+	leads  atomic.Bool
 
 	after  string       // the walk through all live tasks continues after this one, or begins if ""
 	demand tasks.Demand // of the tasks of this walk
@@ -34,6 +36,7 @@ const (
 // reconcile examines every run and continues the walk through all live tasks.
 func (r *recovery) reconcile(ctx context.Context) {
 	term, err := r.leader.Lead(ctx)
+	r.leads.Store(err == nil && term != "")
 	if err == nil && term != "" {
 		err = r.examine(ctx, term)
 	}
@@ -75,7 +78,7 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			r.demand.Add(rec, time.Now())
 		}
 		if err = r.recoverDead(ctx, term, live); err == nil {
-			err = r.deliver(ctx, live)
+			err = r.keep(ctx, live)
 		}
 		if r.after == "" {
 			return errors.Join(err, r.arrange(ctx)) // the next pass starts from the beginning
@@ -152,34 +155,32 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 	}
 	r.Meter.Returned(rec.Class, ReturnCrash)
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
-	r.warn(aerr, "recover what a run had absorbed", "run", rec.ID) // the walk finds tasks without a delivery
-	for _, other := range slices.Backward(absorbed) {              // the oldest is put in front last
+	r.warn(aerr, "recover what a run had absorbed", "run", rec.ID)
+	lost := now.Crashes > rec.Crashes && now.Crashes >= maxCrashes // otherwise this death does not count
+	if lost {
+		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
+		r.warn(err, "end task", "run", rec.ID) // the outbox posts the message: a source that hangs delays no recovery
+	}
+	r.warn(r.Queue.Deliver(ctx), "make deliveries")
+	for _, other := range slices.Backward(absorbed) { // the oldest is put in front last
 		// otherwise it stays with the run
 		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting {
-			r.deliverFirst(ctx, other)
+			r.toFront(ctx, other)
 		}
 	}
-	if now.Crashes > rec.Crashes && now.Crashes >= maxCrashes { // otherwise this death does not count
-		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
-		r.warn(err, "end task", "run", rec.ID)
-		return // the outbox posts the message, so that a source that hangs does not delay the next recovery
+	if !lost {
+		r.toFront(ctx, now)
 	}
-	r.deliverFirst(ctx, now)
 }
 
-// deliverFirst enqueues a task that has had its turn before all that wait now.
-func (r *recovery) deliverFirst(ctx context.Context, rec store.Record) {
-	err := r.Queue.Enqueue(ctx, rec.ID, rec.Queue(), rec.Delivery, time.Time{})
-	if err == nil {
-		err = r.Queue.ToFront(ctx, rec.Queue(), tasks.DeliveryID(rec.ID, rec.Delivery))
-	}
-	r.warn(err, "enqueue task", "run", rec.ID) // the walk finds it without a delivery
+// toFront puts a task that has had its turn before all that wait now.
+func (r *recovery) toFront(ctx context.Context, rec store.Record) {
+	err := r.Queue.ToFront(ctx, rec.Queue(), tasks.DeliveryID(rec.ID, rec.Delivery))
+	r.warn(err, "put task first", "run", rec.ID)
 }
 
-// deliver makes sure that due tasks have a delivery, because the submitter may have died before it enqueued one. A
-// task that is not due yet, such as one that waits for a usage limit, needs none until then.
-func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
-	var due []store.LiveRecord
+// keep makes sure that waiting tasks are going to have a delivery, and that they wait in the right place.
+func (r *recovery) keep(ctx context.Context, live []store.LiveRecord) error {
 	for _, rec := range live {
 		switch {
 		case rec.State != store.Waiting:
@@ -189,43 +190,19 @@ func (r *recovery) deliver(ctx context.Context, live []store.LiveRecord) error {
 			r.warn(err, "end task", "run", rec.ID)
 		case r.Policy.PoolOf(rec.Record) != rec.Pool:
 			r.warn(move(ctx, r.Config, rec.Record), "move task to another pool", "run", rec.ID)
-		case !rec.At.After(time.Now()):
-			due = append(due, rec)
 		}
 	}
-	if len(due) == 0 {
-		return nil
-	}
-	present, alive, err := r.Queue.Delivered(ctx, due)
-	if err != nil {
-		return err
-	}
-	for i, rec := range due {
-		if !alive[i] {
-			r.redeliver(ctx, rec, present[i])
-		}
-	}
-	return nil
+	return r.Store.KeepReady(ctx, live...)
 }
 
-// redeliver enqueues a task whose delivery is gone, finished or archived. A finished or archived delivery keeps its
-// ID taken.
-func (r *recovery) redeliver(ctx context.Context, rec store.LiveRecord, taken bool) {
-	now, err := rec.Record, error(nil)
-	if taken {
-		now, err = r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, false)
+// deliverEvery is how often the leader makes deliveries.
+const deliverEvery = 250 * time.Millisecond
+
+// deliver enqueues the tasks that may start, while this worker leads.
+func (r *recovery) deliver(ctx context.Context) {
+	if r.leads.Load() {
+		r.warn(r.Queue.Deliver(ctx), "make deliveries")
 	}
-	if errors.Is(err, store.ErrStale) {
-		return
-	}
-	if err == nil {
-		err = r.Queue.Enqueue(ctx, rec.ID, rec.Queue(), now.Delivery, rec.At)
-	}
-	if err != nil {
-		r.Log.Warn("enqueue task", "run", rec.ID, "err", err)
-		return
-	}
-	r.Log.Info("task without delivery enqueued", "run", rec.ID, "thread", rec.Thread)
 }
 
 // passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its

@@ -19,7 +19,6 @@ const (
 	maxCrashes  = 3 // workers that may die while they run one task
 
 	// Delays after which a task that lacks something is delivered again.
-	slotWait   = time.Second
 	sourceWait = 500 * time.Millisecond // for a worker that is set up for its source, ± 50 %
 	// for its thread or, near the head of a line, for a place under a cap; a release wakes the task earlier, so this
 	// bounds a missed wake
@@ -180,13 +179,16 @@ type waker struct {
 	caps []store.Cap
 }
 
+// deliver enqueues what may start now, instead of when the leader looks.
+func (k *waker) deliver(ctx context.Context) { k.warn(k.Queue.Deliver(ctx), "make deliveries") }
+
 // wakeNext delivers the next task of a released thread now instead of after busyWait.
 func (k *waker) wakeNext(ctx context.Context, thread string) {
 	next, err := k.Store.Threads.Next(ctx, thread)
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.Queue.Wake(ctx, next.ID, next.Queue(), next.Delivery)
+	k.Queue.Wake(next.ID, next.Queue(), next.Delivery)
 }
 
 // wakeLines wakes, for each cap that the finished task counted in, the first in line.
@@ -205,7 +207,7 @@ func (k *waker) wakeLine(ctx context.Context, scope string) {
 	if err != nil {
 		return // no task waits, or Redis is unreachable
 	}
-	k.Queue.Wake(ctx, next.ID, next.Queue(), next.Delivery)
+	k.Queue.Wake(next.ID, next.Queue(), next.Delivery)
 	k.warn(k.Queue.ToFront(ctx, next.Queue(), tasks.DeliveryID(next.ID, next.Delivery)), "wake task", "run", next.ID)
 }
 

@@ -18,11 +18,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// waits returns when a task's delivery has been refused and will come again.
+// waits returns when a task has been refused and will be delivered again.
 func (f *fleet) waits(id string) {
 	f.Helper()
 	ctx := await.Context(f)
 	for ctx.Err() == nil {
+		if rec, err := f.store.Get(ctx, id); err == nil && rec.State == store.Waiting && rec.Delivery > 0 {
+			return
+		}
 		for _, class := range tasks.Classes {
 			if info, err := f.asynq.GetTaskInfo(class, id); err == nil && info.State == asynq.TaskStateRetry {
 				return

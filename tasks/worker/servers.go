@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -14,11 +15,12 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// serverSet is an asynq server and what feeds it. asynq can neither pause a server nor restart it: a worker that can
-// run tasks again starts a new set, and the old one ends after its last delivery.
+// serverSet is an asynq server for each class. asynq can neither pause a server nor restart it: a worker that can run
+// tasks again starts a new set, and the old one ends after its last delivery.
 type serverSet struct {
-	server   *asynq.Server
-	poller   *poller
+	servers  []*asynq.Server
+	shutdown func() // ends all servers, and returns when they have ended, however often it is called
+	polls    time.Duration
 	handling sync.RWMutex // read-locked by each delivery that is being processed
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
@@ -41,16 +43,17 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
 	for {
 		state := cordonState(w.cordonState.Load())
-		switch ready := w.health.state().OK && state == admitted; {
-		case ready && current == nil:
-			set, err := w.serve()
+		ready := w.health.state().OK && state == admitted
+		if current != nil && (!ready || w.pollsWrong(current)) {
+			current.retire()
+			current = nil
+		}
+		if ready && current == nil {
+			set, err := w.serve(ctx)
 			if err != nil {
 				return err
 			}
 			current, sets = set, append(slices.DeleteFunc(sets, func(s *serverSet) bool { return s.ended.Load() }), set)
-		case !ready && current != nil:
-			current.retire()
-			current = nil
 		}
 		if is := state == cordoned; w.cordoned.Swap(is) != is {
 			w.cfg.Log.Info("cordon changed", "worker", w.id, "cordoned", is)
@@ -65,38 +68,57 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	}
 }
 
+// pollsWrong reports whether the number of workers in the pool has changed so much that the set should poll at another
+// rate. It waits until no run would be left behind in the old set.
+func (w *Worker) pollsWrong(s *serverSet) bool {
+	workers := int(w.peers.Load())
+	polls := tasks.PollInterval(workers)
+	return workers > 0 && (polls >= 2*s.polls || 2*polls <= s.polls) && w.slots.running() == 0
+}
+
 // serve starts a set.
-func (w *Worker) serve() (*serverSet, error) {
-	set := &serverSet{poller: newPoller(w.cfg.Store, w.cfg.Pool, w.slots.total, &w.peers)}
-	set.server = w.cfg.Queue.Server(w.cfg.Pool, set.poller.concurrency(), set.poller, w.cfg.Timing.Shutdown, w.cfg.Log)
-	set.poller.start()
-	err := set.server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
-		queue, _ := asynq.GetQueueName(ctx)
-		defer set.poller.done(queue)
-		if !set.handling.TryRLock() {
-			return unable() // it was fetched while the set was being retired
-		}
-		defer set.handling.RUnlock()
-		w.handled.Add(1)
-		defer w.handled.Done()
-		id := string(t.Payload())
-		n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
+func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
+	w.cfg.warn(w.cfg.Queue.Pauses(ctx, w.cfg.Pool), "pause queues")
+	workers := int(w.peers.Load())
+	set := &serverSet{polls: tasks.PollInterval(workers)}
+	set.shutdown = sync.OnceFunc(func() { set.each((*asynq.Server).Shutdown) })
+	for _, class := range tasks.Classes {
+		server := w.cfg.Queue.Server(store.QueueOf(w.cfg.Pool, class), SlotsOf(class, w.slots.total), workers,
+			w.cfg.Timing.Shutdown, w.cfg.Log)
+		err := server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
+			return w.handle(ctx, set, class, t)
+		}))
 		if err != nil {
-			return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+			set.retire()
+			return nil, fmt.Errorf("start queues: %w", err)
 		}
-		_, class := store.CutQueue(queue)
-		err = w.process(ctx, class, id, n, func(e tasks.Ending) {
-			if _, err := t.ResultWriter().Write([]byte(e.Word())); err != nil {
-				w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)
-			}
-		})
-		return w.storable(err)
-	}))
-	if err != nil {
-		set.poller.stop()
-		return nil, fmt.Errorf("start queues: %w", err)
+		set.servers = append(set.servers, server)
 	}
 	return set, nil
+}
+
+// handle processes a delivery.
+func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *asynq.Task) error {
+	if w.drained.Err() != nil || !set.handling.TryRLock() {
+		return unable() // it was fetched while the servers were being stopped
+	}
+	defer set.handling.RUnlock()
+	w.handled.Add(1)
+	defer w.handled.Done()
+	id := string(t.Payload())
+	n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
+	if err != nil {
+		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+	}
+	err = w.process(ctx, class, id, n, func(e tasks.Ending) {
+		if _, err := t.ResultWriter().Write([]byte(e.Word())); err != nil {
+			w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)
+		}
+	})
+	if errors.Is(err, errReturned) {
+		return asynq.RevokeTask
+	}
+	return w.storable(err)
 }
 
 // storedError is an error whose text asynq stores in Redis.
@@ -116,18 +138,21 @@ func (w *Worker) storable(err error) error {
 	return &storedError{w.cfg.Policy.Redactor.String(err.Error()), err}
 }
 
-// stop makes the set take no more deliveries. asynq waits for a poll that is held back, so that has to end first.
-func (s *serverSet) stop() {
-	s.poller.stop()
-	s.server.Stop()
+// each calls do for all servers of the set at once. asynq does not interrupt the pause between two polls.
+func (s *serverSet) each(do func(*asynq.Server)) {
+	var all sync.WaitGroup
+	for _, server := range s.servers {
+		all.Go(func() { do(server) })
+	}
+	all.Wait()
 }
 
-// retire stops the set, and ends it when its deliveries have ended; they are not interrupted.
+// retire makes the set take no more deliveries, and ends it when its deliveries have ended; they are not interrupted.
 func (s *serverSet) retire() {
-	s.stop()
+	go s.each((*asynq.Server).Stop)
 	go func() {
 		s.handling.Lock() // never unlocked: a late delivery is handed back
-		s.server.Shutdown()
+		s.shutdown()
 		s.ended.Store(true)
 	}()
 }
@@ -136,14 +161,14 @@ func (s *serverSet) retire() {
 // delivery whose lease or timeout ended or that was cancelled, although its run may be alive.
 func (w *Worker) shutdown(ctx context.Context, sets []*serverSet) {
 	for _, s := range sets {
-		s.stop()
+		go s.each((*asynq.Server).Stop)
 	}
 	w.drain()
 	late := time.After(w.cfg.Timing.Shutdown)
 	var down sync.WaitGroup
 	down.Go(func() { w.beat(ctx) }) // the fleet lists the worker for a while, and not as ready
 	for _, s := range sets {
-		down.Go(s.server.Shutdown)
+		down.Go(s.shutdown)
 	}
 	down.Wait()
 	done := make(chan struct{})

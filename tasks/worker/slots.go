@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"math"
@@ -87,6 +88,36 @@ func (s *slots) take(class string) (*slot, error) {
 	taken := &slot{of: s, class: class}
 	s.held[taken] = true
 	return taken, nil
+}
+
+// slotWait is how long a delivery waits for a slot before it goes to another worker. A person should not wait while
+// another worker is free; automatic work can, and goes round less often.
+func slotWait(class string) time.Duration {
+	if class == tasks.Interactive {
+		return time.Second
+	}
+	return 10 * time.Second
+}
+
+// await is take that waits for a slot for a while, unless ctx ends.
+func (s *slots) await(ctx context.Context, class string) (*slot, error) {
+	late := time.After(slotWait(class))
+	for {
+		s.mu.Lock()
+		freed := s.freed
+		s.mu.Unlock()
+		taken, err := s.take(class)
+		if err == nil {
+			return taken, nil
+		}
+		select {
+		case <-freed:
+		case <-late:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
 }
 
 // begin records that the CLI of the slot's run is being started.

@@ -65,21 +65,23 @@ func TestReasonsAreToldApart(t *testing.T) {
 	w := f.idle()
 	w.waits.apart = time.Hour
 	id := f.submit(f.task("a", "x"))
+	delivery := 0
 	handBack := func(why string) {
-		claim, err := w.cfg.Store.Claim(t.Context(), id, 0, "w")
+		claim, err := w.cfg.Store.Claim(t.Context(), id, delivery, "w")
 		if err == nil {
 			err = claim.Return(t.Context(), store.Wait{Why: why})
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.waits.post(waitNotice{id: id, key: why, why: why})
+		delivery++
+		w.waits.post(waitNotice{id: id, delivery: delivery, key: why, why: why})
 		w.waits.posting.Wait()
 	}
 	for _, why := range []string{"a", "b", "c"} {
 		handBack(why)
 	}
-	w.waits.post(waitNotice{id: id, key: "1", why: "place 1", repeats: true})
+	w.waits.post(waitNotice{id: id, delivery: delivery, key: "1", why: "place 1", repeats: true})
 	w.waits.posting.Wait()
 	if len(w.waits.later) != 0 {
 		t.Errorf("pending updates: %+v", w.waits.later)

@@ -247,6 +247,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Outbox, w.outbox.postDue},
 		{w.cfg.Timing.Outbox, w.waits.postLater},
 		{w.cfg.Timing.Reconcile, w.recovery.reconcile},
+		{min(deliverEvery, w.cfg.Timing.Reconcile), w.recovery.deliver},
 		{w.cfg.Timing.Observe, w.outage.inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
 		{inventoryKept, w.janitor.tidyOutdated},
@@ -307,7 +308,9 @@ func (w *Worker) beat(ctx context.Context) {
 		Sources: w.cfg.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})
-	w.peers.Store(int64(pulse.Alive))
+	if alive := int64(pulse.Alive); w.peers.Swap(alive) != alive {
+		signal(w.health.news)
+	}
 	told := admitted
 	if pulse.Cordoned {
 		told = cordoned

@@ -244,8 +244,7 @@ func byClass(queues []tasks.Depth) (list []tasks.Depth) {
 			continue
 		}
 		d := &list[i]
-		d.Waiting, d.Later, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Later+q.Later, d.Running+q.Running,
-			max(d.Oldest, q.Oldest)
+		d.Waiting, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Running+q.Running, max(d.Oldest, q.Oldest)
 	}
 	return list
 }
