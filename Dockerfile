@@ -1,4 +1,4 @@
-# One image for all programs: `worker` runs tasks, `enqueue serve` is the front door, `errand-keeper` supervises each run.
+# One image for all programs: `worker` runs tasks, and is the front door for `enqueue serve`; `errand-keeper` supervises each run.
 
 # GO_IMAGE is what the programs are compiled in: an argument, for mirrors and builds without a registry.
 ARG GO_IMAGE=golang:1.26-bookworm
@@ -13,7 +13,7 @@ COPY . .
 # VERSION is what /api/health says, because the context has no .git (--build-arg VERSION=$(git rev-parse --short HEAD)).
 ARG VERSION=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/wire.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue ./agent/cmd/errand-keeper \
+    CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags="-s -w -X github.com/errand-fleet/errand/cmd/internal/version.version=${VERSION}" -o /out/ ./cmd/worker ./cmd/enqueue ./agent/cmd/errand-keeper \
  && chmod 0711 /out/*
 
 FROM ${RUNTIME_IMAGE}

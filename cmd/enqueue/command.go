@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/version"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/spelling"
@@ -35,7 +35,7 @@ var (
 // newRoot returns the tree of commands.
 func newRoot(t *terminal) *cobra.Command {
 	root := &cobra.Command{
-		Use: "enqueue", Short: "Submit tasks to an errand fleet and follow them", Version: wire.Version(),
+		Use: "enqueue", Short: "Submit tasks to an errand fleet and follow them", Version: version.String(),
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRun: func(c *cobra.Command, _ []string) { t.begin(c) },
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -68,7 +68,7 @@ func newRoot(t *terminal) *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(serveCommand(t))
+	root.AddCommand(serveCommand())
 	describe(root)
 	return root
 }
@@ -93,7 +93,7 @@ func fleetCommands(t *terminal) []*cobra.Command {
 func setupCommands(t *terminal) []*cobra.Command {
 	return []*cobra.Command{initCommand(t), loginCommand(t), logoutCommand(t), {
 		Use: "version", Short: "Print the version", RunE: func(*cobra.Command, []string) error {
-			printf(t.stdout, "enqueue %s\n", wire.Version())
+			printf(t.stdout, "enqueue %s\n", version.String())
 			return nil
 		},
 	}}

@@ -303,8 +303,8 @@ func startDocsDoor(t *testing.T) (url string) {
 	if err := os.WriteFile(file, []byte("hooks:\n"+hooks), 0o600); err != nil || !found {
 		t.Fatalf("docs/automation.md has no hook: %v", err)
 	}
-	door := exec.CommandContext(t.Context(), "/proc/self/exe", "serve")
-	door.Args[0] = underTest
+	door := exec.CommandContext(t.Context(), "/proc/self/exe")
+	door.Args[0] = doorUnderTest
 	door.Env = []string{
 		"REDIS_URL=" + redisURL, "ERRAND_ALLOW_OPEN_REDIS=true", "ERRAND_HTTP_ADDR=127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN=" + docsToken, "ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CONFIG=" + file,

@@ -1,67 +1,38 @@
-// Command enqueue is the front door and its client: `enqueue serve` serves webhooks, API and console, and the other
-// commands call that API. Run `enqueue help` for the list.
+// Command enqueue is the client of a front door's API, and `enqueue serve` starts a front door. Run `enqueue help` for
+// the list of commands.
 package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"runtime/debug"
+	"os/exec"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
-	"github.com/errand-fleet/errand/config"
 )
 
 func main() {
-	agent.KeeperMain()
-	_, _ = agent.MakePrivate() // every command may have secrets in its environment; serve reports a failure
+	_, _ = agent.MakePrivate() // every command may have secrets in its environment
 	os.Exit(run(context.Background(), os.Args[1:], world{
 		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		notify: notifySignals, process: true,
+		notify: notifySignals,
 	}))
 }
 
-func serveCommand(t *terminal) *cobra.Command {
+// serveCommand returns a command that becomes the front door, which is a part of the program worker, so that clients
+// need not have it.
+func serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "serve", Short: "Serve webhooks, API and console", GroupID: ofServer.ID,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := wire.Load(t.getenv, config.RoleFrontdoor)
-			if err != nil {
-				return err
+		RunE: func(*cobra.Command, []string) error {
+			path, err := exec.LookPath(program("worker"))
+			if err == nil {
+				err = syscall.Exec(path, []string{path, "-front-door"}, os.Environ())
 			}
-			if t.getenv("GOGC") == "" { // events leave only garbage: collect it less often than usual
-				debug.SetGCPercent(200)
-			}
-			o := wire.Options{Process: t.process}
-			return serve(wire.Signals(cmd.Context()), c, t.world.stdout, t.world.stderr, o)
+			return fmt.Errorf("start the program worker, which has the front door: %w", err)
 		},
 	}
-}
-
-// serve runs the front door of a fleet until ctx ends.
-func serve(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
-	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c), o)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, parts.Close()) }()
-	door, err := parts.FrontDoor(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, door.Close()) }()
-	l, err := wire.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(stdout, "errand listens at http://%s\n", l.Addr())
-	return parts.ServeDuring(ctx, l, door, func() { _ = door.Close() }, func(ctx context.Context) error {
-		<-ctx.Done()
-		return nil
-	})
 }

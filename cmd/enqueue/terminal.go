@@ -28,7 +28,6 @@ type world struct {
 	notify         func() (<-chan os.Signal, func()) // catches SIGINT and SIGTERM until its stop is called; may be nil
 	patience       time.Duration                     // default: patience
 	pause          time.Duration                     // default: firstPause
-	process        bool                              // the program owns the process
 }
 
 // notifySignals is the notify function of the real process.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,12 +16,17 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// underTest is argv[0] of this binary when it is the command itself.
-const underTest = "enqueue-under-test"
+// This binary is the command itself, or the front door that `enqueue serve` starts, if argv[0] is one of these.
+const (
+	underTest     = "enqueue-under-test"
+	doorUnderTest = "front-door-under-test"
+)
 
 func TestMain(m *testing.M) {
 	if os.Args[0] == underTest {
@@ -28,7 +34,35 @@ func TestMain(m *testing.M) {
 			getenv: os.Getenv, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, notify: notifySignals,
 		}))
 	}
+	if os.Args[0] == doorUnderTest {
+		c, err := wire.Load(os.Getenv, config.RoleFrontdoor)
+		if err == nil {
+			err = wire.ServeFrontDoor(context.Background(), c, os.Stdout, os.Stderr, wire.Options{})
+		}
+		os.Exit(exitCode("", err, os.Stderr))
+	}
 	os.Exit(m.Run())
+}
+
+// `enqueue serve` becomes the program worker, with its own process ID and environment.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	for dir, want := range map[string]string{t.TempDir(): "-front-door in 7, process ", "/nowhere": "start the program worker"} {
+		script := "#!/bin/sh\necho \"$* in $NUMBER, process $$\"\n"
+		if dir != "/nowhere" {
+			if err := os.WriteFile(filepath.Join(dir, "worker"), []byte(script), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			want += "PID"
+		}
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "serve")
+		cmd.Args[0], cmd.Env = underTest, []string{"PATH=" + dir, "NUMBER=7"}
+		out, err := cmd.CombinedOutput()
+		want = strings.ReplaceAll(want, "PID", fmt.Sprint(cmd.ProcessState.Pid()))
+		if !strings.Contains(string(out), want) || (err == nil) != strings.HasPrefix(want, "-") {
+			t.Errorf("PATH=%s: %v: %s", dir, err, out)
+		}
+	}
 }
 
 // console is a command on a pseudo-terminal.

@@ -1,6 +1,6 @@
 // Command worker takes tasks from the queues, runs the Claude Code CLI on them and posts the answers. With -standalone
-// it is the whole system in one process. Run `worker -h` for its flags; the environment configures everything else
-// (.env.example).
+// it is the whole system in one process, and with -front-door the front door alone. Run `worker -h` for its flags; the
+// environment configures everything else (.env.example).
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/version"
 	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver"
@@ -51,10 +53,11 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	flags.SetOutput(stderr)
 	all := flags.Bool("standalone", false,
 		"run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
+	door := flags.Bool("front-door", false, "run only the front door: webhooks, API and console (enqueue serve)")
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
-		fmt.Fprint(stderr,
-			"usage: worker [-standalone] [-print-config]\n       worker healthcheck\n       worker check-model\n\n")
+		fmt.Fprint(stderr, "usage: worker [-standalone | -front-door] [-print-config]\n"+
+			"       worker healthcheck\n       worker check-model\n\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(in.args); err != nil {
@@ -64,8 +67,11 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		return 2
 	}
 	role := config.RoleWorker
-	if *all {
+	switch {
+	case *all:
 		role = config.RoleStandalone
+	case *door:
+		role = config.RoleFrontdoor
 	}
 	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
 		c, _ := config.Load(in.getenv, role) // the worker has started with it
@@ -91,12 +97,25 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))
 		flags.Usage()
 		return 2
-	case err == nil && *all:
-		err = standalone(ctx, c, stdout, stderr, o)
 	case err == nil:
-		err = work(ctx, c, stderr, o)
+		err = serve(ctx, role, c, in, o)
 	}
 	return exitCode(stderr, err)
+}
+
+// serve runs what has a role until ctx ends.
+func serve(ctx context.Context, role config.Role, c config.Config, in invocation, o wire.Options) error {
+	switch role {
+	case config.RoleStandalone:
+		return standalone(ctx, c, in.stdout, in.stderr, o)
+	case config.RoleFrontdoor:
+		if o.Process && in.getenv("GOGC") == "" {
+			debug.SetGCPercent(200) // events leave only garbage: collect it less often than usual
+		}
+		return wire.ServeFrontDoor(ctx, c, in.stdout, in.stderr, o)
+	default:
+		return work(ctx, c, in.stderr, o)
+	}
 }
 
 // exitCode prints err, if any, and returns the exit code.
@@ -134,7 +153,7 @@ func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*statio
 	if err != nil {
 		return nil, err
 	}
-	worker, err := parts.Worker(wire.Version(), wire.WorkerURL(parts.Config, l.Addr()), o)
+	worker, err := parts.Worker(version.String(), wire.WorkerURL(parts.Config, l.Addr()), o)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -241,6 +241,36 @@ func (w *world) processAs(name string, out io.Writer) *exec.Cmd {
 	return cmd
 }
 
+// With -front-door the program is the front door alone.
+func TestFrontDoor(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{
+		"REDIS_URL": redistest.Start(t), "ERRAND_ALLOW_OPEN_REDIS": "true", "ERRAND_HTTP_ADDR": "127.0.0.1:0",
+		"ERRAND_CONSOLE_TOKEN": token, "ERRAND_STATE_DIR": t.TempDir(),
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r, out := io.Pipe()
+	code := make(chan int, 1)
+	go func() {
+		in := invocation{[]string{"-front-door"}, func(k string) string { return env[k] }, out, t.Output()}
+		code <- run(ctx, in, wire.Options{})
+		_ = out.Close()
+	}()
+	said, err := bufio.NewReader(r).ReadString('\n')
+	base, found := strings.CutPrefix(strings.TrimSpace(said), "errand listens at ")
+	if err != nil || !found {
+		t.Fatalf("%q, %v", said, err)
+	}
+	w := world{T: t}
+	if got := w.get(base + "/api/tasks"); !strings.Contains(got, `"tasks"`) {
+		t.Error(got)
+	}
+	cancel()
+	if got := <-code; got != 0 {
+		t.Errorf("exit %d", got)
+	}
+}
+
 // frontDoor is `enqueue serve`, in this process, and returns its address.
 func (w *world) frontDoor() (base string) {
 	w.Helper()

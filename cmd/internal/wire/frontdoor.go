@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"syscall"
@@ -143,24 +143,27 @@ func (p *Parts) MayScrape(r *http.Request) bool {
 	return auth.BearerMatches(r, p.Config.Fleet.MetricsToken.Reveal())
 }
 
-// version is set by the linker if the build has no git information (Dockerfile).
-var version string
-
-// Version returns the version that this binary was built from.
-func Version() string {
-	if version != "" {
-		return version
+// ServeFrontDoor runs the front door of a fleet until ctx ends, and prints its address.
+func ServeFrontDoor(ctx context.Context, c config.Config, stdout, stderr io.Writer, o Options) (err error) {
+	parts, err := Start(ctx, c, Logger(stderr, c), o)
+	if err != nil {
+		return err
 	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	defer func() { err = errors.Join(err, parts.Close()) }()
+	door, err := parts.FrontDoor(ctx)
+	if err != nil {
+		return err
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
+	defer func() { err = errors.Join(err, door.Close()) }()
+	l, err := Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
+	if err != nil {
+		return err
 	}
-	return info.Main.Version
+	fmt.Fprintf(stdout, "errand listens at http://%s\n", l.Addr())
+	return parts.ServeDuring(ctx, l, door, func() { _ = door.Close() }, func(ctx context.Context) error {
+		<-ctx.Done()
+		return nil
+	})
 }
 
 // Start makes the parts of a program that is about to serve: it protects the process's secrets, connects to Redis and

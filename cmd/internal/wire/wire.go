@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/metrics"
 	"github.com/errand-fleet/errand/cmd/internal/traces"
+	"github.com/errand-fleet/errand/cmd/internal/version"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
 	githubforge "github.com/errand-fleet/errand/forge/github"
@@ -85,7 +86,7 @@ type Options struct {
 // New builds the parts. It does not connect yet: an unreachable Redis shows in /readyz and in each request.
 func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	p := &Parts{
-		Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(Version()),
+		Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(version.String()),
 		notices: Notices(c, os.Environ()),
 	}
 	var err error

@@ -1,4 +1,4 @@
-package main
+package wire
 
 import (
 	"bufio"
@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -23,7 +23,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 		"REDIS_URL": "redis://" + addr, "ERRAND_HTTP_ADDR": "127.0.0.1:0",
 		"ERRAND_CONSOLE_TOKEN": strings.Repeat("x", 32), "ERRAND_STATE_DIR": t.TempDir(),
 	}
-	c, err := wire.Load(func(k string) string { return env[k] }, config.RoleFrontdoor)
+	c, err := Load(func(k string) string { return env[k] }, config.RoleFrontdoor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestOpenRedisIsLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // for a front door that starts and should not
 	defer cancel()
 	go func() {
-		ended <- serve(ctx, c, io.Discard, stderr, wire.Options{})
+		ended <- ServeFrontDoor(ctx, c, io.Discard, stderr, Options{})
 		_ = stderr.Close()
 	}()
 	lines := bufio.NewScanner(r)
