@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -228,17 +229,8 @@ func (e Ending) Footer() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
-// Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
-func Lasted(d time.Duration) string {
-	s := d.Round(time.Second).String()
-	if cut, ok := strings.CutSuffix(s, "m0s"); ok {
-		s = cut + "m"
-	}
-	if cut, ok := strings.CutSuffix(s, "h0m"); ok {
-		s = cut + "h"
-	}
-	return s
-}
+// Lasted is [legible.Lasted].
+func Lasted(d time.Duration) string { return legible.Lasted(d) }
 
 // Verification holds the results of a repository's verification commands, which should succeed before work is
 // published. The worker runs them itself on the work it is about to push: the agent is asked to run them too, but its

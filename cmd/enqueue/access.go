@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -15,9 +14,6 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/api"
-	"github.com/errand-fleet/errand/web/auth"
 )
 
 func auditCommand(t *terminal) *cobra.Command {
@@ -50,7 +46,13 @@ func auditCommand(t *terminal) *cobra.Command {
 	return group("audit", "List what people changed, or verify that no entry was changed", list, verify)
 }
 
-func (t *terminal) printVerified(v api.Verified) {
+// verified is the response of GET /api/audit/verify.
+type verified struct {
+	Entries int
+	Problem string
+}
+
+func (t *terminal) printVerified(v verified) {
 	if v.Problem == "" {
 		printf(t.stdout, "The chain of %d entries is intact.\n", v.Entries)
 		return
@@ -58,8 +60,19 @@ func (t *terminal) printVerified(v api.Verified) {
 	printf(t.stdout, "The chain is broken: %s. %d entries before it are intact.\n", legible.Line(v.Problem), v.Entries)
 }
 
+// auditPage is the response of GET /api/audit.
+type auditPage struct {
+	Entries []struct {
+		Seq                         int64
+		Time                        time.Time
+		Name, Who, Role, From, What string
+		Status                      int
+	}
+	Next int
+}
+
 // printAudit prints a table of entries.
-func (t *terminal) printAudit(page api.AuditPage) {
+func (t *terminal) printAudit(page auditPage) {
 	list := newTable("ENTRY", "TIME", "WHO", "ROLE", "FROM", "STATUS", "WHAT")
 	list.spare, list.prose = []string{"FROM", "ROLE", "ENTRY"}, true
 	list.columns[5].style = func(row int) term.Style {
@@ -84,7 +97,7 @@ func (t *terminal) printAudit(page api.AuditPage) {
 func tokenCommand(t *terminal) *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List the tokens"}
 	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET /api/tokens", nil, func(l api.TokenList) {
+		return show(c.Context(), t, "GET /api/tokens", nil, func(l struct{ Tokens []token }) {
 			t.printTokens(l.Tokens, time.Now())
 		})
 	}
@@ -97,12 +110,12 @@ func tokenCommand(t *terminal) *cobra.Command {
 
 func createTokenCommand(t *terminal) *cobra.Command {
 	c := &cobra.Command{Use: "create NAME", Short: "Create a token, and print it once"}
-	want := api.TokenRequest{Days: 90}
+	days := 90
 	scope := c.Flags().String("scope", "",
 		"a `ROLE`, viewer, user, operator or admin; ROLE:acme/*,acme/web for some repositories")
 	c.Flags().Func("expires", "after this `time`, such as 30d; default 90d, at most 366d",
 		func(text string) (err error) {
-			if want.Days, err = strconv.Atoi(strings.TrimSuffix(text, "d")); err != nil || want.Days < 1 {
+			if days, err = strconv.Atoi(strings.TrimSuffix(text, "d")); err != nil || days < 1 {
 				return errors.New("must be a number of days like 30d")
 			}
 			return nil
@@ -112,14 +125,16 @@ func createTokenCommand(t *terminal) *cobra.Command {
 			return usageError{errors.New("missing --scope ROLE")}
 		}
 		role, repositories, limited := strings.Cut(*scope, ":")
-		if err := want.Role.UnmarshalText([]byte(role)); err != nil {
-			return usageError{fmt.Errorf("read --scope: %w", err)}
+		want := map[string]any{"name": args[0], "role": role, "days": days}
+		if limited {
+			want["repositories"] = strings.Split(repositories, ",")
 		}
-		if want.Name = args[0]; limited {
-			want.Repositories = strings.Split(repositories, ",")
-		}
-		return show(c.Context(), t, "POST /api/tokens", want, func(made api.NewToken) {
-			printf(t.stdout, "%s\n", legible.Line(made.Secret))
+		return show(c.Context(), t, "POST /api/tokens", want, func(made struct {
+			token
+			Token string
+		},
+		) {
+			printf(t.stdout, "%s\n", legible.Line(made.Token))
 			printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name,
 				made.Expires.UTC().Format(time.DateOnly))
 		})
@@ -143,7 +158,7 @@ func (t *terminal) remove(ctx context.Context, list, name, done string) error {
 func peopleCommand(t *terminal) *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List the accounts in Slack that people have linked to GitHub"}
 	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET /api/links", nil, func(l api.LinkList) { t.printLinks(l.Links) })
+		return show(c.Context(), t, "GET /api/links", nil, func(l struct{ Links []link }) { t.printLinks(l.Links) })
 	}
 	unlink := &cobra.Command{Use: "unlink USER", Short: "End a link"}
 	unlink.RunE = func(c *cobra.Command, args []string) error {
@@ -152,8 +167,14 @@ func peopleCommand(t *terminal) *cobra.Command {
 	return group("people", "List the accounts in Slack that people have linked to GitHub, or unlink one", list, unlink)
 }
 
+// link is a person's account in Slack that they have linked to GitHub.
+type link struct {
+	User, Name, Team, Login string
+	Until                   time.Time
+}
+
 // printLinks prints a table of linked accounts.
-func (t *terminal) printLinks(all []tasks.Link) {
+func (t *terminal) printLinks(all []link) {
 	list := newTable("SLACK", "NAME", "WORKSPACE", "GITHUB", "EXPIRES")
 	for _, l := range all {
 		list.add(l.User, l.Name, l.Team, l.Login, l.Until.UTC().Format(time.DateOnly))
@@ -165,7 +186,7 @@ func (t *terminal) printLinks(all []tasks.Link) {
 }
 
 // printTokens prints a table of tokens.
-func (t *terminal) printTokens(all []auth.Token, now time.Time) {
+func (t *terminal) printTokens(all []token, now time.Time) {
 	list := newTable("NAME", "ROLE", "REPOSITORIES", "BY", "CREATED", "EXPIRES")
 	list.spare = []string{"CREATED", "BY"}
 	for _, one := range all {
@@ -176,7 +197,7 @@ func (t *terminal) printTokens(all []auth.Token, now time.Time) {
 		if !now.Before(one.Expires) {
 			expires += " (expired)"
 		}
-		list.add(one.Name, one.Role.String(), repositories, one.By, one.Created.UTC().Format(time.DateOnly), expires)
+		list.add(one.Name, one.Role, repositories, one.By, one.Created.UTC().Format(time.DateOnly), expires)
 	}
 	list.print(t.stdout)
 	if len(all) == 0 {

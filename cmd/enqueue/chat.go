@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // maxPrompt bounds a prompt from standard input. The server's limit for a request is the same.
@@ -116,8 +115,8 @@ func newMessage(given url.Values, args []string, stdin io.Reader) (map[string]an
 	for name := range given {
 		message[name] = given.Get(name)
 	}
-	if repo, also := tasks.SplitRepositories(given.Get("repo")); len(also) > 0 {
-		message["repo"], message["repos"] = repo, also
+	if repos := strings.FieldsFunc(given.Get("repo"), func(r rune) bool { return r == ',' || r == ' ' }); len(repos) > 1 {
+		message["repo"], message["repos"] = repos[0], repos[1:]
 	}
 	if dir := given.Get("projectPath"); dir != "" {
 		path, err := filepath.Abs(dir)

@@ -21,7 +21,6 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/spelling"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // The headings in the list of commands. Commands about tasks and the fleet call the API.
@@ -225,7 +224,7 @@ func longFlags(args []string) []string {
 
 // taskID returns the ID of the task that a person has named by it or by a part of it.
 func (t *terminal) taskID(ctx context.Context, name string) (string, error) {
-	if tasks.ValidID(name) {
+	if idForm.MatchString(name) {
 		return name, nil
 	}
 	return t.findID(ctx, name)
@@ -247,7 +246,7 @@ func (t *terminal) findID(ctx context.Context, part string) (string, error) {
 	}
 	var found []string
 	for _, v := range page.Tasks {
-		if id := v.Task.ID; tasks.ValidID(id) && (strings.HasPrefix(id, part) || strings.HasSuffix(id, part)) {
+		if id := v.Task.ID; idForm.MatchString(id) && (strings.HasPrefix(id, part) || strings.HasSuffix(id, part)) {
 			found = append(found, id)
 		}
 	}

@@ -48,7 +48,7 @@ func (t *terminal) newAppCreation(app github.App, page, dir string) (*appCreatio
 		start: "/" + rand.Text() + "/", state: rand.Text(), env: filepath.Join(dir, ".env"),
 		created: make(chan github.CreatedApp, 1),
 	}
-	if err := create(c.env, environment(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := create(c.env, dotEnv(), 0o600); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err
 	}
 	text, err := os.ReadFile(c.env)

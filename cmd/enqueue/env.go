@@ -8,34 +8,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/api"
 )
 
 func envCommand(t *terminal) *cobra.Command {
 	const path = "/api/fleet/environments"
 	list := &cobra.Command{Use: "list", Short: "List the environments that workers keep"}
 	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET "+path, nil, func(l api.Environments) {
+		return show(c.Context(), t, "GET "+path, nil, func(l struct{ Environments []environment }) {
 			t.printEnvironments(l.Environments, time.Now())
 		})
 	}
 	one := &cobra.Command{Use: "show OWNER/NAME", Short: "Show all about those of a repository"}
 	one.RunE = func(c *cobra.Command, args []string) error {
-		return show(c.Context(), t, "GET "+path+"?repo="+url.QueryEscape(args[0]), nil, func(l api.Environments) {
+		return show(c.Context(), t, "GET "+path+"?repo="+url.QueryEscape(args[0]), nil, func(l struct{ Environments []environment }) {
 			t.printEachEnvironment(l.Environments, time.Now())
 		})
 	}
 	rebuild := &cobra.Command{Use: "rebuild OWNER/NAME", Short: "Set up a new environment for the next run"}
 	rebuild.RunE = func(c *cobra.Command, args []string) error {
-		return show(c.Context(), t, "POST "+path+"/"+url.PathEscape(args[0])+"/rebuild", nil, func(r store.Rebuild) {
+		return show(c.Context(), t, "POST "+path+"/"+url.PathEscape(args[0])+"/rebuild", nil, func(r struct{ Repo string }) {
 			printf(t.stdout, "the next run in %s sets up a new environment, on every worker\n", legible.Line(r.Repo))
 		})
 	}
 	remove := &cobra.Command{Use: "rm KEY", Short: "Remove an environment when no run uses it"}
 	remove.RunE = func(c *cobra.Command, args []string) error {
-		return show(c.Context(), t, "DELETE "+path+"/"+url.PathEscape(args[0]), nil, func(r store.Rebuild) {
+		return show(c.Context(), t, "DELETE "+path+"/"+url.PathEscape(args[0]), nil, func(r struct{ Repo string }) {
 			printf(t.stdout, "the workers remove this environment of %s when no run uses it\n", legible.Line(r.Repo))
 		})
 	}
@@ -45,7 +42,7 @@ func envCommand(t *terminal) *cobra.Command {
 const noEnvironment = "No live worker keeps an environment.\n"
 
 // printEachEnvironment prints all about each environment, with an empty line between them.
-func (t *terminal) printEachEnvironment(all []tasks.Environment, now time.Time) {
+func (t *terminal) printEachEnvironment(all []environment, now time.Time) {
 	if len(all) == 0 {
 		printf(t.stderr, noEnvironment)
 	}
@@ -61,10 +58,10 @@ func (t *terminal) printEachEnvironment(all []tasks.Environment, now time.Time) 
 			{"key", e.ID},
 			{"host", e.Host},
 			{"worker", e.Worker},
-			{"made", e.Created.Local().Format(time.DateTime)},
+			{"made", e.Made.Local().Format(time.DateTime)},
 			{"used", legible.Age(now.Sub(e.Used)) + " ago"},
-			{"set up in", tasks.Lasted(e.Took())},
-			{"size", legible.Bytes(e.Size)},
+			{"set up in", legible.Lasted(e.took())},
+			{"size", legible.Bytes(e.Bytes)},
 			{"declared by", cmp.Or(e.From, "unknown")},
 			{"state", state},
 		} {
@@ -74,7 +71,7 @@ func (t *terminal) printEachEnvironment(all []tasks.Environment, now time.Time) 
 }
 
 // printEnvironments prints a table of environments.
-func (t *terminal) printEnvironments(all []tasks.Environment, now time.Time) {
+func (t *terminal) printEnvironments(all []environment, now time.Time) {
 	if len(all) == 0 {
 		printf(t.stderr, noEnvironment)
 		return
@@ -86,7 +83,7 @@ func (t *terminal) printEnvironments(all []tasks.Environment, now time.Time) {
 		if e.Rebuild != nil {
 			state = "outdated"
 		}
-		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Created)), tasks.Lasted(e.Took()), legible.Bytes(e.Size),
+		list.add(e.Repo, e.Host, legible.Age(now.Sub(e.Made)), legible.Lasted(e.took()), legible.Bytes(e.Bytes),
 			legible.Age(now.Sub(e.Used))+" ago", state)
 	}
 	list.print(t.stdout)

@@ -6,8 +6,6 @@ import (
 	"net/url"
 
 	"github.com/spf13/cobra"
-
-	"github.com/errand-fleet/errand/web/api"
 )
 
 func findingsCommand(t *terminal) *cobra.Command {
@@ -22,8 +20,16 @@ func findingsCommand(t *terminal) *cobra.Command {
 	return c
 }
 
+// acceptance is the response of GET /api/findings.
+type acceptance struct {
+	Kinds []struct {
+		Kind                      string
+		Fixed, Dismissed, Ignored int
+	}
+}
+
 // printAcceptance prints what people have done with findings.
-func (t *terminal) printAcceptance(a api.Findings) {
+func (t *terminal) printAcceptance(a acceptance) {
 	if len(a.Kinds) == 0 {
 		printf(t.stderr, "no findings counted for this repository\n")
 		return

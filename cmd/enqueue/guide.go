@@ -20,7 +20,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
 // guide sets errand up step by step, with questions in the terminal. Each step writes its settings at
@@ -44,7 +44,7 @@ const guidePause = 2 * time.Second
 
 // runGuide runs the guide until the first task has ended.
 func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
-	if _, err := slack.Manifest(o.name, o.base); err != nil {
+	if _, err := app.Manifest(o.name, o.base); err != nil {
 		return usageError{err}
 	}
 	if err := t.initFiles(o.dir); err != nil {

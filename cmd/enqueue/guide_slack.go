@@ -14,7 +14,7 @@ import (
 
 	slackapi "github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
 // setUpSlack asks for the tokens of the Slack app, which it can create, and for channels.
@@ -39,7 +39,7 @@ func (g *guide) setUpSlack(ctx context.Context) error {
 
 // setUpApp asks for the bot token and returns it; empty without Slack.
 func (g *guide) setUpApp(ctx context.Context) (token string, err error) {
-	manifest, err := slack.Manifest(g.name, g.base)
+	manifest, err := app.Manifest(g.name, g.base)
 	if err != nil {
 		return "", usageError{fmt.Errorf("make manifest: %w", err)}
 	}

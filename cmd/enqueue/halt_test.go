@@ -17,11 +17,11 @@ func TestPauseAndCordon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ command, out string }{
-		{"pause review", "an operator paused review tasks at "},
+		{"pause review", "review: workers take no tasks since "},
 		{"resume review", "workers take tasks again: review"},
-		{"cordon mill-1", "mill-1 takes no tasks: an operator cordoned it at "},
+		{"cordon mill-1", "mill-1: workers take no tasks since "},
 		{"uncordon mill-1", "workers take tasks again: mill-1"},
-		{"cordon mill", "mill takes no tasks: an operator cordoned it at "},
+		{"cordon mill", "mill: workers take no tasks since "},
 	} {
 		if code, out, errs := f.run(strings.Fields(step.command)...); code != 0 || errs != "" ||
 			!strings.HasPrefix(out, step.out) {

@@ -13,8 +13,6 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/api"
 )
 
 func listCommand(t *terminal) *cobra.Command {
@@ -70,7 +68,7 @@ func (t *terminal) printTasks(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.Name(), legible.Age(now.Sub(v.Created)), cost(v),
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.name(), legible.Age(now.Sub(v.Created)), cost(v),
 			v.Title+trouble(v))
 	}
 	list.print(t.stdout)
@@ -94,17 +92,17 @@ func stateStyle(v task) term.Style {
 		return term.Cyan
 	case v.Ending == nil:
 		return term.Yellow
-	case v.Ending.Kind == tasks.Answered:
+	case v.Ending.Kind == "answered":
 		return term.Green
 	}
 	return term.Red
 }
 
 func cost(v task) string {
-	if v.Ending == nil || v.Ending.CostUSD() == 0 {
+	if v.Ending == nil || v.Ending.cost() == 0 {
 		return ""
 	}
-	return legible.Dollars(v.Ending.CostUSD())
+	return legible.Dollars(v.Ending.cost())
 }
 
 func showCommand(t *terminal) *cobra.Command {
@@ -188,7 +186,11 @@ func answerCommand(t *terminal) *cobra.Command {
 			return err
 		}
 		body := map[string]string{"question": *question, "answer": strings.Join(args[1:], " ")}
-		a, err := shown(c.Context(), t, "POST /api/tasks/"+id+"/answer", body, func(a tasks.Answer) {
+		a, err := shown(c.Context(), t, "POST /api/tasks/"+id+"/answer", body, func(a struct {
+			By, Text string
+			Expired  bool
+		},
+		) {
 			if a.Expired {
 				printf(t.stdout, "too late: the agent continued without an answer\n")
 				return
@@ -237,9 +239,9 @@ func (t *terminal) printTask(v task) {
 	if v.Position > 0 {
 		fact("position", fmt.Sprintf("%d in its line", v.Position))
 	}
-	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.Name(), v.Task.Source, v.Task.Actor))
+	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.name(), v.Task.Source, v.Task.Actor))
 	fact("thread", v.Task.Thread)
-	fact("where", cmp.Or(strings.Join(v.Task.Repositories(), ", ")+v.Task.Dir, "an empty directory"))
+	fact("where", cmp.Or(strings.Join(v.repositories(), ", ")+v.Task.Dir, "an empty directory"))
 	at("created", v.Created)
 	at("started", v.Started)
 	at("ended", v.Ended)
@@ -248,11 +250,9 @@ func (t *terminal) printTask(v task) {
 	at("not before", v.At)
 	fact("pool", v.Pool)
 	fact("worker", v.Worker)
-	if v.Ending != nil {
-		fact("run", v.Ending.Footer())
-		for _, one := range v.Ending.Notes() {
-			fact("published", one)
-		}
+	fact("run", v.Footer)
+	for _, one := range v.Notes {
+		fact("published", one)
 	}
 	for _, q := range v.Questions {
 		printf(t.stdout, "\n? %s\n", legible.Text(q.Text))
@@ -272,7 +272,7 @@ func (t *terminal) printTask(v task) {
 }
 
 // reviewCosts returns the mean and the highest cost of a review; empty for runs that are not of one size.
-func reviewCosts(s tasks.CostSum, size string) []string {
+func reviewCosts(s costSum, size string) []string {
 	if size == "" || s.Runs == 0 {
 		return []string{"", ""}
 	}
@@ -310,20 +310,19 @@ func costsCommand(t *terminal) *cobra.Command {
 }
 
 // printCosts prints the table, with dashes for unknown names.
-func (t *terminal) printCosts(c api.Costs) {
+func (t *terminal) printCosts(c costs) {
 	var heads []string
 	for _, group := range c.By {
-		heads = append(heads, strings.ToUpper(string(group)))
+		heads = append(heads, strings.ToUpper(group))
 	}
-	bySize := slices.Contains(c.By, tasks.BySize)
+	bySize := slices.Contains(c.By, "size")
 	if bySize {
 		heads = append(heads, "MEAN", "HIGHEST")
 	}
 	list := newTable(append(heads, "COST", "RUNS", "TOKENS IN", "OUT")...)
 	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
-	line := func(names []string, size string, s tasks.CostSum) {
-		in := s.Usage.Input + s.Usage.CacheRead + s.Usage.CacheCreation
-		figures := []string{legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(in), fmt.Sprint(s.Usage.Output)}
+	line := func(names []string, size string, s costSum) {
+		figures := []string{legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(s.Usage.taken()), fmt.Sprint(s.Usage.Output)}
 		if bySize {
 			figures = append(reviewCosts(s, size), figures...)
 		}
@@ -332,12 +331,12 @@ func (t *terminal) printCosts(c api.Costs) {
 	for _, row := range c.Rows {
 		names := make([]string, len(c.By))
 		for i, group := range c.By {
-			names[i] = cmp.Or(row.Name(group), "-")
-			if row.Other && group != tasks.ByDay {
+			names[i] = cmp.Or(row.name(group), "-")
+			if row.Other && group != "day" {
 				names[i] = "(other)"
 			}
 		}
-		line(names, row.Size, row.CostSum)
+		line(names, row.Size, row.costSum)
 	}
 	total := make([]string, len(c.By))
 	total[0] = "all"

@@ -264,10 +264,8 @@ func TestShowSaysWhatTheDocsQuote(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	c := newTerminal(world{getenv: func(string) string { return "" }, stdout: &out, stderr: &out})
-	v := task{Status: tasks.Status{
-		State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1",
-	}}
-	v.Questions = []tasks.Question{{Key: "k", Text: "Which?"}}
+	v := task{State: "waiting", Position: 2, Into: "OTHER", Why: "the limit is reached", At: time.Now(), Worker: "w-1"}
+	v.Questions = []question{{Key: "k", Text: "Which?"}}
 	c.printTask(v)
 	_, doc, _ := strings.Cut(read(t, "..", "..", "docs", "operations.md"), "## A task that is stuck")
 	doc, _, _ = strings.Cut(doc, "\n## ")

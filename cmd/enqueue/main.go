@@ -10,12 +10,10 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/errand-fleet/errand/agent"
 )
 
 func main() {
-	_, _ = agent.MakePrivate() // every command may have secrets in its environment
+	makePrivate()
 	os.Exit(run(context.Background(), os.Args[1:], world{
 		getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		notify: notifySignals,

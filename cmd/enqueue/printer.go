@@ -9,10 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // eventPrinter prints a task's events. It leaves out the agent's thinking and the output of its tools, which are in the
@@ -26,31 +24,31 @@ type eventPrinter struct {
 }
 
 // event prints an event.
-func (p *eventPrinter) event(e agent.Event) {
+func (p *eventPrinter) event(e event) {
 	switch e.Kind {
-	case agent.Text:
+	case "text":
 		if e.Parent == "" { // a sub-agent's text is for the agent
 			p.text(legible.Text(e.Text))
 		}
-	case agent.ToolUse:
+	case "tool_use":
 		p.short(e, term.Dim, "· "+e.Text)
-	case agent.ToolResult:
+	case "tool_result":
 		if e.Error {
 			p.short(e, term.Red, "✗ "+cmp.Or(legible.Line(e.Text), "failed"))
 		}
-	case agent.Started:
+	case "started":
 		p.short(e, term.Dim, "— started, "+e.Text)
-	case agent.Notice:
+	case "notice":
 		p.full(e, term.Yellow, "! "+e.Text)
-	case tasks.Said:
+	case "said":
 		p.full(e, term.Bold, "» "+e.Text)
-	case tasks.Asked:
+	case "asked":
 		p.question(e)
-	case tasks.Replied:
+	case "replied":
 		p.full(e, term.Bold, "! "+cmp.Or(e.Text, "no answer; the agent decides"))
-	case tasks.Absorbed:
+	case "absorbed":
 		p.full(e, term.Bold, "+ "+e.Text)
-	case agent.TurnEnd:
+	case "turn_end":
 		p.screen.Newline()
 	}
 }
@@ -78,8 +76,8 @@ func (p *eventPrinter) line(line string) {
 }
 
 // question prints a question and the command that answers it.
-func (p *eventPrinter) question(e agent.Event) {
-	var q tasks.Question
+func (p *eventPrinter) question(e event) {
+	var q question
 	_ = json.Unmarshal(e.Input, &q) // without a key, the answer goes to the only open question
 	p.full(e, term.Bold, "? "+e.Text)
 	for _, line := range answerHelp(p.id, q) {
@@ -88,7 +86,7 @@ func (p *eventPrinter) question(e agent.Event) {
 }
 
 // answerHelp returns the options of a question and the command that answers it.
-func answerHelp(id string, q tasks.Question) (lines []string) {
+func answerHelp(id string, q question) (lines []string) {
 	for i, o := range q.Options {
 		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, legible.Line(o)))
 	}
@@ -100,12 +98,12 @@ func answerHelp(id string, q tasks.Question) (lines []string) {
 }
 
 // full prints the whole text of an event.
-func (p *eventPrinter) full(e agent.Event, style term.Style, s string) {
+func (p *eventPrinter) full(e event, style term.Style, s string) {
 	p.line(p.timestamp(e) + p.side.Paint(style, strings.TrimSpace(legible.Text(s))))
 }
 
 // short prints an event as one line of the terminal. Events of sub-agents are indented.
-func (p *eventPrinter) short(e agent.Event, style term.Style, s string) {
+func (p *eventPrinter) short(e event, style term.Style, s string) {
 	prefix, columns := p.timestamp(e), p.side.Width()
 	if p.timestamps {
 		columns -= len("15:04:05 ")
@@ -116,7 +114,7 @@ func (p *eventPrinter) short(e agent.Event, style term.Style, s string) {
 	p.line(prefix + p.side.Paint(style, term.Cut(legible.Line(s), columns)))
 }
 
-func (p *eventPrinter) timestamp(e agent.Event) string {
+func (p *eventPrinter) timestamp(e event) string {
 	if !p.timestamps {
 		return ""
 	}
@@ -131,14 +129,14 @@ func (p *eventPrinter) end(v task) {
 	}
 	p.screen.Status("")
 	style, words := term.Red, v.state()
-	if e.Kind == tasks.Answered {
+	if e.Kind == "answered" {
 		style = term.Green
 	}
-	if facts := e.Footer(); facts != "" {
-		words += " · " + facts
+	if v.Footer != "" {
+		words += " · " + v.Footer
 	}
 	p.line(p.side.Paint(style, legible.Line(words)))
-	for _, more := range []string{v.comment(), e.Note()} {
+	for _, more := range append([]string{v.comment()}, v.Notes...) {
 		if more != "" {
 			p.line(legible.Text(more))
 		}
@@ -166,43 +164,41 @@ type progress struct {
 
 type toolCall struct{ id, text string }
 
-func (p *progress) update(e agent.Event) {
+func (p *progress) update(e event) {
 	switch e.Kind {
-	case agent.Started, tasks.Absorbed:
-		if e.Kind == tasks.Absorbed && e.Tool != "" {
+	case "started", "absorbed":
+		if e.Kind == "absorbed" && e.Tool != "" {
 			return // the run absorbed another task
 		}
 		if p.started.IsZero() {
 			p.started = e.Time
 		}
 		p.tools, p.activity = nil, "thinking" // the tools of an earlier run are gone
-	case agent.Thinking, tasks.Replied:
+	case "thinking", "replied":
 		p.activity = "thinking"
-	case agent.Text:
+	case "text":
 		p.activity = "writing"
-	case agent.ToolUse:
+	case "tool_use":
 		p.tools = append(p.tools, toolCall{e.ToolID, legible.Line(e.Text)})
-	case agent.ToolResult:
+	case "tool_result":
 		p.tools = slices.DeleteFunc(p.tools, func(c toolCall) bool { return c.id == e.ToolID })
 		p.activity = "thinking"
-	case agent.TurnEnd:
+	case "turn_end":
 		p.tools, p.activity = nil, ""
-	case tasks.Asked:
+	case "asked":
 		p.activity = "waiting for an answer"
-	case agent.Used:
+	case "used":
 		p.usd = e.CostUSD
-		if u := e.Usage; u != nil {
-			p.tokens = u.Input + u.Output + u.CacheRead + u.CacheCreation
-		}
+		p.tokens = e.Usage.taken() + e.Usage.Output
 	}
 }
 
 // line returns the status line.
 func (p *progress) line(now time.Time) string {
 	if p.started.IsZero() {
-		return "waiting · " + tasks.Lasted(now.Sub(p.submitted))
+		return "waiting · " + legible.Lasted(now.Sub(p.submitted))
 	}
-	parts := []string{tasks.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
+	parts := []string{legible.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
 	if p.tokens > 0 {
 		parts = append(parts, legible.Count(p.tokens)+" tokens", legible.Dollars(p.usd))
 	}

@@ -54,7 +54,7 @@ func TestProgress(t *testing.T) {
 		},
 		{agent.Event{Kind: agent.TurnEnd}, 2*time.Hour + 10*time.Second, "2h · 2.3M tokens · $2.00"},
 	} {
-		p.update(step.event)
+		p.update(sent(t, step.event))
 		if got := p.line(began.Add(step.after)); got != step.want {
 			t.Errorf("after %s it is %q, want %q", step.event.Kind, got, step.want)
 		}

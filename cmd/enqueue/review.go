@@ -7,19 +7,18 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 )
 
 // answerText returns a task's answer for people: the findings of a review in words, other JSON indented, and anything
 // else as it is. It is safe to print.
 func answerText(out *term.Out, v task) string {
-	if v.Task.Class == tasks.Review {
+	if v.Task.Class == "review" {
 		if a, err := review.Read(v.Ending.Result.Structured); err == nil {
 			return reviewText(out, a)
 		}
 	}
-	return legible.Text(indentJSON(v.Ending.Said()))
+	return legible.Text(indentJSON(v.said()))
 }
 
 // reviewText returns the result of a review, the most serious findings first.

@@ -8,27 +8,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/api"
 )
 
 func schedulesCommand(t *terminal) *cobra.Command {
 	list := &cobra.Command{Use: "list", Short: "List the schedules"}
 	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET /api/schedules", nil, func(l api.Schedules) { t.printSchedules(l.Schedules) })
+		return show(c.Context(), t, "GET /api/schedules", nil, func(l struct{ Schedules []schedule }) { t.printSchedules(l.Schedules) })
 	}
 	resume := &cobra.Command{Use: "resume NAME", Short: "Let a paused schedule start tasks again"}
 	resume.RunE = func(c *cobra.Command, args []string) error {
 		path := "POST /api/schedules/" + url.PathEscape(args[0]) + "/resume"
-		return show(c.Context(), t, path, nil, func(s tasks.Schedule) {
+		return show(c.Context(), t, path, nil, func(s schedule) {
 			printf(t.stdout, "%s starts its next task at %s\n", legible.Line(s.Name), minute(s.Next))
 		})
 	}
 	return group("schedules", "List the schedules, or let a paused one start tasks again", list, resume)
 }
 
+// schedule is a series of tasks that start at set times.
+type schedule struct {
+	Name, When, Repo, Task string
+	Next, Paused           time.Time
+	Failures, Skipped      int
+}
+
 // printSchedules prints a table of schedules.
-func (t *terminal) printSchedules(all []tasks.Schedule) {
+func (t *terminal) printSchedules(all []schedule) {
 	list := newTable("NAME", "TIMES", "REPOSITORY", "NEXT", "FAILURES", "SKIPPED", "LATEST TASK")
 	list.spare = []string{"SKIPPED", "REPOSITORY"}
 	for _, one := range all {

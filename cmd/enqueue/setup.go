@@ -24,9 +24,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/slack"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
 // initCommand writes configuration files or prints a manifest to stdout and instructions to stderr. Only guide and
@@ -73,16 +71,16 @@ func initCommand(t *terminal) *cobra.Command {
 }
 
 func (t *terminal) createApp(ctx context.Context, o guideOptions) error {
-	app, err := t.newAppCreation(github.App{Name: o.name, Base: o.base}, t.appPage(o.org), o.dir)
+	flow, err := t.newAppCreation(github.App{Name: o.name, Base: o.base}, t.appPage(o.org), o.dir)
 	if err != nil {
 		return err
 	}
-	created, err := app.run(ctx, o.address, "init github create")
+	created, err := flow.run(ctx, o.address, "init github create")
 	if err != nil {
 		return err
 	}
 	printText(t.stderr, "init github created", map[string]string{
-		"Name": created.Name, "Install": installPage(created), "File": app.env, "URL": o.base,
+		"Name": created.Name, "Install": installPage(created), "File": flow.env, "URL": o.base,
 	})
 	return nil
 }
@@ -96,7 +94,7 @@ func (t *terminal) initFiles(dir string) error {
 		name, text, about string
 		mode              fs.FileMode
 	}{
-		{".env", environment(), "settings and secrets, including the console's token", 0o600},
+		{".env", dotEnv(), "settings and secrets, including the console's token", 0o600},
 		{"errand.yaml", routing(), "repositories, channels, people, limits", 0o644},
 	} {
 		path := filepath.Join(dir, f.name)
@@ -153,8 +151,8 @@ func create(path, text string, mode fs.FileMode) error {
 	return nil
 }
 
-// environment returns the example with generated values for the secrets that errand itself checks.
-func environment() string {
+// dotEnv returns the example with generated values for the secrets that errand itself checks.
+func dotEnv() string {
 	text := config.EnvFile()
 	for _, name := range []string{"ERRAND_CONSOLE_TOKEN", "REDIS_PASSWORD"} {
 		text = strings.Replace(text, "\n# "+name+"=\n", "\n"+name+"="+rand.Text()+"\n", 1)
@@ -193,7 +191,7 @@ func (t *terminal) initGitHub(name, base, org string) error {
 }
 
 func (t *terminal) initSlack(name, base string) error {
-	manifest, err := slack.Manifest(name, base)
+	manifest, err := app.Manifest(name, base)
 	if err != nil {
 		return usageError{fmt.Errorf("make manifest: %w", err)}
 	}
@@ -207,19 +205,24 @@ func haltCommand(t *terminal, use, about string) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: about}
 	of := "workers"
 	if strings.HasSuffix(use, " CLASS") {
-		of, c.ValidArgs = "classes", tasks.Classes
+		of, c.ValidArgs = "classes", []string{"interactive", "review", "background", "maintenance"}
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		path := "POST /api/fleet/" + of + "/" + url.PathEscape(args[0]) + "/" + c.Name()
-		return show(c.Context(), t, path, nil, func(h tasks.Halted) {
-			switch name := legible.Line(h.Name); {
-			case h.Halt == nil:
-				printf(t.stdout, "workers take tasks again: %s\n", name)
-			case of == "classes":
-				printf(t.stdout, "%s\n", legible.Line(tasks.WhyPaused(name, *h.Halt, time.Now())))
-			default:
-				printf(t.stdout, "%s takes no tasks: %s\n", name, legible.Line(tasks.CordonedBy(*h.Halt, time.Now())))
+		return show(c.Context(), t, path, nil, func(h struct {
+			Name string
+			Halt *struct {
+				By    string
+				Since time.Time
 			}
+		},
+		) {
+			if h.Halt == nil {
+				printf(t.stdout, "workers take tasks again: %s\n", legible.Line(h.Name))
+				return
+			}
+			printf(t.stdout, "%s: workers take no tasks since %s, by %s\n", legible.Line(h.Name), minute(h.Halt.Since),
+				legible.Line(cmp.Or(h.Halt.By, "an operator")))
 		})
 	}
 	return c
@@ -228,14 +231,17 @@ func haltCommand(t *terminal, use, about string) *cobra.Command {
 // fleetHealth is the response of GET /api/health.
 type fleetHealth struct {
 	Problem, Redis string
-	Checks         []store.Finding
+	Checks         []finding
 	Tasks          struct{ Running, Waiting, Held int }
-	Pools          []tasks.PoolState
-	Workers        []struct {
+	Pools          []struct {
+		Name                             string
+		Workers, Slots, Running, Waiting int
+	}
+	Workers []struct {
 		ID, Version    string
 		Pool           string
 		Slots, Running int
-		Checks         []store.Finding
+		Checks         []finding
 	}
 }
 
@@ -255,16 +261,16 @@ func doctorCommand(t *terminal) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		var services struct{ Findings []store.Finding }
+		var services struct{ Findings []finding }
 		if _, err := t.api.call(ctx, "GET /api/health/services", nil, &services); err != nil {
-			f := store.Finding{
-				Severity: store.Fatal, What: "cannot check Slack, GitHub and the model", Why: err.Error(),
+			f := finding{
+				Severity: severe, What: "cannot check Slack, GitHub and the model", Why: err.Error(),
 				Remedy: "Check the front door's log.",
 			}
 			if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusForbidden {
-				f.Severity, f.Remedy = store.Note, "Have an operator of all repositories run `enqueue doctor`."
+				f.Severity, f.Remedy = "note", "Have an operator of all repositories run `enqueue doctor`."
 			}
-			services.Findings = []store.Finding{f}
+			services.Findings = []finding{f}
 		}
 		if t.raw {
 			err = t.printJSON(text)
@@ -283,9 +289,18 @@ func doctorCommand(t *terminal) *cobra.Command {
 	return c
 }
 
+// outlook is the response of GET /api/health/repository.
+type outlook struct {
+	Facts []struct {
+		Name   string
+		Values []string
+	}
+	Findings []finding
+}
+
 // outlook prints what a run in a repository would get.
 func (t *terminal) outlook(ctx context.Context, repo string) error {
-	o, err := shown(ctx, t, "GET /api/health/repository?repo="+url.QueryEscape(repo), nil, func(o tasks.Outlook) {
+	o, err := shown(ctx, t, "GET /api/health/repository?repo="+url.QueryEscape(repo), nil, func(o outlook) {
 		for _, f := range o.Facts {
 			name := f.Name
 			for _, value := range append(f.Values, "–")[:max(1, len(f.Values))] {
@@ -302,9 +317,12 @@ func (t *terminal) outlook(ctx context.Context, repo string) error {
 	return err
 }
 
+// severe is the severity of findings that are errors.
+const severe = "error"
+
 // failed reports whether a finding is an error.
-func failed(list []store.Finding) bool {
-	return slices.ContainsFunc(list, func(f store.Finding) bool { return f.Severity == store.Fatal })
+func failed(list []finding) bool {
+	return slices.ContainsFunc(list, func(f finding) bool { return f.Severity == severe })
 }
 
 // health returns the fleet's health. The status 503 means unhealthy and has the same body.
@@ -321,9 +339,9 @@ func (c *apiClient) health(ctx context.Context) (text []byte, f fleetHealth, err
 }
 
 // printHealth prints the findings about the front door, the services and each worker.
-func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
-	answers := store.Finding{What: "the front door answers at " + t.api.base}
-	t.printFindings("", slices.Concat([]store.Finding{answers}, f.Checks, services))
+func (t *terminal) printHealth(f fleetHealth, services []finding) {
+	answers := finding{What: "the front door answers at " + t.api.base}
+	t.printFindings("", slices.Concat([]finding{answers}, f.Checks, services))
 	for _, w := range f.Workers {
 		member := ""
 		if w.Pool != "" {
@@ -350,9 +368,9 @@ func (t *terminal) printHealth(f fleetHealth, services []store.Finding) {
 }
 
 // printFindings prints findings behind a margin. A check that passed has no severity.
-func (t *terminal) printFindings(margin string, list []store.Finding) {
+func (t *terminal) printFindings(margin string, list []finding) {
 	for _, f := range list {
-		severity := cmp.Or(string(f.Severity), "ok")
+		severity := cmp.Or(f.Severity, "ok")
 		style := map[string]term.Style{
 			"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red,
 		}[severity]

@@ -15,7 +15,6 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // world is the environment of a command. Tests replace it.
@@ -146,15 +145,15 @@ func (e exit) Error() string { return fmt.Sprintf("exit with %d", int(e)) }
 type usageError struct{ error }
 
 // exitForEnding returns the exit code for a task that was followed to its end, or nil if it was answered.
-func exitForEnding(k tasks.EndingKind) error {
-	switch k.Info().Class {
-	case tasks.ClassDone:
+func exitForEnding(kind string) error {
+	switch kind {
+	case "answered":
 		return nil
-	case tasks.ClassLimit:
+	case "timed_out", "stalled":
 		return exitTaskLimit
-	case tasks.ClassStopped:
+	case "cancelled", "withdrawn", "superseded":
 		return exitTaskStopped
-	case tasks.ClassRefused:
+	case "refused":
 		return exitTaskRefused
 	}
 	return exitTaskFailed
@@ -184,36 +183,4 @@ func exitCode(command string, err error, stderr io.Writer) int {
 		return int(exitUsage)
 	}
 	return int(exitFailed)
-}
-
-// task is a task in the API's JSON.
-type task struct {
-	tasks.Status
-	Title    string `json:"title"`
-	Sentence string `json:"sentence"`
-}
-
-// taskPage is the response of GET /api/tasks.
-type taskPage struct {
-	Tasks []task
-	Next  string
-}
-
-// comment returns a sentence about how the task ended, unless its answer in the form of a schema says it all.
-func (t task) comment() string {
-	if t.Ending != nil && len(t.Ending.Result.Structured) > 0 {
-		return ""
-	}
-	return t.Sentence
-}
-
-// state returns the task's state or ending in one word.
-func (t task) state() string {
-	switch {
-	case t.Stopping():
-		return "stopping"
-	case t.Ending == nil:
-		return t.State
-	}
-	return cmp.Or(string(t.Ending.Kind), t.State)
 }

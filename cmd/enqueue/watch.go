@@ -14,10 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // patience is how long a task may wait before the watcher checks the fleet for a reason.
@@ -241,7 +239,7 @@ const (
 
 // update is a message from a follower.
 type update struct {
-	event        agent.Event
+	event        event
 	raw          string // the event as JSON; empty if the server sent nothing
 	end          *task  // the task has ended; the last update
 	reconnecting bool
@@ -335,8 +333,8 @@ func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
 		if !f.send(n) {
 			return true, nil
 		}
-		if into := n.event.ToolID; n.event.Kind == tasks.Absorbed && n.event.Tool == "" && f.from == f.id &&
-			tasks.ValidID(into) {
+		if into := n.event.ToolID; n.event.Kind == "absorbed" && n.event.Tool == "" && f.from == f.id &&
+			idForm.MatchString(into) {
 			f.from, f.after[into] = into, beforeMillisecond(e.id) // absorbed: the other task has the events
 			return false, nil
 		}

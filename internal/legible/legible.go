@@ -80,6 +80,18 @@ func spellThose(s string, which func(rune) bool, escape func(rune) string) strin
 // Line returns Text on one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
 
+// Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
+func Lasted(d time.Duration) string {
+	s := d.Round(time.Second).String()
+	if cut, ok := strings.CutSuffix(s, "m0s"); ok {
+		s = cut + "m"
+	}
+	if cut, ok := strings.CutSuffix(s, "h0m"); ok {
+		s = cut + "h"
+	}
+	return s
+}
+
 // Age formats a duration with one unit, rounded down.
 func Age(d time.Duration) string {
 	switch {

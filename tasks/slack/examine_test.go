@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
 // wrongs returns the checks that fail.
@@ -23,16 +24,16 @@ func wrongs(list []doctor.Finding) (what []string) {
 	return what
 }
 
-func names(list []scope) (names []string) {
+func names(list []app.Scope) (names []string) {
 	for _, s := range list {
-		names = append(names, s.name)
+		names = append(names, s.Name)
 	}
 	return names
 }
 
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
-	all := names(scopes())
+	all := names(app.Scopes())
 	for name, tc := range map[string]struct {
 		scopes []string
 		now    func() time.Time
@@ -100,23 +101,34 @@ func TestExamineSignatures(t *testing.T) {
 func TestManifest(t *testing.T) {
 	t.Parallel()
 	for base, name := range map[string]string{"": "manifest_socket.json", "https://e.example/": "manifest_http.json"} {
-		text, err := Manifest("errand", base)
+		text, err := app.Manifest("errand", base)
 		if err != nil {
 			t.Fatal(err)
 		}
 		golden(t, name, string(text))
-		var m manifest
+		var m struct {
+			OAuth    struct{ Scopes struct{ Bot []string } } `json:"oauth_config"`
+			Settings struct {
+				Events struct {
+					URL string `json:"request_url"`
+				} `json:"event_subscriptions"`
+				Interactivity struct {
+					URL string `json:"request_url"`
+				}
+				Socket bool `json:"socket_mode_enabled"`
+			}
+		}
 		if err := json.Unmarshal(text, &m); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "scopes", m.OAuth.Scopes.Bot, names(scopes()))
+		equal(t, "scopes", m.OAuth.Scopes.Bot, names(app.Scopes()))
 		equal(t, "ways in", []bool{m.Settings.Socket, m.Settings.Events.URL != "", m.Settings.Interactivity.URL != ""},
 			[]bool{base == "", base != "", base != ""})
 	}
 	for _, wrong := range [][2]string{
 		{"", ""}, {strings.Repeat("x", 36), ""}, {"errand", "http://e.example"}, {"errand", "e.example"},
 	} {
-		if _, err := Manifest(wrong[0], wrong[1]); err == nil {
+		if _, err := app.Manifest(wrong[0], wrong[1]); err == nil {
 			t.Errorf("%q: no error", wrong)
 		}
 	}
@@ -126,7 +138,7 @@ func TestManifest(t *testing.T) {
 func TestManifestIsSlacks(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "https://errand.example.com"} {
-		text, err := Manifest("errand", base)
+		text, err := app.Manifest("errand", base)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -35,7 +36,7 @@ const help = "Mention me and say what you want done. I answer in the thread, and
 	"begin with options: [repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say " +
 	"stop, status, retry or mark as ready, or react to a request with ❌ to stop it. While a request waits you can " +
 	"edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. “" +
-	shortcutName + "” in the menu of a message asks in its thread."
+	app.ShortcutName + "” in the menu of a message asks in its thread."
 
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."

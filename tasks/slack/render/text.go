@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
 // The two notations that make Slack notify people: its own, also in the forms in which Markdown can write it, and names
@@ -221,15 +222,15 @@ const (
 	ActionStop   = "stop"
 	ActionRetry  = "retry"
 	ActionReady  = "ready"
-	ActionLog    = "log"    // a link: Slack opens it, and sends the press as well
-	ActionPull   = "pull"   // likewise; of several, followed by a slash and its index
-	ActionPick   = "pick"   // a menu, in a block named after the request
-	ActionGood   = "good"   // a vote
-	ActionBad    = "bad"    // likewise; opens the dialog of that name
-	ActionAnswer = "answer" // followed by a slash and the index of the option
-	ActionDeny   = "deny"   // opens the dialog of that name
-	ActionAsk    = "ask"    // a shortcut, which opens the dialog of that name
-	ReasonField  = "reason" // of all dialogs
+	ActionLog    = "log"          // a link: Slack opens it, and sends the press as well
+	ActionPull   = "pull"         // likewise; of several, followed by a slash and its index
+	ActionPick   = "pick"         // a menu, in a block named after the request
+	ActionGood   = "good"         // a vote
+	ActionBad    = "bad"          // likewise; opens the dialog of that name
+	ActionAnswer = "answer"       // followed by a slash and the index of the option
+	ActionDeny   = "deny"         // opens the dialog of that name
+	ActionAsk    = app.ShortcutID // a shortcut, which opens the dialog of that name
+	ReasonField  = "reason"       // of all dialogs
 )
 
 // maxButton is the length of a button's text in characters.

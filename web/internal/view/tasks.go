@@ -38,6 +38,9 @@ type Task struct {
 	tasks.Status
 	Title    string `json:"title"`              // the beginning of its prompt
 	Sentence string `json:"sentence,omitempty"` // how it ended, if the answer does not say it
+
+	Footer string   `json:"footer,omitempty"` // its run in a line: duration, turns, cost, model
+	Notes  []string `json:"notes,omitempty"`  // the published work, a line for each repository
 }
 
 // NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
@@ -45,7 +48,7 @@ func NewTask(s tasks.Status) Task {
 	s.Task.Origin = nil
 	v := Task{Status: s, Title: s.Task.Title()}
 	if s.Ending != nil {
-		v.Sentence = s.Ending.Sentence()
+		v.Sentence, v.Footer, v.Notes = s.Ending.Sentence(), s.Ending.Footer(), s.Ending.Notes()
 	}
 	return v
 }
