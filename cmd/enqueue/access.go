@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +36,7 @@ func auditCommand(t *terminal) *cobra.Command {
 	verify := &cobra.Command{Use: "verify", Short: "Verify that no entry was changed"}
 	verify.RunE = func(c *cobra.Command, _ []string) error {
 		v, err := shown(c.Context(), t, "GET /api/audit/verify", nil, t.printVerified)
-		if v.Problem != "" {
+		if v.has("problem") {
 			return exitFailed
 		}
 		return err
@@ -46,66 +44,37 @@ func auditCommand(t *terminal) *cobra.Command {
 	return group("audit", "List what people changed, or verify that no entry was changed", list, verify)
 }
 
-// verified is the response of GET /api/audit/verify.
-type verified struct {
-	Entries int
-	Problem string
-}
-
-func (t *terminal) printVerified(v verified) {
-	if v.Problem == "" {
-		printf(t.stdout, "The chain of %d entries is intact.\n", v.Entries)
+func (t *terminal) printVerified(v row) {
+	if v.has("problem") {
+		printf(t.stdout, "The chain is broken: %s. %s entries before it are intact.\n", legible.Line(v.text("problem")),
+			v.text("entries"))
 		return
 	}
-	printf(t.stdout, "The chain is broken: %s. %d entries before it are intact.\n", legible.Line(v.Problem), v.Entries)
-}
-
-// auditPage is the response of GET /api/audit.
-type auditPage struct {
-	Entries []struct {
-		Seq                         int64
-		Time                        time.Time
-		Name, Who, Role, From, What string
-		Status                      int
-	}
-	Next int
+	printf(t.stdout, "The chain of %s entries is intact.\n", v.text("entries"))
 }
 
 // printAudit prints a table of entries.
-func (t *terminal) printAudit(page auditPage) {
+func (t *terminal) printAudit(page row) {
+	entries := page.rows("entries")
 	list := newTable("ENTRY", "TIME", "WHO", "ROLE", "FROM", "STATUS", "WHAT")
 	list.spare, list.prose = []string{"FROM", "ROLE", "ENTRY"}, true
 	list.columns[5].style = func(row int) term.Style {
-		if page.Entries[row].Status >= http.StatusBadRequest {
+		if entries[row].number("status") >= http.StatusBadRequest {
 			return term.Red
 		}
 		return term.Green
 	}
-	for _, e := range page.Entries {
-		list.add(strconv.FormatInt(e.Seq, 10), e.Time.UTC().Format("2006-01-02 15:04:05"), cmp.Or(e.Name, e.Who),
-			e.Role, e.From, strconv.Itoa(e.Status), e.What)
+	for _, e := range entries {
+		list.add(e.text("seq"), e.time("time").UTC().Format(time.DateTime), cmp.Or(e.text("name"), e.text("who")),
+			e.text("role"), e.text("from"), e.text("status"), e.text("what"))
 	}
 	list.print(t.stdout)
 	switch {
-	case page.Next > 0:
-		printf(t.stderr, "For older entries add --skip %d\n", page.Next)
-	case len(page.Entries) == 0:
+	case page.has("next"):
+		printf(t.stderr, "For older entries add --skip %s\n", page.text("next"))
+	case len(entries) == 0:
 		printf(t.stderr, "No entries.\n")
 	}
-}
-
-func tokenCommand(t *terminal) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the tokens"}
-	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET /api/tokens", nil, func(l struct{ Tokens []token }) {
-			t.printTokens(l.Tokens, time.Now())
-		})
-	}
-	revoke := &cobra.Command{Use: "revoke NAME", Short: "End a token"}
-	revoke.RunE = func(c *cobra.Command, args []string) error {
-		return t.remove(c.Context(), "tokens", args[0], "The token %s is worth nothing now.\n")
-	}
-	return group("token", "Manage API tokens", list, createTokenCommand(t), revoke)
 }
 
 func createTokenCommand(t *terminal) *cobra.Command {
@@ -129,78 +98,11 @@ func createTokenCommand(t *terminal) *cobra.Command {
 		if limited {
 			want["repositories"] = strings.Split(repositories, ",")
 		}
-		return show(c.Context(), t, "POST /api/tokens", want, func(made struct {
-			token
-			Token string
-		},
-		) {
-			printf(t.stdout, "%s\n", legible.Line(made.Token))
-			printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.Name,
-				made.Expires.UTC().Format(time.DateOnly))
+		return show(c.Context(), t, "POST /api/tokens", want, func(made row) {
+			printf(t.stdout, "%s\n", legible.Line(made.text("token")))
+			printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.text("name"),
+				made.day("expires"))
 		})
 	}
 	return c
-}
-
-// remove deletes an item of a list of the API, and says so.
-func (t *terminal) remove(ctx context.Context, list, name, done string) error {
-	ctx, cancel := context.WithTimeout(ctx, callLimit)
-	defer cancel()
-	resp, err := t.api.open(ctx, "DELETE /api/"+list+"/"+url.PathEscape(name), nil)
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close()
-	printf(t.stderr, done, legible.Line(name))
-	return nil
-}
-
-func peopleCommand(t *terminal) *cobra.Command {
-	list := &cobra.Command{Use: "list", Short: "List the accounts in Slack that people have linked to GitHub"}
-	list.RunE = func(c *cobra.Command, _ []string) error {
-		return show(c.Context(), t, "GET /api/links", nil, func(l struct{ Links []link }) { t.printLinks(l.Links) })
-	}
-	unlink := &cobra.Command{Use: "unlink USER", Short: "End a link"}
-	unlink.RunE = func(c *cobra.Command, args []string) error {
-		return t.remove(c.Context(), "links", args[0], "The account %s in Slack is not linked any more.\n")
-	}
-	return group("people", "List the accounts in Slack that people have linked to GitHub, or unlink one", list, unlink)
-}
-
-// link is a person's account in Slack that they have linked to GitHub.
-type link struct {
-	User, Name, Team, Login string
-	Until                   time.Time
-}
-
-// printLinks prints a table of linked accounts.
-func (t *terminal) printLinks(all []link) {
-	list := newTable("SLACK", "NAME", "WORKSPACE", "GITHUB", "EXPIRES")
-	for _, l := range all {
-		list.add(l.User, l.Name, l.Team, l.Login, l.Until.UTC().Format(time.DateOnly))
-	}
-	list.print(t.stdout)
-	if len(all) == 0 {
-		printf(t.stderr, "No linked accounts.\n")
-	}
-}
-
-// printTokens prints a table of tokens.
-func (t *terminal) printTokens(all []token, now time.Time) {
-	list := newTable("NAME", "ROLE", "REPOSITORIES", "BY", "CREATED", "EXPIRES")
-	list.spare = []string{"CREATED", "BY"}
-	for _, one := range all {
-		repositories, expires := strings.Join(one.Repositories, ","), one.Expires.UTC().Format(time.DateOnly)
-		if repositories == "" {
-			repositories = "all"
-		}
-		if !now.Before(one.Expires) {
-			expires += " (expired)"
-		}
-		list.add(one.Name, one.Role, repositories, one.By, one.Created.UTC().Format(time.DateOnly), expires)
-	}
-	list.print(t.stdout)
-	if len(all) == 0 {
-		printf(t.stderr, "No tokens.\n")
-	}
 }

@@ -131,9 +131,8 @@ func TestPeople(t *testing.T) {
 		!strings.Contains(out, "U0ANN  Ann   T1         ann-acme  2999-01-01") {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 0 ||
-		!strings.Contains(errs, "not linked any more") {
-		t.Errorf("exit %d: %s", code, errs)
+	if code, out, _ := f.run("people", "unlink", "U0ANN"); code != 0 || !strings.Contains(out, "not linked any more") {
+		t.Errorf("exit %d: %s", code, out)
 	}
 	if code, _, errs := f.run("people", "unlink", "U0ANN"); code != 1 || !strings.Contains(errs, "is not linked") {
 		t.Errorf("exit %d: %s", code, errs)

@@ -146,7 +146,7 @@ func (c *apiClient) call(ctx context.Context, request string, body, v any) ([]by
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err == nil {
+	if err == nil && resp.StatusCode != http.StatusNoContent {
 		err = json.Unmarshal(b, v)
 	}
 	if err != nil {

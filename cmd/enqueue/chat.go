@@ -115,7 +115,7 @@ func newMessage(given url.Values, args []string, stdin io.Reader) (map[string]an
 	for name := range given {
 		message[name] = given.Get(name)
 	}
-	if repos := strings.FieldsFunc(given.Get("repo"), func(r rune) bool { return r == ',' || r == ' ' }); len(repos) > 1 {
+	if repos := strings.Split(strings.ReplaceAll(given.Get("repo"), " ", ""), ","); len(repos) > 1 {
 		message["repo"], message["repos"] = repos[0], repos[1:]
 	}
 	if dir := given.Get("projectPath"); dir != "" {

@@ -36,7 +36,7 @@ func newRoot(t *terminal) *cobra.Command {
 	root := &cobra.Command{
 		Use: "enqueue", Short: "Submit tasks to an errand fleet and follow them", Version: version.String(),
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRun: func(c *cobra.Command, _ []string) { t.begin(c) },
+		PersistentPreRunE: t.begin,
 		RunE: func(c *cobra.Command, _ []string) error {
 			c.SetOut(t.stderr)
 			return errors.Join(c.Help(), exitUsage)
@@ -62,7 +62,6 @@ func newRoot(t *terminal) *cobra.Command {
 			c.GroupID = part.of.ID
 			if part.of != ofSetup {
 				t.jsonFlags(c)
-				t.connect(c)
 			}
 			root.AddCommand(c)
 		}
@@ -106,8 +105,8 @@ func group(name, about string, list ...*cobra.Command) *cobra.Command {
 	return c
 }
 
-// jsonFlags declares the flags for the output of a command and those below it. The annotation json says what is
-// printed.
+// jsonFlags declares the flags for the output of a command that calls the API, and of those below it. The annotation
+// json says what is printed.
 func (t *terminal) jsonFlags(c *cobra.Command) {
 	flags := c.PersistentFlags()
 	flags.BoolVar(&t.raw, "json", false, "print "+cmp.Or(c.Annotations["json"], "the API's JSON"))
@@ -120,20 +119,7 @@ func (t *terminal) jsonFlags(c *cobra.Command) {
 	})
 }
 
-// connect gives a command and those below it a client of the API before they run.
-func (t *terminal) connect(c *cobra.Command) {
-	for _, below := range c.Commands() {
-		t.connect(below)
-	}
-	run := c.RunE
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := t.dial(); err != nil {
-			return err
-		}
-		return run(c, args)
-	}
-}
-
+// dial makes the client of the API.
 func (t *terminal) dial() error {
 	a, err := t.access()
 	if err != nil {
@@ -182,14 +168,18 @@ func checkArguments(c *cobra.Command, args []string) error {
 }
 
 // begin is called when the flags and arguments of a command are right.
-func (t *terminal) begin(c *cobra.Command) {
+func (t *terminal) begin(c *cobra.Command, _ []string) error {
 	t.begun = true
 	if c.GroupID == ofServer.ID {
-		return // it warns in its log
+		return nil // it warns in its log
 	}
 	for _, p := range config.Unknown(t.environ) {
 		printf(t.stderr, "enqueue: warning: %v\n", p)
 	}
+	if c.Flags().Lookup("json") == nil {
+		return nil // it does not call the API
+	}
+	return t.dial()
 }
 
 // run runs one command and returns the exit code. Results go to stdout, everything else to stderr.
@@ -222,19 +212,28 @@ func longFlags(args []string) []string {
 	return long
 }
 
-// taskID returns the ID of the task that a person has named by it or by a part of it.
-func (t *terminal) taskID(ctx context.Context, name string) (string, error) {
-	if idForm.MatchString(name) {
-		return name, nil
+// aboutTask makes run the function of a command whose first argument is the ID of a task, or a part of it. It gets the
+// ID and the other arguments.
+func (t *terminal) aboutTask(c *cobra.Command, run func(context.Context, string, []string) error) *cobra.Command {
+	c.ValidArgsFunction = t.completeID
+	c.RunE = func(c *cobra.Command, args []string) error {
+		id, err := t.findID(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		return run(c.Context(), id, args[1:])
 	}
-	return t.findID(ctx, name)
+	return c
 }
 
 // shortest is how many characters of an ID are enough to look for it.
 const shortest = 4
 
-// findID returns the ID of the only recent task whose ID begins or ends with a text.
+// findID returns an ID, or the ID of the only recent task whose ID begins or ends with a text.
 func (t *terminal) findID(ctx context.Context, part string) (string, error) {
+	if idForm.MatchString(part) {
+		return part, nil
+	}
 	if len(part) < shortest {
 		return "",
 			fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last "+

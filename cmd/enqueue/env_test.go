@@ -50,7 +50,7 @@ func TestEnvironments(t *testing.T) {
 			t.Errorf("exit %d, %q lacks %q, %s", code, said, want, errs)
 		}
 	}
-	if _, _, errs := f.run("env", "show", "acme/none"); errs != noEnvironment {
+	if _, _, errs := f.run("env", "show", "acme/none"); errs != noEnvironment+"\n" {
 		t.Errorf("of a repository without an environment it says %q", errs)
 	}
 	if all, err := f.Store.Environments.Rebuilds(t.Context()); err != nil || all.Of("acme/api", "e").At.Before(at) {

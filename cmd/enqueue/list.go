@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -106,36 +107,27 @@ func cost(v task) string {
 }
 
 func showCommand(t *terminal) *cobra.Command {
-	c := &cobra.Command{Use: "show ID", Short: "Show a task and its answer", ValidArgsFunction: t.completeID}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		id, err := t.taskID(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return show(c.Context(), t, "GET /api/tasks/"+id, nil, func(v task) {
+	c := &cobra.Command{Use: "show ID", Short: "Show a task and its answer"}
+	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
+		return show(ctx, t, "GET /api/tasks/"+id, nil, func(v task) {
 			defer t.stdout.Page(t.getenv)()
 			t.printTask(v)
 		})
-	}
-	return c
+	})
 }
 
 // diffCommand prints the diff as it is for programs such as git apply, and in colour and without control characters for
 // people.
 func diffCommand(t *terminal) *cobra.Command {
 	c := &cobra.Command{
-		Use: "diff ID", Short: "Print what a task has changed", ValidArgsFunction: t.completeID,
+		Use: "diff ID", Short: "Print what a task has changed",
 		Annotations: map[string]string{"json": "the diff as it is, also on a terminal"},
 	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		id, err := t.taskID(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
+	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
 		if !t.raw {
 			defer t.stdout.Page(t.getenv)()
 		}
-		err = t.copyResponse(c.Context(), "/api/tasks/"+id+"/diff", func(line string) string {
+		err := t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
 			if t.raw || !t.stdout.TTY() {
 				return line
 			}
@@ -150,8 +142,7 @@ func diffCommand(t *terminal) *cobra.Command {
 			return nil // the user has left the pager
 		}
 		return err
-	}
-	return c
+	})
 }
 
 // diffStyle returns the colour of a line of a diff.
@@ -178,81 +169,72 @@ func diffStyle(line string) term.Style {
 
 // answerCommand answers a question. The first answer counts, so the printed one may be another person's.
 func answerCommand(t *terminal) *cobra.Command {
-	c := &cobra.Command{Use: "answer ID WORDS…", Short: "Answer a task's question", ValidArgsFunction: t.completeID}
+	c := &cobra.Command{Use: "answer ID WORDS…", Short: "Answer a task's question"}
 	question := c.Flags().String("question", "", "the question's `key`, if several are open; enqueue show lists them")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		id, err := t.taskID(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		body := map[string]string{"question": *question, "answer": strings.Join(args[1:], " ")}
-		a, err := shown(c.Context(), t, "POST /api/tasks/"+id+"/answer", body, func(a struct {
-			By, Text string
-			Expired  bool
-		},
-		) {
-			if a.Expired {
+	return t.aboutTask(c, func(ctx context.Context, id string, words []string) error {
+		body := map[string]string{"question": *question, "answer": strings.Join(words, " ")}
+		a, err := shown(ctx, t, "POST /api/tasks/"+id+"/answer", body, func(a row) {
+			if a.has("expired") {
 				printf(t.stdout, "too late: the agent continued without an answer\n")
 				return
 			}
-			printf(t.stdout, "%s answered: %s\n", legible.Line(a.By), legible.Text(a.Text))
+			printf(t.stdout, "%s answered: %s\n", legible.Line(a.text("by")), legible.Text(a.text("text")))
 		})
-		if a.Expired {
+		if a.has("expired") {
 			return exitFailed
 		}
 		return err
-	}
-	return c
+	})
 }
 
 // changeCommand returns a command that changes a task by a request without a body.
 func changeCommand(t *terminal, action, about string) *cobra.Command {
-	c := &cobra.Command{Use: action + " ID", Short: about, ValidArgsFunction: t.completeID}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		id, err := t.taskID(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return show(c.Context(), t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
+	c := &cobra.Command{Use: action + " ID", Short: about}
+	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
+		return show(ctx, t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
 			printf(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
 		})
+	})
+}
+
+// fact prints a fact, if it is known.
+func (t *terminal) fact(name, value string) {
+	if value != "" {
+		printf(t.stdout, "%-*s  %s\n", len("in the run of"), name, legible.Line(value))
 	}
-	return c
+}
+
+// moment returns a time to the second; empty for the zero time.
+func moment(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.Local().Format(time.DateTime)
 }
 
 // printTask prints everything about a task.
 func (t *terminal) printTask(v task) {
-	const widest = len("in the run of")
-	fact := func(name, value string) {
-		if value != "" {
-			printf(t.stdout, "%-*s  %s\n", widest, name, legible.Line(value))
-		}
-	}
-	at := func(name string, when time.Time) {
-		if !when.IsZero() {
-			fact(name, when.Local().Format(time.DateTime))
-		}
-	}
-	fact("task", v.Task.ID)
-	fact("state", v.state())
-	fact("in the run of", v.Into)
+	t.fact("task", v.Task.ID)
+	t.fact("state", v.state())
+	t.fact("in the run of", v.Into)
 	if v.Position > 0 {
-		fact("position", fmt.Sprintf("%d in its line", v.Position))
+		t.fact("position", fmt.Sprintf("%d in its line", v.Position))
 	}
-	fact("asked by", fmt.Sprintf("%s (%s/%s)", v.name(), v.Task.Source, v.Task.Actor))
-	fact("thread", v.Task.Thread)
-	fact("where", cmp.Or(strings.Join(v.repositories(), ", ")+v.Task.Dir, "an empty directory"))
-	at("created", v.Created)
-	at("started", v.Started)
-	at("ended", v.Ended)
-	fact("waits", v.Why)
-	fact("trouble", v.Unposted)
-	at("not before", v.At)
-	fact("pool", v.Pool)
-	fact("worker", v.Worker)
-	fact("run", v.Footer)
+	t.fact("asked by", fmt.Sprintf("%s (%s/%s)", v.name(), v.Task.Source, v.Task.Actor))
+	t.fact("thread", v.Task.Thread)
+	repositories := strings.Join(append([]string{v.Task.Repo}, v.Task.Also...), ", ")
+	t.fact("where", cmp.Or(repositories+v.Task.Dir, "an empty directory"))
+	t.fact("created", moment(v.Created))
+	t.fact("started", moment(v.Started))
+	t.fact("ended", moment(v.Ended))
+	t.fact("waits", v.Why)
+	t.fact("trouble", v.Unposted)
+	t.fact("not before", moment(v.At))
+	t.fact("pool", v.Pool)
+	t.fact("worker", v.Worker)
+	t.fact("run", v.Footer)
 	for _, one := range v.Notes {
-		fact("published", one)
+		t.fact("published", one)
 	}
 	for _, q := range v.Questions {
 		printf(t.stdout, "\n? %s\n", legible.Text(q.Text))
@@ -269,14 +251,6 @@ func (t *terminal) printTask(v task) {
 			printf(t.stdout, "\n%s\n", text)
 		}
 	}
-}
-
-// reviewCosts returns the mean and the highest cost of a review; empty for runs that are not of one size.
-func reviewCosts(s costSum, size string) []string {
-	if size == "" || s.Runs == 0 {
-		return []string{"", ""}
-	}
-	return []string{legible.Dollars(s.USD / float64(s.Runs)), legible.Dollars(s.Max)}
 }
 
 func costsCommand(t *terminal) *cobra.Command {
@@ -310,43 +284,49 @@ func costsCommand(t *terminal) *cobra.Command {
 }
 
 // printCosts prints the table, with dashes for unknown names.
-func (t *terminal) printCosts(c costs) {
-	var heads []string
-	for _, group := range c.By {
-		heads = append(heads, strings.ToUpper(group))
-	}
-	bySize := slices.Contains(c.By, "size")
+func (t *terminal) printCosts(c row) {
+	by := strings.Split(c.text("by"), ",")
+	heads := strings.Split(strings.ToUpper(c.text("by")), ",")
+	bySize := slices.Contains(by, "size")
 	if bySize {
 		heads = append(heads, "MEAN", "HIGHEST")
 	}
 	list := newTable(append(heads, "COST", "RUNS", "TOKENS IN", "OUT")...)
 	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
-	line := func(names []string, size string, s costSum) {
-		figures := []string{legible.Dollars(s.USD), fmt.Sprint(s.Runs), fmt.Sprint(s.Usage.taken()), fmt.Sprint(s.Usage.Output)}
-		if bySize {
-			figures = append(reviewCosts(s, size), figures...)
+	add := func(cells []string, r row) {
+		dollars, runs := r.number("cost_usd"), r.number("runs")
+		switch {
+		case bySize && r.has("size") && runs > 0:
+			cells = append(cells, legible.Dollars(dollars/runs), legible.Dollars(r.number("max_usd")))
+		case bySize: // runs that are not of one size
+			cells = append(cells, "", "")
 		}
-		list.add(append(names, figures...)...)
+		used, _ := r["usage"].(map[string]any)
+		u := row(used)
+		in := u.number("input_tokens") + u.number("cache_read_input_tokens") + u.number("cache_creation_input_tokens")
+		list.add(append(cells, legible.Dollars(dollars), r.text("runs"), fmt.Sprintf("%.0f", in),
+			u.text("output_tokens"))...)
 	}
-	for _, row := range c.Rows {
-		names := make([]string, len(c.By))
-		for i, group := range c.By {
-			names[i] = cmp.Or(row.name(group), "-")
-			if row.Other && group != "day" {
+	for _, r := range c.rows("rows") {
+		names := make([]string, len(by))
+		for i, group := range by {
+			names[i] = cmp.Or(r.text(group), "-")
+			if r.has("other") && group != "day" {
 				names[i] = "(other)"
 			}
 		}
-		line(names, row.Size, row.costSum)
+		add(names, r)
 	}
-	total := make([]string, len(c.By))
-	total[0] = "all"
-	line(total, "", c.Total)
+	total, left := c["total"].(map[string]any), c["left_out"]
+	names := make([]string, len(by))
+	names[0] = "all"
+	add(names, total)
 	list.print(t.stdout)
-	if c.More > 0 {
-		printf(t.stderr, "%d more rows are included in the totals; --csv prints all\n", c.More)
+	if c.has("more") {
+		printf(t.stderr, "%s more rows are included in the totals; --csv prints all\n", c.text("more"))
 	}
-	if c.LeftOut != nil {
-		printf(t.stderr, "%s of %d runs is missing: the store was full\n", legible.Dollars(c.LeftOut.USD),
-			c.LeftOut.Runs)
+	if left, some := left.(map[string]any); some {
+		printf(t.stderr, "%s of %s runs is missing: the store was full\n",
+			legible.Dollars(row(left).number("cost_usd")), row(left).text("runs"))
 	}
 }

@@ -79,9 +79,12 @@ func (t *terminal) savedAccess() (a access, err error) {
 func loginCommand(t *terminal) *cobra.Command {
 	c := &cobra.Command{Use: "login URL", Short: "Save the address and token of a front door"}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		token, err := t.readToken()
+		token, err := t.readLine(field{"Token", true})
+		if err == nil && token == "" {
+			err = errors.New("the token is empty")
+		}
 		if err != nil {
-			return err
+			return usageError{err}
 		}
 		a := access{args[0], token}
 		client, err := a.client()
@@ -111,18 +114,6 @@ func loginCommand(t *terminal) *cobra.Command {
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// readToken reads a token without showing it.
-func (t *terminal) readToken() (string, error) {
-	token, err := t.readLine(field{"Token", true})
-	if err == nil && token == "" {
-		err = errors.New("the token is empty")
-	}
-	if err != nil {
-		return "", usageError{err}
-	}
-	return token, nil
 }
 
 // saveAccess replaces the file, which only the user can read.

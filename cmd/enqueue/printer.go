@@ -189,7 +189,7 @@ func (p *progress) update(e event) {
 		p.activity = "waiting for an answer"
 	case "used":
 		p.usd = e.CostUSD
-		p.tokens = e.Usage.taken() + e.Usage.Output
+		p.tokens = e.Usage.Input + e.Usage.CacheRead + e.Usage.CacheCreation + e.Usage.Output
 	}
 }
 

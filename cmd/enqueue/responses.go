@@ -3,9 +3,13 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/legible"
 )
 
 // What follows is the API's JSON (web/api/openapi.yaml) as far as commands show it.
@@ -61,14 +65,6 @@ type taskPage struct {
 
 // name returns the name of the person who asked for the task.
 func (t task) name() string { return cmp.Or(t.Person, t.Task.Name, t.Task.Actor) }
-
-// repositories returns the task's repositories, the main one first.
-func (t task) repositories() []string {
-	if t.Task.Repo == "" {
-		return nil
-	}
-	return append([]string{t.Task.Repo}, t.Task.Also...)
-}
 
 // said returns what the agent said, complete and incomplete.
 func (t task) said() string {
@@ -129,56 +125,69 @@ type usage struct {
 	CacheCreation int64 `json:"cache_creation_input_tokens"`
 }
 
-// taken returns the tokens that went to the model.
-func (u usage) taken() int64 { return u.Input + u.CacheRead + u.CacheCreation }
-
 // finding is the result of a check, whose severity is empty if all is well.
 type finding struct{ Severity, What, Why, Remedy string }
 
-// costs is the response of GET /api/costs.
-type costs struct {
-	By      []string
-	Rows    []costRow
-	More    int // rows that are left out
-	Total   costSum
-	LeftOut *costSum `json:"left_out"`
+// row is an object in the API's JSON, such as one of a list.
+type row map[string]any
+
+// rows returns a list of objects.
+func (r row) rows(name string) (all []row) {
+	list, _ := r[name].([]any)
+	for _, one := range list {
+		if object, ok := one.(map[string]any); ok {
+			all = append(all, object)
+		}
+	}
+	return all
 }
 
-type costSum struct {
-	USD   float64 `json:"cost_usd"`
-	Max   float64 `json:"max_usd"`
-	Runs  int64
-	Usage usage
+// has reports whether there is a value.
+func (r row) has(name string) bool { return r[name] != nil }
+
+// text returns a string, a number, or several strings with commas between them; empty if there is no value.
+func (r row) text(name string) string {
+	switch v := r[name].(type) {
+	case nil:
+		return ""
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any:
+		words := make([]string, len(v))
+		for i, word := range v {
+			words[i] = fmt.Sprint(word)
+		}
+		return strings.Join(words, ",")
+	default:
+		return fmt.Sprint(v)
+	}
 }
 
-type costRow struct {
-	costSum
-	Day, Person, Channel, Repository, Model, Credential, Size string
-	Other                                                     bool // of which only the day is known
+func (r row) number(name string) float64 {
+	n, _ := r[name].(float64)
+	return n
 }
 
-// name returns the row's value of a column.
-func (r costRow) name(by string) string {
-	return map[string]string{
-		"day": r.Day, "person": r.Person, "channel": r.Channel, "repository": r.Repository, "model": r.Model,
-		"credential": r.Credential, "size": r.Size,
-	}[by]
+func (r row) time(name string) time.Time {
+	at, _ := time.Parse(time.RFC3339, r.text(name))
+	return at
 }
 
-// environment is an environment that a worker keeps.
-type environment struct {
-	ID, Repo, Host, Worker, From string
-	Made, Used                   time.Time
-	Seconds                      float64 `json:"set_up_seconds"`
-	Bytes                        int64
-	Rebuild                      *struct{ At time.Time } // from when it is not used any more
+func (r row) day(name string) string { return r.time(name).UTC().Format(time.DateOnly) }
+
+// minute returns a time to the minute; empty if there is none.
+func (r row) minute(name string) string {
+	if !r.has(name) {
+		return ""
+	}
+	return r.time(name).UTC().Format("2006-01-02 15:04 UTC")
 }
 
-func (e environment) took() time.Duration { return time.Duration(e.Seconds * float64(time.Second)) }
+func (r row) age(name string) string { return legible.Age(time.Since(r.time(name))) }
 
-// token is an API token.
-type token struct {
-	Name, Role, By   string
-	Repositories     []string
-	Created, Expires time.Time
+func (r row) bytes(name string) string { return legible.Bytes(int64(r.number(name))) }
+
+// lasted returns a number of seconds as a duration.
+func (r row) lasted(name string) string {
+	return legible.Lasted(time.Duration(r.number(name) * float64(time.Second)))
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -200,30 +199,23 @@ func (t *terminal) initSlack(name, base string) error {
 	return nil
 }
 
-// haltCommand returns a command that lets workers take no tasks, or take them again. of is classes or workers.
+// haltCommand returns a command that lets workers take no tasks, or take them again.
 func haltCommand(t *terminal, use, about string) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: about}
-	of := "workers"
-	if strings.HasSuffix(use, " CLASS") {
-		of, c.ValidArgs = "classes", []string{"interactive", "review", "background", "maintenance"}
+	action, name, _ := strings.Cut(use, " ")
+	path := "POST /api/fleet/workers/%s/" + action
+	if name == "CLASS" {
+		path = "POST /api/fleet/classes/%s/" + action
 	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		path := "POST /api/fleet/" + of + "/" + url.PathEscape(args[0]) + "/" + c.Name()
-		return show(c.Context(), t, path, nil, func(h struct {
-			Name string
-			Halt *struct {
-				By    string
-				Since time.Time
-			}
-		},
-		) {
-			if h.Halt == nil {
-				printf(t.stdout, "workers take tasks again: %s\n", legible.Line(h.Name))
-				return
-			}
-			printf(t.stdout, "%s: workers take no tasks since %s, by %s\n", legible.Line(h.Name), minute(h.Halt.Since),
-				legible.Line(cmp.Or(h.Halt.By, "an operator")))
-		})
+	c := t.action(use, about, path, func(r row) string {
+		halt, halted := r["halt"].(map[string]any)
+		if !halted {
+			return "workers take tasks again: " + r.text("name")
+		}
+		return r.text("name") + ": workers take no tasks since " + row(halt).minute("since") + ", by " +
+			cmp.Or(row(halt).text("by"), "an operator")
+	})
+	if name == "CLASS" {
+		c.ValidArgs = []string{"interactive", "review", "background", "maintenance"}
 	}
 	return c
 }
@@ -264,7 +256,7 @@ func doctorCommand(t *terminal) *cobra.Command {
 		var services struct{ Findings []finding }
 		if _, err := t.api.call(ctx, "GET /api/health/services", nil, &services); err != nil {
 			f := finding{
-				Severity: severe, What: "cannot check Slack, GitHub and the model", Why: err.Error(),
+				Severity: "error", What: "cannot check Slack, GitHub and the model", Why: err.Error(),
 				Remedy: "Check the front door's log.",
 			}
 			if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusForbidden {
@@ -317,12 +309,9 @@ func (t *terminal) outlook(ctx context.Context, repo string) error {
 	return err
 }
 
-// severe is the severity of findings that are errors.
-const severe = "error"
-
 // failed reports whether a finding is an error.
 func failed(list []finding) bool {
-	return slices.ContainsFunc(list, func(f finding) bool { return f.Severity == severe })
+	return slices.ContainsFunc(list, func(f finding) bool { return f.Severity == "error" })
 }
 
 // health returns the fleet's health. The status 503 means unhealthy and has the same body.

@@ -370,16 +370,12 @@ func beforeMillisecond(id string) string {
 
 func logsCommand(t *terminal) *cobra.Command {
 	c := &cobra.Command{
-		Use: "logs ID", Short: "Print or follow the log of a task", ValidArgsFunction: t.completeID,
+		Use: "logs ID", Short: "Print or follow the log of a task",
 		Annotations: map[string]string{"json": "JSON: the CLI's lines, or with -f one event per line and the end"},
 	}
 	follow := c.Flags().BoolP("follow", "f", false, "follow the task from its beginning to its end")
-	c.RunE = func(c *cobra.Command, args []string) error {
-		ctx := c.Context()
-		id, err := t.taskID(ctx, args[0])
+	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
 		switch {
-		case err != nil:
-			return err
 		case *follow:
 			w := t.newWatch(id, t.stdout)
 			w.printer.timestamps = true
@@ -388,6 +384,5 @@ func logsCommand(t *terminal) *cobra.Command {
 			return t.copyResponse(ctx, "/api/tasks/"+id+"/log?raw=1", t.escapeJSON)
 		}
 		return t.copyResponse(ctx, "/api/tasks/"+id+"/log", legible.Text)
-	}
-	return c
+	})
 }
