@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,21 +10,29 @@ import (
 	"sync"
 	"testing"
 
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	wire "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// receiver is an OTLP receiver over HTTP. It reads what it gets with OpenTelemetry's own types.
+// span is one as OTLP's JSON has it. e2e/peers has OpenTelemetry's own receiver.
+type span struct {
+	TraceID, SpanID, ParentSpanID, Name string
+	StartTimeUnixNano, EndTimeUnixNano  string // of the same length
+	Attributes                          []struct {
+		Key   string
+		Value struct{ StringValue string }
+	}
+	Status struct{ Code int }
+}
+
+// receiver is an OTLP receiver over HTTP.
 type receiver struct {
 	*httptest.Server
 
 	mu      sync.Mutex
-	spans   []*wire.Span
+	spans   []span
+	text    string
 	tokens  []string
 	arrived chan struct{} // has a value for each request
 }
@@ -32,20 +42,22 @@ func newReceiver(t *testing.T) *receiver {
 	r := &receiver{arrived: make(chan struct{}, 100)}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
-		var got collector.ExportTraceServiceRequest
-		if err := proto.Unmarshal(body, &got); err != nil || req.URL.Path != "/v1/traces" {
+		var got struct {
+			ResourceSpans []struct{ ScopeSpans []struct{ Spans []span } }
+		}
+		if err := json.Unmarshal(body, &got); err != nil || req.URL.Path != "/v1/traces" {
 			http.Error(w, "no traces", http.StatusBadRequest)
 			return
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for _, resource := range got.GetResourceSpans() {
-			for _, scope := range resource.GetScopeSpans() {
-				r.spans = append(r.spans, scope.GetSpans()...)
+		for _, resource := range got.ResourceSpans {
+			for _, scope := range resource.ScopeSpans {
+				r.spans = append(r.spans, scope.Spans...)
 			}
 		}
+		r.text += string(body)
 		r.tokens = append(r.tokens, req.Header.Get("Authorization"))
-		w.Header().Set("Content-Type", "application/x-protobuf")
 		r.arrived <- struct{}{}
 	}))
 	t.Cleanup(r.Close)
@@ -75,29 +87,29 @@ func TestTraces(t *testing.T) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	byID, byName := map[string]*wire.Span{}, map[string][]*wire.Span{}
+	byID, byName := map[string]span{}, map[string][]span{}
 	for _, s := range r.spans {
-		byID[string(s.GetSpanId())], byName[s.GetName()] = s, append(byName[s.GetName()], s)
+		byID[s.SpanID], byName[s.Name] = s, append(byName[s.Name], s)
 	}
 	root := byName["task mention"]
 	if len(root) != 1 {
 		t.Fatalf("spans %v", r.spans)
 	}
 	var id string
-	for _, a := range root[0].GetAttributes() {
-		if a.GetKey() == "errand.task" {
-			id = a.GetValue().GetStringValue()
+	for _, a := range root[0].Attributes {
+		if a.Key == "errand.task" {
+			id = a.Value.StringValue
 		}
 	}
-	want := tasks.TraceID(id)
+	want := fmt.Sprintf("%x", tasks.TraceID(id))
 	for name, above := range map[string]string{
 		"submit": "task mention", "wait": "task mention", "run": "task mention", "tool Bash": "run",
 		"post": "task mention",
 	} {
 		for _, s := range byName[name] {
-			if parent := byID[string(s.GetParentSpanId())]; parent.GetName() != above ||
-				s.GetEndTimeUnixNano() < s.GetStartTimeUnixNano() || string(s.GetTraceId()) != string(want[:]) {
-				t.Errorf("%s is below %s: %v", name, parent.GetName(), s)
+			if parent := byID[s.ParentSpanID]; parent.Name != above || s.EndTimeUnixNano < s.StartTimeUnixNano ||
+				s.TraceID != want {
+				t.Errorf("%s is below %s: %v", name, parent.Name, s)
 			}
 		}
 		if len(byName[name]) == 0 {
@@ -105,13 +117,11 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	calls := byName["tool Bash"]
-	if len(calls) != 2 || calls[0].GetStatus().GetCode() == calls[1].GetStatus().GetCode() {
+	if len(calls) != 2 || calls[0].Status == calls[1].Status {
 		t.Errorf("calls %v", calls)
 	}
-	for _, s := range r.spans {
-		if text := s.String(); strings.Contains(text, "cat total.go") || strings.Contains(text, "total right") {
-			t.Errorf("a span has what was said: %s", text)
-		}
+	if strings.Contains(r.text, "cat total.go") || strings.Contains(r.text, "total right") {
+		t.Errorf("a span has what was said: %s", r.text)
 	}
 	if r.tokens[0] != "Bearer otlp-token-for-tests" {
 		t.Errorf("headers %q", r.tokens)

@@ -9,19 +9,15 @@ package traces
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdk "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
@@ -48,7 +44,6 @@ type Config struct {
 // Exporter exports traces.
 type Exporter struct {
 	cfg    Config
-	client sdk.SpanExporter
 	queue  chan ended
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -64,18 +59,12 @@ type ended struct {
 	posted time.Time
 }
 
-// New returns an Exporter, or an error if its endpoint is invalid. It connects when there is something to export.
-func New(cfg Config) (*Exporter, error) {
+// New returns an Exporter. It connects when there is something to export.
+func New(cfg Config) *Exporter {
 	e := &Exporter{cfg: cfg, queue: make(chan ended, maxQueued), closing: make(chan struct{})}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	var err error
-	e.client, err = otlptracehttp.New(e.ctx, otlptracehttp.WithEndpointURL(cfg.URL),
-		otlptracehttp.WithHeaders(cfg.Headers))
-	if err != nil {
-		return nil, fmt.Errorf("export traces: %w", err)
-	}
 	e.over.Go(e.work)
-	return e, nil
+	return e
 }
 
 // work exports until Close, and then what is left.
@@ -94,13 +83,12 @@ func (e *Exporter) work() {
 }
 
 // Close exports what waits, for some seconds at most. Call it once.
-func (e *Exporter) Close() error {
+func (e *Exporter) Close() {
 	close(e.closing)
 	stop := time.AfterFunc(closeLimit, e.cancel)
 	e.over.Wait()
 	stop.Stop()
 	e.cancel()
-	return e.client.Shutdown(context.Background())
 }
 
 // Meter returns a meter that also exports the traces of ended tasks.
@@ -140,15 +128,11 @@ func (e *Exporter) send(one ended) error {
 	if err != nil {
 		return err
 	}
-	spans := &collector{}
-	provider := sdk.NewTracerProvider(sdk.WithSpanProcessor(spans), sdk.WithIDGenerator(identifier{}),
-		sdk.WithResource(resource.NewSchemaless(attribute.String("service.name", "errand"),
-			attribute.String("service.version", e.cfg.Version))))
-	build(context.WithValue(ctx, taskKey{}, one.task.ID), provider.Tracer("errand"), one, record, events)
-	if len(spans.ended) == 0 { // OTEL_TRACES_SAMPLER left it out
+	spans := build(one, record, events)
+	if len(spans) == 0 {
 		return nil
 	}
-	return e.client.ExportSpans(ctx, spans.ended)
+	return e.post(ctx, spans)
 }
 
 func (e *Exporter) events(ctx context.Context, id string) (all []agent.Event, err error) {
@@ -170,56 +154,73 @@ func (e *Exporter) events(ctx context.Context, id string) (all []agent.Event, er
 	return all, nil
 }
 
-// build makes the spans of a task. They continue the trace of the request that made the task, if it had one.
-func build(ctx context.Context, tracer trace.Tracer, one ended, record store.Record, events []agent.Event) {
-	t, at := one.task, tasks.Born(one.task.ID)
-	ctx = propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": t.Trace})
-	ctx, root := tracer.Start(ctx, "task "+t.Kind, trace.WithTimestamp(at), trace.WithAttributes(
-		attribute.String("errand.task", t.ID), attribute.String("errand.thread", t.Thread),
-		attribute.String("errand.source", t.Source), attribute.String("errand.class", t.Class),
-		attribute.String("errand.repo", t.Repo), attribute.String("errand.outcome", string(one.ending.Kind)),
-		attribute.Float64("errand.cost_usd", record.Cost),
-	))
-	if one.ending.Kind == tasks.Failed {
-		root.SetStatus(codes.Error, string(one.ending.Kind))
+// traceparent is the form of the W3C's header: version, trace, span and flags.
+var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]([0-9a-f])`)
+
+// trace is the spans of a task.
+type trace struct {
+	id    string
+	spans []*span
+}
+
+// start adds a span below another one.
+func (t *trace) start(parent, name string, from, until time.Time, about ...object) *span {
+	id := make([]byte, 8)
+	_, _ = rand.Read(id) // never fails
+	s := &span{
+		TraceID: t.id, ID: hex.EncodeToString(id), Parent: parent, Name: name, Kind: 1, // internal
+		Start: from.UnixNano(), End: until.UnixNano(), Attributes: about,
 	}
-	span(ctx, tracer, "submit", at, record.Created)
+	t.spans = append(t.spans, s)
+	return s
+}
+
+// build makes the spans of a task, the one of the whole task first. They continue the trace of the request that made
+// the task, if it had one. There are none if the requester does not record that trace.
+func build(one ended, record store.Record, events []agent.Event) []*span {
+	task, own, parent := one.task, tasks.TraceID(one.task.ID), ""
+	t := &trace{id: hex.EncodeToString(own[:])}
+	if m := traceparent.FindStringSubmatch(task.Trace); m != nil && strings.Trim(m[1], "0") != "" &&
+		strings.Trim(m[2], "0") != "" {
+		if t.id, parent = m[1], m[2]; !strings.Contains("13579bdf", m[3]) { // bit 0: sampled
+			return nil
+		}
+	}
+	at := tasks.Born(task.ID)
+	root := t.start(parent, "task "+task.Kind, at, one.posted,
+		attribute("errand.task", task.ID), attribute("errand.thread", task.Thread),
+		attribute("errand.source", task.Source), attribute("errand.class", task.Class),
+		attribute("errand.repo", task.Repo), attribute("errand.outcome", string(one.ending.Kind)),
+		attribute("errand.cost_usd", record.Cost))
+	if one.ending.Kind == tasks.Failed {
+		root.Status = failed(string(one.ending.Kind))
+	}
+	t.part(root, "submit", at, record.Created)
 	from := record.Created
 	for i, r := range record.Runs {
-		until := r.Ended
-		if until.IsZero() {
-			until = record.Ended
+		if r.Ended.IsZero() {
+			r.Ended = record.Ended
 		}
-		span(ctx, tracer, "wait", from, r.Started)
-		runCtx, s := tracer.Start(ctx, "run", trace.WithTimestamp(r.Started), trace.WithAttributes(
-			attribute.Int("errand.attempt", i+1), attribute.String("errand.worker", r.Worker),
-		))
-		r.Ended = until
-		calls(runCtx, tracer, r, events)
-		s.End(trace.WithTimestamp(until))
-		from = until
+		t.part(root, "wait", from, r.Started)
+		s := t.start(root.ID, "run", r.Started, r.Ended,
+			attribute("errand.attempt", i+1), attribute("errand.worker", r.Worker))
+		t.calls(s, r, events)
+		from = r.Ended
 	}
-	span(ctx, tracer, "post", record.Ended, one.posted)
-	root.End(trace.WithTimestamp(one.posted))
+	t.part(root, "post", record.Ended, one.posted)
+	return t.spans
 }
 
-// span makes a span without children, unless it would end before it begins: the clocks of machines differ.
-func span(ctx context.Context, tracer trace.Tracer, name string, from, until time.Time) {
-	if from.IsZero() || until.Before(from) {
-		return
+// part adds a span without children, unless it would end before it begins: the clocks of machines differ.
+func (t *trace) part(root *span, name string, from, until time.Time) {
+	if !from.IsZero() && !until.Before(from) {
+		t.start(root.ID, name, from, until)
 	}
-	_, s := tracer.Start(ctx, name, trace.WithTimestamp(from))
-	s.End(trace.WithTimestamp(until))
 }
 
-// calls makes the spans of the tool calls of a run, below the span of ctx. Those of a sub-agent are below the call that
-// started it.
-func calls(ctx context.Context, tracer trace.Tracer, r store.Run, events []agent.Event) {
-	type call struct {
-		ctx  context.Context //nolint:containedctx // of its span
-		span trace.Span
-	}
-	open := map[string]call{}
+// calls adds the spans of the tool calls of a run. Those of a sub-agent are below the call that started it.
+func (t *trace) calls(run *span, r store.Run, events []agent.Event) {
+	open := map[string]*span{}
 	for _, e := range events {
 		if e.Time.Before(r.Started) || e.Time.After(r.Ended) {
 			continue
@@ -227,28 +228,20 @@ func calls(ctx context.Context, tracer trace.Tracer, r store.Run, events []agent
 		switch e.Kind {
 		case agent.Notice:
 			// Without its text, which can contain a name or the output of a command.
-			trace.SpanFromContext(ctx).AddEvent("notice", trace.WithTimestamp(e.Time), trace.WithAttributes(
-				attribute.String("errand.notice", cmp.Or(e.Tool, string(e.Class))),
-			))
+			run.Events = append(run.Events, object{
+				"timeUnixNano": strconv.FormatInt(e.Time.UnixNano(), 10), "name": "notice",
+				"attributes": []object{attribute("errand.notice", cmp.Or(e.Tool, string(e.Class)))},
+			})
 		case agent.ToolUse:
-			parent := ctx
-			if above, known := open[e.Parent]; known {
-				parent = above.ctx
-			}
-			c, s := tracer.Start(parent, "tool "+e.Tool, trace.WithTimestamp(e.Time))
-			open[e.ToolID] = call{c, s}
+			parent := cmp.Or(open[e.Parent], run)
+			open[e.ToolID] = t.start(parent.ID, "tool "+e.Tool, e.Time, r.Ended)
 		case agent.ToolResult:
-			c, known := open[e.ToolID]
-			if !known {
-				continue
+			if call := open[e.ToolID]; call != nil {
+				call.End = e.Time.UnixNano()
+				if e.Error {
+					call.Status = failed("the tool failed")
+				}
 			}
-			if e.Error {
-				c.span.SetStatus(codes.Error, "the tool failed")
-			}
-			c.span.End(trace.WithTimestamp(e.Time))
 		}
-	}
-	for _, c := range open {
-		c.span.End(trace.WithTimestamp(r.Ended)) // has no effect on those that have ended
 	}
 }

@@ -149,7 +149,7 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 func (p *Parts) Close() error {
 	var errs []error
 	if p.traces != nil {
-		errs = append(errs, p.traces.Close())
+		p.traces.Close()
 	}
 	for _, c := range []*redis.Client{p.Redis, p.blocking, p.door} {
 		if c != nil {
@@ -321,12 +321,9 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	metrics.NewDisk(p.registry, c.Paths.State)
 	var meter worker.Meter = metrics.NewTasks(p.registry, slices.Sorted(maps.Keys(c.Routing.Repositories)))
 	if c.Traces.URL() != "" {
-		p.traces, err = traces.New(traces.Config{
+		p.traces = traces.New(traces.Config{
 			URL: c.Traces.URL(), Headers: maps.Collect(c.Traces.Pairs()), Version: version, Store: p.Store, Log: p.Log,
 		})
-		if err != nil {
-			return nil, err
-		}
 		meter = p.traces.Meter(meter)
 	}
 	timing := o.Timing
