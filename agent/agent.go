@@ -74,7 +74,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -178,9 +177,6 @@ type Runner struct {
 // which inherits the processes that a killed keeper leaves, and those that other children leave. Dead ones are reaped
 // after each run. If the process may manage its control group, New moves it into a child of that.
 func New(c Config) (*Runner, error) {
-	if runtime.GOOS != "linux" {
-		return nil, errors.New("create runner: agents run on Linux only")
-	}
 	if c.LogDir == "" {
 		return nil, errors.New("create runner: LogDir is empty")
 	}

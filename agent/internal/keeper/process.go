@@ -6,8 +6,7 @@
 // control pipe closes, or the worker falls silent, the keeper ends the run. docs/concurrency.md has the measurements.
 //
 // This package is the worker's side: a [Program] starts a [Process]. Package supervise is the keeper's side. Both
-// import only the standard library and x/sys. Functions may be called from any goroutine. On systems other than Linux a
-// keeper contains no more than the CLI's process group.
+// import only the standard library and x/sys. They need Linux. Functions may be called from any goroutine.
 package keeper
 
 import (
