@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func TestWordsOfTasks(t *testing.T) {
 		tasks.ClassRefused: exitTaskRefused, tasks.ClassFailed: exitTaskFailed,
 	}
 	for _, kind := range append(tasks.EndingKinds(), "of a newer version") {
-		if got, want := exitForEnding(string(kind)), codes[kind.Info().Class]; got != want {
+		if got, want := exitForEnding(string(kind)), codes[kind.Info().Class]; !errors.Is(got, want) {
 			t.Errorf("%s: %v, want %v", kind, got, want)
 		}
 	}
