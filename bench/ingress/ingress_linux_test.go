@@ -34,7 +34,7 @@ func TestQuick(t *testing.T) {
 		`half the rate .* <= 15.0 ms`,
 		`round trips to Redis for an event +[1-9]\.\d\d +<= 2.00`, `the same of bare asynq +1\.\d\d`,
 		`events lost while .* +0 +<= 0 +PASS`,
-		`to the CLI, p50 .* <= 15 ms`, `with traces, as a multiple .* <= 1.020`, `receiver of traces +0`,
+		`to the CLI, p50 .* <= 150 ms`, `with traces, as a multiple .* <= 1.020`, `receiver of traces +0`,
 	} {
 		if !regexp.MustCompile(row).Match(table.Bytes()) {
 			t.Errorf("the table has no row like %s", row)

@@ -93,8 +93,8 @@ func (b *bench) start(ctx context.Context) (err error) {
 	}
 	slices.Sort(delays)
 	all := door.Load{Delays: delays}
-	b.report.Most("from an event to the CLI, p50", milliseconds(all.Percentile(.5)), 15, "%.0f ms")
-	b.report.Most("the same, p99", milliseconds(all.Percentile(.99)), 100, "%.0f ms")
+	b.report.Most("from an event to the CLI, p50", milliseconds(all.Percentile(.5)), 150, "%.0f ms")
+	b.report.Most("the same, p99", milliseconds(all.Percentile(.99)), 350, "%.0f ms")
 	return nil
 }
 
