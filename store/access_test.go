@@ -175,7 +175,7 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	if after := connections(); after != before {
 		t.Errorf("%s connections, then %s", before, after)
 	}
-	s.Doctor.accessed.at = s.Doctor.accessed.at.Add(-accessFresh)
+	s.Doctor.accessed.Forget("")
 	if _, err := s.Doctor.Diagnose(t.Context()); err != nil || connections() == before {
 		t.Errorf("access was not checked again: %v", err)
 	}

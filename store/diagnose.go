@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/cache"
 )
 
 // Severity is the meaning of a [Finding] for the fleet.
@@ -50,9 +52,10 @@ func (s *Doctor) Diagnose(ctx context.Context) ([]Finding, error) {
 
 // Examine returns the findings of Diagnose, and Redis' memory. It is unknown if the user may not use TIME or INFO.
 func (s *Doctor) Examine(ctx context.Context) (found []Finding, memory Memory, err error) {
-	if found, err = s.recentAccess(ctx); err != nil {
+	if found, err = s.accessed.Get(ctx, "", s.access); err != nil {
 		return nil, memory, err
 	}
+	found = slices.Clip(found) // others have it too
 	asked := time.Now()
 	clock, err := s.redis.Time(ctx).Result()
 	if denied(err) {
@@ -158,42 +161,14 @@ func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 // OpenRedis is the text of the [Finding] about a Redis without a password.
 const OpenRedis = "Redis asks for no password"
 
-// accessFresh is how long a result of access is reused. access opens connections, and every readiness probe may
-// trigger it.
-const accessFresh = 5 * time.Second
-
 // Doctor examines Redis.
 type Doctor struct {
 	*db
-	accessed *accessed
+	accessed *cache.Cache[[]Finding] // of access, which opens connections: every readiness probe may trigger it
 }
 
-func newDoctor(d *db) *Doctor { return &Doctor{d, &accessed{asking: make(chan struct{}, 1)}} }
-
-// accessed caches the last result of access. The channel acts as a lock whose wait ends with the caller's context.
-type accessed struct {
-	asking chan struct{} // holds one
-	at     time.Time     // zero: never
-	found  []Finding
-}
-
-// recentAccess runs access at most once per accessFresh and never concurrently. Otherwise it returns the last result.
-func (s *Doctor) recentAccess(ctx context.Context) ([]Finding, error) {
-	a := s.accessed
-	select {
-	case a.asking <- struct{}{}:
-		defer func() { <-a.asking }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("diagnose redis: %w", ctx.Err())
-	}
-	if a.at.IsZero() || time.Since(a.at) >= accessFresh {
-		found, err := s.access(ctx)
-		if err != nil {
-			return nil, err
-		}
-		a.at, a.found = time.Now(), slices.Clip(found)
-	}
-	return a.found, nil
+func newDoctor(d *db) *Doctor {
+	return &Doctor{d, &cache.Cache[[]Finding]{Limit: 30 * time.Second, Life: 5 * time.Second, Now: time.Now}}
 }
 
 // access reports whether anyone can use Redis, and which permissions this process lacks.

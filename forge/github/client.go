@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
@@ -31,20 +32,21 @@ type clients struct {
 	transport http.RoundTripper
 	timeout   time.Duration
 	answers   answers
-	own       *github.Client // of the token, or of the App itself, which may do little but list installations
+	own       *github.Client      // of the token, or of the App itself, which may do little but list installations
+	login     cache.Cache[string] // errand's
 
 	mu            sync.Mutex // guards the fields below; never held during a request
 	installations map[int64]*github.Client
 	refused       map[int64]bool                       // installations that no repository was found to have since
 	git           map[string]*ghinstallation.Transport // by repository, each with a token for that repository only
-	login         string                               // errand's, once known
 }
 
 func newClients(cfg Config, base *url.URL) (*clients, error) {
 	c := &clients{
 		cfg: cfg, base: base, transport: http.DefaultTransport, timeout: attempt,
 		installations: map[int64]*github.Client{}, refused: map[int64]bool{},
-		git: map[string]*ghinstallation.Transport{},
+		git:   map[string]*ghinstallation.Transport{},
+		login: cache.Cache[string]{Limit: 3 * attempt, Now: cfg.Now},
 	}
 	if h := cfg.HTTP; h != nil {
 		if h.Transport != nil {
@@ -114,32 +116,24 @@ func (c *clients) of(ctx context.Context, repo string, id int64) (*github.Client
 
 // me returns the login under which GitHub shows what errand writes.
 func (c *clients) me(ctx context.Context) (string, error) {
-	c.mu.Lock()
-	login := c.login
-	c.mu.Unlock()
-	if login != "" {
+	return c.login.Get(ctx, "", func(ctx context.Context) (login string, err error) {
+		if c.cfg.Token != "" {
+			var user *github.User
+			user, _, err = c.own.Users.Get(ctx, "")
+			login = user.GetLogin()
+		} else {
+			var app *github.App
+			app, _, err = c.own.Apps.Get(ctx, "")
+			login = app.GetSlug() + "[bot]"
+		}
+		if err == nil && (login == "" || login == "[bot]") {
+			err = errors.New("the answer has no name")
+		}
+		if err != nil {
+			return "", fmt.Errorf("read errand's login: %w", err)
+		}
 		return login, nil
-	}
-	if c.cfg.Token != "" {
-		user, _, err := c.own.Users.Get(ctx, "")
-		if err != nil {
-			return "", fmt.Errorf("read errand's login: %w", err)
-		}
-		login = user.GetLogin()
-	} else {
-		app, _, err := c.own.Apps.Get(ctx, "")
-		if err != nil {
-			return "", fmt.Errorf("read errand's login: %w", err)
-		}
-		login = app.GetSlug() + "[bot]"
-	}
-	if login == "" || login == "[bot]" {
-		return "", errors.New("read errand's login: the answer has no name")
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.login = login
-	return login, nil
+	})
 }
 
 // app returns a transport on rt that signs as the App. Each installation needs its own, because ghinstallation writes

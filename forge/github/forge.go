@@ -19,17 +19,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/cache"
 )
 
 // Config selects a GitHub and an identity there: the user of a token, or an App.
@@ -54,9 +53,9 @@ type Forge struct {
 	cfg         Config
 	host        string // of the site
 	clients     *clients
-	permissions Recent[access]
-	private     Recent[bool]
-	addresses   sync.Map // by login
+	permissions *cache.Cache[access]
+	private     *cache.Cache[bool]
+	addresses   *cache.Cache[string] // by login
 }
 
 var _ forge.Forge = (*Forge)(nil)
@@ -89,7 +88,8 @@ func New(cfg Config) (*Forge, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configure GitHub: %w", err)
 	}
-	f := &Forge{cfg: cfg, clients: c}
+	f := &Forge{cfg: cfg, clients: c, permissions: Recent[access](cfg.Now), private: Recent[bool](cfg.Now)}
+	f.addresses = &cache.Cache[string]{Limit: 3 * attempt, Now: cfg.Now}
 	if site != nil {
 		f.host = site.Host
 	}
@@ -132,25 +132,22 @@ func (f *Forge) Address(ctx context.Context, repo, login string) (string, error)
 			return "", err
 		}
 	}
-	if known, ok := f.addresses.Load(login); ok {
-		return known.(string), nil
-	}
-	what := "look up the account " + login
-	if !IsLogin(login) {
-		return "", fmt.Errorf("%s: %w", what, forge.ErrNotFound)
-	}
-	gh, err := f.Client(ctx, repo, 0)
-	if err != nil {
-		return "", f.Explain(what, err)
-	}
-	user, _, err := gh.Users.Get(ctx, url.PathEscape(login))
-	if err != nil {
-		return "", f.Explain(what, err)
-	}
-	host, _, _ := strings.Cut(f.host, ":")
-	address := fmt.Sprintf("%s <%d+%s@users.noreply.%s>", user.GetLogin(), user.GetID(), user.GetLogin(), host)
-	f.addresses.Store(login, address)
-	return address, nil
+	return f.addresses.Get(ctx, login, func(ctx context.Context) (string, error) {
+		what := "look up the account " + login
+		if !IsLogin(login) {
+			return "", fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+		}
+		gh, err := f.Client(ctx, repo, 0)
+		if err != nil {
+			return "", f.Explain(what, err)
+		}
+		user, _, err := gh.Users.Get(ctx, url.PathEscape(login))
+		if err != nil {
+			return "", f.Explain(what, err)
+		}
+		host, _, _ := strings.Cut(f.host, ":")
+		return fmt.Sprintf("%s <%d+%s@users.noreply.%s>", user.GetLogin(), user.GetID(), user.GetLogin(), host), nil
+	})
 }
 
 // IsApp reports whether errand is an App.
@@ -218,43 +215,13 @@ func (p graphqlProblem) asREST(resp *github.Response) error {
 	return &github.ErrorResponse{Response: &refused, Message: p.Message}
 }
 
-// Recent caches answers of GitHub for [RecentLife]. It is safe for concurrent use; the zero value is empty.
-type Recent[T any] struct {
-	mu    sync.Mutex
-	known map[string]recentEntry[T]
-}
+// RecentLife is how long an answer of GitHub counts, and so how long an account that lost its access may still have
+// errand work.
+const RecentLife = 30 * time.Second
 
-type recentEntry[T any] struct {
-	value T
-	until time.Time
-}
-
-const (
-	// RecentLife is how long an answer counts, and so how long an account that lost its access may still have errand
-	// work.
-	RecentLife = 30 * time.Second
-	maxRecent  = 1000
-)
-
-// Get returns the answer for a key, if it is recent enough.
-func (r *Recent[T]) Get(key string, now time.Time) (T, bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, ok := r.known[key]
-	return e.value, ok && now.Before(e.until)
-}
-
-// Put stores the answer for a key.
-func (r *Recent[T]) Put(key string, value T, now time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.known) >= maxRecent {
-		maps.DeleteFunc(r.known, func(_ string, e recentEntry[T]) bool { return !now.Before(e.until) })
-	}
-	if r.known == nil || len(r.known) >= maxRecent {
-		r.known = map[string]recentEntry[T]{} // asking again costs less than remembering that many
-	}
-	r.known[key] = recentEntry[T]{value, now.Add(RecentLife)}
+// Recent returns a cache for answers of GitHub.
+func Recent[T any](now func() time.Time) *cache.Cache[T] {
+	return &cache.Cache[T]{Limit: 3 * attempt, Life: RecentLife, Now: now}
 }
 
 // loginForm matches logins. Other strings could be paths within GitHub's API.
@@ -295,46 +262,38 @@ func (f *Forge) access(ctx context.Context, repo string, installation int64, log
 	if !IsLogin(login) {
 		return none, nil
 	}
-	key, now := strings.ToLower(repo+" "+login), f.cfg.Now()
-	if s, ok := f.permissions.Get(key, now); ok {
-		return s, nil
-	}
-	what := "ask what " + login + " may do in " + repo
-	gh, err := f.Client(ctx, repo, installation)
-	if err != nil {
-		return none, f.Explain(what, err)
-	}
-	owner, name := f.split(repo)
-	level, _, err := gh.Repositories.GetPermissionLevel(ctx, owner, name, url.PathEscape(login))
-	if StatusCode(err) == http.StatusNotFound {
-		return none, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
-	}
-	if err != nil {
-		return none, f.Explain(what, err)
-	}
-	s := access{forge.Permission(level.GetPermission()), level.GetUser().GetID()}
-	f.permissions.Put(key, s, now)
-	return s, nil
+	return f.permissions.Get(ctx, strings.ToLower(repo+" "+login), func(ctx context.Context) (access, error) {
+		what := "ask what " + login + " may do in " + repo
+		gh, err := f.Client(ctx, repo, installation)
+		if err != nil {
+			return none, f.Explain(what, err)
+		}
+		owner, name := f.split(repo)
+		level, _, err := gh.Repositories.GetPermissionLevel(ctx, owner, name, url.PathEscape(login))
+		if StatusCode(err) == http.StatusNotFound {
+			return none, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+		}
+		if err != nil {
+			return none, f.Explain(what, err)
+		}
+		return access{forge.Permission(level.GetPermission()), level.GetUser().GetID()}, nil
+	})
 }
 
 // Private asks GitHub whether a repository is not public. An internal repository of an enterprise counts as private.
 // The error is forge.ErrNotFound if errand cannot see it.
 func (f *Forge) Private(ctx context.Context, repo string) (bool, error) {
-	key, now := strings.ToLower(repo), f.cfg.Now()
-	if private, ok := f.private.Get(key, now); ok {
-		return private, nil
-	}
-	what := "ask whether " + repo + " is private"
-	r, err := f.repository(ctx, repo)
-	if StatusCode(err) == http.StatusNotFound {
-		return false, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
-	}
-	if err != nil {
-		return false, f.Explain(what, err)
-	}
-	private := r.GetVisibility() != "public" || r.GetPrivate()
-	f.private.Put(key, private, now)
-	return private, nil
+	return f.private.Get(ctx, strings.ToLower(repo), func(ctx context.Context) (bool, error) {
+		what := "ask whether " + repo + " is private"
+		r, err := f.repository(ctx, repo)
+		if StatusCode(err) == http.StatusNotFound {
+			return false, fmt.Errorf("%s: %w", what, forge.ErrNotFound)
+		}
+		if err != nil {
+			return false, f.Explain(what, err)
+		}
+		return r.GetVisibility() != "public" || r.GetPrivate(), nil
+	})
 }
 
 func (f *Forge) repository(ctx context.Context, repo string) (*github.Repository, error) {

@@ -68,12 +68,6 @@ func TestPermissionExpires(t *testing.T) {
 	ask(forge.PermissionWrite, 1)
 	now = now.Add(RecentLife)
 	ask(forge.PermissionNone, 2)
-	for i := range 2 * maxRecent {
-		w.forge.permissions.Put(fmt.Sprint(i), access{level: forge.PermissionRead}, now)
-	}
-	if n := len(w.forge.permissions.known); n > maxRecent {
-		t.Errorf("%d accounts are remembered", n)
-	}
 }
 
 // An account about which GitHub does not answer may do nothing.

@@ -300,7 +300,7 @@ func must[T any](v T, err error) T {
 // forgetSettings makes the source, which may be in use, read the settings of the repository again.
 func (w *world) forgetSettings() {
 	for _, branch := range []string{"main", ""} { // "" is the default branch
-		w.src.settings.cache.Put(repo+" "+branch, parsedSettings{}, time.Time{}) // long out of date
+		w.src.settings.cache.Forget(repo + " " + branch)
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-github/v60/github"
@@ -20,7 +19,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
-	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -34,8 +33,7 @@ const settingsFile = environment.File
 type settingsReader struct {
 	api   api
 	gate  *gate
-	cache hub.Recent[parsedSettings]
-	now   func() time.Time
+	cache *cache.Cache[parsedSettings]
 	log   *slog.Logger
 }
 
@@ -44,22 +42,20 @@ type settingsReader struct {
 func (r *settingsReader) settings(
 	ctx context.Context, t thread, base string,
 ) (c settings, unknown []string, err error) {
-	key, now := strings.ToLower(t.o.Repo)+" "+base, r.now()
-	if known, ok := r.cache.Get(key, now); ok {
-		return known.settings, known.unknown, nil
-	}
-	text, err := t.fileOf(ctx, base, settingsFile)
-	if err != nil {
-		return settings{}, nil, err
-	}
-	if len(text) > environment.MaxFile { // a part of the file may have another meaning
-		c.Incomplete, unknown = true, []string{fmt.Sprintf("The file is larger than %d KiB, so it is ignored.",
-			environment.MaxFile>>10)}
-	} else {
-		c, unknown = parseSettings([]byte(text))
-	}
-	r.cache.Put(key, parsedSettings{c, unknown}, now)
-	return c, unknown, nil
+	key := strings.ToLower(t.o.Repo) + " " + base
+	known, err := r.cache.Get(ctx, key, func(ctx context.Context) (parsedSettings, error) {
+		text, err := t.fileOf(ctx, base, settingsFile)
+		if err != nil {
+			return parsedSettings{}, err
+		}
+		if len(text) > environment.MaxFile { // a part of the file may have another meaning
+			why := fmt.Sprintf("The file is larger than %d KiB, so it is ignored.", environment.MaxFile>>10)
+			return parsedSettings{settings{Incomplete: true}, []string{why}}, nil
+		}
+		c, unknown := parseSettings([]byte(text))
+		return parsedSettings{c, unknown}, nil
+	})
+	return known.settings, known.unknown, err
 }
 
 // parsedSettings holds the settings of a branch and the errors in them.

@@ -174,7 +174,7 @@ func assemble(cfg Config) *Source {
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
 	}
-	settings := &settingsReader{api: hubAPI, gate: g, now: cfg.Now, log: log}
+	settings := &settingsReader{api: hubAPI, gate: g, cache: hub.Recent[parsedSettings](cfg.Now), log: log}
 	return &Source{
 		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
 		gate: g, settings: settings,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slack-go/slack"
 
+	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -169,11 +170,11 @@ const (
 // people caches what Slack says about the users who talk to us.
 type people struct {
 	api   *slack.Client
-	cache intake.Cache[*slack.User]
+	cache cache.Cache[*slack.User]
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api: api, cache: intake.Cache[*slack.User]{
+	return &people{api: api, cache: cache.Cache[*slack.User]{
 		Limit: lookLimit, Life: personLife, ErrorLife: errorLife, Now: now,
 	}}
 }
@@ -200,11 +201,11 @@ type who struct{ user, bot, team, enterprise, site string }
 // identity asks Slack once who the token's bot is. Threads also hold posts of other bots, perhaps of another errand.
 type identity struct {
 	api   *slack.Client
-	cache intake.Cache[who]
+	cache cache.Cache[who]
 }
 
 func newIdentity(api *slack.Client, now func() time.Time) *identity {
-	return &identity{api: api, cache: intake.Cache[who]{Limit: callLimit, ErrorLife: errorLife, Now: now}}
+	return &identity{api: api, cache: cache.Cache[who]{Limit: callLimit, ErrorLife: errorLife, Now: now}}
 }
 
 // known returns the bot if Slack has been asked already. It takes no time.

@@ -3,13 +3,13 @@ package auth
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -49,8 +49,8 @@ type Access struct {
 	// Forge reports whether an account of the forge may read a repository. nil: the forge is not asked.
 	Forge func(ctx context.Context, repo, login string) (bool, error)
 
-	once  sync.Once
-	cache *readCache
+	once    sync.Once
+	answers *cache.Cache[bool]
 }
 
 // visitor returns a person with their roles.
@@ -114,60 +114,23 @@ func matches(p, name string) bool {
 	return name != "" && pattern.Match(p, name)
 }
 
-// How long the forge's answers count, how long it may take to answer, and how many answers are kept.
-const (
-	readTime  = 5 * time.Minute
-	errorTime = 5 * time.Second // of an error; after a question without an answer, nothing is asked for this time
-	askTime   = 2 * time.Second
-	maxReads  = 20_000
-)
+// How long the forge may take to answer, and how long an error counts.
+const askTime, errorTime = 2 * time.Second, 5 * time.Second
 
-// readCache holds the forge's answers by login and repository.
-type readCache struct {
-	mu     sync.Mutex
-	until  map[[2]string]reading
-	silent time.Time // until then the forge is not asked, because it has not answered a question in time
-}
-
-type reading struct {
-	ok    bool
-	until time.Time
-}
-
-// reads reports whether the forge lets an account read a repository. If the forge does not answer, it does not.
+// reads reports whether the forge lets an account read a repository. If the forge does not answer, it does not: a list
+// asks about each of its tasks, and would wait for each.
 func (a *Access) reads(ctx context.Context, repo, login string, log *slog.Logger) bool {
-	a.once.Do(func() { a.cache = &readCache{until: map[[2]string]reading{}} })
-	key := [2]string{strings.ToLower(repo), strings.ToLower(login)}
-	a.cache.mu.Lock()
-	known, silent := a.cache.until[key], a.cache.silent
-	a.cache.mu.Unlock()
-	switch now := time.Now(); {
-	case now.Before(known.until):
-		return known.ok
-	case now.Before(silent):
-		return false
-	}
-	asking, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	life := readTime
-	ok, err := a.Forge(asking, repo, login)
-	late := errors.Is(asking.Err(), context.DeadlineExceeded)
-	if err != nil {
-		if ctx.Err() != nil {
-			return false
+	a.once.Do(func() {
+		a.answers = &cache.Cache[bool]{
+			Limit: askTime, Life: 5 * time.Minute, ErrorLife: errorTime, Quiet: true, Now: time.Now,
 		}
-		log.Warn("ask the forge for a permission", "repository", repo, "err", err)
-		ok, life = false, errorTime // a list asks about each of its tasks
-	}
-	a.cache.mu.Lock()
-	defer a.cache.mu.Unlock()
-	if len(a.cache.until) >= maxReads {
-		clear(a.cache.until)
-	}
-	until := time.Now().Add(life)
-	a.cache.until[key] = reading{ok, until}
-	if err != nil && late { // a list with several repositories would wait for each of them
-		a.cache.silent = until
-	}
-	return ok
+	})
+	ok, err := a.answers.Get(ctx, strings.ToLower(repo+" "+login), func(ctx context.Context) (bool, error) {
+		ok, err := a.Forge(ctx, repo, login)
+		if err != nil {
+			log.Warn("ask the forge for a permission", "repository", repo, "err", err)
+		}
+		return ok, err
+	})
+	return ok && err == nil
 }

@@ -162,17 +162,3 @@ func TestVisitorsRoles(t *testing.T) {
 		}
 	}
 }
-
-// The answers of the forge that are kept are bounded: a visitor can name any repository.
-func TestKeptAnswersAreBounded(t *testing.T) {
-	t.Parallel()
-	a := &Access{Forge: func(context.Context, string, string) (bool, error) { return true, nil }}
-	for n := range maxReads + 2 {
-		if !a.reads(t.Context(), fmt.Sprint("acme/", n), "ann", nil) {
-			t.Fatal("what the forge allows is not allowed")
-		}
-	}
-	if n := len(a.cache.until); n > maxReads {
-		t.Errorf("%d answers are kept", n)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -38,24 +37,13 @@ func CheckCredentials(ctx context.Context, r *agent.Runner, model string) (found
 	return found
 }
 
-// modelCheck is the last check of the model. It is kept for a minute, because each one sends requests to the provider.
-type modelCheck struct {
-	mu    sync.Mutex
-	at    time.Time
-	found []doctor.Finding
-}
-
 // checkModel asks the model if this process has its credentials, and says what workers know of theirs if not.
 func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 	if p.runner != nil {
-		p.model.mu.Lock()
-		defer p.model.mu.Unlock()
-		if time.Since(p.model.at) > time.Minute {
-			// Not cancelled with this request, because others get the result too.
-			p.model.found = CheckCredentials(context.WithoutCancel(ctx), p.runner, p.Config.Model.Name)
-			p.model.at = time.Now()
-		}
-		return p.model.found
+		found, _ := p.model.Get(ctx, "", func(ctx context.Context) ([]doctor.Finding, error) { // fails with ctx only
+			return CheckCredentials(ctx, p.runner, p.Config.Model.Name), nil
+		})
+		return found
 	}
 	const what = "workers hold the credentials for the model, so they are not tried here; `worker check-model` on a " +
 		"worker's machine asks the provider"

@@ -27,6 +27,8 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge"
 	githubforge "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/cache"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
@@ -68,8 +70,8 @@ type Parts struct {
 	joined       bool               // the data in Redis is known to be of this fleet
 	parts        map[string]askPart // of the identity of the fleet, except its name
 	traces       *traces.Exporter
-	runner       *agent.Runner // of the worker; nil: this process has none
-	model        modelCheck
+	runner       *agent.Runner                 // of the worker; nil: this process has none
+	model        cache.Cache[[]doctor.Finding] // what the last check of it found; each one sends requests
 }
 
 // Options are settings that tests change, except Process.
@@ -88,6 +90,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	p := &Parts{
 		Config: c, Log: log, Redactor: redactor(c), registry: metrics.NewRegistry(version.String()),
 		notices: Notices(c, os.Environ()),
+		model:   cache.Cache[[]doctor.Finding]{Limit: 5 * time.Minute, Life: time.Minute, Now: time.Now},
 	}
 	var err error
 	if p.policy, err = policy(c, p.Redactor); err != nil {
