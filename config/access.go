@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Login configures the login of people to the console by OpenID Connect, or by GitHub's OAuth if Issuer is the GitHub
@@ -88,7 +90,7 @@ func (c *Config) LinksAccounts() bool {
 
 // checkRights refuses limits for people in Slack that cannot be checked.
 func (c *Config) checkRights(p *Problems) {
-	if u := c.Routing.Slack.Unmapped; u != "" && u != UnmappedAll && !c.GitHub.Enabled() {
+	if u := c.Routing.Slack.Unmapped; u != "" && u != policy.UnmappedAll && !c.GitHub.Enabled() {
 		p.add(c.Where("slack", "unmapped"), "limits people by their rights on GitHub, which is not configured",
 			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
 	}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // The results of schedules and hooks need Slack as well.
@@ -72,23 +74,23 @@ func TestRightsNeedGitHub(t *testing.T) {
 	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com"}
 	const login = "roles: [{role: viewer, people: [a]}], login: {client_id: c, issuer: "
 	for text, tc := range map[string]struct {
-		unmapped string
+		unmapped policy.Unmapped
 		github   GitHub
 		want     []string
 	}{
-		"slack: {link: true}": {UnmappedRead, hub, []string{unproven}},
-		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                  {UnmappedRead, hub, nil},
-		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`: {UnmappedRefuse, hub, nil},
+		"slack: {link: true}": {policy.UnmappedRead, hub, []string{unproven}},
+		"{slack: {link: true}, " + login + `"https://github.com/"}}`:                  {policy.UnmappedRead, hub, nil},
+		"{slack: {link: true, unmapped: refuse}, " + login + `"https://github.com"}}`: {policy.UnmappedRefuse, hub, nil},
 		"{slack: {link: true, unmapped: all}, " + login + `"https://id.example.com"}}`: {
-			UnmappedAll, hub, []string{unproven},
+			policy.UnmappedAll, hub, []string{unproven},
 		},
-		"{}":                           {UnmappedAll, GitHub{}, nil},
-		"people: {ann: {slack: U1}}":   {UnmappedAll, GitHub{}, nil},
-		"people: {ann: {github: ann}}": {UnmappedRead, GitHub{}, nil},
-		"slack: {unmapped: all}":       {UnmappedAll, GitHub{}, nil},
-		"slack: {unmapped: refuse}":    {UnmappedRefuse, GitHub{}, []string{problem}},
-		"slack: {unmapped: read}":      {UnmappedRead, GitHub{Token: "t", WebhookSecret: "s"}, nil},
-		"{slack: {unmapped: all}, people: {ann: {github: ann}}}": {UnmappedAll, GitHub{}, nil},
+		"{}":                           {policy.UnmappedAll, GitHub{}, nil},
+		"people: {ann: {slack: U1}}":   {policy.UnmappedAll, GitHub{}, nil},
+		"people: {ann: {github: ann}}": {policy.UnmappedRead, GitHub{}, nil},
+		"slack: {unmapped: all}":       {policy.UnmappedAll, GitHub{}, nil},
+		"slack: {unmapped: refuse}":    {policy.UnmappedRefuse, GitHub{}, []string{problem}},
+		"slack: {unmapped: read}":      {policy.UnmappedRead, GitHub{Token: "t", WebhookSecret: "s"}, nil},
+		"{slack: {unmapped: all}, people: {ann: {github: ann}}}": {policy.UnmappedAll, GitHub{}, nil},
 	} {
 		var p Problems
 		c := Config{

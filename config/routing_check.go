@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Options are the values that a request may choose. Empty = anything that the CLI accepts. Models also bounds runs
@@ -207,33 +209,28 @@ type SlackPeople struct {
 	Channels  []string `yaml:"channels"`  // channel IDs where errand works, beside direct messages; empty = all
 	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
 	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
-	Unmapped  string   `yaml:"unmapped"`  // rights of people without a known GitHub account; see Routing.Unmapped
-	Link      bool     `yaml:"link"`      // people may link their account to one on GitHub with /errand link
-}
 
-// The values of SlackPeople.Unmapped.
-const (
-	UnmappedRead   = "read"   // ask errand to read repositories that are open
-	UnmappedRefuse = "refuse" // nothing
-	UnmappedAll    = "all"    // the same as everybody else
-)
+	Unmapped policy.Unmapped `yaml:"unmapped"` // rights of people without a known GitHub account; see Routing.Unmapped
+	Link     bool            `yaml:"link"`     // people may link their account to one on GitHub with /errand link
+}
 
 // Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the
 // operator has not decided, they may do everything.
-func (r Routing) Unmapped() string {
+func (r Routing) Unmapped() policy.Unmapped {
 	known := r.Slack.Link
 	for _, person := range r.People {
 		known = known || person.GitHub != ""
 	}
 	if known {
-		return cmp.Or(r.Slack.Unmapped, UnmappedRead)
+		return cmp.Or(r.Slack.Unmapped, policy.UnmappedRead)
 	}
-	return cmp.Or(r.Slack.Unmapped, UnmappedAll)
+	return cmp.Or(r.Slack.Unmapped, policy.UnmappedAll)
 }
 
 func (v routingCheck) slack(r Routing) {
 	s := r.Slack
-	if !slices.Contains([]string{"", UnmappedRead, UnmappedRefuse, UnmappedAll}, s.Unmapped) {
+	known := []policy.Unmapped{"", policy.UnmappedRead, policy.UnmappedRefuse, policy.UnmappedAll}
+	if !slices.Contains(known, s.Unmapped) {
 		v.add(fmt.Sprintf("must be `read`, `refuse` or `all`, not %q", s.Unmapped), "", "slack", "unmapped")
 	}
 	for _, list := range []struct {

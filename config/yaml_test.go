@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 func TestParseRouting(t *testing.T) {
@@ -51,7 +53,7 @@ webhooks:
 		Budgets: Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"},
-			Approvers: []string{"U2"}, Unmapped: UnmappedRefuse, Link: true,
+			Approvers: []string{"U2"}, Unmapped: policy.UnmappedRefuse, Link: true,
 		},
 		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
 		Hooks: map[string]Hook{"alerts": {

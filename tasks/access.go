@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Role is what a visitor of the front door may do. Each role includes the ones before it.
@@ -242,6 +243,9 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	about, err := conversation(ctx, d.store, t.Thread) // tasks are not kept as long
 	if err != nil {
 		return err
+	}
+	if about.Repos == nil {
+		return &InputError{Sentence: policy.Forgotten}
 	}
 	all, known := len(past), d.policy.People.filterVisible(ctx, past)
 	takesPart := slices.ContainsFunc(known, func(r store.Record) bool {

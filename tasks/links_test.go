@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // linkedTo links an account in Slack.
@@ -41,7 +42,7 @@ func TestPermitLinked(t *testing.T) {
 	f := limited(t, forgeOf, withLinks)
 	permit := func(user string) (agent.Profile, string) {
 		t.Helper()
-		profile, err := f.desk.policy.Permit(t.Context(), f.store, f.request("t-"+user, user, "secret/a", "C1"))
+		profile, err := f.permit(f.request("t-"+user, user, "secret/a", "C1"))
 		if err != nil && sentence(err) == "" {
 			t.Fatal(err)
 		}
@@ -110,7 +111,7 @@ func TestPermitLinked(t *testing.T) {
 	if err != nil || task.Login != "dana" {
 		t.Fatalf("task of %q: %v", task.Login, err)
 	}
-	if _, err := f.desk.policy.Permit(t.Context(), f.store, task); sentence(err) != unknown {
+	if _, err := f.permit(task); sentence(err) != unknown {
 		t.Errorf("unlinked while it waited: %v", err)
 	}
 	if _, err := OfferLink(t.Context(), f.desk,
@@ -125,7 +126,7 @@ func TestLinkedPersonIsOne(t *testing.T) {
 	t.Parallel()
 	f := limited(t, levels{}, withLinks, func(p *Policy) {
 		p.Budgets, p.Limits = Budgets{User: 1}, Limits{User: 1}
-		p.Rights.Unmapped = UnmappedAll
+		p.Rights.Unmapped = policy.UnmappedAll
 	})
 	f.linkedTo("UD", "dana", time.Now().Add(time.Hour))
 	first := f.submit(f.request("a", "UD", "", "C1"))

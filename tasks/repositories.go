@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,63 +112,6 @@ func (v Visitor) RoleInAll(ctx context.Context, repos []string) Role {
 		role = min(role, v.RoleIn(ctx, repo))
 	}
 	return role
-}
-
-// entitleAll limits a profile to what a person may do in each repository of a task.
-func (p Policy) entitleAll(ctx context.Context, by Asker, t Task) (agent.Profile, error) {
-	profile, err := p.entitle(ctx, by, t.Repo, t.Profile)
-	for _, repo := range t.Also {
-		if err == nil {
-			profile, err = p.entitle(ctx, by, repo, profile)
-		}
-	}
-	return profile, err
-}
-
-// permitTogether refuses a task that would change a public repository, or be answered there, if the agent also knows
-// private ones, from the task or from its conversation. Its answer is in the description of each pull request.
-func (p Policy) permitTogether(ctx context.Context, t Task, others func() ([]string, error)) error {
-	if t.Repo == "" || t.Profile != agent.Write && t.Source != p.Rights.Forge.Name() {
-		return nil
-	}
-	known, err := others()
-	if t.unasked() || errors.Is(err, errUnknownThread) {
-		known, err = nil, nil
-	}
-	if err != nil || len(t.Also)+len(known) == 0 {
-		return err
-	}
-	var public, private string
-	for _, repo := range append(t.Repositories(), known...) {
-		is, err := p.Rights.Forge.Private(ctx, repo)
-		if err != nil && !errors.Is(err, forge.ErrNotFound) {
-			return fmt.Errorf("check repositories: %w", FromForge(err))
-		}
-		if is = is || err != nil; !is && t.Has(repo) {
-			public = repo
-		} else if allowed, err := p.Allowed(repo); is && (err != nil || !allowed.Open) {
-			private = repo
-		}
-	}
-	switch {
-	case public == "" || private == "":
-		return nil
-	case t.Has(private):
-		return refusal("%s is public and %s is not, and pull requests in the one could show what is in the other. "+
-			"Ask for each in a conversation of its own.", public, private)
-	}
-	return refusal("This conversation has been about a repository that is not public, and an answer or a pull "+
-		"request in %s could show what is in it. Ask in a conversation of its own.", public)
-}
-
-// permitConversation refuses a request on the forge that continues a conversation about a repository that its asker may
-// not read. What they may do in the repository of the request is checked in its brief.
-func (p Policy) permitConversation(ctx context.Context, t Task, by Asker, others func() ([]string, error)) error {
-	err := p.permitThread(ctx, by, others)
-	if errors.Is(err, errUnknownThread) && strings.HasPrefix(t.Thread, by.Source+"/") {
-		return nil // a conversation there is about its own repository, if no other one has been joined with it
-	}
-	return err
 }
 
 // Publications returns the published works of an ending, not copies of them. The main repository's comes first.

@@ -130,7 +130,7 @@ func TestRightsInAllRepositories(t *testing.T) {
 		f := limited(t, l)
 		task := f.request("a", "UW", tc.repo, tc.channel)
 		task.Also = strings.Fields(tc.also)
-		profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+		profile, err := f.permit(task)
 		if tc.why == "-" {
 			if !errors.Is(err, broken) {
 				t.Errorf("%s: %v", name, err)
@@ -195,7 +195,7 @@ func TestConversationOfAPullRequest(t *testing.T) {
 		}
 		next := f.task("a", "and now?")
 		next.Source, next.Thread, next.Actor, next.Repo = "github", tc.thread, tc.actor, "secret/b"
-		if _, err := f.desk.policy.Permit(t.Context(), f.store, next); sentence(err) != tc.why ||
+		if _, err := f.permit(next); sentence(err) != tc.why ||
 			(err == nil) != (tc.why == "") {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -8,11 +8,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Rights limits people to what they may do themselves on the forge: a request runs with the rights of its asker in the
@@ -20,9 +20,9 @@ import (
 // question, so that a permission counts as it is then. GitHub's own requests are checked in their briefs, because the
 // source knows which of them a person has made; only what their conversation has been about is checked here.
 type Rights struct {
-	Forge    Permissions // nil: there are no limits
-	Unmapped Unmapped    // what people in Slack may do whose account on the forge is unknown
-	Links    bool        // people may link their account in Slack to one on the forge; see Link
+	Forge    Permissions     // nil: there are no limits
+	Unmapped policy.Unmapped // what people in Slack may do whose account on the forge is unknown
+	Links    bool            // people may link their account in Slack to one on the forge; see Link
 	// Lists reports whether the operator permits answers about a private repository in a Slack channel.
 	Lists func(channel, repo string) bool
 }
@@ -34,16 +34,6 @@ type Permissions interface {
 	AccountID(ctx context.Context, repo, login string) (int64, error)
 	Private(ctx context.Context, repo string) (bool, error)
 }
-
-// Unmapped is what people in Slack may do whose account on the forge is unknown.
-type Unmapped string
-
-// The values of Unmapped.
-const (
-	UnmappedAll    Unmapped = "all"    // everything; answers about private repositories may be posted anywhere
-	UnmappedRead   Unmapped = "read"   // read open repositories, and work without a repository
-	UnmappedRefuse Unmapped = "refuse" // nothing
-)
 
 // Asker is who asks for something: an account in a source.
 type Asker struct {
@@ -82,221 +72,52 @@ func askerIn(ctx context.Context) Asker {
 	return Asker{}
 }
 
-// Permit returns the profile with which a task may run now. An *InputError refuses the task. After any other error
-// nothing is known, so the task must not run.
-func (p Policy) Permit(ctx context.Context, s *store.Store, t Task) (agent.Profile, error) {
-	if p.Rights == nil || p.Rights.Forge == nil {
-		return t.Profile, nil
-	}
-	by, limited, err := p.limits(ctx, s, t.askedBy())
-	others := sync.OnceValues(func() ([]string, error) { return remembered(ctx, s, t) })
-	switch {
-	case err != nil:
-	case by.Source == p.Rights.Forge.Name():
-		if !t.unasked() {
-			err = p.permitConversation(ctx, t, by, others)
-		}
-	case limited:
-		if t.Profile, err = p.entitleAll(ctx, by, t); err == nil {
-			err = p.permitThread(ctx, by, others)
-		}
-	}
-	for _, repo := range t.Repositories() {
-		if err == nil {
-			err = p.permitChannel(ctx, t, repo)
-		}
-	}
-	if err == nil {
-		err = p.permitTogether(ctx, t, others)
-	}
+// Permit returns the profile with which a task may run now, on a worker with a sandbox or without one. An *InputError
+// refuses the task. After any other error nothing is known, so the task must not run. limited says why the run may only
+// read although the task asks for more, as a clause about who asked; empty: it may do all.
+//
+// Without a sandbox, the code of a repository also runs for people who are not limited, in tests and set-ups. Who may
+// push to it can therefore reach the machine in a way that this does not prevent.
+func (p Policy) Permit(
+	ctx context.Context, s *store.Store, t Task, sandboxed bool,
+) (_ agent.Profile, limited string, _ error) {
+	v, err := p.decide(ctx, s, policy.Work, t, policy.Object{
+		Writes: t.Profile == agent.Write, Public: p.onForge(t.Source), Unsandboxed: !sandboxed,
+		Channel: t.Source == slackSource && !strings.HasPrefix(t.Channel, "D"),
+	})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return t.Profile, nil
+	if v.Reads && t.Profile == agent.Write {
+		return agent.Read, v.Reason, nil
+	}
+	return t.Profile, "", nil
 }
 
 // PermitNow checks that the asker may let errand read the task's repository and post the answer where they asked.
 func PermitNow(ctx context.Context, d *Desk, t Task) error {
-	_, err := d.policy.Permit(ctx, d.store, t)
+	_, _, err := d.policy.Permit(ctx, d.store, t, true)
 	return err
 }
 
-// limits returns a person with their account on the forge, and whether there is a limit to what they may do. People at
-// the front door whose account is unknown have their role instead. In Slack, the operator's settings and the links of
-// now count.
-func (p Policy) limits(ctx context.Context, s *store.Store, by Asker) (_ Asker, limited bool, err error) {
-	if p.Rights == nil || p.Rights.Forge == nil {
-		return by, false, nil
-	}
-	name := p.Rights.Forge.Name()
-	if by.Source == name {
-		by.Login = by.Account
-		return by, true, nil
-	}
-	if by.Source == slackSource {
-		if by.Login, by.ID, err = p.linked(ctx, s, by.Account); err != nil {
-			return by, false, err
-		}
-	}
-	one, _ := p.People.Find(by.Source, by.Account)
-	by.Login = cmp.Or(by.Login, one.Account(name))
-	return by, by.Login != "" || by.Source == slackSource && p.Rights.Unmapped != UnmappedAll, nil
-}
-
-// entitle limits a profile to what a person may do in a repository; "" means work without one.
-func (p Policy) entitle(ctx context.Context, by Asker, repo string, wanted agent.Profile) (agent.Profile, error) {
-	unmapped := by.Source == slackSource && by.Login == ""
-	if repo == "" && (!unmapped || p.Rights.Unmapped == UnmappedRead) {
-		return wanted, nil
-	}
-	allowed, err := p.Allowed(repo)
-	reads := Repository{Profile: agent.Read}.Narrow(wanted)
-	open := err == nil && allowed.Open
-	if unmapped {
-		if open && p.Rights.Unmapped == UnmappedRead {
-			return reads, nil
-		}
-		remedy := "An operator can add you under people: in errand.yaml."
-		if p.Rights.Links {
-			remedy = "Say /errand link to connect it."
-		}
-		return "", refusal("I do not know your account on GitHub, so I cannot see what you may do%s. %s",
-			inRepo(repo), remedy)
-	}
-	level, err := p.Rights.Forge.Permission(ctx, repo, by.Login)
-	if err == nil && by.ID != 0 {
-		var id int64
-		if id, err = p.Rights.Forge.AccountID(ctx, repo, by.Login); err == nil && id != by.ID {
-			return "", refusal("%s is now the account of somebody else on GitHub. Say /errand link to connect yours.",
-				by.Login)
-		}
-	}
-	switch {
-	case err != nil && !errors.Is(err, forge.ErrNotFound):
-		return "", fmt.Errorf("check rights: %w", FromForge(err))
-	case level.CanWrite():
-		return wanted, nil
-	case level == forge.PermissionRead, open:
-		return reads, nil
-	case err != nil && by.ID != 0:
-		const sentence = "GitHub finds no account %s, or no repository %s. If you have renamed your account, say " +
-			"/errand link."
-		return "", refusal(sentence, by.Login, repo)
-	}
-	return "", refusal("%s has no access to %s.", by.Login, repo)
-}
-
-// permitChannel refuses a request in Slack about a repository whose answers must not be posted where it was made.
-// Retries elsewhere are answered there, too.
-func (p Policy) permitChannel(ctx context.Context, t Task, repo string) error {
-	if t.Source != slackSource || p.Rights.Unmapped == UnmappedAll || strings.HasPrefix(t.Channel, "D") {
-		return nil
-	}
-	may, err := p.MayPost(ctx, t.Channel, repo)
-	if err == nil && !may {
-		err = refusal("%s is private, and its answers may not be posted in this channel. Ask me in a direct message, "+
-			"or have an operator add the channel under channels: in errand.yaml.", repo)
-	}
+// PermitReady checks that a person may mark a pull request as ready, whose task they control if own is set. An
+// *InputError says why they may not.
+func PermitReady(ctx context.Context, d *Desk, by Asker, own bool, repo string) error {
+	_, err := d.policy.decide(ctx, d.store, policy.MarkReady, Task{Retrier: by, Repo: repo}, policy.Object{Own: own})
 	return err
 }
 
-// MayPost reports whether answers about a repository, or about none, may be posted in a Slack channel.
+// MayPost reports whether results about a repository, or about none, may be posted in a Slack channel.
 func (p Policy) MayPost(ctx context.Context, channel, repo string) (bool, error) {
-	if repo == "" || p.Rights == nil || p.Rights.Forge == nil || p.Rights.Lists(channel, repo) {
-		return true, nil
-	}
-	if allowed, err := p.Allowed(repo); err == nil && allowed.Open {
-		return true, nil
-	}
-	private, err := p.Rights.Forge.Private(ctx, repo)
-	if err != nil && !errors.Is(err, forge.ErrNotFound) {
-		return false, fmt.Errorf("check channel: %w", FromForge(err))
-	}
-	return err == nil && !private, nil
-}
-
-// Conversation is what Rights must know about a session. The worker stores it in the notes of the session.
-type Conversation struct {
-	// Repos are the repositories that its runs have worked in; "" means work without one. Nil: they are not known.
-	Repos []string `json:"repos"`
-}
-
-var errUnknownThread = errors.New("the repositories of the thread are not known")
-
-// conversation returns what is known of the session of a thread, and an *InputError if its repositories are not known.
-func conversation(ctx context.Context, s *store.Store, thread string) (past Conversation, err error) {
-	notes, err := s.Threads.SessionMeta(ctx, thread)
-	if errors.Is(err, store.ErrNotFound) {
-		return past, nil
-	}
-	if err == nil && (json.Unmarshal(notes, &past) != nil || past.Repos == nil) {
-		err = errors.Join(errUnknownThread,
-			refusal("I no longer know which repositories this thread has been about. Start a new one."))
-	}
-	return past, err
-}
-
-// permitThread refuses a task that continues a conversation about a repository that its asker may not read: the agent
-// remembers what it has read there. The refusal does not name the repository, because the request may be in a public
-// pull request. others returns what [remembered] does.
-func (p Policy) permitThread(ctx context.Context, by Asker, others func() ([]string, error)) error {
-	known, err := others()
-	if err != nil {
-		return err
-	}
-	for _, repo := range known {
-		_, err := p.entitle(ctx, by, repo, agent.Read)
-		if _, refused := errors.AsType[*InputError](err); refused {
-			return refusal("This thread has been about a repository that you may not read. Start a new one.")
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unasked reports whether no person has asked for a task, or for it to be retried.
-func (t Task) unasked() bool { return t.Unasked && t.Retrier == (Asker{}) }
-
-// Apart reports whether a task has to begin a conversation of its own: no person has asked for it whose rights could be
-// checked, and the conversation of its thread has been about other repositories, or it is not known about which.
-func (p Policy) Apart(ctx context.Context, s *store.Store, t Task) (bool, error) {
-	if p.Rights == nil || p.Rights.Forge == nil || !t.unasked() {
+	_, err := p.decide(ctx, nil, policy.Announce, Task{Repo: repo, Channel: channel}, policy.Object{Channel: true})
+	if errors.Is(err, ErrRefused) {
 		return false, nil
 	}
-	others, err := remembered(ctx, s, t)
-	if errors.Is(err, errUnknownThread) {
-		return !strings.HasPrefix(t.Thread, t.Source+"/"), nil
-	}
-	return len(others) > 0, err
-}
-
-// remembered returns the other repositories that the conversation of a task's thread has been about.
-func remembered(ctx context.Context, s *store.Store, t Task) ([]string, error) {
-	past, err := conversation(ctx, s, t.Thread)
-	return slices.DeleteFunc(past.Repos, func(repo string) bool { return repo == "" || t.Has(repo) }), err
+	return err == nil, err
 }
 
 // permitAnswer checks that the person who answers a question of a task may do what the run that asked it may do.
 func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Question) error {
-	by, limited, err := p.limits(ctx, s, askerIn(ctx))
-	if err != nil {
-		return err
-	}
-	if q.Unsandboxed {
-		all, err := p.readsAll(ctx, by, limited)
-		if err != nil {
-			return err
-		}
-		if !all {
-			return refusal("The worker has no sandbox, so only people who may read every repository that errand " +
-				"works on can answer this.")
-		}
-	}
-	if !limited {
-		return nil
-	}
 	rec, err := s.Get(ctx, id)
 	if err != nil {
 		return err
@@ -305,35 +126,176 @@ func (p Policy) permitAnswer(ctx context.Context, s *store.Store, id string, q Q
 	if err != nil {
 		return err
 	}
-	needed := cmp.Or(q.Profile, t.Profile)
-	t.Profile = needed
-	profile, err := p.entitleAll(ctx, by, t)
-	if err == nil && profile != needed {
-		err = refusal("Only people who may write%s can answer this.", inRepo(strings.Join(t.Repositories(), " and ")))
-	}
+	o := policy.Object{Writes: cmp.Or(q.Profile, t.Profile) == agent.Write, Unsandboxed: q.Unsandboxed}
+	_, err = p.decide(ctx, s, policy.Steer, Task{Retrier: askerIn(ctx), Repo: t.Repo, Also: t.Also}, o)
 	return err
 }
 
-// MayWrite reports whether a person may ask errand to change a repository. The error may be an *InputError. limited is
-// false if nothing limits the person, whose source then decides.
-func MayWrite(ctx context.Context, d *Desk, by Asker, repo string) (may, limited bool, err error) {
-	by, limited, err = d.policy.limits(ctx, d.store, by)
-	if err != nil || !limited {
-		return false, false, err
+// decide collects the facts about what the asker of a task wants to do; without a thread, it is in no conversation. An
+// *InputError says why they may not.
+func (p Policy) decide(
+	ctx context.Context, s *store.Store, a policy.Action, t Task, o policy.Object,
+) (v policy.Verdict, err error) {
+	by, err := p.identify(ctx, s, t.askedBy())
+	if err != nil {
+		return v, err
 	}
-	profile, err := d.policy.entitle(ctx, by, repo, agent.Write)
-	return profile == agent.Write, true, err
+	if t.unasked() {
+		by = Asker{}
+	}
+	// People at the front door whose account is not known have their role instead.
+	subject := policy.Subject{Name: by.Login, ID: by.ID, Partial: by.Partial}
+	subject.Unlimited = !p.limits() || by.Login == "" && by.Source != slackSource
+	var posture policy.Posture
+	if p.limits() {
+		posture.Unmapped, posture.Links = p.Rights.Unmapped, p.Rights.Links
+		if err := p.collect(ctx, s, by, t, &o); err != nil {
+			return v, err
+		}
+	}
+	if o.Writes && o.Unsandboxed {
+		if o.Machine, err = p.repos(ctx, by, p.Listed, false); err != nil {
+			return v, err
+		}
+	}
+	v = policy.Decide(subject, a, o, posture)
+	if !v.Allowed {
+		err = fmt.Errorf("%w: %w", ErrRefused, &InputError{Sentence: v.Reason})
+	}
+	return v, err
 }
 
-// refusal returns the error for what a person may not do.
-func refusal(sentence string, args ...any) error {
-	return fmt.Errorf("%w: %w", ErrRefused, &InputError{Sentence: fmt.Sprintf(sentence, args...)})
+// collect adds what is known of the repositories of a task and of its conversation.
+func (p Policy) collect(ctx context.Context, s *store.Store, by Asker, t Task, o *policy.Object) (err error) {
+	asker, checked := by, p.onForge(by.Source) && t.Thread != ""
+	if checked {
+		asker = Asker{}
+	}
+	if o.Repos, err = p.repos(ctx, asker, t.Places(), true); err != nil {
+		return err
+	}
+	for i := range o.Repos {
+		o.Repos[i].Writes = o.Repos[i].Writes || checked
+	}
+	if t.Thread != "" && !t.unasked() { // see Apart
+		past, err := remembered(ctx, s, t)
+		if err != nil {
+			return err
+		}
+		// A conversation on the forge is about its own repository, if no other one has been joined with it.
+		o.Forgotten = past.Repos == nil && (!checked || !strings.HasPrefix(t.Thread, by.Source+"/"))
+		if o.Past, err = p.repos(ctx, by, past.Repos, false); err != nil {
+			return err
+		}
+	}
+	if t.Repo == "" || !o.Channel && len(o.Repos)+len(o.Past) < 2 {
+		return nil // who else may read a repository does not matter
+	}
+	for _, list := range [][]policy.Repo{o.Repos, o.Past} {
+		for i := range list {
+			private, err := p.Rights.Forge.Private(ctx, list[i].Name)
+			if err != nil && !errors.Is(err, forge.ErrNotFound) {
+				return fmt.Errorf("check whether %s is private: %w", list[i].Name, FromForge(err))
+			}
+			list[i].Private = private || err != nil // not seen is not public
+			list[i].Listed = o.Channel && p.Rights.Lists(t.Channel, list[i].Name)
+		}
+	}
+	return nil
 }
 
-// inRepo names a repository after a verb; empty for work without one.
-func inRepo(repo string) string {
-	if repo == "" {
-		return ""
+// limits reports whether people are limited to what they may do themselves on the forge.
+func (p Policy) limits() bool { return p.Rights != nil && p.Rights.Forge != nil }
+
+// onForge reports whether a source is the forge.
+func (p Policy) onForge(source string) bool { return p.limits() && source == p.Rights.Forge.Name() }
+
+// identify returns a person with their account on the forge. In Slack, the operator's settings and the links of now
+// count.
+func (p Policy) identify(ctx context.Context, s *store.Store, by Asker) (_ Asker, err error) {
+	switch {
+	case !p.limits():
+		return by, nil
+	case p.onForge(by.Source):
+		by.Login = by.Account
+		return by, nil
+	case by.Source == slackSource:
+		if by.Login, by.ID, err = p.linked(ctx, s, by.Account); err != nil {
+			return by, err
+		}
 	}
-	return " in " + repo
+	one, _ := p.People.Find(by.Source, by.Account)
+	by.Login = cmp.Or(by.Login, one.Account(p.Rights.Forge.Name()))
+	return by, nil
+}
+
+// repos collects what is known of repositories, and of what a person may do there. Nobody may read those that a task
+// does not name and about which errand may not ask.
+func (p Policy) repos(ctx context.Context, by Asker, names []string, named bool) (list []policy.Repo, err error) {
+	for _, name := range names {
+		r, err := p.repo(ctx, by, name)
+		if _, refused := errors.AsType[*InputError](err); err != nil && (named || !refused) {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func (p Policy) repo(ctx context.Context, by Asker, name string) (r policy.Repo, err error) {
+	allowed, err := p.Allowed(name)
+	r = policy.Repo{Name: name, Open: err == nil && allowed.Open}
+	if name == "" || by.Login == "" || !p.limits() {
+		return r, nil
+	}
+	level, err := p.Rights.Forge.Permission(ctx, name, by.Login)
+	if err == nil && by.ID != 0 {
+		r.ID, err = p.Rights.Forge.AccountID(ctx, name, by.Login)
+	}
+	if r.Missing = errors.Is(err, forge.ErrNotFound); err != nil && !r.Missing {
+		return policy.Repo{Name: name}, fmt.Errorf("check rights: %w", FromForge(err))
+	}
+	r.Writes, r.Reads = level.CanWrite(), level == forge.PermissionRead
+	return r, nil
+}
+
+// Conversation is what Rights must know about a session. The worker stores it in the notes of the session.
+type Conversation struct {
+	// Repos are the repositories that its runs have worked in; "" means work without one. Nil: they are not known.
+	Repos []string `json:"repos"`
+}
+
+// conversation returns what is known of the session of a thread.
+func conversation(ctx context.Context, s *store.Store, thread string) (past Conversation, err error) {
+	notes, err := s.Threads.SessionMeta(ctx, thread)
+	if errors.Is(err, store.ErrNotFound) {
+		return Conversation{Repos: []string{}}, nil
+	}
+	if err == nil && json.Unmarshal(notes, &past) != nil {
+		past.Repos = nil
+	}
+	return past, err
+}
+
+// remembered returns the other repositories that the conversation of a task's thread has been about.
+func remembered(ctx context.Context, s *store.Store, t Task) (Conversation, error) {
+	past, err := conversation(ctx, s, t.Thread)
+	past.Repos = slices.DeleteFunc(past.Repos, func(repo string) bool { return repo == "" || t.Has(repo) })
+	return past, err
+}
+
+// unasked reports whether no person has asked for a task, or for it to be retried.
+func (t Task) unasked() bool { return t.Unasked && t.Retrier == (Asker{}) }
+
+// Apart reports whether a task has to begin a conversation of its own: no person has asked for it whose rights could be
+// checked, and the conversation of its thread has been about other repositories, or it is not known about which.
+func (p Policy) Apart(ctx context.Context, s *store.Store, t Task) (bool, error) {
+	if !p.limits() || !t.unasked() {
+		return false, nil
+	}
+	past, err := remembered(ctx, s, t)
+	if past.Repos == nil {
+		return !strings.HasPrefix(t.Thread, t.Source+"/"), err
+	}
+	return len(past.Repos) > 0, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // levels are what accounts may do on a forge, by login and repository. An error is what the forge answers instead.
@@ -43,7 +44,7 @@ func limited(t *testing.T, l levels, change ...func(*Policy)) *fleet {
 	t.Helper()
 	f := newFleet(t)
 	p := &f.desk.policy
-	p.Rights = &Rights{Forge: l, Unmapped: UnmappedRead, Lists: func(channel, repo string) bool {
+	p.Rights = &Rights{Forge: l, Unmapped: policy.UnmappedRead, Lists: func(channel, repo string) bool {
 		return channel == "C1" && repo == "secret/a"
 	}}
 	p.People = People{{Name: "writer", Slack: "UW", GitHub: "writer"}, {
@@ -65,6 +66,12 @@ func (f *fleet) request(thread, actor, repo, channel string) Task {
 	return t
 }
 
+// permit returns the profile with which a task may run in a sandbox.
+func (f *fleet) permit(t Task) (agent.Profile, error) {
+	profile, _, err := f.desk.policy.Permit(context.Background(), f.store, t, true)
+	return profile, err
+}
+
 func sentence(err error) string {
 	if input, ok := errors.AsType[*InputError](err); ok {
 		return input.Sentence
@@ -82,8 +89,8 @@ func TestPermit(t *testing.T) {
 		"private secret/unseen": forge.ErrNotFound, "writer secret/dark": "write", "private secret/dark": broken,
 		"writer public/unseen": "write", "private public/unseen": forge.ErrNotFound,
 	}
-	all, refuse := func(p *Policy) { p.Rights.Unmapped = UnmappedAll }, func(p *Policy) {
-		p.Rights.Unmapped = UnmappedRefuse
+	all, refuse := func(p *Policy) { p.Rights.Unmapped = policy.UnmappedAll }, func(p *Policy) {
+		p.Rights.Unmapped = policy.UnmappedRefuse
 	}
 	off := func(p *Policy) { p.Rights.Forge = nil }
 	none := func(*Policy) {}
@@ -139,7 +146,7 @@ func TestPermit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+			profile, err := f.permit(task)
 			_, later := errors.AsType[*ErrLater](err)
 			_, wantLater := errors.AsType[*ErrLater](tc.err)
 			why := sentence(err)
@@ -206,7 +213,7 @@ func TestThreadAboutAnotherRepository(t *testing.T) {
 			end(1, Refused, "")
 			next := f.request("a", tc.actor, tc.repo, "D1")
 			f.submit(next)
-			_, err := f.desk.policy.Permit(t.Context(), f.store, next)
+			_, err := f.permit(next)
 			if got := sentence(err); got != tc.why || err != nil && got == "" {
 				t.Errorf("%v", err)
 			}
@@ -346,7 +353,7 @@ func TestRightsOfWhoRetries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+		profile, err := f.permit(task)
 		if err == nil && profile != step.profile || sentence(err) != step.why {
 			t.Errorf("%s: %q, %v", step.name, profile, err)
 		}
@@ -368,7 +375,7 @@ func TestChannelOfARetry(t *testing.T) {
 		for channel, want := range map[string]bool{"C1": true, "C2": false, "D1": true} {
 			task := f.request("a", "UW", "secret/a", channel)
 			task.Retrier = by
-			profile, err := f.desk.policy.Permit(t.Context(), f.store, task)
+			profile, err := f.permit(task)
 			if (profile == agent.Write && err == nil) != want ||
 				!want && !strings.Contains(sentence(err), "is private") {
 				t.Errorf("%s in %s: %q, %v", name, channel, profile, err)
@@ -424,7 +431,7 @@ func TestRightsOfAnEdit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if profile, err := f.desk.policy.Permit(t.Context(), f.store, task); profile != agent.Read ||
+			if profile, err := f.permit(task); profile != agent.Read ||
 				task.Prompt != prompt {
 				t.Errorf("%q with %q, %v", task.Prompt, profile, err)
 			}
@@ -488,10 +495,9 @@ func TestPublicAnswerAfterPrivateWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := Task{ID: id, Thread: claim.Thread(), Repo: "public/a", Profile: agent.Read, Actor: "writer"}
-	others := func() ([]string, error) { return remembered(t.Context(), f.store, task) }
 	for source, refused := range map[string]bool{"github": true, "slack": false} {
-		task.Source = source
-		if err := f.desk.policy.permitTogether(t.Context(), task, others); (err != nil) != refused {
+		task.Source, task.Actor = source, map[string]string{"github": "writer", "slack": "UW"}[source]
+		if _, err := f.permit(task); (err != nil) != refused {
 			t.Errorf("%s: %v", source, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Where runs have no sandbox, only people who may read everything on the machine get tools that execute commands.
@@ -64,7 +65,7 @@ func TestUnsandboxed(t *testing.T) {
 		},
 		"unmapped may do all": {
 			source: "slack", actor: "UX", want: agent.Write,
-			change: func(p *Policy) { p.Rights.Unmapped = UnmappedAll },
+			change: func(p *Policy) { p.Rights.Unmapped = policy.UnmappedAll },
 		},
 		"no forge":                  {source: "slack", actor: "UX", want: agent.Write, change: func(p *Policy) { p.Rights = nil }},
 		"the forge does not answer": {source: "github", actor: "sam", repo: "secret/a"},
@@ -78,12 +79,12 @@ func TestUnsandboxed(t *testing.T) {
 			task := f.request("a", c.actor, c.repo, "D1")
 			task.Source, task.Login, task.Partial, task.Unasked = c.source, c.login, c.partial, c.unasked
 			task.Retrier = c.retrier
-			got, err := f.desk.policy.Unsandboxed(t.Context(), f.store, task)
+			got, _, err := f.desk.policy.Permit(t.Context(), f.store, task, false)
 			if got != c.want || (err != nil) != (c.want == "") {
 				t.Errorf("%q, %v, want %q", got, err, c.want)
 			}
 			task.Profile = agent.Untrusted
-			if got, err := f.desk.policy.Unsandboxed(t.Context(), f.store, task); got != agent.Untrusted || err != nil {
+			if got, _, err := f.desk.policy.Permit(t.Context(), f.store, task, false); got != agent.Untrusted || err != nil {
 				t.Errorf("untrusted: %q, %v", got, err)
 			}
 		})

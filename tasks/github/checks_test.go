@@ -137,14 +137,14 @@ func TestFailedChecksOfSeveralRepositories(t *testing.T) {
 	}
 	task := all[slices.IndexFunc(all, func(one tasks.Task) bool { return one.Kind == "check_failure" })]
 	policy := tasks.Policy{Rights: &tasks.Rights{Forge: w.conf.Forge}}
-	profile, err := policy.Permit(t.Context(), f.db, task)
+	profile, _, err := policy.Permit(t.Context(), f.db, task, true)
 	apart, aerr := policy.Apart(t.Context(), f.db, task)
 	if task.Thread != first.Thread || profile != agent.Write || !apart || err != nil || aerr != nil {
 		t.Errorf("in %s as %q, apart %v: %v, %v", task.Thread, profile, apart, err, aerr)
 	}
 	for account, allowed := range map[string]bool{"ann": true, "eve": false} {
 		task.Retrier = tasks.Asker{Source: "github", Account: account}
-		_, err := policy.Permit(t.Context(), f.db, task)
+		_, _, err := policy.Permit(t.Context(), f.db, task, true)
 		if apart, aerr := policy.Apart(t.Context(), f.db, task); (err == nil) != allowed || apart || aerr != nil {
 			t.Errorf("retried by %s: apart %v, %v, %v", account, apart, err, aerr)
 		}

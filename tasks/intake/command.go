@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Word is a command that a message consists of, instead of a request.
@@ -38,7 +39,6 @@ const (
 	Retrying     = "Trying this again."
 	StillRunning = "This is still running."
 	HasEnded     = "This has already ended."
-	NotAllowed   = "Only the person who asked for this, or an approver, can do that."
 	Forgotten    = "I no longer have this task. Ask again to start over."
 )
 
@@ -50,7 +50,7 @@ type Reply struct {
 
 // Refusal returns a tasks.ErrRefused if the person may not do that, or nil.
 func (r Reply) Refusal() error {
-	if r.Text == NotAllowed {
+	if r.Text == policy.NotYours {
 		return tasks.ErrRefused
 	}
 	return nil
@@ -79,7 +79,7 @@ func (c Command) Stop(ctx context.Context, threads ...string) (Reply, error) {
 	case stopped > 0:
 		return Reply{Text: Stopping, Done: true}, nil
 	case spared > 0:
-		return Reply{Text: NotAllowed}, nil
+		return Reply{Text: policy.NotYours}, nil
 	}
 	return Reply{Text: NothingRuns}, nil
 }
@@ -99,7 +99,7 @@ func (c Command) RetryLatest(ctx context.Context, thread tasks.Thread) (Reply, e
 // Retry runs a task again.
 func (c Command) Retry(ctx context.Context, st tasks.Status) (Reply, error) {
 	if !c.May(st.Task) {
-		return Reply{Text: NotAllowed}, nil
+		return Reply{Text: policy.NotYours}, nil
 	}
 	err := c.Desk.Repeat(ctx, st, c.At)
 	if errors.Is(err, tasks.ErrNotEnded) {

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Access says who may use errand. The zero value is every full member of the app's workspace, in every channel.
@@ -31,30 +32,27 @@ type guard struct {
 	pacer     intake.Pacer
 }
 
-// may returns why a user may not ask in a channel, empty if they may. After an error the answer is unknown, and the
-// user must be refused.
-func (g *guard) may(ctx context.Context, us who, user, channel string) (why string, err error) {
+// may decides whether a user may ask in a channel. After an error that is unknown, and the user must be refused.
+func (g *guard) may(ctx context.Context, us who, user, channel string) (policy.Verdict, error) {
 	a := g.access
-	switch {
-	case !a.in(channel):
-		return "I do not take requests in this channel.", nil
-	case slices.Contains(a.People, user):
-		return "", nil
-	case len(a.People) > 0 && len(a.Teams) == 0:
-		return "You are not on the list of people who can ask me.", nil
+	decide := func(s policy.Subject) policy.Verdict {
+		s.Listed = slices.Contains(a.People, user)
+		return policy.Decide(s, policy.Ask, policy.Object{Takes: a.in(channel)},
+			policy.Posture{People: len(a.People) > 0, Teams: len(a.Teams) > 0})
+	}
+	if v := decide(policy.Subject{Guest: true}); v == decide(policy.Subject{Member: true}) {
+		return v, nil // whatever Slack says about them
 	}
 	u, err := g.people.get(ctx, user)
-	switch member := us.has(u); {
-	case err != nil:
-		return "", err
-	case u.IsRestricted || u.IsUltraRestricted:
-		return "I do not take requests from guests.", nil
-	case len(a.Teams) == 0 && !member:
-		return "I only take requests from members of this workspace.", nil
-	case len(a.Teams) > 0 && !slices.Contains(a.Teams, u.TeamID):
-		return "I do not take requests from members of your workspace.", nil
+	if err != nil {
+		return policy.Verdict{}, err
 	}
-	return "", nil
+	member := u.TeamID != "" &&
+		(u.TeamID == us.team || us.enterprise != "" && u.Enterprise.EnterpriseID == us.enterprise)
+	if len(a.Teams) > 0 {
+		member = slices.Contains(a.Teams, u.TeamID)
+	}
+	return decide(policy.Subject{Guest: u.IsRestricted || u.IsUltraRestricted, Member: member}), nil
 }
 
 // in reports whether people may ask in a channel.
@@ -62,15 +60,11 @@ func (a Access) in(channel string) bool {
 	return len(a.Channels) == 0 || channel[0] == 'D' || slices.Contains(a.Channels, channel)
 }
 
-// has reports whether a user is of the bot's workspace or organisation.
-func (w who) has(u *slack.User) bool {
-	return u != nil && u.TeamID != "" &&
-		(u.TeamID == w.team || w.enterprise != "" && u.Enterprise.EnterpriseID == w.enterprise)
-}
-
 // admits reports whether a message counts: it is from a person, or from a listed bot in a channel where people may ask.
 func (a Access) admits(ev event) bool {
-	return ev.BotID == "" || slices.Contains(a.Bots, ev.BotID) && a.in(ev.Channel)
+	s := policy.Subject{Bot: true, Listed: slices.Contains(a.Bots, ev.BotID)}
+	return ev.BotID == "" ||
+		policy.Decide(s, policy.Ask, policy.Object{Takes: a.in(ev.Channel)}, policy.Posture{}).Allowed
 }
 
 // forbidden is why a request is refused, in a sentence for its author only; empty if it is refused in silence.
@@ -84,9 +78,9 @@ func (g *guard) check(ctx context.Context, us who, ev event) error {
 	if ev.BotID != "" {
 		return nil // see admits
 	}
-	why, err := g.may(ctx, us, ev.User, ev.Channel)
-	if err == nil && why != "" {
-		err = forbidden(why + " An operator can change that.")
+	v, err := g.may(ctx, us, ev.User, ev.Channel)
+	if err == nil && !v.Allowed {
+		err = forbidden(v.Reason)
 	}
 	return err
 }
@@ -115,7 +109,8 @@ func (g *guard) pace(ctx context.Context, ev event, o origin, speaks bool) error
 
 // controls reports whether a user may stop a task, retry it and approve what it does.
 func (g *guard) controls(user string, t tasks.Task) bool {
-	return user == t.Actor || slices.Contains(g.approvers, user)
+	s, o := policy.Subject{Approver: slices.Contains(g.approvers, user)}, policy.Object{Own: user == t.Actor}
+	return policy.Decide(s, policy.Control, o, policy.Posture{}).Allowed
 }
 
 // mayStop reports whether a user may stop a task. If another task's run has taken it up, that run would stop.
@@ -158,7 +153,7 @@ func (b *buttons) mayPress(ctx context.Context, p press) error {
 }
 
 // notAllowed refuses what a person may not do.
-func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError(intake.NotAllowed)) }
+func notAllowed() error { return fmt.Errorf("%w: %w", tasks.ErrRefused, inputError(policy.NotYours)) }
 
 const (
 	personLife = 10 * time.Minute // how long Slack's answer about a person counts
@@ -174,9 +169,7 @@ type people struct {
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api: api, cache: cache.Cache[*slack.User]{
-		Limit: lookLimit, Life: personLife, ErrorLife: errorLife, Now: now,
-	}}
+	return &people{api, cache.Cache[*slack.User]{Limit: lookLimit, Life: personLife, ErrorLife: errorLife, Now: now}}
 }
 
 // get looks a user up. A user whom Slack does not know or show is a stranger.

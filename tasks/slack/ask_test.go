@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -66,7 +67,7 @@ func TestAnswerByButton(t *testing.T) {
 	q := colours()
 	ts := f.ask(task, claim, q)
 	f.press(bob, ts, "answer/1")
-	f.told(bob, intake.NotAllowed)
+	f.told(bob, policy.NotYours)
 	f.source = f.process(Config{Approvers: []string{carol}}) // which has nothing in memory
 	f.listen(t.Context(), f.desk)
 	f.press(carol, ts, "answer/1")
@@ -111,7 +112,7 @@ func TestDenyWithReason(t *testing.T) {
 			task, claim := f.running("deploy")
 			ts := f.ask(task, claim, consent())
 			f.press(bob, ts, render.ActionDeny)
-			f.told(bob, intake.NotAllowed)
+			f.told(bob, policy.NotYours)
 			equal(t, "dialogs", len(f.Views(bob)), 0)
 			for _, user := range []string{ann, carol} {
 				f.press(user, ts, render.ActionDeny)

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -91,7 +92,7 @@ func TestStop(t *testing.T) {
 			waiting, bobs := f.tasks()[1], f.tasks()[0]
 
 			f.say("U0DAVE", general, root, text)
-			f.lastWord("U0DAVE", 1, intake.NotAllowed)
+			f.lastWord("U0DAVE", 1, policy.NotYours)
 			said := f.say(ann, general, root, text)
 			f.lastWord(ann, 1, intake.Stopping)
 			equal(t, "running", f.state(running.ID).Cancel, "@u0ann")
@@ -191,7 +192,7 @@ func TestRetryInThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "retry")
-	f.lastWord(bob, 1, intake.NotAllowed)
+	f.lastWord(bob, 1, policy.NotYours)
 	f.say(ann, general, root, "retry")
 	const unposted = "The answer to this and later messages is still being posted. Retry it after that, or ask again."
 	f.lastWord(ann, 2, unposted)
@@ -237,9 +238,9 @@ func TestStopOfAnothersRun(t *testing.T) {
 	if err := f.React(t.Context(), bob, general, reply, "x"); err != nil {
 		t.Error(err)
 	}
-	f.lastWord(bob, 1, intake.NotAllowed)
+	f.lastWord(bob, 1, policy.NotYours)
 	f.press(bob, f.posted(shown.task)[0].TS, render.ActionStop)
-	f.lastWord(bob, 2, intake.NotAllowed)
+	f.lastWord(bob, 2, policy.NotYours)
 	equal(t, "not stopped", f.state(task.ID).Cancel+f.state(other.ID).Cancel, "")
 	if err := f.React(t.Context(), ann, general, root, "x"); err != nil {
 		t.Error(err)
@@ -318,7 +319,7 @@ func TestStopSign(t *testing.T) {
 	react(ann, loose, "x")
 	react(ann, ts, "tada")
 	react(bob, ts, "x")
-	f.lastWord(bob, 1, intake.NotAllowed)
+	f.lastWord(bob, 1, policy.NotYours)
 	equal(t, "not stopped", f.state(first.ID).Cancel, "")
 	react(carol, status, "x")
 	f.lastWord(carol, 1, intake.Stopping)

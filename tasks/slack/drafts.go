@@ -35,15 +35,9 @@ func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, s
 		return "", inputError(noDraft)
 	}
 	for _, p := range all {
-		may, limited, err := tasks.MayWrite(ctx, desk, tasks.Asker{Source: sourceName, Account: user}, p.Repo)
-		if err != nil {
+		by := tasks.Asker{Source: sourceName, Account: user}
+		if err := tasks.PermitReady(ctx, desk, by, d.guard.controls(user, st.Task), p.Repo); err != nil {
 			return "", err
-		}
-		if !limited {
-			may = d.guard.controls(user, st.Task)
-		}
-		if !may {
-			return "", notAllowed()
 		}
 	}
 	for _, p := range all {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -36,24 +36,24 @@ func published(number int) tasks.Ending {
 func TestMarkReady(t *testing.T) {
 	t.Parallel()
 	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
-	rights := &tasks.Rights{Forge: somePulls, Unmapped: tasks.UnmappedAll}
+	rights := &tasks.Rights{Forge: somePulls, Unmapped: policy.UnmappedAll}
 	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}},
 		tasks.Policy{People: people, Rights: rights})
 	root := f.mention("count")
 	task, claim := f.begin()
 	final := f.end(task, claim, published(4))
 	f.press(ann, final, render.ActionReady)
-	f.told(ann, intake.NotAllowed)
+	f.told(ann, policy.NotYours)
 	f.press(bob, final, render.ActionReady)
 	f.told(bob, marked)
 	f.press(carol, final, render.ActionReady)
 	f.told(carol, marked)
-	rights.Unmapped = tasks.UnmappedRead
+	rights.Unmapped = policy.UnmappedRead
 	f.press(carol, final, render.ActionReady)
 	f.told(carol,
 		"I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.")
 	f.say(ann, general, root, at+"mark as ready")
-	f.lastWord(ann, 2, intake.NotAllowed)
+	f.lastWord(ann, 2, policy.NotYours)
 	f.say(bob, general, root, at+"Please mark it as ready for review.")
 	f.lastWord(bob, 2, marked)
 	f.say(bob, general, "", at+"mark as ready")

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -132,7 +133,7 @@ func TestWords(t *testing.T) {
 	w := newWorkspace(t, Config{}, slackfake.Config{Now: steady()})
 	o := origin{Team: team, Channel: general, TS: w.seed(slackfake.Message{Text: "x"}), User: ann}
 	for _, sentence := range []string{
-		intake.NotAllowed, intake.Forgotten, tryLater, intake.NotWaiting, intake.HasEnded, help, inThread,
+		policy.NotYours, intake.Forgotten, tryLater, intake.NotWaiting, intake.HasEnded, help, inThread,
 		intake.NothingRuns, replaced, newRequest, workingIn(""), workingIn("acme/api"),
 		undecided([]string{"acme/api", "acme/web"}).Error(), intake.Stopping, intake.Retrying, intake.StillRunning,
 		intake.TooFast, thanks, voted + render.VoteSign(render.ActionGood),

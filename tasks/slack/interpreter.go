@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -365,7 +366,7 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func
 	if err != nil {
 		return nil, err
 	}
-	reply := intake.NotAllowed
+	reply := policy.NotYours
 	may, err := in.guard.mayStop(ctx, in.desk, r.User, st)
 	if err != nil {
 		return nil, err

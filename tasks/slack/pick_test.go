@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -133,9 +134,9 @@ func TestPickNothing(t *testing.T) {
 	menu := f.offered()
 	task := origin{Channel: general, TS: f.Messages(general, "")[0].TS}.taskID()
 	f.pick(bob, menu, task, "acme/api")
-	f.told(bob, intake.NotAllowed)
+	f.told(bob, policy.NotYours)
 	f.pick(ann, menu, task, "acme/secret")
-	f.told(ann, intake.NotAllowed)
+	f.told(ann, policy.NotYours)
 	if err := f.source.listener.buttons.picker.remove(t.Context(), task); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -91,7 +92,7 @@ func TestStopButton(t *testing.T) {
 			status := f.posted(task)[0].TS
 
 			f.press(bob, status, render.ActionStop)
-			f.told(bob, intake.NotAllowed)
+			f.told(bob, policy.NotYours)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "")
 			equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
 			f.press(carol, status, render.ActionStop)
@@ -131,7 +132,7 @@ func TestTryAgain(t *testing.T) {
 	task, claim := f.running("count")
 	final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
 	f.press(bob, final, render.ActionRetry)
-	f.told(bob, intake.NotAllowed)
+	f.told(bob, policy.NotYours)
 	equal(t, "state", f.state(task.ID).State, "ended")
 	f.press(ann, final, render.ActionRetry)
 	f.told(ann, intake.Retrying)

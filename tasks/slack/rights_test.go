@@ -8,6 +8,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // accounts are what people may do on a forge, by login.
@@ -36,7 +37,7 @@ func TestRightsInSlack(t *testing.T) {
 	hub.Store("carol", forge.PermissionRead)
 	policy := tasks.Policy{
 		People: tasks.People{{Name: "ann", Slack: ann, GitHub: "ann"}, {Name: "carol", Slack: carol, GitHub: "carol"}},
-		Rights: &tasks.Rights{Forge: hub, Unmapped: tasks.UnmappedRead, Lists: func(channel, repo string) bool {
+		Rights: &tasks.Rights{Forge: hub, Unmapped: policy.UnmappedRead, Lists: func(channel, repo string) bool {
 			return repo == "acme/api"
 		}},
 	}

@@ -138,11 +138,3 @@ type further struct {
 	Work *workspace.Bundle `json:"work,omitempty"` // nil: it could not be packed
 	Size int               `json:"size,omitempty"` // of its data
 }
-
-// mayRead says what a person may do who may only read.
-func mayRead(t tasks.Task) string {
-	if len(t.Also) > 0 {
-		return "may read " + strings.Join(t.Repositories(), ", ") + " but not write to all of them"
-	}
-	return "may read " + t.Repo + " but not write to it"
-}

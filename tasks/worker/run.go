@@ -241,26 +241,8 @@ func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, li
 	if err != nil {
 		return t, "", err
 	}
-	profile, err := d.Policy.Permit(ctx, d.Store, t)
-	if err != nil {
-		return t, "", err
-	}
-	if profile != t.Profile {
-		limited = mayRead(t)
-	}
-	t.Profile = profile
-	if d.Runner.Sandboxed() {
-		return t, limited, nil
-	}
-	if profile, err = d.Policy.Unsandboxed(ctx, d.Store, t); err != nil {
-		return t, "", err
-	}
-	if profile != t.Profile {
-		limited = "may not read every repository that errand works on, and this worker has no sandbox that would " +
-			"keep commands away from the others. An operator can enable it (ERRAND_SANDBOX)"
-	}
-	t.Profile = profile
-	return t, limited, nil
+	t.Profile, limited, err = d.Policy.Permit(ctx, d.Store, t, d.Runner.Sandboxed())
+	return t, limited, err
 }
 
 // brief returns the source's brief of a task, with the pictures that are stored for the task.

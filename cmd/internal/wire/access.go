@@ -17,7 +17,6 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -71,19 +70,14 @@ func (p *Parts) access() (*auth.Access, error) {
 	}
 	if p.Forge != nil {
 		a.Forge = func(ctx context.Context, repo, login string) (bool, error) {
-			return mayRead(ctx, p.Forge, repo, login)
+			permission, err := p.Forge.Permission(ctx, repo, login)
+			if errors.Is(err, forge.ErrNotFound) {
+				return false, nil
+			}
+			return err == nil && permission != forge.PermissionNone && permission != "", err
 		}
 	}
 	return a, nil
-}
-
-// mayRead reports whether an account may read a repository of the forge.
-func mayRead(ctx context.Context, f forge.Forge, repo, login string) (bool, error) {
-	permission, err := f.Permission(ctx, repo, login)
-	if errors.Is(err, forge.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil && permission != forge.PermissionNone && permission != "", err
 }
 
 // askedAtOnce is about how many repositories a forge is asked at the same time.
@@ -119,16 +113,10 @@ func (p *Parts) diagnoseRepositories(ctx context.Context) []doctor.Finding {
 	}}
 }
 
-// rights returns the limits of people to what they may do themselves on the forge. The caller sets the forge.
-func rights(c config.Config) *tasks.Rights {
-	unmapped := tasks.Unmapped(c.Routing.Unmapped())
-	return &tasks.Rights{Unmapped: unmapped, Lists: c.Routing.Lists, Links: c.LinksAccounts()}
-}
-
 // rightsNotice reports that people in Slack are not limited to their own rights on GitHub.
 func rightsNotice(c config.Config) []store.Finding {
 	if !c.Slack.Enabled() || !c.GitHub.Enabled() || c.Routing.Slack.Unmapped != "" ||
-		c.Routing.Unmapped() != config.UnmappedAll {
+		c.Routing.Unmapped() != "all" {
 		return nil
 	}
 	return []store.Finding{{

@@ -147,8 +147,8 @@ func access(r config.Routing) (all []web.Table) {
 	pairs("Options of requests", "models", list(r.Options.Models), "efforts", list(r.Options.Efforts))
 	s := r.Slack
 	pairs("Slack", "people", list(s.People), "workspaces", list(s.Teams), "channels", list(s.Channels), "bots",
-		list(s.Bots), "approvers", list(s.Approvers), "people without a GitHub account", s.Unmapped, "link accounts",
-		either(s.Link, "yes", ""))
+		list(s.Bots), "approvers", list(s.Approvers), "people without a GitHub account", string(s.Unmapped),
+		"link accounts", either(s.Link, "yes", ""))
 	pairs("Forks on GitHub", "label", r.GitHub.Label, "reviews a day",
 		either(r.GitHub.Runs > 0, strconv.Itoa(r.GitHub.Runs), ""), "bots", list(r.GitHub.Bots))
 	rules := web.Table{Title: "Rules for tools", Columns: []string{"tool", "input", "action", "reason"}}

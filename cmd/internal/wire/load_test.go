@@ -99,8 +99,8 @@ func TestNotices(t *testing.T) {
 	}
 	for _, decided := range []config.Routing{
 		{People: map[string]config.Person{"ann": {GitHub: "ann"}}},
-		{Slack: config.SlackPeople{Unmapped: config.UnmappedAll}},
-		{Slack: config.SlackPeople{Unmapped: config.UnmappedRefuse}},
+		{Slack: config.SlackPeople{Unmapped: "all"}},
+		{Slack: config.SlackPeople{Unmapped: "refuse"}},
 	} {
 		c.Routing = decided
 		if list := Notices(c, nil); len(list) != 1 {

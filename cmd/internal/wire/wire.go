@@ -181,7 +181,8 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	p := tasks.Policy{
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options),
 		Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets), People: people(c),
-		Pools: pools(c), Egress: c.Routing.Egress, Rights: rights(c),
+		Pools: pools(c), Egress: c.Routing.Egress,
+		Rights: &tasks.Rights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
 		Listed: slices.Sorted(maps.Keys(c.Routing.Repositories)),
 	}
 	if !p.Egress.Declared() {
