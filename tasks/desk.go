@@ -351,24 +351,3 @@ func (d *Desk) notFound(id string, err error) error {
 	}
 	return fmt.Errorf("task %s: %w", id, err)
 }
-
-// Await returns what do returns, or the cause of ctx's end as soon as ctx ends. A client of Redis may notice that end
-// only between two commands or attempts, so do is then left to end by itself.
-func Await[T any](ctx context.Context, do func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := do()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, context.Cause(ctx)
-	}
-}

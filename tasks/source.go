@@ -297,11 +297,11 @@ func (e Ending) Notes() (notes []string) {
 	return notes
 }
 
-// Undelivered is a delivery of a webhook that has failed.
-type Undelivered struct {
+// FailedEvent is an event that could not be interpreted, or a delivery of a webhook that has failed.
+type FailedEvent struct {
 	ID       string    `json:"id"`
-	Webhook  string    `json:"webhook"`
-	Task     string    `json:"task"`
+	Source   string    `json:"source"`
+	Kind     string    `json:"kind"` // in the words of the source; of a delivery the webhook's name
 	Attempts int       `json:"attempts"`
 	Failed   time.Time `json:"failed"` // the last of them
 	Problem  string    `json:"problem"`

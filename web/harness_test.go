@@ -59,6 +59,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, set ...func(*Config)) *harne
 	}
 	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
 	cfg := Config{
+		Inbox: receivers{},
 		Token: token, Desk: h.Desk, Store: h.Store, LogDir: h.logs,
 		Redis: asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	}

@@ -92,7 +92,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"WorkerSettings": view.WorkerSettings{}, "AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{},
 		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{},
-		"UndeliveredList": api.Undelivered{}, "Undelivered": tasks.Undelivered{}, "Replayed": api.Replayed{},
+		"FailedEvents": api.FailedEvents{}, "FailedEvent": tasks.FailedEvent{}, "Replayed": api.Replayed{},
 		"Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {
 		var names []string
@@ -129,9 +129,9 @@ func (scheduler) ResumeSchedule(_ context.Context, name string) (tasks.Schedule,
 // receivers have one failed delivery, x.
 type receivers struct{}
 
-func (receivers) Undelivered(context.Context) ([]tasks.Undelivered, error) {
-	return []tasks.Undelivered{{
-		ID: "x", Webhook: "ops", Task: "1-x", Attempts: 2, Failed: time.Now(), Problem: "refused", Next: time.Now(),
+func (receivers) Failed(context.Context) ([]tasks.FailedEvent, error) {
+	return []tasks.FailedEvent{{
+		ID: "x", Source: "webhook", Kind: "ops", Attempts: 2, Failed: time.Now(), Problem: "refused", Next: time.Now(),
 	}}, nil
 }
 
@@ -147,7 +147,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
 	h := newHarness(t, func(c *Config) {
-		c.Scheduler, c.Webhooks, c.Reviews = scheduler{}, receivers{}, []tasks.Reviewer{&reviewer{}}
+		c.Scheduler, c.Inbox, c.Reviews = scheduler{}, receivers{}, []tasks.Reviewer{&reviewer{}}
 	})
 	check := func(method, path, body string, hs ...string) {
 		t.Helper()
@@ -205,9 +205,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 	get("/api/schedules")
 	for _, id := range []string{"x", "none"} {
-		post("/api/webhooks/"+id+"/replay", "")
+		post("/api/inbox/"+id+"/replay", "")
 	}
-	get("/api/webhooks")
+	get("/api/inbox")
 	get("/api/health?projectPath=/srv/x")
 	get("/api/agents?repo=acme/api")
 	get("/api/health/services")

@@ -42,8 +42,8 @@ type Inbound = view.Inbound
 // Scheduler starts tasks at set times.
 type Scheduler = api.Scheduler
 
-// Webhooks tell other programs that tasks have ended.
-type Webhooks = api.Webhooks
+// Inbox keeps what was sent to errand until it is interpreted, and deliveries of webhooks.
+type Inbox = api.Inbox
 
 // Task returns what the API returns of a task.
 func Task(s tasks.Status) any { return view.NewTask(s) }
@@ -82,7 +82,7 @@ type Config struct {
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Scheduler Scheduler // nil: there are no schedules
-	Webhooks  Webhooks  // nil: there are none
+	Inbox     Inbox     // of the whole fleet
 
 	Mux   *http.ServeMux        // has, or will have, the routes of the sources; nil: an empty one
 	Roles map[string]tasks.Role // what the other routes of Mux need, by pattern; a route without a role is closed
@@ -162,7 +162,7 @@ func New(cfg Config) (*Handler, error) {
 	h.cancel, h.close = cancel, sync.OnceValue(h.console.Close)
 	(&api.API{
 		View: h.view, Logs: h.logs, Out: out, Audit: audit, Tokens: tokens, Examine: cfg.Examine,
-		Scheduler: cfg.Scheduler, Webhooks: cfg.Webhooks, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
+		Scheduler: cfg.Scheduler, Inbox: cfg.Inbox, Heartbeat: cmp.Or(cfg.Heartbeat, 15*time.Second), Life: life,
 	}).Route(h.mux)
 	(&mcpserver.Server{View: h.view, Logs: h.logs, Audit: audit, Poster: cfg.Chat.Source, Life: life}).Route(out, h.mux)
 	h.route(cfg.Roles)

@@ -83,7 +83,7 @@ func fleetCommands(t *terminal) []*cobra.Command {
 		costsCommand(t), findingsCommand(t), haltCommand(t, "pause CLASS", "Let no worker take tasks of a class"),
 		haltCommand(t, "resume CLASS", "Undo pause"),
 		haltCommand(t, "cordon WORKER", "Let a worker, or a host, take no tasks"),
-		haltCommand(t, "uncordon WORKER", "Undo cordon"), webhooksCommand(t), schedulesCommand(t), envCommand(t),
+		haltCommand(t, "uncordon WORKER", "Undo cordon"), inboxCommand(t), schedulesCommand(t), envCommand(t),
 		auditCommand(t), tokenCommand(t), peopleCommand(t), doctorCommand(t),
 	}
 }

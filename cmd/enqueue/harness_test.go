@@ -23,8 +23,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/inbox"
 	"github.com/errand-fleet/errand/tasks/taskstest"
-	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -48,6 +48,7 @@ type frontDoor struct {
 	patience, pause time.Duration // of commands that are started
 
 	services []store.Finding // of Slack and others
+	inboxes  inbox.All
 
 	mu  sync.Mutex
 	cut func() // ends the latest stream of events
@@ -88,11 +89,12 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if err := source.Listen(ctx, mux, f.Desk); err != nil {
 		t.Fatal(err)
 	}
+	f.inboxes = inbox.All{inbox.New(inbox.Config{Queue: inbox.Incoming, AtOnce: 1, Redis: rdb})}
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Roles:     map[string]tasks.Role{chat.Pattern: tasks.User},
 		Reviews:   []tasks.Reviewer{reviews{}},
-		Scheduler: timed, Webhooks: webhook.New(webhook.Config{Redis: rdb}),
+		Scheduler: timed, Inbox: f.inboxes,
 		Examine: func(context.Context) []store.Finding { return f.services },
 		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
 	})

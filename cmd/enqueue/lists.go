@@ -110,22 +110,22 @@ func schedulesCommand(t *terminal) *cobra.Command {
 	return group("schedules", "List the schedules, or let a paused one start tasks again", list, resume)
 }
 
-func webhooksCommand(t *terminal) *cobra.Command {
-	const about = "List the deliveries of webhooks that have failed"
+func inboxCommand(t *terminal) *cobra.Command {
+	const about = "List the events and deliveries of webhooks that have failed"
 	list := t.listOf(about, listing{
-		request: "GET /api/webhooks", field: "undelivered", none: "All webhooks were delivered.",
-		heads: []string{"ID", "WEBHOOK", "TASK", "ATTEMPTS", "FAILED", "NEXT", "PROBLEM"},
-		spare: []string{"TASK", "WEBHOOK"},
+		request: "GET /api/inbox", field: "events", none: "No event has failed.",
+		heads: []string{"ID", "SOURCE", "KIND", "ATTEMPTS", "FAILED", "NEXT", "PROBLEM"},
+		spare: []string{"KIND", "SOURCE"},
 		cells: func(r row) []string {
 			return []string{
-				r.text("id"), r.text("webhook"), r.text("task"), r.text("attempts"), r.minute("failed"),
+				r.text("id"), r.text("source"), r.text("kind"), r.text("attempts"), r.minute("failed"),
 				cmp.Or(r.minute("next"), "given up"), r.text("problem"),
 			}
 		},
 	})
-	replay := t.action("replay ID", "Send a delivery again", "POST /api/webhooks/%s/replay",
-		func(r row) string { return r.text("id") + " is sent again" })
-	return group("webhooks", about+", or send one again", list, replay)
+	replay := t.action("replay ID", "Try an event or a delivery again", "POST /api/inbox/%s/replay",
+		func(r row) string { return r.text("id") + " is tried again" })
+	return group("inbox", about+", or try one again", list, replay)
 }
 
 func findingsCommand(t *terminal) *cobra.Command {

@@ -111,7 +111,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 func TestGroupsList(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	for _, name := range []string{"audit", "env", "people", "schedules", "token", "webhooks"} {
+	for _, name := range []string{"audit", "env", "inbox", "people", "schedules", "token"} {
 		code, out, errs := f.run(name)
 		wantCode, want, wantErrs := f.run(name, "list")
 		if code != 0 || wantCode != 0 || out != want || errs != wantErrs || out+errs == "" {

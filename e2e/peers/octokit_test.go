@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
@@ -48,7 +50,25 @@ func TestOctokit(t *testing.T) {
 	}, "errand listens at", filepath.Join("..", "..", "bin", "enqueue"), "serve")
 
 	var got strings.Builder
-	all := deliverExamples(t, base+"/github/webhook")
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, base+r.URL.Path, r.Body)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		req.Header = r.Header
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer resp.Body.Close()
+		said, _ := io.ReadAll(resp.Body)
+		w.WriteHeader(resp.StatusCode)
+		_, _ = io.WriteString(w, became(t, base, r.Header.Get("X-GitHub-Delivery"), strings.TrimSpace(string(said))))
+	}))
+	t.Cleanup(door.Close)
+	all := deliverExamples(t, door.URL+"/github/webhook")
 	if len(all) != examples {
 		t.Errorf("%d payloads, want %d", len(all), examples)
 	}
@@ -101,9 +121,52 @@ func deliverExamples(t *testing.T, url string) (all []answer) {
 // console is the token of the API.
 const console = "correct-horse-battery"
 
+// queueAPI reads an address of the queue pages. It returns false if there is no such queue or event.
+func queueAPI(t *testing.T, base, path string, into any) bool {
+	t.Helper()
+	req, err := http.NewRequestWithContext(limited(t), http.MethodGet, base+"/queues/api/queues/inbox"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+console)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
+}
+
+// settle waits until the front door has interpreted all events.
+func settle(t *testing.T, base string) {
+	t.Helper()
+	await.Until(t, "the inbox is empty", func() bool {
+		var inbox struct{ Current struct{ Pending, Active int } }
+		return !queueAPI(t, base, "", &inbox) || inbox.Current.Pending+inbox.Current.Active == 0
+	})
+}
+
+// became returns how GitHub was answered or, of an event that was stored, what became of it.
+func became(t *testing.T, base, guid, said string) string {
+	t.Helper()
+	if said != "Stored." {
+		return said
+	}
+	settle(t, base)
+	var done struct{ Tasks []struct{ ID, Result string } }
+	queueAPI(t, base, "/completed_tasks?size=1000", &done)
+	for _, event := range done.Tasks {
+		if event.ID == "github."+guid {
+			return event.Result
+		}
+	}
+	return "Not interpreted."
+}
+
 // listTasks returns all tasks, the oldest last.
 func listTasks(t *testing.T, base string) (list []string) {
 	t.Helper()
+	settle(t, base)
 	for next := ""; ; {
 		req, err := http.NewRequestWithContext(limited(t), http.MethodGet, base+"/api/tasks?before="+next, nil)
 		if err != nil {
@@ -180,7 +243,7 @@ func TestOctokitIssues(t *testing.T) {
 			}
 			said, _ := io.ReadAll(resp.Body)
 			fmt.Fprintf(&got, "%s-%d %s: %d %s\n", e.Name, i, payload["action"], resp.StatusCode,
-				strings.TrimSpace(string(said)))
+				became(t, base, resp.Request.Header.Get("X-GitHub-Delivery"), strings.TrimSpace(string(said))))
 			for _, one := range listTasks(t, base) {
 				fmt.Fprintf(&got, "    %s\n", one)
 			}

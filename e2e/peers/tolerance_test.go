@@ -306,7 +306,7 @@ func TestToleranceOfGitHub(t *testing.T) {
 			t.Fatal(err)
 		}
 		said, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, strings.TrimSpace(string(said))
+		return resp.StatusCode, became(t, base, id, strings.TrimSpace(string(said)))
 	})
 }
 
@@ -345,13 +345,14 @@ func TestToleranceOfSlack(t *testing.T) {
 		slack.Deliver(base + "/slack/events")
 		return base
 	}
-	tolerate(t, r.all(), open, func(t *testing.T, _, _ string, r recorded) (int, string) {
+	tolerate(t, r.all(), open, func(t *testing.T, base, _ string, r recorded) (int, string) {
 		t.Helper()
 		resp, err := slack.Send(limited(t), nil, slackfake.SendOptions{Body: r.body})
 		if err != nil {
 			t.Fatal(err)
 		}
 		said, _ := io.ReadAll(resp.Body)
+		settle(t, base)
 		return resp.StatusCode, strings.TrimSpace(string(said))
 	})
 }

@@ -21,10 +21,9 @@ import (
 // api reads pull requests and repositories. Its errors are in the form that tasks expect. It is safe for concurrent
 // use.
 type api struct {
-	forge    *hub.Forge
-	now      func() time.Time
-	patience patience
-	log      *slog.Logger
+	forge *hub.Forge
+	now   func() time.Time
+	log   *slog.Logger
 }
 
 // reportError wraps an error of a report. It turns a rate limit into an *tasks.ErrLater.

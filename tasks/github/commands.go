@@ -206,13 +206,13 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 			return ok && !before && command != cmdHelp, err
 		})
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
-		i.note(h, "", notDone)
+		i.note(ctx, h, "", notDone)
 	}
 	if err != nil {
 		return "", err
 	}
 	i.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
-	i.note(h, note, eyes, resultReaction(ok))
+	i.note(ctx, h, note, eyes, resultReaction(ok))
 	return "Ran " + command + ".", nil
 }
 

@@ -14,14 +14,14 @@ const noteTimeout = 30 * time.Second
 // noWork is posted once on each pull request for people without write access.
 const noWork = "Only people with write access can use errand here."
 
-// react adds a reaction to a comment, if GitHub allows it, after the response to its event.
-func (i *interpreter) react(h remarkEvent, reaction string) {
-	i.respond(h, func(ctx context.Context, t thread) error { return t.react(ctx, h.spot, reaction) })
+// react adds a reaction to a comment, if GitHub allows it.
+func (i *interpreter) react(ctx context.Context, h remarkEvent, reaction string) {
+	i.respond(ctx, h, func(ctx context.Context, t thread) error { return t.react(ctx, h.spot, reaction) })
 }
 
 // note answers a comment that became no task: by reactions, and for people with write access also by a text, if any.
-func (i *interpreter) note(h remarkEvent, words string, reactions ...string) {
-	i.respond(h, func(ctx context.Context, t thread) error {
+func (i *interpreter) note(ctx context.Context, h remarkEvent, words string, reactions ...string) {
+	i.respond(ctx, h, func(ctx context.Context, t thread) error {
 		var failed []error
 		for _, r := range reactions {
 			failed = append(failed, t.react(ctx, h.spot, r))
@@ -53,21 +53,19 @@ func (i *interpreter) sendNote(ctx context.Context, t thread, h remarkEvent, wor
 	})
 }
 
-// respond writes in the conversation of a remark after the response to its event, for which no one waits. It does
-// nothing in repositories that are only watched.
-func (i *interpreter) respond(h remarkEvent, write func(context.Context, thread) error) {
+// respond writes in the conversation of a remark, for which no one waits. It does nothing in repositories that are only
+// watched.
+func (i *interpreter) respond(ctx context.Context, h remarkEvent, write func(context.Context, thread) error) {
 	if i.watched(h.repo) {
 		return
 	}
-	h.after(func(ctx context.Context) {
-		limited, cancel := context.WithTimeout(ctx, noteTimeout)
-		defer cancel()
-		t, err := i.api.reach(limited, h.origin())
-		if err == nil {
-			err = write(limited, t)
-		}
-		if err != nil && ctx.Err() == nil {
-			i.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
-		}
-	})
+	limited, cancel := context.WithTimeout(ctx, noteTimeout)
+	defer cancel()
+	t, err := i.api.reach(limited, h.origin())
+	if err == nil {
+		err = write(limited, t)
+	}
+	if err != nil && ctx.Err() == nil {
+		i.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
+	}
 }

@@ -2,9 +2,7 @@ package github
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -14,6 +12,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // remark is something a person or bot wrote on a pull request or an issue.
@@ -47,8 +46,7 @@ type remarkEvent struct {
 	assignee     string              // account that the issue was assigned to
 	verdict      string              // GitHub's state of a review, such as approved
 	by           string              // sender of the event, who may not be the author of the remark
-
-	after func(do func(context.Context)) // runs work after the response
+	again        bool                // it was counted against the rate limit
 }
 
 func fromIssueComment(c *github.IssueComment) remark {
@@ -94,10 +92,9 @@ func fromIssue(v *github.Issue) remark {
 }
 
 // readRemarkEvent decodes a delivery about a remark or an issue.
-func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
+func readRemarkEvent(d delivery) (_ *remarkEvent, err error) {
 	h := new(remarkEvent)
 	var e struct { // the fields of the events
-		Action      string                    `json:"action"`
 		Issue       *github.Issue             `json:"issue"`
 		PullRequest *github.PullRequest       `json:"pull_request"`
 		Review      *github.PullRequestReview `json:"review"`
@@ -126,27 +123,27 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, action string, err error) {
 		}
 	}
 	if err != nil {
-		return h, e.Action, err
+		return h, err
 	}
 	h.repo, h.installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
-	h.number, h.verdict, h.after = e.PullRequest.GetNumber(), e.Review.GetState(), d.after
+	h.number, h.verdict, h.again = e.PullRequest.GetNumber(), e.Review.GetState(), d.again
 	if e.Issue != nil {
 		h.number, h.issue, h.onIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
 	}
 	h.by = cmp.Or(e.Sender.GetLogin(), h.author)
 	h.bot = h.bot || e.Sender.GetType() == "Bot"
-	return h, e.Action, nil
+	return h, nil
 }
 
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *remarkEvent) validate() error {
 	switch {
 	case h.repo == "" || h.number == 0 || h.ID == 0 || h.at.IsZero(), h.onIssue && h.issue.GetID() == 0:
-		return unreadable{errors.New("read payload: it contains no remark on a pull request or an issue")}
+		return fmt.Errorf("%w: it contains no remark on a pull request or an issue", intake.ErrUnreadable)
 	case h.Place == inIssue && !h.onIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
 	case h.author == "" && h.Place != inIssue: // its author may have deleted their account
-		return unreadable{errors.New("read payload: the remark has no author")}
+		return fmt.Errorf("%w: the remark has no author", intake.ErrUnreadable)
 	}
 	return nil
 }

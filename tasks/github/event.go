@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // interpreter turns events and comments into tasks. It is safe for concurrent use.
@@ -31,34 +32,38 @@ type interpreter struct {
 	log        *slog.Logger
 }
 
-// handler handles a delivery. It submits tasks, or does work that needs no agent, and returns the response to the
-// webhook.
-type handler func(*interpreter, context.Context, delivery) (response string, err error)
+// handler handles a delivery. It submits tasks, or does work that needs no agent, and says what it did.
+type handler func(*interpreter, context.Context, delivery) (outcome string, err error)
 
-// handlers has the actions of each event that errand handles. All others are answered with 202.
-var handlers = map[string]map[string]handler{
-	"pull_request": {
-		actionOpened: (*interpreter).review, "synchronize": (*interpreter).review, "reopened": (*interpreter).review,
-		"ready_for_review": (*interpreter).review, requestedReview: (*interpreter).review,
-		actionEdited: (*interpreter).retargeted, actionLabeled: (*interpreter).labeled,
-		actionClosed: (*interpreter).endReviews, "converted_to_draft": (*interpreter).endReviews,
-	},
-	"issues": {
-		actionOpened:  (*interpreter).remark,
-		actionLabeled: (*interpreter).startIssue, actionAssigned: (*interpreter).startIssue,
-		actionClosed: (*interpreter).endIssue, actionDeleted: (*interpreter).endIssue,
-		"transferred": (*interpreter).endIssue, "locked": (*interpreter).endIssue,
-		actionEdited: (*interpreter).amend,
-	},
-	"issue_comment": {
-		"created": (*interpreter).remark, actionEdited: (*interpreter).amend, actionDeleted: (*interpreter).withdraw,
-	},
-	"pull_request_review_comment": {"created": (*interpreter).remark, actionDeleted: (*interpreter).withdraw},
-	"pull_request_review":         {"submitted": (*interpreter).remark},
-	"check_run":                   {actionCompleted: (*interpreter).checked},
-	"check_suite":                 {actionCompleted: (*interpreter).checked},
-	"workflow_run":                {actionCompleted: (*interpreter).checked},
-	"status":                      {"": (*interpreter).checked}, // it has no actions
+// handlers has the actions of each event that errand handles. All others are ignored.
+var handlers = map[string]handler{
+	"pull_request " + actionOpened:                 (*interpreter).review,
+	"pull_request synchronize":                     (*interpreter).review,
+	"pull_request reopened":                        (*interpreter).review,
+	"pull_request ready_for_review":                (*interpreter).review,
+	"pull_request " + requestedReview:              (*interpreter).review,
+	"pull_request " + actionEdited:                 (*interpreter).retargeted,
+	"pull_request " + actionLabeled:                (*interpreter).labeled,
+	"pull_request " + actionClosed:                 (*interpreter).endReviews,
+	"pull_request converted_to_draft":              (*interpreter).endReviews,
+	"issues " + actionOpened:                       (*interpreter).remark,
+	"issues " + actionLabeled:                      (*interpreter).startIssue,
+	"issues " + actionAssigned:                     (*interpreter).startIssue,
+	"issues " + actionClosed:                       (*interpreter).endIssue,
+	"issues " + actionDeleted:                      (*interpreter).endIssue,
+	"issues transferred":                           (*interpreter).endIssue,
+	"issues locked":                                (*interpreter).endIssue,
+	"issues " + actionEdited:                       (*interpreter).amend,
+	"issue_comment created":                        (*interpreter).remark,
+	"issue_comment " + actionEdited:                (*interpreter).amend,
+	"issue_comment " + actionDeleted:               (*interpreter).withdraw,
+	"pull_request_review_comment created":          (*interpreter).remark,
+	"pull_request_review_comment " + actionDeleted: (*interpreter).withdraw,
+	"pull_request_review submitted":                (*interpreter).remark,
+	"check_run " + actionCompleted:                 (*interpreter).checked,
+	"check_suite " + actionCompleted:               (*interpreter).checked,
+	"workflow_run " + actionCompleted:              (*interpreter).checked,
+	"status":                                       (*interpreter).checked, // it has no actions
 }
 
 // The actions that several events have.
@@ -73,13 +78,12 @@ const (
 type delivery struct {
 	id, event, action string
 	payload           []byte
+	again             bool // an attempt to interpret it has failed
 
 	// The payload, decoded once by decode into the field for the event.
 	pull   *github.PullRequestEvent // use its getters: the head of a deleted fork has no repository
 	remark *remarkEvent
 	check  *checkEvent
-
-	after func(do func(context.Context)) // runs work after GitHub has its answer
 }
 
 // ignored is the reason why an event becomes no task. This is the usual case and not a failure.
@@ -90,27 +94,33 @@ type ignored struct {
 
 func (e ignored) Error() string { return e.why }
 
-// unreadable is a payload that does not match its event.
-type unreadable struct{ error }
-
-// act handles a delivery and returns the response to the webhook. The error is an ignored, an unreadable or an
-// *tasks.InputError; any other error means that the event should be delivered again.
-func (i *interpreter) act(ctx context.Context, d delivery) (response string, err error) {
-	actions, known := handlers[d.event]
-	if known {
-		if err := d.decode(); err != nil {
-			return "", err
-		}
+// interpret does what an event asks for. Doing it again changes nothing.
+func (i *interpreter) interpret(ctx context.Context, e intake.Event) (outcome string, err error) {
+	handle := handlers[e.Kind]
+	if handle == nil {
+		return "", fmt.Errorf("this front door does not know the event %s, a newer one might", e.Kind)
 	}
-	handle, wanted := actions[d.action]
-	if !wanted {
-		why := strings.TrimSpace("There is nothing to do for " + d.event + " " + d.action)
-		return "", ignored{why, slog.LevelDebug}
+	d := delivery{id: e.ID, payload: e.Body, again: e.Again}
+	d.event, d.action, _ = strings.Cut(e.Kind, " ")
+	if err = d.decode(); err == nil {
+		err = d.validate()
 	}
-	if err := d.validate(); err != nil {
-		return "", err
+	if err == nil {
+		outcome, err = handle(i, ctx, d)
 	}
-	return handle(i, ctx, d)
+	log := i.log.With("delivery", e.ID, "event", d.event)
+	if why, ok := errors.AsType[ignored](err); ok {
+		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
+		return "Ignored: " + why.why, nil
+	}
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		log.Warn("webhook refused", "why", input.Sentence)
+		return "Refused: " + input.Sentence, nil
+	}
+	if err != nil {
+		return "", i.api.reportError("interpret "+e.Kind, err)
+	}
+	return outcome, nil
 }
 
 // decode decodes the payload into the field for its event.
@@ -119,16 +129,14 @@ func (d *delivery) decode() (err error) {
 	case "pull_request":
 		d.pull = new(github.PullRequestEvent)
 		err = readPayload(d.payload, d.pull)
-		d.action = d.pull.GetAction()
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review":
-		d.remark, d.action, err = readRemarkEvent(*d)
+		d.remark, err = readRemarkEvent(*d)
 	default:
 		d.check = new(checkEvent)
 		err = readPayload(d.payload, d.check)
-		d.action = d.check.Action
 	}
 	if err != nil {
-		return unreadable{fmt.Errorf("read payload: %w", err)}
+		return fmt.Errorf("%w: %w", intake.ErrUnreadable, err)
 	}
 	return nil
 }
@@ -150,7 +158,7 @@ func (d *delivery) validate() error {
 		return d.remark.validate()
 	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 ||
 		e.GetPullRequest().GetHead().GetSHA() == ""):
-		return unreadable{errors.New("read payload: it contains no pull request")}
+		return fmt.Errorf("%w: it contains no pull request", intake.ErrUnreadable)
 	}
 	return nil
 }
@@ -283,11 +291,9 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	if err := i.worksOn(repo); err != nil {
 		return draft{}, err
 	}
-	login, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
-	defer cancel()
-	me, err := i.api.forge.Login(login)
+	me, err := i.api.forge.Login(ctx)
 	if err != nil {
-		i.log.Warn("handle an event without errand's login", "err", err) // Brief checks again
+		return draft{}, err
 	}
 	o := originOfPull(repo, pr)
 	o.Installation, o.Action = e.GetInstallation().GetID(), d.action

@@ -168,6 +168,9 @@ func (g *gate) countBotRequest(ctx context.Context, t tasks.Task, o origin) erro
 // limitRate counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
 // reached. Each author has a separate limit, so people without permission cannot block others.
 func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
+	if h.again {
+		return nil
+	}
 	ok, err := g.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
 	if err == nil && !ok {
 		err = ignored{slower, slog.LevelInfo}
@@ -177,8 +180,6 @@ func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 
 // mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
 func (g *gate) mayNot(ctx context.Context, o origin, login string) bool {
-	ctx, cancel := context.WithTimeout(ctx, g.api.patience.lookup)
-	defer cancel()
 	p, err := g.permission(ctx, o, login)
 	return err == nil && !p.CanWrite()
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 var update = flag.Bool("update", false, "update the golden files")
@@ -129,9 +130,8 @@ func (w *world) source(change ...func(*config)) *Source {
 	w.Cleanup(conns.CloseIdleConnections)
 	cfg := config{
 		Config: Config{
-			WebhookSecret: secret, Memory: w.db.Memos, ConsoleURL: "https://errand.example/",
-			Log:      slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			patience: patience{answer: time.Minute, lookup: time.Minute}, // a machine may be busy
+			WebhookSecret: secret, Memory: w.db.Memos, Inbox: &taskstest.Inbox{}, ConsoleURL: "https://errand.example/",
+			Log: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		},
 		Hub: hub.Config{APIURL: w.hub.APIURL(), URL: w.hub.URL(), HTTP: &http.Client{Transport: conns}},
 	}
@@ -183,6 +183,9 @@ func (w *world) listenUnder(opt *redis.Options, p tasks.Policy) front {
 	return f
 }
 
+// interpret lets the source, as it is now, interpret events for the front's desk.
+func (f front) interpret() { f.src.cfg.Inbox.Handle(sourceName, f.src.interpreter(f.desk).interpret) }
+
 // tasks lists what was submitted, by ID.
 func (f front) tasks() []tasks.Task {
 	f.Helper()
@@ -193,7 +196,7 @@ func (f front) tasks() []tasks.Task {
 	return all
 }
 
-// send delivers an event and returns how it was answered.
+// send delivers an event and returns how it was answered, and what became of it if it was stored.
 func (f front) send(event string, payload any, o githubfake.SendOptions) (status int, said string) {
 	f.Helper()
 	resp, err := f.hub.Send(f.Context(), event, payload, o)
@@ -201,7 +204,11 @@ func (f front) send(event string, payload any, o githubfake.SendOptions) (status
 		f.Fatal(err)
 	}
 	defer resp.Body.Close()
-	return resp.StatusCode, strings.TrimSpace(string(must(io.ReadAll(resp.Body))))
+	said = strings.TrimSpace(string(must(io.ReadAll(resp.Body))))
+	if inbox, ok := f.src.cfg.Inbox.(*taskstest.Inbox); ok && said == "Stored." {
+		said = inbox.Outcome(resp.Request.Header.Get("X-GitHub-Delivery"))
+	}
+	return resp.StatusCode, said
 }
 
 // open opens a pull request and returns its number.
@@ -220,7 +227,7 @@ func (w *world) open(change ...func(*githubfake.PR)) int {
 func (w *world) task(number, n int) tasks.Task {
 	w.Helper()
 	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
-	d := delivery{id: "d", event: "pull_request", payload: body}
+	d := delivery{id: "d", event: "pull_request", action: "opened", payload: body}
 	err := d.decode()
 	var made draft
 	if err == nil {

@@ -40,7 +40,7 @@ func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (respon
 	if !errors.Is(err, notAddressed) {
 		return response, err
 	}
-	c, serr := i.settings.readInTime(ctx, origin{Repo: h.repo, Installation: h.installation, Base: i.base(h.repo)})
+	c, serr := i.settings.read(ctx, origin{Repo: h.repo, Installation: h.installation, Base: i.base(h.repo)})
 	if serr != nil || c.Issues != issuesAuto {
 		return "", cmp.Or(serr, err)
 	}
@@ -102,7 +102,7 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 		return "", err
 	}
 	if receipt.New {
-		i.react(h, eyes)
+		i.react(ctx, h, eyes)
 	}
 	return "Task " + receipt.ID, nil
 }
@@ -142,8 +142,6 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 		return nil
 	}
 	if h.assignee != "" {
-		ctx, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
-		defer cancel()
 		me, err := i.api.forge.Login(ctx)
 		if err != nil || strings.EqualFold(h.assignee, me) {
 			return err
@@ -274,7 +272,6 @@ func (p *poller) missedStart(ctx context.Context, h remarkEvent, me string, v re
 	if err != nil || h.at.Before(v.since) || !h.at.After(state.Started) || v.handled[key] == h.at.Unix() {
 		return err
 	}
-	h.after = func(do func(context.Context)) { do(ctx) }
 	_, err = p.interpreter.start(ctx, h, last.GetEvent())
 	if _, not := errors.AsType[ignored](err); err == nil || not {
 		v.handled[key], err = h.at.Unix(), nil

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,53 +19,32 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-const (
-	// maxBody is GitHub's own bound on a payload. Few payloads are large, and maxLarge of these are read at a time.
-	maxBody  = 25 << 20
-	maxLarge = 4
-)
-
-// patience is how long an answer to a webhook waits. Only tests change it.
-type patience struct {
-	answer time.Duration // for everything, so that it is sent within 3 s
-	lookup time.Duration // for errand's login, or for what an account may do; an event looks up at most two of these
-}
-
-var defaultPatience = patience{answer: 2500 * time.Millisecond, lookup: 700 * time.Millisecond}
-
 // Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll.
-// Work that continues after an answer ends with ctx.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
 	switch {
 	case s.cfg.WebhookSecret != "":
-		background := intake.NewBackground(s.log)
-		after := func(do func(context.Context)) { background.Go(ctx, do) }
 		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
-			defer s.large.Bound(r)()
-			status, response := s.receive(w, r, d, after)
+			status, response := s.receive(w, r)
 			// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
 			http.Error(w, response, status)
 		})
 	case s.cfg.QuickPollEvery == 0:
 		return errors.New("configure GitHub: neither a webhook secret nor polling")
 	}
+	s.cfg.Inbox.Handle(sourceName, s.interpreter(d).interpret)
 	if len(s.cfg.Repositories) > 0 {
 		go s.newPoller(d).run(ctx)
 	}
 	return nil
 }
 
-// receive turns a webhook into a task and returns the response.
-func (s *Source) receive(
-	w http.ResponseWriter, r *http.Request, d *tasks.Desk, after func(func(context.Context)),
-) (status int, response string) {
-	body, status := intake.ReadBody(w, r, maxBody)
+// receive stores a webhook and returns the response.
+func (s *Source) receive(w http.ResponseWriter, r *http.Request) (status int, response string) {
+	body, status := intake.ReadBody(w, r, intake.MaxEvent)
 	switch status {
 	case http.StatusOK:
 	case http.StatusRequestEntityTooLarge:
-		return status, "The body is larger than 25 MiB."
-	case http.StatusServiceUnavailable:
-		return status, "Other large bodies are being read. Redeliver the event."
+		return status, "The body is larger than 1 MiB."
 	default:
 		return status, "The body could not be read."
 	}
@@ -73,36 +53,32 @@ func (s *Source) receive(
 		return http.StatusUnauthorized, "X-Hub-Signature-256 is missing or wrong."
 	}
 	s.inbound.Accepted(s.cfg.Now())
-	in := delivery{id: r.Header.Get("X-GitHub-Delivery"), event: r.Header.Get("X-GitHub-Event"), after: after}
-	var err error
-	if in.payload, err = payload(r.Header.Get("Content-Type"), body); err != nil {
+	event := r.Header.Get("X-GitHub-Event")
+	body, err := payload(r.Header.Get("Content-Type"), body)
+	if err != nil {
 		return http.StatusBadRequest, err.Error()
 	}
-	if in.event == "ping" {
+	if event == "ping" {
 		return http.StatusOK, "Webhook is set up."
 	}
-	log := s.log.With("delivery", in.id, "event", in.event)
-
-	ctx, cancel := context.WithTimeout(r.Context(), s.gate.api.patience.answer)
-	defer cancel()
-	response, err = tasks.Await(ctx, func() (string, error) { return s.interpreter(d).act(ctx, in) })
-	if why, ok := errors.AsType[ignored](err); ok {
-		log.Log(ctx, why.level, "webhook ignored", "why", why.why)
-		return http.StatusAccepted, "Ignored: " + why.why
+	var of struct {
+		Action string `json:"action"`
 	}
-	if _, ok := errors.AsType[unreadable](err); ok {
-		log.Warn("read webhook", "err", err)
-		return http.StatusBadRequest, "The payload does not match the event."
+	if slices.Contains(hub.Events(), event) && readPayload(body, &of) != nil {
+		return http.StatusBadRequest, "The payload is not JSON."
 	}
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		log.Warn("webhook refused", "why", input.Sentence)
-		return http.StatusAccepted, "Refused: " + input.Sentence
+	kind := strings.TrimSpace(event + " " + of.Action)
+	if handlers[kind] == nil {
+		return http.StatusAccepted, "Ignored: There is nothing to do for " + kind
 	}
+	err = s.cfg.Inbox.Accept(r.Context(), intake.Event{
+		Source: sourceName, Kind: kind, ID: r.Header.Get("X-GitHub-Delivery"), Body: body,
+	})
 	if err != nil {
-		log.Error("handle webhook", "err", err)
+		s.log.Error("store webhook", "event", kind, "err", err)
 		return http.StatusServiceUnavailable, "The event could not be stored. Redeliver it."
 	}
-	return http.StatusAccepted, response
+	return http.StatusAccepted, "Stored."
 }
 
 // signed checks the SHA-256 signature. go-github picks the hash by the value's prefix and would accept SHA-1 there.

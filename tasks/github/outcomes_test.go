@@ -1,7 +1,6 @@
 package github
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // of returns a finding with that kind.
@@ -77,12 +77,10 @@ func TestOutcomesAreCounted(t *testing.T) {
 			w.Fatal(err)
 		}
 		for range 2 { // the second one is a redelivery, and the first a copy of what came over the wire
-			d := delivery{
-				id: "d", event: "pull_request",
-				payload: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat")))),
-			}
-			d.after = func(do func(context.Context)) { do(w.Context()) }
-			must(w.src.interpreter(f.desk).act(w.Context(), d))
+			must(w.src.interpreter(f.desk).interpret(w.Context(), intake.Event{
+				ID: "d", Kind: "pull_request closed",
+				Body: must(json.Marshal(must(w.hub.Payload("closed", repo, n, "octocat")))),
+			}))
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Fixed: 1},
 			tasks.Acceptance{Kind: "security", Dismissed: 1, Ignored: 1},

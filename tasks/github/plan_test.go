@@ -475,6 +475,7 @@ func TestApprovalIsRefused(t *testing.T) {
 	f.listenUnder(must(redis.ParseURL(f.redis)), tasks.Policy{Repository: none})
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	f.hub.Deliver(f.url)
+	f.interpret()
 	set := func(setting string) {
 		must(f.repo.Commit("main", "", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
 		f.forgetSettings()
@@ -502,7 +503,7 @@ func TestApprovalFails(t *testing.T) {
 	failed := false
 	for h, err := range p.api.remarksSince(t.Context(), gh, repo, time.Time{}) {
 		if err == nil && h.ID == missed {
-			failed = p.handleRemark(t.Context(), h) != nil
+			failed = p.missedRemark(t.Context(), h, handledRemarks{}) != nil
 		}
 	}
 	if !failed || len(f.tasks()) > 0 {

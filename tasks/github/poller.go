@@ -455,23 +455,12 @@ func (p *poller) missedRemark(ctx context.Context, h remarkEvent, before handled
 	}
 	_, err := p.interpreter.desk.Status(ctx, h.task())
 	if errors.Is(err, tasks.ErrNotFound) {
-		err = p.handleRemark(ctx, h)
+		_, err = p.interpreter.handleRemark(ctx, h)
 	}
-	if err == nil {
-		before[h.identity()] = changed
-	}
-	return err
-}
-
-func (p *poller) handleRemark(ctx context.Context, h remarkEvent) error {
-	h.after = func(do func(context.Context)) { do(ctx) }
-	_, err := p.interpreter.handleRemark(ctx, h)
 	_, not := errors.AsType[ignored](err)
-	if _, input := errors.AsType[*tasks.InputError](err); not || input { // the author has been answered
+	if _, input := errors.AsType[*tasks.InputError](err); err == nil || not || input { // the author has been answered
+		before[h.identity()] = changed
 		return nil
 	}
-	if err != nil {
-		return fmt.Errorf("handle remark on %s: %w", h.origin(), err)
-	}
-	return nil
+	return fmt.Errorf("handle remark on %s: %w", h.origin(), err)
 }

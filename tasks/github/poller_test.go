@@ -25,6 +25,7 @@ func looker(t *testing.T, more ...func(*config)) (f front, look func(time.Durati
 	}))
 	f = w.listen()
 	w.src.reconfigure(func(c *Config) { c.Repositories = []string{repo} })
+	f.interpret()
 	return f, func(d time.Duration) {
 		t.Helper()
 		passed.Add(int64(d))

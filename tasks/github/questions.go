@@ -64,10 +64,10 @@ func (i *interpreter) submitAnswer(
 		return "Answered before.", nil
 	default:
 		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
-		i.note(h, "", done)
+		i.note(ctx, h, "", done)
 		return "Answer to task " + receipt.ID, nil
 	}
-	i.note(h, note, notDone)
+	i.note(ctx, h, note, notDone)
 	return note, nil
 }
 

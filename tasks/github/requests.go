@@ -67,7 +67,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
 		if _, ok := errors.AsType[ignored](err); ok {
-			i.react(h, notDone)
+			i.react(ctx, h, notDone)
 		}
 		return "", err
 	}
@@ -83,19 +83,19 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		if h.onIssue {
 			why = onlyOnPulls
 		}
-		i.note(h, why, notDone)
+		i.note(ctx, h, why, notDone)
 		return why, nil
 	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return i.runCommand(ctx, h, command)
 	case mistaken:
-		i.note(h, reply, notDone)
+		i.note(ctx, h, reply, notDone)
 		return "Not a command.", nil
 	}
 	response, err = i.submitRequest(ctx, h, command, words)
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
-		i.note(h, input.Sentence, notDone)
+		i.note(ctx, h, input.Sentence, notDone)
 	}
 	return response, err
 }
@@ -106,9 +106,6 @@ var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 // addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
 // addressed to errand, or whose author does not count, are ignored.
 func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string, named bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, i.api.patience.lookup)
-	defer cancel()
-	me, err := i.api.forge.Login(ctx)
 	switch {
 	case i.repository != nil && !i.repository(h.repo):
 		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
@@ -116,16 +113,17 @@ func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string
 		return "", false, ignored{onlyWatched, slog.LevelDebug}
 	case h.bot && !i.gate.isListedBot(h.author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
-	case ours(h.body), strings.EqualFold(h.author, me):
+	}
+	me, err := i.api.forge.Login(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	if ours(h.body) || strings.EqualFold(h.author, me) {
 		return "", false, ignored{"The author is errand.", slog.LevelDebug}
 	}
 	page := markdown.ReadPage(h.body)
-	text = page.String()
-	if command, _ := readCommand(text); err != nil && (command != "" || !strings.Contains(text, "@")) {
-		return text, false, nil // without a login there are no mentions; or errand is addressed anyway
-	}
 	rest, named := page.Without(me)
-	return rest.String(), named, err
+	return rest.String(), named, nil
 }
 
 // submitRequest submits the task that a comment requests, by a command or a mention.
@@ -155,7 +153,7 @@ func (i *interpreter) submitRequest(
 		return "", err
 	}
 	if receipt.New {
-		i.react(h, eyes)
+		i.react(ctx, h, eyes)
 	}
 	return "Task " + receipt.ID, nil
 }
@@ -260,7 +258,7 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
 	if d.action == actionEdited {
-		i.respond(*h, func(ctx context.Context, t thread) error { return t.removeReaction(ctx, h.remark, eyes) })
+		i.respond(ctx, *h, func(ctx context.Context, t thread) error { return t.removeReaction(ctx, h.remark, eyes) })
 	}
 	return "Withdrawn " + h.task(), nil
 }

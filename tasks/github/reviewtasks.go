@@ -116,11 +116,9 @@ func (i *interpreter) endReviews(ctx context.Context, d delivery) (response stri
 	}
 	if d.action == actionClosed {
 		o.Installation = e.GetInstallation().GetID()
-		d.after(func(ctx context.Context) {
-			if err := i.closeFindings(ctx, o, e.GetPullRequest().GetMerged()); err != nil {
-				i.log.Warn("count findings", "err", err)
-			}
-		})
+		if err := i.closeFindings(ctx, o, e.GetPullRequest().GetMerged()); err != nil {
+			i.log.Warn("count findings", "err", err)
+		}
 	}
 	return fmt.Sprintf("Stopped the reviews of %s. %s", o, why), nil
 }

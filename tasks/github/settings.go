@@ -65,7 +65,7 @@ type parsedSettings struct {
 }
 
 // applyTo applies the repository's settings to a task before it is submitted. The error is an ignored if the settings
-// exclude the task. If GitHub does not return the settings in time, the worker checks them.
+// exclude the task. If GitHub does not return the settings, the worker checks them.
 func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
@@ -77,7 +77,7 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 			return draft{}, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
-	c, err := r.readInTime(ctx, o)
+	c, err := r.read(ctx, o)
 	if err != nil {
 		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
@@ -89,10 +89,8 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 	return t, nil
 }
 
-// readInTime reads the settings while a webhook waits.
-func (r *settingsReader) readInTime(ctx context.Context, o origin) (settings, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.api.patience.lookup)
-	defer cancel()
+// read returns the settings of the repository that an event is about.
+func (r *settingsReader) read(ctx context.Context, o origin) (settings, error) {
 	t, err := r.api.reach(ctx, o)
 	if err != nil {
 		return settings{}, err

@@ -3,8 +3,8 @@
 // a token), one review with a comment on the line of each finding, and one summary comment.
 //
 // It promises:
-//   - An event counts only with a correct X-Hub-Signature-256. It is answered within 6 s of its arrival, even if Redis
-//     or GitHub is slow.
+//   - An event counts only with a correct X-Hub-Signature-256. It is stored before it is interpreted: GitHub's API is
+//     not asked before the answer, and no event is lost while that API fails.
 //   - Code from a fork is not run, and drafts and bots' pull requests are not reviewed. Both are checked again before
 //     the run.
 //   - Text by others reaches the agent as quoted material, without the parts that a page does not show. The agent's
@@ -66,6 +66,7 @@ type Config struct {
 	Forge         *hub.Forge
 	WebhookSecret string        // without one, forged events would be accepted
 	Memory        intake.Memory // of what was done with each pull request
+	Inbox         intake.Inbox  // of webhooks; required for Listen
 
 	People         tasks.People                // names for posts
 	Repository     func(name string) (ok bool) // reports whether events of a repository count; nil if all do
@@ -83,8 +84,6 @@ type Config struct {
 	ConsoleURL string           // base URL of /tasks/{id}; reports have no link to the run if ""
 	Log        *slog.Logger     // nil discards
 	Now        func() time.Time // time.Now if nil
-
-	patience patience // of webhooks; defaultPatience if zero
 }
 
 // Defaults of Config.
@@ -101,7 +100,6 @@ type Source struct {
 	forge   *hub.Forge
 	memory  memory
 	inbound intake.Inbound
-	large   intake.LargeBodies // of webhooks
 	log     *slog.Logger
 
 	briefs   *briefer  // makes the briefs of tasks
@@ -169,14 +167,14 @@ func New(cfg Config) (*Source, error) {
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
 	log, mem := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}
-	hubAPI := api{cfg.Forge, cfg.Now, cmp.Or(cfg.patience, defaultPatience), log}
+	hubAPI := api{cfg.Forge, cfg.Now, log}
 	g := &gate{
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
 	}
 	settings := &settingsReader{api: hubAPI, gate: g, cache: hub.Recent[parsedSettings](cfg.Now), log: log}
 	return &Source{
-		cfg: cfg, forge: cfg.Forge, memory: mem, large: make(intake.LargeBodies, maxLarge), log: log,
+		cfg: cfg, forge: cfg.Forge, memory: mem, log: log,
 		gate: g, settings: settings,
 		briefs: &briefer{
 			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,

@@ -1,6 +1,6 @@
 // Package intake holds what every chat-like source needs between an incoming event and the desk: reading a bounded
 // request body, signatures of programs, the commands stop, status, retry and help, pacing, the state of incoming
-// events, background calls, throttled writers, and small caches and memos.
+// events, throttled writers, and small caches and memos.
 //
 // It knows no product: a source decides who may do what, and converts the sentences from here to its own notation.
 // The package does not authenticate people and does not post. The desk, not this package, looks for the question that a
@@ -11,7 +11,6 @@ package intake
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -81,51 +80,6 @@ func (i *Inbound) LastRefused() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.refused.After(i.last)
-}
-
-// MaxBackground is how many calls of one Background may be under way.
-const MaxBackground = 16
-
-// Background runs calls in goroutines, at most MaxBackground at once. Make it with NewBackground.
-type Background struct {
-	running chan struct{}
-	log     *slog.Logger
-}
-
-// NewBackground returns a Background that logs the calls it skips.
-func NewBackground(log *slog.Logger) *Background {
-	return &Background{running: make(chan struct{}, MaxBackground), log: log}
-}
-
-// Go calls do in a new goroutine, with ctx, and reports whether it did. A call that would be one too many is logged and
-// skipped.
-func (b *Background) Go(ctx context.Context, do func(context.Context)) bool {
-	select {
-	case b.running <- struct{}{}:
-	default:
-		b.log.Warn("background call skipped", "limit", MaxBackground)
-		return false
-	}
-	b.start(ctx, do)
-	return true
-}
-
-// GoWhenFree is Go, but waits until there are few enough calls. It reports false if ctx ends first.
-func (b *Background) GoWhenFree(ctx context.Context, do func(context.Context)) bool {
-	select {
-	case b.running <- struct{}{}:
-	case <-ctx.Done():
-		return false
-	}
-	b.start(ctx, do)
-	return true
-}
-
-func (b *Background) start(ctx context.Context, do func(context.Context)) {
-	go func() {
-		defer func() { <-b.running }()
-		do(ctx)
-	}()
 }
 
 // RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for.

@@ -9,40 +9,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
 )
-
-func TestBackground(t *testing.T) {
-	t.Parallel()
-	var log strings.Builder
-	b := NewBackground(slog.New(slog.NewTextHandler(&log, nil)))
-	hold := make(chan struct{})
-	var all sync.WaitGroup
-	all.Add(MaxBackground)
-	for range MaxBackground {
-		b.Go(t.Context(), func(context.Context) { <-hold; all.Done() })
-	}
-	if b.Go(t.Context(), nil) || !strings.Contains(log.String(), "background call skipped") {
-		t.Errorf("one too many was made: %s", log.String())
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if b.GoWhenFree(ctx, nil) {
-		t.Error("waited for too long")
-	}
-	close(hold)
-	all.Wait()
-	done := make(chan struct{})
-	if !b.GoWhenFree(t.Context(), func(context.Context) { close(done) }) {
-		t.Error("not made")
-	}
-	<-done
-}
 
 func TestRetryLimited(t *testing.T) {
 	t.Parallel()
@@ -76,35 +48,6 @@ func TestReadBody(t *testing.T) {
 			t.Errorf("%q: %d %q", body, status, got)
 		}
 	}
-}
-
-func TestLargeBodies(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		large := make(LargeBodies, 1)
-		read := func(ctx context.Context, size, want int) (release func()) {
-			t.Helper()
-			r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(strings.Repeat("x", size)))
-			release = large.Bound(r)
-			body, status := ReadBody(httptest.NewRecorder(), r, 2*largeBody)
-			if status != want || status == 200 && len(body) != size {
-				t.Errorf("%d bytes: %d with %d bytes, want %d", size, status, len(body), want)
-			}
-			return release
-		}
-		gone, cancel := context.WithCancel(t.Context())
-		cancel()
-		release := read(t.Context(), largeBody+1, 200)
-		read(t.Context(), largeBody+1, 503)()
-		read(gone, largeBody+1, 503)()
-		read(t.Context(), largeBody-1, 200)()
-		time.AfterFunc(slotWait/2, release)
-		read(t.Context(), 2*largeBody, 200)()
-		read(t.Context(), 2*largeBody+1, 413)()
-		if len(large) != 0 {
-			t.Error("a slot is still taken")
-		}
-	})
 }
 
 func TestInbound(t *testing.T) {

@@ -89,7 +89,7 @@ func (g *guard) check(ctx context.Context, us who, ev event) error {
 // said before. A message that begins a thread is never too much. A mention is two events, and each kind of event is
 // counted for itself: there are fewer app_mentions, so they decide.
 func (g *guard) pace(ctx context.Context, ev event, o origin, speaks bool) error {
-	if o.ThreadTS == "" {
+	if o.ThreadTS == "" || ev.again {
 		return nil
 	}
 	ok, err := g.pacer.AllowRequest(ctx, "slack/"+ev.Type+"/"+o.threadName())
@@ -159,7 +159,6 @@ const (
 	personLife = 10 * time.Minute // how long Slack's answer about a person counts
 	// how long a failure to ask Slack counts, so that not every event asks while it does not answer
 	errorLife = 5 * time.Second
-	lookLimit = 1500 * time.Millisecond
 )
 
 // people caches what Slack says about the users who talk to us.
@@ -169,7 +168,7 @@ type people struct {
 }
 
 func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api, cache.Cache[*slack.User]{Limit: lookLimit, Life: personLife, ErrorLife: errorLife, Now: now}}
+	return &people{api, cache.Cache[*slack.User]{Limit: callLimit, Life: personLife, ErrorLife: errorLife, Now: now}}
 }
 
 // get looks a user up. A user whom Slack does not know or show is a stranger.

@@ -16,29 +16,26 @@ const (
 )
 
 // onChange follows a request that its author edits or deletes.
-func (in *interpreter) onChange(ctx context.Context, env envelope) (after func(context.Context), _ error) {
+func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	c, ok, err := env.change()
-	if err != nil {
-		in.log.Warn("event dropped", "err", err)
-	}
 	if !ok || !in.guard.access.admits(c.event()) {
-		return nil, nil
+		return err
 	}
 	id := origin{Channel: c.Channel, TS: c.ts()}.taskID()
 	st, err := in.desk.Status(ctx, id)
 	known := !errors.Is(err, tasks.ErrNotFound)
 	switch {
 	case known && err != nil:
-		return nil, err
+		return err
 	case known && st.Task.Actor != c.author():
-		return nil, nil
+		return nil
 	case c.isDeletion() && known:
-		return nil, in.withdraw(ctx, c.author(), id)
+		return in.withdraw(ctx, c.author(), id)
 	case c.isDeletion():
 		if err := in.picker.forget(ctx, id, timeOf(c.ts())); err != nil {
-			return nil, err
+			return err
 		}
-		return nil, in.withdraw(ctx, c.author(), id) // its event may have come meanwhile
+		return in.withdraw(ctx, c.author(), id) // its event may have come meanwhile
 	case known:
 		return in.onEditedTask(ctx, env, c, st.Task)
 	}
@@ -60,14 +57,15 @@ func (in *interpreter) withdraw(ctx context.Context, user, id string) error {
 // words replace the old ones. Otherwise they are a request only if they add a mention.
 func (in *interpreter) onEditedMessage(
 	ctx context.Context, env envelope, c change,
-) (after func(context.Context), _ error) {
+) error {
 	ev := c.event()
-	me, err := in.bot(ctx, env, ev)
+	ev.again = env.Event.again
+	me, err := in.bot(ctx, ev)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if _, waits, err := in.picker.load(ctx, env.origin(ev).taskID()); err != nil || !waits && !c.addsMention(me) {
-		return nil, err
+		return err
 	}
 	ev.Type = appMention // Slack sends none for an edit
 	return in.onMessage(ctx, env, ev)
@@ -77,16 +75,17 @@ func (in *interpreter) onEditedMessage(
 // add a mention.
 func (in *interpreter) onEditedTask(
 	ctx context.Context, env envelope, c change, was tasks.Task,
-) (after func(context.Context), _ error) {
+) error {
 	ev := c.event()
-	me, err := in.bot(ctx, env, ev)
+	ev.again = env.Event.again
+	me, err := in.bot(ctx, ev)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text, _ := cutMention(ev.Text, me.user)
 	m := ev.message(env, text)
 	if _, ok := readWord(m.text); ok || m.text == "" {
-		return nil, nil
+		return nil
 	}
 	if err = in.guard.check(ctx, me, ev); err == nil {
 		err = in.guard.pace(ctx, ev, m.origin, false)
@@ -103,12 +102,12 @@ func (in *interpreter) onEditedTask(
 		reply, err = input.Sentence, nil
 	}
 	if _, ok := errors.AsType[forbidden](err); ok {
-		return nil, nil
+		return nil
 	}
 	if reply != "" {
-		after = func(ctx context.Context) { in.notify(ctx, m.origin, reply) }
+		in.notify(ctx, m.origin, reply)
 	}
-	return after, err
+	return err
 }
 
 // edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task

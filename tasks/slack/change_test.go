@@ -51,7 +51,6 @@ func TestEdits(t *testing.T) {
 
 	f.finish(claim, answered("3"))
 	f.edit(ts, at+"count them all")
-	f.settleCalls()
 	equal(t, "after the end", len(f.tasks()), 2)
 	f.edit(ts, at+"count them again, "+at)
 	f.lastWord(ann, 3, newRequest)
@@ -120,7 +119,6 @@ func TestEditsOfOthers(t *testing.T) {
 	}
 	equal(t, "prompt", f.one().Prompt, "count")
 	equal(t, "state", f.state(f.one().ID).State, "waiting")
-	f.settleCalls()
 	equal(t, "told", len(f.Ephemeral(general, ann))+len(f.Ephemeral(general, bob)), 0)
 }
 
@@ -152,7 +150,6 @@ func TestDeletion(t *testing.T) {
 
 	alone := f.say(bob, general, "", at+"three")
 	third := f.tasks()[0]
-	f.settleCalls()
 	f.edit(alone, "")
 	st = f.state(third.ID)
 	equal(t, "withdrawn", st.Ending.Kind, tasks.Withdrawn)

@@ -94,7 +94,6 @@ func TestNoRepository(t *testing.T) {
 	f.say(ann, general, "", at+"[repo=acme/api size=large] fix it")
 	equal(t, "unknown option", strings.HasPrefix(f.word(general, ann, 6), `There is no option "size".`), true)
 	equal(t, "tasks", f.prompts(), []string(nil))
-	f.settleCalls()
 	equal(t, "told", len(f.Ephemeral(general, ann)), 6) // each once, although a mention is two events
 }
 

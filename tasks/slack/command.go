@@ -45,7 +45,7 @@ func (l *listener) command(life context.Context, c command) bool {
 // Slack sends it only once, and tells the person if no answer comes. finish returns false if there are too many.
 func (l *listener) finish(life context.Context, do func(context.Context)) bool {
 	done := make(chan struct{})
-	if !l.pressing.Go(context.WithoutCancel(life), func(ctx context.Context) { defer close(done); do(ctx) }) {
+	if !l.start(context.WithoutCancel(life), func(ctx context.Context) { defer close(done); do(ctx) }) {
 		return false
 	}
 	select {
@@ -205,10 +205,8 @@ func (in *interpreter) postRequest(ctx context.Context, o origin, text string, t
 	if err != nil {
 		return err
 	}
-	var after func(context.Context)
-	err = intake.RetryLimited(ctx, startWait, passing, func() (err error) {
-		after, err = in.begin(ctx, message{origin: o, text: text}, thread, true)
-		return err
+	err = intake.RetryLimited(ctx, startWait, passing, func() error {
+		return in.begin(ctx, message{origin: o, text: text}, thread, true)
 	})
 	if err != nil {
 		if failed := intake.RetryLimited(ctx, startWait, passing, func() error {
@@ -217,9 +215,6 @@ func (in *interpreter) postRequest(ctx context.Context, o origin, text string, t
 			in.log.Warn("remove request", "channel", o.Channel, "err", failed)
 		}
 		return err
-	}
-	if after != nil {
-		after(ctx)
 	}
 	return nil
 }

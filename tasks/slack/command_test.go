@@ -154,7 +154,7 @@ func TestSlashCommandsAreSlacks(t *testing.T) {
 	}
 	_ = resp.Body.Close()
 	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
-	release := occupy(t, f.source.listener.pressing)
+	release := occupy(f.source.listener)
 	if err := f.Command(t.Context(), ann, general, "/errand", "count"); err == nil {
 		t.Error("taken beyond the limit")
 	}

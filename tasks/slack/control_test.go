@@ -44,7 +44,6 @@ func (f *frontDoor) finish(claim *store.Claim, e tasks.Ending) {
 func (f *frontDoor) lastWord(user string, n int, want string) {
 	f.Helper()
 	equal(f.T, "word to "+user, f.word(general, user, n), want)
-	f.settleCalls()
 	equal(f.T, "words to "+user, len(f.Ephemeral(general, user)), n)
 }
 
@@ -69,7 +68,6 @@ func TestUntagged(t *testing.T) {
 	f.say(bob, general, root, "<!here> lunch?")
 	f.say(bob, general, root, "`<@"+ann+">` is how she is mentioned")
 	f.say("U0GUEST", general, root, "may I?")
-	f.settleCalls()
 	equal(t, "tasks", f.prompts(), []string{
 		"`@" + ann + "` is how she is mentioned", "and the tests", "mentioned", "directly",
 	})
@@ -104,7 +102,6 @@ func TestStop(t *testing.T) {
 			if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
 				t.Error(err)
 			}
-			f.settleCalls()
 			equal(t, "later", f.state(f.tasks()[0].ID).Cancel, "")
 
 			f.say(carol, general, root, text)
@@ -219,7 +216,6 @@ func TestRetryInThread(t *testing.T) {
 	if err := f.Redeliver(t.Context(), said, slackfake.MessageEvent); err != nil {
 		t.Error(err)
 	}
-	f.settleCalls()
 	equal(t, "state", f.state(task.ID).State, "ended")
 }
 
@@ -293,7 +289,6 @@ func TestOldStopAfterRetry(t *testing.T) {
 		"type": reactionAdded, "user": ann, "reaction": stopSign, "item_user": ann, "event_ts": said,
 		"item": map[string]any{"type": "message", "channel": general, "ts": root},
 	}, 200)
-	f.settleCalls()
 	equal(t, "tried again", f.state(id).State, "waiting")
 	if err := f.React(t.Context(), ann, general, root, stopSign); err != nil {
 		t.Error(err)

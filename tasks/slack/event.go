@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // envelope wraps an event. It has only the fields that errand needs, because an unexpected form of any field would make
@@ -59,8 +60,11 @@ type event struct {
 	ThreadTS    string          `json:"thread_ts"`
 	Tab         string          `json:"tab"` // of the app's page
 	Text        string          `json:"text"`
+	Reaction    string          `json:"reaction"`
 	Edited      json.RawMessage `json:"edited"`
 	content
+
+	again bool // it was counted against the limit of its thread
 }
 
 // origin is the message of an event.
@@ -84,22 +88,27 @@ func (e envelope) event() (ev event, odd error) {
 }
 
 // isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages
-// (edited, joined, deleted …). An error is for the log: it would be the same if Slack sent the event again.
+// (edited, joined, deleted …).
 func (e envelope) isNewMessage(ev event, odd error) (ok bool, err error) {
 	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
 	switch {
 	case ev.Type != appMention && ev.Type != messageEvent:
 		return false, nil
 	case odd != nil:
-		return false, fmt.Errorf("read event %s: %w", e.EventID, odd)
+		return false, notReadable(odd)
 	case !slices.Contains(newMessages, ev.SubType) || ev.User == "" || edited:
 		return false, nil
 	}
 	if !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) ||
 		!isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
-		return false, fmt.Errorf("read event %s: an ID in it does not have the form of Slack's IDs", e.EventID)
+		return false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
 	}
 	return true, nil
+}
+
+// notReadable returns the error for an event that has another form than errand knows.
+func notReadable(why error) error {
+	return fmt.Errorf("%w: %w", intake.ErrUnreadable, why)
 }
 
 // direct reports whether a message is a direct message to the bot, which need not mention it.
@@ -111,22 +120,29 @@ func (ev event) mayFollow(text string) bool {
 	return ev.ThreadTS != "" && ev.Type == messageEvent && !anyMention.MatchString(maskQuotes(text))
 }
 
-// recipient returns the bot that the event was sent to, zero if it does not say.
-func (e envelope) recipient() who {
-	var to struct {
-		Authorizations []struct {
-			TeamID string `json:"team_id"`
-			UserID string `json:"user_id"`
-			IsBot  bool   `json:"is_bot"`
-		} `json:"authorizations"`
+// matters reports whether errand may have to act on an event. What people say to each other outside of threads does not
+// matter, and is not stored.
+func (e envelope) matters() bool {
+	ev, _ := e.event()
+	switch {
+	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
+		_, isRequest, err := e.change()
+		return isRequest || err != nil
+	case ev.Type == messageEvent:
+		return strings.Contains(ev.Text, "<@") || ev.direct() || ev.ThreadTS != ""
+	case ev.Type == reactionAdded:
+		return ev.Reaction == stopSign
 	}
-	_ = json.Unmarshal(e.body, &to) // of an unexpected form: it does not say
-	for _, a := range to.Authorizations {
-		if a.IsBot && userForm.fits(a.UserID) {
-			return who{user: a.UserID, team: a.TeamID}
-		}
-	}
-	return who{}
+	return ev.Type == appMention || ev.Type == appHomeOpened
+}
+
+// withoutToken returns the envelope without the token that old apps verify requests by.
+func (e envelope) withoutToken() []byte {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(e.body, &fields) // read has done so
+	delete(fields, "token")
+	body, _ := json.Marshal(fields) // of JSON: it cannot fail
+	return body
 }
 
 // The subtypes of message events about an earlier message. A deleted message with replies becomes a tombstone, which
@@ -170,7 +186,7 @@ func (e envelope) change() (change, bool, error) {
 	err := json.Unmarshal(e.body, &body)
 	c := body.Event
 	if err != nil {
-		return c, false, fmt.Errorf("read event %s: %w", e.EventID, err)
+		return c, false, notReadable(err)
 	}
 	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User ||
 		c.Message.User == "") ||
@@ -180,7 +196,7 @@ func (e envelope) change() (change, bool, error) {
 	ts := c.ts()
 	if !teamForm.fits(e.TeamID) || !channelForm.fits(c.Channel) || !isTS(ts) ||
 		!userForm.fits(c.author()) || c.Message.ThreadTS != "" && !isTS(c.Message.ThreadTS) {
-		return c, false, fmt.Errorf("read event %s: an ID in it does not have the form of Slack's IDs", e.EventID)
+		return c, false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
 	}
 	return c, true, nil
 }
@@ -240,14 +256,14 @@ func (e envelope) reaction() (reaction, bool, error) {
 	err := json.Unmarshal(e.body, &body)
 	r := body.Event
 	if err != nil {
-		return r, false, fmt.Errorf("read event %s: %w", e.EventID, err)
+		return r, false, notReadable(err)
 	}
 	if r.Reaction != stopSign || r.Item.Type != "message" {
 		return r, false, nil
 	}
 	if !teamForm.fits(e.TeamID) || !channelForm.fits(r.Item.Channel) || !userForm.fits(r.User) ||
 		!isTS(r.Item.TS) || !isTS(r.EventTS) {
-		return r, false, fmt.Errorf("read event %s: an ID in it does not have the form of Slack's IDs", e.EventID)
+		return r, false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
 	}
 	return r, true, nil
 }

@@ -246,7 +246,6 @@ func TestFilesOfAnAnswer(t *testing.T) {
 		!strings.Contains(prompt, `("sky.png"`) {
 		t.Errorf("prompt %q", prompt)
 	}
-	f.settleCalls()
 	equal(t, "sign", f.Reactions(general, ts), []string{check})
 }
 

@@ -26,8 +26,8 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -48,11 +48,12 @@ type workspace struct {
 	cfg    Config // of the newest source
 	log    *record
 	door   string // where its events go
+	inbox  *taskstest.Inbox
 }
 
 func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace {
 	t.Helper()
-	w := &workspace{T: t, log: &record{}}
+	w := &workspace{T: t, log: &record{}, inbox: &taskstest.Inbox{}}
 	server := append(fake, slackfake.Config{})[0]
 	if server.AnswerWithin == 0 {
 		server.AnswerWithin = time.Minute // whatever else the machine does
@@ -67,7 +68,7 @@ func newWorkspace(t *testing.T, cfg Config, fake ...slackfake.Config) *workspace
 func (w *workspace) process(cfg Config) *Source {
 	w.Helper()
 	cfg.Token, cfg.APIURL, cfg.SigningSecret = "xoxb-test", w.APIURL(), "slack-secret"
-	cfg.Log = slog.New(slog.NewTextHandler(w.log, nil))
+	cfg.Log, cfg.Inbox = slog.New(slog.NewTextHandler(w.log, nil)), w.inbox
 	if cfg.Interval == 0 {
 		cfg.Interval = time.Hour // only the edits that a test wants
 	}
@@ -344,18 +345,14 @@ func slackMessage(text string) slack.Message {
 	return slack.Message{Msg: slack.Msg{User: ann, Text: text}}
 }
 
-// occupy waits until no call is under way and blocks new ones until release is called, after which at least one can
-// start.
-func occupy(t *testing.T, b *intake.Background) (release func()) {
-	t.Helper()
-	hold := make(chan struct{})
-	for range intake.MaxBackground {
-		b.GoWhenFree(context.Background(), func(context.Context) { <-hold })
+// occupy lets as many interactions be under way as may be. release ends them.
+func occupy(l *listener) (release func()) {
+	for range maxPressing {
+		l.pressing <- struct{}{}
 	}
 	return func() {
-		close(hold)
-		free := make(chan struct{})
-		b.GoWhenFree(context.Background(), func(context.Context) { close(free) })
-		<-free
+		for range maxPressing {
+			<-l.pressing
+		}
 	}
 }

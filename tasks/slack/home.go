@@ -16,15 +16,13 @@ import (
 const appHomeOpened = "app_home_opened"
 
 // onHome shows a person their tasks when they open the app's home tab. It is made anew each time.
-func (in *interpreter) onHome(ev event) (after func(context.Context)) {
+func (in *interpreter) onHome(ctx context.Context, ev event) {
 	if ev.Tab != "home" || !userForm.fits(ev.User) {
-		return nil
+		return
 	}
-	return func(ctx context.Context) {
-		err := in.showHome(ctx, ev.User)
-		if _, refused := errors.AsType[forbidden](err); err != nil && !refused && ctx.Err() == nil {
-			in.log.Warn("show home", "user", ev.User, "err", err)
-		}
+	err := in.showHome(ctx, ev.User)
+	if _, refused := errors.AsType[forbidden](err); err != nil && !refused && ctx.Err() == nil {
+		in.log.Warn("show home", "user", ev.User, "err", err)
 	}
 }
 

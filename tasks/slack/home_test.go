@@ -13,16 +13,12 @@ import (
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
-// settleHomes returns when no home tab is being made any more.
-func (f *frontDoor) settleHomes() { occupy(f.T, f.source.listener.homes)() }
-
 // home opens the app's home tab as a user and returns the texts of the view that is published for it.
 func (f *frontDoor) home(user string) (list []string) {
 	f.Helper()
 	if err := f.OpenHome(f.Context(), user, "home"); err != nil {
 		f.Fatal(err)
 	}
-	f.settleHomes()
 	view, ok := f.Home(user)
 	if !ok {
 		f.Fatalf("no home\nlog:\n%s", f.log)
@@ -162,20 +158,17 @@ func TestHomeEscapes(t *testing.T) {
 	equal(t, "log", f.log.String(), "")
 }
 
-// People who may not ask get no page, and others get one only every few seconds. Pages do not displace other calls.
+// People who may not ask get no page, and others get one only every few seconds.
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.source = f.process(Config{Limiter: taskstest.SlowTurns{Limiter: f.store.Memos}})
 	f.listen(t.Context(), f.desk)
-	release := occupy(t, f.source.listener.background)
-	defer release()
 	for _, user := range []string{ann, bob, ann, carol} {
 		if err := f.OpenHome(t.Context(), user, "home"); err != nil {
 			t.Error(err)
 		}
 	}
-	f.settleHomes()
 	calls := f.Calls("views.publish")
 	equal(t, "calls", len(calls), 2)
 	for _, user := range []string{ann, carol} {

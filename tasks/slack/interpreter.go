@@ -9,7 +9,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -42,51 +41,36 @@ const help = "Mention me and say what you want done. I answer in the thread, and
 // inThread answers a command that was given outside any thread.
 const inThread = "Use this command in the thread of your request."
 
-// interpret deals with an event. after, if not nil, is what is left to do once Slack has its answer. An error means
-// that the event must come again.
-func (in *interpreter) interpret(ctx context.Context, env envelope) (after func(context.Context), _ error) {
+// interpret does what an event asks for. Doing it again changes nothing.
+func (in *interpreter) interpret(ctx context.Context, e intake.Event) error {
+	var env envelope
+	if err := env.read(e.Body); err != nil {
+		return notReadable(err)
+	}
+	env.Event.again = e.Again
 	ev, odd := env.event()
 	switch {
 	case ev.Type == reactionAdded:
 		return in.onReaction(ctx, env)
 	case ev.Type == appHomeOpened:
-		return in.onHome(ev), nil
+		in.onHome(ctx, ev)
+		return nil
 	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
 		return in.onChange(ctx, env)
 	}
 	ok, err := env.isNewMessage(ev, odd)
-	if err != nil {
-		in.log.Warn("event dropped", "err", err)
-	}
 	if !ok || !in.guard.access.admits(ev) {
-		return nil, nil
+		return err
 	}
 	return in.onMessage(ctx, env, ev)
 }
 
-// bot returns the bot that a message can mean, or zero if it cannot mean one. While Slack does not say, an
-// app_mention names the bot; any other mention can be ignored, because its app_mention comes as well.
-func (in *interpreter) bot(ctx context.Context, env envelope, ev event) (who, error) {
-	mentions := strings.Contains(ev.Text, "<@")
-	if !mentions && !ev.direct() && ev.ThreadTS == "" {
+// bot returns the bot that a message can mean, or zero if it cannot mean one.
+func (in *interpreter) bot(ctx context.Context, ev event) (who, error) {
+	if !strings.Contains(ev.Text, "<@") && !ev.direct() && ev.ThreadTS == "" {
 		return who{}, nil // most messages
 	}
-	if me, ok := in.me.known(); ok {
-		return me, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, identityLimit)
-	defer cancel()
-	me, err := in.me.get(ctx)
-	if err == nil {
-		return me, nil
-	}
-	switch named := env.recipient(); {
-	case ev.Type == appMention && named.user != "":
-		return named, nil
-	case mentions && ev.Type != appMention && !ev.direct():
-		return who{}, nil
-	}
-	return who{}, err
+	return in.me.get(ctx)
 }
 
 // message is a message to the bot.
@@ -112,10 +96,10 @@ func (ev event) message(env envelope, text string) message {
 }
 
 // onMessage deals with a new message.
-func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (after func(context.Context), _ error) {
-	me, err := in.bot(ctx, env, ev)
+func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) error {
+	me, err := in.bot(ctx, ev)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	text, tagged := cutMention(ev.Text, me.user)
 	untagged := !tagged && !ev.direct()
@@ -126,21 +110,21 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 		m.text = string(intake.Help)
 	}
 	if m.text == "" || ev.User == me.user || untagged && !ev.mayFollow(text) {
-		return nil, nil
+		return nil
 	}
 	thread, err := in.threadOf(ctx, m.origin)
 	if err != nil || untagged && thread.Latest == "" {
-		return nil, err // people among themselves
+		return err // people among themselves
 	}
 	// A mention in a channel is two events: only one of them is answered.
 	answers := untagged || ev.direct() || ev.Type == appMention
 	if err := in.guard.check(ctx, me, ev); err != nil {
-		return in.refuse(m.origin, answers && !untagged, err)
+		return in.refuse(ctx, m.origin, answers && !untagged, err)
 	}
 	word, isCommand := readWord(m.text)
 	if !isCommand {
 		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
-			return in.refuse(m.origin, true, err)
+			return in.refuse(ctx, m.origin, true, err)
 		}
 	}
 	var reply string
@@ -149,15 +133,15 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) (a
 	case isCommand:
 		reply, err = in.obey(ctx, m.origin, word, thread)
 	default:
-		after, err = in.begin(ctx, m, thread, answers)
+		err = in.begin(ctx, m, thread, answers)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		reply, err = input.Sentence, nil
 	}
 	if reply != "" && answers {
-		after = func(ctx context.Context) { in.notify(ctx, m.origin, reply) }
+		in.notify(ctx, m.origin, reply)
 	}
-	return after, err
+	return err
 }
 
 const ready intake.Word = "ready" // the command that readyForm matches, in Slack only
@@ -171,30 +155,26 @@ func readWord(text string) (w intake.Word, ok bool) {
 }
 
 // begin starts what a request asks for: a list or a task.
-func (in *interpreter) begin(
-	ctx context.Context, m message, thread tasks.Thread, answers bool,
-) (after func(context.Context), err error) {
+func (in *interpreter) begin(ctx context.Context, m message, thread tasks.Thread, answers bool) error {
 	if repo, isListing := readListing(m.text); isListing {
-		return in.listPulls(m.origin, repo, thread, answers)
+		return in.listPulls(ctx, m.origin, repo, thread, answers)
 	}
 	return in.submit(ctx, m, thread)
 }
 
-// refuse whispers why a request is refused, if its author is to know. Any error but a forbidden means that the event
-// must come again.
-func (in *interpreter) refuse(o origin, aloud bool, err error) (after func(context.Context), _ error) {
+// refuse whispers why a request is refused, if its author is to know. Any error but a forbidden is returned.
+func (in *interpreter) refuse(ctx context.Context, o origin, aloud bool, err error) error {
 	why, ok := errors.AsType[forbidden](err)
-	switch {
-	case !ok:
-		return nil, err
-	case !aloud || why == "":
-		return nil, nil
+	if !ok {
+		return err
 	}
-	return func(ctx context.Context) {
-		if err := in.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
-			in.log.Warn("refuse request", "channel", o.Channel, "err", err)
-		}
-	}, nil
+	if !aloud || why == "" {
+		return nil
+	}
+	if err := in.whisper(ctx, o, string(why)); err != nil && ctx.Err() == nil {
+		in.log.Warn("refuse request", "channel", o.Channel, "err", err)
+	}
+	return nil
 }
 
 // obey carries out a command that was given in a thread and returns the answer. Carrying it out again changes nothing.
@@ -240,50 +220,38 @@ func (in *interpreter) as(ctx context.Context, user, what, target string, do fun
 
 // listPulls answers a message that wants the open pull requests of a repository.
 func (in *interpreter) listPulls(
-	o origin, named string, thread tasks.Thread, answers bool,
-) (after func(context.Context), err error) {
+	ctx context.Context, o origin, named string, thread tasks.Thread, answers bool,
+) error {
 	repo, err := in.repos.toList(o.Channel, named, thread)
 	if err != nil || !answers {
-		return nil, err
+		return err
 	}
-	return func(ctx context.Context) {
-		limited, cancel := context.WithTimeout(ctx, callLimit)
-		defer cancel()
-		t := o.task("")
-		t.Repo = repo
-		var pulls []forge.PullRequest
-		err := tasks.PermitNow(limited, in.desk, t)
-		if err == nil {
-			pulls, err = in.repos.pulls.PullRequests(limited, repo)
-		}
-		if refused, ok := errors.AsType[*tasks.InputError](tasks.FromForge(err)); ok {
-			in.notify(ctx, o, refused.Sentence)
-			return
-		}
-		if err == nil {
-			mark := render.Marker{Task: o.taskID(), Part: render.ListPart}
-			err = in.postOnce(ctx, o, mark, slack.MsgOptionText(render.PullList(repo, pulls), false))
-		}
-		if err != nil {
-			in.log.Warn("list pull requests", "channel", o.Channel, "err", err)
-			in.notify(ctx, o, tryLater)
-		}
-	}, nil
+	t := o.task("")
+	t.Repo = repo
+	if err := tasks.PermitNow(ctx, in.desk, t); err != nil {
+		return tasks.FromForge(err)
+	}
+	limited, cancel := context.WithTimeout(ctx, callLimit)
+	defer cancel()
+	pulls, err := in.repos.pulls.PullRequests(limited, repo)
+	if err != nil {
+		return tasks.FromForge(err)
+	}
+	mark := render.Marker{Task: o.taskID(), Part: render.ListPart}
+	return in.postOnce(ctx, o, mark, slack.MsgOptionText(render.PullList(repo, pulls), false))
 }
 
 // submit gives a request to the desk, which may take it for the answer to a question.
-func (in *interpreter) submit(
-	ctx context.Context, m message, thread tasks.Thread,
-) (after func(context.Context), _ error) {
+func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Thread) error {
 	if gone, err := in.picker.isDeleted(ctx, m.origin.taskID()); gone || err != nil {
-		return nil, err
+		return err
 	}
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {
 		return in.picker.keep(ctx, t, open)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var receipt tasks.Receipt
 	_ = in.as(ctx, m.origin.User, "answer", "", func(ctx context.Context) error { // a refused request is no action
@@ -297,22 +265,21 @@ func (in *interpreter) submit(
 		_, err = in.desk.Submit(ctx, files)
 	}
 	if err != nil || !receipt.New {
-		return nil, err
+		return err
 	}
 	// Again: the event of the deletion may have found no task a moment ago.
 	if gone, err := in.picker.isDeleted(ctx, t.ID); err != nil {
-		return nil, err
+		return err
 	} else if gone {
-		return nil, in.withdraw(ctx, m.origin.User, t.ID)
+		return in.withdraw(ctx, m.origin.User, t.ID)
 	}
 	sign := eyes
 	if receipt.Answered {
 		sign = check
 	}
-	return func(ctx context.Context) {
-		in.react(ctx, m.origin, sign)
-		in.reports.showQueued(ctx, t, receipt)
-	}, nil
+	in.react(ctx, m.origin, sign)
+	in.reports.showQueued(ctx, t, receipt)
+	return nil
 }
 
 // request returns the task that a message asks for. An *tasks.InputError says what it lacks.
@@ -350,26 +317,23 @@ func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, er
 
 // onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of people
 // who may not stop it and to other messages mean nothing.
-func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func(context.Context), _ error) {
+func (in *interpreter) onReaction(ctx context.Context, env envelope) error {
 	r, ok, err := env.reaction()
-	if err != nil {
-		in.log.Warn("event dropped", "err", err)
-	}
 	if !ok {
-		return nil, nil
+		return err
 	}
 	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {
-		return nil, nil
+		return nil
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	reply := policy.NotYours
 	may, err := in.guard.mayStop(ctx, in.desk, r.User, st)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if may {
 		reply = intake.Stopping
@@ -382,12 +346,13 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) (after func
 		return err
 	})
 	if may && err != nil {
-		return nil, err
+		return err
 	}
 	if of, err := originOf(st.Task); err == nil {
 		o.ThreadTS = of.root()
 	}
-	return func(ctx context.Context) { in.notify(ctx, o, reply) }, nil
+	in.notify(ctx, o, reply)
+	return nil
 }
 
 // taskOfMessage returns the task that a message became, or that a message of the bot is about; or tasks.ErrNotFound.

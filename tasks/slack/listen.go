@@ -21,14 +21,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-const (
-	// maxBody is the size of the largest request accepted, in bytes. Slack's own events stay far below.
-	maxBody = 1 << 20
-	// submitLimit keeps the promise of an answer within 3 s while Redis or Slack hang.
-	submitLimit = 2500 * time.Millisecond
-	// identityLimit is how much of that time may be used to ask Slack who the bot is.
-	identityLimit = time.Second
-)
+// submitLimit keeps the promise of an answer within 3 s to a request by command or dialog.
+const submitLimit = 2500 * time.Millisecond
 
 // listener receives events and interactions, by HTTP or over a connection in Socket Mode.
 type listener struct {
@@ -36,17 +30,16 @@ type listener struct {
 	interpreter *interpreter
 	buttons     *buttons
 	inbound     *intake.Inbound
-	background  *intake.Background // calls that no answer waits for
-	pressing    *intake.Background // interactions under way
-	homes       *intake.Background // home tabs that are made
-	limit       time.Duration      // to deal with an event
+	inbox       intake.Inbox
+	pressing    chan struct{} // interactions under way
+	limit       time.Duration // to start a request
 	now         func() time.Time
 	log         *slog.Logger
 }
 
 // register adds the routes for requests that are signed with the secret. What is done after an answer ends with life.
 func (l *listener) register(life context.Context, mux *http.ServeMux) {
-	mux.HandleFunc("POST /slack/events", func(w http.ResponseWriter, r *http.Request) { l.serveEvent(life, w, r) })
+	mux.HandleFunc("POST /slack/events", l.serveEvent)
 	mux.HandleFunc("POST /slack/interactions", l.serveForm("payload", func(form url.Values) bool {
 		return l.interact(life, []byte(form.Get("payload")))
 	}))
@@ -55,9 +48,8 @@ func (l *listener) register(life context.Context, mux *http.ServeMux) {
 	}))
 }
 
-// serveEvent answers a request with an event. 200 means that it is dealt with; after anything else Slack sends it
-// again.
-func (l *listener) serveEvent(life context.Context, w http.ResponseWriter, r *http.Request) {
+// serveEvent answers a request with an event. 200 means that it is stored; after anything else Slack sends it again.
+func (l *listener) serveEvent(w http.ResponseWriter, r *http.Request) {
 	body, status := l.readSigned(w, r)
 	var env envelope
 	if status == http.StatusOK && env.read(body) != nil {
@@ -73,37 +65,32 @@ func (l *listener) serveEvent(life context.Context, w http.ResponseWriter, r *ht
 		return
 	}
 	// X-Slack-Retry-Num does not matter: the first attempt may have been the one that failed.
-	if err := l.handle(r.Context(), life, env); err != nil {
+	if !l.accept(r.Context(), env) {
 		http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
 		return
 	}
 	w.WriteHeader(http.StatusOK)
 }
 
-// handle deals with an event in time for Slack's answer. After an error the event must not be acknowledged, so that
-// it comes again.
-func (l *listener) handle(ctx, life context.Context, env envelope) error {
+// accept stores an event that errand may have to act on. After false the event must not be acknowledged, so that it
+// comes again.
+func (l *listener) accept(ctx context.Context, env envelope) bool {
 	l.inbound.Accepted(l.now())
-	ctx, cancel := context.WithTimeout(ctx, l.limit)
-	defer cancel()
-	after, err := l.interpreter.interpret(ctx, env)
+	if !env.matters() {
+		return true
+	}
+	err := l.inbox.Accept(ctx, intake.Event{
+		Source: sourceName, Kind: env.Event.Type, ID: env.EventID, Body: env.withoutToken(),
+	})
 	if err != nil {
-		l.log.Warn("handle event", "event", env.EventID, "err", err)
-		return err
+		l.log.Warn("store event", "event", env.EventID, "err", err)
 	}
-	calls := l.background
-	if env.Event.Type == appHomeOpened {
-		calls = l.homes
-	}
-	if after != nil {
-		calls.Go(life, after)
-	}
-	return nil
+	return err == nil
 }
 
 // readSigned reads the body of a request and refuses requests that are not signed by Slack.
 func (l *listener) readSigned(w http.ResponseWriter, r *http.Request) (body []byte, status int) {
-	body, status = intake.ReadBody(w, r, maxBody)
+	body, status = intake.ReadBody(w, r, intake.MaxEvent)
 	if status != http.StatusOK {
 		return nil, status
 	}
@@ -159,7 +146,25 @@ func (l *listener) interact(life context.Context, payload []byte) bool {
 	if p.action == submitted+render.ActionAsk {
 		return l.finish(life, do)
 	}
-	return do == nil || l.pressing.Go(life, do)
+	return do == nil || l.start(life, do)
+}
+
+// maxPressing is how many interactions may be under way.
+const maxPressing = 16
+
+// start calls do in a goroutine. It returns false if too many interactions are under way.
+func (l *listener) start(ctx context.Context, do func(context.Context)) bool {
+	select {
+	case l.pressing <- struct{}{}:
+	default:
+		l.log.Warn("interaction skipped", "limit", maxPressing)
+		return false
+	}
+	go func() {
+		defer func() { <-l.pressing }()
+		do(ctx)
+	}()
+	return true
 }
 
 // timing is how a connection in Socket Mode is kept. Only tests change it.
@@ -185,7 +190,6 @@ type socketMode struct {
 	*listener
 	api    *slack.Client
 	timing timing
-	taking *intake.Background // events on their way to the desk
 }
 
 // run keeps a connection until ctx ends, whatever Slack answers: a wrong token or setting may be corrected there.
@@ -269,8 +273,7 @@ type frame struct {
 }
 
 // connection is one connection in Socket Mode. An event is acknowledged on the connection that it came by, and only
-// when it is dealt with;
-// Slack sends it again otherwise.
+// when it is stored; Slack sends it again otherwise.
 type connection struct {
 	*socketMode
 	conn    *websocket.Conn
@@ -288,7 +291,7 @@ func newConnection(s *socketMode, conn *websocket.Conn) *connection {
 	c := &connection{socketMode: s, conn: conn, leaving: make(chan struct{}), ended: make(chan struct{})}
 	c.leave = sync.OnceFunc(func() { close(c.leaving) })
 	c.idle = time.AfterFunc(s.timing.idle, c.leave)
-	conn.SetReadLimit(maxBody)
+	conn.SetReadLimit(intake.MaxEvent)
 	pong := conn.PingHandler()
 	conn.SetPingHandler(func(data string) error {
 		c.extendDeadline()
@@ -344,8 +347,8 @@ func (c *connection) onFrame(ctx context.Context, message []byte) {
 	}
 }
 
-// onEnvelope deals with an event in the background. An event that errand cannot use is acknowledged: it would be the
-// same again.
+// onEnvelope stores an event; the connection is not read on before that. An event that errand cannot use is
+// acknowledged: it would be the same again.
 func (c *connection) onEnvelope(ctx context.Context, f frame) {
 	var env envelope
 	switch {
@@ -356,12 +359,7 @@ func (c *connection) onEnvelope(ctx context.Context, f frame) {
 		c.inbound.Accepted(c.now())
 	case env.read(f.Payload) != nil:
 		c.log.Warn("event dropped", "envelope", f.EnvelopeID)
-	default:
-		c.taking.GoWhenFree(ctx, func(ctx context.Context) { // the connection is not read until there is room
-			if c.handle(ctx, ctx, env) == nil {
-				c.ack(f.EnvelopeID)
-			}
-		})
+	case !c.accept(ctx, env):
 		return
 	}
 	c.ack(f.EnvelopeID)

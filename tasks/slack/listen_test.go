@@ -3,16 +3,14 @@ package slack
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
@@ -81,7 +79,6 @@ func TestOneTaskForAMention(t *testing.T) {
 	}
 	equal(t, "tasks", f.prompts(), []string{"twice", "once"})
 	f.mention("last")
-	f.settleCalls()
 	equal(t, "eyes", len(f.Calls("reactions.add")), 3)
 }
 
@@ -122,10 +119,10 @@ func TestRequestsThatAreNotSlacks(t *testing.T) {
 		"not JSON":      {nil, slackfake.SendOptions{Body: []byte("{")}, 400, "Bad Request\n"},
 		"not an object": {nil, slackfake.SendOptions{Body: []byte("[]")}, 400, "Bad Request\n"},
 		"too large": {
-			nil, slackfake.SendOptions{Body: bytes.Repeat([]byte(" "), maxBody+1)}, 413, "Request Entity Too Large\n",
+			nil, slackfake.SendOptions{Body: bytes.Repeat([]byte(" "), intake.MaxEvent+1)}, 413, "Request Entity Too Large\n",
 		},
 		"largest": {
-			nil, slackfake.SendOptions{Body: append(bytes.Repeat([]byte(" "), maxBody-2), "{}"...)}, 200, "",
+			nil, slackfake.SendOptions{Body: append(bytes.Repeat([]byte(" "), intake.MaxEvent-2), "{}"...)}, 200, "",
 		},
 		"challenge":                    {challenge, slackfake.SendOptions{}, 200, "abc<1>"},
 		"challenge, unsigned":          {challenge, slackfake.SendOptions{Unsigned: true}, 401, "Unauthorized\n"},
@@ -200,55 +197,42 @@ func TestDroppedEvents(t *testing.T) {
 		t.Errorf("not an event: %v, %v", resp, err)
 	}
 	equal(t, "tasks", f.prompts(), []string(nil))
-	equal(t, "calls", len(f.Calls("")), 1)                                 // auth.test, once
-	if said := f.log.String(); strings.Count(said, "event dropped") != 5 { // errand's own odd events
-		t.Errorf("log: %s", said)
+	equal(t, "calls", len(f.Calls("")), 1) // auth.test, once
+	equal(t, "log", f.log.String(), "")
+
+	for _, e := range []map[string]any{event("text", 7), event("channel", "general/x"), event("thread_ts", "x")} {
+		body, err := json.Marshal(f.Envelope(e))
+		if err == nil {
+			err = f.source.listener.interpreter.interpret(t.Context(), intake.Event{Body: body})
+		}
+		if !errors.Is(err, intake.ErrUnreadable) {
+			t.Errorf("%v: %v", e, err)
+		}
 	}
 
 	f.send(event("edited", nil), 200)
 	equal(t, "tasks", f.prompts(), []string{"x"})
 }
 
-// Until Slack has named the bot's user, only an app_mention is known to be for errand. Slack is not called for every
-// event.
+// Until Slack has named the bot's user, messages wait that may be for errand. Slack is not asked for every event.
 func TestUnknownIdentity(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	clock := make(chan time.Time, 1) // holds the time
 	clock <- now
 	f := newFrontDoor(t, Config{Now: func() time.Time { n := <-clock; clock <- n; return n }}, tasks.Policy{})
-	f.Fail("auth.test", slackfake.Failure{Times: -1, Error: "internal_error"})
-	post := func(text string) {
-		t.Helper()
-		if _, err := f.Post(t.Context(), slackfake.Message{
-			Channel: general, User: ann, Text: "<@" + bot + "> " + text,
-		}); err != nil {
-			t.Fatal(err)
-		}
+	f.Fail("auth.test", slackfake.Failure{Error: "internal_error"})
+	mention := map[string]any{
+		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200", "text": "<@" + bot + "> x",
 	}
-	post("message")
-	f.mention("mention")
-	equal(t, "tasks", f.prompts(), []string{"mention"})
-
-	// Without the bot's user, a mention cannot be recognised: Slack has to send the event again.
-	bare := map[string]any{"type": "event_callback", "team_id": team, "event_id": "Ev1", "event": map[string]any{
-		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200",
-		"text": "<@" + bot + "> bare",
-	}}
-	resp, err := f.Send(t.Context(), bare, slackfake.SendOptions{})
-	if err != nil || resp.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("without authorizations: %v, %v", resp, err)
+	for range 2 {
+		f.send(mention, http.StatusServiceUnavailable)
 	}
 	equal(t, "asked", len(f.Calls("auth.test")), 1)
-
-	f.Heal("auth.test")
-	post("too early")
 	<-clock
 	clock <- now.Add(errorLife)
-	post("again")
-	post("known")
-	equal(t, "tasks", f.prompts(), []string{"known", "again", "mention"})
-	equal(t, "asked", len(f.Calls("auth.test")), 2)
+	f.send(mention, http.StatusOK)
+	equal(t, "tasks", f.prompts(), []string{"x"})
 }
 
 // A refusal is shown only to the person, once, and Slack gets a 200.
@@ -282,71 +266,27 @@ func TestRefusal(t *testing.T) {
 	ts = f.mention("fix it")
 	f.until("the sentence in the thread", func() bool { return len(f.Messages(general, ts)) == 2 })
 	equal(t, "sentence in the thread", f.Messages(general, ts)[1].Text, sentence)
-	f.settleCalls()
 	equal(t, "sentences", len(f.Calls("chat.postEphemeral")), 3)
 	equal(t, "tasks", f.prompts(), []string(nil))
 	equal(t, "eyes", len(f.Calls("reactions.add")), 0)
 }
 
-// While Redis does not answer, Slack gets an error in time and sends the event again; the repetition is not dropped as
+// An event that is not stored is answered with an error, so that Slack sends it again; the repetition is not dropped as
 // a duplicate.
-func TestRedisHangs(t *testing.T) {
+func TestUnstoredEvent(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	f.mention("who Ann is") // so that the short time below is only for Redis
-	hole, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hole.Close()
-	_, dead := newDesk(t, &redis.Options{Addr: hole.Addr().String(), ReadTimeout: time.Minute}, tasks.Policy{})
-	f.source.listener.limit = 50 * time.Millisecond
-	f.listen(t.Context(), dead)
+	f.inbox.Refuse(errors.New("Redis does not answer"))
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
 	if err == nil || !strings.Contains(err.Error(), "503") {
 		t.Errorf("answered %v", err)
 	}
-	f.listen(t.Context(), f.desk)
-	f.source.listener.limit = submitLimit
+	f.inbox.Refuse(nil)
 	if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil { // with X-Slack-Retry-Num
 		t.Error(err)
 	}
-	equal(t, "tasks", f.prompts(), []string{"patience", "who Ann is"})
-	f.until("the eyes", func() bool { return len(f.Reactions(general, ts)) == 1 })
-}
-
-// Reactions with eyes delay no event, are bounded in number, and end with the listener.
-func TestEyes(t *testing.T) {
-	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	f.Fail("reactions.add", slackfake.Failure{Error: "already_reacted"})
-	f.mention("one")
-	f.until("the first reaction", func() bool { return len(f.Calls("reactions.add")) == 1 })
-
-	f.Fail("reactions.add", slackfake.Failure{Times: -1, Hold: make(chan struct{})})
-	for range intake.MaxBackground {
-		f.mention("more")
-	}
-	f.until("all reactions", func() bool { return len(f.Calls("reactions.add")) == 1+intake.MaxBackground })
-	if said := f.log.String(); said != "" {
-		t.Errorf("log: %s", said)
-	}
-	f.mention("too many")
-	equal(t, "tasks", len(f.prompts()), 2+intake.MaxBackground)
-	if said := f.log.String(); strings.Count(said, "background call skipped") != 1 {
-		t.Errorf("log: %s", said)
-	}
-	f.stop()
-	f.until("the end of all reactions", func() bool {
-		calls := f.Calls("reactions.add")[1:]
-		return len(calls) == intake.MaxBackground && !slices.ContainsFunc(calls, func(c slackfake.Call) bool {
-			return c.Error != slackfake.Abandoned
-		})
-	})
-	occupy(t, f.source.listener.background)() // all of them have ended
-	if said := f.log.String(); strings.Contains(said, "add reaction") {
-		t.Errorf("log: %s", said)
-	}
+	equal(t, "tasks", f.prompts(), []string{"patience"})
+	equal(t, "eyes", f.Reactions(general, ts), []string{eyes})
 }
 
 // Calls beyond Slack's tier are not sent.

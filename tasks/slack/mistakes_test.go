@@ -42,7 +42,7 @@ func TestWordsAboutRequests(t *testing.T) {
 	for _, text := range []string{
 		"[size=<large>] x", "[model=opus now] x", "[branch=a..b] x", "[budget=much] x", "[timeout=soon] x",
 		"[repo=none branch=dev] x", "repo=a/b/c x", "[repo=api] x", "[repo=cli] x", "[repo=none] review PR 3",
-		"review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret", "review PR 3 in acme/slow",
+		"review PR 8 in acme/api", "fix acme/api#4", "review PR 3 in a/secret",
 	} {
 		_, err := w.source.listener.interpreter.request(t.Context(), message{origin: o, text: text}, tasks.Thread{})
 		if input, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -55,7 +55,7 @@ func TestWordsAboutRequests(t *testing.T) {
 		message{origin: o, text: "review PR 3 in acme/api"}, tasks.Thread{})
 	said = append(said, err.Error())
 	for _, text := range []string{"none", "cli", "a/b"} {
-		_, err := w.source.listener.interpreter.listPulls(o, text, tasks.Thread{}, true)
+		err := w.source.listener.interpreter.listPulls(t.Context(), o, text, tasks.Thread{}, true)
 		said = append(said, err.Error())
 	}
 	task := tasks.Task{Prompt: "count <!channel>\nall"}

@@ -55,7 +55,7 @@ func (f *frontDoor) press(user, ts, action string) {
 
 // settle returns when all work for the presses is done.
 func (f *frontDoor) settle() {
-	occupy(f.T, f.source.listener.pressing)()
+	occupy(f.source.listener)()
 }
 
 // told waits for the next ephemeral message to a user, and checks that only that user gets one.
@@ -248,7 +248,7 @@ func TestInteractionsAreSlacks(t *testing.T) {
 	equal(t, "unsigned", resp.StatusCode, http.StatusUnauthorized)
 
 	// Presses beyond the limit are refused, and Slack shows that to the user who pressed.
-	defer occupy(t, f.source.listener.pressing)()
+	defer occupy(f.source.listener)()
 	if err := f.Press(t.Context(), ann, general, f.posted(task)[0].TS, render.ActionStop); err == nil {
 		t.Error("taken beyond the limit")
 	}

@@ -34,20 +34,17 @@ func TestCrowdedThread(t *testing.T) {
 	for n := range requestBurst {
 		say(n)
 	}
-	f.settleCalls()
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 0)
 	equal(t, "tasks", len(f.tasks()), 2+requestBurst)
 	for n := range 3 {
 		say(n)
 	}
-	f.settleCalls()
 	equal(t, "tasks", len(f.tasks()), 2+requestBurst)
 	equal(t, "told", len(f.Calls("chat.postEphemeral")), 1)
 	equal(t, "sentence", f.Ephemeral(general, "U0OTHER")[0].Text, intake.TooFast)
 
 	f.say(ann, general, root, at+"a mention")
 	f.say(bob, general, other, "another thread")
-	f.settleCalls()
 	equal(t, "others", f.prompts()[:2], []string{"another thread", "a mention"})
 	f.say(ann, general, root, "stop")
 	equal(t, "stopped", f.word(general, ann, 1), intake.Stopping)
@@ -63,7 +60,6 @@ func TestCrowdedWithMentions(t *testing.T) {
 	for n := range requestBurst + 3 {
 		f.say(ann, general, root, fmt.Sprint(at, n))
 	}
-	f.settleCalls()
 	equal(t, "tasks", len(f.tasks()), 1+requestBurst)
 	equal(t, "told", len(f.Ephemeral(general, ann)), 1)
 }

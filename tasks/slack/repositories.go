@@ -194,20 +194,15 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 	return &p, nil
 }
 
-// findPull looks a pull request up within the time that Slack waits for an answer.
+// findPull looks a pull request up. The forge may fail: then the event is interpreted later.
 func (rs *repositories) findPull(ctx context.Context, repo string, number int) (forge.PullRequest, error) {
 	if err := rs.canLook(repo); err != nil {
 		return forge.PullRequest{}, err
 	}
-	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	p, err := rs.pulls.PullRequest(limited, repo, number)
-	err = tasks.FromForge(err)
-	if _, told := errors.AsType[*tasks.InputError](err); err != nil && !told && !errors.Is(err, forge.ErrNotFound) {
-		rs.log.Warn("look at pull request", "err", err)
-		return p, inputError("GitHub did not answer in time about %s#%d. Ask again in a moment.", repo, number)
-	}
-	return p, err
+	p, err := rs.pulls.PullRequest(ctx, repo, number)
+	return p, tasks.FromForge(err)
 }
 
 // canLook returns an error for people if errand cannot look at pull requests of a repository.
@@ -311,14 +306,14 @@ func (p *picker) remove(ctx context.Context, id string) error {
 	})
 }
 
-// keep keeps a request and returns what shows its author the menu of repositories; nil if it was shown before.
-func (p *picker) keep(ctx context.Context, t tasks.Task, open *errUndecided) (after func(context.Context), _ error) {
+// keep keeps a request and shows its author the menu of repositories, unless it was shown before.
+func (p *picker) keep(ctx context.Context, t tasks.Task, open *errUndecided) error {
 	if p.memory == nil || len(t.Prompt)+len(t.Origin) > maxPending {
-		return nil, &open.InputError
+		return &open.InputError
 	}
 	o, err := originOf(t)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	known := false
 	err = p.memo(t.ID).Change(ctx, func(r *pending) error {
@@ -330,13 +325,12 @@ func (p *picker) keep(ctx context.Context, t tasks.Task, open *errUndecided) (af
 		return nil
 	})
 	if err != nil || known {
-		return nil, err
+		return err
 	}
 	p.log.Info("repository asked for", "run", t.ID, "thread", t.Thread)
-	return func(ctx context.Context) {
-		p.react(ctx, o, eyes)
-		p.show(ctx, o, t.ID, open)
-	}, nil
+	p.react(ctx, o, eyes)
+	p.show(ctx, o, t.ID, open)
+	return nil
 }
 
 // show shows the menu to the person who asked. If Slack does not allow that, it says what to write instead.

@@ -76,7 +76,6 @@ func TestRightsInSlack(t *testing.T) {
 		f.told(who, step.want)
 	}
 	ok := f.say(carol, general, "", at+"list PRs")
-	f.settleCalls()
 	if n := len(f.Messages(general, ok)); n != 2 {
 		t.Errorf("a reader's list has %d messages", n)
 	}

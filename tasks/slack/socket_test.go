@@ -2,19 +2,17 @@ package slack
 
 import (
 	"context"
+	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // newSocketDoor returns a front door that Slack reaches only by Socket Mode.
@@ -104,26 +102,13 @@ func TestSocketMode(t *testing.T) {
 // An event that is not stored is not acknowledged, so that Slack sends it again.
 func TestUnstoredEventIsNotAcked(t *testing.T) {
 	t.Parallel()
-	f := newSocketDoor(t, nil)
-	f.stop()
-	f.until("the end of the connection", func() bool { return f.Sockets() == 0 })
-	hole, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hole.Close()
-	_, dead := newDesk(t, &redis.Options{Addr: hole.Addr().String(), ReadTimeout: time.Minute}, tasks.Policy{})
-	f.source = f.reborn()
-	f.source.listener.limit = 50 * time.Millisecond
-	f.connect(dead)
+	f := newSocketDoor(t, nil, slackfake.Config{AnswerWithin: time.Second})
+	f.inbox.Refuse(errors.New("Redis does not answer"))
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
 	if err == nil || !strings.Contains(err.Error(), "not acked") {
 		t.Errorf("mention: %v", err)
 	}
-	f.stop()
-	f.until("the end of the connection", func() bool { return f.Sockets() == 0 })
-	f.source = f.reborn()
-	f.connect(f.desk)
+	f.inbox.Refuse(nil)
 	if err := f.Redeliver(t.Context(), ts, slackfake.AppMention); err != nil {
 		t.Error(err)
 	}
@@ -234,28 +219,6 @@ func TestSlackRefusesToConnect(t *testing.T) {
 	}
 }
 
-// The number of events that wait for the desk is bounded, and so is the number read beyond them.
-func TestEventsUnderWayAreBounded(t *testing.T) {
-	t.Parallel()
-	f := newSocketDoor(t, nil)
-	release := occupy(t, f.source.socket.taking)
-	result := make(chan error, 1)
-	go func() {
-		_, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
-		result <- err
-	}()
-	answered := func() bool { return len(result) > 0 }
-	if !goroutines.Await(answered, 1, "slack.(*connection).read(", "intake.(*Background).GoWhenFree(", "[select") {
-		t.Error("the mention is answered, or the connection is read on")
-	}
-	equal(t, "tasks", f.prompts(), []string(nil))
-	release()
-	if err := <-result; err != nil {
-		t.Error(err)
-	}
-	equal(t, "tasks", f.prompts(), []string{"patience"})
-}
-
 // The address of a connection contains a ticket that a reader of the log could use.
 func TestTicketIsNotLogged(t *testing.T) {
 	t.Parallel()
@@ -281,7 +244,7 @@ func TestTicketIsNotLogged(t *testing.T) {
 // Without a signing secret the event URL does not exist: it would accept anyone's events.
 func TestNoSecretNoAddress(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Token: "xoxb-1", AppToken: "xapp-1"})
+	s, err := New(Config{Token: "xoxb-1", AppToken: "xapp-1", Inbox: &taskstest.Inbox{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,8 @@
 //
 // It promises:
 //   - An event counts only with a valid signature that is at most 5 minutes old, or on a connection that errand opened
-//     (Socket Mode). It is answered within 3 s whatever Redis and Slack do, and only with 200 or an acknowledgement
-//     once it is stored, so that Slack sends it again otherwise.
+//     (Socket Mode). It is answered within 3 s whatever Redis does, without asking Slack, and only with 200 or an
+//     acknowledgement once it is stored, so that Slack sends it again otherwise. It is interpreted after that.
 //   - A connection in Socket Mode is replaced when it ends, when it is silent for 30 s, or when it brings no event for
 //     5 minutes, in the last case before it is closed. Slack repeats an event for some 6 minutes.
 //   - A mention is one task, however often and in whatever form its event arrives: the task's ID is the message's.
@@ -92,6 +92,7 @@ type Config struct {
 	Channelled map[string]string // other channels that results go to, by whose they are, for Diagnose
 	// of requests without a repository, and of Results, which require it; nil: none
 	Memory     intake.Memory
+	Inbox      intake.Inbox                 // of events; required for Listen
 	Approvers  []string                     // users who may stop, retry and approve tasks of others
 	ConsoleURL string                       // where /tasks/{id} shows a run; empty: messages have no link to it
 	LinkURL    string                       // where people link their account to one on the forge; empty: they cannot
@@ -162,8 +163,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	l := &listener{
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
-		inbound: &intake.Inbound{}, background: intake.NewBackground(log), pressing: intake.NewBackground(log),
-		homes:       intake.NewBackground(log),
+		inbound: &intake.Inbound{}, inbox: cfg.Inbox, pressing: make(chan struct{}, maxPressing),
 		interpreter: in, buttons: &buttons{
 			client: c, guard: g, picker: p, votes: cfg.Votes, interpreter: in, drafts: d,
 		},
@@ -176,7 +176,7 @@ func New(cfg Config) (*Source, error) {
 	}
 	if cfg.AppToken != "" {
 		l.inbound.ConnectionFailed(errors.New("not connected to Slack yet"))
-		s.socket = &socketMode{listener: l, api: api, timing: defaultTiming, taking: intake.NewBackground(log)}
+		s.socket = &socketMode{listener: l, api: api, timing: defaultTiming}
 	}
 	return s, nil
 }
@@ -216,7 +216,7 @@ func (c *Config) check() (base *url.URL, err error) {
 // Transport keeps as many connections as there are calls at once: by default all but two are closed after each call.
 func Transport() *http.Transport {
 	return &http.Transport{
-		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: intake.MaxBackground,
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: maxPressing,
 		IdleConnTimeout: 90 * time.Second,
 	}
 }
@@ -235,6 +235,9 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) 
 		return errors.New("configure Slack: neither a signing secret nor an app token")
 	}
 	l.interpreter.desk, l.buttons.desk, l.buttons.picker.desk = d, d, d
+	l.inbox.Handle(sourceName, func(ctx context.Context, e intake.Event) (outcome string, err error) {
+		return "", l.interpreter.interpret(ctx, e)
+	})
 	if l.secret != "" {
 		l.register(ctx, mux)
 	}

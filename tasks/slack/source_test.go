@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 func TestNewSaysAllThatIsWrong(t *testing.T) {
@@ -77,15 +75,15 @@ func TestConnectionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		together.Add(intake.MaxBackground)
+		together.Add(maxPressing)
 		var all sync.WaitGroup
-		for range intake.MaxBackground {
+		for range maxPressing {
 			all.Go(func() { s.react(t.Context(), origin{Channel: general, TS: "1700000000.000100"}, eyes) })
 		}
 		all.Wait()
 	}
 	// A connection may come back a moment after its answer. Without keeping them, each round would make nearly all anew.
-	if n := dialled.Load(); n >= 2*intake.MaxBackground {
-		t.Errorf("%d connections for three rounds of %d calls", n, intake.MaxBackground)
+	if n := dialled.Load(); n >= 2*maxPressing {
+		t.Errorf("%d connections for three rounds of %d calls", n, maxPressing)
 	}
 }

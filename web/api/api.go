@@ -41,7 +41,7 @@ type API struct {
 	Tokens    *auth.Tokens
 	Examine   func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 	Scheduler Scheduler                             // nil: there are no schedules
-	Webhooks  Webhooks                              // nil: there are none
+	Inbox     Inbox                                 // nil: there are none
 	Heartbeat time.Duration                         // between two comments on a silent stream
 	Life      context.Context                       // event streams end with it
 }
@@ -80,8 +80,8 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/schedules":                respond.For(tasks.Viewer, a.schedules),
 		"POST /api/schedules/{name}/resume": respond.For(tasks.Operator, a.resumeSchedule),
 
-		"GET /api/webhooks":              respond.For(tasks.Operator, a.undelivered),
-		"POST /api/webhooks/{id}/replay": respond.For(tasks.Operator, a.replay),
+		"GET /api/inbox":              respond.For(tasks.Operator, a.failedEvents),
+		"POST /api/inbox/{id}/replay": respond.For(tasks.Operator, a.replay),
 
 		"POST /api/fleet/classes/{name}/pause":    respond.For(tasks.Operator, a.halt((*tasks.Fleet).Pause)),
 		"POST /api/fleet/classes/{name}/resume":   respond.For(tasks.Operator, a.halt((*tasks.Fleet).Resume)),

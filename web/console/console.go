@@ -113,8 +113,8 @@ func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// newQueues embeds asynqmon, read-only. Payloads are task IDs, and results the words of endings; anything else in this
-// Redis is not shown.
+// newQueues embeds asynqmon, read-only. Payloads are task IDs, and results the words of endings or what became of an
+// event; anything else in this Redis is not shown.
 func newQueues(redis asynq.RedisConnOpt) *asynqmon.HTTPHandler {
 	return asynqmon.New(asynqmon.Options{
 		RootPath: "/queues", RedisConnOpt: redis, ReadOnly: true,
@@ -124,8 +124,8 @@ func newQueues(redis asynq.RedisConnOpt) *asynqmon.HTTPHandler {
 			}
 			return "(not a task ID)"
 		}),
-		ResultFormatter: asynqmon.ResultFormatterFunc(func(_ string, result []byte) string {
-			if !endingWord.Match(result) {
+		ResultFormatter: asynqmon.ResultFormatterFunc(func(kind string, result []byte) string {
+			if kind != "event" && !endingWord.Match(result) {
 				return ""
 			}
 			return string(result)

@@ -39,7 +39,7 @@ var signed = []string{"/slack/", "/github/", automation.Prefix}
 type Door struct {
 	*web.Handler
 	parts *Parts
-	stop  func() // the deliveries of webhooks
+	stop  func() // the inboxes
 }
 
 // ServeHTTP serves the metrics to requests with the metrics token. web's handler serves them to requests with the
@@ -88,7 +88,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p},
 		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
 		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
-		Scheduler: p.schedules, Webhooks: p.webhooks, Open: signed, Mux: mux, Ready: p.Ready,
+		Scheduler: p.schedules, Inbox: p.served, Open: signed, Mux: mux, Ready: p.Ready,
 		Explain: p.explain, Log: p.Log,
 		Roles: map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
 		Proxy: auth.Proxy{
@@ -99,13 +99,11 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{Handler: h, parts: p, stop: func() {}}
-	if len(p.Config.Routing.Webhooks) > 0 {
-		if d.stop, err = p.webhooks.Deliver(); err != nil {
-			return nil, errors.Join(err, h.Close())
-		}
+	stop, err := p.served.Serve()
+	if err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
-	return d, nil
+	return &Door{Handler: h, parts: p, stop: stop}, nil
 }
 
 // forWholeFleet refuses visitors whose role is limited to repositories: the metrics are those of all.
@@ -119,7 +117,7 @@ func forWholeFleet(h http.Handler) http.Handler {
 	})
 }
 
-// Close ends event streams and stops the deliveries of webhooks.
+// Close ends event streams and stops the inboxes.
 func (d *Door) Close() error {
 	d.stop()
 	return d.Handler.Close()
@@ -302,7 +300,7 @@ func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 			checks = append(checks, s.Diagnose)
 		}
 	}
-	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.webhooks.Diagnose, p.checkModel,
+	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.served.Diagnose, p.checkModel,
 		p.diagnoseRepositories)
 	found := make([][]doctor.Finding, len(checks))
 	var all sync.WaitGroup

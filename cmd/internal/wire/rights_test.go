@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
@@ -193,10 +194,14 @@ func (noted) Learn(map[string]agent.CredentialState) {}
 // outcome waits for the end of a request and returns its profile, or why it was refused.
 func (w *rightsWorld) outcome(t *testing.T, request string) (profile agent.Profile, why string) {
 	t.Helper()
-	list, err := w.door.Desk.List(t.Context(), tasks.Filter{Text: request, Limit: 1})
-	if err != nil || len(list.Tasks) != 1 {
-		t.Fatalf("%q: %d tasks, %v", request, len(list.Tasks), err)
-	}
+	var list tasks.Listing
+	await.Until(t, request, func() bool {
+		var err error
+		if list, err = w.door.Desk.List(t.Context(), tasks.Filter{Text: request, Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Tasks) == 1
+	})
 	id := list.Tasks[0].Task.ID
 	for _, err := range w.door.Desk.Follow(t.Context(), id, "") {
 		if err != nil {

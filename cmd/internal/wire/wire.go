@@ -37,6 +37,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
 	"github.com/errand-fleet/errand/tasks/github"
+	"github.com/errand-fleet/errand/tasks/inbox"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/tasks/worker"
@@ -63,6 +64,9 @@ type Parts struct {
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
+	inbox        *inbox.Inbox // of what other programs send
+	deliveries   *inbox.Inbox // of webhooks
+	served       inbox.All    // by a front door
 	webhooks     *webhook.Webhooks
 	schedules    *automation.Source
 	notices      []store.Finding    // about the configuration
@@ -122,14 +126,28 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Desk, err = p.desk(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
+	p.inboxes(len(c.Routing.Webhooks) > 0)
 	if err := p.sources(o); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	p.parts = p.identityParts()
 	p.webhooks = webhook.New(webhook.Config{
-		Webhooks: webhooks(c, os.Getenv), Redis: p.Redis, Task: p.webhookBody, Log: p.calmLog(),
+		Webhooks: webhooks(c, os.Getenv), Inbox: p.deliveries, Task: p.webhookBody,
 	})
 	return p, nil
+}
+
+// inboxes creates the inboxes. A receiver of webhooks that hangs delays only other webhooks.
+func (p *Parts) inboxes(webhooks bool) {
+	cfg := inbox.Config{Redis: p.Redis, Accepting: p.door, Redactor: p.Redactor, Log: p.calmLog()}
+	cfg.Queue, cfg.AtOnce = inbox.Incoming, 64
+	p.inbox = inbox.New(cfg)
+	cfg.Queue, cfg.AtOnce = inbox.Outgoing, 8
+	p.deliveries = inbox.New(cfg)
+	p.served = inbox.All{p.inbox}
+	if webhooks {
+		p.served = append(p.served, p.deliveries)
+	}
 }
 
 // desk builds the desk. It has a separate client, which batches concurrent events. Claims must be renewed in time, so
@@ -241,7 +259,8 @@ func (p *Parts) sources(o Options) error {
 			Base:           func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
 			Repositories:   slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, PollEvery: o.Look,
 			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots,
-			Board: &notices, Memory: p.Store.Memos, Limiter: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
+			Board: &notices, Memory: p.Store.Memos, Inbox: p.inbox, Limiter: p.Store.Memos,
+			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})
 		if err != nil {
 			return err
@@ -260,9 +279,9 @@ func (p *Parts) sources(o Options) error {
 				People: allowed.People, Teams: allowed.Teams, Channels: allowed.Channels, Bots: allowed.Bots,
 			},
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(),
-			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, ConsoleURL: c.HTTP.PublicURL,
-			LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status, Limiter: p.Store.Memos,
-			Votes: true, Redact: p.Redactor.String, Log: p.Log,
+			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, Inbox: p.inbox,
+			ConsoleURL: c.HTTP.PublicURL, LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status,
+			Limiter: p.Store.Memos, Votes: true, Redact: p.Redactor.String, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {

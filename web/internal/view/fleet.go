@@ -239,12 +239,27 @@ func (f Fleet) Status() int {
 // probeLimit is how long a page or a probe waits for Redis.
 const probeLimit = 2 * time.Second
 
-// Await asks Redis and gives up after two seconds, or when ctx ends. The call that is left ends by the client's own
-// timeouts.
+// Await asks Redis and gives up after two seconds, or when ctx ends. A client of Redis may notice that end only between
+// two commands or attempts, so the call that is left ends by the client's own timeouts.
 func Await[T any](ctx context.Context, ask func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
-	return tasks.Await(ctx, func() (T, error) { return ask(ctx) })
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := ask(ctx)
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
 }
 
 // Snapshot is the fleet at one moment, as far as every page shows it.

@@ -1,4 +1,4 @@
-package tasks
+package view
 
 import (
 	"context"
@@ -11,7 +11,7 @@ func TestAwait(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	release, ended := make(chan struct{}), make(chan struct{})
-	do := func() (string, error) {
+	do := func(context.Context) (string, error) {
 		<-release
 		defer close(ended)
 		return "value", nil
@@ -24,7 +24,7 @@ func TestAwait(t *testing.T) {
 	close(release)
 	<-ended
 	failed := errors.New("it failed")
-	if value, err := Await(t.Context(), func() (string, error) { return "value", failed }); value != "value" ||
+	if value, err := Await(t.Context(), func(context.Context) (string, error) { return "value", failed }); value != "value" ||
 		!errors.Is(err, failed) {
 		t.Errorf("before it: %q, %v", value, err)
 	}

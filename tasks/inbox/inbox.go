@@ -1,0 +1,195 @@
+// Package inbox keeps what arrives until it is interpreted, and what is to be sent until it has arrived.
+//
+// A front door stores an event as it came, answers its sender, and only then finds out what it means: the services that
+// it has to ask for that may be slow or fail, and most senders do not send an event again. Workers note in the same way
+// what front doors are to tell other programs. An inbox is a queue of asynq. asynq tries an event again for about a
+// day, and keeps in its archive what was given up.
+//
+// It promises that an event which was accepted is interpreted at least once, by any front door, also after a crash; and
+// that an event with the ID of another one is not interpreted beside it or within an hour after it. After that its
+// handler finds what the first one has made. It does not promise an order.
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// The queues of the inboxes. No pool's queue has such a name: they end with a class.
+const (
+	Incoming = "inbox"
+	Outgoing = "webhooks"
+)
+
+const (
+	taskType = "event"
+
+	// acceptLimit keeps the promise of an answer within 3 s while Redis hangs.
+	acceptLimit = 2500 * time.Millisecond
+	// limit bounds one attempt. asynq gives an event to somebody else after twice that time.
+	limit = 2 * time.Minute
+	// maxRetries are about a day of attempts, at the pauses of tasks.Backoff.
+	maxRetries = 290
+	// kept is how long asynq remembers an event after it was interpreted.
+	kept = time.Hour
+	// checkInterval is how long asynq waits after it found nothing, ± 50 %.
+	checkInterval = 50 * time.Millisecond
+	// shutdown is how long the end of a front door waits for events under way.
+	shutdown = 15 * time.Second
+)
+
+// The headers of a stored event.
+const (
+	sourceHeader = "source"
+	kindHeader   = "kind"
+	idHeader     = "id"
+)
+
+// Config is what New needs. Queue, AtOnce and Redis are required.
+type Config struct {
+	Queue     string
+	AtOnce    int // how many events a front door interprets at the same time. Mostly it waits for services
+	Redis     *redis.Client
+	Accepting *redis.Client   // for Accept; nil: Redis
+	Redactor  *agent.Redactor // removes secrets from what is stored; nil: nothing is removed
+	Log       *slog.Logger    // nil: discard
+}
+
+// Inbox implements [intake.Inbox]. It is safe for concurrent use, except that Handle must be called before Serve.
+type Inbox struct {
+	cfg       Config
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	handlers  map[string]intake.Handler
+}
+
+var _ intake.Inbox = (*Inbox)(nil)
+
+// New returns an inbox. It closes no Redis client.
+func New(cfg Config) *Inbox {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	accepting := cmp.Or(cfg.Accepting, cfg.Redis)
+	return &Inbox{
+		cfg: cfg, client: asynq.NewClientFromRedisClient(accepting),
+		inspector: asynq.NewInspectorFromRedisClient(cfg.Redis), handlers: map[string]intake.Handler{},
+	}
+}
+
+// Handle sets the handler for the events of a source.
+func (b *Inbox) Handle(source string, h intake.Handler) { b.handlers[source] = h }
+
+// Accept stores an event without the secrets in it.
+func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
+	ctx, cancel := context.WithTimeout(ctx, acceptLimit)
+	defer cancel()
+	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
+	options := []asynq.Option{
+		asynq.Queue(b.cfg.Queue), asynq.MaxRetry(maxRetries), asynq.Timeout(2 * limit), asynq.Retention(kept),
+	}
+	if e.ID != "" {
+		options = append(options, asynq.TaskID(e.Source+"."+e.ID))
+	}
+	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
+	_, err := b.client.EnqueueContext(ctx, event, options...)
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return fmt.Errorf("store event of %s: %w", e.Source, err)
+	}
+	return nil
+}
+
+// All are the inboxes of a front door.
+type All []*Inbox
+
+// Serve starts interpreting what any process has accepted, until stop is called. stop waits for the events under way,
+// also if it is called again.
+func (all All) Serve() (stop func(), err error) {
+	var stops []func()
+	stop = sync.OnceFunc(func() { // asynq's own returns at once while another call waits
+		for _, s := range stops {
+			s()
+		}
+	})
+	for _, b := range all {
+		s, err := b.serve()
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+func (b *Inbox) serve() (stop func(), err error) {
+	server := asynq.NewServerFromRedisClient(b.cfg.Redis, asynq.Config{
+		Concurrency: b.cfg.AtOnce, Queues: map[string]int{b.cfg.Queue: 1}, ShutdownTimeout: shutdown,
+		RetryDelayFunc: pause, IsFailure: func(err error) bool { // not if a service only wants a pause
+			_, waits := errors.AsType[*tasks.ErrLater](err)
+			return !waits
+		},
+		TaskCheckInterval: checkInterval, DelayedTaskCheckInterval: time.Second,
+		Logger: tasks.AsynqLogger(b.cfg.Log), LogLevel: asynq.WarnLevel,
+	})
+	if err := server.Start(asynq.HandlerFunc(b.interpret)); err != nil {
+		return nil, fmt.Errorf("start interpreting events: %w", err)
+	}
+	return server.Shutdown, nil
+}
+
+// pause returns how long an event waits after n failures: as long as the last error asks for, if it does.
+func pause(n int, err error, _ *asynq.Task) time.Duration {
+	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		return max(0, time.Until(later.At))
+	}
+	return tasks.Backoff(n)
+}
+
+// interpret makes one attempt. asynq stores the outcome, and the text of an error.
+func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	h := t.Headers()
+	e := intake.Event{Source: sourceOf(h, t.Type()), Kind: h[kindHeader], ID: h[idHeader], Body: t.Payload()}
+	n, _ := asynq.GetRetryCount(ctx)
+	e.Again = n > 0
+	log := b.cfg.Log.With("source", e.Source, "event", e.Kind, "id", e.ID)
+	handle := b.handlers[e.Source]
+	if handle == nil { // another front door may know it
+		return fmt.Errorf("this front door interprets no events of %s", e.Source)
+	}
+	outcome, err := handle(ctx, e)
+	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		log.Info("event waits", "why", later.Why)
+		return later
+	}
+	if err != nil {
+		log.Warn("interpret event", "err", err)
+		said := b.cfg.Redactor.String(err.Error())
+		if errors.Is(err, intake.ErrUnreadable) {
+			return fmt.Errorf("%s: %w", said, asynq.SkipRetry)
+		}
+		return errors.New(said)
+	}
+	log.Debug("event interpreted", "outcome", outcome)
+	_, err = t.ResultWriter().Write([]byte(b.cfg.Redactor.String(outcome)))
+	return err
+}
+
+// sourceOf returns the source of a stored event. Deliveries of versions without an inbox have it as their type.
+func sourceOf(headers map[string]string, taskType string) string {
+	return cmp.Or(headers[sourceHeader], taskType)
+}

@@ -1,0 +1,275 @@
+package inbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/internal/goroutines"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+const secret = "hunter2-hunter2"
+
+// fleet makes the inboxes of front doors with one real Redis.
+func fleet(t *testing.T) (door func() *Inbox, inspector *asynq.Inspector) {
+	t.Helper()
+	opt, err := redis.ParseURL(redistest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt.ContextTimeoutEnabled = true
+	rdb := redis.NewClient(opt)
+	t.Cleanup(func() { _ = rdb.Close() })
+	return func() *Inbox {
+		return New(Config{Queue: Incoming, AtOnce: 4, Redis: rdb, Redactor: agent.NewRedactor(secret)})
+	}, asynq.NewInspectorFromRedisClient(rdb)
+}
+
+func accept(t *testing.T, b *Inbox, id, body string) {
+	t.Helper()
+	if err := b.Accept(t.Context(), intake.Event{
+		Source: "hub", Kind: "issue opened", ID: id, Body: []byte(body),
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func serve(t *testing.T, b *Inbox, h intake.Handler) (stop func()) {
+	t.Helper()
+	b.Handle("hub", h)
+	stop, err := All{b}.Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// inState returns the event with an ID once it is in a state.
+func inState(t *testing.T, inspector *asynq.Inspector, id string, want asynq.TaskState) (info *asynq.TaskInfo) {
+	t.Helper()
+	await.Until(t, id+" is "+want.String(), func() bool {
+		var err error
+		if info, err = inspector.GetTaskInfo(Incoming, "hub."+id); err != nil {
+			t.Fatal(err)
+		}
+		return info.State == want
+	})
+	return info
+}
+
+// What a front door has accepted, another one interprets, once, although the first one is gone.
+func TestEventsAreInterpreted(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	gone := door()
+	for range 2 {
+		accept(t, gone, "1", `{"text":"it is `+secret+`"}`)
+	}
+	got := make(chan intake.Event, 10)
+	stop := serve(t, door(), func(_ context.Context, e intake.Event) (string, error) {
+		got <- e
+		return "Task 1 of " + secret, nil
+	})
+	if e := <-got; e.Source != "hub" || e.Kind != "issue opened" || e.ID != "1" ||
+		string(e.Body) != `{"text":"it is [redacted]"}` {
+		t.Errorf("%+v %s", e, e.Body)
+	}
+	if info := inState(t, inspector, "1", asynq.TaskStateCompleted); string(info.Result) != "Task 1 of [redacted]" {
+		t.Errorf("%s", info.Result)
+	}
+	accept(t, gone, "1", "{}") // again, after it was interpreted
+	for range 2 {
+		accept(t, gone, "", "{}") // no ID: another event each time
+		<-got
+	}
+	stop()
+	if len(got) > 0 {
+		t.Errorf("more events: %+v", <-got)
+	}
+}
+
+// An event is tried again until it can be interpreted, and no earlier than a service wants.
+func TestEventsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	b, attempts := door(), make(chan int, 10)
+	n := 0
+	serve(t, b, func(context.Context, intake.Event) (string, error) {
+		n++
+		attempts <- n
+		switch n {
+		case 1:
+			return "", fmt.Errorf("limited: %w", &tasks.ErrLater{At: time.Now(), Why: "too many"})
+		case 2:
+			return "", errors.New("the service fails with " + secret)
+		}
+		return "done", nil
+	})
+	accept(t, b, "1", "{}")
+	<-attempts
+	<-attempts
+	info := inState(t, inspector, "1", asynq.TaskStateRetry)
+	if wait := time.Until(info.NextProcessAt); info.LastErr != "the service fails with [redacted]" || wait > 5*time.Second {
+		t.Errorf("again in %s after %s", wait, info.LastErr)
+	}
+	<-attempts
+	inState(t, inspector, "1", asynq.TaskStateCompleted)
+}
+
+// What cannot be interpreted is kept at once for an operator, who tries it again when the cause is gone.
+func TestFailedEvents(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	b := door()
+	all := All{b, New(Config{Queue: Outgoing, Redis: b.cfg.Redis})}
+	if list, err := all.Failed(t.Context()); err != nil || len(list) > 0 {
+		t.Fatalf("before the first: %+v, %v", list, err)
+	}
+	var mended atomic.Bool
+	serve(t, b, func(context.Context, intake.Event) (string, error) {
+		if mended.Load() {
+			return "done", nil
+		}
+		return "", fmt.Errorf("%w: it has no number", intake.ErrUnreadable)
+	})
+	accept(t, b, "1", `{"a":1}`)
+	info := inState(t, inspector, "1", asynq.TaskStateArchived)
+	if string(info.Payload) != `{"a":1}` {
+		t.Errorf("%s", info.Payload)
+	}
+	list, err := all.Failed(t.Context())
+	if err != nil || len(list) != 1 || list[0].ID != "hub.1" || list[0].Source != "hub" || list[0].Attempts != 1 ||
+		list[0].Kind != "issue opened" || !list[0].Next.IsZero() || list[0].Failed.IsZero() ||
+		!strings.Contains(list[0].Problem, "it has no number") {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if said := all.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "given up: 1") {
+		t.Errorf("%+v", said)
+	}
+	mended.Store(true)
+	if err := all.Replay(t.Context(), "hub.1"); err != nil {
+		t.Fatal(err)
+	}
+	inState(t, inspector, "1", asynq.TaskStateCompleted)
+	for _, id := range []string{"hub.1", "none"} {
+		if err := all.Replay(t.Context(), id); !errors.Is(err, tasks.ErrNotFound) {
+			t.Errorf("%s: %v", id, err)
+		}
+	}
+}
+
+// A failure is reported after some attempts, and what was given up at once.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	next := time.Now()
+	brief := tasks.FailedEvent{Source: "hub", Kind: "a", Attempts: troubled - 1, Next: next}
+	long := tasks.FailedEvent{Source: "hub", Kind: "b", Attempts: troubled, Next: next, Problem: "refused"}
+	dead := tasks.FailedEvent{Source: "webhook", Kind: "ci", Attempts: 1, Problem: "no"}
+	for want, list := range map[string][]tasks.FailedEvent{
+		"":                                    {brief},
+		"events fail, such as hub b: refused": {brief, long},
+		"events that were given up: 1, such as webhook ci: no": {dead, long},
+	} {
+		if said := diagnose(list); len(said) != 1 || said[0].Why != want || (want != "") != (said[0].Remedy != "") {
+			t.Errorf("%+v, want %q", said, want)
+		}
+	}
+}
+
+// Deliveries that a version without an inbox has stored are delivered.
+func TestDeliveriesOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	door, _ := fleet(t)
+	b := New(Config{Queue: Outgoing, AtOnce: 1, Redis: door().cfg.Redis})
+	got := make(chan intake.Event, 1)
+	b.Handle("webhook", func(_ context.Context, e intake.Event) (string, error) {
+		got <- e
+		return "", nil
+	})
+	if _, err := b.client.Enqueue(asynq.NewTask("webhook", []byte("{}")), asynq.Queue(Outgoing)); err != nil {
+		t.Fatal(err)
+	}
+	stop, err := All{b}.Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	if e := <-got; string(e.Body) != "{}" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// A front door stops its inboxes when its server begins to shut down, and before it closes Redis.
+func TestEachStopWaits(t *testing.T) {
+	t.Parallel()
+	door, _ := fleet(t)
+	b := door()
+	got, answers := make(chan struct{}), make(chan struct{})
+	stop := serve(t, b, func(context.Context, intake.Event) (string, error) {
+		close(got)
+		<-answers
+		return "", nil
+	})
+	accept(t, b, "1", "{}")
+	<-got
+	stopped := make(chan struct{}, 2)
+	for range 2 {
+		go func() { stop(); stopped <- struct{}{} }()
+	}
+	if !goroutines.Await(func() bool { return len(stopped) > 0 }, 2, "inbox.TestEachStopWaits", "sync.(*Once)") {
+		t.Error("it does not wait for an event")
+	}
+	close(answers)
+	for range 2 {
+		<-stopped
+	}
+}
+
+// Events of a source that a front door does not have wait for another one.
+func TestEventsOfAnUnknownSource(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	b := door()
+	accept(t, b, "1", "{}")
+	stop, err := All{b}.Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	inState(t, inspector, "1", asynq.TaskStateRetry)
+}
+
+// An event that is not stored is not accepted.
+func TestEventsThatAreNotStored(t *testing.T) {
+	t.Parallel()
+	nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens on tcpmux
+	defer nowhere.Close()
+	if err := New(Config{Queue: Incoming, Redis: nowhere}).Accept(t.Context(), intake.Event{Source: "hub"}); err == nil {
+		t.Error("accepted without Redis")
+	}
+}
+
+// The pauses add up to about a day.
+func TestPauses(t *testing.T) {
+	t.Parallel()
+	var sum time.Duration
+	for n := range maxRetries {
+		sum += pause(n, errors.New("it failed"), nil)
+	}
+	if sum < 23*time.Hour || sum > 25*time.Hour {
+		t.Errorf("%v in all", sum)
+	}
+}
