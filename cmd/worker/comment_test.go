@@ -140,6 +140,7 @@ func TestMentionOnPullRequest(t *testing.T) {
 	first := w.comment(n, "@errand why one?")
 	up() // or the CLI gets both as one prompt
 	second := w.comment(n, "@errand why not two?")
+	w.signed(n, second, "eyes") // it is a task, and not only in the inbox
 	open()
 	w.signed(n, first, "hooray")
 	w.signed(n, second, "hooray")
