@@ -67,7 +67,10 @@ func TestPlan(t *testing.T) {
 		t.Errorf("%+v", b)
 	}
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone) // what it approves is not known yet
-	f.wait(func() bool { return strings.HasPrefix(f.ours(n)[len(f.ours(n))-1], noPlan) })
+	f.wait(func() bool {
+		said := f.ours(n)
+		return strings.HasPrefix(said[len(said)-1], noPlan)
+	})
 	late := answered("Both.")
 	late.At = tasks.Born(correction.ID).Add(time.Hour)
 	f.close(correction, late)
