@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -132,19 +133,21 @@ func TestConversationsDoNotWaitForTheForgeInASlot(t *testing.T) {
 			return true, nil
 		}
 	})
-	h.submit(1, func(t *tasks.Task) {
-		t.ID, t.Source, t.Thread = strings.Replace(t.ID, "-test-", "-chat-", 1), "chat", "chat/t-1"
-		t.Repo = "acme/app"
-	})
-	id := h.submit(2)
+	for n := range maxRenders { // each about another repository: the forge is asked once about one
+		h.submit(n, func(t *tasks.Task) {
+			t.ID, t.Source = strings.Replace(t.ID, "-test-", "-chat-", 1), "chat"
+			t.Thread, t.Repo = fmt.Sprint("chat/t-", n), fmt.Sprint("acme/app", n)
+		})
+	}
+	id := h.submit(maxRenders)
 	p := h.person()
 	p.visit(p.callback("/costs"))
 	hangs.Store(true)
 	var all sync.WaitGroup
-	for range maxRenders {
+	for n := range maxRenders {
 		same := &person{harness: h, jar: p.jar}
 		all.Go(func() {
-			if a, _ := same.step(http.MethodGet, "/chat/t-1"); a.StatusCode != http.StatusOK {
+			if a, _ := same.step(http.MethodGet, fmt.Sprint("/chat/t-", n)); a.StatusCode != http.StatusOK {
 				t.Errorf("a conversation is answered with %s: %s", a.Status, a.text)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,12 +18,13 @@ import (
 func TestForgeThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		hangs, asked := true, 0
+		var recovered atomic.Bool
+		var asked atomic.Int64
 		a := &Access{
 			Grants: []Grant{{Role: tasks.Viewer, People: []string{"*@acme.test"}}},
 			Forge: func(ctx context.Context, _, _ string) (bool, error) {
-				asked++
-				if !hangs {
+				asked.Add(1)
+				if recovered.Load() {
 					return true, nil
 				}
 				select {
@@ -45,10 +47,10 @@ func TestForgeThatHangs(t *testing.T) {
 				t.Fatalf("the role is %v while the forge does not answer", role)
 			}
 		}
-		if took := time.Since(begun); asked != 2 || took != askTime {
-			t.Errorf("100 tasks asked the forge %d times and took %s", asked-1, took)
+		if took := time.Since(begun); asked.Load() != 2 || took != askTime {
+			t.Errorf("100 tasks asked the forge %d times and took %s", asked.Load()-1, took)
 		}
-		hangs = false
+		recovered.Store(true)
 		<-time.After(errorTime)
 		if role := v.In(t.Context(), "acme/api0"); role != tasks.Viewer {
 			t.Errorf("the role is %v after the forge has recovered", role)
