@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -69,11 +70,23 @@ func (b *bench) serve(ctx context.Context, c contender) (*server, error) {
 // events generates requests for a contender.
 func (b *bench) events(s *server, n int) [][]byte { return b.slack.Requests(s.Addr, s.path, n) }
 
-// waiting is the length of its queue.
-func (s *server) waiting(ctx context.Context, r *redis.Client) (int64, error) {
-	n, err := r.LLen(ctx, s.list).Result()
-	if err != nil {
-		return 0, fmt.Errorf("look at the queue of %s: %w", s.Name, err)
+// waiting returns the length of its queue once that has all events, or what it is after a while without a change: a
+// front door answers when an event is stored, and interprets it afterwards.
+func (s *server) waiting(ctx context.Context, r *redis.Client, all int) (int64, error) {
+	last, changed := int64(-1), time.Now()
+	for {
+		n, err := r.LLen(ctx, s.list).Result()
+		if err != nil {
+			return 0, fmt.Errorf("look at the queue of %s: %w", s.Name, err)
+		}
+		if n != last {
+			last, changed = n, time.Now()
+		}
+		if n >= int64(all) || time.Since(changed) > patience {
+			return n, nil
+		}
+		if !door.Until(ctx, time.Now().Add(10*time.Millisecond)) {
+			return 0, context.Cause(ctx)
+		}
 	}
-	return n, nil
 }

@@ -15,10 +15,11 @@ import (
 // reading is the result of a contender, or the median of several.
 type reading struct {
 	rate  float64       // events a second at full load
-	cpu   time.Duration // of the server, for each
-	redis time.Duration // of Redis, for each
+	cpu   time.Duration // of the server, for each, until it is in the queue
+	redis time.Duration // of Redis, likewise
 	half  time.Duration // p99 of the answer at half that rate
 	p50   time.Duration // the median of the same
+	tasks float64       // events a second of the full load until all of them are in the queue
 }
 
 // rate measures all contenders in turns.
@@ -54,6 +55,7 @@ func middle(list []reading) reading {
 	r.redis = table.MedianOf(list, func(r reading) time.Duration { return r.redis })
 	r.half = table.MedianOf(list, func(r reading) time.Duration { return r.half })
 	r.p50 = table.MedianOf(list, func(r reading) time.Duration { return r.p50 })
+	r.tasks = table.MedianOf(list, func(r reading) float64 { return r.tasks })
 	return r
 }
 
@@ -78,10 +80,15 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
+	begun := time.Now()
 	full, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests), 0)
 	if err != nil {
 		return reading{}, err
 	}
+	if _, err := s.waiting(ctx, b.redis, b.Requests/20+b.Requests); err != nil {
+		return reading{}, err
+	}
+	queued := time.Since(begun)
 	after, err := s.CPU()
 	if err != nil {
 		return reading{}, err
@@ -95,19 +102,20 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	waiting, err := s.waiting(ctx, b.redis)
+	taken := b.Requests + b.Requests/2
+	want := b.Requests/20 + taken
+	waiting, err := s.waiting(ctx, b.redis, want)
 	if err != nil {
 		return reading{}, err
 	}
-	if want := int64(b.Requests/20 + b.Requests + b.Requests/2); waiting != want ||
-		full.Taken+half.Taken != want-int64(b.Requests/20) {
+	if waiting != int64(want) || full.Taken+half.Taken != int64(taken) {
 		return reading{}, fmt.Errorf("%s: %d of %d events are in the queue, %d were answered with 200", c.Name, waiting,
 			want, full.Taken+half.Taken)
 	}
 	each := time.Duration(b.Requests)
 	return reading{
 		rate: full.Rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each,
-		half: half.Percentile(.99), p50: half.Percentile(.5),
+		half: half.Percentile(.99), p50: half.Percentile(.5), tasks: float64(b.Requests) / queued.Seconds(),
 	}, nil
 }
 

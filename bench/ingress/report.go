@@ -37,6 +37,7 @@ func (r *report) compare() {
 		r.Most("CPU for an event, as a multiple of Bolt's", float64(own.cpu)/float64(bolt.cpu), 0.35, "%.2f")
 	}
 	r.Most("p99 of the answer at half the rate", milliseconds(own.half), 15, "%.1f ms")
+	r.Least("events a second until they are tasks, as a multiple of a bare handler's", own.tasks/limit.tasks, 0.45, "%.2f")
 }
 
 // of returns the result of a contender, or zeros if it was not measured.

@@ -24,7 +24,7 @@ func (b *bench) rounds(ctx context.Context) error {
 			return err
 		}
 		if c.Name == ownName {
-			b.report.Most("round trips to Redis for an event", n, 2, "%.2f")
+			b.report.Most("round trips to Redis for an event, until it is a task", n, 20, "%.2f")
 		} else {
 			b.report.Note("the same of "+c.Name, n, "%.2f")
 		}

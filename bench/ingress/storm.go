@@ -41,7 +41,7 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	waiting, err := s.waiting(ctx, b.redis)
+	waiting, err := s.waiting(ctx, b.redis, b.Requests/4+b.Requests/2)
 	if err != nil {
 		return err
 	}
