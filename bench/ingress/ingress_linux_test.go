@@ -32,7 +32,7 @@ func TestQuick(t *testing.T) {
 	for _, row := range []string{
 		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.60`,
 		`half the rate .* <= 15.0 ms`,
-		`until they are tasks, .* >= 0.45`, `for an event, until it is a task +\d+\.\d\d +<= 20.00`,
+		`until they are tasks, .* >= 0.45`, `for an event, until it is a task +\d+\.\d\d +<= 10.00`,
 		`the same of bare asynq +1\.\d\d`,
 		`events lost while .* +0 +<= 0 +PASS`,
 		`to the CLI, p50 .* <= 150 ms`, `with traces, as a multiple .* <= 1.020`, `receiver of traces +0`,

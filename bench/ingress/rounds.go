@@ -24,7 +24,7 @@ func (b *bench) rounds(ctx context.Context) error {
 			return err
 		}
 		if c.Name == ownName {
-			b.report.Most("round trips to Redis for an event, until it is a task", n, 20, "%.2f")
+			b.report.Most("round trips to Redis for an event, until it is a task", n, 10, "%.2f")
 		} else {
 			b.report.Note("the same of "+c.Name, n, "%.2f")
 		}
@@ -43,6 +43,9 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 		return 0, err
 	}
 	defer p.close()
+	if err := b.redis.FlushAll(ctx).Err(); err != nil {
+		return 0, fmt.Errorf("empty Redis: %w", err)
+	}
 	through := *to
 	through.Host = p.listener.Addr().String()
 	c.Redis = through.String()
@@ -52,7 +55,11 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
 	// Load first opens all needed connections to Redis, so that their handshakes are not counted.
-	if _, err := door.Fire(ctx, s.Addr, b.events(s, 10*door.Connections), 0); err != nil {
+	const first = 10 * door.Connections
+	if _, err := door.Fire(ctx, s.Addr, b.events(s, first), 0); err != nil {
+		return 0, err
+	}
+	if _, err := s.waiting(ctx, b.redis, first); err != nil {
 		return 0, err
 	}
 	before := p.trips.Load()
@@ -61,7 +68,8 @@ func (b *bench) count(ctx context.Context, c contender) (_ float64, err error) {
 			return 0, err
 		}
 	}
-	return float64(p.trips.Load()-before) / float64(b.Counted), nil
+	_, err = s.waiting(ctx, b.redis, first+b.Counted)
+	return float64(p.trips.Load()-before) / float64(b.Counted), err
 }
 
 // proxy is between a contender and Redis and counts round trips: each time that a request follows a response on a
