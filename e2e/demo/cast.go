@@ -179,7 +179,7 @@ func (s *scene) ask(ctx context.Context, sys *system, p part) (id, ts string, er
 	}); err != nil {
 		return "", "", fmt.Errorf("mention the bot: %w", err)
 	}
-	id, err = sys.newest(ctx, "slack")
+	id, err = sys.next(ctx, "slack")
 	return id, ts, err
 }
 
@@ -287,7 +287,7 @@ func (s *scene) push(ctx context.Context, sys *system, t *teller) (id string, er
 		return "", fmt.Errorf("push to the pull request: %w", err)
 	}
 	t.say("github", "ann pushed to %s#1", repo)
-	return sys.newest(ctx, "github")
+	return sys.next(ctx, "github")
 }
 
 // conversation sends a message to the chat and reads the answer to its end.

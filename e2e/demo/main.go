@@ -125,6 +125,7 @@ type system struct {
 	console string // login link, which works once
 	base    string
 	token   string
+	last    map[string]string // the newest task that the demo knows, by source
 }
 
 // stopWithin is the worker's time budget for an orderly stop, plus a margin.
@@ -147,7 +148,7 @@ func startSystem(ctx context.Context, env []string, log io.Writer) (*system, err
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the worker: %w (make build)", err)
 	}
-	s := &system{cmd: cmd}
+	s := &system{cmd: cmd, last: map[string]string{}}
 	lines := bufio.NewScanner(out)
 	for s.token == "" && lines.Scan() {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(lines.Text()), " "); name {
@@ -232,7 +233,29 @@ func (s *system) send(ctx context.Context, method, path string, body io.Reader) 
 	return resp, nil
 }
 
-// newest returns the source's newest task. It exists, because its event was answered.
+// next returns the source's task after the one that next has returned before. It waits for it: the front door stores an
+// event, and interprets it after its answer.
+func (s *system) next(ctx context.Context, source string) (string, error) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		id, err := s.newest(ctx, source)
+		if err != nil {
+			return "", err
+		}
+		if id != s.last[source] {
+			s.last[source] = id
+			return id, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for the task of the event from %s: %w", source, context.Cause(ctx))
+		}
+	}
+}
+
+// newest returns the source's newest task, or "".
 func (s *system) newest(ctx context.Context, source string) (string, error) {
 	resp, err := s.get(ctx, "/api/tasks?limit=1&source="+source)
 	if err != nil {
@@ -246,14 +269,14 @@ func (s *system) newest(ctx context.Context, source string) (string, error) {
 		return "", fmt.Errorf("read the list of tasks: %w", err)
 	}
 	if len(list.Tasks) == 0 {
-		return "", fmt.Errorf("the event from %s became no task", source)
+		return "", nil
 	}
 	return list.Tasks[0].Task.ID, nil
 }
 
 // follow prints what the agent does on the source's new task until the task has ended.
 func (s *system) follow(ctx context.Context, source string, t *teller) error {
-	id, err := s.newest(ctx, source)
+	id, err := s.next(ctx, source)
 	if err != nil {
 		return err
 	}
