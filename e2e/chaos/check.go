@@ -59,11 +59,11 @@ func checkCovered(events []event, finals []final) (lost, doubled check) {
 	return lost, doubled
 }
 
-// overtaken is errand's response to an event of a pull request with a known newer head.
+// overtaken is what became of an event of a pull request with a known newer head.
 const overtaken = "Ignored: A newer state of the pull request is known."
 
-// reviewedBefore is errand's response to a redelivered event of a head that has been reviewed since the first delivery,
-// which got no response.
+// reviewedBefore is what became of an event that was interpreted again, after the front door had died, when its head
+// had been reviewed.
 const reviewedBefore = "Ignored: The head was reviewed before."
 
 // reviewedLater reports whether a later head of the same pull request has become a task, even if Redis has lost it.

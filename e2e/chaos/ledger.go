@@ -16,16 +16,15 @@ type event struct {
 	accepted   bool // it was answered with 2xx
 	forgiven   bool // accepted is not set, because Redis has lost it since
 	acceptedAt time.Time
-	task       bool // GitHub: and that answer named a task
-	// GitHub: errand's reason for ignoring it. For a repetition it means nothing, because errand then knows later
-	// events
-	declined string
-	channel  string   // Slack
-	root     string   // Slack: ts of the thread
-	pull     int      // GitHub
-	head     string   // GitHub
-	endings  []string // chat: the texts of the terminal events that were read
-	closed   bool     // chat: its stream is not read any more
+	delivery   string   // GitHub: of its webhook
+	task       bool     // GitHub: it became a task
+	declined   string   // GitHub: or errand's reason for ignoring it
+	channel    string   // Slack
+	root       string   // Slack: ts of the thread
+	pull       int      // GitHub
+	head       string   // GitHub
+	endings    []string // chat: the texts of the terminal events that were read
+	closed     bool     // chat: its stream is not read any more
 }
 
 // ledger records the requests. Safe for concurrent use.

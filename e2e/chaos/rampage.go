@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/e2e/chaos/script"
@@ -101,9 +102,11 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 func awaitQuiet(ctx context.Context, w *world, t *traffic, s *saboteur, client redis.UniversalClient) bool {
 	ctx, cancel := context.WithTimeout(ctx, finishFor)
 	defer cancel()
+	inbox := asynq.NewInspectorFromRedisClient(client)
 	least, last := math.MaxInt, time.Now()
 	for ctx.Err() == nil && time.Since(last) < stuckFor {
 		t.askEndings(ctx)
+		t.askOutcomes(inbox)
 		events := t.ledger.all()
 		finals := finalsOf(w, events)
 		s.forgive(events, finals)

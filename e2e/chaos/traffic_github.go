@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
@@ -55,11 +57,11 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	}
 	t.ledger.add(event{
 		token: token, place: inGitHub, thread: fmt.Sprint(inGitHub, s.thread), id: id, pull: n, head: head,
-		pool: t.w.homes[0].pool,
+		delivery: hook.GUID, pool: t.w.homes[0].pool,
 	})
 	t.under.Go(func() {
 		pause(ctx, s.late)
-		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }
+		send := func(ctx context.Context) error { return t.webhook(ctx, hook) }
 		if t.deliver(ctx, token, send) {
 			t.accept(token)
 			t.repeat(ctx, s, func() { _ = send(ctx) })
@@ -68,8 +70,8 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	return nil
 }
 
-// webhook delivers a webhook to the front door, whose response says what it did.
-func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delivery) error {
+// webhook delivers a webhook to the front door.
+func (t *traffic) webhook(ctx context.Context, d githubfake.Delivery) error {
 	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{
 		GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook",
 	})
@@ -81,12 +83,27 @@ func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delive
 	if err != nil || resp.StatusCode/100 != 2 {
 		return fmt.Errorf("deliver webhook: answered %s: %s", resp.Status, said)
 	}
-	t.ledger.change(token, func(e *event) {
-		if e.task = e.task || strings.HasPrefix(string(said), "Task "); !e.task {
-			e.declined = strings.TrimSpace(string(said))
-		}
-	})
 	return nil
+}
+
+// askOutcomes reads from the inbox what became of webhooks.
+func (t *traffic) askOutcomes(inbox *asynq.Inspector) {
+	for _, e := range t.ledger.all() {
+		if e.place != inGitHub || e.task || e.declined != "" {
+			continue
+		}
+		stored, err := inbox.GetTaskInfo("inbox", "github."+e.delivery)
+		if err != nil || len(stored.Result) == 0 {
+			continue // it waits, or Redis has lost it
+		}
+		t.ledger.change(e.token, func(ev *event) {
+			if said := string(stored.Result); strings.HasPrefix(said, "Task ") {
+				ev.task = true
+			} else {
+				ev.declined = said
+			}
+		})
+	}
 }
 
 // hook finds the webhook of a head, and errand's ID for its task, which depends on the payload's time and the delivery,
