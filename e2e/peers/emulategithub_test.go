@@ -202,6 +202,7 @@ func (h *hub) examined(base string) {
 	)
 	well := map[string]bool{
 		"GitHub knows errand as the App errand (77)": false, "GitHub: installed at acme": false, model: false, fleet: false,
+		"the inbox has no event that has failed": false,
 	}
 	for _, f := range said.Findings {
 		for _, begin := range []string{model, fleet} { // and the address that answers

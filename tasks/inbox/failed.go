@@ -91,6 +91,8 @@ func diagnose(list []tasks.FailedEvent) []doctor.Finding {
 	} else if retried >= 0 {
 		f.Why = "events fail, such as " + describe(list[retried])
 		f.Remedy = "remove the cause: errand tries again for a day, and `enqueue inbox` lists the events"
+	} else {
+		f.What = "the inbox has no event that has failed"
 	}
 	return []doctor.Finding{f}
 }
