@@ -28,7 +28,7 @@ func TestReady(t *testing.T) {
 		id := h.submit(s, 1)
 		ready("the submitter enqueues it")
 		over(id)
-		ready("the submitter has had its time", Delivery{id, "review", 0, true})
+		ready("the submitter has had its time", Delivery{id, "review", 0, false})
 		ready("it was named just now")
 
 		h.ok(h.claim(s, id).Return(ctx, Wait{}))
@@ -54,7 +54,7 @@ func TestReady(t *testing.T) {
 		h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
 		ready("it is due in an hour")
 		over(later.ID)
-		ready("it is due", Delivery{later.ID, "review", 0, true})
+		ready("it is due", Delivery{later.ID, "review", 0, false})
 		must(s.Retry(ctx, id, nil))
 		ready("retried", Delivery{id, "review", 4, false})
 	})

@@ -192,19 +192,15 @@ func (q *Queue) each(ctx context.Context, class string, do func(queue string) er
 	return nil
 }
 
-// Pauses makes asynq pause those queues of a pool whose class is paused, and no others. Workers call it before they
-// take deliveries, because a queue may be new.
+// Pauses makes asynq pause those queues of a pool whose class is paused. Workers call it before they take deliveries,
+// because a queue may be new. Only Resume ends a pause: what this has read may be old by then.
 func (q *Queue) Pauses(ctx context.Context, pool string) error {
 	paused, err := q.store.Halts.Paused(ctx)
 	if err != nil {
 		return err
 	}
-	for _, class := range Classes {
-		do := q.inspector.UnpauseQueue
-		if _, is := paused[class]; is {
-			do = q.inspector.PauseQueue
-		}
-		_ = do(store.QueueOf(pool, class)) // it fails if that is so already
+	for class := range paused {
+		_ = q.inspector.PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
 	}
 	return nil
 }

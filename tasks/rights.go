@@ -83,7 +83,9 @@ func (p Policy) Permit(
 ) (_ agent.Profile, limited string, _ error) {
 	v, err := p.decide(ctx, s, policy.Work, t, policy.Object{
 		Writes: t.Profile == agent.Write, Public: p.onForge(t.Source), Unsandboxed: !sandboxed,
-		Channel: t.Source == slackSource && !strings.HasPrefix(t.Channel, "D"),
+		// Elsewhere it does not matter where the answer is posted, so nobody is asked whether a repository is private.
+		Channel: p.limits() && p.Rights.Unmapped != policy.UnmappedAll &&
+			t.Source == slackSource && !strings.HasPrefix(t.Channel, "D"),
 	})
 	if err != nil {
 		return "", "", err
@@ -191,11 +193,16 @@ func (p Policy) collect(ctx context.Context, s *store.Store, by Asker, t Task, o
 	if t.Repo == "" || !o.Channel && len(o.Repos)+len(o.Past) < 2 {
 		return nil // who else may read a repository does not matter
 	}
-	for _, list := range [][]policy.Repo{o.Repos, o.Past} {
+	for past, list := range [][]policy.Repo{o.Repos, o.Past} {
 		for i := range list {
 			private, err := p.Rights.Forge.Private(ctx, list[i].Name)
+			err = FromForge(err)
+			// An error about a repository of the past would name it to those who may not read it.
+			if _, refused := errors.AsType[*InputError](err); refused && past == 1 {
+				err = forge.ErrNotFound
+			}
 			if err != nil && !errors.Is(err, forge.ErrNotFound) {
-				return fmt.Errorf("check whether %s is private: %w", list[i].Name, FromForge(err))
+				return fmt.Errorf("check whether %s is private: %w", list[i].Name, err)
 			}
 			list[i].Private = private || err != nil // not seen is not public
 			list[i].Listed = o.Channel && p.Rights.Lists(t.Channel, list[i].Name)
@@ -230,7 +237,7 @@ func (p Policy) identify(ctx context.Context, s *store.Store, by Asker) (_ Asker
 }
 
 // repos collects what is known of repositories, and of what a person may do there. Nobody may read those that a task
-// does not name and about which errand may not ask.
+// does not name and about which errand may not ask; the first of these that a person may not read decides.
 func (p Policy) repos(ctx context.Context, by Asker, names []string, named bool) (list []policy.Repo, err error) {
 	for _, name := range names {
 		r, err := p.repo(ctx, by, name)
@@ -238,6 +245,9 @@ func (p Policy) repos(ctx context.Context, by Asker, names []string, named bool)
 			return nil, err
 		}
 		list = append(list, r)
+		if !named && p.limits() && by.Login != "" && !r.Open && !r.Reads && !r.Writes {
+			break
+		}
 	}
 	return list, nil
 }

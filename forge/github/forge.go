@@ -248,7 +248,10 @@ func (f *Forge) PermissionFor(
 	ctx context.Context, repo string, installation int64, login string,
 ) (forge.Permission, error) {
 	s, err := f.access(ctx, repo, installation, login)
-	return s.level, err
+	if err != nil {
+		return forge.PermissionNone, err
+	}
+	return s.level, nil
 }
 
 // access is the permission of an account in a repository, and the account's ID.

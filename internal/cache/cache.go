@@ -4,6 +4,7 @@ package cache
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -42,8 +43,14 @@ func (c *Cache[T]) Get(ctx context.Context, key string, ask func(context.Context
 		go func() {
 			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Limit)
 			defer cancel()
+			defer func() {
+				if p := recover(); p != nil { // in a goroutine of its own it would end the process
+					debug.PrintStack()
+					e.err = fmt.Errorf("panic: %v", p)
+				}
+				c.finish(key, e, limited.Err() != nil)
+			}()
 			e.value, e.err = ask(limited)
-			c.finish(key, e, limited.Err() != nil)
 		}()
 	}
 	select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -150,4 +151,17 @@ func TestCacheExpires(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A question that panics is an error of those who asked, and does not end the process.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	c := Cache[string]{Limit: time.Minute, Now: time.Now}
+	if _, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { panic("no") }); err == nil ||
+		!strings.Contains(err.Error(), "panic: no") {
+		t.Errorf("%v", err)
+	}
+	if got, err := c.Get(t.Context(), "k", func(context.Context) (string, error) { return "v", nil }); got != "v" {
+		t.Errorf("%s, %v", got, err)
+	}
 }

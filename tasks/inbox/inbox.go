@@ -185,8 +185,10 @@ func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
 		return errors.New(said)
 	}
 	log.Debug("event interpreted", "outcome", outcome)
-	_, err = t.ResultWriter().Write([]byte(b.cfg.Redactor.String(outcome)))
-	return err
+	if _, err := t.ResultWriter().Write([]byte(b.cfg.Redactor.String(outcome))); err != nil {
+		log.Debug("note the outcome", "err", err) // the event is interpreted: it must not be tried again
+	}
+	return nil
 }
 
 // sourceOf returns the source of a stored event. Deliveries of versions without an inbox have it as their type.

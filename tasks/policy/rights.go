@@ -91,7 +91,10 @@ func work(s Subject, o Object, p Posture) Verdict {
 
 // readsAll reports whether somebody may read everything on a worker, as commands without a sandbox can.
 func (s Subject) readsAll(o Object, p Posture) bool {
-	return s.Unlimited && !s.Partial || s.Name != "" && len(o.Machine) > 0 && workInAll(s, o.Machine, p).Allowed
+	if s.Unlimited {
+		return !s.Partial
+	}
+	return s.Name != "" && len(o.Machine) > 0 && workInAll(s, o.Machine, p).Allowed
 }
 
 // post decides whether answers about repositories may be posted in a channel.

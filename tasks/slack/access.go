@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slack-go/slack"
@@ -57,7 +58,7 @@ func (g *guard) may(ctx context.Context, us who, user, channel string) (policy.V
 
 // in reports whether people may ask in a channel.
 func (a Access) in(channel string) bool {
-	return len(a.Channels) == 0 || channel[0] == 'D' || slices.Contains(a.Channels, channel)
+	return len(a.Channels) == 0 || strings.HasPrefix(channel, "D") || slices.Contains(a.Channels, channel)
 }
 
 // admits reports whether a message counts: it is from a person, or from a listed bot in a channel where people may ask.

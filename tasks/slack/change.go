@@ -141,8 +141,10 @@ func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit
 		return replaced, nil
 	case done == tasks.TooLate && again:
 		t.ID = tasks.Edited(t.ID, edit)
-		_, err = in.desk.Submit(ctx, t)
-		return newRequest, err
+		if _, err = in.desk.Submit(ctx, t); err != nil {
+			return "", err
+		}
+		return newRequest, nil
 	}
 	return "", nil
 }

@@ -362,8 +362,11 @@ func (in *interpreter) taskOfMessage(ctx context.Context, o origin, author strin
 		return st, err
 	}
 	me, failed := in.me.get(ctx)
-	if failed != nil || author != me.user {
-		return st, errors.Join(failed, err)
+	if failed != nil {
+		return st, failed
+	}
+	if author != me.user {
+		return st, err
 	}
 	// The timestamp of a reply returns that reply, perhaps among others.
 	messages, _, failed := in.page(ctx, o, slack.GetConversationRepliesParameters{})

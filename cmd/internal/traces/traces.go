@@ -201,6 +201,12 @@ func build(one ended, record store.Record, events []agent.Event) []*span {
 		if r.Ended.IsZero() {
 			r.Ended = record.Ended
 		}
+		if r.Ended.Before(r.Started) { // of a retry that has not ended
+			r.Ended = one.posted
+		}
+		if r.Ended.Before(r.Started) {
+			break
+		}
 		t.part(root, "wait", from, r.Started)
 		s := t.start(root.ID, "run", r.Started, r.Ended,
 			attribute("errand.attempt", i+1), attribute("errand.worker", r.Worker))
