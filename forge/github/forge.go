@@ -215,13 +215,13 @@ func (p graphqlProblem) asREST(resp *github.Response) error {
 	return &github.ErrorResponse{Response: &refused, Message: p.Message}
 }
 
-// RecentLife is how long an answer of GitHub counts, and so how long an account that lost its access may still have
-// errand work.
+// RecentLife is how long an answer of GitHub counts, from its question on. An account that lost its access may have
+// errand work for as long.
 const RecentLife = 30 * time.Second
 
-// Recent returns a cache for answers of GitHub.
+// Recent returns a cache for answers of GitHub. A question that takes longer than its answer would count fails.
 func Recent[T any](now func() time.Time) *cache.Cache[T] {
-	return &cache.Cache[T]{Limit: 3 * attempt, Life: RecentLife, Now: now}
+	return &cache.Cache[T]{Limit: RecentLife, Life: RecentLife, Now: now}
 }
 
 // loginForm matches logins. Other strings could be paths within GitHub's API.

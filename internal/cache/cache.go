@@ -16,7 +16,7 @@ const maxCached = 10_000
 // fields before use.
 type Cache[T any] struct {
 	Limit     time.Duration    // of asking; required
-	Life      time.Duration    // of an answer; 0 for ever
+	Life      time.Duration    // of an answer, from its question on; 0 for ever
 	ErrorLife time.Duration    // of an error; 0 if the next caller asks again
 	Quiet     bool             // ask nothing for ErrorLife after a question that was not answered within Limit
 	Now       func() time.Time // required
@@ -28,6 +28,7 @@ type Cache[T any] struct {
 
 // cached is one answer. value and err are written before ready is closed.
 type cached[T any] struct {
+	asked time.Time
 	ready chan struct{}
 	value T
 	err   error
@@ -91,7 +92,7 @@ func (c *Cache[T]) entry(key string) (e *cached[T], first bool) {
 			break
 		}
 	}
-	e = &cached[T]{ready: make(chan struct{})}
+	e = &cached[T]{asked: c.Now(), ready: make(chan struct{})}
 	c.entries[key] = e
 	return e, true
 }
@@ -108,8 +109,8 @@ func (c *Cache[T]) finish(key string, e *cached[T], late bool) {
 	defer c.mu.Unlock()
 	e.done = true
 	switch {
-	case e.err == nil && c.Life > 0:
-		e.until = c.Now().Add(c.Life)
+	case e.err == nil && c.Life > 0: // when the service looked is not known
+		e.until = e.asked.Add(c.Life)
 	case e.err != nil && c.ErrorLife > 0:
 		e.until = c.Now().Add(c.ErrorLife)
 	case e.err != nil && c.entries[key] == e:
