@@ -1,7 +1,6 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
 	"maps"
 	"strings"
@@ -69,20 +68,15 @@ func TestOneProblem(t *testing.T) {
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1,/0?master=m", "REDIS_URL " + url},
 		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a:1?master=m&masster=n", "REDIS_URL has an unknown parameter"},
 		{RoleWorker, "REDIS_URL", "redis://:p@a:1,b:2/0", "REDIS_URL " + url},
-		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&pool_size=7&db=2", ""},
-		{
-			RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&read_timeout=1s",
-			"REDIS_URL has the parameter read_timeout, which errand sets itself; remove it",
-		},
-		{
-			RoleWorker, "REDIS_URL", "redis://:p@a/0?max_retries=7",
-			"REDIS_URL has the parameter max_retries, which errand sets itself; remove it",
-		},
-		{
-			RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&replica_only=true",
-			"REDIS_URL has an unknown parameter; use only db, client_name",
-		},
-		{RoleWorker, "REDIS_URL", "redis://pa?ss@h", "REDIS_URL has an unknown parameter; use only db, client_name"},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&db=2", ""},
+		{RoleWorker, "REDIS_URL", "redis://:p@a/0?master=m", "REDIS_URL has an unknown parameter; use only db, skip_verify"},
+		{RoleWorker, "REDIS_URL", "redis://:p@a/0?max_retries=7", "REDIS_URL has an unknown parameter"},
+		{RoleWorker, "REDIS_URL", "redis+sentinel://:p@a/0?master=m&replica_only=true", "REDIS_URL has an unknown parameter"},
+		{RoleWorker, "REDIS_URL", "redis+sentinel+sentinel://:p@a/0?master=m", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "unix://:p@", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis://:p@h/1/2", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis://:p@h?db=x", "REDIS_URL " + url},
+		{RoleWorker, "REDIS_URL", "redis://pa?ss@h", "REDIS_URL has an unknown parameter; use only db"},
 		{RoleWorker, "REDIS_URL", "redis://h/zero", "REDIS_URL " + url},
 		{RoleFrontdoor, "REDIS_URL", "http://h", "REDIS_URL " + url},
 		{RoleWorker, "ERRAND_REDIS_CA_FILE", "/keys/cert.pem", "REDIS_URL uses no TLS although a certificate is set"},
@@ -281,16 +275,11 @@ func TestRedisCertificates(t *testing.T) {
 				t.Errorf("%v: %v", tc, err)
 				continue
 			}
-			direct, sentinels, err := c.Redis.Options()
+			a, err := c.Redis.Address()
 			if err != nil {
 				t.Fatal(err)
 			}
-			var used *tls.Config
-			if direct != nil {
-				used = direct.TLSConfig
-			} else {
-				used = sentinels.TLSConfig
-			}
+			used := a.TLS
 			if (used.RootCAs != nil) != (tc.ca != "") || (len(used.Certificates) == 1) != (tc.cert != "") {
 				t.Errorf("%v: uses %+v", tc, used)
 			}

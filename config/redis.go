@@ -11,9 +11,8 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // RedisURL is an address with a password inside: redis://:password@host:6379/0, rediss:// for TLS, unix:// for a
@@ -21,7 +20,7 @@ import (
 // Sentinels. It hides passwords when printed, or the whole URL if it cannot be parsed. Reveal returns the URL.
 type RedisURL string
 
-// Reveal returns the URL with its password, for redis.ParseURL.
+// Reveal returns the URL with its password.
 func (r RedisURL) Reveal() string { return string(r) }
 
 // String hides the password.
@@ -83,128 +82,119 @@ const (
 	sentinelPassword = "sentinel_password"
 )
 
-// passed are the parameters of go-redis that a URL may have, and ours those that errand sets itself.
+// parameters are those that a URL may have, and ofSentinels those that it may have with Sentinels.
 var (
-	passed = []string{
-		"db", "client_name", "protocol", "skip_verify", "min_retry_backoff", "max_retry_backoff", "pool_fifo",
-		"pool_size", "pool_timeout", "min_idle_conns", "max_active_conns", "max_concurrent_dials", "pipeline_pool_size",
-		"pipeline_read_buffer_size", "pipeline_write_buffer_size", "conn_max_idle_time", "conn_max_lifetime",
-		"conn_max_lifetime_jitter",
-	}
-	ours = []string{"dial_timeout", "read_timeout", "write_timeout", "max_retries", "max_idle_conns"}
+	parameters  = []string{"db", "skip_verify"}
+	ofSentinels = []string{masterName, sentinelUser, sentinelPassword}
 )
 
-// parameterError is a parameter that a URL must not have. It may be shown.
-type parameterError struct{ what, remedy string }
+// errParameter is about a parameter that would have no effect. It does not name it: it may be a part of a password that
+// is not escaped.
+var errParameter = errors.New("an unknown parameter")
 
-func (e parameterError) Error() string { return e.what }
+// RedisAddress is where Redis is, and how to log in there.
+type RedisAddress struct {
+	Network  string   // tcp or unix
+	Servers  []string // host:port or the path of the socket; with Master, of the Sentinels
+	Master   string   // the name that the Sentinels know; empty: no Sentinels
+	Database int
 
-// checkParameters refuses a parameter that would have no effect. It names only known ones: others may be a part of a
-// password that is not escaped.
-func checkParameters(query url.Values) error {
-	for name := range query {
-		switch {
-		case slices.Contains(ours, name):
-			return parameterError{"has the parameter " + name + ", which errand sets itself", "remove it"}
-		case !slices.Contains(passed, name):
-			return parameterError{
-				"has an unknown parameter", "use only " + strings.Join(passed, ", ") + "; with Sentinels also " +
-					masterName + ", " + sentinelUser + ", " + sentinelPassword,
-			}
-		}
-	}
-	return nil
+	User, SentinelUser         string
+	Password, SentinelPassword Secret
+
+	TLS *tls.Config // nil: none
 }
 
-// Options returns how to connect to Redis: directly, or through Sentinels. The other one is nil. Its errors are not for
-// users, because they may quote the password.
-func (r Redis) Options() (*redis.Options, *redis.FailoverOptions, error) {
-	direct, sentinels, err := r.URL.options()
-	if err != nil {
-		return nil, nil, err
-	}
-	security := &tls.Config{} // of no connection
-	if direct != nil && direct.TLSConfig != nil {
-		security = direct.TLSConfig
-	} else if sentinels != nil && sentinels.TLSConfig != nil {
-		security = sentinels.TLSConfig
+// Address returns how to connect to Redis. Its errors are not for users, because they may quote the password.
+func (r Redis) Address() (RedisAddress, error) {
+	a, err := r.URL.address()
+	if err != nil || a.TLS == nil {
+		return a, err
 	}
 	if r.CA != "" {
-		security.RootCAs = x509.NewCertPool()
-		security.RootCAs.AppendCertsFromPEM([]byte(r.CA))
+		a.TLS.RootCAs = x509.NewCertPool()
+		a.TLS.RootCAs.AppendCertsFromPEM([]byte(r.CA))
 	}
 	if r.Cert != "" {
 		pair, err := tls.X509KeyPair([]byte(r.Cert), []byte(r.Key.Reveal()))
 		if err != nil {
-			return nil, nil, err
+			return RedisAddress{}, err
 		}
-		security.Certificates = []tls.Certificate{pair}
+		a.TLS.Certificates = []tls.Certificate{pair}
 	}
-	return direct, sentinels, nil
+	return a, nil
 }
 
-func (r RedisURL) options() (*redis.Options, *redis.FailoverOptions, error) {
+func (r RedisURL) address() (a RedisAddress, err error) {
 	u, err := r.split()
 	if err != nil {
-		return nil, nil, err
+		return RedisAddress{}, err
+	}
+	scheme, sentinels := strings.CutSuffix(u.Scheme, "+sentinel")
+	password, _ := u.User.Password()
+	a = RedisAddress{Network: "tcp", User: u.User.Username(), Password: Secret(password)}
+	database := strings.Trim(u.Path, "/")
+	switch {
+	case scheme == "unix" && !sentinels && strings.TrimSpace(u.Path) != "":
+		a.Network, a.Servers, database = "unix", []string{u.Path}, ""
+	case scheme != "redis" && scheme != "rediss":
+		return RedisAddress{}, errors.New("another scheme, or no path of a socket")
+	case sentinels:
+		a.Servers, err = servers(u.Host, "26379")
+	default:
+		a.Servers, err = servers(u.Host, "6379")
 	}
 	query := u.Query()
-	scheme, sentinel := strings.CutSuffix(u.Scheme, "+sentinel")
-	if !sentinel {
-		if strings.Contains(u.Host, ",") {
-			return nil, nil, errors.New("several hosts that are no Sentinels")
-		}
-		o, err := redis.ParseURL(string(r))
-		return o, nil, cmp.Or(checkParameters(query), err)
+	if scheme == "rediss" {
+		insecure := slices.Contains([]string{"true", "1"}, query.Get("skip_verify"))
+		a.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure} //nolint:gosec // as asked for
 	}
-	addrs := strings.Split(u.Host, ",")
+	known := parameters
+	if sentinels {
+		known = slices.Concat(known, ofSentinels)
+		a.Master, a.SentinelUser = query.Get(masterName), query.Get(sentinelUser)
+		a.SentinelPassword = Secret(query.Get(sentinelPassword))
+	}
+	for name := range query {
+		if !slices.Contains(known, name) {
+			return RedisAddress{}, errParameter
+		}
+	}
+	if sentinels && a.Master == "" || !sentinels && len(a.Servers) > 1 {
+		err = cmp.Or(err, errors.New("no name of a master, or several hosts that are no Sentinels"))
+	}
+	if database = cmp.Or(query.Get("db"), database); database != "" && err == nil {
+		a.Database, err = strconv.Atoi(database)
+	}
+	return a, err
+}
+
+// servers returns the addresses of a list of hosts.
+func servers(hosts, port string) ([]string, error) {
+	addrs := strings.Split(hosts, ",")
 	for i, addr := range addrs {
-		host, port, err := net.SplitHostPort(addr)
+		host, own, err := net.SplitHostPort(addr)
 		if err != nil { // no port
-			host, port = strings.Trim(addr, "[]"), "26379"
+			host = strings.Trim(addr, "[]")
 		}
 		if host == "" {
-			return nil, nil, errors.New("a Sentinel without a host")
+			return nil, errors.New("no host")
 		}
-		addrs[i] = net.JoinHostPort(host, port)
+		addrs[i] = net.JoinHostPort(host, cmp.Or(own, port))
 	}
-	master, user, password := query.Get(masterName), query.Get(sentinelUser), query.Get(sentinelPassword)
-	if master == "" {
-		return nil, nil, errors.New("no name of a master")
-	}
-	for _, own := range []string{masterName, sentinelUser, sentinelPassword} {
-		query.Del(own)
-	}
-	if err := checkParameters(query); err != nil {
-		return nil, nil, err
-	}
-	server := url.URL{Scheme: scheme, Host: addrs[0], Path: u.Path, RawQuery: query.Encode()}
-	o, err := redis.ParseFailoverURL(server.String())
-	if err != nil {
-		return nil, nil, err
-	}
-	o.MasterName, o.SentinelAddrs, o.SentinelUsername, o.SentinelPassword = master, addrs, user, password
-	o.Username = u.User.Username()
-	o.Password, _ = u.User.Password()
-	if o.TLSConfig != nil {
-		o.TLSConfig.ServerName = "" // each server has its own name
-	}
-	return nil, o, nil
+	return addrs, nil
 }
 
 // parse splits the URL. It accepts only a URL with the password in the right place. Its errors are not for users.
 func (r RedisURL) parse() (*url.URL, error) {
-	if _, _, err := r.options(); err != nil {
+	if _, err := r.address(); err != nil {
 		return nil, err
 	}
 	u, err := r.split()
 	if err != nil {
 		return nil, err
 	}
-	if u.Host == "" && u.Scheme != "unix" { // go-redis reads redis:password as localhost
-		return nil, errors.New("no host")
-	}
-	if _, ok := u.User.Password(); u.User != nil && !ok { // redis://password@host: go-redis would send no password
+	if _, ok := u.User.Password(); u.User != nil && !ok { // redis://password@host would send no password
 		return nil, errors.New("a user and no password")
 	}
 	return u, nil
@@ -231,8 +221,9 @@ func (r RedisURL) check(p *Problems) {
 		return
 	}
 	_, err := r.parse()
-	if parameter, ok := errors.AsType[parameterError](err); ok {
-		p.add("REDIS_URL", parameter.what, parameter.remedy)
+	if errors.Is(err, errParameter) {
+		p.add("REDIS_URL", "has an unknown parameter", "use only "+strings.Join(parameters, ", ")+
+			"; with Sentinels also "+strings.Join(ofSentinels, ", "))
 	} else if err != nil {
 		p.add("REDIS_URL", "is not the URL of a Redis",
 			"write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or "+

@@ -5,14 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -143,32 +140,43 @@ func TestRedactedForms(t *testing.T) {
 func TestSentinels(t *testing.T) {
 	t.Parallel()
 	url := RedisURL("rediss+sentinel://ann:p%21w@one:1,two,[::1]:3/4?master=errand&sentinel_user=s&sentinel_password=q%2Fr" +
-		"&db=6&client_name=x&protocol=2&skip_verify=true&min_retry_backoff=1s&max_retry_backoff=2s&pool_fifo=true&pool_size=7&pool_timeout=3s&min_idle_conns=8" +
-		"&max_active_conns=9&max_concurrent_dials=10&pipeline_pool_size=11&pipeline_read_buffer_size=12&pipeline_write_buffer_size=13" +
-		"&conn_max_idle_time=4s&conn_max_lifetime=5s&conn_max_lifetime_jitter=1s")
-	direct, got, err := Redis{URL: url}.Options()
-	if err != nil || direct != nil || got.TLSConfig == nil {
-		t.Fatalf("%+v, %+v, %v", direct, got, err)
+		"&db=6&skip_verify=true")
+	got, err := Redis{URL: url}.Address()
+	if err != nil || got.TLS == nil || got.TLS.ServerName != "" || !got.TLS.InsecureSkipVerify {
+		t.Fatalf("%+v, %v", got, err)
 	}
-	if got.TLSConfig.ServerName != "" || !got.TLSConfig.InsecureSkipVerify {
-		t.Errorf("TLS with %+v", got.TLSConfig)
+	got.TLS = nil
+	want := RedisAddress{
+		Network: "tcp", Servers: []string{"one:1", "two:26379", "[::1]:3"}, Master: "errand", SentinelUser: "s",
+		SentinelPassword: "q/r", User: "ann", Password: "p!w", Database: 6,
 	}
-	got.TLSConfig = nil
-	want := &redis.FailoverOptions{
-		SentinelAddrs: []string{"one:1", "two:26379", "[::1]:3"}, MasterName: "errand", SentinelUsername: "s",
-		SentinelPassword: "q/r", Username: "ann", Password: "p!w", DB: 6, ClientName: "x", Protocol: 2,
-		MinRetryBackoff: time.Second, MaxRetryBackoff: 2 * time.Second, PoolFIFO: true, PoolSize: 7,
-		PoolTimeout: 3 * time.Second, MinIdleConns: 8, MaxActiveConns: 9, MaxConcurrentDials: 10, PipelinePoolSize: 11,
-		PipelineReadBufferSize: 12, PipelineWriteBufferSize: 13, ConnMaxIdleTime: 4 * time.Second,
-		ConnMaxLifetime: 5 * time.Second, ConnMaxLifetimeJitter: time.Second,
-	}
-	if !reflect.DeepEqual(want, got) {
-		t.Errorf("got %+v, want %+v", got, want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("address (-want +got):\n%s", diff)
 	}
 	c := Config{Redis: Redis{URL: url}, Fleet: Fleet{MetricsToken: "t"}}
 	all := []string{c.FleetToken().Reveal(), "p!w", "p%21w", "q%2Fr", "q/r", "t"}
 	if diff := cmp.Diff(all, c.Secrets()); diff != "" {
 		t.Errorf("secrets (-want +got):\n%s", diff)
+	}
+}
+
+func TestRedisAddress(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[RedisURL]RedisAddress{
+		"redis://h":                          {Network: "tcp", Servers: []string{"h:6379"}},
+		"redis://[::1]":                      {Network: "tcp", Servers: []string{"[::1]:6379"}},
+		"redis://ann:p%21@h:1/2":             {Network: "tcp", Servers: []string{"h:1"}, User: "ann", Password: "p!", Database: 2},
+		"redis://:p@h/2?db=3":                {Network: "tcp", Servers: []string{"h:6379"}, Password: "p", Database: 3},
+		"unix://:p@/run/redis.sock?db=4":     {Network: "unix", Servers: []string{"/run/redis.sock"}, Password: "p", Database: 4},
+		"redis+sentinel://:p@[::1]?master=m": {Network: "tcp", Servers: []string{"[::1]:26379"}, Password: "p", Master: "m"},
+	} {
+		got, err := Redis{URL: url}.Address()
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", url, err, diff)
+		}
+	}
+	if a, err := (Redis{URL: "rediss://h?skip_verify=false"}).Address(); err != nil || a.TLS == nil || a.TLS.InsecureSkipVerify {
+		t.Errorf("%+v, %v", a, err)
 	}
 }
 

@@ -22,22 +22,26 @@ import (
 // client returns a Redis client for a front door that answers within 3 s and for claims that are renewed every 5 s: it
 // notices in time that Redis hangs.
 func (p *Parts) client() (*redis.Client, error) {
-	o, sentinels, err := p.Config.Redis.Options()
+	a, err := p.Config.Redis.Address()
 	if err != nil {
 		return nil, errors.New("parse REDIS_URL: it is not of the form redis://:password@host:6379/0") // err quotes it
 	}
 	const patience, retries, idle = 2 * time.Second, 1, 3 // idle connections: a fleet has hundreds of processes
 	var c *redis.Client
-	if sentinels != nil {
-		sentinels.DialTimeout, sentinels.ReadTimeout, sentinels.WriteTimeout, sentinels.ContextTimeoutEnabled =
-			patience, patience, patience, true
-		sentinels.MaxRetries, sentinels.MaxIdleConns = retries, idle
-		sentinels.DialerRetries = 1 // of each Sentinel and, within that, of each dial to Redis
-		c = redis.NewFailoverClient(sentinels)
+	if a.Master != "" {
+		c = redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: a.Master, SentinelAddrs: a.Servers, SentinelUsername: a.SentinelUser,
+			SentinelPassword: a.SentinelPassword.Reveal(), Username: a.User, Password: a.Password.Reveal(),
+			DB: a.Database, TLSConfig: a.TLS, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+			ContextTimeoutEnabled: true, MaxRetries: retries, MaxIdleConns: idle,
+			DialerRetries: 1, // of each Sentinel and, within that, of each dial to Redis
+		})
 	} else {
-		o.DialTimeout, o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = patience, patience, patience, true
-		o.MaxRetries, o.MaxIdleConns = retries, idle
-		c = redis.NewClient(o)
+		c = redis.NewClient(&redis.Options{
+			Network: a.Network, Addr: a.Servers[0], Username: a.User, Password: a.Password.Reveal(), DB: a.Database,
+			TLSConfig: a.TLS, DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+			ContextTimeoutEnabled: true, MaxRetries: retries, MaxIdleConns: idle,
+		})
 	}
 	c.AddHook(&p.connections)
 	c.Options().Limiter = &p.connections
@@ -154,7 +158,8 @@ func (p *Parts) explain(err error) (what, remedy string) {
 		}
 		return false
 	}
-	_, sentinels, _ := p.Config.Redis.Options()
+	address, _ := p.Config.Redis.Address() // p.client has reported an error
+	sentinels := address.Master != ""
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, other := errors.AsType[x509.HostnameError](err)
 	invalid, _ := errors.AsType[x509.CertificateInvalidError](err)
@@ -182,14 +187,14 @@ func (p *Parts) explain(err error) (what, remedy string) {
 			"Set ERRAND_REDIS_CERT_FILE and ERRAND_REDIS_KEY_FILE to a certificate that it accepts."
 	case is("tls: first record does not look like a TLS handshake"):
 		return "Redis uses no TLS", "Write redis:// instead of rediss:// in REDIS_URL."
-	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels != nil &&
+	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured") && sentinels &&
 		is("sentinel"):
 		return "the Sentinels refuse the user or password", "Correct sentinel_user and sentinel_password in REDIS_URL."
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
 		return "Redis refuses the user or password", "Correct the user and password in REDIS_URL."
-	case is("NOPERM") && sentinels != nil:
+	case is("NOPERM") && sentinels:
 		return "the Sentinels refuse a command", "Give their user the rights in docs/operations.md."
-	case sentinels != nil && is("redis: nil"):
+	case sentinels && is("redis: nil"):
 		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
 	}
 	return "Redis does not answer", "Check that Redis runs and that REDIS_URL is right: rediss:// only if it uses TLS."

@@ -118,8 +118,8 @@ func hidden(c config.Config) []string {
 	if c.Paths.File != "" {
 		paths = append(paths, c.Paths.File)
 	}
-	if o, _, err := c.Redis.Options(); err == nil && o != nil && o.Network == "unix" {
-		paths = append(paths, o.Addr)
+	if a, err := c.Redis.Address(); err == nil && a.Network == "unix" {
+		paths = append(paths, a.Servers...)
 	}
 	// Only root can read these, so they matter to a worker that runs as root.
 	keys, _ := filepath.Glob("/etc/ssh/ssh_host_*_key") // the pattern is well-formed

@@ -115,8 +115,8 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.objects, err = p.bucket(); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	_, sentinels, _ := c.Redis.Options() // p.client has reported an error
-	o.Store.Sentinels = sentinels != nil
+	address, _ := c.Redis.Address() // p.client has reported an error
+	o.Store.Sentinels = address.Master != ""
 	o.Store.Redis, o.Store.Blocking, o.Store.AllowOpen, o.Store.Replicas, o.Store.Objects =
 		p.Redis, p.blocking, c.Redis.AllowOpen, c.Redis.Replicas, p.objects
 	if p.Store, err = store.New(o.Store); err != nil {
