@@ -105,10 +105,22 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 	}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
 	_, err := b.client.EnqueueContext(ctx, event, options...)
-	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+	if errors.Is(err, asynq.ErrTaskIDConflict) {
+		err = b.revive(e.Source + "." + e.ID)
+	}
+	if err != nil {
 		return fmt.Errorf("store event of %s: %w", e.Source, err)
 	}
 	return nil
+}
+
+// revive tries an event again that was given up and that its sender has sent again.
+func (b *Inbox) revive(id string) error {
+	info, err := b.inspector.GetTaskInfo(b.cfg.Queue, id)
+	if err == nil && info.State == asynq.TaskStateArchived {
+		err = b.inspector.RunTask(b.cfg.Queue, id)
+	}
+	return err
 }
 
 // All are the inboxes of a front door.
@@ -137,11 +149,7 @@ func (all All) Serve() (stop func(), err error) {
 func (b *Inbox) serve() (stop func(), err error) {
 	server := asynq.NewServerFromRedisClient(b.cfg.Redis, asynq.Config{
 		Concurrency: b.cfg.AtOnce, Queues: map[string]int{b.cfg.Queue: 1}, ShutdownTimeout: shutdown,
-		RetryDelayFunc: pause, IsFailure: func(err error) bool { // not if a service only wants a pause
-			_, waits := errors.AsType[*tasks.ErrLater](err)
-			return !waits
-		},
-		TaskCheckInterval: checkInterval, DelayedTaskCheckInterval: time.Second,
+		RetryDelayFunc: pause, TaskCheckInterval: checkInterval, DelayedTaskCheckInterval: time.Second,
 		Logger: tasks.AsynqLogger(b.cfg.Log), LogLevel: asynq.WarnLevel,
 	})
 	if err := server.Start(asynq.HandlerFunc(b.interpret)); err != nil {
@@ -150,12 +158,13 @@ func (b *Inbox) serve() (stop func(), err error) {
 	return server.Shutdown, nil
 }
 
-// pause returns how long an event waits after n failures: as long as the last error asks for, if it does.
+// pause returns how long an event waits after n failures and one more: at least as long as that asks for.
 func pause(n int, err error, _ *asynq.Task) time.Duration {
+	wait := tasks.Backoff(n)
 	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
-		return max(0, time.Until(later.At))
+		wait = max(wait, time.Until(later.At))
 	}
-	return tasks.Backoff(n)
+	return wait
 }
 
 // interpret makes one attempt. asynq stores the outcome, and the text of an error.

@@ -105,11 +105,11 @@ func TestEventsAreInterpreted(t *testing.T) {
 func TestEventsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	door, inspector := fleet(t)
-	b, attempts := door(), make(chan int, 10)
+	b, attempts := door(), make(chan bool, 10)
 	n := 0
-	serve(t, b, func(context.Context, intake.Event) (string, error) {
+	serve(t, b, func(_ context.Context, e intake.Event) (string, error) {
 		n++
-		attempts <- n
+		attempts <- e.Again
 		switch n {
 		case 1:
 			return "", fmt.Errorf("limited: %w", &tasks.ErrLater{At: time.Now(), Why: "too many"})
@@ -119,8 +119,9 @@ func TestEventsAreTriedAgain(t *testing.T) {
 		return "done", nil
 	})
 	accept(t, b, "1", "{}")
-	<-attempts
-	<-attempts
+	if first, second := <-attempts, <-attempts; first || !second { // also after a failure that only asks for a pause
+		t.Errorf("tried again: %v, %v", first, second)
+	}
 	info := inState(t, inspector, "1", asynq.TaskStateRetry)
 	if wait := time.Until(info.NextProcessAt); info.LastErr != "the service fails with [redacted]" || wait > 5*time.Second {
 		t.Errorf("again in %s after %s", wait, info.LastErr)
@@ -129,7 +130,8 @@ func TestEventsAreTriedAgain(t *testing.T) {
 	inState(t, inspector, "1", asynq.TaskStateCompleted)
 }
 
-// What cannot be interpreted is kept at once for an operator, who tries it again when the cause is gone.
+// What cannot be interpreted is kept at once, and tried again when the cause is gone: by an operator, or because its
+// sender has sent it again.
 func TestFailedEvents(t *testing.T) {
 	t.Parallel()
 	door, inspector := fleet(t)
@@ -146,17 +148,19 @@ func TestFailedEvents(t *testing.T) {
 		return "", fmt.Errorf("%w: it has no number", intake.ErrUnreadable)
 	})
 	accept(t, b, "1", `{"a":1}`)
+	accept(t, b, "2", `{"a":2}`)
+	inState(t, inspector, "2", asynq.TaskStateArchived)
 	info := inState(t, inspector, "1", asynq.TaskStateArchived)
 	if string(info.Payload) != `{"a":1}` {
 		t.Errorf("%s", info.Payload)
 	}
 	list, err := all.Failed(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != "hub.1" || list[0].Source != "hub" || list[0].Attempts != 1 ||
+	if err != nil || len(list) != 2 || list[0].ID != "hub.1" || list[0].Source != "hub" || list[0].Attempts != 1 ||
 		list[0].Kind != "issue opened" || !list[0].Next.IsZero() || list[0].Failed.IsZero() ||
 		!strings.Contains(list[0].Problem, "it has no number") {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	if said := all.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "given up: 1") {
+	if said := all.Diagnose(t.Context()); len(said) != 1 || !strings.Contains(said[0].Why, "given up: 2") {
 		t.Errorf("%+v", said)
 	}
 	mended.Store(true)
@@ -164,6 +168,8 @@ func TestFailedEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	inState(t, inspector, "1", asynq.TaskStateCompleted)
+	accept(t, b, "2", `{"a":2}`)
+	inState(t, inspector, "2", asynq.TaskStateCompleted)
 	for _, id := range []string{"hub.1", "none"} {
 		if err := all.Replay(t.Context(), id); !errors.Is(err, tasks.ErrNotFound) {
 			t.Errorf("%s: %v", id, err)
@@ -262,7 +268,7 @@ func TestEventsThatAreNotStored(t *testing.T) {
 	}
 }
 
-// The pauses add up to about a day.
+// The pauses add up to about a day, and are no shorter than a service wants.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	var sum time.Duration
@@ -271,5 +277,13 @@ func TestPauses(t *testing.T) {
 	}
 	if sum < 23*time.Hour || sum > 25*time.Hour {
 		t.Errorf("%v in all", sum)
+	}
+	later := &tasks.ErrLater{At: time.Now().Add(time.Hour)}
+	if wait := pause(0, later, nil); wait < 59*time.Minute || wait > time.Hour {
+		t.Errorf("%v for an hour", wait)
+	}
+	later.At = time.Now().Add(-time.Hour)
+	if wait := pause(3, later, nil); wait != tasks.Backoff(3) {
+		t.Errorf("%v after an hour", wait)
 	}
 }

@@ -118,7 +118,7 @@ func (w *Webhooks) deliver(ctx context.Context, e intake.Event) (outcome string,
 	}
 	i := slices.IndexFunc(w.cfg.Webhooks, func(one Webhook) bool { return one.Name == n.Webhook })
 	if i < 0 {
-		return "", fmt.Errorf("errand.yaml has no webhook %s any more: %w", n.Webhook, intake.ErrUnreadable)
+		return "", fmt.Errorf("errand.yaml of this front door has no webhook %s", n.Webhook) // another one's may have
 	}
 	task, at, err := w.cfg.Task(ctx, n.Task)
 	switch {

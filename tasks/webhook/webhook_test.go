@@ -143,12 +143,19 @@ func TestDeadDeliveries(t *testing.T) {
 	if said := inbox.Outcome("ops.forgotten.1795780800000000"); !strings.Contains(said, "the task is no longer kept") {
 		t.Error(said)
 	}
-	for body, want := range map[string]string{
-		`{"webhook":"old","task":"1-a"}`: "errand.yaml has no webhook old any more", `{`: "read delivery",
-	} {
-		if err := inbox.Accept(t.Context(), intake.Event{Source: sourceName, ID: body, Body: []byte(body)}); err != nil ||
-			!strings.Contains(inbox.Outcome(body), want) {
-			t.Errorf("%s: %v", inbox.Outcome(body), err)
-		}
+	if err := inbox.Accept(t.Context(), intake.Event{Source: sourceName, ID: "x", Body: []byte("{")}); err != nil ||
+		!strings.Contains(inbox.Outcome("x"), "read delivery") {
+		t.Errorf("%s: %v", inbox.Outcome("x"), err)
+	}
+}
+
+// A delivery for a webhook that this front door does not know waits for one that does: while a fleet is changed, not
+// all of its processes have the same errand.yaml.
+func TestDeliveryForAnotherFrontDoor(t *testing.T) {
+	t.Parallel()
+	_, inbox := door(Webhook{Name: "ops", URL: "http://127.0.0.1:1", Secret: secret})
+	err := inbox.Accept(t.Context(), intake.Event{Source: sourceName, Body: []byte(`{"webhook":"new","task":"1-a"}`)})
+	if err == nil || !strings.Contains(err.Error(), "has no webhook new") {
+		t.Error(err)
 	}
 }
