@@ -7,8 +7,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -63,7 +65,7 @@ func TestReasonToWaitIsRedacted(t *testing.T) {
 	}
 }
 
-// An error is redacted wherever it is stored: while its task waits, also by asynq, and in the ending.
+// An error is redacted wherever it is stored: while its task waits, and in the ending.
 func TestErrorIsRedacted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -82,6 +84,27 @@ func TestErrorIsRedacted(t *testing.T) {
 		t.Errorf("%+v", e.Result.Error)
 	}
 	f.searchRedis(secret)
+}
+
+// The error of a delivery is redacted, because asynq stores it. This one names the task's source.
+func TestErrorOfDeliveryIsRedacted(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.Redactor = agent.NewRedactor("secretsource")
+	task := f.task("a", "x")
+	task.Source, task.ID = "secretsource", tasks.NewID(time.Now(), "secretsource", "a")
+	id := f.submit(task)
+	f.worker()
+	await.Until(t, "the delivery fails", func() bool {
+		info, err := f.asynq.GetTaskInfo(tasks.Interactive, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.LastErr != "" && !strings.HasSuffix(info.LastErr, "is not set up for [redacted]") {
+			t.Errorf("%q", info.LastErr)
+		}
+		return info.LastErr != ""
+	})
 }
 
 // searchRedis reports the keys whose values contain a text.
