@@ -27,7 +27,7 @@ func TestSecretOfHook(t *testing.T) {
 func TestHostsOfAutomation(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "f", []byte(`schedules: {x: {when: every hour, prompt: Go., repository: github.com/acme/api}}
+	r, _ := parseRouting(&p, "f", []byte(`schedules: {x: {when: every hour, prompt: Go., repository: github.com/acme/api}}
 hooks: {y: {secret: '{{env "S"}}', template: Go., repository: github.com/acme/web}}`))
 	r.trimHost("github.com")
 	if len(p) > 0 || r.Schedules["x"].Repository != "acme/api" || r.Hooks["y"].Repository != "acme/web" {

@@ -17,6 +17,8 @@ import (
 	"log/slog"
 	"slices"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // The fixed time budgets. They must nest, so that a worker can stop in the middle of a run:
@@ -62,7 +64,8 @@ type Config struct {
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
 	Given []string `env:"-"`
 
-	Written []byte `env:"-"` // errand.yaml as it is; Where finds lines in it
+	// Document is errand.yaml, in which Where finds lines; nil: it cannot be read, or has nothing.
+	Document *yaml.Node `env:"-"`
 }
 
 // Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.

@@ -214,7 +214,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Routing: Routing{
 			People: map[string]Person{"ann": {Slack: "U1"}}, Repositories: map[string]Repository{"acme/api": {}},
 		},
-		Given: got.Given, Written: got.Written,
+		Given: got.Given, Document: got.Document,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)

@@ -133,7 +133,7 @@ func TestCredentialProblems(t *testing.T) {
 			`f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, token_command, provider, region, profile, project, file, resource, models, weight, repositories, people, pools, daily_cap` + "\n" +
 				"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command",
 		},
-		{"a: {api_key: hush}", "f:2: does not have the right form; write a list, each entry after a dash"},
+		{"a: {api_key: hush}", "f:2: credentials does not have the right form; write a list, each entry after a dash"},
 	} {
 		t.Run(tc.text, func(t *testing.T) {
 			t.Parallel()

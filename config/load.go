@@ -171,8 +171,7 @@ func (c *Config) readRouting(p *Problems, read readFunc) {
 		return
 	}
 	c.Paths.File = absolute(p, name, file)
-	c.Written = data
-	c.Routing = parseRouting(p, c.Paths.File, data)
+	c.Routing, c.Document = parseRouting(p, c.Paths.File, data)
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
 		for _, repo := range c.Routing.trimHost(site.Host) {
 			p.add(c.Paths.File, "lists "+repo+" twice, with and without "+site.Host, "keep one of the two entries")

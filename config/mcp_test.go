@@ -10,7 +10,7 @@ import (
 func TestServers(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	got := parseRouting(&p, "errand.yaml", []byte(`
+	got, _ := parseRouting(&p, "errand.yaml", []byte(`
 mcp:
   tickets:
     command: tickets-mcp
@@ -88,7 +88,7 @@ func TestServerProblems(t *testing.T) {
 			"t: {url: 'http://h', headers: {authorization: hush}}",
 			`f:2: mcp.t.headers.authorization holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
 		},
-		{"t: {command: x, args: y}", `f:2: mcp.t.args is "y"; write a list`},
+		{"t: {command: x, args: y}", `f:2: mcp.t.args does not have the right form; write a list, each entry after a dash`},
 		{"t: {command: x, env: hush}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{"t: {command: x, env: \"a\\nb\"}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{

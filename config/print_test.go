@@ -210,7 +210,7 @@ func TestExampleYAML(t *testing.T) {
 		t.Fatal(err)
 	}
 	var p Problems
-	r := parseRouting(&p, "errand.example.yaml", data)
+	r, _ := parseRouting(&p, "errand.example.yaml", data)
 	if err := p.err(); err != nil {
 		t.Fatal(err)
 	}

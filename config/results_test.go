@@ -17,7 +17,7 @@ hooks: {alerts: {secret: '{{env "S"}}', template: Go., results: C2}}`
 	const remedy = " names a Slack channel although Slack is not configured; set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
 	var p Problems
 	c := Config{Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "f"}}
-	c.Routing = parseRouting(&p, "f", []byte(text))
+	c.Routing, _ = parseRouting(&p, "f", []byte(text))
 	c.checkRole(&p, RoleStandalone)
 	if len(p) != 2 || p[0].String() != "f: hooks.alerts.results"+remedy ||
 		p[1].String() != "f: schedules.nightly.results"+remedy {
@@ -53,7 +53,7 @@ func TestResultsNeedSlack(t *testing.T) {
 		c := Config{
 			Slack: tc.c, Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"},
 		}
-		c.Routing = parseRouting(&p, "errand.yaml",
+		c.Routing, _ = parseRouting(&p, "errand.yaml",
 			[]byte("repositories: {acme/handbook: {results: C1}, acme/api: {}}"))
 		c.checkRole(&p, tc.role)
 		var got []string
@@ -97,7 +97,7 @@ func TestRightsNeedGitHub(t *testing.T) {
 			GitHub: tc.github, HTTP: HTTP{LoginSecret: "s", PublicURL: "https://errand.example"},
 			Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "errand.yaml"},
 		}
-		c.Routing = parseRouting(&p, "errand.yaml", []byte(text))
+		c.Routing, _ = parseRouting(&p, "errand.yaml", []byte(text))
 		c.checkRole(&p, RoleStandalone)
 		var got []string
 		for _, one := range p {
@@ -113,7 +113,7 @@ func TestRightsNeedGitHub(t *testing.T) {
 func TestResultsOfAutomationAreListed(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "f", []byte(`
+	r, _ := parseRouting(&p, "f", []byte(`
 schedules: {nightly: {when: every hour, prompt: Go., repository: Acme/api, results: C1}, quiet: {when: every hour, prompt: Go., repository: acme/quiet}}
 hooks: {alerts: {secret: '{{env "S"}}', template: Go., repository: acme/web, results: C2}}`))
 	for place, want := range map[[2]string]bool{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -139,42 +140,41 @@ func (r Routing) trimHost(host string) (twice []string) {
 	return twice
 }
 
-// parseRouting reads errand.yaml twice: as nodes, to find the line and the key of an invalid value, and strictly into
-// the types (a type with a custom UnmarshalYAML would lose KnownFields: go-yaml#460).
-func parseRouting(p *Problems, file string, data []byte) Routing {
+// parseRouting reads errand.yaml as nodes, which have the lines of its values, and decodes those.
+func parseRouting(p *Problems, file string, data []byte) (Routing, *yaml.Node) {
 	var r Routing
 	for _, m := range readVariable.FindAllSubmatch(data, -1) {
 		r.Variables = append(r.Variables, string(m[1])+string(m[2]))
 	}
 	var root yaml.Node
-	if err := yaml.Unmarshal(data, &root); err != nil {
-		addSyntax(p, file, data, err)
-		return Routing{}
-	}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
-	dec.KnownFields(true)
-	err := dec.Decode(&r)
-	if te, ok := errors.AsType[*yaml.TypeError](err); ok {
-		for _, e := range te.Errors {
-			addType(p, file, &root, e)
-		}
-	} else if errors.Is(err, io.EOF) {
-		return r // nothing but comments
-	} else if err != nil {
+	err := dec.Decode(&root)
+	if errors.Is(err, io.EOF) {
+		return r, nil // nothing but comments
+	}
+	if err == nil {
+		err = root.Decode(&r)
+	}
+	if _, ok := errors.AsType[*yaml.TypeError](err); err != nil && !ok { // form reports errors of types
 		addSyntax(p, file, data, err)
-		return Routing{}
+		return Routing{}, nil
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		p.add(file, "holds more than one document", "remove the line --- and merge what follows it")
 	}
-	v := routingCheck{p, file, &root}
+	v := routingCheck{p, file, root.Content[0]}
+	before := len(*p)
+	v.form(v.root, reflect.TypeOf(r))
+	if err != nil && len(*p) == before {
+		addSyntax(p, file, data, err)
+	}
 	for _, check := range []func(Routing){
 		v.repositories, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people, v.servers,
 		v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
-	return r
+	return r, v.root
 }
 
 // routingCheck adds problems with the line of their value.
@@ -323,9 +323,6 @@ func (v routingCheck) people(r Routing) {
 // line returns the line of a path of keys and list positions (from 1), or of the last part found.
 func line(n *yaml.Node, path []string) int {
 	at := n.Line
-	if n.Kind == yaml.DocumentNode {
-		n = n.Content[0]
-	}
 	for _, key := range path {
 		if n.Kind == yaml.AliasNode {
 			n = n.Alias

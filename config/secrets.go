@@ -37,16 +37,6 @@ func (s *RepositorySecret) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		return n.Decode(&s.From)
 	}
-	var unknown yaml.TypeError // as a decoder with KnownFields says it, which does not reach into here
-	for i := 0; i < len(n.Content) && n.Kind == yaml.MappingNode; i += 2 {
-		if key := n.Content[i]; key.Value != "from" && key.Value != "expose" {
-			unknown.Errors = append(unknown.Errors,
-				fmt.Sprintf("line %d: field %s not found in type config.RepositorySecret", key.Line, key.Value))
-		}
-	}
-	if len(unknown.Errors) > 0 {
-		return &unknown
-	}
 	type plain RepositorySecret
 	return n.Decode((*plain)(s))
 }

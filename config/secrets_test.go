@@ -110,7 +110,7 @@ func TestSecretCommandEnvironment(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "for the command")
 	var p Problems
 	var c Config
-	c.Routing = parseRouting(&p, "f",
+	c.Routing, _ = parseRouting(&p, "f",
 		[]byte(`credentials: [{name: a, api_key: "{{env \"TEAM_KEY\"}}"}, {name: b, token_command: env}]`+
 			"\nrepositories: {a/b: {secrets: {ONE: env:NPM}}}"))
 	out, err := RunSecretCommand(t.Context(), "env", c.SecretVariables())
@@ -127,7 +127,7 @@ func runSecretCommand(t *testing.T) func(string) ([]byte, error) {
 func TestSecretForms(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "errand.yaml",
+	r, _ := parseRouting(&p, "errand.yaml",
 		[]byte("repositories:\n  a/b:\n    secrets:\n      ONE: env:X\n      TWO: {from: command:op read x, expose: agent}\n"))
 	if got := r.Repositories["a/b"].Secrets; len(p) > 0 || got["ONE"].From != "env:X" ||
 		got["TWO"] != (RepositorySecret{From: "command:op read x", Expose: ExposeAgent}) {

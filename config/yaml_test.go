@@ -14,7 +14,7 @@ import (
 func TestParseRouting(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	got := parseRouting(&p, "errand.yaml", []byte(`
+	got, _ := parseRouting(&p, "errand.yaml", []byte(`
 repositories:
   acme/api: {trusted: true, base: develop, profile: read}
   acme/web: {open: true}
@@ -91,9 +91,28 @@ func TestEmptyRouting(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "# nothing\n", "repositories:\n"} {
 		var p Problems
-		if r := parseRouting(&p, "errand.yaml", []byte(text)); len(p) > 0 || len(r.Repositories) > 0 {
+		if r, _ := parseRouting(&p, "errand.yaml", []byte(text)); len(p) > 0 || len(r.Repositories) > 0 {
 			t.Errorf("%q: %+v, problems %v", text, r, p)
 		}
+	}
+}
+
+// Parts of the file may be repeated by their anchors.
+func TestMergedRouting(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	r, _ := parseRouting(&p, "f", []byte(`repositories:
+  o/r: &r {trusted: true}
+  o/s: &s {<<: *r, base: next}
+  o/t: {<<: [*r, *s], open: true}
+  o/u:
+`))
+	want := map[string]Repository{
+		"o/r": {Trusted: true}, "o/s": {Trusted: true, Base: "next"}, "o/t": {Trusted: true, Base: "next", Open: true},
+		"o/u": {},
+	}
+	if diff := cmp.Diff(want, r.Repositories); diff != "" || len(p) > 0 {
+		t.Errorf("%v (-want +got):\n%s", p, diff)
 	}
 }
 
@@ -134,10 +153,11 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories: {o/r: {secrets: hush}}", "f:1: repositories.o/r.secrets does not have the right form; write keys with values"},
 		{"credentials: hush", `f:1: credentials does not have the right form; write a list, each entry after a dash`},
 		{"text", `f:1: does not have the right form; write keys with values`},
-		// two lists begin there
-		{"rules:\n  - {tool: [x], action: ask}", "f:2: does not have the right form; write text"},
-		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: has "yep" in the wrong place; write true or false` +
-			"\n" + `f:2: has "yep" in the wrong place; write true or false`}, // the line has two such values
+		{"rules:\n  - {tool: [x], action: ask}", "f:2: rules.1.tool does not have the right form; write text"},
+		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: repositories.o/r.trusted is "yep"; write true or false` +
+			"\n" + `f:2: repositories.o/r.open is "yep"; write true or false`},
+		{"repositories: &x\n  <<: *x", "f is not YAML (anchor 'x' value contains itself); correct the line"},
+		{"limits: &x {credential: 1}\nbudgets:\n  <<: *x\n  day: 2", `f:1: knows no key "credential"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
 		{
 			"---\npeople: {}\n---\npeople: {}",
 			"f holds more than one document; remove the line --- and merge what follows it",
@@ -228,7 +248,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"limits: {user: many}", `f:1: limits.user is "many"; write a whole number`},
 		{
 			"limits:\n  user: 0.5",
-			"f:2: limits.user is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit",
+			`f:2: limits.user is "0.5"; write a whole number`,
 		},
 		{
 			"limits:\n  user: 1\n  repository: -1",
@@ -360,7 +380,7 @@ func TestRoutingProblems(t *testing.T) {
 func TestChannelWithoutRepositories(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	if parseRouting(&p, "f", []byte("channels: {C1: {repository: o/r}}")); len(p) > 0 {
+	if _, _ = parseRouting(&p, "f", []byte("channels: {C1: {repository: o/r}}")); len(p) > 0 {
 		t.Error(p)
 	}
 }
@@ -368,7 +388,7 @@ func TestChannelWithoutRepositories(t *testing.T) {
 func TestHostsOfRepositories(t *testing.T) {
 	t.Parallel()
 	var p Problems
-	r := parseRouting(&p, "f",
+	r, _ := parseRouting(&p, "f",
 		[]byte("repositories: {GitHub.com/acme/api: {}, git.example/acme/web: {}, group/sub/api: {}}\nchannels: {C1: {repository: github.com/acme/api}}"))
 	r.trimHost("github.com")
 	if got := slices.Sorted(maps.Keys(r.Repositories)); len(p) > 0 ||
@@ -378,7 +398,7 @@ func TestHostsOfRepositories(t *testing.T) {
 	if got := r.Channels["C1"].Repository; got != "acme/api" {
 		t.Errorf("the channel's is %s", got)
 	}
-	r = parseRouting(&p, "f", []byte("repositories: {github.com/acme/api: {}, acme/api: {}}"))
+	r, _ = parseRouting(&p, "f", []byte("repositories: {github.com/acme/api: {}, acme/api: {}}"))
 	if twice := r.trimHost("github.com"); !slices.Equal(twice, []string{"acme/api"}) {
 		t.Errorf("listed twice: %q", twice)
 	}

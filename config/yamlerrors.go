@@ -11,25 +11,17 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/errand-fleet/errand/environment"
 )
 
-// The messages of yaml.v3, whose errors have no structure.
-var (
-	yamlLine    = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
-	yamlUnknown = regexp.MustCompile(`^field (.*) not found in type (?:config|environment)\.(\w+)$`)
-	yamlTwice   = regexp.MustCompile(`^mapping key "(.*)" already defined at line (\d+)$`)
-	yamlType    = regexp.MustCompile("(?s)^cannot unmarshal (!!\\w+)(?: `(.*)`)? into (.*)$")
-)
+// yamlLine matches the messages of yaml.v3 about syntax, whose errors have no structure.
+var yamlLine = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
 
 // Where returns the place of a value of errand.yaml, for a problem: `/etc/errand.yaml:3: repositories.acme/api`.
 // Entries of lists are counted from 1.
 func (c *Config) Where(path ...string) string {
 	where := c.Paths.File + ":"
-	var root yaml.Node
-	if err := yaml.Unmarshal(c.Written, &root); err == nil && root.Kind == yaml.DocumentNode {
-		where = fmt.Sprintf("%s:%d:", c.Paths.File, line(&root, path))
+	if c.Document != nil {
+		where = fmt.Sprintf("%s:%d:", c.Paths.File, line(c.Document, path))
 	}
 	return where + " " + strings.Join(path, ".")
 }
@@ -48,84 +40,88 @@ func addSyntax(p *Problems, file string, data []byte, err error) {
 	p.add(where, "is not YAML ("+text+")", remedy)
 }
 
-// addType reports a type error of yaml.v3 with its key and without its Go types.
-func addType(p *Problems, file string, root *yaml.Node, text string) {
-	where, n := file, 0
-	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		where, text = file+":"+m[1]+":", m[2]
-		n, _ = strconv.Atoi(m[1])
+// form compares a value with the type that it is for. It reports unknown and repeated keys, and what cannot be decoded.
+func (v routingCheck) form(n *yaml.Node, typ reflect.Type, path ...string) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
 	}
-	if m := yamlUnknown.FindStringSubmatch(text); m != nil {
-		p.add(where, fmt.Sprintf("knows no key %q", m[1]),
-			cmp.Or(removed[m[1]], "remove it or correct its spelling; the keys here are "+keysOf(m[2])))
-	} else if m := yamlTwice.FindStringSubmatch(text); m != nil {
-		p.add(where, fmt.Sprintf("repeats the key %q of line %s", m[1], m[2]), "keep one of them")
-	} else if m := yamlType.FindStringSubmatch(text); m != nil {
+	if typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch {
+	case n.Kind == yaml.MappingNode && (typ.Kind() == reflect.Map || len(keysOf(typ)) > 0):
+		v.mapping(n, typ, path)
+	case n.Kind == yaml.SequenceNode && typ.Kind() == reflect.Slice:
+		for i, one := range n.Content {
+			v.form(one, typ.Elem(), append(path, strconv.Itoa(i+1))...)
+		}
+	// yaml.v3 decodes 0.5 into an int as 0, which would mean no limit.
+	case n.Decode(reflect.New(typ).Interface()) != nil || typ.Kind() == reflect.Int && n.ShortTag() == "!!float":
 		what := "does not have the right form"
-		paths := keysAt(root, nil, n, m[1], m[2])
-		found := len(paths) == 1 && len(paths[0]) > 0
-		// Where keys belong, it may be a credential.
-		if m[2] != "" && !strings.HasPrefix(m[3], "map[") && !strings.Contains(m[3], "config.") {
-			what = fmt.Sprintf("has %q in the wrong place", m[2])
-			if found {
-				what = fmt.Sprintf("is %q", m[2])
-			}
+		if n.Kind == yaml.ScalarNode && slices.Contains(quotable, typ.Kind()) {
+			what = fmt.Sprintf("is %q", n.Value)
 		}
-		if found {
-			what = strings.Join(paths[0], ".") + " " + what
+		if len(path) > 0 {
+			what = strings.Join(path, ".") + " " + what
 		}
-		p.add(where, what, "write "+cmp.Or(yamlForms[m[3]], "keys with values"))
-	} else {
-		p.add(where, "cannot be read ("+text+")", "correct the line")
+		form := cmp.Or(yamlForms[typ.Kind()], "keys with values")
+		if typ.Kind() == reflect.Slice {
+			form = "a list, each entry after a dash"
+		}
+		v.p.add(v.at(n), what, "write "+form)
 	}
 }
 
-// keysAt returns the paths, as of [line], of the values in a line that yaml.v3 describes by their tag and the beginning
-// of their text.
-func keysAt(n *yaml.Node, path []string, line int, tag, text string) (found [][]string) {
-	if n.Line == line && n.ShortTag() == tag && strings.HasPrefix(n.Value, strings.TrimSuffix(text, "...")) {
-		found = append(found, slices.Clone(path))
+// mapping compares the keys of a value with the type that it is for.
+func (v routingCheck) mapping(n *yaml.Node, typ reflect.Type, path []string) {
+	fields, seen := map[string]reflect.Type{}, map[string]int{}
+	var keys []string
+	for _, f := range keysOf(typ) {
+		keys = append(keys, f.Tag.Get("yaml"))
+		fields[f.Tag.Get("yaml")] = f.Type
 	}
-	for i, child := range n.Content {
-		switch {
-		case n.Kind == yaml.SequenceNode:
-			found = append(found, keysAt(child, append(path, strconv.Itoa(i+1)), line, tag, text)...)
-		case n.Kind == yaml.MappingNode && i%2 == 1:
-			found = append(found, keysAt(child, append(path, n.Content[i-1].Value), line, tag, text)...)
-		case n.Kind == yaml.DocumentNode:
-			found = append(found, keysAt(child, path, line, tag, text)...)
+	for pair := range slices.Chunk(n.Content, 2) {
+		key, value := pair[0], pair[1]
+		switch field := fields[key.Value]; {
+		case seen[key.Value] > 0:
+			v.p.add(v.at(key), fmt.Sprintf("repeats the key %q of line %d", key.Value, seen[key.Value]),
+				"keep one of them")
+		case key.ShortTag() == "!!merge" && value.Kind == yaml.SequenceNode:
+			v.form(value, reflect.SliceOf(typ), path...)
+		case key.ShortTag() == "!!merge":
+			v.form(value, typ, path...)
+		case typ.Kind() == reflect.Map:
+			v.form(value, typ.Elem(), append(path, key.Value)...)
+		case field != nil:
+			v.form(value, field, append(path, key.Value)...)
+		default:
+			v.p.add(v.at(key), fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[key.Value],
+				"remove it or correct its spelling; the keys here are "+strings.Join(keys, ", ")))
 		}
+		seen[key.Value] = key.Line
 	}
-	return found
 }
 
-// yamlForms says how to write a value of a Go type.
-var yamlForms = map[string]string{
-	"bool": "true or false", "string": "text", "int": "a whole number", "float64": "a number", "[]string": "a list",
-	"[]config.Rule": "a list, each entry after a dash", "[]config.Grant": "a list, each entry after a dash",
-	"[]config.Credential": "a list, each entry after a dash",
+// at returns the place of a node, for a problem.
+func (v routingCheck) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d:", v.file, n.Line) }
+
+// quotable are the kinds of values that are no credentials.
+var quotable = []reflect.Kind{reflect.Bool, reflect.Int, reflect.Float64}
+
+// yamlForms says how to write a value of a kind.
+var yamlForms = map[reflect.Kind]string{
+	reflect.Bool: "true or false", reflect.String: "text", reflect.Int: "a whole number", reflect.Float64: "a number",
 }
 
-// keysOf lists the keys of one of the types of errand.yaml.
-func keysOf(name string) string {
-	for _, t := range []reflect.Type{
-		reflect.TypeFor[Routing](), reflect.TypeFor[Repository](), reflect.TypeFor[Channel](),
-		reflect.TypeFor[Person](), reflect.TypeFor[Server](), reflect.TypeFor[Registry](), reflect.TypeFor[Rule](),
-		reflect.TypeFor[Limits](), reflect.TypeFor[Budgets](), reflect.TypeFor[SlackPeople](), reflect.TypeFor[Login](),
-		reflect.TypeFor[Grant](), reflect.TypeFor[RepositorySecret](), reflect.TypeFor[Schedule](),
-		reflect.TypeFor[Hook](), reflect.TypeFor[Webhook](), reflect.TypeFor[Credential](), reflect.TypeFor[Price](),
-		reflect.TypeFor[environment.PullRequests](),
-	} {
-		if t.Name() != name {
-			continue
-		}
-		var keys []string
-		for _, f := range reflect.VisibleFields(t) {
-			if key := f.Tag.Get("yaml"); key != ",inline" && key != "-" {
-				keys = append(keys, key)
-			}
-		}
-		return strings.Join(keys, ", ")
+// keysOf returns the fields of a type that are keys, in order.
+func keysOf(typ reflect.Type) (fields []reflect.StructField) {
+	if typ.Kind() != reflect.Struct {
+		return nil
 	}
-	return "in errand.example.yaml"
+	for _, f := range reflect.VisibleFields(typ) {
+		if key := f.Tag.Get("yaml"); key != "" && key != ",inline" && key != "-" {
+			fields = append(fields, f)
+		}
+	}
+	return fields
 }
