@@ -185,29 +185,8 @@ func (c *Config) checkRole(p *Problems, role Role) {
 	c.checkModel(p, role)
 }
 
-// chain replaces the base URLs of the providers in use by URLs below the fleet's gateway, with the providers' paths.
-func (c *Config) chain(p *Problems) {
-	const name = "ERRAND_GATEWAY_UPSTREAM"
-	for _, s := range c.settings() {
-		own := map[string]string{
-			"ANTHROPIC_BASE_URL": ProviderAnthropic, "ANTHROPIC_BEDROCK_BASE_URL": ProviderBedrock,
-			"ANTHROPIC_VERTEX_BASE_URL": ProviderVertex, "ANTHROPIC_FOUNDRY_BASE_URL": ProviderFoundry,
-		}[s.name]
-		below := c.Model.Upstream + map[string]string{ProviderVertex: "/v1", ProviderFoundry: "/anthropic"}[own]
-		switch given := slices.Contains(c.Given, s.name); {
-		case c.Model.Upstream == "" || p.Has(name) || !slices.Contains(c.providersInUse(), own):
-		case given && s.field.String() != below:
-			p.add(name, "and "+s.name+" are set to different URLs", "unset one of them")
-		case !given:
-			s.field.SetString(below)
-			c.Given = append(c.Given, s.name)
-		}
-	}
-}
-
 // checkModel refuses a model without a credential, and settings that have no effect.
 func (c *Config) checkModel(p *Problems, role Role) {
-	c.chain(p)
 	if role.runs() && len(c.Routing.Credentials) > 0 {
 		c.checkCredentials(p)
 		return

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"maps"
 	"strings"
 	"testing"
 
@@ -382,73 +381,5 @@ func TestClouds(t *testing.T) {
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%v: %v", tc.vars, err)
 		}
-	}
-}
-
-// The fleet's gateway takes the place of the base URL of the provider in use, and of no other.
-func TestUpstream(t *testing.T) {
-	t.Parallel()
-	const upstream = "https://llm.corp.example/claude"
-	cut := func(address, ending string) string {
-		base, ended := strings.CutSuffix(address, ending)
-		return map[bool]string{true: base}[ended]
-	}
-	for name, tc := range map[string]struct {
-		vars map[string]string
-		of   func(Config) string
-		want string // the only problem; empty: none
-	}{
-		"anthropic": {
-			map[string]string{"ANTHROPIC_API_KEY": "k"}, func(c Config) string { return c.Model.BaseURL }, "",
-		},
-		"no key": {nil, func(c Config) string { return c.Model.BaseURL }, ""},
-		"bedrock": {
-			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1"}, func(c Config) string { return c.Cloud.BedrockURL }, "",
-		},
-		"vertex": {
-			map[string]string{
-				"CLAUDE_CODE_USE_VERTEX": "1", "CLOUD_ML_REGION": "eu", "ANTHROPIC_VERTEX_PROJECT_ID": "p",
-			},
-			func(c Config) string { return cut(c.Cloud.VertexURL, "/v1") }, "",
-		},
-		"foundry": {
-			map[string]string{"CLAUDE_CODE_USE_FOUNDRY": "1"},
-			func(c Config) string { return cut(c.Cloud.FoundryURL, "/anthropic") }, "",
-		},
-		"the same twice": {
-			map[string]string{"ANTHROPIC_API_KEY": "k", "ANTHROPIC_BASE_URL": upstream},
-			func(c Config) string { return c.Model.BaseURL }, "",
-		},
-		"of another provider": {
-			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BASE_URL": "https://a.example"},
-			func(c Config) string { return c.Cloud.BedrockURL }, "",
-		},
-		"different": {
-			map[string]string{"CLAUDE_CODE_USE_BEDROCK": "1", "ANTHROPIC_BEDROCK_BASE_URL": "https://b.example"},
-			nil,
-			"ERRAND_GATEWAY_UPSTREAM and ANTHROPIC_BEDROCK_BASE_URL are set to different URLs",
-		},
-		"no URL": {
-			map[string]string{"ANTHROPIC_API_KEY": "k", "ERRAND_GATEWAY_UPSTREAM": "llm"},
-			nil,
-			"ERRAND_GATEWAY_UPSTREAM must be",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			vars := map[string]string{
-				"REDIS_URL": "redis://:p@localhost:6379", "ERRAND_GATEWAY_UPSTREAM": upstream + "/",
-			}
-			maps.Copy(vars, tc.vars)
-			c, err := Load(getenv(vars), RoleWorker)
-			switch {
-			case tc.want != "" &&
-				(err == nil || !strings.HasPrefix(err.Error(), "configuration: 1 problem\n  - "+tc.want)):
-				t.Errorf("%v", err)
-			case tc.want == "" &&
-				(err != nil || tc.of(c) != upstream || tc.of(c) == c.Model.BaseURL && c.Cloud.Used() != ""):
-				t.Errorf("%v, %+v %+v", err, c.Model, c.Cloud)
-			}
-		})
 	}
 }

@@ -119,7 +119,6 @@ func full() map[string]string {
 		"ERRAND_ALLOW_ROOT":           "true",
 		"ERRAND_ALLOW_OPEN_REDIS":     "1",
 		"ERRAND_REDIS_REPLICAS":       "1",
-		"ERRAND_GATEWAY_UPSTREAM":     "http://127.0.0.1:9999/v/",
 		"ERRAND_OBJECTS":              "s3://fleet/errand?region=eu-central-1",
 		"AWS_SECRET_ACCESS_KEY":       "hush-aws",
 		"AWS_SESSION_TOKEN":           "hush-aws-session",
@@ -180,7 +179,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 		Model: Model{
 			AuthToken: "hush-auth", APIKey: "sk-hush", OAuthToken: "hush-oauth",
 			Headers: "X-Virtual-Key: hush-team", TokenCommand: "vault read token",
-			BaseURL: "http://127.0.0.1:9999/v", Upstream: "http://127.0.0.1:9999/v", Gateway: GatewayOn,
+			BaseURL: "http://127.0.0.1:9999/v", Gateway: GatewayOn,
 			Name: "it's a \"model\" for $5", Opus: "o", Sonnet: "s", Haiku: "h",
 		},
 		Cloud: Cloud{

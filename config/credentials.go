@@ -161,7 +161,7 @@ func (c *Config) checkCredentials(p *Problems) {
 			c.Cloud.FoundryURL != "" {
 			p.add(c.WhereCredential(one.Name),
 				"has another resource than one before it, but a base URL is for all",
-				"unset ANTHROPIC_FOUNDRY_BASE_URL or ERRAND_GATEWAY_UPSTREAM, or remove the resources")
+				"unset ANTHROPIC_FOUNDRY_BASE_URL, or remove the resources")
 		}
 	}
 	if len(c.CredentialsHere()) == 0 {

@@ -186,7 +186,6 @@ func TestCredentialsBesideOthers(t *testing.T) {
 			RoleWorker, "", "credentials: [{name: a, provider: foundry}]",
 			"/etc/errand.yaml:1: credentials.1 has no resource; write one, or set ANTHROPIC_FOUNDRY_BASE_URL",
 		},
-		{RoleWorker, "ERRAND_GATEWAY_UPSTREAM", "https://gateway.example", ""},
 		{
 			RoleWorker, "ERRAND_GATEWAY", "off",
 			"ERRAND_GATEWAY is off, so nobody would see which of the credentials the model refuses; set it to on, or remove the section credentials",
@@ -234,7 +233,7 @@ func TestCredentialsBesideOthers(t *testing.T) {
 func TestResourcesBesideABaseURL(t *testing.T) {
 	t.Parallel()
 	const text = "credentials: [{name: one, provider: foundry, resource: a}, {name: again, provider: foundry, resource: a}, {name: two, provider: foundry, resource: b}]"
-	for _, name := range []string{"ERRAND_GATEWAY_UPSTREAM", "ANTHROPIC_FOUNDRY_BASE_URL", "none"} {
+	for _, name := range []string{"ANTHROPIC_FOUNDRY_BASE_URL", "none"} {
 		vars := map[string]string{
 			"REDIS_URL": "redis://:p@h:6379", "ERRAND_CONFIG": "/etc/errand.yaml", name: "https://gateway.example",
 		}

@@ -14,8 +14,6 @@ import (
 type Price struct {
 	Input          *float64 `yaml:"input"` // never nil in a checked configuration
 	Output         *float64 `yaml:"output"`
-	CacheWrite     float64  `yaml:"cache_write"`    // for 5 minutes; 0 = 1.25 times the input
-	CacheWriteHour float64  `yaml:"cache_write_1h"` // for an hour; 0 = twice the input
 	CacheRead      float64  `yaml:"cache_read"`     // 0 = a tenth of the input
 }
 
@@ -71,8 +69,7 @@ func (v routingCheck) prices(r Routing) {
 				v.add("has no input or no output", "write both, in US dollars per million tokens", at...)
 			}
 			for key, amount := range map[string]*float64{
-				"input": p.Input, "output": p.Output, "cache_write": &p.CacheWrite, "cache_write_1h": &p.CacheWriteHour,
-				"cache_read": &p.CacheRead,
+				"input": p.Input, "output": p.Output, "cache_read": &p.CacheRead,
 			} {
 				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // also true for .nan
 					v.add("is not an amount",

@@ -31,7 +31,7 @@ func TestPriceProblems(t *testing.T) {
 		},
 		{
 			"any: {a: {in: 1}}",
-			`f:1: knows no key "in"; remove it or correct its spelling; the keys here are input, output, cache_write, cache_write_1h, cache_read`,
+			`f:1: knows no key "in"; remove it or correct its spelling; the keys here are input, output, cache_read`,
 		},
 	} {
 		var p Problems

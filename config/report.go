@@ -44,7 +44,7 @@ func Shared(name string) bool {
 // own reports whether a setting is published although each worker may have its own.
 func own(name string) bool {
 	switch name {
-	case "ANTHROPIC_BASE_URL", "ERRAND_GATEWAY", "ERRAND_GATEWAY_UPSTREAM", "ERRAND_MODEL", "ERRAND_SANDBOX",
+	case "ANTHROPIC_BASE_URL", "ERRAND_GATEWAY", "ERRAND_MODEL", "ERRAND_SANDBOX",
 		"ERRAND_CLAUDE", "ERRAND_POOL", "ERRAND_CONCURRENCY",
 		"ERRAND_IDLE_LIMIT", "ERRAND_RUN_MEMORY_GB", "ERRAND_RUN_DISK_GB", "ERRAND_RUN_PROCESSES":
 		return true

@@ -53,7 +53,6 @@ type Budgets struct {
 	Channel    float64 `yaml:"channel"`    // per channel and day
 	Repository float64 `yaml:"repository"` // per repository and day
 	Day        float64 `yaml:"day"`        // of the whole fleet per day
-	Reserve    float64 `yaml:"reserve"`    // expected cost of a task without a maximum; 0 = 1
 	Contact    string  `yaml:"contact"`    // who can raise budgets; shown in refusals
 }
 
@@ -83,7 +82,6 @@ func (v routingCheck) budgets(r Routing) {
 		{"channel", b.Channel},
 		{"repository", b.Repository},
 		{"day", b.Day},
-		{"reserve", b.Reserve},
 	} {
 		if !(amount.usd >= 0 && amount.usd <= maxBudget) { // written so that it also holds for .nan
 			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no budget", "budgets", amount.name)

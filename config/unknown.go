@@ -14,8 +14,11 @@ var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 // removed are former variables and keys of errand.yaml, and variables of the CLI that runs do not get, with what to do
 // instead.
 var removed = map[string]string{
-	"ask_above":   "limit what a task may cost with budgets: task:",
-	"match_email": "list accounts under people:, or set slack: link: true, so that people link their own",
+	"ask_above":      "limit what a task may cost with budgets: task:",
+	"cache_write":    "remove it; it is 1.25 times input",
+	"cache_write_1h": "remove it; it is twice input",
+	"match_email":    "list accounts under people:, or set slack: link: true, so that people link their own",
+	"reserve":        "remove it; a running task without a maximum reserves $1",
 
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
@@ -25,6 +28,7 @@ var removed = map[string]string{
 	"OTEL_EXPORTER_OTLP_TRACES_HEADERS":  "set OTEL_EXPORTER_OTLP_HEADERS",
 
 	"ERRAND_FLEET_TOKEN":      "remove it; the token follows from the password of Redis",
+	"ERRAND_GATEWAY_UPSTREAM": "set the base URL of each provider in use, such as ANTHROPIC_BASE_URL (docs/models.md)",
 	"ERRAND_GRACE":            "remove it; stopping a run takes at most 15 s",
 	"ERRAND_KEEP_CLONES":      "set ERRAND_KEEP_CLONES_GB; clones without a run for 7 days are removed as well",
 	"ERRAND_KEEP_LOGS":        "set ERRAND_KEEP_LOGS_GB; logs that are older than 30 days are removed as well",

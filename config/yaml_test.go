@@ -157,7 +157,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: repositories.o/r.trusted is "yep"; write true or false` +
 			"\n" + `f:2: repositories.o/r.open is "yep"; write true or false`},
 		{"repositories: &x\n  <<: *x", "f is not YAML (anchor 'x' value contains itself); correct the line"},
-		{"limits: &x {credential: 1}\nbudgets:\n  <<: *x\n  day: 2", `f:1: knows no key "credential"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`},
+		{"limits: &x {credential: 1}\nbudgets:\n  <<: *x\n  day: 2", `f:1: knows no key "credential"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, contact`},
 		{
 			"---\npeople: {}\n---\npeople: {}",
 			"f holds more than one document; remove the line --- and merge what follows it",
@@ -300,7 +300,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"budgets:\n  weekly: 5",
-			`f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, reserve, contact`,
+			`f:2: knows no key "weekly"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, contact`,
 		},
 		{
 			"budgets:\n  ask_above: 3",

@@ -208,7 +208,6 @@ type Budgets struct {
 	Channel    float64 // of each channel
 	Repository float64 // of each repository
 	Day        float64 // of the whole fleet
-	Reserve    float64 // expected cost of a task that names no limit; 0: $1
 	Contact    string  // who can raise them
 }
 

@@ -27,6 +27,7 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 	case "bedrock":
 		s = cloudfake.NewBedrock(w.model.URL(), life)
 		set["CLAUDE_CODE_USE_BEDROCK"], set["AWS_REGION"] = "1", cloudfake.Region
+		set["ANTHROPIC_BEDROCK_BASE_URL"] = s.URL()
 		set["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = s.URL() + cloudfake.CredentialsPath
 	case "vertex":
 		var err error
@@ -35,15 +36,15 @@ func (w *world) inCloud(name string, life time.Duration) (s *cloudfake.Server) {
 		}
 		set["CLAUDE_CODE_USE_VERTEX"], set["ANTHROPIC_VERTEX_PROJECT_ID"], set["CLOUD_ML_REGION"] =
 			"1", cloudfake.Project, cloudfake.VertexRegion
+		set["ANTHROPIC_VERTEX_BASE_URL"] = s.URL() + "/v1"
 		set["GOOGLE_APPLICATION_CREDENTIALS"] = file
 	case "foundry":
 		s, text = cloudfake.NewFoundry(w.model.URL(), life)
-		set["CLAUDE_CODE_USE_FOUNDRY"] = "1"
+		set["CLAUDE_CODE_USE_FOUNDRY"], set["ANTHROPIC_FOUNDRY_BASE_URL"] = "1", s.URL()+"/anthropic"
 		set["AZURE_TENANT_ID"], set["AZURE_CLIENT_ID"], set["AZURE_CLIENT_SECRET"] =
 			cloudfake.Tenant, cloudfake.Client, cloudfake.ClientSecret
 		set["AZURE_AUTHORITY_HOST"], set["SSL_CERT_FILE"] = s.URL(), file
 	}
-	set["ERRAND_GATEWAY_UPSTREAM"] = s.URL()
 	w.Cleanup(s.Close)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		w.Fatal(err)

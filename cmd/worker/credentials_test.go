@@ -55,8 +55,7 @@ func TestSeveralCredentials(t *testing.T) {
 		return true
 	})
 	delete(w.env, "ANTHROPIC_API_KEY")
-	delete(w.env, "ANTHROPIC_BASE_URL")
-	w.env["ERRAND_GATEWAY_UPSTREAM"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
+	w.env["ANTHROPIC_BASE_URL"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
 		model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
 	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
 credentials:

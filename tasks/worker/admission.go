@@ -180,6 +180,9 @@ func (a *admission) throttleReporter(run *run) func() {
 	return func() { signal(news) }
 }
 
+// expectedUSD is reserved for a task without a maximum, so that many at once do not exceed a budget.
+const expectedUSD = 1
+
 // whyReserved is why a task waits for a budget that is not used up yet.
 const whyReserved = "the day's budget is reserved by other runs"
 
@@ -197,7 +200,7 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 			return 0, e
 		}
 	}
-	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, b.Reserve, 1), b.Daily()...)
+	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, expectedUSD), b.Daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
 			return 0, tasks.Later(a.Timing.Budget, whyReserved) // do not reveal what others have spent

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -9,12 +8,10 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// Price is the price of a model in US dollars per million tokens.
+// Price is the price of a model in US dollars per million tokens. Writing to the cache costs 1.25 times the input for
+// 5 minutes and twice the input for an hour.
 type Price struct {
 	Input, Output, CacheRead float64
-
-	CacheWrite     float64 // for 5 minutes; 0: 1.25 times the input
-	CacheWriteHour float64 // for an hour; 0: twice the input
 
 	LongAbove int64 // a call with more prompt tokens costs Long throughout; 0: no such limit
 	Long      *Price
@@ -150,8 +147,7 @@ func (p Price) Cost(b Bill) float64 {
 	}
 	hour := min(b.Cache.Hour, b.CacheCreation)
 	usd := float64(b.Input)*p.Input + float64(b.Output)*p.Output + float64(b.CacheRead)*p.CacheRead +
-		float64(hour)*cmp.Or(p.CacheWriteHour, 2*p.Input) +
-		float64(b.CacheCreation-hour)*cmp.Or(p.CacheWrite, 1.25*p.Input)
+		float64(hour)*2*p.Input + float64(b.CacheCreation-hour)*1.25*p.Input
 	if b.Geo == "us" {
 		usd *= usFactor
 	}

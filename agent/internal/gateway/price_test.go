@@ -39,7 +39,7 @@ func TestOwnPrices(t *testing.T) {
 	t.Parallel()
 	list := PriceList{
 		{"eu.*", Price{Input: 6, Output: 30}}, {
-			"claude-opus-*", Price{Input: 3, Output: 12, CacheRead: 1, CacheWrite: 4, CacheWriteHour: 5},
+			"claude-opus-*", Price{Input: 3, Output: 12, CacheRead: 1},
 		},
 	}
 	for name, input := range map[string]float64{
@@ -66,7 +66,7 @@ func TestOwnPrices(t *testing.T) {
 	}
 	b := Bill{Usage: Usage{Input: 1e6, Output: 1e6, CacheRead: 1e6, CacheCreation: 3e6}}
 	b.Cache.Hour = 1e6
-	if usd := list[1].Cost(b); usd != 3+12+1+2*4+5 {
+	if usd := list[1].Cost(b); usd != 3+12+1+2*3.75+6 {
 		t.Errorf("$%f", usd)
 	}
 

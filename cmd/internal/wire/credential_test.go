@@ -76,7 +76,7 @@ func TestPrices(t *testing.T) {
 	c := load(t, `prices:
   bedrock:
     eu.*: {input: 5.5, output: 27.5, cache_read: 0.3}
-    EU.anthropic.claude-opus*: {input: 6, output: 30, cache_write: 7, cache_write_1h: 11}
+    EU.anthropic.claude-opus*: {input: 6, output: 30}
   any:
     glm-*: {input: 1, output: 2}
 `)
@@ -84,7 +84,7 @@ func TestPrices(t *testing.T) {
 	want := agent.PriceList{
 		{
 			Pattern: "eu.anthropic.claude-opus*",
-			Price:   agent.Price{Input: 6, Output: 30, CacheWrite: 7, CacheWriteHour: 11, CacheRead: 0.6},
+			Price:   agent.Price{Input: 6, Output: 30, CacheRead: 0.6},
 		},
 		{Pattern: "eu.*", Price: agent.Price{Input: 5.5, Output: 27.5, CacheRead: 0.3}},
 		glm,

@@ -91,7 +91,6 @@ func modelPrices(c config.Config, provider string) agent.PriceList {
 			p := c.Routing.Prices[name][pattern]
 			list = append(list, agent.ModelPrice{Pattern: strings.ToLower(pattern), Price: agent.Price{
 				Input: *p.Input, Output: *p.Output, CacheRead: cmp.Or(p.CacheRead, *p.Input/10),
-				CacheWrite: p.CacheWrite, CacheWriteHour: p.CacheWriteHour,
 			}})
 		}
 	}

@@ -101,12 +101,12 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 	c := config.Config{}
 	c.Routing.Options = config.Options{Models: []string{"opus"}, Efforts: []string{"low"}}
 	c.Routing.Limits = config.Limits{Repository: 1, User: 2, Credential: 3}
-	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"}
+	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"}
 	p, err := policy(c, nil)
 	want := tasks.Policy{
 		Choices: tasks.Choices{Models: []string{"opus"}, Efforts: []string{"low"}},
 		Limits:  tasks.Limits{Repository: 1, User: 2, Credential: 3},
-		Budgets: tasks.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Reserve: 6, Contact: "ann"},
+		Budgets: tasks.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"},
 	}
 	if !cmp.Equal(p.Choices, want.Choices) || p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
 		t.Errorf("policy = %+v, %v", p, err)
