@@ -34,10 +34,10 @@ var otherCalls = map[string]string{
 	"GET /app":                           "forge/github/diagnose.go", // with permissions that go-github lacks
 	"GET /app/installations":             "forge/github/diagnose.go",
 	"POST /graphql":                      "forge/github/forge.go",
-	"GET /repos/{o}/{r}/issues/comments": "tasks/github/api.go", // without a number
-	"GET /repos/{o}/{r}/pulls/comments":  "tasks/github/api.go",
+	"GET /repos/{o}/{r}/issues/comments": "tasks/github/thread/remark.go", // without a number
+	"GET /repos/{o}/{r}/pulls/comments":  "tasks/github/thread/remark.go",
 	"auth.test":                          "tasks/slack/access.go", // slack-go does not name the method
-	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/thread.go",
+	"POST /repos/{o}/{r}/pulls/{n}/comments/{id}/replies": "tasks/github/thread/post.go",
 	"POST /repos/{o}/{r}/issues/{n}/labels":               "forge/github/publish.go",
 	// GET /user of go-github's Users.Get, with a name
 	"GET /users/{u}":        "forge/github/forge.go",

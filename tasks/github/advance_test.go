@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // heads lists what is reviewed of which pull request, and whether the review waits for a quiet moment.
@@ -94,7 +95,7 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	do("closed", 0)
 	do("reopened", 1)
 	do("closed", 0)
-	o := origin{Repo: repo, Number: n}
+	o := thread.Ref{Repo: repo, Number: n}
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
 		p.LastReviewed, p.LastBase = first.Ref, "main"
 		return nil
@@ -137,7 +138,7 @@ func TestPausedIsNotReviewed(t *testing.T) {
 	w := withToken(t)
 	f := w.listen()
 	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
-	o := origin{Repo: repo, Number: n}
+	o := thread.Ref{Repo: repo, Number: n}
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
 		p.Paused, p.PausedBy = true, "alice"
 		return nil

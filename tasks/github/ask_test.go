@@ -12,6 +12,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // colours is a question with everything in it that a question can have, and consent one of a rule's.
@@ -65,7 +66,7 @@ func TestTalkOnce(t *testing.T) {
 	both(t, func(w *world) {
 		n, task, _ := w.talk()
 		must(w.hub.Comment(w.Context(), repo, n, "mallory",
-			message{task: task.ID, ending: questionOf(colours)}.mark(1)+"\nNo."))
+			thread.Message{Task: task.ID, What: questionOf(colours)}.Mark(1)+"\nNo."))
 		for _, say := range []func() error{
 			func() error { return w.src.Ask(w.Context(), task, colours) },
 			func() error { return w.src.Say(w.Context(), task, "Half.") },
@@ -97,7 +98,7 @@ func TestQuestionOnALine(t *testing.T) {
 	must(w.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "",
 		githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}))
 	first := w.hub.ReviewComments(repo, n)[0].ID
-	task := w.asks(n, spot{Place: onLine, ID: first, Thread: first})[0]
+	task := w.asks(n, thread.Spot{Place: thread.OnLine, ID: first, Thread: first})[0]
 	q := colours
 	if err := w.src.Ask(t.Context(), task, q); err != nil {
 		t.Fatal(err)
@@ -123,14 +124,14 @@ func TestTalks(t *testing.T) {
 		o    origin
 		want bool
 	}{
-		"a mention":        {"comment", origin{Repo: repo, Asked: &request{}}, true},
-		"/fix":             {"fix", origin{Repo: repo, Asked: &request{}}, true},
-		"/review":          {"review", origin{Repo: repo, Asked: &request{}}, false},
-		"/analyze":         {"analyze", origin{Repo: repo, Asked: &request{}}, false},
-		"a bot's mention":  {"comment", origin{Repo: repo, Asked: &request{Bot: true}}, false},
-		"a watched one":    {"comment", origin{Repo: "acme/web", Asked: &request{}}, false},
-		"checks":           {"check_failure", origin{Repo: repo}, false},
-		"a review of ours": {"review_response", origin{Repo: repo, Asked: &request{}}, false},
+		"a mention":        {"comment", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, true},
+		"/fix":             {"fix", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, true},
+		"/review":          {"review", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
+		"/analyze":         {"analyze", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
+		"a bot's mention":  {"comment", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{Bot: true}}, false},
+		"a watched one":    {"comment", origin{Ref: thread.Ref{Repo: "acme/web"}, Asked: &request{}}, false},
+		"checks":           {"check_failure", origin{Ref: thread.Ref{Repo: repo}}, false},
+		"a review of ours": {"review_response", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
 	} {
 		if got := w.src.Talks(tasks.Task{Kind: row.kind, Origin: must(jsonOf(row.o))}); got != row.want {
 			t.Errorf("%s: %t", name, got)

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // This file submits automatic work on errand's own pull requests: fixing failed checks, resolving conflicts, answering
@@ -44,7 +45,7 @@ func (i *interpreter) autofix(
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	}
 	key := kind + " " + o.Head
-	p, err := i.memory.state(ctx, o)
+	p, err := i.memory.state(ctx, o.Ref)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +57,7 @@ func (i *interpreter) autofix(
 		}
 	}
 	id := tasks.NewID(i.now(), sourceName, fmt.Sprintf("%s-%d-%s", kind, o.Number, hub.ShortSHA(o.Head)))
-	err = i.memory.changeState(ctx, o, func(p *prState) error {
+	err = i.memory.changeState(ctx, o.Ref, func(p *prState) error {
 		// The first task over the limit is submitted, because its brief posts that the limit is reached.
 		if why := p.automationBlocked(); why != "" && (why != limitReached || p.Begun[limitReached] != "") {
 			return ignored{why, slog.LevelInfo}
@@ -106,19 +107,19 @@ func (k conversation) once(ctx context.Context, key string) error {
 	if !isAutomatic(k.task, k.o) {
 		return nil
 	}
-	return k.b.memory.once(ctx, k.o, key, k.task.ID)
+	return k.b.memory.once(ctx, k.o.Ref, key, k.task.ID)
 }
 
 // once records a task under key among the automatic work on a pull request. It returns an *tasks.InputError if the task
 // must not run.
-func (m *memory) once(ctx context.Context, o origin, key, task string) error {
+func (m memory) once(ctx context.Context, r thread.Ref, key, task string) error {
 	var why string
-	err := m.changeState(ctx, o, func(p *prState) error {
+	err := m.changeState(ctx, r, func(p *prState) error {
 		why = p.once(key, task)
 		return nil
 	})
 	if err == nil && why != "" {
-		err = refuse(why)
+		err = thread.Refuse(why)
 	}
 	return err
 }
@@ -140,8 +141,8 @@ func (p *prState) once(key, task string) (why string) {
 }
 
 // resetRounds resets the count of automatic work, because a person has requested something.
-func (m memory) resetRounds(ctx context.Context, o origin) error {
-	return m.changeState(ctx, o, func(p *prState) error {
+func (m memory) resetRounds(ctx context.Context, r thread.Ref) error {
+	return m.changeState(ctx, r, func(p *prState) error {
 		p.resetRounds()
 		return nil
 	})
@@ -158,7 +159,7 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 	if err != nil {
 		return "", err
 	}
-	me, err := i.api.forge.Login(ctx)
+	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read review: %w", err)
 	}
@@ -167,13 +168,13 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
-	case i.watched(h.repo):
+	case i.watched(h.Repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
-	case h.bot:
+	case h.Bot:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
 	case named || command != "" || mistaken:
 		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}
-	case strings.EqualFold(h.verdict, "approved"), strings.EqualFold(h.verdict, "dismissed"):
+	case strings.EqualFold(h.Verdict, "approved"), strings.EqualFold(h.Verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
@@ -197,9 +198,9 @@ func (k conversation) responsePrompt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	if !remarks.asksMore() {
-		return "", refuse("Everything in the review is a request to errand and is handled as such.")
+		return "", thread.Refuse("Everything in the review is a request to errand and is handled as such.")
 	}
-	if err := k.once(ctx, "review "+k.o.Asked.identity()); err != nil {
+	if err := k.once(ctx, "review "+k.o.Asked.Identity()); err != nil {
 		return "", err
 	}
 	return responseOrder + "\n\n" + remarks.prompt(k), nil
@@ -216,32 +217,32 @@ const conflictOrder = `This pull request has merge conflicts with its base, orig
 
 // conflictPrompt checks that there are conflicts.
 func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
-	me, err := k.forge.Login(ctx)
+	me, err := k.Forge.Login(ctx)
 	if err != nil {
-		return "", k.briefError("read "+k.o.String(), err)
+		return "", k.BriefError("read "+k.o.String(), err)
 	}
-	now := k.now()
-	if k.pr.Mergeable == nil && now.Before(askedAt(k.task.ID).Add(mergePatience)) {
+	now := k.Now()
+	if k.pr.Mergeable == nil && now.Before(thread.AskedAt(k.task.ID).Add(mergePatience)) {
 		why := "GitHub is still computing whether " + k.o.String() + " can be merged"
 		return "", &tasks.ErrLater{At: now.Add(mergePause), Why: why, Tell: "merge"}
 	}
 	if k.pr.Mergeable == nil || k.pr.GetMergeable() {
-		return "", refuse("There are no conflicts with " + k.o.Base + ".")
+		return "", thread.Refuse("There are no conflicts with " + k.o.Base + ".")
 	}
-	key, err := k.conflicts(ctx, k.pr)
+	key, err := conflicts(ctx, k.Thread, k.pr)
 	if err != nil {
-		return "", k.briefError("read branch "+k.o.Base+" of "+k.o.Repo, err)
+		return "", k.BriefError("read branch "+k.o.Base+" of "+k.o.Repo, err)
 	}
 	if k.o.Asked == nil && !ownWork(k.pr, me) {
-		by, err := k.labelledBy(ctx, conflictsLabel)
+		by, err := labelledBy(ctx, k.Thread, conflictsLabel)
 		if err != nil {
 			return "", err
 		}
 		key += " " + by
 		if !hasLabel(k.pr.Labels, conflictsLabel) {
-			return "", refuse("The pull request no longer has the label " + conflictsLabel + ".")
+			return "", thread.Refuse("The pull request no longer has the label " + conflictsLabel + ".")
 		}
-		if err := k.b.gate.mustWrite(ctx, k.o, by); err != nil {
+		if err := k.b.gate.mustWrite(ctx, k.o.Ref, by); err != nil {
 			return "", k.refuseForGood(ctx, key, err)
 		}
 	}
@@ -251,12 +252,33 @@ func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
 	return fmt.Sprintf(conflictOrder, k.o.Base) + k.o.added(k.task), nil
 }
 
+// conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
+// before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
+func conflicts(ctx context.Context, t thread.Thread, pr *github.PullRequest) (key string, err error) {
+	base, _, err := t.GH.Repositories.GetBranch(ctx, t.Owner, t.Name, pr.GetBase().GetRef(), 0)
+	if err != nil {
+		return "", fmt.Errorf("read branch %s: %w", pr.GetBase().GetRef(), err)
+	}
+	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
+}
+
+// labelledBy returns who last added a label to a pull request, or ghost if unknown. Lists and pull requests do not
+// contain this.
+func labelledBy(ctx context.Context, t thread.Thread, label string) (login string, err error) {
+	last, err := t.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+	return cmp.Or(last.GetActor().GetLogin(), ghost), err
+}
+
+func isLabelling(e *github.IssueEvent, label string) bool {
+	return e.GetEvent() == actionLabeled && isLabel(e.GetLabel().GetName(), label)
+}
+
 // refuseForGood records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
 func (k conversation) refuseForGood(ctx context.Context, key string, why error) error {
 	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
 		return why
 	}
-	err := k.b.memory.changeState(ctx, k.o, func(p *prState) error {
+	err := k.b.memory.changeState(ctx, k.o.Ref, func(p *prState) error {
 		p.begin(key, k.task.ID)
 		return nil
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // watching is a board of some repositories that never gets a notice.
@@ -132,7 +133,7 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	w.close(overtaken, reviewed("Overtaken.", flaw("overtaken", 8)))
 	want = append(want, "Review of "+was+": 1 new finding, 2 still open")
 	w.want(b, want...)
-	l := must(w.src.memory.ledgerMemo(origin{Repo: repo, Number: n}).Load(t.Context()))
+	l := must(w.src.memory.ledgerMemo(thread.Ref{Repo: repo, Number: n}).Load(t.Context()))
 	if slices.ContainsFunc(l.Known, func(k review.Known) bool { return strings.Contains(k.Claim, "overtaken") }) {
 		t.Error("what nobody was told counts as told")
 	}
@@ -234,7 +235,7 @@ func TestCredentialOfAWatchedRepository(t *testing.T) {
 }
 
 func mustPull(w *world, n int) *github.PullRequest {
-	_, pr, err := w.src.gate.api.currentPull(w.Context(), origin{Repo: repo, Number: n})
+	_, pr, err := w.src.gate.api.ReachPull(w.Context(), thread.Ref{Repo: repo, Number: n})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const renovate = "renovate[bot]"
@@ -45,7 +46,8 @@ func TestListedBots(t *testing.T) {
 			if row.tasks > 0 {
 				w.signs(n, id, eyes)
 			}
-			if p, _ := w.src.memory.state(t.Context(), origin{Repo: repo, Number: n}); p.Paused || len(w.ours(n)) != 0 {
+			p, _ := w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})
+			if p.Paused || len(w.ours(n)) != 0 {
 				t.Errorf("%+v, %q", p, w.ours(n))
 			}
 		})
@@ -57,7 +59,7 @@ func TestListedBots(t *testing.T) {
 func TestPermissionOfBots(t *testing.T) {
 	t.Parallel()
 	w := withToken(t, func(c *config) { c.Bots = []string{renovate, "mallory"} })
-	o := origin{Repo: repo, Number: w.quietOpen()}
+	o := thread.Ref{Repo: repo, Number: w.quietOpen()}
 	for _, row := range []struct {
 		login, set string
 		unknown    bool

@@ -14,11 +14,12 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // briefer makes the briefs of tasks. It is safe for concurrent use.
 type briefer struct {
-	api      api
+	api      thread.Client
 	gate     *gate
 	settings *settingsReader
 	memory   memory
@@ -29,7 +30,8 @@ type briefer struct {
 
 // conversation is the state of a pull request or an issue when a task of its conversation is briefed.
 type conversation struct {
-	thread
+	thread.Thread
+	o        origin
 	b        *briefer
 	task     tasks.Task
 	pr       *github.PullRequest // nil if it is an issue
@@ -42,7 +44,7 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) 
 	if o.Issue != 0 {
 		return b.readIssue(ctx, t, o)
 	}
-	where, pr, err := b.api.currentPull(ctx, o)
+	where, pr, err := b.api.ReachPull(ctx, o.Ref)
 	if err != nil {
 		return conversation{}, err
 	}
@@ -53,7 +55,7 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) 
 	if err := b.gate.checkFork(ctx, t, o, pr); err != nil {
 		return conversation{}, err
 	}
-	return conversation{thread: where, b: b, task: t, pr: pr, settings: want}, nil
+	return conversation{Thread: where, o: o, b: b, task: t, pr: pr, settings: want}, nil
 }
 
 // conversationSystem is the system prompt of an agent that works for people in a pull request.
@@ -80,7 +82,7 @@ func (b *briefer) brief(ctx context.Context, t tasks.Task, o origin) (tasks.Brie
 		return tasks.Brief{}, err
 	}
 	if why := k.outdated(); why != "" {
-		return tasks.Brief{}, refuse(why)
+		return tasks.Brief{}, thread.Refuse(why)
 	}
 	prompt, err := k.prompt(ctx)
 	if err != nil {
@@ -179,17 +181,17 @@ func (o origin) unwanted(pr *github.PullRequest, actor, me string) string {
 }
 
 // speaker returns the author and time of a remark for the agent.
-func (r remark) speaker(me string) string {
-	who := []string{"@" + untrusted.Line(r.author, 100)}
+func speaker(r thread.Remark, me string) string {
+	who := []string{"@" + untrusted.Line(r.Author, 100)}
 	switch {
-	case strings.EqualFold(r.author, me):
+	case strings.EqualFold(r.Author, me):
 		who = append(who, "you")
-	case r.bot:
+	case r.Bot:
 		who = append(who, "a bot")
-	case r.association != "":
-		who = append(who, strings.ToLower(untrusted.Line(r.association, 40)))
+	case r.Association != "":
+		who = append(who, strings.ToLower(untrusted.Line(r.Association, 40)))
 	}
-	return strings.Join(append(who, r.at.UTC().Format("2006-01-02 15:04 UTC")), ", ")
+	return strings.Join(append(who, r.At.UTC().Format("2006-01-02 15:04 UTC")), ", ")
 }
 
 // maxDescription is the most characters of a pull request's description that the agent gets.
@@ -198,25 +200,24 @@ const maxDescription = 10_000
 // briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed. Its base is
 // that of now.
 func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin) (tasks.Brief, error) {
-	where, pr, err := b.api.currentPull(ctx, o)
+	where, pr, err := b.api.ReachPull(ctx, o.Ref)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	me, err := b.api.forge.Login(ctx)
+	me, err := b.api.Forge.Login(ctx)
 	if err != nil {
-		return tasks.Brief{}, b.api.briefError("read "+o.String(), err)
+		return tasks.Brief{}, b.api.BriefError("read "+o.String(), err)
 	}
 	if why := o.unwanted(pr, t.Actor, me); why != "" {
-		return tasks.Brief{}, refuse(why)
+		return tasks.Brief{}, thread.Refuse(why)
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
-		return tasks.Brief{}, refuse(supersededBy + hub.ShortSHA(head) + ".")
+		return tasks.Brief{}, thread.Refuse(supersededBy + hub.ShortSHA(head) + ".")
 	}
 	if o, err = b.memory.briefReview(ctx, t, o, pr); err != nil {
 		return tasks.Brief{}, err
 	}
-	where.o = o
-	k := conversation{thread: where, b: b, task: t, pr: pr}
+	k := conversation{Thread: where, o: o, b: b, task: t, pr: pr}
 	if err := k.unchanged(ctx); err != nil {
 		return tasks.Brief{}, err
 	}

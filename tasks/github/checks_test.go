@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // own opens one of our pull requests.
@@ -83,7 +84,7 @@ func TestFailedChecks(t *testing.T) {
 			t.Errorf("brief: %+v", b)
 		}
 	}
-	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
+	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
 		t.Errorf("rounds: %d", p.Rounds)
 	}
 
@@ -189,7 +190,7 @@ func TestFailedStatus(t *testing.T) {
 			t.Errorf("%d %s", status, said)
 		}
 	}
-	gh := must(w.src.gate.api.reach(t.Context(), origin{})).gh
+	gh := must(w.src.gate.api.Reach(t.Context(), thread.Ref{})).GH
 	create := func(context string) {
 		t.Helper()
 		_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
@@ -225,7 +226,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	w := withApp(t)
 	f := w.listen()
 	n, head := w.own()
-	o := origin{Repo: repo, Number: n}
+	o := thread.Ref{Repo: repo, Number: n}
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	task := f.tasks()[0]
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
@@ -276,7 +277,7 @@ func TestLastRoundIsTold(t *testing.T) {
 	w := withApp(t)
 	f := w.listen()
 	n, head := w.own()
-	o := origin{Repo: repo, Number: n}
+	o := thread.Ref{Repo: repo, Number: n}
 	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
 		p.Rounds = maxRounds
 		return nil

@@ -193,15 +193,15 @@ const (
 func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command string) (response string, err error) {
 	var note string
 	var ok bool
-	err = i.desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.origin().String(),
+	err = i.desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.String(),
 		func(ctx context.Context) (changed bool, err error) {
-			if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
+			if err := i.gate.mustWrite(ctx, h.Ref, h.Author); err != nil {
 				return false, err
 			}
 			var before bool
 			note, ok, before, err = i.runOnce(ctx, h, command)
 			if err != nil {
-				err = fmt.Errorf("run %s on %s: %w", command, h.origin(), err)
+				err = fmt.Errorf("run %s on %s: %w", command, h.Ref, err)
 			}
 			return ok && !before && command != cmdHelp, err
 		})
@@ -211,7 +211,7 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 	if err != nil {
 		return "", err
 	}
-	i.log.Info("command run", "command", command, "thread", h.thread(), "user", h.author, "done", ok)
+	i.log.Info("command run", "command", command, "thread", h.thread(), "user", h.Author, "done", ok)
 	i.note(ctx, h, note, eyes, resultReaction(ok))
 	return "Ran " + command + ".", nil
 }
@@ -221,7 +221,7 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 func (i *interpreter) runOnce(
 	ctx context.Context, h remarkEvent, command string,
 ) (note string, ok, before bool, err error) {
-	p, err := i.memory.state(ctx, h.origin())
+	p, err := i.memory.state(ctx, h.Ref)
 	if before = err == nil && slices.Contains(p.Commands, h.task()); before || err != nil {
 		return "", before, before, err
 	}
@@ -229,7 +229,7 @@ func (i *interpreter) runOnce(
 	if err != nil || !ok || note != "" {
 		return note, ok, false, err
 	}
-	return note, ok, false, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	return note, ok, false, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
 		p.Commands = append(p.Commands, h.task())
 		p.Commands = p.Commands[max(0, len(p.Commands)-maxCommands):]
 		return nil
@@ -246,9 +246,9 @@ func resultReaction(ok bool) string {
 
 // pause stops automatic work.
 func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if p.recordCommandTime(h.at) {
-			p.Paused, p.PausedBy = true, h.author
+	return "", true, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+		if p.recordCommandTime(h.At) {
+			p.Paused, p.PausedBy = true, h.Author
 		}
 		return nil
 	})
@@ -256,8 +256,8 @@ func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, e
 
 // resume ends a pause, whether a person or a limit caused it.
 func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if p.recordCommandTime(h.at) {
+	return "", true, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+		if p.recordCommandTime(h.At) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
 			p.resetRounds()
 		}
@@ -267,7 +267,7 @@ func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, 
 
 // ready marks errand's draft as ready for review.
 func (i *interpreter) ready(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	err = tasks.FromForge(i.gate.api.forge.MarkReady(ctx, h.repo, h.number))
+	err = tasks.FromForge(i.gate.api.Forge.MarkReady(ctx, h.Repo, h.Number))
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		return input.Sentence, false, nil
 	}
@@ -287,9 +287,9 @@ func (p *prState) recordCommandTime(at time.Time) bool {
 // command is a comment's command in the form that all sources share. The author has write access.
 func (i *interpreter) command(h remarkEvent) intake.Command {
 	// GitHub gives times in whole seconds.
-	at := h.at.Add(time.Second)
+	at := h.At.Add(time.Second)
 	may := func(tasks.Task) bool { return true }
-	return intake.Command{Desk: i.desk, ID: h.task(), At: at, By: h.author, May: may}
+	return intake.Command{Desk: i.desk, ID: h.task(), At: at, By: h.Author, May: may}
 }
 
 // commandNote returns the note for a reply. A command that succeeded gets only a reaction.
@@ -335,12 +335,12 @@ func (i *interpreter) retry(ctx context.Context, h remarkEvent) (note string, ok
 func (i *interpreter) lastFailed(
 	ctx context.Context, h remarkEvent, at time.Time,
 ) (last tasks.Status, live bool, err error) {
-	page, err := i.desk.List(ctx, tasks.Filter{Source: sourceName, Repo: h.repo, Limit: maxTried})
+	page, err := i.desk.List(ctx, tasks.Filter{Source: sourceName, Repo: h.Repo, Limit: maxTried})
 	if err != nil {
 		return last, false, err
 	}
 	for _, st := range page.Tasks {
-		if o, err := originOf(st.Task); err != nil || o.Number != h.number || !strings.EqualFold(o.Repo, h.repo) ||
+		if o, err := originOf(st.Task); err != nil || o.Number != h.Number || !strings.EqualFold(o.Repo, h.Repo) ||
 			st.Task.ID > h.task() {
 			continue
 		}
@@ -354,7 +354,7 @@ func (i *interpreter) lastFailed(
 		switch {
 		case st.Ending == nil:
 			live = true
-		case !st.Ended.After(at) && failedFor(h.author, st):
+		case !st.Ended.After(at) && failedFor(h.Author, st):
 			return st, live, nil
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/markdown"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // noteTimeout bounds the posting of messages outside of tasks. They are best effort.
@@ -16,30 +17,30 @@ const noWork = "Only people with write access can use errand here."
 
 // react adds a reaction to a comment, if GitHub allows it.
 func (i *interpreter) react(ctx context.Context, h remarkEvent, reaction string) {
-	i.respond(ctx, h, func(ctx context.Context, t thread) error { return t.react(ctx, h.spot, reaction) })
+	i.respond(ctx, h, func(ctx context.Context, t thread.Thread) error { return t.React(ctx, h.Spot, reaction) })
 }
 
 // note answers a comment that became no task: by reactions, and for people with write access also by a text, if any.
 func (i *interpreter) note(ctx context.Context, h remarkEvent, words string, reactions ...string) {
-	i.respond(ctx, h, func(ctx context.Context, t thread) error {
+	i.respond(ctx, h, func(ctx context.Context, t thread.Thread) error {
 		var failed []error
 		for _, r := range reactions {
-			failed = append(failed, t.react(ctx, h.spot, r))
+			failed = append(failed, t.React(ctx, h.Spot, r))
 		}
 		return errors.Join(append(failed, i.sendNote(ctx, t, h, words))...)
 	})
 }
 
-func (i *interpreter) sendNote(ctx context.Context, t thread, h remarkEvent, words string) error {
-	if h.bot {
+func (i *interpreter) sendNote(ctx context.Context, t thread.Thread, h remarkEvent, words string) error {
+	if h.Bot {
 		return nil // the bot might answer
 	}
-	p, err := i.gate.permission(ctx, h.origin(), h.author)
+	p, err := i.gate.permission(ctx, h.Ref, h.Author)
 	if err != nil {
 		return err
 	}
 	if !p.CanWrite() {
-		first, err := i.memory.firstStranger(ctx, h.origin())
+		first, err := i.memory.firstStranger(ctx, h.Ref)
 		if err != nil || !first {
 			return err
 		}
@@ -48,20 +49,20 @@ func (i *interpreter) sendNote(ctx context.Context, t thread, h remarkEvent, wor
 	if words == "" {
 		return nil
 	}
-	return t.send(ctx, message{
-		task: h.task(), ending: noteEnding, to: h.spot, since: h.at, parts: []string{markdown.Neutral(words)},
+	return t.Send(ctx, thread.Message{
+		Task: h.task(), What: thread.Note, To: h.Spot, Since: h.At, Parts: []string{markdown.Neutral(words)},
 	})
 }
 
 // respond writes in the conversation of a remark, for which no one waits. It does nothing in repositories that are only
 // watched.
-func (i *interpreter) respond(ctx context.Context, h remarkEvent, write func(context.Context, thread) error) {
-	if i.watched(h.repo) {
+func (i *interpreter) respond(ctx context.Context, h remarkEvent, write func(context.Context, thread.Thread) error) {
+	if i.watched(h.Repo) {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	t, err := i.api.reach(limited, h.origin())
+	t, err := i.api.Reach(limited, h.Ref)
 	if err == nil {
 		err = write(limited, t)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -18,7 +19,7 @@ import (
 func (w *world) ours(n int) (all []string) {
 	me := must(w.src.forge.Login(w.Context()))
 	for _, c := range w.hub.Comments(repo, n) {
-		if _, text, ok := strings.Cut(c.Body, "-->\n"); ok && ours(c.Body) && c.User == me {
+		if _, text, ok := strings.Cut(c.Body, "-->\n"); ok && thread.IsMarked(c.Body) && c.User == me {
 			all = append(all, text)
 		}
 	}
@@ -48,7 +49,7 @@ func TestPauseAndResume(t *testing.T) {
 		w.talkers()
 		n := w.quietOpen()
 		f := w.listen()
-		o := origin{Repo: repo, Number: n}
+		o := thread.Ref{Repo: repo, Number: n}
 		w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
 		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
 			w.Errorf("%+v", p)
@@ -86,7 +87,7 @@ func TestLatePause(t *testing.T) {
 	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
 		t.Errorf("%+v", p)
 	}
 	f.audited("github/ann () pause acme/api#1: 200", "github/ann () resume acme/api#1: 200")

@@ -52,7 +52,7 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) error {
 		n.Body += state.pausing()
 	}
 	if err != nil {
-		return r.reportError("post notice of "+r.o.String(), err)
+		return r.ReportError("post notice of "+r.o.String(), err)
 	}
 	if err := r.by.board.Tell(ctx, n); err != nil {
 		return fmt.Errorf("post notice of %s: %w", r.o, err)
@@ -71,7 +71,7 @@ func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.o, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.o.Ref, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
@@ -119,7 +119,7 @@ func (r *report) tellFindings(
 	}
 	mark := markOf(r.task, r.o, n.Ending)
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) {
+	err = r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
 		p = l.Settle(review.Input{Task: mark.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *report) tellFindings(
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil
 	}
-	if err := r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
+	if err := r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
 		return n, "", err
 	}
 	state, err := r.by.memory.reviewed(ctx, r.task, r.o, result.verdict)
@@ -147,7 +147,7 @@ func (r *report) tellFindings(
 // newHeadUnlessPosted returns the new head if the pull request has got one, or "". Once the review is recorded as
 // posted it returns "", because then it has to be posted.
 func (r *report) newHeadUnlessPosted(ctx context.Context) (string, error) {
-	state, err := r.by.memory.state(ctx, r.o)
+	state, err := r.by.memory.state(ctx, r.o.Ref)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}

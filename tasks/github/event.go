@@ -14,12 +14,13 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // interpreter turns events and comments into tasks. It is safe for concurrent use.
 type interpreter struct {
-	api        api
+	api        thread.Client
 	gate       *gate
 	settings   *settingsReader
 	desk       *tasks.Desk
@@ -118,7 +119,7 @@ func (i *interpreter) interpret(ctx context.Context, e intake.Event) (outcome st
 		return "Refused: " + input.Sentence, nil
 	}
 	if err != nil {
-		return "", i.api.reportError("interpret "+e.Kind, err)
+		return "", i.api.ReportError("interpret "+e.Kind, err)
 	}
 	return outcome, nil
 }
@@ -204,22 +205,20 @@ func (i *interpreter) submitted(ctx context.Context, d draft) (response string, 
 // origin is where a task came from and where its report goes. It keeps more than is used today, because the state at
 // the time of the event cannot be read later.
 type origin struct {
-	Repo         string `json:"repo"` // owner/name
-	Number       int    `json:"number"`
-	Issue        int64  `json:"issue,omitempty"` // ID of the issue; 0 for a pull request
-	Head         string `json:"head"`            // commit; "" for an issue
-	Base         string `json:"base"`            // branch; "" for the default branch, for an issue
-	BaseSHA      string `json:"base_sha"`
-	Title        string `json:"title"`          // on one line, without hidden text
-	Body         string `json:"body,omitempty"` // the description, without hidden text
-	Installation int64  `json:"installation,omitempty"`
-	URL          string `json:"html_url"`
-	Action       string `json:"action"`
+	thread.Ref
+	Issue   int64  `json:"issue,omitempty"` // ID of the issue; 0 for a pull request
+	Head    string `json:"head"`            // commit; "" for an issue
+	Base    string `json:"base"`            // branch; "" for the default branch, for an issue
+	BaseSHA string `json:"base_sha"`
+	Title   string `json:"title"`          // on one line, without hidden text
+	Body    string `json:"body,omitempty"` // the description, without hidden text
+	URL     string `json:"html_url"`
+	Action  string `json:"action"`
 	// who approved this head of a fork; their permission is checked later
-	ApprovedBy string   `json:"approved_by,omitempty"`
-	Full       bool     `json:"full,omitempty"`  // also what the last review has covered
-	Asked      *request `json:"asked,omitempty"` // nil if no one requested the task
-	Also       []spot   `json:"also,omitempty"`  // more comments that requested the same, for an earlier head
+	ApprovedBy string        `json:"approved_by,omitempty"`
+	Full       bool          `json:"full,omitempty"`  // also what the last review has covered
+	Asked      *request      `json:"asked,omitempty"` // nil if no one requested the task
+	Also       []thread.Spot `json:"also,omitempty"`  // more comments that requested the same, for an earlier head
 }
 
 // originOf decodes the origin of a task.
@@ -236,8 +235,8 @@ func originOf(t tasks.Task) (origin, error) {
 func originOfPull(repo string, pr *github.PullRequest) origin {
 	head, base := pr.GetHead(), pr.GetBase()
 	o := origin{
-		Repo: repo, Number: pr.GetNumber(), Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(),
-		URL: pr.GetHTMLURL(),
+		Ref:  thread.Ref{Repo: repo, Number: pr.GetNumber()},
+		Head: head.GetSHA(), Base: base.GetRef(), BaseSHA: base.GetSHA(), URL: pr.GetHTMLURL(),
 	}
 	o.Title, o.Body = clipTexts(pr.GetTitle(), pr.GetBody())
 	return o
@@ -247,8 +246,6 @@ func originOfPull(repo string, pr *github.PullRequest) origin {
 func clipTexts(title, body string) (string, string) {
 	return untrusted.Line(title, 200), untrusted.Cut(untrusted.Visible(body), maxDescription)
 }
-
-func (o origin) String() string { return fmt.Sprintf("%s#%d", o.Repo, o.Number) }
 
 // kind returns "issue" or "pull request".
 func (o origin) kind() string {
@@ -260,12 +257,6 @@ func (o origin) kind() string {
 
 // what returns the name of the issue or pull request for people and agents.
 func (o origin) what() string { return o.kind() + " " + o.String() }
-
-// path returns the owner and name of the repository.
-func (o origin) path() (owner, name string) {
-	owner, name, _ = strings.Cut(o.Repo, "/")
-	return owner, name
-}
 
 // review submits the review of a pull request that was opened or changed, or whose review was requested.
 func (i *interpreter) review(ctx context.Context, d delivery) (response string, err error) {
@@ -291,7 +282,7 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 	if err := i.worksOn(repo); err != nil {
 		return draft{}, err
 	}
-	me, err := i.api.forge.Login(ctx)
+	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
 		return draft{}, err
 	}

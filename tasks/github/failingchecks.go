@@ -9,10 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-github/v60/github"
+
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // After one check has failed, errand waits for the others, up to this time and with growing pauses. A check that has
@@ -66,8 +69,8 @@ type checkOf struct {
 // checked submits a fix of failed checks on errand's pull request.
 func (i *interpreter) checked(ctx context.Context, d delivery) (response string, err error) {
 	e := d.check
-	o := origin{Repo: e.Repo.FullName, Installation: e.Install.ID}
-	if err := i.worksOn(o.Repo); err != nil {
+	r := thread.Ref{Repo: e.Repo.FullName, Installation: e.Install.ID}
+	if err := i.worksOn(r.Repo); err != nil {
 		return "", err
 	}
 	c := e.CheckRun
@@ -89,13 +92,37 @@ func (i *interpreter) checked(ctx context.Context, d delivery) (response string,
 	case own < 0:
 		return "", ignored{"It is not on one of errand's branches.", slog.LevelDebug}
 	}
-	pr, err := i.api.ownPull(ctx, o, branches[own], c.SHA)
+	pr, err := i.ownPull(ctx, r, branches[own], c.SHA)
 	if err != nil {
 		return "", err
 	}
-	about := originOfPull(o.Repo, pr)
-	about.Installation, about.Action = o.Installation, d.event
+	about := originOfPull(r.Repo, pr)
+	about.Installation, about.Action = r.Installation, d.event
 	return i.autofix(ctx, kindCheckFailure, pr, about)
+}
+
+// ownPull finds errand's open pull request of a branch. It returns an ignored if no pull request has this head.
+func (i *interpreter) ownPull(ctx context.Context, r thread.Ref, branch, head string) (*github.PullRequest, error) {
+	t, err := i.api.Reach(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	me, err := t.Forge.Login(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := t.GH.PullRequests.List(ctx, t.Owner, t.Name,
+		&github.PullRequestListOptions{State: "open", Head: t.Owner + ":" + branch})
+	if err != nil {
+		return nil, fmt.Errorf("list pull requests of %s: %w", branch, err)
+	}
+	for _, pr := range list {
+		if pr.GetHead().GetRef() == branch && pr.GetHead().GetSHA() == head && !hub.IsFork(pr) &&
+			pr.GetUser().GetLogin() == me {
+			return pr, nil
+		}
+	}
+	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
 }
 
 // failureKey identifies a set of failures of one head.
@@ -126,17 +153,17 @@ const checksOrder = `Checks have failed on the head of this pull request, %s. Fi
 // checksPrompt waits until all checks have finished, and gives the agent the output of the failed ones.
 func (k conversation) checksPrompt(ctx context.Context) (string, error) {
 	head := k.pr.GetHead().GetSHA()
-	c, err := k.ciStatus(ctx, k.o, head)
+	c, err := k.CIStatus(ctx, head)
 	if err != nil {
 		return "", err
 	}
 	if len(c.Failed) == 0 {
-		return "", refuse("No check of " + hub.ShortSHA(head) + " has failed.")
+		return "", thread.Refuse("No check of " + hub.ShortSHA(head) + " has failed.")
 	}
 	if isBillingProblem(c) {
-		return "", refuse("The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem.")
+		return "", thread.Refuse("The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem.")
 	}
-	again, wait := untilChecks(askedAt(k.task.ID), k.now())
+	again, wait := untilChecks(thread.AskedAt(k.task.ID), k.Now())
 	if k.o.Asked == nil && c.Pending > 0 && wait {
 		why := "other checks of " + hub.ShortSHA(head) + " are still running"
 		return "", &tasks.ErrLater{At: again, Why: why, Tell: "checks"}
@@ -160,9 +187,9 @@ func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedChe
 	for _, f := range failed[:min(len(failed), maxFailures)] {
 		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
 		if f.Job != 0 {
-			log, err := k.forge.JobLog(ctx, k.gh, k.o.Repo, f.Job)
+			log, err := k.Forge.JobLog(ctx, k.GH, k.o.Repo, f.Job)
 			if err != nil { // it may have expired; the check run itself has a summary
-				k.log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
+				k.Log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
 		}

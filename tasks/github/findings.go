@@ -10,6 +10,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -20,15 +21,15 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 	if err != nil {
 		return review.Plan{}, err
 	}
-	known, err := r.by.memory.ledgerMemo(r.o).Load(ctx)
+	known, err := r.by.memory.ledgerMemo(r.o.Ref).Load(ctx)
 	if err == nil {
-		err = r.by.gate.dismissers(ctx, r.thread, known, threads)
+		err = r.by.gate.dismissers(ctx, r.Thread, r.o.Head, known, threads)
 	}
 	if err != nil {
 		return review.Plan{}, err
 	}
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) {
+	err = r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
 		l.Observe(observed(threads))
 		p = l.Settle(review.Input{Task: m.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
@@ -43,9 +44,9 @@ func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub
 			return prState{}, err
 		}
 	}
-	err := r.by.memory.changeLedger(ctx, r.o, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	err := r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err == nil {
-		err = r.by.memory.countOutcomes(ctx, r.o, false)
+		err = r.by.memory.countOutcomes(ctx, r.o.Ref, false)
 	}
 	if err != nil {
 		return prState{}, err
@@ -75,7 +76,7 @@ func (r *report) resolveThreads(ctx context.Context, over []review.Known) error 
 
 // threads reads the threads of errand's findings. If GitHub refuses, the review continues without them.
 func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
-	ours, _, err := r.onLines(ctx)
+	ours, _, err := onLines(ctx, r.Thread)
 	if hub.Permanent(err) {
 		r.log.Warn("review without threads", "err", err)
 		return nil, nil
@@ -83,13 +84,13 @@ func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
 	return ours, err
 }
 
-func (m memory) ledgerMemo(o origin) intake.Memo[review.Ledger] {
-	return intake.Memo[review.Ledger]{Memory: m.store, Name: "github/" + o.String() + "/findings", Log: m.log}
+func (m memory) ledgerMemo(r thread.Ref) intake.Memo[review.Ledger] {
+	return intake.Memo[review.Ledger]{Memory: m.store, Name: "github/" + r.String() + "/findings", Log: m.log}
 }
 
 // changeLedger changes a pull request's ledger. change may be called several times.
-func (m memory) changeLedger(ctx context.Context, o origin, change func(*review.Ledger)) error {
-	return m.ledgerMemo(o).Change(ctx, func(l *review.Ledger) error {
+func (m memory) changeLedger(ctx context.Context, r thread.Ref, change func(*review.Ledger)) error {
+	return m.ledgerMemo(r).Change(ctx, func(l *review.Ledger) error {
 		change(l)
 		return nil
 	})
@@ -104,25 +105,25 @@ const (
 // reviewed head. It returns "" for a new pull request. A full review gets no head.
 func (k conversation) earlierReviews(ctx context.Context) (text, since string, err error) {
 	o := k.o
-	l, err := k.b.memory.ledgerMemo(o).Load(ctx)
+	l, err := k.b.memory.ledgerMemo(o.Ref).Load(ctx)
 	if err != nil {
 		return "", "", err
 	}
-	ours, others, err := k.onLines(ctx)
+	ours, others, err := onLines(ctx, k.Thread)
 	if hub.Permanent(err) {
-		k.log.Warn("brief without threads", "run", k.task.ID, "err", err)
+		k.Log.Warn("brief without threads", "run", k.task.ID, "err", err)
 	} else if err != nil {
-		return "", "", k.briefError("read threads", err)
+		return "", "", k.BriefError("read threads", err)
 	}
-	if err := k.b.gate.dismissers(ctx, k.thread, l, ours); err != nil {
-		return "", "", k.briefError("read who resolved threads", err)
+	if err := k.b.gate.dismissers(ctx, k.Thread, o.Head, l, ours); err != nil {
+		return "", "", k.BriefError("read who resolved threads", err)
 	}
 	l.Observe(observed(ours)) // a copy; the report saves it
-	text = quoteFindings(l) + quoteOthers(others, askedAt(k.task.ID))
+	text = quoteFindings(l) + quoteOthers(others, thread.AskedAt(k.task.ID))
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
-	p, err := k.b.memory.state(ctx, o)
+	p, err := k.b.memory.state(ctx, o.Ref)
 	if err != nil {
 		return "", "", err
 	}
@@ -174,7 +175,7 @@ func located(path string, at int) string {
 }
 
 // quoteOthers returns a text for the agent with the comments that others had written on lines of the diff by then.
-func quoteOthers(others []lineThread, at time.Time) string {
+func quoteOthers(others []thread.LineThread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && !c.Edited.After(at) {
@@ -188,119 +189,21 @@ func quoteOthers(others []lineThread, at time.Time) string {
 		untrusted.Quote("comments of others", b.String())
 }
 
-// maxThreadPages bounds how many pages of threads are read: fifty threads a page, fifty comments a thread.
-const maxThreadPages = 10
-
-// threadsQuery reads what REST lacks: the threads of a pull request, and whether they are resolved.
-const threadsQuery = `query($owner: String!, $name: String!, $number: Int!, $after: String) {
-  repository(owner: $owner, name: $name) {
-    pullRequest(number: $number) {
-      author { __typename login }
-      isCrossRepository
-      reviewThreads(first: 50, after: $after) {
-        pageInfo { hasNextPage endCursor }
-        nodes {
-          id isResolved resolvedBy { login } path line viewerCanResolve
-          first: comments(first: 1) { nodes { reactions(first: 20, content: THUMBS_DOWN) { nodes { user { login } } } } }
-          comments(first: 50) {
-            nodes { databaseId body authorAssociation createdAt lastEditedAt author { __typename login } }
-          }
-        }
-      }
-    }
-  }
-}`
-
-// lineThread is a conversation on a line of the diff.
-type lineThread struct {
-	ID         string `json:"id"`
-	Resolved   bool   `json:"isResolved"`
-	ResolvedBy actor  `json:"resolvedBy"`
-	Path       string `json:"path"`
-	Line       int    `json:"line"` // in the present diff; 0 if the diff no longer contains it
-	MayResolve bool   `json:"viewerCanResolve"`
-	First      struct {
-		Nodes []struct {
-			Dislikes struct {
-				Nodes []struct {
-					User actor `json:"user"`
-				} `json:"nodes"`
-			} `json:"reactions"`
-		} `json:"nodes"`
-	} `json:"first"` // comment
-	Comments struct {
-		Nodes []graphComment `json:"nodes"`
-	} `json:"comments"`
-}
-
-// graphComment is a comment on a line, as GraphQL returns it.
-type graphComment struct {
-	ID          int64     `json:"databaseId"`
-	Body        string    `json:"body"`
-	Created     time.Time `json:"createdAt"`
-	Edited      time.Time `json:"lastEditedAt"` // zero: never
-	Association string    `json:"authorAssociation"`
-	Author      actor     `json:"author"`
-}
-
-// actor is an account; it is empty if the account was deleted.
-type actor struct {
-	Kind  string `json:"__typename"`
-	Login string `json:"login"`
-}
-
-// login returns the name as in REST, which adds a suffix for bots.
-func (a actor) login() string {
-	if a.Kind == "Bot" {
-		return a.Login + "[bot]"
-	}
-	return a.Login
-}
-
 // onLines reads the threads on lines of the diff: those of errand's findings, and those started by others.
-func (t thread) onLines(ctx context.Context) (ours []postedFinding, others []lineThread, err error) {
-	me, err := t.forge.Login(ctx)
+func onLines(ctx context.Context, t thread.Thread) (ours []postedFinding, others []thread.LineThread, err error) {
+	me, err := t.Forge.Login(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	vars := map[string]any{"owner": t.owner, "name": t.name, "number": t.o.Number}
-	for range maxThreadPages {
-		var answer struct {
-			Repository struct {
-				PullRequest struct {
-					Author        actor `json:"author"`
-					Fork          bool  `json:"isCrossRepository"`
-					ReviewThreads struct {
-						Nodes    []lineThread `json:"nodes"`
-						PageInfo struct {
-							More bool   `json:"hasNextPage"`
-							End  string `json:"endCursor"`
-						} `json:"pageInfo"`
-					} `json:"reviewThreads"`
-				} `json:"pullRequest"`
-			} `json:"repository"`
+	all, author, err := t.LineThreads(ctx)
+	for _, one := range all {
+		if f, ok := findingOf(one, me, author); ok {
+			ours = append(ours, f)
+		} else if len(one.Comments.Nodes) > 0 {
+			others = append(others, one)
 		}
-		if err := hub.GraphQL(ctx, t.gh, threadsQuery, vars, &answer); err != nil {
-			return nil, nil, fmt.Errorf("read threads of %s: %w", t.o, err)
-		}
-		pr := answer.Repository.PullRequest
-		author := pr.Author.login()
-		if pr.Fork {
-			author = "" // a stranger, unless they have a role
-		}
-		for _, one := range pr.ReviewThreads.Nodes {
-			if f, ok := one.finding(me, author); ok {
-				ours = append(ours, f)
-			} else if len(one.Comments.Nodes) > 0 {
-				others = append(others, one)
-			}
-		}
-		if !pr.ReviewThreads.PageInfo.More {
-			break
-		}
-		vars["after"] = pr.ReviewThreads.PageInfo.End
 	}
-	return ours, others, nil
+	return ours, others, err
 }
 
 // postedFinding is a thread that errand started with a finding.
@@ -314,22 +217,22 @@ type postedFinding struct {
 // settledMark begins the comment with which errand ends one of its threads.
 const settledMark = "<!-- errand:settled -->\n"
 
-// finding returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
+// findingOf returns the finding of one of errand's threads, and the state of the thread. Replies count if they are by
 // author, who opened the pull request from a branch of the repository, or by people with a role in the repository.
-func (t lineThread) finding(me, author string) (postedFinding, bool) {
+func findingOf(t thread.LineThread, me, author string) (postedFinding, bool) {
 	if len(t.Comments.Nodes) == 0 {
 		return postedFinding{}, false
 	}
 	first := t.Comments.Nodes[0]
 	id, ok := review.FindingOf(first.Body)
-	if !ok || first.Author.login() != me {
+	if !ok || first.Author.Name() != me {
 		return postedFinding{}, false
 	}
 	f := review.Thread{
 		ID: t.ID, Comment: first.ID, Finding: id, Path: t.Path, Line: t.Line, Text: first.Body, Resolved: t.Resolved,
 	}
 	for _, c := range t.Comments.Nodes[1:] {
-		switch who := c.Author.login(); {
+		switch who := c.Author.Name(); {
 		case who == me:
 			f.Ours = f.Ours || strings.HasPrefix(c.Body, settledMark)
 		case c.Author.Kind == "User" &&
@@ -337,10 +240,10 @@ func (t lineThread) finding(me, author string) (postedFinding, bool) {
 			f.Answered = true
 		}
 	}
-	p := postedFinding{Thread: f, mayResolve: t.MayResolve, resolvedBy: t.ResolvedBy.login()}
+	p := postedFinding{Thread: f, mayResolve: t.MayResolve, resolvedBy: t.ResolvedBy.Name()}
 	for _, c := range t.First.Nodes {
 		for _, r := range c.Dislikes.Nodes {
-			p.dislikedBy = append(p.dislikedBy, r.User.login())
+			p.dislikedBy = append(p.dislikedBy, r.User.Name())
 		}
 	}
 	return p, true
@@ -366,17 +269,12 @@ func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known)
 		if k.Status == review.Outdated {
 			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.o.Head) + ".\n"
 		}
-		if err := r.replyOnLine(ctx, t.Comment, body); err != nil {
+		if err := r.ReplyOnLine(ctx, t.Comment, body); err != nil {
 			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.o, err)
 		}
 	}
 	if !t.mayResolve {
 		return nil
 	}
-	const resolve = `mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { isResolved } } }`
-	var answer struct{}
-	if err := hub.GraphQL(ctx, r.gh, resolve, map[string]any{"id": t.ID}, &answer); err != nil {
-		return fmt.Errorf("resolve thread %s of %s: %w", t.ID, r.o, err)
-	}
-	return nil
+	return r.Resolve(ctx, t.ID)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const (
@@ -247,7 +248,7 @@ func TestForkAuthorSettlesNothing(t *testing.T) {
 		w.resolve(n, "dismissed", "ben")
 
 		o := must(originOf(task))
-		k := conversation{thread: must(w.src.gate.api.reach(w.Context(), o)), b: w.src.briefs, task: task}
+		k := conversation{Thread: must(w.src.gate.api.Reach(w.Context(), o.Ref)), b: w.src.briefs, task: task}
 		text, _, err := k.earlierReviews(w.Context())
 		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
 		if err != nil || strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
@@ -273,7 +274,7 @@ func TestLostMemory(t *testing.T) {
 	}
 	forget := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	if err := w.db.Memos.ChangeMemo(w.Context(),
-		w.src.memory.ledgerMemo(must(originOf(w.task(n, 0)))).Name, forget); err != nil {
+		w.src.memory.ledgerMemo(must(originOf(w.task(n, 0))).Ref).Name, forget); err != nil {
 		t.Fatal(err)
 	}
 	w.close(w.task(n, 1), reviewed("Three.", flaw("dismissed", 4), flaw("open", 7), flaw("new", 9)))
@@ -305,7 +306,7 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{fmt.Sprint(i): "more\n"}))
 	}
 	o := must(originOf(w.task(n, 0)))
-	p := must(w.src.memory.state(w.Context(), o))
+	p := must(w.src.memory.state(w.Context(), o.Ref))
 	if _, err := p.recordHead("id", o, time.Now()); err == nil {
 		w.Error("one more by itself")
 	}
@@ -345,16 +346,16 @@ func TestFullReview(t *testing.T) {
 func TestOthersThreads(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000, 0)
-	comment := func(body string, created, edited time.Duration) lineThread {
-		th := lineThread{Path: "a.go", Line: 3}
-		c := graphComment{Body: body, Created: at.Add(created)}
+	comment := func(body string, created, edited time.Duration) thread.LineThread {
+		th := thread.LineThread{Path: "a.go", Line: 3}
+		c := thread.LineComment{Body: body, Created: at.Add(created)}
 		if edited != 0 {
 			c.Edited = at.Add(edited)
 		}
-		th.Comments.Nodes = []graphComment{c}
+		th.Comments.Nodes = []thread.LineComment{c}
 		return th
 	}
-	got := quoteOthers([]lineThread{
+	got := quoteOthers([]thread.LineThread{
 		comment("before </outside><!-- hidden -->", -time.Second, 0),
 		comment("edited before", -2*time.Second, -time.Second), comment("after", time.Second, 0),
 		comment("edited after", -time.Second, time.Second),

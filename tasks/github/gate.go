@@ -16,12 +16,13 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // gate decides who may request what. It is safe for concurrent use.
 type gate struct {
-	api       api
+	api       thread.Client
 	memory    memory
 	pacer     intake.Pacer
 	bots      []string // see Config.Bots
@@ -32,8 +33,8 @@ type gate struct {
 
 // permission returns the permission of an account in a task's repository. An account that GitHub does not know has
 // none, except for a bot that the operator has listed. After an error the permission is none.
-func (g *gate) permission(ctx context.Context, o origin, login string) (forge.Permission, error) {
-	p, err := g.api.forge.PermissionFor(ctx, o.Repo, o.Installation, login)
+func (g *gate) permission(ctx context.Context, r thread.Ref, login string) (forge.Permission, error) {
+	p, err := g.api.Forge.PermissionFor(ctx, r.Repo, r.Installation, login)
 	if errors.Is(err, forge.ErrNotFound) {
 		if g.isListedBot(login) {
 			return forge.PermissionWrite, nil
@@ -44,11 +45,11 @@ func (g *gate) permission(ctx context.Context, o origin, login string) (forge.Pe
 }
 
 // mustWrite refuses an account that may not push.
-func (g *gate) mustWrite(ctx context.Context, o origin, login string) error {
-	p, err := g.permission(ctx, o, login)
+func (g *gate) mustWrite(ctx context.Context, r thread.Ref, login string) error {
+	p, err := g.permission(ctx, r, login)
 	if err == nil && !p.CanWrite() {
 		err = fmt.Errorf("%w: %w", tasks.ErrRefused,
-			refuse(login+" has no write access to "+o.Repo+"."))
+			thread.Refuse(login+" has no write access to "+r.Repo+"."))
 	}
 	return err
 }
@@ -74,11 +75,11 @@ func movedSince(pr *github.PullRequest, at time.Time) bool {
 }
 
 // approve records that a person approves this head of a fork. It returns an *tasks.InputError if they may not.
-func (g *gate) approve(ctx context.Context, o origin, head, by string) error {
-	if err := g.mustWrite(ctx, o, by); err != nil {
+func (g *gate) approve(ctx context.Context, r thread.Ref, head, by string) error {
+	if err := g.mustWrite(ctx, r, by); err != nil {
 		return err
 	}
-	return g.memory.changeState(ctx, o, func(p *prState) error {
+	return g.memory.changeState(ctx, r, func(p *prState) error {
 		p.Approved, p.ApprovedBy = head, by
 		return nil
 	})
@@ -86,7 +87,7 @@ func (g *gate) approve(ctx context.Context, o origin, head, by string) error {
 
 // approved reports whether a person has approved this head.
 func (g *gate) approved(ctx context.Context, o origin) (bool, error) {
-	p, err := g.memory.state(ctx, o)
+	p, err := g.memory.state(ctx, o.Ref)
 	return p.Approved != "" && p.Approved == o.Head, err
 }
 
@@ -97,18 +98,18 @@ func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github
 		return nil
 	}
 	if t.Profile != agent.Untrusted {
-		return refuse("The pull request comes from a fork. errand can only review it.")
+		return thread.Refuse("The pull request comes from a fork. errand can only review it.")
 	}
 	switch ok, err := g.approved(ctx, o); {
 	case err != nil:
 		return err
 	case o.ApprovedBy != "":
 		// Also if another person has approved, because the run counts for the author.
-		if err := g.approve(ctx, o, o.Head, o.ApprovedBy); err != nil {
+		if err := g.approve(ctx, o.Ref, o.Head, o.ApprovedBy); err != nil {
 			return err
 		}
 	case !ok:
-		return refuse(g.unapproved())
+		return thread.Refuse(g.unapproved())
 	}
 	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 }
@@ -162,7 +163,7 @@ func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 
 // countBotRequest counts a bot's request as automatic work. It returns an *tasks.InputError if the limit is reached.
 func (g *gate) countBotRequest(ctx context.Context, t tasks.Task, o origin) error {
-	return g.memory.once(ctx, o, "bot "+o.Asked.identity(), t.ID)
+	return g.memory.once(ctx, o.Ref, "bot "+o.Asked.Identity(), t.ID)
 }
 
 // limitRate counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
@@ -171,7 +172,7 @@ func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 	if h.again {
 		return nil
 	}
-	ok, err := g.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.author))
+	ok, err := g.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.Author))
 	if err == nil && !ok {
 		err = ignored{slower, slog.LevelInfo}
 	}
@@ -179,7 +180,7 @@ func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 }
 
 // mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
-func (g *gate) mayNot(ctx context.Context, o origin, login string) bool {
-	p, err := g.permission(ctx, o, login)
+func (g *gate) mayNot(ctx context.Context, r thread.Ref, login string) bool {
+	p, err := g.permission(ctx, r, login)
 	return err == nil && !p.CanWrite()
 }

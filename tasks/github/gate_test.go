@@ -71,7 +71,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		if err := brief(w, task); err != nil {
 			w.Error(err)
 		}
-		p := must(w.src.memory.state(w.Context(), must(originOf(task))))
+		p := must(w.src.memory.state(w.Context(), must(originOf(task)).Ref))
 		if p.Approved != w.pull(n).HeadSHA || p.ApprovedBy != "ben" {
 			w.Errorf("noted %+v", p)
 		}
@@ -130,7 +130,7 @@ func TestForkRation(t *testing.T) {
 	w := withToken(t, func(c *config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
 	o := must(originOf(w.task(w.fork("one"), 0)))
 	w.hub.SetPermission(repo, "ben", "write")
-	if err := w.src.gate.approve(t.Context(), o, o.Head, "ben"); err != nil {
+	if err := w.src.gate.approve(t.Context(), o.Ref, o.Head, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	run := func(n int) error { return brief(w, w.task(o.Number, n)) }
@@ -144,7 +144,7 @@ func TestForkRation(t *testing.T) {
 		t.Error(err)
 	}
 	other := w.task(w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "other", "two" }), 9)
-	if err := w.src.gate.approve(t.Context(), must(originOf(other)), w.pull(2).HeadSHA, "ben"); err != nil {
+	if err := w.src.gate.approve(t.Context(), must(originOf(other)).Ref, w.pull(2).HeadSHA, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, other); err != nil {
@@ -199,7 +199,7 @@ func TestMustWrite(t *testing.T) {
 			w.hub.SetPermission(repo, login, map[string]string{
 				"ann": "admin", "ben": "write", "cleo": "read", "dan": "none",
 			}[login])
-			err := w.src.gate.mustWrite(w.Context(), o, login)
+			err := w.src.gate.mustWrite(w.Context(), o.Ref, login)
 			if want == "" && err != nil {
 				w.Errorf("%s: %v", login, err)
 			} else if want != "" {

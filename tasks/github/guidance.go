@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const (
@@ -48,25 +49,45 @@ func badEntry(s string) bool {
 // guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
 // review.
 func (r *settingsReader) guidanceFor(ctx context.Context, k conversation) (guidance string, err error) {
-	c, _, err := r.settings(ctx, k.thread, k.o.Base)
+	c, _, err := r.settings(ctx, k.Thread, k.o.Base)
 	if err != nil {
 		return "", err
 	}
 	var files []string
 	if len(c.Skip.Paths) > 0 && !k.o.byPerson() || len(c.Review.Scoped) > 0 {
-		if files, err = k.changed(ctx); err != nil {
+		if files, err = changedFiles(ctx, k.Thread); err != nil {
 			return "", err
 		}
 	}
 	if why := c.refuses(k.task.Kind, k.o, k.pr, files); why != "" {
-		return "", refuse(why)
+		return "", thread.Refuse(why)
 	}
-	return r.guidance(ctx, k.thread, c, files)
+	return r.guidance(ctx, k, c, files)
+}
+
+// changedFiles lists the files of a pull request, including old names of moved files. Beyond a thousand files it
+// returns nil, because no one lists that many in the settings.
+func changedFiles(ctx context.Context, t thread.Thread) ([]string, error) {
+	var all []string
+	n := 0
+	for f, err := range t.Files(ctx) {
+		if err != nil {
+			return nil, t.BriefError("read the files of "+t.String(), err)
+		}
+		if n++; n > 1000 {
+			return nil, nil
+		}
+		all = append(all, f.GetFilename())
+		if old := f.GetPreviousFilename(); old != "" {
+			all = append(all, old)
+		}
+	}
+	return all, nil
 }
 
 // guidance returns the repository's instructions for reviewers, for the system prompt. They come from the base branch,
 // so they are trusted and not fenced. files are those that the pull request changes.
-func (r *settingsReader) guidance(ctx context.Context, t thread, c settings, files []string) (string, error) {
+func (r *settingsReader) guidance(ctx context.Context, k conversation, c settings, files []string) (string, error) {
 	var b strings.Builder
 	add := func(head, text string) {
 		if text != "" {
@@ -75,9 +96,9 @@ func (r *settingsReader) guidance(ctx context.Context, t thread, c settings, fil
 	}
 	var known []string // one file may be a link to the other
 	for _, name := range agentFiles {
-		text, err := instructions(ctx, t, name)
+		text, err := k.instructions(ctx, name)
 		if _, tooLarge := errors.AsType[*tasks.InputError](err); tooLarge {
-			r.log.Warn("review without a file of instructions", "repo", t.o.Repo, "file", name, "err", err)
+			r.log.Warn("review without a file of instructions", "repo", k.Repo, "file", name, "err", err)
 			continue
 		} else if err != nil {
 			return "", err
@@ -90,7 +111,7 @@ func (r *settingsReader) guidance(ctx context.Context, t thread, c settings, fil
 		}
 	}
 	if c.Review.Instructions != "" {
-		text, err := instructions(ctx, t, c.Review.Instructions)
+		text, err := k.instructions(ctx, c.Review.Instructions)
 		if err != nil {
 			return "", err
 		}
@@ -111,8 +132,8 @@ func (r *settingsReader) guidance(ctx context.Context, t thread, c settings, fil
 }
 
 // instructions reads a file of the base branch with instructions. If the file is too long, a last line says so.
-func instructions(ctx context.Context, t thread, name string) (string, error) {
-	text, err := t.fileOf(ctx, t.o.Base, name)
+func (k conversation) instructions(ctx context.Context, name string) (string, error) {
+	text, err := k.File(ctx, k.o.Base, name)
 	most := text[:min(len(text), 4*maxGuidance)]
 	shown := untrusted.Visible(most)
 	begin := untrusted.Cut(shown, maxGuidance)

@@ -34,7 +34,7 @@ review:
 			}))
 			task := w.task(n, 0)
 			if fork != "" {
-				if err := w.src.gate.approve(w.Context(), must(originOf(task)),
+				if err := w.src.gate.approve(w.Context(), must(originOf(task)).Ref,
 					w.pull(n).HeadSHA, "octocat"); err != nil {
 					w.Fatal(err)
 				}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // An issue is a conversation like that of a pull request, on the base branch instead of a head. Comments on it, and the
@@ -40,7 +43,7 @@ func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (respon
 	if !errors.Is(err, notAddressed) {
 		return response, err
 	}
-	c, serr := i.settings.read(ctx, origin{Repo: h.repo, Installation: h.installation, Base: i.base(h.repo)})
+	c, serr := i.settings.read(ctx, h.Ref, i.base(h.Repo))
 	if serr != nil || c.Issues != issuesAuto {
 		return "", cmp.Or(serr, err)
 	}
@@ -50,13 +53,13 @@ func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (respon
 // startIssue submits the work on an issue that was given the label or assigned to errand.
 func (i *interpreter) startIssue(ctx context.Context, d delivery) (response string, err error) {
 	h := *d.remark
-	h.author, h.at = h.by, h.issue.GetUpdatedAt().Time
+	h.Author, h.At = h.by, h.issue.GetUpdatedAt().Time
 	return i.start(ctx, h, d.action)
 }
 
 // start submits the work on an issue as a whole, which the author of h requested at h.at.
 func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (response string, err error) {
-	if err := i.worksOn(h.repo); err != nil {
+	if err := i.worksOn(h.Repo); err != nil {
 		return "", err
 	}
 	if action != actionOpened {
@@ -65,14 +68,14 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 		}
 	}
 	switch {
-	case i.watched(h.repo):
+	case i.watched(h.Repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
-	case h.bot:
+	case h.Bot:
 		return "", ignored{"A bot requested it.", slog.LevelInfo}
 	case h.issue.GetState() == "closed":
 		return "", ignored{"The issue is closed.", slog.LevelInfo}
-	case i.gate.mayNot(ctx, h.origin(), h.author): // the label may be that of a template
-		return "", ignored{h.author + " has no write access.", slog.LevelInfo}
+	case i.gate.mayNot(ctx, h.Ref, h.Author): // the label may be that of a template
+		return "", ignored{h.Author + " has no write access.", slog.LevelInfo}
 	}
 	open, err := i.desk.Open(ctx, h.thread())
 	if err != nil {
@@ -90,7 +93,7 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 	if t.origin.Action = action; action == actionOpened {
 		t.Class = tasks.Background // unrequested work can wait
 	}
-	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.number, h.repo, t.origin.Title)
+	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.Number, h.Repo, t.origin.Title)
 	receipt, err := i.submit(ctx, t)
 	if err == nil {
 		err = i.noteStart(ctx, h, true)
@@ -115,20 +118,20 @@ const sameForm = time.Minute
 func (h remarkEvent) asksTheSame(t tasks.Task) bool {
 	o, err := originOf(t)
 	switch {
-	case err != nil || o.Issue == 0 || o.Asked == nil || o.Asked.Place != inIssue:
+	case err != nil || o.Issue == 0 || o.Asked == nil || o.Asked.Place != thread.InIssue:
 		return false
 	case o.Action != actionAsked:
 		return true
 	}
-	return strings.EqualFold(t.Actor, h.author) && h.at.Before(o.Asked.At.Add(sameForm))
+	return strings.EqualFold(t.Actor, h.Author) && h.At.Before(o.Asked.At.Add(sameForm))
 }
 
 // noteStart records when work on an issue as a whole was requested, so that no poll starts it again. anew drops the
 // plan.
 func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) error {
-	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		if h.at.After(p.Started) {
-			if p.Started = h.at; anew {
+	return i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+		if h.At.After(p.Started) {
+			if p.Started = h.At; anew {
 				p.Plans = p.Plans.with(planRequest{Task: h.task(), Work: true})
 			}
 		}
@@ -142,7 +145,7 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 		return nil
 	}
 	if h.assignee != "" {
-		me, err := i.api.forge.Login(ctx)
+		me, err := i.api.Forge.Login(ctx)
 		if err != nil || strings.EqualFold(h.assignee, me) {
 			return err
 		}
@@ -156,24 +159,24 @@ func (i *interpreter) requestedIssueTask(
 	ctx context.Context, h remarkEvent, w work, command, words string,
 ) (draft, error) {
 	o := origin{
-		Repo: h.repo, Number: h.number, Base: i.base(h.repo), Installation: h.installation, Action: actionAsked,
-		Asked: &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot},
+		Ref: h.Ref, Base: i.base(h.Repo), Action: actionAsked,
+		Asked: &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: command, Words: words, Bot: h.Bot},
 	}
 	issue := h.issue
 	if issue == nil {
 		var err error
-		if _, issue, err = i.api.currentIssue(ctx, h.origin()); err != nil {
+		if _, issue, err = currentIssue(ctx, i.api, h.Ref, 0); err != nil {
 			return draft{}, err
 		}
 	}
 	o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
 	o.Title, o.Body = clipTexts(issue.GetTitle(), issue.GetBody())
-	if h.Place == inIssue && words != "" {
+	if h.Place == thread.InIssue && words != "" {
 		o.Body = "" // the prompt contains it
 	}
 	return i.settings.applyTo(ctx, draft{Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
-		Profile: w.profile, Repo: h.repo, Actor: h.author, Prompt: promptOf(o, w, command, words),
+		Profile: w.profile, Repo: h.Repo, Actor: h.Author, Prompt: promptOf(o, w, command, words),
 		Options: tasks.Options{Plan: w.plan},
 	}, origin: o})
 }
@@ -190,7 +193,7 @@ var issueEnds = map[string]string{
 // comment that closes it has the same time as the closing, and its request counts.
 func (i *interpreter) endIssue(ctx context.Context, d delivery) (response string, err error) {
 	h := d.remark
-	if err := i.worksOn(h.repo); err != nil {
+	if err := i.worksOn(h.Repo); err != nil {
 		return "", err
 	}
 	why := issueEnds[d.action]
@@ -204,7 +207,7 @@ func (i *interpreter) endIssue(ctx context.Context, d delivery) (response string
 	if err != nil {
 		return "", err
 	}
-	return "Stopped the work on " + h.origin().String() + ". " + why, nil
+	return "Stopped the work on " + h.String() + ". " + why, nil
 }
 
 // closedSince reports whether an issue is closed and was closed after the request.
@@ -214,8 +217,7 @@ func (o origin) closedSince(issue *github.Issue) bool {
 }
 
 // missedIssues handles new issues, labels and assignments whose events were lost.
-func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string, v repositoryPoll) error {
-	owner, name := origin{Repo: v.repo}.path()
+func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 	opt := &github.IssueListByRepoOptions{
 		State: "open", Sort: "updated", Direction: "desc", Since: v.since,
 		ListOptions: github.ListOptions{PerPage: 100},
@@ -223,7 +225,7 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 	same := func(i *github.Issue) *github.Issue { return i }
 	var failed []error
 	for issue, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.Issue, *github.Response, error) {
-		return gh.Issues.ListByRepo(ctx, owner, name, opt)
+		return v.GH.Issues.ListByRepo(ctx, v.Owner, v.Name, opt)
 	}) {
 		if err != nil {
 			return errors.Join(append(failed, fmt.Errorf("list issues: %w", err))...)
@@ -231,19 +233,20 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 		if issue.IsPullRequest() {
 			continue
 		}
-		h := remarkEvent{remark: fromIssue(issue), repo: v.repo, number: issue.GetNumber(), issue: issue, onIssue: true}
-		if !h.at.Before(v.since) {
-			err = p.missedRemark(ctx, h, v.handled)
+		h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, issue: issue, onIssue: true}
+		h.Number = issue.GetNumber()
+		if !h.At.Before(v.since) {
+			err = v.missedRemark(ctx, h)
 		}
-		label := p.interpreter.gate.forkLabel
-		if err == nil && (hasLabel(issue.Labels, label) || isAssigned(issue, me)) {
-			err = p.missedStart(ctx, h, me, v)
+		label := v.p.interpreter.gate.forkLabel
+		if err == nil && (hasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
+			err = v.missedStart(ctx, h)
 		}
 		if err == nil {
 			continue
 		}
-		failed = append(failed, fmt.Errorf("%s: %w", h.origin(), err))
-		if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
+		failed = append(failed, fmt.Errorf("%s: %w", h.Ref, err))
+		if v.p.limited(ctx, err) {
 			break
 		}
 	}
@@ -252,46 +255,65 @@ func (p *poller) missedIssues(ctx context.Context, gh *github.Client, me string,
 
 // missedStart starts work on an issue that was given the label or assigned since the last poll, unless an event has
 // done so.
-func (p *poller) missedStart(ctx context.Context, h remarkEvent, me string, v repositoryPoll) error {
-	label := p.interpreter.gate.forkLabel
-	where, err := p.api.reach(ctx, h.origin())
-	if err != nil {
-		return err
-	}
-	last, err := where.lastEvent(ctx, func(e *github.IssueEvent) bool {
+func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
+	label := v.p.interpreter.gate.forkLabel
+	where := v.Thread
+	where.Ref = h.Ref
+	last, err := where.LastEvent(ctx, func(e *github.IssueEvent) bool {
 		return isLabelling(e, label) ||
-			e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), me)
+			e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), v.me)
 	})
 	if err != nil {
 		return err
 	}
-	h.at, h.author, h.bot = last.GetCreatedAt().Time, last.GetActor().GetLogin(), last.GetActor().GetType() == "Bot"
+	h.At, h.Author, h.Bot = last.GetCreatedAt().Time, last.GetActor().GetLogin(), last.GetActor().GetType() == "Bot"
 	h.label, h.assignee = last.GetLabel().GetName(), last.GetAssignee().GetLogin()
-	state, err := p.memory.state(ctx, h.origin())
-	key := "start " + h.identity()
-	if err != nil || h.at.Before(v.since) || !h.at.After(state.Started) || v.handled[key] == h.at.Unix() {
+	state, err := v.p.memory.state(ctx, h.Ref)
+	key := "start " + h.Identity()
+	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) || v.handled[key] == h.At.Unix() {
 		return err
 	}
-	_, err = p.interpreter.start(ctx, h, last.GetEvent())
+	_, err = v.p.interpreter.start(ctx, h, last.GetEvent())
 	if _, not := errors.AsType[ignored](err); err == nil || not {
-		v.handled[key], err = h.at.Unix(), nil
+		v.handled[key], err = h.At.Unix(), nil
 	}
 	return err
 }
 
+// currentIssue returns the conversation of an issue, and the issue as it is now. The address of a transferred issue
+// leads to another one, whose readers may be others; id is 0 if the ID of the issue is not known.
+func currentIssue(
+	ctx context.Context, api thread.Client, r thread.Ref, id int64,
+) (thread.Thread, *github.Issue, error) {
+	t, err := api.Reach(ctx, r)
+	if err != nil {
+		return thread.Thread{}, nil, api.BriefError("reach "+r.String(), err)
+	}
+	issue, _, err := t.GH.Issues.Get(ctx, t.Owner, t.Name, r.Number)
+	switch {
+	case hub.StatusCode(err) == http.StatusGone:
+		return thread.Thread{}, nil, thread.Refuse(issueEnds[actionDeleted])
+	case err != nil:
+		return thread.Thread{}, nil, api.BriefError("read "+r.String(), err)
+	case issue.GetNumber() != r.Number || id != 0 && issue.GetID() != id:
+		return thread.Thread{}, nil, thread.Refuse(issueEnds["transferred"])
+	}
+	return t, issue, nil
+}
+
 // readIssue reads the issue of a task, and refuses the task if the issue has ended.
 func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
-	where, issue, err := b.api.currentIssue(ctx, o)
+	where, issue, err := currentIssue(ctx, b.api, o.Ref, o.Issue)
 	if err != nil {
 		return conversation{}, err
 	}
-	k := conversation{thread: where, b: b, task: t, issue: issue}
+	k := conversation{Thread: where, o: o, b: b, task: t, issue: issue}
 	if k.settings, _, err = b.settings.settings(ctx, where, o.Base); err != nil {
 		return conversation{}, err
 	}
-	me, err := b.api.forge.Login(ctx)
+	me, err := b.api.Forge.Login(ctx)
 	if err != nil {
-		return conversation{}, b.api.briefError("read "+o.String(), err)
+		return conversation{}, b.api.BriefError("read "+o.String(), err)
 	}
 	why := k.settings.refuses(t.Kind, o, nil, nil)
 	switch {
@@ -306,7 +328,7 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conver
 		why = "The issue is no longer assigned to errand."
 	}
 	if why != "" {
-		return conversation{}, refuse(why)
+		return conversation{}, thread.Refuse(why)
 	}
 	return k, nil
 }
@@ -328,6 +350,30 @@ func (k conversation) issuePrompt(ctx context.Context) (string, error) {
 		err = k.notLinked(ctx)
 	}
 	return prompt, err
+}
+
+// notLinked returns an *tasks.InputError if the description of someone's open pull request says that it closes the
+// issue. It reads only the newest ones.
+func (k conversation) notLinked(ctx context.Context) error {
+	what := "look for pull requests for " + k.o.String()
+	me, err := k.Forge.Login(ctx)
+	if err != nil {
+		return k.BriefError(what, err)
+	}
+	list, _, err := k.GH.PullRequests.List(ctx, k.Owner, k.Name,
+		&github.PullRequestListOptions{State: "open", ListOptions: github.ListOptions{PerPage: 100}})
+	if err != nil {
+		return k.BriefError(what, err)
+	}
+	closes := regexp.MustCompile(fmt.Sprintf(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:(?:%[1]s)?#|https?://\S+/%[1]s/issues/)%[2]d\b`,
+		regexp.QuoteMeta(k.Repo), k.Number))
+	for _, pr := range list {
+		if pr.GetUser().GetLogin() != me && closes.MatchString(untrusted.Visible(pr.GetBody())) {
+			const why = "Pull request #%d says that it closes this issue. To have me work on it anyway, comment `%s`."
+			return thread.Refuse(fmt.Sprintf(why, pr.GetNumber(), cmdFix))
+		}
+	}
+	return nil
 }
 
 // aboutIssue quotes the issue as it was when the task was requested.

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // One comment on an issue shows what errand does there, from the first run on. The comment is edited in place, which
@@ -63,7 +64,7 @@ func (s *issueStatus) begin(t tasks.Task, state string) bool {
 func (r *report) showState(ctx context.Context, state string) error {
 	var s issueStatus
 	var may bool
-	err := r.by.memory.changeState(ctx, r.o, func(p *prState) error {
+	err := r.by.memory.changeState(ctx, r.o.Ref, func(p *prState) error {
 		may = p.Status.begin(r.task, state)
 		s = p.Status
 		return nil
@@ -75,7 +76,7 @@ func (r *report) showState(ctx context.Context, state string) error {
 	if err != nil || id == s.ID && id != 0 {
 		return err
 	}
-	return r.by.memory.changeState(ctx, r.o, func(p *prState) error {
+	return r.by.memory.changeState(ctx, r.o.Ref, func(p *prState) error {
 		p.Status.ID, p.Status.Gone = id, id == 0
 		return nil
 	})
@@ -86,7 +87,7 @@ func (r *report) endState(ctx context.Context, e tasks.Ending, refused bool) err
 	if r.o.Issue == 0 {
 		return nil
 	}
-	p, err := r.by.memory.state(ctx, r.o)
+	p, err := r.by.memory.state(ctx, r.o.Ref)
 	if s := p.Status; err != nil || s.Task != r.task.ID {
 		return err
 	}
@@ -107,9 +108,9 @@ func (r *report) endState(ctx context.Context, e tasks.Ending, refused bool) err
 	if hub.Permanent(err) {
 		r.log.Warn("end state", "err", err)
 	} else if err != nil {
-		return r.reportError("end state", err)
+		return r.ReportError("end state", err)
 	}
-	return r.by.memory.changeState(ctx, r.o, func(now *prState) error {
+	return r.by.memory.changeState(ctx, r.o.Ref, func(now *prState) error {
 		if now.Status.Task != r.task.ID {
 			return nil
 		}
@@ -134,17 +135,17 @@ func (r *report) writeState(ctx context.Context, s issueStatus, state string, cr
 	}
 	body += "\n\n<sub>" + strings.Join(links, " · ") + "</sub>\n"
 	if id = s.ID; id == 0 {
-		var old remark
-		old, _, err = r.find(ctx, r.comments(ctx, time.Time{}), statusMark)
+		var old thread.Remark
+		old, _, err = r.Find(ctx, r.Comments(ctx, time.Time{}), statusMark)
 		id = old.ID
 	}
 	if err == nil && id != 0 {
-		err = r.edit(ctx, spot{ID: id}, body)
+		err = r.Edit(ctx, thread.Spot{ID: id}, body)
 		if hub.StatusCode(err) == http.StatusNotFound {
 			return 0, nil
 		}
 	} else if err == nil && create {
-		id, err = r.post(ctx, spot{}, body)
+		id, err = r.Post(ctx, thread.Spot{}, body)
 	}
 	if err != nil {
 		return id, fmt.Errorf("write state on %s: %w", r.o, err)

@@ -326,7 +326,7 @@ func TestLightEndsLast(t *testing.T) {
 // fill gives a commit more check runs or statuses of others than a page holds.
 func (w *world) fill(o origin) {
 	w.Helper()
-	gh := must(w.src.gate.api.reach(w.Context(), o)).gh
+	gh := must(w.src.gate.api.Reach(w.Context(), o.Ref)).GH
 	for i := range 101 {
 		var err error
 		name := fmt.Sprintf("ci/%d", i)

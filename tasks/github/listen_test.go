@@ -17,6 +17,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -30,7 +31,7 @@ func TestPullRequestBecomesTask(t *testing.T) {
 			t.Errorf("answered with %d", hook.Status)
 		}
 		o := origin{
-			Repo: repo, Number: n, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA,
+			Ref: thread.Ref{Repo: repo, Number: n}, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA,
 			Title: "Say hello <!-- and more -->", // which GitHub shows in a title
 			Body:  "It is polite.", URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
 		}
@@ -370,11 +371,12 @@ func TestRealPayloads(t *testing.T) {
 		Repo: "Codertocat/Hello-World", Ref: sha, Actor: "Codertocat",
 		Prompt: "Review pull request #2 of Codertocat/Hello-World: Update the README with new information.",
 		Origin: must(json.Marshal(origin{
-			Repo: "Codertocat/Hello-World", Number: 2, Head: sha, Base: "master",
+			Ref:  thread.Ref{Repo: "Codertocat/Hello-World", Number: 2, Installation: 1},
+			Head: sha, Base: "master",
 			BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",
 			Title:   "Update the README with new information.",
-			Body:    "This is a pretty simple change that we need to pull into master.", Installation: 1,
-			URL: "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
+			Body:    "This is a pretty simple change that we need to pull into master.",
+			URL:     "https://github.com/Codertocat/Hello-World/pull/2", Action: "opened",
 		})),
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // Requests made during an outage should be handled afterwards, once; those from before errand should be left.
@@ -21,7 +22,7 @@ func TestMissedRemarks(t *testing.T) {
 	own, _ := f.own()
 	f.comment(n, "ann", "@errand this was before you came")
 	look(time.Hour)
-	if err := f.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error {
+	if err := f.src.memory.changeState(t.Context(), thread.Ref{Repo: repo, Number: n}, func(p *prState) error {
 		p.Paused, p.PausedBy = true, "ben"
 		return nil
 	}); err != nil {
@@ -59,7 +60,7 @@ func TestMissedRemarks(t *testing.T) {
 	}
 	f.signs(n, mention, "eyes")
 	f.signs(n, resume, "eyes", "hooray")
-	if p := must(f.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Paused {
+	if p := must(f.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
 		t.Error("an order was not carried out")
 	}
 	// An event that comes after all is nothing new.
@@ -109,7 +110,7 @@ func TestMissedRemarksAreLimited(t *testing.T) {
 	for _, route := range []string{"GET /repos/{o}/{r}/pulls/comments", "GET /repos/{o}/{r}/issues/comments"} {
 		f.hub.Fail(route, limit) // at last with both
 		err := lookAgain(f)
-		if wait, limited := f.src.gate.api.retryAfter(err); !limited || wait < 9*time.Minute {
+		if wait, limited := f.src.gate.api.RetryAfter(err); !limited || wait < 9*time.Minute {
 			t.Errorf("%s: %v", route, err)
 		}
 	}
@@ -121,8 +122,9 @@ func TestNumberOfPage(t *testing.T) {
 		"https://github.com/acme/api/pull/12#issuecomment-3": 12, "https://github.com/acme/api/pull/7#discussion_r9": 7,
 		"https://github.com/acme/api/issues/9#issuecomment-3": -9, "": 0,
 	} {
-		got, onIssue := numberOfPage(page)
-		if onIssue {
+		h := new(repositoryPoll).onPage(thread.Remark{URL: page})
+		got := h.Number
+		if h.onIssue {
 			got = -got
 		}
 		if got != want {

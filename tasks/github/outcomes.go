@@ -17,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -25,7 +26,9 @@ import (
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
-func (g *gate) dismissers(ctx context.Context, where thread, l review.Ledger, threads []postedFinding) error {
+func (g *gate) dismissers(
+	ctx context.Context, where thread.Thread, head string, l review.Ledger, threads []postedFinding,
+) error {
 	seen := map[string]string{}
 	for _, k := range l.Recheck() {
 		seen[k.ID] = k.Last
@@ -37,7 +40,7 @@ func (g *gate) dismissers(ctx context.Context, where thread, l review.Ledger, th
 			people = append(people, t.resolvedBy)
 		}
 		for n, login := range people {
-			p, err := g.permission(ctx, where.o, login)
+			p, err := g.permission(ctx, where.Ref, login)
 			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // skip it
 				return err
 			}
@@ -48,12 +51,32 @@ func (g *gate) dismissers(ctx context.Context, where thread, l review.Ledger, th
 		}
 		if t.DismissedBy != "" && !t.Disliked && t.Line != 0 {
 			var err error
-			if t.Changed, err = where.changedSince(ctx, t.Path, seen[t.Finding]); err != nil {
+			if t.Changed, err = changedSince(ctx, where, t.Path, seen[t.Finding], head); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// changedSince reports whether a file may differ between an earlier commit and the head. If the earlier commit is
+// unknown, it is "", and the file may differ.
+func changedSince(ctx context.Context, t thread.Thread, path, earlier, head string) (bool, error) {
+	if earlier == "" || earlier == head {
+		return earlier == "", nil
+	}
+	var blobs [2]string
+	for i, commit := range []string{earlier, head} {
+		file, _, _, err := t.GH.Repositories.GetContents(ctx, t.Owner, t.Name, path,
+			&github.RepositoryContentGetOptions{Ref: commit})
+		if hub.Permanent(err) { // such as a file that is not there
+			return true, nil
+		} else if err != nil {
+			return true, fmt.Errorf("read %s of %s: %w", path, t.Repo, err)
+		}
+		blobs[i] = file.GetSHA()
+	}
+	return blobs[0] != blobs[1], nil
 }
 
 // maxCounted bounds the findings that are recognized if they are added again.
@@ -97,8 +120,8 @@ func (t *tally) add(number int, all []review.Judged) {
 }
 
 // countOutcomes adds the outcomes of a pull request's findings to those of its repository. It may be called again.
-func (m memory) countOutcomes(ctx context.Context, o origin, merged bool) error {
-	l, err := m.ledgerMemo(o).Load(ctx)
+func (m memory) countOutcomes(ctx context.Context, r thread.Ref, merged bool) error {
+	l, err := m.ledgerMemo(r).Load(ctx)
 	if err != nil {
 		return err
 	}
@@ -106,35 +129,35 @@ func (m memory) countOutcomes(ctx context.Context, o origin, merged bool) error 
 	if len(judged) == 0 {
 		return nil
 	}
-	err = m.tally(o.Repo).Change(ctx, func(t *tally) error {
-		t.add(o.Number, judged)
+	err = m.tally(r.Repo).Change(ctx, func(t *tally) error {
+		t.add(r.Number, judged)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return m.changeLedger(ctx, o, func(l *review.Ledger) { l.Count(judged) })
+	return m.changeLedger(ctx, r, func(l *review.Ledger) { l.Count(judged) })
 }
 
 // closeFindings reads once more what people did with the findings of a pull request, and counts the outcomes.
 func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) error {
-	l, err := i.memory.ledgerMemo(o).Load(ctx)
+	l, err := i.memory.ledgerMemo(o.Ref).Load(ctx)
 	if err != nil || !slices.ContainsFunc(l.Known, func(k review.Known) bool { return !k.Counted }) {
 		return err
 	}
-	where, err := i.api.reach(ctx, o)
+	where, err := i.api.Reach(ctx, o.Ref)
 	if err != nil {
 		return err
 	}
-	threads, _, err := where.onLines(ctx)
+	threads, _, err := onLines(ctx, where)
 	if err == nil {
-		err = i.gate.dismissers(ctx, where, l, threads)
+		err = i.gate.dismissers(ctx, where, o.Head, l, threads)
 	}
 	if err == nil {
-		err = i.memory.changeLedger(ctx, o, func(l *review.Ledger) { l.Observe(observed(threads)) })
+		err = i.memory.changeLedger(ctx, o.Ref, func(l *review.Ledger) { l.Observe(observed(threads)) })
 	}
 	if err == nil {
-		err = i.memory.countOutcomes(ctx, o, merged)
+		err = i.memory.countOutcomes(ctx, o.Ref, merged)
 	}
 	if err != nil {
 		return fmt.Errorf("count the findings of %s: %w", o, err)
@@ -143,19 +166,19 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 }
 
 // missedOutcomes counts the findings of those of the latest pull requests that were closed, unless their events did.
-func (p *poller) missedOutcomes(ctx context.Context, latest []*github.PullRequest, repo string) error {
+func (v *repositoryPoll) missedOutcomes(ctx context.Context, latest []*github.PullRequest) error {
 	var failed []error
 	for _, pr := range latest {
 		if pr.GetState() == "open" {
 			continue
 		}
-		err := p.interpreter.closeFindings(ctx, originOfPull(repo, pr), pr.MergedAt != nil)
+		err := v.p.interpreter.closeFindings(ctx, originOfPull(v.Repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
-			p.log.Warn("count findings", "err", err)
+			v.p.log.Warn("count findings", "err", err)
 			continue
 		}
 		failed = append(failed, err)
-		if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
+		if v.p.limited(ctx, err) {
 			break
 		}
 	}
@@ -172,7 +195,7 @@ func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tas
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := s.memory.ledgerMemo(o).Load(ctx)
+	ledger, err := s.memory.ledgerMemo(o.Ref).Load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -225,11 +248,11 @@ var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
 func (i *interpreter) dismiss(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	m := dismissForm.FindStringSubmatch(untrusted.Blanks(untrusted.Visible(h.body)))
+	m := dismissForm.FindStringSubmatch(untrusted.Blanks(untrusted.Visible(h.Body)))
 	if m == nil {
 		return whichFinding, false, nil
 	}
-	err = i.memory.changeLedger(ctx, h.origin(), func(l *review.Ledger) { ok = l.Dismiss(m[1], h.author) })
+	err = i.memory.changeLedger(ctx, h.Ref, func(l *review.Ledger) { ok = l.Dismiss(m[1], h.Author) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}

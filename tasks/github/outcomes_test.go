@@ -111,7 +111,7 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 
 		o := must(originOf(w.task(n, 1)))
 		id, _ := review.FindingOf(w.told(n)["named"].Comments[0].Body)
-		if err := w.src.memory.changeLedger(w.Context(), o, func(l *review.Ledger) {
+		if err := w.src.memory.changeLedger(w.Context(), o.Ref, func(l *review.Ledger) {
 			l.Dismiss(id, "octocat")
 		}); err != nil {
 			w.Fatal(err)

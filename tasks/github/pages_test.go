@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // A poll reads as many pages as were updated since the last one.
@@ -88,7 +89,7 @@ func TestPollRemembersTheNewestRemarks(t *testing.T) {
 	t.Parallel()
 	f, _ := looker(t)
 	p, begun := f.src.newPoller(f.desk), f.src.cfg.Now()
-	v := repositoryPoll{repo: repo, handled: handledRemarks{}}
+	v := &repositoryPoll{Thread: thread.Thread{Ref: thread.Ref{Repo: repo}}, handled: handledRemarks{}}
 	for i := range 4 * maxHandled {
 		v.handled[fmt.Sprintf("p%d.%d", 1_000_000_000+i, i)] = begun.Add(time.Duration(i-4*maxHandled) * time.Second).Unix()
 	}

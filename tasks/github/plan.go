@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // The command /plan on an issue makes the agent post a plan and change nothing. Until a person approves the plan,
@@ -94,7 +95,7 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 	case w.kind == kindFix:
 		w.kind = kindIssue
 	case command == "":
-		p, err := i.memory.state(ctx, h.origin())
+		p, err := i.memory.state(ctx, h.Ref)
 		if err == nil && p.Plans.without(h.task()).waits() {
 			w.plan, w.profile = true, agent.Read
 		}
@@ -107,15 +108,15 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string)
 // may not approve it. It records nothing: only the task that carries out the plan does, or an event that fails between
 // would leave neither.
 func (i *interpreter) mayApprove(ctx context.Context, h remarkEvent) error {
-	if err := i.gate.mustWrite(ctx, h.origin(), h.author); err != nil {
+	if err := i.gate.mustWrite(ctx, h.Ref, h.Author); err != nil {
 		return err
 	}
-	p, err := i.memory.state(ctx, h.origin())
+	p, err := i.memory.state(ctx, h.Ref)
 	if err != nil || p.Plans.has(h.task()) {
 		return err
 	}
-	if !p.Plans.last().postedBefore(h.at) {
-		return refuse(noPlan)
+	if !p.Plans.last().postedBefore(h.At) {
+		return thread.Refuse(noPlan)
 	}
 	open, err := i.desk.Open(ctx, h.thread())
 	if err != nil {
@@ -124,7 +125,7 @@ func (i *interpreter) mayApprove(ctx context.Context, h remarkEvent) error {
 	for _, st := range open { // its event may have failed before it recorded the task
 		o, err := originOf(st.Task)
 		if err == nil && o.Asked != nil && o.Asked.Command == cmdApprove && st.Task.ID != h.task() {
-			return refuse(noPlan)
+			return thread.Refuse(noPlan)
 		}
 	}
 	return nil
@@ -147,10 +148,10 @@ func (i *interpreter) notePlan(ctx context.Context, h remarkEvent) error {
 		return err
 	}
 	approves := o.Asked != nil && o.Asked.Command == cmdApprove
-	counts := (t.Options.Plan || t.Kind == kindIssue) && !i.gate.mayNot(ctx, h.origin(), h.author)
+	counts := (t.Options.Plan || t.Kind == kindIssue) && !i.gate.mayNot(ctx, h.Ref, h.Author)
 	late := false
-	err = i.memory.changeState(ctx, h.origin(), func(p *prState) error {
-		late = approves && !p.Plans.has(t.ID) && !p.Plans.last().postedBefore(h.at)
+	err = i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+		late = approves && !p.Plans.has(t.ID) && !p.Plans.last().postedBefore(h.At)
 		if p.Plans = p.Plans.without(t.ID); counts && !late {
 			p.Plans = p.Plans.with(planRequest{Task: t.ID, Work: !t.Options.Plan})
 		}
@@ -170,7 +171,7 @@ func (i *interpreter) refuseApproval(ctx context.Context, task string) error {
 	if _, err := i.desk.Withdraw(ctx, task); err != nil {
 		return err
 	}
-	return refuse(noPlan)
+	return thread.Refuse(noPlan)
 }
 
 // forgetEnded restores the plan before a request whose task ended before it was recorded, or has been dropped since.
@@ -184,7 +185,7 @@ func (i *interpreter) forgetEnded(ctx context.Context, h remarkEvent) error {
 
 // forgetRequest restores the plan before a request that was withdrawn or refused.
 func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
-	return m.changeState(ctx, h.origin(), func(p *prState) error {
+	return m.changeState(ctx, h.Ref, func(p *prState) error {
 		p.Plans = p.Plans.without(h.task())
 		return nil
 	})
@@ -192,13 +193,13 @@ func (m memory) forgetRequest(ctx context.Context, h remarkEvent) error {
 
 // planEnded records how the making of a plan, or the work on an issue as a whole, ended. Only a plan that was made
 // replaces the one before it, and work that was refused leaves it waiting.
-func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.Ending) error {
+func (m memory) planEnded(ctx context.Context, t tasks.Task, r thread.Ref, e tasks.Ending) error {
 	work := t.Kind == kindIssue && !t.Options.Plan
 	if !work && !t.Options.Plan {
 		return nil
 	}
 	all := append(slices.Clone(e.Covers), t.ID)
-	return m.changeState(ctx, o, func(p *prState) error {
+	return m.changeState(ctx, r, func(p *prState) error {
 		if e.Kind == tasks.Answered || work && e.Kind != tasks.Refused && e.Kind != tasks.Withdrawn {
 			p.Plans = p.Plans.done(planRequest{Task: slices.Max(all), Work: work, Done: e.At})
 			return nil
@@ -213,9 +214,9 @@ func (m memory) planEnded(ctx context.Context, t tasks.Task, o origin, e tasks.E
 // dropPlan forgets the plan of an issue that waits, also if a request is changing it, and reports whether there was
 // one.
 func (m memory) dropPlan(ctx context.Context, h remarkEvent) (dropped bool, err error) {
-	err = m.changeState(ctx, h.origin(), func(p *prState) error {
+	err = m.changeState(ctx, h.Ref, func(p *prState) error {
 		before := len(p.Plans)
-		p.Plans = slices.DeleteFunc(p.Plans, func(r planRequest) bool { return r.postedBefore(h.at) })
+		p.Plans = slices.DeleteFunc(p.Plans, func(r planRequest) bool { return r.postedBefore(h.At) })
 		dropped = len(p.Plans) < before
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -500,13 +501,13 @@ func TestApprovalFails(t *testing.T) {
 	f, n, _, answer := plannedIssue(t, func(c *config) { memory.Memory, c.Memory = c.Memory, memory })
 	f.hub.Deliver("")
 	missed := f.comment(n, "ann", "/approve")
-	p := f.src.newPoller(f.desk)
-	gh := must(f.src.forge.Client(t.Context(), repo, 0))
+	where := must(f.src.gate.api.Reach(t.Context(), thread.Ref{Repo: repo}))
+	v := &repositoryPoll{Thread: where, p: f.src.newPoller(f.desk), handled: handledRemarks{}}
 	f.hub.Fail("GET /repos/{o}/{r}/issues/{n}", githubfake.Failure{Status: 502})
 	failed := false
-	for h, err := range p.api.remarksSince(t.Context(), gh, repo, time.Time{}) {
-		if err == nil && h.ID == missed {
-			failed = p.missedRemark(t.Context(), h, handledRemarks{}) != nil
+	for r, err := range v.Comments(t.Context(), time.Time{}) {
+		if err == nil && r.ID == missed {
+			failed = v.missedRemark(t.Context(), v.onPage(r)) != nil
 		}
 	}
 	if !failed || len(f.tasks()) > 0 {
@@ -540,7 +541,7 @@ func TestPlanOfAnEditedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := f.only()
-	p := must(f.src.memory.state(t.Context(), origin{Repo: repo, Number: n}))
+	p := must(f.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n}))
 	if last := p.Plans.last(); !task.Options.Plan || last.Task != task.ID || last.Work {
 		t.Errorf("task %+v, plans %+v", task, p.Plans)
 	}

@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -39,7 +42,7 @@ const (
 
 // poller polls repositories for missed events. Only the goroutine of run uses it.
 type poller struct {
-	api          api
+	api          thread.Client
 	interpreter  *interpreter
 	memory       memory
 	repositories []string
@@ -59,7 +62,7 @@ func (p *poller) run(ctx context.Context) {
 		err := p.pollIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("poll for missed events", "err", err)
-			if wait, limited := p.api.retryAfter(err); limited {
+			if wait, limited := p.api.RetryAfter(err); limited {
 				pause = max(pause, wait)
 			}
 		}
@@ -141,7 +144,7 @@ func (p *poller) pollAll(ctx context.Context, begun time.Time, before pollState,
 		}
 		if err := p.pollOne(ctx, repo, begun, before, quick); err != nil {
 			failed = append(failed, fmt.Errorf("poll %s: %w", repo, err))
-			if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
+			if p.limited(ctx, err) {
 				break
 			}
 		}
@@ -155,13 +158,19 @@ func (p *poller) pollOne(ctx context.Context, repo string, begun time.Time, befo
 	if err != nil {
 		return err
 	}
-	v := repositoryPoll{repo, before.Seen[repo].Add(-margin), quick, handledRemarks{}}
+	v := &repositoryPoll{p: p, since: before.Seen[repo].Add(-margin), quick: quick, handled: handledRemarks{}}
 	if back := begun.Add(-maxPollBack); v.since.Before(back) {
 		v.since = back
 	}
 	maps.Copy(v.handled, handled)
+	if v.me, err = p.api.Forge.Login(ctx); err != nil {
+		return err
+	}
+	if v.Thread, err = p.api.Reach(ctx, thread.Ref{Repo: repo}); err != nil {
+		return err
+	}
 
-	all, err := p.pollRepository(ctx, v)
+	all, err := v.pollRepository(ctx)
 	all = all && !quick
 	if !all && maps.Equal(v.handled, handled) {
 		return err
@@ -181,19 +190,21 @@ func (p *poller) handledMemo(repo string) intake.Memo[handledRemarks] {
 
 // repositoryPoll is a poll of one repository.
 type repositoryPoll struct {
-	repo    string
+	thread.Thread
+	p       *poller
+	me      string // errand's login
 	since   time.Time
 	quick   bool
 	handled handledRemarks // pollRepository adds to them
 }
 
 // recordHandled adds what a poll has handled. all means that it was a complete one.
-func (p *poller) recordHandled(ctx context.Context, v repositoryPoll, begun time.Time, all bool) error {
+func (p *poller) recordHandled(ctx context.Context, v *repositoryPoll, begun time.Time, all bool) error {
 	until := begun.Add(-maxPollBack) // polls go no further back
 	if all {
 		until = begun.Add(-margin)
 	}
-	return p.handledMemo(v.repo).Change(ctx, func(h *handledRemarks) error {
+	return p.handledMemo(v.Repo).Change(ctx, func(h *handledRemarks) error {
 		both := handledRemarks{}
 		maps.Copy(both, *h) // others may have polled meanwhile
 		maps.Copy(both, v.handled)
@@ -214,46 +225,31 @@ func (h handledRemarks) newest(n int) handledRemarks {
 	return h
 }
 
-// pollRepository polls one repository. If one pull request fails, the others are still handled. all reports whether
+// pollRepository polls the repository. If one pull request fails, the others are still handled. all reports whether
 // every event since then was covered. Failed checks and conflicts do not count, because they are found however old they
 // are; a quick poll skips them.
-func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool, err error) {
-	me, err := p.api.forge.Login(ctx)
+func (v *repositoryPoll) pollRepository(ctx context.Context) (all bool, err error) {
+	latest, err := v.latestPulls(ctx)
 	if err != nil {
 		return false, err
 	}
-	where, err := p.api.reach(ctx, origin{Repo: v.repo})
-	if err != nil {
-		return false, err
-	}
-	gh := where.gh
-	latest, err := v.latestPulls(ctx, gh)
-	if err != nil {
-		return false, err
-	}
-	list, err := v.openPulls(ctx, gh, latest)
+	list, err := v.openPulls(ctx, latest)
 	if err != nil {
 		return false, err
 	}
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := polledPull{where, p, pr}
-		l.o = originOfPull(v.repo, pr)
-		l.o.Action = actionPolled
+		l := polledPull{Thread: v.Thread, v: v, o: originOfPull(v.Repo, pr), pr: pr}
+		l.Ref, l.o.Action = l.o.Ref, actionPolled
+		own := ownWork(pr, v.me)
 		for _, wants := range []struct {
 			it, once bool
 			do       func(context.Context) error
 		}{
-			{
-				!ownWork(pr, me) && !pr.GetUpdatedAt().Before(v.since), true,
-				func(ctx context.Context) error { return l.review(ctx, me, v) },
-			},
-			{!v.quick && ownWork(pr, me), false, l.failures},
-			{
-				!v.quick && (ownWork(pr, me) || !hub.IsFork(pr) && hasLabel(pr.Labels, conflictsLabel)), false,
-				func(ctx context.Context) error { return l.conflict(ctx, me) },
-			},
+			{!own && !pr.GetUpdatedAt().Before(v.since), true, l.review},
+			{!v.quick && own, false, l.failures},
+			{!v.quick && (own || !hub.IsFork(pr) && hasLabel(pr.Labels, conflictsLabel)), false, l.conflict},
 		} {
 			if !wants.it {
 				continue
@@ -264,32 +260,37 @@ func (p *poller) pollRepository(ctx context.Context, v repositoryPoll) (all bool
 			}
 			all = all && !wants.once
 			failed = append(failed, fmt.Errorf("%s: %w", l.o, err))
-			if _, limited := p.api.retryAfter(err); limited || ctx.Err() != nil {
+			if v.p.limited(ctx, err) {
 				return false, errors.Join(failed...)
 			}
 		}
 	}
-	if err = p.missedRemarks(ctx, gh, list, v); err == nil {
-		err = p.missedIssues(ctx, gh, me, v)
+	if err = v.missedRemarks(ctx, list); err == nil {
+		err = v.missedIssues(ctx)
 	}
 	if err == nil && !v.quick {
-		err = p.missedOutcomes(ctx, latest, v.repo)
+		err = v.missedOutcomes(ctx, latest)
 	}
 	return all && err == nil, errors.Join(append(failed, err)...)
+}
+
+// limited reports whether a poll cannot go on after an error.
+func (p *poller) limited(ctx context.Context, err error) bool {
+	_, limited := p.api.RetryAfter(err)
+	return limited || ctx.Err() != nil
 }
 
 // latestPulls lists the pull requests of the polled repository that were updated since the last poll, the latest first.
 // It lists the closed ones, too: in a list of open ones, those after one that is closed meanwhile move up, and the
 // first of the next page would be on a page that was read before. In this list pull requests only move to the front,
 // and those are in the next list.
-func (v repositoryPoll) latestPulls(ctx context.Context, gh *github.Client) (list []*github.PullRequest, err error) {
-	owner, name := origin{Repo: v.repo}.path()
+func (v *repositoryPoll) latestPulls(ctx context.Context) (list []*github.PullRequest, err error) {
 	opt := &github.PullRequestListOptions{
 		State: "all", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: 30},
 	}
 	same := func(pr *github.PullRequest) *github.PullRequest { return pr }
 	for pr, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.PullRequest, *github.Response, error) {
-		return gh.PullRequests.List(ctx, owner, name, opt)
+		return v.GH.PullRequests.List(ctx, v.Owner, v.Name, opt)
 	}) {
 		if err != nil {
 			return nil, fmt.Errorf("list updated pull requests: %w", err)
@@ -304,8 +305,8 @@ func (v repositoryPoll) latestPulls(ctx context.Context, gh *github.Client) (lis
 
 // openPulls returns the open ones of the latest pull requests. For a complete poll it adds those that were updated
 // before, as far as they are among the minPolled that were updated last.
-func (v repositoryPoll) openPulls(
-	ctx context.Context, gh *github.Client, latest []*github.PullRequest,
+func (v *repositoryPoll) openPulls(
+	ctx context.Context, latest []*github.PullRequest,
 ) (list []*github.PullRequest, err error) {
 	for _, pr := range latest {
 		if pr.GetState() == "open" {
@@ -315,8 +316,7 @@ func (v repositoryPoll) openPulls(
 	if v.quick {
 		return list, nil
 	}
-	owner, name := origin{Repo: v.repo}.path()
-	more, _, err := gh.PullRequests.List(ctx, owner, name, &github.PullRequestListOptions{
+	more, _, err := v.GH.PullRequests.List(ctx, v.Owner, v.Name, &github.PullRequestListOptions{
 		State: "open", Sort: "updated", Direction: "desc", ListOptions: github.ListOptions{PerPage: minPolled},
 	})
 	if err != nil {
@@ -333,41 +333,42 @@ func (v repositoryPoll) openPulls(
 
 // polledPull is an open pull request that a poll has found.
 type polledPull struct {
-	thread
-	p  *poller
+	thread.Thread
+	v  *repositoryPoll
+	o  origin
 	pr *github.PullRequest
 }
 
 // review submits the review for which an event was missed. A quick poll submits reviews of new heads and bases only.
-func (l polledPull) review(ctx context.Context, me string, v repositoryPoll) error {
+func (l polledPull) review(ctx context.Context) error {
 	author := l.pr.GetUser().GetLogin()
-	state, err := l.p.memory.state(ctx, l.o)
+	state, err := l.v.p.memory.state(ctx, l.Ref)
 	if err != nil {
 		return err
 	}
-	if v.quick && state.isAt(l.o) {
+	if l.v.quick && state.isAt(l.o) {
 		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
-		if done, err := l.forge.HasVerdict(ctx, l.gh, l.o.Repo, l.o.Head); done || err != nil {
+		if done, err := l.Forge.HasVerdict(ctx, l.GH, l.o.Repo, l.o.Head); done || err != nil {
 			return err
 		}
 	}
-	id := tasks.NewID(l.p.now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
-	t := l.p.interpreter.reviewTask(id, author, l.pr, l.o)
-	t.me, t.why.why = me, unwanted(l.pr, author, me)
-	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.p.interpreter.gate.forkLabel) {
-		if err := l.missedApproval(ctx, t, v.since, state.Started); err != nil {
+	id := tasks.NewID(l.Now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
+	t := l.v.p.interpreter.reviewTask(id, author, l.pr, l.o)
+	t.me, t.why.why = l.v.me, unwanted(l.pr, author, l.v.me)
+	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.v.p.interpreter.gate.forkLabel) {
+		if err := l.missedApproval(ctx, t, l.v.since, state.Started); err != nil {
 			return err
 		}
 	}
-	_, err = l.p.interpreter.replaceReviews(ctx, t)
+	_, err = l.v.p.interpreter.replaceReviews(ctx, t)
 	return err
 }
 
 // failures submits the fix of failed checks.
 func (l polledPull) failures(ctx context.Context) error {
-	c, err := l.ciStatus(ctx, l.o, l.o.Head)
+	c, err := l.CIStatus(ctx, l.o.Head)
 	if err != nil {
 		return err
 	}
@@ -379,20 +380,20 @@ func (l polledPull) failures(ctx context.Context) error {
 
 // conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
 // first request, so the next poll sees them.
-func (l polledPull) conflict(ctx context.Context, me string) error {
-	pr, err := l.pull(ctx)
+func (l polledPull) conflict(ctx context.Context) error {
+	pr, err := l.Pull(ctx)
 	if err != nil {
 		return fmt.Errorf("read pull request: %w", err)
 	}
 	if pr.Mergeable == nil || pr.GetMergeable() {
 		return nil
 	}
-	key, err := l.conflicts(ctx, pr)
+	key, err := conflicts(ctx, l.Thread, pr)
 	if err != nil {
 		return err
 	}
-	if !ownWork(pr, me) {
-		by, err := l.labelledBy(ctx, conflictsLabel)
+	if !ownWork(pr, l.v.me) {
+		by, err := labelledBy(ctx, l.Thread, conflictsLabel)
 		if err != nil {
 			return err
 		}
@@ -403,43 +404,43 @@ func (l polledPull) conflict(ctx context.Context, me string) error {
 
 // submitMissed submits the work with this key, unless a task has started it.
 func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
-	p, err := l.p.memory.state(ctx, l.o)
+	p, err := l.v.p.memory.state(ctx, l.Ref)
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}
-	_, err = l.p.interpreter.autofix(ctx, kind, l.pr, l.o)
+	_, err = l.v.p.interpreter.autofix(ctx, kind, l.pr, l.o)
 	return err
 }
 
 // missedRemarks handles requests in comments and reviews whose events were lost. Reviews can be listed only for one
 // pull request at a time, so it reads those of the open pull requests that were updated since then. If an event was
 // handled, its task exists already, or its command changes nothing when it is repeated.
-func (p *poller) missedRemarks(
-	ctx context.Context, gh *github.Client, open []*github.PullRequest, v repositoryPoll,
-) error {
+func (v *repositoryPoll) missedRemarks(ctx context.Context, open []*github.PullRequest) error {
 	var failed []error
 	take := func(h remarkEvent, err error) (more bool) {
-		if err == nil && !h.at.Before(v.since) && h.number != 0 {
-			err = p.missedRemark(ctx, h, v.handled)
+		if err == nil && !h.At.Before(v.since) && h.Number != 0 {
+			err = v.missedRemark(ctx, h)
 		}
-		if err == nil {
-			return true
+		if err != nil {
+			failed = append(failed, err)
 		}
-		failed = append(failed, err)
-		_, limited := p.api.retryAfter(err)
-		return !limited && ctx.Err() == nil
+		return err == nil || !v.p.limited(ctx, err)
 	}
-	for h, err := range p.api.remarksSince(ctx, gh, v.repo, v.since) {
-		if !take(h, err) {
-			return errors.Join(failed...)
+	for _, list := range []thread.Remarks{v.Comments(ctx, v.since), v.LineComments(ctx, v.since)} {
+		for r, err := range list {
+			if !take(v.onPage(r), err) {
+				return errors.Join(failed...)
+			}
 		}
 	}
 	for _, pr := range open {
 		if pr.GetUpdatedAt().Before(v.since) {
 			continue
 		}
-		for h, err := range p.api.reviewsOf(ctx, gh, v.repo, pr) {
-			if !take(h, err) {
+		one := v.Thread
+		one.Number = pr.GetNumber()
+		for r, err := range one.Reviews(ctx) {
+			if !take(remarkEvent{Remark: r, Ref: one.Ref, pull: pr}, err) {
 				return errors.Join(failed...)
 			}
 		}
@@ -447,20 +448,32 @@ func (p *poller) missedRemarks(
 	return errors.Join(failed...)
 }
 
+var pageForm = regexp.MustCompile(`/(pull|issues)/([0-9]+)#`)
+
+// onPage returns a comment with the pull request or issue that its address names, or with none.
+func (v *repositoryPoll) onPage(r thread.Remark) remarkEvent {
+	h := remarkEvent{Remark: r, Ref: v.Ref}
+	if m := pageForm.FindStringSubmatch(r.URL); m != nil {
+		h.Number, _ = strconv.Atoi(m[2])
+		h.onIssue = m[1] == "issues"
+	}
+	return h
+}
+
 // missedRemark handles one remark, unless a poll has handled it or it has a task. An edited one is handled again.
-func (p *poller) missedRemark(ctx context.Context, h remarkEvent, before handledRemarks) error {
-	changed := max(h.at.Unix(), h.edited.Unix())
-	if before[h.identity()] == changed {
+func (v *repositoryPoll) missedRemark(ctx context.Context, h remarkEvent) error {
+	changed := max(h.At.Unix(), h.Edited.Unix())
+	if v.handled[h.Identity()] == changed {
 		return nil
 	}
-	_, err := p.interpreter.desk.Status(ctx, h.task())
+	_, err := v.p.interpreter.desk.Status(ctx, h.task())
 	if errors.Is(err, tasks.ErrNotFound) {
-		_, err = p.interpreter.handleRemark(ctx, h)
+		_, err = v.p.interpreter.handleRemark(ctx, h)
 	}
 	_, not := errors.AsType[ignored](err)
 	if _, input := errors.AsType[*tasks.InputError](err); err == nil || not || input { // the author has been answered
-		before[h.identity()] = changed
+		v.handled[h.Identity()] = changed
 		return nil
 	}
-	return fmt.Errorf("handle remark on %s: %w", h.origin(), err)
+	return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
 }

@@ -373,7 +373,7 @@ func TestLookGoesOn(t *testing.T) {
 		Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}},
 	})
 	err := lookAgain(f)
-	if wait, limited := f.src.gate.api.retryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
+	if wait, limited := f.src.gate.api.RetryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
 		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))
 	}
 	lift()

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -29,20 +30,20 @@ func (i *interpreter) submitAnswer(
 	ctx context.Context, h remarkEvent, command, words string,
 ) (response string, err error) {
 	t := tasks.Task{
-		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.author,
+		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.Author,
 		Reply: &tasks.Reply{
 			Only: true, Precision: time.Second, // GitHub gives times in whole seconds
 			Text: func(ctx context.Context, q tasks.Question) (string, error) {
 				text, err := answerText(q, command, words)
 				if err == nil {
-					err = i.gate.mustWrite(ctx, h.origin(), h.author)
+					err = i.gate.mustWrite(ctx, h.Ref, h.Author)
 				}
 				return text, err
 			},
 		},
 	}
 	var receipt tasks.Receipt
-	_ = i.desk.As(ctx, h.sender(), "answer", h.origin().String(), func(ctx context.Context) (bool, error) {
+	_ = i.desk.As(ctx, h.sender(), "answer", h.String(), func(ctx context.Context) (bool, error) {
 		if receipt, err = i.desk.Submit(ctx, t); errors.Is(err, tasks.ErrNoQuestion) {
 			return false, nil
 		}
@@ -57,13 +58,13 @@ func (i *interpreter) submitAnswer(
 	case wrong:
 		note = input.Sentence
 	case err != nil:
-		return "", fmt.Errorf("answer a question on %s: %w", h.origin(), err)
+		return "", fmt.Errorf("answer a question on %s: %w", h.Ref, err)
 	case !receipt.Answered:
 		return "Task " + receipt.ID, nil
 	case !receipt.New:
 		return "Answered before.", nil
 	default:
-		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.author)
+		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.Author)
 		i.note(ctx, h, "", done)
 		return "Answer to task " + receipt.ID, nil
 	}
@@ -75,7 +76,7 @@ func (i *interpreter) submitAnswer(
 func answerText(q tasks.Question, command, words string) (string, error) {
 	switch {
 	case command != "" && command != cmdAnswer && q.Consent == "":
-		return "", refuse(noConsent)
+		return "", thread.Refuse(noConsent)
 	case command == cmdApprove:
 		return tasks.Approve, nil
 	case command == cmdAlways:
@@ -105,7 +106,7 @@ func (s *Source) Assures(tasks.Task) bool { return false }
 // Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {
 	sum := sha256.Sum256([]byte(text))
-	return s.say(ctx, t, tasks.EndingKind("update-"+hex.EncodeToString(sum[:8])),
+	return s.say(ctx, t, "update-"+hex.EncodeToString(sum[:8]),
 		markdown.Parts(text, hub.MaxComment-512, markdown.Bytes)...)
 }
 
@@ -124,30 +125,20 @@ func (s *Source) Settle(ctx context.Context, t tasks.Task, q tasks.Question) err
 	if err != nil {
 		return err
 	}
-	r, found, err := where.find(ctx, where.near(ctx, m), m.mark(1))
-	if err != nil {
-		return fmt.Errorf("find question on %s: %w", where.o, err)
-	}
-	if !found {
-		return nil
-	}
-	if err := where.edit(ctx, r.spot, m.mark(1)+"\n"+m.parts[0]); err != nil {
-		return fmt.Errorf("edit question on %s: %w", where.o, err)
-	}
-	return nil
+	return where.Replace(ctx, m)
 }
 
 // postTries is how often a comment is posted if GitHub's response is lost. Posted parts are found first.
 const postTries = 3
 
 // say posts the parts that are not there yet.
-func (s *Source) say(ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string) error {
+func (s *Source) say(ctx context.Context, t tasks.Task, what string, parts ...string) error {
 	where, m, err := s.talk(ctx, t, what, parts...)
 	if err != nil {
 		return err
 	}
 	for range postTries {
-		err = where.send(ctx, m)
+		err = where.Send(ctx, m)
 		if _, limited := hub.RetryAfter(err); err == nil || limited || hub.Permanent(err) || ctx.Err() != nil {
 			break
 		}
@@ -157,21 +148,21 @@ func (s *Source) say(ctx context.Context, t tasks.Task, what tasks.EndingKind, p
 
 // talk returns an update or question of a task as a message at the place of the request.
 func (s *Source) talk(
-	ctx context.Context, t tasks.Task, what tasks.EndingKind, parts ...string,
-) (thread, message, error) {
+	ctx context.Context, t tasks.Task, what string, parts ...string,
+) (thread.Thread, thread.Message, error) {
 	o, err := originOf(t)
 	if err != nil {
-		return thread{}, message{}, err
+		return thread.Thread{}, thread.Message{}, err
 	}
-	where, err := s.gate.api.reach(ctx, o)
+	where, err := s.gate.api.Reach(ctx, o.Ref)
 	if err != nil {
-		return thread{}, message{}, fmt.Errorf("reach %s: %w", o, err)
+		return thread.Thread{}, thread.Message{}, fmt.Errorf("reach %s: %w", o, err)
 	}
-	return where, message{task: t.ID, ending: what, to: o.Asked.spot, since: o.Asked.At, parts: parts}, nil
+	return where, thread.Message{Task: t.ID, What: what, To: o.Asked.Spot, Since: o.Asked.At, Parts: parts}, nil
 }
 
-// questionOf replaces the name of an ending in the mark of a question.
-func questionOf(q tasks.Question) tasks.EndingKind { return tasks.EndingKind("question-" + q.Key) }
+// questionOf returns what the message with a question is.
+func questionOf(q tasks.Question) string { return "question-" + q.Key }
 
 // question formats a question as Markdown, with a line below it.
 func question(t tasks.Task, q tasks.Question, below string) string {

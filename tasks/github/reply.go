@@ -5,13 +5,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // closeConversation posts the answer, and then ends the comment with the state, also if GitHub refuses the answer.
@@ -37,7 +36,7 @@ func statusLeft(err error) error {
 func (r *report) answerRequest(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
-		err = r.by.memory.planEnded(ctx, r.task, r.o, e)
+		err = r.by.memory.planEnded(ctx, r.task, r.o.Ref, e)
 	}
 	if err != nil || silent {
 		return err
@@ -45,26 +44,27 @@ func (r *report) answerRequest(ctx context.Context, e tasks.Ending) error {
 	if stranger {
 		e.Reason = noWork
 	}
-	m := message{
-		task: r.task.ID, ending: e.Kind, at: e.At.UnixMicro(), to: r.target(e), since: r.since(),
-		after: e.Retried, parts: r.answerParts(e),
+	m := r.finalMessage(e.Retried)
+	m.What, m.At = string(e.Kind), e.At.UnixMicro()
+	if r.severalPlaces(e) {
+		m.To = thread.Spot{}
 	}
-	if e.Found {
-		m.parts = nil
+	if !e.Found {
+		m.Parts = r.answerParts(e)
 	}
-	if err := r.send(ctx, m); err != nil {
-		return r.unposted(ctx, "post reply", err)
+	if err := r.Send(ctx, m); err != nil {
+		return r.Unposted(ctx, "post reply", err)
 	}
 	if e.Kind != tasks.Answered || r.o.Asked == nil {
 		return nil
 	}
-	last, at := r.o.Asked.spot, r.o.Asked.At
+	last, at := r.o.Asked.Spot, r.o.Asked.At
 	for _, id := range e.Covers {
-		if p, ok := spotOf(id); ok && askedAt(id).After(at) {
-			last, at = p, askedAt(id)
+		if p, ok := thread.SpotOf(id); ok && thread.AskedAt(id).After(at) {
+			last, at = p, thread.AskedAt(id)
 		}
 	}
-	return r.by.memory.answered(ctx, r.o, last, at)
+	return r.by.memory.answered(ctx, r.o.Ref, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to
@@ -76,34 +76,35 @@ func (r *report) silent(ctx context.Context, e tasks.Ending) (stranger, silent b
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.o, r.task.Actor)
+	p, err := r.by.gate.permission(ctx, r.o.Ref, r.task.Actor)
 	if err != nil || p.CanWrite() {
 		return false, false, err
 	}
-	first, err := r.by.memory.firstStranger(ctx, r.o)
+	first, err := r.by.memory.firstStranger(ctx, r.o.Ref)
 	return true, !first, err
 }
 
-// target returns the comment to answer. Requests from several places are answered in the conversation.
-func (r *report) target(e tasks.Ending) spot {
-	if r.o.Asked == nil {
-		return spot{Place: inConversation}
-	}
-	to := r.o.Asked.spot
-	for _, id := range e.Covers {
-		if p, ok := spotOf(id); ok && !to.sameThread(p) {
-			return spot{Place: inConversation}
-		}
-	}
-	return to
+// severalPlaces reports whether the task answers requests from several places, whose readers do not see each other.
+func (r *report) severalPlaces(e tasks.Ending) bool {
+	return slices.ContainsFunc(e.Covers, func(id string) bool {
+		p, ok := thread.SpotOf(id)
+		return ok && r.o.Asked != nil && p.Thread != r.o.Asked.Thread
+	})
 }
 
-// since returns the earliest time at which the answer can have been posted.
-func (r *report) since() time.Time {
-	if r.o.Asked == nil {
-		return time.Time{}
+// finalMessage returns the answer without its parts, where the task was requested. An answer of an ending after that
+// time prevents posting.
+func (r *report) finalMessage(after time.Time) thread.Message {
+	m := thread.Message{Task: r.task.ID, After: after}
+	if a := r.o.Asked; a != nil {
+		m.To, m.Since = a.Spot, a.At
 	}
-	return r.o.Asked.At
+	return m
+}
+
+// findAnswer finds the answer of an ending after that time.
+func (r *report) findAnswer(ctx context.Context, after time.Time) (*tasks.Ending, error) {
+	return r.FindFinal(ctx, r.finalMessage(after))
 }
 
 // answerParts returns the parts of the answer.
@@ -126,7 +127,7 @@ func (r *report) answerParts(e tasks.Ending) []string {
 // inReplyTo returns a link to the request, if the answer is not below it.
 func (r *report) inReplyTo(e tasks.Ending) []string {
 	a := r.o.Asked
-	if a == nil || a.Place == onLine || a.URL == "" {
+	if a == nil || a.Place == thread.OnLine || a.URL == "" {
 		return nil
 	}
 	more := ""
@@ -136,17 +137,10 @@ func (r *report) inReplyTo(e tasks.Ending) []string {
 	return []string{fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more)}
 }
 
-// askedAt returns when a task was requested, from its ID.
-func askedAt(id string) time.Time {
-	digits, _, _ := strings.Cut(id, "-")
-	micros, _ := strconv.ParseInt(digits, 10, 64)
-	return time.UnixMicro(micros).UTC()
-}
-
 // spots returns the comments that requested a task.
-func (o origin) spots() []spot {
+func (o origin) spots() []thread.Spot {
 	if o.Asked == nil {
 		return slices.Clone(o.Also)
 	}
-	return append(slices.Clone(o.Also), o.Asked.spot)
+	return append(slices.Clone(o.Also), o.Asked.Spot)
 }

@@ -13,16 +13,17 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // asks makes tasks of comments without a front door.
-func (w *world) asks(n int, spots ...spot) (all []tasks.Task) {
+func (w *world) asks(n int, spots ...thread.Spot) (all []tasks.Task) {
 	w.Helper()
 	for i, p := range spots {
-		h := remarkEvent{remark: remark{
-			spot: p, author: "ann", at: time.Unix(1_790_000_000+int64(i), 0),
-			url: fmt.Sprintf("https://github.example/%s#%d", repo, i),
-		}, repo: repo, number: n}
+		h := remarkEvent{Remark: thread.Remark{
+			Spot: p, Author: "ann", At: time.Unix(1_790_000_000+int64(i), 0),
+			URL: fmt.Sprintf("https://github.example/%s#%d", repo, i),
+		}, Ref: thread.Ref{Repo: repo, Number: n}}
 		t, err := w.src.interpreter(nil).requestedTask(w.Context(), h, mentionWork, "", "why?")
 		if err != nil {
 			w.Fatal(err)
@@ -38,7 +39,7 @@ func (w *world) talk() (n int, t tasks.Task, comment int64) {
 	w.talkers()
 	n = w.quietOpen()
 	comment = must(w.hub.Comment(w.Context(), repo, n, "ann", "@errand why?"))
-	return n, w.asks(n, spot{Place: inConversation, ID: comment})[0], comment
+	return n, w.asks(n, thread.Spot{Place: thread.InConversation, ID: comment})[0], comment
 }
 
 func TestReplyBodies(t *testing.T) {
@@ -66,13 +67,14 @@ func TestReplyBodies(t *testing.T) {
 		"together":  together,
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = name })
-		w.close(w.asks(n, spot{Place: inConversation, ID: must(w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"))})[0], e)
+		comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"))
+		w.close(w.asks(n, thread.Spot{Place: thread.InConversation, ID: comment})[0], e)
 		got := w.hub.Comments(repo, n)
 		if len(got) != 2 {
 			t.Fatalf("%s: %d comments", name, len(got))
 		}
 		golden(t, "reply."+name,
-			identityForm.ReplaceAllString(strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body), ""))
+			strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body))
 	}
 }
 
@@ -85,8 +87,9 @@ func TestReplyGoesWhereItWasAsked(t *testing.T) {
 		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "@errand?", at, at))
 		lines := w.hub.ReviewComments(repo, n)
 		a, b := lines[0].ID, lines[1].ID
-		all := w.asks(n, spot{Place: onLine, ID: a, Thread: a}, spot{Place: onLine, ID: a, Thread: a},
-			spot{Place: onLine, ID: b, Thread: b}, spot{Place: inReview, ID: lines[0].ReviewID})
+		onA := thread.Spot{Place: thread.OnLine, ID: a, Thread: a}
+		all := w.asks(n, onA, onA,
+			thread.Spot{Place: thread.OnLine, ID: b, Thread: b}, thread.Spot{Place: thread.InReview, ID: lines[0].ReviewID})
 		for i, c := range []struct {
 			task   tasks.Task
 			covers []string
@@ -130,7 +133,7 @@ func TestReplyWithoutItsThread(t *testing.T) {
 	w := withToken(t)
 	w.talkers()
 	n := w.quietOpen()
-	w.close(w.asks(n, spot{Place: onLine, ID: 999, Thread: 999})[0], answered("Because."))
+	w.close(w.asks(n, thread.Spot{Place: thread.OnLine, ID: 999, Thread: 999})[0], answered("Because."))
 	if got := w.hub.Comments(repo, n); len(got) != 1 || !strings.Contains(got[0].Body, "Because.") {
 		t.Errorf("%+v", got)
 	}
@@ -142,9 +145,9 @@ func TestReplyOnce(t *testing.T) {
 		n, task, comment := w.talk()
 		// Another user has copied our mark.
 		e := answered("Because.")
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", message{
-			task: task.ID, ending: e.Kind, at: e.At.UnixMicro(),
-		}.mark(1)+"\nNo."))
+		must(w.hub.Comment(w.Context(), repo, n, "mallory", thread.Message{
+			Task: task.ID, What: string(e.Kind), At: e.At.UnixMicro(),
+		}.Mark(1)+"\nNo."))
 		close := func() error { return w.report(task).Close(w.Context(), e) }
 		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived anyway
 		if close() == nil {
@@ -284,9 +287,9 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	w.talkers()
 	n := w.quietOpen()
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
-	h := remarkEvent{remark: remark{
-		spot: spot{Place: inConversation, ID: comment}, author: "ann", at: time.Unix(1_790_000_000, 0),
-	}, repo: repo, number: n}
+	h := remarkEvent{Remark: thread.Remark{
+		Spot: thread.Spot{Place: thread.InConversation, ID: comment}, Author: "ann", At: time.Unix(1_790_000_000, 0),
+	}, Ref: thread.Ref{Repo: repo, Number: n}}
 	made, err := w.src.interpreter(nil).requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
 	if err != nil {
 		t.Fatal(err)

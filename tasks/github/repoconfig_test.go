@@ -4,10 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/environment"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/google/go-github/v60/github"
+
+	"github.com/errand-fleet/errand/environment"
 )
 
 func TestParseSettings(t *testing.T) {

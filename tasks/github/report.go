@@ -13,12 +13,13 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // reporter opens the reports of tasks. It is safe for concurrent use.
 type reporter struct {
-	api        api
+	api        thread.Client
 	gate       *gate
 	settings   *settingsReader
 	memory     memory
@@ -43,7 +44,8 @@ func (r *reporter) page(o origin, id string) string {
 // people who read them in their mail; on an issue, another comment shows the state. The result of a repository that is
 // only watched goes to the board.
 type report struct {
-	thread
+	thread.Thread
+	o         origin
 	by        *reporter
 	task      tasks.Task
 	log       *slog.Logger
@@ -53,11 +55,11 @@ type report struct {
 
 // report returns the report of a task, which shows nothing yet.
 func (r *reporter) report(ctx context.Context, t tasks.Task, o origin) (*report, error) {
-	where, err := r.api.reach(ctx, o)
+	where, err := r.api.Reach(ctx, o.Ref)
 	if err != nil {
-		return nil, r.api.reportError("reach "+o.String(), err)
+		return nil, r.api.ReportError("reach "+o.String(), err)
 	}
-	return &report{thread: where, by: r, task: t, log: r.api.log.With("run", t.ID, "thread", t.Thread)}, nil
+	return &report{Thread: where, o: o, by: r, task: t, log: r.api.Log.With("run", t.ID, "thread", t.Thread)}, nil
 }
 
 // open opens the report of a task. It finds or creates the status indicator of a review; if GitHub does not allow one,
@@ -78,7 +80,7 @@ func (r *reporter) open(ctx context.Context, t tasks.Task, o origin) (*report, e
 		p.log.Warn("report without check", "err", err)
 		p.indicator = hub.NoIndicator{}
 	} else if err != nil {
-		return nil, r.api.reportError("open report", err)
+		return nil, r.api.ReportError("open report", err)
 	}
 	p.progress = showLatest(ctx, p.indicator.Interval(), p.log, p.show)
 	return p, nil
@@ -86,7 +88,7 @@ func (r *reporter) open(ctx context.Context, t tasks.Task, o origin) (*report, e
 
 // openIndicator finds or creates the status indicator of a review.
 func (r *report) openIndicator(ctx context.Context) (hub.StatusIndicator, error) {
-	return r.forge.OpenIndicator(ctx, r.gh, hub.IndicatorTarget{
+	return r.Forge.OpenIndicator(ctx, r.GH, hub.IndicatorTarget{
 		Repo: r.o.Repo, Commit: r.o.Head, Task: r.task.ID, URL: r.by.page(r.o, r.task.ID),
 	})
 }
@@ -166,16 +168,16 @@ func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
 		spots = nil
 	}
 	for _, id := range e.Covers {
-		if p, ok := spotOf(id); ok {
+		if p, ok := thread.SpotOf(id); ok {
 			spots = append(spots, p)
 		}
 	}
 	for _, p := range spots {
-		err := r.react(ctx, p, resultReaction(e.Kind == tasks.Answered))
+		err := r.React(ctx, p, resultReaction(e.Kind == tasks.Answered))
 		if hub.Permanent(err) {
 			r.log.Warn("react", "comment", p.ID, "err", err)
 		} else if err != nil {
-			return statusLeft(r.reportError("react", err))
+			return statusLeft(r.ReportError("react", err))
 		}
 	}
 	return nil

@@ -21,11 +21,12 @@ import (
 	"github.com/errand-fleet/errand/internal/spelling"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // request is the comment that requested a task.
 type request struct {
-	spot
+	thread.Spot
 	At      time.Time `json:"at"`
 	URL     string    `json:"html_url"`
 	Command string    `json:"command,omitempty"` // "" for a mention
@@ -40,11 +41,11 @@ func (i *interpreter) remark(ctx context.Context, d delivery) (response string, 
 
 // handleRemark does what a new remark requests: an issue may be work without a request, and so may a review.
 func (i *interpreter) handleRemark(ctx context.Context, h remarkEvent) (response string, err error) {
-	if h.Place == inIssue {
+	if h.Place == thread.InIssue {
 		return i.handleNewIssue(ctx, h)
 	}
 	response, err = i.handleComment(ctx, h)
-	if _, not := errors.AsType[ignored](err); not && h.Place == inReview {
+	if _, not := errors.AsType[ignored](err); not && h.Place == thread.InReview {
 		return i.handleReview(ctx, h)
 	}
 	return response, err
@@ -59,7 +60,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 	}
 	command, words := readCommand(text)
 	reply, mistaken := readMistake(text, named)
-	if !named && command == "" && (!mistaken || i.gate.mayNot(ctx, h.origin(), h.author)) {
+	if !named && command == "" && (!mistaken || i.gate.mayNot(ctx, h.Ref, h.Author)) {
 		return "", notAddressed
 	}
 	if err := i.ignoreDeleted(ctx, h); err != nil {
@@ -72,7 +73,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		return "", err
 	}
 	mention := command == "" && !mistaken && words != ""
-	if (findCommand(command).answers || mention) && !h.bot {
+	if (findCommand(command).answers || mention) && !h.Bot {
 		if response, err := i.submitAnswer(ctx, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
 		}
@@ -85,7 +86,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		}
 		i.note(ctx, h, why, notDone)
 		return why, nil
-	case h.bot && (findCommand(command).control != nil || findCommand(command).answers):
+	case h.Bot && (findCommand(command).control != nil || findCommand(command).answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
 	case findCommand(command).control != nil:
 		return i.runCommand(ctx, h, command)
@@ -107,21 +108,21 @@ var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 // addressed to errand, or whose author does not count, are ignored.
 func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string, named bool, err error) {
 	switch {
-	case i.repository != nil && !i.repository(h.repo):
-		return "", false, ignored{"Repository " + h.repo + " is not configured.", slog.LevelInfo}
-	case h.onIssue && i.watched(h.repo):
+	case i.repository != nil && !i.repository(h.Repo):
+		return "", false, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
+	case h.onIssue && i.watched(h.Repo):
 		return "", false, ignored{onlyWatched, slog.LevelDebug}
-	case h.bot && !i.gate.isListedBot(h.author):
+	case h.Bot && !i.gate.isListedBot(h.Author):
 		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
 	}
-	me, err := i.api.forge.Login(ctx)
+	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
 		return "", false, err
 	}
-	if ours(h.body) || strings.EqualFold(h.author, me) {
+	if thread.IsMarked(h.Body) || strings.EqualFold(h.Author, me) {
 		return "", false, ignored{"The author is errand.", slog.LevelDebug}
 	}
-	page := markdown.ReadPage(h.body)
+	page := markdown.ReadPage(h.Body)
 	rest, named := page.Without(me)
 	return rest.String(), named, nil
 }
@@ -160,7 +161,7 @@ func (i *interpreter) submitRequest(
 
 // ignoreDeleted ignores a comment that is known to be deleted.
 func (i *interpreter) ignoreDeleted(ctx context.Context, h remarkEvent) error {
-	p, err := i.memory.state(ctx, h.origin())
+	p, err := i.memory.state(ctx, h.Ref)
 	if err == nil && slices.Contains(p.Deleted, h.task()) {
 		err = ignored{"The comment was deleted.", slog.LevelInfo}
 	}
@@ -176,16 +177,16 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	if err != nil {
 		return draft{}, err
 	}
-	o := originOfPull(h.repo, pr)
+	o := originOfPull(h.Repo, pr)
 	if h.issue != nil { // the state at that time: the event may be late, and the pull request was read just now
 		o.Title, o.Body = clipTexts(h.issue.GetTitle(), h.issue.GetBody())
 	}
-	o.Installation, o.Action, o.Full = h.installation, actionAsked, w.full
-	o.Asked = &request{spot: h.spot, At: h.at, URL: h.url, Command: command, Words: words, Bot: h.bot}
+	o.Installation, o.Action, o.Full = h.Installation, actionAsked, w.full
+	o.Asked = &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: command, Words: words, Bot: h.Bot}
 	t := draft{pr: pr, Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
-		Profile: profileOf(pr, w.profile), Repo: h.repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.number),
-		Actor: h.author, Prompt: words,
+		Profile: profileOf(pr, w.profile), Repo: h.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.Number),
+		Actor: h.Author, Prompt: words,
 	}}
 	if w.ownThread {
 		t.Thread = h.thread() + "/review"
@@ -194,18 +195,18 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 		t.Ref = o.Head
 	}
 	switch {
-	case hub.IsFork(pr) && h.bot:
+	case hub.IsFork(pr) && h.Bot:
 		return draft{}, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
 	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
 		return draft{},
 			&tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this " +
 				"repository. I can review it."}
-	case hub.IsFork(pr) && movedSince(pr, h.at):
+	case hub.IsFork(pr) && movedSince(pr, h.At):
 		return draft{},
 			&tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the " +
 				"new head and repeat the command."}
 	case w.kind == "review":
-		o.ApprovedBy = h.author
+		o.ApprovedBy = h.Author
 	}
 	t.Prompt, t.origin = promptOf(o, w, command, words), o
 	return i.settings.applyTo(ctx, t)
@@ -224,11 +225,11 @@ func promptOf(o origin, w work, command, words string) string {
 }
 
 // wordless is the request of a comment that only mentions errand.
-var wordless = map[place]string{
-	inConversation: "Read the conversation and answer it.",
-	onLine:         "Read this thread and answer it.",
-	inReview:       "Do what this review asks for.",
-	inIssue:        "Read this issue and do what it asks for.",
+var wordless = map[thread.Place]string{
+	thread.InConversation: "Read the conversation and answer it.",
+	thread.OnLine:         "Read this thread and answer it.",
+	thread.InReview:       "Do what this review asks for.",
+	thread.InIssue:        "Read this issue and do what it asks for.",
 }
 
 // pull returns the pull request of a comment. It reads it from GitHub if the event does not contain it.
@@ -236,7 +237,7 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 	if h.pull != nil {
 		return h.pull, nil
 	}
-	_, pr, err := i.api.currentPull(ctx, h.origin())
+	_, pr, err := i.api.ReachPull(ctx, h.Ref)
 	return pr, err
 }
 
@@ -258,20 +259,22 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
 	}
 	if d.action == actionEdited {
-		i.respond(ctx, *h, func(ctx context.Context, t thread) error { return t.removeReaction(ctx, h.remark, eyes) })
+		i.respond(ctx, *h, func(ctx context.Context, t thread.Thread) error {
+			return t.RemoveReaction(ctx, h.Remark, eyes)
+		})
 	}
 	return "Withdrawn " + h.task(), nil
 }
 
 // noteDeleted records that a comment without a task was deleted.
 func (i *interpreter) noteDeleted(ctx context.Context, h remarkEvent) error {
-	if err := i.worksOn(h.repo); err != nil {
+	if err := i.worksOn(h.Repo); err != nil {
 		return err
 	}
 	if _, err := i.desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
 		return err
 	}
-	return i.memory.changeState(ctx, h.origin(), func(p *prState) error {
+	return i.memory.changeState(ctx, h.Ref, func(p *prState) error {
 		if !slices.Contains(p.Deleted, h.task()) {
 			p.Deleted = append(p.Deleted, h.task())
 			p.Deleted = p.Deleted[max(0, len(p.Deleted)-maxDeleted):]
@@ -302,7 +305,7 @@ var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDe
 // what it is, and the text of an issue has no part in its label.
 func (h remarkEvent) amendable(st tasks.Status) bool {
 	o, err := originOf(st.Task)
-	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.author) &&
+	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.Author) &&
 		o.Action == actionAsked && o.Asked.Command != cmdApprove
 }
 
@@ -344,8 +347,8 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 	if err != nil {
 		return "", err
 	}
-	at := h.edited
-	if h.Place == inIssue {
+	at := h.Edited
+	if h.Place == thread.InIssue {
 		at = h.issue.GetUpdatedAt().Time
 	}
 	var done tasks.Amendment
@@ -441,8 +444,8 @@ func cutWord(line string) (word, rest string) {
 }
 
 // addressesErrand reports whether a remark mentions a login or is a command.
-func (r remark) addressesErrand(login string) bool {
-	text, named := markdown.ReadPage(r.body).Without(login)
+func addressesErrand(r thread.Remark, login string) bool {
+	text, named := markdown.ReadPage(r.Body).Without(login)
 	command, _ := readCommand(text.String())
 	return named || command != ""
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -115,7 +116,7 @@ func TestMentionBecomesATask(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tasks.Task{}, "Origin")); diff != "" {
 			w.Error(diff)
 		}
-		if o.Asked == nil || o.Asked.spot != (spot{Place: inConversation, ID: id}) ||
+		if o.Asked == nil || o.Asked.Spot != (thread.Spot{Place: thread.InConversation, ID: id}) ||
 			!strings.HasSuffix(o.Asked.URL, fmt.Sprintf("#issuecomment-%d", id)) ||
 			o.Head != w.pull(n).HeadSHA || o.Base != "main" {
 			w.Errorf("origin: %+v %+v", o, o.Asked)
@@ -145,8 +146,8 @@ func TestMentionOnLineAndInReview(t *testing.T) {
 	var got []string
 	for _, task := range f.tasks() {
 		o := must(originOf(task))
-		got = append(got, fmt.Sprintf("%+v %s", o.Asked.spot, task.Prompt))
-		if p, ok := spotOf(task.ID); !ok || p != o.Asked.spot || task.Thread != "github/acme/api#1" {
+		got = append(got, fmt.Sprintf("%+v %s", o.Asked.Spot, task.Prompt))
+		if p, ok := thread.SpotOf(task.ID); !ok || p != o.Asked.Spot || task.Thread != "github/acme/api#1" {
 			t.Errorf("%s: %+v", task.ID, task)
 		}
 	}
@@ -500,7 +501,7 @@ func TestDeletedBeforeCreated(t *testing.T) {
 	if all := f.tasks(); len(all) > 0 {
 		t.Errorf("tasks: %+v", all)
 	}
-	p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n}))
+	p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n}))
 	if p.Paused {
 		t.Error("a deleted command was carried out")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // A review of our own pull request should be answered without a mention if its author has write access; a few times,
@@ -48,7 +49,7 @@ func TestReviewResponse(t *testing.T) {
 				w.Errorf("brief: %+v", b)
 			}
 		}
-		if p := must(w.src.memory.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 1 {
+		if p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -60,7 +61,7 @@ func TestReviewResponse(t *testing.T) {
 			w.Fatalf("made %+v", got)
 		}
 		w.briefed(f.tasks()[mention])
-		if p := must(w.src.memory.state(w.Context(), origin{Repo: repo, Number: n})); p.Rounds != 0 {
+		if p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 0 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -99,7 +100,7 @@ func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 	w.talkers()
 	n := w.quietOpen()
 	f := w.listen()
-	o := origin{Repo: repo, Number: n}
+	o := thread.Ref{Repo: repo, Number: n}
 	tire := func(p *prState) error { p.Rounds = maxRounds; return nil }
 	for user, want := range map[string]int{"cleo": maxRounds, "ann": 0} {
 		if err := w.src.memory.changeState(t.Context(), o, tire); err != nil {

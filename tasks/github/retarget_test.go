@@ -11,6 +11,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // branch creates a branch with a commit of its own.
@@ -138,7 +139,7 @@ func TestBaseIsThatOfTheStart(t *testing.T) {
 			w.Errorf("a review of the same head and base: %+v", got)
 		}
 		w.close(task, reviewed("None."))
-		p := must(w.src.memory.state(w.Context(), origin{Repo: repo, Number: n}))
+		p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n}))
 		if p.LastBase != "dev" || p.Base != "dev" {
 			w.Errorf("recorded %q, reviewed %q", p.Base, p.LastBase)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // comment writes an outcome to the pull request's summary comment. It keeps, edits or removes existing comments by
@@ -43,9 +44,9 @@ func (r *report) comment(ctx context.Context, result outcome) error {
 		c, found := old[i+1]
 		switch {
 		case !found:
-			_, err = r.post(ctx, spot{}, body)
+			_, err = r.Post(ctx, thread.Spot{}, body)
 		case c.mark.compare(ours) != 0:
-			err = r.edit(ctx, spot{ID: c.id}, body)
+			err = r.Edit(ctx, thread.Spot{ID: c.id}, body)
 			if hub.StatusCode(err) == http.StatusNotFound {
 				err = errors.New("it was just deleted") // not permanent: the next attempt posts a new one
 			}
@@ -59,7 +60,7 @@ func (r *report) comment(ctx context.Context, result outcome) error {
 			continue
 		}
 		// The rest of an older, longer text.
-		if _, err := r.gh.Issues.DeleteComment(ctx, r.owner, r.name, c.id); err != nil &&
+		if _, err := r.GH.Issues.DeleteComment(ctx, r.Owner, r.Name, c.id); err != nil &&
 			hub.StatusCode(err) != http.StatusNotFound {
 			return fmt.Errorf("remove part %d of the review of %s: %w", part, r.o, err)
 		}
@@ -76,11 +77,11 @@ type posted struct {
 // summaries finds the comments of a review's summary, by part.
 func (r *report) summaries(ctx context.Context) (map[int]posted, error) {
 	found := map[int]posted{}
-	for c, err := range r.own(ctx, r.comments(ctx, time.Time{})) {
+	for c, err := range r.Own(ctx, r.Comments(ctx, time.Time{})) {
 		if err != nil {
 			return nil, err
 		}
-		m, ok := readMark(c.body)
+		m, ok := readMark(c.Body)
 		if _, twice := found[m.part]; ok && !twice {
 			found[m.part] = posted{c.ID, m}
 		}

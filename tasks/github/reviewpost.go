@@ -31,7 +31,7 @@ func (r *report) closeReview(ctx context.Context, e tasks.Ending) error {
 	}
 	result, err := r.postFindings(ctx, e)
 	if err != nil {
-		return r.reportError("post findings", err)
+		return r.ReportError("post findings", err)
 	}
 	failed := r.say(ctx, e, result)
 	if failed != nil && !hub.Permanent(failed) {
@@ -47,7 +47,7 @@ func (r *report) closeReview(ctx context.Context, e tasks.Ending) error {
 	if err := r.indicator.Finish(ctx, result.verdict); hub.Permanent(err) {
 		r.log.Warn("end check", "err", err)
 	} else if err != nil {
-		return cmp.Or(failed, r.reportError("end report", err))
+		return cmp.Or(failed, r.ReportError("end report", err))
 	}
 	return failed
 }
@@ -55,7 +55,7 @@ func (r *report) closeReview(ctx context.Context, e tasks.Ending) error {
 // say posts the summary comment and, after a refusal, the answer to the comment that requested the review.
 func (r *report) say(ctx context.Context, e tasks.Ending, result outcome) error {
 	if err := r.comment(ctx, result); err != nil {
-		return r.unposted(ctx, "post review", err)
+		return r.Unposted(ctx, "post review", err)
 	}
 	return r.explainRefusal(ctx, e)
 }
@@ -119,7 +119,7 @@ func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome
 		result.text += state.pausing()
 		return result, err
 	}
-	state, err := r.by.memory.state(ctx, r.o)
+	state, err := r.by.memory.state(ctx, r.o.Ref)
 	if state.hasReviewed(r.o) && state.Verdict != (savedVerdict{}) {
 		result.verdict = state.Verdict.verdict(result.ending)
 	}
@@ -205,7 +205,7 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 		}
 		ask.Comments = append(ask.Comments, c)
 	}
-	if _, _, err := r.gh.PullRequests.CreateReview(ctx, r.owner, r.name, r.o.Number, ask); err != nil {
+	if _, _, err := r.GH.PullRequests.CreateReview(ctx, r.Owner, r.Name, r.o.Number, ask); err != nil {
 		return fmt.Errorf("submit review of %s: %w", r.o, err)
 	}
 	return nil
@@ -213,14 +213,14 @@ func (r *report) submit(ctx context.Context, body string, findings []review.Find
 
 // findReview finds the review with a mark, and the IDs of the findings in it.
 func (r *report) findReview(ctx context.Context, m mark) (posted map[string]bool, found bool, err error) {
-	v, found, err := r.find(ctx, r.reviews(ctx), m.findings())
+	v, found, err := r.Find(ctx, r.Reviews(ctx), m.findings())
 	if err != nil {
 		return nil, false, fmt.Errorf("list reviews of %s: %w", r.o, err)
 	}
 	if !found {
 		return nil, false, nil
 	}
-	posted, err = r.findingsOf(ctx, v.ID, v.body)
+	posted, err = r.findingsOf(ctx, v.ID, v.Body)
 	return posted, true, err
 }
 
@@ -231,7 +231,7 @@ func (r *report) findingsOf(ctx context.Context, id int64, body string) (map[str
 		posted[f] = true
 	}
 	// 100 comments are more than the limits ever allow
-	page, _, err := r.gh.PullRequests.ListReviewComments(ctx, r.owner, r.name, r.o.Number, id,
+	page, _, err := r.GH.PullRequests.ListReviewComments(ctx, r.Owner, r.Name, r.o.Number, id,
 		&github.ListOptions{PerPage: 100})
 	if err != nil {
 		return nil, fmt.Errorf("list comments of a review of %s: %w", r.o, err)
@@ -256,7 +256,7 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 	if len(missing) == 0 {
 		return d, nil
 	}
-	for f, err := range r.files(ctx) {
+	for f, err := range r.Files(ctx) {
 		if err != nil {
 			return nil, fmt.Errorf("list files of %s: %w", r.o, err)
 		}
@@ -273,7 +273,7 @@ func (r *report) diff(ctx context.Context, findings []review.Finding) (review.Di
 
 // newHead returns the pull request's head if it is no longer the reviewed one.
 func (r *report) newHead(ctx context.Context) (string, error) {
-	pr, err := r.pull(ctx)
+	pr, err := r.Pull(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", r.o, err)
 	}
@@ -285,12 +285,12 @@ func (r *report) newHead(ctx context.Context) (string, error) {
 
 // findReviewed finds the final message of a review: its comment, or its indicator if that is complete, because a later
 // review has replaced its comment, or it had none.
-func (r *report) findReviewed(ctx context.Context, task string, after time.Time) (*tasks.Ending, error) {
+func (r *report) findReviewed(ctx context.Context, after time.Time) (*tasks.Ending, error) {
 	all, err := r.summaries(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if m := all[1].mark; m.task == task && time.UnixMicro(m.at).After(after) {
+	if m := all[1].mark; m.task == r.task.ID && time.UnixMicro(m.at).After(after) {
 		return &tasks.Ending{Kind: m.ending, At: time.UnixMicro(m.at).UTC()}, nil
 	}
 	l, err := r.openIndicator(ctx)

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const (
@@ -303,11 +304,11 @@ func TestFindingsRefused(t *testing.T) {
 
 // deleteComment removes our comment as another user.
 func (s *Source) deleteComment(w *world, id int64) error {
-	o := origin{Repo: repo}
+	o := thread.Ref{Repo: repo}
 	if s.forge.IsApp() {
-		o = must(originOf(w.task(1, 0)))
+		o = must(originOf(w.task(1, 0))).Ref
 	}
-	_, err := must(s.gate.api.reach(w.Context(), o)).gh.Issues.DeleteComment(w.Context(), "acme", "api", id)
+	_, err := must(s.gate.api.Reach(w.Context(), o)).GH.Issues.DeleteComment(w.Context(), "acme", "api", id)
 	return err
 }
 

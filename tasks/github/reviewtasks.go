@@ -27,7 +27,7 @@ func (i *interpreter) submitReview(ctx context.Context, t draft) (response strin
 		return i.submitted(ctx, t) // the desk reports the error; nothing is recorded
 	}
 	why := supersededBy + hub.ShortSHA(o.Head) + "."
-	err = i.memory.changeState(ctx, o, func(p *prState) (err error) {
+	err = i.memory.changeState(ctx, o.Ref, func(p *prState) (err error) {
 		if p.Head == o.Head && !p.isAt(o) {
 			why = supersededBy + hub.ShortSHA(o.Head) + " onto " + untrusted.Line(o.Base, 100) + "."
 		}
@@ -102,7 +102,7 @@ func (i *interpreter) endReviews(ctx context.Context, d delivery) (response stri
 		return "", err
 	}
 	o := originOfPull(e.GetRepo().GetFullName(), e.GetPullRequest())
-	err = i.memory.changeState(ctx, o, func(p *prState) error {
+	err = i.memory.changeState(ctx, o.Ref, func(p *prState) error {
 		p.Review = ""
 		return p.recordUpdateTime(e.GetPullRequest().GetUpdatedAt().Time)
 	})
@@ -154,7 +154,7 @@ func (i *interpreter) endForkReviews(ctx context.Context, t draft) error {
 	}
 	o := t.origin
 	current, why := "", ""
-	err := i.memory.changeState(ctx, o, func(p *prState) error {
+	err := i.memory.changeState(ctx, o.Ref, func(p *prState) error {
 		if err := p.recordUpdateTime(t.pr.GetUpdatedAt().Time); err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (i *interpreter) inheritRequests(ctx context.Context, t draft) (draft, erro
 	if err != nil {
 		return draft{}, err
 	}
-	p, err := i.memory.state(ctx, o)
+	p, err := i.memory.state(ctx, o.Ref)
 	if err != nil {
 		return draft{}, err
 	}
@@ -198,7 +198,7 @@ func (i *interpreter) inheritRequests(ctx context.Context, t draft) (draft, erro
 			continue
 		}
 		switch {
-		case !before.byPerson(), before.byBot(), i.gate.mayNot(ctx, o, st.Task.Actor):
+		case !before.byPerson(), before.byBot(), i.gate.mayNot(ctx, o.Ref, st.Task.Actor):
 			o.Also = append(o.Also, before.spots()...)
 		case before.Asked != nil: // the latest text counts, and the widest scope
 			o.Also = append(o.spots(), before.Also...)
@@ -240,7 +240,7 @@ const sameLabel = 2 * time.Second
 func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time) (response string, err error) {
 	head, by := t.origin.Head, t.origin.ApprovedBy
 	label := head + " " + by
-	p, err := i.memory.state(ctx, t.origin)
+	p, err := i.memory.state(ctx, t.origin.Ref)
 	if err == nil && p.Label == label && at.Sub(p.Started) <= sameLabel {
 		err = ignored{"The label was handled before.", slog.LevelInfo}
 	}
@@ -261,7 +261,7 @@ func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time)
 	if err != nil {
 		return "", err
 	}
-	err = i.memory.changeState(ctx, t.origin, func(p *prState) error {
+	err = i.memory.changeState(ctx, t.origin.Ref, func(p *prState) error {
 		if !at.Before(p.Started) {
 			p.Started, p.Label = at, label
 		}
@@ -279,8 +279,8 @@ func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time)
 // missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
 // have moved afterwards. Labels until handled have been handled, by an event or a poll.
 func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled time.Time) error {
-	label := l.p.interpreter.gate.forkLabel
-	last, err := l.lastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+	label := l.v.p.interpreter.gate.forkLabel
+	last, err := l.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
 	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
@@ -289,12 +289,12 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.
-	_, now, err := l.currentPull(ctx, l.o)
+	_, now, err := l.ReachPull(ctx, l.Ref)
 	if err != nil || now.GetHead().GetSHA() != l.o.Head || movedSince(now, at) {
 		return err
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
-	_, err = l.p.interpreter.submitApproved(ctx, t, at)
+	_, err = l.v.p.interpreter.submitApproved(ctx, t, at)
 	if _, ok := errors.AsType[ignored](err); ok {
 		return nil // its event has brought it
 	}

@@ -25,13 +25,14 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const settingsFile = environment.File
 
 // settingsReader reads the settings of repositories. It is safe for concurrent use.
 type settingsReader struct {
-	api   api
+	api   thread.Client
 	gate  *gate
 	cache *cache.Cache[parsedSettings]
 	log   *slog.Logger
@@ -40,11 +41,11 @@ type settingsReader struct {
 // settings reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
 // describes the invalid parts of the file in sentences. The result is cached for a short time.
 func (r *settingsReader) settings(
-	ctx context.Context, t thread, base string,
+	ctx context.Context, t thread.Thread, base string,
 ) (c settings, unknown []string, err error) {
-	key := strings.ToLower(t.o.Repo) + " " + base
+	key := strings.ToLower(t.Repo) + " " + base
 	known, err := r.cache.Get(ctx, key, func(ctx context.Context) (parsedSettings, error) {
-		text, err := t.fileOf(ctx, base, settingsFile)
+		text, err := t.File(ctx, base, settingsFile)
 		if err != nil {
 			return parsedSettings{}, err
 		}
@@ -77,7 +78,7 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 			return draft{}, ignored{r.gate.unapproved(), slog.LevelInfo}
 		}
 	}
-	c, err := r.read(ctx, o)
+	c, err := r.read(ctx, o.Ref, o.Base)
 	if err != nil {
 		r.log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
@@ -90,12 +91,12 @@ func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 }
 
 // read returns the settings of the repository that an event is about.
-func (r *settingsReader) read(ctx context.Context, o origin) (settings, error) {
-	t, err := r.api.reach(ctx, o)
+func (r *settingsReader) read(ctx context.Context, of thread.Ref, base string) (settings, error) {
+	t, err := r.api.Reach(ctx, of)
 	if err != nil {
 		return settings{}, err
 	}
-	c, _, err := r.settings(ctx, t, o.Base)
+	c, _, err := r.settings(ctx, t, base)
 	return c, err
 }
 
@@ -117,13 +118,13 @@ func (c settings) refuses(kind string, o origin, pr *github.PullRequest, files [
 
 // verificationCommands returns all the commands that should succeed before work on a branch is published, or an error.
 func (r *settingsReader) verificationCommands(ctx context.Context, repo, base string) ([]string, error) {
-	t, err := r.api.reach(ctx, origin{Repo: repo})
+	t, err := r.api.Reach(ctx, thread.Ref{Repo: repo})
 	if err != nil {
-		return nil, r.api.briefError("reach "+repo, err)
+		return nil, r.api.BriefError("reach "+repo, err)
 	}
 	c, _, err := r.settings(ctx, t, base)
 	if err == nil && c.Incomplete {
-		err = refuse("Not all checks in " + settingsFile + " of " + repo + " can be read.")
+		err = thread.Refuse("Not all checks in " + settingsFile + " of " + repo + " can be read.")
 	}
 	return c.Checks, err
 }
@@ -132,7 +133,7 @@ func (r *settingsReader) verificationCommands(ctx context.Context, repo, base st
 // defaults apply.
 func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
 	l := review.Limits{Max: 6, Floor: review.Minor}
-	c, unknown, err := r.by.settings.settings(ctx, r.thread, r.o.Base)
+	c, unknown, err := r.by.settings.settings(ctx, r.Thread, r.o.Base)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		r.log.Warn("review without the repository's settings", "why", input.Sentence)
 		return l, nil, nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const contents = "GET /repos/{o}/{r}/contents/{path}"
@@ -129,8 +130,7 @@ func TestSettingsSkipFiles(t *testing.T) {
 func TestSettingsThatAreTooLarge(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	o := origin{Repo: repo, Number: 1, Base: "main"}
-	where := must(w.src.gate.api.reach(t.Context(), o))
+	where := must(w.src.gate.api.Reach(t.Context(), thread.Ref{Repo: repo, Number: 1}))
 	for size, want := range map[int]string{
 		environment.MaxFile: "", environment.MaxFile + 1: "[The file is larger than 64 KiB, so it is ignored.]",
 	} {
@@ -149,8 +149,7 @@ func TestSettingsAreAskedOnce(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	w.setUp(map[string]string{settingsFile: "reviews: on\n"})
-	o := origin{Repo: repo, Number: 1, Base: "main"}
-	where := must(w.src.gate.api.reach(t.Context(), o))
+	where := must(w.src.gate.api.Reach(t.Context(), thread.Ref{Repo: repo, Number: 1}))
 	for range 2 {
 		_, unknown, err := w.src.settings.settings(t.Context(), where, "main")
 		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: unknown setting `reviews`." {

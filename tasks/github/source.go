@@ -58,6 +58,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -167,7 +168,7 @@ func New(cfg Config) (*Source, error) {
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
 	log, mem := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}
-	hubAPI := api{cfg.Forge, cfg.Now, log}
+	hubAPI := thread.Client{Forge: cfg.Forge, Now: cfg.Now, Log: log}
 	g := &gate{
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
@@ -254,7 +255,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 		if t.Retrier.Source == sourceName {
 			asker = t.Retrier.Account
 		}
-		if err := s.gate.mustWrite(ctx, o, asker); err != nil {
+		if err := s.gate.mustWrite(ctx, o.Ref, asker); err != nil {
 			return tasks.Brief{}, err
 		}
 	}
@@ -263,7 +264,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 		err = s.gate.countBotRequest(ctx, t, o)
 	case !isAutomatic(t, o):
 		// Only after the permission check: otherwise anyone could keep errand working.
-		err = s.memory.resetRounds(ctx, o)
+		err = s.memory.resetRounds(ctx, o.Ref)
 	}
 	if err != nil {
 		return tasks.Brief{}, err
@@ -302,13 +303,13 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	if err != nil {
 		return nil, err
 	}
-	find := r.findFinal
+	find := r.findAnswer
 	if t.Kind == kindReview {
 		find = r.findReviewed
 	}
-	e, err := find(ctx, t.ID, after)
+	e, err := find(ctx, after)
 	if err != nil {
-		return nil, r.reportError("find an earlier final message on "+o.String(), err)
+		return nil, r.ReportError("find an earlier final message on "+o.String(), err)
 	}
 	return e, nil
 }

@@ -15,6 +15,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -136,36 +137,36 @@ type memory struct {
 	log   *slog.Logger
 }
 
-func (m memory) stateMemo(o origin) intake.Memo[prState] {
-	return intake.Memo[prState]{Memory: m.store, Name: "github/" + o.String() + "/state", Log: m.log}
+func (m memory) stateMemo(r thread.Ref) intake.Memo[prState] {
+	return intake.Memo[prState]{Memory: m.store, Name: "github/" + r.String() + "/state", Log: m.log}
 }
 
 // state reads the state of a pull request; the zero value if it is new.
-func (m memory) state(ctx context.Context, o origin) (prState, error) {
-	return m.stateMemo(o).Load(ctx)
+func (m memory) state(ctx context.Context, r thread.Ref) (prState, error) {
+	return m.stateMemo(r).Load(ctx)
 }
 
 // changeState changes the state of a pull request. change may be called several times if there are concurrent changes.
 // If it returns an error, nothing is changed and the error is returned.
-func (m memory) changeState(ctx context.Context, o origin, change func(*prState) error) error {
-	return m.stateMemo(o).Change(ctx, change)
+func (m memory) changeState(ctx context.Context, r thread.Ref, change func(*prState) error) error {
+	return m.stateMemo(r).Change(ctx, change)
 }
 
 // cursor is the position in a pull request's conversation.
 type cursor struct {
 	// time of the newest answered comment; all before it were read with it
-	Until    time.Time `json:"until,omitzero"`
-	Last     spot      `json:"last,omitzero"`      // the newest answered comment
-	Stranger bool      `json:"stranger,omitempty"` // a person without access was informed
+	Until    time.Time   `json:"until,omitzero"`
+	Last     thread.Spot `json:"last,omitzero"`      // the newest answered comment
+	Stranger bool        `json:"stranger,omitempty"` // a person without access was informed
 }
 
-func (m memory) cursor(o origin) intake.Memo[cursor] {
-	return intake.Memo[cursor]{Memory: m.store, Name: "github/" + o.String() + "/seen", Log: m.log}
+func (m memory) cursor(r thread.Ref) intake.Memo[cursor] {
+	return intake.Memo[cursor]{Memory: m.store, Name: "github/" + r.String() + "/seen", Log: m.log}
 }
 
 // answered records that a comment was answered.
-func (m memory) answered(ctx context.Context, o origin, p spot, at time.Time) error {
-	return m.cursor(o).Change(ctx, func(v *cursor) error {
+func (m memory) answered(ctx context.Context, r thread.Ref, p thread.Spot, at time.Time) error {
+	return m.cursor(r).Change(ctx, func(v *cursor) error {
 		if at.After(v.Until) {
 			v.Until, v.Last = at, p
 		}
@@ -174,8 +175,8 @@ func (m memory) answered(ctx context.Context, o origin, p spot, at time.Time) er
 }
 
 // firstStranger reports whether this is the first person without access on a pull request, and records it.
-func (m memory) firstStranger(ctx context.Context, o origin) (first bool, err error) {
-	err = m.cursor(o).Change(ctx, func(v *cursor) error {
+func (m memory) firstStranger(ctx context.Context, r thread.Ref) (first bool, err error) {
+	err = m.cursor(r).Change(ctx, func(v *cursor) error {
 		first, v.Stranger = !v.Stranger, true
 		return nil
 	})
@@ -207,28 +208,28 @@ func (k conversation) unchanged(ctx context.Context) error {
 	if o.byPerson() {
 		return nil
 	}
-	switch p, err := k.b.memory.state(ctx, o); {
+	switch p, err := k.b.memory.state(ctx, o.Ref); {
 	case err != nil:
 		return err
 	case p.hasReviewed(o) && p.ReviewedBy != k.task.ID: // its own review was retried
-		return refuse("The head was reviewed before.")
+		return thread.Refuse("The head was reviewed before.")
 	case o.Action != "synchronize" && o.Action != actionPolled:
 		return nil
 	}
-	diff, _, err := k.gh.PullRequests.GetRaw(ctx, k.owner, k.name, o.Number, github.RawOptions{Type: github.Diff})
+	diff, _, err := k.GH.PullRequests.GetRaw(ctx, k.Owner, k.Name, o.Number, github.RawOptions{Type: github.Diff})
 	if hub.StatusCode(err) == http.StatusNotAcceptable {
 		return nil // the diff is too large for GitHub
 	}
 	if err != nil {
-		return k.briefError("read the diff of "+o.String(), err)
+		return k.BriefError("read the diff of "+o.String(), err)
 	}
 	var reviewed string
-	err = k.b.memory.changeState(ctx, o, func(p *prState) error {
+	err = k.b.memory.changeState(ctx, o.Ref, func(p *prState) error {
 		reviewed = p.sameAs(o, patchID(diff))
 		return nil
 	})
 	if err == nil && reviewed != "" {
-		err = refuse("Nothing has changed since the review of " + hub.ShortSHA(reviewed) + ".")
+		err = thread.Refuse("Nothing has changed since the review of " + hub.ShortSHA(reviewed) + ".")
 	}
 	return err
 }
@@ -251,7 +252,7 @@ func (p *prState) sameAs(o origin, patch string) (reviewed string) {
 // briefed with it: the event may be older, and its base gone.
 func (m memory) briefReview(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) (origin, error) {
 	o.Base, o.BaseSHA = pr.GetBase().GetRef(), pr.GetBase().GetSHA()
-	err := m.changeState(ctx, o, func(p *prState) error {
+	err := m.changeState(ctx, o.Ref, func(p *prState) error {
 		p.Briefed = briefedBase{Task: t.ID, Base: o.Base}
 		if p.Review == t.ID {
 			p.moveTo(o)
@@ -264,7 +265,7 @@ func (m memory) briefReview(ctx context.Context, t tasks.Task, o origin, pr *git
 
 // asBriefed returns the origin of a review with the base that it was briefed with.
 func (m memory) asBriefed(ctx context.Context, t tasks.Task, o origin) (origin, error) {
-	p, err := m.state(ctx, o)
+	p, err := m.state(ctx, o.Ref)
 	if p.Briefed.Task == t.ID {
 		o.Base = p.Briefed.Base
 	}
@@ -274,7 +275,7 @@ func (m memory) asBriefed(ctx context.Context, t tasks.Task, o origin) (origin, 
 // reviewed records that a task's review was posted, with its verdict, and returns the new state. It may be called
 // again.
 func (m memory) reviewed(ctx context.Context, t tasks.Task, o origin, v hub.Verdict) (state prState, err error) {
-	err = m.changeState(ctx, o, func(p *prState) error {
+	err = m.changeState(ctx, o.Ref, func(p *prState) error {
 		if !p.hasReviewed(o) && !o.byPerson() {
 			p.Reviews++
 		}

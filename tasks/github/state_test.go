@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // All workers should share the state of a pull request, without losing concurrent changes.
 func TestState(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	o := origin{Repo: repo, Number: 7}
+	o := thread.Ref{Repo: repo, Number: 7}
 	if p, err := w.src.memory.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
 		t.Errorf("of a new pull request: %+v, %v", p, err)
 	}
@@ -44,7 +46,7 @@ func TestState(t *testing.T) {
 	if err != nil || p.Rounds != 6 || len(p.Begun) != 6 || p.Paused {
 		t.Errorf("of changes at once: %+v, %v", p, err)
 	}
-	if p, err := w.src.memory.state(t.Context(), origin{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
+	if p, err := w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
 		t.Errorf("of another pull request: %+v, %v", p, err)
 	}
 }
@@ -53,7 +55,7 @@ func TestState(t *testing.T) {
 func TestStateOfAnotherForm(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	o := origin{Repo: repo, Number: 7}
+	o := thread.Ref{Repo: repo, Number: 7}
 	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[]`), nil }
 	if err := w.db.Memos.ChangeMemo(t.Context(), w.src.memory.stateMemo(o).Name, set); err != nil {
 		t.Fatal(err)

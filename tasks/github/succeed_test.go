@@ -10,6 +10,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // ending is how a task has ended; it has to have.
@@ -80,7 +81,7 @@ func TestPushGoesOnWithARequestedReview(t *testing.T) {
 	ask := must(w.hub.Payload("review_requested", repo, n, "ben"))
 	ask["requested_reviewer"] = map[string]any{"login": "errand"}
 	f.send("pull_request", ask, githubfake.SendOptions{})
-	if err := w.src.memory.changeState(t.Context(), origin{Repo: repo, Number: n}, func(p *prState) error {
+	if err := w.src.memory.changeState(t.Context(), thread.Ref{Repo: repo, Number: n}, func(p *prState) error {
 		p.Reviews = maxReviews
 		return nil
 	}); err != nil {

@@ -10,6 +10,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // A push that does not alter the pull request's changes should not be reviewed again; one that does, or a request,
@@ -114,7 +115,7 @@ func TestReviewsAreBounded(t *testing.T) {
 		}
 		must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": fmt.Sprint(i)}))
 	}
-	if p := must(w.src.memory.state(t.Context(), origin{Repo: repo, Number: n})); p.Reviews != maxReviews {
+	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Reviews != maxReviews {
 		t.Errorf("state: %+v", p)
 	}
 	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")),
