@@ -13,19 +13,19 @@ import (
 // Login configures the login of people to the console by OpenID Connect, or by GitHub's OAuth if Issuer is the GitHub
 // that errand works with. The zero value is no login.
 type Login struct {
-	Issuer   string   `yaml:"issuer"`
-	ClientID string   `yaml:"client_id"`
-	Scopes   []string `yaml:"scopes"`  // in addition to openid, profile and email
-	Groups   string   `yaml:"groups"`  // claim with the groups; empty = groups
-	Account  string   `yaml:"account"` // claim with the account at GitHub; empty = none
+	Issuer   string   `yaml:"issuer" help:"The URL of the OpenID provider, or https://github.com."`
+	ClientID string   `yaml:"client_id" help:"The client's ID there."`
+	Scopes   []string `yaml:"scopes" help:"Scopes in addition to openid, profile and email."`
+	Groups   string   `yaml:"groups" default:"groups" help:"The claim with a person's groups. Only the provider's operator may be able to set it."`
+	Account  string   `yaml:"account" help:"The claim with their account at GitHub, whose rights they then have. Only the provider's operator may be able to set it."`
 }
 
 // Grant gives a role at the console to people and groups.
 type Grant struct {
-	Role         string   `yaml:"role"`
-	People       []string `yaml:"people"`       // patterns of names and e-mail addresses
-	Groups       []string `yaml:"groups"`       // groups of the login or proxy; organisations and teams of GitHub
-	Repositories []string `yaml:"repositories"` // patterns of owner/name; empty = all
+	Role         string   `yaml:"role" help:"The role: viewer, user, operator or admin."`
+	People       []string `yaml:"people" help:"Patterns of verified e-mail addresses, names of a proxy and accounts at GitHub."`
+	Groups       []string `yaml:"groups" help:"Groups of the login or proxy. GitHub: organisations and teams."`
+	Repositories []string `yaml:"repositories" default:"all" help:"Patterns of owner/name where it holds."`
 }
 
 // roles are the values of Grant.Role.

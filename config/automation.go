@@ -14,26 +14,26 @@ import (
 
 // Automation is what all have in common that starts tasks without a person.
 type Automation struct {
-	Repository string  `yaml:"repository"` // "owner/name"; empty = none
-	Branch     string  `yaml:"branch"`     // to start from; empty = the repository's base
-	Profile    string  `yaml:"profile"`    // ProfileWrite or ProfileRead; empty = write for schedules, read for hooks
-	Budget     float64 `yaml:"budget"`     // of a task, in US dollars; 0 = the one of budgets
-	Results    string  `yaml:"results"`    // Slack channel for the answers; empty = they are not posted
+	Repository string  `yaml:"repository" help:"The owner/name, if any."`
+	Branch     string  `yaml:"branch" default:"the repository's base" help:"The branch to start from."`
+	Profile    string  `yaml:"profile" default:"write; of hooks read" help:"The profile: write or read."`
+	Budget     float64 `yaml:"budget" default:"budgets.task" help:"The maximum US dollars for each task."`
+	Results    string  `yaml:"results" help:"The Slack channel for the answers. Without one they are not posted."`
 }
 
 // Schedule configures tasks that errand starts by itself at set times.
 type Schedule struct {
-	When   string `yaml:"when"`   // see Times
-	Prompt string `yaml:"prompt"` // what to do
+	When   string `yaml:"when" help:"The times: every day at 07:00, every monday and friday at 18:30, every hour, or cron's five fields; then a time zone, by default UTC."`
+	Prompt string `yaml:"prompt" help:"What to do."`
 
 	Automation `yaml:",inline"`
 }
 
 // Hook configures an address at which other programs start tasks with signed requests.
 type Hook struct {
-	Secret   EnvReference `yaml:"secret"`   // of front doors
-	Template string       `yaml:"template"` // makes the prompt from a request's JSON
-	Rate     int          `yaml:"rate"`     // requests an hour; 0 = 60
+	Secret   EnvReference `yaml:"secret" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
+	Template string       `yaml:"template" help:"What makes the prompt of a request's JSON, in the syntax of Go's text/template."`
+	Rate     int          `yaml:"rate" default:"60" help:"The requests an hour."`
 
 	Automation `yaml:",inline"`
 }
@@ -52,10 +52,10 @@ func (r Routing) automations() map[string]Automation {
 
 // Webhook configures a receiver that gets a signed request when a task ends.
 type Webhook struct {
-	URL          string       `yaml:"url"`
-	Secret       EnvReference `yaml:"secret"`       // of front doors
-	Endings      []string     `yaml:"endings"`      // kinds, such as failed; empty = all
-	Repositories []string     `yaml:"repositories"` // patterns such as acme/*; empty = all, and tasks without one
+	URL          string       `yaml:"url" help:"The address that gets a POST."`
+	Secret       EnvReference `yaml:"secret" help:"The secret that signs it, as for hooks."`
+	Endings      []string     `yaml:"endings" default:"all" help:"The endings that count, such as failed."`
+	Repositories []string     `yaml:"repositories" default:"all" help:"Patterns of owner/name whose tasks count."`
 }
 
 // EnvReference is {{env "NAME"}}: a variable with a secret.

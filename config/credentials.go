@@ -15,24 +15,24 @@ import (
 // Credential is one of several credentials for the model, the preferred ones first. One of the values is set, except in
 // a cloud; it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
 type Credential struct {
-	Name         string `yaml:"name"`
-	APIKey       string `yaml:"api_key"`
-	OAuthToken   string `yaml:"oauth_token"`   // of a Claude subscription
-	AuthToken    string `yaml:"auth_token"`    // a bearer token, as gateways expect it
-	TokenCommand string `yaml:"token_command"` // prints a bearer token
-	Provider     string `yaml:"provider"`      // a cloud; empty = ProviderAnthropic
-	Region       string `yaml:"region"`        // of Bedrock and Vertex AI
-	Profile      string `yaml:"profile"`       // Bedrock: in AWS' own files; empty = the worker's credentials of AWS
-	Project      string `yaml:"project"`       // of Vertex AI
-	File         string `yaml:"file"`          // Vertex AI: with a credential; empty = Google's application default
-	Resource     string `yaml:"resource"`      // of Foundry
+	Name         string `yaml:"name" help:"The name in logs."`
+	APIKey       string `yaml:"api_key" help:"An API key as {{env \"NAME\"}}."`
+	OAuthToken   string `yaml:"oauth_token" help:"Instead, the token of a Claude subscription."`
+	AuthToken    string `yaml:"auth_token" help:"Instead, a bearer token for a gateway."`
+	TokenCommand string `yaml:"token_command" help:"Instead, a program that prints such a token."`
+	Provider     string `yaml:"provider" default:"anthropic" help:"A cloud instead of Anthropic's API: bedrock, vertex or foundry."`
+	Region       string `yaml:"region" help:"Of Bedrock and Vertex AI."`
+	Profile      string `yaml:"profile" default:"the worker's credentials" help:"Of Bedrock: the profile in AWS' own files."`
+	Project      string `yaml:"project" help:"Of Vertex AI."`
+	File         string `yaml:"file" default:"Google's default" help:"Of Vertex AI: the file with a credential."`
+	Resource     string `yaml:"resource" help:"Of Foundry."`
 
-	Models       map[string]string `yaml:"models"`       // the provider's opus, sonnet and haiku; empty = as in Model
-	Weight       float64           `yaml:"weight"`       // its share of the runs; 0 = 1
-	Repositories []string          `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
-	People       []string          `yaml:"people"`       // names in people: whose runs may use it; empty = all
-	Pools        []string          `yaml:"pools"`        // whose workers use it; empty = all
-	DailyCap     float64           `yaml:"daily_cap"`    // most US dollars a day (UTC); 0 = no cap
+	Models       map[string]string `yaml:"models" help:"What the provider calls opus, sonnet and haiku."`
+	Weight       float64           `yaml:"weight" default:"1" help:"Its share of the runs."`
+	Repositories []string          `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
+	People       []string          `yaml:"people" default:"all" help:"Names in people: whose runs may use it."`
+	Pools        []string          `yaml:"pools" default:"all" help:"Pools whose workers use it."`
+	DailyCap     float64           `yaml:"daily_cap" default:"no cap" help:"The most US dollars a day (UTC), after which it is left out."`
 }
 
 // Kind describes the kind of the credential.

@@ -12,9 +12,9 @@ import (
 
 // Price is what a model costs, in US dollars per million tokens.
 type Price struct {
-	Input          *float64 `yaml:"input"` // never nil in a checked configuration
-	Output         *float64 `yaml:"output"`
-	CacheRead      float64  `yaml:"cache_read"`     // 0 = a tenth of the input
+	Input     *float64 `yaml:"input" help:"Tokens of the prompt."`
+	Output    *float64 `yaml:"output" help:"Tokens of the answer."`
+	CacheRead float64  `yaml:"cache_read" default:"a tenth of input" help:"Tokens of the prompt that the cache has."`
 }
 
 // The providers of Routing.Prices.

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -192,6 +193,17 @@ func TestReference(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
+		}
+	}
+	for _, section := range keysOf(reflect.TypeFor[Routing]()) {
+		rows := keyRows(section.Type, "")
+		if !strings.HasSuffix(section.Tag.Get("help"), ".") {
+			t.Errorf("%s: no sentence explains it", section.Name)
+		}
+		for _, row := range rows {
+			if !strings.HasSuffix(row, ". |\n") {
+				t.Errorf("%s: %q has no sentence", section.Name, row)
+			}
 		}
 	}
 	for _, s := range new(Config).Settings() {

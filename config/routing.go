@@ -19,62 +19,45 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 )
 
-// Routing is the content of errand.yaml. It holds no secrets.
+// Routing is the content of errand.yaml. It holds no secrets. Its fields and those of their types are the table of the
+// keys: docs/settings.md and the hints at wrong names are made of their tags.
 type Routing struct {
-	// Repositories by "owner/name". If any are listed, errand works on no others.
-	Repositories map[string]Repository `yaml:"repositories"`
-	// Channels by Slack channel ID.
-	Channels map[string]Channel `yaml:"channels"`
-	// People by any name: their accounts in Slack and on GitHub.
-	People map[string]Person `yaml:"people"`
-	// MCP servers, by the name that the agent uses.
-	MCP map[string]Server `yaml:"mcp"`
-	// Rules for the agents' tools, in order: the first matching rule decides a call.
-	Rules []Rule `yaml:"rules"`
-	// Options that a request may choose.
-	Options Options `yaml:"options"`
-	// Egress says which hosts runs in a sandbox reach; not declared: the presets.
-	Egress hostlist.List `yaml:"egress"`
-	// Registries are package registries with a credential that runs use without having it.
-	Registries []Registry `yaml:"registries"`
-	// Credentials for the model, the preferred ones first, instead of one in the environment.
-	Credentials []Credential `yaml:"credentials"`
-	// Prices of models by provider and pattern of names; they come before the list prices.
-	Prices map[string]map[string]Price `yaml:"prices"`
-	// Limits of concurrent runs.
-	Limits Limits `yaml:"limits"`
-	// Budgets per day.
-	Budgets Budgets `yaml:"budgets"`
-	// Slack sets permissions in Slack.
-	Slack SlackPeople `yaml:"slack"`
-	// GitHub sets permissions on GitHub, and limits for outside authors.
-	GitHub GitHubPeople `yaml:"github"`
-	// Login is how people log in to the console.
-	Login Login `yaml:"login"`
-	// Roles are what people may do at the console.
-	Roles []Grant `yaml:"roles"`
-	// Schedules by any name.
-	Schedules map[string]Schedule `yaml:"schedules"`
-	// Hooks by the last part of their path.
-	Hooks map[string]Hook `yaml:"hooks"`
-	// Webhooks by name.
-	Webhooks map[string]Webhook `yaml:"webhooks"`
+	Repositories map[string]Repository       `yaml:"repositories" help:"The repositories that errand works on, by owner/name. Without this section: all that its GitHub identity can access, none of them trusted."`
+	Channels     map[string]Channel          `yaml:"channels" help:"The repository for Slack messages that name none, by channel ID."`
+	People       map[string]Person           `yaml:"people" help:"The accounts of people, by names that you choose: console, costs, command line and posts use them. All accounts of a person share their budgets, limits and rights."`
+	MCP          map[string]Server           `yaml:"mcp" help:"MCP servers for the agent, by name (docs/mcp.md)."`
+	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/security.md)."`
+	Options      Options                     `yaml:"options" help:"What a request can choose. Other names are refused. Without a list: all that the CLI accepts."`
+	Egress       hostlist.List               `yaml:"egress" help:"The hosts that runs in a sandbox reach, in addition to the model: a list of names, *.domain, host:port and presets, or any, none or learn; or both as allow: and private:. Default: all presets (docs/environment.md)."`
+	Registries   []Registry                  `yaml:"registries" help:"A list of private package registries, from which runs read with a credential that they do not have (docs/environment.md)."`
+	Credentials  []Credential                `yaml:"credentials" help:"A list of credentials for the model instead of one in the environment, the preferred ones first (docs/models.md)."`
+	Prices       map[string]map[string]Price `yaml:"prices" help:"What models cost in US dollars per million tokens, where it is not Anthropic's list price, by provider and by name or pattern of the model (docs/models.md)."`
+	Limits       Limits                      `yaml:"limits" help:"The number of tasks that run at once in the whole fleet. 0: only the slots of the workers limit them."`
+	Budgets      Budgets                     `yaml:"budgets" help:"The maximum costs in US dollars at list price. Days are in UTC. 0: no budget."`
+	Slack        SlackPeople                 `yaml:"slack" help:"Permissions in Slack. Without people and teams every full member of the app's own workspace can ask; with either of them only those people can."`
+	GitHub       GitHubPeople                `yaml:"github" help:"Permissions on GitHub, in addition to those of people with write access."`
+	Login        Login                       `yaml:"login" help:"How people log in to the console, by OpenID Connect or GitHub's OAuth (docs/security.md)."`
+	Roles        []Grant                     `yaml:"roles" help:"A list of what people may do at the console. The highest role counts. Without this section the people of a trusted proxy are admins."`
+	Schedules    map[string]Schedule         `yaml:"schedules" help:"Tasks that errand starts at set times, by name (docs/automation.md)."`
+	Hooks        map[string]Hook             `yaml:"hooks" help:"Addresses at which other programs start tasks with signed requests, by the last part of their path (docs/automation.md)."`
+	Webhooks     map[string]Webhook          `yaml:"webhooks" help:"Programs that errand tells, with a signed request, when a task has ended, by name (docs/automation.md)."`
+
 	// Variables that errand.yaml reads, as {{env "NAME"}} or env:NAME.
 	Variables []string `yaml:"-"`
 }
 
 // Repository configures a repository.
 type Repository struct {
-	Trusted bool   `yaml:"trusted"` // the CLI uses the repository's own settings, hooks and servers
-	Base    string `yaml:"base"`    // branch to start from and base of pull requests; empty = the default branch
-	Profile string `yaml:"profile"` // maximum of runs: ProfileWrite or ProfileRead; empty = write, or read with Results
-	Results string `yaml:"results"` // Slack channel for results; the repository is then read-only; empty = GitHub
-	Open    bool   `yaml:"open"`    // people in Slack whose GitHub account is unknown may ask errand to read it
-	Pool    string `yaml:"pool"`    // of the workers that run its tasks; empty = default
+	Trusted bool   `yaml:"trusted" help:"The CLI uses the repository's own settings, hooks and servers."`
+	Base    string `yaml:"base" default:"the default branch" help:"The branch to start from, and the base of pull requests."`
+	Profile string `yaml:"profile" default:"write" help:"The highest profile of runs there: write or read. With results it is read."`
+	Results string `yaml:"results" help:"The Slack channel for results. The repository is then only read, and nothing is written on GitHub."`
+	Open    bool   `yaml:"open" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`
+	Pool    string `yaml:"pool" default:"default" help:"The pool of the workers that run its tasks."`
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 
-	Secrets map[string]RepositorySecret `yaml:"secrets"` // variables for the set-up and, with ExposeAgent, for runs
+	Secrets map[string]RepositorySecret `yaml:"secrets" help:"Variables for its set-up."`
 }
 
 // The values of Repository.Profile.
@@ -85,15 +68,15 @@ const (
 
 // Channel configures a Slack channel.
 type Channel struct {
-	Repository string `yaml:"repository"` // "owner/name" for mentions that name no repository
-	Private    bool   `yaml:"private"`    // answers about all private repositories may be posted there
+	Repository string `yaml:"repository" help:"The owner/name for mentions that name no repository."`
+	Private    bool   `yaml:"private" help:"Answers about all private repositories may be posted there, and not only about its own."`
 }
 
 // Person is one person's accounts. Either may be empty.
 type Person struct {
-	Slack  string `yaml:"slack"`  // user id, U… or W…
-	GitHub string `yaml:"github"` // login
-	Email  string `yaml:"email"`  // at the login to the console
+	Slack  string `yaml:"slack" help:"The member ID, U… or W…, which the profile in Slack shows."`
+	GitHub string `yaml:"github" help:"The login."`
+	Email  string `yaml:"email" help:"The address at the login to the console, or the name that a trusted proxy states."`
 }
 
 // Repository looks up a repository, ignoring case as GitHub does.

@@ -18,8 +18,8 @@ import (
 // Options are the values that a request may choose. Empty = anything that the CLI accepts. Models also bounds runs
 // that name none.
 type Options struct {
-	Models  []string `yaml:"models"`
-	Efforts []string `yaml:"efforts"`
+	Models  []string `yaml:"models" help:"Models. They also bound runs that name none, and their sub-agents."`
+	Efforts []string `yaml:"efforts" help:"Efforts."`
 }
 
 // optionName describes a model or an effort in the CLI's arguments.
@@ -41,19 +41,19 @@ func (v routingCheck) options(r Routing) {
 
 // Limits bounds concurrent tasks in the whole fleet. 0 = no limit.
 type Limits struct {
-	Repository int `yaml:"repository"` // of each repository
-	User       int `yaml:"user"`       // of each user
-	Credential int `yaml:"credential"` // with each credential for the model
+	Repository int `yaml:"repository" help:"In each repository."`
+	User       int `yaml:"user" help:"Of each person."`
+	Credential int `yaml:"credential" help:"With each credential for the model."`
 }
 
 // Budgets bounds the cost of tasks in US dollars at list price. 0 = no budget. Days are UTC.
 type Budgets struct {
-	Task       float64 `yaml:"task"`       // per task, regardless of the task's own maximum
-	User       float64 `yaml:"user"`       // per user and day
-	Channel    float64 `yaml:"channel"`    // per channel and day
-	Repository float64 `yaml:"repository"` // per repository and day
-	Day        float64 `yaml:"day"`        // of the whole fleet per day
-	Contact    string  `yaml:"contact"`    // who can raise budgets; shown in refusals
+	Task       float64 `yaml:"task" help:"Of a task, even if it asks for more."`
+	User       float64 `yaml:"user" help:"Of each person a day."`
+	Channel    float64 `yaml:"channel" help:"Of each channel a day."`
+	Repository float64 `yaml:"repository" help:"Of each repository a day."`
+	Day        float64 `yaml:"day" help:"Of the whole fleet a day."`
+	Contact    string  `yaml:"contact" help:"Who can raise budgets, for refusals."`
 }
 
 // maxBudget keeps sums of millionths exact.
@@ -95,10 +95,10 @@ func (v routingCheck) budgets(r Routing) {
 
 // Rule decides calls of the agents' tools. Package agent checks whether the tool exists.
 type Rule struct {
-	Tool   string `yaml:"tool"`   // name of a tool, or a pattern of names
-	Input  string `yaml:"input"`  // pattern of the call's subject; empty = anything
-	Action string `yaml:"action"` // ActionAllow, ActionDeny or ActionAsk
-	Reason string `yaml:"reason"` // shown to the agent, or to the person who decides
+	Tool   string `yaml:"tool" help:"The tool, or a pattern of names."`
+	Input  string `yaml:"input" default:"anything" help:"A pattern of the path, command, URL or query. In paths * stops at a slash, and ** does not."`
+	Action string `yaml:"action" help:"What happens: allow, deny, or ask a person."`
+	Reason string `yaml:"reason" help:"What the agent is told, or the person who decides."`
 }
 
 // The values of Rule.Action.
@@ -166,9 +166,9 @@ func (c *Config) checkResults(p *Problems) {
 // GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
 // limits for outside authors.
 type GitHubPeople struct {
-	Label string   `yaml:"label"`     // allows reviews of a fork, and starts work on an issue; empty = errand
-	Runs  int      `yaml:"fork_runs"` // per day (UTC) on the pull requests of one outside author; 0 = 5
-	Bots  []string `yaml:"bots"`      // logins of other bots that may ask
+	Label string   `yaml:"label" default:"errand" help:"The label that has an issue worked on and the pull request of a fork reviewed, if someone with write access adds it."`
+	Runs  int      `yaml:"fork_runs" default:"5" help:"The reviews a day (UTC) of pull requests of one outside author, in all repositories together."`
+	Bots  []string `yaml:"bots" help:"Logins of other bots that can use mentions and commands."`
 }
 
 // maxLabel is GitHub's limit for the name of a label, in characters.
@@ -195,14 +195,14 @@ func (v routingCheck) github(r Routing) {
 // SlackPeople sets permissions in Slack. Without People and Teams every full member of the app's own workspace may use
 // errand; with either of them only the listed ones may.
 type SlackPeople struct {
-	People    []string `yaml:"people"`    // user IDs that may use errand, including guests and other workspaces
-	Teams     []string `yaml:"teams"`     // workspace IDs, including the app's own, whose full members may use errand
-	Channels  []string `yaml:"channels"`  // channel IDs where errand works, beside direct messages; empty = all
-	Bots      []string `yaml:"bots"`      // bot IDs of other bots that may use errand
-	Approvers []string `yaml:"approvers"` // user IDs that may stop, repeat and approve other people's tasks
+	People    []string `yaml:"people" help:"IDs of people who can ask, including guests and people from other workspaces."`
+	Teams     []string `yaml:"teams" help:"IDs of workspaces whose full members can ask. Your own counts only if it is listed."`
+	Channels  []string `yaml:"channels" default:"all" help:"IDs of channels where errand works, in addition to direct messages."`
+	Bots      []string `yaml:"bots" help:"IDs of other bots that can ask."`
+	Approvers []string `yaml:"approvers" help:"IDs of people who can stop, retry and approve other people's tasks."`
 
-	Unmapped policy.Unmapped `yaml:"unmapped"` // rights of people without a known GitHub account; see Routing.Unmapped
-	Link     bool            `yaml:"link"`     // people may link their account to one on GitHub with /errand link
+	Unmapped policy.Unmapped `yaml:"unmapped" default:"read or all" help:"What people without a known GitHub account can ask for: read (repositories with open: true), refuse or all. The default is read where people: or link: makes accounts known."`
+	Link     bool            `yaml:"link" help:"People can link their account to one on GitHub by /errand link."`
 }
 
 // Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the
@@ -245,13 +245,13 @@ func (v routingCheck) slack(r Routing) {
 // and {{.Run}}. Env and Headers may also contain {{env "NAME"}} for secrets, which are read when the agent's runner is
 // created.
 type Server struct {
-	Type     string            `yaml:"type"`    // ServerStdio, ServerHTTP or ServerSSE; empty: from the other fields
-	Command  string            `yaml:"command"` // stdio: an absolute path, or a name to find on PATH
-	Args     []string          `yaml:"args"`
-	Env      map[string]string `yaml:"env"`
-	URL      string            `yaml:"url"` // http, sse
-	Headers  map[string]string `yaml:"headers"`
-	Profiles []string          `yaml:"profiles"` // profiles of its runs: ProfileWrite, ProfileRead; empty: ProfileWrite
+	Type     string            `yaml:"type" default:"from the other keys" help:"The kind: stdio, http or sse."`
+	Command  string            `yaml:"command" help:"The program that each run starts: an absolute path, or a name on PATH."`
+	Args     []string          `yaml:"args" help:"Its arguments, which may contain {{.Repo}}, {{.Run}} and {{.Thread}}."`
+	Env      map[string]string `yaml:"env" help:"Its environment. {{env \"NAME\"}} is a secret from the worker's environment."`
+	URL      string            `yaml:"url" help:"The server to connect to, instead of a program."`
+	Headers  map[string]string `yaml:"headers" help:"The headers for it, with secrets as in env."`
+	Profiles []string          `yaml:"profiles" default:"write" help:"The profiles of the runs that get it."`
 }
 
 // The values of Server.Type.
@@ -309,12 +309,12 @@ func (v routingCheck) servers(r Routing) {
 // Registry configures a package registry. Bearer and Basic may contain {{env "NAME"}} for secrets, which are read when
 // the agent's runner is created.
 type Registry struct {
-	Host         string   `yaml:"host"`         // or host:port
-	Bearer       string   `yaml:"bearer"`       // a token
-	Basic        string   `yaml:"basic"`        // user:password
-	Repositories []string `yaml:"repositories"` // patterns of owner/name whose runs may use it; empty = all
-	Paths        []string `yaml:"paths"`        // that may be read, with everything below them; empty = all
-	Realm        string   `yaml:"realm"`        // host that gives tokens for the credential; empty = Host
+	Host         string   `yaml:"host" help:"The host, or host:port."`
+	Bearer       string   `yaml:"bearer" help:"The token as {{env \"NAME\"}}."`
+	Basic        string   `yaml:"basic" help:"Instead, user:password as {{env \"NAME\"}}."`
+	Repositories []string `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
+	Paths        []string `yaml:"paths" default:"all" help:"Paths that may be read, with everything below them."`
+	Realm        string   `yaml:"realm" default:"host" help:"Another host, which gives tokens for the credential."`
 }
 
 func (v routingCheck) registries(r Routing) {

@@ -21,8 +21,8 @@ import (
 type RepositorySecret struct {
 	// From is "env:NAME" for a variable of the worker, "file:/path" for the content of a file, or "command:PROGRAM
 	// ARGUMENT…" for what a program prints.
-	From   string `yaml:"from"`
-	Expose string `yaml:"expose"` // ExposeAgent: runs and checks get it too; empty: only the set-up
+	From   string `yaml:"from" help:"Where the value is: env:NAME of the worker, file:/path, or command:PROGRAM ARGUMENTS. It may stand alone."`
+	Expose string `yaml:"expose" help:"With agent, runs and checks get it too, and not only the set-up."`
 
 	Value Secret `yaml:"-"` // empty: it was not read
 }

@@ -36,26 +36,17 @@ const (
 	maxList      = 50
 )
 
-// Declaration is what a repository or an operator declares. The zero value declares nothing.
+// Declaration is what a repository or an operator declares. The zero value declares nothing. The tags of its fields
+// explain them, also to operators in docs/settings.md.
 type Declaration struct {
-	// Env has variables for the agent's commands and the repository's checks. They are no secrets.
-	Env map[string]string `yaml:"env"`
-	// Setup has the lines of a script for bash that prepares the home and the clone, once for all runs with the same
-	// environment. It ends at the first command that fails.
-	Setup []string `yaml:"setup"`
-	// Start has the lines of a script that runs before each run and each check, for services. It ends at the first
-	// command that fails.
-	Start []string `yaml:"start"`
-	// Locks names files and directories of the repository. If one changes, the set-up runs again. nil: [DefaultLocks].
-	Locks []string `yaml:"locks"`
-	// Path has directories that come first in a run's PATH: below the home with a leading ~/, otherwise in the clone.
-	Path []string `yaml:"path"`
-	// Tools has versions of tools by their names in mise, such as "node": "22".
-	Tools map[string]string `yaml:"tools"`
-	// Egress says which hosts set-up, runs and checks reach. What a repository declares adds to the list of the fleet.
-	Egress hostlist.List `yaml:"egress"`
-	// PullRequests says how errand opens pull requests.
-	PullRequests PullRequests `yaml:"pull_requests"`
+	Env          map[string]string `yaml:"env" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
+	Setup        []string          `yaml:"setup" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
+	Start        []string          `yaml:"start" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
+	Locks        []string          `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
+	Path         []string          `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
+	Tools        map[string]string `yaml:"tools" help:"Versions of tools by their names in mise."`
+	Egress       hostlist.List     `yaml:"egress" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
+	PullRequests PullRequests      `yaml:"pull_requests" help:"How errand opens pull requests."`
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.

@@ -12,11 +12,11 @@ import (
 
 // PullRequests is how errand opens pull requests in a repository. The zero value is the default.
 type PullRequests struct {
-	BranchPrefix string   `yaml:"branch_prefix"` // of the branches, with a slash at its end; empty: DefaultBranchPrefix
-	Title        string   `yaml:"title"`         // precedes the titles, such as "[errand] "
-	Labels       []string `yaml:"labels"`
-	Draft        string   `yaml:"draft"`    // "true" or "false"; empty: true
-	Template     string   `yaml:"template"` // "true" if TemplateFile follows errand's description; or "false", ""
+	BranchPrefix string   `yaml:"branch_prefix" default:"errand/" help:"The prefix of branches, with a slash at its end."`
+	Title        string   `yaml:"title" help:"What precedes titles."`
+	Labels       []string `yaml:"labels" help:"Labels."`
+	Draft        string   `yaml:"draft" default:"true" help:"Whether they are drafts."`
+	Template     string   `yaml:"template" default:"false" help:"Whether the repository's template follows errand's description."`
 }
 
 const (
