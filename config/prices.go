@@ -41,17 +41,6 @@ func (c Config) Provider() string {
 	return ProviderAnthropic
 }
 
-// providersInUse lists who offers the model.
-func (c Config) providersInUse() (list []string) {
-	for _, one := range c.Routing.Credentials {
-		list = append(list, cmp.Or(one.Provider, ProviderAnthropic))
-	}
-	if len(list) == 0 {
-		return []string{c.Provider()}
-	}
-	return list
-}
-
 // maxPrice bounds a Price.
 const maxPrice = 1e6
 
