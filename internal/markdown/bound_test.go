@@ -16,7 +16,7 @@ func TestTimeIsBounded(t *testing.T) { //nolint:paralleltest // it compares time
 		do   func(string)
 	}
 	read := func(s string) {
-		page, _ := ReadPage(s).Without("a")
+		page, _, _ := ReadPage(s).Without("a")
 		_ = page.String()
 	}
 	all := map[string]hostile{

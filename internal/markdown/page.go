@@ -77,24 +77,24 @@ func (p *Page) hide(e edit) {
 	}
 }
 
-// Without returns the page without the mentions of a login, and reports whether it has any. Mentions in code, links and
-// quotations do not count and stay: GitHub notifies nobody of the first two, and the third are others' words. An App is
-// mentioned with or without the [bot] of its login.
-func (p Page) Without(login string) (rest Page, found bool) {
+// Without returns the page without the mentions of a login, and how many it has of that and of other ones. Mentions in
+// code, links and quotations do not count and stay: GitHub notifies nobody of the first two, and the third are others'
+// words. An App is mentioned with or without the [bot] of its login.
+func (p Page) Without(login string) (rest Page, ours, others int) {
 	login = strings.TrimSuffix(login, "[bot]")
-	if login == "" {
-		return p, false
-	}
 	rest = p
 	rest.hidden = slices.Clone(p.hidden)
 	for _, m := range p.mentions {
-		if !strings.EqualFold(m.login, login) || p.hidden[m.from] {
-			continue
+		switch {
+		case p.hidden[m.from]:
+		case login != "" && strings.EqualFold(m.login, login):
+			rest.hide(edit{m.span, ""})
+			ours++
+		default:
+			others++
 		}
-		rest.hide(edit{m.span, ""})
-		found = true
 	}
-	return rest, found
+	return rest, ours, others
 }
 
 // String returns what the page shows as Markdown: without hidden HTML, definitions of links, footnotes that nothing

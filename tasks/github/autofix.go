@@ -155,16 +155,10 @@ func (p *prState) resetRounds() {
 
 // handleReview submits a task that answers a review: feedback on errand's pull request is for errand without a mention.
 func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response string, err error) {
-	text, named, err := i.addressed(ctx, h)
-	if err != nil {
-		return "", err
-	}
 	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
 		return "", fmt.Errorf("read review: %w", err)
 	}
-	command, _ := readCommand(text)
-	_, mistaken := readMistake(text, named)
 	switch {
 	case h.pull.GetUser().GetLogin() != me:
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
@@ -172,7 +166,7 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.Bot:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
-	case named || command != "" || mistaken:
+	case h.said.asks() || h.said.mistaken:
 		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}
 	case strings.EqualFold(h.Verdict, "approved"), strings.EqualFold(h.Verdict, "dismissed"):
 		return "", ignored{"The review has no text.", slog.LevelDebug}
@@ -180,11 +174,12 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 	if err := i.gate.limitRate(ctx, h); err != nil {
 		return "", err
 	}
-	t, err := i.requestedTask(ctx, h, work{kind: kindReviewResponse, profile: agent.Write}, "", text)
+	t, err := i.requestedTask(ctx, h, work{kind: kindReviewResponse, profile: agent.Write})
 	if err != nil {
 		return "", err
 	}
-	t.Prompt, t.Class = cmp.Or(text, "See the comments on the lines."), tasks.Background // unrequested work can wait
+	t.Prompt = cmp.Or(h.said.rest, "See the comments on the lines.")
+	t.Class = tasks.Background // unrequested work can wait
 	return i.submitted(ctx, t)
 }
 

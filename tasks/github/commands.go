@@ -190,7 +190,8 @@ const (
 )
 
 // runCommand runs a control command of a person with write access.
-func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command string) (response string, err error) {
+func (i *interpreter) runCommand(ctx context.Context, h remarkEvent) (response string, err error) {
+	command := h.said.word
 	var note string
 	var ok bool
 	err = i.desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.String(),
@@ -199,7 +200,7 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 				return false, err
 			}
 			var before bool
-			note, ok, before, err = i.runOnce(ctx, h, command)
+			note, ok, before, err = i.runOnce(ctx, h)
 			if err != nil {
 				err = fmt.Errorf("run %s on %s: %w", command, h.Ref, err)
 			}
@@ -218,14 +219,12 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent, command str
 
 // runOnce runs a control command, unless it ran before: when the same event arrives again, there may be another task to
 // stop or retry. before reports whether it ran before.
-func (i *interpreter) runOnce(
-	ctx context.Context, h remarkEvent, command string,
-) (note string, ok, before bool, err error) {
+func (i *interpreter) runOnce(ctx context.Context, h remarkEvent) (note string, ok, before bool, err error) {
 	p, err := i.memory.state(ctx, h.Ref)
 	if before = err == nil && slices.Contains(p.Commands, h.task()); before || err != nil {
 		return "", before, before, err
 	}
-	note, ok, err = findCommand(command).control(i, ctx, h)
+	note, ok, err = h.said.control(i, ctx, h)
 	if err != nil || !ok || note != "" {
 		return note, ok, false, err
 	}

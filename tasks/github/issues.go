@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,16 +35,14 @@ const (
 // issueWork is the work on an issue as a whole.
 var issueWork = work{kind: kindIssue, profile: agent.Write}
 
-// handleNewIssue does what a new issue requests. An issue that requests nothing is answered if the repository's
-// settings switch that on.
+// handleNewIssue answers a new issue that requests nothing, if the repository's settings switch that on.
 func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (response string, err error) {
-	response, err = i.handleComment(ctx, h)
-	if !errors.Is(err, notAddressed) {
-		return response, err
+	c, err := i.settings.read(ctx, h.Ref, i.base(h.Repo))
+	if err != nil {
+		return "", err
 	}
-	c, serr := i.settings.read(ctx, h.Ref, i.base(h.Repo))
-	if serr != nil || c.Issues != issuesAuto {
-		return "", cmp.Or(serr, err)
+	if c.Issues != issuesAuto {
+		return "", notAddressed
 	}
 	return i.start(ctx, h, actionOpened)
 }
@@ -86,7 +83,8 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 			return "Task " + st.Task.ID, i.noteStart(ctx, h, false)
 		}
 	}
-	t, err := i.requestedIssueTask(ctx, h, issueWork, "", "")
+	h.said = said{} // the agent gets the text of the issue as what the work is about
+	t, err := i.requestedIssueTask(ctx, h, issueWork)
 	if err != nil {
 		return "", err
 	}
@@ -155,13 +153,8 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 
 // requestedIssueTask is requestedTask for a remark on an issue. Title and description are those of the event, because
 // the requester has not seen later edits.
-func (i *interpreter) requestedIssueTask(
-	ctx context.Context, h remarkEvent, w work, command, words string,
-) (draft, error) {
-	o := origin{
-		Ref: h.Ref, Base: i.base(h.Repo), Action: actionAsked,
-		Asked: &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: command, Words: words, Bot: h.Bot},
-	}
+func (i *interpreter) requestedIssueTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
+	o := origin{Ref: h.Ref, Base: i.base(h.Repo), Action: actionAsked, Asked: h.request()}
 	issue := h.issue
 	if issue == nil {
 		var err error
@@ -170,13 +163,14 @@ func (i *interpreter) requestedIssueTask(
 		}
 	}
 	o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
-	o.Title, o.Body = clipTexts(issue.GetTitle(), issue.GetBody())
-	if h.Place == thread.InIssue && words != "" {
-		o.Body = "" // the prompt contains it
+	body := issue.GetBody()
+	if h.Place == thread.InIssue && h.said.rest != "" {
+		body = "" // the prompt contains it
 	}
+	o.Title, o.Body = clipTexts(issue.GetTitle(), body)
 	return i.settings.applyTo(ctx, draft{Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
-		Profile: w.profile, Repo: h.Repo, Actor: h.Author, Prompt: promptOf(o, w, command, words),
+		Profile: w.profile, Repo: h.Repo, Actor: h.Author, Prompt: promptOf(o, w),
 		Options: tasks.Options{Plan: w.plan},
 	}, origin: o})
 }

@@ -422,7 +422,7 @@ func TestEditsOnIssues(t *testing.T) {
 		t.Errorf("%v %+v", err, now)
 	}
 	cancel()
-	for _, gone := range []string{"Never mind.", "/cancel", "/fix-ci", "@errand /fixit"} {
+	for _, gone := range []string{"Never mind.", "/cancel", "/fix-ci", "@errand /fixit", "@errand /Fix"} {
 		id := request(other, "/plan")
 		edit(other, id, gone)
 		if all := f.tasks(); len(all) > 0 {

@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/thread"
@@ -244,15 +243,15 @@ const (
 	whichFinding   = "Give the ID of a finding from the summary of the review: `/dismiss 0123456789ab`."
 )
 
-var dismissForm = regexp.MustCompile(`(?m)` + cmdDismiss + `[ \t]+([0-9a-f]{12}(?:-[0-9]+)?)\s*$`)
+var findingForm = regexp.MustCompile(`^[0-9a-f]{12}(?:-[0-9]+)?$`)
 
 // dismiss dismisses a finding, as resolving its thread does. It is for findings without a thread.
 func (i *interpreter) dismiss(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	m := dismissForm.FindStringSubmatch(untrusted.Blanks(untrusted.Visible(h.Body)))
-	if m == nil {
+	id, _, _ := strings.Cut(h.said.rest, "\n")
+	if id = strings.TrimSpace(id); !findingForm.MatchString(id) {
 		return whichFinding, false, nil
 	}
-	err = i.memory.changeLedger(ctx, h.Ref, func(l *review.Ledger) { ok = l.Dismiss(m[1], h.Author) })
+	err = i.memory.changeLedger(ctx, h.Ref, func(l *review.Ledger) { ok = l.Dismiss(id, h.Author) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}

@@ -83,10 +83,10 @@ const (
 var planWork = work{kind: kindIssue, profile: agent.Read, plan: true}
 
 // workOf returns the work that a command or a mention requests.
-func (i *interpreter) workOf(ctx context.Context, h remarkEvent, command string) (work, error) {
-	w := mentionWork
-	if c := findCommand(command); c.work != nil {
-		w = *c.work
+func (i *interpreter) workOf(ctx context.Context, h remarkEvent) (work, error) {
+	w, command := mentionWork, h.said.word
+	if h.said.work != nil {
+		w = *h.said.work
 	}
 	switch {
 	case !h.onIssue:

@@ -26,15 +26,14 @@ const (
 // write to the repository may answer. A comment that was written before the question does not answer it: an approval of
 // one call is not an approval of the next. It returns tasks.ErrNoQuestion for a mention that answers nothing, and for
 // an approval on an issue: that of a plan.
-func (i *interpreter) submitAnswer(
-	ctx context.Context, h remarkEvent, command, words string,
-) (response string, err error) {
+func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response string, err error) {
+	command := h.said.word
 	t := tasks.Task{
 		ID: h.task(), Source: sourceName, Thread: h.thread(), Class: tasks.Interactive, Actor: h.Author,
 		Reply: &tasks.Reply{
 			Only: true, Precision: time.Second, // GitHub gives times in whole seconds
 			Text: func(ctx context.Context, q tasks.Question) (string, error) {
-				text, err := answerText(q, command, words)
+				text, err := answerText(q, command, h.said.rest)
 				if err == nil {
 					err = i.gate.mustWrite(ctx, h.Ref, h.Author)
 				}

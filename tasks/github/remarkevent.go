@@ -17,6 +17,7 @@ import (
 type remarkEvent struct {
 	thread.Remark
 	thread.Ref
+	said     said                // what it says, once it is read
 	pull     *github.PullRequest // nil if the event does not contain it
 	issue    *github.Issue       // set if pull is nil, unless a poll found the remark
 	onIssue  bool                // the issue is not a pull request

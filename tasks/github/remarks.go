@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -26,8 +25,8 @@ const (
 type batch struct {
 	me      string
 	kind    string // of what they are on
-	remarks []thread.Remark
-	asked   thread.Remark // the request; only fields that its event may lack are used
+	remarks []heard
+	asked   heard // the request; only fields that its event may lack are used
 }
 
 // unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
@@ -75,7 +74,7 @@ func (k conversation) gather(
 				return b, k.BriefError("read remarks on "+k.o.String(), err)
 			}
 			if r.Spot == k.o.Asked.Spot {
-				b.asked = r
+				b.asked = heard{r, readRemark(r.Body, b.me)}
 			}
 			all = append(all, r)
 		}
@@ -86,12 +85,14 @@ func (k conversation) gather(
 		if late && r.Review != 0 && r.Review == b.asked.Review && r.Author == k.task.Actor {
 			late = false // GitHub dates comments of a review to about the time it was submitted
 		}
-		if late || r.Spot == k.o.Asked.Spot || isNoise(r, b.me) || !want(b, r) {
+		if late || r.Spot == k.o.Asked.Spot || !want(b, r) {
 			continue
 		}
-		b.remarks = append(b.remarks, r)
+		if one := (heard{r, readRemark(r.Body, b.me)}); !one.isNoise(b.me) {
+			b.remarks = append(b.remarks, one)
+		}
 	}
-	slices.SortStableFunc(b.remarks, func(x, y thread.Remark) int {
+	slices.SortStableFunc(b.remarks, func(x, y heard) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
 	})
 	return b, nil
@@ -99,22 +100,18 @@ func (k conversation) gather(
 
 // isNoise reports whether a remark tells the agent nothing: it has no text besides a command and the name of a finding,
 // or it is errand's note on a command or its comment with the state of an issue.
-func isNoise(r thread.Remark, me string) bool {
+func (r heard) isNoise(me string) bool {
 	if what := thread.WhatOf(r.Body); what != "" && strings.EqualFold(r.Author, me) {
 		return what == thread.Note
 	}
-	page := markdown.ReadPage(r.Body)
-	text, _ := page.Without(me)
-	word, words := readCommand(text.String())
-	c := findCommand(word)
-	bare := words == "" || c.control != nil && c.argument && !strings.ContainsAny(words, " \n")
-	return page.String() == "" || r.Author == me && strings.HasPrefix(r.Body, statusMark) || c.word != "" && bare
+	bare := r.said.rest == "" || r.said.control != nil && r.said.argument && !strings.ContainsAny(r.said.rest, " \n")
+	return r.said.All == "" || r.Author == me && strings.HasPrefix(r.Body, statusMark) || r.said.word != "" && bare
 }
 
 // asksMore reports whether a review has text besides its requests: each comment with a request is a separate task.
 func (b batch) asksMore() bool {
-	return untrusted.Visible(b.asked.Body) != "" || slices.ContainsFunc(b.remarks, func(r thread.Remark) bool {
-		return r.Review == b.asked.Review && !addressesErrand(r, b.me)
+	return b.asked.said.All != "" || slices.ContainsFunc(b.remarks, func(r heard) bool {
+		return r.Review == b.asked.Review && !r.said.asks()
 	})
 }
 
@@ -127,7 +124,7 @@ func (b batch) prompt(k conversation) string {
 		thread.InIssue:        "in " + k.o.what(),
 	}[k.o.Asked.Place]
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt,
-		quotedHunk(b.asked), b.quote()))
+		quotedHunk(b.asked.Remark), b.quote()))
 }
 
 // commandPrompt returns the prompt of a command with the text below it.
@@ -142,9 +139,9 @@ func (b batch) quote() string {
 	for _, r := range slices.Backward(b.remarks[max(0, len(b.remarks)-maxRemarks):]) {
 		block := ""
 		if !shown[r.Thread] {
-			block, shown[r.Thread] = quotedHunk(r), true
+			block, shown[r.Thread] = quotedHunk(r.Remark), true
 		}
-		block += untrusted.Quote("comment of "+speaker(r, b.me), untrusted.Cut(untrusted.Visible(r.Body), maxRemark))
+		block += untrusted.Quote("comment of "+speaker(r.Remark, b.me), untrusted.Cut(r.said.All, maxRemark))
 		if left -= utf8.RuneCountInString(block); left < 0 {
 			break
 		}

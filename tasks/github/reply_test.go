@@ -23,8 +23,8 @@ func (w *world) asks(n int, spots ...thread.Spot) (all []tasks.Task) {
 		h := remarkEvent{Remark: thread.Remark{
 			Spot: p, Author: "ann", At: time.Unix(1_790_000_000+int64(i), 0),
 			URL: fmt.Sprintf("https://github.example/%s#%d", repo, i),
-		}, Ref: thread.Ref{Repo: repo, Number: n}}
-		t, err := w.src.interpreter(nil).requestedTask(w.Context(), h, mentionWork, "", "why?")
+		}, Ref: thread.Ref{Repo: repo, Number: n}, said: said{rest: "why?"}}
+		t, err := w.src.interpreter(nil).requestedTask(w.Context(), h, mentionWork)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -289,8 +289,8 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "/review"))
 	h := remarkEvent{Remark: thread.Remark{
 		Spot: thread.Spot{Place: thread.InConversation, ID: comment}, Author: "ann", At: time.Unix(1_790_000_000, 0),
-	}, Ref: thread.Ref{Repo: repo, Number: n}}
-	made, err := w.src.interpreter(nil).requestedTask(t.Context(), h, *findCommand(cmdReview).work, cmdReview, "")
+	}, Ref: thread.Ref{Repo: repo, Number: n}, said: readRemark("/review", "errand")}
+	made, err := w.src.interpreter(nil).requestedTask(t.Context(), h, *h.said.work)
 	if err != nil {
 		t.Fatal(err)
 	}

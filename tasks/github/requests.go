@@ -6,20 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/markdown"
-	"github.com/errand-fleet/errand/internal/spelling"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -34,6 +29,11 @@ type request struct {
 	Bot     bool      `json:"bot,omitempty"`     // the author is a listed bot
 }
 
+// request returns the request of a remark.
+func (h remarkEvent) request() *request {
+	return &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: h.said.word, Words: h.said.rest, Bot: h.Bot}
+}
+
 // remark does what a remark requests.
 func (i *interpreter) remark(ctx context.Context, d delivery) (response string, err error) {
 	return i.handleRemark(ctx, *d.remark)
@@ -41,10 +41,13 @@ func (i *interpreter) remark(ctx context.Context, d delivery) (response string, 
 
 // handleRemark does what a new remark requests: an issue may be work without a request, and so may a review.
 func (i *interpreter) handleRemark(ctx context.Context, h remarkEvent) (response string, err error) {
-	if h.Place == thread.InIssue {
-		return i.handleNewIssue(ctx, h)
+	if h.said, err = i.read(ctx, h); err != nil {
+		return "", err
 	}
 	response, err = i.handleComment(ctx, h)
+	if h.Place == thread.InIssue && errors.Is(err, notAddressed) {
+		return i.handleNewIssue(ctx, h)
+	}
 	if _, not := errors.AsType[ignored](err); not && h.Place == thread.InReview {
 		return i.handleReview(ctx, h)
 	}
@@ -54,13 +57,8 @@ func (i *interpreter) handleRemark(ctx context.Context, h remarkEvent) (response
 // handleComment does what a comment requests. It ignores a comment that neither mentions errand nor begins with a
 // command.
 func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (response string, err error) {
-	text, named, err := i.addressed(ctx, h)
-	if err != nil {
-		return "", err
-	}
-	command, words := readCommand(text)
-	reply, mistaken := readMistake(text, named)
-	if !named && command == "" && (!mistaken || i.gate.mayNot(ctx, h.Ref, h.Author)) {
+	said := h.said
+	if !said.asks() && (!said.mistaken || i.gate.mayNot(ctx, h.Ref, h.Author)) {
 		return "", notAddressed
 	}
 	if err := i.ignoreDeleted(ctx, h); err != nil {
@@ -72,29 +70,29 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		}
 		return "", err
 	}
-	mention := command == "" && !mistaken && words != ""
-	if (findCommand(command).answers || mention) && !h.Bot {
-		if response, err := i.submitAnswer(ctx, h, command, words); !errors.Is(err, tasks.ErrNoQuestion) {
+	mention := said.word == "" && !said.mistaken && said.rest != ""
+	if (said.answers || mention) && !h.Bot {
+		if response, err := i.submitAnswer(ctx, h); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
 		}
 	}
 	switch {
-	case command != "" && findCommand(command).unavailableFor(h):
+	case said.word != "" && said.unavailableFor(h):
 		why := onlyOnIssues
 		if h.onIssue {
 			why = onlyOnPulls
 		}
 		i.note(ctx, h, why, notDone)
 		return why, nil
-	case h.Bot && (findCommand(command).control != nil || findCommand(command).answers):
+	case h.Bot && (said.control != nil || said.answers):
 		return "", ignored{"Only people may do this.", slog.LevelInfo}
-	case findCommand(command).control != nil:
-		return i.runCommand(ctx, h, command)
-	case mistaken:
-		i.note(ctx, h, reply, notDone)
+	case said.control != nil:
+		return i.runCommand(ctx, h)
+	case said.mistaken:
+		i.note(ctx, h, said.mistake, notDone)
 		return "Not a command.", nil
 	}
-	response, err = i.submitRequest(ctx, h, command, words)
+	response, err = i.submitRequest(ctx, h)
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		i.note(ctx, h, input.Sentence, notDone)
 	}
@@ -104,38 +102,33 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 // notAddressed is the reason why most remarks become no task.
 var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
 
-// addressed returns a comment without the mentions of errand, and whether there were any. Comments that are not
-// addressed to errand, or whose author does not count, are ignored.
-func (i *interpreter) addressed(ctx context.Context, h remarkEvent) (text string, named bool, err error) {
+// read reads a remark, unless its author or its place does not count.
+func (i *interpreter) read(ctx context.Context, h remarkEvent) (said, error) {
 	switch {
 	case i.repository != nil && !i.repository(h.Repo):
-		return "", false, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
+		return said{}, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
 	case h.onIssue && i.watched(h.Repo):
-		return "", false, ignored{onlyWatched, slog.LevelDebug}
+		return said{}, ignored{onlyWatched, slog.LevelDebug}
 	case h.Bot && !i.gate.isListedBot(h.Author):
-		return "", false, ignored{"The author is a bot.", slog.LevelDebug}
+		return said{}, ignored{"The author is a bot.", slog.LevelDebug}
 	}
 	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
-		return "", false, err
+		return said{}, err
 	}
 	if thread.IsMarked(h.Body) || strings.EqualFold(h.Author, me) {
-		return "", false, ignored{"The author is errand.", slog.LevelDebug}
+		return said{}, ignored{"The author is errand.", slog.LevelDebug}
 	}
-	page := markdown.ReadPage(h.Body)
-	rest, named := page.Without(me)
-	return rest.String(), named, nil
+	return readRemark(h.Body, me), nil
 }
 
 // submitRequest submits the task that a comment requests, by a command or a mention.
-func (i *interpreter) submitRequest(
-	ctx context.Context, h remarkEvent, command, words string,
-) (response string, err error) {
-	w, err := i.workOf(ctx, h, command)
+func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (response string, err error) {
+	w, err := i.workOf(ctx, h)
 	if err != nil {
 		return "", err
 	}
-	t, err := i.requestedTask(ctx, h, w, command, words)
+	t, err := i.requestedTask(ctx, h, w)
 	if err != nil {
 		return "", err
 	}
@@ -169,9 +162,9 @@ func (i *interpreter) ignoreDeleted(ctx context.Context, h remarkEvent) error {
 }
 
 // requestedTask returns the task for submitRequest.
-func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, command, words string) (draft, error) {
+func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
 	if h.onIssue {
-		return i.requestedIssueTask(ctx, h, w, command, words)
+		return i.requestedIssueTask(ctx, h, w)
 	}
 	pr, err := i.pull(ctx, h)
 	if err != nil {
@@ -182,11 +175,11 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 		o.Title, o.Body = clipTexts(h.issue.GetTitle(), h.issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.Installation, actionAsked, w.full
-	o.Asked = &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: command, Words: words, Bot: h.Bot}
+	o.Asked = h.request()
 	t := draft{pr: pr, Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
 		Profile: profileOf(pr, w.profile), Repo: h.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.Number),
-		Actor: h.Author, Prompt: words,
+		Actor: h.Author,
 	}}
 	if w.ownThread {
 		t.Thread = h.thread() + "/review"
@@ -197,7 +190,7 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	switch {
 	case hub.IsFork(pr) && h.Bot:
 		return draft{}, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
-	case hub.IsFork(pr) && w.profile == agent.Write && command != "":
+	case hub.IsFork(pr) && w.profile == agent.Write && h.said.word != "":
 		return draft{},
 			&tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this " +
 				"repository. I can review it."}
@@ -208,20 +201,21 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work, 
 	case w.kind == "review":
 		o.ApprovedBy = h.Author
 	}
-	t.Prompt, t.origin = promptOf(o, w, command, words), o
+	t.Prompt, t.origin = promptOf(o, w), o
 	return i.settings.applyTo(ctx, t)
 }
 
 // promptOf returns the request of a comment.
-func promptOf(o origin, w work, command, words string) string {
-	switch {
-	case command != "" && w.kind != mentionWork.kind:
+func promptOf(o origin, w work) string {
+	switch a := o.Asked; {
+	case a.Command != "" && w.kind != mentionWork.kind:
 		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s",
-			command, o.kind(), o.Number, o.Repo, o.Title, words))
-	case words == "":
-		return wordless[o.Asked.Place]
+			a.Command, o.kind(), o.Number, o.Repo, o.Title, a.Words))
+	case a.Words == "":
+		return wordless[a.Place]
+	default:
+		return a.Words
 	}
-	return words
 }
 
 // wordless is the request of a comment that only mentions errand.
@@ -326,20 +320,18 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 	case err != nil:
 		return "", err
 	}
-	text, named, err := i.addressed(ctx, h)
-	if err != nil {
+	if h.said, err = i.read(ctx, h); err != nil {
 		return "", err
 	}
-	command, words := readCommand(text)
-	if c := findCommand(command); command != "" && (c.work == nil || c.unavailableFor(h)) ||
-		command == "" && (!named || isSlashed(text)) {
+	said := h.said
+	if said.mistaken || !said.asks() || said.word != "" && (said.work == nil || said.unavailableFor(h)) {
 		return i.withdraw(ctx, d)
 	}
-	w, err := i.workOf(ctx, h, command)
+	w, err := i.workOf(ctx, h)
 	if err != nil {
 		return "", err
 	}
-	request, err := i.requestedIssueTask(ctx, h, w, command, words)
+	request, err := i.requestedIssueTask(ctx, h, w)
 	if err != nil {
 		return "", err
 	}
@@ -368,84 +360,10 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 	return "Amended " + t.ID, nil
 }
 
-var slashed = regexp.MustCompile(`^/[a-z][a-z-]*(?:\s|$)`)
-
-// isSlashed reports whether a comment begins with anything that looks like a command, including those of other bots.
-func isSlashed(text string) bool { return slashed.MatchString(untrusted.Blanks(text)) }
-
 // added returns the text below a command for the prompt, or "" if there is none.
 func (o origin) added(t tasks.Task) string {
 	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
 		return ""
 	}
 	return fmt.Sprintf("\n\n@%s adds this, which has priority:\n\n%s", t.Actor, o.Asked.Words)
-}
-
-// readCommand parses a comment without its mentions of errand: the command, or "" if the comment has none, and the
-// other text.
-func readCommand(text string) (command, words string) {
-	first, below, _ := strings.Cut(text, "\n")
-	c, behind := firstCommand(first)
-	if c.word == "" || behind != "" && !c.takesWords() {
-		return "", text
-	}
-	return c.word, strings.TrimSpace(behind + "\n" + below)
-}
-
-// readMistake reports whether a comment begins with a command that does not exist, or that takes no words and has some,
-// and returns the reply. Other bots have commands, too. So without a mention only what is almost a command of errand is
-// a mistake, and a command with words gets no reply in words.
-func readMistake(text string, named bool) (reply string, mistaken bool) {
-	first, _, _ := strings.Cut(text, "\n")
-	c, behind := firstCommand(first)
-	if c.word != "" {
-		if named {
-			reply = standsAlone(c.word)
-		}
-		return reply, behind != "" && !c.takesWords()
-	}
-	if word, _ := cutWord(first); strings.HasPrefix(first, "/") {
-		for _, c := range commands() {
-			if isTypo(word, c.word) {
-				return "Unknown command. Did you mean `" + c.word + "`? Comment `/help` for the list.", true
-			}
-		}
-	}
-	return unknownCommand, named && isSlashed(text)
-}
-
-// isTypo reports whether word is a command in other capitals, or with one mistake behind its first letter.
-func isTypo(word, command string) bool {
-	lower, first := strings.ToLower(word), command[:len("/x")]
-	return word != command && strings.HasPrefix(lower, first) && spelling.Distance(lower, command) <= 1
-}
-
-// firstCommand returns the command at the beginning of a line, or the zero value, and the words behind it.
-func firstCommand(line string) (c command, behind string) {
-	if strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t") {
-		return command{}, line // code: other indentation has been trimmed
-	}
-	word, rest := cutWord(line)
-	second, after := cutWord(rest)
-	if c := findCommand(word + " " + second); c.word != "" {
-		return c, after
-	}
-	return findCommand(word), rest
-}
-
-// cutWord cuts the first word off a line. Any blank that Unicode has ends it.
-func cutWord(line string) (word, rest string) {
-	line = strings.TrimSpace(line)
-	end := strings.IndexFunc(line, unicode.IsSpace)
-	if end < 0 {
-		return line, ""
-	}
-	return line[:end], strings.TrimSpace(line[end:])
-}
-
-// addressesErrand reports whether a remark mentions a login or is a command.
-func addressesErrand(r thread.Remark, login string) bool {
-	text, named := markdown.ReadPage(r.Body).Without(login)
-	command, _ := readCommand(text.String())
-	return named || command != ""
 }
