@@ -113,25 +113,25 @@ func (b *briefer) quoteThread(ctx context.Context, o origin, before, when string
 	ctx, cancel := context.WithTimeout(ctx, briefLimit)
 	defer cancel()
 	me, _ := b.me.get(ctx) // after an error, our answers are marked as those of any bot
-	var newest []slack.Message
+	var newest []string
 	for m, err := range b.thread(ctx, o, "", before) {
 		if err != nil {
 			return "", "", err
 		}
-		if m.Timestamp == o.About {
-			about = aboutIntro + strings.TrimSpace(quoteMessage(m, me, o))
+		block := quoteMessage(m, me, o)
+		if block != "" && m.Timestamp == o.About {
+			about = aboutIntro + strings.TrimSpace(block)
 		}
-		if render.MarkerOf(m).Part == render.StatusPart || wordsOf(m) == "" {
+		if block == "" || render.MarkerOf(m).Part == render.StatusPart {
 			continue
 		}
-		if newest = append(newest, m); len(newest) > maxMessages {
+		if newest = append(newest, block); len(newest) > maxMessages {
 			newest = newest[1:]
 		}
 	}
 	var blocks []string
 	left := maxContext
-	for _, m := range slices.Backward(newest) {
-		block := quoteMessage(m, me, o)
+	for _, block := range slices.Backward(newest) {
 		if left -= utf8.RuneCountInString(block); left < 0 {
 			break
 		}
@@ -166,13 +166,17 @@ func role(m slack.Message, me who, request string) string {
 	return " (you, an earlier answer)"
 }
 
-// quoteMessage is a message below its author, in a fence that nothing in it can end.
+// quoteMessage is a message below its author, in a fence that nothing in it can end; empty if it has no words.
 func quoteMessage(m slack.Message, me who, o origin) string {
+	said := wordsOf(m)
+	if said == "" {
+		return ""
+	}
 	author := "@" + cmp.Or(m.User, m.BotID, "unknown") + role(m, me, o.TS)
 	if isTS(m.Timestamp) {
 		author += timeOf(m.Timestamp).UTC().Format(", 2006-01-02 15:04 UTC")
 	}
-	return author + ":\n" + markdown.Fenced("", untrusted.Cut(wordsOf(m), maxMessage)) + "\n\n"
+	return author + ":\n" + markdown.Fenced("", untrusted.Cut(said, maxMessage)) + "\n\n"
 }
 
 // reviewPrompt tells the agent how to look at a pull request without changing it.

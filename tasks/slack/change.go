@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -64,11 +65,12 @@ func (in *interpreter) onEditedMessage(
 	if err != nil {
 		return err
 	}
-	if _, waits, err := in.picker.load(ctx, env.origin(ev).taskID()); err != nil || !waits && !c.addsMention(me) {
+	said := words.Slack(ev.Text, me.user)
+	if _, waits, err := in.picker.load(ctx, env.origin(ev).taskID()); err != nil || !waits && !c.addsMention(said, me) {
 		return err
 	}
 	ev.Type = appMention // Slack sends none for an edit
-	return in.onMessage(ctx, env, ev)
+	return in.onWords(ctx, env, ev, me, said)
 }
 
 // onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they
@@ -82,8 +84,8 @@ func (in *interpreter) onEditedTask(
 	if err != nil {
 		return err
 	}
-	text, _ := cutMention(ev.Text, me.user)
-	m := ev.message(env, text)
+	said := words.Slack(ev.Text, me.user)
+	m := ev.message(env, said)
 	if _, ok := readWord(m.text); ok || m.text == "" {
 		return nil
 	}
@@ -96,7 +98,7 @@ func (in *interpreter) onEditedTask(
 	}
 	var reply string
 	if err == nil {
-		reply, err = in.amend(ctx, t, c.addsMention(me), c.Message.Edited.TS)
+		reply, err = in.amend(ctx, t, c.addsMention(said, me), c.Message.Edited.TS)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		reply, err = input.Sentence, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -116,8 +117,8 @@ func (ev event) direct() bool { return ev.ChannelType == "im" }
 
 // mayFollow reports whether a message that does not mention the bot may still be for it: a reply in a thread that
 // mentions nobody else.
-func (ev event) mayFollow(text string) bool {
-	return ev.ThreadTS != "" && ev.Type == messageEvent && !anyMention.MatchString(maskQuotes(text))
+func (ev event) mayFollow(said words.Words) bool {
+	return ev.ThreadTS != "" && ev.Type == messageEvent && said.Others == 0
 }
 
 // matters reports whether errand may have to act on an event. What people say to each other outside of threads does not
@@ -227,9 +228,9 @@ func (c change) event() event {
 	return ev
 }
 
-// addsMention reports whether the bot is mentioned more often than before.
-func (c change) addsMention(us who) bool {
-	return mentions(c.Message.Text, us.user) > mentions(c.Previous.Text, us.user)
+// addsMention reports whether the new words mention the bot more often than those before.
+func (c change) addsMention(now words.Words, us who) bool {
+	return now.Ours > words.Slack(c.Previous.Text, us.user).Ours
 }
 
 // stopSign is the reaction that stops a request, on the request or on a message about it.

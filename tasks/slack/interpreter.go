@@ -10,6 +10,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
@@ -80,10 +81,10 @@ type message struct {
 	rest   string // what other people wrote that it brings along, for the agent
 }
 
-// message returns the message of an event, whose text without the bot's name is given. A message without words of its
-// own may still bring something along.
-func (ev event) message(env envelope, text string) message {
-	m := message{env.origin(ev), decode(text), ev.brought()}
+// message returns the message of an event with its words, which do not name the bot. A message without words of its own
+// may still bring something along.
+func (ev event) message(env envelope, said words.Words) message {
+	m := message{env.origin(ev), said.Text, ev.brought()}
 	if m.text == "" && ev.Text == "" { // some apps write only blocks
 		m.text = ev.blocksBeyond("")
 	}
@@ -101,15 +102,20 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) er
 	if err != nil {
 		return err
 	}
-	text, tagged := cutMention(ev.Text, me.user)
+	return in.onWords(ctx, env, ev, me, words.Slack(ev.Text, me.user))
+}
+
+// onWords deals with the words of a new message to a bot.
+func (in *interpreter) onWords(ctx context.Context, env envelope, ev event, me who, said words.Words) error {
+	tagged := said.Ours > 0
 	untagged := !tagged && !ev.direct()
-	m := ev.message(env, text)
+	m := ev.message(env, said)
 	if m.text == "" && tagged && ev.ThreadTS != "" {
 		m.text = onlyThread
 	} else if m.text == "" && tagged {
 		m.text = string(intake.Help)
 	}
-	if m.text == "" || ev.User == me.user || untagged && !ev.mayFollow(text) {
+	if m.text == "" || ev.User == me.user || untagged && !ev.mayFollow(said) {
 		return nil
 	}
 	thread, err := in.threadOf(ctx, m.origin)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -89,6 +90,9 @@ const (
 	maxSecondaries = 10
 	maxSecondary   = 4_000 // characters of one
 )
+
+// decode returns a text as people see it.
+func decode(text string) string { return words.Slack(text, "").All }
 
 // wordsOf returns all words of a message: its text, what its blocks say in addition, its attachments with their authors
 // and origins, and the names of its files. Of errand's own messages it returns the text, which has the rest.
