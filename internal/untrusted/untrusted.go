@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/markdown"
@@ -27,24 +25,6 @@ func Code(s string, n int) string { return "`" + strings.ReplaceAll(Line(s, n), 
 
 // Short returns text on one line of at most n characters. What cannot be seen stays.
 func Short(s string, n int) string { return Cut(strings.Join(strings.Fields(s), " "), n) }
-
-// Blanks returns text with plain spaces in place of every other blank that Unicode has, such as a no-break space, which
-// keyboards, editors and web pages put in without anyone seeing it. Forms of commands are written with plain spaces.
-// The length in bytes stays the same, so a position in the result is one in the text.
-func Blanks(s string) string {
-	if !strings.ContainsFunc(s, isOtherBlank) {
-		return s // most messages
-	}
-	plain := []byte(s)
-	for at, r := range s {
-		if isOtherBlank(r) {
-			copy(plain[at:], strings.Repeat(" ", utf8.RuneLen(r)))
-		}
-	}
-	return string(plain)
-}
-
-func isOtherBlank(r rune) bool { return r > unicode.MaxASCII && unicode.IsSpace(r) }
 
 // Cut returns the first n characters.
 func Cut(s string, n int) string {

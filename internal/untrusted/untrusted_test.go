@@ -2,21 +2,6 @@ package untrusted
 
 import "testing"
 
-func TestBlanks(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"":                        "",
-		"a b\n\tc":                "a b\n\tc",
-		"mark\u00a0as\u2009ready": "mark  as   ready",
-		"\u3000ä\u2028日":          "   ä   日",
-		"a\xff\u00a0b":            "a\xff  b",
-	} {
-		if got := Blanks(in); got != want || len(got) != len(in) {
-			t.Errorf("%q became %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, in, want string }{

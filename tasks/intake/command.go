@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
@@ -28,7 +29,8 @@ const (
 // ParseWord reads a message that is one of the commands and nothing else. Case, and a full stop or exclamation mark
 // behind it, do not matter.
 func ParseWord(text string) (w Word, ok bool) {
-	w = Word(strings.ToLower(strings.TrimRight(strings.TrimSpace(untrusted.Blanks(text)), ".! ")))
+	text = strings.TrimRightFunc(text, func(r rune) bool { return r == '.' || r == '!' || unicode.IsSpace(r) })
+	w = Word(strings.ToLower(strings.TrimSpace(text)))
 	return w, slices.Contains([]Word{Stop, Cancel, Status, Retry, Help}, w)
 }
 

@@ -3,7 +3,6 @@ package slack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -214,22 +213,8 @@ type attachment struct {
 	URL  string `json:"url_private"`
 }
 
-// attachments are the files of a message. One that cannot be read is skipped.
-type attachments []attachment
-
-// UnmarshalJSON never fails.
-func (a *attachments) UnmarshalJSON(b []byte) error {
-	var list []json.RawMessage
-	_ = json.Unmarshal(b, &list)
-	*a = nil
-	for _, raw := range list {
-		var f attachment
-		if json.Unmarshal(raw, &f) == nil {
-			*a = append(*a, f)
-		}
-	}
-	return nil
-}
+// attachments are the files of a message.
+type attachments = lenient[attachment]
 
 // downloader downloads files of messages.
 type downloader struct {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/words"
@@ -18,11 +19,12 @@ const (
 
 // onChange follows a request that its author edits or deletes.
 func (in *interpreter) onChange(ctx context.Context, env envelope) error {
-	c, ok, err := env.change()
-	if !ok || !in.guard.access.admits(c.event()) {
+	ok, err := env.isChange()
+	c := env.Event
+	if !ok || !in.guard.access.admits(c.edited()) {
 		return err
 	}
-	id := origin{Channel: c.Channel, TS: c.ts()}.taskID()
+	id := origin{Channel: c.Channel, TS: c.changedTS()}.taskID()
 	st, err := in.desk.Status(ctx, id)
 	known := !errors.Is(err, tasks.ErrNotFound)
 	switch {
@@ -33,14 +35,14 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	case c.isDeletion() && known:
 		return in.withdraw(ctx, c.author(), id)
 	case c.isDeletion():
-		if err := in.picker.forget(ctx, id, timeOf(c.ts())); err != nil {
+		if err := in.picker.forget(ctx, id, timeOf(c.changedTS())); err != nil {
 			return err
 		}
 		return in.withdraw(ctx, c.author(), id) // its event may have come meanwhile
 	case known:
-		return in.onEditedTask(ctx, env, c, st.Task)
+		return in.onEditedTask(ctx, env, st.Task)
 	}
-	return in.onEditedMessage(ctx, env, c)
+	return in.onEditedMessage(ctx, env)
 }
 
 // withdraw withdraws the task of a deleted message, if there is one.
@@ -56,17 +58,15 @@ func (in *interpreter) withdraw(ctx context.Context, user, id string) error {
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
 // words replace the old ones. Otherwise they are a request only if they add a mention.
-func (in *interpreter) onEditedMessage(
-	ctx context.Context, env envelope, c change,
-) error {
-	ev := c.event()
-	ev.again = env.Event.again
-	me, err := in.bot(ctx, ev)
+func (in *interpreter) onEditedMessage(ctx context.Context, env envelope) error {
+	ev := env.Event.edited()
+	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
 	}
 	said := words.Slack(ev.Text, me.user)
-	if _, waits, err := in.picker.load(ctx, env.origin(ev).taskID()); err != nil || !waits && !c.addsMention(said, me) {
+	_, waits, err := in.picker.load(ctx, env.origin(ev).taskID())
+	if err != nil || !waits && !ev.addsMention(said, me) {
 		return err
 	}
 	ev.Type = appMention // Slack sends none for an edit
@@ -75,12 +75,9 @@ func (in *interpreter) onEditedMessage(
 
 // onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they
 // add a mention.
-func (in *interpreter) onEditedTask(
-	ctx context.Context, env envelope, c change, was tasks.Task,
-) error {
-	ev := c.event()
-	ev.again = env.Event.again
-	me, err := in.bot(ctx, ev)
+func (in *interpreter) onEditedTask(ctx context.Context, env envelope, was tasks.Task) error {
+	ev := env.Event.edited()
+	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +95,7 @@ func (in *interpreter) onEditedTask(
 	}
 	var reply string
 	if err == nil {
-		reply, err = in.amend(ctx, t, c.addsMention(said, me), c.Message.Edited.TS)
+		reply, err = in.amend(ctx, t, ev.addsMention(said, me), ev.Edited.TS)
 	}
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		reply, err = input.Sentence, nil
@@ -155,42 +152,26 @@ func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit
 const optionNames = "repo, branch, model, effort, budget, timeout and plan"
 
 // cutOptions cuts the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without
-// options is text, such as [WIP].
+// options is text, such as [WIP]. Names of models may contain brackets.
 func cutOptions(text string) (options []string, rest string) {
-	end := closingBracket(text)
-	if end < 0 {
-		return nil, text
-	}
-	words := strings.Fields(strings.ReplaceAll(text[1:end], ",", " "))
-	for _, w := range words {
-		if w == "plan" && len(words) == 1 || strings.Contains(w, "=") {
-			return words, strings.TrimSpace(text[end+1:])
-		}
-	}
-	return nil, text
-}
-
-// closingBracket returns the index of the bracket that closes the first one, -1 if the text does not begin with a
-// bracket. Names of models may contain brackets.
-func closingBracket(text string) int {
-	depth := 0
-	for i, r := range text {
-		switch r {
+	line, _, _ := strings.Cut(text, "\n")
+	for end, depth := 0, 0; end < len(line) && line[0] == '['; end++ {
+		switch line[end] {
 		case '[':
 			depth++
 		case ']':
 			depth--
-		case '\n':
-			return -1
 		}
-		if depth == 0 {
-			if i == 0 {
-				return -1
-			}
-			return i
+		if depth > 0 {
+			continue
 		}
+		options = strings.Fields(strings.ReplaceAll(text[1:end], ",", " "))
+		if strings.Contains(text[1:end], "=") || slices.Equal(options, []string{"plan"}) {
+			return options, strings.TrimSpace(text[end+1:])
+		}
+		return nil, text
 	}
-	return -1
+	return nil, text
 }
 
 // set reads one option into a request.

@@ -184,7 +184,7 @@ func (in *interpreter) mayAsk(ctx context.Context, o origin) error {
 	if err != nil {
 		return err
 	}
-	return in.guard.check(ctx, me, event{Type: appMention, User: o.User, Channel: o.Channel})
+	return in.guard.check(ctx, me, event{Type: appMention, Channel: o.Channel, version: version{User: o.User}})
 }
 
 const (

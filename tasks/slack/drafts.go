@@ -3,7 +3,6 @@ package slack
 import (
 	"context"
 	"errors"
-	"regexp"
 
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -16,7 +15,7 @@ const (
 )
 
 // readyForm matches a message that wants the draft of its thread to be marked as ready, and nothing else.
-var readyForm = regexp.MustCompile(`(?i)^(?:please\s+)?mark\s+(?:(?:it|this|the\s+(?:pr|pull\s+request|draft))\s+)?(?:as\s+)?ready(?:\s+for\s+review)?\s*[.!]*$`)
+var readyForm = form(`(?i)^(?:please\s+)?mark\s+(?:(?:it|this|the\s+(?:pr|pull\s+request|draft))\s+)?(?:as\s+)?ready(?:\s+for\s+review)?\s*[.!]*$`)
 
 // drafts marks errand's pull requests as ready for review.
 type drafts struct {

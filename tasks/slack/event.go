@@ -1,7 +1,6 @@
 package slack
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,7 @@ type envelope struct {
 	Event     event  `json:"event"`
 
 	odd  error  // which field of Event has an unexpected form
-	body []byte // all of it, for fields that few events need
+	body []byte // all of it
 }
 
 // read reads an envelope and the event in it. An error means that the body is not an envelope.
@@ -49,23 +48,45 @@ const (
 	reactionAdded = "reaction_added"
 )
 
-// event is a message event.
-type event struct {
-	Type        string          `json:"type"`
-	SubType     string          `json:"subtype"`
-	User        string          `json:"user"`
-	BotID       string          `json:"bot_id"`
-	Channel     string          `json:"channel"`
-	ChannelType string          `json:"channel_type"`
-	TS          string          `json:"ts"`
-	ThreadTS    string          `json:"thread_ts"`
-	Tab         string          `json:"tab"` // of the app's page
-	Text        string          `json:"text"`
-	Reaction    string          `json:"reaction"`
-	Edited      json.RawMessage `json:"edited"`
+// version is a message, or one before or after an edit.
+type version struct {
+	SubType  string `json:"subtype"`
+	User     string `json:"user"`
+	BotID    string `json:"bot_id"`
+	Text     string `json:"text"`
+	TS       string `json:"ts"`
+	ThreadTS string `json:"thread_ts"`
 	content
+	Edited *struct {
+		User string `json:"user"`
+		TS   string `json:"ts"`
+	} `json:"edited"`
+}
 
-	again bool // it was counted against the limit of its thread
+// event is an event of any type that errand handles.
+type event struct {
+	Type        string `json:"type"`
+	Channel     string `json:"channel"`
+	ChannelType string `json:"channel_type"`
+	version
+
+	// Of an edit or a deletion.
+	DeletedTS string  `json:"deleted_ts"`
+	Message   version `json:"message"`
+	Previous  version `json:"previous_message"`
+
+	// Of a reaction by a user.
+	Reaction string `json:"reaction"`
+	ItemUser string `json:"item_user"`
+	EventTS  string `json:"event_ts"`
+	Item     struct {
+		Type    string `json:"type"`
+		Channel string `json:"channel"`
+		TS      string `json:"ts"`
+	} `json:"item"`
+
+	Tab   string `json:"tab"` // of the app's page
+	again bool   // it was counted against the limit of its thread
 }
 
 // origin is the message of an event.
@@ -79,33 +100,26 @@ func (e envelope) origin(ev event) origin {
 // newMessages are the subtypes of new messages: plain ones, with files, and replies that are shown in the channel, too.
 var newMessages = []string{"", "file_share", "thread_broadcast"}
 
-// event returns the event inside, or zero. odd says which of its fields has an unexpected form: the others are read
-// all the same, so that the type of any event is known.
-func (e envelope) event() (ev event, odd error) {
-	if e.Type != "event_callback" {
-		return event{}, nil
-	}
-	return e.Event, e.odd
-}
-
 // isNewMessage reports whether an event is a message that a user just wrote; false for other events and messages
 // (edited, joined, deleted …).
-func (e envelope) isNewMessage(ev event, odd error) (ok bool, err error) {
-	edited := len(ev.Edited) > 0 && !bytes.Equal(ev.Edited, []byte("null"))
+func (e envelope) isNewMessage() (ok bool, err error) {
+	ev := e.Event
 	switch {
 	case ev.Type != appMention && ev.Type != messageEvent:
 		return false, nil
-	case odd != nil:
-		return false, notReadable(odd)
-	case !slices.Contains(newMessages, ev.SubType) || ev.User == "" || edited:
+	case e.odd != nil:
+		return false, notReadable(e.odd)
+	case !slices.Contains(newMessages, ev.SubType) || ev.User == "" || ev.Edited != nil:
 		return false, nil
 	}
 	if !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !userForm.fits(ev.User) ||
 		!isTS(ev.TS) || ev.ThreadTS != "" && !isTS(ev.ThreadTS) {
-		return false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
+		return false, notReadable(errOddID)
 	}
 	return true, nil
 }
+
+var errOddID = errors.New("an ID in it does not have the form of Slack's IDs")
 
 // notReadable returns the error for an event that has another form than errand knows.
 func notReadable(why error) error {
@@ -124,17 +138,19 @@ func (ev event) mayFollow(said words.Words) bool {
 // matters reports whether errand may have to act on an event. What people say to each other outside of threads does not
 // matter, and is not stored.
 func (e envelope) matters() bool {
-	ev, _ := e.event()
-	switch {
+	switch ev := e.Event; {
+	case e.Type != "event_callback":
+		return false
 	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
-		_, isRequest, err := e.change()
+		isRequest, err := e.isChange()
 		return isRequest || err != nil
 	case ev.Type == messageEvent:
 		return strings.Contains(ev.Text, "<@") || ev.direct() || ev.ThreadTS != ""
 	case ev.Type == reactionAdded:
 		return ev.Reaction == stopSign
+	default:
+		return ev.Type == appMention || ev.Type == appHomeOpened
 	}
-	return ev.Type == appMention || ev.Type == appHomeOpened
 }
 
 // withoutToken returns the envelope without the token that old apps verify requests by.
@@ -154,74 +170,39 @@ const (
 	tombstone = "tombstone"
 )
 
-// change is an event about a message that was edited or deleted.
-type change struct {
-	Channel     string  `json:"channel"`
-	ChannelType string  `json:"channel_type"`
-	DeletedTS   string  `json:"deleted_ts"`
-	Message     version `json:"message"`
-	Previous    version `json:"previous_message"`
+// isChange reports whether an event changes or takes back a request. It is false if the request is the same: for the
+// bot's own edits, previews of links, and edits by others than the author.
+func (e envelope) isChange() (bool, error) {
+	ev, m := e.Event, e.Event.Message
+	switch {
+	case e.odd != nil:
+		return false, notReadable(e.odd)
+	case ev.isDeletion() && ev.Previous.User == "",
+		!ev.isDeletion() && (m.Text == ev.Previous.Text || m.User == "" || m.Edited == nil || m.Edited.User != m.User):
+		return false, nil
+	case !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) ||
+		!userForm.fits(ev.author()) || m.ThreadTS != "" && !isTS(m.ThreadTS):
+		return false, notReadable(errOddID)
+	}
+	return true, nil
 }
 
-// version is a message before or after the change.
-type version struct {
-	SubType  string `json:"subtype"`
-	User     string `json:"user"`
-	BotID    string `json:"bot_id"`
-	Text     string `json:"text"`
-	TS       string `json:"ts"`
-	ThreadTS string `json:"thread_ts"`
-	content
-	Edited struct {
-		User string `json:"user"`
-		TS   string `json:"ts"`
-	} `json:"edited"`
+func (ev event) isDeletion() bool { return ev.DeletedTS != "" || ev.Message.SubType == tombstone }
+
+// changedTS is the timestamp of the changed message.
+func (ev event) changedTS() string { return cmp.Or(ev.DeletedTS, ev.Message.TS, ev.Previous.TS) }
+
+// author is the user who wrote the changed message.
+func (ev event) author() string {
+	if ev.isDeletion() {
+		return ev.Previous.User
+	}
+	return ev.Message.User
 }
 
-// change reads the event inside. It is false if the request is the same: for the bot's own edits, previews of links,
-// and edits by others than the author.
-func (e envelope) change() (change, bool, error) {
-	var body struct {
-		Event change `json:"event"`
-	}
-	err := json.Unmarshal(e.body, &body)
-	c := body.Event
-	if err != nil {
-		return c, false, notReadable(err)
-	}
-	if !c.isDeletion() && (c.Message.Text == c.Previous.Text || c.Message.Edited.User != c.Message.User ||
-		c.Message.User == "") ||
-		c.isDeletion() && c.Previous.User == "" {
-		return c, false, nil
-	}
-	ts := c.ts()
-	if !teamForm.fits(e.TeamID) || !channelForm.fits(c.Channel) || !isTS(ts) ||
-		!userForm.fits(c.author()) || c.Message.ThreadTS != "" && !isTS(c.Message.ThreadTS) {
-		return c, false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
-	}
-	return c, true, nil
-}
-
-func (c change) isDeletion() bool { return c.DeletedTS != "" || c.Message.SubType == tombstone }
-
-// ts is the timestamp of the changed message.
-func (c change) ts() string { return cmp.Or(c.DeletedTS, c.Message.TS, c.Previous.TS) }
-
-// author is the user who wrote the message.
-func (c change) author() string {
-	if c.isDeletion() {
-		return c.Previous.User
-	}
-	return c.Message.User
-}
-
-// event is the changed message as if it were new.
-func (c change) event() event {
-	m := c.Message
-	ev := event{
-		Type: messageEvent, User: m.User, BotID: m.BotID, Channel: c.Channel, ChannelType: c.ChannelType,
-		TS: m.TS, ThreadTS: m.ThreadTS, Text: m.Text, content: m.content,
-	}
+// edited is the changed message as if it were new.
+func (ev event) edited() event {
+	ev.version = ev.Message
 	if ev.ThreadTS == ev.TS { // a message with replies is in its own thread
 		ev.ThreadTS = ""
 	}
@@ -229,44 +210,28 @@ func (c change) event() event {
 }
 
 // addsMention reports whether the new words mention the bot more often than those before.
-func (c change) addsMention(now words.Words, us who) bool {
-	return now.Ours > words.Slack(c.Previous.Text, us.user).Ours
+func (ev event) addsMention(now words.Words, us who) bool {
+	return now.Ours > words.Slack(ev.Previous.Text, us.user).Ours
 }
 
 // stopSign is the reaction that stops a request, on the request or on a message about it.
 const stopSign = "x"
 
-// reaction is the event of a reaction that a user added to a message.
-type reaction struct {
-	User     string `json:"user"`
-	Reaction string `json:"reaction"`
-	ItemUser string `json:"item_user"`
-	EventTS  string `json:"event_ts"`
-	Item     struct {
-		Type    string `json:"type"`
-		Channel string `json:"channel"`
-		TS      string `json:"ts"`
-	} `json:"item"`
-}
-
-// reaction reads the event inside; false if it is not a stopSign.
-func (e envelope) reaction() (reaction, bool, error) {
-	var body struct {
-		Event reaction `json:"event"`
+// isStop reports whether an event is a stopSign on a message.
+func (e envelope) isStop() (bool, error) {
+	ev := e.Event
+	switch {
+	case ev.Reaction != stopSign:
+		return false, nil
+	case e.odd != nil:
+		return false, notReadable(e.odd)
+	case ev.Item.Type != "message":
+		return false, nil
+	case !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Item.Channel) || !userForm.fits(ev.User) ||
+		!isTS(ev.Item.TS) || !isTS(ev.EventTS):
+		return false, notReadable(errOddID)
 	}
-	err := json.Unmarshal(e.body, &body)
-	r := body.Event
-	if err != nil {
-		return r, false, notReadable(err)
-	}
-	if r.Reaction != stopSign || r.Item.Type != "message" {
-		return r, false, nil
-	}
-	if !teamForm.fits(e.TeamID) || !channelForm.fits(r.Item.Channel) || !userForm.fits(r.User) ||
-		!isTS(r.Item.TS) || !isTS(r.EventTS) {
-		return r, false, notReadable(errors.New("an ID in it does not have the form of Slack's IDs"))
-	}
-	return r, true, nil
+	return true, nil
 }
 
 // origin is the return address of a task: the message that asked for it, and what came with that.

@@ -272,7 +272,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 	equal(t, "waits", len(asked), 1)
 }
 
-// An unusual file affects only itself.
+// An unusual file affects only itself, and the agent learns of it.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
@@ -286,5 +286,5 @@ func TestOddFiles(t *testing.T) {
 	for _, task := range f.tasks() {
 		n = append(n, len(mustOrigin(t, task).Files))
 	}
-	equal(t, "files", n, []int{0, 1, 0})
+	equal(t, "files", n, []int{0, 2, 0})
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/slack-go/slack"
 
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -49,8 +48,9 @@ func (in *interpreter) interpret(ctx context.Context, e intake.Event) error {
 		return notReadable(err)
 	}
 	env.Event.again = e.Again
-	ev, odd := env.event()
-	switch {
+	switch ev := env.Event; {
+	case env.Type != "event_callback":
+		return nil
 	case ev.Type == reactionAdded:
 		return in.onReaction(ctx, env)
 	case ev.Type == appHomeOpened:
@@ -59,19 +59,11 @@ func (in *interpreter) interpret(ctx context.Context, e intake.Event) error {
 	case ev.Type == messageEvent && (ev.SubType == changed || ev.SubType == deleted):
 		return in.onChange(ctx, env)
 	}
-	ok, err := env.isNewMessage(ev, odd)
-	if !ok || !in.guard.access.admits(ev) {
+	ok, err := env.isNewMessage()
+	if !ok || !in.guard.access.admits(env.Event) {
 		return err
 	}
-	return in.onMessage(ctx, env, ev)
-}
-
-// bot returns the bot that a message can mean, or zero if it cannot mean one.
-func (in *interpreter) bot(ctx context.Context, ev event) (who, error) {
-	if !strings.Contains(ev.Text, "<@") && !ev.direct() && ev.ThreadTS == "" {
-		return who{}, nil // most messages
-	}
-	return in.me.get(ctx)
+	return in.onMessage(ctx, env, env.Event)
 }
 
 // message is a message to the bot.
@@ -98,7 +90,7 @@ func (ev event) message(env envelope, said words.Words) message {
 
 // onMessage deals with a new message.
 func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) error {
-	me, err := in.bot(ctx, ev)
+	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
 	}
@@ -154,7 +146,7 @@ const ready intake.Word = "ready" // the command that readyForm matches, in Slac
 
 // readWord reads a message that is a command and no request.
 func readWord(text string) (w intake.Word, ok bool) {
-	if readyForm.MatchString(untrusted.Blanks(text)) {
+	if readyForm.MatchString(text) {
 		return ready, true
 	}
 	return intake.ParseWord(text)
@@ -324,10 +316,11 @@ func (in *interpreter) threadOf(ctx context.Context, o origin) (tasks.Thread, er
 // onReaction stops the task of a message with a stopSign, unless it has ended or was retried since. Reactions of people
 // who may not stop it and to other messages mean nothing.
 func (in *interpreter) onReaction(ctx context.Context, env envelope) error {
-	r, ok, err := env.reaction()
+	ok, err := env.isStop()
 	if !ok {
 		return err
 	}
+	r := env.Event
 	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {

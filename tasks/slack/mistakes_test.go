@@ -32,7 +32,7 @@ func TestWordsAboutRequests(t *testing.T) {
 		{"U0STRANGER", Access{Channels: []string{"C0OTHER"}}},
 	} {
 		err := w.process(Config{Access: row.access}).listener.interpreter.guard.check(t.Context(), who{team: team},
-			event{User: row.user, Channel: general})
+			event{version: version{User: row.user}, Channel: general})
 		why, ok := errors.AsType[forbidden](err)
 		if !ok {
 			t.Errorf("%+v: %v", row, err)

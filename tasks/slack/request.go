@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -44,7 +43,7 @@ const (
 var (
 	fullForm = regexp.MustCompile(`^` + ownerForm + `/` + nameForm + `$`)
 	numbered = regexp.MustCompile(`(?:^|[^\w./#-])(` + ownerForm + `/` + nameForm + `)#([1-9][0-9]{0,8})\b`)
-	repoWord = regexp.MustCompile(`(?:^|\s)repo=(\S*[^\s,](?:,\s+` + ownerForm + `/` + nameForm + `)*)`)
+	repoWord = regexp.MustCompile(`(?:^|[\s\pZ])repo=([^\s\pZ]*[^\s\pZ,](?:,[\s\pZ]+` + ownerForm + `/` + nameForm + `)*)`)
 	pages    = []string{
 		"orgs", "settings", "marketplace", "sponsors", "topics", "features", "apps", "users", "login",
 		"search", "enterprise",
@@ -83,7 +82,7 @@ func (rd reader) read(text string) (request, error) {
 // these kinds that occurs counts.
 func (rd reader) findPlace(r *request) error {
 	if r.repo == "" && strings.Contains(r.prompt, "repo=") { // few messages
-		if m := repoWord.FindStringSubmatch(untrusted.Blanks(r.prompt)); m != nil {
+		if m := repoWord.FindStringSubmatch(r.prompt); m != nil {
 			r.repo = strings.TrimRight(m[1], ".,;:!?")
 		}
 	}

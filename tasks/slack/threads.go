@@ -12,7 +12,6 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -209,6 +208,12 @@ const (
 	fix  verb = "fix"
 )
 
+// form compiles the form of a request, in which any blank stands for every one that Unicode has: keyboards, editors and
+// web pages put in others without anyone seeing it.
+func form(s string) *regexp.Regexp {
+	return regexp.MustCompile(strings.ReplaceAll(s, `\s`, `[\s\pZ]`))
+}
+
 // The forms of requests about pull requests that are recognised without a model.
 const (
 	verbForm  = `(review|analy[sz]e|look\s+at|check|fix)`
@@ -217,11 +222,11 @@ const (
 )
 
 var (
-	slashPull = regexp.MustCompile(`(?i)^/pr\s+` + verbForm + `\s+#?([1-9]\d{0,8})\b` + inForm)
-	aboutPull = regexp.MustCompile(`(?i)^(?:please\s+)?` +
+	slashPull = form(`(?i)^/pr\s+` + verbForm + `\s+#?([1-9]\d{0,8})\b` + inForm)
+	aboutPull = form(`(?i)^(?:please\s+)?` +
 		verbForm + `\s+(?:the\s+)?(?:pr|pull\s+request)\s*#?([1-9]\d{0,8})\b` + inForm)
-	verbFirst = regexp.MustCompile(`(?i)^(?:please\s+)?` + verbForm + `\b`)
-	listPulls = regexp.MustCompile(`(?i)^(?:please\s+)?(?:/pr\s+list|list\s+(?:(?:the|all|open)\s+)*` +
+	verbFirst = form(`(?i)^(?:please\s+)?` + verbForm + `\b`)
+	listPulls = form(`(?i)^(?:please\s+)?(?:/pr\s+list|list\s+(?:(?:the|all|open)\s+)*` +
 		pullsForm + `)` + inForm + `\s*[.!?]*$`)
 )
 
@@ -230,19 +235,18 @@ func (r *request) readVerb() {
 	if r.pull.number == 0 && !strings.ContainsAny(r.prompt, "123456789") {
 		return // most messages: all forms have a number
 	}
-	words := untrusted.Blanks(r.prompt)
-	m := slashPull.FindStringSubmatch(words)
+	m := slashPull.FindStringSubmatch(r.prompt)
 	if m != nil {
 		r.prompt = strings.TrimSpace(r.prompt[len("/pr"):]) // the CLI would take it for a command of the project
 	} else {
-		m = aboutPull.FindStringSubmatch(words)
+		m = aboutPull.FindStringSubmatch(r.prompt)
 	}
 	if m != nil && r.ref == "" && r.pull.number == 0 {
 		r.pull.number, _ = strconv.Atoi(m[2]) // at most nine digits
 		r.pull.sure, r.perhaps = true, strings.TrimRight(m[3], ".")
 	}
 	if m == nil && r.pull.number > 0 {
-		m = verbFirst.FindStringSubmatch(words)
+		m = verbFirst.FindStringSubmatch(r.prompt)
 	}
 	switch {
 	case m == nil || r.pull.number == 0:
@@ -255,7 +259,7 @@ func (r *request) readVerb() {
 
 // readListing reads a message that wants a list of the open pull requests; repo may be empty.
 func readListing(text string) (repo string, ok bool) {
-	m := listPulls.FindStringSubmatch(untrusted.Blanks(text))
+	m := listPulls.FindStringSubmatch(text)
 	if m == nil {
 		return "", false
 	}
