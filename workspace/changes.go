@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ const (
 	workRef  = "refs/errand/work"
 )
 
-// maxRaw bounds the bytes that one attempt at a bundle reads and compresses.
+// maxRaw bounds the bytes of files that one attempt at a bundle reads and compresses.
 const maxRaw = 128 << 20
 
 // changes is the difference between a work tree and its index, and between the index and HEAD.
@@ -119,30 +120,24 @@ func (s *shadow) throughLink(name string) bool {
 	return false
 }
 
-// commit creates the commits of index and files. Files larger than most are left out and listed as missing. It creates
-// none if most is 0 or nothing has changed. It returns errLong if there are more than raw bytes to read.
-func (s *shadow) commit(ctx context.Context, c changes, most, raw int64) (work string, missing []string, err error) {
-	var gone, there []change
-	total := int64(0)
-	for _, f := range c.files {
-		switch {
-		case f.odd, f.size > most, most == 0:
-			missing = append(missing, f.name)
-		case f.size < 0:
-			gone = append(gone, f)
-		default:
-			there = append(there, f)
-			total += f.size
-		}
-	}
-	switch {
-	case total > raw:
-		return "", nil, errLong
-	case most == 0, len(gone)+len(there) == 0 && !c.staged:
-		return "", missing, nil
-	}
+// commit creates the commits of index and files, or none if nothing has changed. Files larger than most, and the
+// largest ones if all have more bytes than there is room for, are left out and listed as missing.
+func (s *shadow) commit(ctx context.Context, c changes, most, room int64) (work string, missing []string, err error) {
+	var stored []change
 	// Removals go first: a directory may be in the place of a removed file.
-	in := &importer{files: s.files, changes: append(gone, there...), most: most, missing: missing}
+	for _, f := range slices.SortedStableFunc(slices.Values(c.files), func(a, b change) int {
+		return cmp.Compare(a.size, b.size)
+	}) {
+		if f.odd || f.size > min(most, room) {
+			missing = append(missing, f.name)
+			continue
+		}
+		stored, room = append(stored, f), room-max(f.size, 0)
+	}
+	if len(stored) == 0 && !c.staged {
+		return "", slices.Sorted(slices.Values(missing)), nil
+	}
+	in := &importer{files: s.files, changes: stored, most: most, missing: missing}
 	who := fmt.Sprintf("committer errand <errand@localhost> %d +0000\ndata 0\n\n", time.Now().Unix())
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\nM 040000 %s \"\"\n\n", indexRef, who, s.head, c.tree)
 	fmt.Fprintf(&in.out, "commit %s\n%sfrom %s\n", workRef, who, indexRef)
@@ -153,6 +148,7 @@ func (s *shadow) commit(ctx context.Context, c changes, most, raw int64) (work s
 		return "", nil, err
 	}
 	work, err = s.rev(ctx, workRef)
+	slices.Sort(in.missing)
 	return work, in.missing, err
 }
 

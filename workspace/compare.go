@@ -1,10 +1,9 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,40 +35,42 @@ type Comparing struct {
 	Limit         int  // bytes of all patches
 }
 
-// maxLive bounds the bytes of changed files that a comparison of a live clone reads.
-const maxLive = 32 << 20
+const (
+	maxShown = 1 << 20  // bytes of a file that a comparison of a live clone reads
+	maxLive  = 32 << 20 // of all of them
+)
 
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
 // mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.
 //
 // With Live, files are read byte by byte as by Snapshot, and line ends are not converted. Neither configuration nor
 // attributes of the clone can hide a change or execute anything.
-func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (Comparison, error) {
-	compare := compareFiles
-	if how.Reviewed {
-		compare = compareHead
+func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (found Comparison, err error) {
+	defer wrap(&err, "compare %s", c.Repo)
+	if found, err = w.compare(ctx, c, how); err != nil {
+		found, err = w.compare(ctx, c, how) // an agent may just have packed what was being read
 	}
-	found, err := compare(ctx, w, c, how)
-	if err != nil {
-		found, err = compare(ctx, w, c, how) // an agent may just have packed what was being read
-	}
-	if err != nil {
-		return Comparison{}, fmt.Errorf("compare %s: %w", c.Repo, err)
-	}
-	return found, nil
+	return found, err
 }
 
-func compareFiles(ctx context.Context, w *Workspace, c Clone, how Comparing) (Comparison, error) {
+func (w *Workspace) compare(ctx context.Context, c Clone, how Comparing) (found Comparison, err error) {
 	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Comparison{}, err
 	}
 	defer s.remove()
-	tree, left, err := s.tree(ctx, how)
-	if err != nil {
+	if how.Reviewed {
+		span, err := c.span()
+		if err != nil {
+			return Comparison{}, err
+		}
+		files, err := s.git.compare(ctx, how.Limit, span)
+		return Comparison{Base: c.BaseSHA, Files: files}, err
+	}
+	tree := ""
+	if tree, found.Left, err = s.tree(ctx, how); err != nil {
 		return Comparison{}, err
 	}
-	found := Comparison{Left: left}
 	if found.Base, err = s.known(ctx); err != nil {
 		return Comparison{}, err
 	}
@@ -88,35 +89,14 @@ func (s *shadow) tree(ctx context.Context, how Comparing) (tree string, left []s
 	if err != nil {
 		return "", nil, err
 	}
-	for _, most := range fileSteps[1:] {
-		if tree, left, err = s.commit(ctx, c, most, maxLive); !errors.Is(err, errLong) {
-			break
-		}
-	}
-	if tree == "" {
-		tree = s.head
-	}
-	return tree, short(left), err
-}
-
-func compareHead(ctx context.Context, w *Workspace, c Clone, how Comparing) (Comparison, error) {
-	g, err := w.diffing(ctx, c)
-	if err != nil {
-		return Comparison{}, err
-	}
-	files, err := g.compare(ctx, how.Limit, c.BaseSHA+"..."+c.Head)
-	return Comparison{Base: c.BaseSHA, Files: files}, err
+	tree, left, err = s.commit(ctx, c, maxShown, maxLive)
+	return cmp.Or(tree, s.head), short(left), err
 }
 
 // compare returns the changes of a span of commits or trees.
 func (g git) compare(ctx context.Context, limit int, span ...string) ([]FileChange, error) {
-	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=1m")
-	diff := func(g git, form ...string) (string, error) {
-		args := slices.Concat([]string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"}, form,
-			span, []string{"--"})
-		return g.run(ctx, args...)
-	}
-	list, err := diff(g, "--raw", "--numstat", "-z")
+	span = append(span, "--")
+	list, err := g.run(ctx, append(diff("--find-renames", "--raw", "--numstat", "-z"), span...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -124,14 +104,9 @@ func (g git) compare(ctx context.Context, limit int, span ...string) ([]FileChan
 	if err != nil || len(files) == 0 {
 		return nil, err
 	}
-	g.limit = limit
-	text, err := diff(g, "--patch", "--full-index")
-	cut := errors.Is(err, errLong)
-	if err != nil && !cut {
+	text, cut, err := g.lines(ctx, limit, append(diff("--find-renames", "--patch", "--full-index"), span...)...)
+	if err != nil {
 		return nil, err
-	}
-	if cut {
-		text = text[:strings.LastIndexByte(text, '\n')+1]
 	}
 	patches := splitPatch(strings.ToValidUTF8(text, "\uFFFD"))
 	for i := range files {
@@ -144,6 +119,11 @@ func (g git) compare(ctx context.Context, limit int, span ...string) ([]FileChan
 		files[i].Cut = cut && len(patches) == 0
 	}
 	return files, nil
+}
+
+// diff returns the arguments of a git diff whose output is the same with every configuration.
+func diff(args ...string) []string {
+	return append([]string{"diff", "--no-color", "--no-ext-diff", "--no-textconv"}, args...)
 }
 
 // splitPatch splits the output of git diff into its files. Every line of content begins with a blank, a sign or a

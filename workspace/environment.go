@@ -238,24 +238,24 @@ func (c clone) ignored(ctx context.Context) (dirs, files []string, err error) {
 
 // Versions returns the object IDs of files and directories of the base branch at c.BaseSHA, in order: the same ID means
 // the same content. One that does not exist has the ID "".
-func (s Environments) Versions(ctx context.Context, c Clone, names []string) ([]string, error) {
+func (s Environments) Versions(ctx context.Context, c Clone, names []string) (ids []string, err error) {
+	defer wrap(&err, "look for files in %s", c.Repo)
 	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
+		return nil, err
 	}
 	defer release()
 	var ask strings.Builder
 	for _, name := range names {
 		if strings.ContainsAny(name, "\n\x00") {
-			return nil, fmt.Errorf("look for files in %s: %.100q is not the name of a file", c.Repo, name)
+			return nil, fmt.Errorf("%.100q is not the name of a file", name)
 		}
 		ask.WriteString(c.BaseSHA + ":" + name + "\n")
 	}
 	out, err := own.mirror.git.reading(ask.String()).run(ctx, "cat-file", "--batch-check=%(objectname) %(objecttype)")
 	if err != nil {
-		return nil, fmt.Errorf("look for files in %s: %w", c.Repo, err)
+		return nil, err
 	}
-	var ids []string
 	for line := range strings.Lines(out) {
 		id, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if kind != "blob" && kind != "tree" {

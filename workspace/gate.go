@@ -16,7 +16,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -79,7 +78,7 @@ func (g git) remotely(ctx context.Context, r remote, args ...string) (string, er
 
 	// With a name and a password, git distinguishes a refused credential from a missing one. They open nothing.
 	host := l.Addr().String() + p.path
-	g.conf = append(slices.Clip(g.conf), "url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
+	g = g.configured("url.http://gate:-@"+host+".insteadOf="+r.url, "http.proxy=")
 	g.secret = r.password
 	out, err := g.run(ctx, args...)
 	if ge, ok := errors.AsType[*gitError](err); ok {

@@ -58,6 +58,12 @@ func (g git) holding(f *os.File) git { g.held = append(slices.Clip(g.held), f); 
 
 func (g git) reading(stdin string) git { g.stdin = strings.NewReader(stdin); return g }
 
+// configured returns g with configuration in the form key=value.
+func (g git) configured(conf ...string) git { g.conf = append(slices.Clip(g.conf), conf...); return g }
+
+// having returns g with environment variables.
+func (g git) having(env ...string) git { g.env = append(slices.Clip(g.env), env...); return g }
+
 // findGit finds the program and returns the settings of all its runs.
 func findGit(root string, env []string) (git, error) {
 	path, err := exec.LookPath("git")

@@ -49,8 +49,9 @@ func (e *Environment) takeFiles(from string, names []string) error {
 func (c clone) giveFiles(ctx context.Context, e Environment, root *os.Root, tracked string) error {
 	given := map[string]bool{}
 	for i, name := range e.Files {
-		ours := strings.Contains(tracked, "\x00"+name+"\x00") || !makeDir(root, filepath.Dir(name))
-		if info, err := root.Lstat(name); ours || err == nil && info.IsDir() {
+		made, _ := makeDir(root, filepath.Dir(name))
+		ours := strings.Contains(tracked, "\x00"+name+"\x00")
+		if info, err := root.Lstat(name); !made || ours || err == nil && info.IsDir() {
 			continue
 		}
 		if err := copyInto(root, name, filepath.Join(e.dir, environmentFiles, strconv.Itoa(i))); err != nil {

@@ -36,21 +36,18 @@ func (w *Workspace) Alone(do func() error) (bool, error) {
 
 // Threads lists the threads that Enter or Files have named. It reads the directories of those that were
 // used since the last time, which may take long.
-func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
+func (w *Workspace) Threads(ctx context.Context) (all []Thread, err error) {
+	defer wrap(&err, "list threads")
 	dir := filepath.Join(w.cfg.Dir, "threads")
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	names, err := list(dir)
 	if err != nil {
-		return nil, fmt.Errorf("list threads: %w", err)
+		return nil, err
 	}
-	var all []Thread
-	for _, e := range entries {
+	for _, name := range names {
 		if ctx.Err() != nil {
-			return nil, fmt.Errorf("list threads: %w", context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		}
-		path := filepath.Join(dir, e.Name())
+		path := filepath.Join(dir, name)
 		name, err := os.ReadFile(filepath.Join(path, nameFile))
 		if err != nil || w.threadDir(string(name)) != path {
 			continue // a lock, or a directory without a name
@@ -63,32 +60,29 @@ func (w *Workspace) Threads(ctx context.Context) ([]Thread, error) {
 
 // Discard moves a thread's directories to the trash, for Empty to remove. It returns false if they were used since
 // they were listed. The caller must ensure that no run begins in them meanwhile.
-func (w *Workspace) Discard(ctx context.Context, t Thread) (bool, error) {
+func (w *Workspace) Discard(ctx context.Context, t Thread) (_ bool, err error) {
+	defer wrap(&err, "discard thread")
 	dir := w.threadDir(t.Name)
 	held, err := lock(ctx, dir+".lock")
 	if err != nil {
-		return false, fmt.Errorf("discard thread: %w", err)
+		return false, err
 	}
 	defer unlock(held)
 	if !used(dir).Equal(t.Used) {
 		return false, nil
 	}
-	if err := throwAway(w, dir); err != nil {
-		return false, fmt.Errorf("discard thread: %w", err)
-	}
-	return true, nil
+	err = throwAway(w, dir)
+	return err == nil, err
 }
 
 // Empty removes everything in the trash, and the environments that killed processes have left incomplete.
-func (w *Workspace) Empty() error {
-	err := EnvironmentsOf(w).removeIncomplete()
+func (w *Workspace) Empty() (err error) {
+	defer wrap(&err, "remove discarded directories")
+	err = EnvironmentsOf(w).removeIncomplete()
 	if trash := dirtree.Remove(w.trash()); !errors.Is(trash, fs.ErrNotExist) {
 		err = errors.Join(err, trash)
 	}
-	if err != nil {
-		return fmt.Errorf("remove discarded directories: %w", err)
-	}
-	return nil
+	return err
 }
 
 // throwAway moves a file or directory to the trash.
@@ -175,15 +169,8 @@ func (m mirror) parts() []string {
 
 // DiscardMirror moves a mirror to the trash, for Empty to remove. It returns false and keeps the mirror if a clone
 // borrows from it, it was used since it was listed, or it has our commits that are on no branch of the remote.
-func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (bool, error) {
-	discarded, err := w.discardMirror(ctx, gone)
-	if err != nil {
-		return false, fmt.Errorf("discard mirror of %s: %w", gone.Repo, err)
-	}
-	return discarded, nil
-}
-
-func (w *Workspace) discardMirror(ctx context.Context, gone Mirror) (bool, error) {
+func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (_ bool, err error) {
+	defer wrap(&err, "discard mirror of %s", gone.Repo)
 	m := w.mirror(gone.Repo)
 	held, err := tryLock(m.beside("use")) // prevents new clones of the mirror
 	if held == nil || err != nil {

@@ -25,10 +25,11 @@ type Layer struct {
 // environment's files to c. What the thread's earlier runs changed is kept, unless the clone is new or they had another
 // environment. A path is left
 // out that is not a directory in c any more, or has files of the repository there.
-func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Layer, error) {
+func (s Environments) Layers(ctx context.Context, c Clone, e Environment) (_ []Layer, err error) {
+	defer wrap(&err, "lay out the environment of %s", c.Repo)
 	own, release, err := s.w.reach(ctx, c)
 	if err != nil {
-		return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+		return nil, err
 	}
 	defer release()
 	all := own.beside("changes")
@@ -54,13 +55,16 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	}
 	if renew {
 		if err := own.giveFiles(ctx, e, root, "\x00"+tracked); err != nil {
-			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+			return nil, err
 		}
 	}
 	layers := []Layer{{Lower: filepath.Join(e.dir, environmentHome), Changes: filepath.Join(version, environmentHome)}}
 	var laid []string
 	for i, name := range e.Dirs {
-		if strings.Contains("\x00"+tracked, "\x00"+name+"/") || !makeDir(root, name) {
+		if strings.Contains("\x00"+tracked, "\x00"+name+"/") {
+			continue
+		}
+		if made, _ := makeDir(root, name); !made {
 			continue
 		}
 		n := strconv.Itoa(i)
@@ -71,11 +75,11 @@ func (s Environments) Layers(ctx context.Context, c Clone, e Environment) ([]Lay
 	}
 	for _, l := range layers {
 		if err := os.MkdirAll(l.Changes, 0o700); err != nil {
-			return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+			return nil, err
 		}
 	}
 	if err := own.restoreFrom(ctx, root, strings.Split(tracked, "\x00"), laid); err != nil {
-		return nil, fmt.Errorf("lay out the environment of %s: %w", c.Repo, err)
+		return nil, err
 	}
 	return layers, os.WriteFile(filepath.Join(all, layeredFile), []byte(strings.Join(laid, "\x00")), 0o600)
 }
@@ -119,22 +123,22 @@ func within(dirs []string) func(name string) bool {
 	}
 }
 
-// makeDir makes a directory with its parents. It returns false if something else is in the place of one of them: a link
+// makeDir makes a directory with its parents. made is false if something else is in the place of one of them: a link
 // would lead somewhere else.
-func makeDir(root *os.Root, name string) bool {
+func makeDir(root *os.Root, name string) (made bool, err error) {
 	for at, part := "", filepath.ToSlash(name); part != ""; {
 		var next string
 		next, part, _ = strings.Cut(part, "/")
 		at = filepath.Join(at, next)
 		info, err := root.Lstat(at)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = root.Mkdir(at, 0o700)
+			err = root.Mkdir(at, 0o755)
 		} else if err == nil && !info.IsDir() {
-			return false
+			return false, nil
 		}
 		if err != nil {
-			return false
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }

@@ -294,34 +294,30 @@ func unlock(f *os.File) {
 // Leave records that nothing runs in the thread's directories any more. A later Enter that returns the same token
 // finds them unchanged.
 func (w *Workspace) Leave(thread string) (token string, err error) {
-	token = rand.Text()
+	defer wrap(&err, "leave thread")
 	if err := os.MkdirAll(w.threadDir(thread), 0o700); err != nil {
-		return "", fmt.Errorf("leave thread: %w", err)
+		return "", err
 	}
-	if err := os.WriteFile(w.leftFile(thread), []byte(token), 0o600); err != nil {
-		return "", fmt.Errorf("leave thread: %w", err)
-	}
-	return token, nil
+	token = rand.Text()
+	return token, os.WriteFile(w.leftFile(thread), []byte(token), 0o600)
 }
 
 // Enter must be called before a run begins in the thread's directories. It returns the token of the last Leave once.
 // The token is empty if there was another Enter since, or on another machine.
 func (w *Workspace) Enter(thread string) (token string, err error) {
+	defer wrap(&err, "enter thread")
 	if err := w.name(thread, true); err != nil {
-		return "", fmt.Errorf("enter thread: %w", err)
+		return "", err
 	}
 	name := w.leftFile(thread)
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
-	if err == nil {
-		err = os.Remove(name)
-	}
 	if err != nil {
-		return "", fmt.Errorf("enter thread: %w", err)
+		return "", err
 	}
-	return string(data), nil
+	return string(data), os.Remove(name)
 }
 
 const leftName = ".left"

@@ -97,24 +97,22 @@ func FilesApart(w *Workspace, thread, name string) (string, error) {
 	return w.subdir(thread, "files-"+name)
 }
 
-func (w *Workspace) subdir(thread, name string) (string, error) {
+func (w *Workspace) subdir(thread, name string) (_ string, err error) {
+	defer wrap(&err, "make %s", name)
 	if thread == "" {
-		return "", fmt.Errorf("make %s: the thread has no name", name)
+		return "", errors.New("the thread has no name")
 	}
 	if err := w.name(thread, false); err != nil {
-		return "", fmt.Errorf("make %s: %w", name, err)
+		return "", err
 	}
 	dir := filepath.Join(w.threadDir(thread), name)
 	// A link in its place would lead the caller somewhere else.
 	if fi, err := os.Lstat(dir); err == nil && !fi.IsDir() {
 		if err := os.Remove(dir); err != nil {
-			return "", fmt.Errorf("make %s: %w", name, err)
+			return "", err
 		}
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("make %s: %w", name, err)
-	}
-	return dir, nil
+	return dir, os.MkdirAll(dir, 0o700)
 }
 
 // remote is the origin of a repository, with the credential for it.

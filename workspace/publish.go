@@ -65,15 +65,8 @@ var publishable = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*/)+[a-z0-9][a-z0-9.-
 //
 // Publish is all or nothing: it fails on a file that is too large or not a regular file, an unfinished merge, or an
 // object that git would not create. It can be repeated: commits that are already there are not pushed again.
-func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
-	pushed, err := w.publish(ctx, c, p)
-	if err != nil {
-		return Pushed{}, fmt.Errorf("publish %s: %w", c.Repo, err)
-	}
-	return pushed, nil
-}
-
-func (w *Workspace) publish(ctx context.Context, c Clone, p Publication) (Pushed, error) {
+func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (_ Pushed, err error) {
+	defer wrap(&err, "publish %s", c.Repo)
 	if !publishable.MatchString(p.Branch) || !refname.Branch(p.Branch) {
 		return Pushed{}, fmt.Errorf("%w: %.100q is no branch for it", ErrUnfit, p.Branch)
 	}

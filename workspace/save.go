@@ -34,21 +34,22 @@ const (
 // Save is all or nothing, regardless of size, and flushes the files to disk. No agent may run in the clones, and only
 // one process at a time may save to dir.
 func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []string, err error) {
+	defer wrap(&err, "save %s", thread)
 	staging := filepath.Join(dir, ".saving")
 	if err := dirtree.Remove(staging); err != nil { // left by a killed process
-		return nil, fmt.Errorf("save %s: %w", thread, err)
+		return nil, err
 	}
 	if err := os.MkdirAll(staging, 0o700); err != nil {
-		return nil, fmt.Errorf("save %s: %w", thread, err)
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, dirtree.Remove(staging)) }()
 	clones, err := w.clones(thread)
 	if err != nil {
-		return nil, fmt.Errorf("save %s: %w", thread, err)
+		return nil, err
 	}
 	for _, c := range clones {
 		if err := w.save(ctx, c, staging); err != nil {
-			return nil, fmt.Errorf("save %s of %s: %w", filepath.Base(c.Dir), thread, err)
+			return nil, fmt.Errorf("%s: %w", filepath.Base(c.Dir), err)
 		}
 	}
 	if names, err = list(staging); err != nil {
@@ -56,13 +57,10 @@ func (w *Workspace) Save(ctx context.Context, thread, dir string) (names []strin
 	}
 	for _, name := range names {
 		if err := os.Rename(filepath.Join(staging, name), filepath.Join(dir, name)); err != nil {
-			return nil, fmt.Errorf("save %s: %w", thread, err)
+			return nil, err
 		}
 	}
-	if err := flush(dir); err != nil {
-		return nil, fmt.Errorf("save %s: %w", thread, err)
-	}
-	return names, nil
+	return names, flush(dir)
 }
 
 // clones returns the clones of a thread, including those set aside.
@@ -135,8 +133,8 @@ func (w *Workspace) save(ctx context.Context, c Clone, dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.git.run(ctx, "diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "--full-index",
-		"--output="+name+patchExt, base, work, "--"); err != nil {
+	patch := diff("--binary", "--full-index", "--output="+name+patchExt, base, work, "--")
+	if _, err := s.git.run(ctx, patch...); err != nil {
 		return err
 	}
 	for _, ext := range SavedExts() {
@@ -149,7 +147,7 @@ func (w *Workspace) save(ctx context.Context, c Clone, dir string) error {
 
 // preserve commits everything uncommitted. It returns the commit of the files, or HEAD if they are unchanged.
 func (s *shadow) preserve(ctx context.Context) (work string, err error) {
-	if err := errors.Join(s.nameStashes(ctx), s.nameLost(ctx)); err != nil {
+	if err := s.nameLost(ctx); err != nil {
 		return "", err
 	}
 	if err := s.reveal(ctx); err != nil {
@@ -212,27 +210,15 @@ func flush(name string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// nameStashes creates refs for all stash entries. Only the latest has a ref, and fetch copies only refs.
-func (s *shadow) nameStashes(ctx context.Context) error {
-	found, err := s.git.run(ctx, "for-each-ref", "refs/stash")
-	if err != nil || found == "" {
-		return err
-	}
-	out, err := s.git.run(ctx, "rev-list", "--walk-reflogs", "refs/stash")
-	if err != nil {
-		return err
-	}
-	return s.name(ctx, "stash", strings.Fields(out))
-}
-
-// nameLost creates refs for commits that only reflogs have, such as one before it was amended: a bundle contains refs
-// only, and readers look for refs.
+// nameLost creates refs/errand/lost/0, 1, … for commits that only reflogs have, such as one before it was amended, or
+// an earlier stash entry: a bundle contains refs only, and readers look for refs.
 func (s *shadow) nameLost(ctx context.Context) error {
 	out, err := s.git.run(ctx, "rev-list", "--parents", "--reflog", "--not", "HEAD", "--all", "--alternate-refs")
 	if err != nil {
 		return err
 	}
 	var lost []string
+	var refs strings.Builder
 	parents := map[string]bool{}
 	for line := range strings.Lines(out) { // "<commit> <parent>…"
 		commits := strings.Fields(line)
@@ -241,15 +227,10 @@ func (s *shadow) nameLost(ctx context.Context) error {
 			parents[sha] = true
 		}
 	}
-	return s.name(ctx, "lost", slices.DeleteFunc(lost, func(sha string) bool { return parents[sha] }))
-}
-
-// name creates a ref for each commit: refs/errand/<kind>/0, 1, …
-func (s *shadow) name(ctx context.Context, kind string, commits []string) error {
-	var refs strings.Builder
-	for n, sha := range commits {
-		fmt.Fprintf(&refs, "create refs/errand/%s/%d %s\n", kind, n, sha)
+	lost = slices.DeleteFunc(lost, func(sha string) bool { return parents[sha] })
+	for n, sha := range lost {
+		fmt.Fprintf(&refs, "create refs/errand/lost/%d %s\n", n, sha)
 	}
-	_, err := s.git.reading(refs.String()).run(ctx, "update-ref", "--stdin")
+	_, err = s.git.reading(refs.String()).run(ctx, "update-ref", "--stdin")
 	return err
 }

@@ -68,6 +68,7 @@ func TestWorkIsSaved(t *testing.T) {
 		write(t, c.Dir+"/README.md", n+"\n")
 		testGit(t, c.Dir, "stash")
 	}
+	stashed := testGit(t, c.Dir, "rev-parse", "stash@{1}")
 	commit("new.txt", "committed\n")
 	write(t, c.Dir+"/staged.txt", "staged\n")
 	testGit(t, c.Dir, "add", "--all")
@@ -79,13 +80,13 @@ func TestWorkIsSaved(t *testing.T) {
 	for ref, want := range map[string]string{
 		"heads/main:new.txt": "committed", "heads/other:lost.txt": "on no branch", "tags/mine:lost.txt": "on no branch",
 		"errand/work:README.md": "changed", "errand/index:staged.txt": "staged",
-		"errand/stash/0:README.md": "second", "errand/stash/1:README.md": "first",
+		"stash:README.md": "second",
 	} {
 		if got := testGit(t, again, "show", "refs/saved/"+ref); got != want {
 			t.Errorf("%s is %q, want %q", ref, got, want)
 		}
 	}
-	for _, sha := range []string{lost, dropped} {
+	for _, sha := range []string{lost, dropped, stashed} {
 		testGit(t, again, "cat-file", "-e", sha+"^{tree}")
 	}
 	for name, want := range map[string]string{

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -118,9 +117,8 @@ func (s *shadow) unstageConfig(ctx context.Context) error {
 }
 
 func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publication) (string, error) {
-	g := s.git
 	name, email, _ := strings.Cut(strings.TrimSuffix(cmp.Or(p.Author, Unknown), ">"), " <")
-	g.env = append(slices.Clip(g.env), "GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name,
+	g := s.git.having("GIT_AUTHOR_NAME="+name, "GIT_AUTHOR_EMAIL="+email, "GIT_COMMITTER_NAME="+name,
 		"GIT_COMMITTER_EMAIL="+email)
 	out, err := g.reading(p.Message).run(ctx, "commit-tree", "-p", parent, "-F", "-", tree)
 	return strings.TrimSpace(out), err
@@ -190,7 +188,7 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 		return err
 	}
 	if trusted {
-		if err := c.rehide(ctx); err != nil {
+		if err := c.hide(ctx); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 
@@ -65,8 +64,7 @@ func (w *Workspace) shadow(ctx context.Context, c Clone, x extent) (*shadow, err
 		return nil, err
 	}
 	s := &shadow{dir: own.beside("snap"), clone: own, release: release}
-	s.git = own.mirror.git.in(s.dir)
-	s.git.conf = append(slices.Clip(s.git.conf), "core.untrackedCache=false", "pack.threads=1",
+	s.git = own.mirror.git.in(s.dir).configured("core.untrackedCache=false", "pack.threads=1",
 		// Packing runs beside the runs, in memory that is not reserved for it.
 		"core.bigFileThreshold=1m", "pack.windowMemory=16m")
 	if err := s.fill(ctx, x); err != nil {

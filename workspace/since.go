@@ -3,8 +3,6 @@ package workspace
 import (
 	"context"
 	"errors"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,34 +27,28 @@ type Since struct {
 // Since compares c.Head with an earlier head of the same change, in at most limit bytes. The result is a patch of the
 // change's files only, so that most changes of the base are left out. After a rewrite of few commits it starts with
 // the output of git range-diff, in at most half of the limit. The earlier head is fetched if necessary; ErrRef means
-// that it no longer exists. Git runs in the mirror, as for Diff.
-func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
-	s, err := w.since(ctx, c, earlier, limit)
-	if err != nil {
-		return Since{}, fmt.Errorf("compare %s with an earlier head: %w", c.Repo, err)
-	}
-	return s, nil
-}
-
-func (w *Workspace) since(ctx context.Context, c Clone, earlier string, limit int) (Since, error) {
+// that it no longer exists. Git runs in the mirror.
+func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (_ Since, err error) {
+	defer wrap(&err, "compare %s with an earlier head", c.Repo)
 	if err := checkRepo(c.Repo); err != nil {
 		return Since{}, err
 	}
-	if !fullSHA.MatchString(c.BaseSHA) || !fullSHA.MatchString(c.Head) || !fullSHA.MatchString(earlier) {
-		return Since{}, errors.New("base, head or earlier head is not a full SHA")
+	if _, err := c.span(); err != nil {
+		return Since{}, err
+	}
+	if !fullSHA.MatchString(earlier) {
+		return Since{}, errors.New("the earlier head is not a full SHA")
 	}
 	m := w.mirror(c.Repo)
 	if _, err := m.sync(ctx, Want{Repo: c.Repo, Ref: earlier, Base: c.Base, Strange: true}); err != nil {
 		return Since{}, err
 	}
-	g := m.git
-	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m") // as for Diff
-	g.env = append(slices.Clip(g.env), "GIT_LITERAL_PATHSPECS=1")
-	_, err := g.run(ctx, "merge-base", "--is-ancestor", earlier, c.Head)
-	s := Since{Rewritten: isNo(err)}
-	if err != nil && !s.Rewritten {
+	g := m.git.configured(readable).having("GIT_LITERAL_PATHSPECS=1")
+	builds, err := g.contains(ctx, c.Head, earlier)
+	if err != nil {
 		return Since{}, err
 	}
+	s := Since{Rewritten: !builds}
 	if s.Rewritten {
 		if s.Text, s.Truncated, err = g.ranges(ctx, c, earlier, limit/2); err != nil {
 			return Since{}, err
@@ -68,12 +60,6 @@ func (w *Workspace) since(ctx context.Context, c Clone, earlier string, limit in
 	}
 	s.Text, s.Truncated = strings.ToValidUTF8(s.Text+patch, "\uFFFD"), s.Truncated || cut
 	return s, nil
-}
-
-// isNo reports whether git answered a question with no: exit code 1 without a message.
-func isNo(err error) bool {
-	ge, ok := errors.AsType[*gitError](err)
-	return ok && ge.stderr == ""
 }
 
 // ranges compares commit by commit, unless one side has too many commits or none.
@@ -111,8 +97,7 @@ func (g git) patch(ctx context.Context, c Clone, earlier string, limit int) (tex
 	if len(strings.Join(paths, " ")) > maxSincePaths {
 		paths = nil
 	}
-	args := []string{"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames", earlier, c.Head, "--"}
-	return g.lines(ctx, limit, append(args, paths...)...)
+	return g.lines(ctx, limit, append(diff("--find-renames", earlier, c.Head, "--"), paths...)...)
 }
 
 // lines runs git and returns at most limit bytes of its output, in whole lines.
@@ -126,42 +111,29 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 }
 
 // Diff returns what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line.
-// Git runs in the mirror, so neither configuration nor attributes of the clone can hide a change or execute anything.
-// If Head was created in the clone (Keep), its objects are read from there, and no agent may run in it meanwhile.
+// Neither configuration nor attributes of the clone can hide a change or execute anything.
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
-	g, err := w.diffing(ctx, c)
-	if err == nil {
-		text, truncated, err = g.lines(ctx, limit, "diff", "--no-color", "--no-ext-diff", "--no-textconv",
-			"--find-renames", c.BaseSHA+"..."+c.Head, "--")
-	}
+	defer wrap(&err, "diff %s", c.Repo)
+	span, err := c.span()
 	if err != nil {
-		return "", false, fmt.Errorf("diff %s: %w", c.Repo, err)
+		return "", false, err
 	}
-	return strings.ToValidUTF8(text, "\uFFFD"), truncated, nil
+	s, err := w.shadow(ctx, c, entirely)
+	if err != nil {
+		return "", false, err
+	}
+	defer s.remove()
+	text, truncated, err = s.git.configured(readable).lines(ctx, limit, diff("--find-renames", span, "--")...)
+	return strings.ToValidUTF8(text, "\uFFFD"), truncated, err
 }
 
-// diffing returns a git that runs in the mirror and has c.Head and c.BaseSHA.
-func (w *Workspace) diffing(ctx context.Context, c Clone) (git, error) {
-	if err := checkRepo(c.Repo); err != nil {
-		return git{}, err
-	}
+// readable makes git treat larger files as binary: their diff is not readable, and it takes memory.
+const readable = "core.bigFileThreshold=8m"
+
+// span returns the range of the commits that c.Head has and c.Base lacks.
+func (c Clone) span() (string, error) {
 	if !fullSHA.MatchString(c.BaseSHA) || !fullSHA.MatchString(c.Head) {
-		return git{}, errors.New("base or head is not a full SHA")
+		return "", errors.New("base or head is not a full SHA")
 	}
-	m := w.mirror(c.Repo)
-	g := m.git
-	if _, err := m.commit(ctx, c.Head); errors.Is(err, ErrRef) {
-		own := clone{dir: c.Dir, mirror: m}
-		if err := own.secure(); err != nil {
-			return git{}, err
-		}
-		objects := filepath.Join(c.Dir, ".git", "objects")
-		g.env = append(slices.Clip(g.env), `GIT_ALTERNATE_OBJECT_DIRECTORIES="`+quoted.Replace(objects)+`"`)
-	}
-	// Treat larger files as binary: their diff is not readable, and it takes memory.
-	g.conf = append(slices.Clip(g.conf), "core.bigFileThreshold=8m")
-	return g, nil
+	return c.BaseSHA + "..." + c.Head, nil
 }
-
-// quoted quotes a path for git's path lists, which otherwise end at the first colon.
-var quoted = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -15,29 +15,24 @@ import (
 	"github.com/errand-fleet/errand/internal/refname"
 )
 
-// fileSteps are the maximum file sizes that Snapshot tries, until the result is small enough. 0 means no files.
-var fileSteps = []int64{maxHeld, 1 << 20, 64 << 10, 0}
-
 // Snapshot packs what c holds and its mirror lacks into at most limit bytes: the commits of local branches and of the
 // stash, the index, and the files that differ from the index, including untracked but not ignored files. If that is
-// too large, it leaves out large files, then all files, and lists them in Bundle.Missing. If the commits are too large
-// by themselves, it returns an error.
+// too large, it leaves out the largest files and lists them in Bundle.Missing. If the commits are too large by
+// themselves, it returns an error.
 //
 // An agent may run in c meanwhile. Snapshot does not disturb it and executes nothing that it wrote: git works in a
 // copy of its git directory with errand's configuration, and files are read byte by byte, without following links. The
 // bundle may or may not contain a change that happens meanwhile.
-func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
-	b, err := w.snapshot(ctx, c, limit)
+func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (b Bundle, err error) {
+	defer wrap(&err, "snapshot %s", c.Repo)
+	b, err = w.snapshot(ctx, c, limit)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
 		b, err = w.snapshot(ctx, c, limit) // the agent may just have packed what we were reading
 	}
 	if errors.Is(err, errLong) {
 		err = fmt.Errorf("it is too large: %w", err)
 	}
-	if err != nil {
-		return Bundle{}, fmt.Errorf("snapshot %s: %w", c.Repo, err)
-	}
-	return b, nil
+	return b, err
 }
 
 func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
@@ -86,21 +81,17 @@ const maxRefs = 1000
 
 // describe returns a bundle with the fields that the refs determine.
 func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
-	b.Head = s.head
-	name, err := s.git.run(ctx, "rev-parse", "--symbolic-full-name", "HEAD")
+	out, err := s.git.run(ctx, "for-each-ref", "--format=%(HEAD)%(objectname) %(refname)", "refs/heads/", "refs/stash")
 	if err != nil {
 		return b, err
 	}
-	if branch, found := strings.CutPrefix(strings.TrimSpace(name), "refs/heads/"); found {
-		b.Branch = branch
-	}
-	out, err := s.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/", "refs/stash")
-	if err != nil {
-		return b, err
-	}
-	b.Refs = map[string]string{}
+	b.Head, b.Refs = s.head, map[string]string{}
 	for line := range strings.Lines(out) {
 		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		sha, current := strings.CutPrefix(sha, "*")
+		if current {
+			b.Branch = strings.TrimPrefix(name, "refs/heads/")
+		}
 		b.Refs[name] = sha
 	}
 	if len(b.Refs) > maxRefs {
@@ -115,12 +106,14 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 	if err != nil {
 		return b, err
 	}
-	for step := 0; step < len(fileSteps); {
-		if b, err = s.attempt(ctx, b, changed, fileSteps[step], limit); !errors.Is(err, errLong) {
+	room := []int64{maxRaw, int64(limit) * 3 / 4, int64(limit) / 4, 0} // for files, before compression
+	for len(room) > 0 {
+		b, err = s.attempt(ctx, b, changed, room[0], limit)
+		switch {
+		case !errors.Is(err, errLong):
 			return b, err
-		}
-		if !changed.staged {
-			step++
+		case !changed.staged:
+			room = room[1:]
 			continue
 		}
 		// The index may be too large. Without it, all changes are in the work tree's files.
@@ -134,10 +127,10 @@ func (s *shadow) bundle(ctx context.Context, b Bundle, limit int) (Bundle, error
 	return b, err
 }
 
-// attempt makes a bundle with files up to the given size. It returns errLong if the bundle is too large.
-func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, most int64, limit int) (_ Bundle, err error) {
+// attempt makes a bundle with as many files as there is room for. It returns errLong if the bundle is too large.
+func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, room int64, limit int) (_ Bundle, err error) {
 	var missing []string
-	if b.Work, missing, err = s.commit(ctx, c, most, maxRaw); err != nil {
+	if b.Work, missing, err = s.commit(ctx, c, maxHeld, room); err != nil {
 		return b, err
 	}
 	if b.Data, err = s.pack(ctx, b, limit); err != nil {
@@ -249,18 +242,8 @@ func (b Bundle) open(repo string) (needs []string, pack []byte, err error) {
 //
 // ErrBundle means that b cannot be restored; then there is no clone, or the old one. Other errors are those of
 // Checkout.
-func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (Clone, error) {
-	c, err := w.restore(ctx, want, b)
-	if err != nil {
-		return Clone{}, fmt.Errorf("restore %s: %w", want.Repo, err)
-	}
-	return c, nil
-}
-
-func (w *Workspace) restore(ctx context.Context, want Want, b Bundle) (Clone, error) {
-	if err := want.check(); err != nil {
-		return Clone{}, err
-	}
+func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (_ Clone, err error) {
+	defer wrap(&err, "restore %s", want.Repo)
 	needs, pack, err := b.open(want.Repo)
 	if err != nil {
 		return Clone{}, err
@@ -350,8 +333,7 @@ func (c clone) overlay(ctx context.Context, work string) error {
 	// Use a separate index, so that the clone's index stays that of the snapshot, and write the files byte by byte, as
 	// they were read.
 	const attributes, other = ".git/info/attributes", ".git/work.index"
-	g := c.git
-	g.env = append(slices.Clip(g.env), "GIT_INDEX_FILE="+filepath.Join(c.dir, other))
+	g := c.git.having("GIT_INDEX_FILE=" + filepath.Join(c.dir, other))
 	if err := put(root, attributes, exact); err != nil {
 		return err
 	}

@@ -249,15 +249,16 @@ func TestTooLargeForABundle(t *testing.T) {
 	testGit(t, c.Dir, "reset", "--quiet")
 	write(t, c.Dir+"/large.bin", "")
 	var names []string
-	for i := range maxNamed + 10 {
+	for i := range maxNamed + 20 {
 		names = append(names, fmt.Sprintf("f%03d", i))
 		write(t, c.Dir+"/"+names[i], noise(20<<10))
 	}
 	b, files = snap(c)
-	if diff := cmp.Diff(map[string]string{"README.md": "two\n"}, files); diff != "" {
-		t.Errorf("with many files:\n%s", diff)
+	kept := limit * 3 / 4 / (20 << 10)
+	if len(files) != 1+1+kept || files["README.md"] != "two\n" || files["small.txt"] != "small\n" {
+		t.Errorf("with many files: %d", len(files))
 	}
-	if len(b.Missing) != maxNamed+1 || b.Missing[maxNamed] != "11 more files" {
+	if want := fmt.Sprintf("%d more files", 20-kept); len(b.Missing) != maxNamed+1 || b.Missing[maxNamed] != want {
 		t.Errorf("missing %q", b.Missing)
 	}
 

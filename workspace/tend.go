@@ -6,7 +6,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,14 +27,9 @@ const (
 
 // Tend drops what a mirror no longer needs to know of our commits, and joins its packs if there are many. It does
 // nothing while the mirror is being updated; whoever wants to update it waits meanwhile. No object is dropped.
-func (w *Workspace) Tend(ctx context.Context, repo string) error {
-	if err := w.mirror(repo).tend(ctx); err != nil {
-		return fmt.Errorf("tend mirror of %s: %w", repo, err)
-	}
-	return nil
-}
-
-func (m mirror) tend(ctx context.Context) error {
+func (w *Workspace) Tend(ctx context.Context, repo string) (err error) {
+	defer wrap(&err, "tend mirror of %s", repo)
+	m := w.mirror(repo)
 	held, err := tryLock(m.beside("lock"))
 	if held == nil || err != nil {
 		return err
@@ -131,8 +125,7 @@ func (m mirror) pack(ctx context.Context) error {
 	if len(packs) <= maxPacks && len(loose) <= maxLoose {
 		return nil
 	}
-	g := m.git
-	g.conf = append(slices.Clip(g.conf), "pack.threads=1", "pack.windowMemory=64m")
+	g := m.git.configured("pack.threads=1", "pack.windowMemory=64m")
 	if _, err := g.run(ctx, "repack", "-d", "--quiet", "--geometric=2"); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (c clone) trust(ctx context.Context, base string) error {
 	if err := imports.put(ctx); err != nil {
 		return err
 	}
-	return c.hide(ctx, root)
+	return c.hide(ctx)
 }
 
 // removeConfig removes the configuration from the work tree, tracked or not. The CLI cannot obey what it cannot read.
@@ -133,22 +133,21 @@ var ErrTooLarge = errors.New("the file is too large")
 // BaseFile returns a file of the base branch at c.BaseSHA, whatever the agent has changed since, or "" if there is no
 // such file. It returns ErrTooLarge for a file of more than limit bytes.
 func (w *Workspace) BaseFile(ctx context.Context, c Clone, name string, limit int) (content string, err error) {
+	defer wrap(&err, "read %s of %s", name, c.Repo)
 	own, release, err := w.reach(ctx, c)
 	if err != nil {
-		return "", fmt.Errorf("read %s of %s: %w", name, c.Repo, err)
+		return "", err
 	}
 	defer release()
 	object, kind, err := own.mirror.follow(ctx, c.BaseSHA, name)
-	if size, isFile := strings.CutPrefix(kind, "blob "); err == nil && isFile {
-		if n, _ := strconv.Atoi(strings.TrimSpace(size)); n > limit {
-			return "", ErrTooLarge
-		}
-		content, err = own.mirror.git.run(ctx, "cat-file", "blob", object)
+	size, isFile := strings.CutPrefix(kind, "blob ")
+	if err != nil || !isFile {
+		return "", err
 	}
-	if err != nil {
-		return "", fmt.Errorf("read %s of %s: %w", name, c.Repo, err)
+	if n, _ := strconv.Atoi(strings.TrimSpace(size)); n > limit {
+		return "", ErrTooLarge
 	}
-	return content, nil
+	return own.mirror.git.run(ctx, "cat-file", "blob", object)
 }
 
 // follow returns the target of a link within its commit; kind is the object's type, or any other word.
@@ -177,18 +176,8 @@ func (m mirror) tree(ctx context.Context, object string) ([]treeFile, error) {
 // write writes a file. It skips the file if the work tree has a file or a link in place of its directory: the CLI does
 // not look for it there.
 func (f treeFile) write(root *os.Root, content string) error {
-	dir := ""
-	for part := range strings.SplitSeq(path.Dir(f.name), "/") {
-		dir = path.Join(dir, part)
-		fi, err := root.Lstat(dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = root.Mkdir(dir, 0o755)
-		} else if err == nil && !fi.IsDir() {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	if made, err := makeDir(root, path.Dir(f.name)); !made {
+		return err
 	}
 	mode := fs.FileMode(0o644)
 	if f.mode == "100755" { // hooks are scripts
@@ -197,19 +186,14 @@ func (f treeFile) write(root *os.Root, content string) error {
 	return root.WriteFile(f.name, []byte(content), mode)
 }
 
-// rehide runs hide again after the index was recreated.
-func (c clone) rehide(ctx context.Context) error {
+// hide keeps the difference out of status and commit -a: skip-worktree for files in the index, an exclude for files
+// that only Base has.
+func (c clone) hide(ctx context.Context) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	return c.hide(ctx, root)
-}
-
-// hide keeps the difference out of status and commit -a: skip-worktree for files in the index, an exclude for files
-// that only Base has.
-func (c clone) hide(ctx context.Context, root *os.Root) error {
 	out, err := c.git.run(ctx, "ls-files", "--stage", "-z")
 	if err != nil {
 		return err

@@ -161,18 +161,8 @@ type Clone struct {
 // An error is one sentence for people, without secrets. After ErrNotFound, ErrAuth, ErrRef and ErrUnsafe retrying does
 // not help.
 // If ctx ended, the error wraps its cause. All other errors are infrastructure errors.
-func (w *Workspace) Checkout(ctx context.Context, want Want) (Clone, error) {
-	c, err := w.checkout(ctx, want)
-	if err != nil {
-		return Clone{}, fmt.Errorf("clone %s: %w", want.Repo, err)
-	}
-	return c, nil
-}
-
-func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
-	if err := want.check(); err != nil {
-		return Clone{}, err
-	}
+func (w *Workspace) Checkout(ctx context.Context, want Want) (_ Clone, err error) {
+	defer wrap(&err, "clone %s", want.Repo)
 	c, release, err := w.hold(ctx, want)
 	if err != nil {
 		return Clone{}, err
@@ -207,8 +197,18 @@ func (w *Workspace) checkout(ctx context.Context, want Want) (Clone, error) {
 	return w.make(ctx, c, want, tip, fill)
 }
 
-// hold locks the thread and keeps the mirror from being removed, until release is called.
+// wrap says what was being done when a function failed. It is deferred.
+func wrap(err *error, format string, args ...any) {
+	if *err != nil {
+		*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), *err)
+	}
+}
+
+// hold checks want, locks the thread and keeps the mirror from being removed, until release is called.
 func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(), _ error) {
+	if err := want.check(); err != nil {
+		return clone{}, nil, err
+	}
 	dir := w.cloneDir(want.Thread, want.Repo)
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return clone{}, nil, err
