@@ -102,12 +102,18 @@ func (s *shadow) change(name string, gone bool) change {
 	info, err := s.files.Lstat(name)
 	switch {
 	case gone || err != nil || s.throughLink(name): // a link may have replaced its directory
+	case info.IsDir() && !s.isRepository(name): // a directory has replaced it
 	case info.Mode().IsRegular(), info.Mode()&fs.ModeSymlink != 0:
 		c.size = info.Size()
 	default:
 		c.odd = true
 	}
 	return c
+}
+
+func (s *shadow) isRepository(dir string) bool {
+	_, err := s.files.Lstat(path.Join(dir, ".git"))
+	return err == nil
 }
 
 // throughLink reports whether a directory of the name is a link. Git tracks nothing behind a link.

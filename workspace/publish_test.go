@@ -53,7 +53,7 @@ func TestPublish(t *testing.T) {
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
 		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n",
-		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
+		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n", "turns": "x\n", "was-link": "-> /etc",
 	})
 	w := o.files()
 	c := checkout(t, w, api)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -309,38 +308,23 @@ const exact = "* -text -ident -filter !eol !working-tree-encoding\n"
 
 // overlay applies the index and files of a snapshot to its HEAD, which is checked out.
 func (c clone) overlay(ctx context.Context, work string) error {
-	root, err := os.OpenRoot(c.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
+	const attributes, other = "info/attributes", "work.index"
 	index := work + "^"
 	if _, err := c.git.run(ctx, "read-tree", "-m", "-u", "HEAD", index); err != nil {
 		return err
 	}
-	diff := []string{"diff-tree", "-r", "-z", "--no-renames", "--name-only"}
-	gone, err := c.git.run(ctx, append(diff, "--diff-filter=D", index, work)...)
+	root, err := os.OpenRoot(c.git.dir)
 	if err != nil {
 		return err
 	}
-	for name := range strings.SplitSeq(gone, "\x00") {
-		prune(root, name)
-	}
-	files, err := c.git.run(ctx, append(diff, "--diff-filter=d", index, work)...)
-	if err != nil || files == "" {
-		return err
-	}
-	// Use a separate index, so that the clone's index stays that of the snapshot, and write the files byte by byte, as
-	// they were read.
-	const attributes, other = ".git/info/attributes", ".git/work.index"
-	g := c.git.having("GIT_INDEX_FILE=" + filepath.Join(c.dir, other))
+	defer root.Close()
 	if err := put(root, attributes, exact); err != nil {
 		return err
 	}
-	if _, err := g.run(ctx, "read-tree", work); err != nil {
-		return err
-	}
-	if _, err := g.reading(files).run(ctx, "checkout-index", "--force", "-z", "--stdin"); err != nil {
+	// Git writes the files byte by byte, as they were read. The result goes to another index, so that the clone's stays
+	// that of the snapshot.
+	if _, err := c.git.run(ctx, "read-tree", "--reset", "-u", "--index-output="+filepath.Join(c.git.dir, other),
+		index, work); err != nil {
 		return err
 	}
 	if err := errors.Join(root.Remove(attributes), root.Remove(other)); err != nil {
@@ -348,11 +332,4 @@ func (c clone) overlay(ctx context.Context, work string) error {
 	}
 	_, err = c.git.run(ctx, "update-index", "-q", "--refresh")
 	return err
-}
-
-// prune removes a file and the directories that become empty.
-func prune(root *os.Root, name string) {
-	for name != "." && name != "" && root.Remove(name) == nil {
-		name = path.Dir(name)
-	}
 }

@@ -87,6 +87,9 @@ func (o *origin) workIn(dir string) {
 	write(t, dir+"/gone.txt", "")
 	write(t, dir+"/old", "")
 	write(t, dir+"/dir", "a file where a directory was\n")
+	write(t, dir+"/turns", "")
+	write(t, dir+"/turns/into/a.txt", "a directory where a file was\n")
+	write(t, dir+"/was-link", "a file where a link was\n")
 	write(t, dir+"/mixed.dos", "one\r\ntwo\nthree\r\n")
 	write(t, dir+"/ends.dos", "a\nb\r\n") // no change to git
 	write(t, dir+"/ignored.log", "ignored\n")
@@ -100,7 +103,7 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
 		".gitignore": "*.log\n", "gone.txt": "x\n", "dir/file.txt": "x\n", ".gitattributes": "*.dos text eol=crlf\n",
-		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n",
+		"other.dos": "a\nb\n", "ends.dos": "a\nb\n", "old/er/file.txt": "x\n", "turns": "x\n", "was-link": "-> /etc",
 	})
 	here, there := o.files(), o.files()
 	c := checkout(t, here, api)
