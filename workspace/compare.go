@@ -30,30 +30,22 @@ type FileChange struct {
 // Comparing says how Changes compares.
 type Comparing struct {
 	Reviewed      bool // compare Clone.Head with the commit at which it left Clone.Base, as Diff does
-	Live          bool // an agent may run in the clone meanwhile
 	TrustedConfig bool // the value of Want
 	Limit         int  // bytes of all patches
 }
 
 const (
-	maxShown = 1 << 20  // bytes of a file that a comparison of a live clone reads
-	maxLive  = 32 << 20 // of all of them
+	maxShown    = 1 << 20  // bytes of a file that is compared although not all of them could be published
+	maxShownAll = 32 << 20 // of all of them
 )
 
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
 // mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.
 //
-// With Live, files are read byte by byte as by Snapshot, and line ends are not converted. Neither configuration nor
-// attributes of the clone can hide a change or execute anything.
-func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (found Comparison, err error) {
+// No agent may run in c meanwhile; Snapshot compares where one may. Neither configuration nor attributes of the clone
+// can hide a change or execute anything.
+func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (_ Comparison, err error) {
 	defer wrap(&err, "compare %s", c.Repo)
-	if found, err = w.compare(ctx, c, how); err != nil {
-		found, err = w.compare(ctx, c, how) // an agent may just have packed what was being read
-	}
-	return found, err
-}
-
-func (w *Workspace) compare(ctx context.Context, c Clone, how Comparing) (found Comparison, err error) {
 	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Comparison{}, err
@@ -67,29 +59,37 @@ func (w *Workspace) compare(ctx context.Context, c Clone, how Comparing) (found 
 		files, err := s.git.compare(ctx, how.Limit, span)
 		return Comparison{Base: c.BaseSHA, Files: files}, err
 	}
-	tree := ""
-	if tree, found.Left, err = s.tree(ctx, how); err != nil {
+	tree, left, err := s.tree(ctx, how)
+	if err != nil {
 		return Comparison{}, err
 	}
-	if found.Base, err = s.known(ctx); err != nil {
+	return s.compared(ctx, tree, left, how.Limit)
+}
+
+// compared compares a tree or commit of the files, which lacks those that are left, with the newest commit of their
+// history that the mirror has.
+func (s *shadow) compared(ctx context.Context, tree string, left []string, limit int) (Comparison, error) {
+	base, err := s.known(ctx)
+	if err != nil {
 		return Comparison{}, err
 	}
-	found.Files, err = s.git.compare(ctx, how.Limit, found.Base, tree)
-	return found, err
+	files, err := s.git.compare(ctx, limit, base, tree)
+	if err != nil {
+		return Comparison{}, err
+	}
+	return Comparison{Base: base, Files: files, Left: left}, nil
 }
 
 // tree returns a tree or commit of the files in the work tree, and the names of those that it lacks.
 func (s *shadow) tree(ctx context.Context, how Comparing) (tree string, left []string, err error) {
-	if !how.Live { // otherwise the agent could replace files by links while git reads them
-		if tree, err = s.everything(ctx, how.TrustedConfig); !errors.Is(err, ErrUnfit) {
-			return tree, nil, err
-		}
+	if tree, err = s.everything(ctx, how.TrustedConfig); !errors.Is(err, ErrUnfit) {
+		return tree, nil, err
 	}
 	c, err := s.changes(ctx)
 	if err != nil {
 		return "", nil, err
 	}
-	tree, left, err = s.commit(ctx, c, maxShown, maxLive)
+	tree, left, err = s.commit(ctx, c, maxShown, maxShownAll)
 	return cmp.Or(tree, s.head), short(left), err
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 const shownLimit = 1 << 20
@@ -16,21 +17,22 @@ const shownLimit = 1 << 20
 // changed compares a clone in both ways, which must agree, and returns the files by name.
 func changed(t *testing.T, w *Workspace, c Clone) (files map[string]FileChange, left []string) {
 	t.Helper()
-	var all [2]Comparison
-	for i, live := range []bool{true, false} {
-		var err error
-		if all[i], err = w.Changes(t.Context(), c, Comparing{Live: live, Limit: shownLimit}); err != nil {
-			t.Fatalf("live %v: %v", live, err)
-		}
+	b, err := w.Snapshot(t.Context(), c, bundleLimit, shownLimit)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff(all[0], all[1]); diff != "" {
+	found, err := w.Changes(t.Context(), c, Comparing{Limit: shownLimit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(b.Changes, found, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("a live clone has other changes:\n%s", diff)
 	}
 	files = map[string]FileChange{}
-	for _, f := range all[0].Files {
+	for _, f := range found.Files {
 		files[f.Name] = f
 	}
-	return files, all[0].Left
+	return files, found.Left
 }
 
 func TestChangesAreWhatWouldBePublished(t *testing.T) {
@@ -182,12 +184,11 @@ func TestChangesStayInside(t *testing.T) {
 			w := o.files()
 			c := checkout(t, w, api)
 			plant(t, c.Dir, secretRepository(t))
-			for _, live := range []bool{true, false} {
-				found, _ := w.Changes(t.Context(), c, Comparing{Live: live, Limit: shownLimit})
-				for _, f := range found.Files {
-					if strings.Contains(f.Patch, "secret\n") {
-						t.Errorf("%s was read outside", f.Name)
-					}
+			b, _ := w.Snapshot(t.Context(), c, bundleLimit, shownLimit)
+			found, _ := w.Changes(t.Context(), c, Comparing{Limit: shownLimit})
+			for _, f := range append(found.Files, b.Changes.Files...) {
+				if strings.Contains(f.Patch, "secret\n") {
+					t.Errorf("%s was read outside", f.Name)
 				}
 			}
 		})
@@ -206,11 +207,8 @@ func TestChangesOfADestroyedClone(t *testing.T) {
 	if err := os.RemoveAll(c.Dir + "/.git"); err != nil {
 		t.Fatal(err)
 	}
-	for _, live := range []bool{true, false} {
-		if _, err := w.Changes(t.Context(), c, Comparing{Live: live, Limit: shownLimit}); !errors.Is(err,
-			os.ErrNotExist) {
-			t.Errorf("live %v: %v", live, err)
-		}
+	if _, err := w.Changes(t.Context(), c, Comparing{Limit: shownLimit}); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
 	}
 }
 

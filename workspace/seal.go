@@ -150,20 +150,12 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 // mirror's lock. The commit stays there, because clones borrow it. So does one that was copied to be signed, or Save
 // would take it for work that is nowhere else.
 func (m mirror) take(ctx context.Context, s *shadow, l load, copied bool) error {
-	const sealed, original = "refs/errand/sealed", "refs/errand/original"
-	refs := map[string]string{sealed: l.tip}
 	args := []string{
 		"fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", s.dir,
-		"+" + sealed + ":" + nameNow(publishedRefs, l.tip),
+		"+" + l.tip + ":" + nameNow(publishedRefs, l.tip),
 	}
 	if copied {
-		refs[original] = l.head
-		args = append(args, "+"+original+":"+nameNow(originals, l.head))
-	}
-	for ref, commit := range refs {
-		if _, err := s.git.run(ctx, "update-ref", ref, commit); err != nil {
-			return err
-		}
+		args = append(args, "+"+l.head+":"+nameNow(originals, l.head))
 	}
 	err := m.receive(func() error {
 		_, err := m.git.run(ctx, args...)

@@ -89,8 +89,10 @@ func (s *shadow) fill(ctx context.Context, x extent) (err error) {
 		return err
 	}
 	for name, content := range map[string]string{
-		"config": cloneConfig, "objects/info/alternates": filepath.Join(s.clone.mirror.dir, "objects") + "\n",
-		"info/attributes": "* !diff\n", // or an agent could have git take a text for binary, which hides it
+		// Publishing fetches commits that no ref leads to.
+		"config":                  cloneConfig + "[uploadpack]\n	allowAnySHA1InWant = true\n",
+		"objects/info/alternates": filepath.Join(s.clone.mirror.dir, "objects") + "\n",
+		"info/attributes":         "* !diff\n", // or an agent could have git take a text for binary, which hides it
 	} {
 		path := filepath.Join(s.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -22,11 +23,14 @@ import (
 // An agent may run in c meanwhile. Snapshot does not disturb it and executes nothing that it wrote: git works in a
 // copy of its git directory with errand's configuration, and files are read byte by byte, without following links. The
 // bundle may or may not contain a change that happens meanwhile.
-func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (b Bundle, err error) {
+//
+// If shown is not 0, Bundle.Changes compares the files as Changes does, with patches of that many bytes and without
+// converting line ends. It is empty if that fails.
+func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit, shown int) (b Bundle, err error) {
 	defer wrap(&err, "snapshot %s", c.Repo)
-	b, err = w.snapshot(ctx, c, limit)
+	b, err = w.snapshot(ctx, c, limit, shown)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
-		b, err = w.snapshot(ctx, c, limit) // the agent may just have packed what we were reading
+		b, err = w.snapshot(ctx, c, limit, shown) // the agent may just have packed what we were reading
 	}
 	if errors.Is(err, errLong) {
 		err = fmt.Errorf("it is too large: %w", err)
@@ -34,7 +38,7 @@ func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (b Bundle,
 	return b, err
 }
 
-func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
+func (w *Workspace) snapshot(ctx context.Context, c Clone, limit, shown int) (Bundle, error) {
 	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Bundle{}, err
@@ -49,7 +53,14 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, e
 	if b.With, err = s.clone.with(); err != nil {
 		return Bundle{}, err
 	}
-	return s.bundle(ctx, b, limit)
+	if b, err = s.bundle(ctx, b, limit); err != nil || shown == 0 {
+		return b, err
+	}
+	b.Changes, err = s.compared(ctx, cmp.Or(b.Work, b.Head), b.Missing[len(s.unfinished):], shown)
+	if err != nil {
+		w.log.WarnContext(ctx, "compare changes", "dir", c.Dir, "err", err)
+	}
+	return b, nil
 }
 
 // reach locks the thread that c belongs to, until release is called. c may have been set aside.
@@ -175,10 +186,11 @@ type Bundle struct {
 	// nothing was uncommitted or the changes were too large.
 	Work string `json:"work,omitempty"`
 	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge.
-	Missing []string `json:"missing,omitempty"`
-	With    []string `json:"with,omitempty"` // as in the Clone
-	Sum     string   `json:"sum"`            // SHA-256 of Data, in hex
-	Data    []byte   `json:"-"`              // a git bundle; empty if the mirror has everything
+	Missing []string   `json:"missing,omitempty"`
+	With    []string   `json:"with,omitempty"` // as in the Clone
+	Sum     string     `json:"sum"`            // SHA-256 of Data, in hex
+	Data    []byte     `json:"-"`              // a git bundle; empty if the mirror has everything
+	Changes Comparison `json:"-"`
 }
 
 // maxNamed is the number of missing files that are listed by name.

@@ -56,7 +56,7 @@ func TestSnapshotStaysInside(t *testing.T) {
 			outside := secretRepository(t)
 			plant(t, c.Dir, outside)
 			before := snapshot(t, outside)
-			b, err := here.Snapshot(t.Context(), c, bundleLimit)
+			b, err := here.Snapshot(t.Context(), c, bundleLimit, 0)
 			if strings.HasPrefix(name, "work tree: ") && err != nil {
 				t.Error(err) // the rest is worth keeping
 			}
@@ -119,7 +119,7 @@ func TestSnapshotOfOddThings(t *testing.T) {
 		cancel()
 		opened <- f
 	}()
-	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.Canceled) {
+	if _, err := here.Snapshot(ctx, c, bundleLimit, 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a pipe for .gitignore: %v", err)
 	}
 	if ctx.Err() == nil {
@@ -155,7 +155,7 @@ func TestHostileObjectsAreRefused(t *testing.T) {
 	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil",
 		evilTree(t, c.Dir)))
 	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/heads/evil")
-	b, err := here.Snapshot(t.Context(), c, bundleLimit)
+	b, err := here.Snapshot(t.Context(), c, bundleLimit, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -18,10 +19,12 @@ const compareFor = 20 * time.Second
 // are only logged: the work itself is saved elsewhere.
 type changeKeeper struct{ *Config }
 
-// checkpoint stores the changes of a run so far. The agent may be working.
-func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place) {
-	if p.Writes && ctx.Err() == nil {
-		k.compare(ctx, r, p, workspace.Comparing{Live: true}, true)
+// checkpoint stores the changes of a run so far. Without any, those of the checkpoint before are better than none.
+func (k *changeKeeper) checkpoint(ctx context.Context, r *run, found workspace.Comparison) {
+	if found.Base != "" && ctx.Err() == nil {
+		c := tasks.NewChanges(found, k.Policy.Redactor.String)
+		c.Live = true
+		k.store(ctx, r, c)
 	}
 }
 
@@ -32,30 +35,28 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 	switch {
 	case p.Clone.Dir == "":
 	case p.Writes:
-		live := r.result.Resources.Stuck > 0
-		c := k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: live}, false)
-		return c.Total
+		return k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted}).Total
 	case reviewed:
-		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true}, false)
+		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true})
 	}
 	return tasks.Diffstat{}
 }
 
-// compare stores the changes, or at the end of a run why there are none. goesOn says that the run goes on afterwards.
-func (k *changeKeeper) compare(
-	ctx context.Context, r *run, p place, how workspace.Comparing, goesOn bool,
-) tasks.Changes {
+// compare stores the changes of a run that is over, or why there are none.
+func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing) tasks.Changes {
 	how.Limit = tasks.DiffLimit
-	found, err := k.Workspace.Changes(ctx, p.Clone, how)
+	compare := k.Workspace.Changes
+	if p.Writes && r.result.Resources.Stuck > 0 {
+		compare = k.compareLive
+	}
+	found, err := compare(ctx, p.Clone, how)
 	k.warn(err, "compare changes", "run", r.claim.ID())
 	c := tasks.NewChanges(found, k.Policy.Redactor.String)
-	if c.Live = goesOn; how.Reviewed {
+	if how.Reviewed {
 		c.Head = p.Clone.Head
 	}
 	switch {
 	case err == nil:
-	case goesOn:
-		return c // the changes of the checkpoint before are better than none
 	case errors.Is(err, fs.ErrNotExist):
 		c.Failed = "The clone has no git directory any more, so its files cannot be compared."
 	case ctx.Err() != nil:
@@ -63,8 +64,23 @@ func (k *changeKeeper) compare(
 	default:
 		c.Failed = "The clone could not be compared; the worker's log has details."
 	}
+	k.store(ctx, r, c)
+	return c
+}
+
+// compareLive compares a clone whose files a process of the run may still change.
+func (k *changeKeeper) compareLive(
+	ctx context.Context, c workspace.Clone, how workspace.Comparing,
+) (workspace.Comparison, error) {
+	b, err := k.Workspace.Snapshot(ctx, c, store.MaxCheckpoint, how.Limit)
+	if err == nil && b.Changes.Base == "" {
+		err = errors.New("compare changes: the workspace's log says why not")
+	}
+	return b.Changes, err
+}
+
+func (k *changeKeeper) store(ctx context.Context, r *run, c tasks.Changes) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uploadFor)
 	defer cancel()
 	k.warn(r.claim.SaveLatest(ctx, tasks.DiffLog, c.Encode()), "keep changes", "run", r.claim.ID())
-	return c
 }

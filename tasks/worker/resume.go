@@ -96,10 +96,13 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	if p.Clone.Dir != "" {
 		packing, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		defer k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
 		for i, one := range p.clones() {
+			shown := 0
+			if i == 0 && p.Writes {
+				shown = tasks.DiffLimit
+			}
 			b, err := k.Workspace.Snapshot(packing, one.Clone,
-				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
+				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0), shown)
 			if ctx.Err() != nil {
 				return // the run is over
 			}
@@ -119,6 +122,9 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	saved.Session.Meta = format.JSON(c)
 	if err := r.claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
 		k.Log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
+	}
+	if c.Work != nil {
+		k.changes.checkpoint(ctx, r, c.Work.Changes) // last: the state to resume from is more important
 	}
 }
 
