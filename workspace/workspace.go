@@ -27,8 +27,8 @@
 // It does not protect against a process of the same user outside a sandbox, which can write to mirrors. It does not
 // decide what is no longer needed: its callers do, with Threads, Save and Discard, Mirrors, DiscardMirror and Tend.
 //
-// All methods may be called from any goroutine. While Checkout, Restore, Publish or Diff works on a clone, no agent
-// may run in it. Snapshot works while one does.
+// All methods may be called from any goroutine. While Checkout, Restore, Publish, Save or Changes works on a clone, no
+// agent may run in it. Snapshot works while one does.
 package workspace
 
 import (
