@@ -138,63 +138,6 @@ func TestChangesOfLargeFiles(t *testing.T) {
 	}
 }
 
-func TestChangesExecuteNothing(t *testing.T) {
-	t.Parallel()
-	for name, plant := range traps() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newOrigin(t).files()
-			c := checkout(t, w, api)
-			write(t, c.Dir+"/README.md", "two\n")
-			testGit(t, c.Dir, "commit", "--quiet", "--all", "--message", "work")
-			marker := spring(t, plant, c)
-			// Each key would run a program or change what a diff shows.
-			for key, value := range map[string]string{
-				"diff.external": "touch " + marker, "diff.evil.textconv": "touch " + marker + "; echo",
-				"diff.evil.command": "touch " + marker, "core.fsmonitor": "touch " + marker,
-				"core.pager": "touch " + marker, "color.ui": "always", "diff.noprefix": "true",
-				"filter.evil.clean": "touch " + marker, "diff.orderFile": "/etc/passwd",
-			} {
-				if _, err := tryGit(t, c.Dir, "config", key, value); err != nil {
-					break // the trap has broken the clone
-				}
-			}
-			write(t, c.Dir+"/.gitattributes", "* diff=evil filter=evil\nhidden.txt -diff binary\n")
-			write(t, c.Dir+"/.git/info/attributes", "* -diff\n")
-			write(t, c.Dir+"/hidden.txt", "new\n")
-			files, _ := changed(t, w, c)
-			if !strings.Contains(files["README.md"].Patch, "\n-one\n+") ||
-				!strings.Contains(files["hidden.txt"].Patch, "\n+new\n") {
-				t.Errorf("files %v", files)
-			}
-			if exists(marker) {
-				t.Error("executed on the host")
-			}
-		})
-	}
-}
-
-func TestChangesStayInside(t *testing.T) {
-	t.Parallel()
-	for name, plant := range waysOut() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
-			w := o.files()
-			c := checkout(t, w, api)
-			plant(t, c.Dir, secretRepository(t))
-			b, _ := w.Snapshot(t.Context(), c, bundleLimit, shownLimit)
-			found, _ := w.Changes(t.Context(), c, Comparing{Limit: shownLimit})
-			for _, f := range append(found.Files, b.Changes.Files...) {
-				if strings.Contains(f.Patch, "secret\n") {
-					t.Errorf("%s was read outside", f.Name)
-				}
-			}
-		})
-	}
-}
-
 func TestChangesOfADestroyedClone(t *testing.T) {
 	t.Parallel()
 	w := newOrigin(t).files()

@@ -5,67 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 )
-
-// Uses the traps of TestNothingInTheCloneExecutes.
-func TestPublishExecutesNothing(t *testing.T) {
-	t.Parallel()
-	for name, plant := range traps() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			w := o.files()
-			c := checkout(t, w, api)
-			marker := spring(t, plant, c)
-			write(t, c.Dir+"/.git/hooks/pre-push", "#!/bin/sh\n"+marker+".sh\n")
-			write(t, c.Dir+"/README.md", "three\n")
-			published(t, w, c, publication())
-			if files, _ := o.branch(ownBranch); files["README.md"] != "three\n" {
-				t.Errorf("published %v", files)
-			}
-			if exists(marker) {
-				t.Error("executed on the host")
-			}
-		})
-	}
-}
-
-// Files outside the clone should not be published.
-func TestPublishStaysInside(t *testing.T) {
-	t.Parallel()
-	for name, plant := range waysOut() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			o.commit("main", map[string]string{"sub/secret.txt": "harmless\n"})
-			w := o.files()
-			c := checkout(t, w, api)
-			outside := secretRepository(t)
-			write(t, c.Dir+"/work.txt", "work\n")
-			plant(t, c.Dir, outside)
-			before := snapshot(t, outside)
-			pushed, err := w.Publish(t.Context(), c, *publication())
-			if strings.HasPrefix(name, "work tree: ") && err != nil {
-				t.Error(err) // a link may be published; its target is not read
-			}
-			if err == nil && pushed.New {
-				testGit(t, o.bare, "fsck", "--strict")
-				for _, object := range []string{
-					testGit(t, outside, "rev-parse", "HEAD"), testGit(t, outside, "rev-parse", "HEAD:secret.txt"),
-				} {
-					if _, err := tryGit(t, o.bare, "cat-file", "-e", object); err == nil {
-						t.Errorf("%s was published", object)
-					}
-				}
-			}
-			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
-				t.Errorf("outside changed:\n%s", diff)
-			}
-		})
-	}
-}
 
 // Unpublished files should be named, and none should leave the machine.
 func TestUnfit(t *testing.T) {
