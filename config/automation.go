@@ -31,7 +31,7 @@ type Schedule struct {
 
 // Hook configures an address at which other programs start tasks with signed requests.
 type Hook struct {
-	Secret   EnvReference `yaml:"secret" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
+	Secret   EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
 	Template string       `yaml:"template" help:"What makes the prompt of a request's JSON, in the syntax of Go's text/template."`
 	Rate     int          `yaml:"rate" default:"60" help:"The requests an hour."`
 
@@ -52,8 +52,8 @@ func (r Routing) automations() map[string]Automation {
 
 // Webhook configures a receiver that gets a signed request when a task ends.
 type Webhook struct {
-	URL          string       `yaml:"url" help:"The address that gets a POST."`
-	Secret       EnvReference `yaml:"secret" help:"The secret that signs it, as for hooks."`
+	URL          string       `yaml:"url" hidden:"host" help:"The address that gets a POST."`
+	Secret       EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs it, as for hooks."`
 	Endings      []string     `yaml:"endings" default:"all" help:"The endings that count, such as failed."`
 	Repositories []string     `yaml:"repositories" default:"all" help:"Patterns of owner/name whose tasks count."`
 }

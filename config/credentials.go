@@ -16,10 +16,10 @@ import (
 // a cloud; it contains {{env "NAME"}} for a secret, which is read when the agent's runner is created.
 type Credential struct {
 	Name         string `yaml:"name" help:"The name in logs."`
-	APIKey       string `yaml:"api_key" help:"An API key as {{env \"NAME\"}}."`
-	OAuthToken   string `yaml:"oauth_token" help:"Instead, the token of a Claude subscription."`
-	AuthToken    string `yaml:"auth_token" help:"Instead, a bearer token for a gateway."`
-	TokenCommand string `yaml:"token_command" help:"Instead, a program that prints such a token."`
+	APIKey       string `yaml:"api_key" hidden:"all" help:"An API key as {{env \"NAME\"}}."`
+	OAuthToken   string `yaml:"oauth_token" hidden:"all" help:"Instead, the token of a Claude subscription."`
+	AuthToken    string `yaml:"auth_token" hidden:"all" help:"Instead, a bearer token for a gateway."`
+	TokenCommand string `yaml:"token_command" hidden:"all" help:"Instead, a program that prints such a token."`
 	Provider     string `yaml:"provider" default:"anthropic" help:"A cloud instead of Anthropic's API: bedrock, vertex or foundry."`
 	Region       string `yaml:"region" help:"Of Bedrock and Vertex AI."`
 	Profile      string `yaml:"profile" default:"the worker's credentials" help:"Of Bedrock: the profile in AWS' own files."`
@@ -33,19 +33,6 @@ type Credential struct {
 	People       []string          `yaml:"people" default:"all" help:"Names in people: whose runs may use it."`
 	Pools        []string          `yaml:"pools" default:"all" help:"Pools whose workers use it."`
 	DailyCap     float64           `yaml:"daily_cap" default:"no cap" help:"The most US dollars a day (UTC), after which it is left out."`
-}
-
-// Kind describes the kind of the credential.
-func (c Credential) Kind() string {
-	switch {
-	case c.Provider != "":
-		return c.Provider
-	case c.APIKey != "":
-		return "API key"
-	case c.OAuthToken != "":
-		return "subscription"
-	}
-	return "bearer token"
 }
 
 // maxWeight bounds Credential.Weight.

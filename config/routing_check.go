@@ -247,10 +247,10 @@ func (v routingCheck) slack(r Routing) {
 type Server struct {
 	Type     string            `yaml:"type" default:"from the other keys" help:"The kind: stdio, http or sse."`
 	Command  string            `yaml:"command" help:"The program that each run starts: an absolute path, or a name on PATH."`
-	Args     []string          `yaml:"args" help:"Its arguments, which may contain {{.Repo}}, {{.Run}} and {{.Thread}}."`
-	Env      map[string]string `yaml:"env" help:"Its environment. {{env \"NAME\"}} is a secret from the worker's environment."`
-	URL      string            `yaml:"url" help:"The server to connect to, instead of a program."`
-	Headers  map[string]string `yaml:"headers" help:"The headers for it, with secrets as in env."`
+	Args     []string          `yaml:"args" hidden:"all" help:"Its arguments, which may contain {{.Repo}}, {{.Run}} and {{.Thread}}."`
+	Env      map[string]string `yaml:"env" hidden:"all" help:"Its environment. {{env \"NAME\"}} is a secret from the worker's environment."`
+	URL      string            `yaml:"url" hidden:"host" help:"The server to connect to, instead of a program."`
+	Headers  map[string]string `yaml:"headers" hidden:"all" help:"The headers for it, with secrets as in env."`
 	Profiles []string          `yaml:"profiles" default:"write" help:"The profiles of the runs that get it."`
 }
 
@@ -310,8 +310,8 @@ func (v routingCheck) servers(r Routing) {
 // the agent's runner is created.
 type Registry struct {
 	Host         string   `yaml:"host" help:"The host, or host:port."`
-	Bearer       string   `yaml:"bearer" help:"The token as {{env \"NAME\"}}."`
-	Basic        string   `yaml:"basic" help:"Instead, user:password as {{env \"NAME\"}}."`
+	Bearer       string   `yaml:"bearer" hidden:"all" help:"The token as {{env \"NAME\"}}."`
+	Basic        string   `yaml:"basic" hidden:"all" help:"Instead, user:password as {{env \"NAME\"}}."`
 	Repositories []string `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
 	Paths        []string `yaml:"paths" default:"all" help:"Paths that may be read, with everything below them."`
 	Realm        string   `yaml:"realm" default:"host" help:"Another host, which gives tokens for the credential."`

@@ -39,7 +39,7 @@ const (
 // Declaration is what a repository or an operator declares. The zero value declares nothing. The tags of its fields
 // explain them, also to operators in docs/settings.md.
 type Declaration struct {
-	Env          map[string]string `yaml:"env" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
+	Env          map[string]string `yaml:"env" hidden:"all" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
 	Setup        []string          `yaml:"setup" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
 	Start        []string          `yaml:"start" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
 	Locks        []string          `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`

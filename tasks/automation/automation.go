@@ -46,7 +46,7 @@ type Automation struct {
 
 	// Of a hook.
 	Secret  string // signs requests; empty: it is not known here, and all are refused
-	PerHour int    // requests; 0: DefaultPerHour
+	PerHour int    // requests; 0: defaultPerHour
 }
 
 // Kind is what makes the tasks of an automation start. It is the name of their source.

@@ -30,8 +30,8 @@ const (
 	patience = 2500 * time.Millisecond
 )
 
-// DefaultPerHour is the rate of a hook that names none.
-const DefaultPerHour = 60
+// defaultPerHour is the rate of a hook that names none.
+const defaultPerHour = 60
 
 // Prefix begins the paths of all hooks, whose requests are signed.
 const Prefix = "/hooks/"
@@ -44,7 +44,7 @@ type endpoint struct {
 }
 
 func (s *Source) endpoint(a Automation) (*endpoint, error) {
-	a.PerHour = cmp.Or(a.PerHour, DefaultPerHour)
+	a.PerHour = cmp.Or(a.PerHour, defaultPerHour)
 	t, err := parse(a.Name, a.Prompt)
 	if err != nil {
 		return nil, fmt.Errorf("read template of hook %s: %w", a.Name, err)

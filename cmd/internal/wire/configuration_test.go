@@ -89,7 +89,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				door.ServeHTTP(w, r)
 				for _, want := range []string{
 					"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop",
-					"$0.50", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "API key", "2.5",
+					"0.5", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "api_key", "2.5",
 				} {
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 						t.Fatalf("%s: %d without %s\n%s", path, w.Code, want, w.Body)

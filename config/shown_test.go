@@ -1,0 +1,95 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestSections(t *testing.T) {
+	t.Parallel()
+	var p Problems
+	r, _ := parseRouting(&p, "f", []byte(`
+repositories:
+  acme/api: {trusted: true, env: {A: hush}, pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
+  acme/web: {base: next, egress: {allow: [go], private: [x.example]}, secrets: {T: "env:hush"}}
+rules: [{tool: Bash, action: deny}]
+egress: learn
+registries: [{host: r.example, bearer: '{{env "hush"}}'}, {host: s.example, basic: '{{env "hush"}}'}]
+credentials:
+  - {name: a, api_key: '{{env "hush"}}', weight: 2.5}
+  - {name: b, token_command: hush}
+  - {name: c, oauth_token: '{{env "hush"}}'}
+  - {name: d, auth_token: '{{env "hush"}}'}
+prices: {any: {glm: {input: 0, output: 0.5}}, bedrock: {sonnet: {input: 1, output: 2}}}
+limits: {user: 2}
+budgets: {}
+mcp:
+  one: {command: one, args: [hush], env: {X: hush}}
+  two: {url: "https://mcp.example/hush?hush", headers: {X: hush}}
+schedules: {x: {when: every hour, prompt: "`+strings.Repeat("ä", 250)+`"}}
+hooks: {y: {secret: '{{env "hush"}}', template: Go.}}
+webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
+`))
+	if len(p) > 0 {
+		t.Fatal(p)
+	}
+	const hidden = "set, hidden"
+	want := []Section{
+		{
+			"repositories",
+			[]string{"entry", "trusted", "base", "env", "tools", "egress", "pull_requests.labels", "secrets"},
+			[][]string{
+				{"acme/api", "true", "", hidden, "go: 1.26, node: 22", "", "a, b", ""},
+				{"acme/web", "", "next", "", "", "go, x.example", "", "T"},
+			},
+		},
+		{
+			"mcp",
+			[]string{"entry", "command", "args", "env", "url", "headers"},
+			[][]string{{"one", "one", hidden, hidden, "", ""}, {"two", "", "", "", "mcp.example", hidden}},
+		},
+		{"rules", []string{"entry", "tool", "action"}, [][]string{{"1", "Bash", "deny"}}},
+		{"egress", []string{"key", "value"}, [][]string{{"hosts", "learn"}}},
+		{
+			"registries",
+			[]string{"entry", "host", "bearer", "basic"},
+			[][]string{{"1", "r.example", hidden, ""}, {"2", "s.example", "", hidden}},
+		},
+		{
+			"credentials",
+			[]string{"entry", "name", "api_key", "oauth_token", "auth_token", "token_command", "weight"},
+			[][]string{
+				{"1", "a", hidden, "", "", "", "2.5"},
+				{"2", "b", "", "", "", hidden, ""},
+				{"3", "c", "", hidden, "", "", ""},
+				{"4", "d", "", "", hidden, "", ""},
+			},
+		},
+		{
+			"prices",
+			[]string{"entry", "input", "output"},
+			[][]string{{"any glm", "0", "0.5"}, {"bedrock sonnet", "1", "2"}},
+		},
+		{"limits", []string{"key", "value"}, [][]string{{"user", "2"}}},
+		{
+			"schedules",
+			[]string{"entry", "when", "prompt"},
+			[][]string{{"x", "every hour", strings.Repeat("ä", maxShown) + "…"}},
+		},
+		{"hooks", []string{"entry", "secret", "template"}, [][]string{{"y", hidden, "Go."}}},
+		{"webhooks", []string{"entry", "url", "secret"}, [][]string{{"z", "ops.example", hidden}}},
+	}
+	got := r.Sections()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("sections (-want +got):\n%s", diff)
+	}
+	if strings.Contains(fmt.Sprint(got), "hush") {
+		t.Error("a secret is shown")
+	}
+	if got := (Routing{}).Sections(); len(got) != 0 {
+		t.Errorf("nothing is shown as %v", got)
+	}
+}
