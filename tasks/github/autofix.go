@@ -224,16 +224,12 @@ func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
 	if k.pr.Mergeable == nil || k.pr.GetMergeable() {
 		return "", thread.Refuse("There are no conflicts with " + k.o.Base + ".")
 	}
-	key, err := conflicts(ctx, k.Thread, k.pr)
+	asked := k.o.Asked != nil || ownWork(k.pr, me)
+	key, by, err := conflicts(ctx, k.Thread, k.pr, asked)
 	if err != nil {
-		return "", k.BriefError("read branch "+k.o.Base+" of "+k.o.Repo, err)
+		return "", err
 	}
-	if k.o.Asked == nil && !ownWork(k.pr, me) {
-		by, err := labelledBy(ctx, k.Thread, conflictsLabel)
-		if err != nil {
-			return "", err
-		}
-		key += " " + by
+	if !asked {
 		if !hasLabel(k.pr.Labels, conflictsLabel) {
 			return "", thread.Refuse("The pull request no longer has the label " + conflictsLabel + ".")
 		}
@@ -248,20 +244,20 @@ func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
 }
 
 // conflicts returns the key for the conflicts of a head with its base: after one attempt, one of the two has to move
-// before the next. The base SHA in a pull request itself is that of its last push, so the branch is read.
-func conflicts(ctx context.Context, t thread.Thread, pr *github.PullRequest) (key string, err error) {
+// before the next. The base SHA in a pull request itself is that of its last push, so the branch is read. Unless the
+// work is asked for anyway, the key names who added the label last, or ghost if unknown, which only the events contain.
+func conflicts(ctx context.Context, t thread.Thread, pr *github.PullRequest, asked bool) (key, by string, err error) {
 	base, _, err := t.GH.Repositories.GetBranch(ctx, t.Owner, t.Name, pr.GetBase().GetRef(), 0)
 	if err != nil {
-		return "", fmt.Errorf("read branch %s: %w", pr.GetBase().GetRef(), err)
+		return "", "", t.BriefError("read branch "+pr.GetBase().GetRef()+" of "+t.Repo, err)
 	}
-	return "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA(), nil
-}
-
-// labelledBy returns who last added a label to a pull request, or ghost if unknown. Lists and pull requests do not
-// contain this.
-func labelledBy(ctx context.Context, t thread.Thread, label string) (login string, err error) {
-	last, err := t.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
-	return cmp.Or(last.GetActor().GetLogin(), ghost), err
+	key = "conflict " + pr.GetHead().GetSHA() + " " + base.GetCommit().GetSHA()
+	if asked {
+		return key, "", nil
+	}
+	last, err := t.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, conflictsLabel) })
+	by = cmp.Or(last.GetActor().GetLogin(), ghost)
+	return key + " " + by, by, err
 }
 
 func isLabelling(e *github.IssueEvent, label string) bool {

@@ -3,9 +3,7 @@ package github
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
-	"time"
 
 	"github.com/google/go-github/v60/github"
 
@@ -18,15 +16,7 @@ import (
 )
 
 // briefer makes the briefs of tasks. It is safe for concurrent use.
-type briefer struct {
-	api      thread.Client
-	gate     *gate
-	settings *settingsReader
-	memory   memory
-	watched  func(repo string) bool
-	now      func() time.Time
-	log      *slog.Logger
-}
+type briefer struct{ shared }
 
 // conversation is the state of a pull request or an issue when a task of its conversation is briefed.
 type conversation struct {

@@ -20,17 +20,11 @@ import (
 
 // interpreter turns events and comments into tasks. It is safe for concurrent use.
 type interpreter struct {
-	api        thread.Client
-	gate       *gate
-	settings   *settingsReader
+	shared
 	desk       *tasks.Desk
-	memory     memory
-	watched    func(repo string) bool
 	repository func(name string) bool   // reports whether events of a repository count; nil if all do
 	base       func(name string) string // base branch of work on an issue, or "" for the default branch
 	quiet      time.Duration
-	now        func() time.Time
-	log        *slog.Logger
 }
 
 // handler handles a delivery. It submits tasks, or does work that needs no agent, and says what it did.

@@ -315,5 +315,5 @@ func (w *world) forgetSettings() {
 func (s *Source) reconfigure(change func(*Config)) {
 	change(&s.cfg)
 	parts := assemble(s.cfg)
-	s.briefs, s.reports, s.gate, s.settings = parts.briefs, parts.reports, parts.gate, parts.settings
+	s.shared, s.briefs, s.reports = parts.shared, parts.briefs, parts.reports
 }

@@ -232,7 +232,7 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 		if !h.At.Before(v.since) {
 			err = v.missedRemark(ctx, h)
 		}
-		label := v.p.interpreter.gate.forkLabel
+		label := v.p.gate.forkLabel
 		if err == nil && (hasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
 			err = v.missedStart(ctx, h)
 		}
@@ -250,7 +250,7 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 // missedStart starts work on an issue that was given the label or assigned since the last poll, unless an event has
 // done so.
 func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
-	label := v.p.interpreter.gate.forkLabel
+	label := v.p.gate.forkLabel
 	where := v.Thread
 	where.Ref = h.Ref
 	last, err := where.LastEvent(ctx, func(e *github.IssueEvent) bool {
@@ -267,7 +267,7 @@ func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
 	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) || v.handled[key] == h.At.Unix() {
 		return err
 	}
-	_, err = v.p.interpreter.start(ctx, h, last.GetEvent())
+	_, err = v.p.start(ctx, h, last.GetEvent())
 	if _, not := errors.AsType[ignored](err); err == nil || not {
 		v.handled[key], err = h.At.Unix(), nil
 	}

@@ -194,6 +194,9 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 	r = w.report(task)
 	r.Update(agent.Event{Kind: agent.Started})
 	w.wait(func() bool { return w.statuses(n)[0].Edits > 0 })
+	if err := r.(*report).progress.close(t.Context()); err != nil { // it has noted the ID
+		t.Fatal(err)
+	}
 	w.src = w.again() // and so has the next one
 	before := len(w.hub.Calls(listComments))
 	w.hub.Fail(editComment, githubfake.Failure{Status: 502})

@@ -46,7 +46,7 @@ func (l *fakeIndicator) Finished() time.Time { return time.Time{} }
 
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
-	by := &reporter{watched: func(string) bool { return false }}
+	by := &reporter{shared: shared{watched: func(string) bool { return false }}}
 	r := &report{by: by, indicator: l, task: tasks.Task{Kind: kindReview}}
 	r.progress = showLatest(ctx, l.Interval(), nil, r.show)
 	return r

@@ -171,7 +171,7 @@ func (v *repositoryPoll) missedOutcomes(ctx context.Context, latest []*github.Pu
 		if pr.GetState() == "open" {
 			continue
 		}
-		err := v.p.interpreter.closeFindings(ctx, originOfPull(v.Repo, pr), pr.MergedAt != nil)
+		err := v.p.closeFindings(ctx, originOfPull(v.Repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
 			v.p.log.Warn("count findings", "err", err)
 			continue

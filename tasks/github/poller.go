@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -42,14 +42,10 @@ const (
 
 // poller polls repositories for missed events. Only the goroutine of run uses it.
 type poller struct {
-	api          thread.Client
-	interpreter  *interpreter
-	memory       memory
+	*interpreter
 	repositories []string
 	every        time.Duration
 	quickEvery   time.Duration // between two quick polls, which replace webhooks; 0 for none
-	now          func() time.Time
-	log          *slog.Logger
 }
 
 // run polls immediately and then repeatedly, until ctx ends.
@@ -355,14 +351,14 @@ func (l polledPull) review(ctx context.Context) error {
 		}
 	}
 	id := tasks.NewID(l.Now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
-	t := l.v.p.interpreter.reviewTask(id, author, l.pr, l.o)
+	t := l.v.p.reviewTask(id, author, l.pr, l.o)
 	t.me, t.why.why = l.v.me, unwanted(l.pr, author, l.v.me)
-	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.v.p.interpreter.gate.forkLabel) {
+	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.v.p.gate.forkLabel) {
 		if err := l.missedApproval(ctx, t, l.v.since, state.Started); err != nil {
 			return err
 		}
 	}
-	_, err = l.v.p.interpreter.replaceReviews(ctx, t)
+	_, err = l.v.p.replaceReviews(ctx, t)
 	return err
 }
 
@@ -388,16 +384,9 @@ func (l polledPull) conflict(ctx context.Context) error {
 	if pr.Mergeable == nil || pr.GetMergeable() {
 		return nil
 	}
-	key, err := conflicts(ctx, l.Thread, pr)
+	key, _, err := conflicts(ctx, l.Thread, pr, ownWork(pr, l.v.me))
 	if err != nil {
 		return err
-	}
-	if !ownWork(pr, l.v.me) {
-		by, err := labelledBy(ctx, l.Thread, conflictsLabel)
-		if err != nil {
-			return err
-		}
-		key += " " + by
 	}
 	return l.submitMissed(ctx, kindMergeConflict, key)
 }
@@ -408,7 +397,7 @@ func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
 	if err != nil || p.Begun[key] != "" {
 		return err
 	}
-	_, err = l.v.p.interpreter.autofix(ctx, kind, l.pr, l.o)
+	_, err = l.v.p.autofix(ctx, kind, l.pr, l.o)
 	return err
 }
 
@@ -417,35 +406,43 @@ func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
 // handled, its task exists already, or its command changes nothing when it is repeated.
 func (v *repositoryPoll) missedRemarks(ctx context.Context, open []*github.PullRequest) error {
 	var failed []error
-	take := func(h remarkEvent, err error) (more bool) {
+	for h, err := range v.remarks(ctx, open) {
 		if err == nil && !h.At.Before(v.since) && h.Number != 0 {
 			err = v.missedRemark(ctx, h)
 		}
-		if err != nil {
-			failed = append(failed, err)
-		}
-		return err == nil || !v.p.limited(ctx, err)
-	}
-	for _, list := range []thread.Remarks{v.Comments(ctx, v.since), v.LineComments(ctx, v.since)} {
-		for r, err := range list {
-			if !take(v.onPage(r), err) {
-				return errors.Join(failed...)
-			}
-		}
-	}
-	for _, pr := range open {
-		if pr.GetUpdatedAt().Before(v.since) {
+		if err == nil {
 			continue
 		}
-		one := v.Thread
-		one.Number = pr.GetNumber()
-		for r, err := range one.Reviews(ctx) {
-			if !take(remarkEvent{Remark: r, Ref: one.Ref, pull: pr}, err) {
-				return errors.Join(failed...)
-			}
+		if failed = append(failed, err); v.p.limited(ctx, err) {
+			break
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// remarks iterates over what missedRemarks reads. A list ends with its first error, and the next one begins.
+func (v *repositoryPoll) remarks(ctx context.Context, open []*github.PullRequest) iter.Seq2[remarkEvent, error] {
+	return func(yield func(remarkEvent, error) bool) {
+		for _, list := range []thread.Remarks{v.Comments(ctx, v.since), v.LineComments(ctx, v.since)} {
+			for r, err := range list {
+				if !yield(v.onPage(r), err) {
+					return
+				}
+			}
+		}
+		for _, pr := range open {
+			if pr.GetUpdatedAt().Before(v.since) {
+				continue
+			}
+			one := v.Thread
+			one.Number = pr.GetNumber()
+			for r, err := range one.Reviews(ctx) {
+				if !yield(remarkEvent{Remark: r, Ref: one.Ref, pull: pr}, err) {
+					return
+				}
+			}
+		}
+	}
 }
 
 var pageForm = regexp.MustCompile(`/(pull|issues)/([0-9]+)#`)
@@ -466,9 +463,9 @@ func (v *repositoryPoll) missedRemark(ctx context.Context, h remarkEvent) error 
 	if v.handled[h.Identity()] == changed {
 		return nil
 	}
-	_, err := v.p.interpreter.desk.Status(ctx, h.task())
+	_, err := v.p.desk.Status(ctx, h.task())
 	if errors.Is(err, tasks.ErrNotFound) {
-		_, err = v.p.interpreter.handleRemark(ctx, h)
+		_, err = v.p.handleRemark(ctx, h)
 	}
 	_, not := errors.AsType[ignored](err)
 	if _, input := errors.AsType[*tasks.InputError](err); err == nil || not || input { // the author has been answered

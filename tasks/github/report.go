@@ -19,11 +19,7 @@ import (
 
 // reporter opens the reports of tasks. It is safe for concurrent use.
 type reporter struct {
-	api        thread.Client
-	gate       *gate
-	settings   *settingsReader
-	memory     memory
-	watched    func(repo string) bool
+	shared
 	board      Board // nil if no repository is only watched
 	people     tasks.People
 	consoleURL string

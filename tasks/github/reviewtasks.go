@@ -279,7 +279,7 @@ func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time)
 // missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
 // have moved afterwards. Labels until handled have been handled, by an event or a poll.
 func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled time.Time) error {
-	label := l.v.p.interpreter.gate.forkLabel
+	label := l.v.p.gate.forkLabel
 	last, err := l.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
 	if err != nil || at.Before(since) || !at.After(handled) {
@@ -294,7 +294,7 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 		return err
 	}
 	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
-	_, err = l.v.p.interpreter.submitApproved(ctx, t, at)
+	_, err = l.v.p.submitApproved(ctx, t, at)
 	if _, ok := errors.AsType[ignored](err); ok {
 		return nil // its event has brought it
 	}

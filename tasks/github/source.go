@@ -97,16 +97,23 @@ const (
 
 // Source implements tasks.Source for GitHub. Its parts do not change after New; caches have their own locks.
 type Source struct {
+	shared
 	cfg     Config
 	forge   *hub.Forge
-	memory  memory
 	inbound intake.Inbound
-	log     *slog.Logger
+	briefs  *briefer  // makes the briefs of tasks
+	reports *reporter // shows tasks on GitHub
+}
 
-	briefs   *briefer  // makes the briefs of tasks
-	reports  *reporter // shows tasks on GitHub
-	gate     *gate     // decides who may do what
+// shared is what all parts of a source work with.
+type shared struct {
+	api      thread.Client
+	gate     *gate // decides who may do what
 	settings *settingsReader
+	memory   memory
+	watched  func(repo string) bool // reports whether a repository is only watched
+	now      func() time.Time
+	log      *slog.Logger
 }
 
 var (
@@ -173,16 +180,14 @@ func assemble(cfg Config) *Source {
 		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
 		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
 	}
-	settings := &settingsReader{api: hubAPI, gate: g, cache: hub.Recent[parsedSettings](cfg.Now), log: log}
+	parts := shared{
+		api: hubAPI, gate: g, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
+		settings: &settingsReader{api: hubAPI, gate: g, cache: hub.Recent[parsedSettings](cfg.Now), log: log},
+	}
 	return &Source{
-		cfg: cfg, forge: cfg.Forge, memory: mem, log: log,
-		gate: g, settings: settings,
-		briefs: &briefer{
-			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
-		},
+		shared: parts, cfg: cfg, forge: cfg.Forge, briefs: &briefer{parts},
 		reports: &reporter{
-			api: hubAPI, gate: g, settings: settings, memory: mem, watched: cfg.watched,
-			board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause,
+			shared: parts, board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause,
 		},
 	}
 }
@@ -190,17 +195,15 @@ func assemble(cfg Config) *Source {
 // interpreter returns an interpreter that submits to a desk.
 func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 	return &interpreter{
-		api: s.gate.api, gate: s.gate, settings: s.settings, desk: d, memory: s.memory,
-		watched: s.cfg.watched, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet, now: s.cfg.Now,
-		log: s.log,
+		shared: s.shared, desk: d, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet,
 	}
 }
 
 // newPoller returns a poller that submits what it finds to a desk.
 func (s *Source) newPoller(d *tasks.Desk) *poller {
 	return &poller{
-		api: s.gate.api, interpreter: s.interpreter(d), memory: s.memory, repositories: s.cfg.Repositories,
-		every: s.cfg.PollEvery, quickEvery: s.cfg.QuickPollEvery, now: s.cfg.Now, log: s.log,
+		interpreter: s.interpreter(d), repositories: s.cfg.Repositories, every: s.cfg.PollEvery,
+		quickEvery: s.cfg.QuickPollEvery,
 	}
 }
 
@@ -270,7 +273,7 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 		return tasks.Brief{}, err
 	}
 	b, err := s.briefs.brief(ctx, t, o)
-	if err == nil && s.cfg.watched(o.Repo) {
+	if err == nil && s.watched(o.Repo) {
 		b.System += "\n" + watchedSystem
 	}
 	return b, err
@@ -296,7 +299,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 // repositories that are only watched.
 func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
 	o, err := originOf(t)
-	if err != nil || s.cfg.watched(o.Repo) {
+	if err != nil || s.watched(o.Repo) {
 		return nil, err
 	}
 	r, err := s.reports.report(ctx, t, o)
