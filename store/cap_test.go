@@ -35,23 +35,22 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		caps := []Cap{{"repo:", 2}, {"user:", 0}, {"credential:c", 3}}
 		claim := func(n int, scopes ...string) (*Claim, error) {
-			return s.Claim(ctx, h.scoped(s, n, scopes...), 0, "w", caps...)
+			return h.ask(s, h.scoped(s, n, scopes...), caps...)
 		}
 		first := must(claim(1, "repo:a", "user:u"))
 		must(claim(2, "repo:a", "user:u", "channel:x"))
 
 		id := h.scoped(s, 3, "user:u", "repo:a")
 		var full *Full
-		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) || full.Scope != "repo:a" {
+		if _, err := h.ask(s, id, caps...); !errors.As(err, &full) || full.Scope != "repo:a" {
 			h.Errorf("claim = %v, want repo:a full", err)
 		}
-		before := h.dump()
-		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.As(err, &full) ||
+		if _, err := s.Claim(ctx, id, 0, "w", caps...); !errors.Is(err, ErrStale) {
+			h.Errorf("claim with the same delivery = %v, want %v", err, ErrStale)
+		}
+		if _, err := h.ask(s, id, caps...); !errors.As(err, &full) ||
 			full.Blocked != (Blocked{"repo:a", 2, 2, 1}) {
 			h.Errorf("claim again = %+v, want repo:a full", err)
-		}
-		if diff := cmp.Diff(before, h.dump()); diff != "" {
-			h.Errorf("the second refusal changed something:\n%s", diff)
 		}
 		must(claim(4, "repo:b"))
 		if _, err := claim(5); !errors.As(err, &full) || full.Scope != "credential:c" {
@@ -60,7 +59,7 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 		if n := h.counted("user:u") + h.counted("channel:x"); n != 0 {
 			h.Errorf("%d counted where there is no cap", n)
 		}
-		if _, err := s.Claim(ctx, id, 0, "w", Cap{"repo:", 3}); err != nil {
+		if _, err := h.ask(s, id, Cap{"repo:", 3}); err != nil {
 			h.Errorf("a worker with a higher cap was refused: %v", err)
 		}
 		h.ok(first.End(ctx, nil))
@@ -90,7 +89,7 @@ func TestCapsDoNotLeak(t *testing.T) {
 		n := 0
 		for way, leave := range ways {
 			n++
-			c := must(s.Claim(ctx, h.scoped(s, n, "repo:a"), 0, "w", caps...))
+			c := must(h.ask(s, h.scoped(s, n, "repo:a"), caps...))
 			if h.counted("repo:a") != 1 || h.counted("credential:c") != 1 {
 				h.Fatalf("%s: the run does not count", way)
 			}
@@ -118,12 +117,12 @@ func TestCapIsLeased(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		key, one := "errand:cap:repo:a", Cap{"repo:", 1}
-		c := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", one))
+		c := must(h.ask(s, h.scoped(s, 1, "repo:a"), one))
 		other := h.scoped(s, 2, "repo:a")
 		refused := func(what string) {
 			h.Helper()
 			var full *Full
-			if _, err := s.Claim(ctx, other, 0, "w", one); !errors.As(err, &full) {
+			if _, err := h.ask(s, other, one); !errors.As(err, &full) {
 				h.Errorf("%s: claim = %v, want full", what, err)
 			}
 		}
@@ -138,7 +137,7 @@ func TestCapIsLeased(t *testing.T) {
 		}
 		// It is not refreshed, and the task is not requeued.
 		h.ok(h.rdb.ZAdd(ctx, key, redis.Z{Score: 1, Member: c.ID()}).Err())
-		must(s.Claim(ctx, other, 0, "w", one))
+		must(h.ask(s, other, one))
 		if n := h.counted("repo:a"); n != 1 {
 			h.Errorf("%d run in repo:a, want 1", n)
 		}
@@ -166,7 +165,7 @@ func TestCapsHoldInAFight(t *testing.T) {
 						return
 					}
 					for _, r := range live {
-						c, err := s.Claim(ctx, r.ID, 0, "w", caps...)
+						c, err := h.ask(s, r.ID, caps...)
 						if err != nil {
 							continue
 						}
@@ -198,27 +197,24 @@ func TestLineForAScope(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		caps := []Cap{{"repo:", 1}}
-		first := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		first := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps...))
 		ids := []string{h.scoped(s, 2, "repo:a"), h.scoped(s, 3, "repo:a"), h.scoped(s, 4, "repo:a")}
 		places := func() (list []int) {
 			for _, id := range ids {
-				_, _ = s.Claim(ctx, id, 0, "w", caps...)
+				_, _ = h.ask(s, id, caps...)
 				list = append(list, must(s.Get(ctx, id)).Blocked.Place)
 			}
 			return list
 		}
 		for range 2 { // the oldest task is first in line, regardless of who asked first
-			_, _ = s.Claim(ctx, ids[2], 0, "w", caps...)
+			_, _ = h.ask(s, ids[2], caps...)
 			if diff := cmp.Diff([]int{1, 2, 3}, places()); diff != "" {
 				h.Error(diff)
 			}
 		}
-		if next := must(s.InLine(ctx, "repo:a")); next.ID != ids[0] {
-			h.Errorf("next is %s", next.ID)
-		}
 		must(s.EndWaiting(ctx, ids[0], nil))
 		h.ok(first.End(ctx, nil))
-		claimed := must(s.Claim(ctx, ids[1], 0, "w", caps...))
+		claimed := must(h.ask(s, ids[1], caps...))
 		if claimed.Record().Blocked != (Blocked{}) {
 			h.Errorf("claimed: %+v", claimed.Record().Blocked)
 		}
@@ -236,12 +232,12 @@ func TestLentPlace(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		caps := []Cap{{"repo:", 1}}
-		asks := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		asks := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps...))
 		h.ok(asks.Lend(ctx))
 		if _, _, err := asks.refresh(ctx); err != nil || h.counted("repo:a") != 0 {
 			h.Errorf("%d count while it waits, %v", h.counted("repo:a"), err)
 		}
-		other := must(s.Claim(ctx, h.scoped(s, 2, "repo:a"), 0, "w", caps...))
+		other := must(h.ask(s, h.scoped(s, 2, "repo:a"), caps...))
 		h.ok(asks.TakeBack(ctx))
 		if n := h.counted("repo:a"); n != 2 {
 			h.Errorf("%d count, want both", n)
@@ -293,23 +289,23 @@ func TestRemovedTaskHoldsNoPlace(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		remove := func(id string) { h.ok(h.rdb.Del(ctx, "errand:task:"+id).Err()) }
 		caps := []Cap{{"repo:", 1}}
-		must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		must(h.ask(s, h.scoped(s, 1, "repo:a"), caps...))
 		ids := []string{h.scoped(s, 2, "repo:a"), h.scoped(s, 3, "repo:a"), h.scoped(s, 4, "repo:a")}
 		for _, id := range ids {
-			_, _ = s.Claim(ctx, id, 0, "w", caps...)
+			_, _ = h.ask(s, id, caps...)
 		}
 		remove(ids[0])
-		_, _ = s.Claim(ctx, ids[1], 0, "w", caps...)
+		_, _ = h.ask(s, ids[1], caps...)
 		if place := must(s.Get(ctx, ids[1])).Blocked.Place; place != 1 {
 			h.Errorf("the next is number %d", place)
 		}
 		remove(ids[1])
-		if next := must(s.InLine(ctx, "repo:a")); next.ID != ids[2] {
-			h.Errorf("next is %s", next.ID)
-		}
+		h.ok(s.CallUp(ctx, Cap{"repo:", 2}))
+		h.named(s, "called up", ids[2])
 		remove(ids[2])
-		if _, err := s.InLine(ctx, "repo:a"); !errors.Is(err, ErrNotFound) {
-			h.Errorf("an empty line: %v", err)
+		h.ok(s.CallUp(ctx, Cap{"repo:", 2}))
+		if keys := must(h.rdb.Keys(ctx, "errand:line:*").Result()); len(keys) > 0 {
+			h.Errorf("left: %v", keys)
 		}
 
 		joined := func() int { return must(s.Counts(ctx)).Absorbed }
@@ -336,11 +332,11 @@ func TestNoSlot(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		caps := []Cap{{"repo:", 1}}
-		first := must(s.Claim(ctx, h.scoped(s, 1, "repo:a"), 0, "w", caps...))
+		first := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps...))
 		id := h.scoped(s, 2, "repo:a")
-		_, _ = s.Claim(ctx, id, 0, "w", caps...)
+		_, _ = h.ask(s, id, caps...)
 		why := func() (string, Blocked) {
-			h.ok(s.NoSlot(ctx, id, 0, "x"))
+			h.ok(s.NoSlot(ctx, id, must(s.Get(ctx, id)).Delivery, "x"))
 			rec := must(s.Get(ctx, id))
 			return rec.Why, rec.Blocked
 		}
@@ -351,10 +347,7 @@ func TestNoSlot(t *testing.T) {
 		if why, b := why(); why != "x" || b != (Blocked{}) {
 			h.Errorf("with a place and no slot: %q, %+v", why, b)
 		}
-		if next := must(s.InLine(ctx, "repo:a")); next.ID != id {
-			h.Errorf("next is %s", next.ID)
-		}
-		must(s.Claim(ctx, id, 0, "w", caps...))
+		must(h.ask(s, id, caps...))
 		if why, _ := why(); why != "" {
 			h.Errorf("while it runs: %q", why)
 		}

@@ -32,7 +32,8 @@ type Claim struct {
 
 // Claim claims a waiting task for a worker, so that the task is running. It returns, checked in this order,
 // [ErrNotFound], [ErrEnded], [ErrStale] if another delivery is the valid one, [ErrRunning], [*NotDue], [ErrBusy] or
-// [*Full]. A cancelled task can be claimed: [Claim.Record] has the cancellation.
+// [*Full]. After the last two the task is blocked: this delivery is over, and [Store.Ready] names the next one when the
+// thread or a place is free. A cancelled task can be claimed: [Claim.Record] has the cancellation.
 func (s *Store) Claim(ctx context.Context, id string, delivery int, worker string, caps ...Cap) (*Claim, error) {
 	args := []any{
 		id, delivery, worker, rand.Text(), s.cfg.ClaimTTL.Milliseconds(), s.lease().Milliseconds(),

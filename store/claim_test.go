@@ -121,7 +121,7 @@ func TestThreadIsFirstInFirstOut(t *testing.T) {
 				if slices.Contains(order, id) {
 					continue
 				}
-				switch c, err := s.Claim(ctx, id, 0, "w"); {
+				switch c, err := h.ask(s, id); {
 				case err == nil && won == nil:
 					won = c
 				case err == nil:
@@ -134,7 +134,7 @@ func TestThreadIsFirstInFirstOut(t *testing.T) {
 			h.ok(won.End(ctx, nil))
 			// The ended task's holder still posts and cleans up: the next one waits for the release.
 			for _, id := range ids {
-				if _, err := s.Claim(ctx, id, 0, "w"); !errors.Is(err, ErrBusy) && !errors.Is(err, ErrEnded) {
+				if _, err := h.ask(s, id); !errors.Is(err, ErrBusy) && !errors.Is(err, ErrEnded) {
 					h.Fatalf("claim before the release = %v, want %v", err, ErrBusy)
 				}
 			}
@@ -154,7 +154,7 @@ func TestARunningTaskHoldsItsThreadWithoutAClaim(t *testing.T) {
 		c := h.claim(s, late)
 		early := h.submit(s, 1) // its webhook was delivered late
 		h.crash(c)              // or Redis lost the claim, and the owner is alive
-		if _, err := s.Claim(ctx, early, 0, "w"); !errors.Is(err, ErrBusy) {
+		if _, err := h.ask(s, early); !errors.Is(err, ErrBusy) {
 			h.Fatalf("claim = %v, want %v", err, ErrBusy)
 		}
 		if _, _, err := c.refresh(ctx); err != nil {
@@ -194,7 +194,7 @@ func TestReturnKeepsThePlace(t *testing.T) {
 		if _, err := s.Claim(ctx, first, 6, "w"); !errors.As(err, &notDue) || !notDue.At.Equal(at) {
 			h.Errorf("claim = %v, want not due before %s", err, at)
 		}
-		if _, err := s.Claim(ctx, second, 0, "w"); !errors.Is(err, ErrBusy) {
+		if _, err := h.ask(s, second); !errors.Is(err, ErrBusy) {
 			h.Errorf("the second overtook: %v", err)
 		}
 	})
@@ -282,7 +282,7 @@ func TestThreadsNeverOverlap(t *testing.T) {
 						return
 					}
 					for _, r := range live {
-						c, err := s.Claim(ctx, r.ID, 0, "w")
+						c, err := h.ask(s, r.ID)
 						if err != nil {
 							continue
 						}
@@ -315,47 +315,6 @@ func TestThreadsNeverOverlap(t *testing.T) {
 		if len(order) != threads {
 			h.Errorf("%d threads ran, want %d", len(order), threads)
 		}
-	})
-}
-
-// A refusal says at which place of its thread the task is if that is news: another place than at the refusal before, or
-// after an explanation. A task that follows nothing else than the running one from the beginning, which may soon join
-// it, has no news.
-func TestPlaceInAThreadIsNews(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		running := h.claim(s, h.submit(s, 1))
-		second, third := h.submit(s, 2), h.submit(s, 3)
-		refused := func(id string) (place int, explained string) {
-			_, err := s.Claim(ctx, id, 0, "w")
-			if !errors.Is(err, ErrBusy) {
-				h.Fatalf("claim = %v, want %v", err, ErrBusy)
-			}
-			if moved, ok := errors.AsType[*Moved](err); ok {
-				return moved.Place, moved.Explained
-			}
-			return 0, ""
-		}
-		expect := func(when, id string, place int, explained string) {
-			h.Helper()
-			if p, e := refused(id); p != place || e != explained {
-				h.Errorf("%s: place %d, explained %q; want %d, %q", when, p, e, place, explained)
-			}
-		}
-		for range 2 {
-			expect("second, as submitted", second, 0, "")
-			expect("third, as submitted", third, 0, "")
-		}
-		h.ok(running.End(ctx, nil))
-		expect("head, until the release", second, 0, "")
-		expect("third, nearer", third, 1, "")
-		expect("third, once more", third, 0, "")
-		h.ok(running.Release(ctx))
-		h.claim(s, second)
-		expect("third, behind the second", third, 0, "")
-		_, _, err := s.Explain(ctx, third, Explanation{Key: "k", Event: event(1)})
-		h.ok(err)
-		expect("third, explained", third, 1, "k")
 	})
 }
 

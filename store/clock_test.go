@@ -45,7 +45,7 @@ func (j jumping) lives(key string, most time.Duration) {
 // busy fails if a task can be claimed.
 func (j jumping) busy(s *Store, id string) {
 	j.Helper()
-	if _, err := s.Claim(j.Context(), id, 0, "w"); !errors.Is(err, ErrBusy) {
+	if _, err := j.ask(s, id); !errors.Is(err, ErrBusy) {
 		j.Errorf("claim of %s: %v, want busy", id, err)
 	}
 }
@@ -97,9 +97,9 @@ func TestDeadHolderAfterAJump(t *testing.T) {
 			j.Errorf("term %q of another leader", term)
 		}
 		j.lives("errand:leader:x", 5*time.Second)
-		j.beat(s, Worker{ID: "lives"})
+		j.beat(s, Worker{ID: "lives", Taking: true})
 		j.ahead(jump + 20*time.Second)
-		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives"})).Alive; alive != 1 ||
+		if alive := must(s.Workers.Beat(ctx, Worker{ID: "lives", Taking: true})).Taking; alive != 1 ||
 			len(must(s.Workers.List(ctx))) != 1 {
 			j.Errorf("%d workers live, want 1", alive)
 		}
@@ -162,7 +162,7 @@ func TestWaitingOverAJump(t *testing.T) {
 func TestLineOverAJump(t *testing.T) {
 	overJumps(t, func(j jumping, jump time.Duration) {
 		ctx, s := j.Context(), j.store(Config{})
-		claim := func(id string) (*Claim, error) { return s.Claim(ctx, id, 0, "w", Cap{"user:", 1}) }
+		claim := func(id string) (*Claim, error) { return j.ask(s, id, Cap{"user:", 1}) }
 		var ids []string
 		for n, thread := range []string{"a", "b", "c"} {
 			rec := task(n + 1)

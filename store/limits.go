@@ -31,30 +31,11 @@ func (c Cap) Of(scopes []string) (bound []string) {
 }
 
 // Full refuses to claim a task because one of its scopes has reached its cap, or because its free places are for tasks
-// that are before it in line. The task keeps its place in line, which follows the class and the ID, and uses no
-// attempt. The first in line has five seconds to take a free place.
-type Full struct {
-	Blocked
+// that are before it in line. The task is blocked: it has no delivery until a place becomes free for it. Its place in
+// line follows the class and the ID, and it uses no attempt. The first in line has five seconds to take a free place.
+type Full struct{ Blocked }
 
-	Explained string // key of the last [Store.Explain]; empty if it was never explained
-	Left      string // the scope in whose line it has waited until now; empty if there was none
-}
-
-// Moved is an [ErrBusy] that may be worth an explanation: the place of the task in its thread is another one than at
-// its last refusal, or the task was explained before.
-type Moved struct {
-	Blocked
-
-	Explained string // as in Full
-}
-
-// Error implements error.
-func (*Moved) Error() string { return ErrBusy.Error() }
-
-// Unwrap returns ErrBusy.
-func (*Moved) Unwrap() error { return ErrBusy }
-
-// Blocked is why a waiting task was refused at its last delivery. The zero value means nothing.
+// Blocked is why a waiting task has no delivery: it waits for its thread or for a place. Zero: for neither.
 type Blocked struct {
 	Scope string // the scope that is full; empty if the thread is busy
 	Runs  int    // in that scope
@@ -97,15 +78,6 @@ func capArgs(caps []Cap) []any {
 		pairs = append(pairs, c.Scope, fmt.Sprint(c.Max))
 	}
 	return append([]any{strings.Join(own, "\n")}, pairs...)
-}
-
-// InLine reads the task that has waited longest for a place in a scope, or returns [ErrNotFound].
-func (s *Store) InLine(ctx context.Context, scope string) (Record, error) {
-	r, err := s.run(ctx, "inline", scope)
-	if err != nil {
-		return Record{}, fmt.Errorf("read the line of %s: %w", scope, err)
-	}
-	return s.Get(ctx, r.text(1))
 }
 
 // NoSlot stores for display why no worker has room for a waiting task that is otherwise ready. It does not count as a

@@ -23,8 +23,8 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 		ctx, one, other := h.Context(), h.store(Config{}), h.store(Config{})
 		caps := []Cap{{"repo:", 2}}
 		running := []*Claim{
-			must(one.Claim(ctx, h.scoped(one, 1, "repo:a"), 0, "w", caps...)),
-			must(one.Claim(ctx, h.scoped(one, 2, "repo:a"), 0, "w", caps...)),
+			must(h.ask(one, h.scoped(one, 1, "repo:a"), caps...)),
+			must(h.ask(one, h.scoped(one, 2, "repo:a"), caps...)),
 		}
 		ids := []string{
 			h.classed(one, 3, "background", "repo:a"), h.classed(one, 4, "interactive", "repo:a"),
@@ -33,7 +33,7 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 		}
 		ask := func(s *Store, id string) (*Claim, *Full) {
 			h.Helper()
-			c, err := s.Claim(ctx, id, 0, "w", caps...)
+			c, err := h.ask(s, id, caps...)
 			full, ok := errors.AsType[*Full](err)
 			if err != nil && !ok {
 				h.Fatal(err)
@@ -74,9 +74,8 @@ func TestLineHoldsUpNoOther(t *testing.T) {
 		for name, c := range map[string]struct {
 			scopes []string
 			act    func(s *Store, first string)
-			left   string // by the first task when it asks again
 		}{
-			"another cap": {scopes: []string{"repo:a", "user:u"}, act: func(*Store, string) {}, left: "repo:a"},
+			"another cap": {scopes: []string{"repo:a", "user:u"}, act: func(*Store, string) {}},
 			"cancelled": {scopes: []string{"repo:a"}, act: func(s *Store, id string) {
 				must(s.EndWaiting(h.Context(), id, nil))
 			}},
@@ -88,30 +87,32 @@ func TestLineHoldsUpNoOther(t *testing.T) {
 			h.empty()
 			ctx, s := h.Context(), h.store(Config{})
 			caps := []Cap{{"repo:", 1}, {"user:", 1}}
-			user := must(s.Claim(ctx, h.scoped(s, 1, "user:u"), 0, "w", caps...))
-			holder := must(s.Claim(ctx, h.scoped(s, 2, "repo:a"), 0, "w", caps...))
+			user := must(h.ask(s, h.scoped(s, 1, "user:u"), caps...))
+			holder := must(h.ask(s, h.scoped(s, 2, "repo:a"), caps...))
 			first, second := h.scoped(s, 3, c.scopes...), h.scoped(s, 4, "repo:a")
 			for _, id := range []string{first, second} {
-				if _, err := s.Claim(ctx, id, 0, "w", caps...); err == nil {
+				if _, err := h.ask(s, id, caps...); err == nil {
 					h.Errorf("%s: %s was not refused", name, id)
 				}
 			}
 			h.ok(holder.End(ctx, nil))
+			h.named(s, name+": a place is free", first)
 			var full *Full
-			_, err := s.Claim(ctx, second, 0, "w", caps...)
+			_, err := h.ask(s, second, caps...)
 			if !errors.As(err, &full) || full.Blocked != (Blocked{"repo:a", 0, 1, 2}) {
 				h.Errorf("%s: the second in line: %v", name, err)
 			}
 			if c.act != nil {
 				c.act(s, first)
-				_, err = s.Claim(ctx, first, 0, "w", caps...)
-				if errors.As(err, &full); err == nil || c.left != "" && full.Left != c.left {
-					h.Errorf("%s: the first in line: %v, left %q", name, err, full.Left)
+				if _, err = h.ask(s, first, caps...); err == nil {
+					h.Errorf("%s: the first in line was not refused", name)
 				}
 			} else { // its time to come is over
 				h.ok(h.rdb.HIncrBy(ctx, "errand:task:"+first, "awaited", -5_000_001).Err())
+				h.ok(s.CallUp(ctx, caps...))
 			}
-			must(s.Claim(ctx, second, 0, "w", caps...))
+			h.named(s, name+": the first does not come", second)
+			must(h.ask(s, second, caps...))
 			h.ok(user.End(ctx, nil))
 		}
 	})

@@ -59,15 +59,17 @@ func TestMoveOfOthers(t *testing.T) {
 func TestWorkersOfAPool(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		s := h.store(Config{})
-		for _, w := range []Worker{{ID: "a"}, {ID: "b", Pool: "gpu"}, {ID: "c", Pool: "gpu"}} {
-			_ = must(s.Workers.Beat(h.Context(), w))
+		taking := func(w Worker, want int) {
+			h.Helper()
+			if n := must(s.Workers.Beat(h.Context(), w)).Taking; n != want {
+				h.Errorf("with %+v, %d workers of its pool take tasks, want %d", w, n, want)
+			}
 		}
-		if n := must(s.Workers.Beat(h.Context(), Worker{ID: "a"})).Alive; n != 1 {
-			h.Errorf("%d workers of the default pool", n)
-		}
-		if n := must(s.Workers.Beat(h.Context(), Worker{ID: "b", Pool: "gpu"})).Alive; n != 2 {
-			h.Errorf("%d workers of pool gpu", n)
-		}
+		taking(Worker{ID: "a", Taking: true}, 1)
+		taking(Worker{ID: "b", Pool: "gpu", Taking: true}, 1)
+		taking(Worker{ID: "c", Pool: "gpu", Taking: true}, 2)
+		taking(Worker{ID: "b", Pool: "gpu"}, 2) // cordoned; it would be the second
+		taking(Worker{ID: "c", Pool: "gpu", Taking: true}, 1)
 		if all := must(s.Workers.List(h.Context())); len(all) != 3 || all[0].Pool != "" || all[2].Pool != "gpu" {
 			h.Errorf("%+v", all)
 		}

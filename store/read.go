@@ -31,9 +31,10 @@ func (s *db) get(ctx context.Context, id string) (Record, error) {
 
 // LiveRecord is a task that waits or runs, with the fields that the reconciler needs.
 type LiveRecord struct {
-	Record       // without Task, Ending and other fields that the reconciler does not need
-	Claimed bool // its thread's claim exists and is this record's latest
-	Lent    bool // it waits for a person and does not count under its caps ([Claim.Lend])
+	Record           // without Task, Ending and other fields that the reconciler does not need
+	Claimed   bool   // its thread's claim exists and is this record's latest
+	Explained string // key of the last [Store.Explain]; empty if it was never explained
+	Lent      bool   // it waits for a person and does not count under its caps ([Claim.Lend])
 }
 
 // Live reads all tasks that wait or run, oldest first, in three round trips. The result is not a snapshot: a record
@@ -100,7 +101,7 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
 	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created",
-	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker",
+	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker", "explained",
 }
 
 // readable returns those of the given tasks that wait or run and can be read.
@@ -128,7 +129,7 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 			got[name] = values.text(j)
 		}
 		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
-			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != ""})
+			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != "", Explained: got["explained"]})
 			claims = append(claims, s.key.claim(r.Thread))
 		}
 	}
@@ -156,8 +157,9 @@ func (s *Store) Places(ctx context.Context, records []Record) ([]int, error) {
 			if r.State != Waiting || r.Unreadable != "" {
 				continue
 			}
-			threads[i] = p.ZRank(ctx, s.key.waiting(r.Thread), r.ID)
-			if r.Blocked.Scope != "" {
+			if r.Blocked.Scope == "" {
+				threads[i] = p.ZRank(ctx, s.key.waiting(r.Thread), r.ID)
+			} else {
 				lines[i] = p.ZRank(ctx, s.key.line(r.Blocked.Scope), r.ID)
 			}
 		}
@@ -170,7 +172,7 @@ func (s *Store) Places(ctx context.Context, records []Record) ([]int, error) {
 		if threads[i] != nil {
 			places[i] = int(threads[i].Val())
 		}
-		if places[i] == 0 && lines[i] != nil && lines[i].Err() == nil {
+		if lines[i] != nil && lines[i].Err() == nil {
 			places[i] = int(lines[i].Val()) + 1
 		}
 	}

@@ -137,7 +137,7 @@ func TestPlaces(t *testing.T) {
 		must(s.Claim(ctx, h.scoped(s, 4, "repo:a"), 0, "w", full))
 		waiting := []string{h.scoped(s, 5, "repo:a"), h.scoped(s, 6, "repo:a"), h.scoped(s, 7, "repo:a")}
 		for _, id := range waiting {
-			_, err := s.Claim(ctx, id, 0, "w", full)
+			_, err := h.ask(s, id, full)
 			if _, refused := errors.AsType[*Full](err); !refused {
 				h.Fatal(err)
 			}

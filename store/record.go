@@ -49,7 +49,7 @@ type Record struct {
 	Delivery int              // which delivery is the valid one: asynq's task ID is <id> for 0, <id>.r<n> for n
 	At       time.Time        // not to be started before; zero = at once
 	Why      string           // what a started task waits for, for display; see Wait
-	Blocked  Blocked          // why a waiting task was last refused
+	Blocked  Blocked          // why a waiting task is blocked; see [Full]
 	Attempt  int              // runs started, without those given back
 	Parks    map[string]Parks // by cause; see Wait
 	Doubt    bool             // it may have started or ended before, if Redis has lost that; set by Claim

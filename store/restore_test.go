@@ -38,14 +38,14 @@ func TestRecordIsPutBack(t *testing.T) {
 					h.Errorf("after %s it runs as %+v", act, live)
 				}
 				behind := h.submit(s, 2)
-				if _, err := s.Claim(ctx, behind, 0, "w"); !errors.Is(err, ErrBusy) {
+				if _, err := h.ask(s, behind); !errors.Is(err, ErrBusy) {
 					h.Errorf("after %s, claim of the next: %v", act, err)
 				}
 				other := task(3)
 				other.Thread, other.Scopes = "other", rec.Scopes
 				_, _, err := s.Submit(ctx, other)
 				h.ok(err)
-				if _, err := s.Claim(ctx, other.ID, 0, "w", Cap{"repo:a/b", 1}); !isFull(err) {
+				if _, err := h.ask(s, other.ID, Cap{"repo:a/b", 1}); !isFull(err) {
 					h.Errorf("after %s, claim beyond the cap: %v", act, err)
 				}
 			}

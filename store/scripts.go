@@ -222,9 +222,6 @@ func verdict(r reply) error {
 	case "notfound":
 		return ErrNotFound
 	case "busy":
-		if place := r.number(1); place > 0 {
-			return &Moved{Blocked: Blocked{Place: place}, Explained: r.text(2)}
-		}
 		return ErrBusy
 	case "running":
 		return ErrRunning
@@ -247,8 +244,7 @@ func verdict(r reply) error {
 	case "held":
 		return &Held{At: fromMicros(r.text(1)), Interval: time.Duration(r.number(2)) * time.Microsecond, Why: r.text(3)}
 	case "full":
-		why := Blocked{Scope: r.text(1), Runs: r.number(2), Max: r.number(3), Place: r.number(4)}
-		return &Full{Blocked: why, Explained: r.text(5), Left: r.text(6)}
+		return &Full{Blocked{Scope: r.text(1), Runs: r.number(2), Max: r.number(3), Place: r.number(4)}}
 	case "overbudget":
 		return &OverBudget{Spending: spending(r.text(1), r.text(2), r.text(4)), Reserved: usd(r.text(3))}
 	case "notdue":

@@ -204,8 +204,8 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                  Retention once posted
 //	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
-//	<prefix>ready             zset    while it waits               the IDs that wait; score = when to make sure of its delivery, 0 = now
-//	                                                               (transition; the claim and the ending remove it)
+//	<prefix>ready             zset    while it waits               the IDs that wait and are not blocked; score = when to make sure of its
+//	                                                               delivery, 0 = now (transition, claim; the claim and the ending remove it)
 //	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, transition; every step
 //	                                                               that ends the run removes it)
 //	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of the process that leads (workers)
@@ -216,9 +216,10 @@ func (s *Store) Ping(ctx context.Context) error {
 //	                                                               of a ThreadLock, for its ttl (threads)
 //	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
 //	                                  last refresh of any          (claim; every step that ends the run removes it)
-//	<prefix>line:<scope>      zset    1 h since the last refusal   waiting IDs that were refused for the scope's cap; score = the microseconds
-//	                                                               the ID begins with, plus 4e15 for each more urgent class (claim;
-//	                                                               every step that ends the wait removes it)
+//	<prefix>line:<scope>      zset    while it has members         waiting IDs that are blocked for the scope's cap; score = the microseconds
+//	                                                               the ID begins with, plus 4e15 for each more urgent class (claim,
+//	                                                               transition; every step that ends the wait removes it)
+//	<prefix>lines             set     while it has members         the scopes with a line (claim, transition)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (costs)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes and credential, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,

@@ -15,7 +15,7 @@ func TestLockedThread(t *testing.T) {
 			h.Errorf("locked twice: %v", err)
 		}
 		id := h.submit(s, 1)
-		if _, err := s.Claim(ctx, id, 0, "w"); !errors.Is(err, ErrBusy) {
+		if _, err := h.ask(s, id); !errors.Is(err, ErrBusy) {
 			h.Errorf("claimed while it is locked: %v", err)
 		}
 		h.ok(lock.Release(ctx))

@@ -114,7 +114,8 @@ const (
 // Submit stores a new task as waiting, in the thread that rec.Thread resolves to (see [Threads.Alias]). It reads the
 // fields ID, Thread, Class, Pool, Task, Scopes, MergeKey, Topic, At and Reply of rec. It is idempotent by ID: if the
 // record exists, in whatever state, Submit returns it unchanged with created = false. The caller enqueues the first
-// delivery of a task that is due; [Store.Ready] names the task a little later in case it does not.
+// delivery of a task that is due and not blocked (see [Record.Blocked]); [Store.Ready] names the task a little later in
+// case it does not.
 //
 // It returns [ErrTooLarge] if the task exceeds 1 MiB, [ErrSpent] if the message was used as an answer before (see
 // [Questions.Answer]), and [*OverBudget] if one of today's budgets is used up. Unless rec.Reply is [NoReply], it
@@ -142,7 +143,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	return Record{
 		ID: rec.ID, Thread: r.text(2), Class: rec.Class, Pool: rec.Pool, Task: rec.Task, Scopes: rec.Scopes,
 		State: Waiting, At: rec.At.Truncate(time.Microsecond).UTC(), Created: fromMicros(r.text(1)),
-		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1",
+		MergeKey: rec.MergeKey, Before: r.number(3), Joins: r.text(4) == "1", Blocked: blocked(r.text(5)),
 	}, true, nil
 }
 
@@ -157,7 +158,6 @@ type Delivery struct {
 	ID     string // of the task
 	Queue  string
 	Number int
-	Again  bool // it was named before: the queue should have it
 }
 
 // Ready names at most n deliveries that the caller makes sure of: those of tasks that wait and are due, or have waited
@@ -169,20 +169,18 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 		return nil, fmt.Errorf("look for tasks without deliveries: %w", err)
 	}
 	var list []Delivery
-	for i := 1; i+4 < len(r); i += 5 {
-		list = append(list, Delivery{
-			ID: r.text(i), Queue: QueueOf(r.text(i+1), r.text(i+2)), Number: r.number(i + 3), Again: r.text(i+4) == "1",
-		})
+	for i := 1; i+3 < len(r); i += 4 {
+		list = append(list, Delivery{r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3)})
 	}
 	return list, nil
 }
 
-// KeepReady makes Ready name the waiting ones of some tasks that it would not name: those that another version stored,
-// or of which Redis lost a part.
+// KeepReady makes Ready name those of some tasks that wait, are not blocked and would not be named: another version
+// stored them, or Redis lost a part of them.
 func (s *Store) KeepReady(ctx context.Context, live ...LiveRecord) error {
 	var waiting []redis.Z
 	for _, rec := range live {
-		if rec.State == Waiting {
+		if rec.State == Waiting && rec.Blocked == (Blocked{}) {
 			waiting = append(waiting, redis.Z{Score: float64(micros(rec.At)), Member: rec.ID})
 		}
 	}
@@ -190,6 +188,27 @@ func (s *Store) KeepReady(ctx context.Context, live ...LiveRecord) error {
 		return nil
 	}
 	return wrapf(s.redis.ZAddNX(ctx, s.key.ready(), waiting...).Err(), "look for waiting tasks")
+}
+
+// Wake makes those of some blocked tasks ready whose turn it is, although no step has noticed that: a claim has
+// expired, or Redis lost a part of a line.
+func (s *Store) Wake(ctx context.Context, ids ...string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	args := []any{s.cfg.ClaimTTL.Milliseconds()}
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	_, err := s.run(ctx, "wake", args...)
+	return wrapf(err, "wake tasks")
+}
+
+// CallUp makes the first in each line ready if there are places for them that no step has given out: a cap was raised,
+// a place was not freed but has expired, or a task that was to take a place did not come.
+func (s *Store) CallUp(ctx context.Context, caps ...Cap) error {
+	_, err := s.run(ctx, "callup", capArgs(caps)[1:]...)
+	return wrapf(err, "call up waiting tasks")
 }
 
 func check(rec Record) error {

@@ -25,6 +25,7 @@ type Worker struct {
 	Started             time.Time
 	Seen                time.Time       `json:"-"` // of the last beat, by Redis' clock; Beat ignores it
 	Draining            bool            // takes no new tasks
+	Taking              bool            `json:"-"`          // takes tasks now, and so shares the polls of its pool
 	Cordoned            bool            `json:",omitempty"` // takes no new tasks, because of a Cordon
 	Cordon              *Halt           `json:"-"`          // who cordoned it; nil: it is not. Beat ignores it
 	Health              json.RawMessage `json:",omitempty"` // of its CLI; opaque
@@ -42,17 +43,18 @@ const defaultPool = "default"
 
 // Pulse is the reply to a heartbeat.
 type Pulse struct {
-	Alive    int  // workers of its pool, with this one
+	Taking   int  // workers of its pool that take tasks, with this one
 	Cordoned bool // this one takes no tasks; see [Halts.Cordon]
 }
 
-// Beat records that the worker is alive for the next 15 s.
+// Beat records that the worker is alive for the next 15 s, and whether it takes tasks.
 func (s *Workers) Beat(ctx context.Context, w Worker) (Pulse, error) {
 	state, err := json.Marshal(w)
 	if err != nil {
 		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}
-	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds(), w.Host, cmp.Or(w.Pool, defaultPool))
+	r, err := s.run(ctx, "beat", w.ID, state, workerTTL.Milliseconds(), w.Host, cmp.Or(w.Pool, defaultPool),
+		w.Taking)
 	if err != nil {
 		return Pulse{}, fmt.Errorf("beat %s: %w", w.ID, err)
 	}

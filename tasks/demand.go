@@ -37,6 +37,9 @@ func (d *Demand) Add(rec store.LiveRecord, now time.Time) {
 	}
 }
 
+// First reports whether a task is the first live one of its thread.
+func (d *Demand) First(rec store.Record) bool { return d.first[rec.Thread] == rec.ID }
+
 // Running returns the running tasks.
 func (d *Demand) Running() []store.LiveRecord { return d.running }
 

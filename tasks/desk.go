@@ -167,7 +167,7 @@ func (d *Desk) submit(ctx context.Context, t Task) (Receipt, error) {
 		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
 	}
 	if created {
-		if !rec.At.After(time.Now()) {
+		if !rec.At.After(time.Now()) && rec.Blocked == (store.Blocked{}) {
 			d.enqueue(ctx, rec)
 		}
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)

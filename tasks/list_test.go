@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -180,8 +181,8 @@ func TestDepths(t *testing.T) {
 		}
 	}
 	check(Depth{Class: Interactive}, Depth{Class: Review}, Depth{Class: Background}, Depth{Class: Maintenance})
-	for _, class := range []string{Interactive, Interactive, Review} {
-		task := f.task("t", "x")
+	for i, class := range []string{Interactive, Interactive, Review} {
+		task := f.task(fmt.Sprint("t", i), "x")
 		task.Class = class
 		f.submit(task)
 	}

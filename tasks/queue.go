@@ -31,8 +31,7 @@ const (
 	noLimit       = 365 * 24 * time.Hour
 )
 
-// ErrLater postpones a task: until its thread is free, until there is a slot, or until a given time. All waiting uses
-// it. It is not a failure.
+// ErrLater postpones a task: until there is a slot, or until a given time. It is not a failure.
 type ErrLater struct {
 	At   time.Time
 	Why  string // a clause for people, without amounts of money, host names or texts of other services
@@ -100,6 +99,9 @@ func (q *Queue) Deliver(ctx context.Context) error {
 		ready, err := q.store.Ready(ctx, deliveriesAtOnce)
 		if err != nil {
 			return err
+		}
+		if len(ready) == 0 {
+			return nil
 		}
 		// A new client makes the queues known to asynq, in case Redis has lost that.
 		client := asynq.NewClientFromRedisClient(q.redis)
@@ -203,11 +205,6 @@ func (q *Queue) Pauses(ctx context.Context, pool string) error {
 		_ = q.inspector.PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
 	}
 	return nil
-}
-
-// Wake makes a scheduled delivery due now. It does nothing if the delivery is not scheduled.
-func (q *Queue) Wake(id, queue string, delivery int) {
-	_ = q.inspector.RunTask(queue, DeliveryID(id, delivery))
 }
 
 // Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them

@@ -1,4 +1,5 @@
--- prefix, worker, state, ttl ms, host, pool -> {'ok', live workers of the pool, '1' if the worker or its host is cordoned}
+-- prefix, worker, state, ttl ms, host, pool, '1' if it takes tasks
+--   -> {'ok', workers of the pool that take tasks, with this one, '1' if the worker or its host is cordoned}
 local t = now()
 redis.call('SET', P .. 'worker:' .. ARGV[2], ARGV[3], 'PX', ARGV[4])
 local pool, dead = P .. 'pool:' .. ARGV[6], int(t - tonumber(ARGV[4]) * 1000)
@@ -11,6 +12,7 @@ for _, key in ipairs({P .. 'workers', pool}) do
   redis.call('ZADD', key, int(t), ARGV[2])
   redis.call('ZREMRANGEBYSCORE', key, '-inf', dead)
 end
+if ARGV[7] ~= '1' then redis.call('ZREM', pool, ARGV[2]) end
 redis.call('PEXPIRE', pool, ARGV[4])
 -- The cordon of a worker ends an hour after its death: its ID does not come back. It may only have been cut off before.
 redis.call('ZREM', P .. 'departed', ARGV[2])
@@ -19,4 +21,4 @@ for _, worker in ipairs(redis.call('ZRANGEBYSCORE', P .. 'departed', '-inf', int
   redis.call('ZREM', P .. 'departed', worker)
 end
 local cordoned = redis.call('HMGET', P .. 'cordoned', ARGV[2], ARGV[5])
-return {'ok', int(redis.call('ZCARD', pool)), (cordoned[1] or cordoned[2]) and '1' or '0'}
+return {'ok', int(redis.call('ZCARD', pool) + 1 - tonumber(ARGV[7])), (cordoned[1] or cordoned[2]) and '1' or '0'}

@@ -6,7 +6,7 @@ local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
-local UNDELIVERED, READY = P .. 'undelivered', P .. 'ready'
+local UNDELIVERED, READY, LINES = P .. 'undelivered', P .. 'ready', P .. 'lines'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -118,6 +118,13 @@ local function head(thread)
   end
 end
 
+-- bound_life bounds the rest of the life of a thread's claim, which ends ttl ms after its last renewal.
+local function bound_life(thread, ttl)
+  local holder = redis.call('GET', claim_key(thread))
+  local life = holder and (string.match(holder, '^lock %S+ (%d+)$') or string.match(holder, '^%d') and ttl)
+  if life then shorten(claim_key(thread), life) end
+end
+
 -- each iterates over a list in a field, one entry per line.
 local function each(list) return string.gmatch(list or '', '[^\n]+') end
 
@@ -212,28 +219,25 @@ local function free_reservation(id)
   redis.call('HDEL', key, 'reserved')
 end
 
--- let_go releases the run's places and reservations. Every step that takes a task out of the running state must call
--- it.
-local function let_go(id)
-  local key = task_key(id)
-  redis.call('ZREM', RUNNING, id)
-  for scope in each(redis.call('HGET', key, 'caps')) do redis.call('ZREM', cap_key(scope), id) end
-  redis.call('HDEL', key, 'caps', 'lent', 'idle')
-  free_reservation(id)
-end
+-- A waiting task is in READY if it may start or has to wait for a time only: it has a delivery, or gets one. A task that
+-- waits for its thread or for a place is blocked: it is not in READY, and the step that makes room for it puts it there. What a crash
+-- has prevented is repaired by wake.lua and callup.lua.
 
--- block stores why a waiting task was refused: "<runs> <cap> <place> <scope>", or "0 0 <tasks before it> " if its
--- thread is busy.
+-- block stores why a waiting task is blocked: "<runs> <cap> <place> <scope>", or "0 0 <tasks before it> " if it waits
+-- for its thread.
 local function block(id, what)
   if redis.call('HGET', task_key(id), 'blocked') ~= what then redis.call('HSET', task_key(id), 'blocked', what) end
 end
 
--- unblock deletes that and removes the task from its line. Every step that takes a task out of the waiting state must
--- call it.
+-- make_ready puts a waiting task into READY if it is blocked.
+local function make_ready(id) redis.call('ZADD', READY, 'NX', redis.call('HGET', task_key(id), 'at') or '0', id) end
+
+-- unblock makes a task leave its line and forget why it was blocked. It returns the scope of the line, or nil.
 local function unblock(id)
   local scope = redis.call('HGET', task_key(id), 'line')
   if scope then redis.call('ZREM', line_key(scope), id) end
   redis.call('HDEL', task_key(id), 'blocked', 'line', 'awaited')
+  return scope
 end
 
 -- first_in returns the task that has waited longest for a place in a scope, or nil. It removes tasks whose record is
@@ -257,27 +261,97 @@ local function line_up(id, scope)
   if r[3] then redis.call('HDEL', task_key(id), 'awaited') end
   local urgency = {interactive = 0, review = 1, background = 2}
   redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * (urgency[r[2]] or 3)), id)
-  redis.call('PEXPIRE', line_key(scope), '3600000')
+  redis.call('SADD', LINES, scope)
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
 
--- place_in returns a task's place in the line of a scope with free places, or 1 if there is no line. The first in line has five
--- seconds to take a free place. Then it leaves the line, and enters it again when it is refused again.
-local function place_in(id, scope, free, t)
-  if free > 0 and redis.call('EXISTS', line_key(scope)) == 0 then return 1 end
-  local place = line_up(id, scope)
-  if free > 0 and place > free then
-    local first = first_in(scope)
-    local since = tonumber(redis.call('HGET', task_key(first), 'awaited'))
-    if not since or since > t then -- Redis' clock went back
-      redis.call('HSET', task_key(first), 'awaited', int(t))
-    elseif t - since > 5000000 then
-      unblock(first)
-      place = place - 1
+-- call_up makes the first tasks in the line of a scope ready, as many as there are free places by cap or, if that is
+-- nil, by the cap that the first was refused for. A task that has not come five seconds after it was called leaves the line, so that
+-- it holds up no other. It keeps its delivery, and lines up again if that is refused.
+local function call_up(scope, cap)
+  local first = first_in(scope)
+  if not first then return end
+  cap = cap or tonumber(string.match(redis.call('HGET', task_key(first), 'blocked') or '', '^%d+ (%d+)') or '1')
+  local t = now()
+  local free, i = math.min(cap - redis.call('ZCOUNT', cap_key(scope), int(t), '+inf'), 100), 0
+  while i < free do
+    local id = redis.call('ZRANGE', line_key(scope), int(i), int(i))[1]
+    if not id then return end
+    local r = redis.pcall('HMGET', task_key(id), 'line', 'awaited')
+    local since = tonumber(r[2] or '0')
+    if r[1] ~= scope then
+      redis.call('ZREM', line_key(scope), id)
+    else
+      make_ready(id)
+      if since == 0 or since > t then -- Redis' clock went back
+        since = t
+        redis.call('HSET', task_key(id), 'awaited', int(t))
+      end
+      if t - since > 5000000 then unblock(id) else i = i + 1 end
     end
   end
-  return place
+end
+
+-- join_line adds a task to the line of the first of its scopes that has one, and returns why it is blocked, or ''.
+local function join_line(id, scopes)
+  local lines = {}
+  for scope in each(scopes) do table.insert(lines, line_key(scope)) end
+  if #lines == 0 or redis.call('EXISTS', unpack(lines)) == 0 then return '' end
+  for scope in each(scopes) do
+    local first = first_in(scope)
+    local busy = first and string.match(redis.call('HGET', task_key(first), 'blocked') or '', '^%d+ %d+ ')
+    if busy then
+      local why = busy .. int(line_up(id, scope)) .. ' ' .. scope
+      redis.call('HSET', task_key(id), 'blocked', why)
+      call_up(scope)
+      return why
+    end
+  end
+  return ''
+end
+
+-- place_in returns a task's place in the line of a scope with free places, or 1 if there is no line.
+local function place_in(id, scope, free, cap)
+  if free > 0 and redis.call('EXISTS', line_key(scope)) == 0 then return 1 end
+  local place = line_up(id, scope)
+  if free <= 0 or place <= free then return place end
+  call_up(scope, cap)
+  return redis.call('ZRANK', line_key(scope), id) + 1
+end
+
+-- leave unblocks a task that does not take the place that it may have been called for. Every step that takes a task
+-- out of the waiting state without running it must call it.
+local function leave(id)
+  local scope = unblock(id)
+  if scope then call_up(scope) end
+end
+
+-- next_up makes the first task of a thread ready, or lets it wait in a line, if nothing holds the thread. Every step
+-- that frees a thread, or takes its first task away, must call it.
+local function next_up(thread)
+  if redis.call('EXISTS', claim_key(thread)) == 1 then return end
+  local id = head(thread)
+  local r = id and redis.call('HMGET', task_key(id), 'state', 'line', 'scopes')
+  if not id or r[1] ~= 'waiting' or r[2] or redis.call('ZSCORE', READY, id) then return end
+  if join_line(id, r[3]) == '' then
+    redis.call('HDEL', task_key(id), 'blocked')
+    make_ready(id)
+  end
+end
+
+-- let_go releases the run's places and reservations. Every step that takes a task out of the running state must call
+-- it.
+local function let_go(id)
+  local key = task_key(id)
+  redis.call('ZREM', RUNNING, id)
+  local caps = redis.call('HGET', key, 'caps')
+  redis.call('HDEL', key, 'caps', 'lent', 'idle')
+  free_reservation(id)
+  for scope in each(caps) do
+    redis.call('ZREM', cap_key(scope), id)
+    call_up(scope)
+  end
 end
 
 -- The outbox of a source has the source's part of OUTBOX, so that a worker need not look at what others post. OUTBOX is
@@ -311,7 +385,7 @@ local function finish(id, thread, ending, cap, head)
   redis.call('ZREM', LIVE, id)
   redis.call('ZREM', READY, id)
   let_go(id)
-  unblock(id)
+  leave(id)
   redis.call('DEL', checkpoint_key(id)) -- an ended task is never resumed
   due_at(id, tonumber(t) + head)
   emit(id, cap, 'end', {'1'})
@@ -359,8 +433,8 @@ local function set(words)
   return s
 end
 
--- part returns the tasks that a run has absorbed to waiting, except those in the set stay, in their old places. Every step that ends a run or makes it
--- wait must call it, so that no task stays with a run that is over.
+-- part returns the tasks that a run has absorbed to waiting, blocked behind it, except those in the set stay, in their
+-- old places. Every step that ends a run or makes it wait must call it, so that no task stays with a run that is over.
 local function part(host, thread, stay)
   local left = {}
   for _, id in ipairs(redis.call('ZRANGE', absorbed_key(host), '0', '-1')) do
@@ -375,7 +449,7 @@ local function part(host, thread, stay)
       redis.call('SREM', JOINED, id)
       redis.call('HDEL', task_key(id), 'into')
       redis.call('ZADD', waiting_key(thread), born(id), id)
-      redis.call('ZADD', READY, '0', id)
+      block(id, '0 0 ' .. int(redis.call('ZRANK', waiting_key(thread), id)) .. ' ')
       redis.call('ZREM', absorbed_key(host), id)
     end
   end

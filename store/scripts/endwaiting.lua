@@ -10,4 +10,5 @@ note(id, ARGV[6])
 finish(id, r[2], ARGV[3], ARGV[4], 0)
 cover(id, with, ARGV[3], ARGV[4], ARGV[5])
 redis.call('DEL', absorbed_key(id))
+next_up(r[2])
 return {'ok'}

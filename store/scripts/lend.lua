@@ -5,6 +5,9 @@ local caps = redis.call('HGET', key, 'caps')
 if caps then
   redis.call('HSET', key, 'lent', caps)
   redis.call('HDEL', key, 'caps') -- so that no refresh takes the places again
-  for scope in each(caps) do redis.call('ZREM', cap_key(scope), id) end
+  for scope in each(caps) do
+    redis.call('ZREM', cap_key(scope), id)
+    call_up(scope)
+  end
 end
 return {'ok'}

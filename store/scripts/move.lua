@@ -8,5 +8,5 @@ if r[1] ~= 'waiting' or r[2] ~= ARGV[3] then return {'stale'} end
 note(id, ARGV[6])
 redis.call('HSET', key, 'pool', ARGV[4])
 redis.call('HINCRBY', key, 'delivery', '1')
-redis.call('ZADD', READY, ARGV[5], id)
+redis.call('ZADD', READY, 'XX', ARGV[5], id) -- a blocked one stays blocked
 return {'ok'}

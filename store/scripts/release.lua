@@ -9,4 +9,5 @@ if holder == token then
 elseif holder then
   return {'stale'}
 end
+next_up(ARGV[3])
 return {'ok'}

@@ -36,4 +36,5 @@ redis.call('ZADD', waiting_key(thread), born(id), id)
 redis.call('ZADD', READY, ARGV[6], id)
 part(id, thread, kept(id))
 if redis.call('GET', claim_key(thread)) == token then redis.call('DEL', claim_key(thread)) end
+next_up(thread)
 return {'ok'}

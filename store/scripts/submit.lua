@@ -1,6 +1,6 @@
 -- prefix, id, thread, class, task, at, reply mode, merge_key, scopes, topic, lifetime ms of it and of the alias, pool,
--- when to look for its delivery, (scope or kind, budget)...
--- -> {'created', now, its thread, tasks before it, '1' if it will be absorbed} | {'exists', record} | {'spent'} |
+-- when to look for its delivery if it is not blocked, (scope or kind, budget)...
+-- -> {'created', now, its thread, tasks before it, '1' if it will be absorbed, why it is blocked or ''} | {'exists', record} | {'spent'} |
 -- with a reply mode {'openquestion', id} | with 'only' {'noquestion'} | {'overbudget', scope, spent, reserved, budget}
 -- It runs once for every incoming event, so it makes as few Redis calls as possible. Nearly every event is the first of
 -- its thread: none of these keys exists.
@@ -38,18 +38,19 @@ if ARGV[12] ~= '' then redis.call('HSET', key, 'pool', ARGV[12]) end
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
-redis.call('ZADD', READY, ARGV[13], id)
 if ARGV[10] ~= '' then
   redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11])
   redis.call('ZADD', thread_key(thread), '0', id)
   redis.call('PEXPIRE', thread_key(thread), ARGV[11])
 end
-if not head then return {'created', int(t), thread, '0', '0'} end
+local before = head and redis.call('ZRANK', waiting, id) or 0
+local blocked = before > 0 and '0 0 ' .. int(before) .. ' ' or join_line(id, ARGV[9])
+if blocked == '' then redis.call('ZADD', READY, ARGV[13], id) else block(id, blocked) end
+if not head then return {'created', int(t), thread, '0', '0', blocked} end
 
 -- The task will be absorbed if all tasks before it have its merge key, because the first of them then absorbs the
--- others. The exception is a running task that absorbs nothing more, or a parked one: that may take hours, and the
+-- others. The exception is a running task that absorbs nothing more, or a blocked one: that may take hours, and the
 -- user should hear that they wait.
-local before = redis.call('ZRANK', waiting, id)
 local absorbed = before > 0 and merge_key ~= ''
 for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(before - 1)) or {}) do
   local r = redis.pcall('HMGET', task_key(other), 'merge_key', 'state', 'closed', 'held', 'fence', 'at')
@@ -57,4 +58,4 @@ for i, other in ipairs(before > 0 and redis.call('ZRANGE', waiting, '0', int(bef
   if r[1] ~= merge_key or i > 1 and r[5] ~= '0' or i == 1 and busy then absorbed = false end
 end
 redis.call('PUBLISH', P .. 'mail', thread) -- for the running task
-return {'created', int(t), thread, int(before), absorbed and '1' or '0'}
+return {'created', int(t), thread, int(before), absorbed and '1' or '0', blocked}

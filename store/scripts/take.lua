@@ -17,7 +17,7 @@ if next then
   -- A task that has started before has a conversation to resume, one that has lost a worker runs separately, and one
   -- that may have been answered is looked for first.
   if r[1] == merge_key and not r[3] and r[4] == '0' and (r[5] or '0') == '0' and tonumber(r[2]) <= t and not doubtful(next, r[6]) then
-    unblock(next)
+    leave(next)
     redis.call('ZREM', waiting_key(thread), next)
     redis.call('HSET', task_key(next), 'state', 'absorbed', 'into', id)
     redis.call('SADD', JOINED, next)

@@ -47,7 +47,7 @@ func (y *Typical) Wait(ctx context.Context) (id string, err error) {
 		return "", fmt.Errorf("claim beyond the limit: %w", err)
 	}
 	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + tasks.BlockedBy(full.Blocked)})
-	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Key: fmt.Sprint(full.Scope, full.Place), Event: why})
+	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Delivery: 1, Key: fmt.Sprint(full.Scope, full.Place), Event: why})
 	return id, err
 }
 
@@ -63,7 +63,7 @@ func (y *Typical) submit(ctx context.Context) (id string, err error) {
 
 // Run starts a task and leads it to the middle of its run, with half of its events and a checkpoint.
 func (y *Typical) Run(ctx context.Context, id string) (*store.Claim, error) {
-	c, err := y.Store.Claim(ctx, id, 0, "worker-1")
+	c, err := y.Store.Claim(ctx, id, 1, "worker-1") // the limit has used up the first delivery
 	if err != nil {
 		return nil, err
 	}

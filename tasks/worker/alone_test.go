@@ -318,7 +318,7 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 	t.Parallel()
 	i, now := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}, time.Unix(1e9, 0)
 	for crashed, soon := range map[time.Time]time.Duration{
-		{}: 2 * busyWait, now: 2 * busyWait, now.Add(time.Hour): 2 * busyWait,
+		{}: 2 * postponeLeast, now: 2 * postponeLeast, now.Add(time.Hour): 2 * postponeLeast,
 		now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {
 		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}

@@ -107,7 +107,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 		note.said = message != ""
 		w.waits.post(note)
 	}
-	w.waker.deliver(run.detached)
+	w.cfg.deliver(run.detached)
 	return errReturned
 }
 
@@ -195,40 +195,20 @@ func (w *Worker) leave(ctx context.Context, id string, delivery int, source stri
 }
 
 // unclaimed returns the result of a delivery that could not claim its task.
-func (w *Worker) unclaimed(ctx context.Context, id string, delivery int, err error) error {
+func unclaimed(id string, err error) error {
 	if due, ok := errors.AsType[*store.NotDue](err); ok {
 		return &tasks.ErrLater{At: due.At, Why: err.Error()}
 	}
-	if full, ok := errors.AsType[*store.Full](err); ok {
-		if full.Runs < full.Max {
-			w.waker.wakeLine(ctx, full.Scope)
-		}
-		if full.Left != "" {
-			w.waker.wakeLine(ctx, full.Left)
-		}
-		w.waits.postPlace(waitNotice{id: id, delivery: delivery}, full.Blocked, full.Explained)
-		return tasks.Later(lineWait(full.Place), full.Error())
-	}
-	if moved, ok := errors.AsType[*store.Moved](err); ok {
-		w.waits.postPlace(waitNotice{id: id, delivery: delivery}, moved.Blocked, moved.Explained)
-	}
+	_, full := errors.AsType[*store.Full](err)
 	switch {
 	case errors.Is(err, store.ErrEnded), errors.Is(err, store.ErrStale), errors.Is(err, store.ErrNotFound):
 		return nil // nothing left to do for this delivery
-	case errors.Is(err, store.ErrBusy), errors.Is(err, store.ErrRunning):
-		return tasks.Later(busyWait, err.Error())
+	case full, errors.Is(err, store.ErrBusy): // the task gets another delivery when it can start
+		return errReturned
+	case errors.Is(err, store.ErrRunning): // asynq gave the delivery of a run away, or its run has absorbed the task
+		return errReturned
 	}
 	return fmt.Errorf("claim task %s: %w", id, err)
-}
-
-// lineWait returns after how long a task at a place in line looks for a free place by itself. The head is woken when a
-// place becomes free, and those near it look soon in case that is missed. The others look rarely, so that thousands of
-// them do not occupy Redis, but again before a line that starts fifty tasks a second comes to them.
-func lineWait(place int) time.Duration {
-	if wait := time.Duration(place) * lineStep; wait > busyWait {
-		return around(min(wait, lineMost))
-	}
-	return busyWait
 }
 
 // Redis may come back without its last second (appendfsync everysec, a replica that took over) or from a backup, and

@@ -18,7 +18,6 @@ import (
 type isolation struct {
 	*Config
 	health *health
-	waker  waker
 }
 
 const (
@@ -32,9 +31,11 @@ const (
 	spreadMost = 2
 	// searches is the fraction of Timing.Alone during which a suspect looks for an idle worker in the fleet before it
 	// waits on one.
-	searches     = 12
-	longest      = 2 * time.Hour   // the longest run, if runs have no limit
-	postponeMost = 3 * time.Minute // longest wait of a suspect before it is delivered again, ± 50 %
+	searches = 12
+	longest  = 2 * time.Hour // the longest run, if runs have no limit
+	// how long a suspect waits before it is delivered again, ± 50 %
+	postponeLeast = 2 * time.Second
+	postponeMost  = 3 * time.Minute
 )
 
 // strict reports whether a suspect must not share its worker, because its next crash would end it.
@@ -73,7 +74,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 
 // postpone makes a strict suspect wait, for seconds at first and for minutes later.
 func postpone(rec store.Record) error {
-	return tasks.Later(around(min(max(busyWait, searched(rec)/32), postponeMost)), whyAlone)
+	return tasks.Later(around(min(max(postponeLeast, searched(rec)/32), postponeMost)), whyAlone)
 }
 
 // accept spreads suspects over the workers. A strict one is postponed while it can look for an idle worker, and on a
@@ -151,7 +152,6 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 	if err := r.claim.Lend(r.ctx); err != nil {
 		return err
 	}
-	i.waker.wakeLines(r.detached, r.claim.Record())
 	waiting, cancel := context.WithTimeout(r.ctx, atMost)
 	defer cancel()
 	for n, freed := r.slot.others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.others() {

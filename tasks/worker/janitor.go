@@ -26,8 +26,6 @@ const (
 // janitor removes old data from this worker's disk.
 type janitor struct {
 	*Config
-
-	waker waker
 }
 
 // tidy removes data from the disk that exceeds the retention. If several workers share a disk, one of them does it.
@@ -161,7 +159,6 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 	}
 	defer func() {
 		j.warn(lock.Release(context.WithoutCancel(ctx)), "release thread", "thread", thread) // the lock expires
-		j.waker.wakeNext(context.WithoutCancel(ctx), thread)
 	}()
 	return do()
 }

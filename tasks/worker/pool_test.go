@@ -3,12 +3,14 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -279,4 +281,24 @@ func TestThreadsOfAnEmptyPool(t *testing.T) {
 		"No worker of pool gpu is running. This waits and starts by itself") || !strings.Contains(text, id) {
 		t.Errorf("the thread shows: %s", text)
 	}
+}
+
+// A worker polls as often as the size of its pool asks for, also while its runs go on.
+func TestBusyWorkerSharesThePolls(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	started, finish := f.running()
+	f.worker()
+	f.submit(f.task("a", "x"))
+	f.next(started)
+	for i := range 7 {
+		w := store.Worker{ID: fmt.Sprint("w", i), Taking: true}
+		if _, err := f.store.Workers.Beat(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await.Until(f, "the worker has new servers beside those of its run", func() bool {
+		return len(must(f.asynq.Servers())) > len(tasks.Classes)
+	})
+	close(finish)
 }

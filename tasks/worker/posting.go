@@ -272,7 +272,7 @@ type waitNotice struct {
 	delivery int
 	key      string    // identifies the reason
 	why      string    // the reason in the task's record
-	repeats  bool      // the task is delivered again soon, and will then report its reason again
+	repeats  bool      // the leader sees the reason again, and reports it
 	said     bool      // a message in the thread has the reason: only the status message is missing
 	at       time.Time // when to post it; at once if zero
 }
@@ -359,6 +359,13 @@ func (n *waitNotices) show(ctx context.Context, id string) error {
 	rec, err := n.Store.Get(ctx, id)
 	if err != nil || rec.State != store.Waiting {
 		return err
+	}
+	places, err := n.Store.Places(ctx, []store.Record{rec})
+	if err != nil {
+		return err
+	}
+	if rec.Blocked != (store.Blocked{}) {
+		rec.Blocked.Place = places[0]
 	}
 	t, source, err := n.tasks.read(rec)
 	if to, ok := source.(tasks.Waiter); ok && err == nil {

@@ -55,9 +55,9 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int, no
 	}
 	defer slot.release()
 
-	claim, err := w.cfg.Store.Claim(ctx, id, delivery, w.id, w.waker.caps...)
+	claim, err := w.cfg.Store.Claim(ctx, id, delivery, w.id, w.caps...)
 	if err != nil {
-		return w.unclaimed(ctx, id, delivery, err)
+		return unclaimed(id, err)
 	}
 	run := w.hold(ctx, claim, slot)
 	posts := false // the poster ends the run
@@ -77,7 +77,7 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int, no
 	}
 	w.logEnd(run, ending)
 	note(ending)
-	w.waker.wakeLines(run.detached, claim.Record())
+	w.cfg.deliver(run.detached) // to those that waited for its places
 	post := func() {
 		w.outbox.post(run.detached, id, run.report.get())
 	}

@@ -122,7 +122,7 @@ func (f *fleet) settled(id string, delivery int) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.queue.Wake(id, tasks.Interactive, delivery)
+		_ = f.asynq.RunTask(tasks.Interactive, tasks.DeliveryID(id, delivery)) // it fails if it is not scheduled
 		return info.State == asynq.TaskStateCompleted
 	})
 }

@@ -18,6 +18,7 @@ type recovery struct {
 	*Config
 
 	tasks  *taskReader
+	waits  *waitNotices
 	leader *store.Leader
 	leads  atomic.Bool
 
@@ -30,7 +31,7 @@ type recovery struct {
 // the running tasks first.
 const (
 	lookStep = 100
-	lookMost = 5000
+	lookMost = 500
 )
 
 // reconcile examines every run and continues the walk through all live tasks.
@@ -54,6 +55,9 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 		if again, lerr := r.leader.Lead(ctx); err == nil && (lerr != nil || again != term) {
 			return lerr // another leader may have begun
 		}
+	}
+	if err == nil {
+		err = r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...)
 	}
 	if r.after == "" {
 		r.demand = tasks.Demand{} // a walk begins; the one before may have ended early
@@ -144,7 +148,6 @@ func (r *recovery) recoverDead(ctx context.Context, term string, live []store.Li
 
 // recover takes over a run whose worker died. The run's keeper has already ended it.
 func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
-	absorbed, aerr := r.Store.Absorbed(ctx, rec.ID) // a dead run absorbs no more
 	now, err := r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
 	if errors.Is(err, store.ErrStale) {
 		return // another worker was faster, or the run is alive after all
@@ -155,22 +158,18 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 	}
 	r.Meter.Returned(rec.Class, ReturnCrash)
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
-	r.warn(aerr, "recover what a run had absorbed", "run", rec.ID)
 	lost := now.Crashes > rec.Crashes && now.Crashes >= maxCrashes // otherwise this death does not count
 	if lost {
 		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
 		r.warn(err, "end task", "run", rec.ID) // the outbox posts the message: a source that hangs delays no recovery
 	}
 	r.warn(r.Queue.Deliver(ctx), "make deliveries")
-	for _, other := range slices.Backward(absorbed) { // the oldest is put in front last
-		// otherwise it stays with the run
-		if other, err := r.Store.Get(ctx, other.ID); err == nil && other.State == store.Waiting {
-			r.toFront(ctx, other)
+	if lost {
+		if now, err = r.Store.Threads.Next(ctx, rec.Thread); err != nil {
+			return // none waits
 		}
 	}
-	if !lost {
-		r.toFront(ctx, now)
-	}
+	r.toFront(ctx, now)
 }
 
 // toFront puts a task that has had its turn before all that wait now.
@@ -192,7 +191,37 @@ func (r *recovery) keep(ctx context.Context, live []store.LiveRecord) error {
 			r.warn(move(ctx, r.Config, rec.Record), "move task to another pool", "run", rec.ID)
 		}
 	}
-	return r.Store.KeepReady(ctx, live...)
+	return errors.Join(r.Store.KeepReady(ctx, live...), r.tend(ctx, live))
+}
+
+// tend wakes blocked tasks whose turn may have come without a step that noticed it, and tells people the places of the
+// others.
+func (r *recovery) tend(ctx context.Context, live []store.LiveRecord) error {
+	var blocked []store.Record
+	explained := map[string]string{}
+	for _, rec := range live {
+		if rec.State == store.Waiting && rec.Blocked != (store.Blocked{}) {
+			blocked = append(blocked, rec.Record)
+			explained[rec.ID] = rec.Explained
+		}
+	}
+	places, err := r.Store.Places(ctx, blocked)
+	if err != nil {
+		return err
+	}
+	var wake []string
+	for i, rec := range blocked {
+		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
+		if place == 0 || !inLine && r.demand.First(rec) {
+			wake = append(wake, rec.ID)
+			continue
+		}
+		if inLine || told != "" || place != rec.Blocked.Place { // the sender knows the first place in a thread
+			rec.Blocked.Place = place
+			r.waits.postPlace(waitNotice{id: rec.ID, delivery: rec.Delivery}, rec.Blocked, told)
+		}
+	}
+	return r.Store.Wake(ctx, wake...)
 }
 
 // deliverEvery is how often the leader makes deliveries.

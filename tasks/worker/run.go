@@ -18,13 +18,8 @@ const (
 	maxAttempts = 3 // tries of a task if the infrastructure fails
 	maxCrashes  = 3 // workers that may die while they run one task
 
-	// Delays after which a task that lacks something is delivered again.
-	sourceWait = 500 * time.Millisecond // for a worker that is set up for its source, ± 50 %
-	// for its thread or, near the head of a line, for a place under a cap; a release wakes the task earlier, so this
-	// bounds a missed wake
-	busyWait = 2 * time.Second
-	lineStep = 20 * time.Millisecond // times its place in line, for a place under a cap
-	lineMost = 30 * time.Second      // for a place under a cap, ± 50 %
+	// sourceWait is how long a task waits for a worker that is set up for its source, ± 50 %.
+	sourceWait = 500 * time.Millisecond
 
 	// How long a worker tries to store a result while Redis is unreachable. During a drain the limit has to fit into
 	// the container's stop timeout.
@@ -101,8 +96,7 @@ func (r *run) release() {
 	_ = r.claim.Release(r.detached)
 	r.endLife()
 	r.background.Wait()
-	r.worker.waker.wakeNext(r.detached, r.claim.Thread())
-	r.worker.waker.wakeLines(r.detached, r.claim.Record())
+	r.worker.cfg.deliver(r.detached)
 }
 
 // end stores the task's ending. stored is false if another worker has the claim.
@@ -171,45 +165,8 @@ var (
 	errClaimLost = errors.New("the claim on the thread was lost")
 )
 
-// waker delivers tasks whose turn has come, because they would otherwise be delivered only after busyWait. It is safe
-// for concurrent use.
-type waker struct {
-	*Config
-
-	caps []store.Cap
-}
-
 // deliver enqueues what may start now, instead of when the leader looks.
-func (k *waker) deliver(ctx context.Context) { k.warn(k.Queue.Deliver(ctx), "make deliveries") }
-
-// wakeNext delivers the next task of a released thread now instead of after busyWait.
-func (k *waker) wakeNext(ctx context.Context, thread string) {
-	next, err := k.Store.Threads.Next(ctx, thread)
-	if err != nil {
-		return // no task waits, or Redis is unreachable
-	}
-	k.Queue.Wake(next.ID, next.Queue(), next.Delivery)
-}
-
-// wakeLines wakes, for each cap that the finished task counted in, the first in line.
-func (k *waker) wakeLines(ctx context.Context, rec store.Record) {
-	for _, c := range k.caps {
-		for _, scope := range c.Of(rec.Scopes) {
-			k.wakeLine(ctx, scope)
-		}
-	}
-}
-
-// wakeLine delivers the first task in a scope's line now instead of after busyWait. It comes before all deliveries of
-// its class: it has had its turn there.
-func (k *waker) wakeLine(ctx context.Context, scope string) {
-	next, err := k.Store.InLine(ctx, scope)
-	if err != nil {
-		return // no task waits, or Redis is unreachable
-	}
-	k.Queue.Wake(next.ID, next.Queue(), next.Delivery)
-	k.warn(k.Queue.ToFront(ctx, next.Queue(), tasks.DeliveryID(next.ID, next.Delivery)), "wake task", "run", next.ID)
-}
+func (c *Config) deliver(ctx context.Context) { c.warn(c.Queue.Deliver(ctx), "make deliveries") }
 
 // taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.
 type taskReader struct{ *Config }

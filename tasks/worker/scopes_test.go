@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,24 +14,19 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 )
 
-// waits returns when a task has been refused and will be delivered again.
+// waits returns when a task is blocked, was returned, or found no worker with room for it.
 func (f *fleet) waits(id string) {
 	f.Helper()
-	ctx := await.Context(f)
-	for ctx.Err() == nil {
-		if rec, err := f.store.Get(ctx, id); err == nil && rec.State == store.Waiting && rec.Delivery > 0 {
-			return
+	await.Until(f, "task "+id+" waits", func() bool {
+		rec, err := f.store.Get(f.Context(), id)
+		if err != nil || rec.State != store.Waiting {
+			return false
 		}
-		for _, class := range tasks.Classes {
-			if info, err := f.asynq.GetTaskInfo(class, id); err == nil && info.State == asynq.TaskStateRetry {
-				return
-			}
-		}
-	}
-	f.Fatalf("task %s was not refused", id)
+		info, err := f.asynq.GetTaskInfo(rec.Queue(), id)
+		return rec.Delivery > 0 || rec.Blocked != store.Blocked{} || err == nil && info.State == asynq.TaskStateRetry
+	})
 }
 
 // next returns the task that starts next.
@@ -44,15 +38,6 @@ func (f *fleet) next(started <-chan string) string {
 	case <-time.After(await.Bound):
 		f.Fatal("nothing started")
 		return ""
-	}
-}
-
-// looksInAnHour makes a task that waits look for a place in an hour, as if it had been far behind just now.
-func (f *fleet) looksInAnHour(id string) {
-	f.Helper()
-	at := redis.Z{Score: float64(time.Now().Add(time.Hour).Unix()), Member: id}
-	if err := f.rdb.ZAddXX(f.Context(), "asynq:{"+tasks.Interactive+"}:retry", at).Err(); err != nil {
-		f.Fatal(err)
 	}
 }
 
@@ -222,41 +207,33 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 	}
 }
 
-// A task looks for a place the more rarely, the more tasks are before it in line: those near the head as soon as a task
-// behind its thread, and all before a fast line comes to them. A free place wakes the head, whenever it would look.
-func TestPlaceInLineDecidesWhenToLook(t *testing.T) {
+// A task that waits has no delivery, so that nothing looks at it again and again: behind a limit and in a thread, a run
+// takes one delivery, and two if its task was the first to be refused.
+func TestWaitingTasksAreNotPolled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w := f.idle()
-	for place, want := range map[int][2]time.Duration{
-		1: {busyWait, busyWait}, 100: {busyWait, busyWait}, 500: {5 * time.Second, 15 * time.Second},
-		1500: {15 * time.Second, 45 * time.Second}, 50_000: {15 * time.Second, 45 * time.Second},
-	} {
-		begun := time.Now()
-		full := &store.Full{Blocked: store.Blocked{Scope: "user:u", Runs: 1, Max: 1, Place: place}}
-		later, ok := errors.AsType[*tasks.ErrLater](w.unclaimed(t.Context(), "1-fake-a", 0, full))
-		if !ok {
-			t.Fatal("it does not wait")
-		}
-		if least, most := later.At.Sub(begun), time.Until(later.At); least < want[0] || most > want[1] {
-			t.Errorf("place %d looks again after %v, want %v to %v", place, most, want[0], want[1])
-		}
-	}
-
 	f.policy.Limits = tasks.Limits{User: 1}
 	started, finish := f.running()
-	first := f.task("a", "x")
-	f.worker(func(c *Config) { c.Timing.Reconcile = time.Hour })
-	f.submit(first)
+	f.worker()
+	ids := []string{f.submit(f.task("first", "x"))}
 	f.next(started)
-	head := f.submit(f.task("b", "x"))
-	f.waits(head)
-	f.looksInAnHour(head)
-	finish <- struct{}{}
-	if id := f.next(started); id != head {
-		t.Errorf("%s started", id)
+	for i := range 8 {
+		ids = append(ids, f.submit(f.task(fmt.Sprint(i/2), "x")))
+		f.waits(ids[len(ids)-1])
+	}
+	for range ids[1:] {
+		finish <- struct{}{}
+		f.next(started)
 	}
 	close(finish)
+	deliveries := 0
+	for _, id := range ids {
+		f.ending(id)
+		deliveries += 1 + must(f.store.Get(t.Context(), id)).Delivery
+	}
+	if want := len(ids) + 4; deliveries > want {
+		t.Errorf("%d deliveries of %d tasks, want at most %d", deliveries, len(ids), want)
+	}
 }
 
 // A task that waits for others of its thread shows each new place there, and one that has always followed the running

@@ -55,6 +55,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 			}
 			current, sets = set, append(slices.DeleteFunc(sets, func(s *serverSet) bool { return s.ended.Load() }), set)
 		}
+		w.taking.Store(current != nil)
 		if is := state == cordoned; w.cordoned.Swap(is) != is {
 			w.cfg.Log.Info("cordon changed", "worker", w.id, "cordoned", is)
 		}
@@ -69,11 +70,11 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 }
 
 // pollsWrong reports whether the number of workers in the pool has changed so much that the set should poll at another
-// rate. It waits until no run would be left behind in the old set.
+// rate.
 func (w *Worker) pollsWrong(s *serverSet) bool {
 	workers := int(w.peers.Load())
 	polls := tasks.PollInterval(workers)
-	return workers > 0 && (polls >= 2*s.polls || 2*polls <= s.polls) && w.slots.running() == 0
+	return workers > 0 && (polls >= 2*s.polls || 2*polls <= s.polls)
 }
 
 // serve starts a set.

@@ -46,7 +46,6 @@ type talk struct {
 	task   tasks.Task
 	talker tasks.Talker
 	emit   func(agent.Event)
-	lent   func() // wakes tasks that wait for the run's places
 
 	// holds a token while a question is open, because an answer in a thread cannot name its question
 	one   chan struct{}
@@ -62,8 +61,7 @@ func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
 	}
 	return &talk{
 		Config: &w.cfg, claim: r.claim, run: r.ctx, task: j.task, talker: to, emit: emit,
-		lent: func() { w.waker.wakeLines(r.detached, r.claim.Record()) }, one: make(chan struct{}, 1),
-		asked: map[string]int{},
+		one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
 
@@ -205,7 +203,6 @@ func (k *talk) lend() (takeBack func()) {
 		return done
 	}
 	step(k.claim.Lend) // it may have worked even if it returned an error
-	k.lent()
 	return func() {
 		for !step(k.claim.TakeBack) { // otherwise the run would not count until its end; without Redis it ends soon
 			select {

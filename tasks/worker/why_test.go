@@ -187,7 +187,6 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	}
 	k := &talk{
 		Config: &Config{Log: slog.New(slog.DiscardHandler)}, claim: claim, run: t.Context(), task: task,
-		lent: func() {},
 	}
 	takeBack := k.lend()
 	away.next.Store(1)

@@ -140,7 +140,8 @@ type Worker struct {
 	epoch   string          // identifies Redis' data; last value that watchData saw
 	drained context.Context // ends when the worker interrupts its runs
 	drain   context.CancelFunc
-	peers   atomic.Int64 // live workers of its pool, with this one; 0 if unknown
+	peers   atomic.Int64 // workers of its pool that take tasks, with this one; 0 if unknown
+	taking  atomic.Bool  // it takes tasks
 
 	cordonState atomic.Int32 // from the last heartbeat that Redis took
 	cordoned    atomic.Bool  // it takes no tasks because it is cordoned
@@ -150,8 +151,8 @@ type Worker struct {
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
 	slots  *slots
+	caps   []store.Cap // of its claims
 	health *health
-	waker  waker
 	tasks  *taskReader
 
 	// Steps of a run.
@@ -200,12 +201,12 @@ func New(c Config) (*Worker, error) {
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	shared := &w.cfg
-	w.waker = waker{Config: shared, caps: c.Policy.Limits.Caps(c.Credential)}
+	w.caps = c.Policy.Limits.Caps(c.Credential)
 	w.tasks = &taskReader{shared}
 	w.health = &health{Config: shared, disks: newDisks(c.Disks, c.Statfs), news: make(chan struct{}, 1)}
 	w.credentials = &credentialSharer{Config: shared, worker: w.id}
 	w.admission = &admission{shared, w.credentials}
-	w.isolation = &isolation{Config: shared, health: w.health, waker: w.waker}
+	w.isolation = &isolation{Config: shared, health: w.health}
 	w.changes = &changeKeeper{shared}
 	w.checkpoints = &checkpointer{shared, w.changes}
 	w.publisher = &publisher{Config: shared}
@@ -219,12 +220,14 @@ func New(c Config) (*Worker, error) {
 		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters),
 		later: map[string]waitNotice{},
 	}
-	w.recovery = &recovery{Config: &named, tasks: w.tasks, leader: c.Store.Leader("recovery", c.Timing.Lead)}
+	w.recovery = &recovery{
+		Config: &named, tasks: w.tasks, waits: w.waits, leader: c.Store.Leader("recovery", c.Timing.Lead),
+	}
 	w.outage = &outage{
 		Config: &named, leader: c.Store.Leader("outage", 3*c.Timing.Observe), health: w.health, waits: w.waits,
 		done: map[string]bool{},
 	}
-	w.janitor = &janitor{Config: &named, waker: w.waker}
+	w.janitor = &janitor{Config: &named}
 	w.offers = &offerer{Config: &named, health: w.health}
 	w.inventory = &inventory{Config: &named}
 	return w, nil
@@ -304,11 +307,12 @@ func (w *Worker) beat(ctx context.Context) {
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total,
 		Running: w.slots.running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
+		Taking: w.taking.Load(),
 		Health: format.JSON(w.health.state().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
 		Sources: w.cfg.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})
-	if alive := int64(pulse.Alive); w.peers.Swap(alive) != alive {
+	if taking := int64(pulse.Taking); w.peers.Swap(taking) != taking {
 		signal(w.health.news)
 	}
 	told := admitted
