@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Comparison is the difference between two states of a repository.
@@ -38,6 +39,9 @@ const (
 	maxShown    = 1 << 20  // bytes of a file that is compared although not all of them could be published
 	maxShownAll = 32 << 20 // of all of them
 )
+
+// compareFor bounds the comparison of a snapshot, which its caller waits for although it needs the bundle more.
+const compareFor = 5 * time.Second
 
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
 // mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.

@@ -56,7 +56,9 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit, shown int) (Bu
 	if b, err = s.bundle(ctx, b, limit); err != nil || shown == 0 {
 		return b, err
 	}
-	b.Changes, err = s.compared(ctx, cmp.Or(b.Work, b.Head), b.Missing[len(s.unfinished):], shown)
+	comparing, cancel := context.WithTimeout(ctx, compareFor)
+	defer cancel()
+	b.Changes, err = s.compared(comparing, cmp.Or(b.Work, b.Head), b.Missing[len(s.unfinished):], shown)
 	if err != nil {
 		w.log.WarnContext(ctx, "compare changes", "dir", c.Dir, "err", err)
 	}
