@@ -1,5 +1,5 @@
-// Package untrusted prepares text that others wrote for an agent: it removes what a reader of the page would not see,
-// and marks the rest as quoted material.
+// Package untrusted prepares text that others wrote for an agent: it removes what cannot be seen, and marks the rest as
+// quoted material. What people wrote in Markdown or in Slack is read by internal/words.
 package untrusted
 
 import (
@@ -8,11 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/internal/markdown"
 )
-
-// Visible returns what the page of Markdown on GitHub shows.
-func Visible(s string) string { return markdown.ReadPage(s).String() }
 
 // Plain returns text that is not rendered, such as a title or a log, without what cannot be seen.
 func Plain(s string) string { return strings.TrimSpace(legible.Words(s)) }

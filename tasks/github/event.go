@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -238,7 +239,7 @@ func originOfPull(repo string, pr *github.PullRequest) origin {
 
 // clipTexts returns a title and a description without hidden text and shortened to their limits.
 func clipTexts(title, body string) (string, string) {
-	return untrusted.Line(title, 200), untrusted.Cut(untrusted.Visible(body), maxDescription)
+	return untrusted.Line(title, 200), untrusted.Cut(words.Markdown(body, "").All, maxDescription)
 }
 
 // kind returns "issue" or "pull request".

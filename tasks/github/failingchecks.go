@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -185,7 +186,7 @@ const (
 func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedCheck) string {
 	var b strings.Builder
 	for _, f := range failed[:min(len(failed), maxFailures)] {
-		text := untrusted.Cut(untrusted.Visible(f.Output), maxSaid)
+		text := untrusted.Cut(words.Markdown(f.Output, "").All, maxSaid)
 		if f.Job != 0 {
 			log, err := k.Forge.JobLog(ctx, k.GH, k.o.Repo, f.Job)
 			if err != nil { // it may have expired; the check run itself has a summary

@@ -9,6 +9,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -179,7 +180,8 @@ func quoteOthers(others []thread.LineThread, at time.Time) string {
 	var b strings.Builder
 	for _, t := range others[max(0, len(others)-maxOthers):] {
 		if c := t.Comments.Nodes[0]; !c.Created.After(at) && !c.Edited.After(at) {
-			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(untrusted.Visible(c.Body), maxOther))
+			text := words.Markdown(c.Body, "").All
+			fmt.Fprintf(&b, "- %s: %s\n", located(t.Path, t.Line), untrusted.Line(text, maxOther))
 		}
 	}
 	if b.Len() == 0 {

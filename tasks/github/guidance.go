@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -135,7 +136,7 @@ func (r *settingsReader) guidance(ctx context.Context, k conversation, c setting
 func (k conversation) instructions(ctx context.Context, name string) (string, error) {
 	text, err := k.File(ctx, k.o.Base, name)
 	most := text[:min(len(text), 4*maxGuidance)]
-	shown := untrusted.Visible(most)
+	shown := words.Markdown(most, "").All
 	begin := untrusted.Cut(shown, maxGuidance)
 	if begin != shown || most != text {
 		begin += "\n(The file is longer. Only its beginning is here.)"

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -362,7 +363,7 @@ func (k conversation) notLinked(ctx context.Context) error {
 	closes := regexp.MustCompile(fmt.Sprintf(`(?i)\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:(?:%[1]s)?#|https?://\S+/%[1]s/issues/)%[2]d\b`,
 		regexp.QuoteMeta(k.Repo), k.Number))
 	for _, pr := range list {
-		if pr.GetUser().GetLogin() != me && closes.MatchString(untrusted.Visible(pr.GetBody())) {
+		if pr.GetUser().GetLogin() != me && closes.MatchString(words.Markdown(pr.GetBody(), "").All) {
 			const why = "Pull request #%d says that it closes this issue. To have me work on it anyway, comment `%s`."
 			return thread.Refuse(fmt.Sprintf(why, pr.GetNumber(), cmdFix))
 		}
