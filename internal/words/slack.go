@@ -43,10 +43,11 @@ func codeLength(s string) int {
 			return n + 2*len(fence)
 		}
 	}
-	if n := strings.IndexAny(s[1:], "`\n"); n > 0 && s[1+n] == '`' {
-		return n + len("``")
+	n := strings.IndexAny(s[1:], "`\n")
+	if n <= 0 || s[1+n] == '\n' || strings.HasPrefix(s[1+n:], fence) {
+		return 0
 	}
-	return 0
+	return n + len("``")
 }
 
 // tokenOf returns what is between < and > at the beginning of a text, such as @U0ANN or https://a.example|words; or

@@ -283,6 +283,7 @@ func TestWords(t *testing.T) {
 		},
 		{"behind a sign in a line", "1 > 0 @errand-bot y", "1 &gt; 0 <@U0ERRAND> y", "us", "", "1 > 0 y"},
 		{"between ticks of two lines", "", "a ` b\n<@U0ERRAND> c ` d", "us", "", "a ` b\nc ` d"},
+		{"between a tick and a block", "", "a ` b <@U0ERRAND> ```c```", "us", "", "a ` b ```c```"},
 		{"behind what is no block", "", "``` <@U0ERRAND> y", "us", "", "``` y"},
 		{"in a quotation to the end", "", "x\n&gt;&gt;&gt; a\n<@U0ERRAND> y", "", "", "x\n>>> a\n@errand-bot y"},
 		{"below such a sign in a block", "", "```\n&gt;&gt;&gt;\n```\n<@U0ERRAND> y", "us", "", "```\n>>>\n```\ny"},
