@@ -233,8 +233,15 @@ func (k conversation) conflictPrompt(ctx context.Context) (string, error) {
 		if !hasLabel(k.pr.Labels, conflictsLabel) {
 			return "", thread.Refuse("The pull request no longer has the label " + conflictsLabel + ".")
 		}
-		if err := k.b.gate.mustWrite(ctx, k.o.Ref, by); err != nil {
-			return "", k.refuseForGood(ctx, key, err)
+		err := k.b.gate.mustWrite(ctx, k.Ref, by)
+		if _, refused := errors.AsType[*tasks.InputError](err); refused { // for good: no poll submits it again
+			err = cmp.Or(k.b.memory.changeState(ctx, k.Ref, func(p *prState) error {
+				p.begin(key, k.task.ID)
+				return nil
+			}), err)
+		}
+		if err != nil {
+			return "", err
 		}
 	}
 	if err := k.once(ctx, key); err != nil {
@@ -262,18 +269,6 @@ func conflicts(ctx context.Context, t thread.Thread, pr *github.PullRequest, ask
 
 func isLabelling(e *github.IssueEvent, label string) bool {
 	return e.GetEvent() == actionLabeled && isLabel(e.GetLabel().GetName(), label)
-}
-
-// refuseForGood records an *tasks.InputError as a final refusal for key, so that the poller does not submit it again.
-func (k conversation) refuseForGood(ctx context.Context, key string, why error) error {
-	if _, ok := errors.AsType[*tasks.InputError](why); !ok {
-		return why
-	}
-	err := k.b.memory.changeState(ctx, k.o.Ref, func(p *prState) error {
-		p.begin(key, k.task.ID)
-		return nil
-	})
-	return cmp.Or(err, why)
 }
 
 // conflictsLabel requests the resolution of conflicts on a pull request of others, if a person with write access sets

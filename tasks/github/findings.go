@@ -271,7 +271,7 @@ func (r *report) endThread(ctx context.Context, t postedFinding, k review.Known)
 		if k.Status == review.Outdated {
 			body = settledMark + "This no longer applies as of " + hub.ShortSHA(r.o.Head) + ".\n"
 		}
-		if err := r.ReplyOnLine(ctx, t.Comment, body); err != nil {
+		if _, err := r.Post(ctx, thread.Spot{Place: thread.OnLine, Thread: t.Comment}, body); err != nil {
 			return fmt.Errorf("reply to comment %d of %s: %w", t.Comment, r.o, err)
 		}
 	}

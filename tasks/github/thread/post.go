@@ -19,15 +19,15 @@ import (
 // latter.
 func (t Thread) Post(ctx context.Context, to Spot, body string) (id int64, err error) {
 	if to.Place == OnLine {
-		return 0, t.ReplyOnLine(ctx, to.Thread, body)
+		return 0, t.replyOnLine(ctx, to.Thread, body)
 	}
 	c, _, err := t.GH.Issues.CreateComment(ctx, t.Owner, t.Name, t.Number, &github.IssueComment{Body: &body})
 	return c.GetID(), err
 }
 
-// ReplyOnLine answers the first comment of a thread on a line. go-github's own call sends the answer to where new
+// replyOnLine answers the first comment of a thread on a line. go-github's own call sends the answer to where new
 // comments are made, which GitHub's description allows only with a commit and a path.
-func (t Thread) ReplyOnLine(ctx context.Context, comment int64, body string) error {
+func (t Thread) replyOnLine(ctx context.Context, comment int64, body string) error {
 	path := fmt.Sprintf("repos/%s/%s/pulls/%d/comments/%d/replies", t.Owner, t.Name, t.Number, comment)
 	req, err := t.GH.NewRequest(http.MethodPost, path, map[string]string{"body": body})
 	if err != nil {
