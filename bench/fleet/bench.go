@@ -107,6 +107,7 @@ func (b *bench) steps() []table.Step {
 		{Name: "silent", Do: b.with("", b.silent)},
 		{Name: "talking", Do: b.with("", b.talking)},
 		{Name: "waiting", Do: b.with("limits:\n  user: 1\n", b.waiting)},
+		{Name: "line", Do: b.with("limits:\n  user: 1\n", b.line)},
 		{Name: "kept", Do: b.alone(b.kept)},
 	}
 }

@@ -100,8 +100,12 @@ func (b *bench) running(ctx context.Context, n int) error {
 	})
 }
 
-// waiting observes a backlog of which a limit lets one task run.
+// waiting observes what a backlog of which a limit lets one task run adds to an idle fleet.
 func (b *bench) waiting(ctx context.Context) error {
+	idle, err := b.observe(ctx)
+	if err != nil {
+		return err
+	}
 	empty, err := b.redis.Usage(ctx)
 	if err != nil {
 		return err
@@ -121,9 +125,32 @@ func (b *bench) waiting(ctx context.Context) error {
 		return err
 	}
 	r := &b.report
-	r.Note("commands a second with a backlog behind a limit", o.commands, "%.0f")
-	r.Most("Redis' CPU, per cent of a core", 100*o.cpu, 10, "%.1f")
+	r.Most("commands a second that a backlog behind a limit adds", o.commands-idle.commands, 1000, "%.0f")
+	r.Most("Redis' CPU for it, per cent of a core", 100*(o.cpu-idle.cpu), 2, "%.1f")
 	r.Most("Redis' memory for a waiting task, KB", float64(full.Memory-empty.Memory)/float64(b.Waiting)/1024, 4, "%.1f")
+	return nil
+}
+
+// line counts the deliveries of tasks that a limit lets run one after the other.
+func (b *bench) line(ctx context.Context) error {
+	ids, err := b.submit(ctx, "line", "numbers 1", b.Picked)
+	if err != nil {
+		return err
+	}
+	deliveries := 0
+	for _, id := range ids {
+		if err := b.until(ctx, "a task has ended", func() (bool, error) {
+			rec, err := b.store.Get(ctx, id)
+			if err != nil || rec.State != store.Ended {
+				return false, err
+			}
+			deliveries += 1 + rec.Delivery
+			return true, nil
+		}); err != nil {
+			return err
+		}
+	}
+	b.report.Most("deliveries for a run behind a limit", float64(deliveries)/float64(len(ids)), 1.1, "%.2f")
 	return nil
 }
 
