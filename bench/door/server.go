@@ -108,6 +108,12 @@ func (s *Server) Stop() error {
 	return nil
 }
 
+// Kill ends it as a crash does.
+func (s *Server) Kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.ended
+}
+
 // Pid is its process.
 func (s *Server) Pid() int { return s.cmd.Process.Pid }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +19,9 @@ const signingSecret = "bench-secret"
 type Slack struct {
 	*httptest.Server
 	Final  chan struct{} // a final message was posted
-	events int           // generated so far; used by one goroutine
+	wait   atomic.Int64  // before each answer
+	fails  atomic.Bool
+	events int // generated so far; used by one goroutine
 }
 
 // NewSlack starts it. Close ends it.
@@ -28,6 +31,14 @@ func NewSlack() *Slack {
 		if strings.HasSuffix(r.URL.Path, "/chat.postMessage") && strings.Contains(r.FormValue("metadata"), `"final/`) {
 			s.Final <- struct{}{}
 		}
+		_ = r.ParseForm() // the server notices the end of a connection only once the body is read
+		if !Until(r.Context(), time.Now().Add(time.Duration(s.wait.Load()))) {
+			return
+		}
+		if s.fails.Load() {
+			http.Error(w, "bench", http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", "application/json")
 		answer := `{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`
 		if strings.HasSuffix(r.URL.Path, "/users.info") {
@@ -36,6 +47,12 @@ func NewSlack() *Slack {
 		_, _ = io.WriteString(w, answer)
 	}))
 	return s
+}
+
+// Trouble makes the Web API answer only after some time, and with an error.
+func (s *Slack) Trouble(wait time.Duration, fails bool) {
+	s.wait.Store(int64(wait))
+	s.fails.Store(fails)
 }
 
 // Env returns the settings of an app of this Slack.

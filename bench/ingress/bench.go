@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -21,6 +22,8 @@ type options struct {
 	Requests int // of a reading; half as many more at half its rate
 	Counted  int // requests whose round trips are counted
 	Storm    int // runs that write while events come
+	Burst    int // events while Slack's API is in trouble, in 10 s
+	Troubles []trouble
 	Starts   int // events whose CLI is waited for
 	Bolt     bool
 	Bin      string // the directory of enqueue and worker
@@ -30,9 +33,20 @@ type options struct {
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Readings: 1, Requests: 1000, Counted: 20, Storm: 20, Starts: 5}
+		return options{
+			Readings: 1, Requests: 1000, Counted: 20, Storm: 20, Starts: 5, Burst: 100,
+			Troubles: []trouble{{wait: 3 * time.Second}, {fails: true, lasts: 3 * time.Second}},
+		}
 	}
-	return options{Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200}
+	return options{
+		Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200, Burst: 2000,
+		Troubles: []trouble{
+			{wait: 3 * time.Second, lasts: 30 * time.Second},
+			{wait: 12 * time.Second, lasts: time.Minute},
+			{wait: time.Minute, lasts: 3 * time.Minute},
+			{fails: true, lasts: 10 * time.Minute},
+		},
+	}
 }
 
 // bench is one complete measurement.
@@ -101,6 +115,7 @@ func (b *bench) steps() []table.Step {
 		{Name: "traces", Do: b.traces},
 		{Name: "rounds", Do: b.rounds},
 		{Name: "storm", Do: b.storm},
+		{Name: "trouble", Do: b.trouble},
 		{Name: "start", Do: b.start},
 	}
 }

@@ -73,6 +73,11 @@ func (b *bench) events(s *server, n int) [][]byte { return b.slack.Requests(s.Ad
 // waiting returns the length of its queue once that has all events, or what it is after a while without a change: a
 // front door answers when an event is stored, and interprets it afterwards.
 func (s *server) waiting(ctx context.Context, r *redis.Client, all int) (int64, error) {
+	return s.within(ctx, r, all, patience)
+}
+
+// within is waiting with another time without a change.
+func (s *server) within(ctx context.Context, r *redis.Client, all int, patience time.Duration) (int64, error) {
 	last, changed := int64(-1), time.Now()
 	for {
 		n, err := r.LLen(ctx, s.list).Result()
