@@ -111,7 +111,7 @@ func (s *Server) Stop() error {
 // Kill ends it as a crash does.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill()
-	<-s.ended
+	<-s.ended //nolint:errcheck // that it was killed
 }
 
 // Pid is its process.

@@ -160,7 +160,7 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 		return "", fmt.Errorf("read review: %w", err)
 	}
 	switch {
-	case h.pull.GetUser().GetLogin() != me:
+	case h.Pull.GetUser().GetLogin() != me:
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
 	case i.watched(h.Repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}

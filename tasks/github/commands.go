@@ -69,7 +69,7 @@ func (c command) takesWords() bool { return c.argument || c.work != nil }
 
 // unavailableFor reports whether the command does not exist at the place of h.
 func (c command) unavailableFor(h remarkEvent) bool {
-	return h.onIssue && !c.onIssues || !h.onIssue && c.onlyIssues
+	return h.OnIssue && !c.onIssues || !h.OnIssue && c.onlyIssues
 }
 
 // control runs a command that needs no agent. It returns a note for the author, and whether the command succeeded. A
@@ -147,7 +147,7 @@ func showHelp(_ *interpreter, _ context.Context, h remarkEvent) (string, bool, e
 func help(h remarkEvent) string {
 	var b strings.Builder
 	where := "in a comment, on a line of the diff or in a review"
-	if h.onIssue {
+	if h.OnIssue {
 		where = "in an issue or a comment"
 	}
 	b.WriteString("To give me a task, mention me " +
@@ -301,9 +301,17 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 
 // stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
 func (i *interpreter) stopAll(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
+	// First: a request that comes late looks for it.
+	err = i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+		p.Stopped = max(p.Stopped, h.task())
+		return nil
+	})
+	if err != nil {
+		return "", false, err
+	}
 	reply, err := i.command(h).Stop(ctx, h.threads()...)
 	note, ok = commandNote(reply)
-	if err == nil && h.onIssue {
+	if err == nil && h.OnIssue {
 		var dropped bool
 		if dropped, err = i.memory.dropPlan(ctx, h); dropped {
 			note, ok = "", true

@@ -60,7 +60,16 @@ var handlers = map[string]handler{
 	"check_suite " + actionCompleted:               (*interpreter).checked,
 	"workflow_run " + actionCompleted:              (*interpreter).checked,
 	"status":                                       (*interpreter).checked, // it has no actions
+	kindRemark:                                     (*interpreter).remark,
+	kindStart:                                      (*interpreter).polledStart,
 }
+
+// What polls find has other kinds than GitHub's events.
+const (
+	polledEvent = "polled"
+	kindRemark  = polledEvent + " remark"
+	kindStart   = polledEvent + " start"
+)
 
 // The actions that several events have.
 const (
@@ -127,6 +136,9 @@ func (d *delivery) decode() (err error) {
 		err = readPayload(d.payload, d.pull)
 	case "issues", "issue_comment", "pull_request_review_comment", "pull_request_review":
 		d.remark, err = readRemarkEvent(*d)
+	case polledEvent:
+		d.remark = &remarkEvent{again: d.again}
+		err = json.Unmarshal(d.payload, d.remark)
 	default:
 		d.check = new(checkEvent)
 		err = readPayload(d.payload, d.check)

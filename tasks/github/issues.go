@@ -51,7 +51,7 @@ func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (respon
 // startIssue submits the work on an issue that was given the label or assigned to errand.
 func (i *interpreter) startIssue(ctx context.Context, d delivery) (response string, err error) {
 	h := *d.remark
-	h.Author, h.At = h.by, h.issue.GetUpdatedAt().Time
+	h.Author, h.At = h.by, h.Issue.GetUpdatedAt().Time
 	return i.start(ctx, h, d.action)
 }
 
@@ -70,10 +70,13 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 		return "", ignored{onlyWatched, slog.LevelDebug}
 	case h.Bot:
 		return "", ignored{"A bot requested it.", slog.LevelInfo}
-	case h.issue.GetState() == "closed":
+	case h.Issue.GetState() == "closed":
 		return "", ignored{"The issue is closed.", slog.LevelInfo}
 	case i.gate.mayNot(ctx, h.Ref, h.Author): // the label may be that of a template
 		return "", ignored{h.Author + " has no write access.", slog.LevelInfo}
+	}
+	if err := i.ignoreOvertaken(ctx, h); err != nil {
+		return "", err
 	}
 	open, err := i.desk.Open(ctx, h.thread())
 	if err != nil {
@@ -140,12 +143,12 @@ func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) e
 
 // ignoreUnrelated ignores labels other than errand's, and assignments to others.
 func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error {
-	if isLabel(h.label, i.gate.forkLabel) {
+	if isLabel(h.Label, i.gate.forkLabel) {
 		return nil
 	}
-	if h.assignee != "" {
+	if h.Assignee != "" {
 		me, err := i.api.Forge.Login(ctx)
-		if err != nil || strings.EqualFold(h.assignee, me) {
+		if err != nil || strings.EqualFold(h.Assignee, me) {
 			return err
 		}
 	}
@@ -156,7 +159,7 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 // the requester has not seen later edits.
 func (i *interpreter) requestedIssueTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
 	o := origin{Ref: h.Ref, Base: i.base(h.Repo), Action: actionAsked, Asked: h.request()}
-	issue := h.issue
+	issue := h.Issue
 	if issue == nil {
 		var err error
 		if _, issue, err = currentIssue(ctx, i.api, h.Ref, 0); err != nil {
@@ -194,10 +197,10 @@ func (i *interpreter) endIssue(ctx context.Context, d delivery) (response string
 	why := issueEnds[d.action]
 	err = i.desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
 		o, err := originOf(t)
-		if err != nil || o.Issue != h.issue.GetID() {
+		if err != nil || o.Issue != h.Issue.GetID() {
 			return false
 		}
-		return d.action != actionClosed || o.closedSince(h.issue)
+		return d.action != actionClosed || o.closedSince(h.Issue)
 	})
 	if err != nil {
 		return "", err
@@ -228,7 +231,7 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 		if issue.IsPullRequest() {
 			continue
 		}
-		h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, issue: issue, onIssue: true}
+		h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, Issue: issue, OnIssue: true}
 		h.Number = issue.GetNumber()
 		if !h.At.Before(v.since) {
 			err = v.missedRemark(ctx, h)
@@ -262,17 +265,20 @@ func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
 		return err
 	}
 	h.At, h.Author, h.Bot = last.GetCreatedAt().Time, last.GetActor().GetLogin(), last.GetActor().GetType() == "Bot"
-	h.label, h.assignee = last.GetLabel().GetName(), last.GetAssignee().GetLogin()
+	h.Label, h.Assignee = last.GetLabel().GetName(), last.GetAssignee().GetLogin()
 	state, err := v.p.memory.state(ctx, h.Ref)
-	key := "start " + h.Identity()
-	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) || v.handled[key] == h.At.Unix() {
+	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) {
 		return err
 	}
-	_, err = v.p.start(ctx, h, last.GetEvent())
-	if _, not := errors.AsType[ignored](err); err == nil || not {
-		v.handled[key], err = h.At.Unix(), nil
+	return v.accept(ctx, kindStart, h, h.At.Unix())
+}
+
+// polledStart submits the work on an issue for which a poll has found the label or an assignment.
+func (i *interpreter) polledStart(ctx context.Context, d delivery) (response string, err error) {
+	if d.remark.Assignee != "" {
+		return i.start(ctx, *d.remark, actionAssigned)
 	}
-	return err
+	return i.start(ctx, *d.remark, actionLabeled)
 }
 
 // currentIssue returns the conversation of an issue, and the issue as it is now. The address of a transferred issue

@@ -267,7 +267,7 @@ func TestCommandsOnIssues(t *testing.T) {
 	}
 	w.signs(n, f.comment(n, "ann", "/help"), eyes, done)
 	w.wait(func() bool { return len(w.ours(n)) == 10 })
-	if got := help(remarkEvent{onIssue: true}); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") ||
+	if got := help(remarkEvent{OnIssue: true}); !slices.Contains(w.ours(n), got) || strings.Contains(got, "/review") ||
 		strings.Contains(got, "pull request") {
 		t.Errorf("%q", w.ours(n))
 	}

@@ -397,8 +397,9 @@ func TestEventsAreSubscribedTo(t *testing.T) {
 	t.Parallel()
 	var events []string
 	for kind := range handlers {
-		event, _, _ := strings.Cut(kind, " ")
-		events = append(events, event)
+		if event, _, _ := strings.Cut(kind, " "); event != polledEvent {
+			events = append(events, event)
+		}
 	}
 	slices.Sort(events)
 	if diff := cmp.Diff(slices.Compact(events), hub.Events()); diff != "" {

@@ -124,7 +124,7 @@ func TestNumberOfPage(t *testing.T) {
 	} {
 		h := new(repositoryPoll).onPage(thread.Remark{URL: page})
 		got := h.Number
-		if h.onIssue {
+		if h.OnIssue {
 			got = -got
 		}
 		if got != want {

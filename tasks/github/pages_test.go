@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
-	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // A poll reads as many pages as were updated since the last one.
@@ -81,27 +80,5 @@ func TestPollMissesNothingBetweenPages(t *testing.T) {
 	delete(want, fmt.Sprintf("github/acme/api#%d/review", last))
 	if len(want) > 0 {
 		t.Errorf("without a review: %v", slices.Sorted(maps.Keys(want)))
-	}
-}
-
-// What was handled is recorded however much it is, for each repository by itself.
-func TestPollRemembersTheNewestRemarks(t *testing.T) {
-	t.Parallel()
-	f, _ := looker(t)
-	p, begun := f.src.newPoller(f.desk), f.src.cfg.Now()
-	v := &repositoryPoll{Thread: thread.Thread{Ref: thread.Ref{Repo: repo}}, handled: handledRemarks{}}
-	for i := range 4 * maxHandled {
-		v.handled[fmt.Sprintf("p%d.%d", 1_000_000_000+i, i)] = begun.Add(time.Duration(i-4*maxHandled) * time.Second).Unix()
-	}
-	if err := p.recordHandled(t.Context(), v, begun, false); err != nil {
-		t.Fatal(err)
-	}
-	got := must(p.handledMemo(repo).Load(t.Context()))
-	newest := slices.Max(slices.Collect(maps.Values(v.handled)))
-	if len(got) != maxHandled || slices.Max(slices.Collect(maps.Values(got))) != newest {
-		t.Errorf("%d remarks are remembered", len(got))
-	}
-	if other := must(p.handledMemo("acme/web").Load(t.Context())); len(other) != 0 {
-		t.Errorf("another repository has %d", len(other))
 	}
 }

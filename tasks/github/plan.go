@@ -89,7 +89,7 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent) (work, error) {
 		w = *h.said.work
 	}
 	switch {
-	case !h.onIssue:
+	case !h.OnIssue:
 	case command == cmdApprove:
 		return issueWork, i.mayApprove(ctx, h)
 	case w.kind == kindFix:
@@ -135,7 +135,7 @@ func (i *interpreter) mayApprove(ctx context.Context, h remarkEvent) error {
 // issue begins without one. What counts is the task as it is stored: an event that is delivered again has the words
 // from before an edit.
 func (i *interpreter) notePlan(ctx context.Context, h remarkEvent) error {
-	if !h.onIssue {
+	if !h.OnIssue {
 		return nil
 	}
 	st, err := i.desk.Status(ctx, h.task())

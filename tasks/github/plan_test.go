@@ -502,7 +502,7 @@ func TestApprovalFails(t *testing.T) {
 	f.hub.Deliver("")
 	missed := f.comment(n, "ann", "/approve")
 	where := must(f.src.gate.api.Reach(t.Context(), thread.Ref{Repo: repo}))
-	v := &repositoryPoll{Thread: where, p: f.src.newPoller(f.desk), handled: handledRemarks{}}
+	v := &repositoryPoll{Thread: where, p: f.src.newPoller(f.desk)}
 	f.hub.Fail("GET /repos/{o}/{r}/issues/{n}", githubfake.Failure{Status: 502})
 	failed := false
 	for r, err := range v.Comments(t.Context(), time.Time{}) {
@@ -612,7 +612,7 @@ func TestPlanOnAPullRequest(t *testing.T) {
 	w.wantOurs(n, onlyOnIssues)
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	w.wantOurs(n, onlyOnIssues, noQuestion)
-	if strings.Contains(help(remarkEvent{}), cmdPlan) || !strings.Contains(help(remarkEvent{onIssue: true}), cmdPlan) {
-		t.Error(help(remarkEvent{onIssue: true}))
+	if strings.Contains(help(remarkEvent{}), cmdPlan) || !strings.Contains(help(remarkEvent{OnIssue: true}), cmdPlan) {
+		t.Error(help(remarkEvent{OnIssue: true}))
 	}
 }

@@ -2,13 +2,14 @@ package github
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-github/v60/github"
@@ -34,15 +35,12 @@ const (
 	// minPolled is how many open pull requests of a repository are polled at least, the most recently updated ones, for
 	// failed checks and conflicts, which have no time. Those that were updated since the last poll are polled all.
 	minPolled = 100
-	// maxHandled is how many remarks of a repository are remembered, the newest ones. With their names they are a third
-	// of the largest value that the memory takes. One that is forgotten is handled again, and its answer found by its
-	// mark.
-	maxHandled = 3000
 )
 
 // poller polls repositories for missed events. Only the goroutine of run uses it.
 type poller struct {
 	*interpreter
+	inbox        intake.Inbox
 	repositories []string
 	every        time.Duration
 	quickEvery   time.Duration // between two quick polls, which replace webhooks; 0 for none
@@ -89,11 +87,6 @@ type pollState struct {
 	Quick time.Time            `json:"quick,omitzero"` // start of the last quick poll
 	Seen  map[string]time.Time `json:"seen"`           // by repository: start of the last complete poll
 }
-
-// handledRemarks has the latest change of each remark that polls have handled, in Unix seconds, by its identity. Each
-// repository has its own value. A poll reads the remarks since the last complete poll again, and would answer most
-// requests that became no task again.
-type handledRemarks map[string]int64
 
 // claimTurn claims the next poll for this front door, if one is due and no other has it. before.Seen has for each
 // repository the time until which no event was missed; before the first poll none was. A quick poll leaves these times
@@ -148,77 +141,32 @@ func (p *poller) pollAll(ctx context.Context, begun time.Time, before pollState,
 	return errors.Join(failed...)
 }
 
-// pollOne polls one repository, and records what it has handled and until when nothing was missed.
-func (p *poller) pollOne(ctx context.Context, repo string, begun time.Time, before pollState, quick bool) error {
-	handled, err := p.handledMemo(repo).Load(ctx)
-	if err != nil {
-		return err
-	}
-	v := &repositoryPoll{p: p, since: before.Seen[repo].Add(-margin), quick: quick, handled: handledRemarks{}}
+// pollOne polls one repository, and records until when nothing was missed.
+func (p *poller) pollOne(ctx context.Context, repo string, begun time.Time, before pollState, quick bool) (err error) {
+	v := &repositoryPoll{p: p, since: before.Seen[repo].Add(-margin), quick: quick}
 	if back := begun.Add(-maxPollBack); v.since.Before(back) {
 		v.since = back
 	}
-	maps.Copy(v.handled, handled)
 	if v.me, err = p.api.Forge.Login(ctx); err != nil {
 		return err
 	}
 	if v.Thread, err = p.api.Reach(ctx, thread.Ref{Repo: repo}); err != nil {
 		return err
 	}
-
 	all, err := v.pollRepository(ctx)
-	all = all && !quick
-	if !all && maps.Equal(v.handled, handled) {
-		return err
-	}
-	if failed := p.recordHandled(ctx, v, begun, all); failed != nil {
-		return errors.Join(err, failed)
-	}
-	if all { // what failed nevertheless is found again however old it is
+	if all && !quick { // what failed nevertheless is found again however old it is
 		err = errors.Join(err, p.changePollState(ctx, func(l *pollState) { l.Seen[repo] = begun }))
 	}
 	return err
 }
 
-func (p *poller) handledMemo(repo string) intake.Memo[handledRemarks] {
-	return intake.Memo[handledRemarks]{Memory: p.memory.store, Name: pollMemo + "/" + repo, Log: p.log}
-}
-
 // repositoryPoll is a poll of one repository.
 type repositoryPoll struct {
 	thread.Thread
-	p       *poller
-	me      string // errand's login
-	since   time.Time
-	quick   bool
-	handled handledRemarks // pollRepository adds to them
-}
-
-// recordHandled adds what a poll has handled. all means that it was a complete one.
-func (p *poller) recordHandled(ctx context.Context, v *repositoryPoll, begun time.Time, all bool) error {
-	until := begun.Add(-maxPollBack) // polls go no further back
-	if all {
-		until = begun.Add(-margin)
-	}
-	return p.handledMemo(v.Repo).Change(ctx, func(h *handledRemarks) error {
-		both := handledRemarks{}
-		maps.Copy(both, *h) // others may have polled meanwhile
-		maps.Copy(both, v.handled)
-		maps.DeleteFunc(both, func(_ string, at int64) bool { return at < until.Unix() })
-		*h = both.newest(maxHandled)
-		return nil
-	})
-}
-
-// newest returns the n remarks that changed last.
-func (h handledRemarks) newest(n int) handledRemarks {
-	if len(h) <= n {
-		return h
-	}
-	times := slices.Sorted(maps.Values(h))
-	oldest := times[len(times)-n]
-	maps.DeleteFunc(h, func(_ string, at int64) bool { return at < oldest })
-	return h
+	p     *poller
+	me    string // errand's login
+	since time.Time
+	quick bool
 }
 
 // pollRepository polls the repository. If one pull request fails, the others are still handled. all reports whether
@@ -437,7 +385,7 @@ func (v *repositoryPoll) remarks(ctx context.Context, open []*github.PullRequest
 			one := v.Thread
 			one.Number = pr.GetNumber()
 			for r, err := range one.Reviews(ctx) {
-				if !yield(remarkEvent{Remark: r, Ref: one.Ref, pull: pr}, err) {
+				if !yield(remarkEvent{Remark: r, Ref: one.Ref, Pull: pr}, err) {
 					return
 				}
 			}
@@ -452,25 +400,31 @@ func (v *repositoryPoll) onPage(r thread.Remark) remarkEvent {
 	h := remarkEvent{Remark: r, Ref: v.Ref}
 	if m := pageForm.FindStringSubmatch(r.URL); m != nil {
 		h.Number, _ = strconv.Atoi(m[2])
-		h.onIssue = m[1] == "issues"
+		h.OnIssue = m[1] == "issues"
 	}
 	return h
 }
 
-// missedRemark handles one remark, unless a poll has handled it or it has a task. An edited one is handled again.
+// missedRemark has a remark handled, unless it has a task. An edited one is handled again.
 func (v *repositoryPoll) missedRemark(ctx context.Context, h remarkEvent) error {
-	changed := max(h.At.Unix(), h.Edited.Unix())
-	if v.handled[h.Identity()] == changed {
-		return nil
-	}
 	_, err := v.p.desk.Status(ctx, h.task())
-	if errors.Is(err, tasks.ErrNotFound) {
-		_, err = v.p.handleRemark(ctx, h)
+	if !errors.Is(err, tasks.ErrNotFound) {
+		return err
 	}
-	_, not := errors.AsType[ignored](err)
-	if _, input := errors.AsType[*tasks.InputError](err); err == nil || not || input { // the author has been answered
-		v.handled[h.Identity()] = changed
-		return nil
+	return v.accept(ctx, kindRemark, h, max(h.At.Unix(), h.Edited.Unix()))
+}
+
+// accept gives the inbox what is found at a time of GitHub. A poll finds again what was said since the last complete
+// one: the inbox knows it by its ID.
+func (v *repositoryPoll) accept(ctx context.Context, kind string, h remarkEvent, at int64) error {
+	body, err := json.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("encode remark on %s: %w", h.Ref, err)
 	}
-	return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
+	id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
+	err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: body})
+	if err != nil {
+		return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
+	}
+	return nil
 }

@@ -51,7 +51,7 @@ func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response
 	note := noQuestion
 	input, wrong := errors.AsType[*tasks.InputError](err)
 	switch {
-	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == cmdApprove && h.onIssue):
+	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == cmdApprove && h.OnIssue):
 		return "", err
 	case errors.Is(err, tasks.ErrNoQuestion):
 	case wrong:

@@ -13,17 +13,18 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// remarkEvent is a new remark, or an event of an issue such as a label.
+// remarkEvent is a new remark, or an event of an issue such as a label. The inbox keeps its exported fields for polls.
 type remarkEvent struct {
 	thread.Remark
 	thread.Ref
 	said     said                // what it says, once it is read
-	pull     *github.PullRequest // nil if the event does not contain it
-	issue    *github.Issue       // set if pull is nil, unless a poll found the remark
-	onIssue  bool                // the issue is not a pull request
-	label    string              // label that the issue was given
-	assignee string              // account that the issue was assigned to
+	Pull     *github.PullRequest // nil if the event does not contain it
+	Issue    *github.Issue       // set if Pull is nil, unless a poll found the remark
+	OnIssue  bool                // the issue is not a pull request
+	Label    string              // label that the issue was given
+	Assignee string              // account that the issue was assigned to
 	by       string              // sender of the event, who may not be the author of the remark
+	before   string              // the text before an edit
 	again    bool                // it was counted against the rate limit
 }
 
@@ -40,6 +41,7 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, err error) {
 		Assignee    *github.User              `json:"assignee"`
 		Sender      *github.User              `json:"sender"`
 		Install     *github.Installation      `json:"installation"`
+		Changes     *github.EditChange        `json:"changes"`
 	}
 	if err = readPayload(d.payload, &e); err == nil {
 		switch d.event {
@@ -53,7 +55,7 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, err error) {
 			h.Remark = thread.FromLine(&c)
 		case "issues":
 			h.Remark = thread.FromIssue(e.Issue)
-			h.label, h.assignee = e.Label.GetName(), e.Assignee.GetLogin()
+			h.Label, h.Assignee = e.Label.GetName(), e.Assignee.GetLogin()
 		default:
 			h.Remark = thread.FromReview(e.Review)
 		}
@@ -61,10 +63,14 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.Repo, h.Installation, h.pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
+	h.Repo, h.Installation, h.Pull = e.Repo.GetFullName(), e.Install.GetID(), e.PullRequest
 	h.Number, h.again = e.PullRequest.GetNumber(), d.again
 	if e.Issue != nil {
-		h.Number, h.issue, h.onIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
+		h.Number, h.Issue, h.OnIssue = e.Issue.GetNumber(), e.Issue, !e.Issue.IsPullRequest()
+	}
+	h.before = h.Body // the edit of a title only
+	if c := e.Changes.GetBody(); c != nil {
+		h.before = c.GetFrom()
 	}
 	h.by = cmp.Or(e.Sender.GetLogin(), h.Author)
 	h.Bot = h.Bot || e.Sender.GetType() == "Bot"
@@ -74,9 +80,9 @@ func readRemarkEvent(d delivery) (_ *remarkEvent, err error) {
 // validate refuses remarks without a place or an author. GitHub also sends events of issues for pull requests.
 func (h *remarkEvent) validate() error {
 	switch {
-	case h.Repo == "" || h.Number == 0 || h.ID == 0 || h.At.IsZero(), h.onIssue && h.issue.GetID() == 0:
+	case h.Repo == "" || h.Number == 0 || h.ID == 0 || h.At.IsZero(), h.Issue != nil && h.Issue.GetID() == 0:
 		return fmt.Errorf("%w: it contains no remark on a pull request or an issue", intake.ErrUnreadable)
-	case h.Place == thread.InIssue && !h.onIssue:
+	case h.Place == thread.InIssue && !h.OnIssue:
 		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
 	case h.Author == "" && h.Place != thread.InIssue: // its author may have deleted their account
 		return fmt.Errorf("%w: the remark has no author", intake.ErrUnreadable)

@@ -61,7 +61,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 	if !said.asks() && (!said.mistaken || i.gate.mayNot(ctx, h.Ref, h.Author)) {
 		return "", notAddressed
 	}
-	if err := i.ignoreDeleted(ctx, h); err != nil {
+	if err := i.ignoreOvertaken(ctx, h); err != nil {
 		return "", err
 	}
 	if err := i.gate.limitRate(ctx, h); err != nil {
@@ -79,7 +79,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 	switch {
 	case said.word != "" && said.unavailableFor(h):
 		why := onlyOnIssues
-		if h.onIssue {
+		if h.OnIssue {
 			why = onlyOnPulls
 		}
 		i.note(ctx, h, why, notDone)
@@ -107,7 +107,7 @@ func (i *interpreter) read(ctx context.Context, h remarkEvent) (said, error) {
 	switch {
 	case i.repository != nil && !i.repository(h.Repo):
 		return said{}, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
-	case h.onIssue && i.watched(h.Repo):
+	case h.OnIssue && i.watched(h.Repo):
 		return said{}, ignored{onlyWatched, slog.LevelDebug}
 	case h.Bot && !i.gate.isListedBot(h.Author):
 		return said{}, ignored{"The author is a bot.", slog.LevelDebug}
@@ -139,11 +139,11 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 	if err != nil {
 		return "", err
 	}
-	deleted := i.ignoreDeleted(ctx, h) // again: the event of the deletion may have found no task a moment ago
-	if _, ok := errors.AsType[ignored](deleted); ok {
+	over := i.ignoreOvertaken(ctx, h) // again: a deletion or a stop may have found no task a moment ago
+	if _, ok := errors.AsType[ignored](over); ok {
 		_, err = i.withdrawTask(ctx, h)
 	}
-	if err := cmp.Or(err, deleted); err != nil {
+	if err := cmp.Or(err, over); err != nil {
 		return "", err
 	}
 	if receipt.New {
@@ -152,18 +152,24 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 	return "Task " + receipt.ID, nil
 }
 
-// ignoreDeleted ignores a comment that is known to be deleted.
-func (i *interpreter) ignoreDeleted(ctx context.Context, h remarkEvent) error {
+// ignoreOvertaken ignores a comment whose deletion was interpreted before it, and a request that was stopped before.
+func (i *interpreter) ignoreOvertaken(ctx context.Context, h remarkEvent) error {
 	p, err := i.memory.state(ctx, h.Ref)
-	if err == nil && slices.Contains(p.Deleted, h.task()) {
-		err = ignored{"The comment was deleted.", slog.LevelInfo}
+	if err != nil {
+		return err
 	}
-	return err
+	if slices.Contains(p.Deleted, h.task()) {
+		return ignored{"The comment was deleted.", slog.LevelInfo}
+	}
+	if c := h.said.command; h.task() < p.Stopped && (c.control == nil || c.word == cmdRetry) {
+		return ignored{"It was stopped.", slog.LevelInfo}
+	}
+	return nil
 }
 
 // requestedTask returns the task for submitRequest.
 func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
-	if h.onIssue {
+	if h.OnIssue {
 		return i.requestedIssueTask(ctx, h, w)
 	}
 	pr, err := i.pull(ctx, h)
@@ -171,8 +177,8 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) 
 		return draft{}, err
 	}
 	o := originOfPull(h.Repo, pr)
-	if h.issue != nil { // the state at that time: the event may be late, and the pull request was read just now
-		o.Title, o.Body = clipTexts(h.issue.GetTitle(), h.issue.GetBody())
+	if h.Issue != nil { // the state at that time: the event may be late, and the pull request was read just now
+		o.Title, o.Body = clipTexts(h.Issue.GetTitle(), h.Issue.GetBody())
 	}
 	o.Installation, o.Action, o.Full = h.Installation, actionAsked, w.full
 	o.Asked = h.request()
@@ -228,8 +234,8 @@ var wordless = map[thread.Place]string{
 
 // pull returns the pull request of a comment. It reads it from GitHub if the event does not contain it.
 func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequest, error) {
-	if h.pull != nil {
-		return h.pull, nil
+	if h.Pull != nil {
+		return h.Pull, nil
 	}
 	_, pr, err := i.api.ReachPull(ctx, h.Ref)
 	return pr, err
@@ -239,11 +245,9 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 // may be repeated.
 func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string, err error) {
 	h := d.remark
-	if d.action == actionDeleted {
-		// First: the event of the comment, which may come later or now, looks for this after it has submitted.
-		if err := i.noteDeleted(ctx, *h); err != nil {
-			return "", err
-		}
+	// First: the event of the comment, which may come later or now, looks for this after it has submitted.
+	if err := i.noteDeleted(ctx, *h); err != nil {
+		return "", err
 	}
 	done, err := i.withdrawTask(ctx, *h)
 	if err != nil {
@@ -260,7 +264,7 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 	return "Withdrawn " + h.task(), nil
 }
 
-// noteDeleted records that a comment without a task was deleted.
+// noteDeleted records that a comment without a task was deleted, or edited to be no request.
 func (i *interpreter) noteDeleted(ctx context.Context, h remarkEvent) error {
 	if err := i.worksOn(h.Repo); err != nil {
 		return err
@@ -286,7 +290,7 @@ func (i *interpreter) withdrawTask(ctx context.Context, h remarkEvent) (done boo
 		}
 		return false, err
 	})
-	if err == nil && done && h.onIssue {
+	if err == nil && done && h.OnIssue {
 		err = i.memory.forgetRequest(ctx, h)
 	}
 	return done, err
@@ -305,28 +309,57 @@ func (h remarkEvent) amendable(st tasks.Status) bool {
 
 // amend changes the task of an edited remark on an issue, or withdraws it if the new text requests nothing. A task that
 // has started keeps the text that it was requested with, as does one whose text someone other than its author has
-// edited.
+// edited. If the event of the remark itself is still to be interpreted, this one takes its place.
 func (i *interpreter) amend(ctx context.Context, d delivery) (response string, err error) {
 	h := *d.remark
-	if !h.onIssue {
+	if !h.OnIssue {
 		return "", unamended
 	}
 	st, err := i.desk.Status(ctx, h.task())
+	early := errors.Is(err, tasks.ErrNotFound)
+	if early {
+		if early, err = i.isEarly(ctx, h); err == nil && !early {
+			err = unamended
+		}
+	}
 	switch {
-	case err == nil && st.Ending != nil && st.Ending.Kind == tasks.Withdrawn: // perhaps not completely
-		return i.withdraw(ctx, d)
-	case errors.Is(err, tasks.ErrNotFound), err == nil && !h.amendable(st):
-		return "", unamended
 	case err != nil:
 		return "", err
+	case early:
+	case st.Ending != nil && st.Ending.Kind == tasks.Withdrawn: // perhaps not completely
+		return i.withdraw(ctx, d)
+	case !h.amendable(st):
+		return "", unamended
 	}
 	if h.said, err = i.read(ctx, h); err != nil {
 		return "", err
 	}
-	said := h.said
-	if said.mistaken || !said.asks() || said.word != "" && (said.work == nil || said.unavailableFor(h)) {
+	if !h.said.requests(h) {
 		return i.withdraw(ctx, d)
 	}
+	if early { // and changes the task if the other event made one meanwhile
+		if response, err = i.handleRemark(ctx, h); err != nil {
+			return response, err
+		}
+	}
+	return i.reword(ctx, h)
+}
+
+// lateEvent is how much later than its remark an event is interpreted at most: the inbox tries it again for a day.
+const lateEvent = 25 * time.Hour
+
+// isEarly reports whether the event of an edited remark may still come and make a request of its old text.
+func (i *interpreter) isEarly(ctx context.Context, h remarkEvent) (bool, error) {
+	if !strings.EqualFold(h.by, h.Author) || i.now().Sub(h.At) > lateEvent {
+		return false, nil
+	}
+	h.Body = h.before
+	old, err := i.read(ctx, h)
+	return old.requests(h), err
+}
+
+// reword gives a waiting task the words of an edited remark.
+func (i *interpreter) reword(ctx context.Context, h remarkEvent) (response string, err error) {
 	w, err := i.workOf(ctx, h)
 	if err != nil {
 		return "", err
@@ -341,7 +374,7 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 	}
 	at := h.Edited
 	if h.Place == thread.InIssue {
-		at = h.issue.GetUpdatedAt().Time
+		at = h.Issue.GetUpdatedAt().Time
 	}
 	var done tasks.Amendment
 	err = i.desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {

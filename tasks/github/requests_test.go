@@ -501,3 +501,54 @@ func TestDeletedBeforeCreated(t *testing.T) {
 	f.comment(n, "ann", "@errand why?") // others are answered
 	f.only()
 }
+
+// A request whose event comes after that of its edit, or of a stop, is as they say.
+func TestOvertakenRequests(t *testing.T) {
+	t.Parallel()
+	w := withToken(t)
+	w.talkers()
+	n := w.issue("mallory", "Total is wrong", "It is one too much.")
+	f := w.listen()
+	for _, c := range []struct{ before, edited, by, stop, want, said string }{
+		{before: "@errand one", edited: "@errand two", by: "ann", want: "two"},
+		{before: "/ask one?", edited: "@errand two?", by: "ann", want: "two?"},
+		{before: "@errand one", edited: "@errand two", by: "ben", want: "one"},
+		{before: "@errand one", edited: "Never mind.", by: "ann", said: "Ignored: The comment was deleted."},
+		{before: "One.", edited: "@errand two", by: "ann", said: "Ignored: It is not addressed to errand."},
+		{before: "/pause", edited: "@errand two", by: "ann", said: onlyOnPulls},
+		{before: "@errand one", stop: "/cancel", said: "Ignored: It was stopped."},
+	} {
+		w.hub.Deliver("")
+		id := f.comment(n, "ann", c.before)
+		said := w.hub.Comments(repo, n)
+		at := said[len(said)-1].CreatedAt
+		w.hub.Deliver(f.url)
+		if c.stop != "" {
+			f.comment(n, "ann", c.stop)
+		} else if err := w.hub.EditComment(t.Context(), repo, n, id, c.by, c.edited); err != nil {
+			t.Fatal(err)
+		}
+		d, _ := w.hub.LastDelivery("issue_comment")
+		var late map[string]any
+		if err := json.Unmarshal(d.Body, &late); err != nil {
+			t.Fatal(err)
+		}
+		late["action"], late["sender"] = "created", map[string]any{"login": "ann"}
+		comment, _ := late["comment"].(map[string]any)
+		comment["id"], comment["body"], comment["user"] = id, c.before, late["sender"]
+		comment["created_at"] = at
+		status, answer := f.send("issue_comment", late, githubfake.SendOptions{})
+		var prompts []string
+		for _, task := range f.tasks() {
+			prompts = append(prompts, task.Prompt)
+			if _, err := f.desk.Cancel(t.Context(), task.ID, "ann"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if status != http.StatusAccepted || c.said != "" && answer != c.said || strings.Join(prompts, " ") != c.want {
+			t.Errorf("%+v: %d %s, %q", c, status, answer, prompts)
+		}
+	}
+	f.comment(n, "ann", "@errand why?") // after the stop
+	f.only()
+}

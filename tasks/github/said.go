@@ -26,6 +26,11 @@ type heard struct {
 // asks reports whether it mentions errand or is a command.
 func (s said) asks() bool { return s.Ours > 0 || s.word != "" }
 
+// requests reports whether it requests work where h is.
+func (s said) requests(h remarkEvent) bool {
+	return !s.mistaken && s.asks() && (s.word == "" || s.work != nil && !s.unavailableFor(h))
+}
+
 // readRemark reads the text of a remark. me is errand's login.
 func readRemark(body, me string) said {
 	s := said{Words: words.Markdown(body, me)}

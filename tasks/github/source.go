@@ -202,7 +202,7 @@ func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 // newPoller returns a poller that submits what it finds to a desk.
 func (s *Source) newPoller(d *tasks.Desk) *poller {
 	return &poller{
-		interpreter: s.interpreter(d), repositories: s.cfg.Repositories, every: s.cfg.PollEvery,
+		interpreter: s.interpreter(d), inbox: s.cfg.Inbox, repositories: s.cfg.Repositories, every: s.cfg.PollEvery,
 		quickEvery: s.cfg.QuickPollEvery,
 	}
 }

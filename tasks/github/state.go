@@ -45,6 +45,7 @@ type prState struct {
 	// Deleted has the task IDs of the newest deleted comments that had no task: the event of the deletion may come
 	// before that of the comment.
 	Deleted []string `json:"deleted,omitempty"`
+	Stopped string   `json:"stopped,omitempty"` // what the last comment that stops everything would be as a task
 
 	Head   string    `json:"head,omitempty"`   // the newest known one
 	Base   string    `json:"base,omitempty"`   // the branch that Head is compared with

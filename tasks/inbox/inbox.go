@@ -194,6 +194,9 @@ func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
 		return errors.New(said)
 	}
 	log.Debug("event interpreted", "outcome", outcome)
+	if outcome == "" {
+		return nil
+	}
 	if _, err := t.ResultWriter().Write([]byte(b.cfg.Redactor.String(outcome))); err != nil {
 		log.Debug("note the outcome", "err", err) // the event is interpreted: it must not be tried again
 	}

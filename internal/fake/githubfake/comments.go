@@ -22,8 +22,9 @@ type Comment struct {
 	Edits                int
 	Reactions            []Reaction
 
-	on    *issue
-	byApp bool
+	on     *issue
+	byApp  bool
+	before string // Body, before the last edit
 }
 
 // Comments returns the comments of an issue or a pull request as they are now, oldest
@@ -153,9 +154,8 @@ func (s *Server) editComment(r *request, c *Comment) reply {
 	}
 	// Writing the same text again counts as an edit and moves updated_at, but
 	// is no event.
-	old := c.Body
-	c.Body, c.UpdatedAt, c.Edits = body, s.now(), c.Edits+1
-	if old != body {
+	c.before, c.Body, c.UpdatedAt, c.Edits = c.Body, body, s.now(), c.Edits+1
+	if c.before != body {
 		s.echo(s.commentEvent("edited", c, r.who.login))
 	}
 	return ok(s.comment(c))
@@ -208,7 +208,7 @@ func (s *Server) commentEvent(action string, c *Comment, sender string) event {
 	body := s.envelope(c.on.repo, sender)
 	body["action"], body["issue"], body["comment"] = action, s.issueJSON(c.on), s.comment(c)
 	if action == "edited" {
-		body["changes"] = object{"body": object{}}
+		body["changes"] = object{"body": object{"from": c.before}}
 	}
 	return s.encode("issue_comment", body)
 }

@@ -10,7 +10,7 @@ import (
 // delivers it.
 func (s *Server) EditComment(ctx context.Context, repo string, number int, id int64, user, body string) error {
 	return s.alterComment(ctx, repo, number, id, func(_ *issue, c *Comment) event {
-		c.Body, c.UpdatedAt, c.Edits = body, s.now(), c.Edits+1
+		c.before, c.Body, c.UpdatedAt, c.Edits = c.Body, body, s.now(), c.Edits+1
 		return s.commentEvent("edited", c, user)
 	})
 }
