@@ -24,7 +24,8 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	if !ok || !in.guard.access.admits(c.edited()) {
 		return err
 	}
-	id := origin{Channel: c.Channel, TS: c.changedTS()}.taskID()
+	o := origin{Channel: c.Channel, TS: c.changedTS()}
+	id := o.taskID()
 	st, err := in.desk.Status(ctx, id)
 	known := !errors.Is(err, tasks.ErrNotFound)
 	switch {
@@ -35,7 +36,7 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	case c.isDeletion() && known:
 		return in.withdraw(ctx, c.author(), id)
 	case c.isDeletion():
-		if err := in.picker.forget(ctx, id, timeOf(c.changedTS())); err != nil {
+		if err := in.picker.forget(ctx, o); err != nil {
 			return err
 		}
 		return in.withdraw(ctx, c.author(), id) // its event may have come meanwhile

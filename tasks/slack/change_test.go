@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -179,6 +180,26 @@ func TestDeletedBeforeItCame(t *testing.T) {
 	equal(t, "tasks", len(f.tasks()), 0)
 	f.say(ann, general, "", at+"[repo=none] two")
 	equal(t, "others", f.one().Prompt, "two")
+}
+
+// A request that its author stops with a cross before its own event comes is not begun.
+func TestStoppedBeforeItCame(t *testing.T) {
+	t.Parallel()
+	for by, want := range map[string]int{ann: 0, bob: 1} {
+		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		f.choosing(t.Context()) // with a memory
+		ts := fmt.Sprintf("%d.000100", f.source.now().Add(-3*time.Hour).Unix())
+		f.send(map[string]any{
+			"type": "reaction_added", "user": by, "reaction": stopSign, "item_user": ann,
+			"event_ts": "1700000000.000300", "item": map[string]any{"type": "message", "channel": general, "ts": ts},
+		}, http.StatusOK)
+		f.send(map[string]any{
+			"type": "app_mention", "user": ann, "text": at + "[repo=none] one", "ts": ts, "channel": general,
+			"channel_type": "channel",
+		}, http.StatusOK)
+		f.settle()
+		equal(t, "tasks after a cross by "+by, len(f.tasks()), want)
+	}
 }
 
 // Edits and deletions arrive by Socket Mode as well.

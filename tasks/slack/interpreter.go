@@ -323,6 +323,9 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) error {
 	r := env.Event
 	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
+	if errors.Is(err, tasks.ErrNotFound) && in.guard.controls(r.User, tasks.Task{Actor: r.ItemUser}) {
+		return in.picker.forget(ctx, o) // its event may come late
+	}
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {
 		return nil
 	}

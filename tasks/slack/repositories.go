@@ -253,7 +253,7 @@ type pending struct {
 	Task       tasks.Task `json:"task"`
 	Candidates []string   `json:"candidates"`
 	At         time.Time  `json:"at"`
-	Deleted    bool       `json:"deleted,omitempty"` // the message was, before its own event came
+	Deleted    bool       `json:"deleted,omitempty"` // the message was, or stopped, before its own event came
 }
 
 // memo holds the pending request that becomes the task with that ID.
@@ -270,17 +270,17 @@ func (p *picker) load(ctx context.Context, id string) (pending, bool, error) {
 	return r, r.Task.ID != "" && p.now().Sub(r.At) < pendingLife, err
 }
 
-// lateEvent is how much later than the deletion of a message its own event may come. Slack repeats events for an hour.
-const lateEvent = 2 * time.Hour
+// lateEvent is how much later than its message an event is interpreted at most: the inbox tries it again for a day.
+const lateEvent = 25 * time.Hour
 
-// forget forgets the pending request of a message that was deleted. If there is none, the event of the message may
-// still come, and then finds that the message is gone.
-func (p *picker) forget(ctx context.Context, id string, written time.Time) error {
-	_, waits, err := p.load(ctx, id)
-	if err != nil || p.memory == nil || !waits && p.now().Sub(written) > lateEvent {
+// forget forgets the pending request of a message that was deleted or stopped. If there is none, the event of the
+// message may still come, and then finds that the message is gone.
+func (p *picker) forget(ctx context.Context, o origin) error {
+	_, waits, err := p.load(ctx, o.taskID())
+	if err != nil || p.memory == nil || !waits && p.now().Sub(timeOf(o.TS)) > lateEvent {
 		return err
 	}
-	return p.memo(id).Change(ctx, func(r *pending) error {
+	return p.memo(o.taskID()).Change(ctx, func(r *pending) error {
 		*r = pending{At: p.now(), Deleted: true}
 		return nil
 	})
