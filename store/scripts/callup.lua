@@ -5,7 +5,7 @@ for _, scope in ipairs(redis.call('SMEMBERS', LINES)) do
   if redis.call('EXISTS', line_key(scope)) == 0 then
     redis.call('SREM', LINES, scope)
   else
-    call_up(scope, bound(scope, 2) or not string.match(scope, '^credential:') and math.huge or nil)
+    call_up(scope, bound(scope, 2) or not of_credential(scope) and math.huge or nil)
   end
 end
 return {'ok'}

@@ -38,6 +38,10 @@ for scope in each((r[6] or '') .. '\n' .. ARGV[9]) do
     local place = place_in(id, scope, cap - there, cap)
     if place > cap - there then
       refuse(int(there) .. ' ' .. int(cap) .. ' ' .. int(place) .. ' ' .. scope)
+      -- A worker with another credential may have room, and nothing tells here whether there is one.
+      if of_credential(scope) then
+        redis.call('ZADD', READY, int(tonumber(ARGV[8]) + math.min(2 + place / 50, 30) * 1000000), id)
+      end
       if r[9] and r[9] ~= scope then call_up(r[9], bound(r[9], 10)) end
       return {'full', scope, int(there), int(cap), int(place)}
     end
