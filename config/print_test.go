@@ -184,7 +184,7 @@ const maxSettings = 191
 // .env.example and docs/settings.md are made of the settings: run this test with -update.
 func TestReference(t *testing.T) {
 	t.Parallel()
-	for file, want := range map[string]string{"../.env.example": EnvFile(), "../docs/settings.md": Reference()} {
+	for file, want := range map[string]string{"../.env.example": EnvFile(), "../docs/settings.md": reference()} {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
 				t.Fatal(err)

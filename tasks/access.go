@@ -14,35 +14,18 @@ import (
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
-// Role is what a visitor of the front door may do. Each role includes the ones before it.
-type Role int
+// Role is what a visitor of the front door may do.
+type Role = policy.Role
 
 // The roles.
 const (
-	Anyone   Role = iota // has not logged in
-	Guest                // sees the one task that a signed link names
-	Viewer               // sees tasks, costs and health
-	User                 // starts tasks, answers questions, and stops their own tasks
-	Operator             // stops and retries all tasks, and changes queues
-	Admin                // manages tokens and reads the audit log
+	Anyone   = policy.Anyone
+	Guest    = policy.Guest
+	Viewer   = policy.Viewer
+	User     = policy.User
+	Operator = policy.Operator
+	Admin    = policy.Admin
 )
-
-var roleNames = []string{"anyone", "guest", "viewer", "user", "operator", "admin"}
-
-func (r Role) String() string { return roleNames[r] }
-
-// MarshalText writes the name of the role.
-func (r Role) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
-
-// UnmarshalText reads the name of a role that can be granted.
-func (r *Role) UnmarshalText(text []byte) error {
-	i := slices.Index(roleNames, string(text))
-	if i < int(Viewer) {
-		return fmt.Errorf("a role is one of %s, not %q", strings.Join(roleNames[Viewer:], ", "), text)
-	}
-	*r = Role(i)
-	return nil
-}
 
 // Visitor is who makes a request at the front door. The desk shows a visitor only what they may see, and does for them
 // only what they may do. A context without a visitor belongs to errand itself and is not restricted.
@@ -58,9 +41,9 @@ type Visitor struct {
 	Session bool      // the visitor has a session, which a log-out ends
 	Agent   bool      // an agent makes the request on their behalf, by the MCP server
 
-	// In returns the role in a repository; "" means the tasks without one. If it is nil, the visitor has Role
-	// everywhere.
-	In func(ctx context.Context, repo string) Role
+	// In returns what is known of the visitor's role in a repository; "" means the tasks without one. If it is nil, the
+	// visitor has Role everywhere.
+	In func(ctx context.Context, repo string) policy.Repo
 }
 
 type visitorKey struct{}
@@ -96,71 +79,83 @@ func PublicName(ctx context.Context) string {
 	return cmp.Or(v.Person, v.Login, Actor(ctx))
 }
 
-// Has reports whether the visitor has a role in all repositories and outside of them.
-func (v Visitor) Has(role Role) bool { return v.Role >= role && v.In == nil }
+// Has reports whether the visitor may do something in all repositories and outside of them.
+func (v Visitor) Has(a policy.Action) bool {
+	return v.In == nil && v.decide(a, policy.Object{}).Allowed
+}
+
+// May decides whether the visitor may do something in a repository; "" means what belongs to none or to all.
+func (v Visitor) May(ctx context.Context, a policy.Action, repo string) policy.Verdict {
+	return v.decide(a, policy.Object{Repos: v.repos(ctx, repo)})
+}
+
+// Operates returns a *[RoleError] if the visitor is no operator in a repository; "" means all of them.
+func (v Visitor) Operates(ctx context.Context, repo string) error {
+	if may := v.May(ctx, policy.Operate, repo); !may.Allowed {
+		return &RoleError{may.Reason}
+	}
+	return nil
+}
+
+func (v Visitor) decide(a policy.Action, o policy.Object) policy.Verdict {
+	return policy.Decide(policy.Subject{Role: v.Role, Bot: v.Agent}, a, o, policy.Posture{})
+}
+
+// repos collects what is known of the visitor's role in repositories.
+func (v Visitor) repos(ctx context.Context, names ...string) (list []policy.Repo) {
+	for _, name := range names {
+		r := policy.Repo{Role: v.Role}
+		if v.In != nil {
+			r = v.In(ctx, name)
+		}
+		r.Name = name
+		list = append(list, r)
+	}
+	return list
+}
 
 // Partial reports whether the visitor's role holds in some repositories only, and their account on the forge, which
 // would say what they may do elsewhere, is not known.
 func (v Visitor) Partial() bool { return v.In != nil && v.Login == "" }
-
-// RoleIn returns the visitor's role in a repository; "" means the tasks without one.
-func (v Visitor) RoleIn(ctx context.Context, repo string) Role {
-	if v.In == nil {
-		return v.Role
-	}
-	return min(v.Role, v.In(ctx, repo))
-}
 
 // RoleError means that a visitor sees a task but may not do this with it.
 type RoleError struct{ Sentence string }
 
 func (e *RoleError) Error() string { return e.Sentence }
 
-// Permits reports whether a desk lets the visitor of a context do with a task what a role may do or, with own, what a
-// user may do with their own tasks.
-func Permits(ctx context.Context, d *Desk, t Task, need Role, own bool) bool {
-	return d.policy.People.permit(ctx, t, need, own) == nil
+// Permits reports whether a desk lets the visitor of a context do something with a task.
+func Permits(ctx context.Context, d *Desk, t Task, a policy.Action) bool {
+	return d.policy.People.permit(ctx, t, a) == nil
 }
 
-// permit checks that the visitor may see a task, and has the role that an action needs or, as a user, asked for the
-// task. It returns ErrNotFound for a task that they may not see.
-func (p People) permit(ctx context.Context, t Task, need Role, own bool) error {
+// permit checks that the visitor may do something with a task. It returns ErrNotFound for a task that they do not see.
+func (p People) permit(ctx context.Context, t Task, a policy.Action) error {
 	v := VisitorOf(ctx)
-	if v.Has(need) && v.Task == "" {
+	if v.Has(a) {
 		return nil
 	}
-	asker := p.asker(t)
-	if v.Task != "" && v.Task != t.ID || v.Task == "" && !p.sees(ctx, v, t.Repositories(), asker) {
+	may := v.decide(a, policy.Object{
+		Repos: v.repos(ctx, t.Places()...), Own: p.asked(v, p.asker(t)), Linked: v.Task == t.ID,
+	})
+	switch {
+	case may.Allowed:
+		return nil
+	case may.Hidden:
 		return fmt.Errorf("%w: %s", ErrNotFound, t.ID)
 	}
-	has := v.RoleInAll(ctx, t.Repositories())
-	if p.asked(v, asker) && t.Repo == "" {
-		has = v.Role
-	}
-	switch {
-	case has >= need, own && has >= User && p.asked(v, asker):
-		return nil
-	case own && has >= User:
-		return &RoleError{"You may do this only with tasks that you asked for. An operator may do it with all."}
-	}
-	return &RoleError{fmt.Sprintf("This needs the role %s. Your role here is %s.", need, has)}
+	return &RoleError{may.Reason}
 }
 
 // may is permit for a task that has not been read. It reads the task only for a visitor who is restricted.
-func (d *Desk) may(ctx context.Context, id string, need Role, own bool) error {
-	if v := VisitorOf(ctx); v.Has(need) && v.Task == "" {
+func (d *Desk) may(ctx context.Context, id string, a policy.Action) error {
+	if VisitorOf(ctx).Has(a) {
 		return nil
 	}
 	rec, err := d.store.Get(ctx, id)
 	if err != nil {
 		return d.notFound(id, err)
 	}
-	return d.policy.People.permit(ctx, d.status(rec).Task, need, own)
-}
-
-// sees reports whether a visitor sees the tasks of repositories or, outside of repositories, those of an asker.
-func (p People) sees(ctx context.Context, v Visitor, repos []string, asker string) bool {
-	return v.RoleInAll(ctx, repos) >= Viewer || len(repos) == 0 && v.Role >= Viewer && p.asked(v, asker)
+	return d.policy.People.permit(ctx, d.status(rec).Task, a)
 }
 
 // asked reports whether a visitor is the asker "source/account", or the person with that name.
@@ -173,14 +168,16 @@ func (p People) asked(v Visitor, asker string) bool {
 // visible returns whether the visitor of a context sees what has the scopes. It returns nil if they see everything.
 func (p People) visible(ctx context.Context) func(scopes []string) bool {
 	v := VisitorOf(ctx)
-	switch {
-	case v.Task != "":
-		return func([]string) bool { return false }
-	case v.Has(Viewer):
+	if v.Has(policy.See) {
 		return nil
 	}
 	return func(scopes []string) bool {
-		return p.sees(ctx, v, reposOf(scopes), scoped(scopes, userScope))
+		repos := reposOf(scopes)
+		if len(repos) == 0 {
+			repos = []string{""}
+		}
+		own := p.asked(v, scoped(scopes, userScope))
+		return v.decide(policy.See, policy.Object{Repos: v.repos(ctx, repos...), Own: own}).Allowed
 	}
 }
 
@@ -212,29 +209,22 @@ func (p People) filterVisible(ctx context.Context, records []store.Record) []sto
 	return records
 }
 
-// permitNew checks that the visitor of a context may start a task. An agent that continues a conversation repeats what
-// was said there, so the visitor must also see what the thread was about.
+// permitNew checks that the visitor of a context may start a task.
 func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	v := VisitorOf(ctx)
-	if v.Has(User) {
+	if v.Has(policy.Start) {
 		return nil
 	}
-	for _, repo := range t.Places() {
-		repo, where := d.policy.withoutHost(repo), "outside of repositories"
-		if repo != "" {
-			where = "in " + repo
+	in := func(repos []string) []policy.Repo {
+		var names []string
+		for _, repo := range repos {
+			names = append(names, d.policy.withoutHost(repo))
 		}
-		if v.RoleIn(ctx, repo) < User && (repo != "" || t.Dir != "" || v.Role < User) {
-			return &InputError{Sentence: fmt.Sprintf("You may not start tasks %s.", where)}
-		}
+		return v.repos(ctx, names...)
 	}
 	thread, err := d.Thread(ctx, t.Thread)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return err
-	}
-	var earlier []string
-	for _, repo := range (Task{Repo: thread.Repo, Also: thread.Also}).Repositories() {
-		earlier = append(earlier, d.policy.withoutHost(repo))
 	}
 	past, err := d.store.Threads.LatestTasks(ctx, t.Thread, historyChecked)
 	if err != nil {
@@ -244,19 +234,18 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 	if err != nil {
 		return err
 	}
-	if about.Repos == nil {
-		return &InputError{Sentence: policy.Forgotten}
-	}
 	all, known := len(past), d.policy.People.filterVisible(ctx, past)
-	takesPart := slices.ContainsFunc(known, func(r store.Record) bool {
-		return d.policy.People.asked(v, scoped(r.Scopes, userScope))
+	earlier := Task{Repo: thread.Repo, Also: thread.Also}
+	may := v.decide(policy.Start, policy.Object{
+		Repos: in(t.Places()), Directory: t.Dir != "",
+		Past: in(append(about.Repos, earlier.Repositories()...)), Forgotten: about.Repos == nil,
+		Unseen: len(known) < all,
+		Own: slices.ContainsFunc(known, func(r store.Record) bool {
+			return d.policy.People.asked(v, scoped(r.Scopes, userScope))
+		}),
 	})
-	hidden := func(repo string) bool { // people who took part in it were allowed to
-		return v.RoleIn(ctx, d.policy.withoutHost(repo)) < Viewer && (repo != "" || !takesPart)
-	}
-	if len(earlier) > 0 && v.RoleInAll(ctx, earlier) < Viewer || len(known) < all ||
-		slices.ContainsFunc(about.Repos, hidden) {
-		return &InputError{Sentence: "You may not continue this conversation. Start a new one."}
+	if !may.Allowed {
+		return &InputError{Sentence: may.Reason}
 	}
 	return nil
 }

@@ -8,17 +8,18 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // in returns a context whose visitor has a role in the repositories of an owner, and elsewhere another one.
 func in(ctx context.Context, owner string, there, elsewhere Role) context.Context {
 	return WithVisitor(ctx, Visitor{
 		Name: "token:ci", Role: max(there, elsewhere),
-		In: func(_ context.Context, repo string) Role {
+		In: func(_ context.Context, repo string) policy.Repo {
 			if strings.HasPrefix(repo, owner+"/") {
-				return there
+				return policy.Repo{Role: there}
 			}
-			return elsewhere
+			return policy.Repo{Role: elsewhere}
 		},
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // maxAnswer bounds an answer to a question, in characters. A longer text should be a message.
@@ -34,7 +35,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if text == "" || utf8.RuneCountInString(text) > maxAnswer {
 		return Answer{}, &InputError{Sentence: fmt.Sprintf("An answer has from 1 to %d characters.", maxAnswer)}
 	}
-	if err := d.may(ctx, id, User, false); err != nil {
+	if err := d.may(ctx, id, policy.Use); err != nil {
 		return Answer{}, err
 	}
 	asked, err := d.Questions(ctx, id)
@@ -53,7 +54,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	if q == nil {
 		return Answer{}, fmt.Errorf("answer task %s: no such question: %w", id, ErrNotFound)
 	}
-	if err := d.permitConsent(ctx, id, *q); err != nil {
+	if err := d.may(ctx, id, q.Answering()); err != nil {
 		return Answer{}, err
 	}
 	if err := d.policy.permitAnswer(ctx, d.store, id, *q); err != nil {
@@ -79,27 +80,12 @@ func (d *Desk) answer(ctx context.Context, id, key string, given Answer) (Answer
 	return a, nil
 }
 
-// permitConsent checks that a visitor may answer a request for approval: they asked for the task, or are an operator.
-// Sources check the people who answer there. An agent at the MCP server approves nothing, whoever it acts for: the rule
-// wants a person.
-func (d *Desk) permitConsent(ctx context.Context, id string, q Question) error {
-	if q.Consent == "" {
-		return nil
-	}
-	if VisitorOf(ctx).Agent {
-		return &RoleError{
-			"A person has to decide about this tool call, where the task was asked for or at the console.",
-		}
-	}
-	return d.may(ctx, id, Operator, true)
-}
-
-// MayAnswer reports whether a desk takes the answer of a context's visitor to a question of a task.
-func MayAnswer(ctx context.Context, d *Desk, t Task, q Question) bool {
+// Answering returns what answering the question is for the policy. Sources check the people who answer there.
+func (q Question) Answering() policy.Action {
 	if q.Consent != "" {
-		return Permits(ctx, d, t, Operator, true)
+		return policy.Approve
 	}
-	return Permits(ctx, d, t, User, false)
+	return policy.Use
 }
 
 // action returns what an answer to the question does, for the audit log.

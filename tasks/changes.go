@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -140,7 +141,7 @@ const maxUnpacked = 16 << 20
 // Changes reads the latest changes of a task's run: of the last checkpoint while it runs, and of its end. It returns
 // [ErrNotFound] if there are none.
 func (d *Desk) Changes(ctx context.Context, id string) (c Changes, err error) {
-	if err := d.may(ctx, id, Guest, false); err != nil {
+	if err := d.may(ctx, id, policy.See); err != nil {
 		return c, err
 	}
 	parts, err := d.store.Log(ctx, id, DiffLog)

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // credentialsMemo is the memo in which workers share what they know of the credentials for the model.
@@ -101,7 +102,7 @@ func UseCredentials(
 
 // Credentials lists the credentials for the model that workers have used lately, if the visitor sees the whole fleet.
 func (f *Fleet) Credentials(ctx context.Context) ([]CredentialUse, error) {
-	if !VisitorOf(ctx).Has(Viewer) {
+	if !VisitorOf(ctx).Has(policy.See) {
 		return nil, nil
 	}
 	body, err := f.desk.store.Memos.Memo(ctx, credentialsMemo)

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/hibiken/asynq"
 )
 
@@ -267,7 +268,7 @@ func (p Policy) Allowed(name string) (Repository, error) {
 // seconds, and a task that has ended does not change. If the task was absorbed by a run, the whole run stops.
 func (d *Desk) Cancel(ctx context.Context, id, by string) (_ Status, err error) {
 	defer func() { d.audit(ctx, "stop", id, err) }()
-	if err := d.may(ctx, id, Operator, true); err != nil {
+	if err := d.may(ctx, id, policy.Stop); err != nil {
 		return Status{}, err
 	}
 	if err := d.stop(ctx, id, by, causeUser); err != nil {
@@ -281,7 +282,7 @@ func (d *Desk) Cancel(ctx context.Context, id, by string) (_ Status, err error) 
 // share with it is not posted.
 func (d *Desk) Retry(ctx context.Context, id string) (_ Status, err error) {
 	defer func() { d.audit(ctx, "retry", id, err) }()
-	if err := d.may(ctx, id, Operator, false); err != nil {
+	if err := d.may(ctx, id, policy.Operate); err != nil {
 		return Status{}, err
 	}
 	rec, err := d.store.Get(ctx, id)
@@ -322,7 +323,7 @@ type Logged struct {
 // ended. If ctx ends first, it yields an error.
 func (d *Desk) Follow(ctx context.Context, id, after string) iter.Seq2[Logged, error] {
 	return func(yield func(Logged, error) bool) {
-		if err := d.may(ctx, id, Guest, false); err != nil {
+		if err := d.may(ctx, id, policy.See); err != nil {
 			yield(Logged{}, err)
 			return
 		}

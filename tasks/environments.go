@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Environment is an environment that a host keeps for the runs of a repository.
@@ -38,7 +39,7 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 	all, visitor := []Environment{}, VisitorOf(ctx)
 	for _, w := range live {
 		for _, e := range w.Environments {
-			if repo != "" && !strings.EqualFold(e.Repo, repo) || visitor.RoleIn(ctx, e.Repo) < Viewer {
+			if repo != "" && !strings.EqualFold(e.Repo, repo) || !visitor.May(ctx, policy.See, e.Repo).Allowed {
 				continue
 			}
 			one := Environment{Environment: e, Host: w.Host, Worker: w.ID}
@@ -63,9 +64,8 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 // that use the old one continue.
 func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error) {
 	repo = f.desk.policy.withoutHost(repo)
-	if VisitorOf(ctx).RoleIn(ctx, repo) < Operator {
-		return store.Rebuild{},
-			&RoleError{"To rebuild the environment of a repository you need the role operator there."}
+	if err := VisitorOf(ctx).Operates(ctx, repo); err != nil {
+		return store.Rebuild{}, err
 	}
 	if _, err := forge.ParseRepository(repo); err != nil {
 		return store.Rebuild{}, &InputError{Sentence: err.Error() + "."}
@@ -84,12 +84,12 @@ func (f *Fleet) Remove(ctx context.Context, key string) (store.Rebuild, error) {
 		return store.Rebuild{}, err
 	}
 	i := slices.IndexFunc(all, func(e Environment) bool { return e.ID == key })
-	switch {
-	case i < 0:
+	if i < 0 {
 		return store.Rebuild{},
 			&InputError{Sentence: fmt.Sprintf("No live worker keeps an environment with the key %q.", key)}
-	case VisitorOf(ctx).RoleIn(ctx, all[i].Repo) < Operator:
-		return store.Rebuild{}, &RoleError{"To remove an environment of a repository you need the role operator there."}
+	}
+	if err := VisitorOf(ctx).Operates(ctx, all[i].Repo); err != nil {
+		return store.Rebuild{}, err
 	}
 	key, _, _ = strings.Cut(key, "-")
 	return f.rebuild(ctx, store.Rebuild{Repo: all[i].Repo, Key: key})

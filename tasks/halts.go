@@ -95,11 +95,10 @@ func (f *Fleet) halted(
 
 // mayHalt checks that a class exists and that the visitor is an operator of all repositories.
 func mayHalt(ctx context.Context, class string) error {
-	switch {
-	case VisitorOf(ctx).RoleIn(ctx, "") < Operator:
-		return &RoleError{"Classes and workers belong to all repositories. This needs the " +
-			"role operator for all of them."}
-	case !slices.Contains(Classes, class):
+	if err := VisitorOf(ctx).Operates(ctx, ""); err != nil {
+		return err
+	}
+	if !slices.Contains(Classes, class) {
 		return &InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class,
 			strings.Join(Classes, ", "))}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Link says that an account in Slack and an account of the forge belong to one person. The person asks for it in Slack
@@ -72,22 +73,20 @@ func ListLinks(ctx context.Context, s *store.Access) ([]Link, error) {
 	return list, err
 }
 
-// Conflict returns why a link must not be made, or "": an account of the forge is linked to one account in Slack, so
-// that a person who is misled cannot lend theirs to a second one, and what the operator has set counts.
-func (p People) Conflict(l Link, others []Link) string {
+// MayLink decides whether a link may be made beside others.
+func (p People) MayLink(l Link, others []Link) policy.Verdict {
+	var o policy.Object
 	for _, one := range p {
-		if own := one.Slack == l.User; own && one.GitHub != "" ||
-			!own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login) {
-			return "An operator has set another account for one of the two under people: in errand.yaml."
-		}
+		own := one.Slack == l.User
+		o.Mapped = o.Mapped || own && one.GitHub != "" ||
+			!own && one.Slack != "" && strings.EqualFold(one.GitHub, l.Login)
 	}
 	for _, other := range others {
 		if other.User != l.User && strings.EqualFold(other.Login, l.Login) {
-			return fmt.Sprintf("%s is linked to the account %s (%s) in Slack. Say /errand unlink "+
-				"there first, or ask an operator.", l.Login, other.Name, other.User)
+			o.LinkedTo = other.Name + " (" + other.User + ")"
 		}
 	}
-	return ""
+	return policy.Decide(policy.Subject{Name: l.Login}, policy.Link, o, policy.Posture{})
 }
 
 // linked returns the account on the forge that a person has linked to their account in Slack, and its number;
@@ -104,7 +103,7 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 	if json.Unmarshal(body, &l) != nil {
 		l = Link{}
 	}
-	if !time.Now().Before(l.Until) || p.People.Conflict(l, nil) != "" {
+	if !time.Now().Before(l.Until) || !p.People.MayLink(l, nil).Allowed {
 		return "", 0, nil
 	}
 	return l.Login, l.ID, nil

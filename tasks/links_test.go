@@ -29,7 +29,7 @@ func withLinks(p *Policy) { p.Rights.Links = true }
 // atConsole is a visitor who has logged in at the forge.
 func atConsole(ctx context.Context, login string, role Role) context.Context {
 	return WithVisitor(ctx, Visitor{
-		Name: "GitHub/" + login, Login: login, Role: role, In: func(context.Context, string) Role { return role },
+		Name: "GitHub/" + login, Login: login, Role: role, In: func(context.Context, string) policy.Repo { return policy.Repo{Role: role} },
 	})
 }
 
@@ -185,7 +185,7 @@ func TestOnePersonWithTwoLogins(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.desk.policy.People = People{{Name: "ann", GitHub: "ann-acme", Email: "ann@acme.test"}}
-	role := func(context.Context, string) Role { return User }
+	role := func(context.Context, string) policy.Repo { return policy.Repo{Role: User} }
 	byGitHub := WithVisitor(t.Context(), Visitor{
 		Name: "ann@home.test", Person: "ann", Login: "ann-acme", Role: User, In: role,
 	})

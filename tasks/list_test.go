@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -103,11 +104,11 @@ func TestOverview(t *testing.T) {
 	}
 	claim(quiet)
 	first, second := put("e", "acme/api"), put("f", "acme/web")
-	user := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) Role {
-		return map[string]Role{"acme/api": User, "acme/web": Viewer}[repo]
+	user := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) policy.Repo {
+		return policy.Repo{Role: map[string]Role{"acme/api": User, "acme/web": Viewer}[repo]}
 	}})
-	narrow := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) Role {
-		return map[string]Role{"acme/web": User}[repo]
+	narrow := WithVisitor(t.Context(), Visitor{Name: "ann", Role: User, In: func(_ context.Context, repo string) policy.Repo {
+		return policy.Repo{Role: map[string]Role{"acme/web": User}[repo]}
 	}})
 	for name, test := range map[string]struct {
 		ctx    context.Context

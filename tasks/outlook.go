@@ -35,13 +35,14 @@ func (o *Outlook) Miss(severity store.Severity, what, why, remedy string) {
 // declaration of the base branch. If none can, the findings say so. Errors are as those of Desk.Offer.
 func (f *Fleet) Outlook(ctx context.Context, name string) (Outlook, error) {
 	name = f.desk.policy.withoutHost(name)
-	repo, err := f.desk.policy.Allowed(name)
-	switch {
-	case name == "":
+	if name == "" {
 		return Outlook{}, &InputError{Sentence: "Name a repository, such as owner/name."}
-	case VisitorOf(ctx).RoleIn(ctx, name) < Operator:
-		return Outlook{}, &RoleError{"To see what operators declare for a repository you need the role operator there."}
-	case err != nil:
+	}
+	if err := VisitorOf(ctx).Operates(ctx, name); err != nil {
+		return Outlook{}, err
+	}
+	repo, err := f.desk.policy.Allowed(name)
+	if err != nil {
 		return Outlook{}, err
 	}
 	seen, err := f.desk.store.Workers.List(ctx)

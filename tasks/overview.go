@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Overview is the newest tasks by what people do about them.
@@ -72,7 +73,7 @@ func readRunning(ctx context.Context, d *Desk, ids []string, most int) (asking, 
 	list, err := readIn(ctx, d, wanted, store.Running)
 	for _, s := range list {
 		switch {
-		case len(s.Questions) > 0 && d.policy.People.permit(ctx, s.Task, User, false) == nil:
+		case len(s.Questions) > 0 && d.policy.People.permit(ctx, s.Task, policy.Use) == nil:
 			asking = append(asking, s)
 		case len(others) < most:
 			others = append(others, s)

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,19 +98,6 @@ func (p Policy) Now(t Task) (Task, error) {
 		t.Profile = repo.Narrow(t.Profile)
 	}
 	return p.withFurther(t)
-}
-
-// RoleInAll returns the visitor's lowest role in any of some repositories; without repositories, that in the tasks
-// without one.
-func (v Visitor) RoleInAll(ctx context.Context, repos []string) Role {
-	if len(repos) == 0 {
-		return v.RoleIn(ctx, "")
-	}
-	role := v.Role
-	for _, repo := range repos {
-		role = min(role, v.RoleIn(ctx, repo))
-	}
-	return role
 }
 
 // Publications returns the published works of an ending, not copies of them. The main repository's comes first.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Status describes a task at one moment.
@@ -71,7 +72,7 @@ func (d *Desk) Status(ctx context.Context, id string) (Status, error) {
 		return Status{}, d.notFound(id, err)
 	}
 	s, err := d.complete(ctx, rec)
-	if denied := d.policy.People.permit(ctx, s.Task, Guest, false); denied != nil {
+	if denied := d.policy.People.permit(ctx, s.Task, policy.See); denied != nil {
 		return Status{}, denied
 	}
 	return s, err

@@ -19,7 +19,7 @@ func TestUnsandboxed(t *testing.T) {
 		"octo secret/b": "admin", "sam secret/a": "write", "sam secret/b": broken,
 		"private secret/gone": forge.ErrNotFound,
 	}
-	some := func(context.Context, string) Role { return User }
+	some := func(context.Context, string) policy.Repo { return policy.Repo{Role: User} }
 	for name, c := range map[string]struct {
 		source, actor, repo string
 		login               string
@@ -127,7 +127,7 @@ func TestAnswerToAnUnsandboxedRun(t *testing.T) {
 	})
 	id := f.submit(f.request("a", "UW", "", "D1"))
 	q := Question{Profile: agent.Write, Unsandboxed: true}
-	some := func(context.Context, string) Role { return User }
+	some := func(context.Context, string) policy.Repo { return policy.Repo{Role: User} }
 	for name, c := range map[string]struct {
 		ctx context.Context
 		may bool

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Able reports whether a worker takes tasks and can run them. A worker that reports nothing about its CLI counts as
@@ -195,7 +196,7 @@ func inquire(ctx context.Context, d *Desk, where Where) (reply OfferReply, err e
 		pool = allowed.Pool
 	}
 	repo := d.policy.withoutHost(where.Repo)
-	if v := VisitorOf(ctx); v.RoleIn(ctx, repo) < Viewer && (repo != "" || where.Dir != "") {
+	if see := VisitorOf(ctx).May(ctx, policy.See, repo); !see.Allowed && (repo != "" || where.Dir != "") {
 		return reply, &InputError{Sentence: "You may not see this repository or directory."}
 	}
 	question := format.JSON(where)

@@ -1,7 +1,6 @@
 package github
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -115,14 +114,11 @@ func (a App) Manifest() ([]byte, error) {
 	if a.Base != "" {
 		m.Hook, m.Events = &manifestHook{URL: a.hook(), Active: true}, Events()
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(m); err != nil {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
 		return nil, fmt.Errorf("marshal manifest: %w", err)
 	}
-	return b.Bytes(), nil
+	return append(b, '\n'), nil
 }
 
 // Form returns the App as query parameters for GitHub's page that registers one. The webhook's secret is left out,

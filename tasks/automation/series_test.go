@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 const hourly = "0 * * * *"
@@ -136,11 +137,11 @@ func TestPause(t *testing.T) {
 	in := func(role tasks.Role) context.Context {
 		return tasks.WithVisitor(t.Context(), tasks.Visitor{
 			Role: tasks.Admin,
-			In: func(_ context.Context, repo string) tasks.Role {
+			In: func(_ context.Context, repo string) (r policy.Repo) {
 				if repo == "acme/api" {
-					return role
+					r.Role = role
 				}
-				return tasks.Anyone
+				return r
 			},
 		})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Schedules returns the state of the schedules that the visitor of the context may see, in the order of the
@@ -14,7 +15,7 @@ import (
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	list := []tasks.Schedule{}
 	for _, one := range s.schedules {
-		if tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo) < tasks.Viewer {
+		if !tasks.VisitorOf(ctx).May(ctx, policy.See, one.Repo).Allowed {
 			continue
 		}
 		st, err := one.memo.Load(ctx)
@@ -34,13 +35,12 @@ func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedul
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
 	one := s.schedules[at]
-	role := tasks.VisitorOf(ctx).RoleIn(ctx, one.Repo)
-	if role < tasks.Viewer {
+	visitor := tasks.VisitorOf(ctx)
+	if !visitor.May(ctx, policy.See, one.Repo).Allowed {
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
-	if role < tasks.Operator {
-		return tasks.Schedule{}, &tasks.RoleError{Sentence: fmt.Sprintf(
-			"This needs the role %s. Your role here is %s.", tasks.Operator, role)}
+	if err := visitor.Operates(ctx, one.Repo); err != nil {
+		return tasks.Schedule{}, err
 	}
 	st, err := one.resume(ctx)
 	return one.show(st), err

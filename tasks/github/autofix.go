@@ -164,7 +164,7 @@ func (i *interpreter) handleReview(ctx context.Context, h remarkEvent) (response
 		return "", ignored{"The pull request is not errand's.", slog.LevelDebug}
 	case i.watched(h.Repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
-	case h.Bot:
+	case !i.gate.mayCommand(h.Author, h.Bot).Allowed:
 		return "", ignored{"The author is a bot.", slog.LevelDebug}
 	case h.said.asks() || h.said.mistaken:
 		return "", ignored{"It is a request to errand and is handled as such.", slog.LevelDebug}

@@ -77,8 +77,8 @@ func TestPermissionOfBots(t *testing.T) {
 		} else {
 			w.hub.SetPermission(repo, row.login, row.set)
 		}
-		if p, err := w.src.gate.permission(t.Context(), o, row.login); err != nil || p.CanWrite() != row.want {
-			t.Errorf("%+v: %s, %v", row, p, err)
+		if v, err := w.src.gate.mayRequest(t.Context(), o, row.login); err != nil || v.Allowed != row.want {
+			t.Errorf("%+v: %+v, %v", row, v, err)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func TestBriefKnowsOwnAndForks(t *testing.T) {
 	o := must(originOf(task))
 	o.Number, o.Head = fork, w.pull(fork).HeadSHA
 	task.Origin = must(json.Marshal(o))
-	wantInput(t, brief(w, task), "from a fork. errand can only review it")
+	wantInput(t, brief(w, task), "I can review it")
 	task.Profile = agent.Untrusted
 	wantInput(t, brief(w, task), "from a fork. A person with write access")
 	if err := w.hub.DeleteFork(repo, fork); err != nil {

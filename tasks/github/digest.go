@@ -71,11 +71,11 @@ func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.o.Ref, r.task.Actor)
+	v, err := r.by.gate.mayRequest(ctx, r.o.Ref, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
-	return !p.CanWrite(), err
+	return !v.Allowed, err
 }
 
 // headline returns the result of a task without findings in one line.

@@ -305,7 +305,8 @@ func (i *interpreter) reviewOf(ctx context.Context, d delivery) (draft, error) {
 		t.why = ignored{why, slog.LevelInfo}
 	} else if asked && (me == "" || e.GetRequestedReviewer().GetLogin() != me) {
 		t.why = ignored{"The review was requested from someone else.", slog.LevelDebug}
-	} else if e.GetSender().GetType() == "Bot" && (asked || d.action == actionLabeled) {
+	} else if s := e.GetSender(); (asked || d.action == actionLabeled) &&
+		!i.gate.mayCommand(s.GetLogin(), s.GetType() == "Bot").Allowed {
 		// a bot's requests are not counted here, so this would never end
 		t.why = ignored{"A bot requested it.", slog.LevelInfo}
 	}

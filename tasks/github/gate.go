@@ -18,9 +18,10 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
-// gate decides who may request what. It is safe for concurrent use.
+// gate collects facts about who requests something on GitHub. It is safe for concurrent use.
 type gate struct {
 	api       thread.Client
 	memory    memory
@@ -31,25 +32,36 @@ type gate struct {
 	now       func() time.Time
 }
 
-// permission returns the permission of an account in a task's repository. An account that GitHub does not know has
-// none, except for a bot that the operator has listed. After an error the permission is none.
-func (g *gate) permission(ctx context.Context, r thread.Ref, login string) (forge.Permission, error) {
+// mayRequest decides whether an account may have something done in a task's repository. After an error it may not.
+func (g *gate) mayRequest(ctx context.Context, r thread.Ref, login string) (policy.Verdict, error) {
 	p, err := g.api.Forge.PermissionFor(ctx, r.Repo, r.Installation, login)
-	if errors.Is(err, forge.ErrNotFound) {
-		if g.isListedBot(login) {
-			return forge.PermissionWrite, nil
-		}
-		return forge.PermissionNone, nil
+	missing := errors.Is(err, forge.ErrNotFound)
+	if err != nil && !missing {
+		return policy.Verdict{}, tasks.FromForge(err)
 	}
-	return p, tasks.FromForge(err)
+	return policy.Decide(g.subject(login, false), policy.Request, policy.Object{
+		Repos: []policy.Repo{{Name: r.Repo, Writes: p.CanWrite(), Missing: missing}},
+	}, policy.Posture{}), nil
 }
 
-// mustWrite refuses an account that may not push.
+// subject is an account. errand itself is no listed bot, even if it is listed.
+func (g *gate) subject(login string, bot bool) policy.Subject {
+	listed := strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool {
+		return strings.EqualFold(bot, login)
+	})
+	return policy.Subject{Name: login, Bot: bot || listed, Listed: listed}
+}
+
+// mayCommand decides whether an account may do what is for people, as far as that does not depend on its permission.
+func (g *gate) mayCommand(login string, bot bool) policy.Verdict {
+	return policy.Decide(g.subject(login, bot), policy.Command, policy.Object{}, policy.Posture{})
+}
+
+// mustWrite refuses an account that may not have something done.
 func (g *gate) mustWrite(ctx context.Context, r thread.Ref, login string) error {
-	p, err := g.permission(ctx, r, login)
-	if err == nil && !p.CanWrite() {
-		err = fmt.Errorf("%w: %w", tasks.ErrRefused,
-			thread.Refuse(login+" has no write access to "+r.Repo+"."))
+	v, err := g.mayRequest(ctx, r, login)
+	if err == nil && !v.Allowed {
+		err = fmt.Errorf("%w: %w", tasks.ErrRefused, thread.Refuse(v.Reason))
 	}
 	return err
 }
@@ -85,39 +97,31 @@ func (g *gate) approve(ctx context.Context, r thread.Ref, head, by string) error
 	})
 }
 
-// approved reports whether a person has approved this head.
-func (g *gate) approved(ctx context.Context, o origin) (bool, error) {
-	p, err := g.memory.state(ctx, o.Ref)
-	return p.Approved != "" && p.Approved == o.Head, err
-}
-
 // checkFork refuses runs on a pull request from a fork without approval, runs that do more than read, and runs beyond
 // the daily limit of its author. Every brief calls it with the present state of the pull request.
 func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github.PullRequest) error {
 	if !hub.IsFork(pr) {
 		return nil
 	}
-	if t.Profile != agent.Untrusted {
-		return thread.Refuse("The pull request comes from a fork. errand can only review it.")
+	v, err := g.mayRun(ctx, t, o)
+	if err == nil && !v.Allowed {
+		err = thread.Refuse(v.Reason)
 	}
-	switch ok, err := g.approved(ctx, o); {
-	case err != nil:
+	if err == nil && o.ApprovedBy != "" { // also if another person has approved, because the run counts for the author
+		err = g.approve(ctx, o.Ref, o.Head, o.ApprovedBy)
+	}
+	if err != nil {
 		return err
-	case o.ApprovedBy != "":
-		// Also if another person has approved, because the run counts for the author.
-		if err := g.approve(ctx, o.Ref, o.Head, o.ApprovedBy); err != nil {
-			return err
-		}
-	case !ok:
-		return thread.Refuse(g.unapproved())
 	}
 	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 }
 
-// unapproved is the reason why an unapproved fork is refused, with the ways to approve it.
-func (g *gate) unapproved() string {
-	return "The pull request comes from a fork. A person with write access has to comment /review or add the label " +
-		g.forkLabel + " after each push."
+// mayRun decides whether a task on a fork may run. If it is an approval itself, that is checked before the run.
+func (g *gate) mayRun(ctx context.Context, t tasks.Task, o origin) (policy.Verdict, error) {
+	p, err := g.memory.state(ctx, o.Ref)
+	what := policy.Object{Writes: t.Profile != agent.Untrusted}
+	what.Approved = o.ApprovedBy != "" || p.Approved != "" && p.Approved == o.Head
+	return policy.Decide(policy.Subject{}, policy.Fork, what, policy.Posture{Label: g.forkLabel}), err
 }
 
 // countForkRun counts a run against its author's daily limit (UTC), which covers all repositories: an author who was
@@ -151,13 +155,6 @@ func (g *gate) countForkRun(ctx context.Context, t tasks.Task, author string) er
 // work: only a few are done until a person writes, so that two bots cannot answer each other without end. Listed bots
 // can request work and nothing else: they cannot approve a fork, answer a question, or stop or resume anything.
 
-// isListedBot reports whether an account is one of these bots. errand itself never is, even if it is listed.
-func (g *gate) isListedBot(login string) bool {
-	return strings.HasSuffix(login, "[bot]") && slices.ContainsFunc(g.bots, func(bot string) bool {
-		return strings.EqualFold(bot, login)
-	})
-}
-
 // byBot reports whether a bot requested the task.
 func (o origin) byBot() bool { return o.Asked != nil && o.Asked.Bot }
 
@@ -181,6 +178,6 @@ func (g *gate) limitRate(ctx context.Context, h remarkEvent) error {
 
 // mayNot reports whether GitHub says that an account may not request anything. The brief checks again before the run.
 func (g *gate) mayNot(ctx context.Context, r thread.Ref, login string) bool {
-	p, err := g.permission(ctx, r, login)
-	return err == nil && !p.CanWrite()
+	v, err := g.mayRequest(ctx, r, login)
+	return err == nil && !v.Allowed
 }

@@ -187,24 +187,3 @@ func TestBriefTellsWhatWasThere(t *testing.T) {
 		t.Errorf("%v\n%s", err, told)
 	}
 }
-
-// Only accounts with write access should pass mustWrite. The refusal names the account and the repository.
-func TestMustWrite(t *testing.T) {
-	both(t, func(w *world) {
-		o := must(originOf(w.task(w.open(), 0)))
-		for login, want := range map[string]string{
-			"ann": "", "ben": "", "cleo": "cleo has no write access to acme/api.",
-			"dan": "dan has no write access to acme/api.",
-		} {
-			w.hub.SetPermission(repo, login, map[string]string{
-				"ann": "admin", "ben": "write", "cleo": "read", "dan": "none",
-			}[login])
-			err := w.src.gate.mustWrite(w.Context(), o.Ref, login)
-			if want == "" && err != nil {
-				w.Errorf("%s: %v", login, err)
-			} else if want != "" {
-				wantInput(w.T, err, want)
-			}
-		}
-	})
-}

@@ -68,7 +68,7 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 	switch {
 	case i.watched(h.Repo):
 		return "", ignored{onlyWatched, slog.LevelDebug}
-	case h.Bot:
+	case !i.gate.mayCommand(h.Author, h.Bot).Allowed:
 		return "", ignored{"A bot requested it.", slog.LevelInfo}
 	case h.Issue.GetState() == "closed":
 		return "", ignored{"The issue is closed.", slog.LevelInfo}

@@ -35,11 +35,11 @@ func (i *interpreter) sendNote(ctx context.Context, t thread.Thread, h remarkEve
 	if h.Bot {
 		return nil // the bot might answer
 	}
-	p, err := i.gate.permission(ctx, h.Ref, h.Author)
+	v, err := i.gate.mayRequest(ctx, h.Ref, h.Author)
 	if err != nil {
 		return err
 	}
-	if !p.CanWrite() {
+	if !v.Allowed {
 		first, err := i.memory.firstStranger(ctx, h.Ref)
 		if err != nil || !first {
 			return err

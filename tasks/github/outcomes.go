@@ -39,11 +39,11 @@ func (g *gate) dismissers(
 			people = append(people, t.resolvedBy)
 		}
 		for n, login := range people {
-			p, err := g.permission(ctx, where.Ref, login)
+			v, err := g.mayRequest(ctx, where.Ref, login)
 			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // skip it
 				return err
 			}
-			if p.CanWrite() {
+			if v.Allowed {
 				t.DismissedBy, t.Disliked = login, n < len(t.dislikedBy)
 				break
 			}

@@ -76,8 +76,8 @@ func (r *report) silent(ctx context.Context, e tasks.Ending) (stranger, silent b
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
-	p, err := r.by.gate.permission(ctx, r.o.Ref, r.task.Actor)
-	if err != nil || p.CanWrite() {
+	v, err := r.by.gate.mayRequest(ctx, r.o.Ref, r.task.Actor)
+	if err != nil || v.Allowed {
 		return false, false, err
 	}
 	first, err := r.by.memory.firstStranger(ctx, r.o.Ref)

@@ -17,6 +17,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // request is the comment that requested a task.
@@ -71,7 +72,8 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		return "", err
 	}
 	mention := said.word == "" && !said.mistaken && said.rest != ""
-	if (said.answers || mention) && !h.Bot {
+	forPeople := i.gate.mayCommand(h.Author, h.Bot)
+	if (said.answers || mention) && forPeople.Allowed {
 		if response, err := i.submitAnswer(ctx, h); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
 		}
@@ -84,8 +86,8 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		}
 		i.note(ctx, h, why, notDone)
 		return why, nil
-	case h.Bot && (said.control != nil || said.answers):
-		return "", ignored{"Only people may do this.", slog.LevelInfo}
+	case !forPeople.Allowed && (said.control != nil || said.answers):
+		return "", ignored{forPeople.Reason, slog.LevelInfo}
 	case said.control != nil:
 		return i.runCommand(ctx, h)
 	case said.mistaken:
@@ -109,7 +111,10 @@ func (i *interpreter) read(ctx context.Context, h remarkEvent) (said, error) {
 		return said{}, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
 	case h.OnIssue && i.watched(h.Repo):
 		return said{}, ignored{onlyWatched, slog.LevelDebug}
-	case h.Bot && !i.gate.isListedBot(h.Author):
+	}
+	author := i.gate.subject(h.Author, h.Bot)
+	author.Member = true
+	if v := policy.Decide(author, policy.Ask, policy.Object{Takes: true}, policy.Posture{}); !v.Allowed {
 		return said{}, ignored{"The author is a bot.", slog.LevelDebug}
 	}
 	me, err := i.api.Forge.Login(ctx)
@@ -193,18 +198,18 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) 
 	if w.ownThread || hub.IsFork(pr) { // of a fork, only the approved head
 		t.Ref = o.Head
 	}
-	switch {
-	case hub.IsFork(pr) && h.Bot:
-		return draft{}, ignored{"Only people can approve the review of a fork.", slog.LevelInfo}
-	case hub.IsFork(pr) && w.profile == agent.Write && h.said.word != "":
-		return draft{},
-			&tasks.InputError{Sentence: "The branch is in a fork, and I only change branches of this " +
-				"repository. I can review it."}
-	case hub.IsFork(pr) && movedSince(pr, h.At):
-		return draft{},
-			&tasks.InputError{Sentence: "The head of the pull request has moved since you wrote that. Look at the " +
-				"new head and repeat the command."}
-	case w.kind == "review":
+	if hub.IsFork(pr) {
+		writes := w.profile == agent.Write && h.said.word != "" // a mention is answered without writing
+		v := policy.Decide(i.gate.subject(h.Author, h.Bot), policy.Fork,
+			policy.Object{Writes: writes, Moved: movedSince(pr, h.At), Approved: true}, policy.Posture{})
+		if !v.Allowed && h.Bot {
+			return draft{}, ignored{v.Reason, slog.LevelInfo}
+		}
+		if !v.Allowed {
+			return draft{}, thread.Refuse(v.Reason)
+		}
+	}
+	if w.kind == "review" {
 		o.ApprovedBy = h.Author
 	}
 	t.Prompt, t.origin = promptOf(o, w), o

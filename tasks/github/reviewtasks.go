@@ -285,7 +285,8 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
 	}
-	if by.GetType() == "Bot" || unwanted(l.pr, by.GetLogin(), t.me) != "" {
+	may := l.v.p.interpreter.gate.mayCommand(by.GetLogin(), by.GetType() == "Bot")
+	if !may.Allowed || unwanted(l.pr, by.GetLogin(), t.me) != "" {
 		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.

@@ -70,12 +70,12 @@ type parsedSettings struct {
 func (r *settingsReader) applyTo(ctx context.Context, t draft) (draft, error) {
 	o := t.origin
 	if t.Profile == agent.Untrusted && !o.byPerson() {
-		ok, err := r.gate.approved(ctx, o)
+		v, err := r.gate.mayRun(ctx, t.Task, o)
 		if err != nil {
 			return draft{}, err
 		}
-		if !ok {
-			return draft{}, ignored{r.gate.unapproved(), slog.LevelInfo}
+		if !v.Allowed {
+			return draft{}, ignored{v.Reason, slog.LevelInfo}
 		}
 	}
 	c, err := r.read(ctx, o.Ref, o.Base)

@@ -17,6 +17,7 @@ func Decide(s Subject, a Action, o Object, p Posture) Verdict {
 type Verdict struct {
 	Allowed bool
 	Reads   bool // allowed, but only to read, which is less than was asked for
+	Hidden  bool // not allowed, and they do not see what the action is about
 	// Reason tells the person in sentences why they may not, or in a clause about them why they may only read. It is
 	// empty if they get no answer.
 	Reason string
@@ -31,18 +32,32 @@ type Action func(Subject, Object, Posture) Verdict
 
 // The actions.
 var (
-	Ask       Action = ask       // something in a chat
+	Ask       Action = ask       // something in a chat, and be heard on GitHub
 	Control   Action = control   // a task in a chat: stop it, retry it, approve what it does
 	Work      Action = work      // have a run do it
 	Steer     Action = steer     // answer a question of a run
 	MarkReady Action = markReady // a draft of errand's
 	Announce  Action = post      // have results posted in a channel
+	Link      Action = link      // an account on the forge to one in a chat
+
+	See     Action = Needs(Viewer)   // a task, at the front door
+	Use     Action = Needs(User)     // it, also by answers
+	Stop    Action = stop            // a task there
+	Approve Action = approve         // what a task does, there
+	Operate Action = Needs(Operator) // retry tasks there, and change what runs
+	Start   Action = start           // a task there
+
+	Request Action = request // something there
+	Command Action = command // there what is for people: stop a run, answer it, have work on an issue begun
+	Fork    Action = fork    // work in a pull request from a fork
 )
 
 // Subject is who acts. What does not matter for an action can be left out, here and below.
 type Subject struct {
 	Name string // of their account on the forge; empty: not known
 	ID   int64  // that the account had when they linked it; 0: they have not
+
+	Role Role // the highest that they have anywhere at the front door
 
 	Unlimited bool // what they may do does not depend on an account on the forge
 	Partial   bool // it depends on a role that is for some repositories only
@@ -62,6 +77,9 @@ type Repo struct {
 	Missing bool   // there is no such account or repository
 	ID      int64  // of the account
 
+	Role   Role // that the subject was given there
+	Barred bool // the forge does not let them read it, whatever their role is
+
 	Open    bool // people whose account is not known may have it read
 	Private bool
 	Listed  bool // the operator permits answers about it in the channel
@@ -73,6 +91,9 @@ type Object struct {
 	Own       bool   // the subject asked for it
 	Past      []Repo // other repositories that the conversation has been about
 	Forgotten bool   // that is not known
+	Unseen    bool   // the conversation has tasks that the subject does not see
+	Directory bool   // outside of repositories it is in a directory of the machine
+	Linked    bool   // the subject has opened a signed link to the task
 
 	Writes      bool   // the run may write
 	Public      bool   // it is answered where the repository is
@@ -80,6 +101,12 @@ type Object struct {
 	Takes       bool   // people may ask in the channel
 	Unsandboxed bool   // its commands can read what is on the worker
 	Machine     []Repo // what is on the worker; nil: it could be anything
+
+	Approved bool // somebody has approved the head of the fork, or does so by what they ask for
+	Moved    bool // the fork may have got another head since the request
+
+	Mapped   bool   // the operator has set another account for one of the two that are linked
+	LinkedTo string // the account in the chat that has been linked
 }
 
 // names returns the names of the repositories.
@@ -97,6 +124,7 @@ type Posture struct {
 	Links    bool     // people may link their account to the one on the forge
 	People   bool     // people who may ask in a chat are listed
 	Teams    bool     // workspaces whose members may are listed
+	Label    string   // that approves a fork
 }
 
 // Unmapped is what people in chats may do whose account on the forge is not known.

@@ -36,10 +36,15 @@ var (
 	errand, token = Subject{Unlimited: true}, Subject{Unlimited: true, Partial: true}
 	nobody, ann   = Subject{}, Subject{Name: "ann"}
 	linked        = Subject{Name: "ann", ID: 7}
+	viewer, user  = Subject{Role: Viewer}, Subject{Role: User}
+	operator      = Subject{Role: Operator}
+	robot, friend = Subject{Name: "ci[bot]", Bot: true}, Subject{Name: "ci[bot]", Bot: true, Listed: true}
 
 	writes, reads     = Repo{Name: "acme/api", Writes: true}, Repo{Name: "acme/api", Reads: true}
 	closed, open      = Repo{Name: "acme/web", Private: true}, Repo{Name: "acme/web", Private: true, Open: true}
 	private, private2 = Repo{Name: "acme/api", Writes: true, Private: true}, Repo{Name: "acme/web", Writes: true, Private: true}
+
+	unseen = Repo{Name: "acme/api", Missing: true}
 
 	all, read, none = Posture{Unmapped: UnmappedAll}, Posture{Unmapped: UnmappedRead}, Posture{Unmapped: UnmappedRefuse}
 	links           = Posture{Unmapped: UnmappedRead, Links: true}
@@ -56,7 +61,16 @@ func bare(machine ...Repo) Object {
 	return Object{Repos: []Repo{writes}, Writes: true, Unsandboxed: true, Machine: machine}
 }
 
+// at is a task in acme/api, and in acme/web with a second role there.
+func at(roles ...Role) (o Object) {
+	for i, role := range roles {
+		o.Repos = append(o.Repos, Repo{Name: []string{"acme/api", "acme/web"}[i], Role: role})
+	}
+	return o
+}
+
 const (
+	continued = "You may not continue this conversation. Start a new one."
 	unknown1  = "I do not know your account on GitHub, so I cannot see what you may do in acme/web. An operator can add you under people: in errand.yaml."
 	mayNot    = "This thread has been about a repository that you may not read. Start a new one."
 	elsewhere = "acme/api is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml."
@@ -143,6 +157,36 @@ var table = slices.Concat(
 		row{who: "errand itself", subject: errand, what: "of a private repository", object: Object{Repos: []Repo{private}}, set: "`unmapped: all`", posture: all, verdict: "no: " + elsewhere},
 		row{who: "errand itself", subject: errand, what: "of a private repository that the channel lists", object: Object{Repos: []Repo{{Name: "acme/api", Private: true, Listed: true}}}, verdict: "yes"},
 	),
+	group("have something done on GitHub", Request,
+		row{who: "an account", subject: ann, what: "that may write", object: Object{Repos: []Repo{writes}}, verdict: "yes"},
+		row{who: "an account", subject: ann, what: "that may read", object: Object{Repos: []Repo{reads}}, verdict: "no: ann has no write access to acme/api."},
+		row{who: "an account", subject: ann, what: "that GitHub does not know", object: Object{Repos: []Repo{unseen}}, verdict: "no: ann has no write access to acme/api."},
+		row{who: "a bot", subject: robot, what: "that GitHub does not know as an account", object: Object{Repos: []Repo{unseen}}, verdict: "no: ci[bot] has no write access to acme/api."},
+		row{who: "a listed bot", subject: friend, what: "that GitHub does not know as an account", object: Object{Repos: []Repo{unseen}}, verdict: "yes"},
+		row{who: "a listed bot", subject: friend, what: "that may read", object: Object{Repos: []Repo{reads}}, verdict: "no: ci[bot] has no write access to acme/api."},
+	),
+	group("be heard on GitHub", Ask,
+		row{who: "an account", subject: Subject{Name: "ann", Member: true}, object: Object{Takes: true}, verdict: "yes"},
+		row{who: "a bot", subject: robot, object: Object{Takes: true}, verdict: "no"},
+		row{who: "a listed bot", subject: friend, object: Object{Takes: true}, verdict: "yes"},
+	),
+	group("answer, stop, approve or begin work on GitHub", Command,
+		row{who: "an account", subject: ann, what: "that may write", object: Object{Repos: []Repo{writes}}, verdict: "yes"},
+		row{who: "an account", subject: ann, what: "that may read", object: Object{Repos: []Repo{reads}}, verdict: "no: ann has no write access to acme/api."},
+		row{who: "a listed bot", subject: friend, what: "that may write", object: Object{Repos: []Repo{writes}}, verdict: "no: Only people may do this."},
+	),
+	group("work in a pull request from a fork", Fork,
+		row{who: "an account", subject: ann, what: "a review of a head that a person with write access has approved", object: Object{Approved: true}, verdict: "yes"},
+		row{who: "an account", subject: ann, what: "a review of another head", posture: Posture{Label: "errand"}, verdict: "no: The pull request comes from a fork. A person with write access has to comment /review or add the label errand after each push."},
+		row{who: "an account", subject: ann, what: "a review that it asks for, and the fork has been pushed to since", object: Object{Approved: true, Moved: true}, verdict: "no: The head of the pull request has moved since you wrote that. Look at the new head and repeat the command."},
+		row{who: "an account", subject: ann, what: "a change", object: Object{Approved: true, Writes: true}, verdict: "no: The branch is in a fork, and I only change branches of this repository. I can review it."},
+		row{who: "a listed bot", subject: friend, what: "a review", object: Object{Approved: true}, verdict: "no: Only people can approve the review of a fork."},
+	),
+	group("link an account in Slack", Link,
+		row{who: "an account", subject: ann, what: "that is linked to no other one", verdict: "yes"},
+		row{who: "an account", subject: ann, what: "that is linked to another one", object: Object{LinkedTo: "bob (U1)"}, verdict: "no: ann is linked to the account bob (U1) in Slack. Say /errand unlink there first, or ask an operator."},
+		row{who: "an account", subject: ann, what: "one of which the operator has set for another one", object: Object{Mapped: true}, verdict: "no: An operator has set another account for one of the two under people: in errand.yaml."},
+	),
 	group("ask in Slack", Ask,
 		row{who: "a member", subject: Subject{Member: true}, what: "in a channel where people may ask", object: Object{Takes: true}, verdict: "yes"},
 		row{who: "a member", subject: Subject{Member: true}, what: "in another channel", verdict: "no: I do not take requests in this channel." + change},
@@ -156,6 +200,50 @@ var table = slices.Concat(
 		row{who: "a bot", subject: Subject{Bot: true, Member: true}, object: Object{Takes: true}, verdict: "no"},
 		row{who: "a listed bot", subject: Subject{Bot: true, Listed: true}, object: Object{Takes: true}, verdict: "yes"},
 		row{who: "a listed bot", subject: Subject{Bot: true, Listed: true}, what: "in another channel", verdict: "no"},
+	),
+	group("see a task at the console or by the API", See,
+		row{who: "a viewer", subject: viewer, what: "in a repository of theirs", object: at(Viewer), verdict: "yes"},
+		row{who: "a viewer", subject: viewer, what: "in another repository", object: at(Anyone), verdict: "no, and does not see it"},
+		row{who: "a viewer", subject: viewer, what: "in two repositories, one of which is theirs", object: at(Viewer, Anyone), verdict: "no, and does not see it"},
+		row{who: "a viewer", subject: viewer, what: "in a repository of theirs that GitHub does not let them read", object: Object{Repos: []Repo{{Name: "acme/web", Role: Viewer, Barred: true}}}, verdict: "no, and does not see it"},
+		row{who: "a viewer of some repositories", subject: viewer, what: "outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "no, and does not see it"},
+		row{who: "a viewer of some repositories", subject: viewer, what: "their own, outside of repositories", object: Object{Repos: []Repo{{}}, Own: true}, verdict: "yes"},
+		row{who: "a guest", subject: Subject{Role: Guest}, what: "that the signed link names", object: Object{Repos: []Repo{{Name: "acme/api", Role: Guest}}, Linked: true}, verdict: "yes"},
+		row{who: "a guest", subject: Subject{Role: Guest}, what: "another one", object: at(Guest), verdict: "no, and does not see it"},
+	),
+	group("answer a question there", Use,
+		row{who: "a user", subject: user, object: at(User), verdict: "yes"},
+		row{who: "a viewer", subject: viewer, object: at(Viewer), verdict: "no: This needs the role user. Your role here is viewer."},
+		row{who: "a guest", subject: Subject{Role: Guest}, what: "of the task that the signed link names", object: Object{Repos: []Repo{{Name: "acme/api", Role: Guest}}, Linked: true}, verdict: "no: This needs the role user. Your role here is guest."},
+	),
+	group("stop a task there", Stop,
+		row{who: "an operator", subject: operator, object: at(Operator), verdict: "yes"},
+		row{who: "a user", subject: user, what: "that they asked for", object: Object{Repos: at(User).Repos, Own: true}, verdict: "yes"},
+		row{who: "a user", subject: user, what: "of another person", object: at(User), verdict: "no: You may do this only with tasks that you asked for. An operator may do it with all."},
+		row{who: "a viewer", subject: viewer, what: "that they asked for", object: Object{Repos: at(Viewer).Repos, Own: true}, verdict: "no: This needs the role operator. Your role here is viewer."},
+	),
+	group("approve a tool call there", Approve,
+		row{who: "a user", subject: user, what: "of a task that they asked for", object: Object{Repos: at(User).Repos, Own: true}, verdict: "yes"},
+		row{who: "an agent of an admin, by MCP", subject: Subject{Role: Admin, Bot: true}, object: at(Admin), verdict: "no: A person has to decide about this tool call, where the task was asked for or at the console."},
+	),
+	group("retry a task there, or change what runs", Operate,
+		row{who: "an operator", subject: operator, object: at(Operator), verdict: "yes"},
+		row{who: "an operator of some repositories", subject: operator, what: "of another person, outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "no, and does not see it"},
+		row{who: "a user", subject: user, what: "that they asked for", object: Object{Repos: at(User).Repos, Own: true}, verdict: "no: This needs the role operator. Your role here is user."},
+		row{who: "a user", subject: user, what: "that they asked for, outside of repositories", object: Object{Repos: []Repo{{}}, Own: true}, verdict: "no: This needs the role operator for all repositories. Your role here is user."},
+	),
+	group("start a task there", Start,
+		row{who: "a user", subject: user, what: "in a repository of theirs", object: at(User), verdict: "yes"},
+		row{who: "a user of some repositories", subject: user, what: "in two, one of which is not theirs", object: at(User, Viewer), verdict: "no: You may not start tasks in acme/web."},
+		row{who: "a user of some repositories", subject: user, what: "outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "yes"},
+		row{who: "a user of some repositories", subject: user, what: "in a directory", object: Object{Repos: []Repo{{}}, Directory: true}, verdict: "no: You may not start tasks outside of repositories."},
+		row{who: "a viewer", subject: viewer, what: "outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "no: You may not start tasks outside of repositories."},
+		row{who: "a user", subject: user, what: "after work that they may see", object: Object{Repos: at(User).Repos, Past: at(Viewer).Repos}, verdict: "yes"},
+		row{who: "a user", subject: user, what: "after work that they may not see", object: Object{Repos: at(User).Repos, Past: at(Viewer, Anyone).Repos}, verdict: "no: " + continued},
+		row{who: "a user", subject: user, what: "after a task that they may not see", object: Object{Repos: at(User).Repos, Unseen: true}, verdict: "no: " + continued},
+		row{who: "a user", subject: user, what: "after work of others outside of repositories", object: Object{Repos: at(User).Repos, Past: []Repo{{}}}, verdict: "no: " + continued},
+		row{who: "a user", subject: user, what: "after work of theirs outside of repositories", object: Object{Repos: at(User).Repos, Past: []Repo{{}}, Own: true}, verdict: "yes"},
+		row{who: "a user", subject: user, what: "after work that is not known", object: Object{Repos: at(User).Repos, Forgotten: true}, verdict: "no: " + Forgotten},
 	),
 	group("stop a task in Slack, retry it, approve its tool calls", Control,
 		row{who: "who asked for it", object: Object{Own: true}, verdict: "yes"},
@@ -172,8 +260,9 @@ func TestTable(t *testing.T) {
 		v := Decide(r.subject, r.action, r.object, r.posture)
 		verdict := map[Verdict]string{
 			{Allowed: true}: "yes", {Allowed: true, Reads: true}: "yes, to read", {}: "no",
-		}[Verdict{v.Allowed, v.Reads, ""}]
-		if v.Reason != "" {
+			{Hidden: true}: "no, and does not see it",
+		}[Verdict{v.Allowed, v.Reads, v.Hidden, ""}]
+		if v.Reason != "" && !v.Hidden {
 			verdict += ": " + v.Reason
 		}
 		if verdict != r.verdict {

@@ -28,7 +28,7 @@ type Replayed struct {
 }
 
 func (a *API) failedEvents(w http.ResponseWriter, r *http.Request) error {
-	if err := a.mayReplay(r); err != nil {
+	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 		return err
 	}
 	list, err := a.Inbox.Failed(r.Context())
@@ -36,7 +36,7 @@ func (a *API) failedEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) replay(w http.ResponseWriter, r *http.Request) error {
-	if err := a.mayReplay(r); err != nil {
+	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 		return err
 	}
 	err := a.Inbox.Replay(r.Context(), r.PathValue("id"))
@@ -44,13 +44,4 @@ func (a *API) replay(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusNotFound, "No such event", "No event with this ID has failed.")
 	}
 	return a.send(w, Replayed{r.PathValue("id")}, err)
-}
-
-// mayReplay returns an error unless the visitor is an operator of the whole fleet: events are of all repositories.
-func (a *API) mayReplay(r *http.Request) error {
-	if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
-		return &tasks.RoleError{Sentence: "For failed events you need the role operator " +
-			"without a limit to repositories."}
-	}
-	return nil
 }

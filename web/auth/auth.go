@@ -11,7 +11,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -106,10 +106,8 @@ func denial(v tasks.Visitor, need tasks.Role, declared bool) string {
 		return "This address is closed to everyone: it has no role."
 	case v.Role == tasks.Anyone:
 		return v.Name + " is known but has no role. An operator can give one under roles: in errand.yaml."
-	case v.Role < need:
-		return fmt.Sprintf("This needs the role %s. Your role is %s.", need, v.Role)
 	}
-	return ""
+	return policy.Decide(policy.Subject{Role: v.Role}, policy.Needs(need), policy.Object{}, policy.Posture{}).Reason
 }
 
 // visitor returns who makes a request, and whether they are known: the person whom the proxy names, the holder of a

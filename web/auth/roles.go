@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Identity is a person as a login or a proxy states it.
@@ -42,7 +43,7 @@ type Grant struct {
 	Repositories []string // empty: all, and tasks without one
 }
 
-// Access decides what a person may do.
+// Access collects what is known of a person's roles.
 type Access struct {
 	Grants []Grant
 	People tasks.People
@@ -77,16 +78,14 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 		}
 	}
 	if asked := id.Login != "" && a.Forge != nil; asked || everywhere < v.Role {
-		v.In = func(ctx context.Context, repo string) (role tasks.Role) {
+		v.In = func(ctx context.Context, repo string) (r policy.Repo) {
 			for _, g := range grants {
 				if g.covers(repo) {
-					role = max(role, g.Role)
+					r.Role = max(r.Role, g.Role)
 				}
 			}
-			if asked && repo != "" && role > tasks.Anyone && !a.reads(ctx, repo, id.Login, log) {
-				return tasks.Anyone
-			}
-			return role
+			r.Barred = asked && repo != "" && r.Role > tasks.Anyone && !a.reads(ctx, repo, id.Login, log)
+			return r
 		}
 	}
 	return v

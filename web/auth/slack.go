@@ -86,7 +86,7 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fmt.Errorf("marshal link: %w", err)
 	}
-	why := g.Access.People.Conflict(l, others)
+	why := g.Access.People.MayLink(l, others).Reason
 	if why == "" {
 		err = g.Store.Access.SaveLink(r.Context(), l.User, l.Login, body)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // tokenPrefix makes API tokens recognisable for scanners of secrets.
@@ -137,11 +138,11 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok 
 	}
 	v = tasks.Visitor{Name: "token:" + one.Name, Method: byAPIToken, Role: one.Role}
 	if grant := (Grant{Role: one.Role, Repositories: one.Repositories}); !grant.covers("") {
-		v.In = func(_ context.Context, repo string) tasks.Role {
+		v.In = func(_ context.Context, repo string) (r policy.Repo) {
 			if grant.covers(repo) {
-				return grant.Role
+				r.Role = grant.Role
 			}
-			return tasks.Anyone
+			return r
 		}
 	}
 	return v, true, nil

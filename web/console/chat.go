@@ -20,6 +20,7 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -116,11 +117,11 @@ func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v
 
 func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
 	v.Chat = c.chat
-	if visitor := tasks.VisitorOf(ctx); !visitor.Has(tasks.User) {
+	if visitor := tasks.VisitorOf(ctx); !visitor.Has(policy.Start) {
 		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool {
-			return visitor.RoleIn(ctx, repo) < tasks.User
+			return !visitor.May(ctx, policy.Start, repo).Allowed
 		})
-		if visitor.RoleIn(ctx, "") < tasks.User {
+		if !visitor.May(ctx, policy.Use, "").Allowed {
 			v.Dirs = nil
 		}
 	}

@@ -138,9 +138,8 @@ var endingWord = regexp.MustCompile(`^[a-z_]{1,20}( \([a-z_-]{1,40}\))?$`)
 
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
-	if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
-		c.out.Fail(w, r, respond.Error(http.StatusForbidden, "Not allowed",
-			"The queues belong to all repositories, and your role does not."))
+	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+		c.out.Fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Security-Policy",

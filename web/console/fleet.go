@@ -126,7 +126,8 @@ const (
 func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), c.view.Now()
 	v := fleetPageView{
-		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx), Operator: view.Configures(ctx),
+		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx),
+		Operator: tasks.VisitorOf(ctx).Operates(ctx, "") == nil,
 	}
 	v.Asked = v.SeesServices && r.URL.Query().Has("services")
 	v.Problems, v.Passed = split(v.Checks)
@@ -223,7 +224,7 @@ func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environ
 			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
 			Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
 		}
-		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).RoleIn(ctx, e.Repo) >= tasks.Operator {
+		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).Operates(ctx, e.Repo) == nil {
 			line.Path = url.PathEscape(e.Repo)
 		}
 		v.Environments = append(v.Environments, line)

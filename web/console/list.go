@@ -135,7 +135,7 @@ func (c *Console) rows(ctx context.Context, f tasks.Filter, list []view.Task) (r
 	for _, t := range list {
 		r := newRow(t, now)
 		if r.Asking && !slices.ContainsFunc(t.Questions, func(q tasks.Question) bool {
-			return tasks.MayAnswer(ctx, c.view.Desk, t.Task, q)
+			return tasks.Permits(ctx, c.view.Desk, t.Task, q.Answering())
 		}) {
 			r.Label = "Asks"
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -69,9 +70,9 @@ type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
 	v, desk := tasks.VisitorOf(ctx), c.view.Desk
 	return may{
-		Stop:  tasks.Permits(ctx, desk, t, tasks.Operator, true),
-		Retry: tasks.Permits(ctx, desk, t, tasks.Operator, false), Chat: v.Role >= tasks.User,
-		Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.RoleIn(ctx, "") >= tasks.Operator,
+		Stop:  tasks.Permits(ctx, desk, t, policy.Stop),
+		Retry: tasks.Permits(ctx, desk, t, policy.Operate), Chat: v.Role >= tasks.User,
+		Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.Operates(ctx, "") == nil,
 	}
 }
 
@@ -115,7 +116,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
 		q := &v.Questions[i]
-		q.May = tasks.MayAnswer(ctx, c.view.Desk, s.Task, q.Question)
+		q.May = tasks.Permits(ctx, c.view.Desk, s.Task, q.Answering())
 		v.May.Answer = v.May.Answer || q.May
 	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())

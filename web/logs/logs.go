@@ -25,6 +25,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -174,7 +175,7 @@ func (l *Reader) find(ctx context.Context, q query) (at found, err error) {
 	switch {
 	case s.Into != "":
 		return found{into: s.Into}, nil
-	case err != nil && !tasks.VisitorOf(ctx).Has(tasks.Viewer): // whether they may see it is unknown
+	case err != nil && !tasks.VisitorOf(ctx).Has(policy.See): // whether they may see it is unknown
 		return found{}, err
 	case local.file != nil && (err != nil || !local.modified.Before(s.Started)):
 		return local, nil

@@ -109,8 +109,8 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 // forWholeFleet refuses visitors whose role is limited to repositories: the metrics are those of all.
 func forWholeFleet(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if tasks.VisitorOf(r.Context()).RoleIn(r.Context(), "") < tasks.Operator {
-			http.Error(w, "Metrics belong to all repositories, and your role does not.", http.StatusForbidden)
+		if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -2,7 +2,6 @@
 package app
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -136,12 +135,9 @@ func Manifest(name, base string) ([]byte, error) {
 		Name: ShortcutName, Type: "message", CallbackID: ShortcutID,
 		Description: "Starts a task in the thread of the message",
 	}}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(m); err != nil {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
 		return nil, fmt.Errorf("marshal manifest: %w", err)
 	}
-	return b.Bytes(), nil
+	return append(b, '\n'), nil
 }

@@ -242,7 +242,7 @@ type frame struct {
 
 func (f frame) Member() bool { return f.Visitor.Name != "" && f.Visitor.Role >= tasks.Viewer }
 func (f frame) Chat() bool   { return f.Visitor.Role >= tasks.User }
-func (f frame) Queues() bool { return f.Visitor.RoleIn(context.Background(), "") >= tasks.Operator }
+func (f frame) Queues() bool { return f.Visitor.Operates(context.Background(), "") == nil }
 func (f frame) Audit() bool  { return f.Visitor.Role >= tasks.Admin }
 
 // Render executes the template of a page for the visitor of a context. Characters that show nothing are spelled out,

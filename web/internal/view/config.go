@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Configuration is what is in force in a front door, without secrets.
@@ -71,21 +72,15 @@ type ConfigReport struct {
 	Redis   string           `json:"redis"` // "ok", or why the workers are unknown
 }
 
-// Configures reports whether a visitor may see the configuration, which belongs to all repositories.
-func Configures(ctx context.Context) bool {
-	return tasks.VisitorOf(ctx).RoleIn(ctx, "") >= tasks.Operator
-}
-
 // SeesServices reports whether a visitor may see how the services are set up, which tells of all repositories.
 func SeesServices(ctx context.Context) bool {
-	return tasks.VisitorOf(ctx).Has(tasks.Viewer) || Configures(ctx)
+	return tasks.VisitorOf(ctx).Has(policy.See) || tasks.VisitorOf(ctx).Operates(ctx, "") == nil
 }
 
 // Configured reports on the configuration of this front door and of the live workers.
 func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
-	if !Configures(ctx) {
-		return ConfigReport{},
-			&tasks.RoleError{Sentence: "The configuration belongs to all repositories, and your role does not."}
+	if err := tasks.VisitorOf(ctx).Operates(ctx, ""); err != nil {
+		return ConfigReport{}, err
 	}
 	r := ConfigReport{
 		Configuration: cmp.Or(v.Config, &Configuration{Groups: []SettingGroup{}, Tables: []Table{}}),

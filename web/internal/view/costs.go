@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -42,7 +43,7 @@ func (v *Reader) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptanc
 	if repo == "" || len(repo) > MaxFilter {
 		return nil, respond.BadQuery("repository must be the name of a repository, such as acme/api.")
 	}
-	if tasks.VisitorOf(ctx).RoleIn(ctx, repo) < tasks.Viewer {
+	if !tasks.VisitorOf(ctx).May(ctx, policy.See, repo).Allowed {
 		return all, nil
 	}
 	for _, source := range v.Reviews {

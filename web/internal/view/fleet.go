@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -289,7 +290,7 @@ func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Counts, err = v.Store.Counts(ctx); err != nil {
 		return s, err
 	}
-	if tasks.VisitorOf(ctx).Has(tasks.Viewer) { // it is of all repositories
+	if tasks.VisitorOf(ctx).Has(policy.See) { // it is of all repositories
 		s.Spent, err = v.Store.Costs.Spent(ctx, store.Fleet)
 	}
 	return s, err
