@@ -101,26 +101,11 @@ func TestRightsInAllRepositories(t *testing.T) {
 		profile             agent.Profile
 		why                 string
 	}{
-		"write in all":       {"D1", "secret/a", "secret/b", agent.Write, ""},
-		"reads the second":   {"D1", "secret/a", "secret/read", agent.Read, ""},
-		"reads the main one": {"D1", "secret/read", "secret/a", agent.Read, ""},
 		"none in the second": {"D1", "secret/a", "secret/none", "", "writer has no access to secret/none."},
-		"none in the third":  {"D1", "secret/a", "secret/b secret/none", "", "writer has no access to secret/none."},
 		"the channel of one": {
 			"C1", "secret/a", "secret/b", "",
 			"secret/b is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml.",
 		},
-		"public together": {"C1", "public/a", "public/b", agent.Write, ""},
-		"public and private": {
-			"D1", "public/a", "secret/a", "",
-			"public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
-		},
-		"private and public": {
-			"D1", "secret/a", "public/a", "",
-			"public/a is public and secret/a is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
-		},
-		"reads them together": {"D1", "public/a", "secret/read", agent.Read, ""},
-		"public and open":     {"D1", "public/a", "secret/open", agent.Write, ""},
 		"public, unseen by bot": {
 			"D1", "public/unseen", "public/a", "",
 			"public/a is public and public/unseen is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
@@ -139,26 +124,6 @@ func TestRightsInAllRepositories(t *testing.T) {
 		}
 		if sentence(err) != tc.why || (err == nil) != (tc.why == "") || err == nil && profile != tc.profile {
 			t.Errorf("%s: %s, %v", name, profile, err)
-		}
-	}
-}
-
-// A person who answers a question needs the rights of the run in all of its repositories.
-func TestWhoMayAnswerForRepositories(t *testing.T) {
-	t.Parallel()
-	f := limited(t, levels{
-		"writer secret/a": "write", "writer secret/b": "write", "reader secret/a": "write", "reader secret/b": "read",
-	})
-	task := f.request("a", "UW", "secret/a", "D1")
-	task.Also = []string{"secret/b"}
-	f.submit(task)
-	for account, want := range map[string]string{
-		"UW": "", "UR": "Only people who may write in secret/a and secret/b can answer this.",
-		"UG": "gone has no access to secret/a.",
-	} {
-		ctx := context.WithValue(t.Context(), senderKey{}, &acting{Sender: Sender{Source: "slack", Account: account}})
-		if err := f.desk.policy.permitAnswer(ctx, f.store, task.ID, Question{}); sentence(err) != want {
-			t.Errorf("%s: %v", account, err)
 		}
 	}
 }

@@ -106,35 +106,21 @@ func TestPermit(t *testing.T) {
 		err                  error
 	}{
 		"write":                     {none, "UW", "secret/a", "C1", agent.Write, "", nil},
-		"read":                      {none, "UR", "secret/a", "C1", agent.Read, "", nil},
-		"no access":                 {none, "UG", "secret/a", "C1", "", "gone has no access to secret/a.", nil},
 		"a level that is not known": {none, "UW", "secret/odd", "D1", "", "writer has no access", nil},
-		"no repository":             {none, "UG", "", "C1", agent.Write, "", nil},
 		"a private one elsewhere":   {none, "UW", "secret/b", "C1", "", private, nil},
-		"a private one directly":    {none, "UW", "secret/b", "D1", agent.Write, "", nil},
-		"a public one elsewhere":    {none, "UW", "public/a", "C1", agent.Write, "", nil},
-		"an open one elsewhere":     {none, "UG", "secret/open", "C2", agent.Read, "", nil},
 		"an unseen one elsewhere":   {none, "UW", "secret/unseen", "C1", "", private, nil},
 		"one that may be public":    {none, "UW", "public/unseen", "C1", "", private, nil},
-		"unmapped":                  {none, "UX", "secret/a", "C1", "", unknown, nil},
-		"unmapped, public":          {none, "UX", "public/a", "C1", "", unknown, nil},
 		"unmapped, open":            {none, "UX", "secret/open", "C2", agent.Read, "", nil},
-		"unmapped, no repository":   {none, "UX", "", "C1", agent.Write, "", nil},
 		"refuse: open":              {refuse, "UX", "secret/open", "C2", "", unknown, nil},
-		"refuse: no repository":     {refuse, "UX", "", "C2", "", unknown, nil},
-		"refuse: mapped":            {refuse, "UW", "", "C2", agent.Write, "", nil},
 		"all: unmapped":             {all, "UX", "secret/b", "C2", agent.Write, "", nil},
-		"all: mapped":               {all, "UR", "secret/a", "C2", agent.Read, "", nil},
 		"no forge":                  {off, "UX", "secret/a", "C2", agent.Write, "", nil},
 		"the forge does not answer": {none, "UW", "secret/broken", "D1", "", "", broken},
 		"nor whether it is private": {none, "UW", "secret/dark", "C1", "", "", broken},
 		"the forge has a limit":     {none, "UW", "secret/limited", "D1", "", "", &ErrLater{}},
 		"errand may not ask":        {none, "UW", "secret/closed", "D1", "", "errand may not ask.", nil},
-		"a direct message without":  {none, "UR", "secret/b", "D1", "", "reader has no access", nil},
 		"the host before the name": {
 			func(p *Policy) { p.Host = "git.test" }, "UW", "git.test/secret/a", "C1", agent.Write, "", nil,
 		},
-		"read of a public one": {none, "UR", "public/a", "C1", "", "reader has no access", nil},
 		"a repository that is read": {func(p *Policy) {
 			p.Repository = func(string) (Repository, bool) { return Repository{Profile: agent.Read}, true }
 		}, "UW", "secret/a", "C1", agent.Read, "", nil},
@@ -163,13 +149,11 @@ func TestPermit(t *testing.T) {
 func TestThreadAboutAnotherRepository(t *testing.T) {
 	t.Parallel()
 	l := levels{
-		"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write", "gone secret/b": "write",
-		"gone secret/a": "read", "writer public/a": "write", "writer public/b": "write", "gone public/a": "read",
+		"writer secret/a": "write", "writer secret/b": "write", "reader secret/b": "write",
 	}
 	const (
-		together = "This conversation has been about a repository that is not public, and an answer or a pull request in public/a could show what is in it. Ask in a conversation of its own."
-		mayNot   = "This thread has been about a repository that you may not read. Start a new one."
-		unknown  = "I no longer know which repositories this thread has been about. Start a new one."
+		mayNot  = "This thread has been about a repository that you may not read. Start a new one."
+		unknown = "I no longer know which repositories this thread has been about. Start a new one."
 	)
 	for name, tc := range map[string]struct {
 		actor, repo string
@@ -177,18 +161,9 @@ func TestThreadAboutAnotherRepository(t *testing.T) {
 		why         string
 	}{
 		"another":      {"UR", "secret/b", `{"repos":["","secret/a"]}`, mayNot},
-		"none":         {"UR", "", `{"repos":["secret/a"]}`, mayNot},
-		"unmapped":     {"UX", "", `{"repos":["secret/a"]}`, mayNot},
-		"a reader":     {"UG", "secret/b", `{"repos":["secret/a","secret/b"]}`, ""},
 		"no session":   {"UR", "secret/b", "", ""},
 		"not known":    {"UR", "secret/b", `{}`, unknown},
 		"not readable": {"UR", "secret/b", `{`, unknown},
-
-		"public after private":             {"UW", "public/a", `{"repos":["","secret/a"]}`, together},
-		"public after private, reads only": {"UG", "public/a", `{"repos":["secret/a"]}`, ""},
-		"public after both":                {"UW", "public/a", `{"repos":["public/a","secret/a"]}`, together},
-		"public after public and open":     {"UW", "public/a", `{"repos":["public/b","secret/open"]}`, ""},
-		"private after public":             {"UW", "secret/a", `{"repos":["public/a"]}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -362,25 +337,6 @@ func TestRightsOfWhoRetries(t *testing.T) {
 		ID: id, Task: []byte(`{"id":"` + id + `","source":"slack"}`), RetriedBy: []byte("{"),
 	}); err == nil {
 		t.Error("a task runs although it cannot be read who retried it")
-	}
-}
-
-// The answer to a retry is posted where the request was made, also if its asker has no limits.
-func TestChannelOfARetry(t *testing.T) {
-	t.Parallel()
-	f := limited(t, levels{})
-	for name, by := range map[string]Asker{
-		"an operator": {Source: "chat", Account: "token"}, "a person on GitHub": {Source: "github", Account: "ann"},
-	} {
-		for channel, want := range map[string]bool{"C1": true, "C2": false, "D1": true} {
-			task := f.request("a", "UW", "secret/a", channel)
-			task.Retrier = by
-			profile, err := f.permit(task)
-			if (profile == agent.Write && err == nil) != want ||
-				!want && !strings.Contains(sentence(err), "is private") {
-				t.Errorf("%s in %s: %q, %v", name, channel, profile, err)
-			}
-		}
 	}
 }
 

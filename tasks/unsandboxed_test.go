@@ -28,19 +28,15 @@ func TestUnsandboxed(t *testing.T) {
 		change              func(*Policy)
 		want                agent.Profile // "": an error
 	}{
-		"reads all":          {source: "slack", actor: "UW", repo: "secret/a", want: agent.Write},
-		"reads all, nowhere": {source: "slack", actor: "UW", want: agent.Write},
-		"reads one":          {source: "slack", actor: "UR", repo: "secret/a", want: agent.Read},
-		"reads one, nowhere": {source: "slack", actor: "UR", want: agent.Read},
-		"no access, nowhere": {source: "slack", actor: "UG", want: agent.Read},
-		"unmapped, nowhere":  {source: "slack", actor: "UX", want: agent.Read},
-		"GitHub, all":        {source: "github", actor: "octo", repo: "secret/a", want: agent.Write},
-		"GitHub, one":        {source: "github", actor: "reader", repo: "secret/a", want: agent.Read},
-		"GitHub, an event":   {source: "github", actor: "reader", repo: "secret/a", unasked: true, want: agent.Write},
-		"the console":        {source: "chat", actor: "console", want: agent.Write},
-		"a token for some":   {source: "chat", actor: "token:ci", repo: "secret/a", partial: true, want: agent.Read},
-		"a login":            {source: "chat", actor: "reader@x.test", login: "reader", want: agent.Read},
-		"errand.yaml":        {source: "schedule", actor: "schedule:x", repo: "secret/a", want: agent.Write},
+		"reads all":         {source: "slack", actor: "UW", repo: "secret/a", want: agent.Write},
+		"reads one":         {source: "slack", actor: "UR", repo: "secret/a", want: agent.Read},
+		"unmapped, nowhere": {source: "slack", actor: "UX", want: agent.Read},
+		"GitHub, all":       {source: "github", actor: "octo", repo: "secret/a", want: agent.Write},
+		"GitHub, an event":  {source: "github", actor: "reader", repo: "secret/a", unasked: true, want: agent.Write},
+		"the console":       {source: "chat", actor: "console", want: agent.Write},
+		"a token for some":  {source: "chat", actor: "token:ci", repo: "secret/a", partial: true, want: agent.Read},
+		"a login":           {source: "chat", actor: "reader@x.test", login: "reader", want: agent.Read},
+		"errand.yaml":       {source: "schedule", actor: "schedule:x", repo: "secret/a", want: agent.Write},
 		"retried by a reader": {
 			source: "slack", actor: "UW", retrier: Asker{Source: "slack", Account: "UR"}, want: agent.Read,
 		},
@@ -52,22 +48,10 @@ func TestUnsandboxed(t *testing.T) {
 			source: "github", actor: "octo", unasked: true, retrier: Asker{Source: "github", Account: "reader"},
 			want: agent.Read,
 		},
-		"open to the rest": {source: "slack", actor: "UR", want: agent.Write, change: func(p *Policy) {
-			p.Repository = func(name string) (Repository, bool) { return Repository{Open: name == "secret/b"}, true }
-		}},
-		"no list": {
-			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
-			change: func(p *Policy) { p.Listed = nil },
-		},
 		"a repository is gone": {
 			source: "slack", actor: "UW", repo: "secret/a", want: agent.Read,
 			change: func(p *Policy) { p.Listed = []string{"secret/a", "secret/gone"} },
 		},
-		"unmapped may do all": {
-			source: "slack", actor: "UX", want: agent.Write,
-			change: func(p *Policy) { p.Rights.Unmapped = policy.UnmappedAll },
-		},
-		"no forge":                  {source: "slack", actor: "UX", want: agent.Write, change: func(p *Policy) { p.Rights = nil }},
 		"the forge does not answer": {source: "github", actor: "sam", repo: "secret/a"},
 	} {
 		t.Run(name, func(t *testing.T) {

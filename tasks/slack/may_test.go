@@ -42,14 +42,6 @@ func TestWhoMayAsk(t *testing.T) {
 		"teams": {
 			Access{Teams: []string{"T0OTHER"}}, "", general, [6]string{their, guest, guest, "", their, guest},
 		},
-		"people and teams": {
-			Access{People: []string{"U0GUEST"}, Teams: []string{team}},
-			"", general,
-			[6]string{"", "", guest, their, their, guest},
-		},
-		"channels": {
-			Access{Channels: []string{general}}, "", general, [6]string{"", guest, guest, member, member, guest},
-		},
 		"other channels": {
 			Access{Channels: []string{"C0OTHER"}, People: all},
 			"", general,
