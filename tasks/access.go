@@ -19,12 +19,8 @@ type Role = policy.Role
 
 // The roles.
 const (
-	Anyone   = policy.Anyone
-	Guest    = policy.Guest
-	Viewer   = policy.Viewer
-	User     = policy.User
-	Operator = policy.Operator
-	Admin    = policy.Admin
+	Anyone, Guest, Viewer = policy.Anyone, policy.Guest, policy.Viewer
+	User, Operator, Admin = policy.User, policy.Operator, policy.Admin
 )
 
 // Visitor is who makes a request at the front door. The desk shows a visitor only what they may see, and does for them
@@ -235,11 +231,10 @@ func (d *Desk) permitNew(ctx context.Context, t Task) error {
 		return err
 	}
 	all, known := len(past), d.policy.People.filterVisible(ctx, past)
-	earlier := Task{Repo: thread.Repo, Also: thread.Also}
+	repos := append(about.Repos, Task{Repo: thread.Repo, Also: thread.Also}.Repositories()...)
 	may := v.decide(policy.Start, policy.Object{
 		Repos: in(t.Places()), Directory: t.Dir != "",
-		Past: in(append(about.Repos, earlier.Repositories()...)), Forgotten: about.Repos == nil,
-		Unseen: len(known) < all,
+		Past: in(repos), Forgotten: about.Repos == nil, Unseen: len(known) < all,
 		Own: slices.ContainsFunc(known, func(r store.Record) bool {
 			return d.policy.People.asked(v, scoped(r.Scopes, userScope))
 		}),

@@ -50,7 +50,7 @@ func (f *Fleet) Resume(ctx context.Context, class string) (Halted, error) {
 
 // Cordon makes a worker, or all workers of a host, take no tasks until Uncordon. Their running tasks continue.
 func (f *Fleet) Cordon(ctx context.Context, name string) (Halted, error) {
-	if err := mayHalt(ctx, Classes[0]); err != nil {
+	if err := VisitorOf(ctx).Operates(ctx, ""); err != nil {
 		return Halted{}, err
 	}
 	seen, err := f.desk.store.Workers.List(ctx)
@@ -68,7 +68,7 @@ func (f *Fleet) Cordon(ctx context.Context, name string) (Halted, error) {
 
 // Uncordon undoes Cordon.
 func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
-	if err := mayHalt(ctx, Classes[0]); err != nil {
+	if err := VisitorOf(ctx).Operates(ctx, ""); err != nil {
 		return Halted{}, err
 	}
 	switch found, err := f.desk.store.Halts.Uncordon(ctx, name); {
@@ -95,14 +95,12 @@ func (f *Fleet) halted(
 
 // mayHalt checks that a class exists and that the visitor is an operator of all repositories.
 func mayHalt(ctx context.Context, class string) error {
-	if err := VisitorOf(ctx).Operates(ctx, ""); err != nil {
-		return err
-	}
-	if !slices.Contains(Classes, class) {
-		return &InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class,
+	err := VisitorOf(ctx).Operates(ctx, "")
+	if err == nil && !slices.Contains(Classes, class) {
+		err = &InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class,
 			strings.Join(Classes, ", "))}
 	}
-	return nil
+	return err
 }
 
 // WhyPaused explains, as a clause, why tasks of a paused class wait.

@@ -110,10 +110,10 @@ func (g *gate) checkFork(ctx context.Context, t tasks.Task, o origin, pr *github
 	if err == nil && o.ApprovedBy != "" { // also if another person has approved, because the run counts for the author
 		err = g.approve(ctx, o.Ref, o.Head, o.ApprovedBy)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 	}
-	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
+	return err
 }
 
 // mayRun decides whether a task on a fork may run. If it is an approval itself, that is checked before the run.

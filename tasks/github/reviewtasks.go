@@ -285,7 +285,7 @@ func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled 
 	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
 	}
-	may := l.v.p.interpreter.gate.mayCommand(by.GetLogin(), by.GetType() == "Bot")
+	may := l.v.p.gate.mayCommand(by.GetLogin(), by.GetType() == "Bot")
 	if !may.Allowed || unwanted(l.pr, by.GetLogin(), t.me) != "" {
 		return nil
 	}

@@ -67,23 +67,14 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 	id.Login = cmp.Or(account, id.Login)
 	v.Login = id.Login
 	var grants []Grant
-	everywhere := tasks.Anyone
 	for _, g := range a.Grants {
-		if !g.holds(id) {
-			continue
-		}
-		grants, v.Role = append(grants, g), max(v.Role, g.Role)
-		if g.covers("") {
-			everywhere = max(everywhere, g.Role)
+		if g.holds(id) {
+			grants, v.Role = append(grants, g), max(v.Role, g.Role)
 		}
 	}
-	if asked := id.Login != "" && a.Forge != nil; asked || everywhere < v.Role {
-		v.In = func(ctx context.Context, repo string) (r policy.Repo) {
-			for _, g := range grants {
-				if g.covers(repo) {
-					r.Role = max(r.Role, g.Role)
-				}
-			}
+	if asked := id.Login != "" && a.Forge != nil; asked || highest("", grants...) < v.Role {
+		v.In = func(ctx context.Context, repo string) policy.Repo {
+			r := policy.Repo{Role: highest(repo, grants...)}
 			r.Barred = asked && repo != "" && r.Role > tasks.Anyone && !a.reads(ctx, repo, id.Login, log)
 			return r
 		}
@@ -106,6 +97,16 @@ func (g Grant) covers(repo string) bool {
 	return len(g.Repositories) == 0 || slices.ContainsFunc(g.Repositories, func(p string) bool {
 		return matches(p, repo)
 	})
+}
+
+// highest returns the highest role that grants give in a repository.
+func highest(repo string, grants ...Grant) (role tasks.Role) {
+	for _, g := range grants {
+		if g.covers(repo) {
+			role = max(role, g.Role)
+		}
+	}
+	return role
 }
 
 // matches reports whether a name that is not empty matches a pattern.

@@ -138,12 +138,7 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok 
 	}
 	v = tasks.Visitor{Name: "token:" + one.Name, Method: byAPIToken, Role: one.Role}
 	if grant := (Grant{Role: one.Role, Repositories: one.Repositories}); !grant.covers("") {
-		v.In = func(_ context.Context, repo string) (r policy.Repo) {
-			if grant.covers(repo) {
-				r.Role = grant.Role
-			}
-			return r
-		}
+		v.In = func(_ context.Context, repo string) policy.Repo { return policy.Repo{Role: highest(repo, grant)} }
 	}
 	return v, true, nil
 }
