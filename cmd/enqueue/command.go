@@ -186,7 +186,7 @@ func (t *terminal) begin(c *cobra.Command, _ []string) error {
 func run(ctx context.Context, args []string, w world) int {
 	t := newTerminal(w)
 	root := newRoot(t)
-	root.SetArgs(longFlags(args))
+	root.SetArgs(longFlags(root, args))
 	c, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
@@ -197,19 +197,35 @@ func run(ctx context.Context, args []string, w world) int {
 	return exitCode(c.CommandPath(), err, t.stderr)
 }
 
-// longFlags returns arguments with two dashes before the name of a flag, which may be written with one.
-func longFlags(args []string) []string {
+// longFlags returns arguments with two dashes before the name of a flag, which may be written with one. The value of a
+// flag may begin with a dash, too.
+func longFlags(root *cobra.Command, args []string) []string {
+	valued := map[string]bool{}
+	addValued(root, valued)
 	long := slices.Clone(args)
-	for i, a := range long {
-		if a == "--" {
-			break
-		}
-		name, _, _ := strings.Cut(a, "=")
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		name, _, set := strings.Cut(args[i], "=")
 		if len(name) > 2 && name[0] == '-' && name[1] != '-' {
-			long[i] = "-" + a
+			long[i] = "-" + args[i]
+		}
+		if !set && valued[strings.TrimLeft(name, "-")] && name[0] == '-' {
+			i++ // the next is its value
 		}
 	}
 	return long
+}
+
+// addValued adds the names and letters of flags that take a value, of a command and of those below it.
+func addValued(c *cobra.Command, valued map[string]bool) {
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if f.NoOptDefVal == "" {
+			valued[f.Name], valued[f.Shorthand] = true, true
+		}
+	})
+	delete(valued, "") // most flags have no letter
+	for _, below := range c.Commands() {
+		addValued(below, valued)
+	}
 }
 
 // aboutTask makes run the function of a command whose first argument is the ID of a task, or a part of it. It gets the

@@ -140,3 +140,15 @@ func TestFlagsBehindArguments(t *testing.T) {
 		}
 	}
 }
+
+// The value of a flag may begin with a dash.
+func TestValueWithADash(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	_, id, _ := f.run("chat", "--", "Run go test -race")
+	for _, flag := range []string{"--text", "-text"} {
+		if code, out, errs := f.run("list", flag, "-race"); code != 0 || !strings.Contains(out, strings.TrimSpace(id)) {
+			t.Errorf("list %s -race: exit %d: %s%s", flag, code, out, errs)
+		}
+	}
+}
