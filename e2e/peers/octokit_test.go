@@ -124,8 +124,8 @@ const console = "correct-horse-battery"
 // inboxAPI is where the queue pages read the inbox.
 const inboxAPI = "/queues/api/queues/inbox"
 
-// read reads JSON from the front door. It returns false if there is none, such as of a queue that had no event yet.
-func read(t *testing.T, url string, into any) bool {
+// fetch reads JSON from the front door. It returns false if there is none, such as of a queue that had no event yet.
+func fetch(t *testing.T, url string, into any) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(limited(t), http.MethodGet, url, nil)
 	if err != nil {
@@ -145,7 +145,7 @@ func settle(t *testing.T, base string) {
 	t.Helper()
 	await.Until(t, "the inbox is empty", func() bool {
 		var inbox struct{ Current struct{ Pending, Active int } }
-		return !read(t, base+inboxAPI, &inbox) || inbox.Current.Pending+inbox.Current.Active == 0
+		return !fetch(t, base+inboxAPI, &inbox) || inbox.Current.Pending+inbox.Current.Active == 0
 	})
 }
 
@@ -157,7 +157,7 @@ func became(t *testing.T, base, guid, said string) string {
 	}
 	settle(t, base)
 	var done struct{ Tasks []struct{ ID, Result string } }
-	read(t, base+inboxAPI+"/completed_tasks?size=1000", &done)
+	fetch(t, base+inboxAPI+"/completed_tasks?size=1000", &done)
 	for _, event := range done.Tasks {
 		if event.ID == "github."+guid {
 			return event.Result
@@ -178,7 +178,7 @@ func listTasks(t *testing.T, base string) (list []string) {
 				Task  struct{ ID, Kind, Thread, Class, Profile, Repo, Ref, Actor, Prompt string }
 			}
 		}
-		if !read(t, base+"/api/tasks?before="+next, &page) {
+		if !fetch(t, base+"/api/tasks?before="+next, &page) {
 			t.Fatal("the front door lists no tasks")
 		}
 		for _, one := range page.Tasks {
