@@ -2,6 +2,8 @@ package config
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +15,7 @@ func TestSections(t *testing.T) {
 	var p Problems
 	r, _ := parseRouting(&p, "f", []byte(`
 repositories:
-  acme/api: {trusted: true, env: {A: hush}, pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
+  acme/api: {trusted: true, env: {A: hush}, setup: [hush], start: [hush], pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
   acme/web: {base: next, egress: {allow: [go], private: [x.example]}, secrets: {T: "env:hush"}}
 rules: [{tool: Bash, action: deny}]
 egress: learn
@@ -40,10 +42,10 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 	want := []Section{
 		{
 			"repositories",
-			[]string{"entry", "trusted", "base", "env", "tools", "egress", "pull_requests.labels", "secrets"},
+			[]string{"entry", "trusted", "base", "env", "setup", "start", "tools", "egress", "pull_requests.labels", "secrets"},
 			[][]string{
-				{"acme/api", "true", "", hidden, "go: 1.26, node: 22", "", "a, b", ""},
-				{"acme/web", "", "next", "", "", "go, x.example", "", "T"},
+				{"acme/api", "true", "", hidden, hidden, hidden, "go: 1.26, node: 22", "", "a, b", ""},
+				{"acme/web", "", "next", "", "", "", "", "go, x.example", "", "T"},
 			},
 		},
 		{
@@ -92,4 +94,52 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 	if got := (Routing{}).Sections(); len(got) != 0 {
 		t.Errorf("nothing is shown as %v", got)
 	}
+}
+
+// Text may hold a secret. Whoever adds a key with text hides it, or adds it here because it holds none.
+func TestTextIsHiddenOrHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	want := strings.Fields(`
+repositories.base repositories.profile repositories.results repositories.pool repositories.locks repositories.path
+repositories.tools repositories.egress repositories.pull_requests.branch_prefix repositories.pull_requests.title
+repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template
+channels.repository people.slack people.github people.email mcp.type mcp.command mcp.profiles
+rules.tool rules.input rules.action rules.reason options.models options.efforts egress
+registries.host registries.repositories registries.paths registries.realm
+credentials.name credentials.provider credentials.region credentials.profile credentials.project credentials.file
+credentials.resource credentials.models credentials.repositories credentials.people credentials.pools budgets.contact
+slack.people slack.teams slack.channels slack.bots slack.approvers slack.unmapped github.label github.bots
+login.issuer login.client_id login.scopes login.groups login.account
+roles.role roles.people roles.groups roles.repositories
+schedules.when schedules.prompt schedules.repository schedules.branch schedules.profile schedules.results
+hooks.template hooks.repository hooks.branch hooks.profile hooks.results webhooks.endings webhooks.repositories`)
+	got := textKeys(reflect.TypeFor[Routing](), "")
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("keys that show their text (-want +got):\n%s", diff)
+	}
+}
+
+// textKeys returns the keys below a type that show their text.
+func textKeys(typ reflect.Type, path string) (all []string) {
+	if typ == reflect.TypeFor[RepositorySecret]() { // only the names are shown
+		return nil
+	}
+	for _, f := range keysOf(typ) {
+		if f.Tag.Get("hidden") == "" {
+			all = append(all, textKeys(f.Type, path+"."+f.Tag.Get("yaml"))...)
+		}
+	}
+	switch typ.Kind() {
+	case reflect.Map, reflect.Slice, reflect.Pointer:
+		return textKeys(typ.Elem(), path)
+	case reflect.String:
+		return []string{path[1:]}
+	case reflect.Struct:
+		if len(keysOf(typ)) == 0 {
+			return []string{path[1:]}
+		}
+	}
+	return all
 }

@@ -40,8 +40,8 @@ const (
 // explain them, also to operators in docs/settings.md.
 type Declaration struct {
 	Env          map[string]string `yaml:"env" hidden:"all" help:"Variables for the agent's commands and the repository's checks. They are no secrets."`
-	Setup        []string          `yaml:"setup" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
-	Start        []string          `yaml:"start" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
+	Setup        []string          `yaml:"setup" hidden:"all" help:"Lines of a script for bash that prepares the home and the clone, once for all runs with the same environment. It ends at the first command that fails."`
+	Start        []string          `yaml:"start" hidden:"all" help:"Lines of a script that runs before each run and each check, for services. It ends at the first command that fails."`
 	Locks        []string          `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
 	Path         []string          `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
 	Tools        map[string]string `yaml:"tools" help:"Versions of tools by their names in mise."`
