@@ -44,6 +44,9 @@ func NewSlack() *Slack {
 		if strings.HasSuffix(r.URL.Path, "/users.info") {
 			answer = `{"ok":true,"user":{"id":"U0ANN","team_id":"T0BENCH"}}`
 		}
+		if strings.HasSuffix(r.URL.Path, "/conversations.replies") {
+			answer = fmt.Sprintf(`{"ok":true,"messages":[{"ts":%q}]}`, r.FormValue("oldest")) // none is deleted
+		}
 		_, _ = io.WriteString(w, answer)
 	}))
 	return s

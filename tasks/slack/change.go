@@ -1,6 +1,7 @@
 package slack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,8 +25,7 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	if !ok || !in.guard.access.admits(c.edited()) {
 		return err
 	}
-	o := origin{Channel: c.Channel, TS: c.changedTS()}
-	id := o.taskID()
+	id := origin{Channel: c.Channel, TS: c.changedTS()}.taskID()
 	st, err := in.desk.Status(ctx, id)
 	known := !errors.Is(err, tasks.ErrNotFound)
 	switch {
@@ -34,27 +34,16 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	case known && st.Task.Actor != c.author():
 		return nil
 	case c.isDeletion() && known:
-		return in.withdraw(ctx, c.author(), id)
-	case c.isDeletion():
-		if err := in.picker.forget(ctx, o); err != nil {
+		return in.as(ctx, c.author(), "withdraw", id, func(ctx context.Context) error {
+			_, err := in.desk.Withdraw(ctx, id)
 			return err
-		}
-		return in.withdraw(ctx, c.author(), id) // its event may have come meanwhile
+		})
+	case c.isDeletion():
+		return cmp.Or(in.picker.remove(ctx, id), in.comeAgain(c))
 	case known:
 		return in.onEditedTask(ctx, env, st.Task)
 	}
 	return in.onEditedMessage(ctx, env)
-}
-
-// withdraw withdraws the task of a deleted message, if there is one.
-func (in *interpreter) withdraw(ctx context.Context, user, id string) error {
-	return in.as(ctx, user, "withdraw", id, func(ctx context.Context) error {
-		_, err := in.desk.Withdraw(ctx, id)
-		if errors.Is(err, tasks.ErrNotFound) {
-			return nil
-		}
-		return err
-	})
 }
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
@@ -65,13 +54,12 @@ func (in *interpreter) onEditedMessage(ctx context.Context, env envelope) error 
 	if err != nil {
 		return err
 	}
-	said := words.Slack(ev.Text, me.user)
 	_, waits, err := in.picker.load(ctx, env.origin(ev).taskID())
-	if err != nil || !waits && !ev.addsMention(said, me) {
-		return err
+	if err != nil || !waits && !ev.addsMention(words.Slack(ev.Text, me.user), me) {
+		return cmp.Or(err, in.comeAgain(env.Event))
 	}
 	ev.Type = appMention // Slack sends none for an edit
-	return in.onWords(ctx, env, ev, me, said)
+	return in.onMessage(ctx, env, ev)
 }
 
 // onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they

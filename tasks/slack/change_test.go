@@ -1,12 +1,9 @@
 package slack
 
 import (
-	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
@@ -158,48 +155,6 @@ func TestDeletion(t *testing.T) {
 		t.Error(err)
 	}
 	equal(t, "said", len(f.Messages(general, alone)), 0)
-}
-
-// The event of a deletion may come before that of the message, which is then not answered.
-func TestDeletedBeforeItCame(t *testing.T) {
-	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
-	f.choosing(t.Context()) // with a memory
-	ts := fmt.Sprintf("%d.000100", f.source.now().Unix())
-	message := map[string]any{"type": "message", "user": ann, "text": at + "[repo=none] one", "ts": ts}
-	f.send(map[string]any{
-		"type": "message", "subtype": "message_deleted", "hidden": true, "channel": general, "channel_type": "channel",
-		"ts": ts, "deleted_ts": ts, "previous_message": message,
-	}, http.StatusOK)
-	for _, kind := range []string{"app_mention", "message"} {
-		f.send(map[string]any{
-			"type": kind, "user": ann, "text": at + "[repo=none] one", "ts": ts, "channel": general, "channel_type": "channel",
-		}, http.StatusOK)
-	}
-	f.settle()
-	equal(t, "tasks", len(f.tasks()), 0)
-	f.say(ann, general, "", at+"[repo=none] two")
-	equal(t, "others", f.one().Prompt, "two")
-}
-
-// A request that its author stops with a cross before its own event comes is not begun.
-func TestStoppedBeforeItCame(t *testing.T) {
-	t.Parallel()
-	for by, want := range map[string]int{ann: 0, bob: 1} {
-		f := newFrontDoor(t, Config{}, tasks.Policy{})
-		f.choosing(t.Context()) // with a memory
-		ts := fmt.Sprintf("%d.000100", f.source.now().Add(-3*time.Hour).Unix())
-		f.send(map[string]any{
-			"type": "reaction_added", "user": by, "reaction": stopSign, "item_user": ann,
-			"event_ts": "1700000000.000300", "item": map[string]any{"type": "message", "channel": general, "ts": ts},
-		}, http.StatusOK)
-		f.send(map[string]any{
-			"type": "app_mention", "user": ann, "text": at + "[repo=none] one", "ts": ts, "channel": general,
-			"channel_type": "channel",
-		}, http.StatusOK)
-		f.settle()
-		equal(t, "tasks after a cross by "+by, len(f.tasks()), want)
-	}
 }
 
 // Edits and deletions arrive by Socket Mode as well.

@@ -86,7 +86,8 @@ type event struct {
 	} `json:"item"`
 
 	Tab   string `json:"tab"` // of the app's page
-	again bool   // it was counted against the limit of its thread
+	again bool   // an attempt has failed: it was counted against the limit of its thread
+	fresh bool   // it has the words of now
 }
 
 // origin is the message of an event.

@@ -88,17 +88,13 @@ func (ev event) message(env envelope, said words.Words) message {
 	return m
 }
 
-// onMessage deals with a new message.
+// onMessage deals with a new message, or with an edited one as if it were new.
 func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) error {
 	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
 	}
-	return in.onWords(ctx, env, ev, me, words.Slack(ev.Text, me.user))
-}
-
-// onWords deals with the words of a new message to a bot.
-func (in *interpreter) onWords(ctx context.Context, env envelope, ev event, me who, said words.Words) error {
+	said := words.Slack(ev.Text, me.user)
 	tagged := said.Ours > 0
 	untagged := !tagged && !ev.direct()
 	m := ev.message(env, said)
@@ -120,6 +116,13 @@ func (in *interpreter) onWords(ctx context.Context, env envelope, ev event, me w
 		return in.refuse(ctx, m.origin, answers && !untagged, err)
 	}
 	word, isCommand := readWord(m.text)
+	if late := ev.again || in.now().Sub(timeOf(ev.TS)) > lateAfter; late && !isCommand && !ev.fresh {
+		now, ok, err := in.present(ctx, m.origin, ev, me)
+		if err != nil || !ok {
+			return err
+		}
+		return in.onMessage(ctx, env, now)
+	}
 	if !isCommand {
 		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
 			return in.refuse(ctx, m.origin, true, err)
@@ -241,9 +244,6 @@ func (in *interpreter) listPulls(
 
 // submit gives a request to the desk, which may take it for the answer to a question.
 func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Thread) error {
-	if gone, err := in.picker.isDeleted(ctx, m.origin.taskID()); gone || err != nil {
-		return err
-	}
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {
 		return in.picker.keep(ctx, t, open)
@@ -264,12 +264,6 @@ func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Threa
 	}
 	if err != nil || !receipt.New {
 		return err
-	}
-	// Again: the event of the deletion may have found no task a moment ago.
-	if gone, err := in.picker.isDeleted(ctx, t.ID); err != nil {
-		return err
-	} else if gone {
-		return in.withdraw(ctx, m.origin.User, t.ID)
 	}
 	sign := eyes
 	if receipt.Answered {
@@ -324,7 +318,7 @@ func (in *interpreter) onReaction(ctx context.Context, env envelope) error {
 	o := origin{Team: env.TeamID, Channel: r.Item.Channel, TS: r.Item.TS, User: r.User}
 	st, err := in.taskOfMessage(ctx, o, r.ItemUser)
 	if errors.Is(err, tasks.ErrNotFound) && in.guard.controls(r.User, tasks.Task{Actor: r.ItemUser}) {
-		return in.picker.forget(ctx, o) // its event may come late
+		return cmp.Or(in.picker.remove(ctx, o.taskID()), in.comeAgain(r))
 	}
 	if errors.Is(err, tasks.ErrNotFound) || err == nil && (st.Ending != nil || st.Retried.After(timeOf(r.EventTS))) {
 		return nil

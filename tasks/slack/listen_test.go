@@ -86,9 +86,10 @@ func TestOneTaskForAMention(t *testing.T) {
 func TestTasksDoNotCollide(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	ts := f.recently()
 	for _, channel := range []string{general, "C0OTHER"} {
 		f.send(map[string]any{
-			"type": "app_mention", "user": ann, "channel": channel, "ts": "1700000000.000100",
+			"type": "app_mention", "user": ann, "channel": channel, "ts": ts,
 			"text": "<@" + bot + "> " + channel,
 		}, 200)
 	}
@@ -101,7 +102,7 @@ func TestRequestsThatAreNotSlacks(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, tasks.Policy{})
 	mention := f.Envelope(map[string]any{
-		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000100", "text": "<@" + bot + "> x",
+		"type": "app_mention", "user": ann, "channel": general, "ts": f.recently(), "text": "<@" + bot + "> x",
 	})
 	challenge := map[string]any{"type": "url_verification", "challenge": "abc<1>"}
 	for name, tc := range map[string]struct {
@@ -152,7 +153,7 @@ func TestDroppedEvents(t *testing.T) {
 	at := "<@" + bot + "> "
 	event := func(fields ...any) map[string]any {
 		e := map[string]any{
-			"type": "message", "user": ann, "channel": general, "ts": "1700000000.000100", "text": at + "x",
+			"type": "message", "user": ann, "channel": general, "ts": f.recently(), "text": at + "x",
 		}
 		for i := 0; i < len(fields); i += 2 {
 			name, _ := fields[i].(string)

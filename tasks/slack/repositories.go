@@ -253,7 +253,6 @@ type pending struct {
 	Task       tasks.Task `json:"task"`
 	Candidates []string   `json:"candidates"`
 	At         time.Time  `json:"at"`
-	Deleted    bool       `json:"deleted,omitempty"` // the message was, or stopped, before its own event came
 }
 
 // memo holds the pending request that becomes the task with that ID.
@@ -268,31 +267,6 @@ func (p *picker) load(ctx context.Context, id string) (pending, bool, error) {
 	}
 	r, err := p.memo(id).Load(ctx)
 	return r, r.Task.ID != "" && p.now().Sub(r.At) < pendingLife, err
-}
-
-// lateEvent is how much later than its message an event is interpreted at most: the inbox tries it again for a day.
-const lateEvent = 25 * time.Hour
-
-// forget forgets the pending request of a message that was deleted or stopped. If there is none, the event of the
-// message may still come, and then finds that the message is gone.
-func (p *picker) forget(ctx context.Context, o origin) error {
-	_, waits, err := p.load(ctx, o.taskID())
-	if err != nil || p.memory == nil || !waits && p.now().Sub(timeOf(o.TS)) > lateEvent {
-		return err
-	}
-	return p.memo(o.taskID()).Change(ctx, func(r *pending) error {
-		*r = pending{At: p.now(), Deleted: true}
-		return nil
-	})
-}
-
-// isDeleted reports whether the message of a request was deleted before it was handled.
-func (p *picker) isDeleted(ctx context.Context, id string) (bool, error) {
-	if p.memory == nil {
-		return false, nil
-	}
-	r, err := p.memo(id).Load(ctx)
-	return r.Deleted, err
 }
 
 // remove forgets a pending request if there is one.

@@ -87,7 +87,7 @@ func TestForwardedMessages(t *testing.T) {
 func (f *frontDoor) sendRaw(m slackfake.Message, kind string) {
 	f.Helper()
 	event := map[string]any{
-		"type": kind, "user": m.User, "channel": m.Channel, "ts": "1700000000.000100", "text": m.Text,
+		"type": kind, "user": m.User, "channel": m.Channel, "ts": f.recently(), "text": m.Text,
 		"attachments": m.Attachments, "event_ts": "1700000000.000100",
 	}
 	if kind == slackfake.MessageEvent {

@@ -43,6 +43,9 @@ func (s *Server) wire(r *record, metadata bool) wireMessage {
 		TS: r.TS, ThreadTS: r.ThreadTS, Blocks: r.Blocks, Attachments: r.Attachments,
 		Files: r.Files, Reactions: slices.Clone(r.reactions),
 	}
+	if r.User == "USLACKBOT" { // see Edit
+		w.SubType = "tombstone"
+	}
 	if u, ok := s.user(r.User); ok {
 		w.Team = u.TeamID
 	}
