@@ -1,6 +1,7 @@
 package words
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/untrusted"
@@ -37,32 +38,22 @@ const quoteSign = "&gt;"
 
 // codeLength returns the length of the block or the span of code that begins a text; 0 if its backtick begins none.
 func codeLength(s string) int {
-	if n := blockLength(s); n > 0 {
-		return n
+	if found := block.FindString(s); found != "" {
+		return len(found)
 	}
 	n := strings.IndexAny(s[1:], "`\n")
 	if n <= 0 || s[1+n] == '\n' {
 		return 0
 	}
 	// A block is no end of a span. Of four backticks, the first ends the span.
-	if end := s[1+n:]; blockLength(end) > 0 && !strings.HasPrefix(end, "`"+fence) {
+	if end := s[1+n:]; block.MatchString(end) && !strings.HasPrefix(end, "````") {
 		return 0
 	}
 	return n + len("``")
 }
 
-// fence begins and ends a block of code.
-const fence = "```"
-
-// blockLength returns the length of the block of code that begins a text; 0 if none does.
-func blockLength(s string) int {
-	inside, ok := strings.CutPrefix(s, fence)
-	n := strings.Index(inside, fence)
-	if !ok || n < 0 {
-		return 0
-	}
-	return n + 2*len(fence)
-}
+// block matches the block of code that begins a text.
+var block = regexp.MustCompile("(?s)^```.*?```")
 
 // tokenOf returns what is between < and > at the beginning of a text, such as @U0ANN or https://a.example|words; or
 // nothing.

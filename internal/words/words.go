@@ -1,7 +1,9 @@
-// Package words reads what people write to errand, each message once: [Markdown] on GitHub, and Slack's own notation.
+// Package words reads what people write to errand on GitHub and in Slack, each message once: [Markdown], and Slack's own
+// notation.
 //
 // A mention or a command counts only in the author's own words. It is none in code, which shows how to ask, in a
-// quotation, which others wrote, and in what the message hides from its readers. That is decided here and nowhere else.
+// quotation, which others wrote, and in what the message hides from its readers. [Slack] decides that
+// for its notation, and internal/markdown for Markdown.
 //
 // The package does not know which commands there are. Its functions are pure and may be called from any goroutine.
 package words
