@@ -75,22 +75,20 @@ func (r RedisURL) secrets() []string {
 	return all
 }
 
-// The parameters of a URL with Sentinels.
+// Parameters of a URL with TLS or with Sentinels.
 const (
+	skipVerify       = "skip_verify"
 	masterName       = "master"
 	sentinelUser     = "sentinel_user"
 	sentinelPassword = "sentinel_password"
 )
 
-// parameters are those that a URL may have, and ofSentinels those that it may have with Sentinels.
-var (
-	parameters  = []string{"db", "skip_verify"}
-	ofSentinels = []string{masterName, sentinelUser, sentinelPassword}
-)
+// ofSentinels are the parameters that a URL may have with Sentinels.
+var ofSentinels = []string{masterName, sentinelUser, sentinelPassword}
 
-// errParameter is about a parameter that would have no effect. It does not name it: it may be a part of a password that
-// is not escaped.
-var errParameter = errors.New("an unknown parameter")
+// errParameter is about a parameter or a value that would have no effect. It does not name it: it may be a part of a
+// password that is not escaped.
+var errParameter = errors.New("an unknown parameter or value")
 
 // RedisAddress is where Redis is, and how to log in there.
 type RedisAddress struct {
@@ -144,19 +142,20 @@ func (r RedisURL) address() (a RedisAddress, err error) {
 	default:
 		a.Servers, err = servers(u.Host, "6379")
 	}
-	query := u.Query()
+	query, known := u.Query(), []string{"db"}
 	if scheme == "rediss" {
-		insecure := slices.Contains([]string{"true", "1"}, query.Get("skip_verify"))
+		known = append(known, skipVerify)
+		insecure := slices.Contains([]string{"true", "1"}, query.Get(skipVerify))
 		a.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure} //nolint:gosec // as asked for
 	}
-	known := parameters
 	if sentinels {
-		known = slices.Concat(known, ofSentinels)
+		known = append(known, ofSentinels...)
 		a.Master, a.SentinelUser = query.Get(masterName), query.Get(sentinelUser)
 		a.SentinelPassword = Secret(query.Get(sentinelPassword))
 	}
+	skips := []string{"", "0", "1", "false", "true"}
 	for name := range query {
-		if !slices.Contains(known, name) {
+		if !slices.Contains(known, name) || name == skipVerify && !slices.Contains(skips, query.Get(name)) {
 			return RedisAddress{}, errParameter
 		}
 	}
@@ -222,8 +221,8 @@ func (r RedisURL) check(p *Problems) {
 	}
 	_, err := r.parse()
 	if errors.Is(err, errParameter) {
-		p.add("REDIS_URL", "has an unknown parameter", "use only "+strings.Join(parameters, ", ")+
-			"; with Sentinels also "+strings.Join(ofSentinels, ", "))
+		p.add("REDIS_URL", "has "+errParameter.Error(), "use only db; with TLS also "+skipVerify+
+			" (true or false); with Sentinels also "+strings.Join(ofSentinels, ", "))
 	} else if err != nil {
 		p.add("REDIS_URL", "is not the URL of a Redis",
 			"write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or "+
