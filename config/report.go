@@ -3,8 +3,9 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // File is the name under which Published holds errand.yaml.
@@ -15,7 +16,11 @@ const File = "errand.yaml"
 func (c Config) Published() map[string]string {
 	all := map[string]string{File: "none"}
 	if c.Paths.File != "" {
-		content, _ := json.Marshal(c.Routing) // plain data
+		var values any // in the file, whichever keys this version of errand knows
+		if c.Document != nil {
+			_ = c.Document.Decode(&values) // Load reports what cannot be decoded
+		}
+		content, _ := yaml.Marshal(values) // plain data
 		sum := sha256.Sum256(content)
 		all[File] = "content " + hex.EncodeToString(sum[:4])
 	}
