@@ -140,6 +140,7 @@ func TestRoutingProblems(t *testing.T) {
 			"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`,
 		},
 		{"repositories: [o/r]", `f:1: repositories does not have the right form; write keys with values`},
+		{"egress: [go, {a: b}]", `f:1: egress does not have the right form; write a list, each entry after a dash, or any, none or learn`},
 		{"repositories:\n  o/r: true", `f:2: repositories.o/r does not have the right form; write keys with values`},
 		{"people:\n  a: {slack: [U1]}", "f:2: people.a.slack does not have the right form; write text"},
 		{"channels: {}\nchannels: {}", `f:2: repeats the key "channels" of line 1; keep one of them`},
@@ -245,6 +246,8 @@ func TestRoutingProblems(t *testing.T) {
 			"rules:\n  - {tool: Bash, action: deny}\n  - tool: Bash\n    action: delegate",
 			`f:4: rules.2.action must be allow, deny or ask, not "delegate"`,
 		},
+		{"limits: {user: 1e1}\nhooks: {a: {secret: '{{env \"A\"}}', template: x, rate: 60.0}}", ""},
+		{"limits: {user: .inf}", `f:1: limits.user is ".inf"; write a whole number`},
 		{"limits: {user: many}", `f:1: limits.user is "many"; write a whole number`},
 		{
 			"limits:\n  user: 0.5",

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
 // yamlLine matches the messages of yaml.v3 about syntax, whose errors have no structure.
@@ -55,8 +57,7 @@ func (v routingCheck) form(n *yaml.Node, typ reflect.Type, path ...string) {
 		for i, one := range n.Content {
 			v.form(one, typ.Elem(), append(path, strconv.Itoa(i+1))...)
 		}
-	// yaml.v3 decodes 0.5 into an int as 0, which would mean no limit.
-	case n.Decode(reflect.New(typ).Interface()) != nil || typ.Kind() == reflect.Int && n.ShortTag() == "!!float":
+	case n.Decode(reflect.New(typ).Interface()) != nil || typ.Kind() == reflect.Int && !integral(n):
 		what := "does not have the right form"
 		if n.Kind == yaml.ScalarNode && slices.Contains(quotable, typ.Kind()) {
 			what = fmt.Sprintf("is %q", n.Value)
@@ -65,11 +66,17 @@ func (v routingCheck) form(n *yaml.Node, typ reflect.Type, path ...string) {
 			what = strings.Join(path, ".") + " " + what
 		}
 		form := cmp.Or(yamlForms[typ.Kind()], "keys with values")
-		if typ.Kind() == reflect.Slice {
-			form = "a list, each entry after a dash"
+		if typ == reflect.TypeFor[hostlist.List]() {
+			form = yamlForms[reflect.Slice] + ", or any, none or learn"
 		}
 		v.p.add(v.at(n), what, "write "+form)
 	}
+}
+
+// integral reports whether a number is whole. yaml.v3 decodes 0.5 into an int as 0, which would mean no limit.
+func integral(n *yaml.Node) bool {
+	var f float64
+	return n.Decode(&f) == nil && f == float64(int64(f))
 }
 
 // mapping compares the keys of a value with the type that it is for.
@@ -111,6 +118,7 @@ var quotable = []reflect.Kind{reflect.Bool, reflect.Int, reflect.Float64}
 // yamlForms says how to write a value of a kind.
 var yamlForms = map[reflect.Kind]string{
 	reflect.Bool: "true or false", reflect.String: "text", reflect.Int: "a whole number", reflect.Float64: "a number",
+	reflect.Slice: "a list, each entry after a dash",
 }
 
 // keysOf returns the fields of a type that are keys, in order.
