@@ -28,7 +28,7 @@ type Routing struct {
 	MCP          map[string]Server           `yaml:"mcp" help:"MCP servers for the agent, by name (docs/mcp.md)."`
 	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/security.md)."`
 	Options      Options                     `yaml:"options" help:"What a request can choose. Other names are refused. Without a list: all that the CLI accepts."`
-	Egress       hostlist.List               `yaml:"egress" help:"The hosts that runs in a sandbox reach, in addition to the model: a list of names, *.domain, host:port and presets, or any, none or learn; or both as allow: and private:. Default: all presets (docs/environment.md)."`
+	Egress       hostlist.List               `yaml:"egress" default:"all presets" help:"The hosts that runs in a sandbox reach, in addition to the model: a list of names, *.domain, host:port and presets, or any, none or learn; or both as allow: and private:. Default: all presets (docs/environment.md)."`
 	Registries   []Registry                  `yaml:"registries" help:"A list of private package registries, from which runs read with a credential that they do not have (docs/environment.md)."`
 	Credentials  []Credential                `yaml:"credentials" help:"A list of credentials for the model instead of one in the environment, the preferred ones first (docs/models.md)."`
 	Prices       map[string]map[string]Price `yaml:"prices" help:"What models cost in US dollars per million tokens, where it is not Anthropic's list price, by provider and by name or pattern of the model (docs/models.md)."`
@@ -48,11 +48,11 @@ type Routing struct {
 
 // Repository configures a repository.
 type Repository struct {
-	Trusted bool   `yaml:"trusted" help:"The CLI uses the repository's own settings, hooks and servers."`
+	Trusted bool   `yaml:"trusted" default:"false" help:"The CLI uses the repository's own settings, hooks and servers."`
 	Base    string `yaml:"base" default:"the default branch" help:"The branch to start from, and the base of pull requests."`
 	Profile string `yaml:"profile" default:"write" help:"The highest profile of runs there: write or read. With results it is read."`
 	Results string `yaml:"results" help:"The Slack channel for results. The repository is then only read, and nothing is written on GitHub."`
-	Open    bool   `yaml:"open" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`
+	Open    bool   `yaml:"open" default:"false" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`
 	Pool    string `yaml:"pool" default:"default" help:"The pool of the workers that run its tasks."`
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
@@ -69,7 +69,7 @@ const (
 // Channel configures a Slack channel.
 type Channel struct {
 	Repository string `yaml:"repository" help:"The owner/name for mentions that name no repository."`
-	Private    bool   `yaml:"private" help:"Answers about all private repositories may be posted there, and not only about its own."`
+	Private    bool   `yaml:"private" default:"false" help:"Answers about all private repositories may be posted there, and not only about its own."`
 }
 
 // Person is one person's accounts. Either may be empty.

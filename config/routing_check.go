@@ -41,18 +41,18 @@ func (v routingCheck) options(r Routing) {
 
 // Limits bounds concurrent tasks in the whole fleet. 0 = no limit.
 type Limits struct {
-	Repository int `yaml:"repository" help:"In each repository."`
-	User       int `yaml:"user" help:"Of each person."`
-	Credential int `yaml:"credential" help:"With each credential for the model."`
+	Repository int `yaml:"repository" default:"no limit" help:"In each repository."`
+	User       int `yaml:"user" default:"no limit" help:"Of each person."`
+	Credential int `yaml:"credential" default:"no limit" help:"With each credential for the model."`
 }
 
 // Budgets bounds the cost of tasks in US dollars at list price. 0 = no budget. Days are UTC.
 type Budgets struct {
-	Task       float64 `yaml:"task" help:"Of a task, even if it asks for more."`
-	User       float64 `yaml:"user" help:"Of each person a day."`
-	Channel    float64 `yaml:"channel" help:"Of each channel a day."`
-	Repository float64 `yaml:"repository" help:"Of each repository a day."`
-	Day        float64 `yaml:"day" help:"Of the whole fleet a day."`
+	Task       float64 `yaml:"task" default:"no budget" help:"Of a task, even if it asks for more."`
+	User       float64 `yaml:"user" default:"no budget" help:"Of each person a day."`
+	Channel    float64 `yaml:"channel" default:"no budget" help:"Of each channel a day."`
+	Repository float64 `yaml:"repository" default:"no budget" help:"Of each repository a day."`
+	Day        float64 `yaml:"day" default:"no budget" help:"Of the whole fleet a day."`
 	Contact    string  `yaml:"contact" help:"Who can raise budgets, for refusals."`
 }
 
@@ -202,7 +202,7 @@ type SlackPeople struct {
 	Approvers []string `yaml:"approvers" help:"IDs of people who can stop, retry and approve other people's tasks."`
 
 	Unmapped policy.Unmapped `yaml:"unmapped" default:"read or all" help:"What people without a known GitHub account can ask for: read (repositories with open: true), refuse or all. The default is read where people: or link: makes accounts known."`
-	Link     bool            `yaml:"link" help:"People can link their account to one on GitHub by /errand link."`
+	Link     bool            `yaml:"link" default:"false" help:"People can link their account to one on GitHub by /errand link."`
 }
 
 // Unmapped returns what people in Slack may do whose GitHub account is unknown. If no account can be known and the

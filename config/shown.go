@@ -13,21 +13,22 @@ import (
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
-// Section is a section of errand.yaml as a table. A cell is empty if the key is not set.
+// Section is a section of errand.yaml as a table. A cell is empty if the key is not set, or has no default.
 type Section struct {
 	Key     string
 	Columns []string
 	Rows    [][]string
 }
 
-// Sections returns what errand.yaml sets, without secrets and what may hold one: their fields have the tag hidden.
+// Sections returns what errand.yaml sets, and the defaults of other keys. Secrets, and what may hold one, are left out:
+// their fields have the tag hidden.
 func (r Routing) Sections() (all []Section) {
 	for _, f := range keysOf(reflect.TypeOf(r)) {
-		entries := entriesOf(reflect.ValueOf(r).FieldByIndex(f.Index), "")
+		entries := entriesOf(reflect.ValueOf(r).FieldByIndex(f.Index), "", f.Tag.Get("default"))
 		s := Section{Key: f.Tag.Get("yaml")}
 		if f.Type.Kind() == reflect.Struct {
-			s.Columns = []string{"key", "value"}
-			s.Rows = slices.DeleteFunc(entries[0].cells, func(cell []string) bool { return cell[1] == "" })
+			s.Columns = []string{"key", "value", "default"}
+			s.Rows = slices.DeleteFunc(entries[0].cells, func(cell []string) bool { return cell[1]+cell[2] == "" })
 		} else if len(entries) > 0 {
 			s.Columns, s.Rows = columns(entries)
 		}
@@ -41,55 +42,68 @@ func (r Routing) Sections() (all []Section) {
 // entry is one of the entries of a section, such as a repository.
 type entry struct {
 	name  string
-	cells [][]string // key and value
+	cells [][]string // key, value and default
 }
 
 // entriesOf returns the entries of a mapping in the order of their names, and those of a list by their positions.
-func entriesOf(v reflect.Value, name string) (all []entry) {
+func entriesOf(v reflect.Value, name, preset string) (all []entry) {
 	switch v.Kind() {
 	case reflect.Map:
 		for _, key := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int {
 			return strings.Compare(a.String(), b.String())
 		}) {
-			all = append(all, entriesOf(v.MapIndex(key), strings.TrimSpace(name+" "+key.String()))...)
+			all = append(all, entriesOf(v.MapIndex(key), strings.TrimSpace(name+" "+key.String()), "")...)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			all = append(all, entriesOf(v.Index(i), strconv.Itoa(i+1))...)
+			all = append(all, entriesOf(v.Index(i), strconv.Itoa(i+1), "")...)
 		}
 	default:
-		return []entry{{name, cellsOf(v, "")}}
+		return []entry{{name, cellsOf(v, "", preset)}}
 	}
 	return all
 }
 
-// columns returns a table of entries with a column for each key that one of them sets.
+// columns returns a table of entries and their defaults, with a column for each key that has a value or a default.
 func columns(entries []entry) (names []string, rows [][]string) {
 	names = []string{"entry"}
+	defaults := []string{"by default"}
 	for _, e := range entries {
 		rows = append(rows, []string{e.name})
 	}
 	for i, cell := range entries[0].cells {
-		if !slices.ContainsFunc(entries, func(e entry) bool { return e.cells[i][1] != "" }) {
+		if cell[2] == "" && !slices.ContainsFunc(entries, func(e entry) bool { return e.cells[i][1] != "" }) {
 			continue
 		}
-		names = append(names, cell[0])
+		names, defaults = append(names, cell[0]), append(defaults, cell[2])
 		for n, e := range entries {
 			rows[n] = append(rows[n], e.cells[i][1])
 		}
 	}
+	if strings.Join(defaults[1:], "") != "" {
+		rows = slices.Insert(rows, 0, defaults)
+	}
 	return names, rows
 }
 
-// cellsOf returns the keys below a value with their texts.
-func cellsOf(v reflect.Value, path string) (cells [][]string) {
-	if v.Type() == reflect.TypeFor[hostlist.List]() {
-		return [][]string{{"hosts", shownText(v)}}
+// cellsOf returns the keys below a value with their texts and defaults. preset is the default of the value itself.
+func cellsOf(v reflect.Value, path, preset string) (cells [][]string) {
+	if list, ok := reflect.TypeAssert[hostlist.List](v); ok {
+		allow := shownText(reflect.ValueOf(list.Hosts))
+		if list.Mode != hostlist.Listed {
+			allow = string(list.Mode)
+		} else if allow == "" {
+			allow = string(hostlist.None)
+		}
+		return [][]string{
+			{path + "allow", allow, preset},
+			{path + "private", shownText(reflect.ValueOf(list.Private)), ""},
+		}
 	}
 	for _, f := range keysOf(v.Type()) {
-		value, key := v.FieldByIndex(f.Index), path+f.Tag.Get("yaml")
-		if len(keysOf(f.Type)) > 0 {
-			cells = append(cells, cellsOf(value, key+".")...)
+		value, key, preset := v.FieldByIndex(f.Index), path+f.Tag.Get("yaml"), f.Tag.Get("default")
+		if f.Type.Kind() == reflect.Struct {
+			cells = append(cells, cellsOf(value, key+".", preset)...)
 			continue
 		}
 		text := shownText(value)
@@ -101,7 +115,7 @@ func cellsOf(v reflect.Value, path string) (cells [][]string) {
 		default:
 			text = "set, hidden"
 		}
-		cells = append(cells, []string{key, text})
+		cells = append(cells, []string{key, text, preset})
 	}
 	return cells
 }
@@ -113,11 +127,6 @@ const maxShown = 200
 func shownText(v reflect.Value) string {
 	text := ""
 	switch value := v.Interface().(type) {
-	case hostlist.List:
-		text = strings.Join(slices.Concat(value.Hosts, value.Private), ", ")
-		if value.Mode != hostlist.Listed {
-			text = strings.TrimSpace(string(value.Mode) + " " + text)
-		}
 	case []string:
 		text = strings.Join(value, ", ")
 	case map[string]string:

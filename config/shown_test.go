@@ -16,9 +16,9 @@ func TestSections(t *testing.T) {
 	r, _ := parseRouting(&p, "f", []byte(`
 repositories:
   acme/api: {trusted: true, env: {A: hush}, setup: [hush], start: [hush], pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
-  acme/web: {base: next, egress: {allow: [go], private: [x.example]}, secrets: {T: "env:hush"}}
+  acme/web: {base: next, egress: {allow: [go, npm], private: [x.example]}, secrets: {T: "env:hush"}}
 rules: [{tool: Bash, action: deny}]
-egress: learn
+egress: {allow: any, private: [10.0.0.1]}
 registries: [{host: r.example, bearer: '{{env "hush"}}'}, {host: s.example, basic: '{{env "hush"}}'}]
 credentials:
   - {name: a, api_key: '{{env "hush"}}', weight: 2.5}
@@ -42,47 +42,125 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 	want := []Section{
 		{
 			"repositories",
-			[]string{"entry", "trusted", "base", "env", "setup", "start", "tools", "egress", "pull_requests.labels", "secrets"},
+			[]string{
+				"entry", "trusted", "base", "profile", "open", "pool", "env", "setup", "start", "locks", "tools",
+				"egress.allow", "egress.private", "pull_requests.branch_prefix", "pull_requests.labels",
+				"pull_requests.draft", "pull_requests.template", "secrets",
+			},
 			[][]string{
-				{"acme/api", "true", "", hidden, hidden, hidden, "go: 1.26, node: 22", "", "a, b", ""},
-				{"acme/web", "", "next", "", "", "", "", "go, x.example", "", "T"},
+				{
+					"by default", "false", "the default branch", "write", "false", "default", "", "", "",
+					"lock files at the root", "", "the fleet's", "", "errand/", "", "true", "false", "",
+				},
+				{
+					"acme/api", "true", "", "", "", "", hidden, hidden, hidden, "", "go: 1.26, node: 22",
+					"", "", "", "a, b", "", "", "",
+				},
+				{"acme/web", "", "next", "", "", "", "", "", "", "", "", "go, npm", "x.example", "", "", "", "", "T"},
 			},
 		},
 		{
 			"mcp",
-			[]string{"entry", "command", "args", "env", "url", "headers"},
-			[][]string{{"one", "one", hidden, hidden, "", ""}, {"two", "", "", "", "mcp.example", hidden}},
+			[]string{"entry", "type", "command", "args", "env", "url", "headers", "profiles"},
+			[][]string{
+				{"by default", "from the other keys", "", "", "", "", "", "write"},
+				{"one", "", "one", hidden, hidden, "", "", ""},
+				{"two", "", "", "", "", "mcp.example", hidden, ""},
+			},
 		},
-		{"rules", []string{"entry", "tool", "action"}, [][]string{{"1", "Bash", "deny"}}},
-		{"egress", []string{"key", "value"}, [][]string{{"hosts", "learn"}}},
+		{
+			"rules",
+			[]string{"entry", "tool", "input", "action"},
+			[][]string{{"by default", "", "anything", ""}, {"1", "Bash", "", "deny"}},
+		},
+		{
+			"egress",
+			[]string{"key", "value", "default"},
+			[][]string{{"allow", "any", "all presets"}, {"private", "10.0.0.1", ""}},
+		},
 		{
 			"registries",
-			[]string{"entry", "host", "bearer", "basic"},
-			[][]string{{"1", "r.example", hidden, ""}, {"2", "s.example", "", hidden}},
+			[]string{"entry", "host", "bearer", "basic", "repositories", "paths", "realm"},
+			[][]string{
+				{"by default", "", "", "", "all", "all", "host"},
+				{"1", "r.example", hidden, "", "", "", ""},
+				{"2", "s.example", "", hidden, "", "", ""},
+			},
 		},
 		{
 			"credentials",
-			[]string{"entry", "name", "api_key", "oauth_token", "auth_token", "token_command", "weight"},
+			[]string{
+				"entry", "name", "api_key", "oauth_token", "auth_token", "token_command", "provider", "profile", "file",
+				"weight", "repositories", "people", "pools", "daily_cap",
+			},
 			[][]string{
-				{"1", "a", hidden, "", "", "", "2.5"},
-				{"2", "b", "", "", "", hidden, ""},
-				{"3", "c", "", hidden, "", "", ""},
-				{"4", "d", "", "", hidden, "", ""},
+				{
+					"by default", "", "", "", "", "", "anthropic", "the worker's credentials", "Google's default",
+					"1", "all", "all", "all", "no cap",
+				},
+				{"1", "a", hidden, "", "", "", "", "", "", "2.5", "", "", "", ""},
+				{"2", "b", "", "", "", hidden, "", "", "", "", "", "", "", ""},
+				{"3", "c", "", hidden, "", "", "", "", "", "", "", "", "", ""},
+				{"4", "d", "", "", hidden, "", "", "", "", "", "", "", "", ""},
 			},
 		},
 		{
 			"prices",
-			[]string{"entry", "input", "output"},
-			[][]string{{"any glm", "0", "0.5"}, {"bedrock sonnet", "1", "2"}},
+			[]string{"entry", "input", "output", "cache_read"},
+			[][]string{
+				{"by default", "", "", "a tenth of input"},
+				{"any glm", "0", "0.5", ""},
+				{"bedrock sonnet", "1", "2", ""},
+			},
 		},
-		{"limits", []string{"key", "value"}, [][]string{{"user", "2"}}},
+		{
+			"limits",
+			[]string{"key", "value", "default"},
+			[][]string{{"repository", "", "no limit"}, {"user", "2", "no limit"}, {"credential", "", "no limit"}},
+		},
+		{
+			"budgets",
+			[]string{"key", "value", "default"},
+			[][]string{
+				{"task", "", "no budget"},
+				{"user", "", "no budget"},
+				{"channel", "", "no budget"},
+				{"repository", "", "no budget"},
+				{"day", "", "no budget"},
+			},
+		},
+		{
+			"slack",
+			[]string{"key", "value", "default"},
+			[][]string{{"channels", "", "all"}, {"unmapped", "", "read or all"}, {"link", "", "false"}},
+		},
+		{
+			"github",
+			[]string{"key", "value", "default"},
+			[][]string{{"label", "", "errand"}, {"fork_runs", "", "5"}},
+		},
+		{"login", []string{"key", "value", "default"}, [][]string{{"groups", "", "groups"}}},
 		{
 			"schedules",
-			[]string{"entry", "when", "prompt"},
-			[][]string{{"x", "every hour", strings.Repeat("ä", maxShown) + "…"}},
+			[]string{"entry", "when", "prompt", "branch", "profile", "budget"},
+			[][]string{
+				{"by default", "", "", "the repository's base", "write; of hooks read", "budgets.task"},
+				{"x", "every hour", strings.Repeat("ä", maxShown) + "…", "", "", ""},
+			},
 		},
-		{"hooks", []string{"entry", "secret", "template"}, [][]string{{"y", hidden, "Go."}}},
-		{"webhooks", []string{"entry", "url", "secret"}, [][]string{{"z", "ops.example", hidden}}},
+		{
+			"hooks",
+			[]string{"entry", "secret", "template", "rate", "branch", "profile", "budget"},
+			[][]string{
+				{"by default", "", "", "60", "the repository's base", "write; of hooks read", "budgets.task"},
+				{"y", hidden, "Go.", "", "", "", ""},
+			},
+		},
+		{
+			"webhooks",
+			[]string{"entry", "url", "secret", "endings", "repositories"},
+			[][]string{{"by default", "", "", "all", "all"}, {"z", "ops.example", hidden, "", ""}},
+		},
 	}
 	got := r.Sections()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -91,8 +169,32 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 	if strings.Contains(fmt.Sprint(got), "hush") {
 		t.Error("a secret is shown")
 	}
-	if got := (Routing{}).Sections(); len(got) != 0 {
-		t.Errorf("nothing is shown as %v", got)
+	var keys []string
+	for _, section := range (Routing{}).Sections() {
+		keys = append(keys, section.Key)
+	}
+	if want := strings.Fields("egress limits budgets slack github login"); !slices.Equal(keys, want) {
+		t.Errorf("without errand.yaml, %q have defaults, want %q", keys, want)
+	}
+}
+
+func TestSectionsShowEgress(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"": "[]", "egress: learn": "[learn]", "egress: none": "[none]", "egress: []": "[none]", "egress: [go]": "[go]",
+		"egress: {private: [a.b]}": "[none a.b]", "egress: {allow: [go, npm]}": "[go, npm]",
+	} {
+		var p Problems
+		r, _ := parseRouting(&p, "f", []byte(text))
+		var values []string
+		for _, row := range r.Sections()[0].Rows {
+			if row[1] != "" {
+				values = append(values, row[1])
+			}
+		}
+		if got := fmt.Sprint(values); got != want || len(p) > 0 {
+			t.Errorf("%q is shown as %s, want %s; %v", text, got, want, p)
+		}
 	}
 }
 

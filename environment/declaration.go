@@ -45,7 +45,7 @@ type Declaration struct {
 	Locks        []string          `yaml:"locks" default:"lock files at the root" help:"Files and directories of the repository. If one changes, the set-up runs again."`
 	Path         []string          `yaml:"path" help:"Directories that come first in a run's PATH: below the home with ~/, otherwise in the clone."`
 	Tools        map[string]string `yaml:"tools" help:"Versions of tools by their names in mise."`
-	Egress       hostlist.List     `yaml:"egress" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
+	Egress       hostlist.List     `yaml:"egress" default:"the fleet's" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
 	PullRequests PullRequests      `yaml:"pull_requests" help:"How errand opens pull requests."`
 }
 
