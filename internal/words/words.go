@@ -1,5 +1,5 @@
-// Package words reads what people write to errand on GitHub and in Slack, each message once: [Markdown], and Slack's own
-// notation.
+// Package words reads what people write to errand on GitHub and in Slack, each message once: [Markdown], and Slack's
+// own notation.
 //
 // A mention or a command counts only in the author's own words. It is none in code, which shows how to ask, in a
 // quotation, which others wrote, and in what the message hides from its readers. [Slack] decides that
