@@ -221,7 +221,7 @@ const RecentLife = 30 * time.Second
 
 // Recent returns a cache for answers of GitHub. A question that takes longer than its answer would count fails.
 func Recent[T any](now func() time.Time) *cache.Cache[T] {
-	return &cache.Cache[T]{Limit: RecentLife, Life: RecentLife, Now: now}
+	return &cache.Cache[T]{Limit: RecentLife, Life: RecentLife, FromAsked: true, Now: now}
 }
 
 // loginForm matches logins. Other strings could be paths within GitHub's API.

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -68,6 +69,23 @@ func TestPermissionExpires(t *testing.T) {
 	ask(forge.PermissionWrite, 1)
 	now = now.Add(RecentLife)
 	ask(forge.PermissionNone, 2)
+}
+
+// What GitHub says counts from the question on, however long the answer takes.
+func TestRecentCountsFromTheQuestion(t *testing.T) {
+	t.Parallel()
+	now, asked := time.Unix(1_790_000_000, 0), 0
+	c := Recent[int](func() time.Time { return now })
+	for _, want := range []int{1, 1, 2} {
+		if got, err := c.Get(t.Context(), "k", func(context.Context) (int, error) {
+			now = now.Add(RecentLife - 5*time.Second)
+			asked++
+			return asked, nil
+		}); got != want || err != nil {
+			t.Errorf("%d %v, want %d", got, err, want)
+		}
+		now = now.Add(3 * time.Second)
+	}
 }
 
 // An account about which GitHub does not answer may do nothing.

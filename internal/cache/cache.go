@@ -16,7 +16,8 @@ const maxCached = 10_000
 // fields before use.
 type Cache[T any] struct {
 	Limit     time.Duration    // of asking; required
-	Life      time.Duration    // of an answer, from its question on; 0 for ever
+	Life      time.Duration    // of an answer; 0 for ever
+	FromAsked bool             // Life counts from the question on: when the service looked is not known
 	ErrorLife time.Duration    // of an error; 0 if the next caller asks again
 	Quiet     bool             // ask nothing for ErrorLife after a question that was not answered within Limit
 	Now       func() time.Time // required
@@ -109,8 +110,10 @@ func (c *Cache[T]) finish(key string, e *cached[T], late bool) {
 	defer c.mu.Unlock()
 	e.done = true
 	switch {
-	case e.err == nil && c.Life > 0: // when the service looked is not known
+	case e.err == nil && c.FromAsked && c.Life > 0:
 		e.until = e.asked.Add(c.Life)
+	case e.err == nil && c.Life > 0:
+		e.until = c.Now().Add(c.Life)
 	case e.err != nil && c.ErrorLife > 0:
 		e.until = c.Now().Add(c.ErrorLife)
 	case e.err != nil && c.entries[key] == e:

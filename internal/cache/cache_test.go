@@ -153,30 +153,33 @@ func TestCacheExpires(t *testing.T) {
 	})
 }
 
-// An answer is as old as its question.
-func TestCacheCountsFromTheQuestion(t *testing.T) {
+// An answer is as old as its question where that is wanted; otherwise one that took longer than it counts is not asked
+// for again at once.
+func TestAgeOfAnswers(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := Cache[int]{Limit: 30 * time.Second, Life: 30 * time.Second, Now: time.Now}
-		asked := 0
-		get := func() int {
-			v, err := c.Get(t.Context(), "k", func(context.Context) (int, error) {
-				asked++
-				<-time.After(25 * time.Second)
-				return asked, nil
+	for name, c := range map[string]*Cache[int]{
+		"from the question": {Life: 30 * time.Second, FromAsked: true},
+		"from the answer":   {Life: 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c.Limit, c.Now = 30*time.Second, time.Now
+				asked := 0
+				for _, want := range []int{1, 1, 2} {
+					v, err := c.Get(t.Context(), "k", func(context.Context) (int, error) {
+						asked++
+						<-time.After(25 * time.Second)
+						return asked, nil
+					})
+					if err != nil || v != want {
+						t.Errorf("answer %d, %v, want %d", v, err, want)
+					}
+					<-time.After(3 * time.Second)
+				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return v
-		}
-		for _, want := range []int{1, 1, 2} {
-			if v := get(); v != want {
-				t.Errorf("answer %d, want %d", v, want)
-			}
-			<-time.After(3 * time.Second)
-		}
-	})
+		})
+	}
 }
 
 // A question that panics is an error of those who asked, and does not end the process.
