@@ -77,7 +77,7 @@ func PublicName(ctx context.Context) string {
 
 // Has reports whether the visitor may do something in all repositories and outside of them.
 func (v Visitor) Has(a policy.Action) bool {
-	return v.In == nil && v.decide(a, policy.Object{}).Allowed
+	return v.In == nil && v.decide(a, policy.Object{Repos: []policy.Repo{{Role: v.Role}}}).Allowed
 }
 
 // May decides whether the visitor may do something in a repository; "" means what belongs to none or to all.

@@ -238,6 +238,7 @@ var table = slices.Concat(
 		row{who: "a user of some repositories", subject: user, what: "outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "yes"},
 		row{who: "a user of some repositories", subject: user, what: "in a directory", object: Object{Repos: []Repo{{}}, Directory: true}, verdict: "no: You may not start tasks outside of repositories."},
 		row{who: "a viewer", subject: viewer, what: "outside of repositories", object: Object{Repos: []Repo{{}}}, verdict: "no: You may not start tasks outside of repositories."},
+		row{who: "a viewer", subject: viewer, what: "wherever it is", verdict: "no: You may not start tasks."},
 		row{who: "a user", subject: user, what: "after work that they may see", object: Object{Repos: at(User).Repos, Past: at(Viewer).Repos}, verdict: "yes"},
 		row{who: "a user", subject: user, what: "after work that they may not see", object: Object{Repos: at(User).Repos, Past: at(Viewer, Anyone).Repos}, verdict: "no: " + continued},
 		row{who: "a user", subject: user, what: "after a task that they may not see", object: Object{Repos: at(User).Repos, Unseen: true}, verdict: "no: " + continued},

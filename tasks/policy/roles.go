@@ -99,6 +99,8 @@ func start(s Subject, o Object, _ Posture) Verdict {
 		}
 	}
 	switch {
+	case s.Role < User:
+		return no("You may not start tasks.")
 	case o.Forgotten:
 		return no(Forgotten)
 	case o.Unseen, s.roleIn(o.Past, o.Own) < Viewer:
