@@ -85,7 +85,7 @@ func TestWhoMayStartTasks(t *testing.T) {
 		"viewer-of-all": {
 			WithVisitor(f.Context(), Visitor{Role: Viewer}), at("acme/app", ""), "You may not start tasks in acme/app.",
 		},
-		"user-of-all": {WithVisitor(f.Context(), Visitor{Role: User}), at("acme/app", ""), ""},
+		"user-of-all":          {WithVisitor(f.Context(), Visitor{Role: User}), at("acme/app", ""), ""},
 		"viewer-of-the-others": {in(f.Context(), "acme", User, Viewer), continues("chat/theirs"), ""},
 	} {
 		err := ask(tc.ctx, name, tc.change)
