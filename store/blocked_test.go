@@ -85,6 +85,42 @@ func TestThreadCallsTheNext(t *testing.T) {
 	})
 }
 
+// A task that comes late, but is older than the run of its thread, is the first when that run's worker dies.
+func TestDeadWorkerCallsTheOlder(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		c := h.claim(s, h.submit(s, 5))
+		older := h.submit(s, 2)
+		h.crash(c)
+		h.takeover(s, c)
+		h.named(s, "its worker died", older, c.ID())
+		if _, err := h.ask(s, c.ID()); !errors.Is(err, ErrBusy) {
+			h.Errorf("claim = %v", err)
+		}
+		must(h.ask(s, older))
+	})
+}
+
+// A task that is refused while the last run of its thread is posting has no delivery, whoever looks.
+func TestBlockedByAnEndedRun(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.ok(c.End(ctx, nil))
+		id := h.submit(s, 2)
+		if _, err := h.ask(s, id); !errors.Is(err, ErrBusy) {
+			h.Errorf("claim = %v", err)
+		}
+		h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
+		h.named(s, "it is blocked")
+		if b := must(s.Get(ctx, id)).Blocked; b.Place != 1 {
+			h.Errorf("it is behind one: %+v", b)
+		}
+		h.ok(c.Release(ctx))
+		h.named(s, "its turn", id)
+	})
+}
+
 // withdraw ends a waiting task after its delivery was made.
 func (h *harness) withdraw(s *Store, id string) {
 	h.Helper()
@@ -186,6 +222,29 @@ func TestRaisedCapIsUsedUp(t *testing.T) {
 			must(h.ask(s, id, high))
 		}
 		h.named(s, fmt.Sprint("all of ", high.Max))
+	})
+}
+
+// A line keeps its cap while the first of it was called and has no slot.
+func TestLineKeepsItsCap(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, caps := h.Context(), h.store(Config{}), Cap{"repo:", 3}
+		var runs []*Claim
+		for n := 1; n < 4; n++ {
+			runs = append(runs, must(h.ask(s, h.scoped(s, n, "repo:a"), caps)))
+		}
+		called := h.scoped(s, 4, "repo:a")
+		h.full(s, 4, caps)
+		next := h.scoped(s, 5, "repo:a")
+		h.scoped(s, 6, "repo:a")
+		h.ok(runs[0].End(ctx, nil))
+		h.named(s, "a place is free", called)
+		h.ok(s.NoSlot(ctx, called, must(s.Get(ctx, called)).Delivery, "no slot"))
+		h.ok(runs[1].End(ctx, nil))
+		h.named(s, "another place is free", next)
+		if got := must(s.Get(ctx, h.scoped(s, 7, "repo:a"))).Blocked; got != (Blocked{"repo:a", 1, 3, 4}) {
+			h.Errorf("a new task: %+v", got)
+		}
 	})
 }
 

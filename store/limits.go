@@ -49,7 +49,7 @@ func blocked(field string) Blocked {
 	if len(f) < 4 {
 		return Blocked{}
 	}
-	return Blocked{Scope: f[3], Runs: number(f[0]), Max: number(f[1]), Place: number(f[2])}
+	return Blocked{Scope: f[3], Runs: number(f[0]), Max: number(f[1]), Place: max(number(f[2]), 1)}
 }
 
 // Error implements error.

@@ -1,11 +1,13 @@
 -- prefix, (scope or kind, cap)... -> {'ok'}
--- Calls up tasks for places that became free without a step: their leases ended, a cap was raised or removed, or a task that was called
--- did not come. The cap of a credential is known only to workers that have it.
-for _, scope in ipairs(redis.call('SMEMBERS', LINES)) do
+-- Calls up tasks for places that became free without a step: their leases ended, a cap was raised or removed, or a task
+-- that was called did not come. The cap of a credential is known only to workers that have it.
+for _, scope in ipairs(redis.call('HKEYS', LINES)) do
   if redis.call('EXISTS', line_key(scope)) == 0 then
-    redis.call('SREM', LINES, scope)
+    redis.call('HDEL', LINES, scope)
   else
-    call_up(scope, bound(scope, 2) or not of_credential(scope) and math.huge or nil)
+    local cap = bound(scope, 2) or not of_credential(scope) and 1000000 -- none any more
+    if cap then redis.call('HSET', LINES, scope, int(cap)) end
+    call_up(scope)
   end
 end
 return {'ok'}

@@ -42,7 +42,7 @@ for scope in each((r[6] or '') .. '\n' .. ARGV[9]) do
       if of_credential(scope) then
         redis.call('ZADD', READY, int(tonumber(ARGV[8]) + math.min(2 + place / 50, 30) * 1000000), id)
       end
-      if r[9] and r[9] ~= scope then call_up(r[9], bound(r[9], 10)) end
+      if r[9] and r[9] ~= scope then call_up(r[9]) end
       return {'full', scope, int(there), int(cap), int(place)}
     end
     table.insert(places, scope)
@@ -76,7 +76,7 @@ if #places > 0 then
   local caps = table.concat(places, '\n')
   redis.call('HSET', key, 'caps', caps)
   hold(id, caps, t, lease)
-  for _, scope in ipairs(places) do call_up(scope, bound(scope, 10)) end -- its cap may have been raised
+  for _, scope in ipairs(places) do call_up(scope) end -- its cap may have been raised
 end
 -- Score 0 keeps the running task at the head, even if a task with an older ID arrives late. So no other task can claim
 -- the thread, even if Redis lost the claim.

@@ -220,8 +220,8 @@ local function free_reservation(id)
 end
 
 -- A waiting task is in READY if it may start or has to wait for a time only: it has a delivery, or gets one. A task that
--- waits for its thread or for a place is blocked: it is not in READY, and the step that makes room for it puts it there. What a crash
--- has prevented is repaired by wake.lua and callup.lua.
+-- waits for its thread or for a place is blocked: it is not in READY, and the step that makes room for it puts it there.
+-- What a crash has prevented is repaired by wake.lua and callup.lua.
 
 -- block stores why a waiting task is blocked: "<runs> <cap> <place> <scope>", or "0 0 <tasks before it> " if it waits
 -- for its thread.
@@ -267,19 +267,16 @@ local function line_up(id, scope)
   if r[3] then redis.call('HDEL', task_key(id), 'awaited') end
   local urgency = {interactive = 0, review = 1, background = 2}
   redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * (urgency[r[2]] or 3)), id)
-  redis.call('SADD', LINES, scope)
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
 
--- call_up makes the first tasks in the line of a scope ready, as many as there are free places by cap or, if that is
--- nil, by the cap that the first was refused for. A task that has not come five seconds after it was called leaves the line, so that
--- it holds up no other. It keeps its delivery, and lines up again if that is refused.
-local function call_up(scope, cap)
-  local first = first_in(scope)
-  if not first then return end
-  cap = cap or tonumber(string.match(redis.call('HGET', task_key(first), 'blocked') or '', '^%d+ (%d+)') or '1')
-  local t = now()
+-- call_up makes the first tasks in the line of a scope ready, as many as there are free places by the cap in LINES. A
+-- task that has not come five seconds after it was called leaves the line, so that it holds up no other. It keeps its
+-- delivery, and lines up again if that is refused.
+local function call_up(scope)
+  if not first_in(scope) then return end
+  local t, cap = now(), tonumber(redis.call('HGET', LINES, scope) or '1')
   local free, i = math.min(cap - redis.call('ZCOUNT', cap_key(scope), int(t), '+inf'), 100), 0
   while i < free do
     local id = redis.call('ZRANGE', line_key(scope), int(i), int(i))[1]
@@ -293,25 +290,25 @@ local function call_up(scope, cap)
       if since == 0 or since > t then -- Redis' clock went back
         since = t
         redis.call('HSET', task_key(id), 'awaited', int(t))
+        redis.call('HDEL', task_key(id), 'blocked')
       end
       if t - since > 5000000 then unblock(id) else i = i + 1 end
     end
   end
 end
 
--- join_line adds a task to the line of the first of its scopes that has one, and returns why it is blocked, or ''.
+-- join_line adds a task to the line of the first of its scopes that has one, and returns why it is blocked, or '' if
+-- there is no line or the task is called at once.
 local function join_line(id, scopes)
   local lines = {}
   for scope in each(scopes) do table.insert(lines, line_key(scope)) end
   if #lines == 0 or redis.call('EXISTS', unpack(lines)) == 0 then return '' end
   for scope in each(scopes) do
-    local first = first_in(scope)
-    local busy = first and string.match(redis.call('HGET', task_key(first), 'blocked') or '', '^%d+ %d+ ')
-    if busy then
-      local why = busy .. int(line_up(id, scope)) .. ' ' .. scope
-      redis.call('HSET', task_key(id), 'blocked', why)
+    if first_in(scope) then
+      local place, there = line_up(id, scope), redis.call('ZCOUNT', cap_key(scope), int(now()), '+inf')
+      block(id, int(there) .. ' ' .. (redis.call('HGET', LINES, scope) or '1') .. ' ' .. int(place) .. ' ' .. scope)
       call_up(scope)
-      return why
+      return redis.call('HGET', task_key(id), 'blocked') or ''
     end
   end
   return ''
@@ -320,9 +317,10 @@ end
 -- place_in returns a task's place in the line of a scope with free places, or 1 if there is no line.
 local function place_in(id, scope, free, cap)
   if free > 0 and redis.call('EXISTS', line_key(scope)) == 0 then return 1 end
+  redis.call('HSET', LINES, scope, int(cap))
   local place = line_up(id, scope)
   if free <= 0 or place <= free then return place end
-  call_up(scope, cap)
+  call_up(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
 

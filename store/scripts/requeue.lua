@@ -39,4 +39,5 @@ if ARGV[5] == '1' then
 end
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', READY, '0', id)
+next_up(thread) -- an older task may have come meanwhile
 return {'ok', redis.call('HGETALL', key)}
