@@ -46,23 +46,24 @@ const compareFor = 5 * time.Second
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
 // mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.
 //
-// No agent may run in c meanwhile; Snapshot compares where one may. Neither configuration nor attributes of the clone
-// can hide a change or execute anything.
+// No agent may run in c meanwhile; Snapshot compares where one may. Nothing in the git directory of the clone can hide
+// a change, show another one, or execute anything.
 func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (_ Comparison, err error) {
 	defer wrap(&err, "compare %s", c.Repo)
+	if how.Reviewed {
+		g, span, release, err := w.span(ctx, c)
+		if err != nil {
+			return Comparison{}, err
+		}
+		defer release()
+		files, err := g.compare(ctx, how.Limit, span)
+		return Comparison{Base: c.BaseSHA, Files: files}, err
+	}
 	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Comparison{}, err
 	}
 	defer s.remove()
-	if how.Reviewed {
-		span, err := c.span()
-		if err != nil {
-			return Comparison{}, err
-		}
-		files, err := s.git.compare(ctx, how.Limit, span)
-		return Comparison{Base: c.BaseSHA, Files: files}, err
-	}
 	tree, left, err := s.tree(ctx, how)
 	if err != nil {
 		return Comparison{}, err
@@ -99,7 +100,7 @@ func (s *shadow) tree(ctx context.Context, how Comparing) (tree string, left []s
 
 // compare returns the changes of a span of commits or trees.
 func (g git) compare(ctx context.Context, limit int, span ...string) ([]FileChange, error) {
-	span = append(span, "--")
+	g, span = g.configured("core.bigFileThreshold=1m"), append(span, "--")
 	list, err := g.run(ctx, append(diff("--find-renames", "--raw", "--numstat", "-z"), span...)...)
 	if err != nil {
 		return nil, err

@@ -1,13 +1,16 @@
 package workspace
 
 import (
+	"compress/zlib"
 	"context"
+	"crypto/sha1" //nolint:gosec // git's IDs
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -18,7 +21,9 @@ import (
 
 // shadow is errand's own git directory for the work tree of a clone in which an agent may be running. It copies
 // commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere. All
-// that moves or shows the work of a run reads it through a shadow.
+// that moves or shows the work of a run reads it through a shadow. Git does not compare what it reads with the ID of an
+// object, so an agent could replace the content even of objects that the mirror has. All objects of a shadow have the
+// content of their IDs.
 type shadow struct {
 	dir        string
 	clone      clone
@@ -38,14 +43,10 @@ type extent struct {
 }
 
 var (
-	latest = extent{
-		[]string{"HEAD", "index", "info/exclude", "refs/heads", "refs/stash", "packed-refs", "objects"}, 256 << 20,
-	}
-	entirely = extent{
-		[]string{"logs", "HEAD", "index", "info/exclude", "refs", "packed-refs", "objects"}, math.MaxInt64,
-	}
+	latest   = extent{strings.Fields("HEAD index info/exclude refs/heads refs/stash packed-refs objects"), 256 << 20}
+	entirely = extent{strings.Fields("logs HEAD index info/exclude refs packed-refs objects"), math.MaxInt64}
 
-	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.(pack|idx))$`)
+	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.pack)$`)
 
 	unfinished = []struct{ name, means string }{
 		{"MERGE_HEAD", "the merge in progress"},
@@ -85,7 +86,8 @@ func (s *shadow) remove() {
 
 // fill makes the git directory with what it copies from the agent's.
 func (s *shadow) fill(ctx context.Context, x extent) (err error) {
-	if err := dirtree.Remove(s.dir); err != nil { // left by a killed worker
+	// A killed worker may have left it. Git requires a directory of refs, and the agent's may all be packed.
+	if err := errors.Join(dirtree.Remove(s.dir), os.MkdirAll(filepath.Join(s.dir, "refs"), 0o700)); err != nil {
 		return err
 	}
 	for name, content := range map[string]string{
@@ -136,7 +138,7 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 			case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
 				return nil
 			}
-			return s.take(from, name, &x.room)
+			return s.take(ctx, from, name, &x.room)
 		})
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", part, err)
@@ -146,7 +148,7 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 }
 
 // take copies one file if it exists and is a regular file.
-func (s *shadow) take(from *os.Root, name string, room *int64) error {
+func (s *shadow) take(ctx context.Context, from *os.Root, name string, room *int64) error {
 	f, size, err := openFile(from, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile) {
 		return nil
@@ -158,16 +160,42 @@ func (s *shadow) take(from *os.Root, name string, room *int64) error {
 	if *room -= size; *room < 0 {
 		return errLong
 	}
+	content := io.LimitReader(f, size)
+	if filepath.Ext(name) == ".pack" { // git computes the IDs of its objects anew
+		g := s.git
+		g.stdin = content
+		_, err := g.run(ctx, "index-pack", "--stdin")
+		if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 128 {
+			return nil // it is damaged
+		}
+		return err
+	}
 	path := filepath.Join(s.dir, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	to, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, io.LimitReader(f, size))
-	return errors.Join(err, to.Close())
+	defer to.Close()
+	if _, err := io.Copy(to, content); err != nil {
+		return err
+	}
+	if object.MatchString(name) && !genuine(ctx, name, to) {
+		return os.Remove(path)
+	}
+	return nil
+}
+
+// genuine reports whether the file f has the object that its name stands for.
+func genuine(ctx context.Context, name string, f io.ReaderAt) bool {
+	id := sha1.New() //nolint:gosec // git's IDs
+	content, err := zlib.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))
+	for err == nil && ctx.Err() == nil { // a small file may have any size when it is unpacked
+		_, err = io.CopyN(id, content, 1<<20)
+	}
+	return errors.Is(err, io.EOF) && fmt.Sprintf("objects%x", id.Sum(nil)) == strings.ReplaceAll(name, "/", "")
 }
 
 var errNoFile = errors.New("not a regular file")

@@ -30,9 +30,6 @@ type Since struct {
 // that it no longer exists. Git runs in the mirror.
 func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit int) (_ Since, err error) {
 	defer wrap(&err, "compare %s with an earlier head", c.Repo)
-	if err := checkRepo(c.Repo); err != nil {
-		return Since{}, err
-	}
 	if _, err := c.span(); err != nil {
 		return Since{}, err
 	}
@@ -111,29 +108,46 @@ func (g git) lines(ctx context.Context, limit int, args ...string) (text string,
 }
 
 // Diff returns what c.Head changed since it left c.Base, as a patch of at most limit bytes, cut after a whole line.
-// Neither configuration nor attributes of the clone can hide a change or execute anything.
+// Nothing in the clone can hide a change, show another one, or execute anything. All is cut if only the clone has
+// c.Head, and it has too many objects.
 func (w *Workspace) Diff(ctx context.Context, c Clone, limit int) (text string, truncated bool, err error) {
 	defer wrap(&err, "diff %s", c.Repo)
-	span, err := c.span()
+	g, span, release, err := w.span(ctx, c)
+	if errors.Is(err, errLong) {
+		return "", true, nil
+	}
 	if err != nil {
 		return "", false, err
 	}
-	s, err := w.shadow(ctx, c, entirely)
-	if err != nil {
-		return "", false, err
-	}
-	defer s.remove()
-	text, truncated, err = s.git.configured(readable).lines(ctx, limit, diff("--find-renames", span, "--")...)
+	defer release()
+	text, truncated, err = g.configured(readable).lines(ctx, limit, diff("--find-renames", span, "--")...)
 	return strings.ToValidUTF8(text, "\uFFFD"), truncated, err
 }
 
 // readable makes git treat larger files as binary: their diff is not readable, and it takes memory.
 const readable = "core.bigFileThreshold=8m"
 
-// span returns the range of the commits that c.Head has and c.Base lacks.
+// span returns the range of the commits that c.Head has and c.Base lacks, and a git that has them until release is
+// called. It runs in the mirror if that has c.Head, whatever has become of the clone.
+func (w *Workspace) span(ctx context.Context, c Clone) (g git, span string, release func(), err error) {
+	if span, err = c.span(); err != nil {
+		return git{}, "", nil, err
+	}
+	m := w.mirror(c.Repo)
+	if _, err := m.commit(ctx, c.Head); !errors.Is(err, ErrRef) {
+		return m.git, span, func() {}, err
+	}
+	s, err := w.shadow(ctx, c, latest)
+	if err != nil {
+		return git{}, "", nil, err
+	}
+	return s.git, span, s.remove, nil
+}
+
+// span checks c and returns the range of the commits that c.Head has and c.Base lacks.
 func (c Clone) span() (string, error) {
 	if !fullSHA.MatchString(c.BaseSHA) || !fullSHA.MatchString(c.Head) {
 		return "", errors.New("base or head is not a full SHA")
 	}
-	return c.BaseSHA + "..." + c.Head, nil
+	return c.BaseSHA + "..." + c.Head, checkRepo(c.Repo)
 }
