@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Comparison is the difference between two states of a repository.
@@ -31,23 +30,21 @@ type FileChange struct {
 // Comparing says how Changes compares.
 type Comparing struct {
 	Reviewed      bool // compare Clone.Head with the commit at which it left Clone.Base, as Diff does
+	Live          bool // an agent may run in the clone meanwhile
 	TrustedConfig bool // the value of Want
 	Limit         int  // bytes of all patches
 }
 
 const (
-	maxShown    = 1 << 20  // bytes of a file that is compared although not all of them could be published
+	maxShown    = 1 << 20  // bytes of a file that is compared in a live clone, or if not all could be published
 	maxShownAll = 32 << 20 // of all of them
 )
-
-// compareFor bounds the comparison of a snapshot, which its caller waits for although it needs the bundle more.
-const compareFor = 5 * time.Second
 
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
 // mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.
 //
-// No agent may run in c meanwhile; Snapshot compares where one may. Nothing in the git directory of the clone can hide
-// a change, show another one, or execute anything.
+// With Live, files are read byte by byte as by Snapshot, and line ends are not converted; it may fail if an agent packs
+// objects meanwhile. Nothing in the git directory can hide a change, show another one, or execute anything.
 func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (_ Comparison, err error) {
 	defer wrap(&err, "compare %s", c.Repo)
 	if how.Reviewed {
@@ -68,27 +65,20 @@ func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (_ Comp
 	if err != nil {
 		return Comparison{}, err
 	}
-	return s.compared(ctx, tree, left, how.Limit)
-}
-
-// compared compares a tree or commit of the files, which lacks those that are left, with the newest commit of their
-// history that the mirror has.
-func (s *shadow) compared(ctx context.Context, tree string, left []string, limit int) (Comparison, error) {
 	base, err := s.known(ctx)
 	if err != nil {
 		return Comparison{}, err
 	}
-	files, err := s.git.compare(ctx, limit, base, tree)
-	if err != nil {
-		return Comparison{}, err
-	}
-	return Comparison{Base: base, Files: files, Left: left}, nil
+	files, err := s.git.compare(ctx, how.Limit, base, tree)
+	return Comparison{Base: base, Files: files, Left: left}, err
 }
 
 // tree returns a tree or commit of the files in the work tree, and the names of those that it lacks.
 func (s *shadow) tree(ctx context.Context, how Comparing) (tree string, left []string, err error) {
-	if tree, err = s.everything(ctx, how.TrustedConfig); !errors.Is(err, ErrUnfit) {
-		return tree, nil, err
+	if !how.Live { // otherwise the agent could replace files by links while git reads them
+		if tree, err = s.everything(ctx, how.TrustedConfig); !errors.Is(err, ErrUnfit) {
+			return tree, nil, err
+		}
 	}
 	c, err := s.changes(ctx)
 	if err != nil {

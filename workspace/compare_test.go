@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ const shownLimit = 1 << 20
 // changed compares a clone in both ways, which must agree, and returns the files by name.
 func changed(t *testing.T, w *Workspace, c Clone) (files map[string]FileChange, left []string) {
 	t.Helper()
-	b, err := w.Snapshot(t.Context(), c, bundleLimit, shownLimit)
+	live, err := w.Changes(t.Context(), c, Comparing{Live: true, Limit: shownLimit})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func changed(t *testing.T, w *Workspace, c Clone) (files map[string]FileChange, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(b.Changes, found, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(live, found, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("a live clone has other changes:\n%s", diff)
 	}
 	files = map[string]FileChange{}
@@ -135,6 +136,32 @@ func TestChangesOfLargeFiles(t *testing.T) {
 	if size > shownLimit || found.Files[1].Patch == "" || !strings.HasSuffix(found.Files[1].Patch, "\n") ||
 		found.Files[2].Patch != "" {
 		t.Errorf("%d bytes", size)
+	}
+}
+
+// What is too large for a checkpoint can be compared, and the other way round.
+func TestChangesOfALiveClone(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"old.txt": strings.Repeat("a line\n", 60_000)})
+	w := o.files()
+	c := checkout(t, w, api)
+	large := make([]byte, bundleLimit+1<<20)
+	if _, err := rand.Read(large); err != nil {
+		t.Fatal(err)
+	}
+	write(t, c.Dir+"/large.bin", string(large))
+	testGit(t, c.Dir, "add", "--all")
+	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")
+	testGit(t, c.Dir, "mv", "old.txt", "new.txt")
+	write(t, c.Dir+"/README.md", "two\n")
+	if b, err := w.Snapshot(t.Context(), c, bundleLimit); err == nil || b.Data != nil {
+		t.Errorf("a bundle of %d bytes, error %v", len(b.Data), err)
+	}
+	files, left := changed(t, w, c)
+	if len(files) != 3 || !files["large.bin"].Binary || files["new.txt"].From != "old.txt" ||
+		files["README.md"].Added != 1 || len(left) > 0 {
+		t.Errorf("left %v, %d files: %+v", left, len(files), files["README.md"])
 	}
 }
 

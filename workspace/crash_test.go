@@ -36,7 +36,7 @@ func workerSteps() map[string]func(ctx context.Context, w *Workspace) error {
 		"keep": func(ctx context.Context, w *Workspace) error { return kept(ctx, w, func(Clone) error { return nil }) },
 		"restore": func(ctx context.Context, w *Workspace) error {
 			return kept(ctx, w, func(c Clone) error {
-				b, err := w.Snapshot(ctx, c, bundleLimit, 0)
+				b, err := w.Snapshot(ctx, c, bundleLimit)
 				if err == nil {
 					_, err = w.Restore(ctx, again, b)
 				}

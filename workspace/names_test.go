@@ -140,7 +140,7 @@ func TestWorkOfANestedRepository(t *testing.T) {
 	w := open(t, Config{Dir: t.TempDir(), URL: func(string) string { return o.bare }})
 	c := checkout(t, w, Want{Thread: "t", Repo: "group/sub/api"})
 	write(t, c.Dir+"/new.txt", "x\n")
-	if b, err := w.Snapshot(t.Context(), c, 1<<20, 0); err != nil || b.Work == "" {
+	if b, err := w.Snapshot(t.Context(), c, 1<<20); err != nil || b.Work == "" {
 		t.Errorf("snapshot %+v, %v", b, err)
 	}
 	if names, err := w.Save(t.Context(), "t", t.TempDir()); err != nil || len(names) != 2 {

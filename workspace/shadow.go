@@ -21,9 +21,8 @@ import (
 
 // shadow is errand's own git directory for the work tree of a clone in which an agent may be running. It copies
 // commits and the index from the agent's git directory, but nothing that git would execute or follow elsewhere. All
-// that moves or shows the work of a run reads it through a shadow. Git does not compare what it reads with the ID of an
-// object, so an agent could replace the content even of objects that the mirror has. All objects of a shadow have the
-// content of their IDs.
+// that moves or shows the work of a run reads it through a shadow. Git does not compare an object that it reads with
+// its ID, so an agent could replace even those that the mirror has. Those of a shadow are what their IDs say.
 type shadow struct {
 	dir        string
 	clone      clone

@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -23,22 +22,19 @@ import (
 // An agent may run in c meanwhile. Snapshot does not disturb it and executes nothing that it wrote: git works in a
 // copy of its git directory with errand's configuration, and files are read byte by byte, without following links. The
 // bundle may or may not contain a change that happens meanwhile.
-//
-// If shown is not 0, Bundle.Changes compares the files as Changes does, with patches of that many bytes and without
-// converting line ends. It is empty if that fails.
-func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit, shown int) (b Bundle, err error) {
+func (w *Workspace) Snapshot(ctx context.Context, c Clone, limit int) (b Bundle, err error) {
 	defer wrap(&err, "snapshot %s", c.Repo)
-	b, err = w.snapshot(ctx, c, limit, shown)
+	b, err = w.snapshot(ctx, c, limit)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, errLong) {
-		b, err = w.snapshot(ctx, c, limit, shown) // the agent may just have packed what we were reading
+		b, err = w.snapshot(ctx, c, limit) // the agent may just have packed what we were reading
 	}
 	if errors.Is(err, errLong) {
-		err = fmt.Errorf("it is too large: %w", err)
+		return Bundle{}, fmt.Errorf("it is too large: %w", err)
 	}
 	return b, err
 }
 
-func (w *Workspace) snapshot(ctx context.Context, c Clone, limit, shown int) (Bundle, error) {
+func (w *Workspace) snapshot(ctx context.Context, c Clone, limit int) (Bundle, error) {
 	s, err := w.shadow(ctx, c, latest)
 	if err != nil {
 		return Bundle{}, err
@@ -53,16 +49,7 @@ func (w *Workspace) snapshot(ctx context.Context, c Clone, limit, shown int) (Bu
 	if b.With, err = s.clone.with(); err != nil {
 		return Bundle{}, err
 	}
-	if b, err = s.bundle(ctx, b, limit); err != nil || shown == 0 {
-		return b, err
-	}
-	comparing, cancel := context.WithTimeout(ctx, compareFor)
-	defer cancel()
-	b.Changes, err = s.compared(comparing, cmp.Or(b.Work, b.Head), b.Missing[len(s.unfinished):], shown)
-	if err != nil {
-		w.log.WarnContext(ctx, "compare changes", "dir", c.Dir, "err", err)
-	}
-	return b, nil
+	return s.bundle(ctx, b, limit)
 }
 
 // reach locks the thread that c belongs to, until release is called. c may have been set aside.
@@ -101,8 +88,8 @@ func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
 	for line := range strings.Lines(out) {
 		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
 		sha, current := strings.CutPrefix(sha, "*")
-		if current {
-			b.Branch = strings.TrimPrefix(name, "refs/heads/")
+		if branch, found := strings.CutPrefix(name, "refs/heads/"); found && current { // HEAD may lead to the stash
+			b.Branch = branch
 		}
 		b.Refs[name] = sha
 	}
@@ -145,11 +132,9 @@ func (s *shadow) attempt(ctx context.Context, b Bundle, c changes, room int64, l
 	if b.Work, missing, err = s.commit(ctx, c, maxHeld, room); err != nil {
 		return b, err
 	}
-	if b.Data, err = s.pack(ctx, b, limit); err != nil {
-		return b, err
-	}
+	b.Data, err = s.pack(ctx, b, limit)
 	b.Sum, b.Missing = sum(b.Data), slices.Concat(s.unfinished, short(missing))
-	return b, nil
+	return b, err
 }
 
 // pack returns the git bundle of what b names and the mirror lacks, or nil if it lacks nothing. Other mirrors have, or
@@ -188,11 +173,10 @@ type Bundle struct {
 	// nothing was uncommitted or the changes were too large.
 	Work string `json:"work,omitempty"`
 	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge.
-	Missing []string   `json:"missing,omitempty"`
-	With    []string   `json:"with,omitempty"` // as in the Clone
-	Sum     string     `json:"sum"`            // SHA-256 of Data, in hex
-	Data    []byte     `json:"-"`              // a git bundle; empty if the mirror has everything
-	Changes Comparison `json:"-"`
+	Missing []string `json:"missing,omitempty"`
+	With    []string `json:"with,omitempty"` // as in the Clone
+	Sum     string   `json:"sum"`            // SHA-256 of Data, in hex
+	Data    []byte   `json:"-"`              // a git bundle; empty if the mirror has everything
 }
 
 // maxNamed is the number of missing files that are listed by name.

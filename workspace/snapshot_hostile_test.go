@@ -52,7 +52,7 @@ func TestSnapshotOfOddThings(t *testing.T) {
 		cancel()
 		opened <- f
 	}()
-	if _, err := here.Snapshot(ctx, c, bundleLimit, 0); !errors.Is(err, context.Canceled) {
+	if _, err := here.Snapshot(ctx, c, bundleLimit); !errors.Is(err, context.Canceled) {
 		t.Errorf("with a pipe for .gitignore: %v", err)
 	}
 	if ctx.Err() == nil {
@@ -88,7 +88,7 @@ func TestHostileObjectsAreRefused(t *testing.T) {
 	testGit(t, c.Dir, "update-ref", "refs/heads/evil", testGit(t, c.Dir, "commit-tree", "-m", "evil",
 		evilTree(t, c.Dir)))
 	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/heads/evil")
-	b, err := here.Snapshot(t.Context(), c, bundleLimit, 0)
+	b, err := here.Snapshot(t.Context(), c, bundleLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,6 +112,24 @@ func feed(t *testing.T, dir, in string, args ...string) string {
 	write(t, name, in)
 	return testGit(t, dir, "-c", "alias.feed=!f() { in=$1; shift; git \"$@\" < \"$in\"; }; f", "feed", name,
 		strings.Join(args, " "))
+}
+
+// Only a branch can be checked out.
+func TestSnapshotOnTheStash(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	here, there := o.files(), o.files()
+	c := checkout(t, here, api)
+	write(t, c.Dir+"/README.md", "two\n")
+	testGit(t, c.Dir, "stash", "--quiet")
+	testGit(t, c.Dir, "symbolic-ref", "HEAD", "refs/stash")
+	b := bundle(t, here, c)
+	if b.Branch != "" {
+		t.Errorf("on branch %q", b.Branch)
+	}
+	if head := testGit(t, o.restored(there, b).Dir, "rev-parse", "--symbolic-full-name", "HEAD"); head != "HEAD" {
+		t.Errorf("restored on %s", head)
+	}
 }
 
 // An agent at full speed neither breaks a snapshot nor notices one.

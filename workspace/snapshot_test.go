@@ -20,7 +20,7 @@ const bundleLimit = 8 << 20
 
 func bundle(t *testing.T, w *Workspace, c Clone) Bundle {
 	t.Helper()
-	b, err := w.Snapshot(t.Context(), c, bundleLimit, 0)
+	b, err := w.Snapshot(t.Context(), c, bundleLimit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func TestTooLargeForABundle(t *testing.T) {
 	const limit = 300 << 10
 	snap := func(c Clone) (Bundle, map[string]string) {
 		t.Helper()
-		b, err := here.Snapshot(t.Context(), c, limit, 0)
+		b, err := here.Snapshot(t.Context(), c, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestTooLargeForABundle(t *testing.T) {
 
 	testGit(t, c.Dir, "add", "--all")
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "all of it")
-	if _, err := here.Snapshot(t.Context(), c, limit, 0); err == nil || !strings.Contains(err.Error(), "too large") {
+	if _, err := here.Snapshot(t.Context(), c, limit); err == nil || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("commits that are too large: %v", err)
 	}
 }

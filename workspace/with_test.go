@@ -26,7 +26,7 @@ func TestWithIsRemembered(t *testing.T) {
 	expect("kept", checkout(t, w, keep), "acme/web")
 	c := checkout(t, w, more)
 	expect("mixed again", c, "acme/lib", "acme/web")
-	b, err := w.Snapshot(t.Context(), c, 1<<20, 0)
+	b, err := w.Snapshot(t.Context(), c, 1<<20)
 	if err != nil {
 		t.Fatal(err)
 	}

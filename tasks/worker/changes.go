@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -19,9 +18,14 @@ const compareFor = 20 * time.Second
 // are only logged: the work itself is saved elsewhere.
 type changeKeeper struct{ *Config }
 
-// checkpoint stores the changes of a run so far. Without any, those of the checkpoint before are better than none.
-func (k *changeKeeper) checkpoint(ctx context.Context, r *run, found workspace.Comparison) {
-	if found.Base != "" && ctx.Err() == nil {
+// checkpoint stores the changes of a run so far. The agent may be working.
+func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place) {
+	if p.Clone.Dir == "" || !p.Writes || ctx.Err() != nil {
+		return
+	}
+	found, err := k.Workspace.Changes(ctx, p.Clone, workspace.Comparing{Live: true, Limit: tasks.DiffLimit})
+	k.warn(err, "compare changes", "run", r.claim.ID())
+	if err == nil { // otherwise the changes of the checkpoint before are better than none
 		c := tasks.NewChanges(found, k.Policy.Redactor.String)
 		c.Live = true
 		k.store(ctx, r, c)
@@ -35,7 +39,8 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 	switch {
 	case p.Clone.Dir == "":
 	case p.Writes:
-		return k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted}).Total
+		live := r.result.Resources.Stuck > 0 // a process of the run may still change files
+		return k.compare(ctx, r, p, workspace.Comparing{TrustedConfig: p.Trusted, Live: live}).Total
 	case reviewed:
 		k.compare(ctx, r, p, workspace.Comparing{Reviewed: true})
 	}
@@ -45,11 +50,7 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 // compare stores the changes of a run that is over, or why there are none.
 func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing) tasks.Changes {
 	how.Limit = tasks.DiffLimit
-	compare := k.Workspace.Changes
-	if p.Writes && r.result.Resources.Stuck > 0 {
-		compare = k.compareLive
-	}
-	found, err := compare(ctx, p.Clone, how)
+	found, err := k.Workspace.Changes(ctx, p.Clone, how)
 	k.warn(err, "compare changes", "run", r.claim.ID())
 	c := tasks.NewChanges(found, k.Policy.Redactor.String)
 	if how.Reviewed {
@@ -66,17 +67,6 @@ func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspa
 	}
 	k.store(ctx, r, c)
 	return c
-}
-
-// compareLive compares a clone whose files a process of the run may still change.
-func (k *changeKeeper) compareLive(
-	ctx context.Context, c workspace.Clone, how workspace.Comparing,
-) (workspace.Comparison, error) {
-	b, err := k.Workspace.Snapshot(ctx, c, store.MaxCheckpoint, how.Limit)
-	if err == nil && b.Changes.Base == "" {
-		err = errors.New("compare changes: the workspace's log says why not")
-	}
-	return b.Changes, err
 }
 
 func (k *changeKeeper) store(ctx context.Context, r *run, c tasks.Changes) {

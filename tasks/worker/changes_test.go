@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -99,6 +101,31 @@ func TestChangesOfAnInterruptedRun(t *testing.T) {
 	r.worker(r.disk(t.TempDir()))
 	if e := r.ending(id); e.Changed.Files != 3 || r.changes(id).Live {
 		t.Errorf("at the end: %+v, %+v", e.Changed, r.changes(id))
+	}
+}
+
+// What cannot be kept for another run is still shown.
+func TestChangesBeyondACheckpoint(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	var during tasks.Changes
+	r.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
+		large := make([]byte, store.MaxCheckpoint+1)
+		if _, err := rand.Read(large); err != nil {
+			t.Error(err)
+		}
+		r.write(s.Dir, "large.bin", string(large))
+		r.git(s.Dir, "add", "--all")
+		r.git(s.Dir, "commit", "--quiet", "--message", "work")
+		r.write(s.Dir, "README.md", "two\n")
+		s.Checkpoint(ctx, agent.Session{ID: "s", Data: []byte(line(s.Prompt.ID))})
+		during = r.changes(s.ID)
+		return answer("done"), nil
+	}
+	r.worker(r.disk(t.TempDir()))
+	r.ending(r.submit(r.repoTask("a")))
+	if !during.Live || len(during.Files) != 2 {
+		t.Errorf("at the checkpoint: %+v", during)
 	}
 }
 

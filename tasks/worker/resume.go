@@ -93,16 +93,12 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	saved := store.Checkpoint{
 		Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session),
 	}
+	packing, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	if p.Clone.Dir != "" {
-		packing, cancel := context.WithTimeout(ctx, patience)
-		defer cancel()
 		for i, one := range p.clones() {
-			shown := 0
-			if i == 0 && p.Writes {
-				shown = tasks.DiffLimit
-			}
 			b, err := k.Workspace.Snapshot(packing, one.Clone,
-				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0), shown)
+				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
 			if ctx.Err() != nil {
 				return // the run is over
 			}
@@ -123,9 +119,7 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	if err := r.claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
 		k.Log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
 	}
-	if c.Work != nil {
-		k.changes.checkpoint(ctx, r, c.Work.Changes) // last: the state to resume from is more important
-	}
+	k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
 }
 
 // resumeState is the state of a task's earlier run: a checkpoint to resume from, or the reason why it cannot resume.
