@@ -2,6 +2,7 @@ package github
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -15,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// once is an inbox that interprets no event again, as for an hour after it was accepted.
+// once is an inbox that interprets no event again, as while polls may find it.
 type once struct {
 	intake.Inbox
 	known map[string]bool
@@ -23,6 +24,9 @@ type once struct {
 
 // Accept interprets an event with a new ID.
 func (o *once) Accept(ctx context.Context, e intake.Event) error {
+	if e.Found != maxPollBack {
+		return fmt.Errorf("%s is known for %s", e.ID, e.Found)
+	}
 	if o.known[e.ID] {
 		return nil
 	}
@@ -181,6 +185,33 @@ func TestPollsHandleRemarksOnce(t *testing.T) {
 	look(20 * time.Second)
 	if got := len(f.tasks()); got != askBurst-5+1 { // with the review
 		t.Errorf("%d tasks", got)
+	}
+}
+
+// The inbox gets only what may be for errand.
+func TestPollsLeaveOtherRemarks(t *testing.T) {
+	t.Parallel()
+	f, look := polled(t)
+	look(0)
+	n := f.open()
+	own, _ := f.own()
+	for _, said := range []string{"Looks good to me.", "/lgtm", "> @errand why?", "`@errand`"} {
+		f.comment(n, "ann", said)
+	}
+	must(f.hub.Review(t.Context(), repo, n, "ann", "COMMENT", "Please rename it."))
+	look(20 * time.Second)
+	accepted := func() []string {
+		box, _ := f.src.cfg.Inbox.(*once)
+		return slices.Sorted(maps.Keys(box.known))
+	}
+	if got := accepted(); len(got) > 0 {
+		t.Errorf("events: %q", got)
+	}
+	f.comment(n, "ann", "@errand why?")
+	must(f.hub.Review(t.Context(), repo, own, "ann", "COMMENT", "Please rename it."))
+	look(20 * time.Second)
+	if got := accepted(); len(got) != 2 {
+		t.Errorf("events: %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,10 +50,7 @@ type poller struct {
 // run polls immediately and then repeatedly, until ctx ends.
 func (p *poller) run(ctx context.Context) {
 	for {
-		pause := p.every
-		if p.quickEvery > 0 {
-			pause = p.quickEvery
-		}
+		pause := cmp.Or(p.quickEvery, p.every)
 		err := p.pollIfDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("poll for missed events", "err", err)
@@ -287,11 +285,8 @@ type polledPull struct {
 func (l polledPull) review(ctx context.Context) error {
 	author := l.pr.GetUser().GetLogin()
 	state, err := l.v.p.memory.state(ctx, l.Ref)
-	if err != nil {
+	if err != nil || l.v.quick && state.isAt(l.o) {
 		return err
-	}
-	if l.v.quick && state.isAt(l.o) {
-		return nil
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
 		if done, err := l.Forge.HasVerdict(ctx, l.GH, l.o.Repo, l.o.Head); done || err != nil {
@@ -313,11 +308,8 @@ func (l polledPull) review(ctx context.Context) error {
 // failures submits the fix of failed checks.
 func (l polledPull) failures(ctx context.Context) error {
 	c, err := l.CIStatus(ctx, l.o.Head)
-	if err != nil {
+	if err != nil || len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
 		return err
-	}
-	if len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
-		return nil
 	}
 	return l.submitMissed(ctx, kindCheckFailure, failureKey(c, l.o.Head))
 }
@@ -405,24 +397,26 @@ func (v *repositoryPoll) onPage(r thread.Remark) remarkEvent {
 	return h
 }
 
-// missedRemark has a remark handled, unless it has a task. An edited one is handled again.
+// missedRemark has a remark handled that may be for errand, unless it has a task. An edited one is handled again.
 func (v *repositoryPoll) missedRemark(ctx context.Context, h remarkEvent) error {
-	_, err := v.p.desk.Status(ctx, h.task())
-	if !errors.Is(err, tasks.ErrNotFound) {
+	work := h.Place == thread.InIssue || h.Place == thread.InReview && h.Pull.GetUser().GetLogin() == v.me
+	if said := readRemark(h.Body, v.me); !work && !said.asks() && !said.mistaken {
+		return nil
+	}
+	if _, err := v.p.desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
 		return err
 	}
 	return v.accept(ctx, kindRemark, h, max(h.At.Unix(), h.Edited.Unix()))
 }
 
 // accept gives the inbox what is found at a time of GitHub. A poll finds again what was said since the last complete
-// one: the inbox knows it by its ID.
+// one, a week ago at most: the inbox knows it by its ID for as long.
 func (v *repositoryPoll) accept(ctx context.Context, kind string, h remarkEvent, at int64) error {
-	body, err := json.Marshal(h)
-	if err != nil {
-		return fmt.Errorf("encode remark on %s: %w", h.Ref, err)
+	raw, err := json.Marshal(h)
+	if err == nil {
+		id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
+		err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: raw, Found: maxPollBack})
 	}
-	id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
-	err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: body})
 	if err != nil {
 		return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
 	}

@@ -35,13 +35,9 @@ func (h remarkEvent) request() *request {
 	return &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: h.said.word, Words: h.said.rest, Bot: h.Bot}
 }
 
-// remark does what a remark requests.
+// remark does what a new remark requests: an issue may be work without a request, and so may a review.
 func (i *interpreter) remark(ctx context.Context, d delivery) (response string, err error) {
-	return i.handleRemark(ctx, *d.remark)
-}
-
-// handleRemark does what a new remark requests: an issue may be work without a request, and so may a review.
-func (i *interpreter) handleRemark(ctx context.Context, h remarkEvent) (response string, err error) {
+	h := *d.remark
 	if h.said, err = i.read(ctx, h); err != nil {
 		return "", err
 	}
@@ -343,7 +339,7 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 		return i.withdraw(ctx, d)
 	}
 	if early { // and changes the task if the other event made one meanwhile
-		if response, err = i.handleRemark(ctx, h); err != nil {
+		if response, err = i.remark(ctx, d); err != nil {
 			return response, err
 		}
 	}

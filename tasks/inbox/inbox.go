@@ -6,8 +6,8 @@
 // day, and keeps in its archive what was given up.
 //
 // It promises that an event which was accepted is interpreted at least once, by any front door, also after a crash; and
-// that an event with the ID of another one is not interpreted beside it or within an hour after it. After that its
-// handler finds what the first one has made. It does not promise an order.
+// that an event with the ID of another one is not interpreted beside it or within an hour after it, or for as long as
+// errand may find it again. After that its handler finds what the first one has made. It does not promise an order.
 package inbox
 
 import (
@@ -42,7 +42,7 @@ const (
 	limit = 2 * time.Minute
 	// maxRetries are about a day of attempts, at the pauses of tasks.Backoff.
 	maxRetries = 290
-	// kept is how long asynq remembers an event after it was interpreted.
+	// kept is how long asynq remembers an event after it was interpreted and cannot be found any more.
 	kept = time.Hour
 	// checkInterval is how long asynq waits after it found nothing, ± 50 %.
 	checkInterval = 50 * time.Millisecond
@@ -98,7 +98,7 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 	defer cancel()
 	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
 	options := []asynq.Option{
-		asynq.Queue(b.cfg.Queue), asynq.MaxRetry(maxRetries), asynq.Timeout(2 * limit), asynq.Retention(kept),
+		asynq.Queue(b.cfg.Queue), asynq.MaxRetry(maxRetries), asynq.Timeout(2 * limit), asynq.Retention(kept + e.Found),
 	}
 	if e.ID != "" {
 		options = append(options, asynq.TaskID(e.Source+"."+e.ID))
@@ -106,7 +106,9 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
 	_, err := b.client.EnqueueContext(ctx, event, options...)
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
-		err = b.revive(e.Source + "." + e.ID)
+		if err = nil; e.Found == 0 {
+			err = b.revive(e.Source + "." + e.ID)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("store event of %s: %w", e.Source, err)

@@ -177,6 +177,39 @@ func TestFailedEvents(t *testing.T) {
 	}
 }
 
+// What errand finds by itself, again and again, is interpreted once while it can be found. Given up, it is tried again
+// by an operator only.
+func TestFoundEvents(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	b := door()
+	attempts := make(chan string, 10)
+	serve(t, b, func(_ context.Context, e intake.Event) (string, error) {
+		attempts <- e.ID
+		if e.ID == "bad" {
+			return "", intake.ErrUnreadable
+		}
+		return "done", nil
+	})
+	for range 2 {
+		for id, want := range map[string]asynq.TaskState{
+			"bad": asynq.TaskStateArchived, "good": asynq.TaskStateCompleted,
+		} {
+			if err := b.Accept(t.Context(), intake.Event{
+				Source: "hub", Kind: "polled", ID: id, Body: []byte("{}"), Found: 48 * time.Hour,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if info := inState(t, inspector, id, want); info.Retention < 48*time.Hour {
+				t.Errorf("%s is known for %s", id, info.Retention)
+			}
+		}
+	}
+	if len(attempts) != 2 {
+		t.Errorf("%d attempts", len(attempts))
+	}
+}
+
 // A failure is reported after some attempts, and what was given up at once.
 func TestDiagnose(t *testing.T) {
 	t.Parallel()

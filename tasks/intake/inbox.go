@@ -3,6 +3,7 @@ package intake
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // Event is something that another program has sent, as it came.
@@ -11,7 +12,8 @@ type Event struct {
 	Kind   string // in the words of the source
 	ID     string // the sender's; an event with the same one is the same event. Empty: every event is another one
 	Body   []byte
-	Again  bool // an attempt to interpret it has failed
+	Again  bool          // an attempt to interpret it has failed
+	Found  time.Duration // for how long errand may find it again by itself, and so knows it; 0 if it was sent
 }
 
 // Handler interprets an event and says in a few words what became of it. After an ErrUnreadable the event is kept for
@@ -23,7 +25,7 @@ type Inbox interface {
 	// Handle sets the handler for the events of a source, before any event is interpreted.
 	Handle(source string, h Handler)
 	// Accept stores an event of at most MaxEvent bytes, so that its sender may forget it. It succeeds if the event is
-	// known, and has it tried again if it was given up. An error means that the event is not stored.
+	// known, and has it tried again if it was sent and given up. An error means that the event is not stored.
 	Accept(ctx context.Context, e Event) error
 }
 
