@@ -186,7 +186,7 @@ func standsAlone(word string) string {
 const (
 	maxTried    = 200
 	maxCommands = 20
-	maxDeleted  = 100
+	maxSettled  = 100
 )
 
 // runCommand runs a control command of a person with write access.

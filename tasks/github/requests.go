@@ -42,10 +42,15 @@ func (i *interpreter) remark(ctx context.Context, d delivery) (response string, 
 		return "", err
 	}
 	response, err = i.handleComment(ctx, h)
+	_, not := errors.AsType[ignored](err)
+	_, refused := errors.AsType[*tasks.InputError](err)
+	if (err == nil || not || refused) && h.OnIssue && h.said.requests(h) {
+		err = cmp.Or(i.noteSettled(ctx, h), err)
+	}
 	if h.Place == thread.InIssue && errors.Is(err, notAddressed) {
 		return i.handleNewIssue(ctx, h)
 	}
-	if _, not := errors.AsType[ignored](err); not && h.Place == thread.InReview {
+	if not && h.Place == thread.InReview {
 		return i.handleReview(ctx, h)
 	}
 	return response, err
@@ -153,14 +158,14 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 	return "Task " + receipt.ID, nil
 }
 
-// ignoreOvertaken ignores a comment whose deletion was interpreted before it, and a request that was stopped before.
+// ignoreOvertaken ignores a comment that was deleted or settled without a task before, and a request that was stopped.
 func (i *interpreter) ignoreOvertaken(ctx context.Context, h remarkEvent) error {
 	p, err := i.memory.state(ctx, h.Ref)
 	if err != nil {
 		return err
 	}
-	if slices.Contains(p.Deleted, h.task()) {
-		return ignored{"The comment was deleted.", slog.LevelInfo}
+	if slices.Contains(p.Settled, h.task()) {
+		return ignored{"The comment was deleted, or handled before.", slog.LevelInfo}
 	}
 	if c := h.said.command; h.task() < p.Stopped && (c.control == nil || c.word == cmdRetry) {
 		return ignored{"It was stopped.", slog.LevelInfo}
@@ -247,7 +252,7 @@ func (i *interpreter) pull(ctx context.Context, h remarkEvent) (*github.PullRequ
 func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string, err error) {
 	h := d.remark
 	// First: the event of the comment, which may come later or now, looks for this after it has submitted.
-	if err := i.noteDeleted(ctx, *h); err != nil {
+	if err := i.noteSettled(ctx, *h); err != nil {
 		return "", err
 	}
 	done, err := i.withdrawTask(ctx, *h)
@@ -265,8 +270,9 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 	return "Withdrawn " + h.task(), nil
 }
 
-// noteDeleted records that a comment without a task was deleted, or edited to be no request.
-func (i *interpreter) noteDeleted(ctx context.Context, h remarkEvent) error {
+// noteSettled records that a comment becomes no task any more, if it is none: it was deleted, edited to be no request,
+// refused, or an answer. Otherwise an edit would make it a new request.
+func (i *interpreter) noteSettled(ctx context.Context, h remarkEvent) error {
 	if err := i.worksOn(h.Repo); err != nil {
 		return err
 	}
@@ -274,9 +280,9 @@ func (i *interpreter) noteDeleted(ctx context.Context, h remarkEvent) error {
 		return err
 	}
 	return i.memory.changeState(ctx, h.Ref, func(p *prState) error {
-		if !slices.Contains(p.Deleted, h.task()) {
-			p.Deleted = append(p.Deleted, h.task())
-			p.Deleted = p.Deleted[max(0, len(p.Deleted)-maxDeleted):]
+		if !slices.Contains(p.Settled, h.task()) {
+			p.Settled = append(p.Settled, h.task())
+			p.Settled = p.Settled[max(0, len(p.Settled)-maxSettled):]
 		}
 		return nil
 	})

@@ -1,12 +1,14 @@
 package github
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -487,7 +489,7 @@ func TestDeletedBeforeCreated(t *testing.T) {
 		}
 		late["action"] = "created"
 		if status, said := f.send("issue_comment", late, githubfake.SendOptions{}); status != http.StatusAccepted ||
-			said != "Ignored: The comment was deleted." {
+			said != "Ignored: The comment was deleted, or handled before." {
 			t.Errorf("%s: %d %s", c.body, status, said)
 		}
 	}
@@ -513,7 +515,7 @@ func TestOvertakenRequests(t *testing.T) {
 		{before: "@errand one", edited: "@errand two", by: "ann", want: "two"},
 		{before: "/ask one?", edited: "@errand two?", by: "ann", want: "two?"},
 		{before: "@errand one", edited: "@errand two", by: "ben", want: "one"},
-		{before: "@errand one", edited: "Never mind.", by: "ann", said: "Ignored: The comment was deleted."},
+		{before: "@errand one", edited: "Never mind.", by: "ann", said: "Ignored: The comment was deleted, or handled before."},
 		{before: "One.", edited: "@errand two", by: "ann", said: "Ignored: It is not addressed to errand."},
 		{before: "/pause", edited: "@errand two", by: "ann", said: onlyOnPulls},
 		{before: "@errand one", stop: "/cancel", said: "Ignored: It was stopped."},
@@ -550,5 +552,33 @@ func TestOvertakenRequests(t *testing.T) {
 		}
 	}
 	f.comment(n, "ann", "@errand why?") // after the stop
+	f.only()
+}
+
+// busyOnce is a limiter that refuses the first request.
+type busyOnce struct{ asked atomic.Bool }
+
+func (b *busyOnce) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
+	if b.asked.Swap(true) {
+		return 0, nil
+	}
+	return time.Minute, nil
+}
+
+// An edit does not make a request again of one that was refused.
+func TestEditOfARefusedRequest(t *testing.T) {
+	t.Parallel()
+	w := withToken(t, func(c *config) { c.Limiter = new(busyOnce) })
+	w.talkers()
+	n := w.issue("mallory", "Total is wrong", "It is one too much.")
+	f := w.listen()
+	id := f.comment(n, "ann", "@errand one")
+	w.signs(n, id, "confused")
+	for _, body := range []string{"@errand two", "Never mind.", "@errand three"} {
+		if err := w.hub.EditComment(t.Context(), repo, n, id, "ann", body); err != nil || len(f.tasks()) > 0 {
+			t.Errorf("%s: %v, %d tasks", body, err, len(f.tasks()))
+		}
+	}
+	f.comment(n, "ann", "@errand four") // others are handled
 	f.only()
 }

@@ -42,9 +42,9 @@ type prState struct {
 
 	Commands []string `json:"obeyed,omitempty"` // task IDs of the newest comments whose commands ran
 
-	// Deleted has the task IDs of the newest deleted comments that had no task: the event of the deletion may come
-	// before that of the comment.
-	Deleted []string `json:"deleted,omitempty"`
+	// Settled has the task IDs of the newest comments that become no task any more: their deletion may be interpreted
+	// before them, and an edit after them.
+	Settled []string `json:"deleted,omitempty"`
 	Stopped string   `json:"stopped,omitempty"` // what the last comment that stops everything would be as a task
 
 	Head   string    `json:"head,omitempty"`   // the newest known one
