@@ -25,7 +25,9 @@ func (h *harness) named(s *Store, when string, want ...string) {
 	h.Helper()
 	var got []string
 	for _, d := range must(s.Ready(h.Context(), 100)) {
-		got = append(got, d.ID)
+		if got = append(got, d.ID); d.Called != h.rdb.HExists(h.Context(), "errand:task:"+d.ID, "line").Val() {
+			h.Errorf("%s: %+v", when, d)
+		}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		h.Errorf("%s: deliveries:\n%s", when, diff)
@@ -222,6 +224,43 @@ func TestRaisedCapIsUsedUp(t *testing.T) {
 			must(h.ask(s, id, high))
 		}
 		h.named(s, fmt.Sprint("all of ", high.Max))
+	})
+}
+
+// A task that cannot come for a place does not delay those behind it, and one that is not due is in no line.
+func TestTasksThatCannotComeHoldNoPlace(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, limit := h.Context(), h.store(Config{}), Cap{"user:", 1}
+		run := must(h.ask(s, h.scoped(s, 1, "user:u"), limit))
+		h.scoped(s, 2, "user:u")
+		h.full(s, 2, limit)
+		submit := func(n int, change func(*Record)) string {
+			rec := task(n)
+			rec.Thread, rec.Scopes = fmt.Sprint("t", n), []string{"user:u"}
+			change(&rec)
+			rec, _, err := s.Submit(ctx, rec)
+			h.ok(err)
+			return rec.ID
+		}
+		elsewhere := submit(3, func(rec *Record) { rec.Pool = "gpu" })
+		paused := submit(4, func(rec *Record) { rec.Class = "interactive" })
+		h.ok(h.rdb.HSet(ctx, "errand:paused", "interactive", "1 x").Err())
+		later := submit(5, func(rec *Record) { rec.At = time.Now().Add(time.Hour) })
+		behind := submit(6, func(rec *Record) { rec.Thread, rec.At = "t5", time.Now().Add(time.Hour) })
+		for _, id := range []string{later, behind} {
+			if b := must(s.Get(ctx, id)).Blocked; b.Scope != "" {
+				h.Errorf("it is not due: %+v", b)
+			}
+		}
+		runnable := h.scoped(s, 7, "user:u")
+		h.ok(run.End(ctx, nil))
+		h.named(s, "a place is free", task(2).ID, paused)
+		must(s.EndWaiting(ctx, later, nil)) // the next of its thread is not due either
+		run = must(h.ask(s, task(2).ID, limit))
+		h.ok(run.End(ctx, nil))
+		h.named(s, "a place is free again", elsewhere, runnable)
+		must(h.ask(s, runnable, limit))
+		h.full(s, 3, limit) // its pool has a worker now
 	})
 }
 

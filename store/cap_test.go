@@ -15,6 +15,7 @@ import (
 // scoped is the n-th task, in a separate thread and in these scopes.
 func (h *harness) scoped(s *Store, n int, scopes ...string) string {
 	h.Helper()
+	h.ok(h.rdb.ZAdd(h.Context(), "errand:pool:default", redis.Z{Member: "w"}).Err())
 	rec := task(n)
 	rec.Thread, rec.Scopes = fmt.Sprint("t", n), scopes
 	_, created, err := s.Submit(h.Context(), rec)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/redisclock"
+	"github.com/redis/go-redis/v9"
 )
 
 // jumping is a real Redis whose clock jumps.
@@ -163,6 +164,7 @@ func TestLineOverAJump(t *testing.T) {
 	overJumps(t, func(j jumping, jump time.Duration) {
 		ctx, s := j.Context(), j.store(Config{})
 		claim := func(id string) (*Claim, error) { return j.ask(s, id, Cap{"user:", 1}) }
+		j.ok(j.rdb.ZAdd(ctx, "errand:pool:default", redis.Z{Member: "w"}).Err())
 		var ids []string
 		for n, thread := range []string{"a", "b", "c"} {
 			rec := task(n + 1)

@@ -158,6 +158,7 @@ type Delivery struct {
 	ID     string // of the task
 	Queue  string
 	Number int
+	Called bool // a place is free for the task: it has waited for that, and goes first
 }
 
 // Ready names at most n deliveries that the caller makes sure of: those of tasks that wait and are due, or have waited
@@ -169,8 +170,10 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 		return nil, fmt.Errorf("look for tasks without deliveries: %w", err)
 	}
 	var list []Delivery
-	for i := 1; i+3 < len(r); i += 4 {
-		list = append(list, Delivery{r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3)})
+	for i := 1; i+4 < len(r); i += 5 {
+		list = append(list, Delivery{
+			r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3), r.text(i+4) != "",
+		})
 	}
 	return list, nil
 }

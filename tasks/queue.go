@@ -110,6 +110,14 @@ func (q *Queue) Deliver(ctx context.Context) error {
 				return err // the store names it again
 			}
 		}
+		for _, d := range slices.Backward(ready) {
+			if !d.Called {
+				continue
+			}
+			if err := q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)); err != nil {
+				return err // only that order is lost
+			}
+		}
 		if len(ready) < deliveriesAtOnce {
 			return nil
 		}

@@ -272,16 +272,16 @@ local function line_up(id, scope)
 end
 
 -- call_up makes the first tasks in the line of a scope ready, as many as there are free places by the cap in LINES. A
--- task that has not come five seconds after it was called leaves the line, so that it holds up no other. It keeps its
--- delivery, and lines up again if that is refused.
+-- task that has not come five seconds after it was called leaves the line, so that it holds up no other; at once if its
+-- class is paused or its pool has no worker. It keeps its delivery, and lines up again if that is refused.
 local function call_up(scope)
   if not first_in(scope) then return end
   local t, cap = now(), tonumber(redis.call('HGET', LINES, scope) or '1')
   local free, i = math.min(cap - redis.call('ZCOUNT', cap_key(scope), int(t), '+inf'), 100), 0
-  while i < free do
-    local id = redis.call('ZRANGE', line_key(scope), int(i), int(i))[1]
+  for _ = 1, 1000 do
+    local id = i < free and redis.call('ZRANGE', line_key(scope), int(i), int(i))[1]
     if not id then return end
-    local r = redis.pcall('HMGET', task_key(id), 'line', 'awaited')
+    local r = redis.pcall('HMGET', task_key(id), 'line', 'awaited', 'pool', 'class')
     local since = tonumber(r[2] or '0')
     if r[1] ~= scope then
       redis.call('ZREM', line_key(scope), id)
@@ -292,7 +292,12 @@ local function call_up(scope)
         redis.call('HSET', task_key(id), 'awaited', int(t))
         redis.call('HDEL', task_key(id), 'blocked')
       end
-      if t - since > 5000000 then unblock(id) else i = i + 1 end
+      local pool = P .. 'pool:' .. (r[3] and r[3] ~= '' and r[3] or 'default')
+      if t - since > 5000000 or redis.call('EXISTS', pool) == 0 or redis.call('HEXISTS', P .. 'paused', r[4] or '') == 1 then
+        unblock(id)
+      else
+        i = i + 1
+      end
     end
   end
 end
@@ -331,14 +336,14 @@ local function leave(id)
   if scope then call_up(scope) end
 end
 
--- next_up makes the first task of a thread ready, or lets it wait in a line, if nothing holds the thread. Every step
--- that frees a thread, or takes its first task away, must call it.
+-- next_up makes the first task of a thread ready, or lets it wait in a line if it is due, unless something holds the
+-- thread. Every step that frees a thread, or takes its first task away, must call it.
 local function next_up(thread)
   if redis.call('EXISTS', claim_key(thread)) == 1 then return end
   local id = head(thread)
-  local r = id and redis.call('HMGET', task_key(id), 'state', 'line', 'scopes')
+  local r = id and redis.call('HMGET', task_key(id), 'state', 'line', 'scopes', 'at')
   if not id or r[1] ~= 'waiting' or r[2] or redis.call('ZSCORE', READY, id) then return end
-  if join_line(id, r[3]) == '' then
+  if tonumber(r[4] or '0') > now() or join_line(id, r[3]) == '' then
     redis.call('HDEL', task_key(id), 'blocked')
     make_ready(id)
   end

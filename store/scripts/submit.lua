@@ -44,7 +44,8 @@ if ARGV[10] ~= '' then
   redis.call('PEXPIRE', thread_key(thread), ARGV[11])
 end
 local before = head and redis.call('ZRANK', waiting, id) or 0
-local blocked = before > 0 and '0 0 ' .. int(before) .. ' ' or join_line(id, ARGV[9])
+local blocked = before > 0 and '0 0 ' .. int(before) .. ' ' 
+  or tonumber(ARGV[6]) <= t and join_line(id, ARGV[9]) or ''
 if blocked == '' then redis.call('ZADD', READY, ARGV[13], id) else block(id, blocked) end
 if not head then return {'created', int(t), thread, '0', '0', blocked} end
 
