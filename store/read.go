@@ -40,21 +40,18 @@ type LiveRecord struct {
 // Live reads all tasks that wait or run, oldest first, in three round trips. The result is not a snapshot: a record
 // may change between the round trips, so [Store.Requeue] checks it again.
 func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.live(), 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read live tasks: %w", err)
-	}
-	return s.readable(ctx, ids)
+	return s.listed(ctx, s.key.live(), 0)
+}
+
+// Unblocked reads at most n of the tasks that wait and are not blocked, in the same way.
+func (s *Store) Unblocked(ctx context.Context, n int64) ([]LiveRecord, error) {
+	return s.listed(ctx, s.key.ready(), n)
 }
 
 // Running reads only the running tasks, in the same way. A claim of theirs that would live for longer than ClaimTTL,
 // because Redis' clock went back, expires then.
 func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.running(), 0, -1).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read running tasks: %w", err)
-	}
-	live, err := s.readable(ctx, ids)
+	live, err := s.listed(ctx, s.key.running(), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +101,14 @@ var liveFields = []string{
 	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker", "explained",
 }
 
-// readable returns those of the given tasks that wait or run and can be read.
-func (s *Store) readable(ctx context.Context, ids []string) ([]LiveRecord, error) {
+// listed returns the tasks in a sorted set that wait or run and can be read, in the order of their IDs: of its first n
+// members, or of all if n is 0.
+func (s *Store) listed(ctx context.Context, key string, n int64) ([]LiveRecord, error) {
+	ids, err := s.redis.ZRange(ctx, key, 0, n-1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("read live tasks: %w", err)
+	}
+	slices.Sort(ids)
 	live, err := s.live(ctx, ids)
 	return slices.DeleteFunc(live, func(r LiveRecord) bool { return r.Unreadable != "" }), err
 }

@@ -171,9 +171,7 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 	}
 	var list []Delivery
 	for i := 1; i+4 < len(r); i += 5 {
-		list = append(list, Delivery{
-			r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3), r.text(i+4) != "",
-		})
+		list = append(list, Delivery{r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3), r.text(i+4) != ""})
 	}
 	return list, nil
 }
@@ -244,8 +242,7 @@ func (s *Store) Amend(ctx context.Context, rec Record, edit string) error {
 		return fmt.Errorf("amend %s: task of %d bytes, limit %d: %w", rec.ID, len(rec.Task), maxTask, ErrTooLarge)
 	}
 	_, err := s.run(ctx, "amend", rec.ID, []byte(rec.Task), rec.MergeKey, strings.Join(rec.Scopes, "\n"),
-		[]byte(rec.Topic),
-		s.cfg.SessionTTL.Milliseconds(), edit)
+		[]byte(rec.Topic), s.cfg.SessionTTL.Milliseconds(), edit)
 	return wrapf(err, "amend %s", rec.ID)
 }
 

@@ -37,9 +37,6 @@ func (d *Demand) Add(rec store.LiveRecord, now time.Time) {
 	}
 }
 
-// First reports whether a task is the first live one of its thread.
-func (d *Demand) First(rec store.Record) bool { return d.first[rec.Thread] == rec.ID }
-
 // Running returns the running tasks.
 func (d *Demand) Running() []store.LiveRecord { return d.running }
 
@@ -73,8 +70,8 @@ func (d *Demand) Startable(caps []store.Cap) []store.LiveRecord {
 
 // ByShare returns at most n of a queue's startable tasks in the order in which they should start, so that a repository
 // with many of them delays those of others by no more than its share: the next task of a repository comes after those
-// of repositories with fewer tasks that run or come before. It returns nil if all are of one repository: then their
-// own order is right. Tasks that have run before come first, because they had their turn.
+// of repositories with fewer tasks that run or come before. Tasks that have run before come first, because they had
+// their turn.
 func (d *Demand) ByShare(startable []store.LiveRecord, queue string, n int) []store.LiveRecord {
 	before := map[string]int{} // tasks of a repository that run or come first
 	for _, rec := range d.running {
@@ -85,22 +82,17 @@ func (d *Demand) ByShare(startable []store.LiveRecord, queue string, n int) []st
 		rank int
 	}
 	var turns []turn
-	repos := map[string]bool{}
 	for _, rec := range startable {
 		if rec.Queue() != queue {
 			continue
 		}
 		repo := repoOf(rec.Record)
-		repos[repo] = true
 		rank := 0
 		if rec.Fence == 0 {
 			before[repo]++
 			rank = before[repo]
 		}
 		turns = append(turns, turn{rec, rank})
-	}
-	if len(repos) < 2 {
-		return nil
 	}
 	slices.SortStableFunc(turns, func(a, b turn) int { return cmp.Compare(a.rank, b.rank) })
 	list := make([]store.LiveRecord, min(n, len(turns)))

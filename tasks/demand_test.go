@@ -151,7 +151,7 @@ func TestByShare(t *testing.T) {
 	if list := d.ByShare(startable, Interactive, 2); len(list) != 2 {
 		t.Errorf("%d of 2", len(list))
 	}
-	if list := d.ByShare(startable, Review, 10); list != nil {
+	if list := d.ByShare(startable, Review, 10); len(list) != 1 {
 		t.Errorf("all of one repository: %v", idsOf(list))
 	}
 }

@@ -111,15 +111,12 @@ func (q *Queue) Deliver(ctx context.Context) error {
 			}
 		}
 		for _, d := range slices.Backward(ready) {
-			if !d.Called {
-				continue
-			}
-			if err := q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)); err != nil {
-				return err // only that order is lost
+			if d.Called {
+				err = errors.Join(err, q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)))
 			}
 		}
-		if len(ready) < deliveriesAtOnce {
-			return nil
+		if err != nil || len(ready) < deliveriesAtOnce {
+			return err
 		}
 	}
 }

@@ -293,11 +293,8 @@ local function call_up(scope)
         redis.call('HDEL', task_key(id), 'blocked')
       end
       local pool = P .. 'pool:' .. (r[3] and r[3] ~= '' and r[3] or 'default')
-      if t - since > 5000000 or redis.call('EXISTS', pool) == 0 or redis.call('HEXISTS', P .. 'paused', r[4] or '') == 1 then
-        unblock(id)
-      else
-        i = i + 1
-      end
+      local closed = redis.call('EXISTS', pool) == 0 or redis.call('HEXISTS', P .. 'paused', r[4] or '') == 1
+      if closed or t - since > 5000000 then unblock(id) else i = i + 1 end
     end
   end
 end

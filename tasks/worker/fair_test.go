@@ -45,6 +45,24 @@ func TestNoisyRepository(t *testing.T) {
 	}
 }
 
+// A long walk through tasks that wait delays the order of shares no further than the next pass.
+func TestSharesBesideABacklog(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.backlog(5000)
+	var ids []string
+	for _, repo := range []string{"noisy", "noisy", "noisy", "quiet"} {
+		id := f.submit(f.task(fmt.Sprint(repo, f.n), "x"))
+		f.put("errand:task:"+id, "scopes", "repo:acme/"+repo)
+		ids = append(ids, id)
+	}
+	f.idle().recovery.reconcile(t.Context())
+	next := must(f.rdb.LRange(t.Context(), "asynq:{"+tasks.Interactive+"}:pending", -2, -1).Result())
+	if !slices.Equal(next, []string{ids[3], ids[0]}) { // the last is taken first
+		t.Errorf("the next are %q of %q", next, ids)
+	}
+}
+
 // isNext waits until a task's delivery is the next of its class.
 func (f *fleet) isNext(id string) {
 	f.Helper()

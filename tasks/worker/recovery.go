@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -22,16 +23,17 @@ type recovery struct {
 	leader *store.Leader
 	leads  atomic.Bool
 
-	after  string       // the walk through all live tasks continues after this one, or begins if ""
-	demand tasks.Demand // of the tasks of this walk
+	after string            // the walk through all live tasks continues after this one, or begins if ""
+	first map[string]string // the first task of each thread in this walk
 }
 
 // One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
 // most lookMost. A larger backlog takes several passes. Recovery is not delayed by that, because each pass examines
-// the running tasks first.
+// the running tasks first, and then at most unblockedMost that wait and are not blocked.
 const (
-	lookStep = 100
-	lookMost = 500
+	lookStep      = 100
+	lookMost      = 500
+	unblockedMost = 5000
 )
 
 // reconcile examines every run and continues the walk through all live tasks.
@@ -57,10 +59,10 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 		}
 	}
 	if err == nil {
-		err = r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...)
+		err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.arrange(ctx, running))
 	}
 	if r.after == "" {
-		r.demand = tasks.Demand{} // a walk begins; the one before may have ended early
+		r.first = map[string]string{} // a walk begins; the one before may have ended early
 	}
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; err == nil && looked < lookMost &&
@@ -73,19 +75,18 @@ func (r *recovery) examine(ctx context.Context, term string) error {
 			return err
 		}
 		live = slices.DeleteFunc(live, func(rec store.LiveRecord) bool {
-			if rec.Unreadable != "" {
-				r.passOver(ctx, rec)
+			if rec.Unreadable == "" {
+				r.first[rec.Thread] = cmp.Or(r.first[rec.Thread], rec.ID)
+				return false
 			}
-			return rec.Unreadable != ""
+			r.passOver(ctx, rec)
+			return true
 		})
-		for _, rec := range live {
-			r.demand.Add(rec, time.Now())
-		}
 		if err = r.recoverDead(ctx, term, live); err == nil {
 			err = r.keep(ctx, live)
 		}
 		if r.after == "" {
-			return errors.Join(err, r.arrange(ctx)) // the next pass starts from the beginning
+			return err // the next pass starts from the beginning
 		}
 	}
 	return err
@@ -97,19 +98,24 @@ const arranged = 50
 // arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
 // all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is
 // lost.
-func (r *recovery) arrange(ctx context.Context) error {
-	startable := r.demand.Startable(r.Policy.Limits.Caps(""))
+func (r *recovery) arrange(ctx context.Context, running []store.LiveRecord) error {
+	unblocked, err := r.Store.Unblocked(ctx, unblockedMost)
+	if err != nil {
+		return err
+	}
+	var demand tasks.Demand
+	for _, rec := range slices.Concat(running, unblocked) {
+		demand.Add(rec, time.Now())
+	}
+	startable := demand.Startable(r.Policy.Limits.Caps(""))
 	queues := map[string]bool{}
 	for _, rec := range startable {
 		queues[rec.Queue()] = true
 	}
 	for queue := range queues {
 		var next []string
-		for _, rec := range r.demand.ByShare(startable, queue, arranged) {
+		for _, rec := range demand.ByShare(startable, queue, arranged) {
 			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
-		}
-		if len(next) == 0 {
-			continue
 		}
 		if err := r.Queue.ToFront(ctx, queue, next...); err != nil {
 			return err
@@ -169,13 +175,8 @@ func (r *recovery) recover(ctx context.Context, rec store.LiveRecord) {
 			return // none waits
 		}
 	}
-	r.toFront(ctx, now)
-}
-
-// toFront puts a task that has had its turn before all that wait now.
-func (r *recovery) toFront(ctx context.Context, rec store.Record) {
-	err := r.Queue.ToFront(ctx, rec.Queue(), tasks.DeliveryID(rec.ID, rec.Delivery))
-	r.warn(err, "put task first", "run", rec.ID)
+	err = r.Queue.ToFront(ctx, now.Queue(), tasks.DeliveryID(now.ID, now.Delivery)) // it has had its turn
+	r.warn(err, "put task first", "run", now.ID)
 }
 
 // keep makes sure that waiting tasks are going to have a delivery, and that they wait in the right place.
@@ -212,7 +213,7 @@ func (r *recovery) tend(ctx context.Context, live []store.LiveRecord) error {
 	var wake []string
 	for i, rec := range blocked {
 		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
-		if place == 0 || !inLine && r.demand.First(rec) {
+		if place == 0 || !inLine && r.first[rec.Thread] == rec.ID {
 			wake = append(wake, rec.ID)
 			continue
 		}
