@@ -310,3 +310,33 @@ func TestFullCredentialAsksOtherWorkers(t *testing.T) {
 		h.named(s, "there is room", third)
 	})
 }
+
+// The release before made lines without their caps.
+func TestLineOfAnOlderRelease(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, caps := h.Context(), h.store(Config{}), Cap{"repo:", 1}
+		run := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps))
+		older := h.scoped(s, 2, "repo:a")
+		h.full(s, 2, caps)
+		h.ok(h.rdb.Del(ctx, "errand:linecaps").Err())
+		next := h.scoped(s, 3, "repo:a")
+		must(s.EndWaiting(ctx, older, nil))
+		h.ok(h.rdb.ZRem(ctx, "errand:cap:repo:a", run.ID()).Err()) // as its worker ends it
+		h.ok(s.CallUp(ctx, caps))
+		h.named(s, "the leader looks", next)
+	})
+}
+
+// A task that is called and cannot come, because its pool has no worker, takes the place if a worker asks for it after
+// all.
+func TestClaimOfATaskThatCannotCome(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		must(h.ask(s, h.scoped(s, 1, "repo:a"), Cap{"repo:", 1}))
+		h.scoped(s, 2, "repo:a")
+		h.full(s, 2, Cap{"repo:", 1})
+		last := h.scoped(s, 3, "repo:a")
+		h.ok(h.rdb.Del(ctx, "errand:pool:default").Err())
+		must(h.ask(s, last, Cap{"repo:", 2}))
+	})
+}

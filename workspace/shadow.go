@@ -57,6 +57,9 @@ var (
 	}
 )
 
+// bounded lets git give up on an object that takes more memory, because a few bytes of an agent may unpack to any size.
+const bounded = "GIT_ALLOC_LIMIT=512m"
+
 // shadow creates a shadow of c. It locks the thread of c until the shadow is removed.
 func (w *Workspace) shadow(ctx context.Context, c Clone, x extent) (*shadow, error) {
 	own, release, err := w.reach(ctx, c)
@@ -66,7 +69,7 @@ func (w *Workspace) shadow(ctx context.Context, c Clone, x extent) (*shadow, err
 	s := &shadow{dir: own.beside("snap"), clone: own, release: release}
 	s.git = own.mirror.git.in(s.dir).configured("core.untrackedCache=false", "pack.threads=1",
 		// Packing runs beside the runs, in memory that is not reserved for it.
-		"core.bigFileThreshold=1m", "pack.windowMemory=16m")
+		"core.bigFileThreshold=1m", "pack.windowMemory=16m").having(bounded)
 	if err := s.fill(ctx, x); err != nil {
 		s.remove()
 		return nil, err

@@ -280,7 +280,7 @@ func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (_ Clone, 
 // unbundle checks the whole bundle and then checks it out.
 func (c clone) unbundle(ctx context.Context, b Bundle, pack []byte) error {
 	if len(pack) > 0 {
-		g := c.git
+		g := c.git.having(bounded)
 		g.stdin = bytes.NewReader(pack)
 		// Strict: every object that another one names exists, and none is one that git would not create, such as a
 		// file .git/config.

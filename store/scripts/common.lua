@@ -6,7 +6,7 @@ local P = ARGV[1]
 local LIVE, TASKS, OUTBOX = P .. 'live', P .. 'tasks', P .. 'outbox'
 local EXPIRING, FENCE, CREDENTIALS = P .. 'expiring', P .. 'fence', P .. 'credentials'
 local RUNNING, JOINED = P .. 'running', P .. 'joined' -- counted by Counts
-local UNDELIVERED, READY, LINES = P .. 'undelivered', P .. 'ready', P .. 'lines'
+local UNDELIVERED, READY, LINES = P .. 'undelivered', P .. 'ready', P .. 'linecaps'
 local NEWS = P .. 'news' -- a channel
 
 local function task_key(id) return P .. 'task:' .. id end
@@ -267,6 +267,7 @@ local function line_up(id, scope)
   if r[3] then redis.call('HDEL', task_key(id), 'awaited') end
   local urgency = {interactive = 0, review = 1, background = 2}
   redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * (urgency[r[2]] or 3)), id)
+  redis.call('HSETNX', LINES, scope, '1') -- callup.lua corrects it: the release before made lines without caps
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
@@ -323,7 +324,7 @@ local function place_in(id, scope, free, cap)
   local place = line_up(id, scope)
   if free <= 0 or place <= free then return place end
   call_up(scope)
-  return redis.call('ZRANK', line_key(scope), id) + 1
+  return (redis.call('ZRANK', line_key(scope), id) or 0) + 1 -- if it has left the line, there is a place
 end
 
 -- leave unblocks a task that does not take the place that it may have been called for. Every step that takes a task

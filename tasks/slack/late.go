@@ -45,6 +45,10 @@ func (in *interpreter) present(ctx context.Context, o origin, ev event, me who) 
 	case err != nil:
 		return ev, false, err
 	}
+	since := o.TS
+	if ev.Edited != nil { // it asks anew: a stop before it is not meant
+		since = ev.Edited.TS
+	}
 	stops := func(user string) bool { return in.guard.controls(user, tasks.Task{Actor: ev.User}) }
 	for _, m := range list {
 		word, _ := intake.ParseWord(words.Slack(m.Text, me.user).Text)
@@ -56,7 +60,7 @@ func (in *interpreter) present(ctx context.Context, o origin, ev event, me who) 
 			if m.Edited != nil && m.Edited.User == ev.User {
 				ev.Text, ev.content = m.Text, contentOf(m)
 			}
-		case m.Timestamp > o.TS && isStop && stops(m.User):
+		case m.Timestamp > since && isStop && stops(m.User):
 			return ev, false, nil
 		}
 	}

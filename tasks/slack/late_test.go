@@ -170,3 +170,15 @@ func TestRequestIsTriedAgain(t *testing.T) {
 	equal(t, "prompt", f.one().Prompt, "two")
 	equal(t, "calls", len(f.Calls("conversations.replies")), 1)
 }
+
+// An edit asks anew: a stop that came before it is not meant.
+func TestStopBeforeAnEdit(t *testing.T) {
+	t.Parallel()
+	later := func() time.Time { return time.Now().Add(2 * lateAfter) }
+	f := newFrontDoor(t, Config{Now: later}, tasks.Policy{})
+	ts := f.say(ann, general, "", "one")
+	f.say(ann, general, ts, "stop")
+	f.edit(ts, at+"two")
+	f.settle()
+	equal(t, "requests", f.live(), []string{"two"})
+}
