@@ -65,7 +65,7 @@ run: .env setup build ## | Run the whole system in one process with the settings
 check: lint ## 20 min | Check format, vet and lint, and run all tests with the race detector
 	@RACE=all $(MAKE) test
 
-test: setup ## 12 min | Run all tests, with the race detector where no whole programs run (ARGS='-run TestX ./store' selects some)
+test: setup ## 15 min | Run all tests, with the race detector where no whole programs run (ARGS='-run TestX ./store' selects some)
 	@MODULES="$(MODULES)" scripts/test $(ARGS)
 
 # The linter contains the formatter and vet.
@@ -94,7 +94,7 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 mutants: setup build ## 50 min | Change the product in 150 small ways, and list those that no test notices (ARGS='-only REGEXP', '-seed N -n N', -list)
 	go run -C tools ./mutants $(ARGS)
 
-contracts: $(PEERS)/node_modules/.package-lock.json ## 12 min | Record the calls of all tests again, and write docs/contracts.md
+contracts: $(PEERS)/node_modules/.package-lock.json ## 15 min | Record the calls of all tests again, and write docs/contracts.md
 	rm -f $(CURDIR)/e2e/out/calls.ndjson && mkdir -p e2e/out
 	RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
 	cd $(PEERS) && RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
