@@ -4,8 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,14 +40,14 @@ func NewSlack() *Slack {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		answer := `{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`
+		answer := json.RawMessage(`{"ok":true,"team_id":"T0BENCH","user_id":"U0BENCH","bot_id":"B0BENCH","channel":"C0BENCH","ts":"1700000000.000001","messages":[]}`)
 		if strings.HasSuffix(r.URL.Path, "/users.info") {
-			answer = `{"ok":true,"user":{"id":"U0ANN","team_id":"T0BENCH"}}`
+			answer = json.RawMessage(`{"ok":true,"user":{"id":"U0ANN","team_id":"T0BENCH"}}`)
 		}
 		if strings.HasSuffix(r.URL.Path, "/conversations.replies") {
-			answer = fmt.Sprintf(`{"ok":true,"messages":[{"ts":%q}]}`, r.FormValue("oldest")) // none is deleted
+			answer = fmt.Appendf(nil, `{"ok":true,"messages":[{"ts":%q}]}`, r.FormValue("oldest")) // none is deleted
 		}
-		_, _ = io.WriteString(w, answer)
+		_ = json.NewEncoder(w).Encode(answer)
 	}))
 	return s
 }
