@@ -309,7 +309,7 @@ local function join_line(id, scopes)
   for scope in each(scopes) do
     if first_in(scope) then
       local place, there = line_up(id, scope), redis.call('ZCOUNT', cap_key(scope), int(now()), '+inf')
-      block(id, int(there) .. ' ' .. (redis.call('HGET', LINES, scope) or '1') .. ' ' .. int(place) .. ' ' .. scope)
+      block(id, int(there) .. ' ' .. redis.call('HGET', LINES, scope) .. ' ' .. int(place) .. ' ' .. scope)
       call_up(scope)
       return redis.call('HGET', task_key(id), 'blocked') or ''
     end
