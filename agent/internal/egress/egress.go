@@ -24,7 +24,6 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -222,19 +221,6 @@ func (p *Proxy) serve(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// target is what a request wants to reach.
-type target struct{ host, port string }
-
-func (t target) address() string { return net.JoinHostPort(t.host, t.port) }
-
-// String returns the target as an entry of a list.
-func (t target) String() string {
-	if (t.port == "443" || t.port == "80") && !strings.Contains(t.host, ":") {
-		return t.host
-	}
-	return t.address()
-}
-
 // refuse answers a request that must not pass.
 func (p *Proxy) refuse(w http.ResponseWriter, host, why string) {
 	p.refused(host, why)
@@ -360,14 +346,4 @@ func (p *Proxy) serveTunnel(w http.ResponseWriter, serve func(client net.Conn, e
 	if _, err := io.ReadFull(buffered, early); err == nil {
 		serve(client, early)
 	}
-}
-
-// parseTarget reads the target of CONNECT.
-func parseTarget(uri string) (target, bool) {
-	host, port, err := net.SplitHostPort(uri)
-	if err != nil {
-		return target{}, false
-	}
-	name, ok := hostlist.Normalize(host)
-	return target{name, port}, ok && port != ""
 }

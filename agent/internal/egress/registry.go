@@ -1,19 +1,9 @@
 package egress
 
 import (
-	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"errors"
-	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -21,9 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
-
-	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Registry is a host whose requests get a credential that the run does not have. Only its requests are decrypted, and
@@ -131,88 +118,6 @@ func (r *Registry) allows(u *url.URL) bool {
 	})
 }
 
-// maxChecked is how much of an answer is read before any of it is passed on, so that one that shows the credential
-// soon, such as settings for a client, is refused with a status. It also bounds the search for tokens.
-const maxChecked = 64 << 10
-
-// hidden are secrets that no answer may show.
-type hidden struct {
-	values []string
-	known  *redact.Redactor // finds them in every form
-}
-
-func newHidden(values ...string) hidden { return hidden{values, redact.Known(values...)} }
-
-// shownIn reports whether a text has one of the secrets.
-func (h hidden) shownIn(text []byte) bool {
-	short := func(value string) bool { return bytes.Contains(text, []byte(value)) } // too short for another form
-	return slices.ContainsFunc(h.values, short) || h.known.Finds(text)
-}
-
-var errShown = errors.New("the answer shows the credential")
-
-// checkAnswer returns an error if an answer shows a secret, for which some registries have a page, or is a token. What
-// follows the first part of a long answer is searched while it is passed on, and ends where it shows a secret.
-func checkAnswer(res *http.Response, secrets hidden) error {
-	if strings.Join(res.Header.Values("Content-Encoding"), "") != "" {
-		return errors.New("the answer has an encoding that was not asked for")
-	}
-	body := res.Body
-	begin, err := io.ReadAll(io.LimitReader(body, maxChecked))
-	if err != nil {
-		return err
-	}
-	var header bytes.Buffer
-	_ = res.Header.Write(&header)
-	if secrets.shownIn(begin) || secrets.shownIn(header.Bytes()) {
-		return errShown
-	}
-	if holdsToken(begin) {
-		return errors.New("the answer is a token")
-	}
-	if len(begin) < maxChecked {
-		res.Body = struct {
-			io.Reader
-			io.Closer
-		}{bytes.NewReader(begin), body}
-		return nil
-	}
-	whole := io.MultiReader(bytes.NewReader(begin), body)
-	res.Body = &searched{Closer: body, from: whole, clean: secrets.known.Stream()}
-	return nil
-}
-
-// searched is a body that ends with an error before the first secret in it.
-type searched struct {
-	io.Closer
-	from  io.Reader
-	clean *redact.Stream
-
-	buffer [32 << 10]byte
-	ready  []byte // was searched
-	err    error
-}
-
-func (s *searched) Read(p []byte) (int, error) {
-	for len(s.ready) == 0 {
-		if s.err != nil {
-			return 0, s.err
-		}
-		var n int
-		n, s.err = s.from.Read(s.buffer[:])
-		s.ready = s.clean.Write(s.buffer[:n])
-		if s.err != nil {
-			s.ready = append(bytes.Clone(s.ready), s.clean.Flush()...)
-		}
-		if s.clean.Found() {
-			s.ready, s.err = nil, errShown
-		}
-	}
-	n := copy(p, s.ready)
-	s.ready = s.ready[n:]
-	return n, nil
-}
-
 // one is a listener for one connection.
 type one struct {
 	conn  *closing
@@ -253,81 +158,3 @@ type beginning struct {
 }
 
 func (b *beginning) Read(p []byte) (int, error) { return b.read.Read(p) }
-
-// authority signs the certificates with which the proxy answers for registries. Its key exists only in the memory of
-// this process.
-type authority struct {
-	mu     sync.Mutex
-	key    *ecdsa.PrivateKey
-	cert   *x509.Certificate
-	leaves map[string]*tls.Certificate
-}
-
-// authorityLimit is how long certificates are valid; clients refuse those of longer use.
-const authorityLimit = 397 * 24 * time.Hour
-
-// Certificate returns the certificate of the authority in PEM, which runs have to trust.
-func (n *Network) Certificate() ([]byte, error) {
-	a := &n.authority
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.create(); err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), nil
-}
-
-// create makes the key at the first use. The caller holds mu.
-func (a *authority) create() error {
-	if a.cert != nil {
-		return nil
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return fmt.Errorf("make the key of an authority: %w", err)
-	}
-	own := certificate("errand")
-	own.IsCA, own.KeyUsage, own.MaxPathLenZero = true, x509.KeyUsageCertSign, true
-	raw, err := x509.CreateCertificate(rand.Reader, own, own, key.Public(), key)
-	if err != nil {
-		return fmt.Errorf("make the certificate of an authority: %w", err)
-	}
-	if own, err = x509.ParseCertificate(raw); err == nil {
-		a.key, a.cert, a.leaves = key, own, map[string]*tls.Certificate{}
-	}
-	return err
-}
-
-// certificate returns a certificate for a host.
-func (a *authority) certificate(host string) (*tls.Certificate, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if leaf := a.leaves[host]; leaf != nil {
-		return leaf, nil
-	}
-	if err := a.create(); err != nil {
-		return nil, err
-	}
-	leaf := certificate(host)
-	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	if ip := net.ParseIP(host); ip != nil {
-		leaf.IPAddresses = []net.IP{ip}
-	} else {
-		leaf.DNSNames = []string{host}
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, a.key.Public(), a.key)
-	if err != nil {
-		return nil, fmt.Errorf("make a certificate for %s: %w", host, err)
-	}
-	a.leaves[host] = &tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: a.key}
-	return a.leaves[host], nil
-}
-
-// certificate returns the common part of a certificate.
-func certificate(name string) *x509.Certificate {
-	serial, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120)) // never fails
-	return &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: name, Organization: []string{"errand"}},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(authorityLimit), BasicConstraintsValid: true,
-	}
-}

@@ -2,13 +2,10 @@ package term
 
 import (
 	"cmp"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strings"
-	"syscall"
 )
 
 // Page shows what is written from now on in the user's pager, PAGER or else less. Call done after the last write: it
@@ -47,9 +44,4 @@ func (o *Out) Page(getenv func(string) string) (done func()) {
 		o.w, o.paged = screen, false
 		signal.Reset(os.Interrupt)
 	}
-}
-
-// left reports whether a write failed because the user has left the pager.
-func (o *Out) left(err error) bool {
-	return o.paged && (errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe))
 }

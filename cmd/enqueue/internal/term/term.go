@@ -6,9 +6,11 @@
 package term
 
 import (
+	"errors"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +47,7 @@ func IsTerminal(f *os.File) bool {
 // Write implements [io.Writer].
 func (o *Out) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
-	if o.err == nil && !o.left(err) {
+	if o.err == nil && !o.pagerGone(err) {
 		o.err = err
 	}
 	return n, err
@@ -231,4 +233,9 @@ func Cut(s string, n int) string {
 // Pad appends blanks to text up to n columns.
 func Pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-Cells(s)))
+}
+
+// pagerGone reports whether a write failed because the user has left the pager.
+func (o *Out) pagerGone(err error) bool {
+	return o.paged && (errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe))
 }
