@@ -70,7 +70,7 @@ type Config struct {
 
 // Objects is where values are that are too large for Redis: sessions, checkpoints, saved logs and pictures.
 type Objects struct {
-	URL string `env:"ERRAND_OBJECTS" check:"objects" help:"The address: s3://BUCKET/PREFIX, on AWS or with ?endpoint=https://minio.example.com:9000&region=us-east-1 on any server that speaks S3, or file:///DIRECTORY for a directory that all machines share. Unset: below ERRAND_STATE_DIR, and in Redis up to 1 MiB (docs/operations.md)."`
+	URL string `env:"ERRAND_OBJECTS" check:"objects" help:"The address: s3://BUCKET/PREFIX, on AWS or with ?endpoint=https://minio.example.com:9000&region=us-east-1 on any server that speaks S3, or file:///DIRECTORY for a directory that all machines share. Unset: below ERRAND_STATE_DIR, and in Redis up to 1 MiB (docs/redis.md)."`
 
 	// The S3 client reads these itself, with AWS_ACCESS_KEY_ID. They are here because they must be redacted.
 	SecretKey Secret `env:"AWS_SECRET_ACCESS_KEY" help:"The credential for S3, with AWS_ACCESS_KEY_ID. Unset: AWS' file of shared credentials, a web identity token, or the role of the machine."`
@@ -79,7 +79,7 @@ type Objects struct {
 
 // Redis configures the connection to Redis.
 type Redis struct {
-	URL       RedisURL `env:"REDIS_URL" help:"The address: redis://:PASSWORD@HOST:6379/0, or rediss:// for TLS; special characters of the password percent-encoded. With Sentinels: redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, or rediss+sentinel:// (docs/operations.md). Without it, 'worker -standalone' starts a redis-server. Compose sets it."`
+	URL       RedisURL `env:"REDIS_URL" help:"The address: redis://:PASSWORD@HOST:6379/0, or rediss:// for TLS; special characters of the password percent-encoded. With Sentinels: redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, or rediss+sentinel:// (docs/redis.md). Without it, 'worker -standalone' starts a redis-server. Compose sets it."`
 	Password  Secret   `env:"REDIS_PASSWORD" help:"Only for Compose: the password of its Redis. Letters and digits, such as the output of 'openssl rand -hex 24'."` // no program reads it
 	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit" help:"How many replicas of Redis must have a task, an answer or an ending before errand confirms it. 0: a fail-over can lose the last ones."`
 	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false" help:"true: start even if Redis needs no password. Everything that can connect to it, including the agents' tools, can then control the fleet."`

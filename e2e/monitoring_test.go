@@ -14,13 +14,13 @@ import (
 )
 
 var update = flag.Bool("update", false,
-	"rewrite deploy/prometheus and deploy/grafana from the tables of docs/operations.md")
+	"rewrite deploy/prometheus and deploy/grafana from the tables of docs/metrics.md")
 
-// TestMonitoringFiles checks that rules and dashboard follow from the tables of docs/operations.md. e2e/proof checks
+// TestMonitoringFiles checks that rules and dashboard follow from the tables of docs/metrics.md. e2e/proof checks
 // their expressions.
 func TestMonitoringFiles(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("../docs/operations.md")
+	doc, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func TestMonitoringFiles(t *testing.T) {
 			}
 		}
 		if got, err := os.ReadFile(name); err != nil || string(got) != want {
-			t.Errorf("%s does not follow from docs/operations.md: run go -C e2e test . -update (%v)", name, err)
+			t.Errorf("%s does not follow from docs/metrics.md: run go -C e2e test . -update (%v)", name, err)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func tableRows(t *testing.T, doc string, columns ...string) (rows [][]string) {
 		rows = append(rows, cells)
 	}
 	if !found || len(rows) < 2 {
-		t.Fatalf("docs/operations.md has no table of %q", columns)
+		t.Fatalf("docs/metrics.md has no table of %q", columns)
 	}
 	return rows
 }
@@ -77,7 +77,7 @@ func rules(t *testing.T, doc string) string {
 			map[string]string{"severity": row[3]},
 			map[string]string{
 				"summary": strings.ReplaceAll(row[4], "`", ""), "description": strings.ReplaceAll(row[5], "`", ""),
-				"runbook_url": "https://github.com/errand-fleet/errand/blob/main/docs/operations.md#alerts-and-dashboard",
+				"runbook_url": "https://github.com/errand-fleet/errand/blob/main/docs/metrics.md#alerts-and-dashboard",
 			},
 		})
 	}
@@ -85,7 +85,7 @@ func rules(t *testing.T, doc string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return "# Alerts for Prometheus, generated from docs/operations.md by `go -C e2e test . -update`.\n" + string(text)
+	return "# Alerts for Prometheus, generated from docs/metrics.md by `go -C e2e test . -update`.\n" + string(text)
 }
 
 // overview is the first line of the dashboard.
@@ -154,7 +154,7 @@ func dashboard(t *testing.T, doc string) string {
 		panels[i]["id"] = i + 1
 	}
 	text, err := json.MarshalIndent(object{
-		"title": "errand", "uid": "errand", "description": "Generated from docs/operations.md.",
+		"title": "errand", "uid": "errand", "description": "Generated from docs/metrics.md.",
 		"tags": []string{"errand"}, "schemaVersion": 39, "editable": true, "refresh": "30s",
 		"time": object{"from": "now-6h", "to": "now"}, "panels": panels,
 		"templating": object{"list": []object{

@@ -98,7 +98,7 @@ func (s *Doctor) withoutInfo(err error) Finding {
 		f = refused(Fatal, "INFO",
 			"errand cannot see that a replica took over, and then does tasks again whose endings that lacks.", err)
 	}
-	f.Remedy = "Add +info to the rights of the user by ACL SETUSER (docs/operations.md)."
+	f.Remedy = "Add +info to the rights of the user by ACL SETUSER (docs/redis.md)."
 	return f
 }
 
@@ -290,6 +290,6 @@ const deniedWhat = "the Redis user may not use "
 // refused returns the finding for a rejected command.
 func refused(level Severity, what, why string, err error) Finding {
 	return Finding{
-		level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/operations.md).",
+		level, deniedWhat + what, why + " Redis says: " + err.Error(), "Allow it by ACL SETUSER (docs/redis.md).",
 	}
 }

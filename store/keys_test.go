@@ -13,7 +13,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs, err := os.ReadFile("../docs/operations.md")
+	docs, err := os.ReadFile("../docs/keys.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	for _, key := range keys {
 		if !regexp.MustCompile("`" + regexp.QuoteMeta(string(key[1])) + "`").Match(docs) {
-			t.Errorf("docs/operations.md does not have %s", key[1])
+			t.Errorf("docs/keys.md does not have %s", key[1])
 		}
 	}
 }

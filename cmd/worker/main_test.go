@@ -138,7 +138,7 @@ func newWorld(t *testing.T) *world {
 // fleetUser creates a user of Redis with the documented rights and returns the URL with it.
 func (w *world) fleetUser() string {
 	w.Helper()
-	rights, err := redissentinel.Rights(filepath.Join("..", "..", "docs", "operations.md"))
+	rights, err := redissentinel.Rights(filepath.Join("..", "..", "docs", "redis.md"))
 	if err != nil {
 		w.Fatal(err)
 	}

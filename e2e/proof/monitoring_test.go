@@ -67,12 +67,12 @@ func queries(t *testing.T, window string) (list []string) {
 	return list
 }
 
-// documented returns the metrics of docs/operations.md with their labels. TestMetricsAreDocumented holds that table to
+// documented returns the metrics of docs/metrics.md with their labels. TestMetricsAreDocumented holds that table to
 // the code.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(errand_[a-z_]+)` \\| ([a-z]+) \\| ([a-z, ]*)\\|").FindAllStringSubmatch(read(t, "docs/operations.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(errand_[a-z_]+)` \\| ([a-z]+) \\| ([a-z, ]*)\\|").FindAllStringSubmatch(read(t, "docs/metrics.md"), -1) {
 		names, known := []string{row[1]}, strings.Split(strings.TrimSpace(row[3]), ", ")
 		if row[2] == "histogram" {
 			names, known = []string{row[1] + "_bucket", row[1] + "_sum", row[1] + "_count"}, append(known, "le")
@@ -125,7 +125,7 @@ func TestExpressions(t *testing.T) {
 		for name, by := range metrics {
 			shown[name] = true
 			if known[name] == nil {
-				t.Errorf("%s uses %s, which docs/operations.md does not have", text, name)
+				t.Errorf("%s uses %s, which docs/metrics.md does not have", text, name)
 			}
 			for _, label := range by {
 				if label != "" && !slices.Contains(known[name], label) {

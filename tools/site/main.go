@@ -30,7 +30,7 @@ func (g *group) Has(p *page) bool { return slices.Contains(g.Pages, p) }
 // navigation has every document: TestSite checks it.
 func navigation() []*group {
 	return []*group{
-		{Title: "Start", files: "README.md docs/README.md"},
+		{Title: "Start", files: "README.md docs/README.md docs/questions.md docs/alternatives.md"},
 		{
 			Title: "Set up",
 			files: "docs/deploy.md docs/configure.md docs/settings.md docs/models.md docs/slack.md docs/github.md docs/security.md",
@@ -42,7 +42,8 @@ func navigation() []*group {
 		},
 		{
 			Title: "Operate",
-			files: "docs/operations.md docs/scaling.md docs/logs.md docs/errors.md CHANGELOG.md SECURITY.md",
+			files: "docs/operations.md docs/redis.md docs/scaling.md docs/logs.md docs/errors.md docs/metrics.md docs/keys.md " +
+				"CHANGELOG.md SECURITY.md",
 		},
 		{
 			Title: "Understand",

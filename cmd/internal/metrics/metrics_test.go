@@ -64,7 +64,7 @@ func everything(t *testing.T) *prometheus.Registry {
 	return r
 }
 
-// The table in docs/operations.md lists exactly errand's metrics, and their names follow Prometheus' rules.
+// The table in docs/metrics.md lists exactly errand's metrics, and their names follow Prometheus' rules.
 func TestMetricsAreDocumented(t *testing.T) {
 	t.Parallel()
 	r := everything(t)
@@ -82,7 +82,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 			have = append(have, f.GetName())
 		}
 	}
-	doc, err := os.ReadFile("../../../docs/operations.md")
+	doc, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	slices.Sort(documented)
 	if diff := cmp.Diff(have, documented); diff != "" {
-		t.Errorf("docs/operations.md (-metrics +table):\n%s", diff)
+		t.Errorf("docs/metrics.md (-metrics +table):\n%s", diff)
 	}
 	files, err := filepath.Glob("../../../docs/*.md")
 	if err != nil || len(files) == 0 {

@@ -1,4 +1,4 @@
-// Package metrics counts what a process of the fleet does, for Prometheus. docs/operations.md lists the metrics and
+// Package metrics counts what a process of the fleet does, for Prometheus. docs/metrics.md lists the metrics and
 // what to alert on.
 //
 // Labels are bounded: none holds an ID, a person, a thread or anything else that grows with use. Metrics are registered

@@ -193,7 +193,7 @@ func (p *Parts) explain(err error) (what, remedy string) {
 	case is("WRONGPASS", "NOAUTH", "invalid password", "without any password configured"):
 		return "Redis refuses the user or password", "Correct the user and password in REDIS_URL."
 	case is("NOPERM") && sentinels:
-		return "the Sentinels refuse a command", "Give their user the rights in docs/operations.md."
+		return "the Sentinels refuse a command", "Give their user the rights in docs/redis.md."
 	case sentinels && is("redis: nil"):
 		return "the Sentinels do not know the master", "Correct master in REDIS_URL."
 	}

@@ -39,7 +39,7 @@ func secureParts(t *testing.T, settings map[string]string) (*Parts, *testlog.Log
 // rights, follows their fail-over, and says which setting is wrong.
 func TestSecureSentinels(t *testing.T) {
 	t.Parallel()
-	r, err := redissentinel.StartSecure(t.Context(), t.TempDir(), "../../../docs/operations.md")
+	r, err := redissentinel.StartSecure(t.Context(), t.TempDir(), "../../../docs/redis.md")
 	t.Cleanup(r.Stop)
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ const user = "errand"
 
 // StartSecure is like Start. The servers and Sentinels also listen with TLS, require a certificate of their CA from
 // clients, and use it among themselves. Clients have a user at each, with the rights that page recommends:
-// docs/operations.md.
+// docs/redis.md.
 func StartSecure(ctx context.Context, dir, page string) (*Redis, error) {
 	r := &Redis{dir: dir, password: rand.Text(), guardsPassword: rand.Text(), secure: true}
 	var err1, err2 error
