@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -61,7 +62,7 @@ func turn(interval, waited time.Duration) time.Duration {
 	if waited > 0 {
 		interval = time.Duration(float64(interval) * float64(interval) / float64(interval+waited))
 	}
-	return upTo(interval)
+	return jitter.UpTo(interval)
 }
 
 // recordThrottle records what the end of a run says about the credential, for the whole fleet.

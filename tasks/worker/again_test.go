@@ -315,9 +315,9 @@ func TestOutageIsToldOnce(t *testing.T) {
 	for parks, thread := range []string{"b", "c"} {
 		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
 		_, _, note, message := w.waitAfter(run.claim.Record(), w.admission.admit(run))
-		if note.key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
+		if note.Key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
 			!strings.Contains(message, "as soon as the model answers again") {
-			t.Errorf("key %s, message %q", note.key, message)
+			t.Errorf("key %s, message %q", note.Key, message)
 		}
 	}
 }

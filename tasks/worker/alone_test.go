@@ -13,6 +13,8 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // died leaves a task as that many dead workers do; the claim of the last one has not expired yet.
@@ -64,11 +66,11 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 		f.Fatal(err)
 	}
 	if beside {
-		if _, err := w.slots.take(tasks.Interactive); err != nil {
+		if _, err := w.slots.Take(tasks.Interactive); err != nil {
 			f.Fatal(err)
 		}
 	}
-	slot, err := w.slots.take(tasks.Interactive)
+	slot, err := w.slots.Take(tasks.Interactive)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -165,11 +167,11 @@ func TestSuspectsSpread(t *testing.T) {
 			f := newFleet(t)
 			w := f.idle(func(c *Config) { c.Slots = 8 })
 			for range c.there {
-				s, err := w.slots.take(tasks.Interactive)
+				s, err := w.slots.Take(tasks.Interactive)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, joined := s.joinSuspects(c.there); !joined {
+				if _, joined := s.JoinSuspects(c.there); !joined {
 					t.Fatal("it is no suspect")
 				}
 			}
@@ -194,7 +196,7 @@ func TestSuspectsRunApart(t *testing.T) {
 	var all []string
 	for _, thread := range []string{"a", "b", "c"} {
 		task := f.task(thread, "x")
-		f.died(task, maxCrashes-1)
+		f.died(task, recovery.MaxCrashes-1)
 		f.lapse(task.Thread)
 		all = append(all, task.ID)
 	}
@@ -224,7 +226,7 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, maxCrashes-1)
+	f.died(suspect, recovery.MaxCrashes-1)
 	f.worker(func(w *Config) { w.Timing.Alone = 20 * time.Second })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -254,7 +256,7 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, maxCrashes-1)
+	f.died(suspect, recovery.MaxCrashes-1)
 	f.worker(func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -282,7 +284,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 	i := &isolation{Config: &Config{Timing: Timing{}.withDefaults()}}
 	patience := func(waited time.Duration) time.Duration {
 		return i.patience(store.Record{
-			Crashes: maxCrashes - 1, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
+			Crashes: recovery.MaxCrashes - 1, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
 		})
 	}
 	for waited, want := range map[time.Duration]time.Duration{
@@ -321,7 +323,7 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 		{}: 2 * postponeLeast, now: 2 * postponeLeast, now.Add(time.Hour): 2 * postponeLeast,
 		now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {
-		rec := store.Record{Crashes: maxCrashes - 1, Crashed: crashed, Started: now}
+		rec := store.Record{Crashes: recovery.MaxCrashes - 1, Crashed: crashed, Started: now}
 		if got := i.patience(rec); crashed.IsZero() && got != 0 {
 			t.Errorf("patience %s", got)
 		}
@@ -347,16 +349,16 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 		idle   bool
 		apart  bool // nothing new starts on the worker
 	}{
-		"claimed":      {maxCrashes - 1, false, nil, false, true, false},
+		"claimed":      {recovery.MaxCrashes - 1, false, nil, false, true, false},
 		"never died":   {0, true, nil, false, false, false},
-		"empty worker": {maxCrashes - 1, false, []func(*Worker, *run) error{accept}, false, false, true},
+		"empty worker": {recovery.MaxCrashes - 1, false, []func(*Worker, *run) error{accept}, false, false, true},
 		"alone": {
-			maxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true,
+			recovery.MaxCrashes - 1, false, []func(*Worker, *run) error{accept, asks}, false, false, true,
 		},
-		"beside others":             {maxCrashes - 1, true, []func(*Worker, *run) error{accept}, true, true, false},
+		"beside others":             {recovery.MaxCrashes - 1, true, []func(*Worker, *run) error{accept}, true, true, false},
 		"beside others, not strict": {1, true, []func(*Worker, *run) error{accept, asks}, false, false, false},
-		"no patience":               {maxCrashes - 1, true, []func(*Worker, *run) error{asks}, true, true, true},
-		"out of patience":           {maxCrashes - 1, true, []func(*Worker, *run) error{waits}, true, true, false},
+		"no patience":               {recovery.MaxCrashes - 1, true, []func(*Worker, *run) error{asks}, true, true, true},
+		"out of patience":           {recovery.MaxCrashes - 1, true, []func(*Worker, *run) error{waits}, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -377,7 +379,7 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 			if err != nil || idle != c.idle {
 				t.Errorf("idle: %t, %v", idle, err)
 			}
-			if _, err := w.slots.take(tasks.Interactive); errors.Is(err, errAlone) != c.apart {
+			if _, err := w.slots.Take(tasks.Interactive); errors.Is(err, machine.ErrAlone) != c.apart {
 				t.Errorf("another run: %v", err)
 			}
 		})
@@ -391,7 +393,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle(func(c *Config) { c.Timing.Alone = time.Hour })
 	// It has looked for an idle worker for long enough.
-	r := f.claimedBy(w, maxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
+	r := f.claimedBy(w, recovery.MaxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
 	if _, err := w.accept(r); err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +424,7 @@ func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, maxCrashes-1)
+	f.died(suspect, recovery.MaxCrashes-1)
 	f.worker(lookOften, func(c *Config) { c.Timing.Alone = 20 * time.Second })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -443,7 +445,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	suspect := f.task("b", "x")
-	f.died(suspect, maxCrashes)
+	f.died(suspect, recovery.MaxCrashes)
 	rec, err := f.store.Get(t.Context(), suspect.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -470,7 +472,7 @@ func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	limited := func(c *Config) { c.Credential = "c" }
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, maxCrashes-1)
+	f.died(suspect, recovery.MaxCrashes-1)
 	f.worker(limited)
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)

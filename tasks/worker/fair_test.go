@@ -56,7 +56,7 @@ func TestSharesBesideABacklog(t *testing.T) {
 		f.put("errand:task:"+id, "scopes", "repo:acme/"+repo)
 		ids = append(ids, id)
 	}
-	f.idle().recovery.reconcile(t.Context())
+	f.idle().recovery.Reconcile(t.Context())
 	next := must(f.rdb.LRange(t.Context(), "asynq:{"+tasks.Interactive+"}:pending", -2, -1).Result())
 	if !slices.Equal(next, []string{ids[3], ids[0]}) { // the last is taken first
 		t.Errorf("the next are %q of %q", next, ids)

@@ -9,15 +9,16 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/google/go-cmp/cmp"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 func TestFromSubmitToClose(t *testing.T) {
@@ -388,7 +389,7 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range maxCrashes - 1 {
+	for range recovery.MaxCrashes - 1 {
 		rec, err := f.store.Get(t.Context(), always.ID)
 		if err != nil {
 			t.Fatal(err)
@@ -591,35 +592,6 @@ func TestSlots(t *testing.T) {
 	if f.agent.peak != 3 {
 		t.Errorf("%d runs at once, want 3", f.agent.peak)
 	}
-}
-
-// A delivery that finds all slots taken waits in the worker's hands for a moment, and then goes round.
-func TestDeliveryWaitsForASlot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(2, memory{}, slog.New(slog.DiscardHandler))
-		for _, class := range []string{tasks.Interactive, tasks.Review} {
-			taken := []*slot{must(s.take(tasks.Interactive)), must(s.take(tasks.Interactive))}
-			begun := time.Now()
-			if _, err := s.await(t.Context(), class); !errors.Is(err, errNoSlot) || time.Since(begun) != slotWait(class) {
-				t.Errorf("%s: %v after %v", class, err, time.Since(begun))
-			}
-			time.AfterFunc(slotWait(class)/2, taken[0].release)
-			begun = time.Now()
-			mine, err := s.await(t.Context(), class)
-			if err != nil || time.Since(begun) != slotWait(class)/2 {
-				t.Fatalf("%s: %v after %v", class, err, time.Since(begun))
-			}
-			drained, drain := context.WithCancel(t.Context())
-			drain()
-			begun = time.Now()
-			if _, err := s.await(drained, class); err == nil || time.Since(begun) != 0 {
-				t.Errorf("%s: a drain is waited for, %v", class, err)
-			}
-			mine.release()
-			taken[1].release()
-		}
-	})
 }
 
 func TestSubmitRefuses(t *testing.T) {

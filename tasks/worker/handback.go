@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/notices"
+	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -44,13 +47,13 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	case wait:
 		return tasks.Ending{}, err
 	case errors.Is(err, store.ErrObjects): // what it continues from is there
-		return tasks.Ending{}, tasks.Later(around(objectsWait), "the store of saved sessions does not answer")
+		return tasks.Ending{}, tasks.Later(jitter.Around(objectsWait), "the store of saved sessions does not answer")
 	}
-	if err := w.health.blame(run.detached, failure); err != nil {
+	if err := w.health.Blame(run.detached, failure); err != nil {
 		return tasks.Ending{}, err
 	}
 	if !mistake {
-		if err := w.health.blameMachine(run.detached, run.claim.Record(), err); err != nil {
+		if err := w.blameMachine(run.detached, run.claim.Record(), err); err != nil {
 			return tasks.Ending{}, err
 		}
 	}
@@ -76,6 +79,23 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	return e, nil
 }
 
+// localWait is how long a task waits for another worker after a failure of one worker's machine, ± 50 %.
+const localWait = 20 * time.Second
+
+// blameMachine hands back a task whose preparation failed if the worker's machine is the cause, by a check or by the
+// error itself: a part of the disk may be damaged that no check uses. Such an error counts like any other after
+// horizon, so that the task does not wait for ever.
+func (w *Worker) blameMachine(ctx context.Context, rec store.Record, cause error) error {
+	if err := w.health.BlameDisks(ctx); err != nil {
+		return err
+	}
+	if machine.LocalFault(cause) && time.Since(requested(rec)) < horizon {
+		w.cfg.Log.Error("task hit a fault of this machine and is handed back", "run", rec.ID, "err", cause)
+		return tasks.Later(jitter.Around(localWait), "the machine of the worker that took it has a fault")
+	}
+	return nil
+}
+
 // errReturned is the result of a delivery whose task waits for another one.
 var errReturned = errors.New("the task was returned")
 
@@ -90,22 +110,22 @@ func (w *Worker) handBack(run *run, cause error) error {
 	w.cfg.Log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
 	w.cfg.Meter.Returned(rec.Class, why)
 	if message != "" {
-		w.announce(run, note.key, message)
+		w.announce(run, note.Key, message)
 	}
 	run.report.leave() // before the task's next run can start
 	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
 	if err != nil {
 		return err
 	}
-	if _, moves := errors.AsType[otherPool](cause); moves && done {
+	if _, moves := errors.AsType[pools.ElsewhereError](cause); moves && done {
 		rec.Delivery++
-		w.cfg.warn(move(run.detached, &w.cfg, rec), "move task to another pool", "run", rec.ID)
+		w.cfg.warn(w.pools.Move(run.detached, rec), "move task to another pool", "run", rec.ID)
 	}
 	if !done {
 		w.orphaned(run)
-	} else if note.key != "" {
-		note.said = message != ""
-		w.waits.post(note)
+	} else if note.Key != "" {
+		note.Said = message != ""
+		w.waits.Post(note)
 	}
 	w.cfg.deliver(run.detached)
 	return errReturned
@@ -115,7 +135,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 // after a death right here, the next run repeats nothing.
 func (w *Worker) announce(run *run, key, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	w.waits.sayOnce(run.detached, run.claim.ID(), text, func(ctx context.Context) (bool, error) {
+	w.waits.SayOnce(run.detached, run.claim.ID(), text, func(ctx context.Context) (bool, error) {
 		first, err := run.claim.First(ctx, key)
 		if first {
 			w.cfg.warn(run.claim.Append(ctx, format.JSON(e)), "store events", "run", run.claim.ID())
@@ -128,24 +148,24 @@ func (w *Worker) announce(run *run, key, text string) {
 // ErrLater and a retryError name the time, and any other error counts and backs off. The notice has a key if the
 // task's status should show it. A message is for the thread instead, once for the notice's key.
 func (w *Worker) waitAfter(rec store.Record, cause error) (
-	wait store.Wait, why Return, note waitNotice, message string,
+	wait store.Wait, why Return, note notices.Notice, message string,
 ) {
-	note = waitNotice{id: rec.ID, delivery: rec.Delivery + 1}
+	note = notices.Notice{ID: rec.ID, Delivery: rec.Delivery + 1}
 	later, asked := errors.AsType[*tasks.ErrLater](cause)
 	failed, again := errors.AsType[*retryError](cause)
 	switch {
 	case again && failed.Parked == parkOutage:
 		wait, why = failed.Wait, ReturnParked
-		note.key, message = outageKey, outlasting(rec.ID, wait)
+		note.Key, message = outageKey, outlasting(rec.ID, wait)
 	case again && failed.Parked != "":
 		wait, why = failed.Wait, ReturnParked
-		note.key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
+		note.Key, message = fmt.Sprintf("parked-%d", wait.At.UnixMicro()), parked(rec.ID, wait)
 	case again:
 		wait, why = failed.Wait, ReturnRetry
 	case asked: // a rate-limited source or the credential's limit names the time
 		wait, why = store.Wait{At: later.At, Why: later.Why}, ReturnWait
-		note.key = later.Tell
-		if _, held := errors.AsType[heldError](cause); held && note.key == outageKey {
+		note.Key = later.Tell
+		if _, held := errors.AsType[heldError](cause); held && note.Key == outageKey {
 			message = outlasting(rec.ID, wait)
 		} else if held {
 			message = parked(rec.ID, wait)
@@ -159,7 +179,7 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 		wait.Why = "an internal error occurred; the worker's log has details"
 	}
 	wait.Why = w.cfg.Policy.Redactor.String(wait.Why)
-	note.why = wait.Why
+	note.Why = wait.Why
 	return wait, why, note, w.cfg.Policy.Redactor.String(message)
 }
 
@@ -174,7 +194,7 @@ func (w *Worker) orphaned(run *run) {
 	if err := run.claim.End(run.detached, e.Encode()); err == nil {
 		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread",
 			run.claim.Thread())
-		w.outbox.post(run.detached, run.claim.ID(), nil)
+		w.outbox.Post(run.detached, run.claim.ID(), nil)
 	}
 }
 
@@ -191,7 +211,7 @@ func (w *Worker) leave(ctx context.Context, id string, delivery int, source stri
 	}
 	why := "the worker that took it is not set up for " + source
 	w.cfg.warn(w.cfg.Store.NoSlot(ctx, id, delivery, why), "note why a task waits", "run", id)
-	return tasks.Later(around(sourceWait), why)
+	return tasks.Later(jitter.Around(sourceWait), why)
 }
 
 // unclaimed returns the result of a delivery that could not claim its task.
@@ -343,9 +363,9 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	case agent.RetryResume:
 		a.of = 2
 	case agent.RetrySoon:
-		a.At = now.Add(around(pause))
+		a.At = now.Add(jitter.Around(pause))
 	case agent.RetryLater, agent.RetryReset:
-		a.At = now.Add(around(pause * muchLater))
+		a.At = now.Add(jitter.Around(pause * muchLater))
 	}
 	lifted := t.lifted(r)
 	switch {
@@ -357,7 +377,7 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 		if lasts := lasting(rec, parkLimit, now); lasts >= horizon {
 			return nil, fmt.Sprintf(" The task has already waited for that for %s.", span(lasts))
 		}
-		a.At, a.Counts, a.Parked = lifted.Add(upTo(2*t.Reset)), false, parkLimit
+		a.At, a.Counts, a.Parked = lifted.Add(jitter.UpTo(2*t.Reset)), false, parkLimit
 	case tried >= a.of && unreached(r) && lasting(rec, parkOutage, now) < horizon:
 		doublings := min(rec.Parks[parkOutage].Times, longestDoubling)
 		pause := t.Again * time.Duration(min(outageWait<<doublings, longOutageWait))
@@ -427,8 +447,37 @@ func clause(r agent.Result) string {
 	return string(unicode.ToLower(letter)) + strings.TrimSuffix(first[size:], ".")
 }
 
-// around returns a random duration of d ± 50 %, so that tasks that failed together do not retry together.
-func around(d time.Duration) time.Duration { return d/2 + upTo(d) }
+// parked says why and until when a task waits, and how to cancel it.
+func parked(id string, wait store.Wait) string {
+	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself. %s",
+		moment(wait.At, time.Now()), wait.Why, notices.HowToCancel(id))
+}
 
-// upTo returns a random duration from 0 to d.
-func upTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) } //nolint:gosec // not used for secrets
+// outlasting says that a task waits for the model, which may take several tries.
+func outlasting(id string, wait store.Wait) string {
+	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the model "+
+		"answers again, for up to %d hours. %s", wait.Why, int(horizon.Hours()), notices.HowToCancel(id))
+}
+
+// moment formats a time in UTC and how far away it is.
+func moment(at, now time.Time) string {
+	form := "15:04 UTC"
+	if at.Sub(now) > 12*time.Hour {
+		form = "15:04 UTC on 2 January"
+	}
+	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
+}
+
+// span formats a duration with a sensible precision.
+func span(d time.Duration) string {
+	switch s, m := int(d.Seconds()), int(d.Round(time.Minute).Minutes()); {
+	case s < 90:
+		return fmt.Sprintf("%d s", max(s, 0))
+	case m < 120:
+		return fmt.Sprintf("%d min", m)
+	case m < 48*60:
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	default:
+		return fmt.Sprintf("%d days", m/60/24)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // hangingSource blocks while it looks for the report of one thread's tasks, until its context ends.
@@ -57,7 +58,7 @@ func TestHangingMessageHoldsUpNoRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.redis().HSet(t.Context(), "errand:task:"+hangs.ID, "crashes", maxCrashes-1).Err(); err != nil {
+	if err := f.redis().HSet(t.Context(), "errand:task:"+hangs.ID, "crashes", recovery.MaxCrashes-1).Err(); err != nil {
 		t.Fatal(err)
 	}
 	f.worker(func(c *Config) { c.Sources = []tasks.Source{s} })

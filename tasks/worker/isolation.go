@@ -3,10 +3,14 @@ package worker
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // If a worker dies, any of the tasks that ran on it may be the cause, so all of them are suspects. After a first death
@@ -17,7 +21,7 @@ import (
 // isolation keeps suspects apart. It is safe for concurrent use.
 type isolation struct {
 	*Config
-	health *health
+	health *machine.Health
 }
 
 const (
@@ -39,7 +43,7 @@ const (
 )
 
 // strict reports whether a suspect must not share its worker, because its next crash would end it.
-func strict(rec store.Record) bool { return rec.Crashes+1 >= maxCrashes }
+func strict(rec store.Record) bool { return rec.Crashes+1 >= recovery.MaxCrashes }
 
 // searched returns how long after the crash a suspect was claimed; 0 if the time of the crash is unknown.
 func searched(rec store.Record) time.Duration {
@@ -74,7 +78,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 
 // postpone makes a strict suspect wait, for seconds at first and for minutes later.
 func postpone(rec store.Record) error {
-	return tasks.Later(around(min(max(postponeLeast, searched(rec)/32), postponeMost)), whyAlone)
+	return tasks.Later(jitter.Around(min(max(postponeLeast, searched(rec)/32), postponeMost)), whyAlone)
 }
 
 // accept spreads suspects over the workers. A strict one is postponed while it can look for an idle worker, and on a
@@ -92,10 +96,10 @@ func (i *isolation) accept(r *run) (idle bool, err error) {
 		}
 		return false, r.claim.Idle(r.ctx, "") // claim.lua has set the reason
 	}
-	if n, _ := r.slot.others(); n > 0 && i.patience(rec) == 0 || !r.slot.mayReserve() {
+	if n, _ := r.slot.Others(); n > 0 && i.patience(rec) == 0 || !r.slot.MayReserve() {
 		return true, postpone(rec) // random delays separate them the next time
 	}
-	if !r.slot.reserve(true) {
+	if !r.slot.Reserve(true) {
 		return true, nil
 	}
 	return false, r.claim.Idle(r.ctx, "")
@@ -106,9 +110,9 @@ func spread(r *run, rec store.Record) error {
 	looked := searched(rec)
 	allowed := int(looked / spreadStep)
 	if allowed >= spreadMost {
-		allowed = r.slot.of.total
+		allowed = math.MaxInt
 	}
-	n, joined := r.slot.joinSuspects(allowed)
+	n, joined := r.slot.JoinSuspects(allowed)
 	if joined {
 		return nil
 	}
@@ -123,10 +127,10 @@ func (i *isolation) isolate(r *run, idle bool) error {
 	if rec.Crashes == 0 || !strict(rec) {
 		return nil
 	}
-	if !r.slot.reserve(false) {
+	if !r.slot.Reserve(false) {
 		return postpone(rec)
 	}
-	if n, _ := r.slot.others(); n > 0 {
+	if n, _ := r.slot.Others(); n > 0 {
 		patience := i.patience(rec)
 		if patience == 0 {
 			return postpone(rec)
@@ -154,10 +158,10 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 	}
 	waiting, cancel := context.WithTimeout(r.ctx, atMost)
 	defer cancel()
-	for n, freed := r.slot.others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.others() {
-		ready, turned := i.health.turns()
+	for n, freed := r.slot.Others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.Others() {
+		ready, turned := i.health.Turns()
 		if !ready {
-			return unable()
+			return machine.Unable()
 		}
 		select {
 		case <-freed:
@@ -168,7 +172,7 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 	if r.ctx.Err() != nil {
 		return r.cause()
 	}
-	if n, _ := r.slot.others(); n > 0 {
+	if n, _ := r.slot.Others(); n > 0 {
 		return postpone(r.claim.Record())
 	}
 	return r.claim.TakeBack(r.ctx)

@@ -2,15 +2,12 @@ package worker
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -100,66 +97,6 @@ func cutLine(name string) string {
 		return `{"type":"errand_cut","bytes":%d}` + "\n"
 	}
 	return "[… %d bytes are missing here; the complete log is on the worker's machine …]\n"
-}
-
-// runKey is the context key of a run's ID.
-type runKey struct{}
-
-func withRun(ctx context.Context, id string) context.Context {
-	return context.WithValue(ctx, runKey{}, id)
-}
-
-// TraceKey is the key of the ID of a task's trace in log records.
-const TraceKey = "trace_id"
-
-// LogRuns returns a handler that adds the key run to records that are logged with a run's context, unless they have
-// it, and the ID of its trace if traced is set. Packages that know nothing of runs, such as workspace, only have to log
-// with the context that they were given.
-func LogRuns(next slog.Handler, traced bool) slog.Handler {
-	return runMarker{Handler: next, traced: traced}
-}
-
-type runMarker struct {
-	slog.Handler
-	traced bool
-	run    string // that the logger has already, or ""
-}
-
-func (h runMarker) Handle(ctx context.Context, r slog.Record) error {
-	run := h.run
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "run" {
-			run = a.Value.String()
-		}
-		return run == ""
-	})
-	id, ok := ctx.Value(runKey{}).(string)
-	if add := ok && run == ""; add || h.traced && run+id != "" {
-		r = r.Clone()
-		if add {
-			r.AddAttrs(slog.String("run", id))
-		}
-		if h.traced {
-			trace := tasks.TraceID(cmp.Or(run, id))
-			r.AddAttrs(slog.String(TraceKey, hex.EncodeToString(trace[:])))
-		}
-	}
-	return h.Handler.Handle(ctx, r)
-}
-
-func (h runMarker) WithAttrs(attrs []slog.Attr) slog.Handler {
-	for _, a := range attrs {
-		if a.Key == "run" {
-			h.run = a.Value.String()
-		}
-	}
-	h.Handler = h.Handler.WithAttrs(attrs)
-	return h
-}
-
-func (h runMarker) WithGroup(name string) slog.Handler {
-	h.Handler = h.Handler.WithGroup(name)
-	return h
 }
 
 // pack compresses the bytes of a file between two offsets into at most limit bytes of gzip. If that is too little, it

@@ -10,11 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/google/uuid"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
 // mailbox passes messages that are posted in a thread to the thread's live run. It takes the thread's next task from
@@ -26,7 +28,7 @@ import (
 type mailbox struct {
 	*Config
 
-	tasks  *taskReader
+	briefs *briefer
 	run    *run
 	source tasks.Source
 	task   tasks.Task // the task of the run
@@ -64,7 +66,7 @@ type mail struct {
 // mailbox returns the mailbox of a claimed task, with the tasks that its earlier runs absorbed.
 func (w *Worker) mailbox(r *run, j job) (*mailbox, error) {
 	m := &mailbox{
-		Config: &w.cfg, tasks: w.tasks, run: r, source: j.source, task: j.task, stop: func() {},
+		Config: &w.cfg, briefs: w.briefs, run: r, source: j.source, task: j.task, stop: func() {},
 		hint: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	m.shut = sync.OnceFunc(func() { close(m.closed) })
@@ -259,10 +261,10 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	if t, err = tasks.ReadTask(rec); err != nil {
 		return t, agent.Message{}, err
 	}
-	if t, _, err = m.tasks.permit(ctx, t); err != nil {
+	if t, _, err = m.briefs.permit(ctx, t); err != nil {
 		return t, agent.Message{}, err
 	}
-	b, err := m.tasks.brief(ctx, m.source, t, m.files)
+	b, err := m.briefs.brief(ctx, m.source, t, m.files)
 	if err != nil {
 		return t, agent.Message{}, err
 	}
@@ -287,7 +289,7 @@ func (m *mailbox) announce(message string) {
 	m.emit(agent.Event{
 		Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.Policy.People.NameOf(t), ToolID: t.ID, Time: time.Now(),
 	})
-	to, ok := talker(m.source, t)
+	to, ok := sources.Talker(m.source, t)
 	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
 		return
 	}

@@ -687,7 +687,7 @@ func TestGivenUpWithAbsorbed(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.lapse(rec.Thread)
-		w.recovery.recover(t.Context(), store.LiveRecord{Record: rec})
+		w.recovery.TakeOver(t.Context(), store.LiveRecord{Record: rec})
 	}
 	if e := r.ending(first); e.Kind != tasks.Lost || !slices.Equal(e.Covers, []string{second}) {
 		t.Errorf("%+v", e)

@@ -94,7 +94,7 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	f := newFleet(t)
 	f.agent.health = agent.NewError(agent.ClassAuth, "no credential")
 	w := f.idle()
-	w.health.check(t.Context())
+	w.health.Check(t.Context())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	told := make(chan error, 1)
 	go func() {

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -27,13 +28,13 @@ const (
 type offerer struct {
 	*Config
 
-	health *health
+	health *machine.Health
 }
 
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
 // runs. A worker whose CLI does not work leaves them to others.
 func (o *offerer) answer(ctx context.Context) {
-	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.good,
+	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.Good,
 		func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 			ctx, cancel := context.WithTimeout(ctx, offerTime)
 			defer cancel()

@@ -154,26 +154,3 @@ func (o *offerer) redacted(lines []string) (list []string) {
 	}
 	return list
 }
-
-// moment formats a time in UTC and how far away it is.
-func moment(at, now time.Time) string {
-	form := "15:04 UTC"
-	if at.Sub(now) > 12*time.Hour {
-		form = "15:04 UTC on 2 January"
-	}
-	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
-}
-
-// span formats a duration with a sensible precision.
-func span(d time.Duration) string {
-	switch s, m := int(d.Seconds()), int(d.Round(time.Minute).Minutes()); {
-	case s < 90:
-		return fmt.Sprintf("%d s", max(s, 0))
-	case m < 120:
-		return fmt.Sprintf("%d min", m)
-	case m < 48*60:
-		return fmt.Sprintf("%d h %d min", m/60, m%60)
-	default:
-		return fmt.Sprintf("%d days", m/60/24)
-	}
-}

@@ -84,7 +84,7 @@ func TestRetryBeforeItsMessageIsRead(t *testing.T) {
 	if _, err := f.desk.Retry(t.Context(), id); err != nil {
 		t.Fatal(err)
 	}
-	w.outbox.send(t.Context(), p, nil)
+	w.outbox.Send(t.Context(), p, nil)
 	if n := len(f.closes()); n > 0 {
 		t.Errorf("posted %+v", f.source.closed[id])
 	}
@@ -122,7 +122,7 @@ func TestRetriedTaskIsNotNoted(t *testing.T) {
 	if _, err := f.desk.Retry(t.Context(), second); err != nil {
 		t.Fatal(err)
 	}
-	w.outbox.post(t.Context(), first, nil)
+	w.outbox.Post(t.Context(), first, nil)
 	f.equal("noted", *noted, []string{first})
 }
 

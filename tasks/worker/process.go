@@ -33,6 +33,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -43,17 +44,17 @@ import (
 // When process returns, no process of the run is alive, and the ending is stored or nothing was started. The final
 // message may not be posted yet. note is called with an ending that is stored.
 func (w *Worker) process(ctx context.Context, class, id string, delivery int, note func(tasks.Ending)) error {
-	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.cfg.sources(), source) {
+	if source := tasks.SourceOf(id); source != "" && !slices.Contains(w.tasks.Names(), source) {
 		return w.leave(ctx, id, delivery, source)
 	}
-	slot, err := w.slots.take(class)
+	slot, err := w.slots.Take(class)
 	if err != nil {
 		w.cfg.warn(w.cfg.Store.NoSlot(ctx, id, delivery, err.Error()), "note why a task waits", "run", id)
-		if slot, err = w.slots.await(w.drained, class); err != nil {
+		if slot, err = w.slots.Await(w.drained, class); err != nil {
 			return tasks.Later(0, err.Error())
 		}
 	}
-	defer slot.release()
+	defer slot.Release()
 
 	claim, err := w.cfg.Store.Claim(ctx, id, delivery, w.id, w.caps...)
 	if err != nil {
@@ -79,10 +80,10 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int, no
 	note(ending)
 	w.cfg.deliver(run.detached) // to those that waited for its places
 	post := func() {
-		w.outbox.post(run.detached, id, run.report.get())
+		w.outbox.Post(run.detached, id, run.report.get())
 	}
 	// A source may make messages wait for many seconds. The slot is free meanwhile, and the thread is not.
-	if posts = w.outbox.inBackground(func() { defer run.leave(); post() }); !posts {
+	if posts = w.outbox.InBackground(func() { defer run.leave(); post() }); !posts {
 		post()
 	}
 	return nil
@@ -177,13 +178,13 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
-	j.task, j.source, err = w.tasks.read(r.claim.Record())
+	j.task, j.source, err = w.tasks.Read(r.claim.Record())
 	j.maxUSD = j.task.Options.MaxUSD
 	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
 	if pool := w.cfg.Policy.PoolOf(r.claim.Record()); pool != w.cfg.Pool {
-		return j, belongsTo(pool)
+		return j, pools.Elsewhere(pool)
 	}
 	if r.mail, err = w.mailbox(r, j); err != nil {
 		return j, err
@@ -197,7 +198,7 @@ func (w *Worker) accept(r *run) (j job, err error) {
 
 // restrict limits the run to what the asker of its task may do now.
 func (r *run) restrict(j *job) (err error) {
-	j.task, j.limited, err = r.worker.tasks.permit(r.ctx, j.task)
+	j.task, j.limited, err = r.worker.briefs.permit(r.ctx, j.task)
 	r.mail.task.Profile = j.task.Profile
 	return err
 }
@@ -206,7 +207,7 @@ func (r *run) restrict(j *job) (err error) {
 // error if no run can start now. Call it after every step that can find that no run is needed, because an admitted run
 // delays others.
 func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
-	if err := w.health.problem(r.ctx); err != nil {
+	if err := w.health.Problem(r.ctx); err != nil {
 		return 0, err
 	}
 	if err := w.isolation.isolate(r, j.idle); err != nil {
@@ -232,7 +233,7 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.Brief, err = w.tasks.brief(r.ctx, j.source, j.task, b.files)
+	b.Brief, err = w.briefs.brief(r.ctx, j.source, j.task, b.files)
 	b.Fresh = b.Fresh || apart
 	if j.limited != "" {
 		b.System += "\n\nThe person who asked " + j.limited +
@@ -279,7 +280,7 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	spec.Tools = host.talk.tools(s.place)
 	w.checkpoints.schedule(r, s.place, given, &spec)
 	r.mail.open(b, spec.Prompt.ID, host.record.add)
-	r.slot.begin()
+	r.slot.Begin()
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
 	r.logger(w).Info("run started")
@@ -304,7 +305,7 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	w.cfg.Meter.Ran(j.task, r.result)
 	w.admission.recordThrottle(r)
 	bill := w.admission.settle(r)
-	if err := w.health.blame(r.detached, r.result.Error); err != nil {
+	if err := w.health.Blame(r.detached, r.result.Error); err != nil {
 		return e, err
 	}
 	next, given := w.cfg.Timing.retryDecision(r)

@@ -273,9 +273,9 @@ func (b *publisher) proposal(t tasks.Task, work tasks.Work, summary string) forg
 	return p
 }
 
-// proposeDue opens the pull requests when an ending is posted, as far as that failed when the ending was stored. The
+// OpenDue opens the pull requests when an ending is posted, as far as that failed when the ending was stored. The
 // answer waits at most proposeFor for them and for their links.
-func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
+func (b *publisher) OpenDue(ctx context.Context, t tasks.Task, e *tasks.Ending) error {
 	lacks := func(p *tasks.Published) bool {
 		return p.Due || p.PullRequest.Number > 0 && !slices.Equal(p.Together, e.Beside(p))
 	}
@@ -284,9 +284,7 @@ func (b *publisher) proposeDue(ctx context.Context, t tasks.Task, e *tasks.Endin
 	}
 	err := error(nil)
 	if b.Publisher != nil {
-		limited, cancel := context.WithTimeout(ctx, postLimit/2) // leave time for posting the answer
-		defer cancel()
-		err = b.proposeAll(limited, t, e)
+		err = b.proposeAll(ctx, t, e)
 	}
 	again := time.Now()
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {

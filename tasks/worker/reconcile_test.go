@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/google/go-cmp/cmp"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // backlog creates n waiting tasks without deliveries, each in a separate thread. It does what Submit would do, but
@@ -113,7 +115,7 @@ func TestLayoutOfAsynq(t *testing.T) {
 // given up.
 func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 	t.Parallel()
-	for name, deaths := range map[string]int{"tried again": 0, "given up": maxCrashes - 1} {
+	for name, deaths := range map[string]int{"tried again": 0, "given up": recovery.MaxCrashes - 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
@@ -144,7 +146,7 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 			}
 			f.submit(f.task("b", "x"))
 			f.lapse(c.Thread())
-			f.idle().recovery.recover(t.Context(), store.LiveRecord{Record: c.Record()})
+			f.idle().recovery.TakeOver(t.Context(), store.LiveRecord{Record: c.Record()})
 			pending, err := f.rdb.LRange(t.Context(), asynqPendingKey(tasks.Interactive), 0, -1).Result()
 			if err != nil {
 				t.Fatal(err)

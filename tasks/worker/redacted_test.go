@@ -56,7 +56,7 @@ func TestReasonToWaitIsRedacted(t *testing.T) {
 		"an outage in a run": {parkedFor(parkOutage), ReturnParked, true},
 	} {
 		wait, why, note, message := w.waitAfter(store.Record{}, c.cause)
-		if wait.Why != "[redacted]" || note.why != "[redacted]" || why != c.why {
+		if wait.Why != "[redacted]" || note.Why != "[redacted]" || why != c.why {
 			t.Errorf("%s: %+v, %s, %+v", name, wait, why, note)
 		}
 		if strings.Contains(message, secret) || strings.Contains(message, "[redacted]") != c.says {

@@ -12,11 +12,12 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
 const (
 	maxAttempts = 3 // tries of a task if the infrastructure fails
-	maxCrashes  = 3 // workers that may die while they run one task
 
 	// sourceWait is how long a task waits for a worker that is set up for its source, ± 50 %.
 	sourceWait = 500 * time.Millisecond
@@ -31,7 +32,7 @@ const (
 // and gives it to another worker (docs/decisions/0001-claims.md). The run's context ends only for errand's own causes.
 type run struct {
 	claim    *store.Claim
-	slot     *slot
+	slot     *machine.Slot
 	logs     runLogs
 	ctx      context.Context // cancelled with the first cause
 	detached context.Context // never cancelled; for storing and posting
@@ -57,8 +58,8 @@ type run struct {
 
 // hold keeps the claim renewed and returns a run that is stopped by a cancel, by the worker's drain or by the loss of
 // the claim.
-func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *slot) *run {
-	r := &run{claim: claim, slot: s, detached: withRun(context.WithoutCancel(ctx), claim.ID()), worker: w}
+func (w *Worker) hold(ctx context.Context, claim *store.Claim, s *machine.Slot) *run {
+	r := &run{claim: claim, slot: s, detached: logline.WithRun(context.WithoutCancel(ctx), claim.ID()), worker: w}
 	var stop context.CancelCauseFunc
 	r.ctx, stop = context.WithCancelCause(r.detached)
 	r.life, r.endLife = context.WithCancel(r.detached)
@@ -168,32 +169,12 @@ var (
 // deliver enqueues what may start now, instead of when the leader looks.
 func (c *Config) deliver(ctx context.Context) { c.warn(c.Queue.Deliver(ctx), "make deliveries") }
 
-// taskReader decodes the tasks of records and gets their briefs from their sources. It is safe for concurrent use.
-type taskReader struct{ *Config }
-
-// read decodes the task of a record and returns its source.
-func (d *taskReader) read(rec store.Record) (tasks.Task, tasks.Source, error) {
-	t, err := tasks.ReadTask(rec)
-	if bad, ok := errors.AsType[*tasks.UnreadableError](err); ok {
-		d.noteUnreadable(context.Background(), bad)
-		return t, nil, err
-	}
-	for _, s := range d.Sources {
-		if s.Name() == t.Source {
-			return t, s, nil
-		}
-	}
-	return t, nil, fmt.Errorf("task %s is from source %q: %w", t.ID, t.Source, tasks.ErrNotHere)
-}
-
-// noteUnreadable records that a task cannot be read, for operators.
-func (d *taskReader) noteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
-	d.warn(d.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why}), "note unreadable record", "run", e.ID)
-}
+// briefer asks what a task may do now, and what its source tells the agent about it. It is safe for concurrent use.
+type briefer struct{ *Config }
 
 // permit limits the profile of a task to what the policy and the rights of its asker allow now. An *tasks.InputError
 // refuses the task. limited says why the run may only read although the task asks for more; empty: it may do all.
-func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited string, _ error) {
+func (d *briefer) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, limited string, _ error) {
 	t, err := d.Policy.Now(t)
 	if err != nil {
 		return t, "", err
@@ -203,7 +184,7 @@ func (d *taskReader) permit(ctx context.Context, t tasks.Task) (_ tasks.Task, li
 }
 
 // brief returns the source's brief of a task, with the pictures that are stored for the task.
-func (d *taskReader) brief(ctx context.Context, s tasks.Source, t tasks.Task, files string) (tasks.Brief, error) {
+func (d *briefer) brief(ctx context.Context, s tasks.Source, t tasks.Task, files string) (tasks.Brief, error) {
 	b, err := s.Brief(ctx, t, files)
 	if err != nil {
 		return tasks.Brief{}, fmt.Errorf("brief: %w", err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
 // serverSet is an asynq server for each class. asynq can neither pause a server nor restart it: a worker that can run
@@ -43,7 +44,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
 	for {
 		state := cordonState(w.cordonState.Load())
-		ready := w.health.state().OK && state == admitted
+		ready := w.health.State().OK && state == admitted
 		if current != nil && (!ready || w.pollsWrong(current)) {
 			current.retire()
 			current = nil
@@ -61,9 +62,9 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 		}
 		w.beat(ctx) // inform the fleet at once
 		select {
-		case <-w.health.news:
+		case <-w.health.News():
 		case <-ctx.Done():
-			w.cfg.Log.Info("worker stops", "worker", w.id, "running", w.slots.running())
+			w.cfg.Log.Info("worker stops", "worker", w.id, "running", w.slots.Running())
 			return nil
 		}
 	}
@@ -84,7 +85,7 @@ func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
 	set := &serverSet{polls: tasks.PollInterval(workers)}
 	set.shutdown = sync.OnceFunc(func() { set.each((*asynq.Server).Shutdown) })
 	for _, class := range tasks.Classes {
-		server := w.cfg.Queue.Server(store.QueueOf(w.cfg.Pool, class), SlotsOf(class, w.slots.total), workers,
+		server := w.cfg.Queue.Server(store.QueueOf(w.cfg.Pool, class), machine.SlotsOf(class, w.slots.Total), workers,
 			w.cfg.Timing.Shutdown, w.cfg.Log)
 		err := server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			return w.handle(ctx, set, class, t)
@@ -101,7 +102,7 @@ func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
 // handle processes a delivery.
 func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *asynq.Task) error {
 	if w.drained.Err() != nil || !set.handling.TryRLock() {
-		return unable() // it was fetched while the servers were being stopped
+		return machine.Unable() // it was fetched while the servers were being stopped
 	}
 	defer set.handling.RUnlock()
 	w.handled.Add(1)

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
 const (
@@ -27,15 +28,6 @@ const (
 
 // errUnanswered ends the wait for an answer.
 var errUnanswered = errors.New("no answer in time")
-
-// talker returns the Talker for a task, or false.
-func talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
-	k, ok := s.(tasks.Talker)
-	if some, is := s.(tasks.Selective); is && !some.Talks(t) {
-		return nil, false
-	}
-	return k, ok
-}
 
 // talk lets the agent of one run speak with people.
 type talk struct {
@@ -55,7 +47,7 @@ type talk struct {
 
 // talk returns the run's talk, or nil if the agent cannot speak with people. A run on untrusted content cannot.
 func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
-	to, ok := talker(j.source, j.task)
+	to, ok := sources.Talker(j.source, j.task)
 	if !ok || j.task.Profile == agent.Untrusted {
 		return nil
 	}

@@ -15,13 +15,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 var noCLI = agent.NewError(agent.ClassCLIMissing, "/opt/claude is not there")
@@ -136,31 +139,23 @@ func TestOneUnableWorkerTells(t *testing.T) {
 	source.said = make(chan string, 100)
 	broken := func() *Worker {
 		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
-		w.outage.leader = w.cfg.Store.Leader("outage", time.Minute)
-		w.outage.Timing.Observe = 1
+		w.outage.Leader = w.cfg.Store.Leader("outage", time.Minute)
+		w.outage.Observe = 1
 		w.beat(t.Context())
 		return w
 	}
 	one, other := broken(), broken()
-	for i := range lookStep + 5 { // the last thread has many
-		f.submit(f.task(fmt.Sprint(min(i, maxInformed+4)), "x"))
+	for i := range 105 { // the last thread has many
+		f.submit(f.task(fmt.Sprint(min(i, recovery.MaxInformed+4)), "x"))
 	}
-	for look, want := range []int{maxInformed, 5, 0} {
-		one.outage.inform(t.Context())
-		other.outage.inform(t.Context())
+	for look, want := range []int{recovery.MaxInformed, 5, 0} {
+		one.outage.Inform(t.Context())
+		other.outage.Inform(t.Context())
 		if n := len(source.said); n != want {
 			t.Errorf("round %d informed %d threads, want %d", look, n, want)
 		}
 		for len(source.said) > 0 {
 			<-source.said
-		}
-	}
-	if n := len(one.outage.done); n != maxInformed+5 || len(other.outage.heads) != 0 {
-		t.Errorf("informed %d; the other has checked %d", n, len(other.outage.heads))
-	}
-	for thread, id := range one.outage.heads {
-		if !one.outage.done[id] {
-			t.Errorf("%s: %s is not informed", thread, id)
 		}
 	}
 }
@@ -172,26 +167,26 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	source.said = make(chan string, 100)
 	broken := &fakeAgent{health: noCLI}
 	w := f.idle(with(broken), func(c *Config) { c.Sources = []tasks.Source{source} })
-	w.outage.Timing.Observe = 1
+	w.outage.Observe = 1
 	w.beat(t.Context())
-	for i := range maxInformed + 5 {
+	for i := range recovery.MaxInformed + 5 {
 		f.submit(f.task(fmt.Sprint(i), "x"))
 	}
-	w.outage.inform(t.Context())
+	w.outage.Inform(t.Context())
 	broken.breaks(nil)
-	w.health.check(t.Context())
-	w.outage.inform(t.Context())
-	if n := len(source.said); n != maxInformed {
-		t.Errorf("informed %d threads, want %d", n, maxInformed)
+	w.health.Check(t.Context())
+	w.outage.Inform(t.Context())
+	if n := len(source.said); n != recovery.MaxInformed {
+		t.Errorf("informed %d threads, want %d", n, recovery.MaxInformed)
 	}
 	broken.breaks(noCLI)
-	w.health.check(t.Context())
+	w.health.Check(t.Context())
 	w.beat(t.Context())
 	for range 3 {
-		w.outage.inform(t.Context())
+		w.outage.Inform(t.Context())
 	}
-	if n := len(source.said); n != maxInformed+5 {
-		t.Errorf("informed %d threads in both outages, want each once: %d", n, maxInformed+5)
+	if n := len(source.said); n != recovery.MaxInformed+5 {
+		t.Errorf("informed %d threads in both outages, want each once: %d", n, recovery.MaxInformed+5)
 	}
 }
 
@@ -284,17 +279,17 @@ func TestReplacedCLIIsChecked(t *testing.T) {
 			}
 			w := f.idle()
 			w.Examine(t.Context())
-			if err := w.health.problem(t.Context()); err != nil {
+			if err := w.health.Problem(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			f.agent.breaks(noCLI)
-			if err := w.health.problem(t.Context()); err != nil {
+			if err := w.health.Problem(t.Context()); err != nil {
 				t.Errorf("the same file is checked at each start: %v", err)
 			}
 			if err := replace(f.agent.path); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.health.problem(t.Context()); err == nil {
+			if err := w.health.Problem(t.Context()); err == nil {
 				t.Error("a run would start")
 			}
 		})
@@ -362,7 +357,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	var bytes, files atomic.Uint64
-	bytes.Store(leastBytes - 1)
+	bytes.Store(machine.LeastBytes - 1)
 	files.Store(1 << 20)
 	data := t.TempDir()
 	f.worker(lookOften, func(c *Config) {
@@ -386,12 +381,12 @@ func TestFullDisk(t *testing.T) {
 	if why := f.status(id).Why; why != "no worker can run tasks: the worker's disk is full" {
 		t.Errorf("the task waits for %q", why)
 	}
-	bytes.Store(leastBytes)
-	files.Store(leastFiles)
+	bytes.Store(machine.LeastBytes)
+	files.Store(machine.LeastFiles)
 	says("the disk of " + data + " has 256 MiB left")
-	bytes.Store(2 * leastBytes)
+	bytes.Store(2 * machine.LeastBytes)
 	says("the disk of " + data + " has room for 1000 files only")
-	files.Store(2 * leastFiles)
+	files.Store(2 * machine.LeastFiles)
 	if e := f.ending(id); e.Kind != tasks.Answered {
 		t.Errorf("ending = %+v", e)
 	}
@@ -447,8 +442,8 @@ func TestMessageWithoutTheSource(t *testing.T) {
 	if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
 		t.Fatal(err)
 	}
-	other.outbox.postDue(t.Context())
-	other.outbox.posting.Wait()
+	other.outbox.PostDue(t.Context())
+	other.outbox.Wait()
 	if p, ok, err := f.store.Outbox.Take(t.Context(), id); err != nil || !ok || p.Attempt != 1 {
 		t.Errorf("%+v, %t, %v", p, ok, err)
 	}
@@ -491,8 +486,8 @@ func TestMessageThatCannotBePosted(t *testing.T) {
 				f.put("errand:task:"+id, "outbox", strconv.Itoa(attempts))
 				f.put("errand:task:"+id, "ended", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
 				f.due(id)
-				w.outbox.postDue(t.Context())
-				w.outbox.posting.Wait()
+				w.outbox.PostDue(t.Context())
+				w.outbox.Wait()
 				return f.rdb.ZScore(t.Context(), "errand:outbox", id).Err() == nil
 			}
 			if !waits(time.Hour, 400) || !waits(25*time.Hour, 0) {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -55,43 +54,6 @@ func TestFindText(t *testing.T) {
 		got, err := findText(c.r, make([]byte, 100), texts)
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %d, %v", name, got, err)
-		}
-	}
-}
-
-// Automatic work of all classes together leaves one slot free, in any order of arrival.
-func TestSlotsLeaveOneForPeople(t *testing.T) {
-	t.Parallel()
-	for total := 1; total <= 6; total++ {
-		s := newSlots(total, memory{}, slog.New(slog.DiscardHandler))
-		for range 10 {
-			for _, class := range []string{tasks.Maintenance, tasks.Background, tasks.Review} {
-				_, _ = s.take(class)
-			}
-		}
-		slot, err := s.take(tasks.Interactive)
-		if err != nil {
-			t.Errorf("none of %d slots is left for interactive tasks", total)
-			continue
-		}
-		if total > 2 && s.running() < 2 {
-			t.Errorf("of %d slots only %d are used", total, s.running())
-		}
-		before := s.running()
-		slot.release()
-		slot.release() // a second call returns nothing
-		if s.running() != before-1 {
-			t.Errorf("after release %d slots are taken, before %d", s.running(), before)
-		}
-		people := 0
-		for {
-			if _, err := s.take(tasks.Interactive); err != nil {
-				break
-			}
-			people++
-		}
-		if s.running() > max(total, 2) || people == 0 {
-			t.Errorf("%d of %d slots taken, %d by people", s.running(), total, people)
 		}
 	}
 }

@@ -53,14 +53,14 @@ func TestUnpostedIsSaid(t *testing.T) {
 	id, take := endedTask(f, "a")
 	refused := &tasks.UnpostedError{Why: "Slack says not_in_channel", Err: errors.New("no")}
 	f.source.fail = func(int) error { return refused }
-	w.outbox.send(t.Context(), take(), nil)
+	w.outbox.Send(t.Context(), take(), nil)
 	const said = "answer not posted yet: Slack says not_in_channel"
 	s := f.status(id)
 	if s.Posted || s.Unposted != said || s.Headline(time.Now()).Detail != said {
 		t.Errorf("status: %+v", s)
 	}
 	f.source.fail = nil
-	w.outbox.send(t.Context(), take(), nil)
+	w.outbox.Send(t.Context(), take(), nil)
 	if s := f.status(id); !s.Posted || s.Unposted != "" {
 		t.Errorf("status: %+v", s)
 	}
@@ -74,7 +74,7 @@ func TestUndeliveredIsSaid(t *testing.T) {
 	id, take := endedTask(f, "a")
 	gone := &tasks.UnpostedError{Why: "its thread is gone", Final: true, Err: errors.New("no")}
 	f.source.fail = func(int) error { return gone }
-	w.outbox.send(t.Context(), take(), nil)
+	w.outbox.Send(t.Context(), take(), nil)
 	if s := f.status(id); s.Posted || s.Unposted != "answer not delivered: its thread is gone" {
 		t.Errorf("status: %+v", s)
 	}
@@ -98,7 +98,7 @@ func TestOnlyTheStatusIsLeft(t *testing.T) {
 		return nil
 	}
 	for range 2 {
-		w.outbox.send(t.Context(), take(), nil)
+		w.outbox.Send(t.Context(), take(), nil)
 		if s := f.status(id); !s.Posted || s.Unposted != "" {
 			t.Errorf("status: %+v", s)
 		}
@@ -106,7 +106,7 @@ func TestOnlyTheStatusIsLeft(t *testing.T) {
 			t.Errorf("backlog: %+v, %v", u, err)
 		}
 	}
-	w.outbox.send(t.Context(), take(), nil)
+	w.outbox.Send(t.Context(), take(), nil)
 	if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Outbox != -1 {
 		t.Errorf("outbox %d, %v", rec.Outbox, err)
 	}
@@ -123,7 +123,7 @@ func TestPlaceIsGoneBehindTheAnswer(t *testing.T) {
 	gone := &tasks.UnpostedError{Why: "its thread is gone", Final: true, Err: errors.New("no")}
 	for _, problem := range []error{left, gone} {
 		f.source.fail = func(int) error { return problem }
-		w.outbox.send(t.Context(), take(), nil)
+		w.outbox.Send(t.Context(), take(), nil)
 	}
 	if s := f.status(id); !s.Posted || s.Unposted != "" {
 		t.Errorf("status: %+v", s)

@@ -8,13 +8,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/redis/go-redis/v9"
 )
 
 // A task that waits for a full scope gets the reason and its place in line, once, wherever that is shown.
@@ -54,77 +53,6 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
 		t.Errorf("counts: %+v, %v", c, err)
-	}
-}
-
-// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
-// have another place by then.
-func TestReasonsAreToldApart(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle()
-	w.waits.apart = time.Hour
-	id := f.submit(f.task("a", "x"))
-	delivery := 0
-	handBack := func(why string) {
-		claim, err := w.cfg.Store.Claim(t.Context(), id, delivery, "w")
-		if err == nil {
-			err = claim.Return(t.Context(), store.Wait{Why: why})
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		delivery++
-		w.waits.post(waitNotice{id: id, delivery: delivery, key: why, why: why})
-		w.waits.posting.Wait()
-	}
-	for _, why := range []string{"a", "b", "c"} {
-		handBack(why)
-	}
-	w.waits.post(waitNotice{id: id, delivery: delivery, key: "1", why: "place 1", repeats: true})
-	w.waits.posting.Wait()
-	if len(w.waits.later) != 0 {
-		t.Errorf("pending updates: %+v", w.waits.later)
-	}
-	handBack("d")
-	w.waits.apart = time.Millisecond // the hour is over
-	w.waits.mu.Lock()
-	for id, notice := range w.waits.later {
-		notice.at = time.Now()
-		w.waits.later[id] = notice
-	}
-	w.waits.mu.Unlock()
-	ctx := await.Context(t)
-	go every(ctx, 10*time.Millisecond, w.waits.postLater)
-	for _, want := range []string{"a", "d"} {
-		select {
-		case told := <-f.source.waited:
-			if told != id+" Waiting: "+want {
-				t.Errorf("updated %s, want %s", told, want)
-			}
-		case <-ctx.Done():
-			t.Fatalf("%s got no update", want)
-		}
-	}
-}
-
-// However many tasks wait, only a few are updated at a time; the others later, within the limit of what is kept.
-func TestFewAreToldAtOnce(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle()
-	for range posters {
-		w.waits.tokens <- struct{}{}
-	}
-	for i := range maxNotices + 10 {
-		w.waits.post(waitNotice{id: fmt.Sprint(i), key: "k", why: "x"})
-	}
-	w.waits.posting.Wait() // for none
-	if n := len(w.waits.later); n != maxNotices {
-		t.Errorf("%d are kept", n)
-	}
-	if n := len(w.waits.due(posters)); n != posters {
-		t.Errorf("%d are due", n)
 	}
 }
 

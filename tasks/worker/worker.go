@@ -19,6 +19,12 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/notices"
+	"github.com/errand-fleet/errand/tasks/worker/outbox"
+	"github.com/errand-fleet/errand/tasks/worker/pools"
+	"github.com/errand-fleet/errand/tasks/worker/recovery"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -150,10 +156,11 @@ type Worker struct {
 
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
-	slots  *slots
+	slots  *machine.Slots
 	caps   []store.Cap // of its claims
-	health *health
-	tasks  *taskReader
+	health *machine.Health
+	tasks  *sources.Set
+	briefs *briefer
 
 	// Steps of a run.
 	admission   *admission
@@ -164,10 +171,11 @@ type Worker struct {
 	publisher   *publisher
 
 	// Work beside the runs.
-	outbox    *outboxPoster
-	recovery  *recovery
-	waits     *waitNotices
-	outage    *outage
+	outbox    *outbox.Poster
+	recovery  *recovery.Recovery
+	waits     *notices.Notifier
+	pools     *pools.Mover
+	outage    *recovery.Outage
 	janitor   *janitor
 	offers    *offerer
 	inventory *inventory
@@ -197,13 +205,27 @@ func New(c Config) (*Worker, error) {
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
 		desk:  tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log),
-		slots: newSlots(c.Slots, memory{available: c.Memory, run: c.RunMemory}, c.Log),
+		slots: machine.NewSlots(c.Slots, machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
-	shared := &w.cfg
 	w.caps = c.Policy.Limits.Caps(c.Credential)
-	w.tasks = &taskReader{shared}
-	w.health = &health{Config: shared, disks: newDisks(c.Disks, c.Statfs), news: make(chan struct{}, 1)}
+	w.build()
+	return w, nil
+}
+
+// build creates the parts of a worker.
+func (w *Worker) build() {
+	c, shared := w.cfg, &w.cfg
+	named := w.cfg // nothing else in the log lines of these names the machine
+	named.Log = named.Log.With("worker", w.id)
+	w.health = machine.NewHealth(machine.Config{
+		CLI: c.Runner, Store: c.Store, Redactor: c.Policy.Redactor, Dirs: c.Disks, Statfs: c.Statfs,
+		Every: c.Timing.Health, Log: c.Log,
+	})
+	w.tasks = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
+	w.briefs = &briefer{shared}
+	w.waits = notices.New(c.Store, w.tasks, c.Log)
+	w.pools = &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: c.Log}
 	w.credentials = &credentialSharer{Config: shared, worker: w.id}
 	w.admission = &admission{shared, w.credentials}
 	w.isolation = &isolation{Config: shared, health: w.health}
@@ -211,26 +233,21 @@ func New(c Config) (*Worker, error) {
 	w.checkpoints = &checkpointer{shared, w.changes}
 	w.publisher = &publisher{Config: shared}
 	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
-	w.outbox = &outboxPoster{
-		Config: shared, tasks: w.tasks, publisher: w.publisher, tokens: make(chan struct{}, posters),
-	}
-	named := *shared // nothing else in the log lines of these names the machine
-	named.Log = named.Log.With("worker", w.id)
-	w.waits = &waitNotices{
-		Config: shared, tasks: w.tasks, apart: noticesApart, tokens: make(chan struct{}, posters),
-		later: map[string]waitNotice{},
-	}
-	w.recovery = &recovery{
-		Config: &named, tasks: w.tasks, waits: w.waits, leader: c.Store.Leader("recovery", c.Timing.Lead),
-	}
-	w.outage = &outage{
-		Config: &named, leader: c.Store.Leader("outage", 3*c.Timing.Observe), health: w.health, waits: w.waits,
-		done: map[string]bool{},
-	}
+	w.outbox = outbox.New(outbox.Config{
+		Store: c.Store, Sources: w.tasks, PullRequests: w.publisher, Ended: c.Ended, Meter: c.Meter, Log: c.Log,
+	})
+	w.recovery = recovery.New(recovery.Config{
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.tasks, Notices: w.waits,
+		Pools: w.pools, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
+		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, ReturnCrash) }, Log: named.Log,
+	})
+	w.outage = recovery.NewOutage(recovery.OutageConfig{
+		Store: c.Store, Policy: c.Policy, Pool: c.Pool, Health: w.health, Notices: w.waits,
+		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,
+	})
 	w.janitor = &janitor{Config: &named}
 	w.offers = &offerer{Config: &named, health: w.health}
 	w.inventory = &inventory{Config: &named}
-	return w, nil
 }
 
 // Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
@@ -247,26 +264,26 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Beat, w.beat},
 		{w.cfg.Timing.Beat, w.watchData},
 		{w.cfg.Timing.Beat, w.credentials.share},
-		{w.cfg.Timing.Outbox, w.outbox.postDue},
-		{w.cfg.Timing.Outbox, w.waits.postLater},
-		{w.cfg.Timing.Reconcile, w.recovery.reconcile},
-		{min(deliverEvery, w.cfg.Timing.Reconcile), w.recovery.deliver},
-		{w.cfg.Timing.Observe, w.outage.inform},
+		{w.cfg.Timing.Outbox, w.outbox.PostDue},
+		{w.cfg.Timing.Outbox, w.waits.PostLater},
+		{w.cfg.Timing.Reconcile, w.recovery.Reconcile},
+		{min(recovery.DeliverEvery, w.cfg.Timing.Reconcile), w.recovery.Deliver},
+		{w.cfg.Timing.Observe, w.outage.Inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
 		{inventoryKept, w.janitor.tidyOutdated},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
-	running.Go(func() { w.health.watch(loops) })
+	running.Go(func() { w.health.Watch(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.total,
-		"sources", w.cfg.sources())
+	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total,
+		"sources", w.tasks.Names())
 	err := w.takeTasks(ctx)
 	stop()
 	running.Wait()
-	w.recovery.resign(context.WithoutCancel(ctx))
-	w.outbox.posting.Wait()
-	w.waits.posting.Wait()
+	w.recovery.Resign(context.WithoutCancel(ctx))
+	w.outbox.Wait()
+	w.waits.Wait()
 	w.cfg.Log.Info("worker stopped", "worker", w.id)
 	return err
 }
@@ -274,14 +291,14 @@ func (w *Worker) Run(ctx context.Context) error {
 // Health returns the latest state of this worker's CLI, and false if the CLI has not been checked yet. It is safe for
 // concurrent use.
 func (w *Worker) Health() (agent.Health, bool) {
-	last := w.health.state()
-	return last.Health, !last.at.IsZero()
+	last := w.health.State()
+	return last.Health, !last.At.IsZero()
 }
 
 // Examine checks the CLI now, or waits for a check that is running. It is safe for concurrent use.
 func (w *Worker) Examine(ctx context.Context) agent.Health {
-	w.health.check(ctx)
-	return w.health.state().Health
+	w.health.Check(ctx)
+	return w.health.State().Health
 }
 
 // every calls do at once and then once per d, until ctx ends.
@@ -300,20 +317,20 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 
 // beat writes this worker's heartbeat.
 func (w *Worker) beat(ctx context.Context) {
-	if w.health.state().at.IsZero() {
-		w.health.check(ctx) // do not announce a worker whose CLI is unchecked
+	if w.health.State().At.IsZero() {
+		w.health.Check(ctx) // do not announce a worker whose CLI is unchecked
 	}
 	host, _ := os.Hostname() // it succeeded in New
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
-		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.total,
-		Running: w.slots.running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
+		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.Total,
+		Running: w.slots.Running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
 		Taking: w.taking.Load(),
-		Health: format.JSON(w.health.state().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
-		Sources: w.cfg.sources(), Memory: w.slots.memory.known(), Credential: w.cfg.Credential,
+		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
+		Sources: w.tasks.Names(), Memory: w.slots.Memory.Known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})
 	if taking := int64(pulse.Taking); w.peers.Swap(taking) != taking {
-		signal(w.health.news)
+		w.health.Nudge()
 	}
 	told := admitted
 	if pulse.Cordoned {
@@ -321,7 +338,7 @@ func (w *Worker) beat(ctx context.Context) {
 	}
 	switch {
 	case err == nil && cordonState(w.cordonState.Swap(int32(told))) != told:
-		signal(w.health.news)
+		w.health.Nudge()
 	case err != nil && ctx.Err() == nil:
 		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
 	}
@@ -338,15 +355,6 @@ func (w *Worker) notices() []store.Finding {
 		Why:    "Large checkpoints and logs are not saved meanwhile. It is asked again every half minute.",
 		Remedy: "Check ERRAND_OBJECTS and the worker's log.",
 	})
-}
-
-// sources returns the names of the sources that this worker is set up for.
-func (c *Config) sources() []string {
-	names := make([]string, len(c.Sources))
-	for i, s := range c.Sources {
-		names[i] = s.Name()
-	}
-	return names
 }
 
 // watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
 const (
@@ -162,7 +162,7 @@ func (f Fleet) need(slots int, limits tasks.Limits, running, startable map[strin
 	each := func(n, slots int) { workers = max(workers, (min(n, most)+slots-1)/slots) }
 	for _, class := range tasks.Classes {
 		n := running[class] + startable[class]
-		each(n, worker.SlotsOf(class, slots))
+		each(n, machine.SlotsOf(class, slots))
 		if total += n; class != tasks.Interactive {
 			automatic += n
 		}

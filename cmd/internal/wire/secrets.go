@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -99,7 +99,7 @@ func checkSigning(c config.Config) (problems config.Problems) {
 func Logger(w io.Writer, c config.Config) *slog.Logger {
 	r := redactor(c)
 	o := &slog.HandlerOptions{Level: c.Worker.LogLevel, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == worker.TraceKey {
+		if a.Key == logline.TraceKey {
 			return a // a hash: looking for secrets in its 32 digits would take as long as the rest of the line
 		}
 		switch a.Value.Kind() {
@@ -116,7 +116,7 @@ func Logger(w io.Writer, c config.Config) *slog.Logger {
 		return a
 	}}
 	if f, isFile := w.(*os.File); isFile && term.IsTerminal(int(f.Fd())) {
-		return slog.New(worker.LogRuns(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
+		return slog.New(logline.Handler(slog.NewTextHandler(w, o), c.Traces.URL() != ""))
 	}
-	return slog.New(worker.LogRuns(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))
+	return slog.New(logline.Handler(slog.NewJSONHandler(w, o), c.Traces.URL() != ""))
 }

@@ -1,4 +1,4 @@
-package worker
+package machine
 
 import (
 	"context"
@@ -15,26 +15,26 @@ import (
 var (
 	errNoSlot   = errors.New("all slots are taken")
 	errNoMemory = errors.New("the worker has no memory for another run")
-	errAlone    = errors.New("a task needs the worker without other runs, because an earlier worker died while it ran")
+	ErrAlone    = errors.New("a task needs the worker without other runs, because an earlier worker died while it ran")
 )
 
-// slots limits how many runs a worker has at once, by number and by available memory. Automatic work never takes the
+// Slots limits how many runs a worker has at once, by number and by available memory. Automatic work never takes the
 // last slot, so that a person does not wait behind it.
-type slots struct {
-	total  int
-	memory memory
+type Slots struct {
+	Total  int
+	Memory Memory
 	log    *slog.Logger
 
 	mu    sync.Mutex
-	held  map[*slot]bool
+	held  map[*Slot]bool
 	freed chan struct{} // closed and replaced when a slot is released
-	alone *slot         // slot of a run that reserved the worker until it ends, or nil
+	alone *Slot         // slot of a run that reserved the worker until it ends, or nil
 	short bool          // the log has reported that memory is short, and not yet that it suffices
 }
 
-// slot is the place of one run.
-type slot struct {
-	of    *slots
+// Slot is the place of one run.
+type Slot struct {
+	of    *Slots
 	class string
 
 	// Guarded by of.mu.
@@ -42,9 +42,9 @@ type slot struct {
 	suspect bool      // its task lost a worker before
 }
 
-func newSlots(n int, m memory, log *slog.Logger) *slots {
-	return &slots{
-		total: max(n, 2), memory: m.withDefaults(), log: log, held: map[*slot]bool{}, freed: make(chan struct{}),
+func NewSlots(n int, m Memory, log *slog.Logger) *Slots {
+	return &Slots{
+		Total: max(n, 2), Memory: m.withDefaults(), log: log, held: map[*Slot]bool{}, freed: make(chan struct{}),
 	}
 }
 
@@ -62,8 +62,8 @@ func SlotsOf(class string, n int) int {
 	}
 }
 
-// take returns a slot for a class, or the reason why none is free. The caller releases it.
-func (s *slots) take(class string) (*slot, error) {
+// Take returns a slot for a class, or the reason why none is free. The caller releases it.
+func (s *Slots) Take(class string) (*Slot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	same, automatic := 0, 0
@@ -77,15 +77,15 @@ func (s *slots) take(class string) (*slot, error) {
 	}
 	switch {
 	case s.alone != nil:
-		return nil, errAlone
-	case len(s.held) >= s.total, same >= SlotsOf(class, s.total):
+		return nil, ErrAlone
+	case len(s.held) >= s.Total, same >= SlotsOf(class, s.Total):
 		return nil, errNoSlot
-	case class != tasks.Interactive && automatic >= s.total-1:
+	case class != tasks.Interactive && automatic >= s.Total-1:
 		return nil, errNoSlot // all automatic classes together leave one slot
 	case !s.fits(class):
 		return nil, errNoMemory
 	}
-	taken := &slot{of: s, class: class}
+	taken := &Slot{of: s, class: class}
 	s.held[taken] = true
 	return taken, nil
 }
@@ -99,14 +99,14 @@ func slotWait(class string) time.Duration {
 	return 10 * time.Second
 }
 
-// await is take that waits for a slot for a while, unless ctx ends.
-func (s *slots) await(ctx context.Context, class string) (*slot, error) {
+// Await is take that waits for a slot for a while, unless ctx ends.
+func (s *Slots) Await(ctx context.Context, class string) (*Slot, error) {
 	late := time.After(slotWait(class))
 	for {
 		s.mu.Lock()
 		freed := s.freed
 		s.mu.Unlock()
-		taken, err := s.take(class)
+		taken, err := s.Take(class)
 		if err == nil {
 			return taken, nil
 		}
@@ -120,15 +120,15 @@ func (s *slots) await(ctx context.Context, class string) (*slot, error) {
 	}
 }
 
-// begin records that the CLI of the slot's run is being started.
-func (s *slot) begin() {
+// Begin records that the CLI of the slot's run is being started.
+func (s *Slot) Begin() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.begun = time.Now()
 }
 
-// release releases the slot. Only the first call counts.
-func (s *slot) release() {
+// Release releases the slot. Only the first call counts.
+func (s *Slot) Release() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if !s.of.held[s] {
@@ -142,8 +142,8 @@ func (s *slot) release() {
 	s.of.freed = make(chan struct{})
 }
 
-// running returns how many slots are taken.
-func (s *slots) running() int {
+// Running returns how many slots are taken.
+func (s *Slots) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.held)
@@ -158,25 +158,25 @@ const (
 	settling = 30 * time.Second
 )
 
-// memory is the memory for a worker's runs.
-type memory struct {
-	available func() int64 // bytes; nil if memory is not limited
-	run       int64        // bytes per run; runMemory if 0
+// Memory is the memory for a worker's runs.
+type Memory struct {
+	Available func() int64 // bytes; nil if memory is not limited
+	Run       int64        // bytes per run; runMemory if 0
 }
 
-func (m memory) withDefaults() memory {
-	if m.available == nil {
-		m.available = func() int64 { return math.MaxInt64 }
+func (m Memory) withDefaults() Memory {
+	if m.Available == nil {
+		m.Available = func() int64 { return math.MaxInt64 }
 	}
-	if m.run <= 0 {
-		m.run = runMemory
+	if m.Run <= 0 {
+		m.Run = runMemory
 	}
 	return m
 }
 
-// known returns the available bytes; 0 if unknown.
-func (m memory) known() int64 {
-	if n := m.available(); n < math.MaxInt64 {
+// Known returns the available bytes; 0 if unknown.
+func (m Memory) Known() int64 {
+	if n := m.Available(); n < math.MaxInt64 {
 		return n
 	}
 	return 0
@@ -185,7 +185,7 @@ func (m memory) known() int64 {
 // fits reports whether another run fits into the memory, in addition to what recently started runs will still use
 // and, for automatic work, to a run for a person. The only run of a worker is always allowed, because it would
 // otherwise never run. s.mu is held.
-func (s *slots) fits(class string) bool {
+func (s *Slots) fits(class string) bool {
 	need := int64(1)
 	if class != tasks.Interactive {
 		need = 2
@@ -195,28 +195,28 @@ func (s *slots) fits(class string) bool {
 	case spare < need && !s.short:
 		s.short = true
 		s.log.Warn("memory is short: tasks wait for it unless nothing else runs",
-			"available", s.memory.available(), "need", s.memory.run, "running", len(s.held))
+			"available", s.Memory.Available(), "need", s.Memory.Run, "running", len(s.held))
 	case spare >= 2 && s.short: // for any class, so that the log does not alternate
 		s.short = false
-		s.log.Info("memory suffices again", "available", s.memory.available())
+		s.log.Info("memory suffices again", "available", s.Memory.Available())
 	}
 	return spare >= need || len(s.held) == 0
 }
 
 // runsThatFit returns how many runs still fit into the memory. s.mu is held.
-func (s *slots) runsThatFit() int64 {
+func (s *Slots) runsThatFit() int64 {
 	young := int64(0)
 	for h := range s.held {
 		if h.begun.IsZero() || time.Since(h.begun) < settling {
 			young++
 		}
 	}
-	return s.memory.available()/s.memory.run - young
+	return s.Memory.Available()/s.Memory.Run - young
 }
 
-// reserve keeps everything else from starting on the slot's worker until the slot is released. It returns false if
+// Reserve keeps everything else from starting on the slot's worker until the slot is released. It returns false if
 // another run has reserved the worker, or if the worker should be empty and has another run.
-func (s *slot) reserve(empty bool) bool {
+func (s *Slot) Reserve(empty bool) bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	if empty && len(s.of.held) > 1 || s.of.alone != nil && s.of.alone != s {
@@ -226,9 +226,9 @@ func (s *slot) reserve(empty bool) bool {
 	return true
 }
 
-// joinSuspects makes the slot's run one of the worker's suspects, unless that are more than others already. It
+// JoinSuspects makes the slot's run one of the worker's suspects, unless that are more than others already. It
 // returns how many there were, and whether the run is one of them now.
-func (s *slot) joinSuspects(others int) (n int, joined bool) {
+func (s *Slot) JoinSuspects(others int) (n int, joined bool) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	for h := range s.of.held {
@@ -240,15 +240,15 @@ func (s *slot) joinSuspects(others int) (n int, joined bool) {
 	return n, s.suspect
 }
 
-// mayReserve reports whether no other run has reserved the worker.
-func (s *slot) mayReserve() bool {
+// MayReserve reports whether no other run has reserved the worker.
+func (s *Slot) MayReserve() bool {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	return s.of.alone == nil || s.of.alone == s
 }
 
-// others returns how many other slots of the worker are taken, and a channel that is closed when a slot is released.
-func (s *slot) others() (n int, freed <-chan struct{}) {
+// Others returns how many other slots of the worker are taken, and a channel that is closed when a slot is released.
+func (s *Slot) Others() (n int, freed <-chan struct{}) {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	return len(s.of.held) - 1, s.of.freed

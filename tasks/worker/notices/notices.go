@@ -1,0 +1,215 @@
+// Package notices tells people why their tasks wait: as notices in the tasks' status, to their followers and in the
+// places where they were requested, and as messages in their threads.
+package notices
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
+)
+
+const (
+	posters = 8                // notices that a worker posts at once, so that a source that hangs does not delay others
+	limit   = 15 * time.Second // for posting one notice
+	// apart is the time between two notices about a task: positions change often, and Slack limits edits.
+	apart = 15 * time.Second
+	// maxKept is how many are kept for later. Others are dropped, because the task's status has the reason.
+	maxKept = 1000
+)
+
+// Notifier posts notices. It is safe for concurrent use.
+type Notifier struct {
+	store   *store.Store
+	sources *sources.Set
+	log     *slog.Logger
+
+	apart   time.Duration
+	tokens  chan struct{}  // one for each notice that is being posted
+	posting sync.WaitGroup // counts them
+
+	mu    sync.Mutex
+	later map[string]Notice // by task: notices to post later
+}
+
+// New returns a notifier.
+func New(s *store.Store, all *sources.Set, log *slog.Logger) *Notifier {
+	return &Notifier{
+		store: s, sources: all, log: log, apart: apart, tokens: make(chan struct{}, posters),
+		later: map[string]Notice{},
+	}
+}
+
+// Notice is a notice of why a task waits.
+type Notice struct {
+	ID       string // of the task
+	Delivery int
+	// Key identifies the reason: the same one is posted once.
+	Key string
+	// Why is the reason in the task's record.
+	Why string
+	// Repeats says that the leader sees the reason again, and reports it.
+	Repeats bool
+	// Said says that a message in the thread has the reason: only the status message is missing.
+	Said bool
+
+	at time.Time // when to post it; at once if zero
+}
+
+// Wait waits until nothing is being posted. No more may be begun meanwhile.
+func (n *Notifier) Wait() { n.posting.Wait() }
+
+// Post posts a notice, unless it has the key of the last one that was posted. It does not block. If an update is too
+// soon after another notice, or too many are under way, it is posted later, if it is still true.
+func (n *Notifier) Post(t Notice) {
+	n.mu.Lock()
+	delete(n.later, t.ID)
+	n.mu.Unlock()
+	n.postNow(t)
+}
+
+// PostLater posts the notices that are due.
+func (n *Notifier) PostLater(context.Context) {
+	for _, t := range n.due(posters) {
+		n.postNow(t)
+	}
+}
+
+// postNow posts a notice in the background, or keeps it for later.
+func (n *Notifier) postNow(t Notice) {
+	select {
+	case n.tokens <- struct{}{}:
+	default:
+		n.keep(t, 0)
+		return
+	}
+	n.posting.Go(func() {
+		defer func() { <-n.tokens }()
+		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
+		defer cancel()
+		if !t.at.IsZero() {
+			if rec, err := n.store.Get(ctx, t.ID); err != nil || rec.Why != t.Why || rec.Blocked != (store.Blocked{}) {
+				return // it no longer waits, or waits for another reason
+			}
+		}
+		logline.Warn(n.log, n.explain(ctx, t), "post why a task waits", "run", t.ID)
+	})
+}
+
+func (n *Notifier) explain(ctx context.Context, t Notice) error {
+	if t.Said {
+		return n.show(ctx, t.ID)
+	}
+	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
+	fresh, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
+		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.apart,
+	})
+	if err == nil && fresh {
+		return n.show(ctx, t.ID)
+	}
+	if early > 0 {
+		n.keep(t, early)
+	}
+	return err
+}
+
+// keep keeps a notice for later, unless there is a newer one or there are too many.
+func (n *Notifier) keep(t Notice, d time.Duration) {
+	t.at = time.Now().Add(d)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, newer := n.later[t.ID]; !t.Repeats && !newer && len(n.later) < maxKept {
+		n.later[t.ID] = t
+	}
+}
+
+// due removes and returns at most that many notices that are due.
+func (n *Notifier) due(most int) (list []Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, t := range n.later {
+		if len(list) < most && !time.Now().Before(t.at) {
+			list = append(list, t)
+			delete(n.later, id)
+		}
+	}
+	return list
+}
+
+// show shows why a task waits in the place where it was requested, as far as its source can.
+func (n *Notifier) show(ctx context.Context, id string) error {
+	rec, err := n.store.Get(ctx, id)
+	if err != nil || rec.State != store.Waiting {
+		return err
+	}
+	places, err := n.store.Places(ctx, []store.Record{rec})
+	if err != nil {
+		return err
+	}
+	if rec.Blocked != (store.Blocked{}) {
+		rec.Blocked.Place = places[0]
+	}
+	t, source, err := n.sources.Read(rec)
+	if to, ok := source.(tasks.Waiter); ok && err == nil {
+		return to.Waits(ctx, t, tasks.WaitingHeadline(rec, time.Now()))
+	}
+	return err
+}
+
+// SayOnce posts a message about a task to its thread, if its source can speak and first returns true. over means that
+// it need not be tried again. Errors are logged: the task's status says the same.
+func (n *Notifier) SayOnce(
+	ctx context.Context, id, text string, first func(context.Context) (bool, error),
+) (said, over bool) {
+	ctx, cancel := context.WithTimeout(logline.WithRun(ctx, id), limit)
+	defer cancel()
+	rec, err := n.store.Get(ctx, id)
+	if err != nil {
+		return false, false // it is gone, or Redis is unreachable
+	}
+	t, source, err := n.sources.Read(rec)
+	if err != nil {
+		return false, true // a worker that can read it does it
+	}
+	to, ok := sources.Talker(source, t)
+	if !ok {
+		return false, true
+	}
+	if is, err := first(ctx); err != nil || !is {
+		return false, err == nil
+	}
+	logline.Warn(n.log, to.Say(ctx, t, text), "say why a task waits", "run", id)
+	return true, true
+}
+
+// PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.
+func (n *Notifier) PostPlace(t Notice, b store.Blocked, explained string) {
+	if t.Key = placeKey(b); t.Key != explained {
+		t.Why, t.Repeats = tasks.BlockedBy(b), true
+		n.Post(t)
+	}
+}
+
+// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
+// position is worth a notice only when it has halved.
+func placeKey(b store.Blocked) string {
+	place := b.Place
+	if place > 3 {
+		place = 1 << (bits.Len(uint(place)) - 1)
+	}
+	return fmt.Sprintf("%s %d", b.Scope, place)
+}
+
+// HowToCancel says how people stop a task that waits.
+func HowToCancel(id string) string {
+	return "To stop it, cancel it in the console or with `enqueue cancel " + id + "`."
+}

@@ -1,0 +1,117 @@
+package notices
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
+)
+
+// telling is a source that shows why its tasks wait.
+type telling struct {
+	tasks.Source
+
+	told chan string
+}
+
+func (telling) Name() string { return "fake" }
+
+func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
+	s.told <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" })
+	return nil
+}
+
+// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
+// have another place by then.
+func TestReasonsAreToldApart(t *testing.T) {
+	t.Parallel()
+	opt, err := redis.ParseURL(redistest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	t.Cleanup(func() { _ = client.Close() })
+	kept, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, log := telling{told: make(chan string, 10)}, slog.New(slog.DiscardHandler)
+	n := New(kept, &sources.Set{All: []tasks.Source{source}, Store: kept, Log: log}, log)
+	n.apart = time.Hour
+	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
+	id, delivery := task.ID, 0
+	if _, _, err := kept.Submit(t.Context(), store.Record{
+		ID: id, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	handBack := func(why string) {
+		claim, err := kept.Claim(t.Context(), id, delivery, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{Why: why})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		delivery++
+		n.Post(Notice{ID: id, Delivery: delivery, Key: why, Why: why})
+		n.Wait()
+	}
+	for _, why := range []string{"a", "b", "c"} {
+		handBack(why)
+	}
+	n.Post(Notice{ID: id, Delivery: delivery, Key: "1", Why: "place 1", Repeats: true})
+	n.Wait()
+	if len(n.later) != 0 {
+		t.Errorf("pending updates: %+v", n.later)
+	}
+	handBack("d")
+	n.apart = time.Millisecond // the hour is over
+	n.mu.Lock()
+	for id, notice := range n.later {
+		notice.at = time.Now()
+		n.later[id] = notice
+	}
+	n.mu.Unlock()
+	ctx := await.Context(t)
+	n.PostLater(ctx)
+	for _, want := range []string{"a", "d"} {
+		select {
+		case told := <-source.told:
+			if told != id+" Waiting: "+want {
+				t.Errorf("updated %s, want %s", told, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s got no update", want)
+		}
+	}
+}
+
+// However many tasks wait, only a few are updated at a time; the others later, within the limit of what is kept.
+func TestFewAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	n := New(nil, nil, slog.New(slog.DiscardHandler))
+	for range posters {
+		n.tokens <- struct{}{}
+	}
+	for i := range maxKept + 10 {
+		n.Post(Notice{ID: fmt.Sprint(i), Key: "k", Why: "x"})
+	}
+	n.Wait() // for none
+	if got := len(n.later); got != maxKept {
+		t.Errorf("%d are kept", got)
+	}
+	if got := len(n.due(posters)); got != posters {
+		t.Errorf("%d are due", got)
+	}
+}

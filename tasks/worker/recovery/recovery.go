@@ -1,0 +1,299 @@
+// Package recovery repairs what dead workers leave, and tells people when no worker can run their tasks. Every worker
+// is a candidate for both, and only a leader works: see [Recovery] and [Outage].
+package recovery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/notices"
+	"github.com/errand-fleet/errand/tasks/worker/pools"
+	"github.com/errand-fleet/errand/tasks/worker/sources"
+)
+
+// Config configures a [Recovery].
+type Config struct {
+	Store      *store.Store
+	Queue      *tasks.Queue
+	Policy     tasks.Policy
+	Credential string // identifies the model credential of the runs; "" if unknown
+	Sources    *sources.Set
+	Notices    *notices.Notifier
+	Pools      *pools.Mover
+	Leader     *store.Leader
+	// Observe is how long a claim must be missing before its run counts as dead.
+	Observe time.Duration
+	// Every is the time between two passes.
+	Every time.Duration
+	// Crashed counts a task of a class whose worker died.
+	Crashed func(class string)
+	Log     *slog.Logger
+}
+
+// MaxCrashes is how many workers may die while they run one task. With the last, the task ends.
+const MaxCrashes = 3
+
+// Recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
+// delivery gets one. If two workers believe that they lead, the store lets one of them win. Only one goroutine uses it,
+// but for Deliver.
+type Recovery struct {
+	Config
+
+	leads atomic.Bool
+
+	after string            // the walk through all live tasks continues after this one, or begins if ""
+	first map[string]string // the first task of each thread in this walk
+}
+
+// New returns a recovery.
+func New(c Config) *Recovery { return &Recovery{Config: c} }
+
+// One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
+// most lookMost. A larger backlog takes several passes. Recovery is not delayed by that, because each pass examines
+// the running tasks first, and then at most unblockedMost that wait and are not blocked.
+const (
+	lookStep      = 100
+	lookMost      = 500
+	unblockedMost = 5000
+)
+
+// Reconcile examines every run and continues the walk through all live tasks.
+func (r *Recovery) Reconcile(ctx context.Context) {
+	term, err := r.Leader.Lead(ctx)
+	r.leads.Store(err == nil && term != "")
+	if err == nil && term != "" {
+		err = r.examine(ctx, term)
+	}
+	if ctx.Err() == nil {
+		logline.Warn(r.Log, err, "reconcile")
+	}
+}
+
+// examine makes one pass.
+func (r *Recovery) examine(ctx context.Context, term string) error {
+	running, err := r.Store.Running(ctx)
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(running, lookStep) {
+		if err := r.recoverDead(ctx, term, part); err != nil {
+			return err
+		}
+		if leads, err := r.stillLeads(ctx, term); !leads {
+			return err
+		}
+	}
+
+	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.arrange(ctx, running))
+	if err != nil {
+		return err
+	}
+
+	if r.after == "" {
+		r.first = map[string]string{} // a walk begins; the one before may have ended early
+	}
+	// Repairs take time, too: after one interval, the rest is left to the next pass.
+	for begun, looked := time.Now(), 0; looked < lookMost && time.Since(begun) < r.Every; looked += lookStep {
+		if leads, err := r.stillLeads(ctx, term); !leads {
+			return err
+		}
+		if err := r.walk(ctx, term); err != nil {
+			return err
+		}
+		if r.after == "" {
+			return nil // the next pass starts from the beginning
+		}
+	}
+	return nil
+}
+
+// stillLeads reports whether this worker leads in the same term: another leader may have begun.
+func (r *Recovery) stillLeads(ctx context.Context, term string) (bool, error) {
+	again, err := r.Leader.Lead(ctx)
+	return err == nil && again == term, err
+}
+
+// walk repairs the next live tasks. Afterwards r.after is "" if there are no more.
+func (r *Recovery) walk(ctx context.Context, term string) error {
+	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep)
+	r.after = next
+	if err != nil {
+		return err
+	}
+	var live []store.LiveRecord
+	for _, rec := range found {
+		if rec.Unreadable != "" {
+			r.passOver(ctx, rec)
+			continue
+		}
+		r.first[rec.Thread] = cmp.Or(r.first[rec.Thread], rec.ID)
+		live = append(live, rec)
+	}
+	if err := r.recoverDead(ctx, term, live); err != nil {
+		return err
+	}
+	return r.keep(ctx, live)
+}
+
+// arranged is how many deliveries of a queue are in the order of shares: more than start between two passes.
+const arranged = 50
+
+// arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
+// all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is
+// lost.
+func (r *Recovery) arrange(ctx context.Context, running []store.LiveRecord) error {
+	unblocked, err := r.Store.Unblocked(ctx, unblockedMost)
+	if err != nil {
+		return err
+	}
+	var demand tasks.Demand
+	for _, rec := range slices.Concat(running, unblocked) {
+		demand.Add(rec, time.Now())
+	}
+	startable := demand.Startable(r.Policy.Limits.Caps(""))
+	queues := map[string]bool{}
+	for _, rec := range startable {
+		queues[rec.Queue()] = true
+	}
+	for queue := range queues {
+		var next []string
+		for _, rec := range demand.ByShare(startable, queue, arranged) {
+			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
+		}
+		if err := r.Queue.ToFront(ctx, queue, next...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resign gives up the leadership, so that another worker leads at once.
+func (r *Recovery) Resign(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	logline.Warn(r.Log, r.Leader.Resign(ctx), "resign")
+}
+
+// recoverDead takes over runs whose claims have been missing for Observe. Redis counts that time, so it
+// continues across passes and leaders' restarts of a pass. A new leader starts counting from zero: if Redis was
+// unreachable for as long as a lease, claims of live workers may be missing, and after a shorter time these workers
+// have the rest of Observe to restore them.
+func (r *Recovery) recoverDead(ctx context.Context, term string, live []store.LiveRecord) error {
+	unclaimed := slices.DeleteFunc(slices.Clone(live), func(rec store.LiveRecord) bool {
+		return rec.State != store.Running || rec.Claimed || rec.Unreadable != ""
+	})
+	silent, err := r.Store.Silent(ctx, term, unclaimed...)
+	if err != nil {
+		return err
+	}
+	for _, rec := range unclaimed {
+		// otherwise the owner has restored its claim, or the task ended
+		if since, is := silent[rec.ID]; is && since >= r.Observe {
+			r.TakeOver(ctx, rec)
+		}
+	}
+	return nil
+}
+
+// TakeOver takes over a run whose worker died. The run's keeper has already ended it.
+func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
+	now, err := r.Store.Requeue(ctx, rec.ID, rec.Delivery, rec.Fence, true)
+	if errors.Is(err, store.ErrStale) {
+		return // another worker was faster, or the run is alive after all
+	}
+	if err != nil {
+		r.Log.Warn("recover task", "run", rec.ID, "err", err)
+		return
+	}
+	r.Crashed(rec.Class)
+	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
+	lost := now.Crashes > rec.Crashes && now.Crashes >= MaxCrashes // otherwise this death does not count
+	if lost {
+		// The outbox posts the message: a source that hangs delays no recovery.
+		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
+		logline.Warn(r.Log, err, "end task", "run", rec.ID)
+	}
+	logline.Warn(r.Log, r.Queue.Deliver(ctx), "make deliveries")
+	if lost {
+		if now, err = r.Store.Threads.Next(ctx, rec.Thread); err != nil {
+			return // none waits
+		}
+	}
+	err = r.Queue.ToFront(ctx, now.Queue(), tasks.DeliveryID(now.ID, now.Delivery)) // it has had its turn
+	logline.Warn(r.Log, err, "put task first", "run", now.ID)
+}
+
+// keep makes sure that waiting tasks are going to have a delivery, and that they wait in the right place.
+func (r *Recovery) keep(ctx context.Context, live []store.LiveRecord) error {
+	for _, rec := range live {
+		if rec.State != store.Waiting {
+			continue
+		}
+		if rec.CancelCause != "" {
+			// It was cancelled while it ran, and then it was handed back or its worker died.
+			_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending())
+			logline.Warn(r.Log, err, "end task", "run", rec.ID)
+		} else if r.Policy.PoolOf(rec.Record) != rec.Pool {
+			logline.Warn(r.Log, r.Pools.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
+		}
+	}
+	return errors.Join(r.Store.KeepReady(ctx, live...), r.tend(ctx, live))
+}
+
+// tend wakes blocked tasks whose turn may have come without a step that noticed it, and tells people the places of the
+// others.
+func (r *Recovery) tend(ctx context.Context, live []store.LiveRecord) error {
+	var blocked []store.Record
+	explained := map[string]string{}
+	for _, rec := range live {
+		if rec.State == store.Waiting && rec.Blocked != (store.Blocked{}) {
+			blocked = append(blocked, rec.Record)
+			explained[rec.ID] = rec.Explained
+		}
+	}
+	places, err := r.Store.Places(ctx, blocked)
+	if err != nil {
+		return err
+	}
+	var wake []string
+	for i, rec := range blocked {
+		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
+		if place == 0 || !inLine && r.first[rec.Thread] == rec.ID {
+			wake = append(wake, rec.ID)
+			continue
+		}
+		if inLine || told != "" || place != rec.Blocked.Place { // the sender knows the first place in a thread
+			rec.Blocked.Place = place
+			r.Notices.PostPlace(notices.Notice{ID: rec.ID, Delivery: rec.Delivery}, rec.Blocked, told)
+		}
+	}
+	return r.Store.Wake(ctx, wake...)
+}
+
+// DeliverEvery is how often the leader makes deliveries.
+const DeliverEvery = 250 * time.Millisecond
+
+// Deliver enqueues the tasks that may start, while this worker leads.
+func (r *Recovery) Deliver(ctx context.Context) {
+	if r.leads.Load() {
+		logline.Warn(r.Log, r.Queue.Deliver(ctx), "make deliveries")
+	}
+}
+
+// passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its
+// thread continues. A record that another version may be able to read stays.
+func (r *Recovery) passOver(ctx context.Context, rec store.LiveRecord) {
+	err := r.Store.SetAside(ctx, rec.ID)
+	if err == nil {
+		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
+	}
+	r.Sources.NoteUnreadable(ctx, &tasks.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
+}

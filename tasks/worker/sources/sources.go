@@ -1,0 +1,60 @@
+// Package sources finds the source of a stored task, and what that source can do for it.
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
+)
+
+// Set is the sources that a worker is set up for. It is safe for concurrent use.
+type Set struct {
+	All   []tasks.Source
+	Store *store.Store
+	Log   *slog.Logger
+}
+
+// Names returns the names of the sources.
+func (s *Set) Names() []string {
+	names := make([]string, len(s.All))
+	for i, one := range s.All {
+		names[i] = one.Name()
+	}
+	return names
+}
+
+// Read decodes the task of a record and returns its source. The error is a *tasks.UnreadableError, or wraps
+// [tasks.ErrNotHere] if the worker is not set up for the source; then the task is valid.
+func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
+	t, err := tasks.ReadTask(rec)
+	if bad, ok := errors.AsType[*tasks.UnreadableError](err); ok {
+		s.NoteUnreadable(context.Background(), bad)
+		return t, nil, err
+	}
+	for _, one := range s.All {
+		if one.Name() == t.Source {
+			return t, one, nil
+		}
+	}
+	return t, nil, fmt.Errorf("task %s is from source %q: %w", t.ID, t.Source, tasks.ErrNotHere)
+}
+
+// NoteUnreadable records that a task cannot be read, for operators.
+func (s *Set) NoteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
+	err := s.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why})
+	logline.Warn(s.Log, err, "note unreadable record", "run", e.ID)
+}
+
+// Talker returns the Talker for a task, or false.
+func Talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
+	k, ok := s.(tasks.Talker)
+	if some, is := s.(tasks.Selective); is && !some.Talks(t) {
+		return nil, false
+	}
+	return k, ok
+}
