@@ -39,7 +39,7 @@ func (a *admission) admit(run *run) error {
 	if a.Credential == "" {
 		return nil
 	}
-	err := a.Store.Credentials.Admit(run.ctx, a.Credential)
+	err := a.Store.Credentials.Admit(run.Ctx, a.Credential)
 	held, ok := errors.AsType[*store.Held](err)
 	if !ok {
 		return err
@@ -48,7 +48,7 @@ func (a *admission) admit(run *run) error {
 	if held.Why == whyAway {
 		tell = outageKey // the hold is renewed until the model is back
 	}
-	at := held.At.Add(turn(held.Interval, time.Since(run.claim.Record().Created)))
+	at := held.At.Add(turn(held.Interval, time.Since(run.Claim.Record().Created)))
 	if held.Why == "" {
 		return tasks.Later(time.Until(at), "runs start one after the other, because the model had too many requests")
 	}
@@ -76,16 +76,16 @@ func (a *admission) recordThrottle(run *run) {
 	switch {
 	case !lifted.IsZero() && a.several(): // others may be used: each worker leaves out the one that cannot
 	case !lifted.IsZero():
-		err = a.Store.Credentials.Hold(run.detached, credential, lifted, a.Timing.Release, clause(r))
+		err = a.Store.Credentials.Hold(run.Detached, credential, lifted, a.Timing.Release, clause(r))
 	case refused(r):
-		err = a.Store.Credentials.Refuse(run.detached, credential, clause(r))
+		err = a.Store.Credentials.Refuse(run.Detached, credential, clause(r))
 	case r.API != nil && !r.API.FreeAt.IsZero(): // likewise
 	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
-		err = a.Store.Credentials.Slow(run.detached, credential)
+		err = a.Store.Credentials.Slow(run.Detached, credential)
 	case r.Outcome == agent.Done:
-		err = errors.Join(a.Store.Credentials.Ease(run.detached, credential), a.denyOutage(run))
+		err = errors.Join(a.Store.Credentials.Ease(run.Detached, credential), a.denyOutage(run))
 	}
-	a.warn(err, "record the state of the credential", "run", run.claim.ID())
+	a.warn(err, "record the state of the credential", "run", run.Claim.ID())
 }
 
 // whyAway is why no run starts while the model is away.
@@ -102,9 +102,9 @@ func (a *admission) awaitModel(run *run, next *retryError) {
 	}
 	confirmed, err := a.confirmOutage(run)
 	if err == nil && confirmed {
-		err = a.Store.Credentials.Hold(run.detached, a.Credential, next.At, a.Timing.Release, whyAway)
+		err = a.Store.Credentials.Hold(run.Detached, a.Credential, next.At, a.Timing.Release, whyAway)
 	}
-	a.warn(err, "record the state of the credential", "run", run.claim.ID())
+	a.warn(err, "record the state of the credential", "run", run.Claim.ID())
 }
 
 // missed is the latest task that found the model away in each of its attempts. It is the zero value if a run with the
@@ -120,8 +120,8 @@ func outageMemo(credential string) string { return "outage/" + credential }
 // confirmOutage notes that a run's task found the model away. It reports whether another task did lately, and no run
 // has ended well since.
 func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
-	own := missed{run.claim.ID(), time.Now()}
-	err = a.Store.Memos.ChangeMemo(run.detached, outageMemo(a.Credential),
+	own := missed{run.Claim.ID(), time.Now()}
+	err = a.Store.Memos.ChangeMemo(run.Detached, outageMemo(a.Credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
 			var last missed
 			_ = json.Unmarshal(body, &last) // without it, nothing is known
@@ -133,7 +133,7 @@ func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
 
 // denyOutage notes that a run ended well.
 func (a *admission) denyOutage(run *run) error {
-	return a.Store.Memos.ChangeMemo(run.detached, outageMemo(a.Credential),
+	return a.Store.Memos.ChangeMemo(run.Detached, outageMemo(a.Credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
 			if none := format.JSON(missed{}); body != nil && !bytes.Equal(body, none) {
 				return none, nil
@@ -166,15 +166,15 @@ func (a *admission) throttleReporter(run *run) func() {
 		return func() {}
 	}
 	news := make(chan struct{}, 1)
-	run.background.Go(func() {
+	run.Go(func() {
 		for {
 			select {
 			case <-news:
-			case <-run.life.Done():
+			case <-run.Life.Done():
 				return
 			}
-			if err := a.Store.Credentials.Slow(run.life, a.Credential); err != nil && run.life.Err() == nil {
-				a.Log.Warn("record the state of the credential", "run", run.claim.ID(), "err", err)
+			if err := a.Store.Credentials.Slow(run.Life, a.Credential); err != nil && run.Life.Err() == nil {
+				a.Log.Warn("record the state of the credential", "run", run.Claim.ID(), "err", err)
 			}
 		}
 	})
@@ -191,17 +191,17 @@ const whyReserved = "the day's budget is reserved by other runs"
 // means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
 // reserved the rest.
 func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
-	a.credentials.share(r.ctx)
+	a.credentials.share(r.Ctx)
 	b := a.Policy.Budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
-		if maxUSD -= r.claim.Record().Cost; maxUSD <= 0 { // its earlier runs have used it up
+		if maxUSD -= r.Claim.Record().Cost; maxUSD <= 0 { // its earlier runs have used it up
 			e := agent.NewError(agent.ClassBudget, "spent before the run")
 			e.User = b.Exhausted(t.Options.MaxUSD, 0, t.Options.MaxUSD)
 			return 0, e
 		}
 	}
-	left, err := r.claim.Reserve(r.ctx, cmp.Or(maxUSD, expectedUSD), b.Daily()...)
+	left, err := r.Claim.Reserve(r.Ctx, cmp.Or(maxUSD, expectedUSD), b.Daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
 			return 0, tasks.Later(a.Timing.Budget, whyReserved) // do not reveal what others have spent
@@ -216,18 +216,18 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 
 // settle records what a run has cost, however it ended. An interrupted run has a cost, too.
 func (a *admission) settle(r *run) tasks.Bill {
-	rec := r.claim.Record()
+	rec := r.Claim.Record()
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
-	_, err := r.persist("settle", func() (err error) {
-		near, err = r.claim.Spend(r.detached, expense(r.result, r.lines), a.Policy.Budgets.Daily()...)
+	_, err := r.Persist("settle", func() (err error) {
+		near, err = r.Claim.Spend(r.Detached, expense(r.result, r.lines), a.Policy.Budgets.Daily()...)
 		return err
 	})
 	if err != nil {
 		a.Log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
 	}
 	if r.result.API != nil && r.result.API.Credential != "" {
-		a.credentials.share(r.detached)
+		a.credentials.share(r.Detached)
 	}
 	for _, n := range near {
 		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)

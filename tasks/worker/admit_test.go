@@ -88,7 +88,7 @@ func TestShortLimitOfOneOfSeveralCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := w.hold(t.Context(), claim, nil)
-	defer run.release()
+	defer run.giveUp()
 	run.result = failed(agent.ClassRateLimit)
 	run.result.API = &agent.API{Calls: 1, Status: 429, FreeAt: time.Now()}
 	w.admission.recordThrottle(run)
@@ -111,7 +111,7 @@ func TestAnotherCredentialIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := w.hold(t.Context(), claim, nil)
-	defer run.release()
+	defer run.giveUp()
 	run.result = failed(agent.ClassAuth)
 	now := time.Now()
 	for free, want := range map[time.Time]string{now: "", now.Add(time.Hour): parkLimit} {

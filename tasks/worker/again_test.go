@@ -158,7 +158,7 @@ func TestFrozenRunsContinueForHours(t *testing.T) {
 		run := f.claimed(w, id)
 		run.result = failed(agent.ClassFrozen)
 		next, _ := w.cfg.Timing.retryDecision(run)
-		run.release()
+		run.giveUp()
 		if next == nil || next.Counts != counts {
 			t.Errorf("after %s: %+v", age, next)
 		}
@@ -235,7 +235,7 @@ func (f *fleet) fails(w *Worker, r agent.Result, thread string, parks int, age t
 	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 	f.put("errand:task:"+id, "parked", parksOf(parkOutage, age, parks))
 	run := f.claimed(w, id)
-	defer run.release()
+	defer run.giveUp()
 	run.result = r
 	next, _ := w.cfg.Timing.retryDecision(run)
 	if next != nil {
@@ -310,11 +310,11 @@ func TestOutageIsToldOnce(t *testing.T) {
 	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
 	id := f.submit(f.task("waits", "x"))
 	run := f.claimed(w, id)
-	defer run.release()
+	defer run.giveUp()
 	_ = f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
 	for parks, thread := range []string{"b", "c"} {
 		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
-		_, _, note, message := w.waitAfter(run.claim.Record(), w.admission.admit(run))
+		_, _, note, message := w.waitAfter(run.Claim.Record(), w.admission.admit(run))
 		if note.Key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
 			!strings.Contains(message, "as soon as the model answers again") {
 			t.Errorf("key %s, message %q", note.Key, message)
@@ -356,7 +356,7 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 		run := f.claimed(w, id)
 		run.result = row.result
 		next, _ := w.cfg.Timing.retryDecision(run)
-		run.release()
+		run.giveUp()
 		if (next == nil) != (row.want == "") || next != nil && next.Parked != row.want {
 			t.Errorf("%s: %+v, want %q", name, next, row.want)
 		}
@@ -499,7 +499,7 @@ func TestParkedIsSaidOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := w.hold(t.Context(), claim, nil)
-	defer run.release()
+	defer run.giveUp()
 	run.result = limited(time.Now().Add(time.Hour))
 	next, _ := w.cfg.Timing.retryDecision(run)
 	for range 2 { // as after a lost reply

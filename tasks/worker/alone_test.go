@@ -79,7 +79,7 @@ func (f *fleet) claimedBy(w *Worker, deaths int, beside bool, crashed string) *r
 		f.Fatal(err)
 	}
 	r := w.hold(f.Context(), claim, slot)
-	f.Cleanup(func() { r.endCtx(); r.endLife(); r.background.Wait() })
+	f.Cleanup(func() { r.giveUp() })
 	return r
 }
 
@@ -176,7 +176,7 @@ func TestSuspectsSpread(t *testing.T) {
 				}
 			}
 			r := f.claimedBy(w, 1, true, noted)
-			rec := r.claim.Record()
+			rec := r.Claim.Record()
 			rec.Crashed = rec.Started.Add(-c.looked)
 			err := spread(r, rec)
 			later, is := errors.AsType[*tasks.ErrLater](err)
@@ -375,7 +375,7 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 			if _, later := errors.AsType[*tasks.ErrLater](err); later != c.later || err != nil && !later {
 				t.Errorf("it waits: %t, %v", later, err)
 			}
-			idle, err := f.rdb.HExists(t.Context(), "errand:task:"+r.claim.ID(), "idle").Result()
+			idle, err := f.rdb.HExists(t.Context(), "errand:task:"+r.Claim.ID(), "idle").Result()
 			if err != nil || idle != c.idle {
 				t.Errorf("idle: %t, %v", idle, err)
 			}
@@ -391,16 +391,17 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	w := f.idle(func(c *Config) { c.Timing.Alone = time.Hour })
+	w := f.idle(func(c *Config) {
+		c.Timing.Alone = time.Hour
+		c.Store = f.open(store.Config{Redis: f.redis()}) // which renews no claim before the test has ended
+	})
 	// It has looked for an idle worker for long enough.
 	r := f.claimedBy(w, recovery.MaxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
 	if _, err := w.accept(r); err != nil {
 		t.Fatal(err)
 	}
-	r.endLife() // no worker renews the claim
-	r.background.Wait()
-	f.lapse(r.claim.Thread())
-	rec := r.claim.Record()
+	f.lapse(r.Claim.Thread())
+	rec := r.Claim.Record()
 	now, err := f.store.Requeue(t.Context(), rec.ID, rec.Delivery, rec.Fence, true)
 	if err != nil || now.Crashes != rec.Crashes {
 		t.Errorf("%d crashes, were %d: %v", now.Crashes, rec.Crashes, err)
@@ -413,7 +414,7 @@ func TestSuspectWithoutTime(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle()
 	r := f.claimedBy(w, 1, false, "")
-	if rec := r.claim.Record(); rec.Crashed.IsZero() || searched(rec) != 0 {
+	if rec := r.Claim.Record(); rec.Crashed.IsZero() || searched(rec) != 0 {
 		t.Errorf("crashed %s, started %s", rec.Crashed, rec.Started)
 	}
 }

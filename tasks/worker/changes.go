@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -19,12 +20,12 @@ const compareFor = 20 * time.Second
 type changeKeeper struct{ *Config }
 
 // checkpoint stores the changes of a run so far. The agent may be working.
-func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place) {
+func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place.Place) {
 	if p.Clone.Dir == "" || !p.Writes || ctx.Err() != nil {
 		return
 	}
 	found, err := k.Workspace.Changes(ctx, p.Clone, workspace.Comparing{Live: true, Limit: tasks.DiffLimit})
-	k.warn(err, "compare changes", "run", r.claim.ID())
+	k.warn(err, "compare changes", "run", r.Claim.ID())
 	if err == nil { // otherwise the changes of the checkpoint before are better than none
 		c := tasks.NewChanges(found, k.Policy.Redactor.String)
 		c.Live = true
@@ -33,8 +34,8 @@ func (k *changeKeeper) checkpoint(ctx context.Context, r *run, p place) {
 }
 
 // keep stores the changes of a run that is over, or the change that it has reviewed, and counts the run's changes.
-func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
-	ctx, cancel := context.WithTimeout(r.detached, compareFor)
+func (k *changeKeeper) keep(r *run, p place.Place, reviewed bool) tasks.Diffstat {
+	ctx, cancel := context.WithTimeout(r.Detached, compareFor)
 	defer cancel()
 	switch {
 	case p.Clone.Dir == "":
@@ -48,10 +49,10 @@ func (k *changeKeeper) keep(r *run, p place, reviewed bool) tasks.Diffstat {
 }
 
 // compare stores the changes of a run that is over, or why there are none.
-func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspace.Comparing) tasks.Changes {
+func (k *changeKeeper) compare(ctx context.Context, r *run, p place.Place, how workspace.Comparing) tasks.Changes {
 	how.Limit = tasks.DiffLimit
 	found, err := k.Workspace.Changes(ctx, p.Clone, how)
-	k.warn(err, "compare changes", "run", r.claim.ID())
+	k.warn(err, "compare changes", "run", r.Claim.ID())
 	c := tasks.NewChanges(found, k.Policy.Redactor.String)
 	if how.Reviewed {
 		c.Head = p.Clone.Head
@@ -72,5 +73,5 @@ func (k *changeKeeper) compare(ctx context.Context, r *run, p place, how workspa
 func (k *changeKeeper) store(ctx context.Context, r *run, c tasks.Changes) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), uploadFor)
 	defer cancel()
-	k.warn(r.claim.SaveLatest(ctx, tasks.DiffLog, c.Encode()), "keep changes", "run", r.claim.ID())
+	k.warn(r.Claim.SaveLatest(ctx, tasks.DiffLog, c.Encode()), "keep changes", "run", r.Claim.ID())
 }

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/google/go-cmp/cmp"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
 )
 
 // The next run of a thread gets the earlier conversation as text if the CLI has lost the session or never saved one.
@@ -44,7 +46,7 @@ func TestConversationKnowsItsRepositories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &run{worker: w, claim: claim, detached: t.Context(), mail: &mailbox{}, result: answer("y")}
+	r := &run{worker: w, Hold: &hold.Hold{Claim: claim, Detached: t.Context()}, mail: &mailbox{}, result: answer("y")}
 	const gone = "gone"
 	interrupted := &resumeState{checkpoint: checkpoint{Session: answer("z").Session}}
 	knows := &resumeState{checkpoint: checkpoint{Session: answer("z").Session, Repos: []string{"acme/web"}}}

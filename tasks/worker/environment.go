@@ -11,30 +11,35 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/place"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
 
 // setUpLimit bounds a set-up. Other tasks that need the environment wait for it.
 const setUpLimit = 30 * time.Minute
 
+// maxOutput is how many bytes of the end of a set-up's output are kept.
+const maxOutput = 2000
+
 // setUp gives a run the environment of its repository. It runs the set-up if no run on this machine has needed the same
 // environment before.
-func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
+func (w *Worker) setUp(r *run, t tasks.Task, p *place.Place) error {
 	d := p.Environment
 	var err error
 	if p.Exposed, err = w.exposed(r, t, p.Clone); err != nil || len(d.Setup) == 0 {
 		return err
 	}
-	id, _, err := w.cfg.environmentID(r.ctx, p.Clone, d)
+	id, _, err := w.declarations.ID(r.Ctx, p.Clone, d)
 	if err != nil {
 		return err
 	}
 	kept, asked := workspace.EnvironmentsOf(w.cfg.Workspace), time.Now()
-	e, release, err := kept.Use(r.ctx, p.Clone, workspace.Environment{ID: id, From: p.From},
+	e, release, err := kept.Use(r.Ctx, p.Clone, workspace.Environment{ID: id, From: p.From},
 		func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
 			if failed := w.setUps.since(id, asked); failed != nil {
 				return failed
@@ -56,31 +61,13 @@ func (w *Worker) setUp(r *run, t tasks.Task, p *place) error {
 	if err != nil {
 		return err
 	}
-	context.AfterFunc(r.life, release)
-	layers, err := kept.Layers(r.ctx, p.Clone, e)
+	context.AfterFunc(r.Life, release)
+	layers, err := kept.Layers(r.Ctx, p.Clone, e)
 	for _, l := range layers {
 		p.Layers = append(p.Layers, agent.Layer(l))
 	}
 	p.SeenAs = e.SetUpDir
 	return err
-}
-
-// environmentID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in
-// order; "" for one that does not exist.
-func (c *Config) environmentID(
-	ctx context.Context, clone workspace.Clone, d environment.Declaration,
-) (id string, versions []string, err error) {
-	versions, err = workspace.EnvironmentsOf(c.Workspace).Versions(ctx, clone, d.LockFiles())
-	if err != nil {
-		return "", nil, err
-	}
-	// The set-up runs what is on the base branch, so those of other branches are others.
-	key := d.Key(clone.Repo, append(slices.Clone(versions), clone.Base))
-	rebuild, err := c.Store.Environments.RebuildOf(ctx, clone.Repo, key)
-	if err != nil {
-		return "", nil, err
-	}
-	return rebuild.Name(key), versions, nil
 }
 
 // runSetUp runs the lines of a set-up where script says, and reports it to the task's followers.
@@ -89,7 +76,7 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, lines []string, script ag
 	r.notice("Setting up the environment of " + repo)
 	script.Limit, script.Line = setUpLimit, "set -e\n"+strings.Join(lines, "\n")
 	s, err := w.cfg.Runner.Script(ctx, script)
-	r.learn(s.Egress)
+	r.reached = publish.Reached(r.reached, s.Egress)
 	took := tasks.Lasted(s.Duration)
 	switch {
 	case err != nil:
@@ -109,7 +96,7 @@ func (w *Worker) runSetUp(ctx context.Context, r *run, lines []string, script ag
 	} else if s.Signal != "" {
 		how = "was ended by " + s.Signal + " after " + took
 	}
-	r.notice(strings.TrimSpace("The set-up of " + repo + " " + how + ".\n" + end(s.Output, maxVerifyOutput)))
+	r.notice(strings.TrimSpace("The set-up of " + repo + " " + how + ".\n" + format.Tail(s.Output, maxOutput)))
 	failed := agent.NewError(agent.ClassWorkspace, "the set-up "+how)
 	failed.User = "The set-up of " + repo + " " + how + "."
 	said := strings.Split(strings.TrimSpace(s.Output), "\n")

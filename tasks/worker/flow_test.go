@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
@@ -473,7 +474,7 @@ func TestLostClaimStopsTheRun(t *testing.T) {
 	id := f.submit(f.task("a", "x"))
 	<-started
 	other := f.takeOver(id)
-	if err := <-stopped; !errors.Is(err, errClaimLost) {
+	if err := <-stopped; !errors.Is(err, hold.ErrClaimLost) {
 		t.Errorf("cause = %v", err)
 	}
 	stop() // all that the loser still writes is written

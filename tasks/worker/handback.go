@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/pools"
@@ -32,11 +33,11 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	if found, ok := errors.AsType[*alreadyAnswered](err); ok { // the task is over, whatever happened since
 		return found.ending, nil
 	}
-	if by, ok := errors.AsType[tasks.Cancellation](run.cause()); ok {
+	if by, ok := errors.AsType[tasks.Cancellation](run.Cause()); ok {
 		return by.Ending(), nil
 	}
-	if run.ctx.Err() != nil {
-		return tasks.Ending{}, run.cause()
+	if run.Ctx.Err() != nil {
+		return tasks.Ending{}, run.Cause()
 	}
 	e := tasks.Ending{Kind: tasks.Refused, At: time.Now()}
 	err = tasks.FromForge(err) // the workspace asks it for a credential
@@ -49,11 +50,11 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 	case errors.Is(err, store.ErrObjects): // what it continues from is there
 		return tasks.Ending{}, tasks.Later(jitter.Around(objectsWait), "the store of saved sessions does not answer")
 	}
-	if err := w.health.Blame(run.detached, failure); err != nil {
+	if err := w.health.Blame(run.Detached, failure); err != nil {
 		return tasks.Ending{}, err
 	}
 	if !mistake {
-		if err := w.blameMachine(run.detached, run.claim.Record(), err); err != nil {
+		if err := w.blameMachine(run.Detached, run.Claim.Record(), err); err != nil {
 			return tasks.Ending{}, err
 		}
 	}
@@ -65,8 +66,8 @@ func (w *Worker) refused(run *run, err error) (tasks.Ending, error) {
 		e.Result = agent.Result{Outcome: agent.Failed, Error: failure}
 	case workspace.Lasting(err):
 		e.Reason = "The repository could not be prepared: " + err.Error() + "."
-	case attempts(run.claim.Record()) >= maxAttempts:
-		w.cfg.Log.Error("task failed", "run", run.claim.ID(), "attempt", run.claim.Record().Attempt, "err", err)
+	case attempts(run.Claim.Record()) >= maxAttempts:
+		w.cfg.Log.Error("task failed", "run", run.Claim.ID(), "attempt", run.Claim.Record().Attempt, "err", err)
 		e.Kind = tasks.Failed
 		e.Reason = fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", maxAttempts)
 		if why := workspace.Explain(err); why != "" {
@@ -101,25 +102,25 @@ var errReturned = errors.New("the task was returned")
 
 // handBack returns an unfinished task to the fleet.
 func (w *Worker) handBack(run *run, cause error) error {
-	rec := run.claim.Record()
+	rec := run.Claim.Record()
 	wait, why, note, message := w.waitAfter(rec, cause)
 	level := slog.LevelWarn
 	if why == ReturnWait {
 		level = slog.LevelInfo // waiting is normal
 	}
-	w.cfg.Log.Log(run.detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
+	w.cfg.Log.Log(run.Detached, level, "task handed back", "run", rec.ID, "attempt", rec.Attempt, "err", cause)
 	w.cfg.Meter.Returned(rec.Class, why)
 	if message != "" {
 		w.announce(run, note.Key, message)
 	}
 	run.report.leave() // before the task's next run can start
-	done, err := run.persist("return", func() error { return run.claim.Return(run.detached, wait) })
+	done, err := run.Persist("return", func() error { return run.Claim.Return(run.Detached, wait) })
 	if err != nil {
 		return err
 	}
 	if _, moves := errors.AsType[pools.ElsewhereError](cause); moves && done {
 		rec.Delivery++
-		w.cfg.warn(w.pools.Move(run.detached, rec), "move task to another pool", "run", rec.ID)
+		w.cfg.warn(w.pools.Move(run.Detached, rec), "move task to another pool", "run", rec.ID)
 	}
 	if !done {
 		w.orphaned(run)
@@ -127,7 +128,7 @@ func (w *Worker) handBack(run *run, cause error) error {
 		note.Said = message != ""
 		w.waits.Post(note)
 	}
-	w.cfg.deliver(run.detached)
+	w.cfg.deliver(run.Detached)
 	return errReturned
 }
 
@@ -135,10 +136,10 @@ func (w *Worker) handBack(run *run, cause error) error {
 // after a death right here, the next run repeats nothing.
 func (w *Worker) announce(run *run, key, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	w.waits.SayOnce(run.detached, run.claim.ID(), text, func(ctx context.Context) (bool, error) {
-		first, err := run.claim.First(ctx, key)
+	w.waits.SayOnce(run.Detached, run.Claim.ID(), text, func(ctx context.Context) (bool, error) {
+		first, err := run.Claim.First(ctx, key)
 		if first {
-			w.cfg.warn(run.claim.Append(ctx, format.JSON(e)), "store events", "run", run.claim.ID())
+			w.cfg.warn(run.Claim.Append(ctx, format.JSON(e)), "store events", "run", run.Claim.ID())
 		}
 		return first, err
 	})
@@ -170,9 +171,9 @@ func (w *Worker) waitAfter(rec store.Record, cause error) (
 		} else if held {
 			message = parked(rec.ID, wait)
 		}
-	case errors.Is(cause, errDrain):
+	case errors.Is(cause, hold.ErrDrain):
 		wait, why = store.Wait{Why: cause.Error()}, ReturnDrain
-	case errors.Is(cause, errClaimLost):
+	case errors.Is(cause, hold.ErrClaimLost):
 		wait, why = store.Wait{Why: cause.Error()}, ReturnLost
 	default:
 		wait.At, wait.Counts, why = time.Now().Add(tasks.Backoff(rec.Attempt)), true, ReturnError
@@ -191,10 +192,10 @@ func (w *Worker) orphaned(run *run) {
 		Reason: "The fleet's database lost this task while it ran, and this thread has continued " +
 			"without it. The agent's work may be incomplete. Ask again.",
 	}
-	if err := run.claim.End(run.detached, e.Encode()); err == nil {
-		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.claim.ID(), "thread",
-			run.claim.Thread())
-		w.outbox.Post(run.detached, run.claim.ID(), nil)
+	if err := run.Claim.End(run.Detached, e.Encode()); err == nil {
+		w.cfg.Log.Warn("task ended: redis had lost it, and its thread has gone on", "run", run.Claim.ID(), "thread",
+			run.Claim.Thread())
+		w.outbox.Post(run.Detached, run.Claim.ID(), nil)
 	}
 }
 
@@ -251,12 +252,12 @@ func (*alreadyAnswered) Error() string { return "the final message is in the thr
 // rate limited, the task waits, because otherwise the work would be done twice. After any other error the task runs,
 // and the report looks again before it posts.
 func (w *Worker) recall(r *run, j job) error {
-	rec := r.claim.Record()
+	rec := r.Claim.Record()
 	source, ok := j.source.(tasks.Recaller)
 	if !ok || rec.Attempt <= 1 && rec.Crashes == 0 && !rec.Doubt {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(r.ctx, recallLimit)
+	ctx, cancel := context.WithTimeout(r.Ctx, recallLimit)
 	defer cancel()
 	e, err := source.Final(ctx, j.task, rec.Retried)
 	for try := 1; err != nil; try++ {
@@ -272,7 +273,7 @@ func (w *Worker) recall(r *run, j job) error {
 		}
 		e, err = source.Final(ctx, j.task, rec.Retried)
 	}
-	if err != nil && r.ctx.Err() == nil {
+	if err != nil && r.Ctx.Err() == nil {
 		w.cfg.Log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
 	}
 	if err != nil || e == nil {
@@ -293,8 +294,8 @@ func (w *Worker) recall(r *run, j job) error {
 func (w *Worker) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " +
-			r.claim.ID() + "."}
-		_, err := tasks.EndWaiting(r.detached, w.cfg.Store, id, own)
+			r.Claim.ID() + "."}
+		_, err := tasks.EndWaiting(r.Detached, w.cfg.Store, id, own)
 		w.cfg.warn(err, "end task", "run", id)
 	}
 }
@@ -343,9 +344,9 @@ func (a *retryError) announcement() string {
 // If the model itself named a time, or could not be reached in any attempt, the wait does not count as an attempt: the
 // task is parked.
 func (t Timing) retryDecision(run *run) (next *retryError, given string) {
-	r, rec := run.result, run.claim.Record()
+	r, rec := run.result, run.Claim.Record()
 	how := r.Retry()
-	_, stopped := errors.AsType[tasks.Cancellation](run.cause())
+	_, stopped := errors.AsType[tasks.Cancellation](run.Cause())
 	if stopped || how == agent.RetryNever { // do not retry what a person stopped
 		return nil, ""
 	}

@@ -87,10 +87,10 @@ type recorder struct {
 func (r *run) record() *recorder {
 	warned := false
 	return newRecorder(func(events ...json.RawMessage) error {
-		err := r.claim.Append(r.detached, events...)
+		err := r.Claim.Append(r.Detached, events...)
 		if err != nil && !warned {
 			warned = true
-			r.worker.cfg.Log.Warn("store events", "run", r.claim.ID(), "err", err)
+			r.worker.cfg.Log.Warn("store events", "run", r.Claim.ID(), "err", err)
 		}
 		return err
 	})
@@ -202,7 +202,7 @@ type pendingReport struct {
 // openReport opens the task's report in the background. The run continues if that fails; posting the final message
 // opens it again.
 func (r *run) openReport(j job) *pendingReport {
-	ctx, cancel := context.WithCancel(r.life)
+	ctx, cancel := context.WithCancel(r.Life)
 	o := &pendingReport{done: make(chan struct{}), cancel: cancel}
 	go func() {
 		defer close(o.done)

@@ -86,7 +86,7 @@ func postpone(rec store.Record) error {
 // because it runs every few seconds. A crash counts against the suspect afterwards, unless idle is set, which is the
 // case for a strict one beside which others run: isolate then counts it in.
 func (i *isolation) accept(r *run) (idle bool, err error) {
-	rec := r.claim.Record()
+	rec := r.Claim.Record()
 	if rec.Crashes == 0 {
 		return false, nil
 	}
@@ -94,7 +94,7 @@ func (i *isolation) accept(r *run) (idle bool, err error) {
 		if err := spread(r, rec); err != nil {
 			return true, err
 		}
-		return false, r.claim.Idle(r.ctx, "") // claim.lua has set the reason
+		return false, r.Claim.Idle(r.Ctx, "") // claim.lua has set the reason
 	}
 	if n, _ := r.slot.Others(); n > 0 && i.patience(rec) == 0 || !r.slot.MayReserve() {
 		return true, postpone(rec) // random delays separate them the next time
@@ -102,7 +102,7 @@ func (i *isolation) accept(r *run) (idle bool, err error) {
 	if !r.slot.Reserve(true) {
 		return true, nil
 	}
-	return false, r.claim.Idle(r.ctx, "")
+	return false, r.Claim.Idle(r.Ctx, "")
 }
 
 // spread postpones a suspect for a moment if other suspects run on its worker, because another worker may have none.
@@ -123,7 +123,7 @@ func spread(r *run, rec store.Record) error {
 // isolate makes sure that a strict suspect runs without other runs. It waits for at most its patience until the
 // worker's other runs have ended; meanwhile nothing new starts there. idle is the result of accept.
 func (i *isolation) isolate(r *run, idle bool) error {
-	rec := r.claim.Record()
+	rec := r.Claim.Record()
 	if rec.Crashes == 0 || !strict(rec) {
 		return nil
 	}
@@ -143,20 +143,20 @@ func (i *isolation) isolate(r *run, idle bool) error {
 	if !idle {
 		return nil
 	}
-	return r.claim.Idle(r.ctx, "")
+	return r.Claim.Idle(r.Ctx, "")
 }
 
 // awaitSolitude waits at most atMost until no other run is on the worker, and then postpones the suspect. It stops
 // waiting if the worker can no longer run tasks. Meanwhile it lends the suspect's places under the fleet's
 // limits, because other runs there may take hours.
 func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
-	if err := r.claim.Idle(r.ctx, whyAlone); err != nil {
+	if err := r.Claim.Idle(r.Ctx, whyAlone); err != nil {
 		return err
 	}
-	if err := r.claim.Lend(r.ctx); err != nil {
+	if err := r.Claim.Lend(r.Ctx); err != nil {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(r.ctx, atMost)
+	waiting, cancel := context.WithTimeout(r.Ctx, atMost)
 	defer cancel()
 	for n, freed := r.slot.Others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.Others() {
 		ready, turned := i.health.Turns()
@@ -169,11 +169,11 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 		case <-waiting.Done():
 		}
 	}
-	if r.ctx.Err() != nil {
-		return r.cause()
+	if r.Ctx.Err() != nil {
+		return r.Cause()
 	}
 	if n, _ := r.slot.Others(); n > 0 {
-		return postpone(r.claim.Record())
+		return postpone(r.Claim.Record())
 	}
-	return r.claim.TakeBack(r.ctx)
+	return r.Claim.TakeBack(r.Ctx)
 }

@@ -65,10 +65,10 @@ func size(path string) int64 {
 // uploadLogs stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
 // only logged, because the logs are on this disk.
 func (r *run) uploadLogs() {
-	ctx, cancel := context.WithTimeout(r.detached, uploadFor)
+	ctx, cancel := context.WithTimeout(r.Detached, uploadFor)
 	defer cancel()
 	for _, log := range r.logs {
-		r.worker.cfg.warn(log.save(ctx, r), "keep log", "run", r.claim.ID())
+		r.worker.cfg.warn(log.save(ctx, r), "keep log", "run", r.Claim.ID())
 	}
 }
 
@@ -88,7 +88,7 @@ func (l runLog) save(ctx context.Context, r *run) error {
 	if err != nil {
 		return fmt.Errorf("pack %s: %w", filepath.Base(l.path), err)
 	}
-	return r.claim.SaveLog(ctx, l.name, data)
+	return r.Claim.SaveLog(ctx, l.name, data)
 }
 
 // cutLine returns the line that replaces the missing middle of a log.

@@ -70,7 +70,7 @@ func (w *Worker) mailbox(r *run, j job) (*mailbox, error) {
 		hint: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	m.shut = sync.OnceFunc(func() { close(m.closed) })
-	before, err := m.Store.Absorbed(r.detached, j.task.ID)
+	before, err := m.Store.Absorbed(r.Detached, j.task.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (m *mailbox) resume(before *resumeState) error {
 	if before.goesOn() || len(m.mail) == 0 {
 		return nil
 	}
-	if err := m.run.claim.GiveBack(m.run.detached, false, m.covered()...); err != nil {
+	if err := m.run.Claim.GiveBack(m.run.Detached, false, m.covered()...); err != nil {
 		return err
 	}
 	m.mail = nil
@@ -107,15 +107,15 @@ func (m *mailbox) open(b briefing, prompt string, emit func(agent.Event)) {
 		m.shut()
 		return
 	}
-	if m.run.claim.Record().Crashes > 0 {
+	if m.run.Claim.Record().Crashes > 0 {
 		m.shut()
-		if err := m.run.claim.GiveBack(m.run.detached, true); err != nil { // askers then see that their task waits
+		if err := m.run.Claim.GiveBack(m.run.Detached, true); err != nil { // askers then see that their task waits
 			m.Log.Warn("close mailbox", "run", m.task.ID, "err", err)
 		}
 		return
 	}
-	m.ctx, m.stop = context.WithCancel(m.run.ctx)
-	m.background.Go(func() { m.run.claim.Mail(m.ctx, m.look) })
+	m.ctx, m.stop = context.WithCancel(m.run.Ctx)
+	m.background.Go(func() { m.run.Claim.Mail(m.ctx, m.look) })
 }
 
 // close stops the mailbox. The set of absorbed tasks is final afterwards.
@@ -204,7 +204,7 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 		if m.ready != nil {
 			return true
 		}
-		rec, ok, err := m.run.claim.Take(ctx, last, event)
+		rec, ok, err := m.run.Claim.Take(ctx, last, event)
 		if err != nil {
 			m.logFailure(ctx, "", err) // the next hint tries again, or the claim is lost
 			return false
@@ -232,7 +232,7 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool) {
 	input, refused := errors.AsType[*tasks.InputError](why)
 	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
-	err := m.run.claim.GiveBack(ctx, !refused, id)
+	err := m.run.Claim.GiveBack(ctx, !refused, id)
 	if !refused {
 		m.logFailure(ctx, id, why)
 		m.shut()
@@ -294,7 +294,7 @@ func (m *mailbox) announce(message string) {
 		return
 	}
 	m.background.Go(func() { // do not make the agent wait for the source
-		first, err := m.run.claim.First(m.ctx, "absorbed-"+format.Hash(t.ID))
+		first, err := m.run.Claim.First(m.ctx, "absorbed-"+format.Hash(t.ID))
 		if err == nil && first {
 			err = to.Say(m.ctx, t, "I'll take that into account.")
 		}
@@ -340,7 +340,7 @@ func (m *mailbox) giveBackUnread() {
 		}
 	}
 	m.mu.Unlock()
-	if err := m.run.claim.GiveBack(m.ctx, true, lost...); err != nil {
+	if err := m.run.Claim.GiveBack(m.ctx, true, lost...); err != nil {
 		m.logFailure(m.ctx, "", err) // they wait again after the run
 	}
 }

@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/google/go-cmp/cmp"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
 )
 
 // conversing is a run whose test decides when it takes messages.
@@ -42,7 +44,7 @@ func (f *fleet) converses() <-chan *conversing {
 		}
 		r := answer("")
 		r.Outcome, r.Session.Data = agent.Stopped, []byte("so far ")
-		if errors.Is(context.Cause(ctx), errDrain) { // else it is what the test has saved
+		if errors.Is(context.Cause(ctx), hold.ErrDrain) { // else it is what the test has saved
 			for _, id := range f.agent.notes() {
 				r.Session.Data = append(r.Session.Data, line(id)...)
 			}

@@ -47,7 +47,7 @@ func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
 // reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.
 func (w *Worker) reportStart(r *run, t tasks.Task, before *resumeState) {
-	rec := r.claim.Record()
+	rec := r.Claim.Record()
 	first := rec.Attempt == 1 && rec.Crashes == 0 && rec.Retried.IsZero()
 	if first && !before.goesOn() && before.lost == "" {
 		w.cfg.Meter.Began(t, waited(rec))

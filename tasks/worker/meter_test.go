@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/google/go-cmp/cmp"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
 )
 
 // tape is a meter that records its calls.
@@ -128,7 +130,7 @@ func TestMeterCountsAHandOver(t *testing.T) {
 func TestReturns(t *testing.T) {
 	t.Parallel()
 	for want, cause := range map[Return]error{
-		ReturnDrain: errDrain, ReturnLost: errClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
+		ReturnDrain: hold.ErrDrain, ReturnLost: hold.ErrClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
 		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: parkLimit}},
 		ReturnError: errors.New("redis is away"),
 	} {

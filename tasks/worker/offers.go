@@ -13,6 +13,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/place"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -28,7 +30,9 @@ const (
 type offerer struct {
 	*Config
 
-	health *machine.Health
+	health       *machine.Health
+	declarations *place.Declarations
+	publisher    *publish.Publisher
 }
 
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI

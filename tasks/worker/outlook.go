@@ -27,22 +27,19 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 		return nil, err
 	}
 	sandboxed, look := o.Runner.Sandboxed(), &tasks.Outlook{Repo: name}
-	p := place{
-		Clone: c, Environment: environment.Declaration{Egress: environment.Declaration{}.Reach(repo.Environment.Egress,
-			o.Policy.Egress)},
-	}
+	declared := o.declarations.Least(repo)
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
-	} else if err := (&placer{Config: o.Config}).environment(ctx, repo, &p); err != nil {
+	} else if declared, err = o.declarations.Of(ctx, repo, c); err != nil {
 		return nil, err
 	}
-	d := p.Environment
-	for _, note := range p.Notes {
+	d := declared.Environment
+	for _, note := range declared.Notes {
 		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.",
 			"Correct it on the base branch.")
 	}
-	if p.Lacking != "" {
-		look.Miss(store.Warning, p.Lacking, "Runs use the worker's own tools.",
+	if declared.Lacking != "" {
+		look.Miss(store.Warning, declared.Lacking, "Runs use the worker's own tools.",
 			"Install mise where runs can execute it, such as /usr/local/bin.")
 	}
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
@@ -57,7 +54,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	look.Add("secrets, for the set-up", secrets...)
 	look.Add("secrets, also for the agent and the checks", exposed...)
 	look.Add("egress", reach(d.Egress)...)
-	o.checks(ctx, look, p)
+	o.checks(ctx, look, c)
 	look.Add("limits", o.limits()...)
 	if !sandboxed {
 		look.Miss(store.Warning, "no sandbox",
@@ -76,7 +73,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 	if len(d.Setup) == 0 {
 		return nil
 	}
-	id, versions, err := o.environmentID(ctx, c, d)
+	id, versions, err := o.declarations.ID(ctx, c, d)
 	if err != nil {
 		return err
 	}
@@ -102,8 +99,8 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 }
 
 // checks adds the verification commands of the repository.
-func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, p place) {
-	commands, err := (&publisher{Config: o.Config}).verificationCommands(ctx, tasks.Task{Repo: p.Clone.Repo}, p)
+func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, c workspace.Clone) {
+	commands, err := o.publisher.CommandsOf(ctx, c.Repo, c.Base)
 	if err != nil {
 		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()),
 			"")

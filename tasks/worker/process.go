@@ -33,7 +33,10 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/hold"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/pools"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -78,9 +81,9 @@ func (w *Worker) process(ctx context.Context, class, id string, delivery int, no
 	}
 	w.logEnd(run, ending)
 	note(ending)
-	w.cfg.deliver(run.detached) // to those that waited for its places
+	w.cfg.deliver(run.Detached) // to those that waited for its places
 	post := func() {
-		w.outbox.Post(run.detached, id, run.report.get())
+		w.outbox.Post(run.Detached, id, run.report.get())
 	}
 	// A source may make messages wait for many seconds. The slot is free meanwhile, and the thread is not.
 	if posts = w.outbox.InBackground(func() { defer run.leave(); post() }); !posts {
@@ -100,8 +103,8 @@ func (w *Worker) logEnd(r *run, e tasks.Ending) {
 
 // logger returns the worker's log with the attributes that identify a run.
 func (r *run) logger(w *Worker) *slog.Logger {
-	return w.cfg.Log.With("run", r.claim.ID(), "thread", r.claim.Thread(), "source", r.source,
-		"attempt", r.claim.Record().Attempt, "worker", w.id)
+	return w.cfg.Log.With("run", r.Claim.ID(), "thread", r.Claim.Thread(), "source", r.source,
+		"attempt", r.Claim.Record().Attempt, "worker", w.id)
 }
 
 // The values that the steps of execute pass on.
@@ -121,7 +124,7 @@ type (
 	}
 	// setting is where a run works and what it continues.
 	setting struct {
-		place        place
+		place        place.Place
 		before       *resumeState
 		conversation conversation
 	}
@@ -163,9 +166,13 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 	case err == nil:
 		s.conversation.save(r, j.task, b.Brief)
 		ending.Changed = w.changes.keep(r, s.place, b.Diff) // the next step makes the work a part of the history
-		w.publisher.publish(r, j.task, s.place, &ending)
-		w.publisher.proposeEgress(r, j.task, s.place)
-	case !errors.Is(err, errClaimLost): // another worker has the claim now and decides
+		work := publish.Work{
+			Hold: r.Hold, Task: j.task, Place: s.place, Result: r.result, Show: r.report.Update, Notice: r.notice,
+		}
+		var reached []string
+		ending, reached = w.publisher.Publish(work, ending)
+		w.publisher.ProposeEgress(work, append(r.reached, reached...))
+	case !errors.Is(err, hold.ErrClaimLost): // another worker has the claim now and decides
 		w.checkpoints.handOver(r, s.place, spec, err)
 		// handBack informs about a parked task
 		if failed, ok := errors.AsType[*retryError](err); ok && failed.Parked == "" {
@@ -178,19 +185,19 @@ func (w *Worker) execute(r *run) (tasks.Ending, error) {
 // accept decodes the task and hands it to another worker if it has crashed workers and cannot have this one to
 // itself.
 func (w *Worker) accept(r *run) (j job, err error) {
-	j.task, j.source, err = w.tasks.Read(r.claim.Record())
+	j.task, j.source, err = w.tasks.Read(r.Claim.Record())
 	j.maxUSD = j.task.Options.MaxUSD
 	if r.source = j.task.Source; err != nil {
 		return j, err
 	}
-	if pool := w.cfg.Policy.PoolOf(r.claim.Record()); pool != w.cfg.Pool {
+	if pool := w.cfg.Policy.PoolOf(r.Claim.Record()); pool != w.cfg.Pool {
 		return j, pools.Elsewhere(pool)
 	}
 	if r.mail, err = w.mailbox(r, j); err != nil {
 		return j, err
 	}
-	if r.ctx.Err() != nil {
-		return j, r.cause()
+	if r.Ctx.Err() != nil {
+		return j, r.Cause()
 	}
 	j.idle, err = w.isolation.accept(r)
 	return j, err
@@ -198,7 +205,7 @@ func (w *Worker) accept(r *run) (j job, err error) {
 
 // restrict limits the run to what the asker of its task may do now.
 func (r *run) restrict(j *job) (err error) {
-	j.task, j.limited, err = r.worker.briefs.permit(r.ctx, j.task)
+	j.task, j.limited, err = r.worker.briefs.permit(r.Ctx, j.task)
 	r.mail.task.Profile = j.task.Profile
 	return err
 }
@@ -207,7 +214,7 @@ func (r *run) restrict(j *job) (err error) {
 // error if no run can start now. Call it after every step that can find that no run is needed, because an admitted run
 // delays others.
 func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
-	if err := w.health.Problem(r.ctx); err != nil {
+	if err := w.health.Problem(r.Ctx); err != nil {
 		return 0, err
 	}
 	if err := w.isolation.isolate(r, j.idle); err != nil {
@@ -222,7 +229,7 @@ func (w *Worker) allow(r *run, j job) (maxUSD float64, err error) {
 
 // brief asks the source for the prompt and its context. The source may refuse the task.
 func (w *Worker) brief(r *run, j job) (b briefing, err error) {
-	apart, err := w.cfg.Policy.Apart(r.ctx, w.cfg.Store, j.task)
+	apart, err := w.cfg.Policy.Apart(r.Ctx, w.cfg.Store, j.task)
 	switch {
 	case err != nil:
 	case apart: // earlier runs may have left files with what is in other repositories
@@ -233,7 +240,7 @@ func (w *Worker) brief(r *run, j job) (b briefing, err error) {
 	if err != nil {
 		return b, err
 	}
-	b.Brief, err = w.briefs.brief(r.ctx, j.source, j.task, b.files)
+	b.Brief, err = w.briefs.brief(r.Ctx, j.source, j.task, b.files)
 	b.Fresh = b.Fresh || apart
 	if j.limited != "" {
 		b.System += "\n\nThe person who asked " + j.limited +
@@ -249,10 +256,10 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	if j.limited != "" {
 		r.notice("The person who asked " + j.limited + ". So nothing can be changed.")
 	}
-	if s.before, err = w.checkpoints.load(r.ctx, r.claim.Record()); err != nil {
+	if s.before, err = w.checkpoints.load(r.Ctx, r.Claim.Record()); err != nil {
 		return s, err
 	}
-	if s.place, err = w.placer.prepare(r.ctx, j.task, b, s.before); err != nil {
+	if s.place, err = w.placer.prepare(r.Ctx, j.task, b, s.before); err != nil {
 		return s, err
 	}
 	for _, note := range s.place.Notes {
@@ -264,7 +271,7 @@ func (w *Worker) prepare(r *run, j job, b briefing) (s setting, err error) {
 	if err := r.mail.resume(s.before); err != nil {
 		return s, err
 	}
-	s.conversation, err = w.conversation(r.ctx, j.task, b.Brief, s.before, r.mail.turns())
+	s.conversation, err = w.conversation(r.Ctx, j.task, b.Brief, s.before, r.mail.turns())
 	r.repos = s.conversation.repos
 	return s, err
 }
@@ -284,13 +291,13 @@ func (w *Worker) perform(r *run, j job, b briefing, s setting) (agent.Spec, erro
 	w.reportStart(r, j.task, s.before)
 	r.logs.begin(w.cfg.LogDir, j.task.ID)
 	r.logger(w).Info("run started")
-	result, err := w.cfg.Runner.Run(r.ctx, spec, host)
+	result, err := w.cfg.Runner.Run(r.Ctx, spec, host)
 	r.logs.end()
 	r.mail.close()
 	host.record.close()
 	result.Text = given.after(result.Text)
 	result.Fresh = result.Fresh || s.conversation.lost
-	r.learn(result.Egress)
+	r.reached = publish.Reached(r.reached, result.Egress)
 	if len(r.reached) > 0 { // also in the set-up
 		result.Egress = cmp.Or(result.Egress, &agent.EgressReport{Learn: true})
 		result.Egress.Reached = r.reached
@@ -305,7 +312,7 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	w.cfg.Meter.Ran(j.task, r.result)
 	w.admission.recordThrottle(r)
 	bill := w.admission.settle(r)
-	if err := w.health.Blame(r.detached, r.result.Error); err != nil {
+	if err := w.health.Blame(r.Detached, r.result.Error); err != nil {
 		return e, err
 	}
 	next, given := w.cfg.Timing.retryDecision(r)
@@ -329,9 +336,9 @@ func (w *Worker) conclude(r *run, j job) (e tasks.Ending, err error) {
 	case agent.Stalled:
 		e.Kind, e.Limit = tasks.Stalled, tasks.Lasted(w.cfg.IdleLimit)
 	case agent.Stopped:
-		by, ok := errors.AsType[tasks.Cancellation](r.cause())
+		by, ok := errors.AsType[tasks.Cancellation](r.Cause())
 		if !ok {
-			return tasks.Ending{}, r.cause()
+			return tasks.Ending{}, r.Cause()
 		}
 		stopped := by.Ending()
 		e.Kind, e.By, e.Reason = stopped.Kind, stopped.By, stopped.Reason

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -19,7 +18,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/workspace"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
 
 // hub is a forge with one pull request per branch. fail is called before the n-th call, counted from 1.
@@ -83,10 +82,10 @@ func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote,
 func (r *remote) pushed(thread string) string {
 	r.Helper()
 	bare := filepath.Join(r.root, "acme", "api.git")
-	if r.git(bare, "branch", "--list", branchOf("", thread)) == "" {
+	if r.git(bare, "branch", "--list", publish.Branch("", thread)) == "" {
 		return ""
 	}
-	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf("", thread)), "\n", ", ")
+	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+publish.Branch("", thread)), "\n", ", ")
 }
 
 // If a repository became read-only after the task was submitted, the task does not write to it.
@@ -126,7 +125,7 @@ func TestWorkIsPublished(t *testing.T) {
 	first := r.repoTask("a")
 	e := r.ending(r.submit(first))
 	want := forge.Proposal{
-		Repo: "acme/api", Branch: branchOf("", "fake/a"), Base: "main", Title: "work", Summary: "I mended it.",
+		Repo: "acme/api", Branch: publish.Branch("", "fake/a"), Base: "main", Title: "work", Summary: "I mended it.",
 		Run: first.ID, Thread: "fake/a", Source: "fake", Asker: first.Actor,
 	}
 	works := h.proposed()
@@ -302,7 +301,7 @@ func TestPullRequestIsDue(t *testing.T) {
 			r.worker(r.disk(t.TempDir()), with)
 			e := r.ending(r.submit(r.repoTask("a")))
 			if c.want == "is on branch" {
-				c.want = "The changes are on branch " + branchOf("", "fake/a") +
+				c.want = "The changes are on branch " + publish.Branch("", "fake/a") +
 					" of acme/api, without a pull request: No access."
 			}
 			if e.Result.Text != "I mended it." || !strings.Contains(e.Note(), c.want) {
@@ -354,7 +353,7 @@ func TestAnswerWhileTheForgeHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := tasks.Ending{
-		Kind: tasks.Answered, At: time.Now().Add(-proposeFor),
+		Kind: tasks.Answered, At: time.Now().Add(-time.Hour),
 		Published: &tasks.Published{Due: true, Work: tasks.Work{Repo: "acme/api", Branch: "errand/x"}},
 	}
 	if err := c.End(t.Context(), e.Encode()); err != nil {
@@ -481,7 +480,7 @@ func TestCrashAfterThePush(t *testing.T) {
 				t.Errorf("pushed %s, ending %+v", got, e.Published)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
-			if got := r.git(bare, "show", branchOf("", "fake/a")+":README.md"); got != "in the end" ||
+			if got := r.git(bare, "show", publish.Branch("", "fake/a")+":README.md"); got != "in the end" ||
 				len(h.proposed()) != 1 {
 				t.Errorf("README.md is %q, proposed %+v", got, h.proposed())
 			}
@@ -511,23 +510,5 @@ func TestStrangersContentStaysApart(t *testing.T) {
 	}
 	if e := r.ending(r.submit(r.repoTask("t"))); e.Result.Text != "one\n" {
 		t.Errorf("ours: %+v", e)
-	}
-}
-
-// Local failures are only logged: no path of the worker's machine is posted.
-func TestWhyNothingWasPublished(t *testing.T) {
-	t.Parallel()
-	const dir = "/var/lib/errand/clones/1"
-	for want, err := range map[string]error{
-		"the worker failed to do it; its log has details": fmt.Errorf("publish acme/api: %w",
-			&fs.PathError{Op: "open", Path: dir + "/x", Err: fs.ErrPermission}),
-		"publish acme/api: the remote refused the push: no tests": fmt.Errorf("publish acme/api: %w: no tests",
-			workspace.ErrRejected),
-		"the work is not fit to be published: the clone/a": fmt.Errorf("%w: %s/a", workspace.ErrUnfit, dir),
-		"it took too long": errPublishTime,
-	} {
-		if got := unpublished(err, dir); got != want {
-			t.Errorf("%v: %q, want %q", err, got, want)
-		}
 	}
 }

@@ -129,7 +129,7 @@ func TestNoticeIsRedacted(t *testing.T) {
 	secret, w := f.hides(), f.idle()
 	id := f.submit(f.task("a", "x"))
 	run := f.claimed(w, id)
-	defer run.release()
+	defer run.giveUp()
 	run.notice("not with " + secret)
 	f.searchRedis(secret)
 	if got := f.notice(id); got != "not with [redacted]" {

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -17,41 +16,6 @@ import (
 
 // A task with several repositories has a clone of each. The agent works in the main one and reaches the others, which
 // are saved, restored and published like it.
-
-// clones prepares the clone of each repository of a task.
-func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place, error) {
-	with, err := l.mixed(ctx, t)
-	if err != nil {
-		return place{}, err
-	}
-	p, err := l.clone(ctx, t, b, before.earlierClone(0, with))
-	for i, repo := range t.Also {
-		if err != nil {
-			break
-		}
-		var one place
-		// A branch that the request names is one of the main clone.
-		kept := briefing{Brief: tasks.Brief{Keep: true}, files: b.files}
-		one, err = l.clone(ctx, forRepository(t, repo), kept, before.earlierClone(i+1, with))
-		p.Notes = append(p.Notes, one.Notes...)
-		p.Reads = append(p.Reads, one.Reads...)
-		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo,
-			"A clone of "+repo+" is in "+one.Dir, 1)
-		p.Also = append(p.Also, one)
-	}
-	for _, name := range p.Clone.With {
-		if repo, _ := l.Policy.Allowed(name); !t.Has(name) {
-			reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)
-			p.Environment.Egress = p.Environment.Egress.And(reach)
-		}
-	}
-	egress := p.given().Egress
-	for i := range p.Also { // its own environment belongs to a directory that is not its own here
-		d := p.Also[i].Environment
-		p.Also[i].Environment = environment.Declaration{Egress: egress, PullRequests: d.PullRequests}
-	}
-	return p, err
-}
 
 // mixed returns the repositories whose code a run in a task's clones executes and could write into the others: those of
 // a task with several, and what earlier runs of the thread may have brought. It notes them for later runs, which may be
@@ -90,25 +54,6 @@ func (l *placer) mixed(ctx context.Context, t tasks.Task) (with []string, err er
 	})
 	return with, err
 }
-
-// forRepository returns a task with repo as its only repository. The main one stays as it is.
-func forRepository(t tasks.Task, repo string) tasks.Task {
-	if repo != t.Repo {
-		t.Repo, t.Ref, t.Also = repo, "", nil
-	}
-	return t
-}
-
-// otherRepositories returns the other repositories whose code may be in the clone.
-func (p place) otherRepositories() (list []agent.Also) {
-	for _, repo := range p.Clone.With {
-		list = append(list, agent.Also{Repo: repo})
-	}
-	return list
-}
-
-// clones returns the place and those of the further clones.
-func (p place) clones() []place { return append([]place{p}, p.Also...) }
 
 // earlierClone is the state in which an earlier run has left one clone.
 type earlierClone struct {

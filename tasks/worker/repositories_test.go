@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -48,10 +49,10 @@ func (r *remote) inBoth(s agent.Spec) {
 func (r *remote) in(repo, thread string) string {
 	r.Helper()
 	bare := filepath.Join(r.root, repo+".git")
-	if r.git(bare, "branch", "--list", branchOf("", thread)) == "" {
+	if r.git(bare, "branch", "--list", publish.Branch("", thread)) == "" {
 		return ""
 	}
-	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+branchOf("", thread)), "\n", ", ")
+	return strings.ReplaceAll(r.git(bare, "log", "--format=%s", "main.."+publish.Branch("", thread)), "\n", ", ")
 }
 
 // A run in two repositories opens a pull request in each, and each names the other. The commits of both are signed.
@@ -67,7 +68,7 @@ func TestSeveralRepositories(t *testing.T) {
 	if e.Kind != tasks.Answered || e.Published == nil || len(e.Also) != 1 {
 		t.Fatalf("ending = %+v", e)
 	}
-	branch := branchOf("", "fake/a")
+	branch := publish.Branch("", "fake/a")
 	for _, repo := range []string{"acme/api", "acme/web"} {
 		if got := verified(repo + ":" + branch); got != "do it, work" {
 			t.Errorf("pushed %s to %s", got, repo)
@@ -525,10 +526,10 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 			t.Errorf("run %d trusts: %v", i, s.TrustedConfig)
 		}
 		bare := filepath.Join(r.root, "acme", "api.git")
-		if got := r.git(bare, "show", branchOf("", "fake/a")+":CLAUDE.md"); got != "see @rules.md" {
+		if got := r.git(bare, "show", publish.Branch("", "fake/a")+":CLAUDE.md"); got != "see @rules.md" {
 			t.Errorf("pushed %q after run %d", got, i)
 		}
-		if got := r.git(bare, "diff", "--name-only", "main", branchOf("", "fake/a")); got != "README.md" {
+		if got := r.git(bare, "diff", "--name-only", "main", publish.Branch("", "fake/a")); got != "README.md" {
 			t.Errorf("pushed %q after run %d", got, i)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -51,7 +52,7 @@ type checkpointer struct {
 }
 
 // schedule makes a run save a checkpoint from time to time. given holds the answers of the run's turns.
-func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) {
+func (k *checkpointer) schedule(r *run, p place.Place, given *answers, s *agent.Spec) {
 	s.CheckpointEvery = k.Timing.Checkpoint
 	prompt := s.Prompt.ID
 	s.Checkpoint = func(ctx context.Context, session agent.Session) {
@@ -65,14 +66,14 @@ func (k *checkpointer) schedule(r *run, p place, given *answers, s *agent.Spec) 
 
 // handOver saves the state of an interrupted run for the run that resumes it. If the CLI had not read the prompt, an
 // earlier checkpoint is better, because the agent could not know what to continue.
-func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
+func (k *checkpointer) handOver(r *run, p place.Place, s agent.Spec, cause error) {
 	res := r.result
 	c := checkpoint{Session: res.Session, Answers: res.Text, Repos: r.repos}
 	if failed, ok := errors.AsType[*retryError](cause); ok {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}
 	if c.Fresh {
-		k.save(r.detached, r, place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
+		k.save(r.Detached, r, place.Place{Dir: p.Dir}, checkpoint{Fresh: true}, 0)
 		return
 	}
 	if !res.Session.Holds(s.Prompt.ID) {
@@ -80,15 +81,15 @@ func (k *checkpointer) handOver(r *run, p place, s agent.Spec, cause error) {
 	}
 	if res.Resources.Stuck == 0 {
 		var err error
-		c.Left, err = k.Workspace.Leave(r.claim.Thread())
-		k.warn(err, "leave directories", "run", r.claim.ID())
+		c.Left, err = k.Workspace.Leave(r.Claim.Thread())
+		k.warn(err, "leave directories", "run", r.Claim.ID())
 	}
-	k.save(r.detached, r, p, c, k.Timing.Pack)
+	k.save(r.Detached, r, p, c, k.Timing.Pack)
 }
 
 // save saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
 // next run says so.
-func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, patience time.Duration) {
+func (k *checkpointer) save(ctx context.Context, r *run, p place.Place, c checkpoint, patience time.Duration) {
 	c.Dir = p.Dir
 	saved := store.Checkpoint{
 		Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session),
@@ -96,7 +97,7 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 	packing, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if p.Clone.Dir != "" {
-		for i, one := range p.clones() {
+		for i, one := range p.Clones() {
 			b, err := k.Workspace.Snapshot(packing, one.Clone,
 				max(store.MaxCheckpoint-len(c.Session.Data)-len(saved.Work), 0))
 			if ctx.Err() != nil {
@@ -104,7 +105,7 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 			}
 			work := &b
 			if err != nil {
-				k.Log.Warn("keep work", "run", r.claim.ID(), "repo", one.Clone.Repo, "err", err)
+				k.Log.Warn("keep work", "run", r.Claim.ID(), "repo", one.Clone.Repo, "err", err)
 				work = nil
 			}
 			if i > 0 {
@@ -116,8 +117,8 @@ func (k *checkpointer) save(ctx context.Context, r *run, p place, c checkpoint, 
 		}
 	}
 	saved.Session.Meta = format.JSON(c)
-	if err := r.claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
-		k.Log.Warn("save checkpoint", "run", r.claim.ID(), "thread", r.claim.Thread(), "err", err)
+	if err := r.Claim.SaveCheckpoint(ctx, saved); err != nil && ctx.Err() == nil {
+		k.Log.Warn("save checkpoint", "run", r.Claim.ID(), "thread", r.Claim.Thread(), "err", err)
 	}
 	k.changes.checkpoint(packing, r, p) // last: the state to resume from is more important
 }
@@ -217,7 +218,7 @@ func (k *checkpointer) restore(
 
 // words returns the text for the agent about the earlier run: the prompt of a run that resumes, a part of the system
 // prompt of one that starts over, and nothing if there was none.
-func (p *resumeState) words(t tasks.Task, now place) string {
+func (p *resumeState) words(t tasks.Task, now place.Place) string {
 	if p.lost != "" {
 		return "This task was started before and interrupted; " + p.lost +
 			". Start from the beginning. Changes in your directory may be from the earlier run."
@@ -350,7 +351,7 @@ func (c conversation) save(r *run, t tasks.Task, b tasks.Brief) {
 		}
 	}
 	notes := saved{tasks.Conversation{Repos: c.repos}, res.Session, said}
-	err := r.claim.SaveSession(r.detached, store.Session{
+	err := r.Claim.SaveSession(r.Detached, store.Session{
 		ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data,
 	})
 	r.worker.cfg.warn(err, "save session", "run", t.ID, "thread", t.Thread)

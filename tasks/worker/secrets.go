@@ -53,7 +53,7 @@ func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]st
 	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !c.From.IsCommit()) {
 		return nil, nil // a later run keeps nothing of a stranger's clone
 	}
-	named, err := namedCommit(r.ctx, w.cfg.Store.Memos, t, c)
+	named, err := namedCommit(r.Ctx, w.cfg.Store.Memos, t, c)
 	switch trusted := w.protected(t.Repo, c); {
 	case err != nil, len(secrets) == 0: // a later run in the clone may get secrets
 		return nil, err
@@ -84,23 +84,6 @@ func namedCommit(
 		return nil, nil
 	})
 	return named, err
-}
-
-// refusesSecrets returns the Refuse of a publication: nil if the run had no secrets.
-func (p place) refusesSecrets() func(text string) string {
-	if len(p.Exposed) == 0 {
-		return nil
-	}
-	return func(text string) string {
-		for name, secret := range p.Exposed {
-			if slices.ContainsFunc(agent.SecretForms(secret), func(form string) bool {
-				return strings.Contains(text, form)
-			}) {
-				return "the secret " + name + " is in a commit or a file; remove it from all commits"
-			}
-		}
-		return ""
-	}
 }
 
 // leaked returns an error if a set-up has left a secret in a file, where every run would find it.

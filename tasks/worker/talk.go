@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
@@ -52,7 +53,7 @@ func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		Config: &w.cfg, claim: r.claim, run: r.ctx, task: j.task, talker: to, emit: emit,
+		Config: &w.cfg, claim: r.Claim, run: r.Ctx, task: j.task, talker: to, emit: emit,
 		one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
@@ -223,7 +224,7 @@ func (k *talk) show(ctx context.Context, q tasks.Question) error {
 }
 
 // tools returns the agent's tools for speaking with people, as far as the source supports them.
-func (k *talk) tools(p place) []agent.Tool {
+func (k *talk) tools(p place.Place) []agent.Tool {
 	if k == nil {
 		return nil
 	}
@@ -287,8 +288,8 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 }
 
 // attach posts a file that the agent can read. It follows no link that leads out of the agent's directories.
-func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place, path string) (string, error) {
-	data, err := p.read(path)
+func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place.Place, path string) (string, error) {
+	data, err := p.Read(path)
 	if err != nil {
 		return "", err
 	}

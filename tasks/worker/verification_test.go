@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
 
 // The verification finishes before the work is pushed, and its result is posted with the answer, whatever the agent
@@ -41,12 +43,12 @@ func TestChecksAreRun(t *testing.T) {
 				if s.Line == "make lint" {
 					return agent.Scripted{Outcome: agent.Limit, ExitCode: -1}, nil
 				}
-				return failed(strings.Repeat("x\n", maxVerifyOutput) + "it broke"), nil
+				return failed(strings.Repeat("x\n", 2000) + "it broke"), nil
 			},
 			tasks.Verification{Ran: []tasks.Verified{
 				{
 					Command: "make test", Outcome: agent.Failed, ExitCode: 2,
-					Said: strings.Repeat("x\n", maxVerifyOutput/2-5) + "it broke",
+					Said: strings.Repeat("x\n", 2000/2-5) + "it broke",
 				},
 				{Command: "make lint", Outcome: agent.Limit, ExitCode: -1},
 			}},
@@ -81,7 +83,7 @@ func TestChecksAreRun(t *testing.T) {
 			r, h, with := publishingFleet(t, (*remote).everything)
 			h.checks = []string{"make test", "make lint"}
 			r.agent.script = func(ctx context.Context, s agent.Script) (agent.Scripted, error) {
-				if r.pushed("fake/a") != "" || s.Limit <= 0 || s.Limit > verifyAtMost ||
+				if r.pushed("fake/a") != "" || s.Limit <= 0 || s.Limit > 15*time.Minute ||
 					s.Dir != r.agent.specs()[0].Dir || len(s.Reads) == 0 {
 					t.Errorf("ran %+v, pushed %q", s, r.pushed("fake/a"))
 				}
@@ -104,7 +106,7 @@ func TestChecksAreRun(t *testing.T) {
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")
 			if files := r.git(bare, "ls-tree", "--name-only",
-				branchOf("", "fake/a")); strings.Contains(files, "by-product") {
+				publish.Branch("", "fake/a")); strings.Contains(files, "by-product") {
 				t.Errorf("what a check left behind was published: %s", files)
 			}
 		})

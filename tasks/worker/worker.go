@@ -22,7 +22,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/pools"
+	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 	"github.com/errand-fleet/errand/workspace"
@@ -163,12 +165,13 @@ type Worker struct {
 	briefs *briefer
 
 	// Steps of a run.
-	admission   *admission
-	isolation   *isolation
-	checkpoints *checkpointer
-	changes     *changeKeeper
-	placer      *placer
-	publisher   *publisher
+	admission    *admission
+	isolation    *isolation
+	checkpoints  *checkpointer
+	changes      *changeKeeper
+	placer       *placer
+	publisher    *publish.Publisher
+	declarations *place.Declarations
 
 	// Work beside the runs.
 	outbox    *outbox.Poster
@@ -231,8 +234,14 @@ func (w *Worker) build() {
 	w.isolation = &isolation{Config: shared, health: w.health}
 	w.changes = &changeKeeper{shared}
 	w.checkpoints = &checkpointer{shared, w.changes}
-	w.publisher = &publisher{Config: shared}
-	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher}
+	w.declarations = &place.Declarations{
+		Workspace: c.Workspace, Store: c.Store, Egress: c.Policy.Egress, Mise: c.Mise,
+	}
+	w.publisher = publish.New(publish.Config{
+		Store: c.Store, Workspace: c.Workspace, Scripts: c.Runner, Policy: c.Policy, Forge: c.Publisher,
+		Commands: c.Commands, Author: c.Author, ConsoleURL: c.ConsoleURL, Log: c.Log,
+	})
+	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher, declarations: w.declarations}
 	w.outbox = outbox.New(outbox.Config{
 		Store: c.Store, Sources: w.tasks, PullRequests: w.publisher, Ended: c.Ended, Meter: c.Meter, Log: c.Log,
 	})
@@ -246,7 +255,9 @@ func (w *Worker) build() {
 		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,
 	})
 	w.janitor = &janitor{Config: &named}
-	w.offers = &offerer{Config: &named, health: w.health}
+	w.offers = &offerer{
+		Config: &named, health: w.health, declarations: w.declarations, publisher: w.publisher,
+	}
 	w.inventory = &inventory{Config: &named}
 }
 

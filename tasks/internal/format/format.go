@@ -34,6 +34,18 @@ func Head(s string, n int) (head, rest string) {
 	return strings.ToValidUTF8(s[:n], "\uFFFD"), s[n:]
 }
 
+// Tail returns the last n bytes of a text, or less: in whole lines if it has several.
+func Tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	if _, whole, found := strings.Cut(s, "\n"); found {
+		return whole
+	}
+	return strings.ToValidUTF8(s, "")
+}
+
 // Paragraphs joins the non-empty texts as paragraphs.
 func Paragraphs(texts ...string) string {
 	var list []string

@@ -1,4 +1,4 @@
-package worker
+package publish
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// learnBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
-	learnBranch = "errand/egress"
+	// EgressBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
+	EgressBranch = "errand/egress"
 	// learnFor bounds a proposal, which the answer of its run waits for: only a run that has a claim may push.
 	learnFor = 30 * time.Second
 )
@@ -63,41 +63,44 @@ func (l *learning) end(repo string) {
 	delete(l.busy, repo)
 }
 
-// learn notes the hosts that a part of the run has reached, if they are to be proposed.
-func (r *run) learn(e *agent.EgressReport) {
+// Reached adds the hosts that a part of a run has reached, if they are to be proposed.
+func Reached(hosts []string, e *agent.EgressReport) []string {
 	if e == nil || !e.Learn {
-		return
+		return hosts
 	}
 	for _, host := range e.Reached {
-		if !slices.Contains(r.reached, host) {
-			r.reached = append(r.reached, host)
+		if !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
 		}
 	}
+	return hosts
 }
 
-// proposeEgress proposes the hosts that the run has reached, and that no list has, as a draft pull request to the base
+// ProposeEgress proposes the hosts that a run has reached, and that no list has, as a draft pull request to the base
 // branch of the repository. Later runs add to the same one. Runs for other branches or several repositories propose
 // nothing. A failure costs nothing but the proposal: the task's page lists the hosts.
-func (b *publisher) proposeEgress(r *run, t tasks.Task, p place) {
-	if len(r.reached) == 0 || len(t.Also) > 0 || !b.publishes(t) || r.ctx.Err() != nil {
+func (b *Publisher) ProposeEgress(w Work, reached []string) {
+	t, c := w.Task, w.Place.Clone
+	if len(reached) == 0 || len(t.Also) > 0 || !b.Publishes(t) || w.Ctx.Err() != nil {
 		return
 	}
-	if repo, err := b.Policy.Allowed(t.Repo); err != nil || p.Clone.Base != cmp.Or(repo.Base, p.Clone.DefaultBranch) {
+	if repo, err := b.Policy.Allowed(t.Repo); err != nil || c.Base != cmp.Or(repo.Base, c.DefaultBranch) {
 		return
 	}
-	reached := b.learning.begin(t.Repo, r.reached)
-	if len(reached) == 0 {
+	hosts := b.learning.begin(t.Repo, reached)
+	if len(hosts) == 0 {
 		return
 	}
 	defer b.learning.end(t.Repo)
-	ctx, cancel := publishing(r, learnFor)
+	ctx, cancel := during(w.Hold, learnFor)
 	defer cancel()
-	pr, err := b.proposeHosts(ctx, r, t, p.Clone, reached)
-	switch {
-	case err != nil:
+	pr, err := b.proposeHosts(ctx, w, hosts)
+	if err != nil {
 		b.Log.Warn("propose egress", "run", t.ID, "repo", t.Repo, "err", err)
-	case pr.URL != "":
-		r.notice("Proposed the hosts that runs have reached as their egress list: " + pr.URL)
+		return
+	}
+	if pr.URL != "" {
+		w.Notice("Proposed the hosts that runs have reached as their egress list: " + pr.URL)
 	}
 }
 
@@ -109,7 +112,7 @@ type learned struct {
 
 // unlisted returns those of the hosts that neither the fleet's list nor the base branch has, with those that were
 // proposed before. It returns none if all of them were proposed.
-func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []string) (found learned, err error) {
+func (b *Publisher) unlisted(ctx context.Context, c workspace.Clone, reached []string) (found learned, err error) {
 	if found.text, err = b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile); err != nil {
 		return found, err
 	}
@@ -124,7 +127,7 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 			found.hosts = append(found.hosts, host)
 		}
 	}
-	ours, err := b.Store.Threads.Pushed(ctx, c.Repo, learnBranch)
+	ours, err := b.Store.Threads.Pushed(ctx, c.Repo, EgressBranch)
 	if err != nil || len(ours) == 0 || len(found.hosts) == 0 {
 		return found, err
 	}
@@ -148,15 +151,14 @@ func (b *publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 }
 
 // proposeHosts pushes the base branch's file with the hosts that it lacks, if any, and opens the pull request or
-// updates it. own is the clone of the run.
-func (b *publisher) proposeHosts(
-	ctx context.Context, r *run, t tasks.Task, own workspace.Clone, reached []string,
-) (pr forge.PullRequestRef, err error) {
+// updates it.
+func (b *Publisher) proposeHosts(ctx context.Context, w Work, reached []string) (pr forge.PullRequestRef, err error) {
+	t, own := w.Task, w.Place.Clone
 	if found, err := b.unlisted(ctx, own, reached); err != nil || len(found.hosts) == 0 {
 		return pr, err
 	}
 	// No agent writes to the clone of this thread.
-	thread := learnBranch + "/" + t.Repo
+	thread := EgressBranch + "/" + t.Repo
 	c, err := b.Workspace.Checkout(ctx, workspace.Want{
 		Thread: thread, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Base: own.Base,
 	})
@@ -170,32 +172,32 @@ func (b *publisher) proposeHosts(
 	if err := listHosts(c, found); err != nil {
 		return pr, err
 	}
-	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, learnBranch)
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, EgressBranch)
 	if err != nil {
 		return pr, err
 	}
 	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: learnBranch, Message: title + "\n\n" + (place{}).trailers(t) + "\n", Ours: ours,
+		Branch: EgressBranch, Message: title + "\n\n" + Trailers(t, "") + "\n", Ours: ours,
 		Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
-			return r.claim.Pushing(r.detached, t.Repo, learnBranch, commit)
+			return w.Claim.Pushing(w.Detached, t.Repo, EgressBranch, commit)
 		},
 	})
 	if err != nil || pushed.Commit == "" {
 		return pr, err
 	}
 	proposal := b.proposal(t, tasks.Work{
-		Repo: t.Repo, Branch: learnBranch, Commit: pushed.Commit, Base: c.Base, Title: title,
+		Repo: t.Repo, Branch: EgressBranch, Commit: pushed.Commit, Base: c.Base, Title: title,
 	}, "The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should "+
 		"not reach. After the merge, an operator can remove `egress: learn`.\n\n- `"+
 		strings.Join(found.hosts, "`\n- `")+"`")
 	proposal.Thread = thread
-	pr, err = b.Publisher.Publish(ctx, proposal)
+	pr, err = b.Forge.Publish(ctx, proposal)
 	if err != nil {
 		return pr, err
 	}
-	b.Log.Info("hosts proposed", "run", t.ID, "repo", t.Repo, "branch", learnBranch, "url", pr.URL)
+	b.Log.Info("hosts proposed", "run", t.ID, "repo", t.Repo, "branch", EgressBranch, "url", pr.URL)
 	return pr, nil
 }
 

@@ -1,4 +1,4 @@
-package worker
+package publish
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -17,38 +19,38 @@ import (
 const maxTemplate = 10_000
 
 // account returns the login that the asker has at the forge, or "".
-func (b *publisher) account(t tasks.Task) string {
-	if t.Source == b.Publisher.Name() {
+func (b *Publisher) account(t tasks.Task) string {
+	if t.Source == b.Forge.Name() {
 		if strings.HasSuffix(t.Actor, "[bot]") {
 			return ""
 		}
 		return t.Actor
 	}
 	who, _ := b.Policy.People.Author(t)
-	return cmp.Or(t.Login, who.Account(b.Publisher.Name()))
+	return cmp.Or(t.Login, who.Account(b.Forge.Name()))
 }
 
 // author returns errand's name and address in commits.
-func (b *publisher) author(ctx context.Context, repo string) string {
+func (b *Publisher) author(ctx context.Context, repo string) string {
 	if b.Author != "" {
 		return b.Author
 	}
-	own, err := b.Publisher.Address(ctx, repo, "")
-	b.warn(err, "look up errand's own account", "repo", repo)
+	own, err := b.Forge.Address(ctx, repo, "")
+	logline.Warn(b.Log, err, "look up errand's own account", "repo", repo)
 	return cmp.Or(own, workspace.Unknown)
 }
 
-// identities returns errand's name and address in commits, and those of the asker. The latter are empty if they are not
+// Identities returns errand's name and address in commits, and those of the asker. The latter are empty if they are not
 // known, or if errand itself asked. The operator's address of a person is only for those without an account at the
 // forge: others may keep theirs private there. Without an answer of the forge the task still runs.
-func (b *publisher) identities(ctx context.Context, t tasks.Task) (author, asker string) {
+func (b *Publisher) Identities(ctx context.Context, t tasks.Task) (author, asker string) {
 	author = b.author(ctx, t.Repo)
 	who, _ := b.Policy.People.Author(t)
 	address := who.Email
 	if login := b.account(t); login != "" {
-		found, err := b.Publisher.Address(ctx, t.Repo, login)
-		b.warn(err, "look up the asker's account", "run", t.ID)
-		own, _ := b.Publisher.Address(ctx, t.Repo, "")
+		found, err := b.Forge.Address(ctx, t.Repo, login)
+		logline.Warn(b.Log, err, "look up the asker's account", "run", t.ID)
+		own, _ := b.Forge.Address(ctx, t.Repo, "")
 		if found != "" && found == own {
 			return author, ""
 		}
@@ -71,11 +73,12 @@ const (
 	askerTrailer = "Co-authored-by: " // by which GitHub credits the asker
 )
 
-// trailers returns the last lines of each commit message of a run.
-func (p place) trailers(t tasks.Task) string {
+// Trailers returns the last lines of each commit message of a task's run, with the name and address of a co-author
+// unless it is "".
+func Trailers(t tasks.Task, coAuthor string) string {
 	lines := runTrailer + t.ID
-	if p.CoAuthor != "" {
-		lines += "\n" + askerTrailer + p.CoAuthor
+	if coAuthor != "" {
+		lines += "\n" + askerTrailer + coAuthor
 	}
 	return lines
 }
@@ -100,13 +103,13 @@ func credit(message, run, asker string) string {
 }
 
 // style returns how the repository wants the pull request to be opened.
-func (b *publisher) style(ctx context.Context, p place) forge.Style {
+func (b *Publisher) style(ctx context.Context, p place.Place) forge.Style {
 	wanted := p.Environment.PullRequests
 	s := forge.Style{Title: wanted.Title, Labels: wanted.Labels, Ready: wanted.Draft == "false"}
 	if wanted.Template == "true" {
 		var err error
 		s.Template, err = b.Workspace.BaseFile(ctx, p.Clone, environment.TemplateFile, maxTemplate)
-		b.warn(err, "read template of pull requests", "repo", p.Clone.Repo)
+		logline.Warn(b.Log, err, "read template of pull requests", "repo", p.Clone.Repo)
 	}
 	return s
 }

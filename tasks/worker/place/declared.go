@@ -1,0 +1,136 @@
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/untrusted"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// Declared is the environment that a run in a clone gets.
+type Declared struct {
+	Environment environment.Declaration
+	// From is what declares its set-up.
+	From string
+	// Notes are what is wrong with the declaration, for the followers of the task.
+	Notes []string
+	// Lacking says what the worker lacks for it.
+	Lacking string
+}
+
+// Declarations reads what base branches declare. It is safe for concurrent use.
+type Declarations struct {
+	Workspace *workspace.Workspace
+	Store     *store.Store
+	Egress    agent.Egress // of the fleet
+	Mise      bool         // the machine has mise, which installs versions of tools
+}
+
+// Least returns what a run gets that executes no commands.
+func (l *Declarations) Least(repo tasks.Repository) Declared {
+	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
+	return Declared{Environment: environment.Declaration{Egress: reach}}
+}
+
+// Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
+// devcontainer.json counts.
+func (l *Declarations) Of(ctx context.Context, repo tasks.Repository, c workspace.Clone) (Declared, error) {
+	found := Declared{From: environment.File}
+	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
+	if err != nil {
+		return Declared{}, err
+	}
+	found.Notes = notes
+	if repo.Environment.Setup != nil {
+		found.From = "errand.yaml"
+	}
+	for _, name := range environment.DevcontainerFiles {
+		if own.Setup != nil || repo.Environment.Setup != nil {
+			break
+		}
+		dev, notes, err := l.read(ctx, c, name, environment.ParseDevcontainer)
+		if err != nil {
+			return Declared{}, err
+		}
+		dev.Egress = own.Egress
+		own, found.From, found.Notes = dev.Under(own), name, append(found.Notes, notes...)
+	}
+	found.Environment = own.Under(repo.Environment)
+	found.Environment.Egress = own.Reach(repo.Environment.Egress, l.Egress)
+
+	tools, err := l.tools(ctx, c, found.Environment)
+	if err != nil {
+		return Declared{}, err
+	}
+	if len(tools) > 0 && l.Mise {
+		found.Environment = found.Environment.WithMise()
+	} else if len(tools) > 0 {
+		found.Lacking = "The repository names versions of tools (" + strings.Join(tools, ", ") +
+			"), and the worker has no mise to install them."
+	}
+	return found, nil
+}
+
+// tools returns where the base branch or the operator names versions of tools.
+func (l *Declarations) tools(
+	ctx context.Context, c workspace.Clone, d environment.Declaration,
+) (named []string, err error) {
+	versions, err := workspace.EnvironmentsOf(l.Workspace).Versions(ctx, c, environment.ToolFiles)
+	if err != nil {
+		return nil, err
+	}
+	for i, name := range environment.ToolFiles {
+		if versions[i] != "" {
+			named = append(named, name)
+		}
+	}
+	if len(d.Tools) > 0 {
+		named = append(named, "tools")
+	}
+	return named, nil
+}
+
+// read reads a declaration from a file of the base branch, and returns notes of what is wrong with it.
+func (l *Declarations) read(
+	ctx context.Context, c workspace.Clone, name string, parse func([]byte) (environment.Declaration, []string),
+) (d environment.Declaration, notes []string, err error) {
+	text, err := l.Workspace.BaseFile(ctx, c, name, environment.MaxFile)
+	if errors.Is(err, workspace.ErrTooLarge) {
+		return d, []string{fmt.Sprintf("%s: The file has more than %d KiB, so it is ignored.", name,
+			environment.MaxFile>>10)}, nil
+	}
+	if err != nil || text == "" {
+		return d, nil, err
+	}
+	d, wrong := parse([]byte(text))
+	for _, one := range wrong {
+		notes = append(notes, name+": "+untrusted.Line(one, 300))
+	}
+	return d, notes, nil
+}
+
+// ID returns the ID of the environment that a run in a clone uses, and the versions of the lock files in order; "" for
+// one that does not exist.
+func (l *Declarations) ID(
+	ctx context.Context, c workspace.Clone, d environment.Declaration,
+) (id string, versions []string, err error) {
+	versions, err = workspace.EnvironmentsOf(l.Workspace).Versions(ctx, c, d.LockFiles())
+	if err != nil {
+		return "", nil, err
+	}
+	// The set-up runs what is on the base branch, so those of other branches are others.
+	key := d.Key(c.Repo, append(slices.Clone(versions), c.Base))
+	rebuild, err := l.Store.Environments.RebuildOf(ctx, c.Repo, key)
+	if err != nil {
+		return "", nil, err
+	}
+	return rebuild.Name(key), versions, nil
+}

@@ -1,0 +1,144 @@
+// Package place is where a run works: its directories, its clones, and what the base branch declares for them.
+package place
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// maxAttachment is the size of the largest file that an agent may post.
+const maxAttachment = 20 << 20
+
+// Place is where a run works.
+type Place struct {
+	Declared
+
+	// Dir is the working directory, and Files the thread's directory for files.
+	Dir, Files string
+	// Reads are other directories that Dir needs, read-only.
+	Reads []string
+	// Clone is the clone in Dir; zero without one.
+	Clone workspace.Clone
+	// Writes says that the agent may change Clone.
+	Writes bool
+	// Trusted says that the operator trusts the directory's own configuration of the CLI.
+	Trusted bool
+	// Fresh says that the directory has nothing from an earlier run.
+	Fresh bool
+	// Into is the base branch of the pull request; the clone's base if "".
+	Into string
+	// Fixes is the number of the issue that the work resolves, or 0.
+	Fixes int
+	// Branch is the one on which the work in Clone is published; "" if it is not published.
+	Branch string
+	// Author is the name and address of errand in commits, and CoAuthor that of the asker; "" if unknown.
+	Author, CoAuthor string
+	// About is a paragraph for the agent about the directories.
+	About string
+
+	// Exposed are the secrets that the run and its checks get.
+	Exposed map[string]string
+	// Layers are what the set-up has left, and SeenAs is as in agent.Spec.
+	Layers []agent.Layer
+	SeenAs string
+
+	// Also are the clones of further repositories, without environments but for Egress and PullRequests.
+	Also []Place
+}
+
+// Given returns what a run and its checks have besides the files.
+func (p Place) Given() agent.Environment {
+	d := p.Environment
+	for _, one := range p.Also { // no code of a repository may reach more than that repository's runs
+		d.Egress = d.Egress.And(one.Environment.Egress)
+	}
+	return agent.Environment{
+		Env: d.Env, Secrets: p.Exposed, Path: d.Path, Start: d.Start, Egress: d.Egress, Layers: p.Layers,
+		SeenAs: p.SeenAs, Author: p.Author,
+	}
+}
+
+// Read reads a file from the run's directories.
+func (p Place) Read(path string) ([]byte, error) {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(p.Dir, path)
+	}
+	dirs := []string{p.Files}
+	for _, one := range p.Clones() {
+		dirs = append(dirs, one.Dir)
+	}
+	for _, dir := range dirs {
+		rel, err := filepath.Rel(dir, path)
+		if dir == "" || err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		root, err := os.OpenRoot(dir)
+		if err != nil {
+			return nil, fmt.Errorf("open %s: %w", dir, err)
+		}
+		defer root.Close()
+		// Open the file before looking at it; opening a pipe would block without O_NONBLOCK.
+		f, err := root.OpenFile(rel, os.O_RDONLY|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		switch {
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s is not a regular file", rel)
+		case info.Size() > maxAttachment:
+			return nil, fmt.Errorf("%s has %d bytes; at most %d can be posted", rel, info.Size(), maxAttachment)
+		}
+		return io.ReadAll(io.LimitReader(f, maxAttachment))
+	}
+	return nil, fmt.Errorf("%s is not in your working directory", path)
+}
+
+// OtherRepositories returns the other repositories whose code may be in the clone.
+func (p Place) OtherRepositories() (list []agent.Also) {
+	for _, repo := range p.Clone.With {
+		list = append(list, agent.Also{Repo: repo})
+	}
+	return list
+}
+
+// Clones returns the place and those of the further clones.
+func (p Place) Clones() []Place { return append([]Place{p}, p.Also...) }
+
+// ForRepository returns a task with repo as its only repository. The main one stays as it is.
+func ForRepository(t tasks.Task, repo string) tasks.Task {
+	if repo != t.Repo {
+		t.Repo, t.Ref, t.Also = repo, "", nil
+	}
+	return t
+}
+
+// RefusesSecrets returns the Refuse of a publication: nil if the run had no secrets.
+func (p Place) RefusesSecrets() func(text string) string {
+	if len(p.Exposed) == 0 {
+		return nil
+	}
+	return func(text string) string {
+		for name, secret := range p.Exposed {
+			if slices.ContainsFunc(agent.SecretForms(secret), func(form string) bool {
+				return strings.Contains(text, form)
+			}) {
+				return "the secret " + name + " is in a commit or a file; remove it from all commits"
+			}
+		}
+		return ""
+	}
+}
