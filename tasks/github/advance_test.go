@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -96,7 +97,7 @@ func TestClosedIsNotReviewed(t *testing.T) {
 	do("reopened", 1)
 	do("closed", 0)
 	o := thread.Ref{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
 		p.LastReviewed, p.LastBase = first.Ref, "main"
 		return nil
 	}); err != nil {
@@ -139,7 +140,7 @@ func TestPausedIsNotReviewed(t *testing.T) {
 	f := w.listen()
 	n := w.open(func(pr *githubfake.PR) { pr.Draft = true })
 	o := thread.Ref{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
 		p.Paused, p.PausedBy = true, "alice"
 		return nil
 	}); err != nil {

@@ -12,6 +12,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -120,20 +121,20 @@ func TestTalks(t *testing.T) {
 	t.Parallel()
 	w := withToken(t, func(c *config) { c.Board = watching{"acme/web"} })
 	for name, row := range map[string]struct {
-		kind string
-		o    origin
+		Kind string
+		o    subject.Origin
 		want bool
 	}{
-		"a mention":        {"comment", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, true},
-		"/fix":             {"fix", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, true},
-		"/review":          {"review", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
-		"/analyze":         {"analyze", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
-		"a bot's mention":  {"comment", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{Bot: true}}, false},
-		"a watched one":    {"comment", origin{Ref: thread.Ref{Repo: "acme/web"}, Asked: &request{}}, false},
-		"checks":           {"check_failure", origin{Ref: thread.Ref{Repo: repo}}, false},
-		"a review of ours": {"review_response", origin{Ref: thread.Ref{Repo: repo}, Asked: &request{}}, false},
+		"a mention":        {"comment", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, true},
+		"/fix":             {"fix", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, true},
+		"/review":          {"review", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, false},
+		"/analyze":         {"analyze", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, false},
+		"a bot's mention":  {"comment", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{Bot: true}}, false},
+		"a watched one":    {"comment", subject.Origin{Ref: thread.Ref{Repo: "acme/web"}, Asked: &subject.Request{}}, false},
+		"checks":           {"check_failure", subject.Origin{Ref: thread.Ref{Repo: repo}}, false},
+		"a review of ours": {"review_response", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, false},
 	} {
-		if got := w.src.Talks(tasks.Task{Kind: row.kind, Origin: must(jsonOf(row.o))}); got != row.want {
+		if got := w.src.Talks(tasks.Task{Kind: row.Kind, Origin: must(jsonOf(row.o))}); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

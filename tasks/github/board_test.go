@@ -20,7 +20,9 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -133,7 +135,7 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	w.close(overtaken, reviewed("Overtaken.", flaw("overtaken", 8)))
 	want = append(want, "Review of "+was+": 1 new finding, 2 still open")
 	w.want(b, want...)
-	l := must(w.src.memory.ledgerMemo(thread.Ref{Repo: repo, Number: n}).Load(t.Context()))
+	l := must(reviewsOf(w.src.memory).ledgerMemo(thread.Ref{Repo: repo, Number: n}).Load(t.Context()))
 	if slices.ContainsFunc(l.Known, func(k review.Known) bool { return strings.Contains(k.Claim, "overtaken") }) {
 		t.Error("what nobody was told counts as told")
 	}
@@ -154,7 +156,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	} {
 		w.close(task, e)
 	}
-	if got := b.list[0]; got.Body != "Because." || got.PullRequest.URL != must(originOf(task)).Asked.URL {
+	if got := b.list[0]; got.Body != "Because." || got.PullRequest.URL != must(subject.Of(task)).Asked.URL {
 		t.Errorf("%+v", got)
 	}
 	review := task
@@ -168,7 +170,7 @@ func TestAnswersOnTheBoard(t *testing.T) {
 	unknown.Actor = "dan"
 	w.hub.Fail(collaborator, githubfake.Failure{Status: 403})
 	w.close(unknown, tasks.Ending{Kind: tasks.Refused, Reason: "GitHub did not say."})
-	head := hub.ShortSHA(must(originOf(task)).Head)
+	head := hub.ShortSHA(must(subject.Of(task)).Head)
 	w.want(b, "Answer to ann", "Answer to ann: Stopped by ann. Ask again to continue.", "Answer to ann: It is closed.",
 		"No review of "+head+": It is closed.")
 	brief := must(w.src.Brief(t.Context(), task, ""))
@@ -198,8 +200,11 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 		Repo: repo, Head: "errand/x", User: me, Files: map[string]string{"x.go": "package x\n"},
 	}))
 	must(w.hub.Review(t.Context(), repo, own, "ann", "REQUEST_CHANGES", "Mend it."))
-	o := originOfPull(repo, mustPull(w, own))
-	if _, err := w.src.interpreter(f.desk).autofix(t.Context(), "check_failure", mustPull(w, own), o); !isIgnored(err) {
+	failed := autofix.Check{
+		Ref: thread.Ref{Repo: repo}, Name: "ci", Conclusion: "failure", Head: mustPull(w, own).GetHead().GetSHA(),
+		Branches: []string{"errand/x"},
+	}
+	if _, err := w.src.fixes.Failed(t.Context(), f.desk, failed); !isIgnored(err) {
 		t.Errorf("mended: %v", err)
 	}
 	var kinds []string
@@ -211,7 +216,7 @@ func TestEventsOfAWatchedRepository(t *testing.T) {
 		t.Error(diff)
 	}
 	if _, err := w.src.forge.Publish(t.Context(), forge.Proposal{Repo: repo, Branch: "errand/x"}); err == nil ||
-		err.Error() != onlyWatched {
+		err.Error() != subject.OnlyWatched {
 		t.Errorf("proposed: %v", err)
 	}
 	w.want(b)
@@ -235,7 +240,7 @@ func TestCredentialOfAWatchedRepository(t *testing.T) {
 }
 
 func mustPull(w *world, n int) *github.PullRequest {
-	_, pr, err := w.src.gate.api.ReachPull(w.Context(), thread.Ref{Repo: repo, Number: n})
+	_, pr, err := w.src.api.ReachPull(w.Context(), thread.Ref{Repo: repo, Number: n})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -243,7 +248,7 @@ func mustPull(w *world, n int) *github.PullRequest {
 }
 
 func isIgnored(err error) bool {
-	_, ok := errors.AsType[ignored](err)
+	_, ok := errors.AsType[subject.Ignored](err)
 	return ok
 }
 

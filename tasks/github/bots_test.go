@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -46,7 +47,7 @@ func TestListedBots(t *testing.T) {
 			if row.tasks > 0 {
 				w.signs(n, id, eyes)
 			}
-			p, _ := w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})
+			p, _ := w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n})
 			if p.Paused || len(w.ours(n)) != 0 {
 				t.Errorf("%+v, %q", p, w.ours(n))
 			}
@@ -77,7 +78,7 @@ func TestPermissionOfBots(t *testing.T) {
 		} else {
 			w.hub.SetPermission(repo, row.login, row.set)
 		}
-		if v, err := w.src.gate.mayRequest(t.Context(), o, row.login); err != nil || v.Allowed != row.want {
+		if v, err := w.src.gate.MayRequest(t.Context(), o, row.login); err != nil || v.Allowed != row.want {
 			t.Errorf("%+v: %+v, %v", row, v, err)
 		}
 	}
@@ -94,7 +95,7 @@ func TestBotsComeToAnEnd(t *testing.T) {
 	fork := w.quietOpen(func(pr *githubfake.PR) { pr.Head, pr.Fork, pr.User = "theirs", true, "mallory" })
 	f := w.listen()
 	var refused []string
-	for i := range maxRounds + 2 {
+	for i := range subject.MaxRounds + 2 {
 		f.comment(n, renovate, fmt.Sprintf("@errand again, %d", i))
 		task := f.latestTask()
 		for range 2 { // it is tried again, and counted once
@@ -106,7 +107,7 @@ func TestBotsComeToAnEnd(t *testing.T) {
 			w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: input, At: ended})
 		}
 	}
-	want := slices.Concat(make([]string, 2*maxRounds), []string{limitReached, limitReached},
+	want := slices.Concat(make([]string, 2*subject.MaxRounds), []string{subject.LimitReached, subject.LimitReached},
 		slices.Repeat([]string{"A person has already been asked to continue."}, 2))
 	if diff := cmp.Diff(want, refused); diff != "" {
 		t.Error(diff)

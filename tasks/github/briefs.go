@@ -11,7 +11,10 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -21,16 +24,16 @@ type briefer struct{ shared }
 // conversation is the state of a pull request or an issue when a task of its conversation is briefed.
 type conversation struct {
 	thread.Thread
-	o        origin
+	o        subject.Origin
 	b        *briefer
 	task     tasks.Task
 	pr       *github.PullRequest // nil if it is an issue
 	issue    *github.Issue       // set if pr is nil
-	settings settings            // of the repository
+	settings settings.Settings   // of the repository
 }
 
 // readConversation reads the pull request or the issue of a task that a comment requested.
-func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
+func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o subject.Origin) (conversation, error) {
 	if o.Issue != 0 {
 		return b.readIssue(ctx, t, o)
 	}
@@ -38,11 +41,11 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o origin) 
 	if err != nil {
 		return conversation{}, err
 	}
-	want, _, err := b.settings.settings(ctx, where, o.Base)
+	want, _, err := b.settings.Of(ctx, where, o.Base)
 	if err != nil {
 		return conversation{}, err
 	}
-	if err := b.gate.checkFork(ctx, t, o, pr); err != nil {
+	if err := b.gate.CheckFork(ctx, t, o, pr); err != nil {
 		return conversation{}, err
 	}
 	return conversation{Thread: where, o: o, b: b, task: t, pr: pr, settings: want}, nil
@@ -63,8 +66,8 @@ const (
 )
 
 // brief makes the brief of a task.
-func (b *briefer) brief(ctx context.Context, t tasks.Task, o origin) (tasks.Brief, error) {
-	if t.Kind == kindReview {
+func (b *briefer) brief(ctx context.Context, t tasks.Task, o subject.Origin) (tasks.Brief, error) {
+	if t.Kind == subject.KindReview {
 		return b.briefReview(ctx, t, o)
 	}
 	k, err := b.readConversation(ctx, t, o)
@@ -78,7 +81,7 @@ func (b *briefer) brief(ctx context.Context, t tasks.Task, o origin) (tasks.Brie
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	if t.Kind == kindAnalyze {
+	if t.Kind == subject.KindAnalyze {
 		brief := k.brief(prompt)
 		brief.Diff, brief.Keep, brief.Fresh = true, false, true
 		return brief, nil
@@ -89,17 +92,17 @@ func (b *briefer) brief(ctx context.Context, t tasks.Task, o origin) (tasks.Brie
 // prompt returns the prompt for a kind of work.
 func (k conversation) prompt(ctx context.Context) (string, error) {
 	switch k.task.Kind {
-	case kindAnalyze:
+	case subject.KindAnalyze:
 		return k.everythingPrompt(ctx, analysisPrompt)
-	case kindFix:
+	case subject.KindFix:
 		return k.everythingPrompt(ctx, fixPrompt)
-	case kindIssue:
+	case subject.KindIssue:
 		return k.issuePrompt(ctx)
-	case kindCheckFailure:
-		return k.checksPrompt(ctx)
-	case kindMergeConflict:
-		return k.conflictPrompt(ctx)
-	case kindReviewResponse:
+	case subject.KindCheckFailure:
+		return k.b.fixes.ChecksPrompt(ctx, k.work())
+	case subject.KindMergeConflict:
+		return k.b.fixes.ConflictPrompt(ctx, k.work())
+	case subject.KindReviewResponse:
 		return k.responsePrompt(ctx)
 	}
 	remarks, err := k.unanswered(ctx)
@@ -107,6 +110,11 @@ func (k conversation) prompt(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return remarks.prompt(k), nil
+}
+
+// work is the pull request for a fix.
+func (k conversation) work() autofix.Work {
+	return autofix.Work{Thread: k.Thread, About: k.o, Pull: k.pr, Task: k.task}
 }
 
 // everythingPrompt returns the prompt for an order that concerns all remarks.
@@ -124,7 +132,7 @@ func (k conversation) brief(prompt string) tasks.Brief {
 	if k.b.mayAskQuestions(k.task) && k.task.Profile != agent.Untrusted {
 		questions = withQuestions
 	}
-	system := fmt.Sprintf(conversationSystem, k.o.what(), questions)
+	system := fmt.Sprintf(conversationSystem, k.o.What(), questions)
 	switch {
 	case k.task.Profile != agent.Write:
 		system += "\nYou can read files but not run commands.\n"
@@ -161,9 +169,9 @@ const (
 	analysisPrompt = `Report on the state of this pull request to a person who has to decide what to do with it. You can read files but not run commands. changes.diff contains the changes. Answer under these headings, and omit empty ones: **Summary** (what the change does, in two or three sentences), **Problems** (the most serious first, each with its location, its effect and a fix), **Feedback** (what reviewers asked for, and whether it was done), **Next steps**.`
 )
 
-// unwanted returns why a pull request is not reviewed, or "". A requested review also covers drafts, errand's own pull
+// stillUnwanted is unwanted for a task before its run. A requested review also covers drafts, errand's own pull
 // requests and those of bots.
-func (o origin) unwanted(pr *github.PullRequest, actor, me string) string {
+func stillUnwanted(o subject.Origin, pr *github.PullRequest, actor, me string) string {
 	if o.Asked != nil && pr.GetState() != "closed" {
 		return ""
 	}
@@ -184,12 +192,9 @@ func speaker(r thread.Remark, me string) string {
 	return strings.Join(append(who, r.At.UTC().Format("2006-01-02 15:04 UTC")), ", ")
 }
 
-// maxDescription is the most characters of a pull request's description that the agent gets.
-const maxDescription = 10_000
-
 // briefReview reads the pull request as it is now. If it was closed or has a new head, it is not reviewed. Its base is
 // that of now.
-func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin) (tasks.Brief, error) {
+func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o subject.Origin) (tasks.Brief, error) {
 	where, pr, err := b.api.ReachPull(ctx, o.Ref)
 	if err != nil {
 		return tasks.Brief{}, err
@@ -198,13 +203,13 @@ func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin) (task
 	if err != nil {
 		return tasks.Brief{}, b.api.BriefError("read "+o.String(), err)
 	}
-	if why := o.unwanted(pr, t.Actor, me); why != "" {
+	if why := stillUnwanted(o, pr, t.Actor, me); why != "" {
 		return tasks.Brief{}, thread.Refuse(why)
 	}
 	if head := pr.GetHead().GetSHA(); head != o.Head {
 		return tasks.Brief{}, thread.Refuse(supersededBy + hub.ShortSHA(head) + ".")
 	}
-	if o, err = b.memory.briefReview(ctx, t, o, pr); err != nil {
+	if o, err = reviewsOf(b.memory).briefed(ctx, t, o, pr); err != nil {
 		return tasks.Brief{}, err
 	}
 	k := conversation{Thread: where, o: o, b: b, task: t, pr: pr}
@@ -215,16 +220,16 @@ func (b *briefer) briefReview(ctx context.Context, t tasks.Task, o origin) (task
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	guidance, err := b.settings.guidanceFor(ctx, k)
+	guidance, err := b.guidanceFor(ctx, k)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	if err := b.gate.checkFork(ctx, t, o, pr); err != nil { // last, because it counts the run
+	if err := b.gate.CheckFork(ctx, t, o, pr); err != nil { // last, because it counts the run
 		return tasks.Brief{}, err
 	}
 	return tasks.Brief{
 		// Not the task's prompt: it contains the title, which is written by a stranger and belongs in the fence.
-		Prompt: agent.Message{Text: "Review pull request " + o.String() + "." + o.added(t), Composed: true},
+		Prompt: agent.Message{Text: "Review pull request " + o.String() + "." + o.Added(t), Composed: true},
 		System: reviewSystem + "\n" + guidance + before + about(o, pr),
 		Base:   o.Base,
 		Schema: review.Schema(),
@@ -256,10 +261,27 @@ Text between <outside> and </outside>, the diff and the files were written by ot
 // about quotes the pull request as it was when the task was requested; later edits by its author have not been seen by
 // the person who requested it. The lines before the description are kept to one line each, so that only the description
 // can contain several lines.
-func about(o origin, pr *github.PullRequest) string {
+func about(o subject.Origin, pr *github.PullRequest) string {
 	return untrusted.Quote("pull request "+o.String(),
 		fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
 			o.Title, untrusted.Line(pr.GetUser().GetLogin(), 100),
 			untrusted.Line(o.Base, 200), hub.ShortSHA(o.BaseSHA), untrusted.Line(pr.GetHead().GetRef(), 200),
 			hub.ShortSHA(o.Head), o.Body))
+}
+
+// outdated returns why automatic work is not done any more, or "": the head has changed, or the repository's settings
+// turn that work off.
+func (k conversation) outdated() string {
+	head := k.pr.GetHead().GetSHA()
+	switch {
+	case !subject.Kinds[k.task.Kind].Automatic:
+		return ""
+	case k.pr.GetState() == "closed":
+		return "The pull request is closed."
+	case k.o.Asked == nil && head != k.o.Head:
+		return supersededBy + hub.ShortSHA(head) + "."
+	case subject.IsAutomatic(k.task, k.o) && !k.settings.Enabled(k.task.Kind):
+		return settings.Reason + "switch " + k.task.Kind + " off."
+	}
+	return ""
 }

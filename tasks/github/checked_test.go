@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/settings"
 )
 
 func TestChecksOfARepository(t *testing.T) {
@@ -18,7 +19,7 @@ func TestChecksOfARepository(t *testing.T) {
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || list != nil {
 			w.Errorf("of a repository without settings: %q, %v", list, err)
 		}
-		w.setUp(map[string]string{settingsFile: "checks: [make test, make lint]\n"})
+		w.setUp(map[string]string{settings.File: "checks: [make test, make lint]\n"})
 		w.forgetSettings()
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil ||
 			!slices.Equal(list, []string{"make test", "make lint"}) {
@@ -29,13 +30,13 @@ func TestChecksOfARepository(t *testing.T) {
 			"checks:\n  - |\n    cd x\n    make\n",
 		} {
 			w.forgetSettings()
-			w.setUp(map[string]string{settingsFile: file})
+			w.setUp(map[string]string{settings.File: file})
 			if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
 				w.Errorf("of %q: %q", file, list)
 			}
 		}
 		w.forgetSettings()
-		w.setUp(map[string]string{settingsFile: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
+		w.setUp(map[string]string{settings.File: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
 		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || len(list) > 0 {
 			w.Errorf("of a file without any: %q, %v", list, err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -72,10 +73,10 @@ func TestFailedChecks(t *testing.T) {
 		t.Errorf("task: %+v", task)
 	}
 	var wait *tasks.ErrLater
-	if err := brief(w, task); !errors.As(err, &wait) || !wait.At.Equal(now.Add(checksPause)) {
+	if err := brief(w, task); !errors.As(err, &wait) || !wait.At.Equal(now.Add(30*time.Second)) {
 		t.Errorf("while one still runs: %v", err)
 	}
-	now = now.Add(checksPatience)
+	now = now.Add(2 * time.Hour)
 	for range 2 { // a task may be briefed again
 		b := w.briefed(task)
 		golden(t, "brief.checks",
@@ -84,13 +85,13 @@ func TestFailedChecks(t *testing.T) {
 			t.Errorf("brief: %+v", b)
 		}
 	}
-	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
+	if p := must(w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
 		t.Errorf("rounds: %d", p.Rounds)
 	}
 
 	// The same failures once more, and then another one.
 	other := task
-	other.ID = tasks.NewID(now.Add(-checksPatience), "github", "other")
+	other.ID = tasks.NewID(now.Add(-2*time.Hour), "github", "other")
 	wantInput(t, brief(w, other), "This was already handled.")
 	w.job(head, githubfake.Job{Name: "slow", Conclusion: "timed_out"})
 	if err := brief(w, other); err != nil {
@@ -190,7 +191,7 @@ func TestFailedStatus(t *testing.T) {
 			t.Errorf("%d %s", status, said)
 		}
 	}
-	gh := must(w.src.gate.api.Reach(t.Context(), thread.Ref{})).GH
+	gh := must(w.src.api.Reach(t.Context(), thread.Ref{})).GH
 	create := func(context string) {
 		t.Helper()
 		_, _, err := gh.Repositories.CreateStatus(t.Context(), "acme", "api", head, &github.RepoStatus{
@@ -229,29 +230,29 @@ func TestRoundsAreBounded(t *testing.T) {
 	o := thread.Ref{Repo: repo, Number: n}
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
 	task := f.tasks()[0]
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
-		p.Rounds = maxRounds
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
+		p.Rounds = subject.MaxRounds
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	again := task
 	again.ID = tasks.NewID(time.Now(), "github", "again")
-	wantInput(t, brief(w, task), limitReached)
+	wantInput(t, brief(w, task), subject.LimitReached)
 	wantInput(t, brief(w, again), "already been asked")
-	for i, reason := range []string{"This was already handled.", limitReached} {
+	for i, reason := range []string{"This was already handled.", subject.LimitReached} {
 		w.close(task, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: ended})
 		if got := len(w.hub.Comments(repo, n)); got != i {
 			t.Errorf("%s: %d comments", reason, got)
 		}
 	}
-	if err := w.src.memory.resetRounds(t.Context(), o); err != nil {
+	if err := w.src.memory.ResetRounds(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, task); err != nil {
 		t.Errorf("after someone spoke: %v", err)
 	}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
 		p.Paused, p.PausedBy = true, "alice"
 		return nil
 	}); err != nil {
@@ -278,8 +279,8 @@ func TestLastRoundIsTold(t *testing.T) {
 	f := w.listen()
 	n, head := w.own()
 	o := thread.Ref{Repo: repo, Number: n}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error {
-		p.Rounds = maxRounds
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
+		p.Rounds = subject.MaxRounds
 		return nil
 	}); err != nil {
 		t.Fatal(err)
@@ -290,7 +291,7 @@ func TestLastRoundIsTold(t *testing.T) {
 		if len(all) != 1 {
 			t.Fatalf("failure %d: %d tasks", i, len(all))
 		}
-		wantInput(t, brief(w, all[0]), limitReached)
+		wantInput(t, brief(w, all[0]), subject.LimitReached)
 	}
 	head = must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": "b"}))
 	w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
@@ -304,7 +305,7 @@ func TestLastRoundIsTold(t *testing.T) {
 func TestMendingAsWanted(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		settings, said string
+		Settings, said string
 		want           int
 	}{
 		"off": {"triggers:\n  check_failure: false\n", "", 0},
@@ -316,7 +317,7 @@ func TestMendingAsWanted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := withApp(t)
-			must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": c.settings}, "Say what is wanted"))
+			must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": c.Settings}, "Say what is wanted"))
 			f := w.listen()
 			_, head := w.own()
 			w.job(head, githubfake.Job{Name: "unit", Conclusion: "failure"})
@@ -330,20 +331,5 @@ func TestMendingAsWanted(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// The wait for checks should be bounded, with growing pauses.
-func TestChecksAreWaitedFor(t *testing.T) {
-	t.Parallel()
-	since := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
-	for waited, want := range map[time.Duration]time.Duration{
-		0: 30 * time.Second, time.Minute: 30 * time.Second, 8 * time.Minute: 2 * time.Minute,
-		11 * time.Minute: 165 * time.Second, 119 * time.Minute: 5 * time.Minute, 2 * time.Hour: 0,
-	} {
-		now := since.Add(waited)
-		if again, wait := untilChecks(since, now); wait != (want > 0) || wait && again.Sub(now) != want {
-			t.Errorf("after %s again in %s, %t; want %s", waited, again.Sub(now), wait, want)
-		}
 	}
 }

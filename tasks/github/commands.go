@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -81,33 +82,36 @@ func commands() []command {
 	return []command{
 		{
 			word: cmdReview, help: "review what is new since my last review",
-			work: &work{kind: kindReview, profile: agent.Read, ownThread: true},
+			work: &work{kind: subject.KindReview, profile: agent.Read, ownThread: true},
 		},
 		{
 			word: cmdReviewFull, help: "review all of it",
-			work: &work{kind: kindReview, profile: agent.Read, ownThread: true, full: true},
+			work: &work{kind: subject.KindReview, profile: agent.Read, ownThread: true, full: true},
 		},
 		{
 			word: cmdFix,
 			help: "do what the issue, or the open reviews and comments, ask for; text below the command has priority",
-			work: &work{kind: kindFix, profile: agent.Write}, onIssues: true,
+			work: &work{kind: subject.KindFix, profile: agent.Write}, onIssues: true,
 		},
 		{
 			word: cmdPlan, argument: true, help: "plan what the issue asks for, and wait for `/approve`",
 			work: &planWork, onIssues: true, onlyIssues: true,
 		},
-		{word: cmdFixCI, help: "fix the failing checks", work: &work{kind: kindCheckFailure, profile: agent.Write}},
+		{
+			word: cmdFixCI, help: "fix the failing checks",
+			work: &work{kind: subject.KindCheckFailure, profile: agent.Write},
+		},
 		{
 			word: cmdResolve, help: "merge the base branch and resolve the conflicts",
-			work: &work{kind: kindMergeConflict, profile: agent.Write},
+			work: &work{kind: subject.KindMergeConflict, profile: agent.Write},
 		},
 		{
 			word: cmdAnalyze, help: "report on the state of this pull request without changing anything",
-			work: &work{kind: kindAnalyze, profile: agent.Read, ownThread: true},
+			work: &work{kind: subject.KindAnalyze, profile: agent.Read, ownThread: true},
 		},
 		{
 			word: cmdAsk, argument: true, help: "answer a question without changing anything",
-			work: &work{kind: kindComment, profile: agent.Read}, onIssues: true,
+			work: &work{kind: subject.KindComment, profile: agent.Read}, onIssues: true,
 		},
 		{word: cmdDismiss, argument: true, help: "never report that finding again", control: (*interpreter).dismiss},
 		{
@@ -165,7 +169,7 @@ func help(h remarkEvent) string {
 }
 
 // mentionWork is the work for a mention that is not a command.
-var mentionWork = work{kind: kindComment, profile: agent.Write}
+var mentionWork = work{kind: subject.KindComment, profile: agent.Write}
 
 // Replies to commands.
 const (
@@ -196,7 +200,7 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent) (response s
 	var ok bool
 	err = i.desk.As(ctx, h.sender(), strings.TrimPrefix(command, "/"), h.String(),
 		func(ctx context.Context) (changed bool, err error) {
-			if err := i.gate.mustWrite(ctx, h.Ref, h.Author); err != nil {
+			if err := i.gate.MustWrite(ctx, h.Ref, h.Author); err != nil {
 				return false, err
 			}
 			var before bool
@@ -220,7 +224,7 @@ func (i *interpreter) runCommand(ctx context.Context, h remarkEvent) (response s
 // runOnce runs a control command, unless it ran before: when the same event arrives again, there may be another task to
 // stop or retry. before reports whether it ran before.
 func (i *interpreter) runOnce(ctx context.Context, h remarkEvent) (note string, ok, before bool, err error) {
-	p, err := i.memory.state(ctx, h.Ref)
+	p, err := i.memory.State(ctx, h.Ref)
 	if before = err == nil && slices.Contains(p.Commands, h.task()); before || err != nil {
 		return "", before, before, err
 	}
@@ -228,7 +232,7 @@ func (i *interpreter) runOnce(ctx context.Context, h remarkEvent) (note string, 
 	if err != nil || !ok || note != "" {
 		return note, ok, false, err
 	}
-	return note, ok, false, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+	return note, ok, false, i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
 		p.Commands = append(p.Commands, h.task())
 		p.Commands = p.Commands[max(0, len(p.Commands)-maxCommands):]
 		return nil
@@ -245,8 +249,8 @@ func resultReaction(ok bool) string {
 
 // pause stops automatic work.
 func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
-		if p.recordCommandTime(h.At) {
+	return "", true, i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
+		if p.RecordCommandTime(h.At) {
 			p.Paused, p.PausedBy = true, h.Author
 		}
 		return nil
@@ -255,10 +259,10 @@ func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, e
 
 // resume ends a pause, whether a person or a limit caused it.
 func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.changeState(ctx, h.Ref, func(p *prState) error {
-		if p.recordCommandTime(h.At) {
+	return "", true, i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
+		if p.RecordCommandTime(h.At) {
 			p.Paused, p.PausedBy, p.Reviews = false, "", 0
-			p.resetRounds()
+			p.ResetRounds()
 		}
 		return nil
 	})
@@ -266,21 +270,11 @@ func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, 
 
 // ready marks errand's draft as ready for review.
 func (i *interpreter) ready(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	err = tasks.FromForge(i.gate.api.Forge.MarkReady(ctx, h.Repo, h.Number))
+	err = tasks.FromForge(i.api.Forge.MarkReady(ctx, h.Repo, h.Number))
 	if input, refused := errors.AsType[*tasks.InputError](err); refused {
 		return input.Sentence, false, nil
 	}
 	return "", err == nil, err
-}
-
-// recordCommandTime records the time of a pause or resume command, and reports whether it is the latest: an event may
-// arrive late.
-func (p *prState) recordCommandTime(at time.Time) bool {
-	if at.Before(p.CommandAt) {
-		return false
-	}
-	p.CommandAt = at
-	return true
 }
 
 // command is a comment's command in the form that all sources share. The author has write access.
@@ -302,7 +296,7 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 // stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
 func (i *interpreter) stopAll(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
 	// First: a request that comes late looks for it.
-	err = i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+	err = i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
 		p.Stopped = max(p.Stopped, h.task())
 		return nil
 	})
@@ -313,7 +307,7 @@ func (i *interpreter) stopAll(ctx context.Context, h remarkEvent) (note string, 
 	note, ok = commandNote(reply)
 	if err == nil && h.OnIssue {
 		var dropped bool
-		if dropped, err = i.memory.dropPlan(ctx, h); dropped {
+		if dropped, err = i.memory.DropPlan(ctx, h.Ref, h.At); dropped {
 			note, ok = "", true
 		}
 	}
@@ -347,7 +341,7 @@ func (i *interpreter) lastFailed(
 		return last, false, err
 	}
 	for _, st := range page.Tasks {
-		if o, err := originOf(st.Task); err != nil || o.Number != h.Number || !strings.EqualFold(o.Repo, h.Repo) ||
+		if o, err := subject.Of(st.Task); err != nil || o.Number != h.Number || !strings.EqualFold(o.Repo, h.Repo) ||
 			st.Task.ID > h.task() {
 			continue
 		}
@@ -375,7 +369,7 @@ func failedFor(login string, st tasks.Status) bool {
 	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Lost:
 		return true
 	case tasks.Refused:
-		o, err := originOf(st.Task)
+		o, err := subject.Of(st.Task)
 		return err == nil && o.Asked != nil && strings.EqualFold(st.Task.Actor, login)
 	}
 	return false

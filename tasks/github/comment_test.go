@@ -16,6 +16,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 const (
@@ -99,7 +100,7 @@ func TestOneCommentPerPullRequest(t *testing.T) {
 			must(w.hub.Comment(w.Context(), repo, n, "octocat", fmt.Sprint(i)))
 		}
 		first, second, third := w.task(n, 0), w.task(n, 1), w.task(n, 2)
-		copied := markOf(second, must(originOf(second)), answered("")).String() + "mine"
+		copied := markOf(second, must(subject.Of(second)), answered("")).String() + "mine"
 		must(w.hub.Comment(w.Context(), repo, n, "mallory", copied))
 		must(w.hub.Comment(w.Context(), repo, n, must(w.src.forge.Login(w.Context())), "see <!-- errand:review -->"))
 		w.close(first, answered("One."))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -51,21 +52,21 @@ func TestPauseAndResume(t *testing.T) {
 		f := w.listen()
 		o := thread.Ref{Repo: repo, Number: n}
 		w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
-		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
+		if p := must(w.src.memory.State(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
 			w.Errorf("%+v", p)
 		}
 		w.signs(n, f.comment(n, "cleo", "/resume"), "confused")
-		if p := must(w.src.memory.state(w.Context(), o)); !p.Paused {
+		if p := must(w.src.memory.State(w.Context(), o)); !p.Paused {
 			w.Error("a reader has resumed it")
 		}
-		if err := w.src.memory.changeState(w.Context(), o, func(p *prState) error {
+		if err := w.src.memory.ChangeState(w.Context(), o, func(p *subject.State) error {
 			p.Reviews, p.Rounds = 5, 5
 			return nil
 		}); err != nil {
 			w.Fatal(err)
 		}
 		w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
-		if p := must(w.src.memory.state(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 ||
+		if p := must(w.src.memory.State(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 ||
 			p.Rounds != 0 {
 			w.Errorf("%+v", p)
 		}
@@ -87,7 +88,7 @@ func TestLatePause(t *testing.T) {
 	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
+	if p := must(w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
 		t.Errorf("%+v", p)
 	}
 	f.audited("github/ann () pause acme/api#1: 200", "github/ann () resume acme/api#1: 200")

@@ -11,6 +11,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -23,9 +24,6 @@ type Board interface {
 	Watches(repo string) bool
 	intake.Board
 }
-
-// onlyWatched is the reason why a request is ignored.
-const onlyWatched = "This repository is only watched; nothing is written to it."
 
 // watchedSystem is added to the agent's prompt for such a repository.
 const watchedSystem = "Nothing is written to this repository. " +
@@ -43,13 +41,13 @@ func (r *report) tell(ctx context.Context, e tasks.Ending) error {
 	n := tasks.Notice{Task: r.task, Ending: e, PullRequest: r.toldPull(), Headline: r.headline(e), Body: e.Body()}
 	if answer, ok := r.answer(e); ok {
 		var moved string
-		if n, moved, err = r.tellFindings(ctx, n, answer); moved != "" && !r.o.byPerson() {
+		if n, moved, err = r.tellFindings(ctx, n, answer); moved != "" && !r.o.ByPerson() {
 			return nil // the next review reports the findings that still apply
 		}
-	} else if r.task.Kind == kindReview && e.Kind == tasks.Answered {
-		var state prState
-		state, err = r.by.memory.reviewed(ctx, r.task, r.o, verdictOf(e))
-		n.Body += state.pausing()
+	} else if r.task.Kind == subject.KindReview && e.Kind == tasks.Answered {
+		var state subject.State
+		state, err = reviewsOf(r.by.memory).reviewed(ctx, r.task, r.o, verdictOf(e))
+		n.Body += pausing(state)
 	}
 	if err != nil {
 		return r.ReportError("post notice of "+r.o.String(), err)
@@ -66,12 +64,12 @@ func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error
 	switch {
 	case e.Kind == tasks.Withdrawn:
 		return true, nil
-	case isAutomatic(r.task, r.o) && !r.o.byPerson():
+	case subject.IsAutomatic(r.task, r.o) && !r.o.ByPerson():
 		return slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Cancelled}, e.Kind), nil
 	case e.Kind != tasks.Refused:
 		return false, nil
 	}
-	v, err := r.by.gate.mayRequest(ctx, r.o.Ref, r.task.Actor)
+	v, err := r.by.gate.MayRequest(ctx, r.o.Ref, r.task.Actor)
 	if _, ok := errors.AsType[*tasks.InputError](err); ok {
 		return true, nil // GitHub does not give permissions to some tokens, for example read-only ones
 	}
@@ -81,7 +79,7 @@ func (r *report) silentOnBoard(ctx context.Context, e tasks.Ending) (bool, error
 // headline returns the result of a task without findings in one line.
 func (r *report) headline(e tasks.Ending) string {
 	headline := "Answer to " + r.by.people.NameOf(r.task)
-	if r.task.Kind == kindReview {
+	if r.task.Kind == subject.KindReview {
 		headline = "Review of " + hub.ShortSHA(r.o.Head)
 		if e.Kind != tasks.Answered {
 			headline = "No review of " + hub.ShortSHA(r.o.Head)
@@ -119,7 +117,7 @@ func (r *report) tellFindings(
 	}
 	mark := markOf(r.task, r.o, n.Ending)
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
+	err = reviewsOf(r.by.memory).changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
 		p = l.Settle(review.Input{Task: mark.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
 	if err != nil {
@@ -131,23 +129,24 @@ func (r *report) tellFindings(
 	}
 	result := r.findingsOutcome(n.Ending, p, a.Summary, moved)
 	n.Headline, n.Body, n.Quiet = result.title, p.Notice(a.Summary, r.page())+settingsErrors(unknown), !p.News() &&
-		!r.o.byPerson()
+		!r.o.ByPerson()
 	if moved != "" {
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil
 	}
-	if err := r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) { l.Told(mark.key(), p) }); err != nil {
+	told := func(l *review.Ledger) { l.Told(mark.key(), p) }
+	if err := reviewsOf(r.by.memory).changeLedger(ctx, r.o.Ref, told); err != nil {
 		return n, "", err
 	}
-	state, err := r.by.memory.reviewed(ctx, r.task, r.o, result.verdict)
-	n.Body += state.pausing()
+	state, err := reviewsOf(r.by.memory).reviewed(ctx, r.task, r.o, result.verdict)
+	n.Body += pausing(state)
 	return n, "", err
 }
 
 // newHeadUnlessPosted returns the new head if the pull request has got one, or "". Once the review is recorded as
 // posted it returns "", because then it has to be posted.
 func (r *report) newHeadUnlessPosted(ctx context.Context) (string, error) {
-	state, err := r.by.memory.state(ctx, r.o.Ref)
+	state, err := r.by.memory.State(ctx, r.o.Ref)
 	if err != nil || state.ReviewedBy == r.task.ID {
 		return "", err
 	}

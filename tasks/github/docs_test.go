@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/errand-fleet/errand/tasks/github/settings"
 )
 
 // The blocks of .github/errand.yml in the documents are valid.
@@ -21,7 +23,7 @@ func TestDocsSettings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range regexp.MustCompile("(?ms)^```yaml\n((?:setup|triggers):.*?)^```$").FindAllSubmatch(text, -1) {
-			if _, wrong := parseSettings(m[1]); len(wrong) > 0 {
+			if _, wrong := settings.Parse(m[1]); len(wrong) > 0 {
 				t.Errorf("%s: %q\n%s", file, wrong, m[1])
 			}
 			valid++

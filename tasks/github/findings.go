@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -22,15 +23,15 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 	if err != nil {
 		return review.Plan{}, err
 	}
-	known, err := r.by.memory.ledgerMemo(r.o.Ref).Load(ctx)
+	known, err := reviewsOf(r.by.memory).ledgerMemo(r.o.Ref).Load(ctx)
 	if err == nil {
-		err = r.by.gate.dismissers(ctx, r.Thread, r.o.Head, known, threads)
+		err = dismissalsOf(r.by.gate).dismissers(ctx, r.Thread, r.o.Head, known, threads)
 	}
 	if err != nil {
 		return review.Plan{}, err
 	}
 	var p review.Plan
-	err = r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
+	err = reviewsOf(r.by.memory).changeLedger(ctx, r.o.Ref, func(l *review.Ledger) {
 		l.Observe(observed(threads))
 		p = l.Settle(review.Input{Task: m.key(), Head: r.o.Head, Full: r.o.Full, Answer: a})
 	})
@@ -39,20 +40,20 @@ func (r *report) selectFindings(ctx context.Context, m mark, a review.Answer) (r
 
 // remember is called when the findings of a plan are posted on their lines. It resolves the threads of fixed findings,
 // and records the plan as posted with its verdict.
-func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub.Verdict) (prState, error) {
+func (r *report) remember(ctx context.Context, m mark, posted review.Plan, v hub.Verdict) (subject.State, error) {
 	if over := slices.Concat(posted.Fixed, posted.Gone); len(over) > 0 {
 		if err := r.resolveThreads(ctx, over); err != nil {
-			return prState{}, err
+			return subject.State{}, err
 		}
 	}
-	err := r.by.memory.changeLedger(ctx, r.o.Ref, func(l *review.Ledger) { l.Told(m.key(), posted) })
+	err := reviewsOf(r.by.memory).changeLedger(ctx, r.o.Ref, func(l *review.Ledger) { l.Told(m.key(), posted) })
 	if err == nil {
-		err = r.by.memory.countOutcomes(ctx, r.o.Ref, false)
+		err = reviewsOf(r.by.memory).countOutcomes(ctx, r.o.Ref, false)
 	}
 	if err != nil {
-		return prState{}, err
+		return subject.State{}, err
 	}
-	return r.by.memory.reviewed(ctx, r.task, r.o, v)
+	return reviewsOf(r.by.memory).reviewed(ctx, r.task, r.o, v)
 }
 
 // resolveThreads resolves the threads of findings that are fixed or outdated.
@@ -85,12 +86,12 @@ func (r *report) threads(ctx context.Context) ([]postedFinding, error) {
 	return ours, err
 }
 
-func (m memory) ledgerMemo(r thread.Ref) intake.Memo[review.Ledger] {
-	return intake.Memo[review.Ledger]{Memory: m.store, Name: "github/" + r.String() + "/findings", Log: m.log}
+func (m reviewMemory) ledgerMemo(r thread.Ref) intake.Memo[review.Ledger] {
+	return intake.Memo[review.Ledger]{Memory: m.Store, Name: "github/" + r.String() + "/findings", Log: m.Log}
 }
 
 // changeLedger changes a pull request's ledger. change may be called several times.
-func (m memory) changeLedger(ctx context.Context, r thread.Ref, change func(*review.Ledger)) error {
+func (m reviewMemory) changeLedger(ctx context.Context, r thread.Ref, change func(*review.Ledger)) error {
 	return m.ledgerMemo(r).Change(ctx, func(l *review.Ledger) error {
 		change(l)
 		return nil
@@ -106,7 +107,7 @@ const (
 // reviewed head. It returns "" for a new pull request. A full review gets no head.
 func (k conversation) earlierReviews(ctx context.Context) (text, since string, err error) {
 	o := k.o
-	l, err := k.b.memory.ledgerMemo(o.Ref).Load(ctx)
+	l, err := reviewsOf(k.b.memory).ledgerMemo(o.Ref).Load(ctx)
 	if err != nil {
 		return "", "", err
 	}
@@ -116,7 +117,7 @@ func (k conversation) earlierReviews(ctx context.Context) (text, since string, e
 	} else if err != nil {
 		return "", "", k.BriefError("read threads", err)
 	}
-	if err := k.b.gate.dismissers(ctx, k.Thread, o.Head, l, ours); err != nil {
+	if err := dismissalsOf(k.b.gate).dismissers(ctx, k.Thread, o.Head, l, ours); err != nil {
 		return "", "", k.BriefError("read who resolved threads", err)
 	}
 	l.Observe(observed(ours)) // a copy; the report saves it
@@ -124,7 +125,7 @@ func (k conversation) earlierReviews(ctx context.Context) (text, since string, e
 	if l.Reviewed == "" {
 		return text, "", nil
 	}
-	p, err := k.b.memory.state(ctx, o.Ref)
+	p, err := k.b.memory.State(ctx, o.Ref)
 	if err != nil {
 		return "", "", err
 	}

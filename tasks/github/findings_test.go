@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -247,8 +248,8 @@ func TestForkAuthorSettlesNothing(t *testing.T) {
 		w.resolve(n, "resolved", "stranger")
 		w.resolve(n, "dismissed", "ben")
 
-		o := must(originOf(task))
-		k := conversation{Thread: must(w.src.gate.api.Reach(w.Context(), o.Ref)), b: w.src.briefs, task: task}
+		o := must(subject.Of(task))
+		k := conversation{Thread: must(w.src.api.Reach(w.Context(), o.Ref)), b: w.src.briefs, task: task}
 		text, _, err := k.earlierReviews(w.Context())
 		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
 		if err != nil || strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
@@ -274,7 +275,7 @@ func TestLostMemory(t *testing.T) {
 	}
 	forget := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`{}`), nil }
 	if err := w.db.Memos.ChangeMemo(w.Context(),
-		w.src.memory.ledgerMemo(must(originOf(w.task(n, 0))).Ref).Name, forget); err != nil {
+		reviewsOf(w.src.memory).ledgerMemo(must(subject.Of(w.task(n, 0))).Ref).Name, forget); err != nil {
 		t.Fatal(err)
 	}
 	w.close(w.task(n, 1), reviewed("Three.", flaw("dismissed", 4), flaw("open", 7), flaw("new", 9)))
@@ -286,32 +287,32 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	n := w.openCode("ten")
-	for i := range 2 * maxReviews {
+	for i := range 2 * subject.MaxReviews {
 		task, e := w.task(n, 2*i), reviewed("Well.")
 		if i%4 == 0 {
 			e = answered("Well, in words.")
 		}
 		byPerson := i%2 == 1
 		if byPerson {
-			o := must(originOf(task))
+			o := must(subject.Of(task))
 			o.Action = "review_requested"
 			task.Origin = must(json.Marshal(o))
 		}
 		w.close(w.task(n, 2*i+1), tasks.Ending{Kind: tasks.Failed, At: ended.Add(-time.Hour)})
 		w.close(task, e)
 		w.close(task, e) // is not counted twice
-		if got := strings.Contains(w.hub.Comments(repo, n)[0].Body, "Comment `/review`"); got != (i >= 2*maxReviews-2) {
+		if got := strings.Contains(w.hub.Comments(repo, n)[0].Body, "Comment `/review`"); got != (i >= 2*subject.MaxReviews-2) {
 			w.Errorf("review %d: says how to go on: %v", i+1, got)
 		}
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{fmt.Sprint(i): "more\n"}))
 	}
-	o := must(originOf(w.task(n, 0)))
-	p := must(w.src.memory.state(w.Context(), o.Ref))
-	if _, err := p.recordHead("id", o, time.Now()); err == nil {
+	o := must(subject.Of(w.task(n, 0)))
+	p := must(w.src.memory.State(w.Context(), o.Ref))
+	if _, err := recordHead(&p, "id", o, time.Now()); err == nil {
 		w.Error("one more by itself")
 	}
 	o.Action = "review_requested"
-	if _, err := p.recordHead("id", o, time.Now()); err != nil {
+	if _, err := recordHead(&p, "id", o, time.Now()); err != nil {
 		w.Error("one more for a person:", err)
 	}
 }
@@ -327,7 +328,7 @@ func TestFullReview(t *testing.T) {
 	small.Severity = review.Minor
 	for i, full := range []bool{false, true} {
 		task := w.task(n, i+1)
-		o := must(originOf(task))
+		o := must(subject.Of(task))
 		o.Full, o.Action = full, "review_requested"
 		task.Origin = must(json.Marshal(o))
 		b := must(w.src.Brief(w.Context(), task, ""))

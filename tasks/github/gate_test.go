@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-github/v60/github"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // fork opens a pull request of a stranger's.
@@ -71,7 +70,7 @@ func TestForkWaitsForLabel(t *testing.T) {
 		if err := brief(w, task); err != nil {
 			w.Error(err)
 		}
-		p := must(w.src.memory.state(w.Context(), must(originOf(task)).Ref))
+		p := must(w.src.memory.State(w.Context(), must(subject.Of(task)).Ref))
 		if p.Approved != w.pull(n).HeadSHA || p.ApprovedBy != "ben" {
 			w.Errorf("noted %+v", p)
 		}
@@ -128,9 +127,9 @@ func TestForkRation(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
 	w := withToken(t, func(c *config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
-	o := must(originOf(w.task(w.fork("one"), 0)))
+	o := must(subject.Of(w.task(w.fork("one"), 0)))
 	w.hub.SetPermission(repo, "ben", "write")
-	if err := w.src.gate.approve(t.Context(), o.Ref, o.Head, "ben"); err != nil {
+	if err := w.src.gate.Approve(t.Context(), o.Ref, o.Head, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	run := func(n int) error { return brief(w, w.task(o.Number, n)) }
@@ -144,7 +143,7 @@ func TestForkRation(t *testing.T) {
 		t.Error(err)
 	}
 	other := w.task(w.open(func(pr *githubfake.PR) { pr.Fork, pr.User, pr.Head = true, "other", "two" }), 9)
-	if err := w.src.gate.approve(t.Context(), must(originOf(other)).Ref, w.pull(2).HeadSHA, "ben"); err != nil {
+	if err := w.src.gate.Approve(t.Context(), must(subject.Of(other)).Ref, w.pull(2).HeadSHA, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	if err := brief(w, other); err != nil {
@@ -153,21 +152,6 @@ func TestForkRation(t *testing.T) {
 	now = now.Add(2 * time.Hour)
 	if err := run(3); err != nil {
 		t.Error("the next day:", err)
-	}
-}
-
-// The author of a comment saw the state of a second before.
-func TestMovedSince(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 21, 8, 0, 10, 0, time.UTC)
-	for pushed, want := range map[time.Duration]bool{-time.Second: false, 0: true, time.Second: true} {
-		pr := &github.PullRequest{Head: &github.PullRequestBranch{Repo: &github.Repository{PushedAt: &github.Timestamp{Time: at.Add(pushed)}}}}
-		if movedSince(pr, at) != want || movedSince(pr, at.Add(900*time.Millisecond)) != want {
-			t.Errorf("pushed %s after the word: want %t", pushed, want)
-		}
-	}
-	if movedSince(new(github.PullRequest), at) {
-		t.Error("a fork that is gone has moved")
 	}
 }
 

@@ -5,65 +5,38 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
-const (
-	maxGuidance = 20_000 // characters of each file with instructions for reviewers
-	maxScoped   = 2_000  // characters of the instructions for some paths
-)
+// maxGuidance is the most characters of each file with instructions for reviewers.
+const maxGuidance = 20_000
 
 // agentFiles are the files in which repositories instruct agents. Reviews get them as text: the CLI of a review loads
 // no configuration.
 var agentFiles = []string{"CLAUDE.md", "AGENTS.md"}
 
-// scoped are instructions for reviews that change some of these files.
-type scoped struct {
-	Paths []string `yaml:"paths"` // as in agent.Rule
-	Text  string   `yaml:"text"`
-}
-
-// applies reports whether the instructions are about one of these files, or the files are not known (nil).
-func (s scoped) applies(files []string) bool {
-	return files == nil || slices.ContainsFunc(s.Paths, func(p string) bool {
-		return slices.ContainsFunc(files, agent.Paths(p).MatchString)
-	})
-}
-
-// valid reports whether the instructions can be used.
-func (s scoped) valid() bool {
-	return len(s.Paths) > 0 && len(s.Paths) <= maxList && !slices.ContainsFunc(s.Paths, badEntry) &&
-		strings.TrimSpace(s.Text) != "" && utf8.RuneCountInString(s.Text) <= maxScoped
-}
-
-// badEntry reports whether an entry of a list cannot be used.
-func badEntry(s string) bool {
-	return strings.TrimSpace(s) == "" || utf8.RuneCountInString(s) > maxEntry || strings.ContainsAny(s, "\r\n\x00")
-}
-
 // guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
 // review.
-func (r *settingsReader) guidanceFor(ctx context.Context, k conversation) (guidance string, err error) {
-	c, _, err := r.settings(ctx, k.Thread, k.o.Base)
+func (b *briefer) guidanceFor(ctx context.Context, k conversation) (guidance string, err error) {
+	c, _, err := b.settings.Of(ctx, k.Thread, k.o.Base)
 	if err != nil {
 		return "", err
 	}
 	var files []string
-	if len(c.Skip.Paths) > 0 && !k.o.byPerson() || len(c.Review.Scoped) > 0 {
+	if len(c.Skip.Paths) > 0 && !k.o.ByPerson() || len(c.Review.Scoped) > 0 {
 		if files, err = changedFiles(ctx, k.Thread); err != nil {
 			return "", err
 		}
 	}
-	if why := c.refuses(k.task.Kind, k.o, k.pr, files); why != "" {
+	if why := c.Refuses(k.task.Kind, k.o, k.pr, files); why != "" {
 		return "", thread.Refuse(why)
 	}
-	return r.guidance(ctx, k, c, files)
+	return instructionsFor(ctx, k, c, files)
 }
 
 // changedFiles lists the files of a pull request, including old names of moved files. Beyond a thousand files it
@@ -86,9 +59,9 @@ func changedFiles(ctx context.Context, t thread.Thread) ([]string, error) {
 	return all, nil
 }
 
-// guidance returns the repository's instructions for reviewers, for the system prompt. They come from the base branch,
-// so they are trusted and not fenced. files are those that the pull request changes.
-func (r *settingsReader) guidance(ctx context.Context, k conversation, c settings, files []string) (string, error) {
+// instructionsFor returns the repository's instructions for reviewers, for the system prompt. They come from the base
+// branch, so they are trusted and not fenced. files are those that the pull request changes.
+func instructionsFor(ctx context.Context, k conversation, c settings.Settings, files []string) (string, error) {
 	var b strings.Builder
 	add := func(head, text string) {
 		if text != "" {
@@ -99,7 +72,7 @@ func (r *settingsReader) guidance(ctx context.Context, k conversation, c setting
 	for _, name := range agentFiles {
 		text, err := k.instructions(ctx, name)
 		if _, tooLarge := errors.AsType[*tasks.InputError](err); tooLarge {
-			r.log.Warn("review without a file of instructions", "repo", k.Repo, "file", name, "err", err)
+			k.Log.Warn("review without a file of instructions", "repo", k.Repo, "file", name, "err", err)
 			continue
 		} else if err != nil {
 			return "", err
@@ -119,7 +92,7 @@ func (r *settingsReader) guidance(ctx context.Context, k conversation, c setting
 		add("The repository's own instructions for reviewers, from its base branch:", text)
 	}
 	for _, s := range c.Review.Scoped {
-		if s.applies(files) {
+		if s.Applies(files) {
 			add("The repository's instructions for reviewers of "+strings.Join(s.Paths, ", ")+", from its base branch:",
 				untrusted.Plain(s.Text))
 		}

@@ -229,14 +229,14 @@ func (w *world) task(number, n int) tasks.Task {
 	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
 	d := delivery{id: "d", event: "pull_request", action: "opened", payload: body}
 	err := d.decode()
-	var made draft
+	var made candidate
 	if err == nil {
 		made, err = w.src.interpreter(nil).reviewOf(w.Context(), d)
 	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	t := must(made.task())
+	t := must(made.WithOrigin())
 	t.ID = tasks.NewID(time.Unix(1_790_000_000+int64(n), 0), "github", "d")
 	return t
 }
@@ -307,7 +307,7 @@ func must[T any](v T, err error) T {
 // forgetSettings makes the source, which may be in use, read the settings of the repository again.
 func (w *world) forgetSettings() {
 	for _, branch := range []string{"main", ""} { // "" is the default branch
-		w.src.settings.cache.Forget(repo + " " + branch)
+		w.src.settings.Cache.Forget(repo + " " + branch)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
@@ -18,6 +17,8 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -25,27 +26,19 @@ import (
 // issue itself when it is opened, are requests in the same way. In addition, people with write access can have errand
 // work on the issue as a whole, by a label or by assigning it.
 
-// The actions of requests: in a remark, and for work on an issue as a whole.
-const (
-	actionAsked    = "asked"
-	actionLabeled  = "labeled"
-	actionAssigned = "assigned"
-	actionOpened   = "opened" // in repositories where every issue is answered
-)
-
 // issueWork is the work on an issue as a whole.
-var issueWork = work{kind: kindIssue, profile: agent.Write}
+var issueWork = work{kind: subject.KindIssue, profile: agent.Write}
 
 // handleNewIssue answers a new issue that requests nothing, if the repository's settings switch that on.
 func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (response string, err error) {
-	c, err := i.settings.read(ctx, h.Ref, i.base(h.Repo))
+	c, err := i.settings.Read(ctx, h.Ref, i.base(h.Repo))
 	if err != nil {
 		return "", err
 	}
-	if c.Issues != issuesAuto {
+	if c.Issues != settings.IssuesAuto {
 		return "", notAddressed
 	}
-	return i.start(ctx, h, actionOpened)
+	return i.start(ctx, h, subject.ActionOpened)
 }
 
 // startIssue submits the work on an issue that was given the label or assigned to errand.
@@ -60,20 +53,20 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 	if err := i.worksOn(h.Repo); err != nil {
 		return "", err
 	}
-	if action != actionOpened {
+	if action != subject.ActionOpened {
 		if err := i.ignoreUnrelated(ctx, h); err != nil {
 			return "", err
 		}
 	}
 	switch {
 	case i.watched(h.Repo):
-		return "", ignored{onlyWatched, slog.LevelDebug}
-	case !i.gate.mayCommand(h.Author, h.Bot).Allowed:
-		return "", ignored{"A bot requested it.", slog.LevelInfo}
+		return "", subject.IgnoreQuietly(subject.OnlyWatched)
+	case !i.gate.MayCommand(h.Author, h.Bot).Allowed:
+		return "", subject.Ignore("A bot requested it.")
 	case h.Issue.GetState() == "closed":
-		return "", ignored{"The issue is closed.", slog.LevelInfo}
-	case i.gate.mayNot(ctx, h.Ref, h.Author): // the label may be that of a template
-		return "", ignored{h.Author + " has no write access.", slog.LevelInfo}
+		return "", subject.Ignore("The issue is closed.")
+	case i.gate.MayNot(ctx, h.Ref, h.Author): // the label may be that of a template
+		return "", subject.Ignore(h.Author + " has no write access.")
 	}
 	if err := i.ignoreOvertaken(ctx, h); err != nil {
 		return "", err
@@ -92,11 +85,11 @@ func (i *interpreter) start(ctx context.Context, h remarkEvent, action string) (
 	if err != nil {
 		return "", err
 	}
-	if t.origin.Action = action; action == actionOpened {
+	if t.About.Action = action; action == subject.ActionOpened {
 		t.Class = tasks.Background // unrequested work can wait
 	}
-	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.Number, h.Repo, t.origin.Title)
-	receipt, err := i.submit(ctx, t)
+	t.Prompt = fmt.Sprintf("Issue #%d of %s: %s", h.Number, h.Repo, t.About.Title)
+	receipt, err := t.Submit(ctx, i.desk)
 	if err == nil {
 		err = i.noteStart(ctx, h, true)
 	}
@@ -118,11 +111,11 @@ const sameForm = time.Minute
 // asksTheSame reports whether a task that has not ended already does the work that a label or an assignment requests:
 // it works on the issue as a whole, or the same person requested it in the text of the issue that they labelled.
 func (h remarkEvent) asksTheSame(t tasks.Task) bool {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	switch {
 	case err != nil || o.Issue == 0 || o.Asked == nil || o.Asked.Place != thread.InIssue:
 		return false
-	case o.Action != actionAsked:
+	case o.Action != subject.ActionAsked:
 		return true
 	}
 	return strings.EqualFold(t.Actor, h.Author) && h.At.Before(o.Asked.At.Add(sameForm))
@@ -131,10 +124,10 @@ func (h remarkEvent) asksTheSame(t tasks.Task) bool {
 // noteStart records when work on an issue as a whole was requested, so that no poll starts it again. anew drops the
 // plan.
 func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) error {
-	return i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+	return i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
 		if h.At.After(p.Started) {
 			if p.Started = h.At; anew {
-				p.Plans = p.Plans.with(planRequest{Task: h.task(), Work: true})
+				p.Plans = p.Plans.With(subject.PlanRequest{Task: h.task(), Work: true})
 			}
 		}
 		return nil
@@ -143,7 +136,7 @@ func (i *interpreter) noteStart(ctx context.Context, h remarkEvent, anew bool) e
 
 // ignoreUnrelated ignores labels other than errand's, and assignments to others.
 func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error {
-	if isLabel(h.Label, i.gate.forkLabel) {
+	if subject.IsLabel(h.Label, i.gate.ForkLabel) {
 		return nil
 	}
 	if h.Assignee != "" {
@@ -152,18 +145,18 @@ func (i *interpreter) ignoreUnrelated(ctx context.Context, h remarkEvent) error 
 			return err
 		}
 	}
-	return ignored{"It is not for errand.", slog.LevelDebug}
+	return subject.IgnoreQuietly("It is not for errand.")
 }
 
 // requestedIssueTask is requestedTask for a remark on an issue. Title and description are those of the event, because
 // the requester has not seen later edits.
-func (i *interpreter) requestedIssueTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
-	o := origin{Ref: h.Ref, Base: i.base(h.Repo), Action: actionAsked, Asked: h.request()}
+func (i *interpreter) requestedIssueTask(ctx context.Context, h remarkEvent, w work) (subject.Draft, error) {
+	o := subject.Origin{Ref: h.Ref, Base: i.base(h.Repo), Action: subject.ActionAsked, Asked: h.request()}
 	issue := h.Issue
 	if issue == nil {
 		var err error
 		if _, issue, err = currentIssue(ctx, i.api, h.Ref, 0); err != nil {
-			return draft{}, err
+			return subject.Draft{}, err
 		}
 	}
 	o.Issue, o.URL = issue.GetID(), issue.GetHTMLURL()
@@ -171,12 +164,12 @@ func (i *interpreter) requestedIssueTask(ctx context.Context, h remarkEvent, w w
 	if h.Place == thread.InIssue && h.said.rest != "" {
 		body = "" // the prompt contains it
 	}
-	o.Title, o.Body = clipTexts(issue.GetTitle(), body)
-	return i.settings.applyTo(ctx, draft{Task: tasks.Task{
+	o.Title, o.Body = subject.ClipTexts(issue.GetTitle(), body)
+	return i.settings.ApplyTo(ctx, subject.Draft{Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
 		Profile: w.profile, Repo: h.Repo, Actor: h.Author, Prompt: promptOf(o, w),
 		Options: tasks.Options{Plan: w.plan},
-	}, origin: o})
+	}, About: o})
 }
 
 // issueEnds are the reasons why work on an issue ends, by action.
@@ -196,22 +189,16 @@ func (i *interpreter) endIssue(ctx context.Context, d delivery) (response string
 	}
 	why := issueEnds[d.action]
 	err = i.desk.Supersede(ctx, h.thread(), why, func(t tasks.Task) bool {
-		o, err := originOf(t)
+		o, err := subject.Of(t)
 		if err != nil || o.Issue != h.Issue.GetID() {
 			return false
 		}
-		return d.action != actionClosed || o.closedSince(h.Issue)
+		return d.action != actionClosed || o.ClosedSince(h.Issue)
 	})
 	if err != nil {
 		return "", err
 	}
 	return "Stopped the work on " + h.String() + ". " + why, nil
-}
-
-// closedSince reports whether an issue is closed and was closed after the request.
-func (o origin) closedSince(issue *github.Issue) bool {
-	at := issue.GetClosedAt().Time
-	return issue.GetState() == "closed" && o.Asked.At.Before(at.Truncate(time.Second))
 }
 
 // missedIssues handles new issues, labels and assignments whose events were lost.
@@ -236,8 +223,8 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 		if !h.At.Before(v.since) {
 			err = v.missedRemark(ctx, h)
 		}
-		label := v.p.gate.forkLabel
-		if err == nil && (hasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
+		label := v.p.gate.ForkLabel
+		if err == nil && (subject.HasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
 			err = v.missedStart(ctx, h)
 		}
 		if err == nil {
@@ -254,19 +241,19 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 // missedStart starts work on an issue that was given the label or assigned since the last poll, unless an event has
 // done so.
 func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
-	label := v.p.gate.forkLabel
+	label := v.p.gate.ForkLabel
 	where := v.Thread
 	where.Ref = h.Ref
 	last, err := where.LastEvent(ctx, func(e *github.IssueEvent) bool {
-		return isLabelling(e, label) ||
-			e.GetEvent() == actionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), v.me)
+		return subject.IsLabelling(e, label) ||
+			e.GetEvent() == subject.ActionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), v.me)
 	})
 	if err != nil {
 		return err
 	}
 	h.At, h.Author, h.Bot = last.GetCreatedAt().Time, last.GetActor().GetLogin(), last.GetActor().GetType() == "Bot"
 	h.Label, h.Assignee = last.GetLabel().GetName(), last.GetAssignee().GetLogin()
-	state, err := v.p.memory.state(ctx, h.Ref)
+	state, err := v.p.memory.State(ctx, h.Ref)
 	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) {
 		return err
 	}
@@ -276,9 +263,9 @@ func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
 // polledStart submits the work on an issue for which a poll has found the label or an assignment.
 func (i *interpreter) polledStart(ctx context.Context, d delivery) (response string, err error) {
 	if d.remark.Assignee != "" {
-		return i.start(ctx, *d.remark, actionAssigned)
+		return i.start(ctx, *d.remark, subject.ActionAssigned)
 	}
-	return i.start(ctx, *d.remark, actionLabeled)
+	return i.start(ctx, *d.remark, subject.ActionLabeled)
 }
 
 // currentIssue returns the conversation of an issue, and the issue as it is now. The address of a transferred issue
@@ -303,29 +290,29 @@ func currentIssue(
 }
 
 // readIssue reads the issue of a task, and refuses the task if the issue has ended.
-func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o origin) (conversation, error) {
+func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o subject.Origin) (conversation, error) {
 	where, issue, err := currentIssue(ctx, b.api, o.Ref, o.Issue)
 	if err != nil {
 		return conversation{}, err
 	}
 	k := conversation{Thread: where, o: o, b: b, task: t, issue: issue}
-	if k.settings, _, err = b.settings.settings(ctx, where, o.Base); err != nil {
+	if k.settings, _, err = b.settings.Of(ctx, where, o.Base); err != nil {
 		return conversation{}, err
 	}
 	me, err := b.api.Forge.Login(ctx)
 	if err != nil {
 		return conversation{}, b.api.BriefError("read "+o.String(), err)
 	}
-	why := k.settings.refuses(t.Kind, o, nil, nil)
+	why := k.settings.Refuses(t.Kind, o, nil, nil)
 	switch {
 	case why != "":
 	case issue.GetLocked():
 		why = issueEnds["locked"]
-	case o.closedSince(issue):
+	case o.ClosedSince(issue):
 		why = issueEnds[actionClosed]
-	case o.Action == actionLabeled && !hasLabel(issue.Labels, b.gate.forkLabel):
-		why = "The issue no longer has the label " + b.gate.forkLabel + "."
-	case o.Action == actionAssigned && !isAssigned(issue, me):
+	case o.Action == subject.ActionLabeled && !subject.HasLabel(issue.Labels, b.gate.ForkLabel):
+		why = "The issue no longer has the label " + b.gate.ForkLabel + "."
+	case o.Action == subject.ActionAssigned && !isAssigned(issue, me):
 		why = "The issue is no longer assigned to errand."
 	}
 	if why != "" {
@@ -347,7 +334,7 @@ const issueOrder = `@%s, who can write to this repository, asks you to take care
 // someone else closes the issue.
 func (k conversation) issuePrompt(ctx context.Context) (string, error) {
 	prompt, err := k.everythingPrompt(ctx, issueOrderOf(k.task, k.o))
-	if err == nil && k.o.Action != actionAsked {
+	if err == nil && k.o.Action != subject.ActionAsked {
 		err = k.notLinked(ctx)
 	}
 	return prompt, err
@@ -378,7 +365,7 @@ func (k conversation) notLinked(ctx context.Context) error {
 }
 
 // aboutIssue quotes the issue as it was when the task was requested.
-func aboutIssue(o origin, issue *github.Issue) string {
+func aboutIssue(o subject.Origin, issue *github.Issue) string {
 	var labels []string
 	for _, l := range issue.Labels {
 		labels = append(labels, untrusted.Line(l.GetName(), 50))
@@ -388,5 +375,5 @@ func aboutIssue(o origin, issue *github.Issue) string {
 	if o.Body != "" {
 		text += "Description:\n" + o.Body
 	}
-	return untrusted.Quote(o.what(), text)
+	return untrusted.Quote(o.What(), text)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -33,39 +34,13 @@ const (
 	stateEnded    = "%s's request has ended. "
 )
 
-// issueStatus is what errand remembers of the comment.
-type issueStatus struct {
-	ID   int64  `json:"id,omitempty"`   // 0 if unknown
-	Task string `json:"task,omitempty"` // the task whose state it may show; "" after that task has ended
-	Turn int64  `json:"turn,omitempty"` // see begin; of the newest writer for that task
-	Gone bool   `json:"gone,omitempty"` // people have deleted the comment, so the task shows no more states
-	Pull string `json:"pull,omitempty"` // URL of the latest pull request for the issue
-}
-
-// begin lets a task show a state, and reports whether it may. A task that waits only has a state if it has begun.
-// Writers may be late, and work for different workers: that of a run is dropped when the task waits again, and that of
-// a wait when it runs.
-func (s *issueStatus) begin(t tasks.Task, state string) bool {
-	turn, ours := 2*t.Fence, s.Task == t.ID
-	if strings.HasPrefix(state, stateWaiting) {
-		if turn++; !ours {
-			return false
-		}
-	}
-	if ours && (s.Gone || turn < s.Turn) {
-		return false
-	}
-	s.Task, s.Turn, s.Gone = t.ID, turn, false
-	return true
-}
-
 // showState writes the state of the task, which has not ended. It changes the memo first, so that the end of the task
 // is shown even if this worker dies.
 func (r *report) showState(ctx context.Context, state string) error {
-	var s issueStatus
+	var s subject.IssueStatus
 	var may bool
-	err := r.by.memory.changeState(ctx, r.o.Ref, func(p *prState) error {
-		may = p.Status.begin(r.task, state)
+	err := r.by.memory.ChangeState(ctx, r.o.Ref, func(p *subject.State) error {
+		may = p.Status.Begin(r.task, strings.HasPrefix(state, stateWaiting))
 		s = p.Status
 		return nil
 	})
@@ -76,7 +51,7 @@ func (r *report) showState(ctx context.Context, state string) error {
 	if err != nil || id == s.ID && id != 0 {
 		return err
 	}
-	return r.by.memory.changeState(ctx, r.o.Ref, func(p *prState) error {
+	return r.by.memory.ChangeState(ctx, r.o.Ref, func(p *subject.State) error {
 		p.Status.ID, p.Status.Gone = id, id == 0
 		return nil
 	})
@@ -87,7 +62,7 @@ func (r *report) endState(ctx context.Context, e tasks.Ending, refused bool) err
 	if r.o.Issue == 0 {
 		return nil
 	}
-	p, err := r.by.memory.state(ctx, r.o.Ref)
+	p, err := r.by.memory.State(ctx, r.o.Ref)
 	if s := p.Status; err != nil || s.Task != r.task.ID {
 		return err
 	}
@@ -110,20 +85,22 @@ func (r *report) endState(ctx context.Context, e tasks.Ending, refused bool) err
 	} else if err != nil {
 		return r.ReportError("end state", err)
 	}
-	return r.by.memory.changeState(ctx, r.o.Ref, func(now *prState) error {
+	return r.by.memory.ChangeState(ctx, r.o.Ref, func(now *subject.State) error {
 		if now.Status.Task != r.task.ID {
 			return nil
 		}
 		now.Status.ID, now.Status.Pull = id, p.Status.Pull
 		if !refused { // otherwise the next attempt shows how it went
-			now.Status = issueStatus{ID: id, Pull: p.Status.Pull}
+			now.Status = subject.IssueStatus{ID: id, Pull: p.Status.Pull}
 		}
 		return nil
 	})
 }
 
 // writeState edits the comment and returns its ID, or 0 if people have deleted it. If there is none, it may create it.
-func (r *report) writeState(ctx context.Context, s issueStatus, state string, create bool) (id int64, err error) {
+func (r *report) writeState(
+	ctx context.Context, s subject.IssueStatus, state string, create bool,
+) (id int64, err error) {
 	who := markdown.Unping(r.task.Actor)
 	if r.o.Asked.URL != "" {
 		who = fmt.Sprintf("[%s](%s)", who, r.o.Asked.URL)

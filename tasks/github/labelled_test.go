@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
 )
 
 // GitHub lets people without write access set labels. The label should count only if its author has write access,
@@ -18,7 +19,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	f.hub.SetPermission(repo, "ann", "write")
 	f.hub.SetPermission(repo, "cleo", "read")
 	n := f.open(func(pr *githubfake.PR) { pr.Head = "labelled" })
-	f.label(n, conflictsLabel, "cleo")
+	f.label(n, autofix.ConflictsLabel, "cleo")
 	must(f.repo.Commit("main", "", map[string]string{"labelled.go": "other\n"}, "Collide"))
 	conflicts := func() []tasks.Task { // beside the review that the pull request gets
 		return slices.DeleteFunc(f.tasks(), func(task tasks.Task) bool { return task.Kind != "merge_conflict" })
@@ -35,7 +36,7 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	}
 
 	// The approval by another person should count while it is valid.
-	if err := f.hub.UnlabelPR(repo, n, conflictsLabel); err != nil {
+	if err := f.hub.UnlabelPR(repo, n, autofix.ConflictsLabel); err != nil {
 		t.Fatal(err)
 	}
 	f.label(n, "Errand:Resolve-Conflicts", "ann") // GitHub keeps the case in which a label was created
@@ -49,8 +50,8 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 	if err := f.hub.UnlabelPR(repo, n, "Errand:Resolve-Conflicts"); err != nil {
 		t.Fatal(err)
 	}
-	wantInput(t, brief(f.world, task), "no longer has the label "+conflictsLabel+".")
-	f.label(n, conflictsLabel, "ann")
+	wantInput(t, brief(f.world, task), "no longer has the label "+autofix.ConflictsLabel+".")
+	f.label(n, autofix.ConflictsLabel, "ann")
 	if err := brief(f.world, task); err != nil {
 		t.Error(err)
 	}

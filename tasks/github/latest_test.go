@@ -17,6 +17,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // fakeIndicator records when it is shown what.
@@ -47,7 +48,7 @@ func (l *fakeIndicator) Finished() time.Time { return time.Time{} }
 // startReport is a report as Open makes it, with an indicator of the test.
 func startReport(ctx context.Context, l hub.StatusIndicator) *report {
 	by := &reporter{shared: shared{watched: func(string) bool { return false }}}
-	r := &report{by: by, indicator: l, task: tasks.Task{Kind: kindReview}}
+	r := &report{by: by, indicator: l, task: tasks.Task{Kind: subject.KindReview}}
 	r.progress = showLatest(ctx, l.Interval(), nil, r.show)
 	return r
 }

@@ -16,6 +16,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // endings are all the kinds with what a check run and a status make of them.
@@ -166,11 +167,11 @@ func TestLightIsFoundAgain(t *testing.T) {
 		task, later, sha := w.task(n, 0), w.task(n, 1), w.pull(n).HeadSHA
 		// Statuses are listed by age, check runs the newest first: either way ours is on the second page.
 		if !w.src.forge.IsApp() {
-			w.fill(must(originOf(task)))
+			w.fill(must(subject.Of(task)))
 		}
 		w.report(task)
 		if w.src.forge.IsApp() {
-			w.fill(must(originOf(task)))
+			w.fill(must(subject.Of(task)))
 		}
 		before := len(w.hub.Calls("POST /repos/{o}/{r}/check-runs")) + len(w.hub.Calls("POST /repos/{o}/{r}/statuses/{sha}"))
 		again, err := w.source(func(c *config) { *c = w.conf }).Open(w.Context(), task)
@@ -324,9 +325,9 @@ func TestLightEndsLast(t *testing.T) {
 }
 
 // fill gives a commit more check runs or statuses of others than a page holds.
-func (w *world) fill(o origin) {
+func (w *world) fill(o subject.Origin) {
 	w.Helper()
-	gh := must(w.src.gate.api.Reach(w.Context(), o.Ref)).GH
+	gh := must(w.src.api.Reach(w.Context(), o.Ref)).GH
 	for i := range 101 {
 		var err error
 		name := fmt.Sprintf("ci/%d", i)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // A task links to its pull request, and to the comment that requested it.
@@ -12,19 +13,19 @@ func TestLinks(t *testing.T) {
 	t.Parallel()
 	pull, comment := "https://github.com/acme/api/pull/7", "https://github.com/acme/api/pull/7#issuecomment-1"
 	for name, test := range map[string]struct {
-		origin origin
+		Origin subject.Origin
 		want   tasks.Links
 	}{
-		"a review": {origin{URL: pull}, tasks.Links{Thread: pull, PullRequest: pull}},
+		"a review": {subject.Origin{URL: pull}, tasks.Links{Thread: pull, PullRequest: pull}},
 		"a comment": {
-			origin{URL: pull, Asked: &request{URL: comment}}, tasks.Links{Thread: comment, PullRequest: pull},
+			subject.Origin{URL: pull, Asked: &subject.Request{URL: comment}}, tasks.Links{Thread: comment, PullRequest: pull},
 		},
 		"an issue": {
-			origin{URL: "https://github.com/acme/api/issues/8"},
+			subject.Origin{URL: "https://github.com/acme/api/issues/8"},
 			tasks.Links{Thread: "https://github.com/acme/api/issues/8"},
 		},
 	} {
-		body, err := json.Marshal(test.origin)
+		body, err := json.Marshal(test.Origin)
 		if err != nil {
 			t.Fatal(err)
 		}

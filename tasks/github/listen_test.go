@@ -17,6 +17,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
@@ -30,7 +31,7 @@ func TestPullRequestBecomesTask(t *testing.T) {
 		if hook.Status != http.StatusAccepted {
 			t.Errorf("answered with %d", hook.Status)
 		}
-		o := origin{
+		o := subject.Origin{
 			Ref: thread.Ref{Repo: repo, Number: n}, Head: pr.HeadSHA, Base: "main", BaseSHA: pr.BaseSHA,
 			Title: "Say hello <!-- and more -->", // which GitHub shows in a title
 			Body:  "It is polite.", URL: w.hub.URL() + "/acme/api/pull/1", Action: "opened",
@@ -79,7 +80,7 @@ func TestDraftIsReviewedWhenReady(t *testing.T) {
 	}
 	var actions []string
 	for _, task := range f.tasks() {
-		actions = append(actions, must(originOf(task)).Action)
+		actions = append(actions, must(subject.Of(task)).Action)
 	}
 	if diff := cmp.Diff([]string{"reopened"}, actions); diff != "" {
 		t.Error(diff)
@@ -143,7 +144,7 @@ func TestIgnoredPullRequests(t *testing.T) {
 // An unsigned request counts as a stranger's.
 func TestPullRequestFromNowhere(t *testing.T) {
 	t.Parallel()
-	if pr := new(github.PullRequest); !hub.IsFork(pr) || profileOf(pr, agent.Write) != agent.Untrusted {
+	if pr := new(github.PullRequest); !hub.IsFork(pr) || subject.ProfileOf(pr, agent.Write) != agent.Untrusted {
 		t.Error("it counts as one of ours")
 	}
 }
@@ -370,7 +371,7 @@ func TestRealPayloads(t *testing.T) {
 		Thread: "github/Codertocat/Hello-World#2/review", Class: tasks.Review, Profile: agent.Read,
 		Repo: "Codertocat/Hello-World", Ref: sha, Actor: "Codertocat",
 		Prompt: "Review pull request #2 of Codertocat/Hello-World: Update the README with new information.",
-		Origin: must(json.Marshal(origin{
+		Origin: must(json.Marshal(subject.Origin{
 			Ref:  thread.Ref{Repo: "Codertocat/Hello-World", Number: 2, Installation: 1},
 			Head: sha, Base: "master",
 			BaseSHA: "f95f852bd8fca8fcc58a9a2d6c842781e32a215e",

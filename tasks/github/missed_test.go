@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -22,7 +23,7 @@ func TestMissedRemarks(t *testing.T) {
 	own, _ := f.own()
 	f.comment(n, "ann", "@errand this was before you came")
 	look(time.Hour)
-	if err := f.src.memory.changeState(t.Context(), thread.Ref{Repo: repo, Number: n}, func(p *prState) error {
+	if err := f.src.memory.ChangeState(t.Context(), thread.Ref{Repo: repo, Number: n}, func(p *subject.State) error {
 		p.Paused, p.PausedBy = true, "ben"
 		return nil
 	}); err != nil {
@@ -60,7 +61,7 @@ func TestMissedRemarks(t *testing.T) {
 	}
 	f.signs(n, mention, "eyes")
 	f.signs(n, resume, "eyes", "hooray")
-	if p := must(f.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
+	if p := must(f.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Paused {
 		t.Error("an order was not carried out")
 	}
 	// An event that comes after all is nothing new.
@@ -110,7 +111,7 @@ func TestMissedRemarksAreLimited(t *testing.T) {
 	for _, route := range []string{"GET /repos/{o}/{r}/pulls/comments", "GET /repos/{o}/{r}/issues/comments"} {
 		f.hub.Fail(route, limit) // at last with both
 		err := lookAgain(f)
-		if wait, limited := f.src.gate.api.RetryAfter(err); !limited || wait < 9*time.Minute {
+		if wait, limited := f.src.api.RetryAfter(err); !limited || wait < 9*time.Minute {
 			t.Errorf("%s: %v", route, err)
 		}
 	}

@@ -1,6 +1,10 @@
 package github
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/errand-fleet/errand/tasks/github/settings"
+)
 
 // A request should use the repository's model for its kind, regardless of how it was submitted.
 func TestModelsByKind(t *testing.T) {
@@ -8,7 +12,7 @@ func TestModelsByKind(t *testing.T) {
 	const file = "models:\n  review: one\n  analyze: two\n  comment: three\n  fix: four\n  check_failure: five\n  merge_conflict: six\n  review_response: seven\n"
 	w := withToken(t)
 	w.talkers()
-	must(w.repo.Commit("main", "", map[string]string{settingsFile: file}, "Say what is wanted"))
+	must(w.repo.Commit("main", "", map[string]string{settings.File: file}, "Say what is wanted"))
 	w.hub.Deliver("")
 	n, _ := w.own()
 	theirs := w.fork("theirs")

@@ -35,12 +35,12 @@ func (i *interpreter) sendNote(ctx context.Context, t thread.Thread, h remarkEve
 	if h.Bot {
 		return nil // the bot might answer
 	}
-	v, err := i.gate.mayRequest(ctx, h.Ref, h.Author)
+	v, err := i.gate.MayRequest(ctx, h.Ref, h.Author)
 	if err != nil {
 		return err
 	}
 	if !v.Allowed {
-		first, err := i.memory.firstStranger(ctx, h.Ref)
+		first, err := i.memory.FirstStranger(ctx, h.Ref)
 		if err != nil || !first {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -25,7 +26,7 @@ import (
 
 // dismissers sets who has dismissed the findings of threads: the first person with write access who marked one 👎, or
 // else the person who resolved it, and whether the file has changed, because the change may be a fix.
-func (g *gate) dismissers(
+func (g reviewGate) dismissers(
 	ctx context.Context, where thread.Thread, head string, l review.Ledger, threads []postedFinding,
 ) error {
 	seen := map[string]string{}
@@ -39,7 +40,7 @@ func (g *gate) dismissers(
 			people = append(people, t.resolvedBy)
 		}
 		for n, login := range people {
-			v, err := g.mayRequest(ctx, where.Ref, login)
+			v, err := g.MayRequest(ctx, where.Ref, login)
 			if _, refused := errors.AsType[*tasks.InputError](err); err != nil && !refused { // skip it
 				return err
 			}
@@ -87,8 +88,8 @@ type tally struct {
 	Counted []string                    `json:"counted,omitempty"` // the newest in Counts, by pull request and ID
 }
 
-func (m memory) tally(repo string) intake.Memo[tally] {
-	return intake.Memo[tally]{Memory: m.store, Name: "github/" + strings.ToLower(repo) + "/findings", Log: m.log}
+func (m reviewMemory) tally(repo string) intake.Memo[tally] {
+	return intake.Memo[tally]{Memory: m.Store, Name: "github/" + strings.ToLower(repo) + "/findings", Log: m.Log}
 }
 
 // add counts the findings of a pull request, each only once.
@@ -119,7 +120,7 @@ func (t *tally) add(number int, all []review.Judged) {
 }
 
 // countOutcomes adds the outcomes of a pull request's findings to those of its repository. It may be called again.
-func (m memory) countOutcomes(ctx context.Context, r thread.Ref, merged bool) error {
+func (m reviewMemory) countOutcomes(ctx context.Context, r thread.Ref, merged bool) error {
 	l, err := m.ledgerMemo(r).Load(ctx)
 	if err != nil {
 		return err
@@ -139,8 +140,8 @@ func (m memory) countOutcomes(ctx context.Context, r thread.Ref, merged bool) er
 }
 
 // closeFindings reads once more what people did with the findings of a pull request, and counts the outcomes.
-func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) error {
-	l, err := i.memory.ledgerMemo(o.Ref).Load(ctx)
+func (i *interpreter) closeFindings(ctx context.Context, o subject.Origin, merged bool) error {
+	l, err := reviewsOf(i.memory).ledgerMemo(o.Ref).Load(ctx)
 	if err != nil || !slices.ContainsFunc(l.Known, func(k review.Known) bool { return !k.Counted }) {
 		return err
 	}
@@ -150,13 +151,13 @@ func (i *interpreter) closeFindings(ctx context.Context, o origin, merged bool) 
 	}
 	threads, _, err := onLines(ctx, where)
 	if err == nil {
-		err = i.gate.dismissers(ctx, where, o.Head, l, threads)
+		err = dismissalsOf(i.gate).dismissers(ctx, where, o.Head, l, threads)
 	}
 	if err == nil {
-		err = i.memory.changeLedger(ctx, o.Ref, func(l *review.Ledger) { l.Observe(observed(threads)) })
+		err = reviewsOf(i.memory).changeLedger(ctx, o.Ref, func(l *review.Ledger) { l.Observe(observed(threads)) })
 	}
 	if err == nil {
-		err = i.memory.countOutcomes(ctx, o.Ref, merged)
+		err = reviewsOf(i.memory).countOutcomes(ctx, o.Ref, merged)
 	}
 	if err != nil {
 		return fmt.Errorf("count the findings of %s: %w", o, err)
@@ -171,7 +172,7 @@ func (v *repositoryPoll) missedOutcomes(ctx context.Context, latest []*github.Pu
 		if pr.GetState() == "open" {
 			continue
 		}
-		err := v.p.closeFindings(ctx, originOfPull(v.Repo, pr), pr.MergedAt != nil)
+		err := v.p.closeFindings(ctx, subject.OfPull(v.Repo, pr), pr.MergedAt != nil)
 		if hub.Permanent(err) {
 			v.p.log.Warn("count findings", "err", err)
 			continue
@@ -187,14 +188,14 @@ func (v *repositoryPoll) missedOutcomes(ctx context.Context, latest []*github.Pu
 // Review implements [tasks.Reviewer]. It reads the ledger and asks GitHub nothing.
 func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
 	answer, ok := readAnswer(e, s.log)
-	if t.Kind != kindReview || !ok {
+	if t.Kind != subject.KindReview || !ok {
 		return nil, nil
 	}
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := s.memory.ledgerMemo(o.Ref).Load(ctx)
+	ledger, err := reviewsOf(s.memory).ledgerMemo(o.Ref).Load(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -204,14 +205,14 @@ func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tas
 			ID: k.ID, Severity: string(k.Severity), Status: string(k.Status), New: k.First == o.Head,
 			Here: k.First == o.Head || k.Last == o.Head, First: hub.ShortSHA(k.First), Last: hub.ShortSHA(k.Last),
 			Answered: k.Answered, Path: k.Path, Line: k.Line, StartLine: k.StartLine, Removed: k.Side == review.Left,
-			Claim: k.Claim, Evidence: k.Evidence, Suggestion: k.Suggestion, Original: k.Original, URL: o.finding(k),
+			Claim: k.Claim, Evidence: k.Evidence, Suggestion: k.Suggestion, Original: k.Original, URL: addressOf(o, k),
 		})
 	}
 	return v, nil
 }
 
-// finding returns the web address of a finding: its comment, its line, or the pull request.
-func (o origin) finding(k review.Known) string {
+// addressOf returns the web address of a finding: its comment, its line, or the pull request.
+func addressOf(o subject.Origin, k review.Known) string {
 	repo, _, _ := strings.Cut(o.URL, "/pull/")
 	switch {
 	case k.Comment != 0:
@@ -231,7 +232,7 @@ func (o origin) finding(k review.Known) string {
 
 // Acceptance implements [tasks.Reviewer].
 func (s *Source) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
-	t, err := s.memory.tally(repo).Load(ctx)
+	t, err := reviewsOf(s.memory).tally(repo).Load(ctx)
 	return slices.SortedFunc(maps.Values(t.Counts), func(a, b tasks.Acceptance) int {
 		return cmp.Compare(a.Kind, b.Kind)
 	}), err
@@ -251,7 +252,7 @@ func (i *interpreter) dismiss(ctx context.Context, h remarkEvent) (note string, 
 	if id = strings.TrimSpace(id); !findingForm.MatchString(id) {
 		return whichFinding, false, nil
 	}
-	err = i.memory.changeLedger(ctx, h.Ref, func(l *review.Ledger) { ok = l.Dismiss(id, h.Author) })
+	err = reviewsOf(i.memory).changeLedger(ctx, h.Ref, func(l *review.Ledger) { ok = l.Dismiss(id, h.Author) })
 	if err == nil && !ok {
 		note = unknownFinding
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -109,9 +110,9 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 		w.close(w.task(n, 1), w.rechecked(n, map[string]review.Status{"beside": review.Fixed}))
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 2})
 
-		o := must(originOf(w.task(n, 1)))
+		o := must(subject.Of(w.task(n, 1)))
 		id, _ := review.FindingOf(w.told(n)["named"].Comments[0].Body)
-		if err := w.src.memory.changeLedger(w.Context(), o.Ref, func(l *review.Ledger) {
+		if err := reviewsOf(w.src.memory).changeLedger(w.Context(), o.Ref, func(l *review.Ledger) {
 			l.Dismiss(id, "octocat")
 		}); err != nil {
 			w.Fatal(err)
@@ -131,7 +132,7 @@ func TestOutcomesOfAnAbandonedPullRequest(t *testing.T) {
 	w.close(w.task(n, 0), reviewed("Two.", flaw("open", 1), flaw("disliked", 3)))
 	w.dislike(n, "disliked", "octocat")
 	for range 2 {
-		if err := w.src.interpreter(nil).closeFindings(w.Context(), must(originOf(w.task(n, 0))), false); err != nil {
+		if err := w.src.interpreter(nil).closeFindings(w.Context(), must(subject.Of(w.task(n, 0))), false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -160,7 +161,7 @@ func TestPlanWithAFailedRequest(t *testing.T) {
 				f, n, ask, _ := plannedIssue(t)
 				fail(f, ask("ann", body), ask("ann", "@errand but use a library"))
 				if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write ||
-					task.Kind != kindIssue {
+					task.Kind != subject.KindIssue {
 					t.Errorf("the plan that was posted: %+v", task)
 				}
 				f.signs(n, f.comment(n, "ann", "/approve"), notDone)
@@ -240,7 +241,7 @@ func TestPlanIsWithdrawn(t *testing.T) {
 		withdraw(n, body)
 	}
 	approved := ask("ann", "/approve")
-	if approved.Options.Plan || approved.Profile != agent.Write || approved.Kind != kindIssue {
+	if approved.Options.Plan || approved.Profile != agent.Write || approved.Kind != subject.KindIssue {
 		t.Errorf("%+v", approved)
 	}
 	other := f.issue("mallory", "Tax is wrong", "It is too high.")
@@ -377,7 +378,7 @@ func TestPlanBehindARemovedLabel(t *testing.T) {
 	f.close(work, tasks.Ending{Kind: tasks.Refused, Reason: "The issue no longer has the label.", At: ended})
 	f.cancel(work.ID)
 	approved := ask("ann", "/approve")
-	if approved.Kind != kindIssue || approved.Profile != agent.Write {
+	if approved.Kind != subject.KindIssue || approved.Profile != agent.Write {
 		t.Errorf("%+v", approved)
 	}
 	f.close(approved, tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended})
@@ -421,7 +422,7 @@ func TestPlanBehindTheWork(t *testing.T) {
 	t.Parallel()
 	f, _, ask, _ := plannedIssue(t)
 	planning := ask("ann", "/plan")
-	if work := ask("ann", "/fix"); work.Kind != kindIssue {
+	if work := ask("ann", "/fix"); work.Kind != subject.KindIssue {
 		t.Fatalf("%+v", work)
 	}
 	e := answered("All of it.")
@@ -440,7 +441,7 @@ func TestPlanBehindALateLabel(t *testing.T) {
 	memory.fail.Store(true)
 	_ = f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann") // its event is refused
 	work := f.only()
-	if must(originOf(work)).Action != actionLabeled || memory.fail.Load() {
+	if must(subject.Of(work)).Action != subject.ActionLabeled || memory.fail.Load() {
 		t.Fatalf("%+v", work)
 	}
 	d, _ := f.hub.LastDelivery("issues")
@@ -460,7 +461,7 @@ func TestPlanBehindTheLabel(t *testing.T) {
 	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
 		t.Fatal(err)
 	}
-	if work := f.latestTask(); must(originOf(work)).Action != actionLabeled {
+	if work := f.latestTask(); must(subject.Of(work)).Action != subject.ActionLabeled {
 		t.Fatalf("%+v", work)
 	}
 	e := answered("All of it.")
@@ -501,7 +502,7 @@ func TestApprovalFails(t *testing.T) {
 	f, n, _, answer := plannedIssue(t, func(c *config) { memory.Memory, c.Memory = c.Memory, memory })
 	f.hub.Deliver("")
 	missed := f.comment(n, "ann", "/approve")
-	where := must(f.src.gate.api.Reach(t.Context(), thread.Ref{Repo: repo}))
+	where := must(f.src.api.Reach(t.Context(), thread.Ref{Repo: repo}))
 	v := &repositoryPoll{Thread: where, p: f.src.newPoller(f.desk)}
 	f.hub.Fail("GET /repos/{o}/{r}/issues/{n}", githubfake.Failure{Status: 502})
 	failed := false
@@ -541,8 +542,8 @@ func TestPlanOfAnEditedRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	task := f.only()
-	p := must(f.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n}))
-	if last := p.Plans.last(); !task.Options.Plan || last.Task != task.ID || last.Work {
+	p := must(f.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n}))
+	if last := p.Plans.Last(); !task.Options.Plan || last.Task != task.ID || last.Work {
 		t.Errorf("task %+v, plans %+v", task, p.Plans)
 	}
 }

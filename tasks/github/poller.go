@@ -17,6 +17,8 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -24,9 +26,6 @@ import (
 // Webhooks are lost while no front door runs, and GitHub does not resend them. Conflicts have no webhooks. So from time
 // to time one front door polls the open pull requests and submits tasks for what it finds. If an event was handled
 // before, the poll submits the same task, which is a duplicate.
-
-// actionPolled is the action of work that the poller found. Tasks in Redis have it, so the word stays.
-const actionPolled = "looked"
 
 const (
 	pollMemo = "github/looks"
@@ -111,7 +110,7 @@ func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState
 }
 
 func (p *poller) changePollState(ctx context.Context, change func(*pollState)) error {
-	memo := intake.Memo[pollState]{Memory: p.memory.store, Name: pollMemo, Log: p.log}
+	memo := intake.Memo[pollState]{Memory: p.memory.Store, Name: pollMemo, Log: p.log}
 	return memo.Change(ctx, func(l *pollState) error {
 		if l.Seen == nil {
 			l.Seen = map[string]time.Time{}
@@ -182,22 +181,24 @@ func (v *repositoryPoll) pollRepository(ctx context.Context) (all bool, err erro
 	all = true
 	var failed []error
 	for _, pr := range list {
-		l := polledPull{Thread: v.Thread, v: v, o: originOfPull(v.Repo, pr), pr: pr}
-		l.Ref, l.o.Action = l.o.Ref, actionPolled
-		own := ownWork(pr, v.me)
+		l := polledPull{Thread: v.Thread, v: v, o: subject.OfPull(v.Repo, pr), pr: pr}
+		l.Ref, l.o.Action = l.o.Ref, subject.ActionPolled
+		w := autofix.Work{Thread: l.Thread, About: l.o, Pull: pr}
+		own := autofix.OwnWork(pr, v.me)
+		conflict := own || !hub.IsFork(pr) && subject.HasLabel(pr.Labels, autofix.ConflictsLabel)
 		for _, wants := range []struct {
 			it, once bool
-			do       func(context.Context) error
+			do       func() error
 		}{
-			{!own && !pr.GetUpdatedAt().Before(v.since), true, l.review},
-			{!v.quick && own, false, l.failures},
-			{!v.quick && (own || !hub.IsFork(pr) && hasLabel(pr.Labels, conflictsLabel)), false, l.conflict},
+			{!own && !pr.GetUpdatedAt().Before(v.since), true, func() error { return l.review(ctx) }},
+			{!v.quick && own, false, func() error { return v.p.fixes.MissedFailures(ctx, v.p.desk, w) }},
+			{!v.quick && conflict, false, func() error { return v.p.fixes.MissedConflict(ctx, v.p.desk, w, own) }},
 		} {
 			if !wants.it {
 				continue
 			}
-			err := wants.do(ctx)
-			if _, ok := errors.AsType[ignored](err); err == nil || ok {
+			err := wants.do()
+			if _, ok := errors.AsType[subject.Ignored](err); err == nil || ok {
 				continue
 			}
 			all = all && !wants.once
@@ -277,15 +278,15 @@ func (v *repositoryPoll) openPulls(
 type polledPull struct {
 	thread.Thread
 	v  *repositoryPoll
-	o  origin
+	o  subject.Origin
 	pr *github.PullRequest
 }
 
 // review submits the review for which an event was missed. A quick poll submits reviews of new heads and bases only.
 func (l polledPull) review(ctx context.Context) error {
 	author := l.pr.GetUser().GetLogin()
-	state, err := l.v.p.memory.state(ctx, l.Ref)
-	if err != nil || l.v.quick && state.isAt(l.o) {
+	state, err := l.v.p.memory.State(ctx, l.Ref)
+	if err != nil || l.v.quick && state.IsAt(l.o) {
 		return err
 	}
 	if state.Head != l.o.Head { // its event was missed, or Redis has forgotten it
@@ -295,49 +296,13 @@ func (l polledPull) review(ctx context.Context) error {
 	}
 	id := tasks.NewID(l.Now(), sourceName, fmt.Sprintf("look-%d-%s", l.o.Number, hub.ShortSHA(l.o.Head)))
 	t := l.v.p.reviewTask(id, author, l.pr, l.o)
-	t.me, t.why.why = l.v.me, unwanted(l.pr, author, l.v.me)
-	if t.why.why == "" && hub.IsFork(l.pr) && hasLabel(l.pr.Labels, l.v.p.gate.forkLabel) {
+	t.me, t.why.Why = l.v.me, unwanted(l.pr, author, l.v.me)
+	if t.why.Why == "" && hub.IsFork(l.pr) && subject.HasLabel(l.pr.Labels, l.v.p.gate.ForkLabel) {
 		if err := l.missedApproval(ctx, t, l.v.since, state.Started); err != nil {
 			return err
 		}
 	}
 	_, err = l.v.p.replaceReviews(ctx, t)
-	return err
-}
-
-// failures submits the fix of failed checks.
-func (l polledPull) failures(ctx context.Context) error {
-	c, err := l.CIStatus(ctx, l.o.Head)
-	if err != nil || len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
-		return err
-	}
-	return l.submitMissed(ctx, kindCheckFailure, failureKey(c, l.o.Head))
-}
-
-// conflict submits the resolution of conflicts. Lists do not contain them, and GitHub starts to compute them on the
-// first request, so the next poll sees them.
-func (l polledPull) conflict(ctx context.Context) error {
-	pr, err := l.Pull(ctx)
-	if err != nil {
-		return fmt.Errorf("read pull request: %w", err)
-	}
-	if pr.Mergeable == nil || pr.GetMergeable() {
-		return nil
-	}
-	key, _, err := conflicts(ctx, l.Thread, pr, ownWork(pr, l.v.me))
-	if err != nil {
-		return err
-	}
-	return l.submitMissed(ctx, kindMergeConflict, key)
-}
-
-// submitMissed submits the work with this key, unless a task has started it.
-func (l polledPull) submitMissed(ctx context.Context, kind, key string) error {
-	p, err := l.v.p.memory.state(ctx, l.Ref)
-	if err != nil || p.Begun[key] != "" {
-		return err
-	}
-	_, err = l.v.p.autofix(ctx, kind, l.pr, l.o)
 	return err
 }
 

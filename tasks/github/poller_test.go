@@ -12,6 +12,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // looker is a front door that polls only on request, some time later by its clock.
@@ -170,7 +172,7 @@ func TestStoredNamesOfPolls(t *testing.T) {
 	f.open()
 	look(DefaultPollEvery)
 	task := f.only()
-	if action := must(originOf(task)).Action; action != "looked" || !strings.Contains(task.ID, "-github-look-") {
+	if action := must(subject.Of(task)).Action; action != "looked" || !strings.Contains(task.ID, "-github-look-") {
 		t.Errorf("a poll made the task %s with the action %s", task.ID, action)
 	}
 }
@@ -304,7 +306,7 @@ func TestConflicts(t *testing.T) {
 	f.hub.SetPermission(repo, "ann", "write")
 	n, _ := f.own()
 	labelled := f.open(func(pr *githubfake.PR) { pr.Head = "labelled" })
-	f.label(labelled, conflictsLabel, "ann")
+	f.label(labelled, autofix.ConflictsLabel, "ann")
 	f.open(func(pr *githubfake.PR) { pr.Head = "theirs" })
 	look(time.Hour)
 	if got := f.tasks(); len(got) != 0 {
@@ -320,7 +322,7 @@ func TestConflicts(t *testing.T) {
 	}
 	for _, task := range all {
 		b := f.briefed(task)
-		switch o := must(originOf(task)); o.Number {
+		switch o := must(subject.Of(task)); o.Number {
 		case n:
 			golden(t, "brief.conflict", b.Prompt.Text)
 		case labelled:
@@ -373,7 +375,7 @@ func TestLookGoesOn(t *testing.T) {
 		Times: -1, Status: 429, Header: map[string][]string{"Retry-After": {"600"}},
 	})
 	err := lookAgain(f)
-	if wait, limited := f.src.gate.api.RetryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
+	if wait, limited := f.src.api.RetryAfter(err); !limited || wait < 9*time.Minute || len(f.tasks()) != 0 {
 		t.Errorf("%v: wait %s, %d tasks", err, wait, len(f.tasks()))
 	}
 	lift()

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -35,7 +36,7 @@ func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response
 			Text: func(ctx context.Context, q tasks.Question) (string, error) {
 				text, err := answerText(q, command, h.said.rest)
 				if err == nil {
-					err = i.gate.mustWrite(ctx, h.Ref, h.Author)
+					err = i.gate.MustWrite(ctx, h.Ref, h.Author)
 				}
 				return text, err
 			},
@@ -95,8 +96,8 @@ func (s *Source) Talks(t tasks.Task) bool {
 }
 
 func (b *briefer) mayAskQuestions(t tasks.Task) bool {
-	o, err := originOf(t)
-	return err == nil && !isAutomatic(t, o) && !o.byBot() && !b.watched(o.Repo) && kinds[t.Kind].asks
+	o, err := subject.Of(t)
+	return err == nil && !subject.IsAutomatic(t, o) && !o.ByBot() && !b.watched(o.Repo) && subject.Kinds[t.Kind].Asks
 }
 
 // Assures returns false: the request has its reaction, and each comment is mailed to many people.
@@ -149,11 +150,11 @@ func (s *Source) say(ctx context.Context, t tasks.Task, what string, parts ...st
 func (s *Source) talk(
 	ctx context.Context, t tasks.Task, what string, parts ...string,
 ) (thread.Thread, thread.Message, error) {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil {
 		return thread.Thread{}, thread.Message{}, err
 	}
-	where, err := s.gate.api.Reach(ctx, o.Ref)
+	where, err := s.api.Reach(ctx, o.Ref)
 	if err != nil {
 		return thread.Thread{}, thread.Message{}, fmt.Errorf("reach %s: %w", o, err)
 	}

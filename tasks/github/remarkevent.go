@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -83,7 +83,7 @@ func (h *remarkEvent) validate() error {
 	case h.Repo == "" || h.Number == 0 || h.ID == 0 || h.At.IsZero(), h.Issue != nil && h.Issue.GetID() == 0:
 		return fmt.Errorf("%w: it contains no remark on a pull request or an issue", intake.ErrUnreadable)
 	case h.Place == thread.InIssue && !h.OnIssue:
-		return ignored{why: "It is a pull request.", level: slog.LevelDebug}
+		return subject.IgnoreQuietly("It is a pull request.")
 	case h.Author == "" && h.Place != thread.InIssue: // its author may have deleted their account
 		return fmt.Errorf("%w: the remark has no author", intake.ErrUnreadable)
 	}

@@ -31,7 +31,7 @@ type batch struct {
 
 // unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
 func (k conversation) unanswered(ctx context.Context) (batch, error) {
-	before, err := k.b.memory.cursor(k.o.Ref).Load(ctx)
+	before, err := k.b.memory.Cursor(k.o.Ref).Load(ctx)
 	if err != nil {
 		return batch{}, err
 	}
@@ -58,7 +58,7 @@ func (k conversation) everything(ctx context.Context) (batch, error) {
 func (k conversation) gather(
 	ctx context.Context, since time.Time, want func(batch, thread.Remark) bool,
 ) (batch, error) {
-	b := batch{kind: k.o.kind()}
+	b := batch{kind: k.o.Kind()}
 	var err error
 	if b.me, err = k.Forge.Login(ctx); err != nil {
 		return b, k.BriefError("read "+k.o.String(), err)
@@ -118,10 +118,10 @@ func (b batch) asksMore() bool {
 // prompt returns the prompt of a request: its text, and the remarks it may refer to.
 func (b batch) prompt(k conversation) string {
 	where := map[thread.Place]string{
-		thread.InConversation: "in the conversation of " + k.o.what(),
-		thread.OnLine:         "on a line of the diff of " + k.o.what(),
-		thread.InReview:       "in a review of " + k.o.what(),
-		thread.InIssue:        "in " + k.o.what(),
+		thread.InConversation: "in the conversation of " + k.o.What(),
+		thread.OnLine:         "on a line of the diff of " + k.o.What(),
+		thread.InReview:       "in a review of " + k.o.What(),
+		thread.InIssue:        "in " + k.o.What(),
 	}[k.o.Asked.Place]
 	return strings.TrimSpace(fmt.Sprintf("@%s asks you, %s:\n\n%s\n\n%s%s", k.task.Actor, where, k.task.Prompt,
 		quotedHunk(b.asked.Remark), b.quote()))
@@ -129,7 +129,7 @@ func (b batch) prompt(k conversation) string {
 
 // commandPrompt returns the prompt of a command with the text below it.
 func (b batch) commandPrompt(k conversation, what string) string {
-	return strings.TrimSpace(what + k.o.added(k.task) + "\n\n" + b.quote())
+	return strings.TrimSpace(what + k.o.Added(k.task) + "\n\n" + b.quote())
 }
 
 // quote quotes the remarks, each in its own fence, or returns "". If there are too many, it drops the oldest.

@@ -10,6 +10,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -36,7 +37,7 @@ func statusLeft(err error) error {
 func (r *report) answerRequest(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
 	if err == nil {
-		err = r.by.memory.planEnded(ctx, r.task, r.o.Ref, e)
+		err = r.by.memory.PlanEnded(ctx, r.task, r.o.Ref, e)
 	}
 	if err != nil || silent {
 		return err
@@ -64,23 +65,23 @@ func (r *report) answerRequest(ctx context.Context, e tasks.Ending) error {
 			last, at = p, thread.AskedAt(id)
 		}
 	}
-	return r.by.memory.answered(ctx, r.o.Ref, last, at)
+	return r.by.memory.Answered(ctx, r.o.Ref, last, at)
 }
 
 // silent reports whether there is no reply: to a withdrawn request, to one on an issue that has ended since, and to
 // people without permission, who get one answer on each pull request or issue.
 func (r *report) silent(ctx context.Context, e tasks.Ending) (stranger, silent bool, _ error) {
-	if isAutomatic(r.task, r.o) || r.o.byBot() {
+	if subject.IsAutomatic(r.task, r.o) || r.o.ByBot() {
 		return false, endsSilently(e), nil
 	}
 	if e.Kind != tasks.Refused {
 		return false, e.Kind == tasks.Withdrawn || e.Kind == tasks.Superseded, nil
 	}
-	v, err := r.by.gate.mayRequest(ctx, r.o.Ref, r.task.Actor)
+	v, err := r.by.gate.MayRequest(ctx, r.o.Ref, r.task.Actor)
 	if err != nil || v.Allowed {
 		return false, false, err
 	}
-	first, err := r.by.memory.firstStranger(ctx, r.o.Ref)
+	first, err := r.by.memory.FirstStranger(ctx, r.o.Ref)
 	return true, !first, err
 }
 
@@ -137,10 +138,9 @@ func (r *report) inReplyTo(e tasks.Ending) []string {
 	return []string{fmt.Sprintf("In reply to [%s](%s)%s", markdown.Unping(r.task.Actor), a.URL, more)}
 }
 
-// spots returns the comments that requested a task.
-func (o origin) spots() []thread.Spot {
-	if o.Asked == nil {
-		return slices.Clone(o.Also)
-	}
-	return append(slices.Clone(o.Also), o.Asked.Spot)
+// endsSilently reports whether the ending of an automatic task is not posted, because there was nothing to do. The
+// message that the limit is reached is posted.
+func endsSilently(e tasks.Ending) bool {
+	nothing := slices.Contains([]tasks.EndingKind{tasks.Refused, tasks.Superseded, tasks.Withdrawn}, e.Kind)
+	return nothing && e.Reason != subject.LimitReached
 }

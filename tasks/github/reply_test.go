@@ -28,7 +28,7 @@ func (w *world) asks(n int, spots ...thread.Spot) (all []tasks.Task) {
 		if err != nil {
 			w.Fatal(err)
 		}
-		all = append(all, must(t.task()))
+		all = append(all, must(t.WithOrigin()))
 	}
 	return all
 }
@@ -294,6 +294,6 @@ func TestSignOfAnAskedReview(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.close(must(made.task()), answered("Fine."))
+	w.close(must(made.WithOrigin()), answered("Fine."))
 	w.signs(n, comment, "hooray")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -27,7 +28,7 @@ type reporter struct {
 }
 
 // page returns where people see a task: the console, or the place of its answer. It is unique among a commit's tasks.
-func (r *reporter) page(o origin, id string) string {
+func (r *reporter) page(o subject.Origin, id string) string {
 	if r.consoleURL != "" {
 		return r.consoleURL + "/tasks/" + id
 	}
@@ -41,7 +42,7 @@ func (r *reporter) page(o origin, id string) string {
 // only watched goes to the board.
 type report struct {
 	thread.Thread
-	o         origin
+	o         subject.Origin
 	by        *reporter
 	task      tasks.Task
 	log       *slog.Logger
@@ -50,7 +51,7 @@ type report struct {
 }
 
 // report returns the report of a task, which shows nothing yet.
-func (r *reporter) report(ctx context.Context, t tasks.Task, o origin) (*report, error) {
+func (r *reporter) report(ctx context.Context, t tasks.Task, o subject.Origin) (*report, error) {
 	where, err := r.api.Reach(ctx, o.Ref)
 	if err != nil {
 		return nil, r.api.ReportError("reach "+o.String(), err)
@@ -60,7 +61,7 @@ func (r *reporter) report(ctx context.Context, t tasks.Task, o origin) (*report,
 
 // open opens the report of a task. It finds or creates the status indicator of a review; if GitHub does not allow one,
 // the report continues without. In a conversation nothing is posted before the agent starts.
-func (r *reporter) open(ctx context.Context, t tasks.Task, o origin) (*report, error) {
+func (r *reporter) open(ctx context.Context, t tasks.Task, o subject.Origin) (*report, error) {
 	p, err := r.report(ctx, t, o)
 	if err != nil || r.watched(o.Repo) {
 		return p, err
@@ -68,7 +69,7 @@ func (r *reporter) open(ctx context.Context, t tasks.Task, o origin) (*report, e
 	if o.Issue != 0 {
 		p.progress = showLatest(ctx, r.pause, p.log, p.showState)
 	}
-	if t.Kind != kindReview {
+	if t.Kind != subject.KindReview {
 		return p, nil
 	}
 	p.indicator, err = p.openIndicator(ctx)
@@ -145,7 +146,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 		}
 	}
 	post := r.closeConversation
-	if r.task.Kind == kindReview {
+	if r.task.Kind == subject.KindReview {
 		post = r.closeReview
 	}
 	if err := post(ctx, e); err != nil {
@@ -156,7 +157,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 
 // reactToRequests adds the reactions. It skips deleted comments and those that another task answers now.
 func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
-	spots := r.o.spots()
+	spots := r.o.Spots()
 	if e.Kind == tasks.Withdrawn || len(spots) == 0 {
 		return nil
 	}
@@ -197,9 +198,9 @@ func (r *report) runLink() string {
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
 // nothing before they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
-	if err != nil || r.watched(o.Repo) || o.Issue == 0 && t.Kind != kindReview {
+	if err != nil || r.watched(o.Repo) || o.Issue == 0 && t.Kind != subject.KindReview {
 		return err
 	}
 	p, err := r.report(ctx, t, o)

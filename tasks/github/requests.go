@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,23 +15,14 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
-// request is the comment that requested a task.
-type request struct {
-	thread.Spot
-	At      time.Time `json:"at"`
-	URL     string    `json:"html_url"`
-	Command string    `json:"command,omitempty"` // "" for a mention
-	Words   string    `json:"words,omitempty"`   // text that came with a command
-	Bot     bool      `json:"bot,omitempty"`     // the author is a listed bot
-}
-
 // request returns the request of a remark.
-func (h remarkEvent) request() *request {
-	return &request{Spot: h.Spot, At: h.At, URL: h.URL, Command: h.said.word, Words: h.said.rest, Bot: h.Bot}
+func (h remarkEvent) request() *subject.Request {
+	return &subject.Request{Spot: h.Spot, At: h.At, URL: h.URL, Command: h.said.word, Words: h.said.rest, Bot: h.Bot}
 }
 
 // remark does what a new remark requests: an issue may be work without a request, and so may a review.
@@ -42,7 +32,7 @@ func (i *interpreter) remark(ctx context.Context, d delivery) (response string, 
 		return "", err
 	}
 	response, err = i.handleComment(ctx, h)
-	_, not := errors.AsType[ignored](err)
+	_, not := errors.AsType[subject.Ignored](err)
 	_, refused := errors.AsType[*tasks.InputError](err)
 	if (err == nil || not || refused) && h.OnIssue && h.said.requests(h) {
 		err = cmp.Or(i.noteSettled(ctx, h), err)
@@ -60,20 +50,20 @@ func (i *interpreter) remark(ctx context.Context, d delivery) (response string, 
 // command.
 func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (response string, err error) {
 	said := h.said
-	if !said.asks() && (!said.mistaken || i.gate.mayNot(ctx, h.Ref, h.Author)) {
+	if !said.asks() && (!said.mistaken || i.gate.MayNot(ctx, h.Ref, h.Author)) {
 		return "", notAddressed
 	}
 	if err := i.ignoreOvertaken(ctx, h); err != nil {
 		return "", err
 	}
-	if err := i.gate.limitRate(ctx, h); err != nil {
-		if _, ok := errors.AsType[ignored](err); ok {
+	if err := i.limitRate(ctx, h); err != nil {
+		if _, ok := errors.AsType[subject.Ignored](err); ok {
 			i.react(ctx, h, notDone)
 		}
 		return "", err
 	}
 	mention := said.word == "" && !said.mistaken && said.rest != ""
-	forPeople := i.gate.mayCommand(h.Author, h.Bot)
+	forPeople := i.gate.MayCommand(h.Author, h.Bot)
 	if (said.answers || mention) && forPeople.Allowed {
 		if response, err := i.submitAnswer(ctx, h); !errors.Is(err, tasks.ErrNoQuestion) {
 			return response, err
@@ -88,7 +78,7 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 		i.note(ctx, h, why, notDone)
 		return why, nil
 	case !forPeople.Allowed && (said.control != nil || said.answers):
-		return "", ignored{forPeople.Reason, slog.LevelInfo}
+		return "", subject.Ignore(forPeople.Reason)
 	case said.control != nil:
 		return i.runCommand(ctx, h)
 	case said.mistaken:
@@ -103,29 +93,42 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 }
 
 // notAddressed is the reason why most remarks become no task.
-var notAddressed = ignored{"It is not addressed to errand.", slog.LevelDebug}
+var notAddressed = subject.IgnoreQuietly("It is not addressed to errand.")
 
 // read reads a remark, unless its author or its place does not count.
 func (i *interpreter) read(ctx context.Context, h remarkEvent) (said, error) {
 	switch {
 	case i.repository != nil && !i.repository(h.Repo):
-		return said{}, ignored{"Repository " + h.Repo + " is not configured.", slog.LevelInfo}
+		return said{}, subject.Ignore("Repository " + h.Repo + " is not configured.")
 	case h.OnIssue && i.watched(h.Repo):
-		return said{}, ignored{onlyWatched, slog.LevelDebug}
+		return said{}, subject.IgnoreQuietly(subject.OnlyWatched)
 	}
-	author := i.gate.subject(h.Author, h.Bot)
+	author := i.gate.Account(h.Author, h.Bot)
 	author.Member = true
 	if v := policy.Decide(author, policy.Ask, policy.Object{Takes: true}, policy.Posture{}); !v.Allowed {
-		return said{}, ignored{"The author is a bot.", slog.LevelDebug}
+		return said{}, subject.IgnoreQuietly("The author is a bot.")
 	}
 	me, err := i.api.Forge.Login(ctx)
 	if err != nil {
 		return said{}, err
 	}
 	if thread.IsMarked(h.Body) || strings.EqualFold(h.Author, me) {
-		return said{}, ignored{"The author is errand.", slog.LevelDebug}
+		return said{}, subject.IgnoreQuietly("The author is errand.")
 	}
 	return readRemark(h.Body, me), nil
+}
+
+// limitRate counts a comment against its author's rate limit on the pull request. It returns an ignored if the limit is
+// reached. Each author has a separate limit, so people without permission cannot block others.
+func (i *interpreter) limitRate(ctx context.Context, h remarkEvent) error {
+	if h.again {
+		return nil
+	}
+	ok, err := i.pacer.AllowRequest(ctx, "ask/"+h.thread()+"/"+strings.ToLower(h.Author))
+	if err == nil && !ok {
+		err = subject.Ignore(slower)
+	}
+	return err
 }
 
 // submitRequest submits the task that a comment requests, by a command or a mention.
@@ -138,7 +141,7 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 	if err != nil {
 		return "", err
 	}
-	receipt, err := i.submit(ctx, t)
+	receipt, err := t.Submit(ctx, i.desk)
 	if err == nil {
 		err = i.notePlan(ctx, h)
 	}
@@ -146,7 +149,7 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 		return "", err
 	}
 	over := i.ignoreOvertaken(ctx, h) // again: a deletion or a stop may have found no task a moment ago
-	if _, ok := errors.AsType[ignored](over); ok {
+	if _, ok := errors.AsType[subject.Ignored](over); ok {
 		_, err = i.withdrawTask(ctx, h)
 	}
 	if err := cmp.Or(err, over); err != nil {
@@ -160,37 +163,37 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 
 // ignoreOvertaken ignores a comment that was deleted or settled without a task before, and a request that was stopped.
 func (i *interpreter) ignoreOvertaken(ctx context.Context, h remarkEvent) error {
-	p, err := i.memory.state(ctx, h.Ref)
+	p, err := i.memory.State(ctx, h.Ref)
 	if err != nil {
 		return err
 	}
 	if slices.Contains(p.Settled, h.task()) {
-		return ignored{"The comment was deleted, or handled before.", slog.LevelInfo}
+		return subject.Ignore("The comment was deleted, or handled before.")
 	}
 	if c := h.said.command; h.task() < p.Stopped && (c.control == nil || c.word == cmdRetry) {
-		return ignored{"It was stopped.", slog.LevelInfo}
+		return subject.Ignore("It was stopped.")
 	}
 	return nil
 }
 
 // requestedTask returns the task for submitRequest.
-func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) (draft, error) {
+func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) (subject.Draft, error) {
 	if h.OnIssue {
 		return i.requestedIssueTask(ctx, h, w)
 	}
 	pr, err := i.pull(ctx, h)
 	if err != nil {
-		return draft{}, err
+		return subject.Draft{}, err
 	}
-	o := originOfPull(h.Repo, pr)
+	o := subject.OfPull(h.Repo, pr)
 	if h.Issue != nil { // the state at that time: the event may be late, and the pull request was read just now
-		o.Title, o.Body = clipTexts(h.Issue.GetTitle(), h.Issue.GetBody())
+		o.Title, o.Body = subject.ClipTexts(h.Issue.GetTitle(), h.Issue.GetBody())
 	}
-	o.Installation, o.Action, o.Full = h.Installation, actionAsked, w.full
+	o.Installation, o.Action, o.Full = h.Installation, subject.ActionAsked, w.full
 	o.Asked = h.request()
-	t := draft{pr: pr, Task: tasks.Task{
+	t := subject.Draft{Pull: pr, Task: tasks.Task{
 		ID: h.task(), Source: sourceName, Kind: w.kind, Thread: h.thread(), Class: tasks.Interactive,
-		Profile: profileOf(pr, w.profile), Repo: h.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.Number),
+		Profile: subject.ProfileOf(pr, w.profile), Repo: h.Repo, Ref: fmt.Sprintf("refs/pull/%d/head", h.Number),
 		Actor: h.Author,
 	}}
 	if w.ownThread {
@@ -201,28 +204,28 @@ func (i *interpreter) requestedTask(ctx context.Context, h remarkEvent, w work) 
 	}
 	if hub.IsFork(pr) {
 		writes := w.profile == agent.Write && h.said.word != "" // a mention is answered without writing
-		v := policy.Decide(i.gate.subject(h.Author, h.Bot), policy.Fork,
-			policy.Object{Writes: writes, Moved: movedSince(pr, h.At), Approved: true}, policy.Posture{})
+		v := policy.Decide(i.gate.Account(h.Author, h.Bot), policy.Fork,
+			policy.Object{Writes: writes, Moved: subject.MovedSince(pr, h.At), Approved: true}, policy.Posture{})
 		if !v.Allowed && h.Bot {
-			return draft{}, ignored{v.Reason, slog.LevelInfo}
+			return subject.Draft{}, subject.Ignore(v.Reason)
 		}
 		if !v.Allowed {
-			return draft{}, thread.Refuse(v.Reason)
+			return subject.Draft{}, thread.Refuse(v.Reason)
 		}
 	}
 	if w.kind == "review" {
 		o.ApprovedBy = h.Author
 	}
-	t.Prompt, t.origin = promptOf(o, w), o
-	return i.settings.applyTo(ctx, t)
+	t.Prompt, t.About = promptOf(o, w), o
+	return i.settings.ApplyTo(ctx, t)
 }
 
 // promptOf returns the request of a comment.
-func promptOf(o origin, w work) string {
+func promptOf(o subject.Origin, w work) string {
 	switch a := o.Asked; {
 	case a.Command != "" && w.kind != mentionWork.kind:
 		return strings.TrimSpace(fmt.Sprintf("%s %s #%d of %s: %s\n\n%s",
-			a.Command, o.kind(), o.Number, o.Repo, o.Title, a.Words))
+			a.Command, o.Kind(), o.Number, o.Repo, o.Title, a.Words))
 	case a.Words == "":
 		return wordless[a.Place]
 	default:
@@ -260,7 +263,7 @@ func (i *interpreter) withdraw(ctx context.Context, d delivery) (response string
 		return "", err
 	}
 	if !done {
-		return "", ignored{"No task of this comment is waiting.", slog.LevelDebug}
+		return "", subject.IgnoreQuietly("No task of this comment is waiting.")
 	}
 	if d.action == actionEdited {
 		i.respond(ctx, *h, func(ctx context.Context, t thread.Thread) error {
@@ -279,7 +282,7 @@ func (i *interpreter) noteSettled(ctx context.Context, h remarkEvent) error {
 	if _, err := i.desk.Status(ctx, h.task()); !errors.Is(err, tasks.ErrNotFound) {
 		return err
 	}
-	return i.memory.changeState(ctx, h.Ref, func(p *prState) error {
+	return i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
 		if !slices.Contains(p.Settled, h.task()) {
 			p.Settled = append(p.Settled, h.task())
 			p.Settled = p.Settled[max(0, len(p.Settled)-maxSettled):]
@@ -298,20 +301,20 @@ func (i *interpreter) withdrawTask(ctx context.Context, h remarkEvent) (done boo
 		return false, err
 	})
 	if err == nil && done && h.OnIssue {
-		err = i.memory.forgetRequest(ctx, h)
+		err = i.memory.ForgetRequest(ctx, h.Ref, h.task())
 	}
 	return done, err
 }
 
 // unamended is the response to an edit that changes no task.
-var unamended = ignored{"No waiting task is changed by this edit.", slog.LevelDebug}
+var unamended = subject.IgnoreQuietly("No waiting task is changed by this edit.")
 
 // amendable reports whether an edit changes a task: only that of its author, before the task starts. An approval stays
 // what it is, and the text of an issue has no part in its label.
 func (h remarkEvent) amendable(st tasks.Status) bool {
-	o, err := originOf(st.Task)
+	o, err := subject.Of(st.Task)
 	return err == nil && st.State == "waiting" && strings.EqualFold(h.by, h.Author) &&
-		o.Action == actionAsked && o.Asked.Command != cmdApprove
+		o.Action == subject.ActionAsked && o.Asked.Command != cmdApprove
 }
 
 // amend changes the task of an edited remark on an issue, or withdraws it if the new text requests nothing. A task that
@@ -375,7 +378,7 @@ func (i *interpreter) reword(ctx context.Context, h remarkEvent) (response strin
 	if err != nil {
 		return "", err
 	}
-	t, err := request.task()
+	t, err := request.WithOrigin()
 	if err != nil {
 		return "", err
 	}
@@ -398,12 +401,4 @@ func (i *interpreter) reword(ctx context.Context, h remarkEvent) (response strin
 		return "", err
 	}
 	return "Amended " + t.ID, nil
-}
-
-// added returns the text below a command for the prompt, or "" if there is none.
-func (o origin) added(t tasks.Task) string {
-	if o.Asked == nil || o.Asked.Command == "" || o.Asked.Words == "" {
-		return ""
-	}
-	return fmt.Sprintf("\n\n@%s adds this, which has priority:\n\n%s", t.Actor, o.Asked.Words)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
@@ -109,7 +110,7 @@ func TestMentionBecomesATask(t *testing.T) {
 		w.signs(n, id, "eyes")
 		c := w.hub.Comments(repo, n)[0]
 		got := f.only()
-		o := must(originOf(got))
+		o := must(subject.Of(got))
 		want := tasks.Task{
 			ID: tasks.NewID(c.CreatedAt.Truncate(time.Second), "github", fmt.Sprintf("c%d", id)), Source: "github",
 			Kind: "comment", Thread: "github/acme/api#1", Class: tasks.Interactive, Profile: agent.Write, Repo: repo,
@@ -147,7 +148,7 @@ func TestMentionOnLineAndInReview(t *testing.T) {
 	review := w.hub.Reviews(repo, n)[0].ID
 	var got []string
 	for _, task := range f.tasks() {
-		o := must(originOf(task))
+		o := must(subject.Of(task))
 		got = append(got, fmt.Sprintf("%+v %s", o.Asked.Spot, task.Prompt))
 		if p, ok := thread.SpotOf(task.ID); !ok || p != o.Asked.Spot || task.Thread != "github/acme/api#1" {
 			t.Errorf("%s: %+v", task.ID, task)
@@ -174,7 +175,7 @@ func TestCommandsBecomeTasks(t *testing.T) {
 	w := withToken(t)
 	w.talkers()
 	for i, c := range []struct {
-		body, kind, thread string
+		body, Kind, thread string
 		profile            agent.Profile
 		full               bool
 		prompt             string
@@ -227,14 +228,14 @@ func TestCommandsBecomeTasks(t *testing.T) {
 			ref = w.pull(n).HeadSHA
 		}
 		want := tasks.Task{
-			ID: got.ID, Source: "github", Kind: c.kind, Thread: fmt.Sprintf("github/acme/api#%d%s", n, c.thread),
+			ID: got.ID, Source: "github", Kind: c.Kind, Thread: fmt.Sprintf("github/acme/api#%d%s", n, c.thread),
 			Class: tasks.Interactive, Profile: c.profile, Repo: repo, Ref: ref, Actor: "ann",
 			Prompt: strings.ReplaceAll(c.prompt, "#N", fmt.Sprintf("#%d", n)), Origin: got.Origin,
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", c.body, diff)
 		}
-		if o := must(originOf(got)); o.Full != c.full || (o.ApprovedBy == "ann") != (c.kind == "review") {
+		if o := must(subject.Of(got)); o.Full != c.full || (o.ApprovedBy == "ann") != (c.Kind == "review") {
 			t.Errorf("%s: %+v", c.body, o)
 		}
 	}
@@ -359,7 +360,7 @@ func TestCommentOnWhatWasThere(t *testing.T) {
 	if err := w.hub.Redeliver(t.Context(), d.GUID); err != nil {
 		t.Fatal(err)
 	}
-	if o := must(originOf(f.only())); o.Title != "Tidy up" || o.Body != "As discussed." {
+	if o := must(subject.Of(f.only())); o.Title != "Tidy up" || o.Body != "As discussed." {
 		t.Errorf("%q %q", o.Title, o.Body)
 	}
 }
@@ -428,7 +429,7 @@ func TestCommandsTakeWriteAccess(t *testing.T) {
 		f := w.listen()
 		f.comment(n, "cleo", body)
 		for _, task := range f.tasks() {
-			if must(originOf(task)).Number != n {
+			if must(subject.Of(task)).Number != n {
 				continue
 			}
 			if input, ok := errors.AsType[*tasks.InputError](brief(w, task)); !ok ||
@@ -496,7 +497,7 @@ func TestDeletedBeforeCreated(t *testing.T) {
 	if all := f.tasks(); len(all) > 0 {
 		t.Errorf("tasks: %+v", all)
 	}
-	p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n}))
+	p := must(w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n}))
 	if p.Paused {
 		t.Error("a deleted command was carried out")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -49,7 +50,7 @@ func TestReviewResponse(t *testing.T) {
 				w.Errorf("brief: %+v", b)
 			}
 		}
-		if p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
+		if p := must(w.src.memory.State(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 1 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -61,7 +62,7 @@ func TestReviewResponse(t *testing.T) {
 			w.Fatalf("made %+v", got)
 		}
 		w.briefed(f.tasks()[mention])
-		if p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 0 {
+		if p := must(w.src.memory.State(w.Context(), thread.Ref{Repo: repo, Number: n})); p.Rounds != 0 {
 			w.Errorf("rounds: %+v", p)
 		}
 
@@ -101,9 +102,9 @@ func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 	n := w.quietOpen()
 	f := w.listen()
 	o := thread.Ref{Repo: repo, Number: n}
-	tire := func(p *prState) error { p.Rounds = maxRounds; return nil }
-	for user, want := range map[string]int{"cleo": maxRounds, "ann": 0} {
-		if err := w.src.memory.changeState(t.Context(), o, tire); err != nil {
+	tire := func(p *subject.State) error { p.Rounds = subject.MaxRounds; return nil }
+	for user, want := range map[string]int{"cleo": subject.MaxRounds, "ann": 0} {
+		if err := w.src.memory.ChangeState(t.Context(), o, tire); err != nil {
 			t.Fatal(err)
 		}
 		f.comment(n, user, "@errand go on")
@@ -112,7 +113,7 @@ func TestStrangersDoNotKeepUsGoing(t *testing.T) {
 				_ = brief(w, task)
 			}
 		}
-		if p := must(w.src.memory.state(t.Context(), o)); p.Rounds != want {
+		if p := must(w.src.memory.State(t.Context(), o)); p.Rounds != want {
 			t.Errorf("after %s spoke: %d rounds, want %d", user, p.Rounds, want)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -32,7 +34,7 @@ func (w *world) retarget(n int, base string) {
 func (f front) bases() (all []string) {
 	f.Helper()
 	for _, t := range f.tasks() {
-		all = append(all, must(originOf(t)).Base)
+		all = append(all, must(subject.Of(t)).Base)
 	}
 	return all
 }
@@ -139,7 +141,7 @@ func TestBaseIsThatOfTheStart(t *testing.T) {
 			w.Errorf("a review of the same head and base: %+v", got)
 		}
 		w.close(task, reviewed("None."))
-		p := must(w.src.memory.state(w.Context(), thread.Ref{Repo: repo, Number: n}))
+		p := must(w.src.memory.State(w.Context(), thread.Ref{Repo: repo, Number: n}))
 		if p.LastBase != "dev" || p.Base != "dev" {
 			w.Errorf("recorded %q, reviewed %q", p.Base, p.LastBase)
 		}
@@ -205,7 +207,7 @@ func TestRefusedReviewIsNotGreen(t *testing.T) {
 		}{
 			{tasks.Ending{Kind: tasks.Failed, Reason: "No."}, hub.StatusError},
 			{tasks.Ending{Kind: tasks.Cancelled, Reason: "Stopped by ann."}, hub.StatusError},
-			{tasks.Ending{Kind: tasks.Refused, Reason: bySettings + "skip pull requests of ann."}, ""},
+			{tasks.Ending{Kind: tasks.Refused, Reason: settings.Reason + "skip pull requests of ann."}, ""},
 			{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by 1234567."}, ""},
 			{tasks.Ending{Kind: tasks.Superseded, Reason: "Superseded by abcdef0 onto dev."}, hub.StatusPending},
 			{answered("Fine."), ""},

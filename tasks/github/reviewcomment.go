@@ -19,6 +19,8 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -233,7 +235,7 @@ var markForm = regexp.MustCompile(`^<!-- errand:review(?: part=([0-9]{1,3}))? --
 	`(?:\r?\n<!-- errand:task=(\S+) head=(\S+) ending=(\S+) at=([0-9]{1,18}) -->)?`)
 
 // markOf returns the mark of task t's ending.
-func markOf(t tasks.Task, o origin, e tasks.Ending) mark {
+func markOf(t tasks.Task, o subject.Origin, e tasks.Ending) mark {
 	return mark{part: 1, task: t.ID, head: o.Head, ending: e.Kind, at: e.At.UnixMicro()}
 }
 
@@ -274,4 +276,38 @@ func (m mark) key() string { return fmt.Sprintf("%s@%d", m.task, m.at) }
 // have whole seconds, and two pushes may be closer together.
 func (m mark) compare(o mark) int {
 	return cmp.Or(cmp.Compare(m.at, o.at), strings.Compare(m.task, o.task))
+}
+
+// limits returns the limits of a review and the invalid settings. If the settings are permanently unreadable, the
+// defaults apply.
+func (r *report) limits(ctx context.Context) (review.Limits, []string, error) {
+	l := review.Limits{Max: 6, Floor: review.Minor}
+	c, unknown, err := r.by.settings.Of(ctx, r.Thread, r.o.Base)
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		r.log.Warn("review without the repository's settings", "why", input.Sentence)
+		return l, nil, nil
+	}
+	if err != nil {
+		return l, nil, err
+	}
+	if c.Review.MaxFindings > 0 {
+		l.Max = c.Review.MaxFindings
+	}
+	if c.Review.Severity != "" {
+		l.Floor = review.Severity(c.Review.Severity)
+	}
+	return l, unknown, nil
+}
+
+// settingsErrors returns the errors in the repository's settings as the end of a comment.
+func settingsErrors(unknown []string) string {
+	if len(unknown) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("\n\n#### `" + settings.File + "`\n")
+	for _, one := range unknown {
+		b.WriteString("\n- " + markdown.NeutralLine(one))
+	}
+	return b.String()
 }

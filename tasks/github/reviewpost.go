@@ -16,6 +16,8 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // closeReview posts the findings, then the summary comment, and then completes the indicator, which links to them. So a
@@ -76,7 +78,7 @@ func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 		return r.recordTextOutcome(ctx, r.textOutcome(e))
 	}
 	var err error
-	if r.o, err = r.by.memory.asBriefed(ctx, r.task, r.o); err != nil {
+	if r.o, err = reviewsOf(r.by.memory).asBriefed(ctx, r.task, r.o); err != nil {
 		return outcome{}, err
 	}
 	limits, unknown, err := r.limits(ctx)
@@ -100,7 +102,7 @@ func (r *report) postFindings(ctx context.Context, e tasks.Ending) (outcome, err
 		return result, nil // the next review reports the findings that still apply
 	}
 	state, err := r.remember(ctx, ours, plan, result.verdict)
-	result.text += state.pausing()
+	result.text += pausing(state)
 	return result, err
 }
 
@@ -111,17 +113,17 @@ func (r *report) recordTextOutcome(ctx context.Context, result outcome) (outcome
 		return result, nil
 	}
 	var err error
-	if r.o, err = r.by.memory.asBriefed(ctx, r.task, r.o); err != nil {
+	if r.o, err = reviewsOf(r.by.memory).asBriefed(ctx, r.task, r.o); err != nil {
 		return outcome{}, err
 	}
 	if result.ending.Kind == tasks.Answered {
-		state, err := r.by.memory.reviewed(ctx, r.task, r.o, result.verdict)
-		result.text += state.pausing()
+		state, err := reviewsOf(r.by.memory).reviewed(ctx, r.task, r.o, result.verdict)
+		result.text += pausing(state)
 		return result, err
 	}
-	state, err := r.by.memory.state(ctx, r.o.Ref)
-	if state.hasReviewed(r.o) && state.Verdict != (savedVerdict{}) {
-		result.verdict = state.Verdict.verdict(result.ending)
+	state, err := r.by.memory.State(ctx, r.o.Ref)
+	if state.HasReviewed(r.o) && state.Verdict != (subject.SavedVerdict{}) {
+		result.verdict = restoredVerdict(state.Verdict, result.ending)
 	}
 	return result, err
 }
@@ -303,17 +305,12 @@ func (r *report) findReviewed(ctx context.Context, after time.Time) (*tasks.Endi
 	return nil, nil
 }
 
-// savedVerdict is the part of a verdict that also holds for a later head with the same changes.
-type savedVerdict struct {
-	Conclusion string `json:"conclusion"`
-	Title      string `json:"title"`
-	Line       string `json:"line"`
+func saveVerdict(v hub.Verdict) subject.SavedVerdict {
+	return subject.SavedVerdict{Conclusion: v.Conclusion, Title: v.Title, Line: v.Line}
 }
 
-func saveVerdict(v hub.Verdict) savedVerdict { return savedVerdict{v.Conclusion, v.Title, v.Line} }
-
-// verdict returns the verdict for a later head whose review was refused because it has the same changes.
-func (k savedVerdict) verdict(e tasks.Ending) hub.Verdict {
+// restoredVerdict returns the verdict for a later head whose review was refused because it has the same changes.
+func restoredVerdict(k subject.SavedVerdict, e tasks.Ending) hub.Verdict {
 	return hub.Verdict{
 		Conclusion: k.Conclusion, Title: k.Title, Line: k.Line,
 		Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At,
@@ -340,7 +337,7 @@ func statusOf(e tasks.Ending, head string) string {
 	switch {
 	case e.Kind == tasks.Superseded && strings.HasPrefix(e.Reason, supersededBy+hub.ShortSHA(head)):
 		return hub.StatusPending
-	case e.Kind == tasks.Answered, e.Kind == tasks.Superseded, strings.HasPrefix(e.Reason, bySettings):
+	case e.Kind == tasks.Answered, e.Kind == tasks.Superseded, strings.HasPrefix(e.Reason, settings.Reason):
 		return ""
 	}
 	return hub.StatusError

@@ -16,6 +16,8 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -187,7 +189,7 @@ func TestFindingsGoOn(t *testing.T) {
 			}
 		}
 		// Another user's copy of the mark should not count, and a push after the review should not undo it.
-		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", markOf(task, must(originOf(task)), e).findings()))
+		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", markOf(task, must(subject.Of(task)), e).findings()))
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": "none\n"}))
 		w.close(task, e)
 		if got := len(w.hub.Reviews(repo, n)); got != 2 {
@@ -306,9 +308,9 @@ func TestFindingsRefused(t *testing.T) {
 func (s *Source) deleteComment(w *world, id int64) error {
 	o := thread.Ref{Repo: repo}
 	if s.forge.IsApp() {
-		o = must(originOf(w.task(1, 0))).Ref
+		o = must(subject.Of(w.task(1, 0))).Ref
 	}
-	_, err := must(s.gate.api.Reach(w.Context(), o)).GH.Issues.DeleteComment(w.Context(), "acme", "api", id)
+	_, err := must(s.api.Reach(w.Context(), o)).GH.Issues.DeleteComment(w.Context(), "acme", "api", id)
 	return err
 }
 
@@ -370,7 +372,7 @@ func TestAnswerWithoutFindings(t *testing.T) {
 // settings means nothing.
 func TestFindingsAsTheRepositoryWants(t *testing.T) {
 	both(t, func(w *world) {
-		w.setUp(map[string]string{settingsFile: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
+		w.setUp(map[string]string{settings.File: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
 		n := w.openCode("ten")
 		minor := flaw("minor", 1)
 		minor.Severity = review.Minor

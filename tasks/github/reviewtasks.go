@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -14,31 +13,39 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // reviewThread returns the thread of a pull request's reviews.
-func reviewThread(o origin) string { return "github/" + o.String() + "/review" }
+func reviewThread(o subject.Origin) string { return "github/" + o.String() + "/review" }
+
+// candidate is a review before it is submitted, if it is wanted.
+type candidate struct {
+	subject.Draft
+	me  string          // errand's login; "" if GitHub did not return it
+	why subject.Ignored // why no review is wanted; zero if one is
+}
 
 // submitReview submits the review of a pull request's head with its base, unless it has one, and ends the reviews of
 // others. The same head and base give the same task, for every event and poll.
-func (i *interpreter) submitReview(ctx context.Context, t draft) (response string, err error) {
-	o := t.origin
+func (i *interpreter) submitReview(ctx context.Context, t candidate) (response string, err error) {
+	o := t.About
 	if !tasks.ValidID(t.ID) {
-		return i.submitted(ctx, t) // the desk reports the error; nothing is recorded
+		return subject.Submitted(t.Submit(ctx, i.desk)) // the desk reports the error; nothing is recorded
 	}
 	why := supersededBy + hub.ShortSHA(o.Head) + "."
-	err = i.memory.changeState(ctx, o.Ref, func(p *prState) (err error) {
-		if p.Head == o.Head && !p.isAt(o) {
+	err = i.memory.ChangeState(ctx, o.Ref, func(p *subject.State) (err error) {
+		if p.Head == o.Head && !p.IsAt(o) {
 			why = supersededBy + hub.ShortSHA(o.Head) + " onto " + untrusted.Line(o.Base, 100) + "."
 		}
-		t.ID, err = p.recordHead(t.ID, o, t.pr.GetUpdatedAt().Time)
+		t.ID, err = recordHead(p, t.ID, o, t.Pull.GetUpdatedAt().Time)
 		return err
 	})
 	if err != nil {
 		return "", err
 	}
 	// First: it may have inherited requests from the others.
-	if response, err = i.submitted(ctx, t); err != nil {
+	if response, err = subject.Submitted(t.Submit(ctx, i.desk)); err != nil {
 		return "", err
 	}
 	return response, i.desk.Supersede(ctx, t.Thread, why, otherVersion(o, t.ID))
@@ -54,31 +61,31 @@ func isContinued(e tasks.Ending) bool {
 
 // otherVersion matches the reviews of other heads or with other bases than those of o. The review with the ID current
 // is of this one, whatever base its event had: its brief has read the base.
-func otherVersion(o origin, current string) func(tasks.Task) bool {
+func otherVersion(o subject.Origin, current string) func(tasks.Task) bool {
 	return func(t tasks.Task) bool {
-		was, err := originOf(t)
+		was, err := subject.Of(t)
 		if err != nil {
-			return t.Kind == kindReview
+			return t.Kind == subject.KindReview
 		}
-		return t.Kind == kindReview && (was.Head != o.Head || was.Base != o.Base && t.ID != current)
+		return t.Kind == subject.KindReview && (was.Head != o.Head || was.Base != o.Base && t.ID != current)
 	}
 }
 
 // recordHead records a head and returns the task that reviews it: the given one, or the one that already does.
-func (p *prState) recordHead(id string, o origin, at time.Time) (string, error) {
-	if err := p.recordUpdateTime(at); err != nil {
+func recordHead(p *subject.State, id string, o subject.Origin, at time.Time) (string, error) {
+	if err := recordUpdateTime(p, at); err != nil {
 		return "", err
 	}
-	back := p.Head == o.Head && !p.isAt(o) // onto another base, whose review may be about to give this head its status
-	p.moveTo(o)
-	asked := o.byPerson() // they may want the same review again
+	back := p.Head == o.Head && !p.IsAt(o) // onto another base, whose review may be about to give this head its status
+	p.MoveTo(o)
+	asked := o.ByPerson() // they may want the same review again
 	switch {
 	case p.Paused && !asked:
-		return "", ignored{"The pull request was paused by " + p.PausedBy + ".", slog.LevelInfo}
-	case p.hasReviewed(o) && !asked && !back:
-		return "", ignored{"The head was reviewed before.", slog.LevelInfo}
-	case p.Reviews >= maxReviews && !asked:
-		return "", ignored{"The pull request has reached its limit of automatic reviews.", slog.LevelInfo}
+		return "", subject.Ignore("The pull request was paused by " + p.PausedBy + ".")
+	case p.HasReviewed(o) && !asked && !back:
+		return "", subject.Ignore("The head was reviewed before.")
+	case p.Reviews >= subject.MaxReviews && !asked:
+		return "", subject.Ignore("The pull request has reached its limit of automatic reviews.")
 	case p.Review == "" || asked:
 		p.Review = id
 	}
@@ -87,9 +94,9 @@ func (p *prState) recordHead(id string, o origin, at time.Time) (string, error) 
 
 // recordUpdateTime records the time of a pull request's state. Late and repeated events must not restore an older
 // state.
-func (p *prState) recordUpdateTime(at time.Time) error {
+func recordUpdateTime(p *subject.State, at time.Time) error {
 	if at.Before(p.At) {
-		return ignored{"A newer state of the pull request is known.", slog.LevelInfo}
+		return subject.Ignore("A newer state of the pull request is known.")
 	}
 	p.At = at
 	return nil
@@ -101,17 +108,17 @@ func (i *interpreter) endReviews(ctx context.Context, d delivery) (response stri
 	if err := i.worksOn(e.GetRepo().GetFullName()); err != nil {
 		return "", err
 	}
-	o := originOfPull(e.GetRepo().GetFullName(), e.GetPullRequest())
-	err = i.memory.changeState(ctx, o.Ref, func(p *prState) error {
+	o := subject.OfPull(e.GetRepo().GetFullName(), e.GetPullRequest())
+	err = i.memory.ChangeState(ctx, o.Ref, func(p *subject.State) error {
 		p.Review = ""
-		return p.recordUpdateTime(e.GetPullRequest().GetUpdatedAt().Time)
+		return recordUpdateTime(p, e.GetPullRequest().GetUpdatedAt().Time)
 	})
 	if err != nil {
 		return "", err
 	}
 	why := unwanted(e.GetPullRequest(), "", "")
 	if err := i.desk.Supersede(ctx, reviewThread(o), why,
-		func(t tasks.Task) bool { return t.Kind == kindReview }); err != nil {
+		func(t tasks.Task) bool { return t.Kind == subject.KindReview }); err != nil {
 		return "", err
 	}
 	if d.action == actionClosed {
@@ -130,17 +137,17 @@ func (i *interpreter) endReviews(ctx context.Context, d delivery) (response stri
 
 // replaceReviews submits the review of a pull request's head in place of the reviews of earlier heads. One that is not
 // wanted is submitted if it inherits a request.
-func (i *interpreter) replaceReviews(ctx context.Context, t draft) (response string, err error) {
+func (i *interpreter) replaceReviews(ctx context.Context, t candidate) (response string, err error) {
 	if err := i.endForkReviews(ctx, t); err != nil {
 		return "", err
 	}
 	if t, err = i.inheritRequests(ctx, t); err != nil {
 		return "", err
 	}
-	if t.why != (ignored{}) {
+	if t.why != (subject.Ignored{}) {
 		return "", t.why
 	}
-	if t, err = i.settings.applyTo(ctx, t); err != nil {
+	if t.Draft, err = i.settings.ApplyTo(ctx, t.Draft); err != nil {
 		return "", err
 	}
 	return i.submitReview(ctx, t)
@@ -148,21 +155,21 @@ func (i *interpreter) replaceReviews(ctx context.Context, t draft) (response str
 
 // endForkReviews ends the reviews of other heads of a pull request from a fork, and those with other bases: the new
 // head may not be approved, and the approved one is gone.
-func (i *interpreter) endForkReviews(ctx context.Context, t draft) error {
-	if !hub.IsFork(t.pr) {
+func (i *interpreter) endForkReviews(ctx context.Context, t candidate) error {
+	if !hub.IsFork(t.Pull) {
 		return nil
 	}
-	o := t.origin
+	o := t.About
 	current, why := "", ""
-	err := i.memory.changeState(ctx, o.Ref, func(p *prState) error {
-		if err := p.recordUpdateTime(t.pr.GetUpdatedAt().Time); err != nil {
+	err := i.memory.ChangeState(ctx, o.Ref, func(p *subject.State) error {
+		if err := recordUpdateTime(p, t.Pull.GetUpdatedAt().Time); err != nil {
 			return err
 		}
 		why = "The head of the pull request has moved to " + hub.ShortSHA(o.Head) + "."
 		if p.Head == o.Head {
 			why = "The base of the pull request is now " + untrusted.Line(o.Base, 100) + "."
 		}
-		p.moveTo(o)
+		p.MoveTo(o)
 		current = p.Review
 		return nil
 	})
@@ -175,40 +182,40 @@ func (i *interpreter) endForkReviews(ctx context.Context, t draft) error {
 // inheritRequests gives a review the requests for unfinished reviews of other heads, which make it wanted. A push by
 // errand ends no review. Requests by people without permission are dropped, because they would get the next review
 // refused, and so are requests by bots, which were counted already.
-func (i *interpreter) inheritRequests(ctx context.Context, t draft) (draft, error) {
-	if hub.IsFork(t.pr) || t.pr.GetState() == "closed" || t.Actor == t.me {
+func (i *interpreter) inheritRequests(ctx context.Context, t candidate) (candidate, error) {
+	if hub.IsFork(t.Pull) || t.Pull.GetState() == "closed" || t.Actor == t.me {
 		return t, nil
 	}
-	o := t.origin
+	o := t.About
 	open, err := i.desk.Open(ctx, t.Thread)
 	if err != nil {
-		return draft{}, err
+		return candidate{}, err
 	}
-	p, err := i.memory.state(ctx, o.Ref)
+	p, err := i.memory.State(ctx, o.Ref)
 	if err != nil {
-		return draft{}, err
+		return candidate{}, err
 	}
 	current := ""
-	if p.isAt(o) {
+	if p.IsAt(o) {
 		current = p.Review
 	}
 	for _, st := range open {
-		before, err := originOf(st.Task)
+		before, err := subject.Of(st.Task)
 		if err != nil || !otherVersion(o, current)(st.Task) {
 			continue
 		}
 		switch {
-		case !before.byPerson(), before.byBot(), i.gate.mayNot(ctx, o.Ref, st.Task.Actor):
-			o.Also = append(o.Also, before.spots()...)
+		case !before.ByPerson(), before.ByBot(), i.gate.MayNot(ctx, o.Ref, st.Task.Actor):
+			o.Also = append(o.Also, before.Spots()...)
 		case before.Asked != nil: // the latest text counts, and the widest scope
-			o.Also = append(o.spots(), before.Also...)
+			o.Also = append(o.Spots(), before.Also...)
 			o.Asked, o.Full = before.Asked, o.Full || before.Full
-			t.Actor, t.Class, t.Prompt, t.why = st.Task.Actor, tasks.Interactive, st.Task.Prompt, ignored{}
+			t.Actor, t.Class, t.Prompt, t.why = st.Task.Actor, tasks.Interactive, st.Task.Prompt, subject.Ignored{}
 		case o.Asked == nil: // errand's review was requested, which has no text
-			o.Action, t.Actor, t.why = requestedReview, st.Task.Actor, ignored{}
+			o.Action, t.Actor, t.why = subject.ActionReviewRequested, st.Task.Actor, subject.Ignored{}
 		}
 	}
-	t.origin = o
+	t.About = o
 	return t, nil
 }
 
@@ -216,18 +223,18 @@ func (i *interpreter) inheritRequests(ctx context.Context, t draft) (draft, erro
 // is checked before the run. The payload has the head at the time of the label.
 func (i *interpreter) labeled(ctx context.Context, d delivery) (response string, err error) {
 	e := d.pull
-	if !isLabel(e.GetLabel().GetName(), i.gate.forkLabel) || !hub.IsFork(e.GetPullRequest()) {
-		return "", ignored{"The label has no meaning here.", slog.LevelDebug}
+	if !subject.IsLabel(e.GetLabel().GetName(), i.gate.ForkLabel) || !hub.IsFork(e.GetPullRequest()) {
+		return "", subject.IgnoreQuietly("The label has no meaning here.")
 	}
 	t, err := i.reviewOf(ctx, d)
 	if err != nil {
 		return "", err
 	}
-	if t.why != (ignored{}) {
+	if t.why != (subject.Ignored{}) {
 		return "", t.why
 	}
-	t.origin.ApprovedBy = e.GetSender().GetLogin()
-	return i.submitApproved(ctx, t, t.pr.GetUpdatedAt().Time)
+	t.About.ApprovedBy = e.GetSender().GetLogin()
+	return i.submitApproved(ctx, t, t.Pull.GetUpdatedAt().Time)
 }
 
 // sameLabel is the most by which the times differ that an event and a poll have for one label: the event has the time
@@ -237,36 +244,36 @@ const sameLabel = 2 * time.Second
 // submitApproved submits the review of a fork's head that a person has approved with the label, at that time. Its ID
 // follows from the label and that time, so that an event and a poll that run at once submit one task if they have the
 // same time. Later ones find the label in the state.
-func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time) (response string, err error) {
-	head, by := t.origin.Head, t.origin.ApprovedBy
+func (i *interpreter) submitApproved(ctx context.Context, t candidate, at time.Time) (response string, err error) {
+	head, by := t.About.Head, t.About.ApprovedBy
 	label := head + " " + by
-	p, err := i.memory.state(ctx, t.origin.Ref)
+	p, err := i.memory.State(ctx, t.About.Ref)
 	if err == nil && p.Label == label && at.Sub(p.Started) <= sameLabel {
-		err = ignored{"The label was handled before.", slog.LevelInfo}
+		err = subject.Ignore("The label was handled before.")
 	}
 	if err != nil {
 		return "", err
 	}
-	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s-%s", t.origin.Number, hub.ShortSHA(head), by))
-	if t, err = i.settings.applyTo(ctx, t); err != nil {
+	t.ID = tasks.NewID(at, sourceName, fmt.Sprintf("label-%d-%s-%s", t.About.Number, hub.ShortSHA(head), by))
+	if t.Draft, err = i.settings.ApplyTo(ctx, t.Draft); err != nil {
 		return "", err
 	}
 	var receipt tasks.Receipt
 	sender := tasks.Sender{Source: sourceName, Account: by}
-	err = i.desk.As(ctx, sender, "approve the fork of "+t.origin.String(), t.ID,
+	err = i.desk.As(ctx, sender, "approve the fork of "+t.About.String(), t.ID,
 		func(ctx context.Context) (_ bool, err error) {
-			receipt, err = i.submit(ctx, t)
+			receipt, err = t.Submit(ctx, i.desk)
 			return receipt.New, err
 		})
 	if err != nil {
 		return "", err
 	}
-	err = i.memory.changeState(ctx, t.origin.Ref, func(p *prState) error {
+	err = i.memory.ChangeState(ctx, t.About.Ref, func(p *subject.State) error {
 		if !at.Before(p.Started) {
 			p.Started, p.Label = at, label
 		}
-		if p.Head == head || p.recordUpdateTime(t.pr.GetUpdatedAt().Time) == nil {
-			p.Head, p.Base, p.Review = head, t.origin.Base, t.ID
+		if p.Head == head || recordUpdateTime(p, t.Pull.GetUpdatedAt().Time) == nil {
+			p.Head, p.Base, p.Review = head, t.About.Base, t.ID
 		}
 		return nil
 	})
@@ -278,25 +285,25 @@ func (i *interpreter) submitApproved(ctx context.Context, t draft, at time.Time)
 
 // missedApproval submits the review of a fork's head that a person has given the label since then, unless the head may
 // have moved afterwards. Labels until handled have been handled, by an event or a poll.
-func (l polledPull) missedApproval(ctx context.Context, t draft, since, handled time.Time) error {
-	label := l.v.p.gate.forkLabel
-	last, err := l.LastEvent(ctx, func(e *github.IssueEvent) bool { return isLabelling(e, label) })
+func (l polledPull) missedApproval(ctx context.Context, t candidate, since, handled time.Time) error {
+	label := l.v.p.gate.ForkLabel
+	last, err := l.LastEvent(ctx, func(e *github.IssueEvent) bool { return subject.IsLabelling(e, label) })
 	at, by := last.GetCreatedAt().Time, last.GetActor()
 	if err != nil || at.Before(since) || !at.After(handled) {
 		return err
 	}
-	may := l.v.p.gate.mayCommand(by.GetLogin(), by.GetType() == "Bot")
+	may := l.v.p.gate.MayCommand(by.GetLogin(), by.GetType() == "Bot")
 	if !may.Allowed || unwanted(l.pr, by.GetLogin(), t.me) != "" {
 		return nil
 	}
 	// The label may be newer than the list of pull requests. If it is for another head, the next poll finds it.
 	_, now, err := l.ReachPull(ctx, l.Ref)
-	if err != nil || now.GetHead().GetSHA() != l.o.Head || movedSince(now, at) {
+	if err != nil || now.GetHead().GetSHA() != l.o.Head || subject.MovedSince(now, at) {
 		return err
 	}
-	t.Actor, t.origin.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), ghost)
+	t.Actor, t.About.ApprovedBy = by.GetLogin(), cmp.Or(by.GetLogin(), subject.Ghost)
 	_, err = l.v.p.submitApproved(ctx, t, at)
-	if _, ok := errors.AsType[ignored](err); ok {
+	if _, ok := errors.AsType[subject.Ignored](err); ok {
 		return nil // its event has brought it
 	}
 	return err

@@ -58,6 +58,9 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/autofix"
+	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -77,7 +80,7 @@ type Config struct {
 	QuickPollEvery time.Duration               // between two quick polls for comments, reviews and pushes; 0 for none
 
 	ForkLabel  string           // approves the head of a pull request from a fork for review; DefaultForkLabel if ""
-	Bots       []string         // logins of other bots that may make requests; see gate.go
+	Bots       []string         // logins of other bots that may make requests; see subject.Gate
 	ForkRuns   int              // runs a day on forks of one author; DefaultForkRuns if 0
 	Limiter    intake.Limiter   // limits requests on a pull request; nil for no limit
 	Board      Board            // shows the results of repositories that are only watched; nil if there are none
@@ -108,9 +111,10 @@ type Source struct {
 // shared is what all parts of a source work with.
 type shared struct {
 	api      thread.Client
-	gate     *gate // decides who may do what
-	settings *settingsReader
-	memory   memory
+	gate     *subject.Gate // decides who may do what
+	settings *settings.Reader
+	fixes    *autofix.Fixes
+	memory   subject.Memory
 	watched  func(repo string) bool // reports whether a repository is only watched
 	now      func() time.Time
 	log      *slog.Logger
@@ -129,7 +133,7 @@ var (
 
 // Links returns the pull request or issue, and the comment that requested the task.
 func (s *Source) Links(t tasks.Task) tasks.Links {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil {
 		return tasks.Links{}
 	}
@@ -174,15 +178,18 @@ func New(cfg Config) (*Source, error) {
 
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
-	log, mem := cfg.Log.With("source", sourceName), memory{cfg.Memory, cfg.Log}
+	log, mem := cfg.Log.With("source", sourceName), subject.Memory{Store: cfg.Memory, Log: cfg.Log}
 	hubAPI := thread.Client{Forge: cfg.Forge, Now: cfg.Now, Log: log}
-	g := &gate{
-		api: hubAPI, memory: mem, pacer: intake.Pacer{Limiter: cfg.Limiter},
-		bots: cfg.Bots, forkLabel: cfg.ForkLabel, forkRuns: cfg.ForkRuns, now: cfg.Now,
+	g := &subject.Gate{
+		Forge: cfg.Forge, Memory: mem,
+		Bots: cfg.Bots, ForkLabel: cfg.ForkLabel, ForkRuns: cfg.ForkRuns, Now: cfg.Now,
 	}
 	parts := shared{
 		api: hubAPI, gate: g, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
-		settings: &settingsReader{api: hubAPI, gate: g, cache: hub.Recent[parsedSettings](cfg.Now), log: log},
+		settings: settings.NewReader(hubAPI, g),
+	}
+	parts.fixes = &autofix.Fixes{
+		API: hubAPI, Gate: g, Memory: mem, Settings: parts.settings, Watched: cfg.watched,
 	}
 	return &Source{
 		shared: parts, cfg: cfg, forge: cfg.Forge, briefs: &briefer{parts},
@@ -196,6 +203,7 @@ func assemble(cfg Config) *Source {
 func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 	return &interpreter{
 		shared: s.shared, desk: d, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet,
+		pacer: intake.Pacer{Limiter: s.cfg.Limiter},
 	}
 }
 
@@ -207,67 +215,36 @@ func (s *Source) newPoller(d *tasks.Desk) *poller {
 	}
 }
 
-// sourceName is the source's name, which its threads begin with.
-const sourceName = "github"
+// sourceName is the source's name.
+const sourceName = subject.Source
 
 // Name returns "github".
 func (s *Source) Name() string { return sourceName }
 
-// The kinds of tasks.
-const (
-	kindReview         = "review"
-	kindComment        = "comment"
-	kindAnalyze        = "analyze"
-	kindFix            = "fix"
-	kindCheckFailure   = "check_failure"
-	kindMergeConflict  = "merge_conflict"
-	kindReviewResponse = "review_response"
-	kindIssue          = "issue"
-)
-
-// kind describes tasks of a kind.
-type kind struct {
-	title     string // of those that errand submits by itself
-	automatic bool   // done without a request, unless the repository's settings switch it off
-	asks      bool   // the agent may ask the requester
-}
-
-// kinds has all kinds. Each may have a model in a repository's settings.
-var kinds = map[string]kind{
-	kindReview:         {automatic: true},
-	kindComment:        {asks: true},
-	kindAnalyze:        {},
-	kindFix:            {asks: true},
-	kindCheckFailure:   {title: "Failed checks", automatic: true, asks: true},
-	kindMergeConflict:  {title: "Conflicts", automatic: true, asks: true},
-	kindReviewResponse: {automatic: true, asks: true},
-	kindIssue:          {asks: true},
-}
-
 // Brief reads the task's subject from GitHub in its present state.
 func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil {
 		return tasks.Brief{}, err
 	}
-	if _, ok := kinds[t.Kind]; !ok {
+	if _, ok := subject.Kinds[t.Kind]; !ok {
 		return tasks.Brief{}, unknownKind(t)
 	}
-	if o.Asked != nil || o.Action == requestedReview {
+	if o.Asked != nil || o.Action == subject.ActionReviewRequested {
 		asker := t.Actor
 		if t.Retrier.Source == sourceName {
 			asker = t.Retrier.Account
 		}
-		if err := s.gate.mustWrite(ctx, o.Ref, asker); err != nil {
+		if err := s.gate.MustWrite(ctx, o.Ref, asker); err != nil {
 			return tasks.Brief{}, err
 		}
 	}
 	switch {
-	case o.byBot():
-		err = s.gate.countBotRequest(ctx, t, o)
-	case !isAutomatic(t, o):
+	case o.ByBot():
+		err = s.gate.CountBotRequest(ctx, t, o)
+	case !subject.IsAutomatic(t, o):
 		// Only after the permission check: otherwise anyone could keep errand working.
-		err = s.memory.resetRounds(ctx, o.Ref)
+		err = s.memory.ResetRounds(ctx, o.Ref)
 	}
 	if err != nil {
 		return tasks.Brief{}, err
@@ -281,11 +258,11 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 
 // Open finds what a task has posted, or starts its report.
 func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := kinds[t.Kind]; !ok {
+	if _, ok := subject.Kinds[t.Kind]; !ok {
 		return nil, unknownKind(t)
 	}
 	r, err := s.reports.open(ctx, t, o)
@@ -298,7 +275,7 @@ func (s *Source) Open(ctx context.Context, t tasks.Task) (tasks.Report, error) {
 // Final finds a task's final message by its mark: the review's comment, or the reply. It does not find results of
 // repositories that are only watched.
 func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
-	o, err := originOf(t)
+	o, err := subject.Of(t)
 	if err != nil || s.watched(o.Repo) {
 		return nil, err
 	}
@@ -307,7 +284,7 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 		return nil, err
 	}
 	find := r.findAnswer
-	if t.Kind == kindReview {
+	if t.Kind == subject.KindReview {
 		find = r.findReviewed
 	}
 	e, err := find(ctx, after)
@@ -330,5 +307,5 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) erro
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
 // on a branch: all of them, or an error.
 func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
-	return s.settings.verificationCommands(ctx, repo, base)
+	return s.settings.VerificationCommands(ctx, repo, base)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -17,7 +18,7 @@ func TestState(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	o := thread.Ref{Repo: repo, Number: 7}
-	if p, err := w.src.memory.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+	if p, err := w.src.memory.State(t.Context(), o); err != nil || !cmp.Equal(p, subject.State{}) {
 		t.Errorf("of a new pull request: %+v, %v", p, err)
 	}
 	other := w.source(func(c *config) { c.Hub.Token = "ghp_test" })
@@ -25,9 +26,9 @@ func TestState(t *testing.T) {
 	for i, s := range []*Source{w.src, other} {
 		wg.Go(func() {
 			for n := range 3 {
-				err := s.memory.changeState(t.Context(), o, func(p *prState) error {
+				err := s.memory.ChangeState(t.Context(), o, func(p *subject.State) error {
 					p.Rounds++
-					p.begin(fmt.Sprintf("%d/%d", i, n), "task")
+					p.Begin(fmt.Sprintf("%d/%d", i, n), "task")
 					return nil
 				})
 				if err != nil {
@@ -38,15 +39,15 @@ func TestState(t *testing.T) {
 	}
 	wg.Wait()
 	refuse := errors.New("no")
-	if err := other.memory.changeState(t.Context(), o,
-		func(p *prState) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
+	if err := other.memory.ChangeState(t.Context(), o,
+		func(p *subject.State) error { p.Paused = true; return refuse }); !errors.Is(err, refuse) {
 		t.Errorf("the change's own error: %v", err)
 	}
-	p, err := w.src.memory.state(t.Context(), o)
+	p, err := w.src.memory.State(t.Context(), o)
 	if err != nil || p.Rounds != 6 || len(p.Begun) != 6 || p.Paused {
 		t.Errorf("of changes at once: %+v, %v", p, err)
 	}
-	if p, err := w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
+	if p, err := w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: 8}); err != nil || p.Rounds != 0 {
 		t.Errorf("of another pull request: %+v, %v", p, err)
 	}
 }
@@ -57,27 +58,16 @@ func TestStateOfAnotherForm(t *testing.T) {
 	w := withToken(t)
 	o := thread.Ref{Repo: repo, Number: 7}
 	set := func(json.RawMessage) (json.RawMessage, error) { return json.RawMessage(`[]`), nil }
-	if err := w.db.Memos.ChangeMemo(t.Context(), w.src.memory.stateMemo(o).Name, set); err != nil {
+	if err := w.db.Memos.ChangeMemo(t.Context(), "github/"+o.String()+"/state", set); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := w.src.memory.state(t.Context(), o); err != nil || !cmp.Equal(p, prState{}) {
+	if p, err := w.src.memory.State(t.Context(), o); err != nil || !cmp.Equal(p, subject.State{}) {
 		t.Errorf("read: %+v, %v", p, err)
 	}
-	if err := w.src.memory.changeState(t.Context(), o, func(p *prState) error { p.Rounds++; return nil }); err != nil {
+	if err := w.src.memory.ChangeState(t.Context(), o, func(p *subject.State) error { p.Rounds++; return nil }); err != nil {
 		t.Error(err)
 	}
-	if p, err := w.src.memory.state(t.Context(), o); err != nil || p.Rounds != 1 {
+	if p, err := w.src.memory.State(t.Context(), o); err != nil || p.Rounds != 1 {
 		t.Errorf("after a change: %+v, %v", p, err)
-	}
-}
-
-func TestStateIsBounded(t *testing.T) {
-	t.Parallel()
-	var p prState
-	for i := range 3 * maxBegun {
-		if !p.begin(fmt.Sprint(i), "a") || p.begin(fmt.Sprint(i), "b") || !p.begin(fmt.Sprint(i), "a") ||
-			len(p.Begun) > maxBegun {
-			t.Fatalf("after %d: %d keys", i, len(p.Begun))
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // A report that was opened with one token ends with another: an installation's lives an hour, a run two.
@@ -53,7 +54,7 @@ func TestInstallationIsFound(t *testing.T) {
 	w := withApp(t)
 	task := w.task(w.open(), 0)
 	task.Origin = []byte(strings.Replace(string(task.Origin), `"installation":5,`, "", 1))
-	if o := must(originOf(task)); o.Installation != 0 {
+	if o := must(subject.Of(task)); o.Installation != 0 {
 		t.Fatal(o)
 	}
 	if err := brief(w, task); err != nil {

@@ -10,6 +10,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -32,7 +33,7 @@ func TestUnchangedIsNotReviewed(t *testing.T) {
 		w.close(first, answered("Fine."))
 		second := push("synchronize", nil)
 		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
-		wantInput(w.T, brief(w, push(actionPolled, nil)),
+		wantInput(w.T, brief(w, push(subject.ActionPolled, nil)),
 			"Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
 		for _, action := range []string{"review_requested", "opened"} {
 			if err := brief(w, push(action, nil)); err != nil {
@@ -105,7 +106,7 @@ func TestReviewsAreBounded(t *testing.T) {
 	w := withToken(t)
 	f := w.listen()
 	n := w.open()
-	for i := range maxReviews {
+	for i := range subject.MaxReviews {
 		all := f.tasks()
 		if len(all) != 1 {
 			t.Fatalf("round %d: %d tasks", i, len(all))
@@ -115,7 +116,7 @@ func TestReviewsAreBounded(t *testing.T) {
 		}
 		must(w.hub.PushPR(t.Context(), repo, n, map[string]string{"a": fmt.Sprint(i)}))
 	}
-	if p := must(w.src.memory.state(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Reviews != maxReviews {
+	if p := must(w.src.memory.State(t.Context(), thread.Ref{Repo: repo, Number: n})); p.Reviews != subject.MaxReviews {
 		t.Errorf("state: %+v", p)
 	}
 	status, said := f.send("pull_request", must(w.hub.Payload("synchronize", repo, n, "octocat")),
@@ -151,14 +152,14 @@ func TestReviewedMeanwhile(t *testing.T) {
 func TestWantedReviewsAreNotCounted(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
-	for i, o := range []origin{
+	for i, o := range []subject.Origin{
 		{},
 		{Action: "review_requested"},
 		{Action: "labeled", ApprovedBy: "ben"},
-		{Action: "asked", Asked: new(request)},
+		{Action: "asked", Asked: new(subject.Request)},
 	} {
 		o.Repo, o.Number, o.Head = repo, 1, fmt.Sprint("head", i)
-		if p := must(w.src.memory.reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
+		if p := must(reviewsOf(w.src.memory).reviewed(t.Context(), tasks.Task{}, o, hub.Verdict{})); p.Reviews != 1 {
 			t.Errorf("%s: %d", o.Action, p.Reviews)
 		}
 	}

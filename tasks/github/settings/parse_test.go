@@ -1,4 +1,4 @@
-package github
+package settings
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ import (
 
 func TestParseSettings(t *testing.T) {
 	t.Parallel()
-	got, wrong := parseSettings([]byte(`
+	got, wrong := Parse([]byte(`
 triggers: {review: false, merge_conflict: true}
 skip:
   paths: ["docs/**", "*.lock"]
@@ -30,7 +30,7 @@ review:
 checks: [make test]
 models: {review: claude-opus-4-8}
 `))
-	want := settings{
+	want := Settings{
 		Triggers: map[string]bool{"review": false, "merge_conflict": true},
 		Skip: skip{
 			Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"},
@@ -38,17 +38,17 @@ models: {review: claude-opus-4-8}
 		},
 		Checks: []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
 	}
-	want.Review.Scoped, want.Review.Unwanted = []scoped{{[]string{"web/**"}, "Mind the keyboard."}},
+	want.Review.Scoped, want.Review.Unwanted = []Scoped{{[]string{"web/**"}, "Mind the keyboard."}},
 		[]string{`findings like "x"`}
 	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
 	if diff := cmp.Diff(want, got); diff != "" || wrong != nil {
 		t.Errorf("%v\n%s", wrong, diff)
 	}
-	if got.enabled("review") || !got.enabled("check_failure") || got.enabled("fix") {
+	if got.Enabled("review") || !got.Enabled("check_failure") || got.Enabled("fix") {
 		t.Errorf("happens by itself: %v", got.Triggers)
 	}
-	if empty, wrong := parseSettings([]byte("# nothing\n")); !cmp.Equal(empty, settings{}) || wrong != nil ||
-		!empty.enabled("review") {
+	if empty, wrong := Parse([]byte("# nothing\n")); !cmp.Equal(empty, Settings{}) || wrong != nil ||
+		!empty.Enabled("review") {
 		t.Errorf("of an empty file: %+v, %v", empty, wrong)
 	}
 }
@@ -84,11 +84,11 @@ func TestWrongSettings(t *testing.T) {
 		{`checks: ["", "make\ntest"]`, "`checks` has invalid entries."},
 		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
 	} {
-		got, wrong := parseSettings([]byte("triggers: {review: false}\n"))
-		if got.enabled("review") || wrong != nil {
+		got, wrong := Parse([]byte("triggers: {review: false}\n"))
+		if got.Enabled("review") || wrong != nil {
 			t.Fatal(wrong)
 		}
-		got, wrong = parseSettings([]byte(c.text + "\n"))
+		got, wrong = Parse([]byte(c.text + "\n"))
 		if len(wrong) != 1 || wrong[0] != c.want {
 			t.Errorf("%s: %q, want %q", c.text, wrong, c.want)
 		}
@@ -97,16 +97,16 @@ func TestWrongSettings(t *testing.T) {
 		}
 		got.Checks, got.Triggers, got.Models, got.Skip, got.Incomplete, got.Declaration = nil, nil, nil, skip{}, false,
 			environment.Declaration{}
-		if !cmp.Equal(got, settings{}, cmpopts.EquateEmpty()) {
+		if !cmp.Equal(got, Settings{}, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: left %+v", c.text, got)
 		}
 	}
-	got, wrong := parseSettings([]byte("foo: 1\nskip: {labels: [wip]}\nbar: 2\n"))
+	got, wrong := Parse([]byte("foo: 1\nskip: {labels: [wip]}\nbar: 2\n"))
 	if len(wrong) != 2 || !cmp.Equal(got.Skip.Labels, []string{"wip"}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
-	if got, wrong := parseSettings([]byte("a: b: `c`\n")); len(wrong) != 1 ||
-		!strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, settings{Incomplete: true}) {
+	if got, wrong := Parse([]byte("a: b: `c`\n")); len(wrong) != 1 ||
+		!strings.HasPrefix(wrong[0], "The file is not YAML: ") || !cmp.Equal(got, Settings{Incomplete: true}) {
 		t.Errorf("%q %+v", wrong, got)
 	}
 }
@@ -114,7 +114,7 @@ func TestWrongSettings(t *testing.T) {
 func TestSkips(t *testing.T) {
 	t.Parallel()
 	c,
-		wrong := parseSettings([]byte(`skip: {paths: ["docs/**", "**/*.lock"], labels: [wip], authors: [Renovate], branches: ["release/*"]}`))
+		wrong := Parse([]byte(`skip: {paths: ["docs/**", "**/*.lock"], labels: [wip], authors: [Renovate], branches: ["release/*"]}`))
 	if wrong != nil {
 		t.Fatal(wrong)
 	}

@@ -1,10 +1,9 @@
-package github
+package autofix
 
 import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -33,78 +33,48 @@ func untilChecks(since, now time.Time) (time.Time, bool) {
 	return now.Add(min(max(checksPause, waited/4), maxChecksPause)), waited < checksPatience
 }
 
-// checkEvent holds the fields of the four events about checks.
-type checkEvent struct {
-	Action string `json:"action"`
-	Repo   struct {
-		FullName string `json:"full_name"`
-	} `json:"repository"`
-	Install struct {
-		ID int64 `json:"id"`
-	} `json:"installation"`
-
-	CheckRun    checkOf `json:"check_run"`
-	CheckSuite  checkOf `json:"check_suite"`
-	WorkflowRun checkOf `json:"workflow_run"`
-
-	// The event "status" has its fields at the top level.
-	SHA      string `json:"sha"`
-	State    string `json:"state"`
-	Context  string `json:"context"`
-	Branches []struct {
-		Name string `json:"name"`
-	} `json:"branches"`
+// Check is an event about a check, or a suite of checks, of one commit.
+type Check struct {
+	thread.Ref
+	Event            string // GitHub's name of it
+	Name, Conclusion string
+	Head             string   // the commit
+	Branches         []string // that contain it
 }
 
-// checkOf is one check, or a suite of checks of one commit.
-type checkOf struct {
-	Name       string `json:"name"`
-	SHA        string `json:"head_sha"`
-	Branch     string `json:"head_branch"`
-	Conclusion string `json:"conclusion"`
-	Suite      struct {
-		Branch string `json:"head_branch"`
-	} `json:"check_suite"`
-}
-
-// checked submits a fix of failed checks on errand's pull request.
-func (i *interpreter) checked(ctx context.Context, d delivery) (response string, err error) {
-	e := d.check
-	r := thread.Ref{Repo: e.Repo.FullName, Installation: e.Install.ID}
-	if err := i.worksOn(r.Repo); err != nil {
-		return "", err
+// Failed submits a fix of failed checks on errand's pull request.
+func (f *Fixes) Failed(ctx context.Context, d *tasks.Desk, c Check) (response string, err error) {
+	if !hub.IsFailure(c.Conclusion) {
+		return "", subject.IgnoreQuietly("No check has failed.")
 	}
-	c := e.CheckRun
-	for _, other := range []checkOf{e.CheckSuite, e.WorkflowRun, {SHA: e.SHA, Name: e.Context, Conclusion: e.State}} {
-		if c.SHA == "" {
-			c = other
-		}
+	if c.Name == hub.IndicatorName {
+		return "", subject.IgnoreQuietly("It is errand's own check.")
 	}
-	branches := []string{c.Branch, c.Suite.Branch}
-	for _, b := range e.Branches {
-		branches = append(branches, b.Name)
+	own := slices.IndexFunc(c.Branches, ownBranches.MatchString)
+	if own < 0 {
+		return "", subject.IgnoreQuietly("It is not on one of errand's branches.")
 	}
-	own := slices.IndexFunc(branches, ownBranches.MatchString)
-	switch {
-	case !hub.IsFailure(c.Conclusion):
-		return "", ignored{"No check has failed.", slog.LevelDebug}
-	case c.Name == hub.IndicatorName:
-		return "", ignored{"It is errand's own check.", slog.LevelDebug}
-	case own < 0:
-		return "", ignored{"It is not on one of errand's branches.", slog.LevelDebug}
-	}
-	pr, err := i.ownPull(ctx, r, branches[own], c.SHA)
+	pr, err := f.ownPull(ctx, c.Ref, c.Branches[own], c.Head)
 	if err != nil {
 		return "", err
 	}
-	about := originOfPull(r.Repo, pr)
-	about.Installation, about.Action = r.Installation, d.event
-	return i.autofix(ctx, kindCheckFailure, pr, about)
+	about := subject.OfPull(c.Repo, pr)
+	about.Installation, about.Action = c.Installation, c.Event
+	return f.submit(ctx, d, subject.KindCheckFailure, pr, about)
+}
+
+// MissedFailures submits the fix of the failed checks of a pull request that a poll has found.
+func (f *Fixes) MissedFailures(ctx context.Context, d *tasks.Desk, w Work) error {
+	c, err := w.CIStatus(ctx, w.About.Head)
+	if err != nil || len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
+		return err
+	}
+	return f.submitMissed(ctx, d, subject.KindCheckFailure, failureKey(c, w.About.Head), w)
 }
 
 // ownPull finds errand's open pull request of a branch. It returns an ignored if no pull request has this head.
-func (i *interpreter) ownPull(ctx context.Context, r thread.Ref, branch, head string) (*github.PullRequest, error) {
-	t, err := i.api.Reach(ctx, r)
+func (f *Fixes) ownPull(ctx context.Context, r thread.Ref, branch, head string) (*github.PullRequest, error) {
+	t, err := f.API.Reach(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +93,7 @@ func (i *interpreter) ownPull(ctx context.Context, r thread.Ref, branch, head st
 			return pr, nil
 		}
 	}
-	return nil, ignored{"It is not the head of one of errand's pull requests.", slog.LevelDebug}
+	return nil, subject.IgnoreQuietly("It is not the head of one of errand's pull requests.")
 }
 
 // failureKey identifies a set of failures of one head.
@@ -151,9 +121,9 @@ func isBillingProblem(c forge.CIStatus) bool {
 // checksOrder is the prompt for fixing failed checks.
 const checksOrder = `Checks have failed on the head of this pull request, %s. Find out why, starting with their output below, and fix the cause; do not weaken the check. If the base branch has moved and merges cleanly, merge it first. If this change did not cause the failure, or no commit can fix it, change nothing and say so. Run the failed checks, as far as they can be run here, then commit. In your answer say for each check what was wrong and what you did.`
 
-// checksPrompt waits until all checks have finished, and gives the agent the output of the failed ones.
-func (k conversation) checksPrompt(ctx context.Context) (string, error) {
-	head := k.pr.GetHead().GetSHA()
+// ChecksPrompt waits until all checks have finished, and gives the agent the output of the failed ones.
+func (f *Fixes) ChecksPrompt(ctx context.Context, k Work) (string, error) {
+	head := k.Pull.GetHead().GetSHA()
 	c, err := k.CIStatus(ctx, head)
 	if err != nil {
 		return "", err
@@ -164,15 +134,15 @@ func (k conversation) checksPrompt(ctx context.Context) (string, error) {
 	if isBillingProblem(c) {
 		return "", thread.Refuse("The checks of " + hub.ShortSHA(head) + " did not start because of a billing problem.")
 	}
-	again, wait := untilChecks(thread.AskedAt(k.task.ID), k.Now())
-	if k.o.Asked == nil && c.Pending > 0 && wait {
+	again, wait := untilChecks(thread.AskedAt(k.Task.ID), k.Now())
+	if k.About.Asked == nil && c.Pending > 0 && wait {
 		why := "other checks of " + hub.ShortSHA(head) + " are still running"
 		return "", &tasks.ErrLater{At: again, Why: why, Tell: "checks"}
 	}
-	if err := k.once(ctx, failureKey(c, head)); err != nil {
+	if err := f.Memory.OnceUnasked(ctx, k.Task, k.About, failureKey(c, head)); err != nil {
 		return "", err
 	}
-	order := fmt.Sprintf(checksOrder, hub.ShortSHA(head)) + k.o.added(k.task)
+	order := fmt.Sprintf(checksOrder, hub.ShortSHA(head)) + k.About.Added(k.Task)
 	return order + "\n\n" + k.failedOutput(ctx, c.Failed), nil
 }
 
@@ -183,19 +153,19 @@ const (
 )
 
 // failedOutput formats the output of failed checks, each in its own fence.
-func (k conversation) failedOutput(ctx context.Context, failed []forge.FailedCheck) string {
+func (k Work) failedOutput(ctx context.Context, failed []forge.FailedCheck) string {
 	var b strings.Builder
-	for _, f := range failed[:min(len(failed), maxFailures)] {
-		text := untrusted.Cut(words.Markdown(f.Output, "").All, maxSaid)
-		if f.Job != 0 {
-			log, err := k.Forge.JobLog(ctx, k.GH, k.o.Repo, f.Job)
+	for _, one := range failed[:min(len(failed), maxFailures)] {
+		text := untrusted.Cut(words.Markdown(one.Output, "").All, maxSaid)
+		if one.Job != 0 {
+			log, err := k.Forge.JobLog(ctx, k.GH, k.About.Repo, one.Job)
 			if err != nil { // it may have expired; the check run itself has a summary
-				k.Log.Warn("read log of check", "run", k.task.ID, "check", f.Name, "err", err)
+				k.Log.Warn("read log of check", "run", k.Task.ID, "check", one.Name, "err", err)
 			}
 			text = strings.TrimSpace(text + "\n\n" + untrusted.Plain(log))
 		}
-		b.WriteString(untrusted.Quote("check "+untrusted.Line(f.Name, 100),
-			fmt.Sprintf("%s\n\n%s", untrusted.Line(f.URL, 300), text)))
+		b.WriteString(untrusted.Quote("check "+untrusted.Line(one.Name, 100),
+			fmt.Sprintf("%s\n\n%s", untrusted.Line(one.URL, 300), text)))
 	}
 	if more := len(failed) - maxFailures; more > 0 {
 		fmt.Fprintf(&b, "%d more checks have failed.\n", more)

@@ -1,0 +1,94 @@
+package subject
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/thread"
+	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// Memory stores the data of each pull request that outlives its tasks: its state, the findings of its reviews, and the
+// position in its conversation.
+type Memory struct {
+	Store intake.Memory
+	Log   *slog.Logger
+}
+
+func (m Memory) memo(r thread.Ref) intake.Memo[State] {
+	return intake.Memo[State]{Memory: m.Store, Name: "github/" + r.String() + "/state", Log: m.Log}
+}
+
+// State reads the state of a pull request; the zero value if it is new.
+func (m Memory) State(ctx context.Context, r thread.Ref) (State, error) {
+	return m.memo(r).Load(ctx)
+}
+
+// ChangeState changes the state of a pull request. change may be called several times if there are concurrent changes.
+// If it returns an error, nothing is changed and the error is returned.
+func (m Memory) ChangeState(ctx context.Context, r thread.Ref, change func(*State) error) error {
+	return m.memo(r).Change(ctx, change)
+}
+
+// cursor is the position in a pull request's conversation.
+type cursor struct {
+	// time of the newest answered comment; all before it were read with it
+	Until    time.Time   `json:"until,omitzero"`
+	Last     thread.Spot `json:"last,omitzero"`      // the newest answered comment
+	Stranger bool        `json:"stranger,omitempty"` // a person without access was informed
+}
+
+func (m Memory) Cursor(r thread.Ref) intake.Memo[cursor] {
+	return intake.Memo[cursor]{Memory: m.Store, Name: "github/" + r.String() + "/seen", Log: m.Log}
+}
+
+// Answered records that a comment was answered.
+func (m Memory) Answered(ctx context.Context, r thread.Ref, p thread.Spot, at time.Time) error {
+	return m.Cursor(r).Change(ctx, func(v *cursor) error {
+		if at.After(v.Until) {
+			v.Until, v.Last = at, p
+		}
+		return nil
+	})
+}
+
+// FirstStranger reports whether this is the first person without access on a pull request, and records it.
+func (m Memory) FirstStranger(ctx context.Context, r thread.Ref) (first bool, err error) {
+	err = m.Cursor(r).Change(ctx, func(v *cursor) error {
+		first, v.Stranger = !v.Stranger, true
+		return nil
+	})
+	return first, err
+}
+
+// Once records a task under key among the automatic work on a pull request. It returns an *tasks.InputError if the task
+// must not run.
+func (m Memory) Once(ctx context.Context, r thread.Ref, key, task string) error {
+	var why string
+	err := m.ChangeState(ctx, r, func(p *State) error {
+		why = p.once(key, task)
+		return nil
+	})
+	if err == nil && why != "" {
+		err = thread.Refuse(why)
+	}
+	return err
+}
+
+// OnceUnasked is Once for a task that nobody requested. It allows every requested task.
+func (m Memory) OnceUnasked(ctx context.Context, t tasks.Task, o Origin, key string) error {
+	if !IsAutomatic(t, o) {
+		return nil
+	}
+	return m.Once(ctx, o.Ref, key, t.ID)
+}
+
+// ResetRounds resets the count of automatic work, because a person has requested something.
+func (m Memory) ResetRounds(ctx context.Context, r thread.Ref) error {
+	return m.ChangeState(ctx, r, func(p *State) error {
+		p.ResetRounds()
+		return nil
+	})
+}
