@@ -23,7 +23,7 @@ import (
 
 const (
 	every = 50 * time.Millisecond // a run has an event
-	// for which a worker of the fleet keeps what follows an event, see tasks/worker/host.go
+	// for which a worker of the fleet keeps what follows an event, see tasks/worker/attempt/recorder.go
 	gather = 100 * time.Millisecond
 )
 

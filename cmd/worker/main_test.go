@@ -29,6 +29,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // quick shortens every interval that a test would have to wait for.
@@ -36,9 +37,11 @@ var quick = wire.Options{
 	Store: store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
 	Timing: worker.Timing{
 		Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second,
-		Outbox: 200 * time.Millisecond, Beat: time.Second, Checkpoint: 300 * time.Millisecond,
-		Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond, Release: 100 * time.Millisecond,
-		Health: 6 * time.Second,
+		Outbox: 200 * time.Millisecond, Beat: time.Second, Health: 6 * time.Second,
+		Timing: attempt.Timing{
+			Checkpoint: 300 * time.Millisecond, Again: 50 * time.Millisecond, Reset: 50 * time.Millisecond,
+			Release: 100 * time.Millisecond,
+		},
 	},
 	Status: 200 * time.Millisecond,
 	Quiet:  200 * time.Millisecond,

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,51 +74,6 @@ func TestLimitOfOneOfSeveralCredentials(t *testing.T) {
 	}
 	if known, err := f.store.Credentials.List(t.Context()); err != nil || len(known) != 0 {
 		t.Errorf("held: %+v, %v", known, err)
-	}
-}
-
-// A short limit of one of several credentials slows down no start, if another one is free.
-func TestShortLimitOfOneOfSeveralCredentials(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential)
-	claim, err := f.store.Claim(t.Context(), f.submit(f.task("a", "x")), 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := w.hold(t.Context(), claim, nil)
-	defer run.giveUp()
-	run.result = failed(agent.ClassRateLimit)
-	run.result.API = &agent.API{Calls: 1, Status: 429, FreeAt: time.Now()}
-	w.admission.recordThrottle(run)
-	for range 3 {
-		if err := w.admission.admit(run); err != nil {
-			t.Errorf("a start waits: %v", err)
-		}
-	}
-}
-
-// A task whose credential is refused runs again at once if another one is free, and uses no attempt.
-func TestAnotherCredentialIsFree(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential)
-	id := f.submit(f.task("a", "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
-	claim, err := f.store.Claim(t.Context(), id, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := w.hold(t.Context(), claim, nil)
-	defer run.giveUp()
-	run.result = failed(agent.ClassAuth)
-	now := time.Now()
-	for free, want := range map[time.Time]string{now: "", now.Add(time.Hour): parkLimit} {
-		run.result.RetryAt, run.result.API = free, &agent.API{Calls: 1, Status: 401, FreeAt: free}
-		next, _ := w.cfg.Timing.retryDecision(run)
-		if next == nil || next.Counts || next.Parked != want || next.At.After(time.Now()) != (want != "") {
-			t.Errorf("free at %v: %+v", free, next)
-		}
 	}
 }
 

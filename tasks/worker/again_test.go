@@ -2,19 +2,16 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // failing is an agent whose first runs fail with these errors; then it answers.
@@ -147,24 +144,6 @@ func TestFrozenRunsContinue(t *testing.T) {
 	}
 }
 
-// A worker that is suspended again and again, perhaps by what a run does, does not continue that run for ever.
-func TestFrozenRunsContinueForHours(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle()
-	for age, counts := range map[time.Duration]bool{horizon / 2: false, 2 * horizon: true} {
-		id := f.submit(f.task(age.String(), "x"))
-		f.put("errand:task:"+id, "created", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
-		run := f.claimed(w, id)
-		run.result = failed(agent.ClassFrozen)
-		next, _ := w.cfg.Timing.retryDecision(run)
-		run.giveUp()
-		if next == nil || next.Counts != counts {
-			t.Errorf("after %s: %+v", age, next)
-		}
-	}
-}
-
 // documented reports whether the table of retries has a row with that number of attempts.
 func documented(doc string, how agent.Retry, attempts int) bool {
 	for line := range strings.Lines(doc) {
@@ -200,13 +179,13 @@ func TestTaskOutlastsAnOutage(t *testing.T) {
 	const tries = 6 // each one is slower than the one before, as starts are when a model is throttled
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
-	f.agent.do = failing(times(maxAttempts+tries, failed(agent.ClassOverloaded))...)
+	f.agent.do = failing(times(attempt.MaxAttempts+tries, failed(agent.ClassOverloaded))...)
 	f.talker(s, withCredential)
 	id := f.submit(f.task("a", "x"))
-	if e := f.ending(id); e.Kind != tasks.Answered || len(f.agent.specs()) != maxAttempts+tries+1 {
+	if e := f.ending(id); e.Kind != tasks.Answered || len(f.agent.specs()) != attempt.MaxAttempts+tries+1 {
 		t.Errorf("ending after %d runs: %+v", len(f.agent.specs()), e)
 	}
-	if st, err := f.desk.Status(t.Context(), id); err != nil || st.Attempt != maxAttempts {
+	if st, err := f.desk.Status(t.Context(), id); err != nil || st.Attempt != attempt.MaxAttempts {
 		t.Errorf("attempt %d, %v", st.Attempt, err)
 	}
 	if len(s.said) != 1 {
@@ -215,151 +194,6 @@ func TestTaskOutlastsAnOutage(t *testing.T) {
 	if said := <-s.said; !strings.HasPrefix(said, "Paused: the model could not be reached or is overloaded.") ||
 		!strings.Contains(said, "enqueue cancel "+id) {
 		t.Errorf("said: %s", said)
-	}
-}
-
-// claimed claims a waiting task for a worker that does not run. The caller releases the run.
-func (f *fleet) claimed(w *Worker, id string) *run {
-	f.Helper()
-	claim, err := f.store.Claim(f.Context(), id, 0, "w")
-	if err != nil {
-		f.Fatal(err)
-	}
-	return w.hold(f.Context(), claim, nil)
-}
-
-// fails claims a task whose model is away, as for the last of some attempts, and decides what follows from that.
-func (f *fleet) fails(w *Worker, r agent.Result, thread string, parks int, age time.Duration) *retryError {
-	f.Helper()
-	id := f.submit(f.task(thread, "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
-	f.put("errand:task:"+id, "parked", parksOf(parkOutage, age, parks))
-	run := f.claimed(w, id)
-	defer run.giveUp()
-	run.result = r
-	next, _ := w.cfg.Timing.retryDecision(run)
-	if next != nil {
-		w.admission.awaitModel(run, next)
-	}
-	return next
-}
-
-// held returns the credentials that are held.
-func (f *fleet) held() (held []store.Credential) {
-	f.Helper()
-	for _, c := range must(f.store.Credentials.List(f.Context())) {
-		if c.Until.After(time.Now()) {
-			held = append(held, c)
-		}
-	}
-	return held
-}
-
-// What an outage means for the fleet: starts are held until the next try, and pages say why.
-func TestOutageHoldsStarts(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
-	away := failed(agent.ClassOverloaded)
-	if f.fails(w, away, "old", 20, horizon) != nil {
-		t.Error("not given up after hours")
-	}
-	for parks, want := range map[int]time.Duration{0: 4, 1: 8, 2: 16, 3: 32, 4: 32, 1000: 32} {
-		next := f.fails(w, away, fmt.Sprint(parks), parks, time.Hour)
-		if wait := time.Until(next.At).Round(time.Minute); next.Parked != parkOutage || wait != want*time.Minute {
-			t.Errorf("after %d pauses it waits for %s", parks, wait)
-		}
-	}
-	all := f.held()
-	if len(all) != 1 || !strings.Contains(all[0].Why, "could not be reached") {
-		t.Errorf("credentials: %+v", all)
-	}
-}
-
-// One task is no proof of an outage, nor are two if a run ended well between them, nor is what only a CLI says.
-func TestOutageIsConfirmed(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
-	away := failed(agent.ClassOverloaded)
-	forged := failed(agent.ClassOverloaded)
-	forged.API = &agent.API{Status: http.StatusOK}
-	for _, thread := range []string{"a", "b"} {
-		if next := f.fails(w, forged, thread, 0, 0); next == nil || next.Parked != parkOutage {
-			t.Errorf("a task whose CLI says so itself is not parked: %+v", next)
-		}
-	}
-	_ = f.fails(w, away, "c", 0, 0)
-	stop := f.worker(withCredential)
-	f.ending(f.submit(f.task("d", "x"))) // it ends well
-	stop()
-	_ = f.fails(w, away, "e", 0, 0)
-	if all := f.held(); len(all) != 0 {
-		t.Errorf("held: %+v", all)
-	}
-	_ = f.fails(w, away, "f", 0, 0)
-	if all := f.held(); len(all) != 1 {
-		t.Errorf("held: %+v", all)
-	}
-}
-
-// A task that an outage holds back says so once, although the hold is renewed, and names no time at which it would end.
-func TestOutageIsToldOnce(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential, func(c *Config) { c.Timing.Again = time.Minute })
-	id := f.submit(f.task("waits", "x"))
-	run := f.claimed(w, id)
-	defer run.giveUp()
-	_ = f.fails(w, failed(agent.ClassOverloaded), "a", 0, 0)
-	for parks, thread := range []string{"b", "c"} {
-		_ = f.fails(w, failed(agent.ClassOverloaded), thread, parks, 0)
-		_, _, note, message := w.waitAfter(run.Claim.Record(), w.admission.admit(run))
-		if note.Key != outageKey || !strings.HasPrefix(message, "Paused: "+whyAway) ||
-			!strings.Contains(message, "as soon as the model answers again") {
-			t.Errorf("key %s, message %q", note.Key, message)
-		}
-	}
-}
-
-// parksOf is the field of a record of a task that was parked for a cause so often since then.
-func parksOf(cause string, since time.Duration, times int) string {
-	return fmt.Sprintf("%s %d %d", cause, time.Now().Add(-since).UnixMicro(), times)
-}
-
-// Each cause to be parked is judged by itself: how long a task has waited for one does not count for the other.
-func TestCausesOfParksAreJudgedApart(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(withCredential)
-	overloaded, capped := failed(agent.ClassOverloaded), limited(time.Now().Add(time.Minute))
-	several := failed(agent.ClassOverloaded)
-	several.API = &agent.API{Calls: 1, Status: 529, Credential: "team-a"}
-	for name, row := range map[string]struct {
-		parks  string
-		result agent.Result
-		want   string
-	}{
-		"a limit after a long outage":   {parksOf(parkOutage, 2*horizon, 50), capped, parkLimit},
-		"an outage after long limits":   {parksOf(parkLimit, 2*horizon, 50), overloaded, parkOutage},
-		"a limit again and again":       {parksOf(parkLimit, horizon/2, 50), capped, parkLimit},
-		"a limit for hours":             {parksOf(parkLimit, horizon, 2), capped, ""},
-		"all of several are overloaded": {"", several, parkOutage},
-		"what nobody can read":          {"7", capped, parkLimit},
-		"both, and only the other for long": {
-			parksOf(parkOutage, horizon, 9) + "\n" + parksOf(parkLimit, 0, 1), capped, parkLimit,
-		},
-	} {
-		id := f.submit(f.task(name, "x"))
-		f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
-		f.put("errand:task:"+id, "parked", row.parks)
-		run := f.claimed(w, id)
-		run.result = row.result
-		next, _ := w.cfg.Timing.retryDecision(run)
-		run.giveUp()
-		if (next == nil) != (row.want == "") || next != nil && next.Parked != row.want {
-			t.Errorf("%s: %+v, want %q", name, next, row.want)
-		}
 	}
 }
 
@@ -487,35 +321,6 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	}
 }
 
-// A parked task gets one message for each limit that it waits for, even if it is posted again.
-func TestParkedIsSaidOnce(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
-	w := f.idle(func(c *Config) { c.Sources = []tasks.Source{s} })
-	id := f.submit(f.task("a", "x"))
-	claim, err := f.store.Claim(t.Context(), id, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	run := w.hold(t.Context(), claim, nil)
-	defer run.giveUp()
-	run.result = limited(time.Now().Add(time.Hour))
-	next, _ := w.cfg.Timing.retryDecision(run)
-	for range 2 { // as after a lost reply
-		if err := w.handBack(run, next); !errors.Is(err, errReturned) {
-			t.Error("it does not wait")
-		}
-	}
-	if len(s.said) != 1 { // before the hand-back, so that neither a shutdown nor a death loses it
-		t.Errorf("said %d times", len(s.said))
-	}
-	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") ||
-		!strings.HasSuffix(shown, "; resumes about later") {
-		t.Errorf("shown: %s", shown)
-	}
-}
-
 // A retry does not undo a person's stop.
 func TestCancelledRunIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
@@ -537,17 +342,5 @@ func TestCancelledRunIsNotTriedAgain(t *testing.T) {
 	}
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs", n)
-	}
-}
-
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 40 * time.Second: "40 s", 48*time.Minute + 20*time.Second: "48 min",
-		5*time.Hour + 59*time.Minute + 40*time.Second: "6 h 0 min", 60 * time.Hour: "2 days",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%s is %q, want %q", d, got, want)
-		}
 	}
 }

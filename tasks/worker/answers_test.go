@@ -33,7 +33,7 @@ func TestAnswersSurviveAnInterruption(t *testing.T) {
 	id := f.submit(f.task("a", "x"))
 	<-answered
 	saved, err := f.store.Checkpoint(t.Context(), id)
-	var c checkpoint
+	var c struct{ Answers string }
 	if err == nil {
 		err = json.Unmarshal(saved.Session.Meta, &c)
 	}

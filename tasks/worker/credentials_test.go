@@ -40,7 +40,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 	}
 
 	other := &fakeAgent{credentials: map[string]agent.CredentialState{"a": {Cap: 1}, "b": {}, "c": {Cap: 1}}}
-	f.idle(func(c *Config) { c.Runner = other }).credentials.share(t.Context())
+	f.idle(func(c *Config) { c.Runner = other }).credentials.Share(t.Context())
 	// c with open runs
 	for name, c := range map[string]struct{ capped, held bool }{
 		"a": {true, false}, "b": {false, true}, "c": {true, false},
@@ -56,7 +56,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 	f.idle(func(c *Config) { // a worker with one credential, which has no name
 		c.Credential = "0123abcd"
 		c.Runner = &fakeAgent{credentials: map[string]agent.CredentialState{"": {Windows: windows, Seen: now}}}
-	}).credentials.share(t.Context())
+	}).credentials.Share(t.Context())
 	shown := map[string]float64{}
 	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
 	for _, c := range list {
@@ -92,7 +92,7 @@ func TestOpenRunsOfAllWorkersReachACap(t *testing.T) {
 	capped := func(live float64, want bool) {
 		t.Helper()
 		other.change("a", agent.CredentialState{Cap: 2, Live: live})
-		second.credentials.share(t.Context())
+		second.credentials.Share(t.Context())
 		if got := other.Credentials()["a"].CappedUntil.After(time.Now()); got != want {
 			t.Errorf("with $%.2f more, the cap is reached: %t", live, got)
 		}

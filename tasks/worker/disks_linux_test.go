@@ -1,9 +1,7 @@
 package worker
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,22 +129,5 @@ func TestTooManyOpenFiles(t *testing.T) {
 	}
 	if h := w.Examine(t.Context()); !h.OK {
 		t.Errorf("health afterwards: %+v", h)
-	}
-}
-
-// A task that meets a fault of the machine goes to another worker, for some hours.
-func TestFaultIsNoAttempt(t *testing.T) {
-	t.Parallel()
-	fault := fmt.Errorf("clone: %w", &fs.PathError{Op: "open", Path: "x", Err: unix.EIO})
-	f := newFleet(t)
-	w := f.idle(func(c *Config) { c.Disks = []string{t.TempDir()} })
-	rec := store.Record{Created: time.Now()}
-	err := w.blameMachine(t.Context(), rec, fault)
-	if later, ok := errors.AsType[*tasks.ErrLater](err); !ok || later.Tell == "" {
-		t.Errorf("a task that met a fault: %v", err)
-	}
-	rec.Created = time.Now().Add(-horizon)
-	if err := w.blameMachine(t.Context(), rec, fault); err != nil {
-		t.Errorf("a task that has met it for hours: %v", err)
 	}
 }

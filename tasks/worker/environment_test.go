@@ -159,7 +159,7 @@ func TestSetUp(t *testing.T) {
 		t.Fatalf("ending = %+v", e)
 	}
 	if len(scripts) != 3 || scripts[0].Line != "set -e\ngo mod download\nmake tools" ||
-		scripts[0].Env["GOFLAGS"] != "x" || scripts[0].Limit != setUpLimit {
+		scripts[0].Env["GOFLAGS"] != "x" || scripts[0].Limit != 30*time.Minute {
 		t.Fatalf("%d scripts, the first %+v", len(scripts), scripts[0])
 	}
 	for i, s := range r.agent.specs() {
@@ -674,24 +674,5 @@ func TestSetUpOfAnotherBase(t *testing.T) {
 			"The set-up gets no secrets, because it runs what is on other and not on main"); got != (base == "other") {
 			t.Errorf("on %s followers see %s", base, said)
 		}
-	}
-}
-
-// Tasks that waited for a set-up fail with it, and do not repeat it one after another. Later ones try again.
-func TestFailuresOfSetUps(t *testing.T) {
-	t.Parallel()
-	var f failedSetUps
-	failed := agent.NewError(agent.ClassWorkspace, "npm ci")
-	begun := time.Now()
-	f.note("one", failed)
-	f.note("two", agent.NewError(agent.ClassStart, "no keeper"))
-	f.note("three", nil)
-	for id, want := range map[string]error{"one": failed, "two": nil, "three": nil, "four": nil} {
-		if got := f.since(id, begun); got != want { //nolint:errorlint // that very error
-			t.Errorf("%s: %v, want %v", id, got, want)
-		}
-	}
-	if err := f.since("one", time.Now()); err != nil {
-		t.Errorf("a later task fails with %v", err)
 	}
 }

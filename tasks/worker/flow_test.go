@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
@@ -258,7 +259,7 @@ func TestSourceAsksToWait(t *testing.T) {
 	f := newFleet(t)
 	var briefs, closes int
 	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
-		if briefs++; briefs <= maxAttempts {
+		if briefs++; briefs <= attempt.MaxAttempts {
 			return tasks.Brief{}, fmt.Errorf("ask who this is: %w",
 				&tasks.ErrLater{At: time.Now(), Why: "rate limited"})
 		}
@@ -272,7 +273,7 @@ func TestSourceAsksToWait(t *testing.T) {
 	}
 	f.worker()
 	id := f.submit(f.task("a", "x"))
-	if e := f.ending(id); e.Kind != tasks.Answered || briefs != maxAttempts+1 || closes != 3 {
+	if e := f.ending(id); e.Kind != tasks.Answered || briefs != attempt.MaxAttempts+1 || closes != 3 {
 		t.Errorf("%d briefs, %d closes, ending %+v", briefs, closes, e)
 	}
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 {
@@ -289,7 +290,7 @@ func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
-	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != maxAttempts || e.Result.Error == nil ||
+	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != attempt.MaxAttempts || e.Result.Error == nil ||
 		!strings.Contains(e.Result.Error.Message, "no fork") {
 		t.Errorf("%d attempts, ending %+v", n, e)
 	}
@@ -503,7 +504,7 @@ func TestRunIsDetachedFromAsynq(t *testing.T) {
 	}
 	w = f.idle()
 	id := f.submit(f.task("a", "x"))
-	if err := w.process(ctx, tasks.Interactive, id, 0, func(tasks.Ending) {}); err != nil {
+	if _, err := w.attempts.Process(ctx, tasks.Interactive, id, 0); err != nil {
 		t.Error(err)
 	}
 	if e := f.ending(id); e.Kind != tasks.Answered || e.Result.Text != "all the same" {

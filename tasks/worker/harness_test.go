@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -148,7 +149,7 @@ func (f *fleet) idle(change ...func(*Config)) *Worker {
 		Timing: Timing{
 			Observe: 300 * time.Millisecond, Reconcile: 50 * time.Millisecond, Lead: 500 * time.Millisecond,
 			Outbox: 50 * time.Millisecond, Beat: 100 * time.Millisecond, Shutdown: 10 * time.Second,
-			Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond,
+			Timing: attempt.Timing{Again: time.Millisecond, Reset: time.Millisecond, Release: time.Millisecond},
 		},
 	}
 	for _, f := range change {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -25,7 +27,12 @@ const (
 
 // janitor removes old data from this worker's disk.
 type janitor struct {
-	*Config
+	store      *store.Store
+	workspace  *workspace.Workspace
+	logDir     string // of the runs; "": nothing is removed
+	retention  Retention
+	discardFor time.Duration // Timing.Discard
+	log        *slog.Logger
 }
 
 // tidy removes data from the disk that exceeds the retention. If several workers share a disk, one of them does it.
@@ -34,34 +41,34 @@ type janitor struct {
 func (j *janitor) tidy(ctx context.Context) {
 	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
-		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.Workspace.Empty(), j.tidyLogs(ctx),
-			j.tendMirrors(ctx), j.Store.SweepObjects(ctx))
+		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.workspace.Empty(), j.tidyLogs(ctx),
+			j.tendMirrors(ctx), j.store.SweepObjects(ctx))
 	})
 }
 
 // tidyOutdated removes the environments that no run will use again. It runs often: an operator who asks for it may need
 // the disk.
 func (j *janitor) tidyOutdated(ctx context.Context) {
-	j.alone(ctx, func() error { return errors.Join(j.discardOutdated(ctx), j.Workspace.Empty()) })
+	j.alone(ctx, func() error { return errors.Join(j.discardOutdated(ctx), j.workspace.Empty()) })
 }
 
 // alone calls do unless another worker tidies up the same disk.
 func (j *janitor) alone(ctx context.Context, do func() error) {
-	if j.LogDir == "" {
+	if j.logDir == "" {
 		return
 	}
-	if _, err := j.Workspace.Alone(do); err != nil && ctx.Err() == nil {
-		j.Log.Warn("tidy up", "err", err)
+	if _, err := j.workspace.Alone(do); err != nil && ctx.Err() == nil {
+		j.log.Warn("tidy up", "err", err)
 	}
 }
 
 // tidyThreads handles threads, mirrors and environments together, because they share a bound. A mirror can go when its
 // last clone has gone.
 func (j *janitor) tidyThreads(ctx context.Context) error {
-	if j.Retention.Threads == (Bound{}) {
+	if j.retention.Threads == (Bound{}) {
 		return nil // do not scan the disk for nothing
 	}
-	threads, err := j.Workspace.Threads(ctx)
+	threads, err := j.workspace.Threads(ctx)
 	if err != nil {
 		return err
 	}
@@ -71,46 +78,46 @@ func (j *janitor) tidyThreads(ctx context.Context) error {
 			return j.whileIdle(ctx, t.Name, func() (bool, error) { return j.discard(ctx, t) })
 		}})
 	}
-	mirrors, err := j.Workspace.Mirrors(ctx)
+	mirrors, err := j.workspace.Mirrors(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range mirrors {
 		all = append(all, diskItem{m.Used, m.Size, func() (bool, error) { return j.discardMirror(ctx, m) }})
 	}
-	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
+	environments, err := workspace.EnvironmentsOf(j.workspace).List()
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
 		all = append(all, diskItem{e.Used, e.Size, func() (bool, error) { return j.discardEnvironment(ctx, e) }})
 	}
-	return j.Retention.Threads.apply(time.Now(), all)
+	return j.retention.Threads.apply(time.Now(), all)
 }
 
 // tendMirrors keeps the mirrors small that are left. What fails for one says nothing about the others.
 func (j *janitor) tendMirrors(ctx context.Context) error {
-	mirrors, err := j.Workspace.Mirrors(ctx)
+	mirrors, err := j.workspace.Mirrors(ctx)
 	if err != nil {
 		return err
 	}
 	for _, m := range mirrors {
-		err := j.Workspace.Tend(ctx, m.Repo)
+		err := j.workspace.Tend(ctx, m.Repo)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		j.warn(err, "tend mirror", "repo", m.Repo)
+		logline.Warn(j.log, err, "tend mirror", "repo", m.Repo)
 	}
 	return nil
 }
 
 // discardOutdated discards the environments that no run will use again, because an operator has said so.
 func (j *janitor) discardOutdated(ctx context.Context) error {
-	environments, err := workspace.EnvironmentsOf(j.Workspace).List()
+	environments, err := workspace.EnvironmentsOf(j.workspace).List()
 	if err != nil || len(environments) == 0 {
 		return err
 	}
-	rebuilds, err := j.Store.Environments.Rebuilds(ctx)
+	rebuilds, err := j.store.Environments.Rebuilds(ctx)
 	if err != nil {
 		return err
 	}
@@ -125,24 +132,23 @@ func (j *janitor) discardOutdated(ctx context.Context) error {
 }
 
 func (j *janitor) discardEnvironment(ctx context.Context, e workspace.Environment) (bool, error) {
-	gone, err := workspace.EnvironmentsOf(j.Workspace).Discard(e)
+	gone, err := workspace.EnvironmentsOf(j.workspace).Discard(e)
 	return j.discarded(ctx, gone, err, "old environment", "repo", e.Repo, "used", e.Used, "bytes", e.Size)
 }
 
 func (j *janitor) discardMirror(ctx context.Context, m workspace.Mirror) (bool, error) {
-	gone, err := j.Workspace.DiscardMirror(ctx, m) // an error means that it is damaged; the next checkout repairs it
+	gone, err := j.workspace.DiscardMirror(ctx, m) // an error means that it is damaged; the next checkout repairs it
 	return j.discarded(ctx, gone, err, "old mirror", "repo", m.Repo, "used", m.Used, "bytes", m.Size)
 }
 
 // discarded logs the result of an attempt to remove something, and returns it without the error: others may go.
 func (j *janitor) discarded(ctx context.Context, gone bool, err error, what string, args ...any) (bool, error) {
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return false, ctx.Err()
-	case err != nil:
-		j.warn(err, "discard data", append(args, "what", what)...)
-	case gone:
-		j.Log.Info("data discarded", append(args, "what", what)...)
+	}
+	logline.Warn(j.log, err, "discard data", append(args, "what", what)...)
+	if err == nil && gone {
+		j.log.Info("data discarded", append(args, "what", what)...)
 	}
 	return gone, nil
 }
@@ -150,7 +156,7 @@ func (j *janitor) discarded(ctx context.Context, gone bool, err error, what stri
 // whileIdle calls do while it holds the lock of a thread without waiting or running tasks. It returns false if it
 // cannot get the lock.
 func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool, error)) (bool, error) {
-	lock, err := j.Store.Threads.Lock(ctx, thread, lockFor)
+	lock, err := j.store.Threads.Lock(ctx, thread, lockFor)
 	if errors.Is(err, store.ErrBusy) {
 		return false, nil
 	}
@@ -158,7 +164,8 @@ func (j *janitor) whileIdle(ctx context.Context, thread string, do func() (bool,
 		return false, err
 	}
 	defer func() {
-		j.warn(lock.Release(context.WithoutCancel(ctx)), "release thread", "thread", thread) // the lock expires
+		err := lock.Release(context.WithoutCancel(ctx)) // after an error the lock expires
+		logline.Warn(j.log, err, "release thread", "thread", thread)
 	}()
 	return do()
 }
@@ -169,18 +176,18 @@ func (j *janitor) discard(ctx context.Context, t workspace.Thread) (bool, error)
 	saving, cancel := context.WithTimeout(ctx, saveFor)
 	defer cancel()
 	args := []any{"thread", t.Name, "dir", t.Dir, "used", t.Used, "bytes", t.Size}
-	saved, err := j.Workspace.Save(saving, t.Name, j.LogDir)
+	saved, err := j.workspace.Save(saving, t.Name, j.logDir)
 	if err != nil {
 		return j.discarded(ctx, false, fmt.Errorf("save its work: %w", err), "old thread", args...)
 	}
-	moving, stop := context.WithTimeout(ctx, j.Timing.Discard)
+	moving, stop := context.WithTimeout(ctx, j.discardFor)
 	defer stop()
-	gone, err := j.Workspace.Discard(moving, t)
+	gone, err := j.workspace.Discard(moving, t)
 	return j.discarded(ctx, gone, err, "old thread", append(args, "saved", saved)...)
 }
 
 func (j *janitor) tidyLogs(ctx context.Context) error {
-	entries, err := os.ReadDir(j.LogDir)
+	entries, err := os.ReadDir(j.logDir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -194,7 +201,7 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 		if err != nil || !info.Mode().IsRegular() {
 			continue
 		}
-		path := filepath.Join(j.LogDir, e.Name())
+		path := filepath.Join(j.logDir, e.Name())
 		k := diskItem{used: info.ModTime(), size: info.Size()}
 		switch {
 		case slices.Contains(workspace.SavedExts(), ext):
@@ -206,12 +213,12 @@ func (j *janitor) tidyLogs(ctx context.Context) error {
 		}
 		all = append(all, k)
 	}
-	return j.Retention.Logs.apply(time.Now(), all)
+	return j.retention.Logs.apply(time.Now(), all)
 }
 
 // removeLog removes a log if its task has ended or expired.
 func (j *janitor) removeLog(ctx context.Context, id, path string) (bool, error) {
-	rec, err := j.Store.Get(ctx, id)
+	rec, err := j.store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return remove(path)
 	}

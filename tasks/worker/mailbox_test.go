@@ -155,7 +155,7 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	f.equal("events of the task", f.events(second, tasks.Absorbed),
 		[]string{first + "  The run of task " + first + " takes this into account."})
 	stored, err := f.store.Threads.Session(t.Context(), "fake/a")
-	var past saved
+	var past struct{ Said []agent.Turn }
 	if err == nil {
 		err = json.Unmarshal(stored.Meta, &past)
 	}
@@ -247,7 +247,7 @@ func TestAbsorbedInOrder(t *testing.T) {
 		}()
 		over := func() bool { return len(overtaken) > 0 }
 		// A message passed at rest is sent first.
-		if !goroutines.Await(over, 1, "worker.TestAbsorbedInOrder", "worker.(*mailbox).Next(", "[select") {
+		if !goroutines.Await(over, 1, "worker.TestAbsorbedInOrder", "attempt.(*mailbox).Next(", "[select") {
 			t.Error("overtaken")
 		}
 		cancel()

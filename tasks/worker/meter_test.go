@@ -11,9 +11,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker/hold"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // tape is a meter that records its calls.
@@ -45,7 +44,7 @@ func (p *tape) Began(_ tasks.Task, waited time.Duration) {
 	p.note("began")
 }
 func (p *tape) Ran(_ tasks.Task, r agent.Result) { p.note("ran " + string(r.Outcome)) }
-func (p *tape) Returned(class string, why Return) {
+func (p *tape) Returned(class string, why attempt.Return) {
 	p.note("returned " + class + " " + string(why))
 }
 
@@ -125,38 +124,6 @@ func TestMeterCountsAHandOver(t *testing.T) {
 	f.agent.do = nil
 	f.metered(second)
 	f.tell(second, 1, "ran done", "ended answered")
-}
-
-func TestReturns(t *testing.T) {
-	t.Parallel()
-	for want, cause := range map[Return]error{
-		ReturnDrain: hold.ErrDrain, ReturnLost: hold.ErrClaimLost, ReturnWait: tasks.Later(time.Second, "busy"),
-		ReturnRetry: &retryError{}, ReturnParked: &retryError{Wait: store.Wait{Parked: parkLimit}},
-		ReturnError: errors.New("redis is away"),
-	} {
-		if _, got, _, _ := new(Worker).waitAfter(store.Record{}, cause); got != want {
-			t.Errorf("%v is %s, want %s", cause, got, want)
-		}
-	}
-}
-
-// A task's wait counts from when it may start, not from when it was submitted.
-func TestWaited(t *testing.T) {
-	t.Parallel()
-	at := func(s int64) time.Time { return time.Unix(1_700_000_000+s, 0) }
-	for name, c := range map[string]struct {
-		rec  store.Record
-		want time.Duration
-	}{
-		"at once":          {store.Record{Created: at(0), Started: at(3)}, 3 * time.Second},
-		"put off":          {store.Record{Created: at(0), At: at(30), Started: at(31)}, time.Second},
-		"put off, no more": {store.Record{Created: at(0), At: at(-5), Started: at(2)}, 2 * time.Second},
-		"clock went back":  {store.Record{Created: at(5), Started: at(0)}, 0},
-	} {
-		if got := waited(c.rec); got != c.want {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
 }
 
 // A duplicate is counted as a duplicate, and only once as new; a refused task is not counted.

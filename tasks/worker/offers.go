@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
@@ -28,7 +30,17 @@ const (
 
 // offerer answers what the CLI offers in a repository or directory: its models, commands and modes.
 type offerer struct {
-	*Config
+	store     *store.Store
+	workspace *workspace.Workspace
+	runner    Runner
+	policy    tasks.Policy
+	sources   []tasks.Source
+	pool      string
+	model     string
+	secrets   func(repo string) map[string]string
+	exposed   func(repo string) map[string]string
+	settings  map[string]string
+	log       *slog.Logger
 
 	health       *machine.Health
 	declarations *place.Declarations
@@ -38,96 +50,98 @@ type offerer struct {
 // answer answers the offer queries of front doors until ctx ends, one at a time, so that at most one extra CLI
 // runs. A worker whose CLI does not work leaves them to others.
 func (o *offerer) answer(ctx context.Context) {
-	_ = o.Store.Workers.Respond(ctx, o.Pool, o.health.Good,
+	_ = o.store.Workers.Respond(ctx, o.pool, o.health.Good,
 		func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration) {
 			ctx, cancel := context.WithTimeout(ctx, offerTime)
 			defer cancel()
-			reply, keep := tasks.OfferReply{}, offerFail
-			var where tasks.Where
-			err := json.Unmarshal(question, &where)
-			switch {
-			case err != nil:
-			case where.Outlook:
-				reply.Outlook, err = o.outlook(ctx, where.Repo)
-			default:
-				reply.Offer, err = o.offer(ctx, where)
-			}
-			refused, isInput := errors.AsType[*tasks.InputError](err)
-			failed, isFailed := errors.AsType[*tasks.CLIError](err)
-			switch {
-			case err == nil:
-				keep = offerKept
-			case isInput:
-				reply.Refused = refused.Sentence
-			case isFailed:
-				reply.Failed = failed
-			case ctx.Err() != nil:
+			reply, keep := o.reply(ctx, question)
+			if keep == 0 {
 				return nil, 0 // the worker stops; another one may be asked
-			default:
-				reply.Failed = agent.NewError(agent.ClassWorkspace, o.Policy.Redactor.String(err.Error()))
-			}
-			if err != nil {
-				o.Log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
 			}
 			return format.JSON(reply), keep
 		})
 }
 
+// reply answers one query, and returns for how long the answer is kept; 0 if ctx has ended before.
+func (o *offerer) reply(ctx context.Context, question json.RawMessage) (reply tasks.OfferReply, keep time.Duration) {
+	var where tasks.Where
+	err := json.Unmarshal(question, &where)
+	if err == nil {
+		reply, err = o.look(ctx, where)
+	}
+	if err == nil {
+		return reply, offerKept
+	}
+	if refused, ok := errors.AsType[*tasks.InputError](err); ok {
+		reply = tasks.OfferReply{Refused: refused.Sentence}
+	} else if failed, ok := errors.AsType[*tasks.CLIError](err); ok {
+		reply = tasks.OfferReply{Failed: failed}
+	} else if ctx.Err() != nil {
+		return tasks.OfferReply{}, 0
+	} else {
+		reply = tasks.OfferReply{
+			Failed: agent.NewError(agent.ClassWorkspace, o.policy.Redactor.String(err.Error())),
+		}
+	}
+	o.log.Warn("answer offer query", "repo", where.Repo, "dir", where.Dir, "err", err)
+	return reply, offerFail
+}
+
+// look answers what a query asks for.
+func (o *offerer) look(ctx context.Context, where tasks.Where) (reply tasks.OfferReply, err error) {
+	if where.Outlook {
+		reply.Outlook, err = o.outlook(ctx, where.Repo)
+	} else {
+		reply.Offer, err = o.offer(ctx, where)
+	}
+	return reply, err
+}
+
 // offer queries the CLI in the same environment as a run's.
 func (o *offerer) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, error) {
-	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.Model}
-	if err := o.chooseDir(ctx, where, &spec); err != nil {
+	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.model}
+	spec, err := o.chooseDir(ctx, where, spec)
+	if err != nil {
 		return nil, err
 	}
-	offer, err := o.Runner.Offer(ctx, spec)
+	offer, err := o.runner.Offer(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	return &tasks.Offer{Offer: offer, Configured: spec.TrustedConfig && configured(spec.Dir)}, nil
 }
 
-// offerThread names the directories that workers use for offers.
-const offerThread = "offer"
-
-// chooseDir sets the directory, and whether its own configuration counts. If it does not count, an empty scratch
-// directory offers the same as a clone.
-func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s *agent.Spec) (err error) {
+// chooseDir returns the specification with the directory, and whether its own configuration counts. If it does not
+// count, an empty scratch directory offers the same as a clone.
+func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s agent.Spec) (_ agent.Spec, err error) {
 	var repo tasks.Repository
 	if where.Repo != "" {
-		if repo, err = o.Policy.Allowed(where.Repo); err != nil {
-			return err
+		if repo, err = o.policy.Allowed(where.Repo); err != nil {
+			return s, err
 		}
 	}
-	switch {
-	case where.Dir != "":
+	if where.Dir != "" {
 		s.TrustedConfig = true
 		s.Dir, err = o.directory(where.Dir)
-		return err
-	case repo.Trusted && repo.Profile != agent.Read:
+		return s, err
+	}
+	if repo.Trusted && repo.Profile != agent.Read {
 		c, err := o.clone(ctx, workspace.Want{
 			Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true,
 		})
 		s.TrustedConfig, s.Dir, s.Reads = true, c.Dir, []string{c.Mirror}
-		return err
-	case repo.Profile == agent.Read:
+		return s, err
+	}
+	if repo.Profile == agent.Read {
 		s.Profile = agent.Read
 	}
-	s.Dir, err = o.Workspace.Scratch(offerThread)
-	return err
-}
-
-// clone makes a clone to look at.
-func (o *offerer) clone(ctx context.Context, want workspace.Want) (workspace.Clone, error) {
-	c, err := o.Workspace.Checkout(ctx, want)
-	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrAuth) || errors.Is(err, workspace.ErrRef) {
-		err = &tasks.InputError{Sentence: o.Policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
-	}
-	return c, err
+	s.Dir, err = o.workspace.Scratch(offerThread)
+	return s, err
 }
 
 // directory asks the sources whether tasks may work in a local directory.
 func (o *offerer) directory(path string) (string, error) {
-	for _, s := range o.Sources {
+	for _, s := range o.sources {
 		if d, ok := s.(tasks.Directories); ok {
 			dir, err := d.Directory(path)
 			if err != nil {

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,7 +19,7 @@ import (
 
 // outlook returns what a run in a repository would get on this worker.
 func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, error) {
-	repo, err := o.Policy.Allowed(name)
+	repo, err := o.policy.Allowed(name)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	if err != nil {
 		return nil, err
 	}
-	sandboxed, look := o.Runner.Sandboxed(), &tasks.Outlook{Repo: name}
+	sandboxed, look := o.runner.Sandboxed(), &tasks.Outlook{Repo: name}
 	declared := o.declarations.Least(repo)
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
@@ -35,7 +36,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	}
 	d := declared.Environment
 	for _, note := range declared.Notes {
-		look.Miss(store.Warning, o.Policy.Redactor.String(note), "This part of the file is left out.",
+		look.Miss(store.Warning, o.policy.Redactor.String(note), "This part of the file is left out.",
 			"Correct it on the base branch.")
 	}
 	if declared.Lacking != "" {
@@ -50,7 +51,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	}
 	look.Add("path", o.redacted(d.Path)...)
 	look.Add("variables", slices.Sorted(maps.Keys(d.Env))...)
-	secrets, exposed := names(o.Secrets, name), names(o.Exposed, name)
+	secrets, exposed := names(o.secrets, name), names(o.exposed, name)
 	look.Add("secrets, for the set-up", secrets...)
 	look.Add("secrets, also for the agent and the checks", exposed...)
 	look.Add("egress", reach(d.Egress)...)
@@ -84,7 +85,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 		}
 	}
 	look.Add("lock files", locks...)
-	all, err := workspace.EnvironmentsOf(o.Workspace).List()
+	all, err := workspace.EnvironmentsOf(o.workspace).List()
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, c workspace.Clone) {
 	commands, err := o.publisher.CommandsOf(ctx, c.Repo, c.Base)
 	if err != nil {
-		look.Miss(store.Warning, "the checks of the repository cannot be read", o.Policy.Redactor.String(err.Error()),
+		look.Miss(store.Warning, "the checks of the repository cannot be read", o.policy.Redactor.String(err.Error()),
 			"")
 	}
 	look.Add("checks", o.redacted(commands)...)
@@ -110,15 +111,15 @@ func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, c workspace.C
 
 // limits lists the limits of a run.
 func (o *offerer) limits() (list []string) {
-	if o.Policy.Limit > 0 {
-		list = append(list, "time "+tasks.Lasted(o.Policy.Limit))
+	if o.policy.Limit > 0 {
+		list = append(list, "time "+tasks.Lasted(o.policy.Limit))
 	}
 	for _, l := range []struct{ setting, format string }{
 		{"ERRAND_RUN_PROCESSES", "%s processes and threads"},
 		{"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"},
 		{"ERRAND_RUN_DISK_GB", "%s GiB added to the disk"},
 	} {
-		if value := o.Settings[l.setting]; value != "" && value != "0" {
+		if value := o.settings[l.setting]; value != "" && value != "0" {
 			list = append(list, fmt.Sprintf(l.format, value))
 		}
 	}
@@ -147,7 +148,19 @@ func names(secrets func(repo string) map[string]string, repo string) []string {
 
 func (o *offerer) redacted(lines []string) (list []string) {
 	for _, line := range lines {
-		list = append(list, o.Policy.Redactor.String(line))
+		list = append(list, o.policy.Redactor.String(line))
 	}
 	return list
+}
+
+// offerThread names the directories that workers use for offers.
+const offerThread = "offer"
+
+// clone makes a clone to look at.
+func (o *offerer) clone(ctx context.Context, want workspace.Want) (workspace.Clone, error) {
+	c, err := o.workspace.Checkout(ctx, want)
+	if errors.Is(err, workspace.ErrNotFound) || errors.Is(err, workspace.ErrAuth) || errors.Is(err, workspace.ErrRef) {
+		err = &tasks.InputError{Sentence: o.policy.Redactor.String(fmt.Sprintf("No task can work there: %v.", err))}
+	}
+	return c, err
 }

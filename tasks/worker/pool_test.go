@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // pooled is a fleet whose repository acme/api has a pool.
@@ -131,7 +132,7 @@ func TestWorkerMovesATask(t *testing.T) {
 	id := r.submit(r.repoTask("a"))
 	r.inPool("arm")
 	w := r.idle(r.disk(t.TempDir()), func(c *Config) { c.Pool = "gpu" })
-	if err := w.process(t.Context(), tasks.Interactive, id, 0, func(tasks.Ending) {}); !errors.Is(err, errReturned) {
+	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); !errors.Is(err, attempt.ErrReturned) {
 		t.Fatal(err)
 	}
 	rec := must(r.store.Get(t.Context(), id))
@@ -139,7 +140,7 @@ func TestWorkerMovesATask(t *testing.T) {
 		len(r.agent.specs()) > 0 {
 		t.Errorf("%+v", rec)
 	}
-	if err := w.process(t.Context(), tasks.Interactive, id, 0, func(tasks.Ending) {}); err != nil { // the delivery that moved
+	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); err != nil { // the delivery that moved
 		t.Errorf("the earlier delivery: %v", err)
 	}
 	r.member("arm", own)

@@ -11,8 +11,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // hides makes workers redact a secret of the fleet, which is returned.
@@ -35,36 +35,6 @@ func TestRefusalIsRedacted(t *testing.T) {
 	}
 }
 
-// Why a task waits is redacted, because it is stored and shown. So is the message that says it in the thread.
-func TestReasonToWaitIsRedacted(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	secret, w := f.hides(), f.idle()
-	parkedFor := func(what string) error {
-		return &retryError{Wait: store.Wait{Why: secret, Parked: what}}
-	}
-	for name, c := range map[string]struct {
-		cause error
-		why   Return
-		says  bool // in the thread
-	}{
-		"a source":           {&tasks.ErrLater{Why: secret}, ReturnWait, false},
-		"a held credential":  {heldError{&tasks.ErrLater{Why: secret}}, ReturnWait, true},
-		"a held model":       {heldError{&tasks.ErrLater{Why: secret, Tell: outageKey}}, ReturnWait, true},
-		"a failed run":       {parkedFor(""), ReturnRetry, false},
-		"a limit of a run":   {parkedFor(parkLimit), ReturnParked, true},
-		"an outage in a run": {parkedFor(parkOutage), ReturnParked, true},
-	} {
-		wait, why, note, message := w.waitAfter(store.Record{}, c.cause)
-		if wait.Why != "[redacted]" || note.Why != "[redacted]" || why != c.why {
-			t.Errorf("%s: %+v, %s, %+v", name, wait, why, note)
-		}
-		if strings.Contains(message, secret) || strings.Contains(message, "[redacted]") != c.says {
-			t.Errorf("%s: %q", name, message)
-		}
-	}
-}
-
 // An error is redacted wherever it is stored: while its task waits, and in the ending.
 func TestErrorIsRedacted(t *testing.T) {
 	t.Parallel()
@@ -78,7 +48,7 @@ func TestErrorIsRedacted(t *testing.T) {
 		return tasks.Brief{}, fmt.Errorf("clone with %s", secret)
 	}
 	id := f.submit(f.task("a", "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-2))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(attempt.MaxAttempts-2))
 	f.worker()
 	if e := f.ending(id); e.Result.Error == nil || e.Result.Error.Message != "brief: clone with [redacted]" {
 		t.Errorf("%+v", e.Result.Error)
@@ -119,21 +89,6 @@ func (f *fleet) searchRedis(text string) {
 	}
 	if err := keys.Err(); err != nil {
 		f.Error(err)
-	}
-}
-
-// A notice of a run is redacted.
-func TestNoticeIsRedacted(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	secret, w := f.hides(), f.idle()
-	id := f.submit(f.task("a", "x"))
-	run := f.claimed(w, id)
-	defer run.giveUp()
-	run.notice("not with " + secret)
-	f.searchRedis(secret)
-	if got := f.notice(id); got != "not with [redacted]" {
-		t.Errorf("%q", got)
 	}
 }
 

@@ -27,7 +27,10 @@ func (r refusals) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		if err != nil && strings.Contains(cmd.String(), r.text) {
-			signal(r.seen)
+			select {
+			case r.seen <- struct{}{}:
+			default:
+			}
 		}
 		return err
 	}

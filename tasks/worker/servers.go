@@ -13,6 +13,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
@@ -25,16 +27,6 @@ type serverSet struct {
 	handling sync.RWMutex // read-locked by each delivery that is being processed
 	ended    atomic.Bool  // the set is retired and its deliveries have ended
 }
-
-// cordonState says whether a worker is cordoned. A worker takes no tasks while it is unknown, so that a cordon survives
-// a restart of its workers.
-type cordonState int32
-
-const (
-	unknown cordonState = iota
-	admitted
-	cordoned
-)
 
 // takeTasks takes deliveries until ctx ends, whenever this worker can run tasks and is not cordoned. Then it interrupts
 // the live runs, hands them back to the fleet and returns.
@@ -80,7 +72,7 @@ func (w *Worker) pollsWrong(s *serverSet) bool {
 
 // serve starts a set.
 func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
-	w.cfg.warn(w.cfg.Queue.Pauses(ctx, w.cfg.Pool), "pause queues")
+	logline.Warn(w.cfg.Log, w.cfg.Queue.Pauses(ctx, w.cfg.Pool), "pause queues")
 	workers := int(w.peers.Load())
 	set := &serverSet{polls: tasks.PollInterval(workers)}
 	set.shutdown = sync.OnceFunc(func() { set.each((*asynq.Server).Shutdown) })
@@ -112,12 +104,13 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 	}
-	err = w.process(ctx, class, id, n, func(e tasks.Ending) {
-		if _, err := t.ResultWriter().Write([]byte(e.Word())); err != nil {
+	ending, err := w.attempts.Process(ctx, class, id, n)
+	if ending != nil {
+		if _, err := t.ResultWriter().Write([]byte(ending.Word())); err != nil {
 			w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)
 		}
-	})
-	if errors.Is(err, errReturned) {
+	}
+	if errors.Is(err, attempt.ErrReturned) {
 		return asynq.RevokeTask
 	}
 	return w.storable(err)

@@ -1,17 +1,21 @@
 package worker
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/google/go-cmp/cmp"
 )
 
 // keptLog reads the stored parts of a log.
@@ -131,7 +135,7 @@ func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 		}
 		for _, e := range events {
 			seen++
-			if len(e.Data) > maxEvent || !e.End && !json.Valid(e.Data) {
+			if len(e.Data) > 16<<10 || !e.End && !json.Valid(e.Data) {
 				t.Errorf("event %s of %d bytes", e.ID, len(e.Data))
 			}
 		}
@@ -140,4 +144,18 @@ func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 	if seen != most {
 		t.Errorf("%d events, want the latest %d", seen, most)
 	}
+}
+
+// unpack returns what was packed.
+func unpack(t *testing.T, data []byte) string {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -1,3 +1,16 @@
+// Package worker is the process that runs tasks. A [Worker] takes deliveries from the queues, whose tasks package
+// attempt runs to their endings, and has the loops beside them: heartbeat, health, final messages, the leader's repairs
+// and the cleanup of the disk.
+//
+// The package promises:
+//   - A final message that could not be posted is posted later by some worker, and a task whose worker died is run
+//     again by another one, or ended after its third crash.
+//   - A worker whose CLI cannot run tasks takes none, and reports that in its log, its health and its heartbeat.
+//   - A drain interrupts the runs and hands them back to the fleet within Timing.Shutdown.
+//
+// Call [New] once per process and [Worker.Run] once per worker; Run blocks until its context ends and the worker has
+// shut down. [Worker.Health] and [Worker.Examine] are safe for concurrent use. Each loop that Run starts has its own
+// goroutine. A [Meter] is called from all of them.
 package worker
 
 import (
@@ -7,7 +20,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,7 +30,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
@@ -32,15 +45,27 @@ import (
 
 // Runner runs the agent. *agent.Runner implements it.
 type Runner interface {
-	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
-	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
-	Health(ctx context.Context) agent.Health
+	attempt.Runner
+	attempt.KnownCredentials
+	machine.CLI
 	Sweep(ctx context.Context) error
 	Offer(ctx context.Context, s agent.Spec) (agent.Offer, error)
-	Sandboxed() bool
-	Credentials() map[string]agent.CredentialState
-	Learn(known map[string]agent.CredentialState)
 }
+
+// Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must
+// not block.
+type Meter interface {
+	attempt.Meter
+	outbox.Meter
+}
+
+// unmetered is the meter of a worker without metrics.
+type unmetered struct{}
+
+func (unmetered) Began(tasks.Task, time.Duration)               {}
+func (unmetered) Ran(tasks.Task, agent.Result)                  {}
+func (unmetered) Returned(string, attempt.Return)               {}
+func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
 
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
 type Config struct {
@@ -86,53 +111,31 @@ type Config struct {
 	Timing Timing // zero: the defaults
 }
 
-// warn logs a failure that does not stop anything. It does nothing if err is nil.
-func (c *Config) warn(err error, msg string, args ...any) {
-	if err != nil {
-		c.Log.Warn(msg, append(args, "err", err)...) //nolint:sloglint // each caller passes a constant
-	}
-}
-
 // Timing holds the intervals and time limits of a worker. Tests shorten them.
 type Timing struct {
+	attempt.Timing
+
 	// how long a claim must be missing before its run counts as dead, or all workers unable before threads are
 	// informed; 6 s
-	Observe    time.Duration
-	Reconcile  time.Duration // between two reconciliations of live tasks; 2 s
-	Lead       time.Duration // after this long without a sign of life a leader is replaced; less than Observe; 5 s
-	Outbox     time.Duration // between two checks of the outbox; 2 s
-	Beat       time.Duration // between two heartbeats; 5 s
-	Health     time.Duration // between two checks of the CLI; a twelfth of it while the CLI cannot be used; 1 min
-	Answer     time.Duration // how long an agent waits for a person's answer; 15 min
-	Checkpoint time.Duration // between two checkpoints of a run; 5 min
-	Pack       time.Duration // at most, to pack an interrupted run's clone at a shutdown; 10 s
-	Again      time.Duration // before a failed run is retried, ± 50 %; doubles each time; 30 s
-	Reset      time.Duration // after a usage limit is lifted, before its task resumes; up to three times as long; 1 min
-	Release    time.Duration // between two starts after a usage limit, until a run succeeds; 10 s
-	Budget     time.Duration // how long a task waits for budget that others have reserved and may release; 15 s
-	// how long a task whose worker died waits for the other runs on its worker to end, before it runs there without
-	// them; 2 min
-	Alone    time.Duration
-	Shutdown time.Duration // for running tasks to be interrupted and handed back; 60 s
-	Discard  time.Duration // for the users of an old thread's directories to leave them; 30 s
-	Tidy     time.Duration // between two cleanups of the disk; 1 h
+	Observe   time.Duration
+	Reconcile time.Duration // between two reconciliations of live tasks; 2 s
+	Lead      time.Duration // after this long without a sign of life a leader is replaced; less than Observe; 5 s
+	Outbox    time.Duration // between two checks of the outbox; 2 s
+	Beat      time.Duration // between two heartbeats; 5 s
+	Health    time.Duration // between two checks of the CLI; a twelfth of it while the CLI cannot be used; 1 min
+	Shutdown  time.Duration // for running tasks to be interrupted and handed back; 60 s
+	Discard   time.Duration // for the users of an old thread's directories to leave them; 30 s
+	Tidy      time.Duration // between two cleanups of the disk; 1 h
 }
 
 func (t Timing) withDefaults() Timing {
+	t.Timing = t.Timing.WithDefaults()
 	t.Observe = cmp.Or(t.Observe, 6*time.Second)
 	t.Reconcile = cmp.Or(t.Reconcile, 2*time.Second)
 	t.Lead = cmp.Or(t.Lead, 5*time.Second)
 	t.Outbox = cmp.Or(t.Outbox, 2*time.Second)
 	t.Beat = cmp.Or(t.Beat, 5*time.Second)
 	t.Health = cmp.Or(t.Health, time.Minute)
-	t.Answer = cmp.Or(t.Answer, 15*time.Minute)
-	t.Checkpoint = cmp.Or(t.Checkpoint, 5*time.Minute)
-	t.Pack = cmp.Or(t.Pack, 10*time.Second)
-	t.Again = cmp.Or(t.Again, 30*time.Second)
-	t.Reset = cmp.Or(t.Reset, time.Minute)
-	t.Release = cmp.Or(t.Release, 10*time.Second)
-	t.Budget = cmp.Or(t.Budget, 15*time.Second)
-	t.Alone = cmp.Or(t.Alone, 2*time.Minute)
 	t.Shutdown = cmp.Or(t.Shutdown, time.Minute)
 	t.Discard = cmp.Or(t.Discard, 30*time.Second)
 	t.Tidy = cmp.Or(t.Tidy, time.Hour)
@@ -143,7 +146,6 @@ func (t Timing) withDefaults() Timing {
 type Worker struct {
 	cfg     Config
 	id      string
-	desk    *tasks.Desk
 	started time.Time
 	epoch   string          // identifies Redis' data; last value that watchData saw
 	drained context.Context // ends when the worker interrupts its runs
@@ -154,36 +156,22 @@ type Worker struct {
 	cordonState atomic.Int32 // from the last heartbeat that Redis took
 	cordoned    atomic.Bool  // it takes no tasks because it is cordoned
 
-	setUps failedSetUps
-
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
-	slots  *machine.Slots
-	caps   []store.Cap // of its claims
-	health *machine.Health
-	tasks  *sources.Set
-	briefs *briefer
+	slots    *machine.Slots
+	health   *machine.Health
+	sources  *sources.Set
+	attempts *attempt.Processor
 
-	// Steps of a run.
-	admission    *admission
-	isolation    *isolation
-	checkpoints  *checkpointer
-	changes      *changeKeeper
-	placer       *placer
-	publisher    *publish.Publisher
-	declarations *place.Declarations
-
-	// Work beside the runs.
-	outbox    *outbox.Poster
-	recovery  *recovery.Recovery
-	waits     *notices.Notifier
-	pools     *pools.Mover
-	outage    *recovery.Outage
-	janitor   *janitor
-	offers    *offerer
-	inventory *inventory
-
-	credentials *credentialSharer
+	// Work beside the attempts.
+	outbox      *outbox.Poster
+	recovery    *recovery.Recovery
+	waits       *notices.Notifier
+	outage      *recovery.Outage
+	janitor     *janitor
+	offers      *offerer
+	inventory   *inventory
+	credentials *attempt.Credentials
 }
 
 // New returns a worker with a new identity.
@@ -207,64 +195,72 @@ func New(c Config) (*Worker, error) {
 	c.Timing = c.Timing.withDefaults()
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
-		desk:  tasks.NewDesk(c.Store, c.Queue, c.Policy, c.Log),
 		slots: machine.NewSlots(c.Slots, machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
-	w.caps = c.Policy.Limits.Caps(c.Credential)
 	w.build()
 	return w, nil
 }
 
 // build creates the parts of a worker.
 func (w *Worker) build() {
-	c, shared := w.cfg, &w.cfg
-	named := w.cfg // nothing else in the log lines of these names the machine
-	named.Log = named.Log.With("worker", w.id)
+	c := w.cfg
+	log := c.Log.With("worker", w.id) // where nothing else in the log lines names the machine
 	w.health = machine.NewHealth(machine.Config{
 		CLI: c.Runner, Store: c.Store, Redactor: c.Policy.Redactor, Dirs: c.Disks, Statfs: c.Statfs,
 		Every: c.Timing.Health, Log: c.Log,
 	})
-	w.tasks = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
-	w.briefs = &briefer{shared}
-	w.waits = notices.New(c.Store, w.tasks, c.Log)
-	w.pools = &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: c.Log}
-	w.credentials = &credentialSharer{Config: shared, worker: w.id}
-	w.admission = &admission{shared, w.credentials}
-	w.isolation = &isolation{Config: shared, health: w.health}
-	w.changes = &changeKeeper{shared}
-	w.checkpoints = &checkpointer{shared, w.changes}
-	w.declarations = &place.Declarations{
+	w.sources = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
+	w.waits = notices.New(c.Store, w.sources, c.Log)
+	moves := &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: c.Log}
+	w.credentials = &attempt.Credentials{
+		Known: c.Runner, Store: c.Store, Own: c.Credential, Worker: w.id, Log: c.Log,
+	}
+	declarations := &place.Declarations{
 		Workspace: c.Workspace, Store: c.Store, Egress: c.Policy.Egress, Mise: c.Mise,
 	}
-	w.publisher = publish.New(publish.Config{
+	publisher := publish.New(publish.Config{
 		Store: c.Store, Workspace: c.Workspace, Scripts: c.Runner, Policy: c.Policy, Forge: c.Publisher,
 		Commands: c.Commands, Author: c.Author, ConsoleURL: c.ConsoleURL, Log: c.Log,
 	})
-	w.placer = &placer{Config: shared, checkpoints: w.checkpoints, publisher: w.publisher, declarations: w.declarations}
 	w.outbox = outbox.New(outbox.Config{
-		Store: c.Store, Sources: w.tasks, PullRequests: w.publisher, Ended: c.Ended, Meter: c.Meter, Log: c.Log,
+		Store: c.Store, Sources: w.sources, PullRequests: publisher, Ended: c.Ended, Meter: c.Meter, Log: c.Log,
+	})
+	w.attempts = attempt.New(attempt.Config{
+		Worker: w.id, Store: c.Store, Queue: c.Queue, Runner: c.Runner, Workspace: c.Workspace, Sources: w.sources,
+		Policy: c.Policy, Pool: c.Pool, Slots: w.slots, Health: w.health, Credentials: w.credentials,
+		Declarations: declarations, Publisher: publisher, Notices: w.waits, Pools: moves, Outbox: w.outbox,
+		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(c.Credential), Credential: c.Credential,
+		IdleLimit: c.IdleLimit, Model: c.Model, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
+		Timing: c.Timing.Timing,
 	})
 	w.recovery = recovery.New(recovery.Config{
-		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.tasks, Notices: w.waits,
-		Pools: w.pools, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
-		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, ReturnCrash) }, Log: named.Log,
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.sources,
+		Notices: w.waits, Pools: moves, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
+		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
+		Log: log,
 	})
 	w.outage = recovery.NewOutage(recovery.OutageConfig{
 		Store: c.Store, Policy: c.Policy, Pool: c.Pool, Health: w.health, Notices: w.waits,
 		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,
 	})
-	w.janitor = &janitor{Config: &named}
-	w.offers = &offerer{
-		Config: &named, health: w.health, declarations: w.declarations, publisher: w.publisher,
+	w.janitor = &janitor{
+		store: c.Store, workspace: c.Workspace, logDir: c.LogDir, retention: c.Retention,
+		discardFor: c.Timing.Discard, log: log,
 	}
-	w.inventory = &inventory{Config: &named}
+	w.offers = &offerer{
+		store: c.Store, workspace: c.Workspace, runner: c.Runner, policy: c.Policy, sources: c.Sources, pool: c.Pool,
+		model: c.Model, secrets: c.Secrets, exposed: c.Exposed, settings: c.Settings, health: w.health,
+		declarations: declarations, publisher: publisher, log: log,
+	}
+	w.inventory = &inventory{workspace: c.Workspace, log: log}
 }
 
 // Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
 // running ones, hands them back to the fleet and returns. It returns an error if the worker could not start.
 func (w *Worker) Run(ctx context.Context) error {
-	w.cfg.warn(w.cfg.Runner.Sweep(ctx), "sweep", "worker", w.id) // the claims of leftover runs have expired or will
+	swept := w.cfg.Runner.Sweep(ctx) // the claims of leftover runs have expired or will
+	logline.Warn(w.cfg.Log, swept, "sweep", "worker", w.id)
 	// The loops continue during the drain: endings are still posted, and the fleet still sees the worker.
 	loops, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -274,7 +270,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}{
 		{w.cfg.Timing.Beat, w.beat},
 		{w.cfg.Timing.Beat, w.watchData},
-		{w.cfg.Timing.Beat, w.credentials.share},
+		{w.cfg.Timing.Beat, w.credentials.Share},
 		{w.cfg.Timing.Outbox, w.outbox.PostDue},
 		{w.cfg.Timing.Outbox, w.waits.PostLater},
 		{w.cfg.Timing.Reconcile, w.recovery.Reconcile},
@@ -288,7 +284,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.health.Watch(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total,
-		"sources", w.tasks.Names())
+		"sources", w.sources.Names())
 	err := w.takeTasks(ctx)
 	stop()
 	running.Wait()
@@ -324,60 +320,4 @@ func every(ctx context.Context, d time.Duration, do func(context.Context)) {
 			return
 		}
 	}
-}
-
-// beat writes this worker's heartbeat.
-func (w *Worker) beat(ctx context.Context) {
-	if w.health.State().At.IsZero() {
-		w.health.Check(ctx) // do not announce a worker whose CLI is unchecked
-	}
-	host, _ := os.Hostname() // it succeeded in New
-	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
-		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.Total,
-		Running: w.slots.Running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
-		Taking: w.taking.Load(),
-		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
-		Sources: w.tasks.Names(), Memory: w.slots.Memory.Known(), Credential: w.cfg.Credential,
-		Environments: w.inventory.environments(),
-	})
-	if taking := int64(pulse.Taking); w.peers.Swap(taking) != taking {
-		w.health.Nudge()
-	}
-	told := admitted
-	if pulse.Cordoned {
-		told = cordoned
-	}
-	switch {
-	case err == nil && cordonState(w.cordonState.Swap(int32(told))) != told:
-		w.health.Nudge()
-	case err != nil && ctx.Err() == nil:
-		w.cfg.Log.Warn("beat", "worker", w.id, "err", err)
-	}
-}
-
-// notices returns what operators should know about this worker: about its configuration, and whether the object store
-// answers.
-func (w *Worker) notices() []store.Finding {
-	if w.cfg.Store.Doctor.Objects() == nil {
-		return w.cfg.Notices
-	}
-	return append(slices.Clone(w.cfg.Notices), store.Finding{
-		Severity: store.Warning, What: "The object store does not answer",
-		Why:    "Large checkpoints and logs are not saved meanwhile. It is asked again every half minute.",
-		Remedy: "Check ERRAND_OBJECTS and the worker's log.",
-	})
-}
-
-// watchData detects that Redis has lost its data. Only one goroutine calls it. Live runs restore their own records.
-func (w *Worker) watchData(ctx context.Context) {
-	epoch, lost, err := w.cfg.Store.Doctor.Epoch(ctx, w.epoch)
-	if err != nil {
-		return // beat logs the error
-	}
-	known := w.epoch
-	w.epoch = epoch
-	if known == "" || epoch == known {
-		return
-	}
-	w.cfg.Log.Error("redis lost its data: tasks that waited are gone", "noticed", lost)
 }

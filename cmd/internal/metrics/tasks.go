@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // maxModels bounds the values of the label model: tasks may ask for any model.
@@ -83,9 +84,9 @@ var _ worker.Meter = (*Tasks)(nil)
 func NewTasks(r prometheus.Registerer, repositories []string) *Tasks {
 	m := &Tasks{repositories: repositories, models: newFirstSeen(maxModels), meters: newMeters(r, taskMetrics()...)}
 	for _, class := range tasks.Classes { // so that the first one is an increase
-		for _, why := range []worker.Return{
-			worker.ReturnDrain, worker.ReturnLost, worker.ReturnWait, worker.ReturnRetry, worker.ReturnParked,
-			worker.ReturnError, worker.ReturnCrash,
+		for _, why := range []attempt.Return{
+			attempt.ReturnDrain, attempt.ReturnLost, attempt.ReturnWait, attempt.ReturnRetry, attempt.ReturnParked,
+			attempt.ReturnError, attempt.ReturnCrash,
 		} {
 			m.add("errand_task_returns_total", 0, class, string(why))
 		}
@@ -187,7 +188,7 @@ func (m *Tasks) Ran(t tasks.Task, r agent.Result) {
 }
 
 // Returned counts a task that this worker did not end.
-func (m *Tasks) Returned(class string, why worker.Return) {
+func (m *Tasks) Returned(class string, why attempt.Return) {
 	m.add("errand_task_returns_total", 1, class, string(why))
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // The usage of a run is counted under labels with a bounded number of values.
@@ -29,7 +29,7 @@ func TestTasks(t *testing.T) {
 		Outcome: agent.Failed, Error: agent.NewError(agent.ClassAuth, "no"),
 		API: &agent.API{Calls: 3, Errors: map[int]int{401: 3}},
 	})
-	m.Returned(tasks.Interactive, worker.ReturnRetry)
+	m.Returned(tasks.Interactive, attempt.ReturnRetry)
 	m.Ended(task(""), tasks.Ending{Kind: tasks.Answered, Covers: []string{"a", "b"}}, 2*time.Second)
 	m.Ended(task(""), tasks.Ending{
 		Kind: tasks.Failed, Result: agent.Result{Error: agent.NewError(agent.ClassAuth, "no")},

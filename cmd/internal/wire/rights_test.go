@@ -23,6 +23,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -144,7 +145,8 @@ func (w *rightsWorld) work() {
 	one, err := worker.New(worker.Config{
 		Store: p.Store, Queue: p.Queue, Runner: noted{w}, Workspace: space, Sources: p.Sources, Policy: p.policy,
 		Publisher: p.Forge, Slots: 4, Log: p.Log, Timing: worker.Timing{
-			Outbox: 100 * time.Millisecond, Again: time.Millisecond, Reconcile: 100 * time.Millisecond,
+			Outbox: 100 * time.Millisecond, Reconcile: 100 * time.Millisecond,
+			Timing: attempt.Timing{Again: time.Millisecond},
 		},
 	})
 	if err != nil {

@@ -42,6 +42,7 @@ type Slot struct {
 	suspect bool      // its task lost a worker before
 }
 
+// NewSlots returns n slots, at least 2, that share a memory.
 func NewSlots(n int, m Memory, log *slog.Logger) *Slots {
 	return &Slots{
 		Total: max(n, 2), Memory: m.withDefaults(), log: log, held: map[*Slot]bool{}, freed: make(chan struct{}),
@@ -75,14 +76,16 @@ func (s *Slots) Take(class string) (*Slot, error) {
 			automatic++
 		}
 	}
-	switch {
-	case s.alone != nil:
+	if s.alone != nil {
 		return nil, ErrAlone
-	case len(s.held) >= s.Total, same >= SlotsOf(class, s.Total):
+	}
+	if len(s.held) >= s.Total || same >= SlotsOf(class, s.Total) {
 		return nil, errNoSlot
-	case class != tasks.Interactive && automatic >= s.Total-1:
+	}
+	if class != tasks.Interactive && automatic >= s.Total-1 {
 		return nil, errNoSlot // all automatic classes together leave one slot
-	case !s.fits(class):
+	}
+	if !s.fits(class) {
 		return nil, errNoMemory
 	}
 	taken := &Slot{of: s, class: class}
@@ -191,12 +194,11 @@ func (s *Slots) fits(class string) bool {
 		need = 2
 	}
 	spare := s.runsThatFit()
-	switch {
-	case spare < need && !s.short:
+	if spare < need && !s.short {
 		s.short = true
 		s.log.Warn("memory is short: tasks wait for it unless nothing else runs",
 			"available", s.Memory.Available(), "need", s.Memory.Run, "running", len(s.held))
-	case spare >= 2 && s.short: // for any class, so that the log does not alternate
+	} else if spare >= 2 && s.short { // for any class, so that the log does not alternate
 		s.short = false
 		s.log.Info("memory suffices again", "available", s.Memory.Available())
 	}

@@ -126,6 +126,8 @@ func old(p store.Post, ended time.Time) bool {
 	return p.Attempt >= maxPosts && time.Since(ended) >= postTime
 }
 
+// Send posts a final message that was taken from the outbox, and records what has become of it. If report is nil, it is
+// opened again.
 func (o *Poster) Send(ctx context.Context, p store.Post, report tasks.Report) {
 	m, err := o.postEnding(ctx, p, report)
 	if errors.Is(err, store.ErrStale) {

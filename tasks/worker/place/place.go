@@ -94,12 +94,13 @@ func (p Place) Read(path string) ([]byte, error) {
 		}
 		defer f.Close()
 		info, err := f.Stat()
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case !info.Mode().IsRegular():
+		}
+		if !info.Mode().IsRegular() {
 			return nil, fmt.Errorf("%s is not a regular file", rel)
-		case info.Size() > maxAttachment:
+		}
+		if info.Size() > maxAttachment {
 			return nil, fmt.Errorf("%s has %d bytes; at most %d can be posted", rel, info.Size(), maxAttachment)
 		}
 		return io.ReadAll(io.LimitReader(f, maxAttachment))

@@ -291,8 +291,7 @@ func (r *Recovery) Deliver(ctx context.Context) {
 // passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its
 // thread continues. A record that another version may be able to read stays.
 func (r *Recovery) passOver(ctx context.Context, rec store.LiveRecord) {
-	err := r.Store.SetAside(ctx, rec.ID)
-	if err == nil {
+	if r.Store.SetAside(ctx, rec.ID) == nil {
 		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
 	}
 	r.Sources.NoteUnreadable(ctx, &tasks.UnreadableError{ID: rec.ID, Why: rec.Unreadable})

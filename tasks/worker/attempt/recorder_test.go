@@ -1,62 +1,18 @@
-package worker
+package attempt
 
 import (
 	"encoding/json"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
-
-// Every failure has a clause, also one of a class without a sentence, and one that begins with another alphabet.
-func TestClause(t *testing.T) {
-	t.Parallel()
-	for user, want := range map[string]string{
-		"The agent failed. Try again.": "the agent failed", "": "the agent failed (news)", ". x": "the agent failed (news)",
-		"Éric is away.": "éric is away", "X.": "x",
-	} {
-		got := clause(agent.Result{Error: &agent.Error{Class: "news", User: user}})
-		if got != want {
-			t.Errorf("%q becomes %q, want %q", user, got, want)
-		}
-	}
-}
-
-// A file that cannot be read to its end does not count as one without secrets.
-func TestFindText(t *testing.T) {
-	t.Parallel()
-	texts := [][]byte{[]byte("one-secret"), []byte("another")}
-	broken := errors.New("input/output error")
-	long := strings.Repeat("x", 90)
-	for name, c := range map[string]struct {
-		r    io.Reader
-		want int
-		err  error
-	}{
-		"none":        {strings.NewReader(long), -1, nil},
-		"empty":       {strings.NewReader(""), -1, nil},
-		"in pieces":   {iotest.OneByteReader(strings.NewReader(long + "one-secret" + long)), 0, nil},
-		"at a bound":  {strings.NewReader(long + "xxxxxanother"), 1, nil},
-		"at the end":  {strings.NewReader(long + long + "another"), 1, nil},
-		"broken":      {io.MultiReader(strings.NewReader(long), iotest.ErrReader(broken)), -1, broken},
-		"before that": {io.MultiReader(strings.NewReader("another"), iotest.ErrReader(broken)), 1, nil},
-	} {
-		got, err := findText(c.r, make([]byte, 100), texts)
-		if got != c.want || !errors.Is(err, c.err) {
-			t.Errorf("%s: %d, %v", name, got, err)
-		}
-	}
-}
 
 func TestRecorderJoinsAndNeverWaits(t *testing.T) {
 	t.Parallel()
@@ -173,15 +129,5 @@ func TestEncodeSplitsTextBetweenCharacters(t *testing.T) {
 	// Other events are cut: one event stays one event.
 	if got := encode([]agent.Event{{Kind: agent.ToolResult, Text: long}}); len(got) != 1 || len(got[0]) > 16<<10 {
 		t.Errorf("%d events", len(got))
-	}
-}
-
-// The tool servers that an operator configured get the run's IDs.
-func TestSpecNamesThreadAndRepository(t *testing.T) {
-	t.Parallel()
-	s := new(Worker).spec(tasks.Task{ID: "1", Thread: "chat/1", Repo: "acme/api"}, tasks.Brief{},
-		setting{before: &resumeState{}})
-	if s.Thread != "chat/1" || s.Repo != "acme/api" {
-		t.Errorf("thread %q, repository %q", s.Thread, s.Repo)
 	}
 }

@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
@@ -32,7 +34,11 @@ var errUnanswered = errors.New("no answer in time")
 
 // talk lets the agent of one run speak with people.
 type talk struct {
-	*Config
+	store     *store.Store
+	redactor  *agent.Redactor
+	sandboxed bool          // runs are
+	patience  time.Duration // Timing.Answer
+	log       *slog.Logger
 
 	claim  *store.Claim
 	run    context.Context // the run's context; a tool call may end earlier
@@ -47,20 +53,21 @@ type talk struct {
 }
 
 // talk returns the run's talk, or nil if the agent cannot speak with people. A run on untrusted content cannot.
-func (w *Worker) talk(r *run, j job, emit func(agent.Event)) *talk {
+func (p *Processor) talk(r *run, j job, emit func(agent.Event)) *talk {
 	to, ok := sources.Talker(j.source, j.task)
 	if !ok || j.task.Profile == agent.Untrusted {
 		return nil
 	}
 	return &talk{
-		Config: &w.cfg, claim: r.Claim, run: r.Ctx, task: j.task, talker: to, emit: emit,
+		store: p.Store, redactor: p.Policy.Redactor, sandboxed: p.Runner.Sandboxed(), patience: p.Timing.Answer,
+		log: p.Log, claim: r.Claim, run: r.Ctx, task: j.task, talker: to, emit: emit,
 		one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
 
 // say posts text to the thread once, and returns a result for the agent.
 func (k *talk) say(ctx context.Context, text string) (string, error) {
-	text = k.Policy.Redactor.String(text)
+	text = k.redactor.String(text)
 	first, err := k.claim.First(ctx, "say-"+format.Hash(text))
 	if err != nil {
 		return "", err
@@ -89,14 +96,14 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 			return a, err
 		}
 	}
-	q.Text, q.Options = k.Policy.Redactor.String(q.Text), slices.Clone(q.Options)
+	q.Text, q.Options = k.redactor.String(q.Text), slices.Clone(q.Options)
 	for i, o := range q.Options {
-		q.Options[i] = k.Policy.Redactor.String(o)
+		q.Options[i] = k.redactor.String(o)
 	}
 	for {
 		q.Key = k.next(content)
 		q.Asked = time.Now()
-		q.Until = q.Asked.Add(k.Timing.Answer)
+		q.Until = q.Asked.Add(k.patience)
 		a, known, err := k.put(ctx, q)
 		if err != nil || !known {
 			return a, err
@@ -122,20 +129,25 @@ func (k *talk) next(content []string) string {
 }
 
 // put asks one question. known means that an earlier run of the task has the answer.
-func (k *talk) put(ctx context.Context, q tasks.Question) (a tasks.Answer, known bool, err error) {
+func (k *talk) put(ctx context.Context, q tasks.Question) (_ tasks.Answer, known bool, _ error) {
 	q.Profile = k.task.Profile
-	q.Unsandboxed = q.Profile == agent.Write && !k.Runner.Sandboxed()
+	q.Unsandboxed = q.Profile == agent.Write && !k.sandboxed
 	body := format.JSON(q)
 	answer, err := k.claim.Ask(ctx, q.Key, body)
-	if known = answer != nil; err == nil && !known {
+	if err != nil {
+		return tasks.Answer{}, false, fmt.Errorf("ask people: %w", err)
+	}
+	known = answer != nil
+	if !known {
 		k.emit(agent.Event{Kind: tasks.Asked, Text: q.Text, Input: body, Time: q.Asked})
 		answer, err = k.wait(ctx, q)
+		if err != nil {
+			return tasks.Answer{}, false, fmt.Errorf("ask people: %w", err)
+		}
 	}
-	if err == nil {
-		err = json.Unmarshal(answer, &a)
-	}
-	if err != nil {
-		return a, known, fmt.Errorf("ask people: %w", err)
+	var a tasks.Answer
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return tasks.Answer{}, known, fmt.Errorf("ask people: %w", err)
 	}
 	k.emit(agent.Event{Kind: tasks.Replied, Text: a.Text, Tool: a.Who(), Error: a.Expired, Time: time.Now()})
 	k.settle(ctx, q, a)
@@ -150,36 +162,41 @@ func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	q.Answer = &a
-	k.warn(settler.Settle(ctx, k.task, q), "show answer", "run", k.task.ID, "thread", k.task.Thread)
+	logline.Warn(k.log, settler.Settle(ctx, k.task, q), "show answer", "run", k.task.ID, "thread", k.task.Thread)
 }
 
 // wait shows a question and waits for its answer. When it gives up, it closes the question with an expired answer, so
 // that no message is taken for the answer. Only the question of a run that will resume elsewhere stays open, if it was
 // shown; otherwise that run asks again.
 func (k *talk) wait(ctx context.Context, q tasks.Question) (json.RawMessage, error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, k.Timing.Answer, errUnanswered)
+	waiting, cancel := context.WithTimeoutCause(ctx, k.patience, errUnanswered)
 	defer cancel()
-	answer, err := json.RawMessage(nil), k.show(ctx, q)
-	shown := err == nil
-	if shown {
-		takeBack := k.lend()
-		answer, err = k.claim.Await(waiting, q.Key)
-		takeBack()
+	if err := k.show(ctx, q); err != nil {
+		return k.giveUp(ctx, q, err)
 	}
-	if err == nil || shown && k.run.Err() != nil {
+	takeBack := k.lend()
+	answer, err := k.claim.Await(waiting, q.Key)
+	takeBack()
+	if err == nil || k.run.Err() != nil {
 		return answer, err
 	}
+	return k.giveUp(ctx, q, err)
+}
+
+// giveUp closes a question without an answer for a reason. If somebody has answered just before, after the wait was
+// over, it returns their answer.
+func (k *talk) giveUp(ctx context.Context, q tasks.Question, why error) (json.RawMessage, error) {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	if _, lost := k.claim.Ask(closing, q.Key, format.JSON(q)); errors.Is(lost, store.ErrStale) {
-		return nil, err // another worker has the task, and with it the question
+	if _, err := k.claim.Ask(closing, q.Key, format.JSON(q)); errors.Is(err, store.ErrStale) {
+		return nil, why // another worker has the task, and with it the question
 	}
-	first, cerr := k.Store.Questions.Answer(closing, k.task.ID, q.Key,
+	first, err := k.store.Questions.Answer(closing, k.task.ID, q.Key,
 		format.JSON(tasks.Answer{At: time.Now(), Expired: true}), "")
-	if errors.Is(err, errUnanswered) {
-		return first, cerr
+	if errors.Is(why, errUnanswered) {
+		return first, err
 	}
-	return nil, err
+	return nil, why
 }
 
 // lend lends the run's places under the fleet's limits to others while it waits for a person. An answer does not wait
@@ -190,10 +207,11 @@ func (k *talk) lend() (takeBack func()) {
 		ctx, cancel := context.WithTimeout(ctx, closeLimit)
 		defer cancel()
 		err := do(ctx)
-		if done = err == nil || errors.Is(err, store.ErrStale); !done {
-			k.Log.Warn("lend places", "run", k.task.ID, "err", err)
+		if err == nil || errors.Is(err, store.ErrStale) {
+			return true
 		}
-		return done
+		k.log.Warn("lend places", "run", k.task.ID, "err", err)
+		return false
 	}
 	step(k.claim.Lend) // it may have worked even if it returned an error
 	return func() {
@@ -213,10 +231,11 @@ func (k *talk) show(ctx context.Context, q tasks.Question) error {
 	if err != nil {
 		return err
 	}
-	if err = k.talker.Ask(ctx, k.task, q); err == nil {
+	err = k.talker.Ask(ctx, k.task, q)
+	if err == nil {
 		return nil
 	}
-	k.Log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
+	k.log.Warn("show question", "run", k.task.ID, "thread", k.task.Thread, "err", err)
 	if !first {
 		return nil
 	}
@@ -269,22 +288,21 @@ func (k *talk) tools(p place.Place) []agent.Tool {
 }
 
 func (k *talk) askUser(ctx context.Context, text string, options []string) (string, error) {
-	switch {
-	case strings.TrimSpace(text) == "":
+	if strings.TrimSpace(text) == "" {
 		return "", errors.New("the question is empty")
-	case len(options) > 5:
+	}
+	if len(options) > 5 {
 		return "", errors.New("at most 5 options can be offered")
 	}
 	a, err := k.ask(ctx, tasks.Question{Text: text, Options: options})
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", err
-	case a.Expired:
-		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.",
-			k.Timing.Answer), nil
-	default:
-		return fmt.Sprintf("%s answered: %s", a.Who(), a.Text), nil
 	}
+	if a.Expired {
+		return fmt.Sprintf("No one answered within %s. Decide yourself, and state your assumptions in your answer.",
+			k.patience), nil
+	}
+	return fmt.Sprintf("%s answered: %s", a.Who(), a.Text), nil
 }
 
 // attach posts a file that the agent can read. It follows no link that leads out of the agent's directories.
@@ -301,7 +319,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place.Place, pat
 	if !first { // an earlier attempt may or may not have arrived
 		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
-	if err := to.Attach(ctx, k.task, k.Policy.Redactor.String(name), k.Policy.Redactor.Bytes(data)); err != nil {
+	if err := to.Attach(ctx, k.task, k.redactor.String(name), k.redactor.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
 	}
 	return "Attached " + name + ".", nil
@@ -328,26 +346,27 @@ func (k *talk) permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
 		Text:    "May I do this? " + what + "\n\n" + fenced(input.String()),
 		Options: []string{tasks.Approve, tasks.Always, tasks.Deny}, Consent: what,
 	})
-	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
-	switch {
-	case err != nil:
+	if err != nil {
 		return agent.Decision{Reason: "Could not ask for approval: " + err.Error()}
-	case a.Expired:
+	}
+	if a.Expired {
 		return agent.Decision{Reason: "No one approved this in time. Continue without it, and say in " +
 			"your answer what is left to do."}
-	case a.Text == tasks.Always, slices.Contains(consent, said):
-		return agent.Decision{Allow: true}
-	case slices.Contains(dissent, said):
-		return agent.Decision{Reason: a.Who() + " denied this."}
-	default:
-		return agent.Decision{Reason: a.Who() + " denied this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
 	}
+	said := strings.ToLower(strings.TrimRight(a.Text, ".! "))
+	if a.Text == tasks.Always || slices.Contains(consent, said) {
+		return agent.Decision{Allow: true}
+	}
+	if slices.Contains(dissent, said) {
+		return agent.Decision{Reason: a.Who() + " denied this."}
+	}
+	return agent.Decision{Reason: a.Who() + " denied this: " + strings.TrimPrefix(a.Text, tasks.Deny+": ")}
 }
 
 // consented finds an approval for the whole task, from this run or an earlier one: for calls of the same tool that
 // need approval for the same reason. It is stored with the task's questions, and a retry of the task removes it.
 func (k *talk) consented(ctx context.Context, to string) (tasks.Answer, bool, error) {
-	stored, err := k.Store.Questions.List(ctx, k.task.ID)
+	stored, err := k.store.Questions.List(ctx, k.task.ID)
 	if err != nil {
 		return tasks.Answer{}, false, fmt.Errorf("look for consent: %w", err)
 	}

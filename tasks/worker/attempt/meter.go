@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// Meter receives what a worker does with tasks, for its metrics. Its methods are called from many goroutines and must
-// not block.
+// Meter receives what becomes of attempts, for metrics. Its methods are called from many goroutines and must not
+// block.
 type Meter interface {
 	// Began reports a task's first run, and how long the task had been due before a worker took it.
 	Began(t tasks.Task, waited time.Duration)
@@ -17,9 +17,6 @@ type Meter interface {
 	Ran(t tasks.Task, r agent.Result)
 	// Returned reports a claimed task of a class that this worker did not end.
 	Returned(class string, why Return)
-	// Ended reports a task whose final message was posted, and how long after the ending. It is called once per
-	// ending in the whole fleet.
-	Ended(t tasks.Task, e tasks.Ending, lag time.Duration)
 }
 
 // Return is why a worker did not end a task that it had claimed.
@@ -36,21 +33,13 @@ const (
 	ReturnCrash  Return = "crash"      // its worker died; reported by the worker that detected it
 )
 
-// unmetered is the meter of a worker without metrics.
-type unmetered struct{}
-
-func (unmetered) Began(tasks.Task, time.Duration)               {}
-func (unmetered) Ran(tasks.Task, agent.Result)                  {}
-func (unmetered) Returned(string, Return)                       {}
-func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
-
 // reportStart reports the start of a task's first run. It skips resumed and retried tasks, which have waited for other
 // reasons as well.
-func (w *Worker) reportStart(r *run, t tasks.Task, before *resumeState) {
+func (p *Processor) reportStart(r *run, t tasks.Task, before *resumeState) {
 	rec := r.Claim.Record()
 	first := rec.Attempt == 1 && rec.Crashes == 0 && rec.Retried.IsZero()
 	if first && !before.goesOn() && before.lost == "" {
-		w.cfg.Meter.Began(t, waited(rec))
+		p.Meter.Began(t, waited(rec))
 	}
 }
 

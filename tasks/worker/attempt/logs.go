@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
 const (
@@ -64,11 +65,11 @@ func size(path string) int64 {
 
 // uploadLogs stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
 // only logged, because the logs are on this disk.
-func (r *run) uploadLogs() {
+func (p *Processor) uploadLogs(r *run) {
 	ctx, cancel := context.WithTimeout(r.Detached, uploadFor)
 	defer cancel()
 	for _, log := range r.logs {
-		r.worker.cfg.warn(log.save(ctx, r), "keep log", "run", r.Claim.ID())
+		logline.Warn(p.Log, log.save(ctx, r), "keep log", "run", r.Claim.ID())
 	}
 }
 

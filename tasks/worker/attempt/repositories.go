@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"context"
@@ -28,13 +28,13 @@ func (l *placer) mixed(ctx context.Context, t tasks.Task) (with []string, err er
 		with = t.Repositories()
 	}
 	for _, repo := range t.Repositories() {
-		earlier, err := workspace.CodeIn(l.Workspace, t.Thread, repo)
+		earlier, err := workspace.CodeIn(l.workspace, t.Thread, repo)
 		if err != nil {
 			return nil, fmt.Errorf("read what is in the clone of %s: %w", repo, err)
 		}
 		with = append(with, earlier...)
 	}
-	err = l.Store.Memos.ChangeMemo(ctx, "code/"+t.Thread, func(body json.RawMessage) (json.RawMessage, error) {
+	err = l.store.Memos.ChangeMemo(ctx, "code/"+t.Thread, func(body json.RawMessage) (json.RawMessage, error) {
 		known := map[string][]string{} // by repository in lower case
 		if body != nil && json.Unmarshal(body, &known) != nil || known == nil {
 			return nil, fmt.Errorf("read whose code is in the clones of %s: %w", t.Thread, store.ErrDamaged)
@@ -53,33 +53,4 @@ func (l *placer) mixed(ctx context.Context, t tasks.Task) (with []string, err er
 		return format.JSON(known), nil
 	})
 	return with, err
-}
-
-// earlierClone is the state in which an earlier run has left one clone.
-type earlierClone struct {
-	*resumeState
-	n    int // of the clone
-	work *workspace.Bundle
-	with []string // other repositories whose code the run may write into the clone
-}
-
-// earlierClone returns the state in which the earlier run has left clone n of a task. The main clone is 0.
-func (p *resumeState) earlierClone(n int, with []string) earlierClone {
-	e := earlierClone{p, n, p.Work, with}
-	if n > 0 {
-		e.work = nil
-		if n <= len(p.Also) {
-			e.work = p.Also[n-1].Work
-		}
-	}
-	return e
-}
-
-// leftAt reports whether a clone is as the earlier run left it.
-func (p *resumeState) leftAt(n int) bool { return p.asLeft && !slices.Contains(p.aside, n) }
-
-// further is the state of a further clone. The data of all bundles is stored together.
-type further struct {
-	Work *workspace.Bundle `json:"work,omitempty"` // nil: it could not be packed
-	Size int               `json:"size,omitempty"` // of its data
 }

@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
 // All runs share one credential, so the fleet shares what one run learns about it: a usage limit stops all starts, an
@@ -24,9 +26,12 @@ import (
 
 // admission decides whether a claimed task may start now. It is safe for concurrent use.
 type admission struct {
-	*Config
-
-	credentials *credentialSharer
+	store       *store.Store
+	budgets     tasks.Budgets
+	credential  string
+	credentials *Credentials
+	timing      Timing
+	log         *slog.Logger
 }
 
 // heldError postpones a task until a limit of the credential is lifted. Its thread gets a message about it.
@@ -36,10 +41,10 @@ func (e heldError) Unwrap() error { return e.ErrLater }
 
 // admit returns nil if a claimed task may start, and otherwise postpones it.
 func (a *admission) admit(run *run) error {
-	if a.Credential == "" {
+	if a.credential == "" {
 		return nil
 	}
-	err := a.Store.Credentials.Admit(run.Ctx, a.Credential)
+	err := a.store.Credentials.Admit(run.Ctx, a.credential)
 	held, ok := errors.AsType[*store.Held](err)
 	if !ok {
 		return err
@@ -67,25 +72,32 @@ func turn(interval, waited time.Duration) time.Duration {
 
 // recordThrottle records what the end of a run says about the credential, for the whole fleet.
 func (a *admission) recordThrottle(run *run) {
-	r := run.result
-	credential, err := a.Credential, error(nil)
-	if credential == "" {
-		return
+	if a.credential != "" {
+		logline.Warn(a.log, a.throttle(run), "record the state of the credential", "run", run.Claim.ID())
 	}
-	lifted := a.Timing.lifted(r)
-	switch {
-	case !lifted.IsZero() && a.several(): // others may be used: each worker leaves out the one that cannot
-	case !lifted.IsZero():
-		err = a.Store.Credentials.Hold(run.Detached, credential, lifted, a.Timing.Release, clause(r))
-	case refused(r):
-		err = a.Store.Credentials.Refuse(run.Detached, credential, clause(r))
-	case r.API != nil && !r.API.FreeAt.IsZero(): // likewise
-	case r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()):
-		err = a.Store.Credentials.Slow(run.Detached, credential)
-	case r.Outcome == agent.Done:
-		err = errors.Join(a.Store.Credentials.Ease(run.Detached, credential), a.denyOutage(run))
+}
+
+func (a *admission) throttle(run *run) error {
+	r, credentials := run.result, a.store.Credentials
+	if lifted := a.timing.lifted(r); !lifted.IsZero() {
+		if a.credentials.several() {
+			return nil // others may be used: each worker leaves out the one that cannot
+		}
+		return credentials.Hold(run.Detached, a.credential, lifted, a.timing.Release, clause(r))
 	}
-	a.warn(err, "record the state of the credential", "run", run.Claim.ID())
+	if refused(r) {
+		return credentials.Refuse(run.Detached, a.credential, clause(r))
+	}
+	if r.API != nil && !r.API.FreeAt.IsZero() {
+		return nil // likewise
+	}
+	if r.Error != nil && throttles(r.Error.Class) && (r.API == nil || r.API.Throttled()) {
+		return credentials.Slow(run.Detached, a.credential)
+	}
+	if r.Outcome == agent.Done {
+		return errors.Join(credentials.Ease(run.Detached, a.credential), a.denyOutage(run))
+	}
+	return nil
 }
 
 // whyAway is why no run starts while the model is away.
@@ -97,14 +109,17 @@ const whyAway = "the model could not be reached or is overloaded"
 // a tool can forge what the CLI says.
 func (a *admission) awaitModel(run *run, next *retryError) {
 	r := run.result
-	if a.Credential == "" || next.Parked != parkOutage || a.several() || r.API != nil && !r.API.Throttled() {
+	if a.credential == "" || next.Parked != parkOutage || a.credentials.several() {
+		return
+	}
+	if r.API != nil && !r.API.Throttled() {
 		return
 	}
 	confirmed, err := a.confirmOutage(run)
 	if err == nil && confirmed {
-		err = a.Store.Credentials.Hold(run.Detached, a.Credential, next.At, a.Timing.Release, whyAway)
+		err = a.store.Credentials.Hold(run.Detached, a.credential, next.At, a.timing.Release, whyAway)
 	}
-	a.warn(err, "record the state of the credential", "run", run.Claim.ID())
+	logline.Warn(a.log, err, "record the state of the credential", "run", run.Claim.ID())
 }
 
 // missed is the latest task that found the model away in each of its attempts. It is the zero value if a run with the
@@ -121,7 +136,7 @@ func outageMemo(credential string) string { return "outage/" + credential }
 // has ended well since.
 func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
 	own := missed{run.Claim.ID(), time.Now()}
-	err = a.Store.Memos.ChangeMemo(run.Detached, outageMemo(a.Credential),
+	err = a.store.Memos.ChangeMemo(run.Detached, outageMemo(a.credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
 			var last missed
 			_ = json.Unmarshal(body, &last) // without it, nothing is known
@@ -133,7 +148,7 @@ func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
 
 // denyOutage notes that a run ended well.
 func (a *admission) denyOutage(run *run) error {
-	return a.Store.Memos.ChangeMemo(run.Detached, outageMemo(a.Credential),
+	return a.store.Memos.ChangeMemo(run.Detached, outageMemo(a.credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
 			if none := format.JSON(missed{}); body != nil && !bytes.Equal(body, none) {
 				return none, nil
@@ -153,16 +168,13 @@ func refused(r agent.Result) bool {
 		r.Error.Class == agent.ClassBilling && r.API.Status == http.StatusBadRequest
 }
 
-// several reports whether runs have one of several credentials.
-func (a *admission) several() bool { return len(a.Runner.Credentials()) > 1 }
-
 // throttles reports whether a failure means that the model wants fewer requests.
 func throttles(c agent.Class) bool { return c == agent.ClassOverloaded || c == agent.ClassRateLimit }
 
 // throttleReporter returns the function that a live run calls when the model throttles it. A goroutine, which ends with
 // the run's claim, informs the store; calls that come meanwhile count as one.
 func (a *admission) throttleReporter(run *run) func() {
-	if a.Credential == "" {
+	if a.credential == "" {
 		return func() {}
 	}
 	news := make(chan struct{}, 1)
@@ -173,8 +185,8 @@ func (a *admission) throttleReporter(run *run) func() {
 			case <-run.Life.Done():
 				return
 			}
-			if err := a.Store.Credentials.Slow(run.Life, a.Credential); err != nil && run.Life.Err() == nil {
-				a.Log.Warn("record the state of the credential", "run", run.Claim.ID(), "err", err)
+			if err := a.store.Credentials.Slow(run.Life, a.credential); err != nil && run.Life.Err() == nil {
+				a.log.Warn("record the state of the credential", "run", run.Claim.ID(), "err", err)
 			}
 		}
 	})
@@ -191,8 +203,8 @@ const whyReserved = "the day's budget is reserved by other runs"
 // means no limit. It refuses the task with an *InputError if a budget is used up, and postpones it while others have
 // reserved the rest.
 func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
-	a.credentials.share(r.Ctx)
-	b := a.Policy.Budgets
+	a.credentials.Share(r.Ctx)
+	b := a.budgets
 	maxUSD = t.Options.MaxUSD
 	if maxUSD > 0 {
 		if maxUSD -= r.Claim.Record().Cost; maxUSD <= 0 { // its earlier runs have used it up
@@ -204,7 +216,7 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	left, err := r.Claim.Reserve(r.Ctx, cmp.Or(maxUSD, expectedUSD), b.Daily()...)
 	if over, ok := errors.AsType[*store.OverBudget](err); ok {
 		if over.Spent < over.Budget {
-			return 0, tasks.Later(a.Timing.Budget, whyReserved) // do not reveal what others have spent
+			return 0, tasks.Later(a.timing.Budget, whyReserved) // do not reveal what others have spent
 		}
 		return 0, b.Refusal(over)
 	}
@@ -214,23 +226,24 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	return tasks.LowerLimit(maxUSD, left), nil
 }
 
-// settle records what a run has cost, however it ended. An interrupted run has a cost, too.
-func (a *admission) settle(r *run) tasks.Bill {
+// settle records what a run has cost, however it ended. An interrupted run has a cost, too. lines is the size of the
+// change that it reviews.
+func (a *admission) settle(r *run, lines int) tasks.Bill {
 	rec := r.Claim.Record()
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
 	_, err := r.Persist("settle", func() (err error) {
-		near, err = r.Claim.Spend(r.Detached, expense(r.result, r.lines), a.Policy.Budgets.Daily()...)
+		near, err = r.Claim.Spend(r.Detached, expense(r.result, lines), a.budgets.Daily()...)
 		return err
 	})
 	if err != nil {
-		a.Log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
+		a.log.Error("settle cost", "run", rec.ID, "usd", r.result.CostUSD, "err", err)
 	}
 	if r.result.API != nil && r.result.API.Credential != "" {
-		a.credentials.share(r.Detached)
+		a.credentials.Share(r.Detached)
 	}
 	for _, n := range near {
-		a.Log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
+		a.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
 		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+
 			legible.Dollars(n.Budget))
 	}

@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"cmp"
@@ -20,14 +20,15 @@ import (
 
 // isolation keeps suspects apart. It is safe for concurrent use.
 type isolation struct {
-	*Config
 	health *machine.Health
+	alone  time.Duration // Timing.Alone
+	limit  time.Duration // of runs; 0 for none
 }
 
 const (
-	// whyAlone is the reason shown to people while a suspect waits for solitude, and whySpread while it looks for
+	// WhyAlone is the reason shown to people while a suspect waits for solitude, and whySpread while it looks for
 	// another worker.
-	whyAlone  = "it needs a worker without other runs, because two workers died while it ran"
+	WhyAlone  = "it needs a worker without other runs, because two workers died while it ran"
 	whySpread = "it looks for a worker without other interrupted tasks, because a worker died while it ran"
 	// spreadStep is how long a suspect looks for another worker for each suspect on this one, up to spreadMost of
 	// them. Then it starts beside any number of them.
@@ -58,7 +59,7 @@ func searched(rec store.Record) time.Duration {
 // for the second half of each doubling of its waiting time. Holding is limited to the duration of the longest run,
 // followed by an equal pause, so one suspect never takes more than half of one worker for long.
 func (i *isolation) patience(rec store.Record) time.Duration {
-	waited, span := searched(rec), i.Timing.Alone
+	waited, span := searched(rec), i.alone
 	if waited < span/searches {
 		return 0
 	}
@@ -66,7 +67,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 		return span - waited
 	}
 	waited -= span
-	for most := 2 * cmp.Or(i.Policy.Limit, longest); span < most && waited >= span; {
+	for most := 2 * cmp.Or(i.limit, longest); span < most && waited >= span; {
 		waited -= span
 		span = min(2*span, most)
 	}
@@ -78,7 +79,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 
 // postpone makes a strict suspect wait, for seconds at first and for minutes later.
 func postpone(rec store.Record) error {
-	return tasks.Later(jitter.Around(min(max(postponeLeast, searched(rec)/32), postponeMost)), whyAlone)
+	return tasks.Later(jitter.Around(min(max(postponeLeast, searched(rec)/32), postponeMost)), WhyAlone)
 }
 
 // accept spreads suspects over the workers. A strict one is postponed while it can look for an idle worker, and on a
@@ -150,7 +151,7 @@ func (i *isolation) isolate(r *run, idle bool) error {
 // waiting if the worker can no longer run tasks. Meanwhile it lends the suspect's places under the fleet's
 // limits, because other runs there may take hours.
 func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
-	if err := r.Claim.Idle(r.Ctx, whyAlone); err != nil {
+	if err := r.Claim.Idle(r.Ctx, WhyAlone); err != nil {
 		return err
 	}
 	if err := r.Claim.Lend(r.Ctx); err != nil {

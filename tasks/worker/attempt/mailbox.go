@@ -1,10 +1,11 @@
-package worker
+package attempt
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,8 +27,9 @@ import (
 // Messages reach the agent in the order of the thread: through Next while the agent works, and through Idle when it
 // has finished. Finding no task for Idle also closes the mailbox.
 type mailbox struct {
-	*Config
-
+	store  *store.Store
+	policy tasks.Policy
+	log    *slog.Logger
 	briefs *briefer
 	run    *run
 	source tasks.Source
@@ -64,20 +66,21 @@ type mail struct {
 }
 
 // mailbox returns the mailbox of a claimed task, with the tasks that its earlier runs absorbed.
-func (w *Worker) mailbox(r *run, j job) (*mailbox, error) {
+func (p *Processor) mailbox(r *run, j job) (*mailbox, error) {
 	m := &mailbox{
-		Config: &w.cfg, briefs: w.briefs, run: r, source: j.source, task: j.task, stop: func() {},
+		store: p.Store, policy: p.Policy, log: p.Log, briefs: p.briefs, run: r, source: j.source, task: j.task,
+		stop: func() {},
 		hint: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
 	m.shut = sync.OnceFunc(func() { close(m.closed) })
-	before, err := m.Store.Absorbed(r.Detached, j.task.ID)
+	before, err := m.store.Absorbed(r.Detached, j.task.ID)
 	if err != nil {
 		return nil, err
 	}
 	for _, rec := range before {
 		absorbed, err := tasks.ReadTask(rec)
 		if err != nil { // it waits again after the run and then fails
-			m.Log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
+			m.log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
 			continue
 		}
 		m.mail = append(m.mail, &mail{task: absorbed, read: true})
@@ -110,7 +113,7 @@ func (m *mailbox) open(b briefing, prompt string, emit func(agent.Event)) {
 	if m.run.Claim.Record().Crashes > 0 {
 		m.shut()
 		if err := m.run.Claim.GiveBack(m.run.Detached, true); err != nil { // askers then see that their task waits
-			m.Log.Warn("close mailbox", "run", m.task.ID, "err", err)
+			m.log.Warn("close mailbox", "run", m.task.ID, "err", err)
 		}
 		return
 	}
@@ -216,14 +219,16 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 			return false
 		}
 		t, message, err := m.brief(ctx, rec)
-		if err == nil {
-			m.mu.Lock()
-			m.mail = append(m.mail, &mail{task: t, message: message.ID})
-			m.mu.Unlock()
-			m.ready = &message
-		} else if !m.decline(ctx, rec.ID, err) {
-			return false
+		if err != nil {
+			if !m.decline(ctx, rec.ID, err) {
+				return false
+			}
+			continue
 		}
+		m.mu.Lock()
+		m.mail = append(m.mail, &mail{task: t, message: message.ID})
+		m.mu.Unlock()
+		m.ready = &message
 	}
 }
 
@@ -231,24 +236,35 @@ func (m *mailbox) take(ctx context.Context, last bool) bool {
 // refuses ends. Any other task waits again, and the mailbox is closed, because nothing may overtake it.
 func (m *mailbox) decline(ctx context.Context, id string, why error) (more bool) {
 	input, refused := errors.AsType[*tasks.InputError](why)
-	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
-	err := m.run.Claim.GiveBack(ctx, !refused, id)
 	if !refused {
+		if err := m.run.Claim.GiveBack(ctx, true, id); err != nil {
+			m.logFailure(ctx, id, err)
+		}
 		m.logFailure(ctx, id, why)
 		m.shut()
-	} else if err == nil {
-		reason := m.Policy.Redactor.String(input.Sentence)
-		_, err = tasks.EndWaiting(ctx, m.Store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
+		return false
 	}
-	if err != nil {
+	if err := m.refuse(ctx, id, input.Sentence); err != nil {
 		m.logFailure(ctx, id, err)
+		return false
 	}
-	return refused && err == nil
+	return true
+}
+
+// refuse ends a taken task.
+func (m *mailbox) refuse(ctx context.Context, id, sentence string) error {
+	// Only waiting tasks can be refused. No other worker can claim the task meanwhile, because this run has the thread.
+	if err := m.run.Claim.GiveBack(ctx, false, id); err != nil {
+		return err
+	}
+	reason := m.policy.Redactor.String(sentence)
+	_, err := tasks.EndWaiting(ctx, m.store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
+	return err
 }
 
 func (m *mailbox) logFailure(ctx context.Context, id string, err error) {
 	if ctx.Err() == nil {
-		m.Log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
+		m.log.Warn("absorb task", "run", m.task.ID, "thread", m.task.Thread, "task", id, "err", err)
 	}
 }
 
@@ -257,11 +273,13 @@ var errOwnRun = errors.New("the task needs a separate run")
 
 // brief returns the message for an absorbed task. It leaves out the system prompt that the source would give a
 // separate run. If another person wrote the message, it says who.
-func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ agent.Message, err error) {
-	if t, err = tasks.ReadTask(rec); err != nil {
+func (m *mailbox) brief(ctx context.Context, rec store.Record) (tasks.Task, agent.Message, error) {
+	t, err := tasks.ReadTask(rec)
+	if err != nil {
 		return t, agent.Message{}, err
 	}
-	if t, _, err = m.briefs.permit(ctx, t); err != nil {
+	t, _, err = m.briefs.permit(ctx, t)
+	if err != nil {
 		return t, agent.Message{}, err
 	}
 	b, err := m.briefs.brief(ctx, m.source, t, m.files)
@@ -274,7 +292,7 @@ func (m *mailbox) brief(ctx context.Context, rec store.Record) (t tasks.Task, _ 
 	message := b.Prompt
 	message.Text = cmp.Or(message.Text, t.Prompt)
 	if t.Actor != m.task.Actor {
-		message.Text = m.Policy.People.NameOf(t) + " says:\n\n" + message.Text
+		message.Text = m.policy.People.NameOf(t) + " says:\n\n" + message.Text
 	}
 	message.ID = uuid.NewString() // the agent confirms the message by this ID
 	return t, message, nil
@@ -287,7 +305,7 @@ func (m *mailbox) announce(message string) {
 	t := m.mail[i].task
 	m.mu.Unlock()
 	m.emit(agent.Event{
-		Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.Policy.People.NameOf(t), ToolID: t.ID, Time: time.Now(),
+		Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.policy.People.NameOf(t), ToolID: t.ID, Time: time.Now(),
 	})
 	to, ok := sources.Talker(m.source, t)
 	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
@@ -312,10 +330,9 @@ func (m *mailbox) markRead(message string) {
 	again, before := m.begun && message == m.prompt, m.broken
 	m.begun = m.begun || message == m.prompt
 	for _, l := range m.mail {
-		switch {
-		case l.message == message:
+		if l.message == message {
 			l.read = true
-		case again && l.message != "":
+		} else if again && l.message != "" {
 			l.read, m.broken = false, true
 		}
 	}

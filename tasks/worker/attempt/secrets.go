@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"bytes"
@@ -23,21 +23,21 @@ import (
 
 // secrets returns the variables that the set-up of a repository gets in addition: if it runs what is on the branch that
 // people protect, which is not the base of every pull request.
-func (w *Worker) secrets(r *run, repo string, c workspace.Clone) map[string]string {
-	if w.cfg.Secrets == nil {
+func (p *Processor) secrets(r *run, repo string, c workspace.Clone) map[string]string {
+	if p.Secrets == nil {
 		return nil
 	}
-	secrets := w.cfg.Secrets(repo)
-	if trusted := w.protected(repo, c); len(secrets) > 0 && c.Base != trusted {
-		r.notice("The set-up gets no secrets, because it runs what is on " + c.Base + " and not on " + trusted)
+	secrets := p.Secrets(repo)
+	if trusted := p.protected(repo, c); len(secrets) > 0 && c.Base != trusted {
+		p.notice(r, "The set-up gets no secrets, because it runs what is on "+c.Base+" and not on "+trusted)
 		return nil
 	}
 	return secrets
 }
 
 // protected returns the branch of a repository whose declarations may handle secrets.
-func (w *Worker) protected(repo string, c workspace.Clone) string {
-	own, _ := w.cfg.Policy.Allowed(repo)
+func (p *Processor) protected(repo string, c workspace.Clone) string {
+	own, _ := p.Policy.Allowed(repo)
 	return cmp.Or(own.Base, c.DefaultBranch)
 }
 
@@ -45,26 +45,28 @@ func (w *Worker) protected(repo string, c workspace.Clone) string {
 // repository, and only they, decides what such a run executes: the clone starts from a branch, a tag or the head of a
 // pull request that no source considers a stranger's, as the workspace has found it. A commit may be from anywhere,
 // such as a fork that nobody has approved.
-func (w *Worker) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
+func (p *Processor) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
 	var secrets map[string]string
-	if w.cfg.Exposed != nil && t.Profile == agent.Write && w.cfg.Runner.Sandboxed() {
-		secrets = w.cfg.Exposed(t.Repo)
+	if p.Exposed != nil && t.Profile == agent.Write && p.Runner.Sandboxed() {
+		secrets = p.Exposed(t.Repo)
 	}
 	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !c.From.IsCommit()) {
 		return nil, nil // a later run keeps nothing of a stranger's clone
 	}
-	named, err := namedCommit(r.Ctx, w.cfg.Store.Memos, t, c)
-	switch trusted := w.protected(t.Repo, c); {
-	case err != nil, len(secrets) == 0: // a later run in the clone may get secrets
+	named, err := namedCommit(r.Ctx, p.Store.Memos, t, c)
+	if err != nil || len(secrets) == 0 { // a later run in the clone may get secrets
 		return nil, err
-	case len(c.With) > 0: // the other repositories decide, too, what the run executes
-		r.notice("The run gets no secrets, because code of " + strings.Join(c.With, ", ") + " may be in its clone")
+	}
+	if len(c.With) > 0 { // the other repositories decide, too, what the run executes
+		p.notice(r, "The run gets no secrets, because code of "+strings.Join(c.With, ", ")+" may be in its clone")
 		return nil, nil
-	case c.Base != trusted:
-		r.notice("The run gets no secrets, because its base is not " + trusted)
+	}
+	if trusted := p.protected(t.Repo, c); c.Base != trusted {
+		p.notice(r, "The run gets no secrets, because its base is not "+trusted)
 		return nil, nil
-	case named:
-		r.notice("The run gets no secrets, because its head or that of an earlier run here is a commit")
+	}
+	if named {
+		p.notice(r, "The run gets no secrets, because its head or that of an earlier run here is a commit")
 		return nil, nil
 	}
 	return secrets, nil

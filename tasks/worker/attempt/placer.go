@@ -1,4 +1,4 @@
-package worker
+package attempt
 
 import (
 	"cmp"
@@ -8,12 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
@@ -26,8 +24,9 @@ const (
 
 // placer prepares the directories of runs. It is safe for concurrent use.
 type placer struct {
-	*Config
-
+	store        *store.Store
+	workspace    *workspace.Workspace
+	policy       tasks.Policy
 	checkpoints  *checkpointer
 	publisher    *publish.Publisher
 	declarations *place.Declarations
@@ -35,21 +34,22 @@ type placer struct {
 
 // prepare prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
 func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place.Place, error) {
+	if t.Repo != "" {
+		return l.clones(ctx, t, b, before)
+	}
 	p := place.Place{
 		Dir: t.Dir, Files: b.files, Trusted: true,
-		Declared: place.Declared{Environment: environment.Declaration{Egress: l.Policy.Egress}},
+		Declared: place.Declared{Environment: environment.Declaration{Egress: l.policy.Egress}},
 	}
-	switch {
-	case t.Repo != "":
-		return l.clones(ctx, t, b, before)
-	case t.Dir == "":
-		dir, err := l.Workspace.Scratch(t.Thread)
-		if err != nil {
-			return place.Place{}, err
-		}
-		p.Dir, p.Trusted = dir, false
-		p.About = "You are in an empty scratch directory of this conversation; there is no repository."
+	if t.Dir != "" {
+		return p, nil
 	}
+	dir, err := l.workspace.Scratch(t.Thread)
+	if err != nil {
+		return place.Place{}, err
+	}
+	p.Dir, p.Trusted = dir, false
+	p.About = "You are in an empty scratch directory of this conversation; there is no repository."
 	return p, nil
 }
 
@@ -60,14 +60,16 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 		return place.Place{}, err
 	}
 	p, err := l.clone(ctx, t, b, before.earlierClone(0, with))
+	if err != nil {
+		return place.Place{}, err
+	}
+	// A branch that the request names is one of the main clone.
+	kept := briefing{Brief: tasks.Brief{Keep: true}, files: b.files}
 	for i, repo := range t.Also {
+		one, err := l.clone(ctx, place.ForRepository(t, repo), kept, before.earlierClone(i+1, with))
 		if err != nil {
-			break
+			return place.Place{}, err
 		}
-		var one place.Place
-		// A branch that the request names is one of the main clone.
-		kept := briefing{Brief: tasks.Brief{Keep: true}, files: b.files}
-		one, err = l.clone(ctx, place.ForRepository(t, repo), kept, before.earlierClone(i+1, with))
 		p.Notes = append(p.Notes, one.Notes...)
 		p.Reads = append(p.Reads, one.Reads...)
 		p.About += "\n\n" + strings.Replace(one.About, "You are in a clone of "+repo,
@@ -75,8 +77,8 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 		p.Also = append(p.Also, one)
 	}
 	for _, name := range p.Clone.With {
-		if repo, _ := l.Policy.Allowed(name); !t.Has(name) {
-			reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Policy.Egress)
+		if repo, _ := l.policy.Allowed(name); !t.Has(name) {
+			reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.policy.Egress)
 			p.Environment.Egress = p.Environment.Egress.And(reach)
 		}
 	}
@@ -85,11 +87,11 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 		d := p.Also[i].Environment
 		p.Also[i].Environment = environment.Declaration{Egress: egress, PullRequests: d.PullRequests}
 	}
-	return p, err
+	return p, nil
 }
 
 func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before earlierClone) (place.Place, error) {
-	repo, _ := l.Policy.Allowed(t.Repo)
+	repo, _ := l.policy.Allowed(t.Repo)
 	want := workspace.Want{
 		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
@@ -159,7 +161,7 @@ func fate(t tasks.Task, p place.Place) string {
 // exists, there is only the whole change.
 func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing) (about string, err error) {
 	if b.Diff {
-		text, cut, err := l.Workspace.Diff(ctx, c, diffLimit)
+		text, cut, err := l.workspace.Diff(ctx, c, diffLimit)
 		if err != nil {
 			return "", err
 		}
@@ -176,7 +178,7 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 	if b.Since == "" {
 		return about, nil
 	}
-	s, err := l.Workspace.Since(ctx, c, b.Since, diffLimit)
+	s, err := l.workspace.Since(ctx, c, b.Since, diffLimit)
 	if errors.Is(err, workspace.ErrRef) {
 		return about, nil
 	} else if err != nil {
@@ -194,50 +196,4 @@ func (l *placer) writeChanges(ctx context.Context, c workspace.Clone, b briefing
 		about += "; the history was rewritten since then, so the file may start with the output of git range-diff"
 	}
 	return about + ".", nil
-}
-
-// spec returns the specification of a run.
-func (w *Worker) spec(t tasks.Task, b tasks.Brief, s setting) agent.Spec {
-	p, c, before := s.place, s.conversation, s.before
-	prompt, words := b.Prompt, before.words(t, p)
-	prompt.Text = cmp.Or(prompt.Text, t.Prompt)
-	if before.goesOn() {
-		// The conversation has the prompt already. If it came twice, the agent would do the work twice.
-		prompt, words = agent.Message{Text: words, Composed: true}, ""
-	}
-	if t.Options.Plan {
-		prompt.Mode = agent.Plan
-	}
-	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
-	var also []agent.Also
-	trusted := true
-	for i, one := range p.Clones() {
-		of := ""
-		trusted = trusted && one.Trusted // the agent sees the files of all of them
-		if i > 0 {
-			of, also = " of "+one.Clone.Repo, append(also, agent.Also{Repo: one.Clone.Repo, Dir: one.Dir})
-		}
-		switch {
-		case !one.Fresh || c.session == nil:
-		case one.Clone.Published != "":
-			p.About += " The clone" + of +
-				" is new and starts from your published work. Your unpublished changes are gone."
-		default:
-			p.About += " The clone" + of + " is new: the changes that you made earlier in this conversation are gone."
-		}
-	}
-	also = append(also, slices.DeleteFunc(p.OtherRepositories(), func(a agent.Also) bool { return t.Has(a.Repo) })...)
-	return agent.Spec{
-		ID: t.ID, Claimed: true, Dir: p.Dir, Files: p.Files, Also: also, Reads: p.Reads, Prompt: prompt,
-		System: format.Paragraphs(b.System, words, p.About), Profile: t.Profile, TrustedConfig: trusted,
-		Environment: p.Given(), Rules: w.cfg.Policy.Rules, Model: cmp.Or(t.Options.Model, w.cfg.Model),
-		Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: b.Schema, Resume: c.session, History: c.said,
-		Limit: t.Options.Limit, IdleLimit: w.cfg.IdleLimit, Thread: t.Thread, Repo: t.Repo,
-		Person: w.cfg.Policy.People.Asker(t),
-		Header: []string{
-			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
-			"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
-			"task " + t.Title(), "worker " + w.id,
-		},
-	}
 }

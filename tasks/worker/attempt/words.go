@@ -1,0 +1,70 @@
+package attempt
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/worker/notices"
+)
+
+// whyPaused says why a task waits for long: for the end of an outage, or until a time.
+func whyPaused(id string, wait store.Wait, outage bool) string {
+	if outage {
+		return outlasting(id, wait)
+	}
+	return parked(id, wait)
+}
+
+// parked says why and until when a task waits, and how to cancel it.
+func parked(id string, wait store.Wait) string {
+	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself. %s",
+		moment(wait.At, time.Now()), wait.Why, notices.HowToCancel(id))
+}
+
+// outlasting says that a task waits for the model, which may take several tries.
+func outlasting(id string, wait store.Wait) string {
+	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the model "+
+		"answers again, for up to %d hours. %s", wait.Why, int(horizon.Hours()), notices.HowToCancel(id))
+}
+
+// moment formats a time in UTC and how far away it is.
+func moment(at, now time.Time) string {
+	form := "15:04 UTC"
+	if at.Sub(now) > 12*time.Hour {
+		form = "15:04 UTC on 2 January"
+	}
+	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
+}
+
+// span formats a duration with a sensible precision.
+func span(d time.Duration) string {
+	if s := int(d.Seconds()); s < 90 {
+		return fmt.Sprintf("%d s", max(s, 0))
+	}
+	m := int(d.Round(time.Minute).Minutes())
+	if m < 120 {
+		return fmt.Sprintf("%d min", m)
+	}
+	if m < 48*60 {
+		return fmt.Sprintf("%d h %d min", m/60, m%60)
+	}
+	return fmt.Sprintf("%d days", m/60/24)
+}
+
+// clause returns why a run failed, as a clause.
+func clause(r agent.Result) string {
+	if r.Error == nil {
+		return "the agent showed no sign of work"
+	}
+	first, _, _ := strings.Cut(r.Error.User, ". ")
+	if first == "" {
+		return "the agent failed (" + string(r.Error.Class) + ")"
+	}
+	letter, size := utf8.DecodeRuneInString(first)
+	return string(unicode.ToLower(letter)) + strings.TrimSuffix(first[size:], ".")
+}
