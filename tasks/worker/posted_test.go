@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -56,74 +55,6 @@ func TestEndingsOfAbsorbedTasksAreNoted(t *testing.T) {
 	run.take(run.next())
 	run.end <- answer("It is blue.")
 	f.equal("noted", []string{<-noted, <-noted}, []string{"paint it answered false", "blue answered false"})
-}
-
-// A retry between the lease of a final message and the read of its record takes the message back.
-func TestRetryBeforeItsMessageIsRead(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w := f.idle(func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, _ time.Time) error {
-			t.Errorf("%s: noted %q", task.ID, kind)
-			return nil
-		}
-	})
-	id := f.submit(f.task("a", "x"))
-	c, err := f.store.Claim(t.Context(), id, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := tasks.Ending{Kind: tasks.Answered, At: time.Now(), Result: answer("the answer")}
-	if err := c.End(t.Context(), e.Encode()); err != nil {
-		t.Fatal(err)
-	}
-	p, ok, err := f.store.Outbox.Take(t.Context(), id)
-	if err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	if _, err := f.desk.Retry(t.Context(), id); err != nil {
-		t.Fatal(err)
-	}
-	w.outbox.Send(t.Context(), p, nil)
-	if n := len(f.closes()); n > 0 {
-		t.Errorf("posted %+v", f.source.closed[id])
-	}
-}
-
-// noting is an idle worker, and the tasks whose endings it has noted.
-func (f *fleet) noting() (w *Worker, noted *[]string) {
-	noted = new([]string)
-	w = f.idle(func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, _ tasks.EndingKind, _ time.Time) error {
-			*noted = append(*noted, task.ID)
-			return nil
-		}
-	})
-	return w, noted
-}
-
-// An absorbed task that is retried before the common message is posted has not ended with it.
-func TestRetriedTaskIsNotNoted(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	w, noted := f.noting()
-	first, second := f.submit(f.task("a", "x")), f.submit(f.task("a", "y"))
-	c, err := f.store.Claim(t.Context(), first, 0, "w")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok, err := c.Take(t.Context(), false, nil); err != nil || !ok {
-		t.Fatal(ok, err)
-	}
-	e := tasks.Ending{Kind: tasks.Answered, At: time.Now(), Covers: []string{second}}.Encode()
-	if err := c.EndWith(t.Context(), e, store.Covered{IDs: []string{second}, Ending: e}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.desk.Retry(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	w.outbox.Post(t.Context(), first, nil)
-	f.equal("noted", *noted, []string{first})
 }
 
 // While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The

@@ -3,12 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -431,74 +429,6 @@ func TestDiskFillsUp(t *testing.T) {
 type renamed struct{ tasks.Source }
 
 func (renamed) Name() string { return "other" }
-
-// A final message is left to a worker that is set up for its source, without an attempt.
-func TestMessageWithoutTheSource(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	other := f.idle(func(c *Config) { c.Sources = []tasks.Source{renamed{f.source}} })
-	id := f.submit(f.task("a", "x"))
-	e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
-	if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
-		t.Fatal(err)
-	}
-	other.outbox.PostDue(t.Context())
-	other.outbox.Wait()
-	if p, ok, err := f.store.Outbox.Take(t.Context(), id); err != nil || !ok || p.Attempt != 1 {
-		t.Errorf("%+v, %t, %v", p, ok, err)
-	}
-}
-
-// nowhere is a source that cannot post from this worker.
-type nowhere struct{ tasks.Source }
-
-func (nowhere) Open(context.Context, tasks.Task) (tasks.Report, error) {
-	return nil, fmt.Errorf("open: %w", tasks.ErrNotHere)
-}
-
-// unwell is a source whose service fails.
-type unwell struct{ tasks.Source }
-
-func (unwell) Open(context.Context, tasks.Task) (tasks.Report, error) {
-	return nil, errors.New("the service is away")
-}
-
-// A final message that cannot be posted is given up after many attempts and a day: workers that cannot post it use up
-// attempts, and after an outage of a day the worker that can may be the last one to start.
-func TestMessageThatCannotBePosted(t *testing.T) {
-	t.Parallel()
-	for name, source := range map[string]func(tasks.Source) tasks.Source{
-		"no such source": func(s tasks.Source) tasks.Source { return renamed{s} },
-		"no such place":  func(s tasks.Source) tasks.Source { return nowhere{s} },
-		"failure":        func(s tasks.Source) tasks.Source { return unwell{s} },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFleet(t)
-			w := f.idle(func(c *Config) { c.Sources = []tasks.Source{source(f.source)} })
-			id := f.submit(f.task("a", "x"))
-			e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
-			if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
-				t.Fatal(err)
-			}
-			waits := func(age time.Duration, attempts int) bool {
-				t.Helper()
-				f.put("errand:task:"+id, "outbox", strconv.Itoa(attempts))
-				f.put("errand:task:"+id, "ended", strconv.FormatInt(time.Now().Add(-age).UnixMicro(), 10))
-				f.due(id)
-				w.outbox.PostDue(t.Context())
-				w.outbox.Wait()
-				return f.rdb.ZScore(t.Context(), "errand:outbox", id).Err() == nil
-			}
-			if !waits(time.Hour, 400) || !waits(25*time.Hour, 0) {
-				t.Error("given up too early")
-			}
-			if waits(25*time.Hour, 400) {
-				t.Error("not given up")
-			}
-		})
-	}
-}
 
 // A worker that is not set up for a task's source leaves it to another one, without an attempt, and the task says so
 // while there is none.

@@ -26,7 +26,7 @@ var subjects = []subject{ //nolint:gochecknoglobals // a table
 	{"tasks/worker/hold", []string{"tasks/worker/attempt", "tasks/worker"}},
 	{"tasks/worker/machine", []string{"tasks/worker/machine", "tasks/worker"}},
 	{"tasks/worker/notices", []string{"tasks/worker/notices", "tasks/worker"}},
-	{"tasks/worker/outbox", []string{"tasks/worker"}},
+	{"tasks/worker/outbox", []string{"tasks/worker/outbox", "tasks/worker"}},
 	{"tasks/worker/place", []string{"tasks/worker"}},
 	{"tasks/worker/publish", []string{"tasks/worker/publish", "tasks/worker"}},
 	{"tasks/worker/recovery", []string{"tasks/worker"}},
