@@ -1,13 +1,10 @@
 package store
 
 import (
-	"encoding/json"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -179,50 +176,4 @@ func TestDiagnoseAsksForAccessOnce(t *testing.T) {
 	if _, err := s.Doctor.Diagnose(t.Context()); err != nil || connections() == before {
 		t.Errorf("access was not checked again: %v", err)
 	}
-}
-
-// An entry of a list stays until it is removed.
-func TestLists(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		for _, body := range []string{`1`, `2`} {
-			h.ok(s.Access.Save(ctx, "l", "a", json.RawMessage(body)))
-		}
-		h.ok(s.Access.Save(ctx, "other", "a", json.RawMessage(`3`)))
-		if all := must(s.Access.List(ctx, "l")); len(all) != 1 || all["a"] != `2` {
-			h.Errorf("entries %v", all)
-		}
-		for _, want := range []bool{true, false} {
-			if found := must(s.Access.Remove(ctx, "l", "a")); found != want {
-				h.Errorf("removed %t, want %t", found, want)
-			}
-		}
-		if all := must(s.Access.List(ctx, "other")); len(all) != 1 {
-			h.Errorf("the other list has %v", all)
-		}
-	})
-}
-
-// A login counts for one user at a time, however it is spelled.
-func TestLinksHaveOneUserEach(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		s := h.store(Config{})
-		save := func(user, login, until string) error {
-			return s.Access.SaveLink(h.Context(), user, login,
-				json.RawMessage(`{"login":"`+login+`","until":"`+until+`"}`))
-		}
-		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
-		h.ok(s.Access.Save(h.Context(), Links, "unreadable", json.RawMessage(`[`)))
-		h.ok(save("old", "Ann", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)))
-		h.ok(save("a", "ann", later))
-		h.ok(save("a", "Ann", later))
-		if err := save("b", "ANN", later); !errors.Is(err, ErrStale) {
-			h.Errorf("a second user: %v", err)
-		}
-		h.ok(save("b", "bob", later))
-		if _, err := s.Access.Remove(h.Context(), Links, "a"); err != nil {
-			h.Error(err)
-		}
-		h.ok(save("b", "ann", later))
-	})
 }

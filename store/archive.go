@@ -40,20 +40,20 @@ func (s *EventLog) Archive(ctx context.Context, id string) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	value, err := s.keep(ctx, archive, id, join(parts...))
+	value, err := s.values.keep(ctx, archive, id, join(parts...))
 	if err != nil {
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
-	if string(value[:1]) == pointer && !s.cfg.Objects.Shared() {
-		s.discard(ctx, string(value))
+	if string(value[:1]) == pointer && !s.values.bucket.Shared() {
+		s.values.discard(ctx, string(value))
 		return nil
 	}
-	r, err := s.run(ctx, "archive", id, value, s.cfg.Retention.Milliseconds(), streamLife.Milliseconds())
+	r, err := s.run(ctx, "archive", id, value, s.retention.Milliseconds(), streamLife.Milliseconds())
 	if err != nil {
-		s.discardUnused(ctx, value, err)
+		s.values.discardUnused(ctx, value, err)
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
-	s.replace(ctx, r.text(1))
+	s.values.replace(ctx, r.text(1))
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (s *EventLog) archived(ctx context.Context, id string) ([]Event, error) {
 }
 
 func (s *EventLog) unpackEvents(ctx context.Context, value string) ([]Event, error) {
-	data, err := s.fetch(ctx, value)
+	data, err := s.values.fetch(ctx, value)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func (s *EventLog) unpackEvents(ctx context.Context, value string) ([]Event, err
 
 // newest returns the newest events, as many as a stream keeps.
 func (s *EventLog) newest(events []Event) []Event {
-	return events[max(0, len(events)-s.cfg.EventCap):]
+	return events[max(0, len(events)-s.most):]
 }
 
 // appendNewer appends the events of a stream that come after those that were archived.

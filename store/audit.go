@@ -15,6 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Audit holds what visitors of the front door changed.
+type Audit struct {
+	*conn
+	most int // entries kept
+}
+
 // AuditEntry is an entry of the audit log.
 type AuditEntry struct {
 	Body json.RawMessage
@@ -50,7 +56,7 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 			return AuditEntry{}, fmt.Errorf("append audit entry: %w", err)
 		}
 		e := AuditEntry{Body: b, Hash: link256(head, b)}
-		if _, err = s.run(ctx, "audit", head, e.Hash, b, s.cfg.AuditCap); errors.Is(err, ErrStale) {
+		if _, err = s.run(ctx, "audit", head, e.Hash, b, s.most); errors.Is(err, ErrStale) {
 			// go-redis repeats a lost request
 			if now, _ := s.redis.HGet(ctx, s.key.audit()+"chain", "head").Result(); now != e.Hash {
 				continue

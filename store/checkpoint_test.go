@@ -61,8 +61,8 @@ func TestDamagedCheckpoint(t *testing.T) {
 			return must(h.rdb.HGet(ctx, "errand:checkpoint:"+id, "body").Result())
 		}
 		damaged := []string{
-			"", "x", "z", "ono/such/object", saved() + "x", string(must(s.keep(ctx, "", "", nil))),
-			string(must(s.keep(ctx, "", "", []byte("\x05data")))),
+			"", "x", "z", "ono/such/object", saved() + "x", string(must(s.values.keep(ctx, "", "", nil))),
+			string(must(s.values.keep(ctx, "", "", []byte("\x05data")))),
 		}
 		for i := range saved() {
 			body := []byte(saved())

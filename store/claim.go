@@ -15,7 +15,7 @@ import (
 // Claim is the exclusive, expiring right to run one task, and with it its thread. It lives while [Claim.Keep] runs,
 // and survives [Claim.End], until [Claim.Return] or [Claim.Release].
 type Claim struct {
-	store  *db
+	store  *Store
 	record Record
 	token  string // the value of the claim key
 	fence  string // record.Fence as scripts compare it
@@ -47,7 +47,7 @@ func (s *Store) Claim(ctx context.Context, id string, delivery int, worker strin
 	fence, _, _ := strings.Cut(token, " ")
 	fields, _ := r[2].([]any)
 	return &Claim{
-		store: s.db, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{}),
+		store: s, record: r.record(id, 2), token: token, fence: fence, fields: fields, done: make(chan struct{}),
 	}, nil
 }
 
@@ -92,7 +92,7 @@ func (c *Claim) EndWith(ctx context.Context, ending json.RawMessage, with Covere
 		return fmt.Errorf("end %s: %w", c.ID(), err)
 	}
 	c.over.Store(true)
-	c.store.replace(ctx, r.text(1))
+	c.store.values.replace(ctx, r.text(1))
 	return nil
 }
 
@@ -321,7 +321,7 @@ func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
 // Mail calls look at once and then, until ctx ends, whenever a task is submitted to the thread, and every Refresh in
 // case a hint was lost or a task became due.
 func (c *Claim) Mail(ctx context.Context, look func()) {
-	_ = c.store.waitFor(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
+	_ = c.store.hints.waitFor(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
 }
 
 // Absorbed returns the tasks that a task's run has absorbed and not given back, in the order in which it absorbed

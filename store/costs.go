@@ -12,6 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Costs are the costs of runs.
+type Costs struct{ *conn }
+
 // Fleet is the scope of every task.
 const Fleet = "fleet"
 

@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Credentials records which model credentials are throttled or refused.
+type Credentials struct{ *conn }
+
 // Bounds of the interval between two starts with a throttled credential, and the minimum time between two doublings.
 const (
 	leastInterval = time.Second

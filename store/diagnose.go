@@ -37,7 +37,7 @@ type Finding struct {
 func (f Finding) Evicts() bool { return f.Severity == Fatal && strings.HasPrefix(f.What, evicts) }
 
 // Objects returns why this process asks the object store nothing at the moment, or nil.
-func (s *Doctor) Objects() error { return cmp.Or(s.saving.open(), s.reading.open()) }
+func (s *Doctor) Objects() error { return cmp.Or(s.values.saving.open(), s.values.reading.open()) }
 
 // maxSkew is the largest clock difference to Redis that is not reported.
 const maxSkew = 5 * time.Second
@@ -94,7 +94,7 @@ func (s *Doctor) Examine(ctx context.Context) (found []Finding, memory Memory, e
 // Redis has the data.
 func (s *Doctor) withoutInfo(err error) Finding {
 	f := refused(Warning, "INFO", "Version, eviction and persistence of Redis cannot be checked.", err)
-	if s.cfg.Replicas > 0 || s.cfg.Sentinels {
+	if s.replicas > 0 || s.sentinels {
 		f = refused(Fatal, "INFO",
 			"errand cannot see that a replica took over, and then does tasks again whose endings that lacks.", err)
 	}
@@ -146,7 +146,7 @@ func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 		return nil, fmt.Errorf("look for redis' epoch: %w", err)
 	}
 	lost := fromMicros(reply(r).text(0))
-	if lost.IsZero() || now.Sub(lost) > s.cfg.Retention {
+	if lost.IsZero() || now.Sub(lost) > s.retention {
 		return nil, nil
 	}
 	return []Finding{{
@@ -154,7 +154,7 @@ func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
 		"Tasks that waited are gone, and their threads begin new conversations. Runs under way went on.",
 		"Find out why: FLUSHALL, a volume that is not mounted, or a restart without appendonly. Request the waiting " +
 			"tasks again. This is shown for " +
-			fmt.Sprintf("%.0f days.", s.cfg.Retention.Hours()/24),
+			fmt.Sprintf("%.0f days.", s.retention.Hours()/24),
 	}}, nil
 }
 
@@ -163,12 +163,17 @@ const OpenRedis = "Redis asks for no password"
 
 // Doctor examines Redis.
 type Doctor struct {
-	*db
-	accessed *cache.Cache[[]Finding] // of access, which opens connections: every readiness probe may trigger it
+	*conn
+	values    *values
+	retention time.Duration           // of what is reported about the past
+	sentinels bool                    // Config.Sentinels
+	allowOpen bool                    // Config.AllowOpen
+	accessed  *cache.Cache[[]Finding] // of access, which opens connections: every readiness probe may trigger it
 }
 
-func newDoctor(d *db) *Doctor {
-	return &Doctor{d, &cache.Cache[[]Finding]{Limit: 30 * time.Second, Life: 5 * time.Second, Now: time.Now}}
+func newDoctor(cfg Config, c *conn, v *values) *Doctor {
+	accessed := &cache.Cache[[]Finding]{Limit: 30 * time.Second, Life: 5 * time.Second, Now: time.Now}
+	return &Doctor{c, v, cfg.Retention, cfg.Sentinels, cfg.AllowOpen, accessed}
 }
 
 // access reports whether anyone can use Redis, and which permissions this process lacks.
@@ -178,7 +183,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		return nil, nil
 	}
 	// The keys and channels of errand and asynq, scripts, and a write that needs memory but changes nothing.
-	for i, key := range []string{s.cfg.Prefix + "x", "asynq:x"} {
+	for i, key := range []string{s.key.prefix + "x", "asynq:x"} {
 		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
 		if denied(err) {
 			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*",
@@ -206,7 +211,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 // openRedis is the finding about a Redis without a password.
 func (s *Doctor) openRedis() Finding {
 	severity, or := Fatal, ", or ERRAND_ALLOW_OPEN_REDIS=true"
-	if s.cfg.AllowOpen {
+	if s.allowOpen {
 		severity, or = Warning, ""
 	}
 	const why = "Anyone who can connect to it controls every worker, including the tools of agents."

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// Environments holds which environments have to be replaced.
+type Environments struct{ *conn }
+
 // MaxEnvironments bounds the environments in a heartbeat.
 const MaxEnvironments = 100
 
@@ -52,7 +55,7 @@ func (r Rebuild) field() string { return cmp.Or(r.Key, strings.ToLower(r.Repo)) 
 // Rebuild makes the next run that would use what r names set up a new environment, on every worker.
 func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
-	err := s.redis.HSet(ctx, s.rebuilds(), r.field(), value).Err()
+	err := s.redis.HSet(ctx, s.key.rebuilds(), r.field(), value).Err()
 	return wrapf(err, "rebuild the environment of %s", r.Repo)
 }
 
@@ -71,7 +74,7 @@ func (all Rebuilds) Of(repo, id string) Rebuild {
 
 // Rebuilds returns the last rebuilds.
 func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
-	fields, err := s.redis.HGetAll(ctx, s.rebuilds()).Result()
+	fields, err := s.redis.HGetAll(ctx, s.key.rebuilds()).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read rebuilds: %w", err)
 	}
@@ -85,7 +88,7 @@ func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
 // RebuildOf returns the last rebuild of an environment of a repository, by its key.
 func (s *Environments) RebuildOf(ctx context.Context, repo, key string) (Rebuild, error) {
 	fields := []string{Rebuild{Repo: repo}.field(), Rebuild{Key: key}.field()}
-	values, err := s.redis.HMGet(ctx, s.rebuilds(), fields...).Result()
+	values, err := s.redis.HMGet(ctx, s.key.rebuilds(), fields...).Result()
 	if err != nil {
 		return Rebuild{}, fmt.Errorf("read the rebuilds of %s: %w", repo, err)
 	}
@@ -99,7 +102,6 @@ func (s *Environments) RebuildOf(ctx context.Context, repo, key string) (Rebuild
 }
 
 // rebuilds is the key of the rebuilds.
-func (s *db) rebuilds() string { return s.key.prefix + "rebuilds" }
 
 // rebuild decodes "<unix microseconds> <who>".
 func rebuild(repo, value string) Rebuild {

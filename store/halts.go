@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// Halts holds which classes are paused and which workers are cordoned.
+type Halts struct{ *conn }
+
 // Halt says since when a class is paused or a worker is cordoned, and who did it.
 type Halt struct {
 	By    string    `json:"by,omitempty"` // empty if unknown
@@ -18,17 +21,17 @@ type Halt struct {
 // paused by the person who did it first.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
 	value := fmt.Sprintf("%d %s", time.Now().Unix(), strings.TrimSpace(by))
-	return wrapf(s.redis.HSetNX(ctx, s.paused(), class, value).Err(), "pause %s", class)
+	return wrapf(s.redis.HSetNX(ctx, s.key.paused(), class, value).Err(), "pause %s", class)
 }
 
 // Resume undoes [Halts.Pause].
 func (s *Halts) Resume(ctx context.Context, class string) error {
-	return wrapf(s.redis.HDel(ctx, s.paused(), class).Err(), "resume %s", class)
+	return wrapf(s.redis.HDel(ctx, s.key.paused(), class).Err(), "resume %s", class)
 }
 
 // Paused returns which classes are paused.
 func (s *Halts) Paused(ctx context.Context) (map[string]Halt, error) {
-	paused, err := s.halted(ctx, s.paused())
+	paused, err := s.halted(ctx, s.key.paused())
 	return paused, wrapf(err, "read which classes are paused")
 }
 
@@ -43,13 +46,13 @@ func (s *Halts) Cordon(ctx context.Context, name, by string) error {
 
 // Uncordon undoes [Halts.Cordon]. It returns false if the name is not cordoned.
 func (s *Halts) Uncordon(ctx context.Context, name string) (bool, error) {
-	n, err := s.redis.HDel(ctx, s.cordoned(), name).Result()
+	n, err := s.redis.HDel(ctx, s.key.cordoned(), name).Result()
 	return n > 0, wrapf(err, "uncordon %s", name)
 }
 
 // Cordoned returns what is cordoned, by ID or host.
 func (s *Halts) Cordoned(ctx context.Context) (map[string]Halt, error) {
-	cordoned, err := s.halted(ctx, s.cordoned())
+	cordoned, err := s.halted(ctx, s.key.cordoned())
 	return cordoned, wrapf(err, "read which workers are cordoned")
 }
 
@@ -64,10 +67,6 @@ func (s *Halts) halted(ctx context.Context, key string) (map[string]Halt, error)
 	}
 	return halted, nil
 }
-
-// The keys of the halts.
-func (s *db) cordoned() string { return s.key.prefix + "cordoned" }
-func (s *db) paused() string   { return s.key.prefix + "paused" }
 
 // halt decodes "<unix seconds> <who>".
 func halt(value string) Halt {

@@ -16,6 +16,7 @@ import (
 type hints struct {
 	redis    redis.UniversalClient
 	channels []string
+	poll     time.Duration // how often waitFor looks without a hint
 
 	mu        sync.Mutex
 	listeners map[subject]map[chan struct{}]bool
@@ -26,9 +27,9 @@ type hints struct {
 // subject is what a hint is about: a task, a thread or a key, depending on the channel.
 type subject struct{ channel, name string }
 
-func newHints(r redis.UniversalClient, k keys) *hints {
+func newHints(r redis.UniversalClient, k keys, poll time.Duration) *hints {
 	return &hints{
-		redis: r, listeners: map[subject]map[chan struct{}]bool{},
+		redis: r, poll: poll, listeners: map[subject]map[chan struct{}]bool{},
 		channels: []string{k.cancel(), k.answers(), k.mail(), k.asked(), k.replies()},
 	}
 }
@@ -113,12 +114,12 @@ func wake(listeners map[chan struct{}]bool) {
 	}
 }
 
-// waitFor calls look at once, whenever there is a hint about the subject, and every Refresh in case a hint was lost. It
+// waitFor calls look at once, whenever there is a hint about the subject, and every poll in case a hint was lost. It
 // returns when look returns true, or with ctx's error when ctx ends.
-func (s *db) waitFor(ctx context.Context, channel, name string, look func() bool) error {
-	hinted, leave := s.hints.listen(subject{channel, name})
+func (h *hints) waitFor(ctx context.Context, channel, name string, look func() bool) error {
+	hinted, leave := h.listen(subject{channel, name})
 	defer leave()
-	tick := time.NewTicker(s.cfg.Refresh)
+	tick := time.NewTicker(h.poll)
 	defer tick.Stop()
 	for !look() {
 		select {

@@ -12,14 +12,15 @@ import (
 const backlog = 8
 
 // hub reads the streams of all tasks that are followed in this process and passes the events to their followers. One
-// subscription announces new events. The hub also polls every Store.slice, because a hint may be lost. While anyone
+// subscription announces new events. The hub also polls at times, because a hint may be lost. While anyone
 // follows, it has one goroutine, and only that goroutine talks to Redis.
 //
 // The hub waits for no follower and keeps no errors. If a follower is too slow, a task ended without a mark, or Redis
 // does not answer, the hub closes the follower's channel, and the follower reads the stream itself.
 type hub struct {
-	*db
-	poll time.Duration // how often streams are read without a hint
+	*conn
+	blocking redis.UniversalClient // for the subscription and the reads
+	poll     time.Duration         // how often streams are read without a hint
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by task

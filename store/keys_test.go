@@ -9,7 +9,7 @@ import (
 // Every key is documented for operators.
 func TestKeysAreDocumented(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("store.go")
+	source, err := os.ReadFile("keys.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func TestKeysAreDocumented(t *testing.T) {
 	}
 	keys := regexp.MustCompile(`(?m)^//\t<prefix>(\S+(?: <\w+>)?)`).FindAllSubmatch(source, -1)
 	if len(keys) == 0 {
-		t.Fatal("store.go lists none")
+		t.Fatal("keys.go lists none")
 	}
 	for _, key := range keys {
 		if !regexp.MustCompile("`" + regexp.QuoteMeta(string(key[1])) + "`").Match(docs) {

@@ -62,7 +62,7 @@ func (e *Full) Error() string {
 
 // lease is how long a run counts under its caps without a renewal. It is longer than the claim, because the owner of a
 // claim that Redis lost continues for Outage. The run of a dead owner counts until it is requeued.
-func (s *db) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
+func (s *Store) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
 
 // capArgs returns caps as arguments of claim.lua: the additional scopes, then pairs.
 func capArgs(caps []Cap) []any {

@@ -250,7 +250,7 @@ func (s *Store) withoutLive(ctx context.Context, q ListQuery, ids []string) ([]s
 
 // readHeads reads what [ListQuery.Head] sees, and leaves out expired records.
 func (s *Store) readHeads(ctx context.Context, ids []string) ([]Record, error) {
-	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
+	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
 		return p.HMGet(ctx, s.key.task(id), "state", "class", "scopes", "pool")
 	})
 	if err != nil {

@@ -82,7 +82,7 @@ func TestLatestLog(t *testing.T) {
 		if parts := must(s.Log(ctx, id, "log")); len(parts) != 2 {
 			h.Errorf("the other log has %d parts", len(parts))
 		}
-		s.deleteReplaced(ctx, time.Now().Add(replacedFor))
+		s.values.deleteReplaced(ctx, time.Now().Add(replacedFor))
 		if puts, deletes := b.puts.Load(), b.deletes.Load(); puts != 4 || deletes != 3 {
 			h.Errorf("%d objects were written and %d deleted, want 4 and 3", puts, deletes)
 		}

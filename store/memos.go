@@ -9,6 +9,12 @@ import (
 	"time"
 )
 
+// Memos holds what sources remember between tasks, and the rates that they share.
+type Memos struct {
+	*conn
+	life time.Duration // of a memo since its last change
+}
+
 // memo is a note that a source keeps between tasks, for example about a pull request.
 type memo struct {
 	body json.RawMessage // nil if no memo exists
@@ -46,7 +52,7 @@ func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.R
 	if len(body) > maxMemo {
 		return fmt.Errorf("write memo %s: %d bytes, limit %d: %w", name, len(body), maxMemo, ErrTooLarge)
 	}
-	_, err := s.run(ctx, "setmemo", s.key.memo(name), rev, []byte(body), s.cfg.SessionTTL.Milliseconds())
+	_, err := s.run(ctx, "setmemo", s.key.memo(name), rev, []byte(body), s.life.Milliseconds())
 	return wrapf(err, "write memo %s", name)
 }
 

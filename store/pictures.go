@@ -4,9 +4,17 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// Pictures holds the pictures that came with tasks.
+type Pictures struct {
+	*conn
+	values *values
+	life   time.Duration // of pictures whose task never ends
+}
 
 // maxPictures bounds the pictures of one task, in bytes.
 const maxPictures = 8 << 20
@@ -28,7 +36,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		return nil
 	}
 	for i, d := range data {
-		value, err := s.keep(ctx, picture, id, d)
+		value, err := s.values.keep(ctx, picture, id, d)
 		if err != nil {
 			return fmt.Errorf("save pictures of %s: %w", id, err)
 		}
@@ -36,7 +44,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	}
 	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, s.key.pictures(id), fields...)
-		p.PExpire(ctx, s.key.pictures(id), s.cfg.SessionTTL)
+		p.PExpire(ctx, s.key.pictures(id), s.life)
 		return nil
 	})
 	return wrapf(err, "save pictures of %s", id)
@@ -49,7 +57,7 @@ func (s *Pictures) Drop(ctx context.Context, id string) error {
 		return fmt.Errorf("drop pictures of %s: %w", id, err)
 	}
 	for i := range r[1:] {
-		s.discard(ctx, r.text(i+1))
+		s.values.discard(ctx, r.text(i+1))
 	}
 	return nil
 }
@@ -62,7 +70,7 @@ func (s *Pictures) Read(ctx context.Context, id string) ([][]byte, error) {
 	}
 	var data [][]byte
 	for i := range len(fields) {
-		picture, err := s.fetch(ctx, fields[strconv.Itoa(i)])
+		picture, err := s.values.fetch(ctx, fields[strconv.Itoa(i)])
 		if err != nil {
 			return nil, fmt.Errorf("read pictures of %s: %w", id, err)
 		}

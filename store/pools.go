@@ -30,7 +30,7 @@ func (r Record) Queue() string { return QueueOf(r.Pool, r.Class) }
 
 // Move gives a waiting task to another pool, where it is due at the given time; zero is now. rec is the record that the
 // caller saw: its delivery is no longer valid. Move returns [ErrStale] if the task no longer waits for it.
-func (s *Pools) Move(ctx context.Context, rec Record, pool string, at time.Time) error {
+func (s *Store) Move(ctx context.Context, rec Record, pool string, at time.Time) error {
 	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, pool, micros(at), rand.Text())
 	return wrapf(err, "move %s", rec.ID)
 }

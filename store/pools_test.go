@@ -14,8 +14,8 @@ func TestMove(t *testing.T) {
 		ctx, s := h.Context(), h.store(Config{})
 		for i, at := range []time.Time{{}, time.Now().Add(time.Hour)} {
 			rec := must(s.Get(ctx, h.submitTo(s, i, "t")))
-			h.ok(s.Pools.Move(ctx, rec, "gpu", at))
-			if err := s.Pools.Move(ctx, rec, "arm", at); !errors.Is(err, ErrStale) {
+			h.ok(s.Move(ctx, rec, "gpu", at))
+			if err := s.Move(ctx, rec, "arm", at); !errors.Is(err, ErrStale) {
 				h.Errorf("moved twice: %v", err)
 			}
 			var want []Delivery
@@ -29,7 +29,7 @@ func TestMove(t *testing.T) {
 			if rec.Pool != "gpu" || rec.Queue() != "gpu."+rec.Class || rec.Delivery != 1 || rec.State != Waiting {
 				h.Errorf("%+v", rec)
 			}
-			h.ok(s.Pools.Move(ctx, rec, "", at))
+			h.ok(s.Move(ctx, rec, "", at))
 			if rec = must(s.Get(ctx, rec.ID)); rec.Pool != "" || rec.Queue() != rec.Class || rec.Delivery != 2 {
 				h.Errorf("back in the default pool: %+v", rec)
 			}
@@ -43,14 +43,14 @@ func TestMoveOfOthers(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		c := h.claim(s, h.submitTo(s, 1, "t"))
-		if err := s.Pools.Move(ctx, c.Record(), "gpu", time.Time{}); !errors.Is(err, ErrStale) {
+		if err := s.Move(ctx, c.Record(), "gpu", time.Time{}); !errors.Is(err, ErrStale) {
 			h.Errorf("a running task: %v", err)
 		}
 		h.ok(c.Return(ctx, Wait{}))
-		if err := s.Pools.Move(ctx, c.Record(), "gpu", time.Time{}); !errors.Is(err, ErrStale) {
+		if err := s.Move(ctx, c.Record(), "gpu", time.Time{}); !errors.Is(err, ErrStale) {
 			h.Errorf("a task with another delivery: %v", err)
 		}
-		if err := s.Pools.Move(ctx, Record{ID: task(9).ID}, "gpu", time.Time{}); !errors.Is(err, ErrNotFound) {
+		if err := s.Move(ctx, Record{ID: task(9).ID}, "gpu", time.Time{}); !errors.Is(err, ErrNotFound) {
 			h.Errorf("an unknown task: %v", err)
 		}
 	})

@@ -4,13 +4,19 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// Questions holds the questions of running tasks and their answers.
+type Questions struct {
+	*conn
+	retention time.Duration // of a message that became an answer
+}
 
 // Question is a question of a running task to people. Its owner chooses the key. The same question has the same key in
 // every run of the task, and so the same answer.
@@ -36,7 +42,7 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 // every Refresh in case an announcement was lost.
 func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
 	var answer string
-	err := c.store.waitFor(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
+	err := c.store.hints.waitFor(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
 		var err error
 		answer, err = c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
 		return err == nil
@@ -68,7 +74,7 @@ func (s *Questions) Answer(
 	if len(answer) > maxEvent {
 		return nil, fmt.Errorf("answer %s: %d bytes, limit %d: %w", id, len(answer), maxEvent, ErrTooLarge)
 	}
-	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text(), s.cfg.Retention.Milliseconds())
+	r, err := s.run(ctx, "answer", id, key, []byte(answer), message, rand.Text(), s.retention.Milliseconds())
 	return raw(r.text(1)), wrapf(err, "answer %s", id)
 }
 
@@ -86,7 +92,7 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
+	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
 		return p.HGetAll(ctx, s.key.questions(id)) // a key of another type holds no questions
 	})
 	if err != nil {
@@ -105,37 +111,4 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 		slices.SortFunc(lists[i], func(a, b Question) int { return strings.Compare(a.Key, b.Key) })
 	}
 	return lists, nil
-}
-
-// maxVoters is the number of people who can vote on one task.
-const maxVoters = 1000
-
-// Vote is a person's rating of a task's answer, with their name and their reason for it, which may be empty. Only the
-// reason may have several lines.
-type Vote struct{ Vote, Name, Reason string }
-
-// Vote stores a person's rating of a task's answer.
-// The first vote of each person counts, and Vote returns it; of reasons for that vote the latest. Votes are kept for
-// Retention after the last one.
-func (s *Votes) Vote(ctx context.Context, id, voter string, v Vote) (first string, err error) {
-	r, err := s.run(ctx, "vote", id, voter, v.Vote, v.Reason, maxVoters, s.cfg.Retention.Milliseconds(), v.Name)
-	if err == nil && r.text(0) == "no" {
-		err = errors.New("too many people have voted")
-	}
-	if err != nil {
-		return "", fmt.Errorf("vote on %s: %w", id, err)
-	}
-	return r.text(1), nil
-}
-
-// Of returns the votes on a task's answer, by voter.
-func (s *Votes) Of(ctx context.Context, id string) (map[string]Vote, error) {
-	fields, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
-	votes := make(map[string]Vote, len(fields))
-	for voter, field := range fields {
-		vote, more, _ := strings.Cut(field, "\n")
-		name, reason, _ := strings.Cut(more, "\n")
-		votes[voter] = Vote{vote, name, reason}
-	}
-	return votes, wrapf(err, "read votes on %s", id)
 }

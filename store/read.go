@@ -15,20 +15,6 @@ import (
 // Unreadable set.
 func (s *Store) Get(ctx context.Context, id string) (Record, error) { return s.get(ctx, id) }
 
-func (s *db) get(ctx context.Context, id string) (Record, error) {
-	fields, err := s.redis.HGetAll(ctx, s.key.task(id)).Result()
-	if wrongType(err) {
-		return noHash(id), nil
-	}
-	if err != nil {
-		return Record{}, fmt.Errorf("get %s: %w", id, err)
-	}
-	if len(fields) == 0 {
-		return Record{}, fmt.Errorf("get %s: %w", id, ErrNotFound)
-	}
-	return decode(id, fields), nil
-}
-
 // LiveRecord is a task that waits or runs, with the fields that the reconciler needs.
 type LiveRecord struct {
 	Record           // without Task, Ending and other fields that the reconciler does not need
@@ -118,7 +104,7 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	replies, err := each(ctx, s.db, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
+	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
 		return p.HMGet(ctx, s.key.task(id), liveFields...)
 	})
 	if err != nil {
@@ -186,36 +172,4 @@ func (s *Store) Places(ctx context.Context, records []Record) ([]int, error) {
 func (s *Store) Records(ctx context.Context, ids []string) ([]Record, error) {
 	records, err := s.records(ctx, ids)
 	return records, wrapf(err, "read %s", strings.Join(ids, ", "))
-}
-
-// indexed reads the records of the IDs in a sorted set, from the one at an index on; a negative index counts from the
-// end.
-func (s *db) indexed(ctx context.Context, key string, first int) ([]Record, error) {
-	ids, err := s.redis.ZRange(ctx, key, int64(first), -1).Result()
-	if err != nil {
-		return nil, err
-	}
-	return s.records(ctx, ids)
-}
-
-// records reads many records in one round trip and leaves out expired ones. An unreadable record has Unreadable set.
-func (s *db) records(ctx context.Context, ids []string) ([]Record, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	replies, err := each(ctx, s, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.key.task(id))
-	})
-	if err != nil {
-		return nil, err
-	}
-	var records []Record
-	for i, id := range ids {
-		if fields := replies[i].Val(); len(fields) > 0 {
-			records = append(records, decode(id, fields))
-		} else if wrongType(replies[i].Err()) {
-			records = append(records, noHash(id))
-		}
-	}
-	return records, nil
 }

@@ -1,16 +1,12 @@
 package store
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // State is the stage of a task's life.
@@ -138,23 +134,6 @@ func lines(field string) []string {
 // A record may be unreadable because another version or a mistake wrote it. It must not affect other tasks: a step
 // that reads many records skips it and reports its ID and the reason.
 
-// wrongType reports whether a command failed because the key has another type.
-func wrongType(err error) bool { return redis.HasErrorPrefix(err, "WRONGTYPE") }
-
-// pipelined is Redis' Pipelined for reads that may each fail with wrongType.
-func (s *db) pipelined(ctx context.Context, fn func(redis.Pipeliner) error) error {
-	cmds, err := s.redis.Pipelined(ctx, fn)
-	if !wrongType(err) {
-		return err
-	}
-	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !wrongType(err) {
-			return err
-		}
-	}
-	return nil
-}
-
 // Parks says how often a task was parked for a cause since it was last retried.
 type Parks struct {
 	Times int
@@ -177,20 +156,6 @@ func parks(field string) map[string]Parks {
 	return all
 }
 
-// each sends a read for each of some names in one round trip. A read may fail with wrongType.
-func each[C redis.Cmder](
-	ctx context.Context, s *db, names []string, read func(p redis.Pipeliner, name string) C,
-) ([]C, error) {
-	replies := make([]C, len(names))
-	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, name := range names {
-			replies[i] = read(p, name)
-		}
-		return nil
-	})
-	return replies, err
-}
-
 // flaw returns why the fields of a record cannot be read, or "" if they can.
 func flaw(f map[string]string) string {
 	switch state := State(f["state"]); {
@@ -206,64 +171,3 @@ func flaw(f map[string]string) string {
 
 // noHash returns an unreadable record for a key that is not a hash.
 func noHash(id string) Record { return Record{ID: id, Unreadable: "it is no hash"} }
-
-// SetAside removes a task from the live tasks if its record is gone or so damaged that no step can use it. Its thread
-// continues without it. SetAside returns [ErrStale] if the record is still usable.
-func (s *Store) SetAside(ctx context.Context, id string) error {
-	_, err := s.run(ctx, "setaside", id)
-	return wrapf(err, "set aside %s", id)
-}
-
-// maxUnreadable is the number of unreadable records that Diagnose reports.
-const maxUnreadable = 20
-
-// NoteUnreadable makes Diagnose report unreadable records, by ID with the reason, until they are gone or Retention is
-// over.
-func (s *Doctor) NoteUnreadable(ctx context.Context, why map[string]string) error {
-	if len(why) == 0 {
-		return nil
-	}
-	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSet(ctx, s.key.unreadable(), why)
-		p.PExpire(ctx, s.key.unreadable(), s.cfg.Retention)
-		return nil
-	})
-	return wrapf(err, "note unreadable records")
-}
-
-// unreadable returns findings for the noted records that still exist.
-func (s *Doctor) unreadable(ctx context.Context) (found []Finding, err error) {
-	why, err := s.redis.HGetAll(ctx, s.key.unreadable()).Result()
-	if err != nil {
-		return nil, fmt.Errorf("read unreadable records: %w", err)
-	}
-	if len(why) == 0 {
-		return nil, nil
-	}
-	there := map[string]*redis.IntCmd{}
-	if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for id := range why {
-			there[id] = p.Exists(ctx, s.key.task(id))
-		}
-		return nil
-	}); err != nil {
-		return nil, fmt.Errorf("read unreadable records: %w", err)
-	}
-	var gone []string
-	for _, id := range slices.Sorted(maps.Keys(why)) {
-		switch {
-		case there[id].Val() == 0:
-			gone = append(gone, id)
-		case len(found) < maxUnreadable:
-			found = append(found, Finding{
-				Warning, "unreadable record " + id + ": " + why[id],
-				"The task is passed over: it does not run, and its thread goes on without it.",
-				"Run the same version of errand everywhere, or remove it with redis-cli DEL " + s.key.task(id),
-			})
-		}
-	}
-	if len(gone) > 0 {
-		s.redis.HDel(ctx, s.key.unreadable(), gone...)
-	}
-	return found, nil
-}

@@ -100,7 +100,7 @@ func TestLostAnswers(t *testing.T) {
 			return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"}))
 		},
 		"move": func(h *harness, s *Store, _ *Claim) any {
-			return s.Pools.Move(h.Context(), Record{ID: other(h, s)}, "gpu", time.Time{})
+			return s.Move(h.Context(), Record{ID: other(h, s)}, "gpu", time.Time{})
 		},
 		"pause":  func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
 		"cordon": func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
@@ -126,7 +126,7 @@ func TestLostAnswers(t *testing.T) {
 				calm := h.store(Config{})
 				c := h.claim(calm, h.put(calm, kin(1), kin(2))[0])
 				s := h.store(Config{Redis: client})
-				c.store = s.db
+				c.store = s
 				h.mini.SetTime(time.Unix(2e9+1, 0))
 				result := step(h, s, c)
 				seen[i] = nonces.ReplaceAllString(fmt.Sprintf("%+v\n%+v", result, h.dump()), "nonce")

@@ -1,9 +1,7 @@
 package store
 
 import (
-	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -73,57 +71,6 @@ func link(common, script string) string {
 	return script
 }
 
-// replicated are the steps that wait for Config.Replicas: what someone outside is told after them has to stay true.
-var replicated = []string{"submit", "amend", "answer", "cancel", "retry", "pushing", "end", "endwaiting", "restore"}
-
-// run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors
-// and the script's refusals, and [ErrNotReplicated] for a step that is in replicated.
-func (s *db) run(ctx context.Context, name string, args ...any) (reply, error) {
-	args = append([]any{s.key.prefix}, args...)
-	var cmd *redis.Cmd
-	if s.cfg.Replicas > 0 && slices.Contains(replicated, name) {
-		var err error
-		if cmd, err = s.runReplicated(ctx, s.scripts[name], args); err != nil {
-			return nil, err
-		}
-	} else {
-		cmd = s.scripts[name].Run(ctx, s.redis, nil, args...)
-	}
-	values, err := cmd.Slice()
-	if err != nil {
-		return nil, err
-	}
-	r := reply(values)
-	return r, verdict(r)
-}
-
-// replicaLimit bounds the wait for replicas, within the client's timeouts.
-const replicaLimit = time.Second
-
-// runReplicated executes a script and waits until enough replicas have its writes, and so all earlier ones. They are
-// one pipeline, because WAIT is about the connection's own writes.
-func (s *db) runReplicated(ctx context.Context, script *redis.Script, args []any) (cmd *redis.Cmd, err error) {
-	call := script.EvalSha
-	for {
-		var confirmed *redis.Cmd
-		_, err = s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			cmd, confirmed = call(ctx, p, nil, args...), p.Do(ctx, "WAIT", s.cfg.Replicas, replicaLimit.Milliseconds())
-			return nil
-		})
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			call = script.Eval
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if n, err := confirmed.Int(); err != nil || n < s.cfg.Replicas {
-			return nil, fmt.Errorf("%w: %d of %d", ErrNotReplicated, n, s.cfg.Replicas)
-		}
-		return cmd, nil
-	}
-}
-
 // reply is a script's reply: a word, then strings, then perhaps a record.
 type reply []any
 
@@ -164,55 +111,6 @@ func fromMicros(s string) time.Time {
 	}
 	return time.UnixMicro(n).UTC()
 }
-
-// The errors that callers may have to distinguish. They are wrapped, so use errors.Is.
-var (
-	ErrNotFound = errors.New("not found") // no such record, session, checkpoint
-	// claimed by another, or an earlier task of the thread comes first
-	ErrBusy       = errors.New("thread is busy")
-	ErrRunning    = errors.New("already running")     // by a worker that may be dead; the reconciler handles it
-	ErrEnded      = errors.New("already ended")       // nothing left to do
-	ErrBegun      = errors.New("the task was begun")  // claimed or absorbed: an agent may know the request
-	ErrNotEnded   = errors.New("not ended")           // only an ended task can be retried
-	ErrUnposted   = errors.New("not posted")          // the final message, which absorbed tasks share
-	ErrStale      = errors.New("stale")               // an older delivery, fence or lease
-	ErrSpent      = errors.New("taken for an answer") // the message was used as an answer and cannot be a task
-	ErrNoQuestion = errors.New("no question is open")
-	ErrTooLarge   = errors.New("too large") // the caller's data; nothing was stored
-	// a checkpoint, session or topic differs from what was saved
-	ErrDamaged = errors.New("damaged")
-	// for [Watch].Lost: the claim cannot be trusted any more
-	ErrOutage = errors.New("redis did not answer for too long")
-
-	// ErrNotReplicated means that a step is done, but fewer replicas of Redis than Config.Replicas confirmed it in
-	// time. The step may be repeated.
-	ErrNotReplicated = errors.New("too few replicas of Redis have confirmed the step")
-)
-
-// wrapf returns err with what failed in front, such as "claim 1700000000000000-chat-x", or nil if err is nil.
-func wrapf(err error, format string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), err)
-}
-
-// NotDue refuses to start a task before its time.
-type NotDue struct {
-	At time.Time // when it is due, by this process' clock
-}
-
-// Error implements error.
-func (e *NotDue) Error() string {
-	return fmt.Sprintf("not due before %s", e.At.UTC().Format(time.RFC3339Nano))
-}
-
-// OpenQuestion is returned by [Store.Submit] for a message that may be an answer, if the thread's running task has
-// asked something.
-type OpenQuestion struct{ ID string }
-
-// Error implements error.
-func (e *OpenQuestion) Error() string { return "task " + e.ID + " waits for an answer" }
 
 // verdict returns the error for the first word of a script's reply, or nil for success.
 func verdict(r reply) error {

@@ -100,8 +100,8 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Questions.Answer": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
 	},
-	"Pools.Move": func(ctx context.Context, w world, id string) error {
-		return w.s.Pools.Move(ctx, Record{ID: id}, "gpu", time.Time{})
+	"Move": func(ctx context.Context, w world, id string) error {
+		return w.s.Move(ctx, Record{ID: id}, "gpu", time.Time{})
 	},
 	"Threads.Lock": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))
@@ -176,7 +176,8 @@ const others = "SweepObjects KeepReady Ready Unblocked Wake CallUp Counts Leader
 	"Threads.OpenTasks Threads.LatestTasks Threads.Topic Threads.Session Threads.SessionMeta Threads.Pushed Threads.Alias " +
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Credentials.ShareOpen Costs.Spent " +
-	"Costs.Days Access.SaveLogin Access.Login Access.DropLogin Access.Once Access.TakeLogin Access.Save Access.SaveLink Access.Read Access.List Access.Remove " +
+	"Costs.Days Logins.Save Logins.Read Logins.Drop Logins.Once Logins.Take " +
+	"Links.Save Links.Link Links.Read Links.All Links.Remove Tokens.Save Tokens.Read Tokens.All Tokens.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
 	"Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "

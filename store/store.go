@@ -27,7 +27,7 @@
 // The store does not interpret tasks, endings, events and sessions. Package tasks decides when to retry, requeue or
 // give up. Redis Cluster and Ring are refused, because scripts span the keys of a thread.
 //
-// Redis must be 6.2 or newer; miniredis works, too. This file documents every key. All methods are safe for concurrent
+// Redis must be 6.2 or newer; miniredis works, too. keys.go documents every key. All methods are safe for concurrent
 // use. A context is checked between round trips; within one, the client's timeouts apply (2 s and one retry suit the
 // renewal of claims every 5 s).
 //
@@ -72,9 +72,11 @@ type Config struct {
 // Store holds the tasks. Its fields hold everything else and share its connection. All methods are safe for concurrent
 // use. A store starts a goroutine only while tasks are followed.
 type Store struct {
-	*db
+	*conn
+	cfg    Config
+	values *values
+	hints  *hints
 
-	Access       *Access
 	Audit        *Audit
 	Costs        *Costs
 	Credentials  *Credentials
@@ -82,62 +84,17 @@ type Store struct {
 	Environments *Environments
 	Events       *EventLog
 	Halts        *Halts
+	Links        *Links
+	Logins       *Logins
 	Memos        *Memos
 	Outbox       *Outbox
 	Pictures     *Pictures
-	Pools        *Pools
 	Questions    *Questions
 	Tally        *Tally
 	Threads      *Threads
+	Tokens       *List // what API tokens may do, by their hashes
 	Votes        *Votes
 	Workers      *Workers
-}
-
-// The parts of a store.
-type (
-	// Access holds the logins of browsers and the API tokens. Keys and values have hashes only.
-	Access struct{ *db }
-	// Audit holds what visitors of the front door changed.
-	Audit struct{ *db }
-	// Costs are the costs of runs.
-	Costs struct{ *db }
-	// Credentials records which model credentials are throttled or refused.
-	Credentials struct{ *db }
-	// Environments holds which environments have to be replaced.
-	Environments struct{ *db }
-	// Halts holds which classes are paused and which workers are cordoned.
-	Halts struct{ *db }
-	// Memos holds what sources remember between tasks, and the rates that they share.
-	Memos struct{ *db }
-	// Outbox holds the ended tasks whose final message is not posted yet.
-	Outbox struct{ *db }
-	// Pictures holds the pictures that came with tasks.
-	Pictures struct{ *db }
-	// Pools moves tasks between pools.
-	Pools struct{ *db }
-	// Questions holds the questions of running tasks and their answers.
-	Questions struct{ *db }
-	// Tally counts the tasks of the last days by hour.
-	Tally struct{ *db }
-	// Threads holds what belongs to a thread and outlives its tasks.
-	Threads struct{ *db }
-	// Votes holds people's ratings of answers.
-	Votes struct{ *db }
-	// Workers holds the workers that are alive, and requests that any of them can answer.
-	Workers struct{ *db }
-)
-
-// db is the connection that the parts of a store share.
-type db struct {
-	cfg      Config
-	redis    redis.UniversalClient
-	blocking redis.UniversalClient
-	key      keys
-	scripts  map[string]*redis.Script // read-only after New
-	hints    *hints
-
-	saving, reading breaker // of the object store
-	replaced        replaced
 }
 
 // New returns a store. It checks the configuration and does not connect to Redis.
@@ -172,16 +129,36 @@ func New(cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	d := &db{
-		cfg: cfg, redis: cfg.Redis, blocking: cfg.Blocking, key: keys{cfg.Prefix}, scripts: scripts,
-		hints: newHints(cfg.Blocking, keys{cfg.Prefix}),
-	}
+	return newStore(cfg, scripts), nil
+}
+
+func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
+	c := &conn{redis: cfg.Redis, key: keys{cfg.Prefix}, scripts: scripts, replicas: cfg.Replicas}
+	v := &values{bucket: cfg.Objects}
+	h := newHints(cfg.Blocking, c.key, cfg.Refresh)
+	follow := &hub{conn: c, blocking: cfg.Blocking, poll: 2 * time.Second, feeds: map[string]*feed{}}
 	return &Store{
-		db: d, Access: &Access{d}, Audit: &Audit{d}, Costs: &Costs{d}, Credentials: &Credentials{d},
-		Doctor: newDoctor(d), Environments: &Environments{d}, Events: newEventLog(d), Halts: &Halts{d},
-		Memos: &Memos{d}, Outbox: &Outbox{d}, Pictures: &Pictures{d}, Pools: &Pools{d}, Questions: &Questions{d},
-		Tally: &Tally{d}, Threads: &Threads{d}, Votes: &Votes{d}, Workers: &Workers{d},
-	}, nil
+		conn: c, cfg: cfg, values: v, hints: h,
+
+		Audit:        &Audit{c, cfg.AuditCap},
+		Costs:        &Costs{c},
+		Credentials:  &Credentials{c},
+		Doctor:       newDoctor(cfg, c, v),
+		Environments: &Environments{c},
+		Events:       &EventLog{c, v, follow, cfg.EventCap, cfg.Retention},
+		Halts:        &Halts{c},
+		Links:        &Links{List{c, "links"}},
+		Logins:       &Logins{c},
+		Memos:        &Memos{c, cfg.SessionTTL},
+		Outbox:       &Outbox{c, cfg.Retention},
+		Pictures:     &Pictures{c, v, cfg.SessionTTL},
+		Questions:    &Questions{c, cfg.Retention},
+		Tally:        &Tally{c},
+		Threads:      &Threads{c, v, cfg.SessionTTL},
+		Tokens:       &List{c, "tokens"},
+		Votes:        &Votes{c, cfg.Retention},
+		Workers:      &Workers{c, h},
+	}
 }
 
 // Ping returns an error if Redis does not answer.
@@ -189,154 +166,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return wrapf(s.redis.Ping(ctx).Err(), "ping redis")
 }
 
-// Every key, with its type, its lifetime and the file that writes it. <prefix> is Config.Prefix, "errand:" by default.
-//
-//	key                       type    lives                        what
-//	<prefix>task:<id>         hash    Retention once posted        the record (transition, claim)
-//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (output, claim);
-//	                                                               the events before it are in the record (limits)
-//	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of the asking claim,
-//	                                                               a:<key> = its answer, s:<key> = the nonce of the call that used
-//	                                                               the key first (questions)
-//	<prefix>spent:<id>        string  Retention                    a message used as an answer: "<id> <nonce>" of the asking
-//	                                                               task and of the call that answered (questions)
-//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (pictures)
-//	                                  Retention once posted
-//	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
-//	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
-//	<prefix>ready             zset    while it waits               the IDs that wait and are not blocked; score = when to make sure of its
-//	                                                               delivery, 0 = now (transition, claim; the claim and the ending remove it)
-//	<prefix>running           zset    while it runs                the IDs that run; score = the fence (claim, transition; every step
-//	                                                               that ends the run removes it)
-//	<prefix>leader:<name>     string  as long as its holder asked  "<nonce> <term>" of the process that leads (workers)
-//	<prefix>joined            set     while it has members         the IDs that are absorbed (claim; likewise)
-//	<prefix>waiting:<thread>  zset    while it has members         the thread's IDs that wait or run; score = the microseconds the ID
-//	                                                               begins with, 0 for the running one (transition, claim)
-//	<prefix>claim:<thread>    string  ClaimTTL                     "<fence> <id> <nonce>" of the holder (claim); "lock <nonce> <ttl ms>"
-//	                                                               of a ThreadLock, for its ttl (threads)
-//	<prefix>cap:<scope>       zset    ClaimTTL + Outage since the  the IDs that run and count in the scope; score = when the lease ends
-//	                                  last refresh of any          (claim; every step that ends the run removes it)
-//	<prefix>line:<scope>      zset    while it has members         waiting IDs that are blocked for the scope's cap; score = the microseconds
-//	                                                               the ID begins with, plus 4e15 for each more urgent class (claim,
-//	                                                               transition; every step that ends the wait removes it)
-//	<prefix>linecaps          hash    while it has members         the scopes with a line = the cap (claim, transition)
-//	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
-//	                                                               micro-dollars; day = days since 1970, UTC (costs)
-//	<prefix>costs:<day>       hash    90 days since the last write "<scopes and credential, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,
-//	                                                               output, read from the cache, written to it>[ <highest cost>]" of the runs
-//	                                                               settled that day, the last with a size; other = all beyond CostCap (costs)
-//	<prefix>tally:<day>       hash    8 days since the last write  "<hour> ended <kind>" = tasks that ended so, "<hour> waited <class> <n>" = those
-//	                                                               whose first run started up to 2^n s after they were due (claim,
-//	                                                               transition; read by tally)
-//	<prefix>epoch             hash    forever                      id = this data's name, lost = when earlier data was lost (diagnose);
-//	                                                               process = Redis' run ID or '', since = when that took over or the data
-//	                                                               began, newest = what the newest ID began with then (claim, submit,
-//	                                                               diagnose)
-//	<prefix>fence             string  forever                      the last fence given out (claim)
-//	<prefix>fleet             hash    forever                      <part> = the identity of the fleet that the data belongs to (fleet)
-//	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
-//	<prefix>outbox:<source>   zset    while it has members         the same of the tasks whose IDs name the source (transition)
-//	<prefix>outboxes          set     while it has members         the sources of them (transition)
-//	<prefix>undelivered       zset    Retention since the last     IDs whose final message was given up; score = when (transition)
-//	<prefix>looked            string  forever                      Redis' clock when a worker last looked for messages to post (transition)
-//	<prefix>expiring          zset    trimmed by the leader        posted IDs; score = their record's expiry (transition)
-//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (record)
-//	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (threads)
-//	<prefix>topic:<thread>    string  SessionTTL since the last    notes for the thread's next task, JSON (transition)
-//	                                  task
-//	<prefix>thread:<thread>   zset    SessionTTL since the last    the IDs of its tasks that have a topic, score 0; the newest 200
-//	                                  such task                    (transition)
-//	<prefix>checkpoint:<id>   hash    SessionTTL since the save    session and work of an unfinished task, to resume from
-//	                                                               (threads; every step that ends the task removes it)
-//	<prefix>absorbed:<id>     zset    while it has members         IDs that the task's run has absorbed; score = when
-//	                                                               (claim; every step that ends the run removes it)
-//	<prefix>log:<id>          hash    Retention since the save,    "<fence> <name>" = a run's part of a log, or its changes (output);
-//	                                  and once posted              events = the archived events (archive)
-//	<prefix>alias:<alias>     string  SessionTTL since last used   the thread it names (threads)
-//	<prefix>pushed:<repository> <branch>
-//	                          list    SessionTTL since the last    commits that errand may have pushed (threads)
-//	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
-//	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (questions)
-//	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
-//	<prefix>open:<worker>     string  15 s                         what its open runs have spent with each credential, as JSON
-//	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
-//	                                                               slowed = one after the other (credential)
-//	<prefix>login:<hash>      string  as long as the session       who a browser is, JSON; "used" for a used state of a login (access)
-//	<prefix>tokens            hash    forever                      <hash> = what an API token may do and when it expires, JSON (access)
-//	<prefix>audit             list    the newest AuditCap          "<hash> <JSON>" of what visitors changed; the hash is of the one before and
-//	                                                               the JSON (audit)
-//	<prefix>auditchain        hash    forever                      seq = entries so far, head = the last hash, removed = entries that were
-//	                                                               removed, base = the hash of the last of them (audit)
-//	<prefix>credentials       zset    trimmed by each report       their names; score = when the hash is gone (credential)
-//	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
-//	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
-//	<prefix>pool:<pool>       zset    15 s since the last beat     the IDs of its workers; score = when it was seen (workers)
-//	<prefix>paused            hash    forever                      classes whose tasks are not taken = "<unix seconds> <who>" (halts)
-//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
-//	                                                               an ID goes an hour after its worker (workers)
-//	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
-//	<prefix>rebuilds          hash    forever                      repositories and keys whose environments have to be replaced =
-//	                                                               "<unix microseconds> <who>" (environments)
-//	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (workers)
-//	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (workers)
-//	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (workers)
-//	<prefix>cancel            channel                              IDs with a new tombstone: only a hint, read the record (transition)
-//	<prefix>answers           channel                              IDs with a new answer: likewise (questions)
-//	<prefix>mail              channel                              threads with a new task: likewise (transition)
-//	<prefix>asked             channel                              a hint that there is a new inquiry (workers)
-//	<prefix>replies           channel                              keys with a new reply: likewise (workers)
-//	<prefix>news              channel                              IDs with new events: likewise (output)
-//
-// A session, a checkpoint, a picture and a part of a log are values as in values.go, which may be in Config.Objects.
-//
-// scripts/common.lua has the same names for the scripts.
-type keys struct{ prefix string }
-
-func (k keys) task(id string) string          { return k.prefix + "task:" + id }
-func (k keys) events(id string) string        { return k.prefix + "events:" + id }
-func (k keys) pictures(id string) string      { return k.prefix + "pictures:" + id }
-func (k keys) questions(id string) string     { return k.prefix + "questions:" + id }
-func (k keys) waiting(thread string) string   { return k.prefix + "waiting:" + thread }
-func (k keys) line(scope string) string       { return k.prefix + "line:" + scope }
-func (k keys) claim(thread string) string     { return k.prefix + "claim:" + thread }
-func (k keys) session(thread string) string   { return k.prefix + "session:" + thread }
-func (k keys) topic(thread string) string     { return k.prefix + "topic:" + thread }
-func (k keys) thread(thread string) string    { return k.prefix + "thread:" + thread }
-func (k keys) checkpoint(id string) string    { return k.prefix + "checkpoint:" + id }
-func (k keys) absorbed(id string) string      { return k.prefix + "absorbed:" + id }
-func (k keys) log(id string) string           { return k.prefix + "log:" + id }
-func (k keys) costs(day string) string        { return k.prefix + "costs:" + day }
-func (k keys) memo(name string) string        { return k.prefix + "memo:" + name }
-func (k keys) list(name string) string        { return k.prefix + name }
-func (k keys) votes(id string) string         { return k.prefix + "votes:" + id }
-func (k keys) alias(alias string) string      { return k.prefix + "alias:" + alias }
-func (k keys) credential(n string) string     { return k.prefix + "credential:" + n }
-func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
-func (k keys) worker(id string) string        { return k.prefix + "worker:" + id }
-func (k keys) reply(key string) string        { return k.prefix + "reply:" + key }
-func (k keys) login(hash string) string       { return k.prefix + "login:" + hash }
-func (k keys) audit() string                  { return k.prefix + "audit" }
-func (k keys) asked() string                  { return k.prefix + "asked" }
-func (k keys) replies() string                { return k.prefix + "replies" }
-func (k keys) tasks() string                  { return k.prefix + "tasks" }
-func (k keys) joined() string                 { return k.prefix + "joined" }
-func (k keys) live() string                   { return k.prefix + "live" }
-func (k keys) running() string                { return k.prefix + "running" }
-func (k keys) epoch() string                  { return k.prefix + "epoch" }
-func (k keys) unreadable() string             { return k.prefix + "unreadable" }
-func (k keys) outbox() string                 { return k.prefix + "outbox" }
-func (k keys) undelivered() string            { return k.prefix + "undelivered" }
-func (k keys) credentials() string            { return k.prefix + "credentials" }
-func (k keys) workers() string                { return k.prefix + "workers" }
-func (k keys) cancel() string                 { return k.prefix + "cancel" }
-func (k keys) answers() string                { return k.prefix + "answers" }
-func (k keys) mail() string                   { return k.prefix + "mail" }
-func (k keys) news() string                   { return k.prefix + "news" }
-func (k keys) ready() string                  { return k.prefix + "ready" }
-
-func (k keys) inquiries(pool string) string {
-	if pool == "" {
-		return k.prefix + "inquiries"
-	}
-	return k.prefix + "inquiries:" + pool
+// SweepObjects deletes the replaced objects of this process that are due. If the objects are in a directory, it also
+// removes the values that expired in Redis; in S3, a lifecycle rule does so.
+func (s *Store) SweepObjects(ctx context.Context) error {
+	return s.values.sweep(ctx, max(s.cfg.SessionTTL, s.cfg.Retention)+24*time.Hour)
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Tally counts the tasks of the last days by hour.
+type Tally struct{ *conn }
+
 // Hour counts what happened in one hour, by Redis' clock.
 type Hour struct {
 	Start  time.Time

@@ -73,12 +73,20 @@ var codecs = sync.OnceValues(func() (*zstd.Encoder, *zstd.Decoder) {
 	return encoder, decoder
 })
 
+// values keeps large values. Its methods are safe for concurrent use.
+type values struct {
+	bucket objects.Bucket // nil: all are in Redis
+
+	saving, reading breaker
+	replaced        replaced
+}
+
 // keep stores a value of a kind and an owner, and returns what belongs into Redis. If the object store does not answer,
 // a value that Redis can bear stays there, and a larger one is refused with [ErrObjects].
-func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte, error) {
+func (v *values) keep(ctx context.Context, kind, owner string, data []byte) ([]byte, error) {
 	encoder, _ := codecs()
 	value := encoder.EncodeAll(data, []byte(packed))
-	bucket, limit := s.cfg.Objects, inlineLocal
+	bucket, limit := v.bucket, inlineLocal
 	switch {
 	case bucket == nil, kind == picture && !bucket.Shared(): // a front door saves it, and a worker reads it
 		return value, nil
@@ -95,7 +103,7 @@ func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte,
 		away, patience = inlineAway, objectLimit
 	}
 	key := kind + "/" + objectName(owner) + "/" + strings.ToLower(rand.Text())
-	err := s.saving.try(ctx, func() error {
+	err := v.saving.try(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
 		return bucket.Put(ctx, key, bytes.NewReader(value[len(packed):]), int64(len(value)-len(packed)))
@@ -112,12 +120,12 @@ func (s *db) keep(ctx context.Context, kind, owner string, data []byte) ([]byte,
 
 // fetch returns the value of which Redis has this. It returns [ErrDamaged] if it is not what was kept, or if its object
 // is gone or on another machine, and [ErrObjects] if the object store does not answer.
-func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
+func (v *values) fetch(ctx context.Context, value string) ([]byte, error) {
 	inline, isPacked := strings.CutPrefix(value, packed)
 	data := []byte(inline)
-	if key, ok := strings.CutPrefix(value, pointer); ok && s.cfg.Objects != nil {
+	if key, ok := strings.CutPrefix(value, pointer); ok && v.bucket != nil {
 		var err error
-		if data, err = s.object(ctx, key); err != nil {
+		if data, err = v.object(ctx, key); err != nil {
 			return nil, err
 		}
 	} else if !isPacked {
@@ -132,12 +140,12 @@ func (s *db) fetch(ctx context.Context, value string) ([]byte, error) {
 }
 
 // object reads an object. It returns [ErrDamaged] if none exists.
-func (s *db) object(ctx context.Context, key string) (data []byte, err error) {
+func (v *values) object(ctx context.Context, key string) (data []byte, err error) {
 	var missing error
-	err = s.reading.try(ctx, func() error {
+	err = v.reading.try(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, objectLimit)
 		defer cancel()
-		body, err := s.cfg.Objects.Get(ctx, key)
+		body, err := v.bucket.Get(ctx, key)
 		if errors.Is(err, objects.ErrNotFound) {
 			missing = fmt.Errorf("%w: %w", ErrDamaged, err)
 			return nil
@@ -179,50 +187,49 @@ func (r *replaced) add(value string, now time.Time, n int) (due []string) {
 // replace deletes the object of a replaced value in replacedFor, and now at most two that are due, so that deleting
 // keeps up with saving. An object that is not deleted, because its process ends or the object store is away, is left to
 // the bucket's lifecycle rule.
-func (s *db) replace(ctx context.Context, value string) {
-	for _, due := range s.replaced.add(value, time.Now(), 2) {
-		s.discard(ctx, due)
+func (v *values) replace(ctx context.Context, value string) {
+	for _, due := range v.replaced.add(value, time.Now(), 2) {
+		v.discard(ctx, due)
 	}
 }
 
 // deleteReplaced deletes what is due at a time.
-func (s *db) deleteReplaced(ctx context.Context, now time.Time) {
-	for _, due := range s.replaced.add("", now, maxReplaced) {
-		s.discard(ctx, due)
+func (v *values) deleteReplaced(ctx context.Context, now time.Time) {
+	for _, due := range v.replaced.add("", now, maxReplaced) {
+		v.discard(ctx, due)
 	}
 }
 
 // discard deletes the object of a value now, if it has one. A failure leaves it to the bucket's lifecycle rule.
-func (s *db) discard(ctx context.Context, value string) {
-	if key, ok := strings.CutPrefix(value, pointer); ok && s.cfg.Objects != nil {
+func (v *values) discard(ctx context.Context, value string) {
+	if key, ok := strings.CutPrefix(value, pointer); ok && v.bucket != nil {
 		ctx = context.WithoutCancel(ctx)
-		_ = s.saving.try(ctx, func() error {
+		_ = v.saving.try(ctx, func() error {
 			ctx, cancel := context.WithTimeout(ctx, waitedLimit)
 			defer cancel()
-			return s.cfg.Objects.Delete(ctx, key)
+			return v.bucket.Delete(ctx, key)
 		})
 	}
 }
 
 // discardUnused deletes the object of a value that a step refused to store. After any other error, Redis may have it.
-func (s *db) discardUnused(ctx context.Context, value []byte, err error) {
+func (v *values) discardUnused(ctx context.Context, value []byte, err error) {
 	if errors.Is(err, ErrStale) || errors.Is(err, ErrNotFound) {
-		s.discard(ctx, string(value))
+		v.discard(ctx, string(value))
 	}
 }
 
 // objectName returns a task's or thread's name as a part of a key.
 func objectName(owner string) string { return strings.NewReplacer("/", "_", "#", "_").Replace(owner) }
 
-// SweepObjects deletes the replaced objects of this process that are due. If the objects are in a directory, it also
-// removes the values that expired in Redis; in S3, a lifecycle rule does so.
-func (s *Store) SweepObjects(ctx context.Context) error {
-	s.deleteReplaced(ctx, time.Now())
-	dir, ok := s.cfg.Objects.(*objects.Dir)
+// sweep deletes the replaced objects that are due, and in a directory also what is older than life.
+func (v *values) sweep(ctx context.Context, life time.Duration) error {
+	v.deleteReplaced(ctx, time.Now())
+	dir, ok := v.bucket.(*objects.Dir)
 	if !ok {
 		return nil
 	}
-	_, err := dir.Sweep(ctx, max(s.cfg.SessionTTL, s.cfg.Retention)+24*time.Hour)
+	_, err := dir.Sweep(ctx, life)
 	return err
 }
 

@@ -104,7 +104,7 @@ func TestLargeValues(t *testing.T) {
 		if n := b.deletes.Load(); n != 0 { // a replica may still have them
 			h.Errorf("%d objects were deleted at once", n)
 		}
-		s.deleteReplaced(ctx, time.Now().Add(replacedFor))
+		s.values.deleteReplaced(ctx, time.Now().Add(replacedFor))
 		// Of the checkpoints none is left, and all else is.
 		if puts, deletes := b.puts.Load(), b.deletes.Load(); puts != 6 || deletes != 3 {
 			h.Errorf("%d objects were written and %d deleted, want 6 and 3", puts, deletes)
@@ -143,7 +143,7 @@ func TestObjectsAreAway(t *testing.T) {
 		if _, err := s.Checkpoint(ctx, id); !errors.Is(err, ErrObjects) { // it is not asked again yet
 			h.Errorf("read = %v, want %v", err, ErrObjects)
 		}
-		s.reading.until = time.Time{}
+		s.values.reading.until = time.Time{}
 		if p := must(s.Checkpoint(ctx, id)); !bytes.Equal(p.Work, large) {
 			h.Error("the checkpoint before is gone")
 		}

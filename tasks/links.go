@@ -46,7 +46,7 @@ func OfferLink(ctx context.Context, d *Desk, l Link) (code string, err error) {
 		return "", fmt.Errorf("marshal link: %w", err)
 	}
 	code = rand.Text()
-	return code, d.store.Access.SaveLogin(ctx, OfferHash(code), body, OfferTime)
+	return code, d.store.Logins.Save(ctx, OfferHash(code), body, OfferTime)
 }
 
 // OfferHash returns the name under which Redis has an offer.
@@ -57,12 +57,12 @@ func OfferHash(code string) string {
 
 // Unlink removes the link of an account in Slack. It reports whether there was one.
 func Unlink(ctx context.Context, d *Desk, user string) (bool, error) {
-	return d.store.Access.Remove(ctx, store.Links, user)
+	return d.store.Links.Remove(ctx, user)
 }
 
 // ListLinks returns the links that count now.
-func ListLinks(ctx context.Context, s *store.Access) ([]Link, error) {
-	all, err := s.List(ctx, store.Links)
+func ListLinks(ctx context.Context, s *store.Links) ([]Link, error) {
+	all, err := s.All(ctx)
 	list := make([]Link, 0, len(all))
 	for _, body := range all {
 		var l Link
@@ -95,7 +95,7 @@ func (p Policy) linked(ctx context.Context, s *store.Store, user string) (login 
 	if p.Rights == nil || !p.Rights.Links {
 		return "", 0, nil
 	}
-	body, err := s.Access.Read(ctx, store.Links, user)
+	body, err := s.Links.Read(ctx, user)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", 0, err
 	}

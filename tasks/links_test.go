@@ -17,7 +17,7 @@ import (
 func (f *fleet) linkedTo(user, login string, until time.Time) {
 	body, err := json.Marshal(Link{User: user, Name: user, Team: "T1", Login: login, Until: until})
 	if err == nil {
-		err = f.store.Access.Save(context.Background(), store.Links, user, body)
+		err = f.store.Links.Save(context.Background(), user, body)
 	}
 	if err != nil {
 		panic(err)
@@ -58,7 +58,7 @@ func TestPermitLinked(t *testing.T) {
 	}
 	body, err := json.Marshal(Link{User: "UD", Login: "dana", ID: 7, Until: later})
 	if err == nil {
-		err = f.store.Access.Save(t.Context(), store.Links, "UD", body)
+		err = f.store.Links.Save(t.Context(), "UD", body)
 	}
 	if p, why := permit("UD"); p != agent.Write || err != nil {
 		t.Errorf("linked by its number: %q %q, %v", p, why, err)

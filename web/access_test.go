@@ -457,7 +457,7 @@ func TestManyTokens(t *testing.T) {
 	const most = 500
 	for n := range most - 1 {
 		body := []byte(h.json(auth.Token{Name: fmt.Sprint("t-", n), Role: tasks.Viewer}))
-		if err := h.Store.Access.Save(t.Context(), store.APITokens, fmt.Sprint(n), body); err != nil {
+		if err := h.Store.Tokens.Save(t.Context(), fmt.Sprint(n), body); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -256,7 +256,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	post("/api/tokens", `{"name": "ci", "role": "user", "days": 30}`)
 	get("/api/tokens")
 	check("DELETE", "/api/tokens/ci", "")
-	if err := h.Store.Access.Save(t.Context(), store.Links, "U1",
+	if err := h.Store.Links.Save(t.Context(), "U1",
 		json.RawMessage(`{"user": "U1", "name": "Ann", "team": "T1", "login": "ann", "until": "2999-01-01T00:00:00Z"}`)); err != nil {
 		t.Fatal(err)
 	}

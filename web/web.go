@@ -140,7 +140,7 @@ func New(cfg Config) (*Handler, error) {
 	}
 	h := &Handler{mux: cmp.Or(cfg.Mux, http.NewServeMux()), out: out, open: cfg.Open, ready: cfg.Ready}
 	audit := &auth.Audit{Store: cfg.Store.Audit, Proxy: cfg.Proxy, Log: log}
-	tokens := &auth.Tokens{Store: cfg.Store.Access, Now: now}
+	tokens := &auth.Tokens{Store: cfg.Store.Tokens, Now: now}
 	if h.guard, err = auth.New(auth.Config{
 		Token: cfg.Token, Proxy: cfg.Proxy, Access: cfg.Access, Provider: cfg.Provider, Links: cfg.TaskLinks,
 		Store: cfg.Store, Audit: audit, Tokens: tokens, Out: out, Now: now, Log: log,

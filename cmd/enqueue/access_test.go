@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/web/api"
 )
 
@@ -124,7 +123,7 @@ func TestPeople(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	body := json.RawMessage(`{"user": "U0ANN", "name": "Ann", "team": "T1", "login": "ann-acme", "until": "2999-01-01T00:00:00Z"}`)
-	if err := f.Store.Access.Save(t.Context(), store.Links, "U0ANN", body); err != nil {
+	if err := f.Store.Links.Save(t.Context(), "U0ANN", body); err != nil {
 		t.Fatal(err)
 	}
 	if code, out, _ := f.run("people", "list"); code != 0 ||

@@ -35,7 +35,7 @@ const (
 )
 
 // keysOfTasks are the kinds of keys that stay for a while after a task, one for each: its record, events and log, what
-// its thread needs for the next one, and asynq's completed delivery. store/store.go describes them.
+// its thread needs for the next one, and asynq's completed delivery. store/keys.go describes them.
 var keysOfTasks = []string{"task", "events", "log", "session", "topic", "thread", "asynq"}
 
 // usage is what the fleet has open at one moment.

@@ -13,7 +13,7 @@ import (
 const prefix = "errand:"
 
 // mustBeEmpty are the prefixes of keys that must not exist at the end: they belong to tasks that have not ended or
-// whose final message is not posted. store/store.go describes them.
+// whose final message is not posted. store/keys.go describes them.
 var mustBeEmpty = []string{"live", "outbox", "claim:", "waiting:", "absorbed:", "cap:"}
 
 // leftovers returns what Redis still holds of ended tasks.

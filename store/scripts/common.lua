@@ -1,5 +1,5 @@
 -- Definitions that scripts share. link in scripts.go prepends to each script the ones that it uses. ARGV[1] is always
--- the prefix of all keys; store.go documents every key. Numbers that only pass through stay strings: Lua would write
+-- the prefix of all keys; keys.go documents every key. Numbers that only pass through stay strings: Lua would write
 -- microseconds as 1.7e+15.
 
 local P = ARGV[1]

@@ -25,7 +25,7 @@ func TestOfferOfALink(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%q, %v", said, err)
 		}
-		body, err := f.store.Access.Login(t.Context(), tasks.OfferHash(code))
+		body, err := f.store.Logins.Read(t.Context(), tasks.OfferHash(code))
 		var offer tasks.Link
 		if err == nil {
 			err = json.Unmarshal(body, &offer)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -75,12 +74,12 @@ type LinkList struct {
 }
 
 func (a *API) links(w http.ResponseWriter, r *http.Request) error {
-	list, err := tasks.ListLinks(r.Context(), a.View.Store.Access)
+	list, err := tasks.ListLinks(r.Context(), a.View.Store.Links)
 	return a.send(w, LinkList{list}, err)
 }
 
 func (a *API) removeLink(w http.ResponseWriter, r *http.Request) error {
-	found, err := a.View.Store.Access.Remove(r.Context(), store.Links, r.PathValue("name"))
+	found, err := a.View.Store.Links.Remove(r.Context(), r.PathValue("name"))
 	return removed(w, found, err, "This account in Slack is not linked.")
 }
 

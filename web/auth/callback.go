@@ -112,7 +112,7 @@ func (g *Guard) Callback(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return g.refuseLogin(w, r, a.Next, err)
 	}
-	first, err := g.Store.Access.Once(r.Context(), g.sign("state", a.State), attemptTime)
+	first, err := g.Store.Logins.Once(r.Context(), g.sign("state", a.State), attemptTime)
 	if err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (g *Guard) startSession(w http.ResponseWriter, r *http.Request, s session) 
 	}
 	g.dropSessions(r)
 	id := secret()
-	if err := g.Store.Access.SaveLogin(r.Context(), g.sign("session", id), body, sessionTime); err != nil {
+	if err := g.Store.Logins.Save(r.Context(), g.sign("session", id), body, sessionTime); err != nil {
 		return err
 	}
 	setCookie(w, r, http.Cookie{
@@ -123,7 +123,7 @@ type browser struct {
 
 func (g *Guard) browser(r *http.Request) (b browser, ok bool, err error) {
 	for _, id := range cookies(r, CookieName) {
-		body, err := g.Store.Access.Login(r.Context(), g.sign("session", id))
+		body, err := g.Store.Logins.Read(r.Context(), g.sign("session", id))
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}
@@ -151,7 +151,7 @@ func (g *Guard) person(s session) (v tasks.Visitor, ok bool) {
 // dropSessions ends the sessions that a browser has.
 func (g *Guard) dropSessions(r *http.Request) {
 	for _, id := range cookies(r, CookieName) {
-		if err := g.Store.Access.DropLogin(r.Context(), g.sign("session", id)); err != nil {
+		if err := g.Store.Logins.Drop(r.Context(), g.sign("session", id)); err != nil {
 			g.Log.Warn("end session", "err", err) // it ends by itself
 		}
 	}

@@ -41,13 +41,13 @@ func (g *Guard) LinkPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := linkView{Code: code, Start: "/login/start?" + url.Values{"next": {local(r.URL)}}.Encode()}
 	if !ok {
-		v.Link, _, err = g.offer(r.Context(), g.Store.Access.Login, tasks.OfferHash(code))
+		v.Link, _, err = g.offer(r.Context(), g.Store.Logins.Read, tasks.OfferHash(code))
 	} else {
 		v.Proof = g.linkProof(b, code)
-		if v.Link, _, err = g.offer(r.Context(), g.Store.Access.Login, v.Proof); errors.Is(err, errNoOffer) {
+		if v.Link, _, err = g.offer(r.Context(), g.Store.Logins.Read, v.Proof); errors.Is(err, errNoOffer) {
 			var body json.RawMessage
-			if v.Link, body, err = g.offer(r.Context(), g.Store.Access.TakeLogin, tasks.OfferHash(code)); err == nil {
-				err = g.Store.Access.SaveLogin(r.Context(), v.Proof, body, tasks.OfferTime)
+			if v.Link, body, err = g.offer(r.Context(), g.Store.Logins.Take, tasks.OfferHash(code)); err == nil {
+				err = g.Store.Logins.Save(r.Context(), v.Proof, body, tasks.OfferTime)
 			}
 		}
 	}
@@ -72,12 +72,12 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusForbidden, "Not confirmed",
 			"Open the address that /errand link has given you, log in to GitHub, and confirm there.")
 	}
-	l, _, err := g.offer(r.Context(), g.Store.Access.TakeLogin, r.PostFormValue("proof"))
+	l, _, err := g.offer(r.Context(), g.Store.Logins.Take, r.PostFormValue("proof"))
 	if err != nil {
 		return err
 	}
 	l.Login, l.ID, l.Until = b.Login, b.ID, g.Now().Add(tasks.LinkTime).UTC()
-	others, err := tasks.ListLinks(r.Context(), g.Store.Access)
+	others, err := tasks.ListLinks(r.Context(), g.Store.Links)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 	}
 	why := g.Access.People.MayLink(l, others).Reason
 	if why == "" {
-		err = g.Store.Access.SaveLink(r.Context(), l.User, l.Login, body)
+		err = g.Store.Links.Link(r.Context(), l.User, l.Login, body)
 	}
 	if errors.Is(err, store.ErrStale) {
 		why, err = l.Login+" was linked to another account in Slack a moment ago.", nil
@@ -132,6 +132,6 @@ func (g *Guard) linking(ctx context.Context, next string) bool {
 	if err != nil || u.Path != LinkPath || g.Provider.GitHub == "" {
 		return false
 	}
-	_, _, err = g.offer(ctx, g.Store.Access.Login, tasks.OfferHash(u.Query().Get(codeParam)))
+	_, _, err = g.offer(ctx, g.Store.Logins.Read, tasks.OfferHash(u.Query().Get(codeParam)))
 	return err == nil
 }

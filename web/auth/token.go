@@ -33,7 +33,7 @@ type Token struct {
 
 // Tokens manages API tokens.
 type Tokens struct {
-	Store *store.Access
+	Store *store.List
 	Now   func() time.Time
 }
 
@@ -83,7 +83,7 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 		return "", Token{}, fmt.Errorf("marshal token: %w", err)
 	}
 	text := tokenPrefix + secret()
-	return text, want, t.Store.Save(ctx, store.APITokens, tokenHash(text), body)
+	return text, want, t.Store.Save(ctx, tokenHash(text), body)
 }
 
 func tokenHash(text string) string {
@@ -93,7 +93,7 @@ func tokenHash(text string) string {
 
 // List returns the tokens by name, also those that have expired.
 func (t *Tokens) List(ctx context.Context) ([]Token, error) {
-	stored, err := t.Store.List(ctx, store.APITokens)
+	stored, err := t.Store.All(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 
 // Revoke ends the token with a name. It reports whether there was one.
 func (t *Tokens) Revoke(ctx context.Context, name string) (found bool, err error) {
-	stored, err := t.Store.List(ctx, store.APITokens)
+	stored, err := t.Store.All(ctx)
 	for hash, body := range stored {
 		var one Token
 		if err == nil && json.Unmarshal([]byte(body), &one) == nil && one.Name == name {
-			found, err = t.Store.Remove(ctx, store.APITokens, hash)
+			found, err = t.Store.Remove(ctx, hash)
 		}
 	}
 	return found, err
@@ -125,7 +125,7 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok 
 	if !strings.HasPrefix(text, tokenPrefix) {
 		return v, false, nil
 	}
-	body, err := t.Store.Read(ctx, store.APITokens, tokenHash(text))
+	body, err := t.Store.Read(ctx, tokenHash(text))
 	var one Token
 	switch {
 	case errors.Is(err, store.ErrNotFound):
