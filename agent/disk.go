@@ -120,8 +120,8 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 	case <-ctx.Done():
 		return
 	}
-	held, measured, took := w.held(), time.Now(), time.Duration(0)
-	before, waited := held, false
+	held := w.held()
+	last := diskMeasurement{at: time.Now(), held: held}
 	tick := time.NewTicker(diskPoll)
 	defer tick.Stop()
 	for {
@@ -130,24 +130,19 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 			return
 		case <-tick.C:
 		}
-		now, rest := w.held(), time.Since(measured)
-		held = min(held, now)
-		if grown := now-held >= w.limit/8; rest < 10*took || !grown && rest < min(diskEvery, max(diskQuiet, 100*took)) {
+		now := w.held()
+		last.held = min(last.held, now)
+		if !last.over(now-last.held >= w.limit/8) {
 			continue
 		}
-		begun := time.Now()
-		held = w.held() // before the measurement, so that nothing written meanwhile is missed
-		use, err := w.size(ctx)
-		unlinked, waiting := p.Held()
-		added := use.bytes + unlinked - w.before.bytes
-		if waiting > 0 && waited { // what their files take may be all that the file systems have grown by
-			added = max(added, held-before)
-		}
-		waited = waiting > 0
-		measured, took = time.Now(), time.Since(begun)
+		next, added, err := w.measure(ctx, p)
 		if ctx.Err() != nil {
 			return
 		}
+		if next.waiting && last.waiting { // what their files take may be all that the file systems have grown by
+			added = max(added, next.held-held)
+		}
+		last = next
 		w.added.Store(max(w.added.Load(), added))
 		if added > w.limit || err != nil {
 			exceeded(diskError{added, err})
@@ -155,6 +150,33 @@ func (w *diskWatch) run(ctx context.Context, p *keeper.Process, exceeded func(er
 			return
 		}
 	}
+}
+
+// diskMeasurement is when and in which state of the machine a run's files were measured.
+type diskMeasurement struct {
+	at      time.Time     // its end
+	took    time.Duration // from its begin
+	held    int64         // what the file systems have held at least since its begin, in bytes
+	waiting bool          // the run had descriptors that were sent and not received
+}
+
+// over reports whether the pause after a measurement is over, which is shorter if the file systems have grown.
+func (m diskMeasurement) over(grown bool) bool {
+	rest := time.Since(m.at)
+	if rest < 10*m.took {
+		return false
+	}
+	return grown || rest >= min(diskEvery, max(diskQuiet, 100*m.took))
+}
+
+// measure measures how many bytes the run has added in files that it has, or has removed and still holds open.
+func (w *diskWatch) measure(ctx context.Context, p *keeper.Process) (m diskMeasurement, added int64, err error) {
+	begun := time.Now()
+	m.held = w.held() // before the measurement, so that nothing written meanwhile is missed
+	use, err := w.size(ctx)
+	unlinked, waiting := p.Held()
+	m.at, m.took, m.waiting = time.Now(), time.Since(begun), waiting > 0
+	return m, use.bytes + unlinked - w.before.bytes, err
 }
 
 // held returns how many bytes the file systems of the run's directories hold, of all users.

@@ -19,7 +19,7 @@ const (
 // watch supervises the session. It returns true when the session is finished, and false when the CLI has exited or must
 // be stopped.
 func (l *liveRun) watch() (finished bool) {
-	next := newQuestion(&l.hosted, l.nextMessage)
+	request := &messageRequest{next: l.nextMessage, group: &l.hosted, answer: make(chan *Message, 1)}
 	pinged := make(chan struct{}, 1)
 	pinging := false
 	timer, usage := time.NewTimer(0), time.NewTicker(l.r.usedEvery)
@@ -32,16 +32,20 @@ func (l *liveRun) watch() (finished bool) {
 		case <-l.ctx.Done():
 			return false
 		case <-l.idle:
-			next.ask()
-		case m := <-next.answer:
-			next.open = false
-			switch {
-			case m == nil && !l.working():
-				return l.ctx.Err() == nil
-			case m == nil: // it has got work meanwhile, and will become idle again
-			case !l.acceptable(*m):
-				next.ask()
-			case !l.send(*m):
+			request.send()
+		case m := <-request.answer:
+			request.open = false
+			if m == nil {
+				if !l.working() {
+					return l.ctx.Err() == nil
+				}
+				continue // it has got work meanwhile, and will become idle again
+			}
+			if !l.acceptable(*m) {
+				request.send()
+				continue
+			}
+			if !l.send(*m) {
 				return false
 			}
 		case <-pinged:
@@ -58,7 +62,7 @@ func (l *liveRun) watch() (finished bool) {
 			}
 			switch alarm {
 			case noExit:
-				next.ask()
+				request.send()
 			case noWork:
 				l.cancel(ErrStalled)
 			case noOutput:
@@ -70,29 +74,29 @@ func (l *liveRun) watch() (finished bool) {
 	}
 }
 
-// question asks for the next message on a goroutine, one at a time.
-type question struct {
-	ask    func()
-	open   bool
-	answer chan *Message // nil: none
+// messageRequest gets the next message on a goroutine of its own, because the host may take minutes. Only the
+// goroutine of watch uses it.
+type messageRequest struct {
+	next   func() (Message, bool)
+	group  *sync.WaitGroup // of the goroutine
+	open   bool            // the answer has not been received
+	answer chan *Message   // nil: there is no message; buffered, so that nothing waits for watch
 }
 
-func newQuestion(wg *sync.WaitGroup, next func() (Message, bool)) *question {
-	q := &question{answer: make(chan *Message, 1)}
-	q.ask = func() {
-		if q.open {
+// send sends the request, unless one is open.
+func (r *messageRequest) send() {
+	if r.open {
+		return
+	}
+	r.open = true
+	r.group.Go(func() {
+		m, ok := r.next()
+		if !ok {
+			r.answer <- nil
 			return
 		}
-		q.open = true
-		wg.Go(func() {
-			if m, ok := next(); ok {
-				q.answer <- &m
-			} else {
-				q.answer <- nil
-			}
-		})
-	}
-	return q
+		r.answer <- &m
+	})
 }
 
 // nextMessage returns what an idle agent has to do next: to repeat an answer that lacks its form, or what the host

@@ -125,54 +125,63 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	}
 	l.base, l.branch = onto.Commit, there.Commit
 	signing, err := l.signing(ctx, s, p)
-	if err == nil {
-		work.head, err = signing.sign(ctx, l.head)
-	}
 	if err != nil {
 		return l, err
 	}
-	parent := work.head
-	if slices.Contains(p.Ours, l.branch) {
-		behind, err := s.git.contains(ctx, l.branch, work.head)
-		if err != nil {
-			return l, err
-		}
-		if behind {
-			parent = l.branch // an earlier call has pushed it
-		}
+	if work.head, err = signing.sign(ctx, l.head); err != nil {
+		return l, err
 	}
-	if l.tip, err = s.seal(ctx, work, parent, p); err == nil {
-		l.tip, err = signing.sign(ctx, l.tip)
-	}
+	parent, err := l.parent(ctx, s, work.head, p.Ours)
 	if err != nil {
+		return l, err
+	}
+	sealed, err := s.seal(ctx, work, parent, p)
+	if err != nil {
+		return l, err
+	}
+	if l.tip, err = signing.sign(ctx, sealed); err != nil {
 		return l, err
 	}
 	return l, m.take(ctx, s, l, work.head != l.head)
 }
 
+// parent returns the commit that the uncommitted work is based on: the head of the committed work, or the branch if an
+// earlier call has pushed that there.
+func (l load) parent(ctx context.Context, s *shadow, head string, ours []string) (string, error) {
+	if !slices.Contains(ours, l.branch) {
+		return head, nil
+	}
+	pushed, err := s.git.contains(ctx, l.branch, head)
+	if err != nil {
+		return "", err
+	}
+	if pushed {
+		return l.branch, nil
+	}
+	return head, nil
+}
+
 // deliver pushes the work unless the remote has all of it.
-func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) {
-	m := l.mirror
-	elsewhere := []string{"--exclude=" + p.Branch, "--branches", "--tags"}
-	var there, builds bool // the branch has all of the work; the work has all of the branch
+func (l load) deliver(ctx context.Context, p Publication) (Pushed, error) {
+	there := false // the branch has all of the work
 	if l.branch != "" {
-		there, err = m.git.contains(ctx, l.branch, l.tip)
-		if err == nil {
-			builds, err = m.git.contains(ctx, l.tip, l.branch)
-		}
-		if err != nil {
+		var err error
+		if there, err = l.mirror.git.contains(ctx, l.branch, l.tip); err != nil {
 			return Pushed{}, err
 		}
 	}
+	elsewhere := []string{"--exclude=" + p.Branch, "--branches", "--tags"}
 	if !there { // otherwise it is in our own pull request
 		elsewhere = append(elsewhere, "--glob=refs/pull/*")
 	}
+	m := l.mirror
 	beyond, err := m.git.run(ctx, append([]string{"rev-list", "--max-count=1", l.tip, "--not"}, elsewhere...)...)
 	if err != nil || beyond == "" {
 		return Pushed{}, err
 	}
+	ours := slices.Contains(p.Ours, l.branch)
 	pushed := Pushed{Commit: l.tip}
-	if there && slices.Contains(p.Ours, l.branch) {
+	if there && ours {
 		pushed.Commit = l.branch
 	}
 	subjects, err := m.git.run(ctx, "log", "--reverse", "--no-merges", "--format=%s", l.base+".."+pushed.Commit)
@@ -183,8 +192,14 @@ func (l load) deliver(ctx context.Context, p Publication) (_ Pushed, err error) 
 	if there {
 		return pushed, nil
 	}
-	if l.branch != "" && !builds && !slices.Contains(p.Ours, l.branch) {
-		return Pushed{}, fmt.Errorf("%w: %s is at %.7s", ErrForeign, p.Branch, l.branch)
+	if l.branch != "" && !ours {
+		builds, err := m.git.contains(ctx, l.tip, l.branch)
+		if err != nil {
+			return Pushed{}, err
+		}
+		if !builds {
+			return Pushed{}, fmt.Errorf("%w: %s is at %.7s", ErrForeign, p.Branch, l.branch)
+		}
 	}
 	if err := l.search(ctx, p, elsewhere); err != nil {
 		return Pushed{}, err
