@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process tree cases that need a whole run. docs/concurrency.md has the table of all of them.
+// Process tree cases that need a whole run. docs/invariants.md has the table of all of them.
 
 // Whatever the CLI does on its way, the run ends by itself, with the answer, and nothing is left.
 func TestSuperviseAwkwardRuns(t *testing.T) {

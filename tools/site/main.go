@@ -47,7 +47,7 @@ func navigation() []*group {
 		},
 		{
 			Title: "Understand",
-			files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/testing.md docs/contracts.md " +
+			files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/invariants.md docs/testing.md docs/contracts.md " +
 				"docs/chaos.md bench/README.md",
 		},
 		{Title: "Contribute", files: "CONTRIBUTING.md AGENTS.md docs/roadmap.md"},
