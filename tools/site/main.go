@@ -42,7 +42,7 @@ func navigation() []*group {
 		},
 		{
 			Title: "Operate",
-			files: "docs/operations.md docs/redis.md docs/scaling.md docs/logs.md docs/errors.md docs/metrics.md docs/keys.md " +
+			files: "docs/operations.md docs/redis.md docs/scaling.md docs/logs.md docs/errors.md docs/faults.md docs/metrics.md docs/keys.md " +
 				"CHANGELOG.md SECURITY.md",
 		},
 		{

@@ -155,11 +155,11 @@ var faults = map[string]fault{
 	}},
 }
 
-// Each fault of Redis is reported as the table of docs/redis.md says, with a remedy, and nothing has to be
+// Each fault of Redis is reported as the table of docs/faults.md says, with a remedy, and nothing has to be
 // started again when it is over.
 func TestFaultsOfRedis(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/redis.md")
+	page, err := os.ReadFile("../../../docs/faults.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestFaultsOfRedis(t *testing.T) {
 	}
 	for name, f := range faults {
 		if documented[name] != f.says {
-			t.Errorf("docs/redis.md says %q if %s, want %q", documented[name], name, f.says)
+			t.Errorf("docs/faults.md says %q if %s, want %q", documented[name], name, f.says)
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +182,7 @@ func TestFaultsOfRedis(t *testing.T) {
 		})
 	}
 	if len(documented) != len(faults) {
-		t.Errorf("docs/redis.md has %d of %d faults", len(documented), len(faults))
+		t.Errorf("docs/faults.md has %d of %d faults", len(documented), len(faults))
 	}
 }
 
