@@ -7,14 +7,14 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 )
 
 // answerText returns a task's answer for people: the findings of a review in words, other JSON indented, and anything
 // else as it is. It is safe to print.
 func answerText(out *term.Out, v task) string {
 	if v.Task.Class == "review" {
-		if a, err := review.Read(v.Ending.Result.Structured); err == nil {
+		if a, err := findings.Read(v.Ending.Result.Structured); err == nil {
 			return reviewText(out, a)
 		}
 	}
@@ -22,13 +22,13 @@ func answerText(out *term.Out, v task) string {
 }
 
 // reviewText returns the result of a review, the most serious findings first.
-func reviewText(out *term.Out, a review.Answer) string {
+func reviewText(out *term.Out, a findings.Answer) string {
 	b := &strings.Builder{}
 	fmt.Fprintln(b, strings.TrimSpace(legible.Text(a.Summary)))
-	styles := map[review.Severity]term.Style{
-		review.Critical: term.Red, review.Major: term.Yellow, review.Minor: term.Cyan,
+	styles := map[findings.Severity]term.Style{
+		findings.Critical: term.Red, findings.Major: term.Yellow, findings.Minor: term.Cyan,
 	}
-	slices.SortStableFunc(a.Findings, func(x, y review.Finding) int { return x.Severity.Compare(y.Severity) })
+	slices.SortStableFunc(a.Findings, func(x, y findings.Finding) int { return x.Severity.Compare(y.Severity) })
 	for _, f := range a.Findings {
 		fmt.Fprintf(b, "\n%s %s\n", out.Paint(styles[f.Severity], strings.ToUpper(string(f.Severity))),
 			out.Paint(term.Bold, legible.Line(place(f))))
@@ -47,12 +47,12 @@ func reviewText(out *term.Out, a review.Answer) string {
 			lines("+", term.Green, f.Suggestion)
 		}
 	}
-	count := map[review.Status]int{}
+	count := map[findings.Status]int{}
 	for _, c := range a.Earlier {
 		count[c.Status]++
 	}
 	var earlier []string
-	for _, s := range []review.Status{review.Open, review.Fixed, review.Outdated} {
+	for _, s := range []findings.Status{findings.Open, findings.Fixed, findings.Outdated} {
 		if n := count[s]; n > 0 {
 			earlier = append(earlier, fmt.Sprintf("%d %s", n, s))
 		}
@@ -64,7 +64,7 @@ func reviewText(out *term.Out, a review.Answer) string {
 }
 
 // place returns what a finding is about: path:line, path:first-last, a file, or the change as a whole.
-func place(f review.Finding) string {
+func place(f findings.Finding) string {
 	switch {
 	case f.Path == "":
 		return "the change as a whole"

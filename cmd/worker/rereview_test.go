@@ -7,7 +7,7 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 )
 
 // The review of a further push starts at the new commits: the agent gets them as a file, and the open findings in the
@@ -40,7 +40,7 @@ func TestReReview(t *testing.T) {
 	if len(first) != 1 {
 		t.Fatalf("threads: %+v", first)
 	}
-	id, _ := review.FindingOf(first[0].Comments[0].Body)
+	id, _ := findings.FindingOf(first[0].Comments[0].Body)
 	before := len(w.model.Requests())
 
 	give(map[string]any{

@@ -21,7 +21,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/autofix"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -135,8 +135,8 @@ func TestReviewsOnTheBoard(t *testing.T) {
 	w.close(overtaken, reviewed("Overtaken.", flaw("overtaken", 8)))
 	want = append(want, "Review of "+was+": 1 new finding, 2 still open")
 	w.want(b, want...)
-	l := must(reviewsOf(w.src.memory).ledgerMemo(thread.Ref{Repo: repo, Number: n}).Load(t.Context()))
-	if slices.ContainsFunc(l.Known, func(k review.Known) bool { return strings.Contains(k.Claim, "overtaken") }) {
+	l := must(w.ledger(n).Load(t.Context()))
+	if slices.ContainsFunc(l.Known, func(k findings.Known) bool { return strings.Contains(k.Claim, "overtaken") }) {
 		t.Error("what nobody was told counts as told")
 	}
 }

@@ -15,7 +15,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
@@ -36,7 +36,7 @@ func TestBrief(t *testing.T) {
 		pr := w.pull(n)
 		want := tasks.Brief{
 			Prompt: agent.Message{Text: "Review pull request acme/api#1.", Composed: true},
-			Base:   "main", Diff: true, Fresh: true, Schema: review.Schema(), Lines: pr.Added + pr.Removed,
+			Base:   "main", Diff: true, Fresh: true, Schema: findings.Schema(), Lines: pr.Added + pr.Removed,
 		}
 		if diff := cmp.Diff(want, b); diff != "" || b.Lines == 0 {
 			w.Error(diff, b.Lines)

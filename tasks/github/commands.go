@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,31 +142,6 @@ func findCommand(word string) command {
 	return command{}
 }
 
-func showHelp(_ *interpreter, _ context.Context, h remarkEvent) (string, bool, error) {
-	return help(h), true, nil
-}
-
-// help lists the commands as Markdown.
-func help(h remarkEvent) string {
-	var b strings.Builder
-	where := "in a comment, on a line of the diff or in a review"
-	if h.OnIssue {
-		where = "in an issue or a comment"
-	}
-	b.WriteString("To give me a task, mention me " +
-		where + "; I answer there. Or begin a comment with one of these commands:\n\n| | |\n|---|---|")
-	for _, c := range commands() {
-		label := "`" + c.word + "`"
-		if c.argument {
-			label = "`" + c.word + " …`"
-		}
-		if c.help != "" && !c.unavailableFor(h) {
-			fmt.Fprintf(&b, "\n| %s | %s |", cmp.Or(c.label, label), c.help)
-		}
-	}
-	return b.String()
-}
-
 // mentionWork is the work for a mention that is not a command.
 var mentionWork = work{kind: subject.KindComment, profile: agent.Write}
 
@@ -247,36 +221,6 @@ func resultReaction(ok bool) string {
 	return notDone
 }
 
-// pause stops automatic work.
-func (i *interpreter) pause(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
-		if p.RecordCommandTime(h.At) {
-			p.Paused, p.PausedBy = true, h.Author
-		}
-		return nil
-	})
-}
-
-// resume ends a pause, whether a person or a limit caused it.
-func (i *interpreter) resume(ctx context.Context, h remarkEvent) (string, bool, error) {
-	return "", true, i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
-		if p.RecordCommandTime(h.At) {
-			p.Paused, p.PausedBy, p.Reviews = false, "", 0
-			p.ResetRounds()
-		}
-		return nil
-	})
-}
-
-// ready marks errand's draft as ready for review.
-func (i *interpreter) ready(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	err = tasks.FromForge(i.api.Forge.MarkReady(ctx, h.Repo, h.Number))
-	if input, refused := errors.AsType[*tasks.InputError](err); refused {
-		return input.Sentence, false, nil
-	}
-	return "", err == nil, err
-}
-
 // command is a comment's command in the form that all sources share. The author has write access.
 func (i *interpreter) command(h remarkEvent) intake.Command {
 	// GitHub gives times in whole seconds.
@@ -291,86 +235,4 @@ func commandNote(r intake.Reply) (note string, ok bool) {
 		return "", true
 	}
 	return r.Text, false
-}
-
-// stopAll stops the tasks of a pull request or an issue that were requested before this comment, and drops a plan.
-func (i *interpreter) stopAll(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	// First: a request that comes late looks for it.
-	err = i.memory.ChangeState(ctx, h.Ref, func(p *subject.State) error {
-		p.Stopped = max(p.Stopped, h.task())
-		return nil
-	})
-	if err != nil {
-		return "", false, err
-	}
-	reply, err := i.command(h).Stop(ctx, h.threads()...)
-	note, ok = commandNote(reply)
-	if err == nil && h.OnIssue {
-		var dropped bool
-		if dropped, err = i.memory.DropPlan(ctx, h.Ref, h.At); dropped {
-			note, ok = "", true
-		}
-	}
-	return note, ok, err
-}
-
-// retry runs the last failed task again.
-func (i *interpreter) retry(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
-	command := i.command(h)
-	last, live, err := i.lastFailed(ctx, h, command.At)
-	switch {
-	case err != nil:
-		return "", false, err
-	case last.Task.ID == "" && live:
-		return intake.StillRunning, false, nil
-	case last.Task.ID == "":
-		return neverFailed, false, nil
-	}
-	reply, err := command.Retry(ctx, last)
-	note, ok = commandNote(reply)
-	return note, ok, err
-}
-
-// lastFailed returns the latest task of a pull request that failed before the comment and that its author may retry, or
-// the zero value if the newest tasks include none. live reports whether a task has not ended.
-func (i *interpreter) lastFailed(
-	ctx context.Context, h remarkEvent, at time.Time,
-) (last tasks.Status, live bool, err error) {
-	page, err := i.desk.List(ctx, tasks.Filter{Source: sourceName, Repo: h.Repo, Limit: maxTried})
-	if err != nil {
-		return last, false, err
-	}
-	for _, st := range page.Tasks {
-		if o, err := subject.Of(st.Task); err != nil || o.Number != h.Number || !strings.EqualFold(o.Repo, h.Repo) ||
-			st.Task.ID > h.task() {
-			continue
-		}
-		if st.Into != "" { // the task whose run absorbed it
-			if st, err = i.desk.Status(ctx, st.Into); errors.Is(err, tasks.ErrNotFound) {
-				continue
-			} else if err != nil {
-				return last, false, err
-			}
-		}
-		switch {
-		case st.Ending == nil:
-			live = true
-		case !st.Ended.After(at) && failedFor(h.Author, st):
-			return st, live, nil
-		}
-	}
-	return tasks.Status{}, live, nil
-}
-
-// failedFor reports whether login may retry a task that has ended: not if it was answered, superseded or withdrawn. A
-// refused task can only be retried by its author, who has to fix the reason.
-func failedFor(login string, st tasks.Status) bool {
-	switch st.Ending.Kind {
-	case tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Cancelled, tasks.Lost:
-		return true
-	case tasks.Refused:
-		o, err := subject.Of(st.Task)
-		return err == nil && o.Asked != nil && strings.EqualFold(st.Task.Actor, login)
-	}
-	return false
 }

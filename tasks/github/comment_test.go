@@ -1,10 +1,10 @@
 package github
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +16,6 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 const (
@@ -65,16 +64,19 @@ func TestFooterWithoutConsole(t *testing.T) {
 	}
 }
 
+// reviewPart begins each comment of a review, with the number of all but the first.
+var reviewPart = regexp.MustCompile(`^<!-- errand:review(?: part=([0-9]+))? -->`)
+
 // said is the comment of a task in a few words: its position, its author, who wrote it last, and how often it was
 // edited.
 func (w *world) said(n int) (all []string) {
 	for i, c := range w.hub.Comments(repo, n) {
 		_, text, _ := strings.Cut(c.Body, "**\n\n")
 		text, _, _ = strings.Cut(text, "\n")
-		if m, ok := readMark(c.Body); !ok {
+		if m := reviewPart.FindStringSubmatch(c.Body); m == nil {
 			text = c.Body
-		} else if m.part > 1 {
-			text = fmt.Sprintf("(%d) %s", m.part, text)
+		} else if m[1] != "" {
+			text = fmt.Sprintf("(%s) %s", m[1], text)
 		}
 		all = append(all, fmt.Sprintf("%d %s %d: %.40s", i, c.User, c.Edits, text))
 	}
@@ -100,7 +102,7 @@ func TestOneCommentPerPullRequest(t *testing.T) {
 			must(w.hub.Comment(w.Context(), repo, n, "octocat", fmt.Sprint(i)))
 		}
 		first, second, third := w.task(n, 0), w.task(n, 1), w.task(n, 2)
-		copied := markOf(second, must(subject.Of(second)), answered("")).String() + "mine"
+		copied := marked("review", second, answered("")) + "mine"
 		must(w.hub.Comment(w.Context(), repo, n, "mallory", copied))
 		must(w.hub.Comment(w.Context(), repo, n, must(w.src.forge.Login(w.Context())), "see <!-- errand:review -->"))
 		w.close(first, answered("One."))
@@ -395,14 +397,12 @@ func TestOpenWithoutOrigin(t *testing.T) {
 func TestNoCommentAtTheBeginning(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.open()
-		ctx, cancel := context.WithCancel(w.Context())
-		r, err := w.src.Open(ctx, w.task(n, 0))
-		if err != nil {
-			w.Fatal(err)
-		}
-		r.Update(use("Reading"))
-		cancel()
-		<-r.(*report).progress.done
+		task := w.task(n, 0)
+		w.report(task).Update(use("Reading"))
+		w.wait(func() bool {
+			all := w.lights(task.Ref)
+			return strings.HasPrefix(all[len(all)-1], "in_progress") || strings.HasPrefix(all[len(all)-1], "pending")
+		})
 		for _, route := range []string{
 			createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions",
 		} {

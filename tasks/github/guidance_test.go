@@ -76,6 +76,7 @@ func TestInstructionsOnce(t *testing.T) {
 	if strings.Contains(b.System, "Only its beginning") {
 		t.Error(b.System)
 	}
+	const maxGuidance = 20_000
 	for i, long := range []string{
 		strings.Repeat("word ", maxGuidance), "<!--" + strings.Repeat("x", 4*maxGuidance) + "-->" +
 			strings.Repeat("y", maxGuidance),

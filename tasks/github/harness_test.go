@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -29,6 +30,11 @@ import (
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/findings"
+	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/subject"
+	"github.com/errand-fleet/errand/tasks/github/thread"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -229,9 +235,9 @@ func (w *world) task(number, n int) tasks.Task {
 	body := must(json.Marshal(must(w.hub.Payload("opened", repo, number, "octocat"))))
 	d := delivery{id: "d", event: "pull_request", action: "opened", payload: body}
 	err := d.decode()
-	var made candidate
+	var made review.Candidate
 	if err == nil {
-		made, err = w.src.interpreter(nil).reviewOf(w.Context(), d)
+		made, err = w.src.interpreter(nil).reviews.Of(w.Context(), d.id, d.pull)
 	}
 	if err != nil {
 		w.Fatal(err)
@@ -302,6 +308,18 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// ledger has the findings of a pull request.
+func (w *world) ledger(number int) intake.Memo[findings.Ledger] {
+	name := "github/" + thread.Ref{Repo: repo, Number: number}.String() + "/findings"
+	return intake.Memo[findings.Ledger]{Memory: w.src.memory.Store, Name: name, Log: w.src.log}
+}
+
+// marked is the mark of an ending in what a review posts, such as its findings.
+func marked(what string, t tasks.Task, e tasks.Ending) string {
+	return fmt.Sprintf("<!-- errand:%s -->\n<!-- errand:task=%s head=%s ending=%s at=%d -->\n", what, t.ID,
+		must(subject.Of(t)).Head, e.Kind, e.At.UnixMicro())
 }
 
 // forgetSettings makes the source, which may be in use, read the settings of the repository again.

@@ -144,7 +144,7 @@ func TestLateStates(t *testing.T) {
 	if err := w.src.Waits(t.Context(), late, waits); err != nil {
 		t.Fatal(err)
 	}
-	if err := first.(*report).showState(t.Context(), stateWorking); err != nil {
+	if err := first.(*report).shown.(*issueAnswer).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(n, "I have asked")
@@ -152,7 +152,7 @@ func TestLateStates(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.shows(n, "[ann](")
-	if err := second.(*report).showState(t.Context(), stateWorking); err != nil {
+	if err := second.(*report).shown.(*issueAnswer).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.shows(n, "[ann]("); got.Edits != 2 {
@@ -194,7 +194,7 @@ func TestStateOfAnIssueOnce(t *testing.T) {
 	r = w.report(task)
 	r.Update(agent.Event{Kind: agent.Started})
 	w.wait(func() bool { return w.statuses(n)[0].Edits > 0 })
-	if err := r.(*report).progress.close(t.Context()); err != nil { // it has noted the ID
+	if err := r.(*report).shown.(*issueAnswer).progress.Close(t.Context()); err != nil { // it has noted the ID
 		t.Fatal(err)
 	}
 	w.src = w.again() // and so has the next one
@@ -247,7 +247,7 @@ func TestStateOfStoppedWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the first finds out
-		if err := r.(*report).showState(t.Context(), stateAsking); err != nil ||
+		if err := r.(*report).shown.(*issueAnswer).showState(t.Context(), stateAsking); err != nil ||
 			len(w.statuses(n)) > 0 {
 			t.Errorf("%v, %+v", err, w.statuses(n))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/subject"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // endings are all the kinds with what a check run and a status make of them.
@@ -228,7 +229,7 @@ func TestLightWithoutConsole(t *testing.T) {
 	task := w.task(n, 0)
 	w.report(task)
 	r := w.report(task).(*report)
-	_ = r.show(t.Context(), strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
+	_ = r.Wait(t.Context(), strings.Repeat("@", 200)) // each one is made harmless, which makes it longer
 	got := w.hub.Statuses(repo, w.pull(n).HeadSHA)
 	if len(got) != 2 || len([]rune(got[1].Description)) != hub.MaxStatus {
 		t.Errorf("%+v\n%s", got, w.logs)
@@ -272,10 +273,10 @@ func TestUpdateFails(t *testing.T) {
 	const route = "PATCH /repos/{o}/{r}/check-runs/{id}"
 	w.hub.Fail(route, githubfake.Failure{Status: 500, Times: 2})
 	before := len(w.hub.Calls(route))
-	l := showLatest(t.Context(), time.Millisecond, r.log, r.show)
-	l.put("one")
+	l := thread.ShowLatest(t.Context(), time.Millisecond, r.log, r.Wait)
+	l.Put("one")
 	w.wait(func() bool { return len(w.hub.Calls(route)) == before+3 }) // the last one succeeds
-	if err := l.close(t.Context()); err != nil {
+	if err := l.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
@@ -283,9 +284,11 @@ func TestUpdateFails(t *testing.T) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	l = showLatest(ended, time.Millisecond, r.log, r.show) // the worker stops: no complaint
-	l.put("two")
-	<-l.done
+	l = thread.ShowLatest(ended, time.Millisecond, r.log, r.Wait) // the worker stops: no complaint
+	l.Put("two")
+	if err := l.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 	if got := strings.Count(w.logs.String(), "show progress"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, w.logs)
 	}

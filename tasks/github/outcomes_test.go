@@ -10,13 +10,13 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // of returns a finding with that kind.
-func of(kind review.Kind, f review.Finding) review.Finding {
+func of(kind findings.Kind, f findings.Finding) findings.Finding {
 	f.Kind = kind
 	return f
 }
@@ -63,7 +63,7 @@ func TestOutcomesAreCounted(t *testing.T) {
 			"line 7", "line seven", 1)}))
 		w.resolve(n, "changed", "octocat")
 		again := w.task(n, 1)
-		e = w.rechecked(n, map[string]review.Status{"mended": review.Fixed})
+		e = w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed})
 		w.close(again, e)
 		w.close(again, e)
 		w.resolve(n, "resolved", "octocat")
@@ -107,17 +107,18 @@ func TestOutcomeOfAFixBesideTheLine(t *testing.T) {
 		for _, finding := range []string{"beside", "elsewhere", "disliked", "named"} {
 			w.resolve(n, finding, "octocat")
 		}
-		w.close(w.task(n, 1), w.rechecked(n, map[string]review.Status{"beside": review.Fixed}))
+		w.close(w.task(n, 1), w.rechecked(n, map[string]findings.Status{"beside": findings.Fixed}))
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 2})
 
 		o := must(subject.Of(w.task(n, 1)))
-		id, _ := review.FindingOf(w.told(n)["named"].Comments[0].Body)
-		if err := reviewsOf(w.src.memory).changeLedger(w.Context(), o.Ref, func(l *review.Ledger) {
+		id, _ := findings.FindingOf(w.told(n)["named"].Comments[0].Body)
+		if err := w.ledger(n).Change(w.Context(), func(l *findings.Ledger) error {
 			l.Dismiss(id, "octocat")
+			return nil
 		}); err != nil {
 			w.Fatal(err)
 		}
-		if err := w.src.interpreter(nil).closeFindings(w.Context(), o, true); err != nil {
+		if err := w.src.reviews.CloseFindings(w.Context(), o, true); err != nil {
 			w.Fatal(err)
 		}
 		w.wantAcceptance(tasks.Acceptance{Kind: "other", Dismissed: 3})
@@ -132,7 +133,7 @@ func TestOutcomesOfAnAbandonedPullRequest(t *testing.T) {
 	w.close(w.task(n, 0), reviewed("Two.", flaw("open", 1), flaw("disliked", 3)))
 	w.dislike(n, "disliked", "octocat")
 	for range 2 {
-		if err := w.src.interpreter(nil).closeFindings(w.Context(), must(subject.Of(w.task(n, 0))), false); err != nil {
+		if err := w.src.reviews.CloseFindings(w.Context(), must(subject.Of(w.task(n, 0))), false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,20 +181,5 @@ func TestOutcomesWithoutPermissions(t *testing.T) {
 	w.wantAcceptance()
 	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open") {
 		t.Error(body)
-	}
-}
-
-// A finding is counted once, even if its outcome is added again, and the list of those that were counted is bounded.
-func TestTally(t *testing.T) {
-	t.Parallel()
-	judged := []review.Judged{{Known: review.Known{Finding: flaw("a", 1)}, Outcome: review.Ignored}}
-	judged[0].ID = "0123456789ab"
-	var got tally
-	for n := range 2 * maxCounted {
-		got.add(n, judged)
-		got.add(n, judged)
-	}
-	if got.Counts["other"].Ignored != 2*maxCounted || len(got.Counted) != maxCounted {
-		t.Errorf("%+v, %d recognized", got.Counts, len(got.Counted))
 	}
 }

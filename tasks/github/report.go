@@ -2,52 +2,60 @@ package github
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/markdown"
-	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
-	"github.com/errand-fleet/errand/tasks/intake"
+)
+
+// A report shows one task on GitHub. That of a review shows the agent's actions in the status indicator of the commit,
+// and posts a comment when there is a result: one at the start would send mail without a result. Other tasks are
+// answered by one comment at their end, where they were requested, because comments that are edited often do not help
+// people who read them in their mail; on an issue, another comment shows the state. The result of a repository that is
+// only watched goes to the board.
+
+// shown is what a kind of task shows. There is one for reviews, one for answers in a conversation, and one for issues.
+type shown interface {
+	// Start shows that the task is worked on, if anything is shown before it ends.
+	Start(ctx context.Context) error
+	Update(e agent.Event)
+	// Close posts the result. It may be called again after an error, and finds what it has posted.
+	Close(ctx context.Context, e tasks.Ending) error
+	// Final finds the final message of an ending after that time, or returns nil.
+	Final(ctx context.Context, after time.Time) (*tasks.Ending, error)
+	// Wait shows why the task waits.
+	Wait(ctx context.Context, why string) error
+	// Notice completes a notice for the board. silent means that none is posted.
+	Notice(ctx context.Context, n tasks.Notice) (_ tasks.Notice, silent bool, err error)
+}
+
+var (
+	_ shown = (*review.Report)(nil)
+	_ shown = (*answer)(nil)
+	_ shown = (*issueAnswer)(nil)
 )
 
 // reporter opens the reports of tasks. It is safe for concurrent use.
 type reporter struct {
 	shared
-	board      Board // nil if no repository is only watched
-	people     tasks.People
-	consoleURL string
-	pause      time.Duration // between two edits of an issue's state
+	board  Board // nil if no repository is only watched
+	people tasks.People
+	pause  time.Duration // between two edits of an issue's state
 }
 
-// page returns where people see a task: the console, or the place of its answer. It is unique among a commit's tasks.
-func (r *reporter) page(o subject.Origin, id string) string {
-	if r.consoleURL != "" {
-		return r.consoleURL + "/tasks/" + id
-	}
-	return o.URL + "#" + id
-}
-
-// report shows one task on GitHub. That of a review shows the agent's actions in the status indicator of the commit,
-// and posts a comment when there is a result: one at the start would send mail without a result. Other tasks are
-// answered by one comment at their end, where they were requested, because comments that are edited often do not help
-// people who read them in their mail; on an issue, another comment shows the state. The result of a repository that is
-// only watched goes to the board.
+// report is the report of one task.
 type report struct {
+	shown
 	thread.Thread
-	o         subject.Origin
-	by        *reporter
-	task      tasks.Task
-	log       *slog.Logger
-	indicator hub.StatusIndicator // of a review
-	progress  *latest             // what the indicator, or the comment with the state, shows; nil if there is none
+	o    subject.Origin
+	by   *reporter
+	task tasks.Task
+	log  *slog.Logger
 }
 
 // report returns the report of a task, which shows nothing yet.
@@ -56,83 +64,47 @@ func (r *reporter) report(ctx context.Context, t tasks.Task, o subject.Origin) (
 	if err != nil {
 		return nil, r.api.ReportError("reach "+o.String(), err)
 	}
-	return &report{Thread: where, o: o, by: r, task: t, log: r.api.Log.With("run", t.ID, "thread", t.Thread)}, nil
+	p := &report{Thread: where, o: o, by: r, task: t, log: r.api.Log.With("run", t.ID, "thread", t.Thread)}
+	if t.Kind == subject.KindReview {
+		p.shown = r.reviews.Report(where, t, o)
+	} else if o.Issue != 0 {
+		p.shown = &issueAnswer{answer: p.answer()}
+	} else {
+		p.shown = p.answer()
+	}
+	return p, nil
 }
 
-// open opens the report of a task. It finds or creates the status indicator of a review; if GitHub does not allow one,
-// the report continues without. In a conversation nothing is posted before the agent starts.
+func (r *report) answer() *answer {
+	return &answer{Thread: r.Thread, o: r.o, by: r.by, task: r.task, log: r.log}
+}
+
+// explain answers the comment that requested a task in its conversation, whatever the kind of task.
+func (r *reporter) explain(ctx context.Context, t tasks.Task, o subject.Origin, e tasks.Ending) error {
+	p, err := r.report(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	return p.answer().answerRequest(ctx, e)
+}
+
+// open opens the report of a task. In a conversation nothing is posted before the agent starts.
 func (r *reporter) open(ctx context.Context, t tasks.Task, o subject.Origin) (*report, error) {
 	p, err := r.report(ctx, t, o)
 	if err != nil || r.watched(o.Repo) {
 		return p, err
 	}
-	if o.Issue != 0 {
-		p.progress = showLatest(ctx, r.pause, p.log, p.showState)
+	if err := p.Start(ctx); err != nil {
+		return nil, err
 	}
-	if t.Kind != subject.KindReview {
-		return p, nil
-	}
-	p.indicator, err = p.openIndicator(ctx)
-	if hub.Permanent(err) {
-		p.log.Warn("report without check", "err", err)
-		p.indicator = hub.NoIndicator{}
-	} else if err != nil {
-		return nil, r.api.ReportError("open report", err)
-	}
-	p.progress = showLatest(ctx, p.indicator.Interval(), p.log, p.show)
 	return p, nil
 }
 
-// openIndicator finds or creates the status indicator of a review.
-func (r *report) openIndicator(ctx context.Context) (hub.StatusIndicator, error) {
-	return r.Forge.OpenIndicator(ctx, r.GH, hub.IndicatorTarget{
-		Repo: r.o.Repo, Commit: r.o.Head, Task: r.task.ID, URL: r.by.page(r.o, r.task.ID),
-	})
-}
-
-func (r *report) show(ctx context.Context, action string) error {
-	return showLine(ctx, r.indicator, action)
-}
-
-// showLine shows a text in an indicator, on one line.
-func showLine(ctx context.Context, l hub.StatusIndicator, text string) error {
-	return l.Show(ctx, markdown.NeutralLine(untrusted.Line(text, hub.MaxStatus)))
-}
-
-// Update shows in the indicator what the agent does, and on an issue that it works or waits for an answer.
+// Update shows what the agent does, but nothing of a repository that is only watched.
 func (r *report) Update(e agent.Event) {
-	if r.progress == nil {
-		return
+	if !r.by.watched(r.o.Repo) {
+		r.shown.Update(e)
 	}
-	text := stateOf(e)
-	if r.indicator != nil {
-		text = actionOf(e)
-	}
-	if text != "" {
-		r.progress.put(text)
-	}
-}
-
-// stateOf returns what an event says about the state of a task on an issue, or "".
-func stateOf(e agent.Event) string {
-	switch e.Kind {
-	case agent.Started, tasks.Replied:
-		return stateWorking
-	case tasks.Asked:
-		return stateAsking
-	}
-	return ""
-}
-
-// actionOf returns what an event says about the agent's actions in a review, or "".
-func actionOf(e agent.Event) string {
-	switch e.Kind {
-	case agent.Started:
-		return "The agent has started."
-	case agent.ToolUse:
-		return e.Text
-	}
-	return ""
 }
 
 // Close posts the result and shows it by reactions to the comments that requested the task.
@@ -140,16 +112,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 	if r.by.watched(r.o.Repo) {
 		return r.tell(ctx, e)
 	}
-	if r.progress != nil {
-		if err := r.progress.close(ctx); err != nil {
-			return err
-		}
-	}
-	post := r.closeConversation
-	if r.task.Kind == subject.KindReview {
-		post = r.closeReview
-	}
-	if err := post(ctx, e); err != nil {
+	if err := r.shown.Close(ctx, e); err != nil {
 		return err
 	}
 	return r.reactToRequests(ctx, e)
@@ -161,7 +124,7 @@ func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn || len(spots) == 0 {
 		return nil
 	}
-	if isContinued(e) {
+	if review.IsContinued(e) {
 		spots = nil
 	}
 	for _, id := range e.Covers {
@@ -180,26 +143,10 @@ func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
-// foot returns the end of an answer, below a line: the facts about the run with a link to it.
-func (r *report) foot(e tasks.Ending, facts ...string) string {
-	if footer := e.Footer(); footer != "" {
-		facts = append(facts, markdown.Unping(footer))
-	}
-	return addenda(e) + "\n\n---\n<sub>" + strings.Join(append(facts, r.runLink()), " · ") + "</sub>\n"
-}
-
-func (r *report) runLink() string {
-	if r.by.consoleURL == "" {
-		return "run " + r.task.ID
-	}
-	return fmt.Sprintf("[run %s](%s)", r.task.ID, r.by.page(r.o, r.task.ID))
-}
-
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
 // nothing before they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := subject.Of(t)
-	text := h.Text(func(about string, at time.Time) string { return about + at.UTC().Format("15:04 UTC") })
 	if err != nil || r.watched(o.Repo) || o.Issue == 0 && t.Kind != subject.KindReview {
 		return err
 	}
@@ -207,68 +154,7 @@ func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) er
 	if err != nil {
 		return err
 	}
-	if o.Issue != 0 {
-		return p.showState(ctx, stateWaiting+markdown.NeutralLine(untrusted.Line(text, 500)))
-	}
-	indicator, err := p.openIndicator(ctx)
-	if err == nil {
-		err = showLine(ctx, indicator, text)
-	}
-	if hub.Permanent(err) {
-		return nil // GitHub allows no indicator; the report says so
-	}
-	return err
-}
-
-// latest holds the newest text for a slow writer.
-type latest struct {
-	text    atomic.Pointer[string]
-	changed chan struct{}
-	stop    context.CancelFunc
-	done    chan struct{} // closed when no write is running
-}
-
-// put never blocks.
-func (l *latest) put(text string) {
-	l.text.Store(&text)
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-}
-
-// close ends the writing, and waits for a write that is running.
-func (l *latest) close(ctx context.Context) error {
-	l.stop()
-	select {
-	case <-l.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// showLatest returns a latest whose texts show writes at intervals. The first failure is logged.
-func showLatest(
-	ctx context.Context, interval time.Duration, log *slog.Logger, show func(context.Context, string) error,
-) *latest {
-	stopped, stop := context.WithCancel(ctx)
-	l := &latest{changed: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
-	l.text.Store(new(string))
-	warned := false
-	write := func(text string) (time.Duration, bool) {
-		// The writes use ctx, not stopped: a cancelled one could still arrive, after the final text.
-		err := show(ctx, text)
-		if err != nil && !warned && ctx.Err() == nil {
-			warned = true
-			log.Warn("show progress", "err", err)
-		}
-		return interval, err == nil
-	}
-	go func() {
-		defer close(l.done)
-		value := func() string { return *l.text.Load() }
-		intake.Throttle[string]{Value: value, Changed: l.changed, Write: write}.Run(stopped, "", 0)
-	}()
-	return l
+	return p.Wait(ctx, h.Text(func(about string, at time.Time) string {
+		return about + at.UTC().Format("15:04 UTC")
+	}))
 }

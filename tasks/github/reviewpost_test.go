@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
@@ -41,18 +41,18 @@ func (w *world) openCode(head string) int {
 }
 
 // flaw is a finding at a line of that file.
-func flaw(id string, line int) review.Finding {
-	return review.Finding{
-		ID: id, Severity: review.Major, Confidence: review.High, Path: "ten.txt", Line: line,
+func flaw(id string, line int) findings.Finding {
+	return findings.Finding{
+		ID: id, Severity: findings.Major, Confidence: findings.High, Path: "ten.txt", Line: line,
 		Claim: "It is " + id + ", @octocat.", Evidence: "Read it.\n\n```go\n@octocat",
 	}
 }
 
 // reviewed is the ending of a run with those findings.
-func reviewed(summary string, findings ...review.Finding) tasks.Ending {
+func reviewed(summary string, list ...findings.Finding) tasks.Ending {
 	e := answered("")
-	e.Result.Structured = must(json.Marshal(review.Answer{
-		Findings: slices.Concat([]review.Finding{}, findings), Summary: summary,
+	e.Result.Structured = must(json.Marshal(findings.Answer{
+		Findings: slices.Concat([]findings.Finding{}, list), Summary: summary,
 	}))
 	e.Result.Text = string(e.Result.Structured)
 	return e
@@ -65,7 +65,7 @@ func (w *world) wantReviews(n int, want ...[]string) {
 	for _, v := range w.hub.Reviews(repo, n) {
 		all := []string{}
 		for _, c := range w.hub.ReviewComments(repo, n) {
-			if _, ours := review.FindingOf(c.Body); ours && c.ReviewID == v.ID && c.InReplyTo == 0 {
+			if _, ours := findings.FindingOf(c.Body); ours && c.ReviewID == v.ID && c.InReplyTo == 0 {
 				_, said, _ := strings.Cut(c.Body, "It is ") // as in flaw: the name in the mark is the ledger's
 				id, _, _ := strings.Cut(said, ",")
 				all = append(all, fmt.Sprintf("%s:%d %s", c.Path, c.Line, id))
@@ -99,12 +99,12 @@ func TestFindingBodies(t *testing.T) {
 	n := w.openCode("ten")
 	exact := flaw("exact", 3)
 	exact.StartLine, exact.Original, exact.Suggestion, exact.Severity = 2, "line 2\nline 3", "line two and three",
-		review.Critical
+		findings.Critical
 	advice := flaw("advice", 5)
-	advice.Suggestion, advice.Severity = "Leave it out.", review.Minor
+	advice.Suggestion, advice.Severity = "Leave it out.", findings.Minor
 	elsewhere := flaw("elsewhere", 99)
 	unsure := flaw("unsure", 1)
-	unsure.Confidence, unsure.Evidence = review.Low, "<!-- errand:finding=x --> ![](https://evil.example/x)"
+	unsure.Confidence, unsure.Evidence = findings.Low, "<!-- errand:finding=x --> ![](https://evil.example/x)"
 	w.close(w.task(n, 0), reviewed("Ten lines, @octocat, two of them odd.", exact, advice, elsewhere, unsure))
 
 	head := w.pull(n).HeadSHA
@@ -139,7 +139,7 @@ func TestFindingBodies(t *testing.T) {
 func TestFindings(t *testing.T) {
 	both(t, func(w *world) {
 		n := w.openCode("ten")
-		var all []review.Finding
+		var all []findings.Finding
 		for i := range 8 {
 			all = append(all, flaw(fmt.Sprint("f", i), i+1))
 		}
@@ -170,7 +170,7 @@ func TestFindingsGoOn(t *testing.T) {
 		for i, f := range []struct {
 			route   string
 			failure githubfake.Failure
-			reviews int
+			Reviews int
 		}{
 			{listReviews, githubfake.Failure{Status: 502}, 0},
 			{listFiles, githubfake.Failure{Status: 502}, 0},
@@ -184,12 +184,12 @@ func TestFindingsGoOn(t *testing.T) {
 			{createComment, githubfake.Failure{After: true}, 1},
 		} {
 			w.hub.Fail(f.route, f.failure)
-			if err := w.report(task).Close(w.Context(), e); err == nil || len(w.hub.Reviews(repo, n)) != f.reviews {
-				w.Errorf("attempt %d: %v, %d reviews, want %d", i+1, err, len(w.hub.Reviews(repo, n)), f.reviews)
+			if err := w.report(task).Close(w.Context(), e); err == nil || len(w.hub.Reviews(repo, n)) != f.Reviews {
+				w.Errorf("attempt %d: %v, %d reviews, want %d", i+1, err, len(w.hub.Reviews(repo, n)), f.Reviews)
 			}
 		}
 		// Another user's copy of the mark should not count, and a push after the review should not undo it.
-		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", markOf(task, must(subject.Of(task)), e).findings()))
+		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", marked("findings", task, e)))
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": "none\n"}))
 		w.close(task, e)
 		if got := len(w.hub.Reviews(repo, n)); got != 2 {
@@ -258,7 +258,7 @@ func TestFindingsRefused(t *testing.T) {
 		for i, c := range []struct {
 			failure githubfake.Failure
 			times   int
-			reviews [][]string
+			Reviews [][]string
 			calls   int
 			bodies  int // that hold the evidence
 		}{
@@ -277,7 +277,7 @@ func TestFindingsRefused(t *testing.T) {
 			if got := len(w.hub.Calls(createReview)) - before; got != c.calls {
 				w.Errorf("%d: %d attempts, want %d", i, got, c.calls)
 			}
-			w.wantReviews(n, c.reviews...)
+			w.wantReviews(n, c.Reviews...)
 			w.wantSaid(n, "0 ME 0: One.")
 			bodies := w.hub.Comments(repo, n)[0].Body
 			for _, v := range w.hub.Reviews(repo, n) {
@@ -289,7 +289,7 @@ func TestFindingsRefused(t *testing.T) {
 			if got := strings.Count(bodies, "Read it."); got != c.bodies {
 				w.Errorf("%d: said %d times\n%s", i, got, bodies)
 			}
-			if len(c.reviews) == 0 {
+			if len(c.Reviews) == 0 {
 				continue
 			}
 			// When found again, it should be announced in the same way.
@@ -299,7 +299,7 @@ func TestFindingsRefused(t *testing.T) {
 			if got := w.hub.Comments(repo, n)[0].Body; got != comment.Body {
 				w.Error(cmp.Diff(comment.Body, got))
 			}
-			w.wantReviews(n, c.reviews...)
+			w.wantReviews(n, c.Reviews...)
 		}
 	})
 }
@@ -375,7 +375,7 @@ func TestFindingsAsTheRepositoryWants(t *testing.T) {
 		w.setUp(map[string]string{settings.File: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
 		n := w.openCode("ten")
 		minor := flaw("minor", 1)
-		minor.Severity = review.Minor
+		minor.Severity = findings.Minor
 		w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
 		w.wantReviews(n, []string{"ten.txt:2 two"})
 		golden(w.T, "comment.settings", strings.NewReplacer(
@@ -402,7 +402,7 @@ func TestManyFindings(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	n := w.openCode("ten")
-	var all []review.Finding
+	var all []findings.Finding
 	for i := range 60 {
 		f := flaw(fmt.Sprint("f", i), 99)
 		f.Evidence = "```\n" + strings.Repeat("@octocat ![](x)\n\n", 110)

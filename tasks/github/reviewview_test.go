@@ -10,7 +10,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/github/review"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 )
 
 // The console sees the findings of a review with what has become of them, without a request to GitHub.
@@ -50,7 +50,7 @@ func TestReviewForTheConsole(t *testing.T) {
 			comments[name+","] = fmt.Sprintf("discussion_r%d", th.Comment)
 		}
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": lines(10, 1, "better")}))
-		again, ee := w.task(n, 1), w.rechecked(n, map[string]review.Status{"mended": review.Fixed, "kept": review.Open},
+		again, ee := w.task(n, 1), w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed, "kept": findings.Open},
 			flaw("late", 9))
 		w.close(again, ee)
 		short = strings.NewReplacer(hub.ShortSHA(first.HeadSHA), "<first>", hub.ShortSHA(w.pull(n).HeadSHA), "<head>")

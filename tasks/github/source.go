@@ -59,6 +59,7 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/autofix"
+	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
@@ -114,6 +115,7 @@ type shared struct {
 	gate     *subject.Gate // decides who may do what
 	settings *settings.Reader
 	fixes    *autofix.Fixes
+	reviews  *review.Reviews
 	memory   subject.Memory
 	watched  func(repo string) bool // reports whether a repository is only watched
 	now      func() time.Time
@@ -179,7 +181,7 @@ func New(cfg Config) (*Source, error) {
 // assemble creates the parts of a source.
 func assemble(cfg Config) *Source {
 	log, mem := cfg.Log.With("source", sourceName), subject.Memory{Store: cfg.Memory, Log: cfg.Log}
-	hubAPI := thread.Client{Forge: cfg.Forge, Now: cfg.Now, Log: log}
+	hubAPI := thread.Client{Forge: cfg.Forge, Now: cfg.Now, Log: log, ConsoleURL: cfg.ConsoleURL}
 	g := &subject.Gate{
 		Forge: cfg.Forge, Memory: mem,
 		Bots: cfg.Bots, ForkLabel: cfg.ForkLabel, ForkRuns: cfg.ForkRuns, Now: cfg.Now,
@@ -191,18 +193,21 @@ func assemble(cfg Config) *Source {
 	parts.fixes = &autofix.Fixes{
 		API: hubAPI, Gate: g, Memory: mem, Settings: parts.settings, Watched: cfg.watched,
 	}
+	reports := &reporter{shared: parts, board: cfg.Board, people: cfg.People, pause: statusPause}
+	parts.reviews = review.New(review.Config{
+		API: hubAPI, Gate: g, Settings: parts.settings, Memory: mem, Quiet: cfg.Quiet, Explain: reports.explain,
+	})
+	reports.reviews = parts.reviews
 	return &Source{
 		shared: parts, cfg: cfg, forge: cfg.Forge, briefs: &briefer{parts},
-		reports: &reporter{
-			shared: parts, board: cfg.Board, people: cfg.People, consoleURL: cfg.ConsoleURL, pause: statusPause,
-		},
+		reports: reports,
 	}
 }
 
 // interpreter returns an interpreter that submits to a desk.
 func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 	return &interpreter{
-		shared: s.shared, desk: d, repository: s.cfg.Repository, base: s.cfg.Base, quiet: s.cfg.Quiet,
+		shared: s.shared, desk: d, reviews: s.reviews.To(d), repository: s.cfg.Repository, base: s.cfg.Base,
 		pacer: intake.Pacer{Limiter: s.cfg.Limiter},
 	}
 }
@@ -283,11 +288,7 @@ func (s *Source) Final(ctx context.Context, t tasks.Task, after time.Time) (*tas
 	if err != nil {
 		return nil, err
 	}
-	find := r.findAnswer
-	if t.Kind == subject.KindReview {
-		find = r.findReviewed
-	}
-	e, err := find(ctx, after)
+	e, err := r.Final(ctx, after)
 	if err != nil {
 		return nil, r.ReportError("find an earlier final message on "+o.String(), err)
 	}
@@ -308,4 +309,14 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) erro
 // on a branch: all of them, or an error.
 func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
 	return s.settings.VerificationCommands(ctx, repo, base)
+}
+
+// Review implements [tasks.Reviewer].
+func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+	return s.reviews.Result(ctx, t, e)
+}
+
+// Acceptance implements [tasks.Reviewer].
+func (s *Source) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
+	return s.reviews.Acceptance(ctx, repo)
 }

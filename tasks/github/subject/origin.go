@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
@@ -121,3 +122,14 @@ const MaxDescription = 10_000
 
 // IsAutomatic reports whether a task is automatic.
 func IsAutomatic(t tasks.Task, o Origin) bool { return o.Asked == nil || t.Kind == KindReviewResponse }
+
+// QuotePull quotes the pull request as it was when the task was requested; later edits by its author have not been seen
+// by the person who requested it. The lines before the description are kept to one line each, so that only the
+// description can contain several lines.
+func (o Origin) QuotePull(pr *github.PullRequest) string {
+	return untrusted.Quote("pull request "+o.String(),
+		fmt.Sprintf("Title: %s\nAuthor: %s\nBase: %s at %s\nHead: %s at %s\nDescription:\n%s",
+			o.Title, untrusted.Line(pr.GetUser().GetLogin(), 100),
+			untrusted.Line(o.Base, 200), hub.ShortSHA(o.BaseSHA), untrusted.Line(pr.GetHead().GetRef(), 200),
+			hub.ShortSHA(o.Head), o.Body))
+}

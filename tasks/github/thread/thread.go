@@ -28,6 +28,8 @@ type Client struct {
 	Forge *hub.Forge
 	Now   func() time.Time
 	Log   *slog.Logger
+
+	ConsoleURL string // base URL of /tasks/{id}; "": posts have no link to the run
 }
 
 // ReportError wraps an error of a report. It turns a rate limit into an *tasks.ErrLater.

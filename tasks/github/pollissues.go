@@ -1,0 +1,81 @@
+package github
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-github/v60/github"
+
+	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/tasks/github/subject"
+	"github.com/errand-fleet/errand/tasks/github/thread"
+)
+
+// missedIssues handles new issues, labels and assignments whose events were lost.
+func (v *repositoryPoll) missedIssues(ctx context.Context) error {
+	opt := &github.IssueListByRepoOptions{
+		State: "open", Sort: "updated", Direction: "desc", Since: v.since,
+		ListOptions: github.ListOptions{PerPage: 100},
+	}
+	same := func(i *github.Issue) *github.Issue { return i }
+	var failed []error
+	for issue, err := range hub.Pages(&opt.ListOptions, same, func() ([]*github.Issue, *github.Response, error) {
+		return v.GH.Issues.ListByRepo(ctx, v.Owner, v.Name, opt)
+	}) {
+		if err != nil {
+			return errors.Join(append(failed, fmt.Errorf("list issues: %w", err))...)
+		}
+		if issue.IsPullRequest() {
+			continue
+		}
+		h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, Issue: issue, OnIssue: true}
+		h.Number = issue.GetNumber()
+		if !h.At.Before(v.since) {
+			err = v.missedRemark(ctx, h)
+		}
+		label := v.p.gate.ForkLabel
+		if err == nil && (subject.HasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
+			err = v.missedStart(ctx, h)
+		}
+		if err == nil {
+			continue
+		}
+		failed = append(failed, fmt.Errorf("%s: %w", h.Ref, err))
+		if v.p.limited(ctx, err) {
+			break
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// missedStart starts work on an issue that was given the label or assigned since the last poll, unless an event has
+// done so.
+func (v *repositoryPoll) missedStart(ctx context.Context, h remarkEvent) error {
+	label := v.p.gate.ForkLabel
+	where := v.Thread
+	where.Ref = h.Ref
+	last, err := where.LastEvent(ctx, func(e *github.IssueEvent) bool {
+		return subject.IsLabelling(e, label) ||
+			e.GetEvent() == subject.ActionAssigned && strings.EqualFold(e.GetAssignee().GetLogin(), v.me)
+	})
+	if err != nil {
+		return err
+	}
+	h.At, h.Author, h.Bot = last.GetCreatedAt().Time, last.GetActor().GetLogin(), last.GetActor().GetType() == "Bot"
+	h.Label, h.Assignee = last.GetLabel().GetName(), last.GetAssignee().GetLogin()
+	state, err := v.p.memory.State(ctx, h.Ref)
+	if err != nil || h.At.Before(v.since) || !h.At.After(state.Started) {
+		return err
+	}
+	return v.accept(ctx, kindStart, h, h.At.Unix())
+}
+
+// polledStart submits the work on an issue for which a poll has found the label or an assignment.
+func (i *interpreter) polledStart(ctx context.Context, d delivery) (response string, err error) {
+	if d.remark.Assignee != "" {
+		return i.start(ctx, *d.remark, subject.ActionAssigned)
+	}
+	return i.start(ctx, *d.remark, subject.ActionLabeled)
+}
