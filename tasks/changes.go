@@ -3,17 +3,12 @@ package tasks
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -133,33 +128,6 @@ func (c Changes) Encode() []byte {
 	_ = e.Encode(c) // plain data, and a buffer takes everything
 	_ = z.Close()
 	return out.Bytes()
-}
-
-// maxUnpacked bounds the JSON of changes, in bytes: a character has at most six.
-const maxUnpacked = 16 << 20
-
-// Changes reads the latest changes of a task's run: of the last checkpoint while it runs, and of its end. It returns
-// [ErrNotFound] if there are none.
-func (d *Desk) Changes(ctx context.Context, id string) (c Changes, err error) {
-	if err := d.may(ctx, id, policy.See); err != nil {
-		return c, err
-	}
-	parts, err := d.store.Log(ctx, id, DiffLog)
-	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDamaged) { // it is gone, or on another machine
-		return c, ErrNotFound
-	}
-	if err != nil {
-		return c, err
-	}
-	z, err := gzip.NewReader(bytes.NewReader(parts[len(parts)-1].Data))
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(z, maxUnpacked)).Decode(&c)
-	}
-	if err != nil {
-		d.log.Warn("read changes", "run", id, "err", err) // of another version of errand
-		return Changes{}, ErrNotFound
-	}
-	return c, nil
 }
 
 // Missing returns how many changed files are counted and not listed.

@@ -8,10 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/store"
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestEndingForPeople(t *testing.T) {
@@ -81,15 +79,6 @@ func TestEndingForPeople(t *testing.T) {
 		if diff := cmp.Diff([]string{c.sentence, c.partial, c.footer}, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-	}
-}
-
-// A small amount has one spelling in all sentences. The tests of the other programs and pages expect the same one.
-func TestSmallAmounts(t *testing.T) {
-	t.Parallel()
-	got := Budgets{}.Refusal(&store.OverBudget{Spending: store.Spending{Scope: store.Fleet, Spent: 0.004, Budget: 0.006}}).Sentence
-	if !strings.Contains(got, "is used up: under $0.01 of $0.01.") {
-		t.Error(got)
 	}
 }
 

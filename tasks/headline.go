@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/errand-fleet/errand/store"
 )
 
 // Headline is the state of a task in one line. The console, Slack and GitHub show the same.
@@ -30,53 +28,25 @@ const (
 // underWay is the sign of a task that has not ended.
 const underWay = "⏳"
 
-// Headline returns the state at the given time.
-func (s Status) Headline(now time.Time) Headline {
-	h := Headline{Sign: underWay, State: Working}
-	switch {
-	case s.Ending != nil:
-		h = s.Ending.Headline()
-		if s.Unposted != "" {
-			h.Detail = strings.TrimPrefix(h.Detail+"; "+s.Unposted, "; ")
-		}
-		return h
-	case s.Stopping():
-		h.State = Stopping
-	case s.Into != "":
-		h.Detail = "together with an earlier message of its thread"
-	case s.State == string(store.Waiting):
-		return waiting(s.Why, s.At, now)
-	case len(s.Questions) > 0:
-		h.Sign, h.State, h.Detail, h.Until = "💬", NeedsAnswer, firstLine(s.Questions[0].Text), s.Questions[0].Until
-	case s.Why != "":
-		h.State, h.Detail = Starting, s.Why
-	}
-	return h
-}
-
-// WaitingHeadline returns the headline of a waiting task.
-func WaitingHeadline(rec store.Record, now time.Time) Headline {
-	return waiting(reason(rec), rec.At, now)
-}
-
-// QueuedHeadline returns the headline of a task that comes after that many others of its thread.
-func QueuedHeadline(position int) Headline {
-	return waiting(BlockedBy(store.Blocked{Place: position}), time.Time{}, time.Time{})
-}
-
-// soon is when a task that waits is merely tried again.
-const soon = time.Minute
-
-func waiting(why string, at, now time.Time) Headline {
+// WaitingHeadline returns the headline of a task that waits for a reason, and cannot start before at.
+func WaitingHeadline(why string, at, now time.Time) Headline {
 	h := Headline{Sign: underWay, State: Waiting, Detail: why}
 	if at.After(now.Add(soon)) {
 		h.Until = at
-		if h.State = Paused; why == noWorker { // it has a start time
+		if h.State = Paused; why == NoWorker { // it has a start time
 			h.State, h.Detail = Waiting, ""
 		}
 	}
 	return h
 }
+
+// QueuedHeadline returns the headline of a task that comes after that many others of its thread.
+func QueuedHeadline(position int) Headline {
+	return WaitingHeadline(BlockedBy(Blocked{Place: position}), time.Time{}, time.Time{})
+}
+
+// soon is when a task that waits is merely tried again.
+const soon = time.Minute
 
 // Headline says how the task ended and what came of it.
 func (e Ending) Headline() Headline {

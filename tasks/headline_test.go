@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/store"
 )
 
 func TestHeadline(t *testing.T) {
@@ -19,11 +18,11 @@ func TestHeadline(t *testing.T) {
 		status     Status
 		sign, want string
 	}{
-		"no worker yet": {Status{State: "waiting", Why: noWorker}, "⏳", "Waiting: no worker is free yet"},
+		"no worker yet": {Status{State: "waiting", Why: NoWorker}, "⏳", "Waiting: no worker is free yet"},
 		"a cap": {Status{
-			State: "waiting", Why: BlockedBy(store.Blocked{Scope: "repo:acme/payments", Runs: 2, Max: 2, Place: 2}),
+			State: "waiting", Why: BlockedBy(Blocked{Scope: "repo:acme/payments", Runs: 2, Max: 2, Place: 2}),
 		}, "⏳", "Waiting: 2nd in line; 2 of 2 runs busy in acme/payments"},
-		"a start time": {Status{State: "waiting", Why: noWorker, At: later}, "⏳", "Waiting: starts about 18:49"},
+		"a start time": {Status{State: "waiting", Why: NoWorker, At: later}, "⏳", "Waiting: starts about 18:49"},
 		"a usage limit": {
 			Status{State: "waiting", Why: "the model's usage limit is reached", At: later},
 			"⏳",

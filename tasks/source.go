@@ -5,24 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 )
 
-// Source is where tasks come from and answers go. Its methods may be called from any goroutine. Listen runs in front
-// doors, the others on workers.
+// Source is where tasks come from and answers go, as workers see it: in front doors it is a desk.Listener, too. Its
+// methods may be called from any goroutine.
 type Source interface {
 	// Name returns the prefix of the source's threads, which is also part of its task IDs: [a-z]+.
 	Name() string
-	// Listen registers the source's routes on mux and returns. Goroutines that it starts end with ctx. It turns
-	// events into tasks and calls d.Submit.
-	Listen(ctx context.Context, mux *http.ServeMux, d *Desk) error
 	// Brief checks whether a task may run now and returns what to tell the agent. dir is the thread's directory for
 	// files beside the clone. An *InputError refuses the task, an *ErrLater postpones it, and after any other error
 	// the worker retries a few times.
@@ -59,52 +54,6 @@ type Recaller interface {
 	// It returns nil if there is no such message. The ending has Kind (if the marker contains it), At and Covers. If
 	// the source is rate limited, it returns an *ErrLater.
 	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
-}
-
-// Reviewer is a Source with reviews of pull requests, which the console shows. Its methods are called in front doors.
-// They must not wait for other services.
-type Reviewer interface {
-	Name() string
-	// Review returns the result of an ended review, or nil if the task is no review with findings.
-	Review(ctx context.Context, t Task, e Ending) (*ReviewResult, error)
-	// Acceptance returns what people have done with the findings in a repository, by kind.
-	Acceptance(ctx context.Context, repo string) ([]Acceptance, error)
-}
-
-// Acceptance counts what people have done with the findings of one kind.
-type Acceptance struct {
-	Kind      string `json:"kind"`
-	Fixed     int    `json:"fixed"`
-	Dismissed int    `json:"dismissed"` // by people with write access, without a change
-	Ignored   int    `json:"ignored"`   // the pull request was merged without either
-}
-
-// ReviewResult is the result of a review, with all findings on its pull request as they are now.
-type ReviewResult struct {
-	Head     string // the reviewed commit, abbreviated
-	URL      string // of the pull request
-	Summary  string // Markdown
-	Findings []Finding
-}
-
-// Finding is one problem with a change. Texts are Markdown.
-type Finding struct {
-	ID       string
-	Severity string // critical, major or minor
-	Status   string // open, fixed, dismissed or outdated
-	Answered bool   // a person has replied
-	New      bool   // this review found it
-	Here     bool   // Line is a line in this review's head
-	First    string // the commit that it was found in, abbreviated
-	Last     string // the commit that it was last seen or fixed in
-
-	Path            string // empty: the change as a whole
-	Line, StartLine int    // 0: the file as a whole; StartLine is 0 for a single line
-	Removed         bool   // the lines are in the old version
-	Claim, Evidence string
-	Suggestion      string // code that replaces the lines
-	Original        string // the lines, if there is a suggestion
-	URL             string // of its comment or line on the forge
 }
 
 // Report shows one task in its source.
@@ -245,56 +194,6 @@ type Publisher interface {
 	Name() string
 	Publish(ctx context.Context, p forge.Proposal) (forge.PullRequestRef, error)
 	Address(ctx context.Context, repo, login string) (string, error)
-}
-
-// Work is the work of a run on a branch of the remote.
-type Work struct {
-	Repo   string `json:"repo"`            // owner/name
-	Branch string `json:"branch"`          // the thread's branch
-	Commit string `json:"commit"`          // errand's latest commit there
-	Base   string `json:"base"`            // branch to merge it into
-	Title  string `json:"title"`           // one line
-	Fixes  int    `json:"fixes,omitempty"` // the number of the issue that it resolves; 0: none
-
-	Style forge.Style `json:"style,omitzero"` // of the pull request
-
-	Verification *Verification `json:"verification,omitempty"` // nil: the repository has no verification commands
-}
-
-// Published is the result of publishing a run's work.
-type Published struct {
-	Work
-	PullRequest forge.PullRequestRef `json:"pull_request,omitzero"`
-	Problem     string               `json:"problem,omitempty"`  // one sentence: what failed, and what to do about it
-	Due         bool                 `json:"due,omitempty"`      // the branch is pushed, but the pull request is not
-	Together    []string             `json:"together,omitempty"` // pull requests in its description: "owner/name#3"
-}
-
-// Note returns plain text about the published work, a line for each repository; empty if there was nothing to publish.
-func (e Ending) Note() string { return strings.Join(e.Notes(), "\n") }
-
-// Notes returns what Note says about each repository.
-func (e Ending) Notes() (notes []string) {
-	for i, p := range e.Publications() {
-		said := "The changes are on branch " + p.Branch + " of " + p.Repo + "."
-		switch {
-		case p.PullRequest.URL != "":
-			said = fmt.Sprintf("Pull request %s: %s", p.Name(), p.PullRequest.URL)
-		case p.Problem != "":
-			said = p.Problem
-		}
-		changed := ""
-		if i == 0 {
-			changed = e.Changed.String()
-		}
-		for _, more := range []string{changed, p.Verification.Line()} {
-			if more != "" {
-				said += " · " + more
-			}
-		}
-		notes = append(notes, said)
-	}
-	return notes
 }
 
 // FailedEvent is an event that could not be interpreted, or a delivery of a webhook that has failed.

@@ -1,32 +1,22 @@
-// Package tasks is the domain of errand: tasks, the [Desk] through which they come in, the [Source] and [Report]
-// interfaces that connect products, endings, limits, budgets and costs. Package tasks/worker runs the tasks; read its
-// process.go first. Slack, GitHub and chat are sources in packages of their own.
+// Package tasks has the words of errand: what a task is, how it ends, what people are shown of it, and the [Source] and
+// [Report] interfaces that connect products. It stores nothing and starts nothing. Tasks come in through the desk
+// (tasks/desk), are delivered by a queue (tasks/queue) and run by workers (tasks/worker; read its process.go first).
+// Slack, GitHub and chat are sources in packages of their own.
 //
-// The package promises that a submitted task is stored once per ID, that it gets exactly one ending, and that it gets a
-// delivery even if the submitter dies before it has enqueued the task. It does not promise at-most-once execution: a
-// task whose worker died runs again and resumes from its checkpoint, which may be minutes old.
-//
-// A [Desk] and a [Queue] are safe for concurrent use by any number of processes on one Redis. The comments of [Source]
-// and [Report] say which of their methods are called from which goroutine.
+// The comments of [Source] and [Report] say which of their methods are called from which goroutine.
 package tasks
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/forge"
-	"github.com/errand-fleet/errand/internal/refname"
 	"github.com/errand-fleet/errand/internal/untrusted"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
@@ -59,10 +49,10 @@ type Task struct {
 	Also []string `json:"repos,omitempty"`
 
 	Actor   string  `json:"actor"`             // who asked: their account in the source
-	Login   string  `json:"login,omitempty"`   // who asked, on the forge, if the front door knows it; see [Rights]
+	Login   string  `json:"login,omitempty"`   // who asked, on the forge, if the front door knows it; see rights.ForgeRights
 	Name    string  `json:"name,omitempty"`    // who asked, as the source shows them; empty: as the account
 	Channel string  `json:"channel,omitempty"` // where they asked, if the source has channels
-	Unasked bool    `json:"unasked,omitempty"` // an event started it, and no person asked; see [Policy.Apart]
+	Unasked bool    `json:"unasked,omitempty"` // an event started it, and no person asked; see rights.Policy.Apart
 	Partial bool    `json:"partial,omitempty"` // asked with a role in some repositories only; see [Asker]
 	Prompt  string  `json:"prompt"`            // the request, in their words
 	Options Options `json:"options,omitzero"`
@@ -98,7 +88,6 @@ const maxID = 80
 var (
 	idForm   = regexp.MustCompile(`^[0-9]{16}-[a-z]+-[a-z0-9.-]+$`)
 	idForbid = regexp.MustCompile(`[^a-z0-9.-]+`)
-	wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 )
 
 // NewID returns a task's ID. It depends only on the event, so that a redelivered event gets the same ID. IDs sort by
@@ -128,8 +117,8 @@ func Born(id string) time.Time {
 	return time.UnixMicro(micros)
 }
 
-// check validates a task before it is stored.
-func (t Task) check() error {
+// Check validates a task before it is stored. The error is an *InputError.
+func (t Task) Check() error {
 	bad := func(format string, args ...any) error {
 		return &InputError{Sentence: fmt.Sprintf(format, args...)}
 	}
@@ -147,24 +136,6 @@ func (t Task) check() error {
 		return bad("%s.", err)
 	}
 	return nil
-}
-
-func tooLong() error { return &InputError{Sentence: "The request is too long: at most 1 MiB of text."} }
-
-// InputError is a mistake of the person who asked. Sentence explains it to them. Retrying does not help.
-type InputError struct{ Sentence string }
-
-func (e *InputError) Error() string { return e.Sentence }
-
-// FromForge converts a forge's errors to those of this package. It returns any other error unchanged.
-func FromForge(err error) error {
-	if refused, ok := errors.AsType[*forge.RefusedError](err); ok {
-		return &InputError{Sentence: refused.Sentence}
-	}
-	if limited, ok := errors.AsType[*forge.LimitError](err); ok {
-		return &ErrLater{At: limited.At, Why: limited.Why}
-	}
-	return err
 }
 
 // MergeKey returns a key that two tasks of a thread share if the run of one may absorb the other; empty if the task
@@ -191,60 +162,6 @@ const (
 	DiffLog   = "diff"   // its Changes; only in the store
 )
 
-// ParseBranch checks the name of a branch that a person wrote. The error is an *InputError.
-func ParseBranch(name string) (string, error) {
-	if !refname.Branch(name) {
-		return "", &InputError{Sentence: fmt.Sprintf("%q is not the name of a branch.", name)}
-	}
-	return name, nil
-}
-
-// ParseBudget reads an amount in US dollars that a person wrote, such as 2.50 or $2.50. The error is an *InputError.
-func ParseBudget(amount string) (float64, error) {
-	usd, err := strconv.ParseFloat(strings.TrimPrefix(amount, "$"), 64)
-	if err != nil || !(usd > 0 && usd < 1e6) {
-		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a budget. Write it in US dollars, such as 2.50.",
-			amount)}
-	}
-	return usd, nil
-}
-
-// ParseTimeout reads a length of time that a person wrote, such as 30m or 2h. The error is an *InputError.
-func ParseTimeout(length string) (time.Duration, error) {
-	d, err := time.ParseDuration(length)
-	if err != nil || d <= 0 {
-		return 0, &InputError{Sentence: fmt.Sprintf("%q is not a duration. Write it as 30m or 2h.", length)}
-	}
-	return d, nil
-}
-
-// Choices lists the models and efforts that a task may name. An empty list allows any. A task that names none gets
-// the fleet's default.
-type Choices struct {
-	Models  []string
-	Efforts []string
-}
-
-// check validates the names in a task's options. They become arguments of the CLI, so it allows only what names of
-// models and agents look like.
-func (c Choices) check(o Options) error {
-	for _, choice := range []struct {
-		a, what, name string
-		of            []string
-	}{{"a", "model", o.Model, c.Models}, {"a", "level of effort", o.Effort, c.Efforts}, {"an", "agent", o.Agent, nil}} {
-		switch {
-		case choice.name == "":
-		case !wordForm.MatchString(choice.name):
-			return &InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name,
-				choice.a, choice.what)}
-		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):
-			return &InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
-				choice.what, choice.name, strings.Join(choice.of, ", "))}
-		}
-	}
-	return nil
-}
-
 // Picture is an image that came with a prompt.
 type Picture struct {
 	Name string `json:"name"` // file name
@@ -263,33 +180,16 @@ func NewPicture(name string, data []byte) (Picture, error) {
 	return Picture{Name: name, Type: kind, Data: data}, nil
 }
 
-// savePictures stores the pictures of a task that is about to be submitted.
-func (d *Desk) savePictures(ctx context.Context, t Task) error {
-	if len(t.Pictures) == 0 {
-		return nil
-	}
-	if len(t.Pictures) > agent.MaxPictures {
-		return &InputError{Sentence: fmt.Sprintf("A message has at most %d pictures.", agent.MaxPictures)}
-	}
-	var data [][]byte
-	for _, p := range t.Pictures {
-		data = append(data, p.Data)
-	}
-	err := d.store.Pictures.Save(ctx, t.ID, data)
-	if errors.Is(err, store.ErrTooLarge) {
-		return &InputError{Sentence: "The pictures of a message have at most 8 MB together."}
-	}
-	return err
+// Edited returns the ID of the task for an edit. In the order of the thread it comes right after the task that it
+// edits.
+func Edited(id, edit string) string {
+	id += "-edit-" + idForbid.ReplaceAllString(edit, "-")
+	return id[:min(len(id), maxID)]
 }
 
-// dropPictures removes the pictures again if the task was refused or was an answer. After any other error it keeps
-// them, because the sender tries again.
-func (d *Desk) dropPictures(ctx context.Context, t Task, r Receipt, err error) {
-	_, refused := errors.AsType[*InputError](err)
-	if len(t.Pictures) == 0 || !refused && !r.Answered {
-		return
-	}
-	if err := d.store.Pictures.Drop(ctx, t.ID); err != nil {
-		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they expire
-	}
+// SourceOf returns the source in a task's ID.
+func SourceOf(id string) string {
+	_, rest, _ := strings.Cut(id, "-")
+	source, _, _ := strings.Cut(rest, "-")
+	return source
 }

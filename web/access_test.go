@@ -26,6 +26,11 @@ import (
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -51,14 +56,14 @@ func (h *harness) json(v any) string {
 
 // routeTable returns the role that each route needs, from the table of docs/security.md. A new route needs a place
 // there.
-func routeTable(t *testing.T) map[string]tasks.Role {
+func routeTable(t *testing.T) map[string]policy.Role {
 	t.Helper()
 	text, err := os.ReadFile("../docs/security.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	needs := map[string]tasks.Role{"/slackery/x": tasks.Viewer} // of the test
-	for role := tasks.Anyone; role <= tasks.Admin; role++ {
+	needs := map[string]policy.Role{"/slackery/x": policy.Viewer} // of the test
+	for role := policy.Anyone; role <= policy.Admin; role++ {
 		row := regexp.MustCompile(`(?m)^\| ` + role.String() + ` \|[^|]*\|(.*)\|$`).FindSubmatch(text)
 		if row == nil {
 			t.Fatalf("docs/security.md has no row for %s", role)
@@ -94,12 +99,12 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 	mine := h.submit(1, func(t *tasks.Task) {
 		t.ID, t.Source, t.Actor = "1700000000000001-chat-x", "chat", "token:user"
 	})
-	roles := []tasks.Role{tasks.Anyone, tasks.Guest, tasks.Viewer, tasks.User, tasks.Operator, tasks.Admin}
-	keys := map[tasks.Role][]string{
-		tasks.Anyone: {"Authorization", ""},
-		tasks.Guest:  {"Authorization", "", "Cookie", "errand_link=" + strings.Split(h.link(mine, 7), "link=")[1]},
+	roles := []policy.Role{policy.Anyone, policy.Guest, policy.Viewer, policy.User, policy.Operator, policy.Admin}
+	keys := map[policy.Role][]string{
+		policy.Anyone: {"Authorization", ""},
+		policy.Guest:  {"Authorization", "", "Cookie", "errand_link=" + strings.Split(h.link(mine, 7), "link=")[1]},
 	}
-	for _, role := range roles[tasks.Viewer:] {
+	for _, role := range roles[policy.Viewer:] {
 		keys[role] = []string{"Authorization", "Bearer " + h.apiToken(role.String(), role.String())}
 	}
 	other := "errand_link=" + strings.Split(h.link(h.submit(2), 7), "link=")[1]
@@ -118,7 +123,7 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 			want := 0
 			switch need := needs[pattern]; {
 			case role >= need:
-			case role <= tasks.Guest:
+			case role <= policy.Guest:
 				want = http.StatusUnauthorized
 			default:
 				want = http.StatusForbidden
@@ -131,7 +136,7 @@ func TestEveryRouteWithEveryRole(t *testing.T) {
 				t.Errorf("%s as %s: %s, want %d: %.200s", pattern, role, a.Status, want, a.text)
 			}
 		}
-		if needs[pattern] == tasks.Anyone {
+		if needs[pattern] == policy.Anyone {
 			continue
 		}
 		if a := h.do(method, path, "", "Authorization", "", "Cookie", other); a.StatusCode != http.StatusUnauthorized {
@@ -225,10 +230,10 @@ func TestRolesOfRepositories(t *testing.T) {
 func TestUsersStopTheirOwn(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withProxy, func(c *Config) {
-		people := tasks.People{{Name: "Ann", Slack: "U1", Email: "ann@acme.test"}}
-		c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, nil, time.Hour), tasks.Policy{People: people}, nil)
+		people := people.People{{Name: "Ann", Slack: "U1", Email: "ann@acme.test"}}
+		c.Desk = desk.New(c.Store, queue.New(c.Store, nil, time.Hour), rights.Policy{People: people}, nil)
 		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{
-			Role: tasks.User, People: []string{"*@acme.test"},
+			Role: policy.User, People: []string{"*@acme.test"},
 		}}}
 	})
 	as := func(who, id string) int {
@@ -255,8 +260,8 @@ func TestForgeDecidesWhoSees(t *testing.T) {
 	h := newHarness(t, withProxy, func(c *Config) {
 		c.Proxy.Groups = "X-Forwarded-Groups"
 		c.Access = &auth.Access{
-			People: tasks.People{{Name: "Ann", GitHub: "ann-acme", Email: "ann@acme.test"}},
-			Grants: []auth.Grant{{Role: tasks.Operator, Groups: []string{"platform"}}},
+			People: people.People{{Name: "Ann", GitHub: "ann-acme", Email: "ann@acme.test"}},
+			Grants: []auth.Grant{{Role: policy.Operator, Groups: []string{"platform"}}},
 			Forge: func(_ context.Context, repo, login string) (bool, error) {
 				asked.Add(1)
 				if down {
@@ -456,7 +461,7 @@ func TestManyTokens(t *testing.T) {
 	h := newHarness(t)
 	const most = 500
 	for n := range most - 1 {
-		body := []byte(h.json(auth.Token{Name: fmt.Sprint("t-", n), Role: tasks.Viewer}))
+		body := []byte(h.json(auth.Token{Name: fmt.Sprint("t-", n), Role: policy.Viewer}))
 		if err := h.Store.Tokens.Save(t.Context(), fmt.Sprint(n), body); err != nil {
 			t.Fatal(err)
 		}
@@ -474,7 +479,7 @@ func TestTokensGiveNoMoreThanTheirCreatorHas(t *testing.T) {
 	t.Parallel()
 	h, fake := withOpenID(t, func(c *Config) {
 		c.Access = &auth.Access{Grants: []auth.Grant{
-			{Role: tasks.Admin, Groups: []string{"platform"}}, {Role: tasks.Operator, Groups: []string{"ops"}},
+			{Role: policy.Admin, Groups: []string{"platform"}}, {Role: policy.Operator, Groups: []string{"ops"}},
 		}}
 	})
 	const body = `{"name": "new", "role": "viewer", "days": 1}`
@@ -587,7 +592,7 @@ func TestAuditAndSecrets(t *testing.T) {
 		"The chain of 7 entries is intact.", "refused", "/cancel", "!/retry", `value="TOKEN:see"`)
 	h.contains(h.get("/audit?what=nothing", "Accept", "text/html"), http.StatusOK, "No entry matches.", "!intact")
 	h.problem(h.get("/audit?since=yesterday"), http.StatusBadRequest)
-	by := tasks.Sender{Source: "slack", Account: "U0ANN", Name: func(context.Context) string { return "Ann <b>" }}
+	by := desk.Sender{Source: "slack", Account: "U0ANN", Name: func(context.Context) string { return "Ann <b>" }}
 	if err := h.Desk.As(t.Context(), by, "vote", id, func(context.Context) (bool, error) {
 		return true, nil
 	}); err != nil {

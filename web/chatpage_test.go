@@ -17,21 +17,23 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/console"
 )
 
 // poster is a source that submits a form as a task, and refuses messages that begin with "no".
 type poster struct{}
 
-func (poster) Post(ctx context.Context, d *tasks.Desk, form url.Values,
+func (poster) Post(ctx context.Context, d *desk.Desk, form url.Values,
 	pictures []tasks.Picture,
-) (tasks.Receipt, string, error) {
+) (desk.Receipt, string, error) {
 	if strings.HasPrefix(form.Get("message"), "no") {
-		return tasks.Receipt{}, "", &tasks.InputError{Sentence: "Say something <else>."}
+		return desk.Receipt{}, "", &tasks.InputError{Sentence: "Say something <else>."}
 	}
 	r, err := d.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(time.Now(), "chat", form.Get("message")), Source: "chat", Kind: "chat", Thread: "chat/t-1",
-		Class: tasks.Interactive, Profile: agent.Write, Repo: form.Get("repo"), Actor: tasks.Actor(ctx),
+		Class: tasks.Interactive, Profile: agent.Write, Repo: form.Get("repo"), Actor: people.Actor(ctx),
 		Prompt: form.Get("message"), Options: tasks.Options{
 			Agent: form.Get("agent"), Model: form.Get("model"), Plan: form.Get("plan") != "",
 		}, Pictures: pictures,
@@ -188,7 +190,7 @@ func TestChatChanges(t *testing.T) {
 // only returns the ID of the only waiting task.
 func (h *harness) only() string {
 	h.Helper()
-	l, err := h.Desk.List(h.Context(), tasks.Filter{State: "waiting"})
+	l, err := h.Desk.List(h.Context(), desk.Filter{State: "waiting"})
 	if err != nil || len(l.Tasks) != 1 {
 		h.Fatalf("%+v, %v", l, err)
 	}

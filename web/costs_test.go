@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/api"
 )
 
@@ -54,19 +55,19 @@ func TestCostsAPI(t *testing.T) {
 	var c api.Costs
 	h.into(h.get("/api/costs?by=repository&by=model"), http.StatusOK, &c)
 	usage := agent.Usage{Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4}
-	want := tasks.Costs{
-		Rows: []tasks.CostRow{
-			{CostKey: tasks.CostKey{Model: "=cmd|'/c-calc'!A1"}, CostSum: tasks.CostSum{USD: 2, Runs: 1, Usage: usage}},
+	want := desk.Costs{
+		Rows: []desk.CostRow{
+			{CostKey: desk.CostKey{Model: "=cmd|'/c-calc'!A1"}, CostSum: desk.CostSum{USD: 2, Runs: 1, Usage: usage}},
 			{
-				CostKey: tasks.CostKey{Repo: "acme/api", Model: "opus"},
-				CostSum: tasks.CostSum{USD: 1.25, Runs: 1, Usage: usage},
+				CostKey: desk.CostKey{Repo: "acme/api", Model: "opus"},
+				CostSum: desk.CostSum{USD: 1.25, Runs: 1, Usage: usage},
 			},
 			{
-				CostKey: tasks.CostKey{Repo: "acme/api", Model: "haiku"},
-				CostSum: tasks.CostSum{USD: 0.001, Runs: 1, Usage: usage},
+				CostKey: desk.CostKey{Repo: "acme/api", Model: "haiku"},
+				CostSum: desk.CostSum{USD: 0.001, Runs: 1, Usage: usage},
 			},
 		},
-		Total: tasks.CostSum{USD: 3.251, Runs: 3, Usage: agent.Usage{
+		Total: desk.CostSum{USD: 3.251, Runs: 3, Usage: agent.Usage{
 			Input: 3000, Output: 600, CacheRead: 90_000, CacheCreation: 12,
 		}},
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/web"
 )
 
@@ -24,7 +26,7 @@ func Example() {
 	}
 	h, err := web.New(web.Config{
 		Token: "a-long-random-token",
-		Desk:  tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, slog.New(slog.DiscardHandler)),
+		Desk:  desk.New(s, queue.New(s, client, time.Hour), rights.Policy{}, slog.New(slog.DiscardHandler)),
 		Store: s, Redis: asynq.RedisClientOpt{Addr: options.Addr},
 		Ready: func(context.Context) error { return nil },
 	})

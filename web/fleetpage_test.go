@@ -13,6 +13,11 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 func TestHealthPage(t *testing.T) {
@@ -68,7 +73,7 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 		"team-b": {HeldAt: now, Status: 429, Until: now.Add(time.Hour)},
 		"team-d": {Seen: now, Cap: 0.5},
 	}
-	if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
+	if _, err := capacity.ShareCredentials(t.Context(), h.Store, states); err != nil {
 		t.Fatal(err)
 	}
 	for n, e := range []store.Expense{{USD: 1.5, Credential: "team-a"}, {USD: 0.5, Credential: "team-d"}} {
@@ -87,7 +92,7 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")
 	h.contains(h.get("/api/costs?by=credential&credential=team-d"), http.StatusOK, `"credential": "team-d"`,
 		`"cost_usd": 0.5`, "!team-a")
-	if all, err := tasks.FleetOf(h.Desk).Credentials(tasks.WithVisitor(t.Context(), tasks.Visitor{})); len(all) > 0 ||
+	if all, err := desk.FleetOf(h.Desk).Credentials(people.WithVisitor(t.Context(), people.Visitor{})); len(all) > 0 ||
 		err != nil {
 		t.Errorf("a visitor without a role gets %v, %v", all, err)
 	}
@@ -148,8 +153,8 @@ func TestFleetAtWork(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
 		client := c.Redis.MakeRedisClient().(*redis.Client)
 		t.Cleanup(func() { _ = client.Close() })
-		c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, client, time.Hour), tasks.Policy{
-			Limits: tasks.Limits{Repository: 2, Credential: 3}, Budgets: tasks.Budgets{Day: 50},
+		c.Desk = desk.New(c.Store, queue.New(c.Store, client, time.Hour), rights.Policy{
+			Limits: rights.Limits{Repository: 2, Credential: 3}, Budgets: rights.Budgets{Day: 50},
 		}, nil)
 	})
 	for i, kind := range []tasks.EndingKind{tasks.Answered, tasks.Answered, tasks.Failed, tasks.Cancelled} {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -14,8 +14,8 @@ import (
 func withRoutes(c *Config) {
 	c.Mux = http.NewServeMux()
 	c.Open = []string{"/slack/"}
-	c.Roles = map[string]tasks.Role{
-		"POST /api/chat": tasks.User, "/metrics": tasks.Operator, "/slackery/x": tasks.Viewer,
+	c.Roles = map[string]policy.Role{
+		"POST /api/chat": policy.User, "/metrics": policy.Operator, "/slackery/x": policy.Viewer,
 	}
 	for _, pattern := range []string{"POST /slack/events", "POST /api/chat", "/metrics", "/slackery/x"} {
 		c.Mux.HandleFunc(pattern, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -228,7 +229,7 @@ func TestAllCredentialsHeld(t *testing.T) {
 		states := map[string]agent.CredentialState{
 			name: {HeldAt: now, Until: until, Status: http.StatusTooManyRequests, Seen: now, Reported: now},
 		}
-		if _, err := tasks.ShareCredentials(t.Context(), h.Store, states); err != nil {
+		if _, err := capacity.ShareCredentials(t.Context(), h.Store, states); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -26,7 +27,7 @@ type linkWorld struct {
 	ahead atomic.Int64 // how far the console's clock is ahead
 }
 
-func newLinkWorld(t *testing.T, people ...tasks.Person) *linkWorld {
+func newLinkWorld(t *testing.T, people ...people.Person) *linkWorld {
 	t.Helper()
 	gh, err := githubfake.New(githubfake.Config{})
 	if err != nil {
@@ -40,7 +41,7 @@ func newLinkWorld(t *testing.T, people ...tasks.Person) *linkWorld {
 	}
 	w.harness = newHarness(t, func(c *Config) {
 		c.Provider, c.now = at, func() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
-		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{Role: tasks.Viewer, People: []string{"member"}}}}
+		c.Access = &auth.Access{People: people, Grants: []auth.Grant{{Role: policy.Viewer, People: []string{"member"}}}}
 	})
 	at.Redirect = w.server.URL + "/login/callback"
 	w.app = githubfake.OAuthApp{ClientID: at.ClientID, Secret: at.Secret, Redirect: at.Redirect}
@@ -50,9 +51,10 @@ func newLinkWorld(t *testing.T, people ...tasks.Person) *linkWorld {
 // offer returns the address that /errand link shows to a person in Slack.
 func (w *linkWorld) offer(user string) string {
 	w.Helper()
-	code, err := tasks.OfferLink(w.Context(), w.Desk, tasks.Link{
+	code, err := w.Desk.OfferLink(w.Context(), people.Link{
 		User: user, Name: "Name\u202e of " + user, Team: "T1", Site: "https://acme.slack.test/",
 	})
+
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -154,7 +156,7 @@ func TestLinkAccounts(t *testing.T) {
 // An offer works only in time, in one browser, with its own form, and from a page of the console.
 func TestLinksThatAreRefused(t *testing.T) {
 	t.Parallel()
-	w := newLinkWorld(t, tasks.Person{Name: "carl", Slack: "U0CARL", GitHub: "carl"})
+	w := newLinkWorld(t, people.Person{Name: "carl", Slack: "U0CARL", GitHub: "carl"})
 
 	w.contains(w.person().visit("/link?code=AAAAAAAAAAAAAAAAAAAAAAAAAA"), http.StatusNotFound, "does not work")
 	w.contains(w.person().visit("/link"), http.StatusNotFound, "does not work")
@@ -198,14 +200,14 @@ func TestLinksThatAreRefused(t *testing.T) {
 	address = w.offer("U0BOB")
 	later := w.offer("U0BOB")
 	p, page = w.linking("bob", address)
-	w.ahead.Store(int64(tasks.OfferTime))
+	w.ahead.Store(int64(people.OfferTime))
 	w.contains(p.confirm(page, nil), http.StatusNotFound, "older than 10 minutes")
 	w.contains(w.person().visit(later), http.StatusNotFound, "older than 10 minutes")
 	w.linked("too late", "U0ANN ann")
 
 	// Where people log in elsewhere, nobody is at GitHub.
 	h, _ := withOpenID(t)
-	code, err := tasks.OfferLink(t.Context(), h.Desk, tasks.Link{User: "U0ANN"})
+	code, err := h.Desk.OfferLink(t.Context(), people.Link{User: "U0ANN"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/console"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -158,7 +160,7 @@ func TestListAsksThoseWhoMayAnswer(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withProxy, func(c *Config) {
 		c.Access = &auth.Access{Grants: []auth.Grant{
-			{Role: tasks.User, People: []string{"ann"}}, {Role: tasks.Viewer, People: []string{"eve"}},
+			{Role: policy.User, People: []string{"ann"}}, {Role: policy.Viewer, People: []string{"eve"}},
 		}}
 	})
 	c := h.Claim(h.submit(1))
@@ -191,7 +193,7 @@ func TestListViews(t *testing.T) {
 		return task.ID
 	}
 	now := time.Now()
-	mine := put(now, func(t *tasks.Task) { t.Actor = tasks.Console })
+	mine := put(now, func(t *tasks.Task) { t.Actor = people.Console })
 	review := put(now.Add(time.Second), func(t *tasks.Task) { t.Class = tasks.Review })
 	old := put(now.Add(-25*time.Hour), func(*tasks.Task) {})
 	fresh := put(now.Add(2*time.Second), func(*tasks.Task) {})

@@ -23,6 +23,9 @@ import (
 	"github.com/errand-fleet/errand/internal/openapi"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -84,14 +87,14 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Problem": respond.Problem{}, "Listing": view.Listing{}, "Task": view.Task{}, "Request": tasks.Task{},
 		"Ending": tasks.Ending{}, "Result": agent.Result{}, "Failure": agent.Error{}, "Usage": agent.Usage{},
 		"Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{}, "Fleet": view.Fleet{},
-		"Queue": tasks.Depth{}, "Pool": tasks.PoolState{}, "Halt": store.Halt{}, "Halted": tasks.Halted{},
-		"Environments": api.Environments{}, "Environment": tasks.Environment{}, "Rebuild": store.Rebuild{},
-		"Outlook": tasks.Outlook{}, "Fact": tasks.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
-		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": tasks.CostRow{},
-		"CostSum": tasks.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
-		"WorkerSettings": view.WorkerSettings{}, "AuditPage": api.AuditPage{}, "AuditEntry": tasks.AuditEntry{},
+		"Queue": queue.Depth{}, "Pool": capacity.PoolState{}, "Halt": store.Halt{}, "Halted": desk.Halted{},
+		"Environments": api.Environments{}, "Environment": desk.Environment{}, "Rebuild": store.Rebuild{},
+		"Outlook": capacity.Outlook{}, "Fact": capacity.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
+		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": desk.CostRow{},
+		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
+		"WorkerSettings": view.WorkerSettings{}, "AuditPage": api.AuditPage{}, "AuditEntry": desk.AuditEntry{},
 		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
-		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": tasks.Offer{},
+		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": capacity.Offer{},
 		"FailedEvents": api.FailedEvents{}, "FailedEvent": tasks.FailedEvent{}, "Replayed": api.Replayed{},
 		"Schedules": api.Schedules{}, "Schedule": tasks.Schedule{}, "Project": view.Project{},
 	} {

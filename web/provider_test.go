@@ -19,7 +19,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/oidcfake"
 	"github.com/errand-fleet/errand/internal/testlog"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -41,7 +41,7 @@ func withOpenID(t *testing.T, set ...func(*Config)) (*harness, *oidcfake.Server)
 	}
 	h := newHarness(t, append([]func(*Config){func(c *Config) {
 		c.Provider = at
-		c.Access = &auth.Access{Grants: []auth.Grant{{Role: tasks.Admin, People: []string{"*@acme.test"}}}}
+		c.Access = &auth.Access{Grants: []auth.Grant{{Role: policy.Admin, People: []string{"*@acme.test"}}}}
 	}}, set...)...)
 	at.Redirect = h.server.URL + "/login/callback"
 	fake.Register(at.Redirect)
@@ -516,10 +516,10 @@ func TestRolesOfPeople(t *testing.T) {
 	h, fake := withOpenID(t, func(c *Config) {
 		c.Access = &auth.Access{
 			Grants: []auth.Grant{
-				{Role: tasks.Viewer, People: []string{"*@acme.test"}},
-				{Role: tasks.User, Groups: []string{"payments"}, Repositories: []string{"acme/pay*"}},
-				{Role: tasks.Operator, Groups: []string{"platform"}},
-				{Role: tasks.Admin, People: []string{"Root@acme.test"}},
+				{Role: policy.Viewer, People: []string{"*@acme.test"}},
+				{Role: policy.User, Groups: []string{"payments"}, Repositories: []string{"acme/pay*"}},
+				{Role: policy.Operator, Groups: []string{"platform"}},
+				{Role: policy.Admin, People: []string{"Root@acme.test"}},
 			},
 			Forge: func(_ context.Context, repo, login string) (bool, error) {
 				asked = append(asked, login)
@@ -624,10 +624,10 @@ func TestLoginAtGitHub(t *testing.T) {
 		c.Provider = at
 		c.Access = &auth.Access{
 			Grants: []auth.Grant{
-				{Role: tasks.Viewer, Groups: []string{"acme"}},
-				{Role: tasks.Operator, Groups: []string{"acme/platform"}},
-				{Role: tasks.User, People: []string{"*@acme.test"}},
-				{Role: tasks.Admin, People: []string{"root-acme"}},
+				{Role: policy.Viewer, Groups: []string{"acme"}},
+				{Role: policy.Operator, Groups: []string{"acme/platform"}},
+				{Role: policy.User, People: []string{"*@acme.test"}},
+				{Role: policy.Admin, People: []string{"root-acme"}},
 			},
 			Forge: func(_ context.Context, repo, login string) (bool, error) {
 				return login == "ann-acme" && repo == "acme/app", nil

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/console"
 )
@@ -124,7 +125,7 @@ func TestConversationsDoNotWaitForTheForgeInASlot(t *testing.T) {
 	hangs, asked, hold := atomic.Bool{}, make(chan struct{}, maxRenders), make(chan struct{})
 	h, _ := withOpenID(t, func(c *Config) {
 		c.Chat = console.Chat{Source: poster{}}
-		c.Access = &auth.Access{Grants: []auth.Grant{{Role: tasks.User, People: []string{"*@acme.test"}}}}
+		c.Access = &auth.Access{Grants: []auth.Grant{{Role: policy.User, People: []string{"*@acme.test"}}}}
 		c.Access.Forge = func(context.Context, string, string) (bool, error) {
 			if hangs.Load() {
 				asked <- struct{}{}

@@ -27,6 +27,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/api"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/console"
@@ -60,7 +62,7 @@ type (
 type Config struct {
 	// the console token: printable ASCII without space, quotes, comma, semicolon and backslash
 	Token  string
-	Desk   *tasks.Desk        // reads and changes tasks
+	Desk   *desk.Desk         // reads and changes tasks
 	Store  *store.Store       // reads workers, events, logs and health
 	Redis  asynq.RedisConnOpt // for asynqmon, which opens its own connections
 	Proxy  auth.Proxy         // authenticates people instead of the token
@@ -84,8 +86,8 @@ type Config struct {
 	Scheduler Scheduler // nil: there are no schedules
 	Inbox     Inbox     // of the whole fleet
 
-	Mux   *http.ServeMux        // has, or will have, the routes of the sources; nil: an empty one
-	Roles map[string]tasks.Role // what the other routes of Mux need, by pattern; a route without a role is closed
+	Mux   *http.ServeMux         // has, or will have, the routes of the sources; nil: an empty one
+	Roles map[string]policy.Role // what the other routes of Mux need, by pattern; a route without a role is closed
 	// subtrees of Mux, such as "/slack/", that need no token because they verify a signature
 	Open  []string
 	Ready func(context.Context) error // what else must work for this process; its error is public. nil: only Redis
@@ -178,19 +180,19 @@ func New(cfg Config) (*Handler, error) {
 }
 
 // route adds the routes of the handler itself, and the roles of those that sources have added or will add.
-func (h *Handler) route(roles map[string]tasks.Role) {
+func (h *Handler) route(roles map[string]policy.Role) {
 	h.out.Route(h.mux, map[string]respond.Route{
-		"GET /livez":   respond.For(tasks.Anyone, livez),
-		"GET /readyz":  respond.For(tasks.Anyone, h.readyz),
-		"GET /static/": respond.For(tasks.Anyone, static),
-		"GET /login":   respond.For(tasks.Anyone, h.guard.LoginPage),
-		"POST /login":  respond.For(tasks.Anyone, h.guard.Login),
-		"POST /logout": respond.For(tasks.Anyone, h.guard.Logout),
+		"GET /livez":   respond.For(policy.Anyone, livez),
+		"GET /readyz":  respond.For(policy.Anyone, h.readyz),
+		"GET /static/": respond.For(policy.Anyone, static),
+		"GET /login":   respond.For(policy.Anyone, h.guard.LoginPage),
+		"POST /login":  respond.For(policy.Anyone, h.guard.Login),
+		"POST /logout": respond.For(policy.Anyone, h.guard.Logout),
 
-		"GET /login/start":    respond.For(tasks.Anyone, h.guard.StartLogin),
-		"GET /login/callback": respond.For(tasks.Anyone, h.guard.Callback),
-		"GET /link":           respond.For(tasks.Anyone, h.guard.LinkPage),
-		"POST /link":          respond.For(tasks.Anyone, h.guard.ConfirmLink),
+		"GET /login/start":    respond.For(policy.Anyone, h.guard.StartLogin),
+		"GET /login/callback": respond.For(policy.Anyone, h.guard.Callback),
+		"GET /link":           respond.For(policy.Anyone, h.guard.LinkPage),
+		"POST /link":          respond.For(policy.Anyone, h.guard.ConfirmLink),
 	})
 	for pattern, role := range roles {
 		h.out.Allow(pattern, role)
@@ -199,10 +201,10 @@ func (h *Handler) route(roles map[string]tasks.Role) {
 
 // role returns the role that a request needs. A route without a role is closed; what is no route may be asked for by
 // every visitor.
-func (h *Handler) role(r *http.Request) (tasks.Role, bool) {
+func (h *Handler) role(r *http.Request) (policy.Role, bool) {
 	_, pattern := h.mux.Handler(r)
 	if pattern == "" {
-		return tasks.Viewer, true
+		return policy.Viewer, true
 	}
 	return h.out.Role(pattern)
 }
@@ -231,7 +233,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mux.ServeHTTP(w, r)
 	case pattern == "" && h.signed(h.postPattern(r)): // such as a hook that is asked for with GET
 		h.out.Unrouted(w, r, h.mux)
-	case declared && role == tasks.Anyone:
+	case declared && role == policy.Anyone:
 		h.public.ServeHTTP(w, r)
 	default:
 		h.guarded.ServeHTTP(w, r)

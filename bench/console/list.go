@@ -20,6 +20,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisbatch"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // list measures the time to the first byte of lists of tasks.
@@ -109,7 +112,7 @@ func (b *bench) archive(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	desk := tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), tasks.Policy{}, nil)
+	desk := desk.New(st, queue.New(st, client, time.Hour), rights.Policy{}, nil)
 	ending, err := json.Marshal(tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: answer}})
 	if err != nil {
 		return fmt.Errorf("marshal ending: %w", err)
@@ -136,7 +139,7 @@ const answer = "The build failed because the cache that its third step restores 
 
 // file puts the i-th task into the store.
 func (b *bench) file(
-	ctx context.Context, st *store.Store, desk *tasks.Desk, at time.Time, i int, ending json.RawMessage,
+	ctx context.Context, st *store.Store, desk *desk.Desk, at time.Time, i int, ending json.RawMessage,
 ) error {
 	receipt, err := desk.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(at, "slack", "c0-"+strconv.Itoa(i)), Source: "slack", Kind: "mention",

@@ -19,6 +19,9 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 const (
@@ -43,7 +46,7 @@ func work(ctx context.Context, redisURL string, in io.Reader, out io.Writer) (er
 	if err != nil {
 		return err
 	}
-	desk := tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, nil)
+	desk := desk.New(s, queue.New(s, client, time.Hour), rights.Policy{}, nil)
 	ctx, cancel := context.WithCancel(ctx)
 	var kept sync.WaitGroup
 	defer kept.Wait()
@@ -82,7 +85,7 @@ func work(ctx context.Context, redisURL string, in io.Reader, out io.Writer) (er
 }
 
 // begin submits a task and takes it.
-func begin(ctx context.Context, s *store.Store, desk *tasks.Desk, i int) (*store.Claim, error) {
+func begin(ctx context.Context, s *store.Store, desk *desk.Desk, i int) (*store.Claim, error) {
 	receipt, err := desk.Submit(ctx, tasks.Task{
 		ID: tasks.NewID(time.Now(), "chat", strconv.Itoa(i)), Source: "chat", Kind: "prompt",
 		Thread: "chat/" + strconv.Itoa(i), Class: tasks.Interactive, Profile: agent.Write, Actor: "ann",

@@ -21,6 +21,10 @@ import (
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // options are the amounts to measure, and where the worker is.
@@ -47,7 +51,7 @@ type bench struct {
 	options
 	dir      string
 	redis    *door.Redis
-	desk     *tasks.Desk
+	desk     *desk.Desk
 	store    *store.Store
 	progress io.Writer
 	report   report
@@ -142,7 +146,7 @@ func (b *bench) alone(step func(ctx context.Context, dir string) error) func(con
 		if b.store, err = store.New(store.Config{Redis: b.redis.Client}); err != nil {
 			return err
 		}
-		b.desk = tasks.NewDesk(b.store, tasks.NewQueue(b.store, b.redis.Client, time.Hour), tasks.Policy{}, nil)
+		b.desk = desk.New(b.store, queue.New(b.store, b.redis.Client, time.Hour), rights.Policy{}, nil)
 		return step(ctx, dir)
 	}
 }
@@ -171,7 +175,7 @@ func (b *bench) hire(ctx context.Context, dir, settings string) ([]*door.Server,
 	}
 	return workers, b.until(ctx, "all workers can run tasks", func() (bool, error) {
 		alive, err := b.store.Workers.List(ctx)
-		able := slices.DeleteFunc(alive, func(w store.Worker) bool { return len(w.Health) == 0 || !tasks.Able(w) })
+		able := slices.DeleteFunc(alive, func(w store.Worker) bool { return len(w.Health) == 0 || !capacity.Able(w) })
 		return len(able) == b.Workers, err
 	})
 }

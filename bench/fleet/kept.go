@@ -10,7 +10,9 @@ import (
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -25,8 +27,8 @@ func (b *bench) kept(ctx context.Context, dir string) error {
 	if err != nil {
 		return errors.Join(err, shared.Close())
 	}
-	queue := tasks.NewQueue(s, b.redis.Client, time.Hour)
-	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, queue, tasks.Policy{}, nil)}
+	queue := queue.New(s, b.redis.Client, time.Hour)
+	typical := taskstest.Typical{Store: s, Desk: desk.New(s, queue, rights.Policy{}, nil)}
 	ids, claims := make([]string, b.Kept), make([]*store.Claim, b.Kept)
 	m := meter{redis: b.redis, n: b.Kept}
 	_, m.err = typical.Wait(ctx) // so that Redis has the scripts, and the others wait for a task

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Classes are paused and workers cordoned through a real front door, which also says who did it.
@@ -53,7 +53,7 @@ func TestPauseAndCordon(t *testing.T) {
 	if code, _, _ := f.run("pause"); code != 2 {
 		t.Errorf("without a class: exit %d", code)
 	}
-	var h tasks.Halted
+	var h desk.Halted
 	if code, out, _ := f.run("pause", "--json", "background"); code != 0 || json.Unmarshal([]byte(out), &h) != nil ||
 		h.Name != "background" || h.Halt == nil {
 		t.Errorf("exit %d: %s", code, out)

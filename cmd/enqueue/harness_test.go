@@ -23,7 +23,11 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/inbox"
+	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 	"github.com/errand-fleet/errand/web"
 )
@@ -66,7 +70,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
 		t.Fatal(err)
 	}
-	f.Desk = tasks.NewDesk(f.Store, tasks.NewQueue(f.Store, rdb, time.Hour), tasks.Policy{}, nil)
+	f.Desk = desk.New(f.Store, queue.New(f.Store, rdb, time.Hour), rights.Policy{}, nil)
 	source, err := chat.New(chat.Config{Dirs: []string{f.dirs}})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +96,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	f.inboxes = inbox.All{inbox.New(inbox.Config{Queue: inbox.Incoming, AtOnce: 1, Redis: rdb})}
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
-		Roles:     map[string]tasks.Role{chat.Pattern: tasks.User},
+		Roles:     map[string]policy.Role{chat.Pattern: policy.User},
 		Reviews:   []tasks.Reviewer{reviews{}},
 		Scheduler: timed, Inbox: f.inboxes,
 		Examine: func(context.Context) []store.Finding { return f.services },

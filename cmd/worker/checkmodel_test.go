@@ -18,7 +18,7 @@ import (
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/fake/cloudfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 )
 
 // The check asks the model as a run would, and says what is wrong in the provider's words.
@@ -263,7 +263,7 @@ func TestDoctorAsksTheModel(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = parts.Close() })
 		held := agent.CredentialState{Until: time.Now().Add(time.Hour), Status: 429, HeldAt: time.Now()}
-		if _, err := tasks.ShareCredentials(t.Context(), parts.Store,
+		if _, err := capacity.ShareCredentials(t.Context(), parts.Store,
 			map[string]agent.CredentialState{"team": held}); err != nil {
 			t.Fatal(err)
 		}

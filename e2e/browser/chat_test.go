@@ -7,6 +7,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // A conversation from its first word to its answer, and what is being written meanwhile is not lost when the page
@@ -34,7 +35,7 @@ func TestChat(t *testing.T) {
 	tb.wait("document.readyState === 'complete'")
 	eval[bool](tb, "window.sameAsEver = true")
 
-	found, err := c.Desk.List(t.Context(), tasks.Filter{Source: "chat", Limit: 1})
+	found, err := c.Desk.List(t.Context(), desk.Filter{Source: "chat", Limit: 1})
 	if err != nil || len(found.Tasks) != 1 {
 		t.Fatalf("%+v, %v", found, err)
 	}

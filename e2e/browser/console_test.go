@@ -14,6 +14,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -47,7 +50,7 @@ func newConsole(t *testing.T, env ...string) *console {
 	if c.Store, err = store.New(store.Config{Redis: c.client}); err != nil {
 		t.Fatal(err)
 	}
-	c.Desk = tasks.NewDesk(c.Store, tasks.NewQueue(c.Store, c.client, time.Hour), tasks.Policy{}, nil)
+	c.Desk = desk.New(c.Store, queue.New(c.Store, c.client, time.Hour), rights.Policy{}, nil)
 	return c
 }
 

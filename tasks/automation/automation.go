@@ -27,6 +27,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -107,7 +108,7 @@ func New(kind Kind, cfg Config) (*Source, error) {
 func (s *Source) Name() string { return string(s.kind) }
 
 // Listen registers POST /hooks/{name}, or starts a goroutine that looks at the schedules until ctx ends.
-func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	if len(s.hooks) > 0 {
 		mux.HandleFunc("POST "+Prefix+"{name}", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, d) })
 	}

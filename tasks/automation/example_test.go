@@ -12,7 +12,9 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A front door that starts one task a day. Any number of them may do the same.
@@ -35,7 +37,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	desk := tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour), tasks.Policy{}, slog.New(slog.DiscardHandler))
+	desk := desk.New(s, queue.New(s, client, time.Hour), rights.Policy{}, slog.New(slog.DiscardHandler))
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	if err := source.Listen(ctx, http.NewServeMux(), desk); err != nil {

@@ -18,6 +18,10 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/record"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -36,12 +40,12 @@ type fleet struct {
 // door is a front door whose clock may be wrong.
 type door struct {
 	*Source
-	desk   *tasks.Desk
+	desk   *desk.Desk
 	skew   time.Duration
 	server *httptest.Server // of hooks
 }
 
-func newFleet(t *testing.T, at time.Time, policy tasks.Policy) *fleet {
+func newFleet(t *testing.T, at time.Time, policy rights.Policy) *fleet {
 	t.Helper()
 	f := &fleet{Worker: taskstest.Worker{T: t}, redis: redistest.Start(t), now: at}
 	f.Store, f.Desk = f.connect(policy)
@@ -49,7 +53,7 @@ func newFleet(t *testing.T, at time.Time, policy tasks.Policy) *fleet {
 }
 
 // connect opens a separate connection, as another process has it.
-func (f *fleet) connect(policy tasks.Policy) (*store.Store, *tasks.Desk) {
+func (f *fleet) connect(policy rights.Policy) (*store.Store, *desk.Desk) {
 	f.Helper()
 	opt, err := redis.ParseURL(f.redis)
 	if err != nil {
@@ -62,11 +66,11 @@ func (f *fleet) connect(policy tasks.Policy) (*store.Store, *tasks.Desk) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return s, tasks.NewDesk(s, tasks.NewQueue(s, rdb, time.Hour), policy, nil)
+	return s, desk.New(s, queue.New(s, rdb, time.Hour), policy, nil)
 }
 
 // start adds a front door with schedules.
-func (f *fleet) start(policy tasks.Policy, skew time.Duration, list ...Automation) *door {
+func (f *fleet) start(policy rights.Policy, skew time.Duration, list ...Automation) *door {
 	f.Helper()
 	for i := range list {
 		list[i].Profile, list[i].Times = agent.Read, times(list[i].When)
@@ -88,10 +92,10 @@ func times(when string) cron.Schedule {
 }
 
 // open adds a front door.
-func (f *fleet) open(policy tasks.Policy, skew time.Duration, kind Kind, list ...Automation) *door {
+func (f *fleet) open(policy rights.Policy, skew time.Duration, kind Kind, list ...Automation) *door {
 	f.Helper()
-	s, desk := f.connect(policy)
-	d := &door{skew: skew, desk: desk.Metered(func(t tasks.Task, r tasks.Receipt) {
+	s, own := f.connect(policy)
+	d := &door{skew: skew, desk: own.Metered(func(t tasks.Task, r desk.Receipt) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		if r.New {
@@ -147,7 +151,7 @@ func (f *fleet) created() []string {
 // end ends a task that has not started.
 func (f *fleet) end(id string, kind tasks.EndingKind) {
 	f.Helper()
-	if ok, err := tasks.EndWaiting(f.Context(), f.Store, id, tasks.Ending{Kind: kind, At: f.clock()}); !ok ||
+	if ok, err := record.EndWaiting(f.Context(), f.Store, id, tasks.Ending{Kind: kind, At: f.clock()}); !ok ||
 		err != nil {
 		f.Fatal(ok, err)
 	}

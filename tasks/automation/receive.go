@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -63,7 +64,7 @@ type accepted struct {
 }
 
 // serve answers a request with the ID of its task.
-func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *tasks.Desk) {
+func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *desk.Desk) {
 	made, err := s.receive(w, r, d)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
@@ -80,7 +81,7 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *tasks.Desk) {
 	p.Write(w)
 }
 
-func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *tasks.Desk) (accepted, error) {
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (accepted, error) {
 	body, status := intake.ReadBody(w, r, maxBody)
 	switch status {
 	case http.StatusOK:
@@ -135,7 +136,7 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 }
 
 // accept submits the task of an authentic request.
-func (e *endpoint) accept(ctx context.Context, d *tasks.Desk, key string, body []byte) (accepted, error) {
+func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []byte) (accepted, error) {
 	every := time.Hour / time.Duration(e.PerHour)
 	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // told is a board.
@@ -24,8 +25,8 @@ func (b *told) Tell(_ context.Context, n tasks.Notice) error {
 // The ending of a task is posted to the channel of its schedule.
 func TestResults(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Automation{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
+	d := f.start(rights.Policy{}, 0, Automation{Name: "loud", When: hourly, Prompt: "Go.", Results: "C0123ABCD"},
 		Automation{Name: "quiet", When: hourly, Prompt: "Go."})
 	board, log := &told{}, &bytes.Buffer{}
 	d.cfg.Board, d.cfg.Log = board, slog.New(slog.NewTextHandler(log, nil))

@@ -10,6 +10,7 @@ import (
 	"github.com/robfig/cron/v3"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -36,7 +37,7 @@ const lookEvery = time.Minute
 const lookLimit = 20 * time.Second
 
 // run looks at the schedules at their times and every minute, until ctx ends.
-func (s *Source) run(ctx context.Context, d *tasks.Desk) {
+func (s *Source) run(ctx context.Context, d *desk.Desk) {
 	for {
 		s.look(ctx, d)
 		now := s.cfg.Now()
@@ -53,7 +54,7 @@ func (s *Source) run(ctx context.Context, d *tasks.Desk) {
 }
 
 // look does what is due for each schedule. What fails is tried again at the next look.
-func (s *Source) look(ctx context.Context, d *tasks.Desk) {
+func (s *Source) look(ctx context.Context, d *desk.Desk) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
 	for _, one := range s.schedules {
@@ -96,7 +97,7 @@ const (
 var errTaken = errors.New("another front door did it")
 
 // look does what is due, unless another front door is faster.
-func (s *series) look(ctx context.Context, d *tasks.Desk) error {
+func (s *series) look(ctx context.Context, d *desk.Desk) error {
 	err := s.advance(ctx, d)
 	if errors.Is(err, errTaken) {
 		return nil
@@ -105,7 +106,7 @@ func (s *series) look(ctx context.Context, d *tasks.Desk) error {
 }
 
 // advance submits a claimed task, counts an ended one and claims the latest time that has come.
-func (s *series) advance(ctx context.Context, d *tasks.Desk) error {
+func (s *series) advance(ctx context.Context, d *desk.Desk) error {
 	st, err := s.current(ctx)
 	if err != nil {
 		return err
@@ -187,7 +188,7 @@ func (s *series) claim(ctx context.Context, before state, at time.Time) (state, 
 }
 
 // submit submits the claimed task. It may do so in several front doors: the ID follows from the time.
-func (s *series) submit(ctx context.Context, d *tasks.Desk, before state) (state, error) {
+func (s *series) submit(ctx context.Context, d *desk.Desk, before state) (state, error) {
 	thread := s.Name + "/" + tasks.Born(before.Task).UTC().Format("20060102-1504")
 	_, err := d.Submit(ctx, s.source.task(s.Automation, before.Task, thread, s.Prompt))
 	refused, ok := errors.AsType[*tasks.InputError](err)
@@ -214,7 +215,7 @@ func (s *series) submit(ctx context.Context, d *tasks.Desk, before state) (state
 }
 
 // count counts the ending of the task, if it has one. A task that was deleted since counts as neither.
-func (s *series) count(ctx context.Context, d *tasks.Desk, before state) (state, error) {
+func (s *series) count(ctx context.Context, d *desk.Desk, before state) (state, error) {
 	status, err := d.Status(ctx, before.Task)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 const hourly = "0 * * * *"
@@ -18,8 +20,8 @@ const hourly = "0 * * * *"
 // Times that passed while no front door ran become one task; those before the schedule existed become none.
 func TestMissedTimes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
+	f.start(rights.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
 	if new := f.created(); len(new) > 0 {
 		t.Fatalf("a new schedule ran %v", new)
@@ -39,11 +41,11 @@ func TestMissedTimes(t *testing.T) {
 // A schedule with other times begins anew.
 func TestChangedTimes(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: "0 13 * * *", Prompt: "Go."})
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
+	f.start(rights.Policy{}, 0, Automation{Name: "x", When: "0 13 * * *", Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
 	f.doors = nil
-	f.start(tasks.Policy{}, 0, Automation{Name: "x", When: "0 12 * * *", Prompt: "Go."})
+	f.start(rights.Policy{}, 0, Automation{Name: "x", When: "0 12 * * *", Prompt: "Go."})
 	f.look(utc("2026-05-02 12:30"))
 	f.look(utc("2026-05-03 11:59"))
 	if new := f.created(); len(new) > 0 {
@@ -57,9 +59,9 @@ func TestChangedTimes(t *testing.T) {
 
 func TestNoOverlap(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
 	for range 3 {
-		f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
+		f.start(rights.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	}
 	f.look(utc("2026-05-01 12:30"))
 	f.look(utc("2026-05-01 13:00"))
@@ -87,8 +89,8 @@ func TestNoOverlap(t *testing.T) {
 // A front door that died after it claimed a time is replaced by another one.
 func TestClaimedTimeIsSubmitted(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 12:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
+	f := newFleet(t, utc("2026-05-01 12:30"), rights.Policy{})
+	d := f.start(rights.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go."})
 	f.look(utc("2026-05-01 12:30"))
 	s := d.schedules[0]
 	st, err := s.memo.Load(t.Context())
@@ -110,8 +112,8 @@ func TestClaimedTimeIsSubmitted(t *testing.T) {
 // Three failures in a row pause a schedule until an operator resumes it.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, utc("2026-05-01 00:30"), tasks.Policy{})
-	d := f.start(tasks.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
+	f := newFleet(t, utc("2026-05-01 00:30"), rights.Policy{})
+	d := f.start(rights.Policy{}, 0, Automation{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
 	f.look(utc("2026-05-01 00:30"))
 	at := utc("2026-05-01 01:00")
 	for _, kind := range []tasks.EndingKind{
@@ -134,9 +136,9 @@ func TestPause(t *testing.T) {
 		!strings.Contains(found[0].Remedy, "enqueue schedules resume x") {
 		t.Errorf("found %+v", found)
 	}
-	in := func(role tasks.Role) context.Context {
-		return tasks.WithVisitor(t.Context(), tasks.Visitor{
-			Role: tasks.Admin,
+	in := func(role policy.Role) context.Context {
+		return people.WithVisitor(t.Context(), people.Visitor{
+			Role: policy.Admin,
 			In: func(_ context.Context, repo string) (r policy.Repo) {
 				if repo == "acme/api" {
 					r.Role = role
@@ -145,19 +147,19 @@ func TestPause(t *testing.T) {
 			},
 		})
 	}
-	if _, err := d.ResumeSchedule(in(tasks.Anyone), "x"); !errors.Is(err, tasks.ErrNotFound) {
+	if _, err := d.ResumeSchedule(in(policy.Anyone), "x"); !errors.Is(err, tasks.ErrNotFound) {
 		t.Errorf("resumed by someone who does not see it: %v", err)
 	}
-	if list, err := d.Schedules(in(tasks.Anyone)); len(list) > 0 || err != nil {
+	if list, err := d.Schedules(in(policy.Anyone)); len(list) > 0 || err != nil {
 		t.Errorf("shown to someone who does not see it: %v, %v", list, err)
 	}
-	_, err := d.ResumeSchedule(in(tasks.User), "x")
-	if _, ok := errors.AsType[*tasks.RoleError](err); !ok {
+	_, err := d.ResumeSchedule(in(policy.User), "x")
+	if _, ok := errors.AsType[*people.RoleError](err); !ok {
 		t.Errorf("resumed by a user: %v", err)
 	}
 	at = at.Add(5*time.Hour + time.Minute)
 	f.look(at)
-	if got, err := d.ResumeSchedule(in(tasks.Operator), "x"); err != nil || !got.Paused.IsZero() || got.Failures != 0 {
+	if got, err := d.ResumeSchedule(in(policy.Operator), "x"); err != nil || !got.Paused.IsZero() || got.Failures != 0 {
 		t.Errorf("resumed: %+v, %v", got, err)
 	}
 	f.look(at.Add(time.Minute))
@@ -173,7 +175,7 @@ func TestPause(t *testing.T) {
 // A refused task, here by the policy, counts as a failure.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	policy := tasks.Policy{Repository: func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }}
+	policy := rights.Policy{Repository: func(string) (rights.Repository, bool) { return rights.Repository{}, false }}
 	f := newFleet(t, utc("2026-05-01 00:30"), policy)
 	d := f.start(policy, 0, Automation{Name: "x", When: hourly, Prompt: "Go.", Repo: "acme/api"})
 	for hour := range 4 {

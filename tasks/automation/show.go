@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -15,7 +16,7 @@ import (
 func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 	list := []tasks.Schedule{}
 	for _, one := range s.schedules {
-		if !tasks.VisitorOf(ctx).May(ctx, policy.See, one.Repo).Allowed {
+		if !people.VisitorOf(ctx).May(ctx, policy.See, one.Repo).Allowed {
 			continue
 		}
 		st, err := one.memo.Load(ctx)
@@ -35,7 +36,7 @@ func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedul
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}
 	one := s.schedules[at]
-	visitor := tasks.VisitorOf(ctx)
+	visitor := people.VisitorOf(ctx)
 	if !visitor.May(ctx, policy.See, one.Repo).Allowed {
 		return tasks.Schedule{}, tasks.ErrNotFound
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // In a year with both changes of the clocks, three front doors whose clocks differ run each time of each schedule once:
@@ -18,7 +19,7 @@ func TestYear(t *testing.T) {
 		t.Fatal(err)
 	}
 	begin, end := time.Date(2026, 1, 1, 0, 0, 0, 0, berlin), time.Date(2027, 1, 1, 0, 0, 0, 0, berlin)
-	f := newFleet(t, begin, tasks.Policy{})
+	f := newFleet(t, begin, rights.Policy{})
 	list := func() []Automation {
 		return []Automation{
 			// not on 29 March, twice on 25 October
@@ -29,7 +30,7 @@ func TestYear(t *testing.T) {
 	}
 	const skew = 2 * time.Second
 	for _, off := range []time.Duration{-skew, 0, skew} {
-		f.start(tasks.Policy{}, off, list()...)
+		f.start(rights.Policy{}, off, list()...)
 	}
 	ticks := map[string][]string{}
 	f.look(begin.Add(-time.Minute))

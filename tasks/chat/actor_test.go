@@ -5,7 +5,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // A user whom the front door has authenticated is the task's requester.
@@ -14,8 +15,8 @@ func TestActorIsWhoTheFrontDoorSays(t *testing.T) {
 	h := newHarness(t, Config{}, func(_ context.Context, s *http.Server) {
 		next := s.Handler
 		s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			next.ServeHTTP(w, r.WithContext(tasks.WithVisitor(r.Context(),
-				tasks.Visitor{Name: "ann@acme.test", Role: tasks.User})))
+			next.ServeHTTP(w, r.WithContext(people.WithVisitor(r.Context(),
+				people.Visitor{Name: "ann@acme.test", Role: policy.User})))
 		})
 	})
 	if got := h.Status(h.ask(`{"message": "Hi"}`).id).Task.Actor; got != "ann@acme.test" {

@@ -17,8 +17,10 @@ import (
 
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -52,7 +54,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config,
 	if h.Store, err = store.New(store.Config{Redis: h.redis}); err != nil {
 		t.Fatal(err)
 	}
-	h.Desk = tasks.NewDesk(h.Store, tasks.NewQueue(h.Store, h.redis, time.Hour), tasks.Policy{}, nil)
+	h.Desk = desk.New(h.Store, queue.New(h.Store, h.redis, time.Hour), rights.Policy{}, nil)
 	if h.source, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // maxBody bounds a request: a message of 1 MiB and pictures of 8 MiB in base64, which are the desk's limits for a task.
@@ -31,7 +33,7 @@ var (
 const Pattern = "POST /api/chat"
 
 // Listen registers POST /api/chat. Streams that are open when ctx ends are ended too; their tasks go on.
-func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	mux.HandleFunc(Pattern, func(w http.ResponseWriter, r *http.Request) { s.serve(ctx, d, w, r) })
 	return nil
 }
@@ -78,13 +80,13 @@ const fields = "message, repo, repos, branch, projectPath, agent, thread, model,
 	"timeout, profile, plan and pictures"
 
 // serve submits a message and streams its task until it ends, or until the reader or the server leaves.
-func (s *Source) serve(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request) {
+func (s *Source) serve(life context.Context, d *desk.Desk, w http.ResponseWriter, r *http.Request) {
 	req, p := read(w, r)
 	if p != nil {
 		p.Write(w)
 		return
 	}
-	t, p := s.task(req, tasks.Actor(r.Context()))
+	t, p := s.task(req, people.Actor(r.Context()))
 	if p != nil {
 		p.Write(w)
 		return
@@ -210,9 +212,9 @@ func (req request) options(t *tasks.Task) (err error) {
 
 // submit checks the agent that a request names, and stores the task. Storing gives up after submitLimit. It is detached
 // from the request, so that a reader who leaves now does not leave half a task.
-func (s *Source) submit(ctx context.Context, d *tasks.Desk, t tasks.Task) (tasks.Receipt, error) {
+func (s *Source) submit(ctx context.Context, d *desk.Desk, t tasks.Task) (desk.Receipt, error) {
 	if err := s.checkAgent(ctx, d, t); err != nil {
-		return tasks.Receipt{}, err
+		return desk.Receipt{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.submitLimit)
 	defer cancel()

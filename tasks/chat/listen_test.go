@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -157,7 +158,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 			}
 		})
 	}
-	if list, err := h.Desk.List(t.Context(), tasks.Filter{}); err != nil || len(list.Tasks) > 0 {
+	if list, err := h.Desk.List(t.Context(), desk.Filter{}); err != nil || len(list.Tasks) > 0 {
 		t.Errorf("%d tasks were stored, %v", len(list.Tasks), err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/openapi"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // The stream and the refusals match the API's description.
@@ -29,7 +30,7 @@ func TestChatIsAsDescribed(t *testing.T) {
 	} {
 		resp := h.post(tc.body)
 		if tc.end != nil {
-			all, err := h.Desk.List(t.Context(), tasks.Filter{State: "waiting", Limit: 1})
+			all, err := h.Desk.List(t.Context(), desk.Filter{State: "waiting", Limit: 1})
 			if err != nil || len(all.Tasks) != 1 {
 				t.Fatalf("%s: %v, %v", name, all, err)
 			}

@@ -26,6 +26,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // Config is what the source needs. Its zero value works and opens no local directory.
@@ -71,8 +73,8 @@ func (s *Source) Name() string { return "chat" }
 // further repositories after commas. thread is what the next form names to continue. An *InputError says what to
 // change.
 func (s *Source) Post(
-	ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture,
-) (r tasks.Receipt, thread string, err error) {
+	ctx context.Context, d *desk.Desk, form url.Values, pictures []tasks.Picture,
+) (r desk.Receipt, thread string, err error) {
 	repo, also := tasks.SplitRepositories(form.Get("repo") + "," + form.Get("also"))
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
@@ -80,7 +82,7 @@ func (s *Source) Post(
 		Agent: form.Get("agent"), Thread: form.Get("thread"), Model: form.Get("model"), Effort: form.Get("effort"),
 		Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Profile: form.Get("profile"),
 		Plan: form.Get("plan") != "",
-	}, tasks.Actor(ctx))
+	}, people.Actor(ctx))
 	if p != nil {
 		return r, "", &tasks.InputError{Sentence: p.Detail}
 	}

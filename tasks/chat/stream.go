@@ -9,6 +9,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // event is one line of the stream. Which fields there are goes by the type:
@@ -47,7 +48,7 @@ type stream struct{ *sse.Stream }
 
 // stream writes a task's events, after the first one, until the task or life ends. A reader who leaves does not stop
 // the task.
-func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWriter, r *http.Request, first event) {
+func (s *Source) stream(life context.Context, d *desk.Desk, w http.ResponseWriter, r *http.Request, first event) {
 	id := first.ID
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -75,7 +76,7 @@ func (s *Source) stream(life context.Context, d *tasks.Desk, w http.ResponseWrit
 }
 
 // send writes the events that belong to the answer, and what the agent does for it.
-func (s *stream) send(l tasks.Logged) {
+func (s *stream) send(l desk.Logged) {
 	switch e := l.Event; {
 	case e.Kind == agent.Text && e.Parent == "": // words of sub-agents are for the agent
 		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
@@ -100,7 +101,7 @@ func (s *stream) send(l tasks.Logged) {
 }
 
 // finish says how the task ended.
-func (s *Source) finish(ctx context.Context, d *tasks.Desk, out *stream, id string) {
+func (s *Source) finish(ctx context.Context, d *desk.Desk, out *stream, id string) {
 	status, err := d.Status(ctx, id)
 	if err != nil || status.Ending == nil {
 		if err != nil && ctx.Err() == nil {

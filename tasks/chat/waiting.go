@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // waitCheck is how often the stream of a waiting task looks whether a worker can run it.
@@ -16,7 +18,7 @@ const waitCheck = 3 * time.Second
 
 // tellWaits starts to send why no worker can run a waiting task: the other reasons for waiting are events, which come
 // from workers. The function that it returns ends that.
-func (s *Source) tellWaits(ctx context.Context, d *tasks.Desk, out *stream, id string) (stop func()) {
+func (s *Source) tellWaits(ctx context.Context, d *desk.Desk, out *stream, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
 	telling.Go(func() {
@@ -54,13 +56,13 @@ func (s *Source) tellWaits(ctx context.Context, d *tasks.Desk, out *stream, id s
 const offerLimit = 2 * time.Second
 
 // checkAgent returns an *tasks.InputError for an agent that a worker says does not exist.
-func (s *Source) checkAgent(ctx context.Context, d *tasks.Desk, t tasks.Task) error {
+func (s *Source) checkAgent(ctx context.Context, d *desk.Desk, t tasks.Task) error {
 	if t.Options.Agent == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.offerLimit)
 	defer cancel()
-	offer, err := d.Offer(ctx, tasks.Where{Repo: t.Repo, Dir: t.Dir})
+	offer, err := d.Offer(ctx, capacity.Where{Repo: t.Repo, Dir: t.Dir})
 	if err != nil {
 		return nil // nobody knows
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -92,13 +93,13 @@ func (i *interpreter) reword(ctx context.Context, h remarkEvent) (response strin
 	if h.Place == thread.InIssue {
 		at = h.Issue.GetUpdatedAt().Time
 	}
-	var done tasks.Amendment
+	var done desk.Amendment
 	err = i.desk.As(ctx, h.sender(), "edit", t.ID, func(ctx context.Context) (_ bool, err error) {
-		done, err = i.desk.Amend(ctx, t, tasks.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
+		done, err = i.desk.Amend(ctx, t, desk.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
 		return false, err
 	})
 	switch {
-	case err == nil && done != tasks.Replaced:
+	case err == nil && done != desk.Replaced:
 		return "", unamended
 	case err == nil:
 		err = i.notePlan(ctx, h)

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // own opens one of our pull requests.
@@ -138,7 +139,7 @@ func TestFailedChecksOfSeveralRepositories(t *testing.T) {
 		t.Fatalf("tasks: %+v", all)
 	}
 	task := all[slices.IndexFunc(all, func(one tasks.Task) bool { return one.Kind == "check_failure" })]
-	policy := tasks.Policy{Rights: &tasks.Rights{Forge: w.conf.Forge}}
+	policy := rights.Policy{Rights: &rights.ForgeRights{Forge: w.conf.Forge}}
 	profile, _, err := policy.Permit(t.Context(), f.db, task, true)
 	apart, aerr := policy.Apart(t.Context(), f.db, task)
 	if task.Thread != first.Thread || profile != agent.Write || !apart || err != nil || aerr != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -34,7 +35,7 @@ func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response
 			},
 		},
 	}
-	var receipt tasks.Receipt
+	var receipt desk.Receipt
 	_ = i.desk.As(ctx, h.sender(), "answer", h.String(), func(ctx context.Context) (bool, error) {
 		if receipt, err = i.desk.Submit(ctx, t); errors.Is(err, tasks.ErrNoQuestion) {
 			return false, nil

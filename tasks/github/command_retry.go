@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -33,7 +34,7 @@ func (i *interpreter) retry(ctx context.Context, h remarkEvent) (note string, ok
 func (i *interpreter) lastFailed(
 	ctx context.Context, h remarkEvent, at time.Time,
 ) (last tasks.Status, live bool, err error) {
-	page, err := i.desk.List(ctx, tasks.Filter{Source: sourceName, Repo: h.Repo, Limit: maxTried})
+	page, err := i.desk.List(ctx, desk.Filter{Source: sourceName, Repo: h.Repo, Limit: maxTried})
 	if err != nil {
 		return last, false, err
 	}

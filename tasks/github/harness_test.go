@@ -30,11 +30,14 @@ import (
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -157,7 +160,7 @@ func (w *world) source(change ...func(*config)) *Source {
 type front struct {
 	*world
 	db   *store.Store
-	desk *tasks.Desk
+	desk *desk.Desk
 	url  string
 }
 
@@ -169,15 +172,15 @@ func (w *world) listen() front {
 
 func (w *world) listenAt(opt *redis.Options) front {
 	w.Helper()
-	return w.listenUnder(opt, tasks.Policy{})
+	return w.listenUnder(opt, rights.Policy{})
 }
 
-func (w *world) listenUnder(opt *redis.Options, p tasks.Policy) front {
+func (w *world) listenUnder(opt *redis.Options, p rights.Policy) front {
 	w.Helper()
 	rdb := redis.NewClient(opt)
 	w.Cleanup(func() { _ = rdb.Close() })
 	db := must(store.New(store.Config{Redis: rdb}))
-	f := front{world: w, db: db, desk: tasks.NewDesk(db, tasks.NewQueue(db, rdb, time.Hour), p, nil)}
+	f := front{world: w, db: db, desk: desk.New(db, queue.New(db, rdb, time.Hour), p, nil)}
 	mux := http.NewServeMux()
 	if err := w.src.Listen(w.Context(), mux, f.desk); err != nil {
 		w.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -18,7 +19,7 @@ import (
 // interpreter turns events and comments into tasks. It is safe for concurrent use.
 type interpreter struct {
 	shared
-	desk       *tasks.Desk
+	desk       *desk.Desk
 	reviews    review.Submitter
 	repository func(name string) bool   // reports whether events of a repository count; nil if all do
 	base       func(name string) string // base branch of work on an issue, or "" for the default branch

@@ -15,12 +15,12 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/doctor"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll.
-func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	switch {
 	case s.cfg.WebhookSecret != "":
 		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {

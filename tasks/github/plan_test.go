@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // planned is a front door with an issue, on which a plan was posted. ask writes a comment and returns its task; answer
@@ -476,8 +477,8 @@ func TestPlanBehindTheLabel(t *testing.T) {
 func TestApprovalIsRefused(t *testing.T) {
 	t.Parallel()
 	f, n, _, _ := plannedIssue(t)
-	none := func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }
-	f.listenUnder(must(redis.ParseURL(f.redis)), tasks.Policy{Repository: none})
+	none := func(string) (rights.Repository, bool) { return rights.Repository{}, false }
+	f.listenUnder(must(redis.ParseURL(f.redis)), rights.Policy{Repository: none})
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 	f.hub.Deliver(f.url)
 	f.interpret()

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
@@ -91,8 +92,8 @@ func (h *remarkEvent) validate() error {
 }
 
 // sender returns the sender of the event for the audit log.
-func (h remarkEvent) sender() tasks.Sender {
-	return tasks.Sender{Source: sourceName, Account: cmp.Or(h.by, h.Author)}
+func (h remarkEvent) sender() desk.Sender {
+	return desk.Sender{Source: sourceName, Account: cmp.Or(h.by, h.Author)}
 }
 
 // thread returns the thread of the conversation.

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // A report shows one task on GitHub. That of a review shows the agent's actions in the status indicator of the commit,
@@ -44,7 +45,7 @@ var (
 type reporter struct {
 	shared
 	board  Board // nil if no repository is only watched
-	people tasks.People
+	people people.People
 	pause  time.Duration // between two edits of an issue's state
 }
 

@@ -58,12 +58,14 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/autofix"
 	"github.com/errand-fleet/errand/tasks/github/review"
 	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // Config is what a Source needs; the first block is required, WebhookSecret or Poll only for Listen.
@@ -73,7 +75,7 @@ type Config struct {
 	Memory        intake.Memory // of what was done with each pull request
 	Inbox         intake.Inbox  // of webhooks; required for Listen
 
-	People         tasks.People                // names for posts
+	People         people.People               // names for posts
 	Repository     func(name string) (ok bool) // reports whether events of a repository count; nil if all do
 	Base           func(name string) string    // returns the base branch for issues; nil or "" for the default branch
 	Repositories   []string                    // repositories to poll for missed events
@@ -205,7 +207,7 @@ func assemble(cfg Config) *Source {
 }
 
 // interpreter returns an interpreter that submits to a desk.
-func (s *Source) interpreter(d *tasks.Desk) *interpreter {
+func (s *Source) interpreter(d *desk.Desk) *interpreter {
 	return &interpreter{
 		shared: s.shared, desk: d, reviews: s.reviews.To(d), repository: s.cfg.Repository, base: s.cfg.Base,
 		pacer: intake.Pacer{Limiter: s.cfg.Limiter},
@@ -213,7 +215,7 @@ func (s *Source) interpreter(d *tasks.Desk) *interpreter {
 }
 
 // newPoller returns a poller that submits what it finds to a desk.
-func (s *Source) newPoller(d *tasks.Desk) *poller {
+func (s *Source) newPoller(d *desk.Desk) *poller {
 	return &poller{
 		interpreter: s.interpreter(d), inbox: s.cfg.Inbox, repositories: s.cfg.Repositories, every: s.cfg.PollEvery,
 		quickEvery: s.cfg.QuickPollEvery,

@@ -25,6 +25,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
 )
 
 // The queues of the inboxes. No pool's queue has such a name: they end with a class.
@@ -152,7 +153,7 @@ func (b *Inbox) serve() (stop func(), err error) {
 	server := asynq.NewServerFromRedisClient(b.cfg.Redis, asynq.Config{
 		Concurrency: b.cfg.AtOnce, Queues: map[string]int{b.cfg.Queue: 1}, ShutdownTimeout: shutdown,
 		RetryDelayFunc: pause, TaskCheckInterval: checkInterval, DelayedTaskCheckInterval: time.Second,
-		Logger: tasks.AsynqLogger(b.cfg.Log), LogLevel: asynq.WarnLevel,
+		Logger: queue.Logger(b.cfg.Log), LogLevel: asynq.WarnLevel,
 	})
 	if err := server.Start(asynq.HandlerFunc(b.interpret)); err != nil {
 		return nil, fmt.Errorf("start interpreting events: %w", err)
@@ -162,7 +163,7 @@ func (b *Inbox) serve() (stop func(), err error) {
 
 // pause returns how long an event waits after n failures and one more: at least as long as that asks for.
 func pause(n int, err error, _ *asynq.Task) time.Duration {
-	wait := tasks.Backoff(n)
+	wait := queue.Backoff(n)
 	if later, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		wait = max(wait, time.Until(later.At))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
 )
 
 const secret = "hunter2-hunter2"
@@ -316,7 +317,7 @@ func TestPauses(t *testing.T) {
 		t.Errorf("%v for an hour", wait)
 	}
 	later.At = time.Now().Add(-time.Hour)
-	if wait := pause(3, later, nil); wait != tasks.Backoff(3) {
+	if wait := pause(3, later, nil); wait != queue.Backoff(3) {
 		t.Errorf("%v after an hour", wait)
 	}
 }

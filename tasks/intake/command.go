@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -60,7 +61,7 @@ func (r Reply) Refusal() error {
 
 // Command is a command of one person. Carrying it out again changes nothing, so an event may arrive late and twice.
 type Command struct {
-	Desk *tasks.Desk
+	Desk *desk.Desk
 	ID   string                // what the message's ID would be as a task: the command is about earlier tasks only
 	At   time.Time             // when it was given
 	By   string                // who gave it, for display

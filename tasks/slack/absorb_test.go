@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -62,7 +63,7 @@ func TestFinalMessageThatCoversVeryMany(t *testing.T) {
 // status becomes that of the run, and ends with the run that absorbed it.
 func TestWaitingIsShown(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.mention("one")
 	say := func(text string) tasks.Task {
 		t.Helper()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
@@ -29,7 +30,7 @@ type Access struct {
 type guard struct {
 	access    Access
 	approvers []string
-	people    *people
+	people    *users
 	pacer     intake.Pacer
 }
 
@@ -115,7 +116,7 @@ func (g *guard) controls(user string, t tasks.Task) bool {
 }
 
 // mayStop reports whether a user may stop a task. If another task's run has taken it up, that run would stop.
-func (g *guard) mayStop(ctx context.Context, d *tasks.Desk, user string, st tasks.Status) (bool, error) {
+func (g *guard) mayStop(ctx context.Context, d *desk.Desk, user string, st tasks.Status) (bool, error) {
 	if !g.controls(user, st.Task) || st.Into == "" {
 		return g.controls(user, st.Task), nil
 	}
@@ -162,20 +163,20 @@ const (
 	errorLife = 5 * time.Second
 )
 
-// people caches what Slack says about the users who talk to us.
-type people struct {
+// users caches what Slack says about the users who talk to us.
+type users struct {
 	api   *slack.Client
 	cache cache.Cache[*slack.User]
 }
 
-func newPeople(api *slack.Client, now func() time.Time) *people {
-	return &people{api, cache.Cache[*slack.User]{Limit: callLimit, Life: personLife, ErrorLife: errorLife, Now: now}}
+func newUsers(api *slack.Client, now func() time.Time) *users {
+	return &users{api, cache.Cache[*slack.User]{Limit: callLimit, Life: personLife, ErrorLife: errorLife, Now: now}}
 }
 
 // get looks a user up. A user whom Slack does not know or show is a stranger.
-func (p *people) get(ctx context.Context, id string) (*slack.User, error) {
-	return p.cache.Get(ctx, id, func(ctx context.Context) (*slack.User, error) {
-		user, err := p.api.GetUserInfoContext(ctx, id)
+func (u *users) get(ctx context.Context, id string) (*slack.User, error) {
+	return u.cache.Get(ctx, id, func(ctx context.Context) (*slack.User, error) {
+		user, err := u.api.GetUserInfoContext(ctx, id)
 		switch code(err) {
 		case "user_not_found", "user_not_visible":
 			return &slack.User{ID: id, IsStranger: true}, nil
@@ -222,8 +223,8 @@ func (i *identity) get(ctx context.Context) (who, error) {
 }
 
 // sender returns a user as the audit log names them.
-func (in *interpreter) sender(user string) tasks.Sender {
-	return tasks.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string {
+func (in *interpreter) sender(user string) desk.Sender {
+	return desk.Sender{Source: sourceName, Account: user, Name: func(ctx context.Context) string {
 		return in.displayName(ctx, user)
 	}}
 }

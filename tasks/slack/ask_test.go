@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -62,7 +63,7 @@ func (f *frontDoor) heard(task tasks.Task, claim *store.Claim, q tasks.Question)
 // front door.
 func TestAnswerByButton(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Approvers: []string{carol}}, rights.Policy{})
 	task, claim := f.running("paint it")
 	q := colours()
 	ts := f.ask(task, claim, q)
@@ -91,7 +92,7 @@ func TestApproveByButton(t *testing.T) {
 	for action, want := range map[string]string{"answer/0": tasks.Approve, "answer/1": tasks.Always} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			task, claim := f.running("deploy")
 			f.press(ann, f.ask(task, claim, consent()), action)
 			a := f.heard(task, claim, consent())
@@ -108,7 +109,7 @@ func TestDenyWithReason(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+			f := newFrontDoor(t, Config{Approvers: []string{carol}}, rights.Policy{})
 			task, claim := f.running("deploy")
 			ts := f.ask(task, claim, consent())
 			f.press(bob, ts, render.ActionDeny)
@@ -136,7 +137,7 @@ func TestDenyWithReason(t *testing.T) {
 // If the dialog can no longer be opened, the person is asked to press again.
 func TestDenyTooLate(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, claim := f.running("deploy")
 	ts := f.ask(task, claim, consent())
 	f.Fail("views.open", slackfake.Failure{Error: "expired_trigger_id"})

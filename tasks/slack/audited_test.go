@@ -8,6 +8,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -103,7 +104,7 @@ func (f *frontDoor) audited(want []string) {
 // A new button has to be in the table.
 func TestEveryPressIsAudited(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	for action := range f.source.listener.buttons.actions() {
 		row, ok := pressed[action]
 		if !ok {
@@ -112,7 +113,7 @@ func TestEveryPressIsAudited(t *testing.T) {
 		}
 		t.Run(action, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			task, claim := f.running("count")
 			f.source = f.process(Config{Votes: true, Pulls: somePulls})
 			f.listen(t.Context(), f.desk)
@@ -163,7 +164,7 @@ func TestEveryWordIsAudited(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			root := f.say(ann, general, "", at+"count")
 			task, claim := f.begin()
 			row.act(f, root, task, claim)

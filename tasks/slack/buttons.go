@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -36,7 +37,7 @@ type buttons struct {
 	picker *picker
 	votes  bool // answers have buttons to vote
 	drafts *drafts
-	desk   *tasks.Desk
+	desk   *desk.Desk
 
 	interpreter *interpreter // starts tasks
 }
@@ -73,7 +74,7 @@ func (b *buttons) handler(p press) func(ctx context.Context) {
 func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, press) (string, error)) {
 	limited, cancel := context.WithTimeout(ctx, pressLimit)
 	defer cancel()
-	by := tasks.Sender{Source: sourceName, Account: p.origin.User, Name: func(context.Context) string {
+	by := desk.Sender{Source: sourceName, Account: p.origin.User, Name: func(context.Context) string {
 		return strings.TrimPrefix(p.name, "@")
 	}}
 	target, _ := p.question()
@@ -106,7 +107,7 @@ func (b *buttons) serve(ctx context.Context, p press, do func(context.Context, p
 }
 
 // statusOf returns the task that a button is about. An *tasks.InputError says that it is not known.
-func statusOf(ctx context.Context, d *tasks.Desk, id string) (tasks.Status, error) {
+func statusOf(ctx context.Context, d *desk.Desk, id string) (tasks.Status, error) {
 	if !tasks.ValidID(id) {
 		return tasks.Status{}, inputError(intake.Forgotten)
 	}
@@ -177,8 +178,9 @@ func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	}
 	vote := strings.TrimPrefix(p.action, submitted)
 	reason := untrusted.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
-	counts, err := tasks.CastVote(ctx, b.desk, st.Task.ID, p.origin.User,
+	counts, err := b.desk.CastVote(ctx, st.Task.ID, p.origin.User,
 		tasks.Vote{Person: b.interpreter.displayName(ctx, p.origin.User), Vote: vote, Reason: reason})
+
 	if err != nil {
 		return "", err
 	}

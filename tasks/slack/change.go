@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // The answers to a change of a request. If the agent is working on it already, the thread shows the change.
@@ -117,17 +118,17 @@ func (in *interpreter) edited(ctx context.Context, m message, was tasks.Task) (t
 // amend gives the desk the new words of a task and returns the answer. A task that has ended becomes a new one if again
 // is set.
 func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit string) (reply string, err error) {
-	var done tasks.Amendment
+	var done desk.Amendment
 	err = in.as(ctx, t.Actor, "edit", t.ID, func(ctx context.Context) (err error) {
-		done, err = in.desk.Amend(ctx, t, tasks.Edit{Key: edit})
+		done, err = in.desk.Amend(ctx, t, desk.Edit{Key: edit})
 		return err
 	})
 	switch {
 	case err != nil:
 		return "", err
-	case done == tasks.Replaced:
+	case done == desk.Replaced:
 		return replaced, nil
-	case done == tasks.TooLate && again:
+	case done == desk.TooLate && again:
 		t.ID = tasks.Edited(t.ID, edit)
 		if _, err = in.desk.Submit(ctx, t); err != nil {
 			return "", err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 func (f *frontDoor) edit(ts, text string) {
@@ -20,7 +21,7 @@ func (f *frontDoor) edit(ts, text string) {
 // no effect unless it mentions errand again.
 func TestEdits(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	ts := f.say(ann, general, "", at+"count")
 	f.edit(ts, at+"[repo=acme/api] count all")
 	f.lastWord(ann, 1, replaced)
@@ -59,7 +60,7 @@ func TestEdits(t *testing.T) {
 // A message without a mention becomes a request when a mention is edited in.
 func TestMentionAfterwards(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	ts := f.say(ann, general, "", "count")
 	f.edit(ts, "count all")
 	equal(t, "tasks", f.prompts(), []string(nil))
@@ -73,7 +74,7 @@ func TestMentionAfterwards(t *testing.T) {
 // Only a message's author can edit or withdraw the request.
 func TestEditsOfOthers(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	ts := f.say(ann, general, "", at+"count")
 	version := func(user, text string, fields ...any) map[string]any {
 		m := map[string]any{
@@ -123,7 +124,7 @@ func TestEditsOfOthers(t *testing.T) {
 // A waiting request that is deleted disappears with all of errand's messages about it; a running one does not.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	first, _ := f.begin()
 	reply := f.say(ann, general, root, at+"[model=opus] two")
@@ -160,7 +161,7 @@ func TestDeletion(t *testing.T) {
 // Edits and deletions arrive by Socket Mode as well.
 func TestEditBySocket(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})
+	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, rights.Policy{}, slackfake.Config{})
 	f.Deliver("")
 	f.until("the connection", func() bool { return f.Sockets() == 1 })
 	ts := f.say(ann, general, "", at+"count")

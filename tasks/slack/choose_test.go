@@ -7,6 +7,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // say posts a user's message in a thread, or at the top level if the thread is empty, with the events that Slack would
@@ -47,7 +48,7 @@ const at = "<@" + bot + "> "
 func TestWhichRepository(t *testing.T) {
 	t.Parallel()
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
-	f := newFrontDoor(t, Config{Channels: channels, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Channels: channels, Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
 	last := func() [2]string { l := f.tasks()[0]; return [2]string{l.Repo, l.Ref} }
 
 	root := f.say(ann, general, "", at+"one")
@@ -77,7 +78,7 @@ func TestWhichRepository(t *testing.T) {
 // If none of them names a repository, the requester is asked, in an ephemeral message; errand does not guess.
 func TestNoRepository(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web", "other/web"}}, rights.Policy{})
 	f.say(ann, general, "", at+"fix it")
 	equal(t, "question", f.word(general, ann, 1),
 		"Which repository is this about? Ask again and begin with [repo=owner/name]: acme/api, acme/web, other/web. Use [repo=none] to work without a repository.")
@@ -99,7 +100,7 @@ func TestNoRepository(t *testing.T) {
 
 func TestOnlyRepository(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Repositories: []string{"acme/api"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Repositories: []string{"acme/api"}}, rights.Policy{})
 	f.say(ann, general, "", at+"fix it")
 	equal(t, "repository", f.one().Repo, "acme/api")
 }
@@ -107,7 +108,7 @@ func TestOnlyRepository(t *testing.T) {
 // The options of a message are checked against the policy, and apply to its thread as well, except the plan.
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	policy := tasks.Policy{Limit: time.Hour, Budgets: tasks.Budgets{Task: 5}}
+	policy := rights.Policy{Limit: time.Hour, Budgets: rights.Budgets{Task: 5}}
 	f := newFrontDoor(t, Config{}, policy)
 	root := f.say(ann, general, "", at+"[repo=acme/api model=opus effort=high budget=100 timeout=3h plan] think")
 	want := tasks.Options{Model: "opus", Effort: "high", MaxUSD: 5, Limit: time.Hour, Plan: true}

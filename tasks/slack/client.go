@@ -35,7 +35,7 @@ const (
 type client struct {
 	api       *slack.Client
 	me        *identity
-	people    *people
+	people    *users
 	limiter   intake.Limiter // of edits; nil: none
 	reactions *rate.Limiter  // of this process
 	redact    func(string) string

@@ -12,6 +12,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -97,7 +98,7 @@ const maxOwn = 10
 // have ended. Those under way are listed by themselves, because any number of tasks may be newer.
 func (in *interpreter) ownTasks(ctx context.Context, user string) (own []tasks.Status, err error) {
 	for _, state := range []string{"running", "absorbed", "waiting", "ended"} {
-		f := tasks.Filter{State: state, Source: sourceName, Person: sourceName + "/" + user, Limit: maxOwn}
+		f := desk.Filter{State: state, Source: sourceName, Person: sourceName + "/" + user, Limit: maxOwn}
 		for range 2 { // a busy fleet has more tasks than one listing examines
 			list, err := in.desk.List(ctx, f)
 			if err != nil {

@@ -15,8 +15,10 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // command gives a slash command as a user.
@@ -46,7 +48,7 @@ func TestSlashCommand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg.Redact = strings.NewReplacer("hunter2", "[redacted]").Replace
-			f := newFrontDoor(t, cfg, tasks.Policy{})
+			f := newFrontDoor(t, cfg, rights.Policy{})
 			if cfg.AppToken != "" {
 				f.bySocket()
 			}
@@ -73,7 +75,7 @@ func TestSlashCommand(t *testing.T) {
 // Commands that start nothing are answered to the person only, also where the bot cannot post.
 func TestSlashCommandAnswers(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{},
+	f := newFrontDoor(t, Config{}, rights.Policy{},
 		slackfake.Config{Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}}})
 	n := 0
 	told := func(channel, text, want string) {
@@ -110,7 +112,7 @@ func TestSlashCommandAnswers(t *testing.T) {
 func TestWhoMayCommand(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Channels: []string{general}}, LinkURL: "https://errand.example/link"},
-		tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+		rights.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.command(bob, general, "count")
 	f.told(bob, "I do not take requests from guests. An operator can change that.\nYou said: count")
 	f.command(bob, general, "link")
@@ -126,7 +128,7 @@ func TestWhoMayCommand(t *testing.T) {
 // Where people can link their account, the help says how.
 func TestHelpNamesLinks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{LinkURL: "https://errand.example/link"}, tasks.Policy{})
+	f := newFrontDoor(t, Config{LinkURL: "https://errand.example/link"}, rights.Policy{})
 	f.command(ann, general, "help")
 	f.told(ann, help+linkHelp)
 }
@@ -134,7 +136,7 @@ func TestHelpNamesLinks(t *testing.T) {
 // If the repository is chosen from a menu, the task is the same.
 func TestSlashCommandPicks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	f.command(ann, general, "mend it")
 	f.choose(ann, f.offered(), "acme/web")
@@ -144,7 +146,7 @@ func TestSlashCommandPicks(t *testing.T) {
 
 func TestSlashCommandsAreSlacks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	form := url.Values{
 		"command": {"/errand"}, "team_id": {team}, "channel_id": {general}, "user_id": {ann}, "text": {"count"},
 	}
@@ -198,7 +200,7 @@ func TestSlashCommandLasts(t *testing.T) {
 	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, cfg, tasks.Policy{}, slackfake.Config{AnswerWithin: time.Minute})
+			f := newFrontDoor(t, cfg, rights.Policy{}, slackfake.Config{AnswerWithin: time.Minute})
 			if cfg.AppToken != "" {
 				f.bySocket()
 			}
@@ -223,7 +225,7 @@ func TestSlashCommandLasts(t *testing.T) {
 // A posted request starts when Redis is back. A post without a task is deleted, and the person gets their words.
 func TestSlashCommandFails(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	opt, err := redis.ParseURL(redistest.Start(t))
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +237,7 @@ func TestSlashCommandFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.desk = tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), tasks.Policy{}, nil)
+	f.desk = desk.New(st, queue.New(st, client, time.Hour), rights.Policy{}, nil)
 	f.source = f.process(Config{})
 	f.listen(t.Context(), f.desk)
 	hook.fails.Store(2)

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -51,7 +52,7 @@ func (f *frontDoor) lastWord(user string, n int, want string) {
 // mention are ignored.
 func TestUntagged(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{},
+	f := newFrontDoor(t, Config{}, rights.Policy{},
 		slackfake.Config{Users: []slackfake.User{{ID: "U0GUEST", Guest: true}}})
 	f.say(ann, "D0ANN", "", "directly")
 	f.say(ann, general, "", "to all")
@@ -82,7 +83,7 @@ func TestStop(t *testing.T) {
 	for _, text := range []string{"stop", at + "Cancel!"} {
 		t.Run(text, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+			f := newFrontDoor(t, Config{Approvers: []string{carol}}, rights.Policy{})
 			root := f.say(ann, general, "", at+"one")
 			running, _ := f.begin()
 			f.say(ann, general, root, at+"[model=opus] two")
@@ -116,7 +117,7 @@ func TestStop(t *testing.T) {
 // Controls work in threads. Elsewhere they are not understood, and nothing is started.
 func TestControlsOutsideThreads(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.say(ann, general, "", at+"stop")
 	f.lastWord(ann, 1, inThread)
 	f.say(ann, general, "", at+"help")
@@ -133,7 +134,7 @@ func TestControlsOutsideThreads(t *testing.T) {
 
 func TestStatusInThread(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
 	f.lastWord(bob, 1, "“one” is waiting: no worker is alive.")
@@ -171,7 +172,7 @@ func TestStatusInThread(t *testing.T) {
 // arrives.
 func TestRetryInThread(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	task, claim := f.begin()
 	f.say(ann, general, root, "two")
@@ -222,7 +223,7 @@ func TestRetryInThread(t *testing.T) {
 // A person whose message was absorbed by another person's run cannot stop that run.
 func TestStopOfAnothersRun(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	task, claim := f.begin()
 	reply := f.say(bob, general, root, "two")
@@ -252,7 +253,7 @@ func TestControlWithMention(t *testing.T) {
 		for _, kinds := range [][]string{{messageEvent, appMention}, {appMention, messageEvent}} {
 			t.Run(word+" by "+kinds[0], func(t *testing.T) {
 				t.Parallel()
-				f := newFrontDoor(t, Config{}, tasks.Policy{})
+				f := newFrontDoor(t, Config{}, rights.Policy{})
 				root := f.say(ann, general, "", at+"one")
 				if word == "retry" {
 					_, claim := f.begin()
@@ -274,7 +275,7 @@ func TestControlWithMention(t *testing.T) {
 // A redelivered old stop does not stop what has been retried since.
 func TestOldStopAfterRetry(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	said := f.say(ann, general, root, "stop")
 	f.word(general, ann, 1)
@@ -299,7 +300,7 @@ func TestOldStopAfterRetry(t *testing.T) {
 // ❌ on a request or on its status stops it, for people who may do so; all other reactions are ignored.
 func TestStopSign(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Approvers: []string{carol}}, rights.Policy{})
 	react := func(user, ts, name string) {
 		t.Helper()
 		if err := f.React(t.Context(), user, general, ts, name); err != nil {

@@ -12,14 +12,14 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // All processes of the fleet share Slack's limit: with any number of busy threads, edits stay within the fleet's rate.
 func TestEditsOfTheFleet(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	cfg := Config{Interval: time.Millisecond, Limiter: f.store.Memos}
 	began := time.Now()
 	for _, s := range []*Source{f.process(cfg), f.process(cfg)} {
@@ -45,7 +45,7 @@ func TestEditsOfAMinute(t *testing.T) {
 // The last edit of a status message has its own budget. If that is used up or unknown, the edit is made anyway.
 func TestEndsComeFirst(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	s := f.process(Config{Interval: time.Millisecond, Limiter: f.store.Memos})
 	task := f.task("")
 	for range editBurst {

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
@@ -25,7 +26,7 @@ type drafts struct {
 
 // markReady marks the pull requests of a task. A user whose rights at the forge are limited must be allowed to write
 // there; others must be allowed to control the task.
-func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, st tasks.Status) (string, error) {
+func (d *drafts) markReady(ctx context.Context, desk *desk.Desk, user string, st tasks.Status) (string, error) {
 	var all []*tasks.Published
 	if d.pulls != nil && st.Ending != nil {
 		all = st.Ending.PullRequests()
@@ -35,7 +36,7 @@ func (d *drafts) markReady(ctx context.Context, desk *tasks.Desk, user string, s
 	}
 	for _, p := range all {
 		by := tasks.Asker{Source: sourceName, Account: user}
-		if err := tasks.PermitReady(ctx, desk, by, d.guard.controls(user, st.Task), p.Repo); err != nil {
+		if err := desk.PermitReady(ctx, by, d.guard.controls(user, st.Task), p.Repo); err != nil {
 			return "", err
 		}
 	}

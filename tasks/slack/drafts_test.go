@@ -5,7 +5,9 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -35,10 +37,10 @@ func published(number int) tasks.Ending {
 // there, whether or not they asked; others must be in control of the task, if the operator does not limit them.
 func TestMarkReady(t *testing.T) {
 	t.Parallel()
-	people := tasks.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
-	rights := &tasks.Rights{Forge: somePulls, Unmapped: policy.UnmappedAll}
-	f := newFrontDoor(t, Config{Pulls: somePulls, People: people, Approvers: []string{carol}},
-		tasks.Policy{People: people, Rights: rights})
+	known := people.People{{Name: "Ann", Slack: ann, GitHub: "ann-acme"}, {Name: "Bob", Slack: bob, GitHub: "bob-acme"}}
+	limits := &rights.ForgeRights{Forge: somePulls, Unmapped: policy.UnmappedAll}
+	f := newFrontDoor(t, Config{Pulls: somePulls, People: known, Approvers: []string{carol}},
+		rights.Policy{People: known, Rights: limits})
 	root := f.mention("count")
 	task, claim := f.begin()
 	final := f.end(task, claim, published(4))
@@ -48,7 +50,7 @@ func TestMarkReady(t *testing.T) {
 	f.told(bob, marked)
 	f.press(carol, final, render.ActionReady)
 	f.told(carol, marked)
-	rights.Unmapped = policy.UnmappedRead
+	limits.Unmapped = policy.UnmappedRead
 	f.press(carol, final, render.ActionReady)
 	f.told(carol,
 		"I do not know your account on GitHub, so I cannot see what you may do in acme/api. An operator can add you under people: in errand.yaml.")
@@ -64,7 +66,7 @@ func TestMarkReady(t *testing.T) {
 // The drafts of all repositories of a task are marked.
 func TestMarkAllReady(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls}, rights.Policy{})
 	f.mention("count")
 	task, claim := f.begin()
 	e := published(4)
@@ -76,7 +78,7 @@ func TestMarkAllReady(t *testing.T) {
 // Only a draft has the button, and the forge may refuse.
 func TestMarkReadyRefused(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls}, rights.Policy{})
 	root := f.mention("count")
 	f.say(ann, general, root, at+"mark as ready")
 	f.lastWord(ann, 1, noDraft)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
@@ -86,7 +86,7 @@ func TestDiagnose(t *testing.T) {
 // A wrong signing secret shows as soon as Slack has sent an event.
 func TestExamineSignatures(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	resp, err := f.Send(t.Context(), f.Envelope(nil), slackfake.SendOptions{WrongSignature: true})
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		t.Fatalf("%v, %v", resp, err)

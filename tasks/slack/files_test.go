@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // brief returns the agent's text about a task, and the directory for its files.
@@ -41,7 +42,7 @@ func (f *frontDoor) briefed(t tasks.Task) tasks.Brief {
 // An edited message brings its present files, and not the ones that were removed from it.
 func TestFilesOfACorrection(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls}, rights.Policy{})
 	edit := func(text, was string, files ...any) {
 		t.Helper()
 		ts := mustOrigin(t, f.tasks()[len(f.tasks())-1]).TS
@@ -76,7 +77,7 @@ func TestFilesOfACorrection(t *testing.T) {
 // Files are saved for the agent under a name that leads nowhere else, and the prompt describes them.
 func TestFilesAreFetched(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	shot := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 100)...)
 	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
 		{Name: "shot of \"it\".png", Type: "image/png", Data: shot},
@@ -106,7 +107,7 @@ Attached files:
 // The model sees the first five pictures themselves. A file that only claims to be a picture stays a file.
 func TestPicturesAreShown(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	var dot bytes.Buffer
 	if err := png.Encode(&dot, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
 		t.Fatal(err)
@@ -133,7 +134,7 @@ func TestPicturesAreShown(t *testing.T) {
 // Files without text are a request, too, in a channel as well.
 func TestOnlyFiles(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	if _, err := f.Mention(t.Context(), slackfake.Message{
 		Channel: general, User: ann, Files: []slackfake.File{{Name: "a.txt", Data: []byte("x")}},
 	}); err != nil {
@@ -153,7 +154,7 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 		asked = append(asked, r.URL.Path)
 	}))
 	t.Cleanup(other.Close)
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	m := slackfake.Message{Channel: "D0ANN", User: ann, Text: "why?", Files: []slackfake.File{
 		{Name: "elsewhere", URL: other.URL + "/steal"},
 		{Name: "tricky", URL: strings.Replace(f.URL(), "http://", "http://x@", 1) + "/files-pri/F1/x"},
@@ -197,7 +198,7 @@ func TestFilesThatAreNotFetched(t *testing.T) {
 // An app without the scope gets a message that says so; the token is sent nowhere else.
 func TestFilesWithoutScope(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	if _, err := f.Post(t.Context(), slackfake.Message{
 		Channel: "D0ANN", User: ann, Files: []slackfake.File{{Name: "a", Data: []byte("x")}},
 	}); err != nil {
@@ -223,7 +224,7 @@ func TestFilesWithoutScope(t *testing.T) {
 // Files that come with an answer reach the agent beside it, once.
 func TestFilesOfAnAnswer(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, claim := f.running("paint it")
 	f.ask(task, claim, colours())
 	ts, err := f.Post(t.Context(), slackfake.Message{
@@ -275,7 +276,7 @@ func TestFilesThatDoNotCome(t *testing.T) {
 // An unusual file affects only itself, and the agent learns of it.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	ts := f.recently()[:16]
 	for i, files := range []any{"none", []any{7, map[string]any{"name": 7}, map[string]any{"name": "a"}}, nil} {
 		f.send(map[string]any{

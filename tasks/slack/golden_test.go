@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -112,7 +113,7 @@ func TestStatusMessages(t *testing.T) {
 	})
 	now = now.Add(61 * time.Minute)
 	add(agent.Event{Kind: agent.ToolResult})
-	for _, r := range []tasks.Receipt{{Position: 1}, {Position: 2}} {
+	for _, r := range []desk.Receipt{{Position: 1}, {Position: 2}} {
 		views = append(views, render.Headline(tasks.QueuedHeadline(r.Position)))
 	}
 	task := w.task("")

@@ -27,7 +27,10 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
@@ -189,11 +192,11 @@ func (w *workspace) status(t tasks.Task) string {
 type frontDoor struct {
 	*workspace
 	store *store.Store
-	desk  *tasks.Desk
+	desk  *desk.Desk
 	stop  context.CancelFunc // ends the context of Listen
 }
 
-func newFrontDoor(t *testing.T, cfg Config, policy tasks.Policy, fake ...slackfake.Config) *frontDoor {
+func newFrontDoor(t *testing.T, cfg Config, policy rights.Policy, fake ...slackfake.Config) *frontDoor {
 	t.Helper()
 	f := &frontDoor{workspace: newWorkspace(t, cfg, fake...)}
 	opt, err := redis.ParseURL(redistest.Start(t))
@@ -213,7 +216,7 @@ func newFrontDoor(t *testing.T, cfg Config, policy tasks.Policy, fake ...slackfa
 	return f
 }
 
-func newDesk(t *testing.T, opt *redis.Options, policy tasks.Policy) (*store.Store, *tasks.Desk) {
+func newDesk(t *testing.T, opt *redis.Options, policy rights.Policy) (*store.Store, *desk.Desk) {
 	t.Helper()
 	opt.ContextTimeoutEnabled, opt.MaxRetries = true, -1
 	client := redis.NewClient(opt)
@@ -222,11 +225,11 @@ func newDesk(t *testing.T, opt *redis.Options, policy tasks.Policy) (*store.Stor
 	if err != nil {
 		t.Fatal(err)
 	}
-	return st, tasks.NewDesk(st, tasks.NewQueue(st, client, time.Hour), policy, nil)
+	return st, desk.New(st, queue.New(st, client, time.Hour), policy, nil)
 }
 
 // listen sends the workspace's events to the source from now on.
-func (w *workspace) listen(ctx context.Context, d *tasks.Desk) {
+func (w *workspace) listen(ctx context.Context, d *desk.Desk) {
 	w.Helper()
 	mux := http.NewServeMux()
 	if err := w.source.Listen(ctx, mux, d); err != nil {
@@ -265,7 +268,7 @@ func (f *frontDoor) send(event any, want int) {
 // tasks returns all submitted tasks, the newest first.
 func (f *frontDoor) tasks() []tasks.Task {
 	f.Helper()
-	list, err := f.desk.List(context.WithoutCancel(f.Context()), tasks.Filter{Limit: 100})
+	list, err := f.desk.List(context.WithoutCancel(f.Context()), desk.Filter{Limit: 100})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -42,7 +44,7 @@ func TestHome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg.ConsoleURL = "https://e.example"
-			f := newFrontDoor(t, cfg, tasks.Policy{})
+			f := newFrontDoor(t, cfg, rights.Policy{})
 			if cfg.AppToken != "" {
 				f.bySocket()
 			}
@@ -84,7 +86,7 @@ func TestHome(t *testing.T) {
 // An ended task has links to all of its pull requests.
 func TestHomeHasPullRequests(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.mention("mend")
 	task, claim := f.begin()
 	f.end(task, claim, endings()["published"])
@@ -104,7 +106,7 @@ func TestHomeHasPullRequests(t *testing.T) {
 // Only the newest tasks are shown, and what Slack refuses is logged.
 func TestHomeIsBounded(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	for i := range maxOwn + 2 {
 		f.mention(fmt.Sprint("task ", i))
 	}
@@ -120,7 +122,7 @@ func TestHomeIsBounded(t *testing.T) {
 // A long run is shown although more tasks than fit are newer. Tasks of the same person in other sources are not.
 func TestHomeShowsWhatRuns(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{People: tasks.People{{Name: "ann", Slack: ann, GitHub: "ann-gh"}}})
+	f := newFrontDoor(t, Config{}, rights.Policy{People: people.People{{Name: "ann", Slack: ann, GitHub: "ann-gh"}}})
 	f.running("run for two hours")
 	for i := range maxOwn + 2 {
 		task, claim := f.running(fmt.Sprint("question ", i))
@@ -149,7 +151,7 @@ func TestHomeShowsWhatRuns(t *testing.T) {
 // Slack takes 3,000 characters for a task, which text that has to be escaped reaches soon.
 func TestHomeEscapes(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, claim := f.running(strings.Repeat("&", 500))
 	q := tasks.Question{Key: "k", Text: strings.Repeat("&", 500), Until: time.Now().Add(time.Hour)}
 	f.ask(task, claim, q)
@@ -161,7 +163,7 @@ func TestHomeEscapes(t *testing.T) {
 // People who may not ask get no page, and others get one only every few seconds.
 func TestHomeIsCheap(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
+	f := newFrontDoor(t, Config{}, rights.Policy{}, slackfake.Config{Users: []slackfake.User{{ID: bob, Guest: true}}})
 	f.source = f.process(Config{Limiter: taskstest.SlowTurns{Limiter: f.store.Memos}})
 	f.listen(t.Context(), f.desk)
 	for _, user := range []string{ann, bob, ann, carol} {

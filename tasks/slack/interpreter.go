@@ -11,7 +11,9 @@ import (
 
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -25,9 +27,9 @@ type interpreter struct {
 	picker  *picker
 	digest  *digest // knows what the threads of notices are about
 	reports *reporter
-	names   tasks.People
+	names   people.People
 	drafts  *drafts
-	desk    *tasks.Desk
+	desk    *desk.Desk
 	linkURL string // where people link their account to one on the forge; empty: they cannot
 }
 
@@ -229,7 +231,7 @@ func (in *interpreter) listPulls(
 	}
 	t := o.task("")
 	t.Repo = repo
-	if err := tasks.PermitNow(ctx, in.desk, t); err != nil {
+	if err := in.desk.PermitNow(ctx, t); err != nil {
 		return tasks.FromForge(err)
 	}
 	limited, cancel := context.WithTimeout(ctx, callLimit)
@@ -251,7 +253,7 @@ func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Threa
 	if err != nil {
 		return err
 	}
-	var receipt tasks.Receipt
+	var receipt desk.Receipt
 	_ = in.as(ctx, m.origin.User, "answer", "", func(ctx context.Context) error { // a refused request is no action
 		receipt, err = in.desk.Submit(ctx, t)
 		return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // deliver sends the events of a mention of Ann with the words that it had at first.
@@ -81,7 +82,7 @@ func TestOvertakenRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			later := func() time.Time { return time.Now().Add(2 * lateAfter) }
-			f := newFrontDoor(t, Config{Now: later}, tasks.Policy{})
+			f := newFrontDoor(t, Config{Now: later}, rights.Policy{})
 			ts := f.seed(slackfake.Message{Text: c.text})
 			c.change(f, ts)
 			f.deliver(ts, c.text, http.StatusOK)
@@ -124,7 +125,7 @@ func TestChangeWhileItsMessageIsRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			ts := f.seed(slackfake.Message{Text: at + "one"})
 			body, err := json.Marshal(f.Envelope(event(ts)))
 			if err != nil {
@@ -151,7 +152,7 @@ func TestChangeWhileItsMessageIsRead(t *testing.T) {
 // An event that is tried again counts as late at once. Slack is asked once for both events of a mention.
 func TestRequestIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.seed(slackfake.Message{Text: "stop"}) // is about what was before it
 	ts := f.seed(slackfake.Message{Text: at + "one", ThreadTS: root})
 	f.edit(ts, at+"two")
@@ -175,7 +176,7 @@ func TestRequestIsTriedAgain(t *testing.T) {
 func TestStopBeforeAnEdit(t *testing.T) {
 	t.Parallel()
 	later := func() time.Time { return time.Now().Add(2 * lateAfter) }
-	f := newFrontDoor(t, Config{Now: later}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Now: later}, rights.Policy{})
 	ts := f.say(ann, general, "", "one")
 	f.say(ann, general, ts, "stop")
 	f.edit(ts, at+"two")

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // noLinks says that people cannot link their account by themselves.
@@ -37,7 +38,7 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 	if err != nil {
 		return "", err
 	}
-	offer := tasks.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team}
+	offer := people.Link{User: o.User, Name: in.displayName(ctx, o.User), Team: o.Team}
 	if offer.Name == "" { // the page where they confirm has to name them
 		return tryLater, nil
 	}
@@ -46,7 +47,7 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 	}
 	var code string
 	err = in.desk.As(ctx, in.sender(o.User), "offer link", "", func(ctx context.Context) (changed bool, err error) {
-		code, err = tasks.OfferLink(ctx, in.desk, offer)
+		code, err = in.desk.OfferLink(ctx, offer)
 		return true, err
 	})
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
@@ -60,7 +61,7 @@ func (in *interpreter) link(ctx context.Context, o origin) (sentence string, err
 func (in *interpreter) unlink(ctx context.Context, user string) (sentence string, err error) {
 	sentence = "Your account is not linked."
 	err = in.desk.As(ctx, in.sender(user), "unlink", "", func(ctx context.Context) (found bool, err error) {
-		if found, err = tasks.Unlink(ctx, in.desk, user); found {
+		if found, err = in.desk.Unlink(ctx, user); found {
 			sentence = "Your account in Slack is no longer linked to your account on GitHub."
 		}
 		return found, err

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // An offer says what is known of the person: the URL of errand's own workspace is not that of another one, and without
@@ -14,7 +15,7 @@ import (
 func TestOfferOfALink(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{LinkURL: "https://errand.test/link", Access: Access{People: []string{ann, bob}}},
-		tasks.Policy{})
+		rights.Policy{})
 	me, err := f.source.me.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +26,8 @@ func TestOfferOfALink(t *testing.T) {
 		if err != nil || !ok {
 			t.Fatalf("%q, %v", said, err)
 		}
-		body, err := f.store.Logins.Read(t.Context(), tasks.OfferHash(code))
-		var offer tasks.Link
+		body, err := f.store.Logins.Read(t.Context(), people.OfferHash(code))
+		var offer people.Link
 		if err == nil {
 			err = json.Unmarshal(body, &offer)
 		}

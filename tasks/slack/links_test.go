@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A task links to its thread: in the workspace that the bot knows by its URL, and otherwise in Slack's web client.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task := func(team string) tasks.Task {
 		o := origin{Team: team, Channel: general, TS: "1700000000.000200", ThreadTS: "1700000000.000100"}
 		return tasks.Task{Origin: o.json()}

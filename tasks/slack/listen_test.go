@@ -16,12 +16,13 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 func TestMentionBecomesATask(t *testing.T) {
 	t.Parallel()
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
-	f := newFrontDoor(t, Config{Channels: channels}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Channels: channels}, rights.Policy{})
 	root := f.mention("please <@" + bot + ">, fix &lt;main&gt; &amp; see <https://x.org/a|the page>")
 	reply, err := f.Mention(t.Context(), slackfake.Message{
 		Channel: general, User: bob, Text: "and the tests", ThreadTS: root,
@@ -62,7 +63,7 @@ func TestMentionBecomesATask(t *testing.T) {
 // One mention arrives as two events, and Slack may repeat each. It is one task, and gets one reaction.
 func TestOneTaskForAMention(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	first := f.mention("once")
 	second, err := f.Post(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "<@" + bot + "> twice"})
 	if err != nil {
@@ -85,7 +86,7 @@ func TestOneTaskForAMention(t *testing.T) {
 // The same time in two channels is two messages.
 func TestTasksDoNotCollide(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	ts := f.recently()
 	for _, channel := range []string{general, "C0OTHER"} {
 		f.send(map[string]any{
@@ -100,7 +101,7 @@ func TestTasksDoNotCollide(t *testing.T) {
 
 func TestRequestsThatAreNotSlacks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	mention := f.Envelope(map[string]any{
 		"type": "app_mention", "user": ann, "channel": general, "ts": f.recently(), "text": "<@" + bot + "> x",
 	})
@@ -149,7 +150,7 @@ func TestRequestsThatAreNotSlacks(t *testing.T) {
 // An event that is not for errand is answered with 200, so that Slack does not repeat it, and has no effect.
 func TestDroppedEvents(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	at := "<@" + bot + "> "
 	event := func(fields ...any) map[string]any {
 		e := map[string]any{
@@ -221,7 +222,7 @@ func TestUnknownIdentity(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	clock := make(chan time.Time, 1) // holds the time
 	clock <- now
-	f := newFrontDoor(t, Config{Now: func() time.Time { n := <-clock; clock <- n; return n }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Now: func() time.Time { n := <-clock; clock <- n; return n }}, rights.Policy{})
 	f.Fail("auth.test", slackfake.Failure{Error: "internal_error"})
 	mention := map[string]any{
 		"type": "app_mention", "user": ann, "channel": general, "ts": "1700000000.000200", "text": "<@" + bot + "> x",
@@ -239,7 +240,7 @@ func TestUnknownIdentity(t *testing.T) {
 // A refusal is shown only to the person, once, and Slack gets a 200.
 func TestRefusal(t *testing.T) {
 	t.Parallel()
-	policy := tasks.Policy{Repository: func(string) (tasks.Repository, bool) { return tasks.Repository{}, false }}
+	policy := rights.Policy{Repository: func(string) (rights.Repository, bool) { return rights.Repository{}, false }}
 	channels := func(id string) (string, bool) { return "acme/<!here>", true }
 	f := newFrontDoor(t, Config{Channels: channels}, policy)
 	root := f.seed(slackfake.Message{Text: "root"})
@@ -276,7 +277,7 @@ func TestRefusal(t *testing.T) {
 // a duplicate.
 func TestUnstoredEvent(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.inbox.Refuse(errors.New("Redis does not answer"))
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "patience"})
 	if err == nil || !strings.Contains(err.Error(), "503") {
@@ -294,7 +295,7 @@ func TestUnstoredEvent(t *testing.T) {
 func TestSignsArePaced(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	f := newFrontDoor(t, Config{Now: func() time.Time { return now }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Now: func() time.Time { return now }}, rights.Policy{})
 	put := func(n, want int) {
 		t.Helper()
 		for range n {

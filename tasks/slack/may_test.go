@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A person without access gets one ephemeral message, and nothing is started. A bot without access gets no message.
@@ -56,7 +56,7 @@ func TestWhoMayAsk(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{Access: tc.access}, tasks.Policy{}, slackfake.Config{Users: users, Org: tc.org})
+			f := newFrontDoor(t, Config{Access: tc.access}, rights.Policy{}, slackfake.Config{Users: users, Org: tc.org})
 			n := 0
 			for i, user := range all {
 				f.say(user, tc.channel, "", at+"count")
@@ -84,7 +84,7 @@ func TestWhoMayAsk(t *testing.T) {
 // A refusal stays ephemeral, even if Slack refuses to post it.
 func TestRefusalStaysQuiet(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{People: []string{bob}}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Access: Access{People: []string{bob}}}, rights.Policy{})
 	f.Fail("chat.postEphemeral", slackfake.Failure{Times: -1, Error: "user_not_in_channel"})
 	f.say(ann, general, "", at+"count")
 	f.until("the attempt", func() bool { return len(f.Calls("chat.postEphemeral")) == 1 })
@@ -96,7 +96,7 @@ func TestRefusalStaysQuiet(t *testing.T) {
 func TestBots(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0FRIEND", "B0ERRAND"}, Channels: []string{general}}},
-		tasks.Policy{})
+		rights.Policy{})
 	if _, err := f.Post(t.Context(), slackfake.Message{
 		Channel: "C0OTHER", User: "U0FRIEND", BotID: "B0FRIEND", Text: at + "elsewhere",
 	}); err != nil {
@@ -118,7 +118,7 @@ func TestUnknownPerson(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
 	var mu sync.Mutex
-	f := newFrontDoor(t, Config{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Now: func() time.Time { mu.Lock(); defer mu.Unlock(); return now }}, rights.Policy{})
 	f.Fail("users.info", slackfake.Failure{Times: -1, Error: "internal_error"})
 	ts, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: "count"})
 	for range 2 {
@@ -150,7 +150,7 @@ func TestUnknownPerson(t *testing.T) {
 // A user whom Slack does not know has no access.
 func TestInvisiblePerson(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.Fail("users.info", slackfake.Failure{Error: "user_not_visible"})
 	f.say(ann, general, "", at+"count")
 	f.word(general, ann, 1)

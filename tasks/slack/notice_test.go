@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // results is the channel for the results of acme/web.
@@ -237,8 +238,8 @@ func TestNoticesInOtherForms(t *testing.T) {
 // mention are ignored there.
 func TestRequestBelowANotice(t *testing.T) {
 	t.Parallel()
-	policy := tasks.Policy{Repository: func(name string) (tasks.Repository, bool) {
-		return tasks.Repository{Profile: map[string]agent.Profile{"acme/web": agent.Read}[name]}, true
+	policy := rights.Policy{Repository: func(name string) (rights.Repository, bool) {
+		return rights.Repository{Profile: map[string]agent.Profile{"acme/web": agent.Read}[name]}, true
 	}}
 	cfg := watching(Config{Repositories: []string{"acme/api", "acme/web"}})
 	f := newFrontDoor(t, cfg, policy)

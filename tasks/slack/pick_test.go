@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -48,7 +48,7 @@ func TestPickRepository(t *testing.T) {
 	for repo, want := range map[string]string{"acme/web": "acme/web", render.NoRepository: ""} {
 		t.Run(repo, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			f.choosing(t.Context())
 			root := f.mention("mend it")
 			menu := f.offered()
@@ -70,7 +70,7 @@ func TestPickRepository(t *testing.T) {
 // A second choice for the same request is answered with the repository that was chosen.
 func TestPickTwice(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	f.mention("mend it")
 	menu := f.offered()
@@ -86,7 +86,7 @@ func TestPickTwice(t *testing.T) {
 // A request waits for a day.
 func TestPickTooLate(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	f.mention("mend it")
 	menu := f.offered()
@@ -108,7 +108,7 @@ func (f *frontDoor) pick(user, menu, task, repo string) {
 // While no choice has been made, a request can be edited and deleted like one that waits.
 func TestUndecidedIsChanged(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	ts := f.mention("mend it")
 	menu := f.offered()
@@ -128,7 +128,7 @@ func TestUndecidedIsChanged(t *testing.T) {
 // A menu belongs to the person who sees it and the options that it offers, and lasts for a day.
 func TestPickNothing(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	f.mention("mend it")
 	menu := f.offered()
@@ -148,7 +148,7 @@ func TestPickNothing(t *testing.T) {
 // If Slack shows no menu, the requester is informed how to name the repository.
 func TestPickWithoutMenu(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	f.Fail("chat.postEphemeral", slackfake.Failure{Error: "invalid_blocks"})
 	f.mention("mend it")
@@ -158,7 +158,7 @@ func TestPickWithoutMenu(t *testing.T) {
 // The edited text of a request belongs to the repository that was chosen for the old text.
 func TestEditAfterTheChoice(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.choosing(t.Context())
 	ts := f.mention("mend it")
 	f.choose(ann, f.offered(), "acme/web")

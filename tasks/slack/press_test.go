@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -82,7 +83,7 @@ func TestStopButton(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			cfg.Approvers = []string{carol}
-			f := newFrontDoor(t, cfg, tasks.Policy{})
+			f := newFrontDoor(t, cfg, rights.Policy{})
 			if cfg.AppToken != "" {
 				f.Interactivity("")
 				f.until("the connection", func() bool { return f.Sockets() == 1 })
@@ -112,7 +113,7 @@ func TestStopButton(t *testing.T) {
 // A waiting task ends with the press, and shows it only in its own messages.
 func TestStopWhatWaits(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.mention("count")
 	task := f.tasks()[0]
 	f.open(f.source, task)
@@ -128,7 +129,7 @@ func TestStopWhatWaits(t *testing.T) {
 
 func TestTryAgain(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Approvers: []string{carol}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Approvers: []string{carol}}, rights.Policy{})
 	task, claim := f.running("count")
 	final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
 	f.press(bob, final, render.ActionRetry)
@@ -155,7 +156,7 @@ func TestButtonsOfPeopleWhoMayNoLongerAsk(t *testing.T) {
 	}
 	t.Run("pick", func(t *testing.T) {
 		t.Parallel()
-		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		f := newFrontDoor(t, Config{}, rights.Policy{})
 		f.choosing(t.Context())
 		f.mention("mend it")
 		menu := f.offered()
@@ -166,7 +167,7 @@ func TestButtonsOfPeopleWhoMayNoLongerAsk(t *testing.T) {
 	})
 	t.Run("answer and stop", func(t *testing.T) {
 		t.Parallel()
-		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		f := newFrontDoor(t, Config{}, rights.Policy{})
 		task, claim := f.running("deploy")
 		f.open(f.source, task)
 		status, ts := f.posted(task)[0].TS, f.ask(task, claim, consent())
@@ -186,7 +187,7 @@ func TestButtonsOfPeopleWhoMayNoLongerAsk(t *testing.T) {
 	})
 	t.Run("retry", func(t *testing.T) {
 		t.Parallel()
-		f := newFrontDoor(t, Config{}, tasks.Policy{})
+		f := newFrontDoor(t, Config{}, rights.Policy{})
 		task, claim := f.running("count")
 		final := f.end(task, claim, tasks.Ending{Kind: tasks.Failed, Reason: "It broke.", At: time.Now()})
 		removed(f)
@@ -201,7 +202,7 @@ func TestButtonsOfPeopleWhoMayNoLongerAsk(t *testing.T) {
 // A button may refer to something that is gone, or come from a version with other buttons.
 func TestButtonOfNothing(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, _ := f.running("count")
 	for _, value := range []string{"", "rm -rf", "1700000000000000-slack-c0general"} {
 		ts, err := f.source.client.post(t.Context(), mustOrigin(t, task), render.Marker{Task: "x", Part: "x"},
@@ -219,10 +220,10 @@ func TestButtonOfNothing(t *testing.T) {
 
 func TestButtonWithoutRedis(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, _ := f.running("count")
 	f.open(f.source, task)
-	_, dead := newDesk(t, &redis.Options{Addr: "127.0.0.1:1"}, tasks.Policy{})
+	_, dead := newDesk(t, &redis.Options{Addr: "127.0.0.1:1"}, rights.Policy{})
 	f.listen(t.Context(), dead)
 	f.press(ann, f.posted(task)[0].TS, render.ActionStop)
 	f.told(ann, tryLater)
@@ -230,7 +231,7 @@ func TestButtonWithoutRedis(t *testing.T) {
 
 func TestInteractionsAreSlacks(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, _ := f.running("count")
 	f.open(f.source, task)
 	body := url.Values{"payload": {`{"type":"block_actions","actions":[{"action_id":"stop","value":"` +
@@ -258,7 +259,7 @@ func TestInteractionsAreSlacks(t *testing.T) {
 // An interaction that cannot be read, or that belongs to another app, is acknowledged and dropped.
 func TestOddInteractions(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, tasks.Policy{}, slackfake.Config{})
+	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, rights.Policy{}, slackfake.Config{})
 	f.until("the connection", func() bool { return f.Sockets() == 1 })
 	for _, payload := range []any{
 		"text",

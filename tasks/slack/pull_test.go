@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // pullsOf replaces GitHub. Package github tests its own part, and cmd/worker tests both together.
@@ -130,7 +131,7 @@ func TestPullCommands(t *testing.T) {
 func TestPinned(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}},
-		tasks.Policy{})
+		rights.Policy{})
 	type place struct {
 		Repo, Ref string
 		Profile   agent.Profile
@@ -178,7 +179,7 @@ func TestPinned(t *testing.T) {
 // request.
 func TestSeveralRepositoriesAreNamed(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
 	last := func() string { l := f.tasks()[0]; return strings.Join(l.Repositories(), " ") + " at " + l.Ref }
 	root := f.say(ann, general, "", at+"[repo=acme/api, acme/web] mend both")
 	equal(t, "both", last(), "acme/api acme/web at ")
@@ -202,7 +203,7 @@ func TestSeveralRepositoriesAreNamed(t *testing.T) {
 // The agent's prompt names the pull request, in words that the author does not control, and contains its diff.
 func TestPinnedBrief(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
 	root := f.say(ann, general, "", at+"review PR 4 in api")
 	f.say(ann, general, root, "and?")
 	f.say(ann, general, root, "acme/api#3 is related")
@@ -226,7 +227,7 @@ func TestPinnedBrief(t *testing.T) {
 // Without access to GitHub a pull request only names its repository, and its commands are refused.
 func TestNoPulls(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.say(ann, general, "", at+"see https://github.com/acme/api/pull/4")
 	equal(t, "ref", f.one().Ref, "")
 	for i, text := range []string{"review PR 4 in acme/api", "list PRs in acme/api"} {
@@ -239,7 +240,7 @@ func TestNoPulls(t *testing.T) {
 // A request waits while GitHub does not answer.
 func TestPullsOfASlowForge(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/slow"}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/slow"}}, rights.Policy{})
 	for _, text := range []string{"review PR 3 in acme/slow", "list PRs in slow"} {
 		_, err := f.Mention(t.Context(), slackfake.Message{Channel: general, User: ann, Text: text})
 		if err == nil || !strings.Contains(err.Error(), "503") {
@@ -254,7 +255,7 @@ func TestListPulls(t *testing.T) {
 	channels := func(id string) (string, bool) { return "acme/api", id == general }
 	f := newFrontDoor(t, Config{Pulls: somePulls, Channels: channels, Repositories: []string{
 		"acme/api", "acme/web", "acme/gone", "acme/new",
-	}}, tasks.Policy{})
+	}}, rights.Policy{})
 	lists := func(text string) []slackfake.Message {
 		t.Helper()
 		ts := f.say(ann, general, "", at+text)

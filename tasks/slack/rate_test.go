@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -16,7 +16,7 @@ const requestBurst = 20 // of intake.Pacer
 // and a stop is always accepted.
 func TestCrowdedThread(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, tasks.Policy{})
+	f := newFrontDoor(t, Config{Access: Access{Bots: []string{"B0OTHER"}}}, rights.Policy{})
 	limiter := taskstest.SlowTurns{Limiter: f.store.Memos}
 	f.source = f.process(Config{Access: f.cfg.Access, Limiter: limiter})
 	f.listen(t.Context(), f.desk)
@@ -53,7 +53,7 @@ func TestCrowdedThread(t *testing.T) {
 // Mentions are limited, too. The notice is posted for only one of a mention's events.
 func TestCrowdedWithMentions(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.source = f.process(Config{Limiter: taskstest.SlowTurns{Limiter: f.store.Memos}})
 	f.listen(t.Context(), f.desk)
 	root := f.say(ann, general, "", at+"begin")

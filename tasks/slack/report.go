@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -97,7 +98,7 @@ func (rs *reporter) openStatus(
 
 // showQueued shows that a request waits for others of its thread, in the message that will show its run. A request that
 // the live run takes up does not wait.
-func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r tasks.Receipt) {
+func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r desk.Receipt) {
 	if r.Joins || r.Position == 0 {
 		return
 	}

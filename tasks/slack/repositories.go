@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -245,7 +246,7 @@ type picker struct {
 	guard   *guard
 	memory  intake.Memory // nil: people have to ask again
 	reports *reporter
-	desk    *tasks.Desk
+	desk    *desk.Desk
 }
 
 // pending is a request that waits for a choice; zero: none.

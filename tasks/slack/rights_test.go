@@ -8,7 +8,9 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // accounts are what people may do on a forge, by login.
@@ -35,9 +37,9 @@ func TestRightsInSlack(t *testing.T) {
 	hub := &accounts{}
 	hub.Store("ann", forge.PermissionWrite)
 	hub.Store("carol", forge.PermissionRead)
-	policy := tasks.Policy{
-		People: tasks.People{{Name: "ann", Slack: ann, GitHub: "ann"}, {Name: "carol", Slack: carol, GitHub: "carol"}},
-		Rights: &tasks.Rights{Forge: hub, Unmapped: policy.UnmappedRead, Lists: func(channel, repo string) bool {
+	policy := rights.Policy{
+		People: people.People{{Name: "ann", Slack: ann, GitHub: "ann"}, {Name: "carol", Slack: carol, GitHub: "carol"}},
+		Rights: &rights.ForgeRights{Forge: hub, Unmapped: policy.UnmappedRead, Lists: func(channel, repo string) bool {
 			return repo == "acme/api"
 		}},
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
@@ -41,7 +41,7 @@ func TestShortcut(t *testing.T) {
 	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, cfg, tasks.Policy{})
+			f := newFrontDoor(t, cfg, rights.Policy{})
 			if cfg.AppToken != "" {
 				f.bySocket()
 			}
@@ -78,7 +78,7 @@ func TestShortcut(t *testing.T) {
 // People who may not ask get the refusal of a mention and no dialog, and a mistake starts nothing.
 func TestShortcutRefused(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{}, slackfake.Config{
+	f := newFrontDoor(t, Config{}, rights.Policy{}, slackfake.Config{
 		Users: []slackfake.User{{ID: bob, Guest: true}}, Channels: []slackfake.Channel{{ID: "G0SECRET", Outside: true}},
 	})
 	const guests = "I do not take requests from guests. An operator can change that."
@@ -109,7 +109,7 @@ func TestShortcutRefused(t *testing.T) {
 // The message is quoted however old it is, and also if it consists of blocks.
 func TestShortcutQuotes(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	blocks := json.RawMessage("[{\"type\":\"section\",\"text\":{\"type\":\"mrkdwn\",\"text\":\"disk ``` full\"}}]")
 	root := f.seed(slackfake.Message{User: "U0CI", BotID: "B0CI", Blocks: blocks})
 	for i := range maxMessages {
@@ -130,7 +130,7 @@ func TestShortcutQuotes(t *testing.T) {
 // A command in the dialog is carried out in the thread and not posted.
 func TestShortcutObeys(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, _ := f.running("count")
 	root := mustOrigin(t, task).root()
 	for text, want := range map[string]string{

@@ -11,14 +11,15 @@ import (
 
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
 // newSocketDoor returns a front door that Slack reaches only by Socket Mode.
 func newSocketDoor(t *testing.T, change func(*timing), fake ...slackfake.Config) *frontDoor {
 	t.Helper()
-	f := newFrontDoor(t, Config{}, tasks.Policy{}, fake...)
+	f := newFrontDoor(t, Config{}, rights.Policy{}, fake...)
 	f.stop() // of the listener by HTTP
 	f.Deliver("")
 	f.cfg.SigningSecret, f.cfg.AppToken = "", "xapp-test"
@@ -42,7 +43,7 @@ func (f *frontDoor) reborn() *Source {
 }
 
 // connect listens for a desk in Socket Mode until f.stop.
-func (f *frontDoor) connect(d *tasks.Desk) {
+func (f *frontDoor) connect(d *desk.Desk) {
 	f.Helper()
 	ctx, stop := context.WithCancel(f.Context())
 	f.stop = stop

@@ -68,18 +68,20 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // Config says which workspace to talk to, and as whom. Token is required, and for Listen SigningSecret or AppToken or
 // both.
 type Config struct {
-	People        tasks.People // names of users for display
-	Token         string       // of the bot, xoxb-…
-	APIURL        string       // base of the Web API, with a slash at its end; empty: Slack's
-	SigningSecret string       // of the app; empty: no events are accepted by HTTP
-	AppToken      string       // of the app, xapp-…; empty: no Socket Mode
+	People        people.People // names of users for display
+	Token         string        // of the bot, xoxb-…
+	APIURL        string        // base of the Web API, with a slash at its end; empty: Slack's
+	SigningSecret string        // of the app; empty: no events are accepted by HTTP
+	AppToken      string        // of the app, xapp-…; empty: no Socket Mode
 
 	// the repository a channel is about; nil: none has one
 	Channels     func(channel string) (repository string, ok bool)
@@ -142,7 +144,7 @@ func New(cfg Config) (*Source, error) {
 	api := slack.New(cfg.Token, slack.OptionAPIURL(cfg.APIURL), slack.OptionHTTPClient(cfg.HTTP),
 		slack.OptionAppLevelToken(cfg.AppToken))
 	c := &client{
-		api: api, me: newIdentity(api, cfg.Now), people: newPeople(api, cfg.Now), limiter: cfg.Limiter,
+		api: api, me: newIdentity(api, cfg.Now), people: newUsers(api, cfg.Now), limiter: cfg.Limiter,
 		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), redact: cfg.Redact, now: cfg.Now, log: log,
 	}
 	ts, console := &threads{c}, cfg.console()
@@ -229,7 +231,7 @@ func (s *Source) Links(t tasks.Task) tasks.Links { return tasks.Links{Thread: s.
 
 // Listen registers POST /slack/events, /slack/interactions and /slack/commands and connects in Socket Mode, each if it
 // is configured. It fails if neither is. Everything that it starts ends with ctx.
-func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *tasks.Desk) error {
+func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	l := s.listener
 	if l.secret == "" && s.socket == nil {
 		return errors.New("configure Slack: neither a signing secret nor an app token")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // colours is a question that uses every field.
@@ -278,7 +279,7 @@ func TestReadThread(t *testing.T) {
 // A mention by the requester should answer the open question, in any form and however often Slack delivers it.
 func TestMentionAnswersTheQuestion(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.mention("paint it")
 	task, claim := f.begin()
 	say := func(how func(context.Context, slackfake.Message) (string, error), user, text string) (ts string) {

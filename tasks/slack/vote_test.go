@@ -6,13 +6,15 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
 // Each person's first vote on an answer is saved. Without a store for votes there are no vote buttons.
 func TestVotes(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, claim := f.running("count")
 	f.source = f.process(Config{Votes: true})
 	f.listen(t.Context(), f.desk)
@@ -44,7 +46,7 @@ func TestReasonOfVote(t *testing.T) {
 	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{People: tasks.People{{Name: "bob", Slack: bob}}})
+			f := newFrontDoor(t, Config{}, rights.Policy{People: people.People{{Name: "bob", Slack: bob}}})
 			task, claim := f.running("count")
 			cfg.Votes, cfg.Redact = true, strings.NewReplacer("hunter2", "[redacted]").Replace
 			f.source = f.process(cfg)

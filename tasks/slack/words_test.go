@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // contains fails unless a text has all of these.
@@ -67,7 +67,7 @@ func TestForwardedMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFrontDoor(t, Config{}, tasks.Policy{})
+			f := newFrontDoor(t, Config{}, rights.Policy{})
 			test.message.User = ann
 			f.sendRaw(test.message, test.event)
 			task := f.one()
@@ -138,7 +138,7 @@ func TestThreadHasAllWords(t *testing.T) {
 // A mention without words is a request in a thread, and a question for help elsewhere.
 func TestBareMention(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{}, tasks.Policy{})
+	f := newFrontDoor(t, Config{}, rights.Policy{})
 	f.mention(at)
 	f.until("help", func() bool { return len(f.Ephemeral(general, ann)) == 1 })
 	contains(t, "help", f.Ephemeral(general, ann)[0].Text, "Mention me and say what you want done.")

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Audited returns the entries of the audit log, the oldest first: who, what, status and the ID of the task.
@@ -19,7 +19,7 @@ func Audited(ctx context.Context, s *store.Store) ([]string, error) {
 	}
 	var list []string
 	for _, one := range slices.Backward(stored) {
-		var e tasks.AuditEntry
+		var e desk.AuditEntry
 		if err := json.Unmarshal(one.Body, &e); err != nil {
 			return nil, fmt.Errorf("read audit entry: %w", err)
 		}

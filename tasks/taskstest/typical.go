@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Typical leads tasks of a typical size through their stages, to measure what they take in Redis: each has a thread of
@@ -19,7 +20,7 @@ import (
 // must not be used concurrently.
 type Typical struct {
 	Store *store.Store
-	Desk  *tasks.Desk
+	Desk  *desk.Desk
 
 	n      int
 	random *rand.Rand
@@ -46,7 +47,7 @@ func (y *Typical) Wait(ctx context.Context) (id string, err error) {
 	if !ok {
 		return "", fmt.Errorf("claim beyond the limit: %w", err)
 	}
-	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + tasks.BlockedBy(full.Blocked)})
+	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + tasks.BlockedBy(tasks.Blocked(full.Blocked))})
 	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Delivery: 1, Key: fmt.Sprint(full.Scope, full.Place), Event: why})
 	return id, err
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Worker does by hand to a task what a worker does, in the same store. Errors fail the test.
 type Worker struct {
 	*testing.T
 	Store *store.Store
-	Desk  *tasks.Desk
+	Desk  *desk.Desk
 }
 
 // Claim claims a task that has never started.

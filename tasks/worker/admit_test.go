@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 func withCredential(c *Config) { c.Credential = "c" }
@@ -169,7 +170,7 @@ func (f *fleet) interval(d time.Duration, next time.Time) {
 func TestWaitingForABudgetTakesNoTurn(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Budgets = tasks.Budgets{User: 1}
+	f.policy.Budgets = rights.Budgets{User: 1}
 	started, finish := make(chan string, 10), make(chan struct{})
 	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		started <- s.ID

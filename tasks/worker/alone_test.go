@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
@@ -242,7 +243,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{Credential: 2}
+	f.policy.Limits = rights.Limits{Credential: 2}
 	limited := func(c *Config) { c.Credential = "c" }
 	started, finish := f.running()
 	suspect := f.task("b", "x")

@@ -6,12 +6,13 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/google/go-cmp/cmp"
 )
 
-func (f *fleet) amend(t tasks.Task, edit string, want tasks.Amendment) {
+func (f *fleet) amend(t tasks.Task, edit string, want desk.Amendment) {
 	f.Helper()
-	got, err := f.desk.Amend(f.Context(), t, tasks.Edit{Key: edit})
+	got, err := f.desk.Amend(f.Context(), t, desk.Edit{Key: edit})
 	if err != nil || got != want {
 		f.Errorf("amended as %d, %v; want %d", got, err, want)
 	}
@@ -25,21 +26,21 @@ func TestAmendWaiting(t *testing.T) {
 	task := f.task("a", "paint it red")
 	f.submit(task)
 	task.Prompt, task.Options.Model = "paint it blue", "opus"
-	f.amend(task, "2", tasks.Replaced)
-	f.amend(task, "2", tasks.Replaced)
+	f.amend(task, "2", desk.Replaced)
+	f.amend(task, "2", desk.Replaced)
 	old := task
 	old.Prompt = "paint it green"
-	f.amend(old, "1", tasks.Outdated)
+	f.amend(old, "1", desk.Outdated)
 	if thread, err := f.desk.Thread(t.Context(), task.Thread); err != nil || thread.Options.Model != "opus" {
 		t.Errorf("thread: %+v, %v", thread, err)
 	}
 	bad := task
 	bad.Options.Model = "no model/"
-	if _, err := f.desk.Amend(t.Context(), bad, tasks.Edit{Key: "2"}); err == nil {
+	if _, err := f.desk.Amend(t.Context(), bad, desk.Edit{Key: "2"}); err == nil {
 		t.Error("held to no policy")
 	}
 	unknown := f.task("b", "x")
-	if _, err := f.desk.Amend(t.Context(), unknown, tasks.Edit{Key: "1"}); !errors.Is(err, tasks.ErrNotFound) {
+	if _, err := f.desk.Amend(t.Context(), unknown, desk.Edit{Key: "1"}); !errors.Is(err, tasks.ErrNotFound) {
 		t.Errorf("unknown: %v", err)
 	}
 	f.worker()
@@ -48,7 +49,7 @@ func TestAmendWaiting(t *testing.T) {
 	if len(runs) != 1 || runs[0].Prompt.Text != "paint it blue" || runs[0].Model != "opus" {
 		t.Errorf("runs: %+v", runs)
 	}
-	f.amend(task, "3", tasks.TooLate)
+	f.amend(task, "3", desk.TooLate)
 }
 
 // A change to a running task reaches the live run before later messages.
@@ -63,9 +64,9 @@ func TestAmendRunning(t *testing.T) {
 	changed := task
 	changed.Prompt, changed.Repo = "paint it blue", "elsewhere/else"
 	for range 2 { // the event is delivered twice
-		f.amend(changed, "1700000001.000100", tasks.Corrected)
+		f.amend(changed, "1700000001.000100", desk.Corrected)
 	}
-	f.amend(task, "1700000001.000099", tasks.Outdated)
+	f.amend(task, "1700000001.000099", desk.Outdated)
 	m := run.next()
 	if want := "I have edited my message. It now reads:\n\npaint it blue"; m.Text != want {
 		t.Errorf("the agent got %q", m.Text)

@@ -9,13 +9,15 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // budgeted is a fleet whose runs cost $0.45 each.
-func budgeted(t *testing.T, b tasks.Budgets) *fleet {
+func budgeted(t *testing.T, b rights.Budgets) *fleet {
 	f := newFleet(t)
 	f.policy.Budgets = b
-	f.desk = tasks.NewDesk(f.store, f.queue, f.policy, nil)
+	f.desk = desk.New(f.store, f.queue, f.policy, nil)
 	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return costing(0.45), nil }
 	return f
 }
@@ -39,7 +41,7 @@ func costing(usd float64) agent.Result {
 
 func TestBudgetWarnsAndRefuses(t *testing.T) {
 	t.Parallel()
-	f := budgeted(t, tasks.Budgets{User: 1, Contact: "#platform"})
+	f := budgeted(t, rights.Budgets{User: 1, Contact: "#platform"})
 	var ids []string
 	for range 4 {
 		ids = append(ids, f.submit(f.task("a", "x")))
@@ -78,7 +80,7 @@ func TestBudgetWarnsAndRefuses(t *testing.T) {
 // A task that does not fit beside the reservations of others waits, and starts when they free enough.
 func TestReservedBudgetIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	f := budgeted(t, tasks.Budgets{Day: 1.5})
+	f := budgeted(t, rights.Budgets{Day: 1.5})
 	started, finish := make(chan string, 2), make(chan struct{})
 	f.agent.do = func(ctx context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		started <- s.ID
@@ -115,7 +117,7 @@ func TestReservedBudgetIsWaitedFor(t *testing.T) {
 // The cost of an interrupted run counts for the task's own maximum, in its ending, and in the budgets.
 func TestInterruptedRunsAreSettled(t *testing.T) {
 	t.Parallel()
-	f := budgeted(t, tasks.Budgets{Task: 1})
+	f := budgeted(t, rights.Budgets{Task: 1})
 	started := make(chan string, 1)
 	f.agent.do = interrupted(started, 0.3)
 	task := f.task("a", "x")
@@ -154,27 +156,27 @@ func TestInterruptedRunsAreSettled(t *testing.T) {
 func TestExhaustedBudgetIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		budgets tasks.Budgets
+		budgets rights.Budgets
 		asked   float64
 		want    string
 	}{
 		"its own": {
-			tasks.Budgets{Task: 5},
+			rights.Budgets{Task: 5},
 			2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget, up to $5.00.",
 		},
 		"the fleet's": {
-			tasks.Budgets{Task: 5, Contact: "Ann"},
+			rights.Budgets{Task: 5, Contact: "Ann"},
 			0, "The agent used up its budget of $5.00 for this task. Ann can raise it (budgets.task in errand.yaml).",
 		},
 		"no other": {
-			tasks.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget.",
+			rights.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget.",
 		},
 		"the day's": {
-			tasks.Budgets{Task: 5, Day: 3},
+			rights.Budgets{Task: 5, Day: 3},
 			0, "The agent used up the $3.00 that a budget for today had left. " +
 				"An operator can raise it (budgets in errand.yaml); a new day begins at midnight UTC.",
 		},
-		"none": {tasks.Budgets{}, 0, "The agent used up its budget for this task."},
+		"none": {rights.Budgets{}, 0, "The agent used up its budget for this task."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -198,7 +200,7 @@ func TestExhaustedBudgetIsNamed(t *testing.T) {
 // both runs.
 func TestEveryOutcomeIsSettled(t *testing.T) {
 	t.Parallel()
-	f := budgeted(t, tasks.Budgets{Day: 100})
+	f := budgeted(t, rights.Budgets{Day: 100})
 	f.worker()
 	for _, o := range []agent.Outcome{agent.Done, agent.Failed, agent.Limit, agent.Stalled} {
 		f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
@@ -229,7 +231,7 @@ func TestEveryOutcomeIsSettled(t *testing.T) {
 // nothing left is not retried.
 func TestRetriesAreOnTheBill(t *testing.T) {
 	t.Parallel()
-	f := budgeted(t, tasks.Budgets{Task: 1})
+	f := budgeted(t, rights.Budgets{Task: 1})
 	f.worker()
 	id := f.submit(f.task("a", "x"))
 	f.ending(id)
@@ -258,7 +260,7 @@ func TestRetriesAreOnTheBill(t *testing.T) {
 	}
 	st := f.status(id)
 	day := 24 * time.Hour
-	costs, err := f.desk.Costs(t.Context(), tasks.CostQuery{First: st.Created.Add(-day), Last: st.Ended.Add(day)})
+	costs, err := f.desk.Costs(t.Context(), desk.CostQuery{First: st.Created.Add(-day), Last: st.Ended.Add(day)})
 	if err != nil || st.Spent() != 1.35 || costs.Total.USD != st.Spent() || costs.Total.Runs != 3 {
 		t.Errorf("the task has cost %v, the costs are %+v, %v", st.Spent(), costs.Total, err)
 	}
@@ -269,11 +271,11 @@ func TestRetriesAreOnTheBill(t *testing.T) {
 func TestRetryAfterTheMaximum(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		budgets tasks.Budgets
+		budgets rights.Budgets
 		may     bool
 	}{
-		"its own":   {tasks.Budgets{Task: 1}, false},
-		"the day's": {tasks.Budgets{Task: 5, Day: 1}, true},
+		"its own":   {rights.Budgets{Task: 1}, false},
+		"the day's": {rights.Budgets{Task: 5, Day: 1}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,11 +7,12 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
 // costs returns the cost table of yesterday, today and tomorrow, because a test may run over midnight.
-func (f *fleet) costs(q tasks.CostQuery) tasks.Costs {
+func (f *fleet) costs(q desk.CostQuery) desk.Costs {
 	f.Helper()
 	q.First, q.Last = time.Now().AddDate(0, 0, -1), time.Now().AddDate(0, 0, 1)
 	c, err := f.desk.Costs(f.Context(), q)
@@ -38,16 +39,16 @@ func TestRunsAreInTheCosts(t *testing.T) {
 	}
 	f.worker()
 	f.ending(id)
-	want := []tasks.CostRow{
+	want := []desk.CostRow{
 		{
-			CostKey: tasks.CostKey{Model: "some-model"},
-			CostSum: tasks.CostSum{USD: 0.4, Runs: 1, Usage: agent.Usage{
+			CostKey: desk.CostKey{Model: "some-model"},
+			CostSum: desk.CostSum{USD: 0.4, Runs: 1, Usage: agent.Usage{
 				Input: 1, Output: 2, CacheRead: 3, CacheCreation: 4,
 			}},
 		},
-		{CostKey: tasks.CostKey{}, CostSum: tasks.CostSum{USD: 0.3, Runs: 1}},
+		{CostKey: desk.CostKey{}, CostSum: desk.CostSum{USD: 0.3, Runs: 1}},
 	}
-	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.ByModel}}).Rows); diff != "" {
+	if diff := gocmp.Diff(want, f.costs(desk.CostQuery{By: []desk.CostGroup{desk.ByModel}}).Rows); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -71,12 +72,12 @@ func TestReviewsAreInTheCostsBySize(t *testing.T) {
 	for _, prompt := range []string{"small", "large", "large", "fails", "no review"} {
 		f.ending(f.submit(f.task(prompt, prompt)))
 	}
-	want := []tasks.CostRow{
-		{CostKey: tasks.CostKey{Size: "≤50"}, CostSum: tasks.CostSum{USD: 0.5, Max: 0.5, Runs: 1}},
-		{CostKey: tasks.CostKey{Size: "≤200"}, CostSum: tasks.CostSum{USD: 1, Max: 0.5, Runs: 2}},
-		{CostSum: tasks.CostSum{USD: 1, Runs: 2}},
+	want := []desk.CostRow{
+		{CostKey: desk.CostKey{Size: "≤50"}, CostSum: desk.CostSum{USD: 0.5, Max: 0.5, Runs: 1}},
+		{CostKey: desk.CostKey{Size: "≤200"}, CostSum: desk.CostSum{USD: 1, Max: 0.5, Runs: 2}},
+		{CostSum: desk.CostSum{USD: 1, Runs: 2}},
 	}
-	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.BySize}}).Rows); diff != "" {
+	if diff := gocmp.Diff(want, f.costs(desk.CostQuery{By: []desk.CostGroup{desk.BySize}}).Rows); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // What a run has spent with its credential is in the costs. A credential that has reached its cap, or that the model
@@ -29,13 +29,13 @@ func TestWorkersShareCredentials(t *testing.T) {
 	}
 	f.worker()
 	f.ending(f.submit(f.task("t", "x")))
-	want := []tasks.CostRow{
-		{CostKey: tasks.CostKey{Credential: "a"}, CostSum: tasks.CostSum{USD: 1.3, Runs: 1}},
+	want := []desk.CostRow{
+		{CostKey: desk.CostKey{Credential: "a"}, CostSum: desk.CostSum{USD: 1.3, Runs: 1}},
 	}
-	if diff := gocmp.Diff(want, f.costs(tasks.CostQuery{By: []tasks.CostGroup{tasks.ByCredential}}).Rows); diff != "" {
+	if diff := gocmp.Diff(want, f.costs(desk.CostQuery{By: []desk.CostGroup{desk.ByCredential}}).Rows); diff != "" {
 		t.Error(diff)
 	}
-	if sum := f.costs(tasks.CostQuery{Credential: "c"}).Total; sum.USD != 0 {
+	if sum := f.costs(desk.CostQuery{Credential: "c"}).Total; sum.USD != 0 {
 		t.Errorf("the costs of c: %+v", sum)
 	}
 
@@ -58,7 +58,7 @@ func TestWorkersShareCredentials(t *testing.T) {
 		c.Runner = &fakeAgent{credentials: map[string]agent.CredentialState{"": {Windows: windows, Seen: now}}}
 	}).credentials.Share(t.Context())
 	shown := map[string]float64{}
-	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
+	list, err := desk.FleetOf(f.desk).Credentials(t.Context())
 	for _, c := range list {
 		shown[c.Name] = c.Spent
 		if (c.Name == "a" || c.Name == "0123abcd") && !gocmp.Equal(c.Windows, windows) {
@@ -111,7 +111,7 @@ func TestOpenRunsOfAllWorkersReachACap(t *testing.T) {
 	f.ending(id) // 0.8 is settled, and no longer open
 	capped(0.9, false)
 	capped(1.3, true)
-	list, err := tasks.FleetOf(f.desk).Credentials(t.Context())
+	list, err := desk.FleetOf(f.desk).Credentials(t.Context())
 	if err != nil || len(list) != 1 || list[0].Spent != 0.8 || list[0].Live != 1.3 ||
 		list[0].CappedAt(time.Now()).IsZero() {
 		t.Errorf("%v, the console knows %+v", err, list)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -91,7 +92,7 @@ func TestReadOnlyDisk(t *testing.T) {
 		t.Errorf("the worker without a disk ran %d tasks", n)
 	}
 	remount(0)
-	f.workers(func(all []store.Worker) bool { return len(all) == 2 && tasks.Able(all[0]) && tasks.Able(all[1]) })
+	f.workers(func(all []store.Worker) bool { return len(all) == 2 && capacity.Able(all[0]) && capacity.Able(all[1]) })
 }
 
 // A worker with too many open files takes no tasks and says so.

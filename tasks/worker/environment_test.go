@@ -17,6 +17,8 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -43,8 +45,8 @@ func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 	r.declare("head", "env: {A: head, C: head}\n")
 	h.checks = []string{"make test"}
 	want := map[string]string{"A": "base", "B": "operator"}
-	r.policy.Repository = func(string) (tasks.Repository, bool) {
-		return tasks.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "operator"}}}, true
+	r.policy.Repository = func(string) (rights.Repository, bool) {
+		return rights.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "operator"}}}, true
 	}
 	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}}
 	checked, reach := map[string]string{}, agent.Egress{}
@@ -82,7 +84,7 @@ func TestNoEnvironment(t *testing.T) {
 	r := newRemote(t)
 	r.declare("main", "env: {A: base}\negress: [x.example]\n")
 	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}}
-	r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{}, true }
+	r.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{}, true }
 	r.agent.do = nil
 	r.worker(r.disk(t.TempDir()))
 	for _, c := range []struct {
@@ -145,7 +147,7 @@ func TestSetUp(t *testing.T) {
 	r.declare("main", "setup: [go mod download, make tools]\npath: [~/go/bin]\nenv: {GOFLAGS: x}\n")
 	r.declare("head", "setup: [curl evil]\n")
 	h.checks = []string{"make test"}
-	r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{}, true }
+	r.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{}, true }
 	var scripts []agent.Script
 	r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done, Duration: 41 * time.Second})
 	r.worker(r.disk(t.TempDir()), with, func(c *Config) { c.Slots = 2 })
@@ -200,8 +202,8 @@ func TestDevcontainer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRemote(t)
-			r.policy.Repository = func(string) (tasks.Repository, bool) {
-				return tasks.Repository{Environment: c.operator}, true
+			r.policy.Repository = func(string) (rights.Repository, bool) {
+				return rights.Repository{Environment: c.operator}, true
 			}
 			work := filepath.Join(t.TempDir(), "work")
 			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
@@ -508,7 +510,7 @@ func TestRebuild(t *testing.T) {
 	r.worker(config)
 	first := r.submit(r.repoTask("a"))
 	<-begun
-	done, err := tasks.FleetOf(r.desk).Rebuild(operator(t), "acme/api")
+	done, err := desk.FleetOf(r.desk).Rebuild(operator(t), "acme/api")
 	if err != nil || done.By != "Ada" {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -521,7 +523,7 @@ func TestRebuild(t *testing.T) {
 	w := r.idle(config)
 	w.janitor.tidy(t.Context())
 	w.beat(t.Context())
-	kept, err := tasks.FleetOf(r.desk).Environments(t.Context(), "")
+	kept, err := desk.FleetOf(r.desk).Environments(t.Context(), "")
 	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 ||
 		kept[0].From != environment.File {
 		t.Fatalf("%+v, %v", kept, err)
@@ -576,7 +578,7 @@ func TestRemoveEnvironment(t *testing.T) {
 	run("b", "make tools", 2)
 	w := r.idle(config)
 	w.beat(t.Context())
-	fleet := tasks.FleetOf(r.desk)
+	fleet := desk.FleetOf(r.desk)
 	kept, err := fleet.Environments(t.Context(), "acme/api")
 	if err != nil || len(kept) != 2 {
 		t.Fatalf("%+v, %v", kept, err)

@@ -16,6 +16,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -23,8 +26,8 @@ import (
 // printer is a source that prints answers.
 type printer struct{ closed chan struct{} }
 
-func (printer) Name() string                                              { return "printer" }
-func (printer) Listen(context.Context, *http.ServeMux, *tasks.Desk) error { return nil }
+func (printer) Name() string                                             { return "printer" }
+func (printer) Listen(context.Context, *http.ServeMux, *desk.Desk) error { return nil }
 func (printer) Brief(context.Context, tasks.Task, string) (tasks.Brief, error) {
 	return tasks.Brief{}, nil
 }
@@ -95,7 +98,7 @@ func runOneTask(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	queue, policy, source := tasks.NewQueue(st, client, time.Hour), tasks.Policy{Limit: time.Hour},
+	queue, policy, source := queue.New(st, client, time.Hour), rights.Policy{Limit: time.Hour},
 		printer{make(chan struct{})}
 	w, err := worker.New(worker.Config{
 		Store: st, Queue: queue, Runner: echo{}, Workspace: space, Sources: []tasks.Source{source},
@@ -104,7 +107,7 @@ func runOneTask(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	_, err = tasks.NewDesk(st, queue, policy, nil).Submit(ctx, tasks.Task{
+	_, err = desk.New(st, queue, policy, nil).Submit(ctx, tasks.Task{
 		ID: tasks.NewID(time.Now(), "printer", "1"), Source: "printer", Kind: "message", Thread: "printer/1",
 		Class: tasks.Interactive, Profile: agent.Read, Actor: "ann", Prompt: "hello",
 	})

@@ -17,7 +17,9 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
@@ -599,11 +601,11 @@ func TestSlots(t *testing.T) {
 func TestSubmitRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Repository = func(name string) (tasks.Repository, bool) {
-		return tasks.Repository{Profile: agent.Read}, name == "acme/known"
+	f.policy.Repository = func(name string) (rights.Repository, bool) {
+		return rights.Repository{Profile: agent.Read}, name == "acme/known"
 	}
 	f.policy.Redactor = agent.NewRedactor("the fleet's own secret")
-	desk := tasks.NewDesk(f.store, f.queue, f.policy, nil)
+	desk := desk.New(f.store, f.queue, f.policy, nil)
 	ok := f.task("a", "x")
 	for name, change := range map[string]func(*tasks.Task){
 		"id":         func(t *tasks.Task) { t.ID = "x/../y" },

@@ -10,11 +10,14 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // operator is the context of a request by Ada.
 func operator(t *testing.T) context.Context {
-	return tasks.WithVisitor(t.Context(), tasks.Visitor{Name: "ada@acme.test", Person: "Ada", Role: tasks.Operator})
+	return people.WithVisitor(t.Context(), people.Visitor{Name: "ada@acme.test", Person: "Ada", Role: policy.Operator})
 }
 
 // Workers take nothing of a paused class, other classes go on, and the thread gets the reason. After the pause the
@@ -25,7 +28,7 @@ func TestPausedClass(t *testing.T) {
 	speaks := func(c *Config) { c.Sources = []tasks.Source{source} }
 	f.worker(speaks)
 	f.worker(speaks)
-	if h, err := tasks.FleetOf(f.desk).Pause(operator(t), tasks.Background); err != nil || h.Halt == nil ||
+	if h, err := desk.FleetOf(f.desk).Pause(operator(t), tasks.Background); err != nil || h.Halt == nil ||
 		h.Halt.By != "Ada" {
 		t.Fatalf("%+v, %v", h, err)
 	}
@@ -44,14 +47,14 @@ func TestPausedClass(t *testing.T) {
 		!strings.HasPrefix(s.Why, "Ada paused background tasks at ") {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if l, err := f.desk.List(t.Context(), tasks.Filter{State: "waiting"}); err != nil || len(l.Tasks) != 1 ||
+	if l, err := f.desk.List(t.Context(), desk.Filter{State: "waiting"}); err != nil || len(l.Tasks) != 1 ||
 		l.Tasks[0].Why != s.Why {
 		t.Errorf("list %+v, %v", l, err)
 	}
 	if got := s.Headline(time.Now()).Text(nil); !strings.HasPrefix(got, "Waiting: Ada paused background tasks at ") {
 		t.Errorf("headline %s", got)
 	}
-	if _, err := tasks.FleetOf(f.desk).Resume(operator(t), tasks.Background); err != nil {
+	if _, err := desk.FleetOf(f.desk).Resume(operator(t), tasks.Background); err != nil {
 		t.Fatal(err)
 	}
 	if e := f.ending(id); e.Kind != tasks.Answered {
@@ -74,7 +77,7 @@ func TestCordonedWorker(t *testing.T) {
 	<-begun
 	id := ""
 	f.workers(func(all []store.Worker) bool { id = all[0].ID; return all[0].Running == 1 })
-	if h, err := tasks.FleetOf(f.desk).Cordon(operator(t), id); err != nil || h.Halt == nil || h.Halt.By != "Ada" {
+	if h, err := desk.FleetOf(f.desk).Cordon(operator(t), id); err != nil || h.Halt == nil || h.Halt.By != "Ada" {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	cordoned := func(w store.Worker) bool { return w.ID == id && w.Cordoned && w.Cordon != nil }
@@ -100,7 +103,7 @@ func TestCordonedWorker(t *testing.T) {
 	}
 	stop()
 	first.do = nil
-	if _, err := tasks.FleetOf(f.desk).Uncordon(operator(t), id); err != nil {
+	if _, err := desk.FleetOf(f.desk).Uncordon(operator(t), id); err != nil {
 		t.Fatal(err)
 	}
 	f.ending(f.submit(f.task("f", "x")))
@@ -121,7 +124,7 @@ func TestCordonAndRestart(t *testing.T) {
 	id := ""
 	f.workers(func(all []store.Worker) bool { id = all[0].ID; return true })
 	for _, name := range []string{id, host} {
-		if _, err := tasks.FleetOf(f.desk).Cordon(operator(t), name); err != nil {
+		if _, err := desk.FleetOf(f.desk).Cordon(operator(t), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -132,16 +135,16 @@ func TestCordonAndRestart(t *testing.T) {
 	if s, err := f.desk.Status(t.Context(), task); err != nil || s.Attempt != 0 || s.State != string(store.Waiting) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := tasks.FleetOf(f.desk).Uncordon(operator(t), host); err != nil {
+	if _, err := desk.FleetOf(f.desk).Uncordon(operator(t), host); err != nil {
 		t.Fatal(err)
 	}
 	f.ending(task) // the new worker has another ID
 	for _, name := range []string{host, "unknown"} {
-		if _, err := tasks.FleetOf(f.desk).Uncordon(operator(t), name); err == nil {
+		if _, err := desk.FleetOf(f.desk).Uncordon(operator(t), name); err == nil {
 			t.Errorf("%s was not cordoned, and no error says so", name)
 		}
 	}
-	if _, err := tasks.FleetOf(f.desk).Cordon(operator(t), "unknown"); err == nil {
+	if _, err := desk.FleetOf(f.desk).Cordon(operator(t), "unknown"); err == nil {
 		t.Error("an unknown worker was cordoned")
 	}
 }

@@ -23,6 +23,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -40,14 +43,14 @@ func TestMain(m *testing.M) {
 type fleet struct {
 	*testing.T
 	url    string
-	desk   *tasks.Desk
+	desk   *desk.Desk
 	store  *store.Store
-	queue  *tasks.Queue
+	queue  *queue.Queue
 	rdb    *redis.Client // of queue
 	asynq  *asynq.Inspector
 	source *fakeSource
 	agent  *fakeAgent
-	policy tasks.Policy
+	policy rights.Policy
 	n      int
 	stops  []func()
 }
@@ -63,26 +66,26 @@ func newFleetOn(t *testing.T, url string) *fleet {
 		T: t, url: url, source: &fakeSource{news: make(chan struct{}), waited: make(chan string, 100)},
 		agent: &fakeAgent{},
 	}
-	f.policy = tasks.Policy{Limit: time.Hour}
+	f.policy = rights.Policy{Limit: time.Hour}
 	f.rdb = f.redis()
 	f.store, f.queue = f.over(f.rdb)
 	f.put("errand:epoch", "since", "0") // the data is older than the tasks, so that none is in doubt
 	f.put("errand:epoch", "process", "")
 	f.asynq = asynq.NewInspectorFromRedisClient(f.rdb)
-	f.desk = tasks.NewDesk(f.store, f.queue, f.policy, nil)
+	f.desk = desk.New(f.store, f.queue, f.policy, nil)
 	return f
 }
 
 // connect opens a client that looks like a separate process to Redis.
-func (f *fleet) connect() (*store.Store, *tasks.Queue) {
+func (f *fleet) connect() (*store.Store, *queue.Queue) {
 	f.Helper()
 	return f.over(f.redis())
 }
 
-func (f *fleet) over(client *redis.Client) (*store.Store, *tasks.Queue) {
+func (f *fleet) over(client *redis.Client) (*store.Store, *queue.Queue) {
 	f.Helper()
 	s := f.open(store.Config{Redis: client, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond})
-	return s, tasks.NewQueue(s, client, time.Hour)
+	return s, queue.New(s, client, time.Hour)
 }
 
 // redis returns a separate client.
@@ -219,7 +222,7 @@ type fakeSource struct {
 
 func (s *fakeSource) Name() string { return "fake" }
 
-func (s *fakeSource) Listen(context.Context, *http.ServeMux, *tasks.Desk) error { return nil }
+func (s *fakeSource) Listen(context.Context, *http.ServeMux, *desk.Desk) error { return nil }
 
 func (s *fakeSource) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Brief, error) {
 	if s.brief != nil {

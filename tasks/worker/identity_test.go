@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -128,8 +129,8 @@ func TestPullRequestSettings(t *testing.T) {
 	r.git(work, "commit", "--quiet", "--all", "--message", "evil")
 	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/head")
 	prefix := environment.PullRequests{Title: "[op] "}
-	r.policy.Repository = func(string) (tasks.Repository, bool) {
-		return tasks.Repository{Environment: environment.Declaration{PullRequests: prefix}}, true
+	r.policy.Repository = func(string) (rights.Repository, bool) {
+		return rights.Repository{Environment: environment.Declaration{PullRequests: prefix}}, true
 	}
 	r.worker(r.disk(t.TempDir()), with)
 	task := r.repoTask("a")

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
 
@@ -29,8 +30,8 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 	var scripts []agent.Script
 	r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done, Egress: learn("setup.example")})
 	r.policy.Egress = agent.Egress{Mode: hostlist.Listed, Hosts: []string{"go"}}
-	r.policy.Repository = func(string) (tasks.Repository, bool) {
-		return tasks.Repository{Environment: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Learn}}}, true
+	r.policy.Repository = func(string) (rights.Repository, bool) {
+		return rights.Repository{Environment: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Learn}}}, true
 	}
 	r.worker(r.disk(t.TempDir()), with)
 	bare := filepath.Join(r.root, "acme", "api.git")

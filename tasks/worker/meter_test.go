@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
@@ -48,7 +49,7 @@ func (p *tape) Returned(class string, why attempt.Return) {
 	p.note("returned " + class + " " + string(why))
 }
 
-func (p *tape) Submitted(t tasks.Task, r tasks.Receipt) {
+func (p *tape) Submitted(t tasks.Task, r desk.Receipt) {
 	p.note("submitted " + t.Class + " " + map[bool]string{true: "new"}[r.New])
 }
 

@@ -12,6 +12,9 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // local is a source with one local directory.
@@ -35,24 +38,24 @@ func TestOffer(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, ".claude"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f.policy.Repository = func(name string) (tasks.Repository, bool) {
-		return tasks.Repository{Trusted: true, Profile: agent.Read}, name == "acme/api"
+	f.policy.Repository = func(name string) (rights.Repository, bool) {
+		return rights.Repository{Trusted: true, Profile: agent.Read}, name == "acme/api"
 	}
 	f.worker(func(c *Config) { c.Sources, c.Model = []tasks.Source{local{f.source, dir}}, "opus" })
 
 	for range 2 { // the second time it is known
-		o, err := f.desk.Offer(t.Context(), tasks.Where{Dir: "/link"})
+		o, err := f.desk.Offer(t.Context(), capacity.Where{Dir: "/link"})
 		if err != nil || len(o.Agents) != 1 || !o.Configured {
 			t.Fatalf("%+v, %v", o, err)
 		}
 	}
-	if o, err := f.desk.Offer(t.Context(), tasks.Where{Repo: "acme/api"}); err != nil || o.Configured {
+	if o, err := f.desk.Offer(t.Context(), capacity.Where{Repo: "acme/api"}); err != nil || o.Configured {
 		t.Errorf("ignored settings are offered: %+v, %v", o, err)
 	}
-	if _, err := f.desk.Offer(t.Context(), tasks.Where{}); err != nil {
+	if _, err := f.desk.Offer(t.Context(), capacity.Where{}); err != nil {
 		t.Error(err)
 	}
-	for _, closed := range []tasks.Where{{Dir: "/etc"}, {Repo: "acme/other"}, {Repo: "acme/api", Dir: "/link"}} {
+	for _, closed := range []capacity.Where{{Dir: "/etc"}, {Repo: "acme/other"}, {Repo: "acme/api", Dir: "/link"}} {
 		if _, err := f.desk.Offer(t.Context(), closed); err == nil {
 			t.Errorf("%+v is open", closed)
 		} else if _, ok := errors.AsType[*tasks.InputError](err); !ok {
@@ -82,7 +85,7 @@ func TestOfferOfACLIThatFails(t *testing.T) {
 	f := newFleet(t)
 	f.agent.offered = agent.NewError(agent.ClassStart, "it does not start")
 	f.worker()
-	_, err := f.desk.Offer(t.Context(), tasks.Where{})
+	_, err := f.desk.Offer(t.Context(), capacity.Where{})
 	if e, ok := errors.AsType[*agent.Error](err); !ok || e.Class != agent.ClassStart {
 		t.Errorf("%v", err)
 	}
@@ -98,7 +101,7 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	told := make(chan error, 1)
 	go func() {
-		_, err := f.desk.Offer(ctx, tasks.Where{})
+		_, err := f.desk.Offer(ctx, capacity.Where{})
 		told <- err
 	}()
 	asked := func() bool { return f.rdb.LLen(t.Context(), "errand:inquiries").Val() == 1 }
@@ -113,8 +116,8 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	if !goroutines.Await(answered, 1, test, "worker.(*offerer).answer(", waiting) || !asked() {
 		t.Error("the worker took the question")
 	}
-	cancel(tasks.ErrNoAnswer)
-	if err := <-told; !errors.Is(err, tasks.ErrNoAnswer) {
+	cancel(desk.ErrNoAnswer)
+	if err := <-told; !errors.Is(err, desk.ErrNoAnswer) {
 		t.Errorf("%v", err)
 	}
 	answering.Wait()

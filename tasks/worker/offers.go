@@ -13,7 +13,9 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
@@ -33,7 +35,7 @@ type offerer struct {
 	store     *store.Store
 	workspace *workspace.Workspace
 	runner    Runner
-	policy    tasks.Policy
+	policy    rights.Policy
 	sources   []tasks.Source
 	pool      string
 	model     string
@@ -63,8 +65,8 @@ func (o *offerer) answer(ctx context.Context) {
 }
 
 // reply answers one query, and returns for how long the answer is kept; 0 if ctx has ended before.
-func (o *offerer) reply(ctx context.Context, question json.RawMessage) (reply tasks.OfferReply, keep time.Duration) {
-	var where tasks.Where
+func (o *offerer) reply(ctx context.Context, question json.RawMessage) (reply capacity.OfferReply, keep time.Duration) {
+	var where capacity.Where
 	err := json.Unmarshal(question, &where)
 	if err == nil {
 		reply, err = o.look(ctx, where)
@@ -73,13 +75,13 @@ func (o *offerer) reply(ctx context.Context, question json.RawMessage) (reply ta
 		return reply, offerKept
 	}
 	if refused, ok := errors.AsType[*tasks.InputError](err); ok {
-		reply = tasks.OfferReply{Refused: refused.Sentence}
-	} else if failed, ok := errors.AsType[*tasks.CLIError](err); ok {
-		reply = tasks.OfferReply{Failed: failed}
+		reply = capacity.OfferReply{Refused: refused.Sentence}
+	} else if failed, ok := errors.AsType[*capacity.CLIError](err); ok {
+		reply = capacity.OfferReply{Failed: failed}
 	} else if ctx.Err() != nil {
-		return tasks.OfferReply{}, 0
+		return capacity.OfferReply{}, 0
 	} else {
-		reply = tasks.OfferReply{
+		reply = capacity.OfferReply{
 			Failed: agent.NewError(agent.ClassWorkspace, o.policy.Redactor.String(err.Error())),
 		}
 	}
@@ -88,7 +90,7 @@ func (o *offerer) reply(ctx context.Context, question json.RawMessage) (reply ta
 }
 
 // look answers what a query asks for.
-func (o *offerer) look(ctx context.Context, where tasks.Where) (reply tasks.OfferReply, err error) {
+func (o *offerer) look(ctx context.Context, where capacity.Where) (reply capacity.OfferReply, err error) {
 	if where.Outlook {
 		reply.Outlook, err = o.outlook(ctx, where.Repo)
 	} else {
@@ -98,7 +100,7 @@ func (o *offerer) look(ctx context.Context, where tasks.Where) (reply tasks.Offe
 }
 
 // offer queries the CLI in the same environment as a run's.
-func (o *offerer) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, error) {
+func (o *offerer) offer(ctx context.Context, where capacity.Where) (*capacity.Offer, error) {
 	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.model}
 	spec, err := o.chooseDir(ctx, where, spec)
 	if err != nil {
@@ -108,13 +110,13 @@ func (o *offerer) offer(ctx context.Context, where tasks.Where) (*tasks.Offer, e
 	if err != nil {
 		return nil, err
 	}
-	return &tasks.Offer{Offer: offer, Configured: spec.TrustedConfig && configured(spec.Dir)}, nil
+	return &capacity.Offer{Offer: offer, Configured: spec.TrustedConfig && configured(spec.Dir)}, nil
 }
 
 // chooseDir returns the specification with the directory, and whether its own configuration counts. If it does not
 // count, an empty scratch directory offers the same as a clone.
-func (o *offerer) chooseDir(ctx context.Context, where tasks.Where, s agent.Spec) (_ agent.Spec, err error) {
-	var repo tasks.Repository
+func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.Spec) (_ agent.Spec, err error) {
+	var repo rights.Repository
 	if where.Repo != "" {
 		if repo, err = o.policy.Allowed(where.Repo); err != nil {
 			return s, err

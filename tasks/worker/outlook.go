@@ -14,11 +14,12 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/workspace"
 )
 
 // outlook returns what a run in a repository would get on this worker.
-func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, error) {
+func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, error) {
 	repo, err := o.policy.Allowed(name)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 	if err != nil {
 		return nil, err
 	}
-	sandboxed, look := o.runner.Sandboxed(), &tasks.Outlook{Repo: name}
+	sandboxed, look := o.runner.Sandboxed(), &capacity.Outlook{Repo: name}
 	declared := o.declarations.Least(repo)
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
@@ -70,7 +71,9 @@ func (o *offerer) outlook(ctx context.Context, name string) (*tasks.Outlook, err
 }
 
 // keeps adds the lock files that the base branch has, and the environment that the next run would use.
-func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Clone, d environment.Declaration) error {
+func (o *offerer) keeps(
+	ctx context.Context, look *capacity.Outlook, c workspace.Clone, d environment.Declaration,
+) error {
 	if len(d.Setup) == 0 {
 		return nil
 	}
@@ -100,7 +103,7 @@ func (o *offerer) keeps(ctx context.Context, look *tasks.Outlook, c workspace.Cl
 }
 
 // checks adds the verification commands of the repository.
-func (o *offerer) checks(ctx context.Context, look *tasks.Outlook, c workspace.Clone) {
+func (o *offerer) checks(ctx context.Context, look *capacity.Outlook, c workspace.Clone) {
 	commands, err := o.publisher.CommandsOf(ctx, c.Repo, c.Base)
 	if err != nil {
 		look.Miss(store.Warning, "the checks of the repository cannot be read", o.policy.Redactor.String(err.Error()),

@@ -12,12 +12,15 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // foreseen returns the outlook of acme/api, with a line for each fact and finding.
 func (r *remote) foreseen() string {
 	r.Helper()
-	o, err := tasks.FleetOf(r.desk).Outlook(operator(r.T), "acme/api")
+	o, err := desk.FleetOf(r.desk).Outlook(operator(r.T), "acme/api")
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -47,8 +50,8 @@ func TestOutlook(t *testing.T) {
 	r := newRemote(t)
 	r.declare("main",
 		"setup: [npm ci, make]\nlocks: [README.md, go.sum]\npath: [bin]\nenv: {A: hidden, HOME: x}\negress: [x.example]\n")
-	r.policy.Repository = func(string) (tasks.Repository, bool) {
-		return tasks.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "hidden"}}}, true
+	r.policy.Repository = func(string) (rights.Repository, bool) {
+		return rights.Repository{Environment: environment.Declaration{Env: map[string]string{"B": "hidden"}}}, true
 	}
 	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}, Private: []string{"db.corp"}}
 	r.foresees("profile: write", "pool: default", "workers alive: 0", "error no worker is alive", "!set-up")
@@ -61,7 +64,7 @@ func TestOutlook(t *testing.T) {
 		}
 		c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "s3cret"} }
 	})
-	r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
+	r.workers(func(all []store.Worker) bool { return capacity.Able(all[0]) })
 	if e := r.ending(r.submit(r.repoTask("a"))); e.Kind != tasks.Answered || len(scripts) == 0 {
 		t.Fatalf("ending = %+v", e)
 	}
@@ -71,7 +74,7 @@ func TestOutlook(t *testing.T) {
 		"checks: make test",
 		"limits: time 1h; 200 processes and threads\n", "warning .github/errand.yml: env: HOME is set by errand.",
 		"!hidden", "!s3cret", "!no sandbox")
-	if _, err := tasks.FleetOf(r.desk).Rebuild(operator(t), "acme/api"); err != nil {
+	if _, err := desk.FleetOf(r.desk).Rebuild(operator(t), "acme/api"); err != nil {
 		t.Fatal(err)
 	}
 	r.forget()
@@ -101,10 +104,10 @@ func TestOutlookIsRedacted(t *testing.T) {
 			r.worker(r.disk(t.TempDir()), func(cfg *Config) {
 				cfg.Commands = func(context.Context, string, string) ([]string, error) { return c.checks, c.err }
 			})
-			r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
+			r.workers(func(all []store.Worker) bool { return capacity.Able(all[0]) })
 			r.foresees("set-up: a [redacted]\n", "before each run: b [redacted]\n", "path: [redacted]\n",
 				"[redacted]: ", c.want, "!s3cret")
-			o, err := tasks.FleetOf(r.desk).Outlook(operator(t), "acme/api")
+			o, err := desk.FleetOf(r.desk).Outlook(operator(t), "acme/api")
 			if text := fmt.Sprintf("%+v", o); err != nil || strings.Contains(text, "s3cret") ||
 				c.err != nil && !strings.Contains(text, "https://[redacted]@x") {
 				t.Errorf("%s, %v", text, err)
@@ -146,13 +149,13 @@ func TestOutlookOnWhatIsMissing(t *testing.T) {
 			t.Parallel()
 			r := newRemote(t)
 			r.declare("main", c.file)
-			repository := func(string) (tasks.Repository, bool) { return tasks.Repository{Profile: c.profile}, true }
+			repository := func(string) (rights.Repository, bool) { return rights.Repository{Profile: c.profile}, true }
 			r.policy.Repository, r.agent.flat = repository, c.flat
-			r.desk = tasks.NewDesk(r.store, r.queue, r.policy, nil)
+			r.desk = desk.New(r.store, r.queue, r.policy, nil)
 			r.worker(r.disk(t.TempDir()), func(c *Config) {
 				c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "x"} }
 			})
-			r.workers(func(all []store.Worker) bool { return tasks.Able(all[0]) })
+			r.workers(func(all []store.Worker) bool { return capacity.Able(all[0]) })
 			r.foresees(slices.Concat(c.want, []string{"pool: default"})...)
 		})
 	}

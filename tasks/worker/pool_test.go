@@ -13,6 +13,9 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
@@ -26,9 +29,9 @@ func pooled(t *testing.T, pool string) *remote {
 
 // inPool gives the repository a pool in what further desks and workers know.
 func (r *remote) inPool(pool string) {
-	r.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Pool: pool}, true }
+	r.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{Pool: pool}, true }
 	r.policy.Pools = []string{tasks.PoolName(pool)}
-	r.desk = tasks.NewDesk(r.store, r.queue, r.policy, nil)
+	r.desk = desk.New(r.store, r.queue, r.policy, nil)
 }
 
 // member starts a worker of a pool with its own CLI and disk.
@@ -49,16 +52,16 @@ func (r *remote) ran(id string, a *fakeAgent) {
 }
 
 // state returns the state of a pool.
-func (r *remote) state(name string) tasks.PoolState {
+func (r *remote) state(name string) capacity.PoolState {
 	r.Helper()
 	live, seen := must(r.store.Live(r.Context())), must(r.store.Workers.List(r.Context()))
-	for _, p := range tasks.FleetOf(r.desk).Pools(live, seen) {
+	for _, p := range desk.FleetOf(r.desk).Pools(live, seen) {
 		if p.Name == name {
 			return p
 		}
 	}
 	r.Fatalf("there is no pool %s", name)
-	return tasks.PoolState{}
+	return capacity.PoolState{}
 }
 
 // A task runs only on a worker of its pool. While there is none, it waits and says so, and other tasks go on.
@@ -79,11 +82,11 @@ func TestTaskRunsInItsPool(t *testing.T) {
 	if got := s.Headline(s.Created).Text(nil); got != "Waiting: no worker of pool gpu is running" {
 		t.Errorf("headline %s", got)
 	}
-	r.equal("state", r.state("gpu"), tasks.PoolState{
+	r.equal("state", r.state("gpu"), capacity.PoolState{
 		Name: "gpu", Waiting: 1, Problem: "no worker of pool gpu is running",
 	})
 	for pool, want := range map[string]int{"gpu": 1, "default": 5, "arm": 0} {
-		l, err := r.desk.List(t.Context(), tasks.Filter{Pool: pool})
+		l, err := r.desk.List(t.Context(), desk.Filter{Pool: pool})
 		if err != nil || len(l.Tasks) != want {
 			t.Errorf("%d tasks of pool %s, want %d; %v", len(l.Tasks), pool, want, err)
 		}
@@ -189,11 +192,11 @@ func TestRetryStaysInThePool(t *testing.T) {
 func TestPauseInAPool(t *testing.T) {
 	t.Parallel()
 	r, own := pooled(t, "gpu"), &fakeAgent{}
-	if _, err := tasks.FleetOf(r.desk).Pause(operator(t), tasks.Interactive); err != nil {
+	if _, err := desk.FleetOf(r.desk).Pause(operator(t), tasks.Interactive); err != nil {
 		t.Fatal(err)
 	}
 	r.member("gpu", own)
-	r.workers(func(all []store.Worker) bool { return len(all) == 1 && tasks.Able(all[0]) })
+	r.workers(func(all []store.Worker) bool { return len(all) == 1 && capacity.Able(all[0]) })
 	id := r.submit(r.repoTask("a"))
 	background := r.repoTask("b")
 	background.Class = tasks.Background
@@ -201,16 +204,16 @@ func TestPauseInAPool(t *testing.T) {
 	if s := r.status(id); s.Attempt != 0 || !strings.HasPrefix(s.Why, "Ada paused interactive tasks at ") {
 		t.Errorf("%+v", s)
 	}
-	if _, err := tasks.FleetOf(r.desk).Resume(operator(t), tasks.Interactive); err != nil {
+	if _, err := desk.FleetOf(r.desk).Resume(operator(t), tasks.Interactive); err != nil {
 		t.Fatal(err)
 	}
 	r.ran(id, own)
 
 	for range 2 { // asynq knows no queue of a class that never had a task
-		if _, err := tasks.FleetOf(r.desk).Pause(operator(t), tasks.Maintenance); err != nil {
+		if _, err := desk.FleetOf(r.desk).Pause(operator(t), tasks.Maintenance); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tasks.FleetOf(r.desk).Resume(operator(t), tasks.Maintenance); err != nil {
+		if _, err := desk.FleetOf(r.desk).Resume(operator(t), tasks.Maintenance); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +226,7 @@ func TestPauseInAPool(t *testing.T) {
 func TestLimitAcrossPools(t *testing.T) {
 	t.Parallel()
 	r, own := pooled(t, "gpu"), &fakeAgent{}
-	r.policy.Limits = tasks.Limits{User: 1}
+	r.policy.Limits = rights.Limits{User: 1}
 	started, finish := r.running()
 	r.member("", r.agent)
 	first := r.submit(r.task("a", "x"))
@@ -249,7 +252,7 @@ func TestOfferOfAPool(t *testing.T) {
 	r.member("", other)
 	r.member("gpu", own)
 	r.workers(func(all []store.Worker) bool { return len(all) == 2 })
-	if o, err := r.desk.Offer(t.Context(), tasks.Where{Repo: "acme/api"}); err != nil || len(o.Agents) != 1 {
+	if o, err := r.desk.Offer(t.Context(), capacity.Where{Repo: "acme/api"}); err != nil || len(o.Agents) != 1 {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
 
@@ -94,8 +95,8 @@ func TestWorkIsNotPublishedAnyMore(t *testing.T) {
 	r, h, with := publishingFleet(t, (*remote).everything)
 	id := r.submit(r.repoTask("a"))
 	r.worker(r.disk(t.TempDir()), with, func(c *Config) {
-		c.Policy.Repository = func(string) (tasks.Repository, bool) {
-			return tasks.Repository{Profile: agent.Read}, true
+		c.Policy.Repository = func(string) (rights.Repository, bool) {
+			return rights.Repository{Profile: agent.Read}, true
 		}
 	})
 	e := r.ending(id)

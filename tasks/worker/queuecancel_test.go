@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
 )
 
 // A cancel by asynq's tools takes the delivery from its handler, and leaves the run alone.
@@ -118,11 +119,11 @@ func (f *fleet) subscribed(workers int) {
 func (f *fleet) settled(id string, delivery int) {
 	f.Helper()
 	await.Until(f, "the delivery is finished", func() bool {
-		info, err := f.asynq.GetTaskInfo(tasks.Interactive, tasks.DeliveryID(id, delivery))
+		info, err := f.asynq.GetTaskInfo(tasks.Interactive, queue.DeliveryID(id, delivery))
 		if err != nil {
 			f.Fatal(err)
 		}
-		_ = f.asynq.RunTask(tasks.Interactive, tasks.DeliveryID(id, delivery)) // it fails if it is not scheduled
+		_ = f.asynq.RunTask(tasks.Interactive, queue.DeliveryID(id, delivery)) // it fails if it is not scheduled
 		return info.State == asynq.TaskStateCompleted
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
@@ -152,9 +153,9 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			slices.Reverse(pending) // asynq takes from the right end
-			want := []string{tasks.DeliveryID(list[0], 1)}
+			want := []string{queue.DeliveryID(list[0], 1)}
 			if deaths > 0 {
-				want = []string{tasks.DeliveryID(list[1], 1)}
+				want = []string{queue.DeliveryID(list[1], 1)}
 			}
 			if diff := cmp.Diff(want, pending[:len(pending)-1]); diff != "" {
 				t.Error(diff)

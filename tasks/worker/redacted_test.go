@@ -12,6 +12,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
@@ -97,14 +99,14 @@ func TestOfferIsRedacted(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	secret := f.hides()
-	f.policy.Repository = func(string) (tasks.Repository, bool) { return tasks.Repository{Trusted: true}, true }
+	f.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{Trusted: true}, true }
 	f.agent.offered = fmt.Errorf("run %s", secret)
 	f.worker()
-	_, err := f.desk.Offer(t.Context(), tasks.Where{})
-	if failed, ok := errors.AsType[*tasks.CLIError](err); !ok || failed.Message != "run [redacted]" {
+	_, err := f.desk.Offer(t.Context(), capacity.Where{})
+	if failed, ok := errors.AsType[*capacity.CLIError](err); !ok || failed.Message != "run [redacted]" {
 		t.Errorf("of the CLI: %v", err)
 	}
-	_, err = f.desk.Offer(t.Context(), tasks.Where{Repo: "acme/" + secret})
+	_, err = f.desk.Offer(t.Context(), capacity.Where{Repo: "acme/" + secret})
 	input, ok := errors.AsType[*tasks.InputError](err)
 	if !ok || !strings.Contains(input.Sentence, "[redacted]") || strings.Contains(input.Sentence, secret) {
 		t.Errorf("of the clone: %v", err)

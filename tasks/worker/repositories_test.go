@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -357,7 +358,7 @@ func TestRightsInSeveralRepositories(t *testing.T) {
 		"eve acme/api": "write",
 	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
-		c.Publisher, c.Commands, c.Policy.Rights = h, h.commands, &tasks.Rights{Forge: levels}
+		c.Publisher, c.Commands, c.Policy.Rights = h, h.commands, &rights.ForgeRights{Forge: levels}
 	})
 	if e := r.ending(r.submitAs("eve", r.both("a"))); e.Kind != tasks.Refused ||
 		e.Reason != "eve has no access to acme/web." {
@@ -406,7 +407,7 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 	list := func(hosts ...string) environment.Declaration {
 		return environment.Declaration{Egress: hostlist.List{Mode: hostlist.Listed, Hosts: hosts}}
 	}
-	known := map[string]tasks.Repository{
+	known := map[string]rights.Repository{
 		"acme/api": {Trusted: true, Environment: list("a.example", "both.example", "x.wild.example")},
 		"acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
 	}
@@ -427,7 +428,7 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
 		c.Publisher, c.Commands, space = h, h.commands, c.Workspace
-		c.Policy.Repository = func(name string) (tasks.Repository, bool) { return known[name], true }
+		c.Policy.Repository = func(name string) (rights.Repository, bool) { return known[name], true }
 		c.Exposed = func(repo string) map[string]string { return map[string]string{"TOKEN": "secret of " + repo} }
 	})
 	r.ending(r.submit(r.repoTask("a")))
@@ -514,8 +515,8 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 	r.git(work, "commit", "--quiet", "--message", "rules")
 	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
 	r.worker(r.disk(r.TempDir()), with, func(c *Config) {
-		c.Policy.Repository = func(name string) (tasks.Repository, bool) {
-			return tasks.Repository{Trusted: name == "acme/api"}, true
+		c.Policy.Repository = func(name string) (rights.Repository, bool) {
+			return rights.Repository{Trusted: name == "acme/api"}, true
 		}
 	})
 	for i, task := range []tasks.Task{r.repoTask("a"), r.both("a"), r.both("a"), r.repoTask("a")} {
@@ -546,7 +547,7 @@ func TestUnaskedRunIsApart(t *testing.T) {
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		return answer("echo: " + s.Prompt.Text), nil
 	}
-	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Policy.Rights = &tasks.Rights{Forge: byRepository{}} })
+	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Policy.Rights = &rights.ForgeRights{Forge: byRepository{}} })
 	r.ending(r.submit(r.both("a")))
 	both, one, asked := r.both("a"), r.repoTask("a"), r.repoTask("a")
 	both.Unasked, one.Unasked, one.Prompt = true, true, "fix it"

@@ -12,6 +12,9 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // accounts are what people may do on a forge, by login. It fails as often as the test says.
@@ -42,15 +45,15 @@ func (*accounts) Private(context.Context, string) (bool, error) { return true, n
 
 // limit limits the people of a fleet.
 func (f *fleet) limit(a *accounts) func(*Config) {
-	return func(c *Config) { c.Policy.Rights = &tasks.Rights{Forge: a} }
+	return func(c *Config) { c.Policy.Rights = &rights.ForgeRights{Forge: a} }
 }
 
 // submitAs submits a task of a person whose account the front door knows.
 func (f *fleet) submitAs(login string, t tasks.Task) string {
 	f.Helper()
 	t.Actor = login
-	if _, err := f.desk.Submit(tasks.WithVisitor(f.Context(),
-		tasks.Visitor{Name: login, Login: login, Role: tasks.Admin}), t); err != nil {
+	if _, err := f.desk.Submit(people.WithVisitor(f.Context(),
+		people.Visitor{Name: login, Login: login, Role: policy.Admin}), t); err != nil {
 		f.Fatal(err)
 	}
 	return t.ID

@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/hibiken/asynq"
 )
 
@@ -55,7 +56,7 @@ func (f *fleet) noneCounts() {
 func TestLimitsHoldAcrossWorkers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{User: 2, Credential: 3}
+	f.policy.Limits = rights.Limits{User: 2, Credential: 3}
 	var mu sync.Mutex
 	live, most := map[string]int{}, map[string]int{}
 	count := func(who string, n int) {
@@ -121,7 +122,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 func TestLimitsDoNotLeak(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	started := make(chan string, 10)
 	f.agent.do = untilStopped(started)
 	dead := f.task("c", "x")
@@ -164,7 +165,7 @@ func TestLimitsDoNotLeak(t *testing.T) {
 func TestPlacesAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	started, finish := f.running()
 	for range 3 {
 		f.worker()
@@ -212,7 +213,7 @@ func TestPlacesAreTakenInOrder(t *testing.T) {
 func TestWaitingTasksAreNotPolled(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	started, finish := f.running()
 	f.worker()
 	ids := []string{f.submit(f.task("first", "x"))}

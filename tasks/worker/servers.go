@@ -13,6 +13,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
@@ -66,7 +67,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 // rate.
 func (w *Worker) pollsWrong(s *serverSet) bool {
 	workers := int(w.peers.Load())
-	polls := tasks.PollInterval(workers)
+	polls := queue.PollInterval(workers)
 	return workers > 0 && (polls >= 2*s.polls || 2*polls <= s.polls)
 }
 
@@ -74,7 +75,7 @@ func (w *Worker) pollsWrong(s *serverSet) bool {
 func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
 	logline.Warn(w.cfg.Log, w.cfg.Queue.Pauses(ctx, w.cfg.Pool), "pause queues")
 	workers := int(w.peers.Load())
-	set := &serverSet{polls: tasks.PollInterval(workers)}
+	set := &serverSet{polls: queue.PollInterval(workers)}
 	set.shutdown = sync.OnceFunc(func() { set.each((*asynq.Server).Shutdown) })
 	for _, class := range tasks.Classes {
 		server := w.cfg.Queue.Server(store.QueueOf(w.cfg.Pool, class), machine.SlotsOf(class, w.slots.Total), workers,
@@ -100,7 +101,7 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	w.handled.Add(1)
 	defer w.handled.Done()
 	id := string(t.Payload())
-	n, err := tasks.DeliveryNumber(id, t.ResultWriter().TaskID())
+	n, err := queue.DeliveryNumber(id, t.ResultWriter().TaskID())
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 	}

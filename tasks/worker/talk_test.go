@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // talkingSource receives what the agent says, and passes questions to the test.
@@ -143,7 +144,7 @@ func TestAskingWakesTheNext(t *testing.T) {
 		<-ask
 		return call("ask_user", `{"question":"Red or blue?"}`)
 	})
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	f.talker(s, func(c *Config) { c.Slots, c.Timing.Reconcile = 2, time.Hour })
 	f.submit(f.task("a", "x"))
 	f.next(started)

@@ -20,6 +20,8 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
@@ -40,7 +42,7 @@ func TestUnableWorkerTakesNoTasks(t *testing.T) {
 	f := newFleet(t)
 	broken := &fakeAgent{health: noCLI}
 	f.worker(with(broken))
-	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !tasks.Able(all[0]) })
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !capacity.Able(all[0]) })
 	f.worker()
 	var ids []string
 	for i := range 16 {
@@ -64,7 +66,7 @@ func TestWorkerLeavesARedisThatEvicts(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.worker(lookOften)
-	able := func(all []store.Worker) bool { return len(all) == 1 && tasks.Able(all[0]) }
+	able := func(all []store.Worker) bool { return len(all) == 1 && capacity.Able(all[0]) }
 	f.workers(able)
 	set := func(policy string) {
 		t.Helper()
@@ -113,7 +115,7 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 || !strings.HasPrefix(s.Why, "n"+why) {
 		t.Errorf("status %+v, %v", s, err)
 	}
-	if l, err := f.desk.List(t.Context(), tasks.Filter{}); err != nil || len(l.Tasks) != 1 || l.Tasks[0].Why != s.Why {
+	if l, err := f.desk.List(t.Context(), desk.Filter{}); err != nil || len(l.Tasks) != 1 || l.Tasks[0].Why != s.Why {
 		t.Errorf("list %+v, %v", l, err)
 	}
 	f.agent.breaks(nil)
@@ -204,9 +206,9 @@ func TestWorkerStopsAndResumesTaking(t *testing.T) {
 	slow := f.submit(f.task("a", "slow"))
 	<-started
 	f.agent.breaks(noCLI)
-	f.workers(func(all []store.Worker) bool { return !tasks.Able(all[0]) && all[0].Running == 1 })
+	f.workers(func(all []store.Worker) bool { return !capacity.Able(all[0]) && all[0].Running == 1 })
 	quick := f.submit(f.task("b", "quick"))
-	f.workers(func(all []store.Worker) bool { return !tasks.Able(all[0]) && all[0].Running == 1 }) // another beat
+	f.workers(func(all []store.Worker) bool { return !capacity.Able(all[0]) && all[0].Running == 1 }) // another beat
 	if n := len(f.agent.specs()); n != 1 {
 		t.Errorf("%d runs started, want 1", n)
 	}
@@ -325,8 +327,8 @@ func TestUnable(t *testing.T) {
 			},
 		},
 	} {
-		what, remedy := tasks.Unable(c.seen)
-		if diff := cmp.Diff(c.want, [3]string{what, remedy, tasks.WhyNoWorker(c.seen)}); diff != "" {
+		what, remedy := capacity.Unable(c.seen)
+		if diff := cmp.Diff(c.want, [3]string{what, remedy, capacity.WhyNoWorker(c.seen)}); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -418,7 +420,7 @@ func TestDiskFillsUp(t *testing.T) {
 	})
 	id := f.submit(f.task("a", "x"))
 	<-failed
-	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !tasks.Able(all[0]) })
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !capacity.Able(all[0]) })
 	room.Store(true)
 	if e, s := f.ending(id), f.status(id); e.Kind != tasks.Answered || s.Attempt != 1 {
 		t.Errorf("ending %+v at attempt %d", e, s.Attempt)
@@ -442,7 +444,7 @@ func TestWorkerWithoutTheSource(t *testing.T) {
 		t.Errorf("the task waits for %q", why)
 	}
 	live := must(f.store.Live(t.Context()))
-	if got := tasks.Unserved(live, must(f.store.Workers.List(t.Context()))); got["fake"] != 1 || len(got) != 1 {
+	if got := capacity.Unserved(live, must(f.store.Workers.List(t.Context()))); got["fake"] != 1 || len(got) != 1 {
 		t.Errorf("unserved: %v", got)
 	}
 	f.waits(id)
@@ -450,7 +452,7 @@ func TestWorkerWithoutTheSource(t *testing.T) {
 	if e, s := f.ending(id), f.status(id); e.Kind != tasks.Answered || s.Attempt != 1 {
 		t.Errorf("ending %+v at attempt %d", e, s.Attempt)
 	}
-	if got := tasks.Unserved(live, must(f.store.Workers.List(t.Context()))); len(got) > 0 {
+	if got := capacity.Unserved(live, must(f.store.Workers.List(t.Context()))); len(got) > 0 {
 		t.Errorf("unserved: %v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // put overwrites a field of a stored record.
@@ -29,7 +30,7 @@ func TestUnreadableTaskIsListed(t *testing.T) {
 			f.ending(bad)
 			f.ending(good)
 			f.put("errand:task:"+bad, strings.TrimSpace(field), value)
-			l, err := f.desk.List(t.Context(), tasks.Filter{})
+			l, err := f.desk.List(t.Context(), desk.Filter{})
 			if err != nil || len(l.Tasks) != 2 || l.Tasks[0].Task.Prompt != "good" {
 				t.Fatalf("%+v, %v", l, err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -21,7 +22,7 @@ import (
 // release: go test -run TestFleetOfTheReleaseBefore ./tasks/worker -record.
 const releaseFile = "testdata/release.redis"
 
-var record = flag.Bool("record", false, "write "+releaseFile)
+var recordRelease = flag.Bool("record", false, "write "+releaseFile)
 
 // stored are the tasks of releaseFile.
 type stored struct{ answered, unposted, live, joined, behind, capped, fresh tasks.Task }
@@ -176,16 +177,16 @@ func (f *fleet) load() {
 // still there afterwards. The stored format of 0.1.0, the first release, is the first one that releaseFile holds.
 func TestFleetOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
-	if *record {
+	if *recordRelease {
 		f := newFleet(t)
-		f.policy.Limits = tasks.Limits{User: 1}
+		f.policy.Limits = rights.Limits{User: 1}
 		f.recordRelease()
 	}
 	for name, later := range map[string]bool{"before": false, "after": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)
-			f.policy.Limits = tasks.Limits{User: 1}
+			f.policy.Limits = rights.Limits{User: 1}
 			f.load()
 			s, runs := f.stored(), f.converses()
 			all := []tasks.Task{s.answered, s.unposted, s.live, s.joined, s.behind, s.capped, s.fresh}

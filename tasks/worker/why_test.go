@@ -8,14 +8,15 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A task that waits for a full scope gets the reason and its place in line, once, wherever that is shown.
 func TestWaitingIsTold(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	started, finish := f.running()
 	f.worker()
 	all, notices := []string{f.submit(f.task("a", "x"))}, []string{}
@@ -27,7 +28,7 @@ func TestWaitingIsTold(t *testing.T) {
 		all = append(all, id)
 		f.waits(id)
 		s := f.status(id)
-		list, err := f.desk.List(t.Context(), tasks.Filter{Limit: 1})
+		list, err := f.desk.List(t.Context(), desk.Filter{Limit: 1})
 		if err != nil || s.Why != why || list.Tasks[0].Why != why {
 			t.Errorf("why: %q, in the list %q, %v", s.Why, list.Tasks[0].Why, err)
 		}
@@ -57,7 +58,7 @@ func TestQuestionsHoldNoPlace(t *testing.T) {
 	f, s := talking(t, func(_ context.Context, call func(string, string) string) string {
 		return call("ask_user", `{"question":"Red or blue?"}`)
 	})
-	f.policy.Limits = tasks.Limits{User: 1}
+	f.policy.Limits = rights.Limits{User: 1}
 	f.talker(s)
 	ids := []string{f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))}
 	for range ids {

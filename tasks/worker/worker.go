@@ -30,6 +30,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
@@ -70,11 +72,11 @@ func (unmetered) Ended(tasks.Task, tasks.Ending, time.Duration) {}
 // Config configures a Worker. Everything up to ConsoleURL is required except Publisher and Commands.
 type Config struct {
 	Store     *store.Store
-	Queue     *tasks.Queue
+	Queue     *queue.Queue
 	Runner    Runner
 	Workspace *workspace.Workspace
 	Sources   []tasks.Source
-	Policy    tasks.Policy
+	Policy    rights.Policy
 	Publisher tasks.Publisher // nil: nothing is published
 	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
 	// published. nil: none.

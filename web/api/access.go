@@ -6,14 +6,18 @@ import (
 	"net/http"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 // AuditPage is the response of GET /api/audit, newest first.
 type AuditPage struct {
-	Entries []tasks.AuditEntry `json:"entries"`
-	Next    int                `json:"next,omitempty"` // the skip parameter of the next page; 0 on the last
+	Entries []desk.AuditEntry `json:"entries"`
+	Next    int               `json:"next,omitempty"` // the skip parameter of the next page; 0 on the last
 }
 
 const (
@@ -28,7 +32,7 @@ func (a *API) audit(w http.ResponseWriter, r *http.Request) error {
 	}
 	list, next, err := a.Audit.List(r.Context(), q)
 	if list == nil {
-		list = []tasks.AuditEntry{}
+		list = []desk.AuditEntry{}
 	}
 	return a.send(w, AuditPage{list, next}, err)
 }
@@ -46,10 +50,10 @@ func (a *API) verifyAudit(w http.ResponseWriter, r *http.Request) error {
 
 // TokenRequest is the body of POST /api/tokens.
 type TokenRequest struct {
-	Name         string     `json:"name"`
-	Role         tasks.Role `json:"role"`
-	Repositories []string   `json:"repositories"`
-	Days         int        `json:"days"`
+	Name         string      `json:"name"`
+	Role         policy.Role `json:"role"`
+	Repositories []string    `json:"repositories"`
+	Days         int         `json:"days"`
 }
 
 // NewToken is the response of POST /api/tokens: the only one with the token itself.
@@ -70,11 +74,11 @@ func (a *API) tokens(w http.ResponseWriter, r *http.Request) error {
 
 // LinkList is the response of GET /api/links.
 type LinkList struct {
-	Links []tasks.Link `json:"links"`
+	Links []people.Link `json:"links"`
 }
 
 func (a *API) links(w http.ResponseWriter, r *http.Request) error {
-	list, err := tasks.ListLinks(r.Context(), a.View.Store.Links)
+	list, err := rights.ListLinks(r.Context(), a.View.Store.Links)
 	return a.send(w, LinkList{list}, err)
 }
 

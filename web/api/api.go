@@ -21,6 +21,9 @@ import (
 	"github.com/errand-fleet/errand/internal/sse"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -80,7 +83,7 @@ func (a *API) halt(do view.HaltFunc) respond.Handler {
 
 // Environments is the response of GET /api/fleet/environments.
 type Environments struct {
-	Environments []tasks.Environment `json:"environments"`
+	Environments []desk.Environment `json:"environments"`
 }
 
 func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
@@ -134,14 +137,14 @@ func (a *API) diff(w http.ResponseWriter, r *http.Request) error {
 // (?projectPath=), or in neither.
 func (a *API) agents(w http.ResponseWriter, r *http.Request) error {
 	q := r.URL.Query()
-	o, err := a.View.Desk.Offer(r.Context(), tasks.Where{Repo: q.Get("repo"), Dir: q.Get("projectPath")})
+	o, err := a.View.Desk.Offer(r.Context(), capacity.Where{Repo: q.Get("repo"), Dir: q.Get("projectPath")})
 	return a.sendAnswer(w, r, o, err)
 }
 
 // outlook says what a run in a repository would get.
 func (a *API) outlook(w http.ResponseWriter, r *http.Request) error {
-	o, err := tasks.FleetOf(a.View.Desk).Outlook(r.Context(), r.URL.Query().Get("repo"))
-	if _, ok := errors.AsType[*tasks.RoleError](err); ok {
+	o, err := desk.FleetOf(a.View.Desk).Outlook(r.Context(), r.URL.Query().Get("repo"))
+	if _, ok := errors.AsType[*people.RoleError](err); ok {
 		return err
 	}
 	return a.sendAnswer(w, r, o, err)
@@ -170,7 +173,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) error {
 // services checks how the services of the sources are set up. It calls them, so it is not for probes.
 func (a *API) services(w http.ResponseWriter, r *http.Request) error {
 	if !view.SeesServices(r.Context()) {
-		return &tasks.RoleError{Sentence: "The findings are about all repositories, and your role is not."}
+		return &people.RoleError{Sentence: "The findings are about all repositories, and your role is not."}
 	}
 	list := []store.Finding{}
 	if a.Examine != nil {
@@ -196,10 +199,10 @@ const costRows = 5000
 
 // Costs is the response of GET /api/costs.
 type Costs struct {
-	From string            `json:"from"` // first and last day, UTC
-	To   string            `json:"to"`
-	By   []tasks.CostGroup `json:"by"`
-	tasks.Costs
+	From string           `json:"from"` // first and last day, UTC
+	To   string           `json:"to"`
+	By   []desk.CostGroup `json:"by"`
+	desk.Costs
 }
 
 func (a *API) costs(w http.ResponseWriter, r *http.Request) error {
@@ -246,7 +249,7 @@ func writeCSV(w http.ResponseWriter, c Costs) {
 		var line []string
 		for _, group := range c.By {
 			name := row.Name(group)
-			if row.Other && group != tasks.ByDay {
+			if row.Other && group != desk.ByDay {
 				name = "(other)"
 			}
 			line = append(line, escapeFormula(name))

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -28,7 +29,7 @@ type Replayed struct {
 }
 
 func (a *API) failedEvents(w http.ResponseWriter, r *http.Request) error {
-	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+	if err := people.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 		return err
 	}
 	list, err := a.Inbox.Failed(r.Context())
@@ -36,7 +37,7 @@ func (a *API) failedEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) replay(w http.ResponseWriter, r *http.Request) error {
-	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+	if err := people.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 		return err
 	}
 	err := a.Inbox.Replay(r.Context(), r.PathValue("id"))

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -29,12 +30,12 @@ const MCPPath = "/mcp"
 
 // Record appends an entry for a request of a visitor.
 func (a *Audit) Record(r *http.Request, what string, status int, result string) {
-	a.record(r, tasks.VisitorOf(r.Context()), what, status, result)
+	a.record(r, people.VisitorOf(r.Context()), what, status, result)
 }
 
 // record appends an entry for a request.
-func (a *Audit) record(r *http.Request, v tasks.Visitor, what string, status int, result string) {
-	tasks.RecordAudit(r.Context(), a.Store, a.Log, tasks.AuditEntry{
+func (a *Audit) record(r *http.Request, v people.Visitor, what string, status int, result string) {
+	desk.RecordAudit(r.Context(), a.Store, a.Log, desk.AuditEntry{
 		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what, From: a.Proxy.address(r), Status: status,
 		Result: result,
 	})
@@ -99,7 +100,7 @@ type AuditQuery struct {
 }
 
 // AuditSources lists from where people change something. Actions in the console have the address of the client.
-var AuditSources = []string{tasks.Console, "slack", "github"}
+var AuditSources = []string{people.Console, "slack", "github"}
 
 // NewAuditQuery reads a query from the parameters who, what, from, since, skip and limit.
 func NewAuditQuery(q url.Values, limit, maxLimit int) (AuditQuery, error) {
@@ -134,17 +135,17 @@ const auditChunk = 1000
 
 // List returns the entries that a query selects, newest first. next is the Skip of the following page, or 0 if there is
 // none.
-func (a *Audit) List(ctx context.Context, q AuditQuery) (list []tasks.AuditEntry, next int, err error) {
+func (a *Audit) List(ctx context.Context, q AuditQuery) (list []desk.AuditEntry, next int, err error) {
 	for skip := q.Skip; ; skip += auditChunk {
 		stored, err := a.Store.List(ctx, skip, auditChunk)
 		if err != nil {
 			return nil, 0, err
 		}
 		for i, s := range stored {
-			e := tasks.AuditEntry{Hash: s.Hash}
+			e := desk.AuditEntry{Hash: s.Hash}
 			switch {
 			case json.Unmarshal(s.Body, &e) != nil:
-				e = tasks.AuditEntry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
+				e = desk.AuditEntry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
 			case e.Time.Before(q.Since):
 				return list, 0, nil
 			case !contains(e.Who+" "+e.Name, q.Who), !contains(e.What+" "+e.Result, q.What), q.From != "" &&
@@ -163,11 +164,11 @@ func (a *Audit) List(ctx context.Context, q AuditQuery) (list []tasks.AuditEntry
 }
 
 // sourceOf returns the one of AuditSources that an entry is from.
-func sourceOf(e tasks.AuditEntry) string {
+func sourceOf(e desk.AuditEntry) string {
 	if slices.Contains(AuditSources, e.From) {
 		return e.From
 	}
-	return tasks.Console
+	return people.Console
 }
 
 func contains(text, part string) bool {

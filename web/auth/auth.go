@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -73,10 +73,10 @@ func (g *Guard) SameOrigin(next http.Handler) http.Handler {
 	return p.Handler(next)
 }
 
-// Authenticated passes requests of known visitors on, with their [tasks.Visitor]. Others get the login page or a
+// Authenticated passes requests of known visitors on, with their [people.Visitor]. Others get the login page or a
 // problem. role returns the role that a request needs; a request without one is refused. Requests that may change
 // something are recorded, also if they are refused.
-func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (tasks.Role, bool)) http.Handler {
+func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (policy.Role, bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v, ok, err := g.visitor(r)
 		need, declared := role(r)
@@ -85,7 +85,7 @@ func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (tasks
 			g.Out.Fail(w, r, err)
 		case r.Method == http.MethodGet && r.URL.Query().Has(linkParam):
 			g.openLink(w, r)
-		case !ok, v.Role == tasks.Guest && need > tasks.Guest:
+		case !ok, v.Role == policy.Guest && need > policy.Guest:
 			g.refuse(w, r)
 		default:
 			checked := next
@@ -94,17 +94,17 @@ func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (tasks
 					return respond.Error(http.StatusForbidden, "Not allowed", denied)
 				})
 			}
-			g.Audit.Recorded(checked).ServeHTTP(w, r.WithContext(tasks.WithVisitor(r.Context(), v)))
+			g.Audit.Recorded(checked).ServeHTTP(w, r.WithContext(people.WithVisitor(r.Context(), v)))
 		}
 	})
 }
 
 // denial says why a visitor may not make a request, or returns "".
-func denial(v tasks.Visitor, need tasks.Role, declared bool) string {
+func denial(v people.Visitor, need policy.Role, declared bool) string {
 	switch {
 	case !declared:
 		return "This address is closed to everyone: it has no role."
-	case v.Role == tasks.Anyone:
+	case v.Role == policy.Anyone:
 		return v.Name + " is known but has no role. An operator can give one under roles: in errand.yaml."
 	}
 	return policy.Decide(policy.Subject{Role: v.Role}, policy.Needs(need), policy.Object{}, policy.Posture{}).Reason
@@ -112,16 +112,16 @@ func denial(v tasks.Visitor, need tasks.Role, declared bool) string {
 
 // visitor returns who makes a request, and whether they are known: the person whom the proxy names, the holder of a
 // token, whose session the browser has, or the guest of a link.
-func (g *Guard) visitor(r *http.Request) (v tasks.Visitor, ok bool, err error) {
+func (g *Guard) visitor(r *http.Request) (v people.Visitor, ok bool, err error) {
 	if id, ok := g.Proxy.identity(r); ok {
 		if len(g.Access.Grants) == 0 {
-			return tasks.Visitor{Name: id.Name, Method: byProxy, Role: tasks.Admin}, true, nil
+			return people.Visitor{Name: id.Name, Method: byProxy, Role: policy.Admin}, true, nil
 		}
 		return g.Access.visitor(id, byProxy, g.Log), true, nil
 	}
 	if token, ok := bearer(r); ok {
 		if equal(token, g.Token) {
-			return tasks.Visitor{Name: tasks.Console, Method: byToken, Role: tasks.Admin}, true, nil
+			return people.Visitor{Name: people.Console, Method: byToken, Role: policy.Admin}, true, nil
 		}
 		return g.Tokens.visitor(r.Context(), token)
 	}

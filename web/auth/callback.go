@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/oauth2"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -121,9 +121,9 @@ func (g *Guard) Callback(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := session{Identity: id, Method: byLogin, Issuer: g.Provider.Issuer}
 	// At a provider that is open to everyone, people without a role would fill Redis and the audit log.
-	if v, _ := g.person(s); v.Role == tasks.Anyone && !g.linking(r.Context(), a.Next) {
+	if v, _ := g.person(s); v.Role == policy.Anyone && !g.linking(r.Context(), a.Next) {
 		g.Log.Warn("login of a person without a role", "from", g.Proxy.address(r), "who", v.Name)
-		return g.loginPage(w, r, http.StatusForbidden, a.Next, denial(v, tasks.Viewer, true))
+		return g.loginPage(w, r, http.StatusForbidden, a.Next, denial(v, policy.Viewer, true))
 	}
 	if err := g.startSession(w, r, s); err != nil {
 		return err

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // linkParam is the parameter of a signed link, and linkCookie what a browser gets instead. Its path is that of the
@@ -66,14 +68,14 @@ func linked(r *http.Request) string {
 }
 
 // guest returns the visitor whose browser was at a signed link of the task that the request is about.
-func (g *Guard) guest(r *http.Request) (tasks.Visitor, bool) {
+func (g *Guard) guest(r *http.Request) (people.Visitor, bool) {
 	id := linked(r)
 	for _, c := range r.CookiesNamed(linkCookie) {
 		if end, ok := g.Links.opens(id, c.Value, g.Now()); ok && id != "" {
-			return tasks.Visitor{Name: "guest", Method: byLink, Role: tasks.Guest, Task: id, Until: end}, true
+			return people.Visitor{Name: "guest", Method: byLink, Role: policy.Guest, Task: id, Until: end}, true
 		}
 	}
-	return tasks.Visitor{}, false
+	return people.Visitor{}, false
 }
 
 // openLink takes the signature out of the address, and gives the browser a cookie for it if it is valid. A visitor who

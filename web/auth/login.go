@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -37,7 +37,7 @@ func (g *Guard) LoginPage(w http.ResponseWriter, r *http.Request) error {
 		if err := g.startSession(w, r, session{Method: byInvite}); err != nil {
 			return err
 		}
-	case known && v.Role > tasks.Guest:
+	case known && v.Role > policy.Guest:
 	case !respond.WantsHTML(r):
 		g.refuse(w, r)
 		return nil

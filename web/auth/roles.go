@@ -11,7 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/cache"
 	"github.com/errand-fleet/errand/internal/pattern"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -37,7 +37,7 @@ func (id Identity) proven() string {
 // Grant gives a role to people and groups. People match their name, their verified e-mail address or the account that
 // they have logged in with, and repositories their name, as in path.Match; case does not matter.
 type Grant struct {
-	Role         tasks.Role
+	Role         policy.Role
 	People       []string
 	Groups       []string
 	Repositories []string // empty: all, and tasks without one
@@ -46,7 +46,7 @@ type Grant struct {
 // Access collects what is known of a person's roles.
 type Access struct {
 	Grants []Grant
-	People tasks.People
+	People people.People
 	// Forge reports whether an account of the forge may read a repository. nil: the forge is not asked.
 	Forge func(ctx context.Context, repo, login string) (bool, error)
 
@@ -55,8 +55,8 @@ type Access struct {
 }
 
 // visitor returns a person with their roles.
-func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Visitor {
-	v := tasks.Visitor{Name: id.Name, Method: method}
+func (a *Access) visitor(id Identity, method string, log *slog.Logger) people.Visitor {
+	v := people.Visitor{Name: id.Name, Method: method}
 	account := id.proven()
 	for _, one := range a.People {
 		if id.Email != "" && strings.EqualFold(one.Email, id.Email) ||
@@ -75,7 +75,7 @@ func (a *Access) visitor(id Identity, method string, log *slog.Logger) tasks.Vis
 	if asked := id.Login != "" && a.Forge != nil; asked || highest("", grants...) < v.Role {
 		v.In = func(ctx context.Context, repo string) policy.Repo {
 			r := policy.Repo{Role: highest(repo, grants...)}
-			r.Barred = asked && repo != "" && r.Role > tasks.Anyone && !a.reads(ctx, repo, id.Login, log)
+			r.Barred = asked && repo != "" && r.Role > policy.Anyone && !a.reads(ctx, repo, id.Login, log)
 			return r
 		}
 	}
@@ -100,7 +100,7 @@ func (g Grant) covers(repo string) bool {
 }
 
 // highest returns the highest role that grants give in a repository.
-func highest(repo string, grants ...Grant) (role tasks.Role) {
+func highest(repo string, grants ...Grant) (role policy.Role) {
 	for _, g := range grants {
 		if g.covers(repo) {
 			role = max(role, g.Role)

@@ -10,7 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // A list asks for each of its tasks whether the visitor may read the repository. A forge that hangs delays it once,
@@ -21,7 +22,7 @@ func TestForgeThatHangs(t *testing.T) {
 		var recovered atomic.Bool
 		var asked atomic.Int64
 		a := &Access{
-			Grants: []Grant{{Role: tasks.Viewer, People: []string{"*@acme.test"}}},
+			Grants: []Grant{{Role: policy.Viewer, People: []string{"*@acme.test"}}},
 			Forge: func(ctx context.Context, _, _ string) (bool, error) {
 				asked.Add(1)
 				if recovered.Load() {
@@ -52,7 +53,7 @@ func TestForgeThatHangs(t *testing.T) {
 		}
 		recovered.Store(true)
 		<-time.After(errorTime)
-		if role := v.In(t.Context(), "acme/api0"); role.Barred || role.Role != tasks.Viewer {
+		if role := v.In(t.Context(), "acme/api0"); role.Barred || role.Role != policy.Viewer {
 			t.Errorf("the role is %v after the forge has recovered", role)
 		}
 	})
@@ -61,7 +62,7 @@ func TestForgeThatHangs(t *testing.T) {
 // A visitor is one of the people by a verified address or an account that is known, and never by one that is missing.
 func TestVisitorIsAPerson(t *testing.T) {
 	t.Parallel()
-	a := &Access{People: tasks.People{
+	a := &Access{People: people.People{
 		{Name: "Ann", Email: "ann@acme.test", GitHub: "ann-acme"},
 		{Name: "Bob", GitHub: "bob-acme"},
 		{Name: "Eve", Slack: "U1"},
@@ -92,21 +93,21 @@ func TestVisitorIsAPerson(t *testing.T) {
 func TestVisitorsRoles(t *testing.T) {
 	t.Parallel()
 	grants := []Grant{
-		{Role: tasks.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
-		{Role: tasks.User, People: []string{"ann"}, Repositories: []string{"acme/*"}},
-		{Role: tasks.Viewer, People: []string{"ann"}}, // less, but everywhere
-		{Role: tasks.Admin, People: []string{"root@acme.test", "root-acme"}},
+		{Role: policy.Operator, Groups: []string{"web"}, Repositories: []string{"acme/web*"}},
+		{Role: policy.User, People: []string{"ann"}, Repositories: []string{"acme/*"}},
+		{Role: policy.Viewer, People: []string{"ann"}}, // less, but everywhere
+		{Role: policy.Admin, People: []string{"root@acme.test", "root-acme"}},
 	}
 	reads := func(_ context.Context, repo, _ string) (bool, error) {
 		return repo != "acme/closed" && repo != "", nil // what belongs to no repository is not asked for
 	}
-	roles := func(v tasks.Visitor) (list [5]tasks.Role) {
+	roles := func(v people.Visitor) (list [5]policy.Role) {
 		for i, repo := range []string{"", "acme/api", "acme/web", "acme/closed"} {
 			if list[i] = v.Role; v.In == nil {
 				continue
 			}
 			if r := v.In(t.Context(), repo); r.Barred {
-				list[i] = tasks.Anyone
+				list[i] = policy.Anyone
 			} else {
 				list[i] = r.Role
 			}
@@ -114,48 +115,48 @@ func TestVisitorsRoles(t *testing.T) {
 		list[4] = v.Role
 		return list
 	}
-	const none, viewer, user, operator, admin = tasks.Anyone, tasks.Viewer, tasks.User, tasks.Operator, tasks.Admin
+	const none, viewer, user, operator, admin = policy.Anyone, policy.Viewer, policy.User, policy.Operator, policy.Admin
 	for name, c := range map[string]struct {
 		id    Identity
 		forge bool
-		want  [5]tasks.Role // without a repository, in those of roles, and anywhere
+		want  [5]policy.Role // without a repository, in those of roles, and anywhere
 	}{
-		"people": {Identity{Name: "ann"}, false, [5]tasks.Role{viewer, user, user, user, user}},
+		"people": {Identity{Name: "ann"}, false, [5]policy.Role{viewer, user, user, user, user}},
 		"a group": {
 			Identity{Name: "bob", Groups: []string{"db", "web"}},
 			false,
-			[5]tasks.Role{none, none, operator, none, operator},
+			[5]policy.Role{none, none, operator, none, operator},
 		},
 		"both": {
 			Identity{Name: "ann", Groups: []string{"web"}},
 			false,
-			[5]tasks.Role{viewer, user, operator, user, operator},
+			[5]policy.Role{viewer, user, operator, user, operator},
 		},
 		"an address": {
-			Identity{Name: "x", Email: "Root@acme.test"}, false, [5]tasks.Role{admin, admin, admin, admin, admin},
+			Identity{Name: "x", Email: "Root@acme.test"}, false, [5]policy.Role{admin, admin, admin, admin, admin},
 		},
 		"an account": {
-			Identity{Name: "x", Login: "root-acme", ID: 1}, true, [5]tasks.Role{admin, admin, admin, none, admin},
+			Identity{Name: "x", Login: "root-acme", ID: 1}, true, [5]policy.Role{admin, admin, admin, none, admin},
 		},
-		"an account in a claim": {Identity{Name: "x", Login: "root-acme"}, true, [5]tasks.Role{}},
-		"an address in a claim": {Identity{Name: "x", Login: "root@acme.test"}, false, [5]tasks.Role{}},
+		"an account in a claim": {Identity{Name: "x", Login: "root-acme"}, true, [5]policy.Role{}},
+		"an address in a claim": {Identity{Name: "x", Login: "root@acme.test"}, false, [5]policy.Role{}},
 		"a claim beside a group": {
 			Identity{Name: "x", Login: "root-acme", Groups: []string{"web"}},
 			false,
-			[5]tasks.Role{none, none, operator, none, operator},
+			[5]policy.Role{none, none, operator, none, operator},
 		},
-		"nobody": {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]tasks.Role{}},
+		"nobody": {Identity{Name: "eve", Groups: []string{"db"}}, true, [5]policy.Role{}},
 		"who reads": {
-			Identity{Name: "ann", Login: "ann-acme"}, true, [5]tasks.Role{viewer, user, user, none, user},
+			Identity{Name: "ann", Login: "ann-acme"}, true, [5]policy.Role{viewer, user, user, none, user},
 		},
-		"no account": {Identity{Name: "ann"}, true, [5]tasks.Role{viewer, user, user, user, user}},
+		"no account": {Identity{Name: "ann"}, true, [5]policy.Role{viewer, user, user, user, user}},
 		"no forge": {
-			Identity{Name: "ann", Login: "ann-acme"}, false, [5]tasks.Role{viewer, user, user, user, user},
+			Identity{Name: "ann", Login: "ann-acme"}, false, [5]policy.Role{viewer, user, user, user, user},
 		},
 		"a group's reader": {
 			Identity{Name: "x", Login: "y", Groups: []string{"web"}},
 			true,
-			[5]tasks.Role{none, none, operator, none, operator},
+			[5]policy.Role{none, none, operator, none, operator},
 		},
 	} {
 		a := &Access{Grants: grants}
@@ -166,7 +167,7 @@ func TestVisitorsRoles(t *testing.T) {
 		if got := roles(v); got != c.want {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		if everywhere := c.want == [5]tasks.Role{admin, admin, admin, admin, admin}; (v.In == nil && v.Role == admin) != everywhere {
+		if everywhere := c.want == [5]policy.Role{admin, admin, admin, admin, admin}; (v.In == nil && v.Role == admin) != everywhere {
 			t.Errorf("%s: an admin everywhere: %t", name, !everywhere)
 		}
 	}

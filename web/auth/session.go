@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // CookieName is the cookie of a browser that has logged in. Its value is the ID of a session. Over HTTPS the name
@@ -109,7 +110,7 @@ func cookies(r *http.Request, name string) (values []string) {
 }
 
 // session returns the visitor whose session a browser has.
-func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
+func (g *Guard) session(r *http.Request) (v people.Visitor, ok bool, err error) {
 	b, ok, err := g.browser(r)
 	return b.visitor, ok, err
 }
@@ -118,7 +119,7 @@ func (g *Guard) session(r *http.Request) (v tasks.Visitor, ok bool, err error) {
 type browser struct {
 	session
 	id      string // of the session
-	visitor tasks.Visitor
+	visitor people.Visitor
 }
 
 func (g *Guard) browser(r *http.Request) (b browser, ok bool, err error) {
@@ -141,11 +142,11 @@ func (g *Guard) browser(r *http.Request) (b browser, ok bool, err error) {
 
 // person returns the visitor of a session with the roles of now. A session does not count if its provider is no longer
 // where people log in.
-func (g *Guard) person(s session) (v tasks.Visitor, ok bool) {
+func (g *Guard) person(s session) (v people.Visitor, ok bool) {
 	if s.Method == byLogin {
 		return g.Access.visitor(s.Identity, byLogin, g.Log), g.Provider != nil && s.Issuer == g.Provider.Issuer
 	}
-	return tasks.Visitor{Name: tasks.Console, Method: s.Method, Role: tasks.Admin}, true
+	return people.Visitor{Name: people.Console, Method: s.Method, Role: policy.Admin}, true
 }
 
 // dropSessions ends the sessions that a browser has.

@@ -9,7 +9,8 @@ import (
 	"net/url"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -22,11 +23,11 @@ const codeParam = "code"
 
 // linkView is the page on which people confirm a link.
 type linkView struct {
-	tasks.Link        // Login is that of the visitor; empty if they have to log in first
-	Code       string // of the offer
-	Proof      string // that the form is for this browser
-	Start      string // where people log in
-	Done       bool   // the link is made
+	people.Link        // Login is that of the visitor; empty if they have to log in first
+	Code        string // of the offer
+	Proof       string // that the form is for this browser
+	Start       string // where people log in
+	Done        bool   // the link is made
 }
 
 var errNoOffer = respond.Error(http.StatusNotFound, "This link does not work",
@@ -41,13 +42,13 @@ func (g *Guard) LinkPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := linkView{Code: code, Start: "/login/start?" + url.Values{"next": {local(r.URL)}}.Encode()}
 	if !ok {
-		v.Link, _, err = g.offer(r.Context(), g.Store.Logins.Read, tasks.OfferHash(code))
+		v.Link, _, err = g.offer(r.Context(), g.Store.Logins.Read, people.OfferHash(code))
 	} else {
 		v.Proof = g.linkProof(b, code)
 		if v.Link, _, err = g.offer(r.Context(), g.Store.Logins.Read, v.Proof); errors.Is(err, errNoOffer) {
 			var body json.RawMessage
-			if v.Link, body, err = g.offer(r.Context(), g.Store.Logins.Take, tasks.OfferHash(code)); err == nil {
-				err = g.Store.Logins.Save(r.Context(), v.Proof, body, tasks.OfferTime)
+			if v.Link, body, err = g.offer(r.Context(), g.Store.Logins.Take, people.OfferHash(code)); err == nil {
+				err = g.Store.Logins.Save(r.Context(), v.Proof, body, people.OfferTime)
 			}
 		}
 	}
@@ -76,8 +77,8 @@ func (g *Guard) ConfirmLink(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l.Login, l.ID, l.Until = b.Login, b.ID, g.Now().Add(tasks.LinkTime).UTC()
-	others, err := tasks.ListLinks(r.Context(), g.Store.Links)
+	l.Login, l.ID, l.Until = b.Login, b.ID, g.Now().Add(people.LinkTime).UTC()
+	others, err := rights.ListLinks(r.Context(), g.Store.Links)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (g *Guard) linkProof(b browser, code string) string { return g.sign("link",
 // offer reads an offer.
 func (g *Guard) offer(
 	ctx context.Context, read func(context.Context, string) (json.RawMessage, error), name string,
-) (l tasks.Link, body json.RawMessage, err error) {
+) (l people.Link, body json.RawMessage, err error) {
 	body, err = read(ctx, name)
 	if errors.Is(err, store.ErrNotFound) || err == nil && (json.Unmarshal(body, &l) != nil || l.User == "" ||
 		!g.Now().Before(l.Until)) {
@@ -132,6 +133,6 @@ func (g *Guard) linking(ctx context.Context, next string) bool {
 	if err != nil || u.Path != LinkPath || g.Provider.GitHub == "" {
 		return false
 	}
-	_, _, err = g.offer(ctx, g.Store.Logins.Read, tasks.OfferHash(u.Query().Get(codeParam)))
+	_, _, err = g.offer(ctx, g.Store.Logins.Read, people.OfferHash(u.Query().Get(codeParam)))
 	return err == nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/pattern"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -23,12 +24,12 @@ const tokenPrefix = "errand_"
 
 // Token is an API token as it is listed. The token itself is known only to the one who created it.
 type Token struct {
-	Name         string     `json:"name"`
-	Role         tasks.Role `json:"role"`
-	Repositories []string   `json:"repositories,omitempty"` // patterns; empty: all
-	By           string     `json:"by"`                     // who created it
-	Created      time.Time  `json:"created"`
-	Expires      time.Time  `json:"expires"`
+	Name         string      `json:"name"`
+	Role         policy.Role `json:"role"`
+	Repositories []string    `json:"repositories,omitempty"` // patterns; empty: all
+	By           string      `json:"by"`                     // who created it
+	Created      time.Time   `json:"created"`
+	Expires      time.Time   `json:"expires"`
 }
 
 // Tokens manages API tokens.
@@ -54,15 +55,15 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 	switch {
 	case err != nil:
 		return "", Token{}, err
-	case tasks.VisitorOf(ctx).Method == byAPIToken:
+	case people.VisitorOf(ctx).Method == byAPIToken:
 		return "", Token{},
-			&tasks.RoleError{Sentence: "An API token cannot create another one, which could outlive it. Log " +
+			&people.RoleError{Sentence: "An API token cannot create another one, which could outlive it. Log " +
 				"in, or use the console token."}
 	case !tokenName.MatchString(want.Name):
 		return bad("The name of a token has at most 40 characters of a-z, 0-9 and dash.")
-	case want.Role < tasks.Viewer:
+	case want.Role < policy.Viewer:
 		return bad("A token needs a role: viewer, user, operator or admin.")
-	case want.Role == tasks.Admin && len(want.Repositories) > 0:
+	case want.Role == policy.Admin && len(want.Repositories) > 0:
 		return bad("A token with the role admin cannot be limited to repositories.")
 	case days < 1 || days > maxTokenDays:
 		return bad("A token expires after 1 to %d days.", maxTokenDays)
@@ -76,7 +77,7 @@ func (t *Tokens) Create(ctx context.Context, want Token, days int) (secretText s
 			return bad("%q is not a pattern of repositories, such as acme/*.", p)
 		}
 	}
-	want.By, want.Created = tasks.Actor(ctx), t.Now().UTC().Truncate(time.Second)
+	want.By, want.Created = people.Actor(ctx), t.Now().UTC().Truncate(time.Second)
 	want.Expires = want.Created.AddDate(0, 0, days)
 	body, err := json.Marshal(want)
 	if err != nil {
@@ -121,7 +122,7 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (found bool, err error
 }
 
 // visitor returns who has a token, and whether it is valid.
-func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok bool, err error) {
+func (t *Tokens) visitor(ctx context.Context, text string) (v people.Visitor, ok bool, err error) {
 	if !strings.HasPrefix(text, tokenPrefix) {
 		return v, false, nil
 	}
@@ -136,7 +137,7 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v tasks.Visitor, ok 
 	if bad := json.Unmarshal(body, &one); bad != nil || !t.Now().Before(one.Expires) {
 		return v, false, bad
 	}
-	v = tasks.Visitor{Name: "token:" + one.Name, Method: byAPIToken, Role: one.Role}
+	v = people.Visitor{Name: "token:" + one.Name, Method: byAPIToken, Role: one.Role}
 	if grant := (Grant{Role: one.Role, Repositories: one.Repositories}); !grant.covers("") {
 		v.In = func(_ context.Context, repo string) policy.Repo { return policy.Repo{Role: highest(repo, grant)} }
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/auth"
 )
 
@@ -33,7 +33,7 @@ func (v auditView) Filtered() bool {
 
 // auditRow is an entry and what came of it in a word.
 type auditRow struct {
-	tasks.AuditEntry
+	desk.AuditEntry
 	Outcome, Level string
 }
 
@@ -53,7 +53,7 @@ func (r auditRow) Leads() string {
 	return "task"
 }
 
-func newAuditRow(e tasks.AuditEntry) auditRow {
+func newAuditRow(e desk.AuditEntry) auditRow {
 	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What),
 		legible.Line(e.Result)
 	row := auditRow{AuditEntry: e, Outcome: "done", Level: "ok"}

@@ -20,6 +20,8 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -38,7 +40,7 @@ type Chat struct {
 type Poster interface {
 	// Post submits a form and returns the name of the conversation, which the next form continues. The sentence of an
 	// *InputError is for the person who sent the form.
-	Post(ctx context.Context, d *tasks.Desk, form url.Values, pictures []tasks.Picture) (r tasks.Receipt,
+	Post(ctx context.Context, d *desk.Desk, form url.Values, pictures []tasks.Picture) (r desk.Receipt,
 		thread string, err error)
 }
 
@@ -117,7 +119,7 @@ func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v
 
 func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
 	v.Chat = c.chat
-	if visitor := tasks.VisitorOf(ctx); !visitor.Has(policy.Start) {
+	if visitor := people.VisitorOf(ctx); !visitor.Has(policy.Start) {
 		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool {
 			return !visitor.May(ctx, policy.Start, repo).Allowed
 		})
@@ -160,7 +162,7 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue
 		}
-		t := turn{taskView: newTaskView(s, history{}, tasks.Logged{}, now), Asked: []utterance{asked}}
+		t := turn{taskView: newTaskView(s, history{}, desk.Logged{}, now), Asked: []utterance{asked}}
 		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
 			t.Interrupted = formatMarkdown(strings.TrimSpace(e.Result.Partial))
 		}
@@ -202,7 +204,7 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 
 // recent lists the latest conversations.
 func (c *Console) recent(ctx context.Context) ([]recent, error) {
-	found, err := c.view.Desk.List(ctx, tasks.Filter{Source: chatSource, Limit: 4 * chatRecent})
+	found, err := c.view.Desk.List(ctx, desk.Filter{Source: chatSource, Limit: 4 * chatRecent})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,9 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -69,33 +72,33 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
 	}
 	cfg.Out.Route(mux, map[string]respond.Route{
-		"GET /{$}":                respond.For(tasks.Viewer, c.listPage),
-		"GET /health":             respond.For(tasks.Viewer, healthPage),
-		"GET /fleet":              respond.For(tasks.Viewer, c.fleetPage),
-		"GET /costs":              respond.For(tasks.Viewer, c.costsPage),
-		"GET /audit":              respond.For(tasks.Admin, c.auditPage),
-		"GET /config":             respond.For(tasks.Operator, c.configPage),
-		"GET /chat":               respond.For(tasks.User, c.chatPage),
-		"POST /chat":              respond.For(tasks.User, c.postChat),
-		"GET /chat/{thread}":      respond.For(tasks.Viewer, c.chatPage),
-		"GET /tasks/{id}":         respond.For(tasks.Guest, c.taskPage),
-		"GET /tasks/{id}/log":     respond.For(tasks.Guest, c.logPage),
-		"GET /tasks/{id}/changes": respond.For(tasks.Guest, c.changesPage),
-		"POST /tasks/{id}/cancel": respond.For(tasks.User, button(c.view.Cancel)),
-		"POST /tasks/{id}/retry":  respond.For(tasks.Operator, button(c.view.Retry)),
-		"POST /tasks/{id}/answer": respond.For(tasks.User, c.answerQuestion),
-		"POST /format":            respond.For(tasks.Viewer, c.formatText),
-		"GET /queues/tasks/{id}":  respond.For(tasks.Viewer, c.redirectToTask),
+		"GET /{$}":                respond.For(policy.Viewer, c.listPage),
+		"GET /health":             respond.For(policy.Viewer, healthPage),
+		"GET /fleet":              respond.For(policy.Viewer, c.fleetPage),
+		"GET /costs":              respond.For(policy.Viewer, c.costsPage),
+		"GET /audit":              respond.For(policy.Admin, c.auditPage),
+		"GET /config":             respond.For(policy.Operator, c.configPage),
+		"GET /chat":               respond.For(policy.User, c.chatPage),
+		"POST /chat":              respond.For(policy.User, c.postChat),
+		"GET /chat/{thread}":      respond.For(policy.Viewer, c.chatPage),
+		"GET /tasks/{id}":         respond.For(policy.Guest, c.taskPage),
+		"GET /tasks/{id}/log":     respond.For(policy.Guest, c.logPage),
+		"GET /tasks/{id}/changes": respond.For(policy.Guest, c.changesPage),
+		"POST /tasks/{id}/cancel": respond.For(policy.User, button(c.view.Cancel)),
+		"POST /tasks/{id}/retry":  respond.For(policy.Operator, button(c.view.Retry)),
+		"POST /tasks/{id}/answer": respond.For(policy.User, c.answerQuestion),
+		"POST /format":            respond.For(policy.Viewer, c.formatText),
+		"GET /queues/tasks/{id}":  respond.For(policy.Viewer, c.redirectToTask),
 
-		"POST /fleet/classes/{name}/pause":    respond.For(tasks.Operator, c.halt((*tasks.Fleet).Pause)),
-		"POST /fleet/classes/{name}/resume":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Resume)),
-		"POST /fleet/workers/{name}/cordon":   respond.For(tasks.Operator, c.halt((*tasks.Fleet).Cordon)),
-		"POST /fleet/workers/{name}/uncordon": respond.For(tasks.Operator, c.halt((*tasks.Fleet).Uncordon)),
+		"POST /fleet/classes/{name}/pause":    respond.For(policy.Operator, c.halt((*desk.Fleet).Pause)),
+		"POST /fleet/classes/{name}/resume":   respond.For(policy.Operator, c.halt((*desk.Fleet).Resume)),
+		"POST /fleet/workers/{name}/cordon":   respond.For(policy.Operator, c.halt((*desk.Fleet).Cordon)),
+		"POST /fleet/workers/{name}/uncordon": respond.For(policy.Operator, c.halt((*desk.Fleet).Uncordon)),
 
-		"POST /fleet/environments/{name}/rebuild": respond.For(tasks.Operator, c.rebuild),
+		"POST /fleet/environments/{name}/rebuild": respond.For(policy.Operator, c.rebuild),
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
-	cfg.Out.Allow("/queues/", tasks.Operator)
+	cfg.Out.Allow("/queues/", policy.Operator)
 	return c
 }
 
@@ -138,7 +141,7 @@ var endingWord = regexp.MustCompile(`^[a-z_]{1,20}( \([a-z_-]{1,40}\))?$`)
 
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
-	if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+	if err := people.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 		c.out.Fail(w, r, err)
 		return
 	}

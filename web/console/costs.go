@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -66,7 +67,7 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day))
 	bySize := q.CostQuery
-	bySize.By, bySize.Limit = []tasks.CostGroup{tasks.BySize}, 0
+	bySize.By, bySize.Limit = []desk.CostGroup{desk.BySize}, 0
 	if found, err = c.view.Desk.Costs(r.Context(), bySize); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // newReviewLines formats the rows of costs by size. Runs without a size are not completed reviews.
-func newReviewLines(rows []tasks.CostRow) (list []reviewLine) {
+func newReviewLines(rows []desk.CostRow) (list []reviewLine) {
 	highest := 0.0
 	for _, row := range rows {
 		if row.Size != "" {
@@ -103,7 +104,7 @@ func share(part, highest float64) string {
 	return strconv.FormatFloat(part/highest, 'f', 3, 64)
 }
 
-func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsView {
+func newCostsView(found desk.Costs, q view.CostsQuery, today time.Time) costsView {
 	v := costsView{
 		Query: q, Total: newCostFigures(found.Total), More: found.More, Filters: map[string]string{},
 		Oldest: view.OldestDay(today).Format(time.DateOnly), Today: today.Format(time.DateOnly),
@@ -118,16 +119,16 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 		}
 		v.Periods = append(v.Periods, choice{label, costsURL(q, func(q *view.CostsQuery) { q.Days = n }), n == q.Days})
 	}
-	for _, group := range tasks.CostGroups {
-		if group == tasks.BySize {
+	for _, group := range desk.CostGroups {
+		if group == desk.BySize {
 			continue // the page has a separate table
 		}
-		only := []tasks.CostGroup{group}
+		only := []desk.CostGroup{group}
 		v.By = append(v.By, choice{
 			string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only),
 		})
 	}
-	for _, group := range tasks.CostGroups {
+	for _, group := range desk.CostGroups {
 		if field := q.Filter(group); field != nil && *field != "" {
 			v.Filters[string(group)] = *field
 		}
@@ -150,7 +151,7 @@ func newCostsView(found tasks.Costs, q view.CostsQuery, today time.Time) costsVi
 	return v
 }
 
-func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today time.Time) costLine {
+func newCostLine(q view.CostsQuery, row desk.CostRow, highest float64, today time.Time) costLine {
 	l := costLine{
 		costFigures: newCostFigures(row.CostSum), Tasks: tasksURL(q, row.CostKey, today),
 		Share: share(row.USD, highest),
@@ -158,11 +159,11 @@ func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today ti
 	for _, group := range q.By {
 		name := costName{Text: row.Name(group), Known: true}
 		switch {
-		case row.Other && group != tasks.ByDay:
+		case row.Other && group != desk.ByDay:
 			name = costName{Text: "other"}
 		case name.Text == "":
 			name = costName{Text: "no " + string(group)}
-		case len(name.Text) <= view.MaxFilter && group != tasks.BySize:
+		case len(name.Text) <= view.MaxFilter && group != desk.BySize:
 			name.URL = costsURL(narrowed(q, group, name.Text))
 		}
 		name.Text = legible.Text(name.Text)
@@ -172,25 +173,25 @@ func newCostLine(q view.CostsQuery, row tasks.CostRow, highest float64, today ti
 }
 
 // narrowed returns the query for one value of a group, grouped by day or, for one day, by person.
-func narrowed(q view.CostsQuery, group tasks.CostGroup, name string) view.CostsQuery {
+func narrowed(q view.CostsQuery, group desk.CostGroup, name string) view.CostsQuery {
 	if field := q.Filter(group); field != nil {
-		*field, q.By = name, []tasks.CostGroup{tasks.ByDay}
+		*field, q.By = name, []desk.CostGroup{desk.ByDay}
 		return q
 	}
 	if d, err := time.Parse(time.DateOnly, name); err == nil {
 		q.First, q.Last, q.Days = d, d, 0
 	}
-	q.By = []tasks.CostGroup{tasks.ByPerson}
+	q.By = []desk.CostGroup{desk.ByPerson}
 	return q
 }
 
 // tasksURL returns the list of a row's tasks, from its last day back. It returns "" if the list cannot be filtered like
 // this, or if the tasks have been deleted.
-func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
+func tasksURL(q view.CostsQuery, key desk.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)
 		if name == "" || len(name) > view.MaxFilter ||
-			slices.Contains([]tasks.CostGroup{tasks.ByModel, tasks.ByCredential, tasks.BySize}, group) {
+			slices.Contains([]desk.CostGroup{desk.ByModel, desk.ByCredential, desk.BySize}, group) {
 			return ""
 		}
 		q = narrowed(q, group, name)
@@ -198,7 +199,7 @@ func tasksURL(q view.CostsQuery, key tasks.CostKey, today time.Time) string {
 	if q.Model+q.Credential != "" || today.Sub(q.Last) > taskAge {
 		return ""
 	}
-	to := view.FilterValues(tasks.Filter{Person: q.Person, Channel: q.Channel, Repo: q.Repo, Limit: view.DefaultList})
+	to := view.FilterValues(desk.Filter{Person: q.Person, Channel: q.Channel, Repo: q.Repo, Limit: view.DefaultList})
 	if q.Last.Before(today) {
 		to.Set("before", tasks.NewID(q.Last.Add(view.Day), "all", "all"))
 	}
@@ -214,7 +215,7 @@ func costsURL(q view.CostsQuery, change ...func(*view.CostsQuery)) string {
 	return to.String()
 }
 
-func newCostFigures(s tasks.CostSum) costFigures {
+func newCostFigures(s desk.CostSum) costFigures {
 	u := s.Usage
 	return costFigures{
 		legible.Dollars(s.USD), strconv.FormatInt(s.Runs, 10),

@@ -12,6 +12,10 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -25,8 +29,8 @@ type fleetPageView struct {
 	Classes          []classView
 	Environments     []environmentView
 	Keys             []credentialView
-	Limits           []tasks.LimitUse
-	Budget           tasks.Spending
+	Limits           []desk.LimitUse
+	Budget           desk.Spending
 	Hours            []hourView
 	Ended            int  // in these hours
 	Failed           int  // how many of them failed
@@ -59,7 +63,7 @@ type workerView struct {
 
 // classView is a class with the tasks that come first.
 type classView struct {
-	tasks.Depth
+	queue.Depth
 	Age      string // of the oldest task; empty if none waits
 	Why      string // why it is paused; empty: it is not
 	P50, P95 string // of the waiting time, for tasks that started lately
@@ -68,7 +72,7 @@ type classView struct {
 
 // environmentView is an environment, formatted.
 type environmentView struct {
-	tasks.Environment
+	desk.Environment
 	// of the repository in URLs; empty: the visitor may not rebuild, or the row above has the button
 	Path                  string
 	Age, Took, Size, Used string
@@ -87,7 +91,7 @@ type windowView struct {
 	Resets              string // empty: unknown
 }
 
-func newCredentialViews(all []tasks.CredentialUse, now time.Time) (list []credentialView) {
+func newCredentialViews(all []capacity.CredentialUse, now time.Time) (list []credentialView) {
 	for _, c := range all {
 		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: legible.Dollars(c.Spent + c.Live)}
 		if c.Cap > 0 {
@@ -127,7 +131,7 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	ctx, now := r.Context(), c.view.Now()
 	v := fleetPageView{
 		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx),
-		Operator: tasks.VisitorOf(ctx).Operates(ctx, "") == nil,
+		Operator: people.VisitorOf(ctx).Operates(ctx, "") == nil,
 	}
 	v.Asked = v.SeesServices && r.URL.Query().Has("services")
 	v.Problems, v.Passed = split(v.Checks)
@@ -176,7 +180,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
 		}
 		if q.Paused != nil {
-			line.Why = view.Sentences(tasks.WhyPaused(q.Class, *q.Paused, now), "")
+			line.Why = view.Sentences(capacity.WhyPaused(q.Class, *q.Paused, now), "")
 		}
 		waited := store.Distribution{}
 		for _, h := range a.Hours[max(0, len(a.Hours)-waitHours):] {
@@ -218,13 +222,13 @@ func (v *fleetPageView) addHours(hours []store.Hour) {
 
 func (h hourView) sum() int { return h.Done + h.Stopped + h.Failed }
 
-func (v *fleetPageView) addEnvironments(ctx context.Context, all []tasks.Environment, now time.Time) {
+func (v *fleetPageView) addEnvironments(ctx context.Context, all []desk.Environment, now time.Time) {
 	for i, e := range all {
 		line := environmentView{
 			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
 			Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
 		}
-		if (i == 0 || all[i-1].Repo != e.Repo) && tasks.VisitorOf(ctx).Operates(ctx, e.Repo) == nil {
+		if (i == 0 || all[i-1].Repo != e.Repo) && people.VisitorOf(ctx).Operates(ctx, e.Repo) == nil {
 			line.Path = url.PathEscape(e.Repo)
 		}
 		v.Environments = append(v.Environments, line)
@@ -237,9 +241,9 @@ func (v fleetPageView) Rebuilds() bool {
 }
 
 // byClass adds up the queues of each class in all pools. Pauses are of the default pool's, as the button makes them.
-func byClass(queues []tasks.Depth) (list []tasks.Depth) {
+func byClass(queues []queue.Depth) (list []queue.Depth) {
 	for _, q := range queues {
-		i := slices.IndexFunc(list, func(d tasks.Depth) bool { return d.Class == q.Class })
+		i := slices.IndexFunc(list, func(d queue.Depth) bool { return d.Class == q.Class })
 		if i < 0 {
 			list = append(list, q) // the default pool is first
 			continue
@@ -311,7 +315,7 @@ func healthPage(w http.ResponseWriter, r *http.Request) error {
 func newWorkerViews(workers []view.Worker) []workerView {
 	list := make([]workerView, len(workers))
 	for i, w := range workers {
-		cli, err := tasks.ReadHealth(w.Health)
+		cli, err := capacity.ReadHealth(w.Health)
 		list[i] = workerView{
 			Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks",
 		}

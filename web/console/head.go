@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -171,7 +172,7 @@ type meter struct {
 	Machine string // what the run took of its machine
 }
 
-func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
+func newMeter(s tasks.Status, used desk.Logged, now time.Time) meter {
 	var m meter
 	usd, usage := s.Spent(), (*agent.Usage)(nil)
 	switch e := s.Ending; {
@@ -205,7 +206,7 @@ func newMeter(s tasks.Status, used tasks.Logged, now time.Time) meter {
 }
 
 // stored returns when an event was stored, by Redis' clock as the times of a task; zero if that is not known.
-func stored(l tasks.Logged) time.Time {
+func stored(l desk.Logged) time.Time {
 	text, _, _ := strings.Cut(l.ID, "-")
 	ms, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -239,7 +240,7 @@ const briefRun = time.Second
 
 // attempt is a run of the task on the page.
 type attempt struct {
-	store.Run
+	tasks.Run
 	N    int
 	Took string // empty while it runs
 	Now  bool

@@ -8,14 +8,15 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // The head of a task's page has the usage of the present run, and the cost of all runs.
 func TestMeterOfRetries(t *testing.T) {
 	t.Parallel()
 	start := time.UnixMilli(1_700_000_100_000)
-	used := func(at time.Time) tasks.Logged {
-		return tasks.Logged{ID: fmt.Sprintf("%d-0", at.UnixMilli()), Event: agent.Event{
+	used := func(at time.Time) desk.Logged {
+		return desk.Logged{ID: fmt.Sprintf("%d-0", at.UnixMilli()), Event: agent.Event{
 			Kind: agent.Used, CostUSD: 2, Usage: &agent.Usage{Input: 1000, Output: 10},
 		}}
 	}
@@ -25,11 +26,11 @@ func TestMeterOfRetries(t *testing.T) {
 	const tokens = "1.0k tokens in, 10 out"
 	for name, c := range map[string]struct {
 		status       tasks.Status
-		used         tasks.Logged
+		used         desk.Logged
 		cost, tokens string
 	}{
 		"the run before": {running, used(start.Add(-time.Second)), "$10.00", ""},
-		"no event":       {running, tasks.Logged{}, "$10.00", ""},
+		"no event":       {running, desk.Logged{}, "$10.00", ""},
 		"the present":    {running, used(start.Add(time.Second)), "$12.00", tokens},
 		"it is settled":  {settled, used(start.Add(time.Second)), "$12.00", tokens},
 		"it waits again": {tasks.Status{State: string(store.Waiting), CostUSD: 10}, used(start), "$10.00", ""},

@@ -12,6 +12,9 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -42,7 +45,7 @@ type fleetView struct {
 // listView is the page of tasks.
 type listView struct {
 	Sections []section // with more than one, each has its title
-	Filter   tasks.Filter
+	Filter   desk.Filter
 	States   []choice
 	Views    []choice // built-in
 	Visitor  string   // whose saved views these are
@@ -82,7 +85,7 @@ const sectionRows = 20
 
 // bySections reports whether the list of a filter is shown in sections: those that need an examination of whole records
 // are not.
-func bySections(f tasks.Filter) bool {
+func bySections(f desk.Filter) bool {
 	return f.State+f.Text+f.Before+string(f.Ending) == "" && f.Days == 0
 }
 
@@ -97,11 +100,11 @@ func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := newListView(filter, fleet, now)
-	v.Visitor, v.Views = tasks.Actor(ctx), builtIn(ctx, filter)
+	v.Visitor, v.Views = people.Actor(ctx), builtIn(ctx, filter)
 	for _, in := range c.view.Inbound {
 		v.Slack, v.GitHub = v.Slack || in.Name() == "slack", v.GitHub || in.Name() == "github"
 	}
-	v.Chat = c.chat.Source != nil && tasks.VisitorOf(ctx).Role >= tasks.User
+	v.Chat = c.chat.Source != nil && people.VisitorOf(ctx).Role >= policy.User
 	if bySections(filter) {
 		err = c.listSections(ctx, &v)
 	} else {
@@ -121,7 +124,7 @@ func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) listSections(ctx context.Context, v *listView) error {
 	f := v.Filter
 	f.Limit = min(f.Limit, sectionRows)
-	found, err := tasks.ReadOverview(ctx, c.view.Desk, f)
+	found, err := c.view.Desk.Overview(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -130,23 +133,23 @@ func (c *Console) listSections(ctx context.Context, v *listView) error {
 }
 
 // rows returns the rows of tasks. Names link to the list with a filter.
-func (c *Console) rows(ctx context.Context, f tasks.Filter, list []view.Task) (rows []row) {
+func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (rows []row) {
 	now := c.view.Now()
 	for _, t := range list {
 		r := newRow(t, now)
 		if r.Asking && !slices.ContainsFunc(t.Questions, func(q tasks.Question) bool {
-			return tasks.Permits(ctx, c.view.Desk, t.Task, q.Answering())
+			return c.view.Desk.Permits(ctx, t.Task, q.Answering())
 		}) {
 			r.Label = "Asks"
 		}
-		r.ByRepo = listURL(f, func(f *tasks.Filter) { f.Repo = r.Repo })
-		r.ByActor = listURL(f, func(f *tasks.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
+		r.ByRepo = listURL(f, func(f *desk.Filter) { f.Repo = r.Repo })
+		r.ByActor = listURL(f, func(f *desk.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		rows = append(rows, r)
 	}
 	return rows
 }
 
-func newListView(f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
+func newListView(f desk.Filter, fleet view.Snapshot, now time.Time) listView {
 	v := listView{Filter: f, Endings: tasks.EndingKinds(), Classes: tasks.Classes}
 	v.Fleet = fleetView{
 		Trouble: fleet.Trouble(now), Running: fleet.Counts.Running, Workers: len(fleet.Workers),
@@ -156,7 +159,7 @@ func newListView(f tasks.Filter, fleet view.Snapshot, now time.Time) listView {
 		v.Fleet.Slots += w.Slots
 	}
 	for _, state := range append([]string{""}, view.Strings(view.States)...) {
-		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *tasks.Filter) {
+		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *desk.Filter) {
 			f.State = state
 			if state != "ended" {
 				f.Ending = "" // only ended tasks have one
@@ -186,7 +189,7 @@ func period(days int) string {
 }
 
 // inWords names each value of a filter.
-func inWords(f tasks.Filter) (words []string) {
+func inWords(f desk.Filter) (words []string) {
 	for _, one := range [][2]string{
 		{"", f.State},
 		{"source ", f.Source},
@@ -211,16 +214,16 @@ func inWords(f tasks.Filter) (words []string) {
 }
 
 // builtIn returns the views that everyone has.
-func builtIn(ctx context.Context, now tasks.Filter) []choice {
-	visitor := tasks.VisitorOf(ctx)
+func builtIn(ctx context.Context, now desk.Filter) []choice {
+	visitor := people.VisitorOf(ctx)
 	var list []choice
 	for _, one := range []struct {
 		label  string
-		filter tasks.Filter
+		filter desk.Filter
 	}{
-		{"Mine", tasks.Filter{Person: cmp.Or(visitor.Person, "chat/"+tasks.Actor(ctx))}},
-		{"Failed today", tasks.Filter{State: string(store.Ended), Ending: tasks.Failed, Days: 1}},
-		{"Reviews", tasks.Filter{Class: tasks.Review}},
+		{"Mine", desk.Filter{Person: cmp.Or(visitor.Person, "chat/"+people.Actor(ctx))}},
+		{"Failed today", desk.Filter{State: string(store.Ended), Ending: tasks.Failed, Days: 1}},
+		{"Reviews", desk.Filter{Class: tasks.Review}},
 	} {
 		one.filter.Limit = view.DefaultList
 		now.Limit, now.Before = view.DefaultList, ""
@@ -245,9 +248,9 @@ func (v *listView) addPage(l view.Listing, rows []row) {
 
 // addSections adds a section for each thing that people do about tasks. It leaves out empty ones, but without a filter
 // it says that nothing runs.
-func (v *listView) addSections(o tasks.Overview, rows func([]tasks.Status) []row) {
+func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row) {
 	all := func(state store.State) string {
-		return listURL(v.Filter, func(f *tasks.Filter) { f.State = string(state) })
+		return listURL(v.Filter, func(f *desk.Filter) { f.State = string(state) })
 	}
 	asking, running, waiting, ended := rows(o.Asking), rows(o.Running), rows(o.Waiting), rows(o.Ended)
 	if len(asking)+len(running)+len(waiting)+len(ended) == 0 && o.Counts == (store.Counts{}) {
@@ -311,7 +314,7 @@ func (v listView) Empty() bool {
 }
 
 // listURL returns the first page of the list with a changed filter.
-func listURL(f tasks.Filter, change ...func(*tasks.Filter)) string {
+func listURL(f desk.Filter, change ...func(*desk.Filter)) string {
 	for _, apply := range change {
 		apply(&f)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -13,7 +14,7 @@ import (
 func TestListSaysWhereItStopped(t *testing.T) {
 	t.Parallel()
 	next := tasks.NewID(time.UnixMicro(1700000000000000), "test", "x")
-	v := newListView(tasks.Filter{Text: "x", Limit: 50}, view.Snapshot{}, time.Now())
+	v := newListView(desk.Filter{Text: "x", Limit: 50}, view.Snapshot{}, time.Now())
 	v.addPage(view.Listing{Next: next}, nil)
 	if v.SearchedTo != "2023-11-14 22:13:20 UTC" || v.Older != "/?before="+next+"&text=x" {
 		t.Errorf("searched to %q, then %q", v.SearchedTo, v.Older)

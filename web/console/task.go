@@ -15,6 +15,8 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -68,11 +70,11 @@ func (q question) Formatted() template.HTML { return formatMarkdown(q.Text) }
 type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
-	v, desk := tasks.VisitorOf(ctx), c.view.Desk
+	v, desk := people.VisitorOf(ctx), c.view.Desk
 	return may{
-		Stop:  tasks.Permits(ctx, desk, t, policy.Stop),
-		Retry: tasks.Permits(ctx, desk, t, policy.Operate), Chat: v.Role >= tasks.User,
-		Raw: v.Role >= tasks.Viewer, Others: v.Role >= tasks.Viewer, Queues: v.Operates(ctx, "") == nil,
+		Stop:  desk.Permits(ctx, t, policy.Stop),
+		Retry: desk.Permits(ctx, t, policy.Operate), Chat: v.Role >= policy.User,
+		Raw: v.Role >= policy.Viewer, Others: v.Role >= policy.Viewer, Queues: v.Operates(ctx, "") == nil,
 	}
 }
 
@@ -116,7 +118,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
 		q := &v.Questions[i]
-		q.May = tasks.Permits(ctx, c.view.Desk, s.Task, q.Answering())
+		q.May = c.view.Desk.Permits(ctx, s.Task, q.Answering())
 		v.May.Answer = v.May.Answer || q.May
 	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
@@ -156,7 +158,7 @@ func (v *taskView) closeLinks() {
 	}
 }
 
-func newTaskView(s tasks.Status, past history, used tasks.Logged, now time.Time) taskView {
+func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) taskView {
 	v := taskView{
 		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt),
 		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
@@ -207,7 +209,7 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 		if e.End {
 			continue
 		}
-		l := tasks.Logged{ID: e.ID}
+		l := desk.Logged{ID: e.ID}
 		if err := json.Unmarshal(e.Data, &l.Event); err != nil {
 			return v, fmt.Errorf("read event %s: %w", e.ID, err)
 		}

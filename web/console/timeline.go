@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -53,7 +54,7 @@ func (e *entry) Short() string { return legible.Line(tasks.Task{Prompt: e.Text}.
 // timeline arranges events. static/task.js arranges later events in the same way, and fills in the skeletons.
 type timeline struct {
 	Entries []*entry
-	Used    tasks.Logged // the latest event about usage; zero before the first
+	Used    desk.Logged // the latest event about usage; zero before the first
 
 	doing    string   // what the agent does, by the latest event
 	absorbed []*entry // messages
@@ -88,7 +89,7 @@ func skeletons() (list []*entry) {
 	return list
 }
 
-func (t *timeline) add(l tasks.Logged) {
+func (t *timeline) add(l desk.Logged) {
 	e := l.Event
 	kind := string(e.Kind)
 	switch kind {

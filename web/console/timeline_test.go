@@ -8,7 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/legible"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -52,7 +52,7 @@ func TestTimeline(t *testing.T) {
 		{Kind: agent.TurnEnd, Text: "told in pieces"},
 		{Kind: agent.TurnEnd, Text: "It broke.", Error: true},
 	} {
-		tl.add(tasks.Logged{Event: e})
+		tl.add(desk.Logged{Event: e})
 	}
 	want := []string{
 		"started opus", "thinking Hmm.",
@@ -73,7 +73,7 @@ func TestTimelineHasADepth(t *testing.T) {
 	t.Parallel()
 	tl := newTimeline()
 	for n := range 50 {
-		tl.add(tasks.Logged{Event: agent.Event{
+		tl.add(desk.Logged{Event: agent.Event{
 			Kind: agent.ToolUse, ToolID: fmt.Sprint(n), Parent: fmt.Sprint(n - 1), Text: "x",
 		}})
 	}

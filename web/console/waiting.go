@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -38,7 +39,7 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 	for _, one := range ahead[:min(len(ahead), aheadOf)] {
 		w.Ahead = append(w.Ahead, newRow(view.NewTask(one), now))
 	}
-	past, err := c.view.Desk.List(ctx, tasks.Filter{State: string(store.Ended), Limit: estimateFrom})
+	past, err := c.view.Desk.List(ctx, desk.Filter{State: string(store.Ended), Limit: estimateFrom})
 	if err == nil {
 		w.Estimate = estimate(s, ahead, past.Tasks, now)
 	}
@@ -52,7 +53,7 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 		at := slices.IndexFunc(open, func(one tasks.Status) bool { return one.Task.ID == s.Task.ID })
 		return open[:max(0, at)], err
 	}
-	f := tasks.Filter{State: string(store.Running), Limit: view.DefaultList}
+	f := desk.Filter{State: string(store.Running), Limit: view.DefaultList}
 	switch kind, name, _ := strings.Cut(s.Blocked.Scope, ":"); kind {
 	case "repo":
 		f.Repo = name

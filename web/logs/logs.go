@@ -25,6 +25,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -32,7 +34,7 @@ import (
 
 // Reader finds and sends logs. Create one with New and close it.
 type Reader struct {
-	desk  *tasks.Desk
+	desk  *desk.Desk
 	store *store.Store
 	dir   string // the logs of this machine's runs; empty if it has none
 	log   *slog.Logger
@@ -43,7 +45,7 @@ type Reader struct {
 }
 
 // New returns a reader for the logs in dir and on the workers that accept the fleet token. Both may be empty.
-func New(desk *tasks.Desk, st *store.Store, dir, token string, log *slog.Logger) (*Reader, error) {
+func New(desk *desk.Desk, st *store.Store, dir, token string, log *slog.Logger) (*Reader, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("web: %w", err)
@@ -62,8 +64,8 @@ func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	name, kind := variant(r)
-	if name == tasks.RawLog && tasks.VisitorOf(r.Context()).Role < tasks.Viewer {
-		return &tasks.RoleError{Sentence: "Log in to read the raw log."}
+	if name == tasks.RawLog && people.VisitorOf(r.Context()).Role < policy.Viewer {
+		return &people.RoleError{Sentence: "Log in to read the raw log."}
 	}
 	at, err := l.find(r.Context(), query{id, name, r.Method, r.Header})
 	if err != nil {
@@ -175,7 +177,7 @@ func (l *Reader) find(ctx context.Context, q query) (at found, err error) {
 	switch {
 	case s.Into != "":
 		return found{into: s.Into}, nil
-	case err != nil && !tasks.VisitorOf(ctx).Has(policy.See): // whether they may see it is unknown
+	case err != nil && !people.VisitorOf(ctx).Has(policy.See): // whether they may see it is unknown
 		return found{}, err
 	case local.file != nil && (err != nil || !local.modified.Before(s.Started)):
 		return local, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -35,12 +36,12 @@ func add[In, Out any](s *Server, to *mcp.Server, do func(call, In) (Out, error),
 	mcp.AddTool(to, &tool, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, Out, error) {
 		var none Out
 		r, ok := ctx.Value(requestKey{}).(*http.Request)
-		if !ok || tasks.VisitorOf(r.Context()).Method == "" {
+		if !ok || people.VisitorOf(r.Context()).Method == "" {
 			return nil, none, errors.New("the call is not authenticated")
 		}
-		v := tasks.VisitorOf(r.Context())
+		v := people.VisitorOf(r.Context())
 		v.Agent = true
-		out, err := do(call{tasks.WithVisitor(ctx, v), r}, in)
+		out, err := do(call{people.WithVisitor(ctx, v), r}, in)
 		if err != nil {
 			return nil, none, s.explain(ctx, tool.Name, err)
 		}

@@ -18,6 +18,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -28,8 +30,8 @@ import (
 type Poster interface {
 	// Post submits a form, whose fields have the names of the API's, and returns the conversation's name. The sentence
 	// of an *InputError is for the one who sent the form.
-	Post(ctx context.Context, d *tasks.Desk, form url.Values,
-		pictures []tasks.Picture) (r tasks.Receipt, thread string, err error)
+	Post(ctx context.Context, d *desk.Desk, form url.Values,
+		pictures []tasks.Picture) (r desk.Receipt, thread string, err error)
 }
 
 // Server is the MCP server. All fields but Poster are required.
@@ -82,7 +84,7 @@ func (s *Server) Route(out *respond.Responder, mux *http.ServeMux) {
 			DisableLocalhostProtection: true,
 		})
 	calls := make(chan struct{}, maxCalls)
-	out.Route(mux, map[string]respond.Route{"POST " + auth.MCPPath: respond.For(tasks.Viewer,
+	out.Route(mux, map[string]respond.Route{"POST " + auth.MCPPath: respond.For(policy.Viewer,
 		func(w http.ResponseWriter, r *http.Request) error {
 			if err := readMessage(w, r); err != nil {
 				return err

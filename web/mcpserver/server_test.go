@@ -15,6 +15,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -35,7 +38,7 @@ func route(t *testing.T, s *Server) http.Handler {
 // post sends a body as a visitor with a token, in the version of the protocol that has batches.
 func post(t *testing.T, to http.Handler, body string) *httptest.ResponseRecorder {
 	t.Helper()
-	ctx := tasks.WithVisitor(t.Context(), tasks.Visitor{Name: "laptop", Method: "token", Role: tasks.User})
+	ctx := people.WithVisitor(t.Context(), people.Visitor{Name: "laptop", Method: "token", Role: policy.User})
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, auth.MCPPath, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
@@ -69,10 +72,10 @@ type slowPoster struct {
 	called, proceed chan struct{}
 }
 
-func (p slowPoster) Post(context.Context, *tasks.Desk, url.Values, []tasks.Picture) (tasks.Receipt, string, error) {
+func (p slowPoster) Post(context.Context, *desk.Desk, url.Values, []tasks.Picture) (desk.Receipt, string, error) {
 	p.called <- struct{}{}
 	<-p.proceed
-	return tasks.Receipt{}, "chat/x", nil
+	return desk.Receipt{}, "chat/x", nil
 }
 
 func TestBusyServerRefusesCalls(t *testing.T) {

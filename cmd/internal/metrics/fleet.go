@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // Fleet is the state of the fleet.
@@ -99,11 +100,11 @@ func (g *gauges) Collect(ch chan<- prometheus.Metric) {
 
 // NewFleet registers the state of the fleet, which is read at each scrape. All front doors report the same state. While
 // Redis does not answer, only errand_fleet_up is reported.
-func NewFleet(r prometheus.Registerer, p tasks.Policy, read func(context.Context) (Fleet, error)) {
+func NewFleet(r prometheus.Registerer, p rights.Policy, read func(context.Context) (Fleet, error)) {
 	r.MustRegister(newFleet(read, p, time.Now))
 }
 
-func newFleet(read func(context.Context) (Fleet, error), p tasks.Policy, now func() time.Time) *gauges {
+func newFleet(read func(context.Context) (Fleet, error), p rights.Policy, now func() time.Time) *gauges {
 	scales := &scales{limits: p.Limits, pools: p.Pools}
 	return newGauges(
 		func(report reportFunc) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // Each class is reported, even if no task waits in it. A postponed task waits from its due time.
@@ -35,7 +36,7 @@ func TestFleet(t *testing.T) {
 	b.waits(tasks.Review, ago(5), ago(-60))
 	b.add(tasks.Interactive, store.Running, ago(900), time.Time{})
 	r := prometheus.NewRegistry()
-	r.MustRegister(newFleet(b.read, tasks.Policy{}, func() time.Time { return now }))
+	r.MustRegister(newFleet(b.read, rights.Policy{}, func() time.Time { return now }))
 	expect(t, r, `
 errand_credentials{state="held"} 1
 errand_credentials{state="refused"} 1
@@ -96,7 +97,7 @@ func TestPools(t *testing.T) {
 	b.Live[6].Pool = "gpu"
 	r := prometheus.NewRegistry()
 	at := now.Add(-fallAfter)
-	p := tasks.Policy{Pools: []string{"default", "rare"}, Limits: tasks.Limits{Repository: 2}}
+	p := rights.Policy{Pools: []string{"default", "rare"}, Limits: rights.Limits{Repository: 2}}
 	r.MustRegister(newFleet(b.read, p, func() time.Time { return at }))
 	_ = lines(t, r)
 	at = now

@@ -23,6 +23,8 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // fakeFleet is a fleet for tests.
@@ -48,9 +50,9 @@ func (f *fakeFleet) add(class string, s store.State, c, at time.Time) {
 func everything(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	r := NewRegistry("v1")
-	NewFleet(r, tasks.Policy{}, (&fakeFleet{Fleet: Fleet{Memory: store.Memory{Used: 1, Limit: 2}}}).read)
+	NewFleet(r, rights.Policy{}, (&fakeFleet{Fleet: Fleet{Memory: store.Memory{Used: 1, Limit: 2}}}).read)
 	NewDisk(r, t.TempDir())
-	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, tasks.Receipt{New: true})
+	NewDesk(r).Submitted(tasks.Task{Source: "chat", Class: tasks.Interactive}, desk.Receipt{New: true})
 	service := NewServices(r).Transport("github", http.NewFileTransportFS(fstest.MapFS{}))
 	resp, err := service.RoundTrip(httptest.NewRequest(http.MethodGet, "/missing", nil))
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
@@ -37,7 +40,7 @@ type needed struct {
 
 // scales has the scale of each pool. It is safe for concurrent use.
 type scales struct {
-	limits tasks.Limits
+	limits rights.Limits
 	pools  []string // of repositories
 
 	mu    sync.Mutex
@@ -55,13 +58,13 @@ type poolNeed struct {
 func (s *scales) of(f Fleet, now time.Time) (list []poolNeed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var demand tasks.Demand
+	var demand queue.Demand
 	for _, rec := range f.Live {
 		demand.Add(rec, now)
 	}
 	startable := demand.Startable(s.limits.Caps("")) // limits are for all pools together
 	kept := map[string]*scale{}
-	for _, p := range tasks.Pools(s.pools, f.Live, f.Workers) {
+	for _, p := range capacity.Pools(s.pools, f.Live, f.Workers) {
 		pool := tasks.ParsePool(p.Name)
 		if kept[pool] = s.scale[pool]; kept[pool] == nil {
 			kept[pool] = &scale{}
@@ -90,7 +93,7 @@ func (s *scales) of(f Fleet, now time.Time) (list []poolNeed) {
 
 // in returns the part of the fleet that belongs to a pool.
 func (f Fleet) in(pool string) Fleet {
-	f.Workers = tasks.InPool(f.Workers, pool)
+	f.Workers = capacity.InPool(f.Workers, pool)
 	var live []store.LiveRecord
 	for _, rec := range f.Live {
 		if rec.Pool == pool {
@@ -149,7 +152,7 @@ func (f Fleet) mayStart(now time.Time) bool {
 }
 
 // need returns how many workers with that number of slots can run what runs and could start.
-func (f Fleet) need(slots int, limits tasks.Limits, running, startable map[string]int) (workers int) {
+func (f Fleet) need(slots int, limits rights.Limits, running, startable map[string]int) (workers int) {
 	most := math.MaxInt
 	if limits.Credential > 0 {
 		credentials := map[string]bool{}

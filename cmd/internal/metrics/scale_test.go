@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A random fleet makes the number of wanted workers turn at most twice in fallAfter, and the number is never less than
@@ -111,7 +112,7 @@ func TestNeededWorkers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		fill   func(*fakeFleet)
-		limits tasks.Limits
+		limits rights.Limits
 		want   int
 	}{
 		"nothing":    {fill: func(*fakeFleet) {}, want: 0},
@@ -122,14 +123,14 @@ func TestNeededWorkers(t *testing.T) {
 		"limited":    {fill: times(9, task(func(r *store.LiveRecord) { r.Blocked.Scope = "repo:a" })), want: 0},
 		"about to be": {
 			fill:   times(9, task(func(r *store.LiveRecord) { r.Scopes = []string{"repo:a"} })),
-			limits: tasks.Limits{Repository: 2}, want: 1,
+			limits: rights.Limits{Repository: 2}, want: 1,
 		},
 		"later":      {fill: times(9, task(func(r *store.LiveRecord) { r.At = now.Add(time.Hour) })), want: 0},
 		"one thread": {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
-		"credential": {fill: times(9, fresh), limits: tasks.Limits{Credential: 3}, want: 1},
+		"credential": {fill: times(9, fresh), limits: rights.Limits{Credential: 3}, want: 1},
 		"two credentials": {
 			fill:   func(f *fakeFleet) { times(9, fresh)(f); f.Workers = append(f.Workers, worker("b")) },
-			limits: tasks.Limits{Credential: 4}, want: 2,
+			limits: rights.Limits{Credential: 4}, want: 2,
 		},
 		"held": {fill: func(f *fakeFleet) {
 			times(9, fresh)(f)

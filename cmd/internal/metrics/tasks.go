@@ -22,6 +22,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
@@ -219,7 +220,7 @@ func NewDesk(r prometheus.Registerer) *Desk {
 }
 
 // Submitted counts a submitted task.
-func (m *Desk) Submitted(t tasks.Task, r tasks.Receipt) {
+func (m *Desk) Submitted(t tasks.Task, r desk.Receipt) {
 	result := "known"
 	switch {
 	case r.Answered:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
@@ -69,7 +70,7 @@ func TestDesk(t *testing.T) {
 	t.Parallel()
 	r := prometheus.NewRegistry()
 	m, task := NewDesk(r), tasks.Task{Source: "github", Class: tasks.Review}
-	for _, receipt := range []tasks.Receipt{{New: true}, {}, {}, {Answered: true, New: true}} {
+	for _, receipt := range []desk.Receipt{{New: true}, {}, {}, {Answered: true, New: true}} {
 		m.Submitted(task, receipt)
 	}
 	expect(t, r, `

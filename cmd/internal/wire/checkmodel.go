@@ -9,7 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/doctor"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // CheckCredentials asks the model with each credential of a runner.
@@ -47,7 +47,7 @@ func (p *Parts) checkModel(ctx context.Context) []doctor.Finding {
 	}
 	const what = "workers hold the credentials for the model, so they are not tried here; `worker check-model` on a " +
 		"worker's machine asks the provider"
-	known, err := tasks.FleetOf(p.Desk).Credentials(ctx)
+	known, err := desk.FleetOf(p.Desk).Credentials(ctx)
 	if err != nil {
 		return []doctor.Finding{{What: what}} // Redis is checked elsewhere
 	}

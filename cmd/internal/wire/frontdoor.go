@@ -25,6 +25,8 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/web"
 	"github.com/errand-fleet/errand/web/auth"
@@ -90,7 +92,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
 		Scheduler: p.schedules, Inbox: p.served, Open: signed, Mux: mux, Ready: p.Ready,
 		Explain: p.explain, Log: p.Log,
-		Roles: map[string]tasks.Role{chat.Pattern: tasks.User, "GET /metrics": tasks.Operator},
+		Roles: map[string]policy.Role{chat.Pattern: policy.User, "GET /metrics": policy.Operator},
 		Proxy: auth.Proxy{
 			Header: p.Config.HTTP.ProxyHeader, Groups: p.Config.HTTP.ProxyGroups, From: p.Config.HTTP.Proxies,
 		},
@@ -109,7 +111,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 // forWholeFleet refuses visitors whose role is limited to repositories: the metrics are those of all.
 func forWholeFleet(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := tasks.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
+		if err := people.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
 			http.Error(w, err.Error(), http.StatusForbidden)
 			return
 		}

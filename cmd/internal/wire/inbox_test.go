@@ -5,6 +5,7 @@ import (
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // The sender of an event has its answer while its own API hangs or fails, and the event becomes a task when that is
@@ -28,7 +29,7 @@ func TestEventsWaitForTheServiceThatSentThem(t *testing.T) {
 func (w *rightsWorld) awaitTasks(n int) (list []tasks.Status) {
 	w.Helper()
 	for {
-		l, err := w.door.Desk.List(w.Context(), tasks.Filter{})
+		l, err := w.door.Desk.List(w.Context(), desk.Filter{})
 		if err != nil {
 			w.Fatal(err)
 		}

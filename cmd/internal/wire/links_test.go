@@ -13,7 +13,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // command gives a slash command and returns what only the person sees.
@@ -116,7 +116,7 @@ func TestLinkedPeople(t *testing.T) {
 			t.Errorf("%s profile %q, refused %q", request, profile, why)
 		}
 	}
-	if l, err := w.door.Desk.List(t.Context(), tasks.Filter{Person: "github/dana"}); err != nil || len(l.Tasks) != 3 {
+	if l, err := w.door.Desk.List(t.Context(), desk.Filter{Person: "github/dana"}); err != nil || len(l.Tasks) != 3 {
 		t.Errorf("dana has %d tasks, %v", len(l.Tasks), err)
 	}
 	resp := w.request(http.DefaultClient, http.MethodGet, "/api/audit?what=link", consoleToken, "")

@@ -11,7 +11,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/taskstest"
 )
 
@@ -34,8 +36,8 @@ func TestMemoryOfTasks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	typical := taskstest.Typical{Store: s, Desk: tasks.NewDesk(s, tasks.NewQueue(s, client, time.Hour),
-		tasks.Policy{}, nil)}
+	typical := taskstest.Typical{Store: s, Desk: desk.New(s, queue.New(s, client, time.Hour),
+		rights.Policy{}, nil)}
 	memory := func() int {
 		info, err := client.Info(t.Context(), "memory").Result()
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 func TestRulesOfTheConfiguration(t *testing.T) {
@@ -21,7 +22,7 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 		{Tool: "*", Action: config.ActionAsk},
 		{Tool: "read", Action: config.ActionAllow},
 	}
-	p, err := policy(c, nil)
+	p, err := policyOf(c, nil)
 	want := []agent.Rule{
 		{Tool: "Bash", Input: "*git push*", Action: agent.Deny, Reason: "No."},
 		{Tool: "*", Action: agent.Ask},
@@ -41,7 +42,7 @@ func TestEnvironmentsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Paths: config.Paths{File: "/etc/errand.yaml"}}
 	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Declaration: environment.Declaration{Env: map[string]string{"CI": "1"}}}}
-	p, err := policy(c, nil)
+	p, err := policyOf(c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestPoolsOfTheConfiguration(t *testing.T) {
 				"acme/api": {Pool: name}, "acme/web": {}, "acme/ml": {Pool: name},
 			}
 		}
-		p, err := policy(c, nil)
+		p, err := policyOf(c, nil)
 		if diff := cmp.Diff(want, p.Pools); diff != "" || err != nil {
 			t.Errorf("pools of %q: %v\n%s", name, err, diff)
 		}
@@ -78,19 +79,19 @@ func TestPoolsOfTheConfiguration(t *testing.T) {
 func TestEgressOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
-	p, err := policy(c, nil)
+	p, err := policyOf(c, nil)
 	if !cmp.Equal(p.Egress, hostlist.Default()) || err != nil {
 		t.Errorf("the default is %+v, %v", p.Egress, err)
 	}
 	c.Routing.Egress = agent.Egress{Mode: hostlist.None}
 	c.Routing.Repositories = map[string]config.Repository{"acme/api": {Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Any}}}}
-	p, err = policy(c, nil)
+	p, err = policyOf(c, nil)
 	if repo, _ := p.Repository("acme/api"); p.Egress.Mode != hostlist.None ||
 		repo.Environment.Egress.Mode != hostlist.Any || err != nil {
 		t.Errorf("%+v, %+v, %v", p.Egress, repo.Environment, err)
 	}
 	c.Routing.Repositories["acme/api"] = config.Repository{Declaration: environment.Declaration{Egress: agent.Egress{Mode: hostlist.Listed, Hosts: []string{"a b"}}}}
-	if _, err := policy(c, nil); err == nil ||
+	if _, err := policyOf(c, nil); err == nil ||
 		!strings.Contains(err.Error(), `repositories.acme/api egress: "a b" is not a host`) {
 		t.Errorf("an invalid list: %v", err)
 	}
@@ -102,11 +103,11 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 	c.Routing.Options = config.Options{Models: []string{"opus"}, Efforts: []string{"low"}}
 	c.Routing.Limits = config.Limits{Repository: 1, User: 2, Credential: 3}
 	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"}
-	p, err := policy(c, nil)
-	want := tasks.Policy{
-		Choices: tasks.Choices{Models: []string{"opus"}, Efforts: []string{"low"}},
-		Limits:  tasks.Limits{Repository: 1, User: 2, Credential: 3},
-		Budgets: tasks.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"},
+	p, err := policyOf(c, nil)
+	want := rights.Policy{
+		Choices: rights.Choices{Models: []string{"opus"}, Efforts: []string{"low"}},
+		Limits:  rights.Limits{Repository: 1, User: 2, Credential: 3},
+		Budgets: rights.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"},
 	}
 	if !cmp.Equal(p.Choices, want.Choices) || p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
 		t.Errorf("policy = %+v, %v", p, err)

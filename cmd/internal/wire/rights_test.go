@@ -22,6 +22,7 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/workspace"
@@ -143,7 +144,7 @@ func (w *rightsWorld) work() {
 		w.Fatal(err)
 	}
 	one, err := worker.New(worker.Config{
-		Store: p.Store, Queue: p.Queue, Runner: noted{w}, Workspace: space, Sources: p.Sources, Policy: p.policy,
+		Store: p.Store, Queue: p.Queue, Runner: noted{w}, Workspace: space, Sources: p.workerSources(), Policy: p.policy,
 		Publisher: p.Forge, Slots: 4, Log: p.Log, Timing: worker.Timing{
 			Outbox: 100 * time.Millisecond, Reconcile: 100 * time.Millisecond,
 			Timing: attempt.Timing{Again: time.Millisecond},
@@ -196,10 +197,10 @@ func (noted) Learn(map[string]agent.CredentialState) {}
 // outcome waits for the end of a request and returns its profile, or why it was refused.
 func (w *rightsWorld) outcome(t *testing.T, request string) (profile agent.Profile, why string) {
 	t.Helper()
-	var list tasks.Listing
+	var list desk.Listing
 	await.Until(t, request, func() bool {
 		var err error
-		if list, err = w.door.Desk.List(t.Context(), tasks.Filter{Text: request, Limit: 1}); err != nil {
+		if list, err = w.door.Desk.List(t.Context(), desk.Filter{Text: request, Limit: 1}); err != nil {
 			t.Fatal(err)
 		}
 		return len(list.Tasks) == 1

@@ -36,13 +36,31 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/chat"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/inbox"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/tasks/worker"
 	"github.com/errand-fleet/errand/workspace"
 )
+
+// workerSources returns the sources as a worker needs them.
+func (p *Parts) workerSources() (list []tasks.Source) {
+	for _, s := range p.Sources {
+		list = append(list, s)
+	}
+	return list
+}
+
+// Source is a source in both of its places: on workers, and in front doors.
+type Source interface {
+	tasks.Source
+	desk.Listener
+}
 
 // Parts are the parts that all programs of the fleet share. Close them when the program ends.
 type Parts struct {
@@ -51,16 +69,16 @@ type Parts struct {
 	Redactor *agent.Redactor
 	Redis    *redis.Client
 	Store    *store.Store
-	Queue    *tasks.Queue
-	Desk     *tasks.Desk
-	Sources  []tasks.Source
+	Queue    *queue.Queue
+	Desk     *desk.Desk
+	Sources  []Source
 	Forge    forge.Forge  // nil if none is configured
 	Metrics  http.Handler // of this process; servers must check a token, see MayScrape
 
 	blocking     *redis.Client
 	door         *redis.Client // the desk's
 	connections  connections   // to Redis, of all clients
-	policy       tasks.Policy
+	policy       rights.Policy
 	registry     *prometheus.Registry
 	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
@@ -97,7 +115,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 		model:   cache.Cache[[]doctor.Finding]{Limit: 5 * time.Minute, Life: time.Minute, Now: time.Now},
 	}
 	var err error
-	if p.policy, err = policy(c, p.Redactor); err != nil {
+	if p.policy, err = policyOf(c, p.Redactor); err != nil {
 		return nil, err
 	}
 	p.Metrics = metrics.Handler(p.registry, log)
@@ -122,7 +140,7 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 	if p.Store, err = store.New(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
-	p.Queue = tasks.NewQueue(p.Store, p.Redis, c.Worker.RunLimit)
+	p.Queue = queue.New(p.Store, p.Redis, c.Worker.RunLimit)
 	if p.Desk, err = p.desk(o.Store); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
@@ -151,8 +169,8 @@ func (p *Parts) inboxes(webhooks bool) {
 }
 
 // desk builds the desk. It has a separate client, which batches concurrent events. Claims must be renewed in time, so
-// they do not wait there. A caller that gives up returns at once, whatever Redis does; see [tasks.Desk.Submit].
-func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
+// they do not wait there. A caller that gives up returns at once, whatever Redis does; see [desk.Desk.Submit].
+func (p *Parts) desk(c store.Config) (_ *desk.Desk, err error) {
 	if p.door, err = p.client(); err != nil {
 		return nil, err
 	}
@@ -162,7 +180,7 @@ func (p *Parts) desk(c store.Config) (_ *tasks.Desk, err error) {
 	if err != nil {
 		return nil, err
 	}
-	desk := tasks.NewDesk(s, tasks.NewQueue(s, p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
+	desk := desk.New(s, queue.New(s, p.door, p.Config.Worker.RunLimit), p.policy, p.Log)
 	return desk.Metered(metrics.NewDesk(p.registry).Submitted), nil
 }
 
@@ -194,24 +212,24 @@ func (p *Parts) bucket() (objects.Bucket, error) {
 	return dir, nil
 }
 
-// policy returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
-func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
-	p := tasks.Policy{
-		Limit: c.Worker.RunLimit, Redactor: r, Choices: tasks.Choices(c.Routing.Options),
-		Limits: tasks.Limits(c.Routing.Limits), Budgets: tasks.Budgets(c.Routing.Budgets), People: people(c),
+// policyOf returns the policy of errand.yaml for repositories and tools. A rule that can never apply is an error.
+func policyOf(c config.Config, r *agent.Redactor) (rights.Policy, error) {
+	p := rights.Policy{
+		Limit: c.Worker.RunLimit, Redactor: r, Choices: rights.Choices(c.Routing.Options),
+		Limits: rights.Limits(c.Routing.Limits), Budgets: rights.Budgets(c.Routing.Budgets), People: peopleOf(c),
 		Pools: pools(c), Egress: c.Routing.Egress,
-		Rights: &tasks.Rights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
+		Rights: &rights.ForgeRights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
 		Listed: slices.Sorted(maps.Keys(c.Routing.Repositories)),
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()
 	}
-	p.Repository = func(name string) (tasks.Repository, bool) {
+	p.Repository = func(name string) (rights.Repository, bool) {
 		repo, ok := c.Routing.Repository(name)
 		if !ok && len(c.Routing.Repositories) > 0 {
-			return tasks.Repository{}, false
+			return rights.Repository{}, false
 		}
-		return tasks.Repository{
+		return rights.Repository{
 			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile),
 			Pool: tasks.ParsePool(repo.Pool), Open: repo.Open, Environment: repo.Declaration,
 		}, true
@@ -222,7 +240,7 @@ func policy(c config.Config, r *agent.Redactor) (tasks.Policy, error) {
 	var problems config.Problems
 	p.Rules, problems = rules(c)
 	if problems = append(problems, environments(c)...); len(problems) > 0 {
-		return tasks.Policy{}, problems
+		return rights.Policy{}, problems
 	}
 	return p, nil
 }
@@ -297,11 +315,11 @@ func (p *Parts) sources(o Options) error {
 	return p.automation(&notices)
 }
 
-// people returns the accounts of each person in the sources.
-func people(c config.Config) (list tasks.People) {
+// peopleOf returns the accounts of each person in the sources.
+func peopleOf(c config.Config) (list people.People) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.People)) {
 		one := c.Routing.People[name]
-		list = append(list, tasks.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub, Email: one.Email})
+		list = append(list, people.Person{Name: name, Slack: one.Slack, GitHub: one.GitHub, Email: one.Email})
 	}
 	return list
 }
@@ -352,7 +370,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 	timing := o.Timing
 	timing.Pack, timing.Shutdown = cmp.Or(timing.Pack, config.Pack), cmp.Or(timing.Shutdown, config.Shutdown)
 	return worker.New(worker.Config{
-		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.Sources, Policy: p.policy,
+		Store: p.Store, Queue: p.Queue, Runner: runner, Workspace: space, Sources: p.workerSources(), Policy: p.policy,
 		Publisher: p.Forge, Commands: p.commands, Mise: noMise == nil, Author: c.Commits.Author, Ended: p.webhooks.Note,
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },

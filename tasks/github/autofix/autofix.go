@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
@@ -43,7 +44,7 @@ type Work struct {
 
 // submit submits automatic work on a pull request. At most one task of a kind runs for a head.
 func (f *Fixes) submit(
-	ctx context.Context, d *tasks.Desk, kind string, pr *github.PullRequest, o subject.Origin,
+	ctx context.Context, d *desk.Desk, kind string, pr *github.PullRequest, o subject.Origin,
 ) (response string, err error) {
 	if f.Watched(o.Repo) {
 		return "", subject.IgnoreQuietly(subject.OnlyWatched)
@@ -89,7 +90,7 @@ func (f *Fixes) submit(
 }
 
 // submitMissed submits the work with this key, unless a task has started it.
-func (f *Fixes) submitMissed(ctx context.Context, d *tasks.Desk, kind, key string, w Work) error {
+func (f *Fixes) submitMissed(ctx context.Context, d *desk.Desk, kind, key string, w Work) error {
 	p, err := f.Memory.State(ctx, w.Ref)
 	if err != nil || p.Begun[key] != "" {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -43,7 +44,7 @@ type Check struct {
 }
 
 // Failed submits a fix of failed checks on errand's pull request.
-func (f *Fixes) Failed(ctx context.Context, d *tasks.Desk, c Check) (response string, err error) {
+func (f *Fixes) Failed(ctx context.Context, d *desk.Desk, c Check) (response string, err error) {
 	if !hub.IsFailure(c.Conclusion) {
 		return "", subject.IgnoreQuietly("No check has failed.")
 	}
@@ -64,7 +65,7 @@ func (f *Fixes) Failed(ctx context.Context, d *tasks.Desk, c Check) (response st
 }
 
 // MissedFailures submits the fix of the failed checks of a pull request that a poll has found.
-func (f *Fixes) MissedFailures(ctx context.Context, d *tasks.Desk, w Work) error {
+func (f *Fixes) MissedFailures(ctx context.Context, d *desk.Desk, w Work) error {
 	c, err := w.CIStatus(ctx, w.About.Head)
 	if err != nil || len(c.Failed) == 0 || c.Pending > 0 || isBillingProblem(c) {
 		return err

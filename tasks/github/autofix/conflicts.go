@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -88,7 +89,7 @@ const ConflictsLabel = "errand:resolve-conflicts"
 // MissedConflict submits the resolution of the conflicts of a pull request that a poll has found. Lists do not contain
 // them, and GitHub starts to compute them on the first request, so the next poll sees them. own reports whether it is
 // errand's own work.
-func (f *Fixes) MissedConflict(ctx context.Context, d *tasks.Desk, w Work, own bool) error {
+func (f *Fixes) MissedConflict(ctx context.Context, d *desk.Desk, w Work, own bool) error {
 	pr, err := w.Thread.Pull(ctx)
 	if err != nil {
 		return fmt.Errorf("read pull request: %w", err)

@@ -11,6 +11,7 @@ import (
 
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
@@ -36,8 +37,8 @@ func (r Submitter) SubmitApproved(ctx context.Context, t Candidate, at time.Time
 	if t.Draft, err = r.settings.ApplyTo(ctx, t.Draft); err != nil {
 		return "", err
 	}
-	var receipt tasks.Receipt
-	sender := tasks.Sender{Source: subject.Source, Account: by}
+	var receipt desk.Receipt
+	sender := desk.Sender{Source: subject.Source, Account: by}
 	err = r.desk.As(ctx, sender, "approve the fork of "+t.About.String(), t.ID,
 		func(ctx context.Context) (_ bool, err error) {
 			receipt, err = t.Submit(ctx, r.desk)

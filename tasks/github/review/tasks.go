@@ -12,17 +12,18 @@ import (
 	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 // Submitter submits reviews to a desk.
 type Submitter struct {
 	*Reviews
-	desk *tasks.Desk
+	desk *desk.Desk
 }
 
 // To returns what submits reviews to a desk.
-func (r *Reviews) To(d *tasks.Desk) Submitter { return Submitter{r, d} }
+func (r *Reviews) To(d *desk.Desk) Submitter { return Submitter{r, d} }
 
 // Candidate is a review before it is submitted, if it is wanted.
 type Candidate struct {

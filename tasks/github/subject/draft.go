@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Draft is a task before it is submitted. Only Submit marshals its origin.
@@ -28,16 +29,16 @@ func (t Draft) WithOrigin() (tasks.Task, error) {
 }
 
 // Submit submits the task to a desk.
-func (t Draft) Submit(ctx context.Context, d *tasks.Desk) (tasks.Receipt, error) {
+func (t Draft) Submit(ctx context.Context, d *desk.Desk) (desk.Receipt, error) {
 	whole, err := t.WithOrigin()
 	if err != nil {
-		return tasks.Receipt{}, err
+		return desk.Receipt{}, err
 	}
 	return d.Submit(ctx, whole)
 }
 
 // Submitted returns the response to an event that has become this task.
-func Submitted(receipt tasks.Receipt, err error) (response string, _ error) {
+func Submitted(receipt desk.Receipt, err error) (response string, _ error) {
 	if err != nil {
 		return "", err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
@@ -27,7 +28,7 @@ import (
 // admission decides whether a claimed task may start now. It is safe for concurrent use.
 type admission struct {
 	store       *store.Store
-	budgets     tasks.Budgets
+	budgets     rights.Budgets
 	credential  string
 	credentials *Credentials
 	timing      Timing
@@ -223,7 +224,7 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return tasks.LowerLimit(maxUSD, left), nil
+	return rights.LowerLimit(maxUSD, left), nil
 }
 
 // settle records what a run has cost, however it ended. An interrupted run has a cost, too. lines is the size of the
@@ -244,7 +245,7 @@ func (a *admission) settle(r *run, lines int) tasks.Bill {
 	}
 	for _, n := range near {
 		a.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
-		bill.Near = append(bill.Near, tasks.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+
+		bill.Near = append(bill.Near, rights.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+
 			legible.Dollars(n.Budget))
 	}
 	return bill

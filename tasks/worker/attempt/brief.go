@@ -8,12 +8,13 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // briefer asks what a task may do now, and what its source tells the agent about it. It is safe for concurrent use.
 type briefer struct {
 	store     *store.Store
-	policy    tasks.Policy
+	policy    rights.Policy
 	sandboxed func() bool
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
@@ -31,7 +32,7 @@ type conversation struct {
 
 // saved is stored with a session.
 type saved struct {
-	tasks.Conversation
+	rights.Conversation
 
 	Session agent.Session `json:"session"`
 	Said    []agent.Turn  `json:"said,omitempty"`
@@ -113,7 +114,7 @@ func (p *Processor) saveConversation(r *run, c conversation, t tasks.Task, fresh
 			repos = append(repos, repo)
 		}
 	}
-	notes := saved{tasks.Conversation{Repos: repos}, res.Session, said}
+	notes := saved{rights.Conversation{Repos: repos}, res.Session, said}
 	err := r.Claim.SaveSession(r.Detached, store.Session{
 		ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data,
 	})

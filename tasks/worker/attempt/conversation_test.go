@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 )
 
@@ -60,7 +61,7 @@ func TestConversationKnowsItsRepositories(t *testing.T) {
 		}
 		w.saveConversation(r, c, task, false)
 		notes, err := f.store.Threads.SessionMeta(t.Context(), task.Thread)
-		var got tasks.Conversation
+		var got rights.Conversation
 		if err == nil {
 			err = json.Unmarshal(notes, &got)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 )
 
 // Credentials keeps the runner's credentials for the model and what the fleet knows of them the same, and leaves out
@@ -61,7 +61,7 @@ func (c *Credentials) Share(ctx context.Context) {
 func (c *Credentials) exchange(
 	ctx context.Context, own map[string]agent.CredentialState,
 ) (map[string]agent.CredentialState, error) {
-	fleet, err := tasks.ShareCredentials(ctx, c.Store, own)
+	fleet, err := capacity.ShareCredentials(ctx, c.Store, own)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (c *Credentials) addCaps(ctx context.Context, own, fleet map[string]agent.C
 	if len(capped) == 0 {
 		return nil
 	}
-	used, err := tasks.UseCredentials(ctx, c.Store, c.Worker, capped)
+	used, err := capacity.UseCredentials(ctx, c.Store, c.Worker, capped)
 	for _, u := range used {
 		state := fleet[u.Name]
 		state.CappedUntil = u.CappedAt(time.Now())

@@ -11,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
@@ -108,7 +109,7 @@ func waitAfter(rec store.Record, cause error) waiting {
 		return waiting{Wait: store.Wait{Why: cause.Error()}, reason: ReturnLost}
 	}
 	return waiting{reason: ReturnError, Wait: store.Wait{
-		At: time.Now().Add(tasks.Backoff(rec.Attempt)), Counts: true,
+		At: time.Now().Add(queue.Backoff(rec.Attempt)), Counts: true,
 		Why: "an internal error occurred; the worker's log has details",
 	}}
 }

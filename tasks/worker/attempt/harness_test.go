@@ -15,6 +15,9 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/pools"
@@ -34,12 +37,12 @@ func TestMain(m *testing.M) {
 type fleet struct {
 	*testing.T
 	url    string
-	desk   *tasks.Desk
+	desk   *desk.Desk
 	store  *store.Store
-	queue  *tasks.Queue
+	queue  *queue.Queue
 	rdb    *redis.Client
 	source *speaker
-	policy tasks.Policy
+	policy rights.Policy
 	n      int
 }
 
@@ -47,12 +50,12 @@ func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := &fleet{
 		T: t, url: redistest.Start(t), source: &speaker{said: make(chan string, 10), waited: make(chan string, 10)},
-		policy: tasks.Policy{Limit: time.Hour},
+		policy: rights.Policy{Limit: time.Hour},
 	}
 	f.rdb = f.redis()
 	f.store = f.open(store.Config{Redis: f.rdb, ClaimTTL: 600 * time.Millisecond, Refresh: 100 * time.Millisecond})
-	f.queue = tasks.NewQueue(f.store, f.rdb, time.Hour)
-	f.desk = tasks.NewDesk(f.store, f.queue, f.policy, nil)
+	f.queue = queue.New(f.store, f.rdb, time.Hour)
+	f.desk = desk.New(f.store, f.queue, f.policy, nil)
 	return f
 }
 

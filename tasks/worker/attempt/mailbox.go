@@ -17,6 +17,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/record"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
@@ -28,7 +30,7 @@ import (
 // has finished. Finding no task for Idle also closes the mailbox.
 type mailbox struct {
 	store  *store.Store
-	policy tasks.Policy
+	policy rights.Policy
 	log    *slog.Logger
 	briefs *briefer
 	run    *run
@@ -78,7 +80,7 @@ func (p *Processor) mailbox(r *run, j job) (*mailbox, error) {
 		return nil, err
 	}
 	for _, rec := range before {
-		absorbed, err := tasks.ReadTask(rec)
+		absorbed, err := record.Task(rec)
 		if err != nil { // it waits again after the run and then fails
 			m.log.Warn("pass over absorbed task", "run", j.task.ID, "err", err)
 			continue
@@ -258,7 +260,7 @@ func (m *mailbox) refuse(ctx context.Context, id, sentence string) error {
 		return err
 	}
 	reason := m.policy.Redactor.String(sentence)
-	_, err := tasks.EndWaiting(ctx, m.store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
+	_, err := record.EndWaiting(ctx, m.store, id, tasks.Ending{Kind: tasks.Refused, Reason: reason, At: time.Now()})
 	return err
 }
 
@@ -274,7 +276,7 @@ var errOwnRun = errors.New("the task needs a separate run")
 // brief returns the message for an absorbed task. It leaves out the system prompt that the source would give a
 // separate run. If another person wrote the message, it says who.
 func (m *mailbox) brief(ctx context.Context, rec store.Record) (tasks.Task, agent.Message, error) {
-	t, err := tasks.ReadTask(rec)
+	t, err := record.Task(rec)
 	if err != nil {
 		return t, agent.Message{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
@@ -26,7 +27,7 @@ const (
 type placer struct {
 	store        *store.Store
 	workspace    *workspace.Workspace
-	policy       tasks.Policy
+	policy       rights.Policy
 	checkpoints  *checkpointer
 	publisher    *publish.Publisher
 	declarations *place.Declarations

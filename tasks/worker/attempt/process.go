@@ -27,6 +27,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
@@ -364,7 +365,7 @@ func (p *Processor) conclude(r *run, j job, lines int) (tasks.Ending, error) {
 	case agent.Stalled:
 		e.Kind, e.Limit = tasks.Stalled, tasks.Lasted(p.IdleLimit)
 	case agent.Stopped:
-		by, ok := errors.AsType[tasks.Cancellation](r.Cause())
+		by, ok := errors.AsType[record.Cancellation](r.Cause())
 		if !ok {
 			return tasks.Ending{}, r.Cause()
 		}

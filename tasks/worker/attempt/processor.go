@@ -8,7 +8,8 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
@@ -30,11 +31,11 @@ type Runner interface {
 type Config struct {
 	Worker    string // ID of the worker
 	Store     *store.Store
-	Queue     *tasks.Queue
+	Queue     *queue.Queue
 	Runner    Runner
 	Workspace *workspace.Workspace
 	Sources   *sources.Set
-	Policy    tasks.Policy
+	Policy    rights.Policy
 	Pool      string // whose tasks the worker takes; the default one if ""
 
 	Slots        *machine.Slots

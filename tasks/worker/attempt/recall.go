@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
@@ -80,7 +81,7 @@ func (p *Processor) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " +
 			r.Claim.ID() + "."}
-		_, err := tasks.EndWaiting(r.Detached, p.Store, id, own)
+		_, err := record.EndWaiting(r.Detached, p.Store, id, own)
 		logline.Warn(p.Log, err, "end task", "run", id)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -23,7 +24,7 @@ func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
 	if found, ok := errors.AsType[*alreadyAnswered](err); ok { // the task is over, whatever happened since
 		return found.ending, nil
 	}
-	if by, ok := errors.AsType[tasks.Cancellation](run.Cause()); ok {
+	if by, ok := errors.AsType[record.Cancellation](run.Cause()); ok {
 		return by.Ending(), nil
 	}
 	if run.Ctx.Err() != nil {

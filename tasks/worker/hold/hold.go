@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
@@ -64,11 +64,11 @@ func New(ctx context.Context, claim *store.Claim, drained context.Context, log *
 		stop(nil)
 	}
 	if rec := claim.Record(); rec.CancelCause != "" {
-		stop(tasks.CancellationOf(rec))
+		stop(record.CancellationOf(rec))
 	}
 	h.Go(func() {
 		claim.Keep(h.Life, store.Watch{
-			Cancelled: func(by, cause string) { stop(tasks.Cancellation{By: by, Cause: cause}) },
+			Cancelled: func(by, cause string) { stop(record.Cancellation{By: by, Cause: cause}) },
 			Lost: func(err error) {
 				log.Warn("lose claim", "run", claim.ID(), "err", err)
 				stop(ErrClaimLost)

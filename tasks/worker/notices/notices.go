@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
@@ -160,7 +161,7 @@ func (n *Notifier) show(ctx context.Context, id string) error {
 	}
 	t, source, err := n.sources.Read(rec)
 	if to, ok := source.(tasks.Waiter); ok && err == nil {
-		return to.Waits(ctx, t, tasks.WaitingHeadline(rec, time.Now()))
+		return to.Waits(ctx, t, tasks.WaitingHeadline(record.Why(rec), rec.At, time.Now()))
 	}
 	return err
 }
@@ -194,7 +195,7 @@ func (n *Notifier) SayOnce(
 // PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.
 func (n *Notifier) PostPlace(t Notice, b store.Blocked, explained string) {
 	if t.Key = placeKey(b); t.Key != explained {
-		t.Why, t.Repeats = tasks.BlockedBy(b), true
+		t.Why, t.Repeats = tasks.BlockedBy(tasks.Blocked(b)), true
 		n.Post(t)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
@@ -180,7 +182,7 @@ func problemOf(err error) *tasks.UnpostedError {
 
 // postpone makes a final message due again. If people have it, and only its status is left, its task counts as posted.
 func (o *Poster) postpone(ctx context.Context, p store.Post, m finalMessage, problem *tasks.UnpostedError) {
-	delay := store.Delay{At: time.Now().Add(tasks.Backoff(p.Attempt - 1)), Why: problem.Why}
+	delay := store.Delay{At: time.Now().Add(queue.Backoff(p.Attempt - 1)), Why: problem.Why}
 	if wait, ok := errors.AsType[*tasks.ErrLater](problem); ok {
 		delay.At = wait.At
 	}
@@ -225,7 +227,7 @@ func (o *Poster) note(ctx context.Context, m finalMessage) error {
 		if rec.Into != m.task.ID {
 			continue // it was retried
 		}
-		t, err := tasks.ReadTask(rec)
+		t, err := record.Task(rec)
 		if err != nil {
 			o.Log.Warn("note the ending of an absorbed task", "run", id, "err", err)
 			continue
@@ -263,7 +265,7 @@ func (o *Poster) postEnding(ctx context.Context, p store.Post, report tasks.Repo
 		return m, absent
 	}
 	m.task = task
-	ending, err := tasks.ReadEnding(rec)
+	ending, err := record.Ending(rec)
 	if err != nil {
 		return m, err
 	}

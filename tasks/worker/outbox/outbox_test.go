@@ -16,6 +16,10 @@ import (
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/record"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
@@ -23,7 +27,7 @@ import (
 type fleet struct {
 	*testing.T
 	store  *store.Store
-	desk   *tasks.Desk
+	desk   *desk.Desk
 	rdb    *redis.Client
 	source *fakeSource
 	n      int
@@ -42,7 +46,7 @@ func newFleet(t *testing.T) *fleet {
 	}
 	f.put("errand:epoch", "since", "0") // the data is older than the tasks, so that none is in doubt
 	f.put("errand:epoch", "process", "")
-	f.desk = tasks.NewDesk(f.store, tasks.NewQueue(f.store, f.rdb, time.Hour), tasks.Policy{}, nil)
+	f.desk = desk.New(f.store, queue.New(f.store, f.rdb, time.Hour), rights.Policy{}, nil)
 	return f
 }
 
@@ -330,7 +334,7 @@ func TestMessageWithoutTheSource(t *testing.T) {
 	other := f.poster(renamed{f.source})
 	id := f.submit("a")
 	e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
-	if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
+	if _, err := record.EndWaiting(t.Context(), f.store, id, e); err != nil {
 		t.Fatal(err)
 	}
 	other.PostDue(t.Context())
@@ -369,7 +373,7 @@ func TestMessageThatCannotBePosted(t *testing.T) {
 			w := f.poster(source(f.source))
 			id := f.submit("a")
 			e := tasks.Ending{Kind: tasks.Cancelled, At: time.Now()}
-			if _, err := tasks.EndWaiting(t.Context(), f.store, id, e); err != nil {
+			if _, err := record.EndWaiting(t.Context(), f.store, id, e); err != nil {
 				t.Fatal(err)
 			}
 			waits := func(age time.Duration, attempts int) bool {

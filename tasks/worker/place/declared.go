@@ -11,7 +11,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -35,14 +35,14 @@ type Declarations struct {
 }
 
 // Least returns what a run gets that executes no commands.
-func (l *Declarations) Least(repo tasks.Repository) Declared {
+func (l *Declarations) Least(repo rights.Repository) Declared {
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
 	return Declared{Environment: environment.Declaration{Egress: reach}}
 }
 
 // Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
 // devcontainer.json counts.
-func (l *Declarations) Of(ctx context.Context, repo tasks.Repository, c workspace.Clone) (Declared, error) {
+func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
 	found := Declared{From: environment.File}
 	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // movedWait is when a task that was moved can be taken, ± 50 %.
@@ -33,8 +35,8 @@ func Elsewhere(pool string) ElsewhereError {
 
 // Mover moves tasks. It is safe for concurrent use.
 type Mover struct {
-	Queue  *tasks.Queue
-	Policy tasks.Policy
+	Queue  *queue.Queue
+	Policy rights.Policy
 	Log    *slog.Logger
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // accounts is a forge that knows everybody's account but one.
@@ -51,7 +53,7 @@ func TestCredit(t *testing.T) {
 // are no co-authors.
 func TestIdentities(t *testing.T) {
 	t.Parallel()
-	people := tasks.People{
+	people := people.People{
 		{Name: "Ann <Lee>", Slack: "U1", GitHub: "ann"},
 		{Name: "Bob", Slack: "U2", Email: "bob@example.com"},
 		{Name: "Cid", Slack: "U3", GitHub: "gone", Email: "cid@example.com"},
@@ -90,7 +92,7 @@ func TestIdentities(t *testing.T) {
 		},
 	} {
 		b := New(Config{
-			Forge: accounts{}, Author: c.fixed, Policy: tasks.Policy{People: people},
+			Forge: accounts{}, Author: c.fixed, Policy: rights.Policy{People: people},
 			Log: slog.New(slog.DiscardHandler),
 		})
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}

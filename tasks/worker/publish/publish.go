@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/place"
@@ -35,7 +36,7 @@ type Config struct {
 	Store     *store.Store
 	Workspace *workspace.Workspace
 	Scripts   Scripts
-	Policy    tasks.Policy
+	Policy    rights.Policy
 	Forge     tasks.Publisher // nil: nothing is published
 	// Commands returns the verification commands of a repository; nil: none.
 	Commands   func(ctx context.Context, repo, base string) ([]string, error)

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
@@ -14,7 +15,7 @@ import (
 // OutageConfig configures an [Outage].
 type OutageConfig struct {
 	Store   *store.Store
-	Policy  tasks.Policy
+	Policy  rights.Policy
 	Pool    string // of this worker
 	Health  *machine.Health
 	Notices *notices.Notifier
@@ -106,7 +107,7 @@ type obstacle struct {
 // why says why no worker can run a task.
 func (o *Outage) why(seen fleet, rec store.Record) obstacle {
 	if halt, is := seen.paused[rec.Class]; is {
-		return obstacle{reason: tasks.WhyPaused(rec.Class, halt, time.Now()), pause: true}
+		return obstacle{reason: capacity.WhyPaused(rec.Class, halt, time.Now()), pause: true}
 	}
 	if seen.able && rec.Pool == o.Pool {
 		return obstacle{}
@@ -114,10 +115,10 @@ func (o *Outage) why(seen fleet, rec store.Record) obstacle {
 	if len(seen.workers) == 0 { // this worker's heartbeat is not visible yet
 		return obstacle{}
 	}
-	if len(tasks.InPool(seen.workers, rec.Pool)) == 0 && time.Since(rec.Due()) < emptyPool*o.Observe {
+	if len(capacity.InPool(seen.workers, rec.Pool)) == 0 && time.Since(rec.Due()) < emptyPool*o.Observe {
 		return obstacle{}
 	}
-	return obstacle{reason: tasks.WhyNoWorkerIn(seen.workers, rec.Pool)}
+	return obstacle{reason: capacity.WhyNoWorkerIn(seen.workers, rec.Pool)}
 }
 
 // tell informs the thread of a task, once, and reports whether it did.

@@ -13,6 +13,9 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/record"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/pools"
@@ -22,8 +25,8 @@ import (
 // Config configures a [Recovery].
 type Config struct {
 	Store      *store.Store
-	Queue      *tasks.Queue
-	Policy     tasks.Policy
+	Queue      *queue.Queue
+	Policy     rights.Policy
 	Credential string // identifies the model credential of the runs; "" if unknown
 	Sources    *sources.Set
 	Notices    *notices.Notifier
@@ -154,7 +157,7 @@ func (r *Recovery) arrange(ctx context.Context, running []store.LiveRecord) erro
 	if err != nil {
 		return err
 	}
-	var demand tasks.Demand
+	var demand queue.Demand
 	for _, rec := range slices.Concat(running, unblocked) {
 		demand.Add(rec, time.Now())
 	}
@@ -163,12 +166,12 @@ func (r *Recovery) arrange(ctx context.Context, running []store.LiveRecord) erro
 	for _, rec := range startable {
 		queues[rec.Queue()] = true
 	}
-	for queue := range queues {
+	for name := range queues {
 		var next []string
-		for _, rec := range demand.ByShare(startable, queue, arranged) {
-			next = append(next, tasks.DeliveryID(rec.ID, rec.Delivery))
+		for _, rec := range demand.ByShare(startable, name, arranged) {
+			next = append(next, queue.DeliveryID(rec.ID, rec.Delivery))
 		}
-		if err := r.Queue.ToFront(ctx, queue, next...); err != nil {
+		if err := r.Queue.ToFront(ctx, name, next...); err != nil {
 			return err
 		}
 	}
@@ -218,7 +221,7 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 	lost := now.Crashes > rec.Crashes && now.Crashes >= MaxCrashes // otherwise this death does not count
 	if lost {
 		// The outbox posts the message: a source that hangs delays no recovery.
-		_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
+		_, err := record.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
 		logline.Warn(r.Log, err, "end task", "run", rec.ID)
 	}
 	logline.Warn(r.Log, r.Queue.Deliver(ctx), "make deliveries")
@@ -227,7 +230,7 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 			return // none waits
 		}
 	}
-	err = r.Queue.ToFront(ctx, now.Queue(), tasks.DeliveryID(now.ID, now.Delivery)) // it has had its turn
+	err = r.Queue.ToFront(ctx, now.Queue(), queue.DeliveryID(now.ID, now.Delivery)) // it has had its turn
 	logline.Warn(r.Log, err, "put task first", "run", now.ID)
 }
 
@@ -239,7 +242,7 @@ func (r *Recovery) keep(ctx context.Context, live []store.LiveRecord) error {
 		}
 		if rec.CancelCause != "" {
 			// It was cancelled while it ran, and then it was handed back or its worker died.
-			_, err := tasks.EndWaiting(ctx, r.Store, rec.ID, tasks.CancellationOf(rec.Record).Ending())
+			_, err := record.EndWaiting(ctx, r.Store, rec.ID, record.CancellationOf(rec.Record).Ending())
 			logline.Warn(r.Log, err, "end task", "run", rec.ID)
 		} else if r.Policy.PoolOf(rec.Record) != rec.Pool {
 			logline.Warn(r.Log, r.Pools.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
@@ -294,5 +297,5 @@ func (r *Recovery) passOver(ctx context.Context, rec store.LiveRecord) {
 	if r.Store.SetAside(ctx, rec.ID) == nil {
 		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
 	}
-	r.Sources.NoteUnreadable(ctx, &tasks.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
+	r.Sources.NoteUnreadable(ctx, &record.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
@@ -31,8 +32,8 @@ func (s *Set) Names() []string {
 // Read decodes the task of a record and returns its source. The error is a *tasks.UnreadableError, or wraps
 // [tasks.ErrNotHere] if the worker is not set up for the source; then the task is valid.
 func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
-	t, err := tasks.ReadTask(rec)
-	if bad, ok := errors.AsType[*tasks.UnreadableError](err); ok {
+	t, err := record.Task(rec)
+	if bad, ok := errors.AsType[*record.UnreadableError](err); ok {
 		s.NoteUnreadable(context.Background(), bad)
 		return t, nil, err
 	}
@@ -45,7 +46,7 @@ func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
 }
 
 // NoteUnreadable records that a task cannot be read, for operators.
-func (s *Set) NoteUnreadable(ctx context.Context, e *tasks.UnreadableError) {
+func (s *Set) NoteUnreadable(ctx context.Context, e *record.UnreadableError) {
 	err := s.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why})
 	logline.Warn(s.Log, err, "note unreadable record", "run", e.ID)
 }

@@ -22,6 +22,8 @@ import (
 
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Problem is an error document of RFC 9457. The detail says how to fix the problem where that is possible.
@@ -50,7 +52,7 @@ var errInternal = Problem{
 // Responder writes responses. Create one with New.
 type Responder struct {
 	pages map[string]*template.Template
-	roles map[string]tasks.Role // by pattern
+	roles map[string]policy.Role // by pattern
 	log   *slog.Logger
 }
 
@@ -59,12 +61,12 @@ type Handler = func(http.ResponseWriter, *http.Request) error
 
 // Route is a handler and the role that a visitor needs at least.
 type Route struct {
-	Role   tasks.Role
+	Role   policy.Role
 	Handle Handler
 }
 
 // For returns the route of a handler for visitors who have a role.
-func For(role tasks.Role, h Handler) Route { return Route{role, h} }
+func For(role policy.Role, h Handler) Route { return Route{role, h} }
 
 // Route adds handlers to mux by their patterns.
 func (o *Responder) Route(mux *http.ServeMux, routes map[string]Route) {
@@ -75,16 +77,16 @@ func (o *Responder) Route(mux *http.ServeMux, routes map[string]Route) {
 }
 
 // Allow sets the role that a route needs which was added to the mux elsewhere.
-func (o *Responder) Allow(pattern string, role tasks.Role) { o.roles[pattern] = role }
+func (o *Responder) Allow(pattern string, role policy.Role) { o.roles[pattern] = role }
 
 // Role returns the role that a pattern needs, and whether one was set.
-func (o *Responder) Role(pattern string) (role tasks.Role, ok bool) {
+func (o *Responder) Role(pattern string) (role policy.Role, ok bool) {
 	role, ok = o.roles[pattern]
 	return role, ok
 }
 
 // Roles returns the role of every route by its pattern.
-func (o *Responder) Roles() map[string]tasks.Role { return maps.Clone(o.roles) }
+func (o *Responder) Roles() map[string]policy.Role { return maps.Clone(o.roles) }
 
 // Handle adapts a handler that returns an error.
 func (o *Responder) Handle(handle Handler) http.HandlerFunc {
@@ -101,7 +103,7 @@ func ProblemOf(err error) (p Problem, known bool) {
 	if p, known = errors.AsType[Problem](err); known {
 		return p, true
 	}
-	denied, _ := errors.AsType[*tasks.RoleError](err)
+	denied, _ := errors.AsType[*people.RoleError](err)
 	switch {
 	case errors.Is(err, tasks.ErrNotFound):
 		return Problem{
@@ -126,7 +128,7 @@ func (o *Responder) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		o.log.Warn("serve console", "path", r.URL.Path, "err", err)
 	}
 	v := errorView{p, "/", "Back to the tasks"}
-	id := tasks.VisitorOf(r.Context()).Task
+	id := people.VisitorOf(r.Context()).Task
 	if of := r.PathValue("id"); strings.HasPrefix(r.URL.Path, "/tasks/"+of+"/") && !errors.Is(err, tasks.ErrNotFound) {
 		id = of // its log, its changes or a button
 	}
@@ -218,7 +220,7 @@ var Static = http.FileServerFS(staticFiles)
 
 // New parses the templates of the pages.
 func New(log *slog.Logger) (*Responder, error) {
-	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]tasks.Role{}, log: log}
+	o := &Responder{pages: map[string]*template.Template{}, roles: map[string]policy.Role{}, log: log}
 	for _, name := range []string{
 		"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error",
 	} {
@@ -237,19 +239,19 @@ func New(log *slog.Logger) (*Responder, error) {
 type frame struct {
 	Page    string // the name of its template
 	Data    any
-	Visitor tasks.Visitor // without a name: unknown
+	Visitor people.Visitor // without a name: unknown
 }
 
-func (f frame) Member() bool { return f.Visitor.Name != "" && f.Visitor.Role >= tasks.Viewer }
-func (f frame) Chat() bool   { return f.Visitor.Role >= tasks.User }
+func (f frame) Member() bool { return f.Visitor.Name != "" && f.Visitor.Role >= policy.Viewer }
+func (f frame) Chat() bool   { return f.Visitor.Role >= policy.User }
 func (f frame) Queues() bool { return f.Visitor.Operates(context.Background(), "") == nil }
-func (f frame) Audit() bool  { return f.Visitor.Role >= tasks.Admin }
+func (f frame) Audit() bool  { return f.Visitor.Role >= policy.Admin }
 
 // Render executes the template of a page for the visitor of a context. Characters that show nothing are spelled out,
 // wherever they come from.
 func (o *Responder) Render(ctx context.Context, name string, data any) (*bytes.Buffer, error) {
 	var b bytes.Buffer
-	if err := o.pages[name].ExecuteTemplate(&b, "layout", frame{name, data, tasks.VisitorOf(ctx)}); err != nil {
+	if err := o.pages[name].ExecuteTemplate(&b, "layout", frame{name, data, people.VisitorOf(ctx)}); err != nil {
 		o.log.Error("render page", "page", name, "err", err)
 		return nil, errInternal
 	}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // Good is the severity of a check that found no problem.
@@ -36,7 +38,7 @@ const (
 // checkWorker checks a worker by its report. sources are those of all workers.
 func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	var list checklist
-	c, err := tasks.ReadHealth(w.Health)
+	c, err := capacity.ReadHealth(w.Health)
 	switch {
 	case err != nil:
 		list.add(store.Fatal, "the report on its CLI cannot be read", err.Error(),
@@ -47,14 +49,14 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	case w.Draining:
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
 	case w.Cordon != nil:
-		list.add(store.Warning, "it takes no tasks: "+tasks.CordonedBy(*w.Cordon, now),
+		list.add(store.Warning, "it takes no tasks: "+capacity.CordonedBy(*w.Cordon, now),
 			"Its running tasks continue. Tasks go to other workers, or wait for one.",
 			"Uncordon it on the page Fleet, or with enqueue uncordon.")
 	default:
 		list.add(Good, "it takes tasks", "", "")
 	}
 	for _, source := range sources {
-		if !tasks.Serves(w, source) {
+		if !capacity.Serves(w, source) {
 			list.add(store.Note, "it runs no tasks of "+source,
 				"It is not set up for "+source+". It hands these tasks to other workers.", "")
 		}
@@ -134,13 +136,14 @@ func (f Fleet) check(now time.Time) []Check {
 	}
 	for _, q := range f.Queues {
 		if q.Pool == "" && q.Paused != nil {
-			list.add(store.Warning, tasks.WhyPaused(q.Class, *q.Paused, now), "Its tasks wait. Running ones continue.",
+			list.add(store.Warning, capacity.WhyPaused(q.Class, *q.Paused, now),
+				"Its tasks wait. Running ones continue.",
 				"Resume the class on the page Fleet, or with enqueue resume "+q.Class+".")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
 		list.add(store.Note, name+" is cordoned and has no live worker",
-			"Workers that start there take no tasks: "+tasks.CordonedBy(f.cordoned[name], now)+".",
+			"Workers that start there take no tasks: "+capacity.CordonedBy(f.cordoned[name], now)+".",
 			"If it does not come back, run enqueue uncordon "+name+".")
 	}
 	versions := map[string]bool{}
@@ -157,7 +160,7 @@ func (f Fleet) check(now time.Time) []Check {
 
 // checkAnswers reports answers that people do not have.
 func (f Fleet) checkAnswers(now time.Time) (list checklist) {
-	if waited := now.Sub(f.unposted.Oldest); f.unposted.Endings > 0 && waited > tasks.PostingTime {
+	if waited := now.Sub(f.unposted.Oldest); f.unposted.Endings > 0 && waited > desk.PostingTime {
 		list.add(store.Warning, fmt.Sprintf("answers are not posted yet: %d, the oldest for %s", f.unposted.Endings,
 			tasks.Lasted(waited.Truncate(time.Second))),
 			"The oldest one: "+cmp.Or(f.unposted.Why, "no worker has tried")+". It is tried for a day.",

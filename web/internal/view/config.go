@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -74,12 +74,12 @@ type ConfigReport struct {
 
 // SeesServices reports whether a visitor may see how the services are set up, which tells of all repositories.
 func SeesServices(ctx context.Context) bool {
-	return tasks.VisitorOf(ctx).Has(policy.See) || tasks.VisitorOf(ctx).Operates(ctx, "") == nil
+	return people.VisitorOf(ctx).Has(policy.See) || people.VisitorOf(ctx).Operates(ctx, "") == nil
 }
 
 // Configured reports on the configuration of this front door and of the live workers.
 func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
-	if err := tasks.VisitorOf(ctx).Operates(ctx, ""); err != nil {
+	if err := people.VisitorOf(ctx).Operates(ctx, ""); err != nil {
 		return ConfigReport{}, err
 	}
 	r := ConfigReport{

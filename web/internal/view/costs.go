@@ -9,6 +9,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -21,15 +23,15 @@ const (
 
 // CostsQuery selects costs.
 type CostsQuery struct {
-	tasks.CostQuery
+	desk.CostQuery
 	Days int // the last so many days, today included; 0 for other days
 }
 
 // Costs sums up the costs that a query asks for, in at most limit rows; 0 is no limit.
-func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (tasks.Costs, CostsQuery, error) {
+func (v *Reader) Costs(ctx context.Context, query url.Values, limit int) (desk.Costs, CostsQuery, error) {
 	q, err := ParseCosts(query, v.Now())
 	if err != nil {
-		return tasks.Costs{}, q, err
+		return desk.Costs{}, q, err
 	}
 	q.Limit = limit
 	found, err := v.Desk.Costs(ctx, q.CostQuery)
@@ -43,7 +45,7 @@ func (v *Reader) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptanc
 	if repo == "" || len(repo) > MaxFilter {
 		return nil, respond.BadQuery("repository must be the name of a repository, such as acme/api.")
 	}
-	if !tasks.VisitorOf(ctx).May(ctx, policy.See, repo).Allowed {
+	if !people.VisitorOf(ctx).May(ctx, policy.See, repo).Allowed {
 		return all, nil
 	}
 	for _, source := range v.Reviews {
@@ -57,12 +59,12 @@ func (v *Reader) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptanc
 }
 
 // Filter returns the field that selects one value of a group; nil for days.
-func (c *CostsQuery) Filter(group tasks.CostGroup) *string { return c.filters()[string(group)] }
+func (c *CostsQuery) Filter(group desk.CostGroup) *string { return c.filters()[string(group)] }
 
 func (c *CostsQuery) filters() map[string]*string {
 	return map[string]*string{
-		string(tasks.ByPerson): &c.Person, string(tasks.ByChannel): &c.Channel, string(tasks.ByRepository): &c.Repo,
-		string(tasks.ByModel): &c.Model, string(tasks.ByCredential): &c.Credential,
+		string(desk.ByPerson): &c.Person, string(desk.ByChannel): &c.Channel, string(desk.ByRepository): &c.Repo,
+		string(desk.ByModel): &c.Model, string(desk.ByCredential): &c.Credential,
 	}
 }
 
@@ -73,17 +75,17 @@ func ParseCosts(q url.Values, now time.Time) (CostsQuery, error) {
 		return c, err
 	}
 	for _, by := range q["by"] {
-		if !slices.Contains(tasks.CostGroups, tasks.CostGroup(by)) {
-			return c, respond.BadQuery("Costs are grouped by %s.", OneOf(tasks.CostGroups))
+		if !slices.Contains(desk.CostGroups, desk.CostGroup(by)) {
+			return c, respond.BadQuery("Costs are grouped by %s.", OneOf(desk.CostGroups))
 		}
 	}
-	for _, group := range tasks.CostGroups { // in the order of the columns
+	for _, group := range desk.CostGroups { // in the order of the columns
 		if slices.Contains(q["by"], string(group)) {
 			c.By = append(c.By, group)
 		}
 	}
 	if len(c.By) == 0 {
-		c.By = []tasks.CostGroup{tasks.ByDay}
+		c.By = []desk.CostGroup{desk.ByDay}
 	}
 	return c, c.parseDays(q, now.UTC().Truncate(Day))
 }
@@ -134,7 +136,7 @@ func (c *CostsQuery) parseDays(q url.Values, today time.Time) (err error) {
 // Values returns the query as URL parameters: the inverse of ParseCosts.
 func (c CostsQuery) Values() url.Values {
 	q := filterValues(c.filters())
-	if !slices.Equal(c.By, []tasks.CostGroup{tasks.ByDay}) {
+	if !slices.Equal(c.By, []desk.CostGroup{desk.ByDay}) {
 		q["by"] = Strings(c.By)
 	}
 	switch c.Days {

@@ -14,7 +14,11 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
@@ -27,16 +31,16 @@ type Inbound interface {
 
 // Fleet is the health of the whole fleet.
 type Fleet struct {
-	OK      bool              `json:"ok"`
-	Problem string            `json:"problem,omitempty"` // why tasks would not run now
-	Redis   string            `json:"redis"`             // "ok" or an error
-	Tasks   Tally             `json:"tasks"`
-	Queues  []tasks.Depth     `json:"queues"`
-	Pools   []tasks.PoolState `json:"pools"`           // the default one first
-	Spent   float64           `json:"spent_today_usd"` // since midnight, UTC
-	Workers []Worker          `json:"workers"`
-	Sources []Source          `json:"sources,omitempty"` // of this front door
-	Checks  []Check           `json:"checks"`            // of everything but the workers, which have their own
+	OK      bool                 `json:"ok"`
+	Problem string               `json:"problem,omitempty"` // why tasks would not run now
+	Redis   string               `json:"redis"`             // "ok" or an error
+	Tasks   Tally                `json:"tasks"`
+	Queues  []queue.Depth        `json:"queues"`
+	Pools   []capacity.PoolState `json:"pools"`           // the default one first
+	Spent   float64              `json:"spent_today_usd"` // since midnight, UTC
+	Workers []Worker             `json:"workers"`
+	Sources []Source             `json:"sources,omitempty"` // of this front door
+	Checks  []Check              `json:"checks"`            // of everything but the workers, which have their own
 
 	Project *Project `json:"project,omitempty"` // the local directory in the query
 
@@ -45,7 +49,7 @@ type Fleet struct {
 	Credentials []store.Credential `json:"credentials,omitempty"`
 
 	// of each model credential that has a name or windows
-	CredentialUse []tasks.CredentialUse `json:"credential_use,omitempty"`
+	CredentialUse []capacity.CredentialUse `json:"credential_use,omitempty"`
 
 	remedy   string // if Redis cannot be used
 	unposted store.Unposted
@@ -112,7 +116,7 @@ func (v *Reader) Fleet(ctx context.Context) Fleet {
 	if err != nil {
 		what, remedy := v.Explain(err)
 		f = Fleet{
-			Redis: err.Error(), remedy: remedy, Problem: what, Queues: []tasks.Depth{}, Pools: []tasks.PoolState{},
+			Redis: err.Error(), remedy: remedy, Problem: what, Queues: []queue.Depth{}, Pools: []capacity.PoolState{},
 			Workers: []Worker{},
 		}
 	}
@@ -165,10 +169,10 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 			f.Tasks.Held++
 		}
 	}
-	f.unserved = tasks.Unserved(live, s.Workers)
-	f.Pools = tasks.FleetOf(v.Desk).Pools(live, s.Workers)
+	f.unserved = capacity.Unserved(live, s.Workers)
+	f.Pools = desk.FleetOf(v.Desk).Pools(live, s.Workers)
 	f.Problem, _ = s.problem(v.Now())
-	if f.CredentialUse, err = tasks.FleetOf(v.Desk).Credentials(ctx); err != nil {
+	if f.CredentialUse, err = desk.FleetOf(v.Desk).Credentials(ctx); err != nil {
 		return Fleet{}, err
 	}
 	f.Problem = cmp.Or(f.Problem, allHeld(f.CredentialUse, v.Now()))
@@ -182,14 +186,14 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 
 // Activity is what the fleet is busy with, and was in the last hours.
 type Activity struct {
-	tasks.Load
+	desk.Load
 	Hours []store.Hour
 }
 
 // Activity reads what the fleet is busy with.
 func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, error) {
 	return Await(ctx, func(ctx context.Context) (a Activity, err error) {
-		if a.Load, err = tasks.FleetOf(v.Desk).Load(ctx, f.live, f.seen); err == nil {
+		if a.Load, err = desk.FleetOf(v.Desk).Load(ctx, f.live, f.seen); err == nil {
 			a.Hours, err = v.Store.Tally.Hours(ctx, hours)
 		}
 		return a, err
@@ -197,28 +201,28 @@ func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, er
 }
 
 // Environments lists the environments that workers keep, for one repository or all.
-func (v *Reader) Environments(ctx context.Context, repo string) ([]tasks.Environment, error) {
-	return Await(ctx, func(ctx context.Context) ([]tasks.Environment, error) {
-		return tasks.FleetOf(v.Desk).Environments(ctx, repo)
+func (v *Reader) Environments(ctx context.Context, repo string) ([]desk.Environment, error) {
+	return Await(ctx, func(ctx context.Context) ([]desk.Environment, error) {
+		return desk.FleetOf(v.Desk).Environments(ctx, repo)
 	})
 }
 
 // HaltFunc pauses, resumes, cordons or uncordons what has a name.
-type HaltFunc = func(f *tasks.Fleet, ctx context.Context, name string) (tasks.Halted, error)
+type HaltFunc = func(f *desk.Fleet, ctx context.Context, name string) (desk.Halted, error)
 
 // Halt calls do with the name in the path of a request.
-func (v *Reader) Halt(r *http.Request, do HaltFunc) (tasks.Halted, error) {
-	return found(do(tasks.FleetOf(v.Desk), r.Context(), r.PathValue("name")))
+func (v *Reader) Halt(r *http.Request, do HaltFunc) (desk.Halted, error) {
+	return found(do(desk.FleetOf(v.Desk), r.Context(), r.PathValue("name")))
 }
 
 // Rebuild makes the next run in the repository of a request's path set up a new environment on every worker.
 func (v *Reader) Rebuild(r *http.Request) (store.Rebuild, error) {
-	return found(tasks.FleetOf(v.Desk).Rebuild(r.Context(), r.PathValue("name")))
+	return found(desk.FleetOf(v.Desk).Rebuild(r.Context(), r.PathValue("name")))
 }
 
 // RemoveEnvironment makes the workers remove the environment whose key is in the path of a request.
 func (v *Reader) RemoveEnvironment(r *http.Request) (store.Rebuild, error) {
-	return found(tasks.FleetOf(v.Desk).Remove(r.Context(), r.PathValue("key")))
+	return found(desk.FleetOf(v.Desk).Remove(r.Context(), r.PathValue("key")))
 }
 
 // found returns status 404 for what a path names wrongly.
@@ -266,7 +270,7 @@ func Await[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 // Snapshot is the fleet at one moment, as far as every page shows it.
 type Snapshot struct {
 	Workers     []store.Worker
-	Queues      []tasks.Depth
+	Queues      []queue.Depth
 	Spent       float64 // today, in US dollars
 	Counts      store.Counts
 	Credentials []store.Credential // credentials in use that are held, refused or throttled
@@ -290,7 +294,7 @@ func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Counts, err = v.Store.Counts(ctx); err != nil {
 		return s, err
 	}
-	if tasks.VisitorOf(ctx).Has(policy.See) { // it is of all repositories
+	if people.VisitorOf(ctx).Has(policy.See) { // it is of all repositories
 		s.Spent, err = v.Store.Costs.Spent(ctx, store.Fleet)
 	}
 	return s, err
@@ -308,7 +312,7 @@ func (s *Snapshot) Trouble(now time.Time) string {
 
 // problem returns why a task submitted now would not run, or would fail, and how to fix it.
 func (s *Snapshot) problem(now time.Time) (what, remedy string) {
-	if what, remedy = tasks.Unable(s.Workers); what != "" {
+	if what, remedy = capacity.Unable(s.Workers); what != "" {
 		return what, remedy
 	}
 	return credentialProblem(s.Workers, s.Credentials, now), ""
@@ -319,7 +323,7 @@ func (s *Snapshot) problem(now time.Time) (what, remedy string) {
 func credentialProblem(workers []store.Worker, credentials []store.Credential, now time.Time) string {
 	var unusable []store.Credential
 	for _, w := range workers {
-		if !tasks.Able(w) {
+		if !capacity.Able(w) {
 			continue
 		}
 		i := slices.IndexFunc(credentials, func(c store.Credential) bool {
@@ -341,7 +345,7 @@ func credentialProblem(workers []store.Worker, credentials []store.Credential, n
 }
 
 // allHeld returns why no run reaches the model now where the fleet has several credentials and can use none, or "".
-func allHeld(all []tasks.CredentialUse, now time.Time) string {
+func allHeld(all []capacity.CredentialUse, now time.Time) string {
 	if len(all) < 2 {
 		return "" // credentialProblem knows the only one
 	}
@@ -377,7 +381,7 @@ func capitalize(s string) string {
 
 // OfferProblem explains why a worker did not answer what it offers, and how to fix it.
 func (v *Reader) OfferProblem(ctx context.Context, err error) string {
-	if cli, ok := errors.AsType[*tasks.CLIError](err); ok {
+	if cli, ok := errors.AsType[*capacity.CLIError](err); ok {
 		return Sentences(cli.Message, cli.Remedy)
 	}
 	if ctx.Err() != nil { // the viewer has left
@@ -385,7 +389,7 @@ func (v *Reader) OfferProblem(ctx context.Context, err error) string {
 	}
 	seen, unread := v.Snapshot(ctx)
 	if unread == nil {
-		if what, remedy := tasks.Unable(seen.Workers); what != "" {
+		if what, remedy := capacity.Unable(seen.Workers); what != "" {
 			return Sentences(what, remedy)
 		}
 	}
@@ -408,7 +412,7 @@ type Project struct {
 // Project describes a local directory.
 func (v *Reader) Project(ctx context.Context, path string) *Project {
 	p := Project{Agents: []string{}, Commands: []string{}}
-	o, err := v.Desk.Offer(ctx, tasks.Where{Dir: path})
+	o, err := v.Desk.Offer(ctx, capacity.Where{Dir: path})
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		p.Problem = mistake.Sentence
 		return &p

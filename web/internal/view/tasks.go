@@ -17,12 +17,14 @@ import (
 	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 // Reader reads tasks, fleet and costs, and acts on tasks for a visitor.
 type Reader struct {
-	Desk    *tasks.Desk
+	Desk    *desk.Desk
 	Store   *store.Store
 	Inbound []Inbound                         // sources whose events the health reports on
 	Notices []store.Finding                   // about the configuration of this process
@@ -60,7 +62,7 @@ type Listing struct {
 }
 
 // List lists the tasks that a query asks for.
-func (v *Reader) List(ctx context.Context, query url.Values) (Listing, tasks.Filter, error) {
+func (v *Reader) List(ctx context.Context, query url.Values) (Listing, desk.Filter, error) {
 	filter, err := ParseFilter(query)
 	if err != nil {
 		return Listing{}, filter, err
@@ -93,8 +95,8 @@ const (
 var States = []store.State{store.Waiting, store.Running, store.Absorbed, store.Ended}
 
 // ParseFilter reads a filter from a query.
-func ParseFilter(q url.Values) (tasks.Filter, error) {
-	f := tasks.Filter{Limit: DefaultList, Before: q.Get("before")}
+func ParseFilter(q url.Values) (desk.Filter, error) {
+	f := desk.Filter{Limit: DefaultList, Before: q.Get("before")}
 	if err := readFilters(q, filters(&f)); err != nil {
 		return f, err
 	}
@@ -126,7 +128,7 @@ func ParseFilter(q url.Values) (tasks.Filter, error) {
 }
 
 // FilterValues returns a filter as a query, without the page: the inverse of ParseFilter.
-func FilterValues(f tasks.Filter) url.Values {
+func FilterValues(f desk.Filter) url.Values {
 	q := filterValues(filters(&f))
 	if f.Limit != DefaultList {
 		q.Set("limit", strconv.Itoa(f.Limit))
@@ -138,7 +140,7 @@ func FilterValues(f tasks.Filter) url.Values {
 }
 
 // filters returns the fields of a filter by parameter.
-func filters(f *tasks.Filter) map[string]*string {
+func filters(f *desk.Filter) map[string]*string {
 	return map[string]*string{
 		"state": &f.State, "source": &f.Source, "repository": &f.Repo, "person": &f.Person, "channel": &f.Channel,
 		"ending": (*string)(&f.Ending), "text": &f.Text, "class": &f.Class, "pool": &f.Pool,
@@ -197,7 +199,7 @@ func (v *Reader) Task(r *http.Request) (tasks.Status, error) { return onTask(r, 
 // Cancel cancels the task in the path, in the visitor's name.
 func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
 	return onTask(r, func(ctx context.Context, id string) (tasks.Status, error) {
-		return v.Desk.Cancel(ctx, id, tasks.PublicName(ctx))
+		return v.Desk.Cancel(ctx, id, people.PublicName(ctx))
 	})
 }
 
@@ -209,7 +211,7 @@ func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
 		err = respond.Error(http.StatusConflict, "Not retried", input.Sentence)
 	}
 	if err == nil {
-		v.Log.Info("retry task", "run", s.Task.ID, "by", tasks.Actor(r.Context()))
+		v.Log.Info("retry task", "run", s.Task.ID, "by", people.Actor(r.Context()))
 	}
 	return s, err
 }
@@ -223,7 +225,7 @@ func (v *Reader) Answer(r *http.Request, question, text string) (id string, a ta
 	if id, err = respond.TaskID(r); err != nil {
 		return id, a, err
 	}
-	a, err = v.Desk.Answer(r.Context(), id, question, tasks.PublicName(r.Context()), text)
+	a, err = v.Desk.Answer(r.Context(), id, question, people.PublicName(r.Context()), text)
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		err = respond.Error(http.StatusUnprocessableEntity, "Invalid answer", mistake.Sentence)
 	}

@@ -1,0 +1,77 @@
+package desk
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
+)
+
+// share shares what a worker knows of its only credential, and returns what the fleet knows of it then.
+func (f *harness) share(own agent.CredentialState) agent.CredentialState {
+	f.Helper()
+	all, err := capacity.ShareCredentials(f.Context(), f.store, map[string]agent.CredentialState{"a": own})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return all["a"]
+}
+
+// remembers changes what the fleet knows.
+func (f *harness) remembers(s agent.CredentialState) {
+	f.Helper()
+	body, err := json.Marshal(map[string]agent.CredentialState{"a": s})
+	if err != nil {
+		f.Fatal(err)
+	}
+	err = f.store.Memos.ChangeMemo(f.Context(), "credentials", func(json.RawMessage) (json.RawMessage, error) {
+		return body, nil
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// A hold and the windows of a credential come from the worker that knows each best. A worker that knows nothing
+// overwrites neither.
+func TestCredentialsAreMerged(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	now := time.Now().UTC()
+	f.share(agent.CredentialState{Cap: 1})
+	f.share(agent.CredentialState{Until: now.Add(time.Hour), Status: 429, HeldAt: now})
+	f.share(agent.CredentialState{
+		Seen: now.Add(time.Second), Windows: []agent.CredentialWindow{{Name: "5h", Used: 0.5}},
+	})
+	if got := f.share(agent.CredentialState{Cap: 2}); !got.Until.After(now) || got.Status != 429 ||
+		len(got.Windows) != 1 || got.Cap != 2 {
+		t.Errorf("the fleet knows %+v", got)
+	}
+}
+
+// A credential is known as long as a worker has it, whenever the model last said something new about it.
+func TestQuietCredentialsAreKnown(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	day, now := 24*time.Hour, time.Now().UTC()
+	quiet := agent.CredentialState{Seen: now.Add(-20 * day), Windows: []agent.CredentialWindow{{Name: "7d", Used: 0.1}}}
+	for name, reported := range map[string]time.Time{
+		"forgotten": now.Add(-9 * day), "yesterday": now.Add(-day), "just now": now.Add(-time.Minute),
+	} {
+		known := quiet
+		known.Reported = reported
+		f.remembers(known)
+		list, err := FleetOf(f.desk).Credentials(people.WithVisitor(t.Context(), people.Visitor{Role: policy.Viewer}))
+		if err != nil || (len(list) == 1) != (name != "forgotten") {
+			t.Errorf("%s: %v, shown %+v", name, err, list)
+		}
+		got := f.share(quiet)
+		if renewed := got.Reported.After(reported); renewed != (name != "just now") || len(got.Windows) != 1 {
+			t.Errorf("%s: the fleet knows %+v", name, got)
+		}
+	}
+}

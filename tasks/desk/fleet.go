@@ -1,0 +1,120 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
+)
+
+// Credentials lists the credentials for the model that workers have used lately, if the visitor sees the whole fleet.
+func (f *Fleet) Credentials(ctx context.Context) ([]capacity.CredentialUse, error) {
+	if !people.VisitorOf(ctx).Has(policy.See) {
+		return nil, nil
+	}
+	return capacity.Credentials(ctx, f.desk.store)
+}
+
+// Fleet is the desk for operators: which classes and workers take tasks, and what they are busy with. It is safe for
+// concurrent use.
+type Fleet struct{ desk *Desk }
+
+// FleetOf returns the fleet of a desk.
+func FleetOf(d *Desk) *Fleet { return &Fleet{d} }
+
+// Halted is a class or a worker after a change: Halt is nil if it takes tasks.
+type Halted struct {
+	Name string      `json:"name"` // of the class, the worker or the host
+	Halt *store.Halt `json:"halt,omitempty"`
+}
+
+// Pause makes every worker take no tasks of a class, on behalf of the visitor, until Resume. Running tasks continue.
+func (f *Fleet) Pause(ctx context.Context, class string) (Halted, error) {
+	if err := mayHalt(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	if err := f.desk.store.Halts.Pause(ctx, class, people.PublicName(ctx)); err != nil {
+		return Halted{}, err
+	}
+	if err := f.desk.queue.Pause(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	return f.halted(ctx, class, f.desk.store.Halts.Paused)
+}
+
+// Resume undoes Pause. A pause by asynq's own tools ends as well.
+func (f *Fleet) Resume(ctx context.Context, class string) (Halted, error) {
+	if err := mayHalt(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	if err := f.desk.store.Halts.Resume(ctx, class); err != nil {
+		return Halted{}, err
+	}
+	return Halted{Name: class}, f.desk.queue.Resume(ctx, class)
+}
+
+// Cordon makes a worker, or all workers of a host, take no tasks until Uncordon. Their running tasks continue.
+func (f *Fleet) Cordon(ctx context.Context, name string) (Halted, error) {
+	if err := people.VisitorOf(ctx).Operates(ctx, ""); err != nil {
+		return Halted{}, err
+	}
+	seen, err := f.desk.store.Workers.List(ctx)
+	if err != nil {
+		return Halted{}, err
+	}
+	if !slices.ContainsFunc(seen, func(w store.Worker) bool { return w.ID == name || w.Host == name }) {
+		return Halted{}, &tasks.InputError{Sentence: fmt.Sprintf("No live worker has the ID or the host %q.", name)}
+	}
+	if err := f.desk.store.Halts.Cordon(ctx, name, people.PublicName(ctx)); err != nil {
+		return Halted{}, err
+	}
+	return f.halted(ctx, name, f.desk.store.Halts.Cordoned)
+}
+
+// Uncordon undoes Cordon.
+func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
+	if err := people.VisitorOf(ctx).Operates(ctx, ""); err != nil {
+		return Halted{}, err
+	}
+	switch found, err := f.desk.store.Halts.Uncordon(ctx, name); {
+	case err != nil:
+		return Halted{}, err
+	case !found:
+		return Halted{},
+			&tasks.InputError{Sentence: fmt.Sprintf("%q is not cordoned. A host is uncordoned by its name, "+
+				"not by the ID of its worker.", name)}
+	}
+	return Halted{Name: name}, nil
+}
+
+// halted reads back who did it first.
+func (f *Fleet) halted(
+	ctx context.Context, name string, all func(context.Context) (map[string]store.Halt, error),
+) (Halted, error) {
+	list, err := all(ctx)
+	if h, ok := list[name]; ok && err == nil {
+		return Halted{name, &h}, nil
+	}
+	return Halted{Name: name}, err
+}
+
+// mayHalt checks that a class exists and that the visitor is an operator of all repositories.
+func mayHalt(ctx context.Context, class string) error {
+	err := people.VisitorOf(ctx).Operates(ctx, "")
+	if err == nil && !slices.Contains(tasks.Classes, class) {
+		err = &tasks.InputError{Sentence: fmt.Sprintf("There is no class %q. The classes are %s.", class,
+			strings.Join(tasks.Classes, ", "))}
+	}
+	return err
+}
+
+// Pools returns the pools of the fleet; see the function of that name.
+func (f *Fleet) Pools(live []store.LiveRecord, seen []store.Worker) []capacity.PoolState {
+	return capacity.Pools(f.desk.policy.Pools, live, seen)
+}

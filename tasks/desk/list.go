@@ -1,0 +1,139 @@
+package desk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/internal/scope"
+	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/record"
+)
+
+// noteUnreadable records the tasks that cannot be decoded for `enqueue doctor`.
+func (d *Desk) noteUnreadable(ctx context.Context, records []store.Record, list []tasks.Status) {
+	why := map[string]string{}
+	for i, rec := range records {
+		if list[i].Unreadable == "" {
+			continue
+		}
+		_, err := record.Task(rec)
+		_, broken := record.Ending(rec)
+		if bad, ok := errors.AsType[*record.UnreadableError](errors.Join(err, broken)); ok {
+			why[rec.ID] = bad.Why
+		}
+	}
+	if err := d.store.Doctor.NoteUnreadable(ctx, why); err != nil {
+		d.log.Warn("note unreadable records", "err", err)
+	}
+}
+
+// How many tasks one listing examines, give or take a few hundred: with filters on the record's fields, and with
+// filters on the whole task. More would take too long; the caller continues with Listing.Next.
+const (
+	lookQuickly = 5000
+	lookClosely = 1000
+)
+
+// Filter selects tasks. The zero value selects the newest ones.
+type Filter struct {
+	State  string // waiting, running, absorbed, ended; empty: any
+	Limit  int    // 0: 50
+	Before string // an ID: only older tasks, for the next page
+
+	Source, Repo string
+	Person       string           // their name in People or their account in any source; "slack/U1" is that source only
+	linked       string           // their account on the forge
+	Channel      string           // its name in any source, or with a source like Person
+	Ending       tasks.EndingKind // how it ended
+	Text         string           // part of the prompt or the ID; case does not matter
+	Class        string           // the class of its queue
+	Pool         string           // the name of its pool, also of the default one
+	Days         int              // asked for today, in UTC, or on the so many days up to it; 0: at any time
+}
+
+// Listing is a page of tasks, newest first.
+type Listing struct {
+	Tasks []tasks.Status
+	// Next is Before for the next page; empty if none exists. If the page has fewer tasks than the limit, Next is
+	// where the listing stopped examining tasks.
+	Next string
+}
+
+// List returns the newest tasks that match a filter.
+func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
+	if user, ok := strings.CutPrefix(f.Person, people.SlackSource+"/"); ok {
+		var err error
+		if f.linked, _, err = d.policy.Linked(ctx, d.store, user); err != nil {
+			return Listing{}, fmt.Errorf("list tasks: %w", err)
+		}
+	}
+	page, err := d.store.List(ctx, f.query(d.policy.People, d.policy.People.Visible(ctx)))
+	if err != nil {
+		return Listing{}, fmt.Errorf("list tasks: %w", err)
+	}
+	list, err := d.statuses(ctx, page.Records)
+	if err != nil {
+		return Listing{}, fmt.Errorf("list tasks: %w", err)
+	}
+	return Listing{Tasks: list, Next: page.Next}, nil
+}
+
+// statuses returns the status of each record, with its open questions.
+func (d *Desk) statuses(ctx context.Context, records []store.Record) ([]tasks.Status, error) {
+	list := make([]tasks.Status, 0, len(records))
+	for _, rec := range records {
+		list = append(list, d.status(rec))
+	}
+	if err := d.askOpen(ctx, records, list); err != nil {
+		return nil, err
+	}
+	if err := d.notePlaces(ctx, records, list); err != nil {
+		return nil, err
+	}
+	d.noteUnreadable(ctx, records, list)
+	d.noteUnable(ctx, list)
+	return list, nil
+}
+
+// query converts the filter for the store.
+func (f Filter) query(known people.People, sees func(scopes []string) bool) store.ListQuery {
+	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
+	if f.Days > 0 {
+		q.Since = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-f.Days)
+	}
+	if f.Source+f.Repo+f.Person+f.Channel+f.Class+f.Pool != "" || sees != nil {
+		persons := known.Filter(f.Person)
+		if f.linked != "" {
+			persons = append(persons, known.Filter(people.ForgeSource+"/"+f.linked)...)
+		}
+		q.Head = func(r store.Record) bool {
+			return (f.Source == "" || f.Source == tasks.SourceOf(r.ID)) && (f.Class == "" || f.Class == r.Class) &&
+				(f.Pool == "" || f.Pool == tasks.PoolName(r.Pool)) &&
+				scope.Within(r.Scopes, f.Repo, persons, f.Channel) && (sees == nil || sees(r.Scopes))
+		}
+	}
+	if f.Text != "" || f.Ending != "" {
+		q.Match, q.Look = f.match, lookClosely
+	}
+	if f.Ending != "" && q.State == "" {
+		q.State = store.Ended
+	}
+	return q
+}
+
+// match matches the prompt and the ending.
+func (f Filter) match(r store.Record) bool {
+	var ending tasks.Ending
+	if f.Ending != "" && (json.Unmarshal(r.Ending, &ending) != nil || ending.Kind != f.Ending) {
+		return false
+	}
+	var t struct{ Prompt string }
+	return f.Text == "" || strings.Contains(r.ID, f.Text) ||
+		json.Unmarshal(r.Task, &t) == nil && strings.Contains(strings.ToLower(t.Prompt), strings.ToLower(f.Text))
+}

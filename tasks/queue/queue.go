@@ -1,0 +1,293 @@
+// Package queue delivers tasks to workers by asynq, and says which tasks should be delivered next. A [Queue] is safe
+// for concurrent use by any number of processes on one Redis.
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+)
+
+// asynq only delivers tasks to workers. Its lease, its cancel and its retries are not safe for child processes that
+// live for hours (docs/concurrency.md). The payload of a delivery is a task's ID. The store knows what the task is,
+// whether the delivery is still valid and who may run it.
+
+const (
+	taskType = "errand"
+	// retention is how long finished deliveries stay visible to operators and their IDs stay taken.
+	retention = 7 * 24 * time.Hour
+	// timeoutMargin keeps asynq's own deadline from passing first, because asynq then gives the delivery away while
+	// the child still runs. It leaves time for the steps beside the run: set-ups, questions before it, checks.
+	timeoutMargin = 3 * time.Hour
+	noLimit       = 365 * 24 * time.Hour
+)
+
+// Queue wraps asynq. It is safe for concurrent use.
+type Queue struct {
+	store     *store.Store
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	redis     *redis.Client
+	timeout   time.Duration
+}
+
+// New returns a queue on the Redis client of a store. It closes neither. limit is the longest duration of a run; 0
+// means no limit.
+func New(s *store.Store, r *redis.Client, limit time.Duration) *Queue {
+	if limit <= 0 {
+		limit = noLimit // for asynq, 0 is its default of 30 min
+	}
+	return &Queue{
+		store: s, client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r),
+		redis: r, timeout: limit + timeoutMargin,
+	}
+}
+
+// DeliveryID returns the asynq ID of a task's n-th delivery.
+func DeliveryID(id string, n int) string {
+	if n == 0 {
+		return id
+	}
+	return id + ".r" + strconv.Itoa(n)
+}
+
+// DeliveryNumber is the inverse of DeliveryID for a known task.
+func DeliveryNumber(id, delivery string) (int, error) {
+	rest, ok := strings.CutPrefix(delivery, id)
+	if ok && rest == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(strings.TrimPrefix(rest, ".r"))
+	if !ok || err != nil {
+		return 0, fmt.Errorf("delivery %q is not one of task %s", delivery, id)
+	}
+	return n, nil
+}
+
+// deliveriesAtOnce is how many deliveries Deliver makes between two looks at the store.
+const deliveriesAtOnce = 100
+
+// Deliver enqueues the tasks that may start now and have no delivery yet. Call it after a step that lets tasks start;
+// the leader calls it all the time. It is safe to call it from many processes.
+func (q *Queue) Deliver(ctx context.Context) error {
+	for {
+		ready, err := q.store.Ready(ctx, deliveriesAtOnce)
+		if err != nil {
+			return err
+		}
+		if len(ready) == 0 {
+			return nil
+		}
+		// A new client makes the queues known to asynq, in case Redis has lost that.
+		client := asynq.NewClientFromRedisClient(q.redis)
+		for _, d := range ready {
+			if err := q.deliver(ctx, client, d); err != nil {
+				return err // the store names it again
+			}
+		}
+		for _, d := range slices.Backward(ready) {
+			if d.Called {
+				err = errors.Join(err, q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)))
+			}
+		}
+		if err != nil || len(ready) < deliveriesAtOnce {
+			return err
+		}
+	}
+}
+
+// deliver enqueues a delivery. If it is over, because an operator archived it, the task gets another one.
+func (q *Queue) deliver(ctx context.Context, c *asynq.Client, d store.Delivery) error {
+	err := q.enqueue(ctx, c, d.ID, d.Queue, d.Number)
+	if !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return err
+	}
+	info, err := q.inspector.GetTaskInfo(d.Queue, DeliveryID(d.ID, d.Number))
+	if err != nil || info.State != asynq.TaskStateArchived && info.State != asynq.TaskStateCompleted {
+		return nil //nolint:nilerr // it is there, or was until now
+	}
+	rec, err := q.store.Get(ctx, d.ID)
+	if err == nil && rec.State == store.Waiting && rec.Delivery == d.Number {
+		_, err = q.store.Requeue(ctx, d.ID, d.Number, rec.Fence, false)
+	}
+	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Enqueue puts a task's n-th delivery into a queue. It does nothing if asynq knows the delivery.
+func (q *Queue) Enqueue(ctx context.Context, id, queue string, n int) error {
+	if err := q.enqueue(ctx, q.client, id, queue, n); !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return err
+	}
+	return nil
+}
+
+func (q *Queue) enqueue(ctx context.Context, c *asynq.Client, id, queue string, n int) error {
+	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
+	// the record counts attempts.
+	_, err := c.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)),
+		asynq.Queue(queue), asynq.MaxRetry(math.MaxInt32), asynq.Timeout(q.timeout), asynq.Retention(retention))
+	if err != nil {
+		return fmt.Errorf("enqueue task %s: %w", id, err)
+	}
+	return nil
+}
+
+// Move gives a waiting task to another pool, whose workers can take it at the given time. It returns [store.ErrStale]
+// if the task has another delivery or no longer waits.
+func (q *Queue) Move(ctx context.Context, rec store.Record, pool string, at time.Time) error {
+	if err := q.store.Move(ctx, rec, pool, at); err != nil {
+		return err
+	}
+	// The queue that it leaves may have no workers. A worker that has the delivery finds it stale.
+	_ = q.inspector.DeleteTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery))
+	return nil
+}
+
+// Pause makes asynq give out no deliveries of a class in any pool.
+func (q *Queue) Pause(ctx context.Context, class string) error {
+	return q.each(ctx, class, q.inspector.PauseQueue)
+}
+
+// Resume undoes Pause.
+func (q *Queue) Resume(ctx context.Context, class string) error {
+	return q.each(ctx, class, q.inspector.UnpauseQueue)
+}
+
+// each calls do for the queues of a class in all pools. It ignores that a queue is paused, or is not, already.
+func (q *Queue) each(ctx context.Context, class string, do func(queue string) error) error {
+	queues, err := q.inspector.Queues()
+	if err != nil {
+		return fmt.Errorf("list queues: %w", err)
+	}
+	seen, err := q.store.Workers.List(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range seen { // asynq knows a queue from its first task on
+		queues = append(queues, store.QueueOf(w.Pool, class))
+	}
+	for _, queue := range append(queues, class) {
+		if _, of := store.CutQueue(queue); of == class {
+			_ = do(queue)
+		}
+	}
+	return nil
+}
+
+// Pauses makes asynq pause those queues of a pool whose class is paused. Workers call it before they take deliveries,
+// because a queue may be new. Only Resume ends a pause: what this has read may be old by then.
+func (q *Queue) Pauses(ctx context.Context, pool string) error {
+	paused, err := q.store.Halts.Paused(ctx)
+	if err != nil {
+		return err
+	}
+	for class := range paused {
+		_ = q.inspector.PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
+	}
+	return nil
+}
+
+// Redis keys of asynq v0.26, for data that its API returns one at a time or not at all. TestLayoutOfAsynq checks them
+// against asynq.
+func asynqTask(queue, delivery string) string { return "asynq:{" + queue + "}:t:" + delivery }
+
+func asynqPending(queue string) string { return "asynq:{" + queue + "}:pending" }
+
+// ToFront makes pending deliveries the next ones of their queue, in this order. It does nothing to deliveries that are
+// not pending.
+func (q *Queue) ToFront(ctx context.Context, queue string, deliveries ...string) error {
+	// asynq takes from the right end and adds at the left. Search for a delivery from the end where it is, and not for
+	// one that is not pending: that would read the whole list.
+	const move = `local near, n = {}, #ARGV - 1
+for _, id in ipairs(redis.call("LRANGE", KEYS[1], -2 * n, -1)) do near[id] = true end
+for i = n, 1, -1 do
+  local pending = redis.call("HGET", ARGV[n + 1] .. ARGV[i], "state") == "pending"
+  if pending and redis.call("LREM", KEYS[1], near[ARGV[i]] and -1 or 1, ARGV[i]) == 1 then redis.call("RPUSH", KEYS[1], ARGV[i]) end
+end
+return 1`
+	args := make([]any, 0, len(deliveries)+1)
+	for _, d := range deliveries {
+		args = append(args, d)
+	}
+	args = append(args, asynqTask(queue, ""))
+	if err := q.redis.Eval(ctx, move, []string{asynqPending(queue)}, args...).Err(); err != nil {
+		return fmt.Errorf("put deliveries %s first: %w", strings.Join(deliveries, ", "), err)
+	}
+	return nil
+}
+
+// asynq polls: a server asks for the next delivery again and again. The workers of a pool share the polls, so that a
+// large fleet asks no more often than a small one, and one of them soon has what is new.
+const (
+	pollEvery    = 50 * time.Millisecond // of a queue, by any worker of its pool, on average
+	pollMost     = 100 * time.Millisecond
+	pollLeast    = 3 * time.Second // by each worker, at least
+	forwardEvery = time.Second / 3 // likewise, for the deliveries that wait for their time
+)
+
+// PollInterval returns how often each of the workers of a pool polls a queue.
+func PollInterval(workers int) time.Duration {
+	return min(max(pollEvery*time.Duration(workers), pollMost), pollLeast)
+}
+
+// Server returns an asynq server for a queue, of a worker that is one of so many in its pool. concurrency is the number
+// of deliveries that it processes at once.
+func (q *Queue) Server(
+	queue string, concurrency, workers int, shutdown time.Duration, log *slog.Logger,
+) *asynq.Server {
+	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
+		Concurrency: concurrency, Queues: map[string]int{queue: 1}, TaskCheckInterval: PollInterval(workers),
+		DelayedTaskCheckInterval: max(forwardEvery*time.Duration(workers), time.Second), JanitorInterval: time.Minute,
+		ShutdownTimeout: shutdown,
+		IsFailure: func(err error) bool {
+			_, waits := errors.AsType[*tasks.ErrLater](err)
+			return !waits
+		},
+		RetryDelayFunc: retryDelay,
+		Logger:         asynqLog{log}, LogLevel: asynq.ErrorLevel, // a delivery that is revoked is a warning to asynq
+	})
+}
+
+// retryDelay returns the wait that an ErrLater asks for, and a backoff for any other error, which means that
+// infrastructure such as Redis failed.
+func retryDelay(n int, err error, _ *asynq.Task) time.Duration {
+	if l, ok := errors.AsType[*tasks.ErrLater](err); ok {
+		return max(0, time.Until(l.At))
+	}
+	return Backoff(n)
+}
+
+// Backoff returns the wait after n failures: 2 s, doubling up to 5 min.
+func Backoff(n int) time.Duration { return min(2*time.Second<<min(max(n, 0), 8), 5*time.Minute) }
+
+// poolQueues returns those of asynq's queues that belong to other pools than the default one, sorted by pool, and then
+// by class as Classes.
+func poolQueues(queues []string) (list []string) {
+	for _, queue := range queues {
+		if pool, class := store.CutQueue(queue); pool != "" && slices.Contains(tasks.Classes, class) {
+			list = append(list, queue)
+		}
+	}
+	slices.SortFunc(list, func(a, b string) int {
+		poolA, classA := store.CutQueue(a)
+		poolB, classB := store.CutQueue(b)
+		return cmp.Or(strings.Compare(poolA, poolB),
+			cmp.Compare(slices.Index(tasks.Classes, classA), slices.Index(tasks.Classes, classB)))
+	})
+	return list
+}

@@ -1,0 +1,39 @@
+package rights
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/tasks"
+)
+
+var wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
+
+// Choices lists the models and efforts that a task may name. An empty list allows any. A task that names none gets
+// the fleet's default.
+type Choices struct {
+	Models  []string
+	Efforts []string
+}
+
+// check validates the names in a task's options. They become arguments of the CLI, so it allows only what names of
+// models and agents look like.
+func (c Choices) check(o tasks.Options) error {
+	for _, choice := range []struct {
+		a, what, name string
+		of            []string
+	}{{"a", "model", o.Model, c.Models}, {"a", "level of effort", o.Effort, c.Efforts}, {"an", "agent", o.Agent, nil}} {
+		switch {
+		case choice.name == "":
+		case !wordForm.MatchString(choice.name):
+			return &tasks.InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name,
+				choice.a, choice.what)}
+		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):
+			return &tasks.InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
+				choice.what, choice.name, strings.Join(choice.of, ", "))}
+		}
+	}
+	return nil
+}
