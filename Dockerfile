@@ -21,8 +21,8 @@ LABEL org.opencontainers.image.title="errand" \
       org.opencontainers.image.description="Background workers that run errands with the Claude Code CLI" \
       org.opencontainers.image.source="https://github.com/errand-fleet/errand"
 
-# git and ripgrep are for the CLI and errand; tini reaps orphans; bubblewrap works only in containers that permit user namespaces
-# (docs/security.md). The uid is fixed, because volumes outlive images. The programs that hold secrets, tini and errand's, are executable
+# git and ripgrep are for the CLI and errand; tini reaps orphans; bubblewrap works in containers that permit user namespaces
+# (docs/security.md#postures). The uid is fixed, because volumes outlive images. The programs that hold secrets, tini and errand's, are executable
 # but not readable: the kernel then hides their processes from other processes of the same user, from the first instruction on.
 RUN apt-get update \
  && apt-get install -y --no-install-recommends bubblewrap ca-certificates git ripgrep tini \

@@ -26,27 +26,23 @@ import (
 // Health is what can be found out about the CLI, and about the protection of runs, without spending anything. It is
 // published as JSON.
 type Health struct {
-	OK       bool   `json:"ok"`
-	Path     string `json:"path,omitempty"`
-	Version  string `json:"version,omitempty"`
-	LoggedIn bool   `json:"logged_in"`
-	Method   string `json:"method,omitempty"`   // api_key, oauth_token, …
-	Keeper   string `json:"keeper,omitempty"`   // path of errand-keeper, or "itself" if keepers are this program
-	Sandbox  string `json:"sandbox,omitempty"`  // of runs: bwrap or none
-	Reach    string `json:"reach,omitempty"`    // what runs without a sandbox can do; empty if they have one
-	Gateway  bool   `json:"gateway"`            // runs reach the model through a gateway and have no credential
-	Private  bool   `json:"private"`            // tools of the agent cannot read this process's memory and environment
-	Problem  string `json:"problem,omitempty"`  // what is wrong, for operators
-	Remedy   string `json:"remedy,omitempty"`   // what to do about it
-	Sentence string `json:"sentence,omitempty"` // Problem for a task's author, without this machine's names and paths
-	Error    *Error `json:"-"`                  // Problem for a run that cannot start; nil when OK
+	OK       bool    `json:"ok"`
+	Path     string  `json:"path,omitempty"`
+	Version  string  `json:"version,omitempty"`
+	LoggedIn bool    `json:"logged_in"`
+	Method   string  `json:"method,omitempty"`   // api_key, oauth_token, …
+	Keeper   string  `json:"keeper,omitempty"`   // path of errand-keeper, or "itself" if keepers are this program
+	Sandbox  string  `json:"sandbox,omitempty"`  // of runs: bwrap or none
+	Posture  Posture `json:"posture,omitempty"`  // empty if no run can start
+	Gateway  bool    `json:"gateway"`            // runs reach the model through a gateway and have no credential
+	Private  bool    `json:"private"`            // tools of the agent cannot read this process's memory and environment
+	Problem  string  `json:"problem,omitempty"`  // what is wrong, for operators
+	Remedy   string  `json:"remedy,omitempty"`   // what to do about it
+	Sentence string  `json:"sentence,omitempty"` // Problem for a task's author, without this machine's names and paths
+	Error    *Error  `json:"-"`                  // Problem for a run that cannot start; nil when OK
 
 	Notices []string `json:"notices,omitempty"` // what else an operator should know, and what to do about it
 }
-
-// Reach says what the commands of runs without a sandbox can do, in one sentence for operators.
-const Reach = "The agent's commands can read and change everything that the worker's user can, including the clones " +
-	"and logs of other tasks, and signal its processes."
 
 // healthLimit bounds each of the two commands. They take 20 and 140 ms, and many times that when runs use all
 // processors.
@@ -150,9 +146,9 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 		h.Sandbox = ""
 		return h, why
 	case bwrap != "":
-		h.Sandbox = string(SandboxBwrap)
+		h.Sandbox, h.Posture = string(SandboxBwrap), Sandboxed
 	default:
-		h.Reach = Reach
+		h.Posture = Shared
 		for _, file := range r.cfg.Secrets {
 			if unix.Access(file, unix.R_OK) == nil {
 				h.Notices = append(h.Notices, "the agent's tools can read the secrets in "+file+": "+

@@ -393,7 +393,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	not.run(t, t.Context(), Spec{}, &host{})
 	h := not.Health(t.Context())
 	said := strings.Join(h.Notices, ";")
-	if h.Sandbox != "none" || h.Reach != Reach || !strings.Contains(said, "secrets in /etc/passwd") ||
+	if h.Sandbox != "none" || h.Posture != Shared || !strings.Contains(said, "secrets in /etc/passwd") ||
 		strings.Contains(said, "/not/there") {
 		t.Errorf("health = %+v", h)
 	}
@@ -408,7 +408,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 			t.Fatal(err)
 		}
 		must.run(t, t.Context(), Spec{}, &host{})
-		if h := must.Health(t.Context()); h.Sandbox != "bwrap" || h.Reach != "" || !h.Private ||
+		if h := must.Health(t.Context()); h.Sandbox != "bwrap" || h.Posture != Sandboxed || !h.Private ||
 			len(h.Notices) > 0 {
 			t.Errorf("health = %+v", h)
 		}

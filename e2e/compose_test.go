@@ -195,7 +195,7 @@ func TestOurServices(t *testing.T) {
 			"REDIS_URL":        "redis://:s3cret@redis:6379/0",
 			"ERRAND_STATE_DIR": "/var/lib/errand",
 			"ERRAND_CONFIG":    "/etc/errand.yaml",
-			"ERRAND_SANDBOX":   "none",
+			"ERRAND_SANDBOX":   "auto",
 			"SLACK_BOT_TOKEN":  "xoxb-s3cret",
 		} {
 			if got := s.Environment[variable]; got == nil || *got != want {

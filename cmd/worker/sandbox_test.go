@@ -37,7 +37,7 @@ func TestSandbox(t *testing.T) {
 		Workers []struct {
 			Health struct {
 				Sandbox string `json:"sandbox"`
-				Reach   string `json:"reach"`
+				Posture string `json:"posture"`
 			} `json:"health"`
 		} `json:"workers"`
 	}
@@ -53,8 +53,8 @@ func TestSandbox(t *testing.T) {
 	switch h := fleet.Workers[0].Health; {
 	case !strings.Contains(seen, "clone is whole"):
 		t.Errorf("the agent saw %s", seen)
-	case h.Sandbox == "bwrap" && hidden && h.Reach == "":
-	case h.Sandbox == "none" && shown && h.Reach != "":
+	case h.Sandbox == "bwrap" && hidden && h.Posture == "sandboxed":
+	case h.Sandbox == "none" && shown && h.Posture == "shared":
 	default:
 		t.Errorf("health %+v; the agent saw %s", h, seen)
 	}

@@ -71,7 +71,7 @@ func TestStartIsRefused(t *testing.T) {
 	}{
 		"no sandbox": {func(w *world) {
 			w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", w.TempDir()
-		}, []string{"there is no sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Reach}},
+		}, []string{"there is no sandbox: bwrap is not on PATH", "ERRAND_SANDBOX=none", agent.Shared.Protects()}},
 		"root": {func(w *world) {
 			if delete(w.env, "ERRAND_ALLOW_ROOT"); os.Geteuid() != 0 {
 				w.env["ERRAND_SANDBOX"], w.env["PATH"] = "auto", "" // so that it does not start either
@@ -85,7 +85,7 @@ func TestStartIsRefused(t *testing.T) {
 		"agreed": {func(w *world) {
 			w.env["ERRAND_SANDBOX"] = "none"
 			w.asApp()
-		}, []string{"runs have no sandbox (ERRAND_SANDBOX=none)", agent.Reach, "can read the secrets in"}},
+		}, []string{`"posture":"shared"`, agent.Shared.Protects(), "can read the secrets in"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -54,7 +54,7 @@ func (t *trial) spyOn(ctx context.Context, c *container) error {
 	checks := 0
 	go func() {
 		for ctx.Err() == nil {
-			if err := t.img.exec(ctx, c, t.worker, t.worker.health...); err != nil && ctx.Err() == nil {
+			if err := t.img.exec(ctx, c, t.shared, t.shared.health...); err != nil && ctx.Err() == nil {
 				checked <- err
 				return
 			}

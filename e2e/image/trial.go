@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ type trial struct {
 	redis        *redisserver.Server
 	model        *modelfake.Server
 	door, worker spec
+	shared       spec          // the worker without a sandbox, where only the engine protects secrets
 	grace        time.Duration // for a worker's stop
 	log          bytes.Buffer  // of the containers
 }
@@ -71,6 +73,8 @@ func (t *trial) read(ctx context.Context, compose, dir string) error {
 	for _, s := range []*spec{&t.door, &t.worker} {
 		s.env = append(s.env, "REDIS_URL="+t.redis.URL())
 	}
+	t.shared = t.worker
+	t.shared.env = append(slices.Clone(t.shared.env), "ERRAND_SANDBOX=none")
 	if g := all["worker"].StopGracePeriod; g != nil {
 		t.grace = time.Duration(*g)
 	}
@@ -92,15 +96,16 @@ func (t *trial) say(format string, args ...any) { fmt.Fprintf(t.stdout, "   "+fo
 // play runs all steps.
 func (t *trial) play(ctx context.Context) error {
 	return t.with(ctx, t.door, func(*container) error {
-		return t.with(ctx, t.worker, func(c *container) error {
+		err := t.with(ctx, t.worker, func(*container) error {
 			if err := t.until(ctx, t.client("doctor")); err != nil {
 				return err
 			}
-			if err := t.ask(ctx); err != nil {
-				return err
-			}
-			return t.spyOn(ctx, c)
+			return t.ask(ctx)
 		})
+		if err != nil {
+			return err
+		}
+		return t.with(ctx, t.shared, func(c *container) error { return t.spyOn(ctx, c) })
 	})
 }
 

@@ -243,7 +243,7 @@ func (b *Bwrap) try(ctx context.Context, bwrap bubblewrap, options ...string) *U
 		output := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
 		return &Unavailable{
 			Problem: fmt.Sprintf("%s does not work here (%s)", path, redact.Clip(output, 300)),
-			Remedy:  "allow user namespaces (docs/security.md)" + instead,
+			Remedy:  remedies(os.DirFS("/proc"), output) + instead,
 		}
 	}
 	return nil
@@ -296,8 +296,8 @@ func (b *Bwrap) mounts(run Run) ([]mount, error) {
 		{at: "/proc/sysrq-trigger", how: "--ro-bind-try", from: "/proc/sysrq-trigger"},
 	}
 	for _, path := range append(slices.Clone(b.cfg.Hidden), filepath.Dir(run.Root)) {
-		if real, info, err := resolve(path); err != nil {
-			continue // it does not exist, or this user cannot see it
+		if real, info, err := resolve(path); err != nil || info.Mode()&os.ModeDevice != 0 {
+			continue // it does not exist, this user cannot see it, or it is /dev/null, which nobody could open then
 		} else if info.IsDir() {
 			all = append(all, mount{at: real, how: "--tmpfs", blank: true})
 		} else {

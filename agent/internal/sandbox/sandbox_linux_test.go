@@ -112,3 +112,18 @@ func TestLayerWithoutOverlays(t *testing.T) {
 		t.Errorf("logged %d times:\n%s", n, logged.String())
 	}
 }
+
+// A configuration in /dev/null does not make that a file that no run may open.
+func TestDevicesStay(t *testing.T) {
+	t.Parallel()
+	b := New(Config{Hidden: []string{os.DevNull}})
+	all, err := b.mounts(Run{Program: "/bin/sh", Root: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.at == os.DevNull {
+			t.Errorf("%+v", m)
+		}
+	}
+}

@@ -29,6 +29,8 @@ var forbidden = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP,
 	unix.SYS_PERF_EVENT_OPEN, unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_BPF,
 	unix.SYS_USERFAULTFD, unix.SYS_SETNS,
+	// Calls on a ring pass no filter.
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 }
 
 // filter returns the seccomp filter of a sandbox. The forbidden calls fail, and so do those that would create a user

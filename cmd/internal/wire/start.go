@@ -249,20 +249,23 @@ func contained(c config.Config) (problems config.Problems) {
 	if _, err := r.Protection(context.Background()); err != nil { // has its own time limit
 		problems = append(problems, config.Problem{
 			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(),
-			Remedy: "with none: " + agent.Reach,
+			Remedy: "With none the runs are shared: " + agent.Shared.Protects(),
 		})
 	}
 	return problems
 }
 
-// tellContainment logs what a worker's agents can reach.
+// tellContainment logs what separates a worker's runs.
 func tellContainment(r *agent.Runner, log *slog.Logger) {
 	p, err := r.Protection(context.Background()) // has its own time limit
-	switch {
-	case err != nil:
+	level := slog.LevelInfo
+	if p.Posture == agent.Shared {
+		level = slog.LevelWarn
+	}
+	if err != nil {
 		log.Error("no task can run without the sandbox", "why", err)
-	case p.Reach != "":
-		log.Warn("runs have no sandbox (ERRAND_SANDBOX=none)", "reach", p.Reach)
+	} else {
+		log.Log(context.Background(), level, "posture of runs", "posture", p.Posture, "protects", p.Posture.Protects())
 	}
 	for _, notice := range p.Notices {
 		log.Warn("runs are not fully contained", "why", notice)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
@@ -70,13 +71,13 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	if filepath.IsAbs(c.Keeper) {
 		list.add(Good, "the keeper of each run is a separate program", c.Keeper, "")
 	}
-	switch c.Sandbox {
+	switch what := "the posture of runs is: " + string(c.Posture); c.Posture {
 	case "":
-	case "none":
-		list.add(store.Note, "runs are not sandboxed", c.Reach+" "+rightsUnsandboxed,
-			"docs/security.md describes how to set up the sandbox.")
+	case agent.Shared:
+		list.add(store.Note, what, c.Posture.Protects()+" "+rightsUnsandboxed,
+			"docs/security.md compares the postures and says what each needs.")
 	default:
-		list.add(Good, "runs are sandboxed ("+c.Sandbox+")", rightsSandboxed, "")
+		list.add(Good, what, c.Posture.Protects()+" "+rightsSandboxed, "")
 	}
 	if c.Gateway {
 		list.add(Good, "runs cannot read the model credential", "", "")

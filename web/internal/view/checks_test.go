@@ -24,17 +24,17 @@ func TestChecksOfAWorker(t *testing.T) {
 		},
 		"draining": {store.Worker{Draining: true}, []string{"note it is shutting down"}},
 		"well": {
-			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","sandbox":"bwrap","gateway":true,"private":true}`)},
+			store.Worker{Health: json.RawMessage(`{"ok":true,"version":"2","logged_in":true,"method":"api_key","keeper":"/bin/errand-keeper","posture":"sandboxed","gateway":true,"private":true}`)},
 			[]string{
 				"ok it takes tasks", "ok the CLI is version 2", "ok the CLI has a credential (api_key)",
-				"ok the keeper of each run is a separate program", "ok runs are sandboxed (bwrap)",
+				"ok the keeper of each run is a separate program", "ok the posture of runs is: sandboxed",
 				"ok runs cannot read the model credential", "ok runs cannot read the worker's memory and environment",
 			},
 		},
 		"worst first": {
-			store.Worker{Health: json.RawMessage(`{"version":"2","problem":"too old","sandbox":"none","notices":["look"]}`)},
+			store.Worker{Health: json.RawMessage(`{"version":"2","problem":"too old","posture":"shared","notices":["look"]}`)},
 			[]string{
-				"error it cannot run tasks: too old", "warning look", "note runs are not sandboxed",
+				"error it cannot run tasks: too old", "warning look", "note the posture of runs is: shared",
 				"ok the CLI is version 2",
 			},
 		},

@@ -20,11 +20,11 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag }}{{ end }}
 {{- end }}
 
-{{- /* What the pods of front doors and workers have in common. */ -}}
+{{- /* What the pods of front doors and workers have in common, and what workers need for the sandbox of their runs: (list $ isolation). */ -}}
 {{- define "errand.pod" -}}
 automountServiceAccountToken: false # the agent must not find a token
 enableServiceLinks: false
-{{- with .Values.image.pullSecrets }}
+{{- with (index . 0).Values.image.pullSecrets }}
 imagePullSecrets:
   {{- range . }}
   - name: {{ . }}
@@ -35,18 +35,27 @@ securityContext:
   runAsUser: 10001
   runAsGroup: 10001
   fsGroup: 10001
-  # A sandbox inside the container needs more than this permits; see docs/security.md.
+{{- if eq (index . 1) "sandboxed" }}
+  seccompProfile:
+    {{- toYaml (index . 0).Values.sandbox.seccompProfile | nindent 4 }}
+  appArmorProfile:
+    {{- toYaml (index . 0).Values.sandbox.appArmorProfile | nindent 4 }}
+hostUsers: false # root of a container is nobody on the node; a whole /proc requires it
+{{- else }}
   seccompProfile: {type: RuntimeDefault}
 {{- end }}
+{{- end }}
 
+{{- /* Likewise for the container: (list $ isolation). */ -}}
 {{- define "errand.container" -}}
-image: {{ include "errand.image" .Values.image }}
-imagePullPolicy: {{ .Values.image.pullPolicy }}
-securityContext: {{ include "errand.restricted" . }}
+image: {{ include "errand.image" (index . 0).Values.image }}
+imagePullPolicy: {{ (index . 0).Values.image.pullPolicy }}
+securityContext: {{ include "errand.restricted" (index . 1) }}
 {{- end }}
 
 {{- define "errand.restricted" -}}
-{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+{allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}
+{{- if eq . "sandboxed" }}, procMount: Unmasked{{ end }}}
 {{- end }}
 
 {{- /* Variables for all, from the ConfigMap and the Secrets: (list $ secret). */ -}}
