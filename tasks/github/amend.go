@@ -33,20 +33,25 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 		return "", unamended
 	}
 	st, err := i.desk.Status(ctx, h.task())
-	early := errors.Is(err, tasks.ErrNotFound)
-	if early {
-		if early, err = i.isEarly(ctx, h); err == nil && !early {
-			err = unamended
-		}
-	}
-	switch {
-	case err != nil:
+	unknown := errors.Is(err, tasks.ErrNotFound)
+	if err != nil && !unknown {
 		return "", err
-	case early:
-	case st.Ending != nil && st.Ending.Kind == tasks.Withdrawn: // perhaps not completely
-		return i.withdraw(ctx, d)
-	case !h.amendable(st):
-		return "", unamended
+	}
+	if unknown {
+		early, err := i.isEarly(ctx, h)
+		if err != nil {
+			return "", err
+		}
+		if !early {
+			return "", unamended
+		}
+	} else {
+		if st.Ending != nil && st.Ending.Kind == tasks.Withdrawn { // perhaps not completely
+			return i.withdraw(ctx, d)
+		}
+		if !h.amendable(st) {
+			return "", unamended
+		}
 	}
 	if h.said, err = i.read(ctx, h); err != nil {
 		return "", err
@@ -54,7 +59,7 @@ func (i *interpreter) amend(ctx context.Context, d delivery) (response string, e
 	if !h.said.requests(h) {
 		return i.withdraw(ctx, d)
 	}
-	if early { // and changes the task if the other event made one meanwhile
+	if unknown { // and changes the task if the other event made one meanwhile
 		if response, err = i.remark(ctx, d); err != nil {
 			return response, err
 		}
@@ -98,13 +103,13 @@ func (i *interpreter) reword(ctx context.Context, h remarkEvent) (response strin
 		done, err = i.desk.Amend(ctx, t, desk.Edit{Key: strconv.FormatInt(at.UnixMicro(), 10), Waiting: true})
 		return false, err
 	})
-	switch {
-	case err == nil && done != desk.Replaced:
-		return "", unamended
-	case err == nil:
-		err = i.notePlan(ctx, h)
-	}
 	if err != nil {
+		return "", err
+	}
+	if done != desk.Replaced {
+		return "", unamended
+	}
+	if err := i.notePlan(ctx, h); err != nil {
 		return "", err
 	}
 	return "Amended " + t.ID, nil

@@ -47,10 +47,10 @@ func statusLeft(err error) error {
 // answerRequest posts the answer, unless there is none.
 func (r *answer) answerRequest(ctx context.Context, e tasks.Ending) error {
 	stranger, silent, err := r.silent(ctx, e)
-	if err == nil {
-		err = r.by.memory.PlanEnded(ctx, r.task, r.o.Ref, e)
+	if err != nil {
+		return err
 	}
-	if err != nil || silent {
+	if err := r.by.memory.PlanEnded(ctx, r.task, r.o.Ref, e); err != nil || silent {
 		return err
 	}
 	if stranger {

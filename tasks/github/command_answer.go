@@ -28,10 +28,10 @@ func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response
 			Only: true, Precision: time.Second, // GitHub gives times in whole seconds
 			Text: func(ctx context.Context, q tasks.Question) (string, error) {
 				text, err := answerText(q, command, h.said.rest)
-				if err == nil {
-					err = i.gate.MustWrite(ctx, h.Ref, h.Author)
+				if err != nil {
+					return "", err
 				}
-				return text, err
+				return text, i.gate.MustWrite(ctx, h.Ref, h.Author)
 			},
 		},
 	}
@@ -42,27 +42,29 @@ func (i *interpreter) submitAnswer(ctx context.Context, h remarkEvent) (response
 		}
 		return false, err
 	})
-	note := noQuestion
-	input, wrong := errors.AsType[*tasks.InputError](err)
-	switch {
-	case errors.Is(err, tasks.ErrNoQuestion) && (command == "" || command == cmdApprove && h.OnIssue):
-		return "", err
-	case errors.Is(err, tasks.ErrNoQuestion):
-	case wrong:
-		note = input.Sentence
-	case err != nil:
-		return "", fmt.Errorf("answer a question on %s: %w", h.Ref, err)
-	case !receipt.Answered:
-		return "Task " + receipt.ID, nil
-	case !receipt.New:
-		return "Answered before.", nil
-	default:
-		i.log.Info("question answered by comment", "run", receipt.ID, "user", h.Author)
-		i.note(ctx, h, "", done)
-		return "Answer to task " + receipt.ID, nil
+	if errors.Is(err, tasks.ErrNoQuestion) {
+		if command == "" || command == cmdApprove && h.OnIssue {
+			return "", err
+		}
+		i.note(ctx, h, noQuestion, notDone)
+		return noQuestion, nil
 	}
-	i.note(ctx, h, note, notDone)
-	return note, nil
+	if input, wrong := errors.AsType[*tasks.InputError](err); wrong {
+		i.note(ctx, h, input.Sentence, notDone)
+		return input.Sentence, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("answer a question on %s: %w", h.Ref, err)
+	}
+	if !receipt.Answered {
+		return "Task " + receipt.ID, nil
+	}
+	if !receipt.New {
+		return "Answered before.", nil
+	}
+	i.log.Info("question answered by comment", "run", receipt.ID, "user", h.Author)
+	i.note(ctx, h, "", done)
+	return "Answer to task " + receipt.ID, nil
 }
 
 // answerText is the answer that a command, or a mention (no command), gives to a question.

@@ -26,18 +26,24 @@ func (i *interpreter) workOf(ctx context.Context, h remarkEvent) (work, error) {
 	if h.said.work != nil {
 		w = *h.said.work
 	}
-	switch {
-	case !h.OnIssue:
-	case command == cmdApprove:
+	if !h.OnIssue {
+		return w, nil
+	}
+	if command == cmdApprove {
 		return issueWork, i.mayApprove(ctx, h)
-	case w.kind == subject.KindFix:
+	}
+	if w.kind == subject.KindFix {
 		w.kind = subject.KindIssue
-	case command == "":
-		p, err := i.memory.State(ctx, h.Ref)
-		if err == nil && p.Plans.Without(h.task()).Waits() {
-			w.plan, w.profile = true, agent.Read
-		}
-		return w, err
+	}
+	if command != "" {
+		return w, nil
+	}
+	p, err := i.memory.State(ctx, h.Ref)
+	if err != nil {
+		return work{}, err
+	}
+	if p.Plans.Without(h.task()).Waits() { // the request changes the plan
+		w.plan, w.profile = true, agent.Read
 	}
 	return w, nil
 }

@@ -16,12 +16,13 @@ import (
 func (i *interpreter) retry(ctx context.Context, h remarkEvent) (note string, ok bool, err error) {
 	command := i.command(h)
 	last, live, err := i.lastFailed(ctx, h, command.At)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "", false, err
-	case last.Task.ID == "" && live:
-		return intake.StillRunning, false, nil
-	case last.Task.ID == "":
+	}
+	if last.Task.ID == "" {
+		if live {
+			return intake.StillRunning, false, nil
+		}
 		return neverFailed, false, nil
 	}
 	reply, err := command.Retry(ctx, last)
@@ -50,10 +51,9 @@ func (i *interpreter) lastFailed(
 				return last, false, err
 			}
 		}
-		switch {
-		case st.Ending == nil:
+		if st.Ending == nil {
 			live = true
-		case !st.Ended.After(at) && failedFor(h.Author, st):
+		} else if !st.Ended.After(at) && failedFor(h.Author, st) {
 			return st, live, nil
 		}
 	}

@@ -97,12 +97,7 @@ func (i *interpreter) interpret(ctx context.Context, e intake.Event) (outcome st
 	}
 	d := delivery{id: e.ID, payload: e.Body, again: e.Again}
 	d.event, d.action, _ = strings.Cut(e.Kind, " ")
-	if err = d.decode(); err == nil {
-		err = d.validate()
-	}
-	if err == nil {
-		outcome, err = handle(i, ctx, d)
-	}
+	outcome, err = i.handle(ctx, d, handle)
 	log := i.log.With("delivery", e.ID, "event", d.event)
 	if why, ok := errors.AsType[subject.Ignored](err); ok {
 		log.Log(ctx, why.Level, "webhook ignored", "why", why.Why)
@@ -116,6 +111,17 @@ func (i *interpreter) interpret(ctx context.Context, e intake.Event) (outcome st
 		return "", i.api.ReportError("interpret "+e.Kind, err)
 	}
 	return outcome, nil
+}
+
+// handle decodes a delivery and handles it.
+func (i *interpreter) handle(ctx context.Context, d delivery, handle handler) (outcome string, err error) {
+	if err := d.decode(); err != nil {
+		return "", err
+	}
+	if err := d.validate(); err != nil {
+		return "", err
+	}
+	return handle(i, ctx, d)
 }
 
 // decode decodes the payload into the field for its event.
@@ -151,11 +157,14 @@ func readPayload(data []byte, v any) error {
 
 // validate refuses a payload that lacks required fields.
 func (d *delivery) validate() error {
-	switch e := d.pull; {
-	case d.remark != nil:
+	if d.remark != nil {
 		return d.remark.validate()
-	case e != nil && (e.GetRepo().GetFullName() == "" || e.GetPullRequest().GetNumber() == 0 ||
-		e.GetPullRequest().GetHead().GetSHA() == ""):
+	}
+	if d.pull == nil {
+		return nil
+	}
+	pr := d.pull.GetPullRequest()
+	if d.pull.GetRepo().GetFullName() == "" || pr.GetNumber() == 0 || pr.GetHead().GetSHA() == "" {
 		return fmt.Errorf("%w: it contains no pull request", intake.ErrUnreadable)
 	}
 	return nil

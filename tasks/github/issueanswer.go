@@ -115,10 +115,9 @@ func (r *issueAnswer) endState(ctx context.Context, e tasks.Ending, refused bool
 		return err
 	}
 	state := stateAnswered
-	switch {
-	case e.Kind != tasks.Answered:
+	if e.Kind != tasks.Answered {
 		state = stateEnded + markdown.NeutralLine(untrusted.Line(e.Sentence(), 500))
-	case refused:
+	} else if refused {
 		state = stateRefused
 	}
 	if e.Published != nil && e.Published.PullRequest.URL != "" {

@@ -1,6 +1,7 @@
 package github
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -28,12 +29,13 @@ func currentIssue(
 		return thread.Thread{}, nil, api.BriefError("reach "+r.String(), err)
 	}
 	issue, _, err := t.GH.Issues.Get(ctx, t.Owner, t.Name, r.Number)
-	switch {
-	case hub.StatusCode(err) == http.StatusGone:
+	if hub.StatusCode(err) == http.StatusGone {
 		return thread.Thread{}, nil, thread.Refuse(issueEnds[actionDeleted])
-	case err != nil:
+	}
+	if err != nil {
 		return thread.Thread{}, nil, api.BriefError("read "+r.String(), err)
-	case issue.GetNumber() != r.Number || id != 0 && issue.GetID() != id:
+	}
+	if issue.GetNumber() != r.Number || id != 0 && issue.GetID() != id {
 		return thread.Thread{}, nil, thread.Refuse(issueEnds["transferred"])
 	}
 	return t, issue, nil
@@ -53,22 +55,25 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o subject.Origin)
 	if err != nil {
 		return conversation{}, b.api.BriefError("read "+o.String(), err)
 	}
-	why := k.settings.Refuses(t.Kind, o, nil, nil)
-	switch {
-	case why != "":
-	case issue.GetLocked():
-		why = issueEnds["locked"]
-	case o.ClosedSince(issue):
-		why = issueEnds[actionClosed]
-	case o.Action == subject.ActionLabeled && !subject.HasLabel(issue.Labels, b.gate.ForkLabel):
-		why = "The issue no longer has the label " + b.gate.ForkLabel + "."
-	case o.Action == subject.ActionAssigned && !isAssigned(issue, me):
-		why = "The issue is no longer assigned to errand."
-	}
-	if why != "" {
+	if why := cmp.Or(k.settings.Refuses(t.Kind, o, nil, nil), b.issueEnded(o, issue, me)); why != "" {
 		return conversation{}, thread.Refuse(why)
 	}
 	return k, nil
+}
+
+// issueEnded returns why the work on an issue has ended, or "".
+func (b *briefer) issueEnded(o subject.Origin, issue *github.Issue, me string) string {
+	switch {
+	case issue.GetLocked():
+		return issueEnds["locked"]
+	case o.ClosedSince(issue):
+		return issueEnds[actionClosed]
+	case o.Action == subject.ActionLabeled && !subject.HasLabel(issue.Labels, b.gate.ForkLabel):
+		return "The issue no longer has the label " + b.gate.ForkLabel + "."
+	case o.Action == subject.ActionAssigned && !isAssigned(issue, me):
+		return "The issue is no longer assigned to errand."
+	}
+	return ""
 }
 
 func isAssigned(issue *github.Issue, login string) bool {

@@ -21,15 +21,15 @@ import (
 
 // Listen registers POST /github/webhook, if there is a webhook secret, and polls. It fails without secret and Poll.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
-	switch {
-	case s.cfg.WebhookSecret != "":
+	if s.cfg.WebhookSecret == "" && s.cfg.QuickPollEvery == 0 {
+		return errors.New("configure GitHub: neither a webhook secret nor polling")
+	}
+	if s.cfg.WebhookSecret != "" {
 		mux.HandleFunc("POST "+hub.HookPath, func(w http.ResponseWriter, r *http.Request) {
 			status, response := s.receive(w, r)
 			// Plain text for every status: GitHub shows it beside the delivery, where an operator looks first.
 			http.Error(w, response, status)
 		})
-	case s.cfg.QuickPollEvery == 0:
-		return errors.New("configure GitHub: neither a webhook secret nor polling")
 	}
 	s.cfg.Inbox.Handle(sourceName, s.interpreter(d).interpret)
 	if len(s.cfg.Repositories) > 0 {

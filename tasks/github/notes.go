@@ -62,11 +62,17 @@ func (i *interpreter) respond(ctx context.Context, h remarkEvent, write func(con
 	}
 	limited, cancel := context.WithTimeout(ctx, noteTimeout)
 	defer cancel()
-	t, err := i.api.Reach(limited, h.Ref)
-	if err == nil {
-		err = write(limited, t)
-	}
-	if err != nil && ctx.Err() == nil {
+	if err := i.writeIn(limited, h.Ref, write); err != nil && ctx.Err() == nil {
 		i.log.Warn("answer comment", "thread", h.thread(), "comment", h.ID, "err", err)
 	}
+}
+
+func (i *interpreter) writeIn(
+	ctx context.Context, r thread.Ref, write func(context.Context, thread.Thread) error,
+) error {
+	t, err := i.api.Reach(ctx, r)
+	if err != nil {
+		return err
+	}
+	return write(ctx, t)
 }

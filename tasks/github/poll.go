@@ -93,8 +93,7 @@ func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState
 	err = p.changePollState(ctx, func(l *pollState) {
 		mine = !now.Before(l.Last.Add(p.every))
 		quick = !mine && p.quickEvery > 0 && !now.Before(l.Quick.Add(p.quickEvery))
-		switch {
-		case mine:
+		if mine {
 			seen := map[string]time.Time{}
 			for _, repo := range p.repositories {
 				if seen[repo] = now; !l.Seen[repo].IsZero() {
@@ -102,7 +101,7 @@ func (p *poller) claimTurn(ctx context.Context, now time.Time) (before pollState
 				}
 			}
 			l.Last, l.Quick, l.Seen = now, now, seen
-		case quick:
+		} else if quick {
 			mine, l.Quick = true, now
 		}
 		before = *l
@@ -209,13 +208,22 @@ func (v *repositoryPoll) pollRepository(ctx context.Context) (all bool, err erro
 			}
 		}
 	}
-	if err = v.missedRemarks(ctx, list); err == nil {
-		err = v.missedIssues(ctx)
-	}
-	if err == nil && !v.quick {
-		err = v.missedOutcomes(ctx, latest)
-	}
+	err = v.missedConversations(ctx, latest, list)
 	return all && err == nil, errors.Join(append(failed, err)...)
+}
+
+// missedConversations handles what people wrote and did on pull requests and issues.
+func (v *repositoryPoll) missedConversations(ctx context.Context, latest, open []*github.PullRequest) error {
+	if err := v.missedRemarks(ctx, open); err != nil {
+		return err
+	}
+	if err := v.missedIssues(ctx); err != nil {
+		return err
+	}
+	if v.quick {
+		return nil
+	}
+	return v.missedOutcomes(ctx, latest)
 }
 
 // limited reports whether a poll cannot go on after an error.
@@ -379,10 +387,11 @@ func (v *repositoryPoll) missedRemark(ctx context.Context, h remarkEvent) error 
 // one, a week ago at most: the inbox knows it by its ID for as long.
 func (v *repositoryPoll) accept(ctx context.Context, kind string, h remarkEvent, at int64) error {
 	raw, err := json.Marshal(h)
-	if err == nil {
-		id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
-		err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: raw, Found: maxPollBack})
+	if err != nil {
+		return fmt.Errorf("encode remark on %s: %w", h.Ref, err)
 	}
+	id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
+	err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: raw, Found: maxPollBack})
 	if err != nil {
 		return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
 	}

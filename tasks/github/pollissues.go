@@ -30,24 +30,31 @@ func (v *repositoryPoll) missedIssues(ctx context.Context) error {
 		if issue.IsPullRequest() {
 			continue
 		}
-		h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, Issue: issue, OnIssue: true}
-		h.Number = issue.GetNumber()
-		if !h.At.Before(v.since) {
-			err = v.missedRemark(ctx, h)
-		}
-		label := v.p.gate.ForkLabel
-		if err == nil && (subject.HasLabel(issue.Labels, label) || isAssigned(issue, v.me)) {
-			err = v.missedStart(ctx, h)
-		}
+		err := v.missedIssue(ctx, issue)
 		if err == nil {
 			continue
 		}
-		failed = append(failed, fmt.Errorf("%s: %w", h.Ref, err))
+		failed = append(failed, fmt.Errorf("%s#%d: %w", v.Repo, issue.GetNumber(), err))
 		if v.p.limited(ctx, err) {
 			break
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// missedIssue handles the text of a new issue, and its label or assignment.
+func (v *repositoryPoll) missedIssue(ctx context.Context, issue *github.Issue) error {
+	h := remarkEvent{Remark: thread.FromIssue(issue), Ref: v.Ref, Issue: issue, OnIssue: true}
+	h.Number = issue.GetNumber()
+	if !h.At.Before(v.since) {
+		if err := v.missedRemark(ctx, h); err != nil {
+			return err
+		}
+	}
+	if subject.HasLabel(issue.Labels, v.p.gate.ForkLabel) || isAssigned(issue, v.me) {
+		return v.missedStart(ctx, h)
+	}
+	return nil
 }
 
 // missedStart starts work on an issue that was given the label or assigned since the last poll, unless an event has

@@ -57,19 +57,21 @@ func (i *interpreter) handleComment(ctx context.Context, h remarkEvent) (respons
 			return response, err
 		}
 	}
-	switch {
-	case said.word != "" && said.unavailableFor(h):
+	if said.word != "" && said.unavailableFor(h) {
 		why := onlyOnIssues
 		if h.OnIssue {
 			why = onlyOnPulls
 		}
 		i.note(ctx, h, why, notDone)
 		return why, nil
-	case !forPeople.Allowed && (said.control != nil || said.answers):
+	}
+	if !forPeople.Allowed && (said.control != nil || said.answers) {
 		return "", subject.Ignore(forPeople.Reason)
-	case said.control != nil:
+	}
+	if said.control != nil {
 		return i.runCommand(ctx, h)
-	case said.mistaken:
+	}
+	if said.mistaken {
 		i.note(ctx, h, said.mistake, notDone)
 		return "Not a command.", nil
 	}

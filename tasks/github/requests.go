@@ -1,7 +1,6 @@
 package github
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,18 +32,20 @@ func (i *interpreter) submitRequest(ctx context.Context, h remarkEvent) (respons
 		return "", err
 	}
 	receipt, err := t.Submit(ctx, i.desk)
-	if err == nil {
-		err = i.notePlan(ctx, h)
-	}
 	if err != nil {
+		return "", err
+	}
+	if err := i.notePlan(ctx, h); err != nil {
 		return "", err
 	}
 	over := i.ignoreOvertaken(ctx, h) // again: a deletion or a stop may have found no task a moment ago
 	if _, ok := errors.AsType[subject.Ignored](over); ok {
-		_, err = i.withdrawTask(ctx, h)
+		if _, err := i.withdrawTask(ctx, h); err != nil {
+			return "", err
+		}
 	}
-	if err := cmp.Or(err, over); err != nil {
-		return "", err
+	if over != nil {
+		return "", over
 	}
 	if receipt.New {
 		i.react(ctx, h, eyes)

@@ -246,21 +246,29 @@ func (s *Source) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief
 			return tasks.Brief{}, err
 		}
 	}
-	switch {
-	case o.ByBot():
-		err = s.gate.CountBotRequest(ctx, t, o)
-	case !subject.IsAutomatic(t, o):
-		// Only after the permission check: otherwise anyone could keep errand working.
-		err = s.memory.ResetRounds(ctx, o.Ref)
-	}
-	if err != nil {
+	if err := s.count(ctx, t, o); err != nil {
 		return tasks.Brief{}, err
 	}
 	b, err := s.briefs.brief(ctx, t, o)
-	if err == nil && s.watched(o.Repo) {
+	if err != nil {
+		return tasks.Brief{}, err
+	}
+	if s.watched(o.Repo) {
 		b.System += "\n" + watchedSystem
 	}
-	return b, err
+	return b, nil
+}
+
+// count counts the request of a bot as automatic work. A request of a person resets the count, but only after the
+// permission check: otherwise anyone could keep errand working.
+func (s *Source) count(ctx context.Context, t tasks.Task, o subject.Origin) error {
+	if o.ByBot() {
+		return s.gate.CountBotRequest(ctx, t, o)
+	}
+	if subject.IsAutomatic(t, o) {
+		return nil
+	}
+	return s.memory.ResetRounds(ctx, o.Ref)
 }
 
 // Open finds what a task has posted, or starts its report.

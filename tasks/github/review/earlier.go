@@ -23,10 +23,10 @@ func (r *Report) selectFindings(ctx context.Context, m mark, a findings.Answer) 
 		return findings.Plan{}, err
 	}
 	known, err := r.by.memory.ledgerMemo(r.o.Ref).Load(ctx)
-	if err == nil {
-		err = r.by.dismissers(ctx, r.Thread, r.o.Head, known, threads)
-	}
 	if err != nil {
+		return findings.Plan{}, err
+	}
+	if err := r.by.dismissers(ctx, r.Thread, r.o.Head, known, threads); err != nil {
 		return findings.Plan{}, err
 	}
 	var p findings.Plan
@@ -46,10 +46,10 @@ func (r *Report) remember(ctx context.Context, m mark, posted findings.Plan, v h
 		}
 	}
 	err := r.by.memory.changeLedger(ctx, r.o.Ref, func(l *findings.Ledger) { l.Told(m.key(), posted) })
-	if err == nil {
-		err = r.by.memory.countOutcomes(ctx, r.o.Ref, false)
-	}
 	if err != nil {
+		return subject.State{}, err
+	}
+	if err := r.by.memory.countOutcomes(ctx, r.o.Ref, false); err != nil {
 		return subject.State{}, err
 	}
 	return r.by.memory.reviewed(ctx, r.task, r.o, v)

@@ -88,20 +88,25 @@ func (r *Reviews) CloseFindings(ctx context.Context, o subject.Origin, merged bo
 	if err != nil {
 		return err
 	}
-	threads, _, err := onLines(ctx, where)
-	if err == nil {
-		err = r.dismissers(ctx, where, o.Head, l, threads)
+	if err := r.observe(ctx, where, o, l); err != nil {
+		return fmt.Errorf("read what became of the findings of %s: %w", o, err)
 	}
-	if err == nil {
-		err = r.memory.changeLedger(ctx, o.Ref, func(l *findings.Ledger) { l.Observe(observed(threads)) })
-	}
-	if err == nil {
-		err = r.memory.countOutcomes(ctx, o.Ref, merged)
-	}
-	if err != nil {
+	if err := r.memory.countOutcomes(ctx, o.Ref, merged); err != nil {
 		return fmt.Errorf("count the findings of %s: %w", o, err)
 	}
 	return nil
+}
+
+// observe reads what people did with findings in their threads, and records it.
+func (r *Reviews) observe(ctx context.Context, where thread.Thread, o subject.Origin, known findings.Ledger) error {
+	threads, _, err := onLines(ctx, where)
+	if err != nil {
+		return err
+	}
+	if err := r.dismissers(ctx, where, o.Head, known, threads); err != nil {
+		return err
+	}
+	return r.memory.changeLedger(ctx, o.Ref, func(l *findings.Ledger) { l.Observe(observed(threads)) })
 }
 
 // Result returns the result of a review with the history of its findings, or nil if it has none. It reads the ledger

@@ -83,13 +83,16 @@ func actionOf(e agent.Event) string {
 // Wait shows in the indicator why the review waits. If GitHub allows no indicator, the report says so.
 func (r *Report) Wait(ctx context.Context, why string) error {
 	indicator, err := r.openIndicator(ctx)
-	if err == nil {
-		err = showLine(ctx, indicator, why)
-	}
 	if hub.Permanent(err) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := showLine(ctx, indicator, why); !hub.Permanent(err) {
+		return err
+	}
+	return nil
 }
 
 // Close ends the showing of actions, and posts the result.

@@ -87,16 +87,18 @@ func (g *Gate) CheckFork(ctx context.Context, t tasks.Task, o Origin, pr *github
 		return nil
 	}
 	v, err := g.MayRun(ctx, t, o)
-	if err == nil && !v.Allowed {
-		err = thread.Refuse(v.Reason)
+	if err != nil {
+		return err
 	}
-	if err == nil && o.ApprovedBy != "" { // also if another person has approved, because the run counts for the author
-		err = g.Approve(ctx, o.Ref, o.Head, o.ApprovedBy)
+	if !v.Allowed {
+		return thread.Refuse(v.Reason)
 	}
-	if err == nil {
-		err = g.countForkRun(ctx, t, pr.GetUser().GetLogin())
+	if o.ApprovedBy != "" { // also if another person has approved, because the run counts for the author
+		if err := g.Approve(ctx, o.Ref, o.Head, o.ApprovedBy); err != nil {
+			return err
+		}
 	}
-	return err
+	return g.countForkRun(ctx, t, pr.GetUser().GetLogin())
 }
 
 // MayRun decides whether a task on a fork may run. If it is an approval itself, that is checked before the run.

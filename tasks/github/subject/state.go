@@ -126,14 +126,17 @@ func (p *State) AutomationBlocked() string {
 
 // once records the task under key, or returns why it must not run.
 func (p *State) once(key, task string) (why string) {
-	switch why = p.AutomationBlocked(); {
-	case p.Begun[key] == task:
+	if p.Begun[key] == task {
 		return "" // the task is briefed again
-	case why == LimitReached && !p.Begin(LimitReached, task):
+	}
+	why = p.AutomationBlocked()
+	if why == LimitReached && !p.Begin(LimitReached, task) {
 		return "A person has already been asked to continue."
-	case why != "":
+	}
+	if why != "" {
 		return why
-	case !p.Begin(key, task):
+	}
+	if !p.Begin(key, task) {
 		return "This was already handled."
 	}
 	p.Rounds++
