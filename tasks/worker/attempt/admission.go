@@ -104,11 +104,11 @@ func (a *admission) throttle(run *run) error {
 // whyAway is why no run starts while the model is away.
 const whyAway = "the model could not be reached or is overloaded"
 
-// awaitModel holds back all starts with the credential until a task is tried again that has found the model away in
+// holdStarts holds back all starts with the credential until a task is tried again that has found the model away in
 // each of its attempts. Then they come one after the other, so that the first is a probe. One task alone holds back no
 // others: its request may be what fails, or the network of its worker. Only what the run's gateway saw counts, because
 // a tool can forge what the CLI says.
-func (a *admission) awaitModel(run *run, next *retryError) {
+func (a *admission) holdStarts(run *run, next *retryError) {
 	r := run.result
 	if a.credential == "" || next.Parked != parkOutage || a.credentials.several() {
 		return
@@ -123,23 +123,23 @@ func (a *admission) awaitModel(run *run, next *retryError) {
 	logline.Warn(a.log, err, "record the state of the credential", "run", run.Claim.ID())
 }
 
-// missed is the latest task that found the model away in each of its attempts. It is the zero value if a run with the
-// same credential has ended well since.
-type missed struct {
+// outageReport is the latest task that found the model away in each of its attempts. It is the zero value if a run with
+// the same credential has ended well since.
+type outageReport struct {
 	Task string    `json:"task,omitempty"`
 	At   time.Time `json:"at,omitzero"`
 }
 
-// outageMemo returns the name of the memo with a credential's missed.
+// outageMemo returns the name of the memo with a credential's outageReport.
 func outageMemo(credential string) string { return "outage/" + credential }
 
 // confirmOutage notes that a run's task found the model away. It reports whether another task did lately, and no run
 // has ended well since.
 func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
-	own := missed{run.Claim.ID(), time.Now()}
+	own := outageReport{run.Claim.ID(), time.Now()}
 	err = a.store.Memos.ChangeMemo(run.Detached, outageMemo(a.credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
-			var last missed
+			var last outageReport
 			_ = json.Unmarshal(body, &last) // without it, nothing is known
 			confirmed = last.Task != "" && last.Task != own.Task && own.At.Sub(last.At) < horizon
 			return format.JSON(own), nil
@@ -151,7 +151,7 @@ func (a *admission) confirmOutage(run *run) (confirmed bool, err error) {
 func (a *admission) denyOutage(run *run) error {
 	return a.store.Memos.ChangeMemo(run.Detached, outageMemo(a.credential),
 		func(body json.RawMessage) (json.RawMessage, error) {
-			if none := format.JSON(missed{}); body != nil && !bytes.Equal(body, none) {
+			if none := format.JSON(outageReport{}); body != nil && !bytes.Equal(body, none) {
 				return none, nil
 			}
 			return nil, nil

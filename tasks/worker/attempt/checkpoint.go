@@ -36,8 +36,8 @@ type checkpoint struct {
 	Fresh bool `json:"fresh,omitempty"`
 	// Also are the clones of its further repositories.
 	Also []further `json:"also,omitempty"`
-	// Left is set by a clean hand-back: it identifies the directories as the run left them.
-	Left string `json:"left,omitempty"`
+	// Directories is set by a clean hand-back: it identifies the directories as the run left them.
+	Directories string `json:"left,omitempty"`
 }
 
 // further is the state of a further clone. The data of all bundles is stored together.
@@ -88,7 +88,7 @@ func (k *checkpointer) handOver(r *run, s setting, prompt string, cause error) {
 	}
 	if res.Resources.Stuck == 0 {
 		var err error
-		c.Left, err = k.workspace.Leave(r.Claim.Thread())
+		c.Directories, err = k.workspace.Leave(r.Claim.Thread())
 		logline.Warn(k.log, err, "leave directories", "run", r.Claim.ID())
 	}
 	k.save(r.Detached, r, s.place, c, k.pack)

@@ -160,7 +160,7 @@ func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
 	waiting, cancel := context.WithTimeout(r.Ctx, atMost)
 	defer cancel()
 	for n, freed := r.slot.Others(); n > 0 && waiting.Err() == nil; n, freed = r.slot.Others() {
-		ready, turned := i.health.Turns()
+		ready, turned := i.health.Changes()
 		if !ready {
 			return machine.Unable()
 		}

@@ -346,7 +346,7 @@ func (p *Processor) conclude(r *run, j job, lines int) (tasks.Ending, error) {
 	}
 	next, given := p.Timing.retryDecision(r)
 	if next != nil {
-		p.admission.awaitModel(r, next)
+		p.admission.holdStarts(r, next)
 		return tasks.Ending{}, next
 	}
 	e := tasks.Ending{Result: r.result, At: time.Now(), Bill: bill}

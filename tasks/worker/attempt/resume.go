@@ -19,11 +19,11 @@ import (
 // The zero value is that of a task that has not started before.
 type resumeState struct {
 	checkpoint
-	at      time.Time
-	crashed bool   // a worker died while it ran the task, perhaps after the checkpoint
-	asLeft  bool   // the thread's directories are as that run left them, but for
-	aside   []int  // the numbers of the clones that were damaged and have been set aside
-	lost    string // why the run cannot resume although there was an earlier run
+	at        time.Time
+	crashed   bool   // a worker died while it ran the task, perhaps after the checkpoint
+	untouched bool   // the thread's directories are as that run left them, but for
+	damaged   []int  // the numbers of the clones that were damaged and have been set aside
+	lost      string // why the run cannot resume although there was an earlier run
 }
 
 // goesOn reports whether the task resumes from its earlier run.
@@ -60,9 +60,9 @@ func (k *checkpointer) load(ctx context.Context, rec store.Record) (*resumeState
 		p.lost = "its conversation could not be resumed"
 		return p, nil
 	}
-	p.at, p.asLeft = saved.At, left != "" && left == p.Left
+	p.at, p.untouched = saved.At, left != "" && left == p.Directories
 	k.log.Info("checkpoint found", "run", rec.ID, "thread", rec.Thread, "attempt", rec.Attempt, "saved", p.at,
-		"left", p.asLeft)
+		"left", p.untouched)
 	return p, nil
 }
 
@@ -105,13 +105,13 @@ func (k *checkpointer) drop(id string, p *resumeState, err error) {
 func (k *checkpointer) restore(
 	ctx context.Context, id string, want workspace.Want, p earlierClone,
 ) (workspace.Clone, error) {
-	if p.goesOn() && p.asLeft {
+	if p.goesOn() && p.untouched {
 		kept := want
 		kept.Keep = true
 		if c, err := k.workspace.Checkout(ctx, kept); err != nil || !c.Fresh {
 			return c, err
 		}
-		p.aside = append(p.aside, p.n)
+		p.damaged = append(p.damaged, p.n)
 	}
 	if p.goesOn() && p.work != nil {
 		c, err := k.workspace.Restore(ctx, want, *p.work)
@@ -142,7 +142,7 @@ func (p *resumeState) words(t tasks.Task, now place.Place) string {
 		say = append(say,
 			"Your answers so far are saved, and people get them together with your next answer. Do not repeat them.")
 	}
-	if p.Left == "" || p.crashed {
+	if p.Directories == "" || p.crashed {
 		say = append(say,
 			fmt.Sprintf("This conversation was last saved at %s UTC. If you did more after that, check the results.",
 				p.at.UTC().Format("15:04:05 on 2006-01-02")))
@@ -157,7 +157,7 @@ func (p *resumeState) words(t tasks.Task, now place.Place) string {
 
 // aboutDir says what has become of the working directory.
 func (p *resumeState) aboutDir(t tasks.Task, now place.Place) []string {
-	if p.leftAt(0) {
+	if p.untouchedAt(0) {
 		return nil
 	}
 	if t.Dir != "" {
@@ -183,7 +183,7 @@ func (p *resumeState) aboutDir(t tasks.Task, now place.Place) []string {
 // aboutFurther says what has become of the clones of further repositories.
 func (p *resumeState) aboutFurther(now place.Place) (say []string) {
 	for i, one := range now.Also {
-		if p.leftAt(i + 1) {
+		if p.untouchedAt(i + 1) {
 			continue
 		}
 		work := p.earlierClone(i+1, nil).work
@@ -221,5 +221,5 @@ func (p *resumeState) earlierClone(n int, with []string) earlierClone {
 	return e
 }
 
-// leftAt reports whether a clone is as the earlier run left it.
-func (p *resumeState) leftAt(n int) bool { return p.asLeft && !slices.Contains(p.aside, n) }
+// untouchedAt reports whether a clone is as the earlier run left it.
+func (p *resumeState) untouchedAt(n int) bool { return p.untouched && !slices.Contains(p.damaged, n) }

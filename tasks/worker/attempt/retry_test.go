@@ -40,7 +40,7 @@ func (f *fleet) fails(w *Processor, r agent.Result, thread string, parks int, ag
 	run.result = r
 	next, _ := w.Timing.retryDecision(run)
 	if next != nil {
-		w.admission.awaitModel(run, next)
+		w.admission.holdStarts(run, next)
 	}
 	return next
 }

@@ -101,10 +101,10 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 		q.Options[i] = k.redactor.String(o)
 	}
 	for {
-		q.Key = k.next(content)
+		q.Key = k.keyOf(content)
 		q.Asked = time.Now()
 		q.Until = q.Asked.Add(k.patience)
-		a, known, err := k.put(ctx, q)
+		a, known, err := k.askOnce(ctx, q)
 		if err != nil || !known {
 			return a, err
 		}
@@ -114,10 +114,10 @@ func (k *talk) ask(ctx context.Context, q tasks.Question) (tasks.Answer, error) 
 	}
 }
 
-// next returns the key of a question: its content, when the task was retried, and how often this run has asked it. So a
-// repeated run finds its answers, a retried task asks again in a new message, and one approval does not approve all
+// keyOf returns the key of a question: its content, when the task was retried, and how often this run has asked it. So
+// a repeated run finds its answers, a retried task asks again in a new message, and one approval does not approve all
 // later calls.
-func (k *talk) next(content []string) string {
+func (k *talk) keyOf(content []string) string {
 	if retried := k.claim.Record().Retried; !retried.IsZero() {
 		content = slices.Concat(content, []string{retried.UTC().Format(time.RFC3339Nano)})
 	}
@@ -128,8 +128,8 @@ func (k *talk) next(content []string) string {
 	return fmt.Sprintf("%s-%d", sum, k.asked[sum])
 }
 
-// put asks one question. known means that an earlier run of the task has the answer.
-func (k *talk) put(ctx context.Context, q tasks.Question) (_ tasks.Answer, known bool, _ error) {
+// askOnce asks one question. known means that an earlier run of the task has the answer.
+func (k *talk) askOnce(ctx context.Context, q tasks.Question) (_ tasks.Answer, known bool, _ error) {
 	q.Profile = k.task.Profile
 	q.Unsandboxed = q.Profile == agent.Write && !k.sandboxed
 	body := format.JSON(q)

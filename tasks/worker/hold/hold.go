@@ -41,12 +41,12 @@ type Hold struct {
 	// Life ends when the claim is released; for background work of the report.
 	Life context.Context
 
-	drained    context.Context
-	log        *slog.Logger
-	stop       func()
-	endLife    context.CancelFunc
-	background sync.WaitGroup
-	refused    time.Time // when Redis began to refuse results; zero if it does not
+	drained       context.Context
+	log           *slog.Logger
+	stop          func()
+	endLife       context.CancelFunc
+	background    sync.WaitGroup
+	refusingSince time.Time // when Redis began to refuse results; zero if it does not
 }
 
 // New keeps a claim renewed until Release. The run is stopped by a cancel, by the end of drained, which is the worker's
@@ -101,11 +101,11 @@ func (h *Hold) Persist(what string, step func() error) (done bool, _ error) {
 	for {
 		err := step()
 		if err == nil {
-			h.refused = time.Time{}
+			h.refusingSince = time.Time{}
 			return true, nil
 		}
-		if h.refused.IsZero() {
-			h.refused = time.Now() // all results of the run share one time limit
+		if h.refusingSince.IsZero() {
+			h.refusingSince = time.Now() // all results of the run share one time limit
 		}
 		if errors.Is(err, store.ErrStale) {
 			h.log.Warn("claim lost", "run", h.Claim.ID(), "err", err)
@@ -115,7 +115,7 @@ func (h *Hold) Persist(what string, step func() error) (done bool, _ error) {
 		if h.drained.Err() != nil {
 			patience = persistDraining
 		}
-		if errors.Is(err, store.ErrTooLarge) || time.Since(h.refused) > patience {
+		if errors.Is(err, store.ErrTooLarge) || time.Since(h.refusingSince) > patience {
 			return false, fmt.Errorf("%s task %s: %w", what, h.Claim.ID(), err)
 		}
 		<-time.After(500 * time.Millisecond)

@@ -22,8 +22,8 @@ import (
 const (
 	posters = 8                // notices that a worker posts at once, so that a source that hangs does not delay others
 	limit   = 15 * time.Second // for posting one notice
-	// apart is the time between two notices about a task: positions change often, and Slack limits edits.
-	apart = 15 * time.Second
+	// interval is the time between two notices about a task: positions change often, and Slack limits edits.
+	interval = 15 * time.Second
 	// maxKept is how many are kept for later. Others are dropped, because the task's status has the reason.
 	maxKept = 1000
 )
@@ -34,9 +34,9 @@ type Notifier struct {
 	sources *sources.Set
 	log     *slog.Logger
 
-	apart   time.Duration
-	tokens  chan struct{}  // one for each notice that is being posted
-	posting sync.WaitGroup // counts them
+	interval time.Duration
+	tokens   chan struct{}  // one for each notice that is being posted
+	posting  sync.WaitGroup // counts them
 
 	mu    sync.Mutex
 	later map[string]Notice // by task: notices to post later
@@ -45,7 +45,7 @@ type Notifier struct {
 // New returns a notifier.
 func New(s *store.Store, all *sources.Set, log *slog.Logger) *Notifier {
 	return &Notifier{
-		store: s, sources: all, log: log, apart: apart, tokens: make(chan struct{}, posters),
+		store: s, sources: all, log: log, interval: interval, tokens: make(chan struct{}, posters),
 		later: map[string]Notice{},
 	}
 }
@@ -112,7 +112,7 @@ func (n *Notifier) explain(ctx context.Context, t Notice) error {
 	}
 	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
 	fresh, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
-		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.apart,
+		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
 	})
 	if err == nil && fresh {
 		return n.show(ctx, t.ID)

@@ -47,7 +47,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 	}
 	source, log := telling{told: make(chan string, 10)}, slog.New(slog.DiscardHandler)
 	n := New(kept, &sources.Set{All: []tasks.Source{source}, Store: kept, Log: log}, log)
-	n.apart = time.Hour
+	n.interval = time.Hour
 	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
 	id, delivery := task.ID, 0
 	if _, _, err := kept.Submit(t.Context(), store.Record{
@@ -76,7 +76,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 		t.Errorf("pending updates: %+v", n.later)
 	}
 	handBack("d")
-	n.apart = time.Millisecond // the hour is over
+	n.interval = time.Millisecond // the hour is over
 	n.mu.Lock()
 	for id, notice := range n.later {
 		notice.at = time.Now()

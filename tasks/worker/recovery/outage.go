@@ -29,9 +29,9 @@ type OutageConfig struct {
 type Outage struct {
 	OutageConfig
 
-	after string            // the walk through live tasks continues after this one, or begins if ""
-	heads map[string]string // by thread: the first of its tasks in this walk
-	done  map[string]bool   // tasks that are informed or cannot be; the store knows those of other workers
+	after    string            // the walk through live tasks continues after this one, or begins if ""
+	heads    map[string]string // by thread: the first of its tasks in this walk
+	informed map[string]bool   // tasks that are informed or cannot be; the store knows those of other workers
 }
 
 // NewOutage returns an outage.
@@ -132,7 +132,7 @@ func (o *Outage) tell(ctx context.Context, id string, why obstacle) bool {
 	said, over := o.Notices.SayOnce(ctx, id, text, func(ctx context.Context) (bool, error) {
 		return o.Store.Questions.FirstWhileWaiting(ctx, id, key)
 	})
-	o.done[id] = over
+	o.informed[id] = over
 	return said
 }
 
@@ -155,11 +155,11 @@ func (o *Outage) workers(ctx context.Context) []store.Worker {
 func (o *Outage) begin() {
 	still := map[string]bool{}
 	for _, id := range o.heads {
-		if o.done[id] {
+		if o.informed[id] {
 			still[id] = true
 		}
 	}
-	o.heads, o.done = map[string]string{}, still
+	o.heads, o.informed = map[string]string{}, still
 }
 
 // due reports whether a task is the first of its thread, has waited for as long as Observe, and is not done.
@@ -171,5 +171,5 @@ func (o *Outage) due(rec store.Record) bool {
 		return false
 	}
 	o.heads[rec.Thread] = rec.ID
-	return rec.State == store.Waiting && !o.done[rec.ID] && time.Since(rec.Due()) >= o.Observe
+	return rec.State == store.Waiting && !o.informed[rec.ID] && time.Since(rec.Due()) >= o.Observe
 }

@@ -53,7 +53,7 @@ type Recovery struct {
 	leads atomic.Bool
 
 	after string            // the walk through all live tasks continues after this one, or begins if ""
-	first map[string]string // the first task of each thread in this walk
+	heads map[string]string // the first task of each thread in this walk
 }
 
 // New returns a recovery.
@@ -95,13 +95,13 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		}
 	}
 
-	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.arrange(ctx, running))
+	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.orderByShare(ctx, running))
 	if err != nil {
 		return err
 	}
 
 	if r.after == "" {
-		r.first = map[string]string{} // a walk begins; the one before may have ended early
+		r.heads = map[string]string{} // a walk begins; the one before may have ended early
 	}
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; looked < lookMost && time.Since(begun) < r.Every; looked += lookStep {
@@ -137,22 +137,22 @@ func (r *Recovery) walk(ctx context.Context, term string) error {
 			r.passOver(ctx, rec)
 			continue
 		}
-		r.first[rec.Thread] = cmp.Or(r.first[rec.Thread], rec.ID)
+		r.heads[rec.Thread] = cmp.Or(r.heads[rec.Thread], rec.ID)
 		live = append(live, rec)
 	}
 	if err := r.recoverDead(ctx, term, live); err != nil {
 		return err
 	}
-	return r.keep(ctx, live)
+	return r.ensureDeliveries(ctx, live)
 }
 
-// arranged is how many deliveries of a queue are in the order of shares: more than start between two passes.
-const arranged = 50
+// ordered is how many deliveries of a queue are in the order of shares: more than start between two passes.
+const ordered = 50
 
-// arrange puts the deliveries that come next into the order of their repositories' shares. By itself a queue would give
-// all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order is
-// lost.
-func (r *Recovery) arrange(ctx context.Context, running []store.LiveRecord) error {
+// orderByShare puts the deliveries that come next into the order of their repositories' shares. By itself a queue would
+// give all slots to a repository with thousands of tasks until these have ended. If no leader does it, only that order
+// is lost.
+func (r *Recovery) orderByShare(ctx context.Context, running []store.LiveRecord) error {
 	unblocked, err := r.Store.Unblocked(ctx, unblockedMost)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r *Recovery) arrange(ctx context.Context, running []store.LiveRecord) erro
 	}
 	for name := range queues {
 		var next []string
-		for _, rec := range demand.ByShare(startable, name, arranged) {
+		for _, rec := range demand.ByShare(startable, name, ordered) {
 			next = append(next, queue.DeliveryID(rec.ID, rec.Delivery))
 		}
 		if err := r.Queue.ToFront(ctx, name, next...); err != nil {
@@ -234,8 +234,8 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 	logline.Warn(r.Log, err, "put task first", "run", now.ID)
 }
 
-// keep makes sure that waiting tasks are going to have a delivery, and that they wait in the right place.
-func (r *Recovery) keep(ctx context.Context, live []store.LiveRecord) error {
+// ensureDeliveries makes sure that waiting tasks are going to have a delivery, and that they wait in the right place.
+func (r *Recovery) ensureDeliveries(ctx context.Context, live []store.LiveRecord) error {
 	for _, rec := range live {
 		if rec.State != store.Waiting {
 			continue
@@ -248,12 +248,12 @@ func (r *Recovery) keep(ctx context.Context, live []store.LiveRecord) error {
 			logline.Warn(r.Log, r.Pools.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
 		}
 	}
-	return errors.Join(r.Store.KeepReady(ctx, live...), r.tend(ctx, live))
+	return errors.Join(r.Store.KeepReady(ctx, live...), r.wakeBlocked(ctx, live))
 }
 
-// tend wakes blocked tasks whose turn may have come without a step that noticed it, and tells people the places of the
-// others.
-func (r *Recovery) tend(ctx context.Context, live []store.LiveRecord) error {
+// wakeBlocked wakes blocked tasks whose turn may have come without a step that noticed it, and tells people the places
+// of the others.
+func (r *Recovery) wakeBlocked(ctx context.Context, live []store.LiveRecord) error {
 	var blocked []store.Record
 	explained := map[string]string{}
 	for _, rec := range live {
@@ -269,7 +269,7 @@ func (r *Recovery) tend(ctx context.Context, live []store.LiveRecord) error {
 	var wake []string
 	for i, rec := range blocked {
 		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
-		if place == 0 || !inLine && r.first[rec.Thread] == rec.ID {
+		if place == 0 || !inLine && r.heads[rec.Thread] == rec.ID {
 			wake = append(wake, rec.ID)
 			continue
 		}
