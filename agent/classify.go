@@ -16,7 +16,7 @@ import (
 
 // The CLI's words for failures, with their classes. Indefinite words ("unknown", "api_error") are left out, so that the
 // next field decides. The words seen in a run are in testdata/errors; the others are in the schema
-// inside the CLI (2.1.329). TestWordsOfTheCLI checks that the CLI still has them.
+// inside the CLI (2.1.332). TestWordsOfTheCLI checks that the CLI still has them.
 var (
 	// subtypes of a result.
 	subtypes = map[string]Class{

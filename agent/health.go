@@ -258,10 +258,10 @@ func older(a, b string) bool {
 	return false
 }
 
-// MinCLI is the oldest version that this package was verified against. Older versions cannot be kept from reading files
-// that a text names (2.1.268: see callable); still older ones take an allowance without input for a denial and do not
-// report that a session is idle.
-const MinCLI = "2.1.329"
+// MinCLI is the oldest version that runs are safe with. Older versions do not submit the shell commands in the text of
+// skills (2.1.329: see skillShell); still older ones cannot be kept from reading files that a text names (2.1.268: see
+// callable).
+const MinCLI = "2.1.332"
 
 // Find returns the absolute path of the CLI: the one that is named explicitly, by a path or by a name on path.
 // Otherwise it is the first on path (a list as in $PATH), or else the one that npm installed beside this program or one

@@ -200,7 +200,7 @@ func fakeCLI(mode string) int {
 			said = append(said, l.UUID)
 			say(m{
 				"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1",
-				"claude_code_version": "2.1.329",
+				"claude_code_version": "2.1.332",
 			})
 			prompt := l.Message.Content
 			prompts = append(prompts, prompt)

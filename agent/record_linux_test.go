@@ -21,7 +21,7 @@ var (
 	claudeFlag = flag.String("claude", "", "CLI for TestCLIErrors instead of the pinned one")
 )
 
-// Every failure that a model server can cause, as the real CLI (2.1.329) reports it. With -record its words are kept
+// Every failure that a model server can cause, as the real CLI (2.1.332) reports it. With -record its words are kept
 // for TestRecordedErrors.
 func TestCLIErrors(t *testing.T) {
 	t.Parallel()

@@ -92,12 +92,12 @@ func answer(subtype string) string {
 		`"agents":[{"name":"Explore","description":"Looks around"}],` +
 		`"models":[{"value":"default","resolvedModel":"claude-opus-5-5","displayName":"Default","description":"Opus 5.5"}],` +
 		`"account":{"apiKeySource":"ANTHROPIC_API_KEY"},"output_style":"default","available_output_styles":["default"],` +
-		`"claude_code_version":"2.1.329","pid":` + strconv.Itoa(os.Getpid()) + `,"session_state":"idle",` +
+		`"claude_code_version":"2.1.332","pid":` + strconv.Itoa(os.Getpid()) + `,"session_state":"idle",` +
 		`"capabilities":["interrupt_receipt_v1"],"current_permission_mode":"default"}`
 }
 
 const (
-	initLine = `{"type":"system","subtype":"init","session_id":"s","model":"claude-opus-5-5","claude_code_version":"2.1.329"}` + "\n"
+	initLine = `{"type":"system","subtype":"init","session_id":"s","model":"claude-opus-5-5","claude_code_version":"2.1.332"}` + "\n"
 	textLine = `{"type":"stream_event","event":{"delta":{"text":%q,"type":"text_delta"},"index":0,"type":"content_block_delta"},` +
 		`"session_id":"s","parent_tool_use_id":null}` + "\n"
 	endLines = `{"type":"result","subtype":"success","is_error":false,"result":"Done.","num_turns":1,"session_id":"s"}` + "\n" +

@@ -33,7 +33,7 @@ func main() {
 func cli(args []string) int {
 	switch args[0] {
 	case "--version":
-		fmt.Println("2.1.329 (Claude Code)")
+		fmt.Println("2.1.332 (Claude Code)")
 		return 0
 	case "auth":
 		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)

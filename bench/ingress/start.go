@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 func cli(args []string) error {
 	switch args[0] {
 	case "--version":
-		fmt.Println("2.1.329 (Claude Code)")
+		fmt.Println("2.1.332 (Claude Code)")
 		return nil
 	case "auth":
 		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)

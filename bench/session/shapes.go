@@ -8,7 +8,7 @@ const (
 	initLine = `{"type":"system","subtype":"init","cwd":"/srv/clone","tools":["Task","Bash","Edit","Glob","Grep","NotebookEdit","Read",` +
 		`"Skill","TaskStop","ToolSearch","WebFetch","WebSearch","Write"],"mcp_servers":[],"model":"claude-opus-5-5",` +
 		`"permissionMode":"default","slash_commands":["compact","context","init","review","security-review","usage"],` +
-		`"apiKeySource":"ANTHROPIC_API_KEY","claude_code_version":"2.1.329","output_style":"default",` +
+		`"apiKeySource":"ANTHROPIC_API_KEY","claude_code_version":"2.1.332","output_style":"default",` +
 		`"agents":["Explore","general-purpose","Plan"],"skills":[],"plugins":[],"capabilities":["interrupt_receipt_v1","msg_lifecycle_v1"],` +
 		`"original_cwd":"/srv/clone","additional_directories":[]`
 	stateLine      = `{"type":"system","subtype":"session_state_changed","state":"%s"`

@@ -35,9 +35,9 @@ func TestDoctor(t *testing.T) {
 		"ok       the front door answers at http://127.0.0.1:")
 	f.submit("wait")
 	beat(store.Worker{ID: "w1", Version: "v1", Slots: 4, Running: 1, Health: json.RawMessage(
-		`{"ok":true,"version":"2.1.329","sandbox":"none","notices":["the agent's tools can read this process's memory\u001b[2J"]}`)})
+		`{"ok":true,"version":"2.1.332","sandbox":"none","notices":["the agent's tools can read this process's memory\u001b[2J"]}`)})
 	beat(store.Worker{ID: "w2", Draining: true})
-	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.329\n",
+	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.332\n",
 		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown",
 		"  note     it is shutting down",
 		"warning  appendonly is off", "tasks: 0 running, 1 waiting\n")

@@ -371,7 +371,7 @@ func (w *world) stubborn() (alive *fifo) {
 	}
 	script := `#!/bin/bash
 case "$1" in
---version) echo "2.1.329 (Claude Code)"; exit;;
+--version) echo "2.1.332 (Claude Code)"; exit;;
 auth) echo '{"loggedIn":true,"authMethod":"api_key"}'; exit;;
 esac
 trap '' TERM INT HUP

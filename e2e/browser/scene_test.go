@@ -31,7 +31,7 @@ const answer = "`Total` multiplies a float by 100 and then **truncates**: 0.29 b
 
 // cli is a healthy worker's report about its CLI.
 var cli = map[string]any{
-	"ok": true, "version": "2.1.329", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key",
+	"ok": true, "version": "2.1.332", "path": "/usr/local/bin/claude", "logged_in": true, "method": "api_key",
 	"sandbox": "bwrap", "gateway": true, "private": true,
 }
 
@@ -51,7 +51,7 @@ func newScene(c *console) *scene {
 		Started: time.Now().Add(-3 * time.Minute),
 	},
 		map[string]any{
-			"ok": false, "version": "2.1.329", "problem": "the CLI has no credential",
+			"ok": false, "version": "2.1.332", "problem": "the CLI has no credential",
 			"remedy": "Set ANTHROPIC_API_KEY in the worker's environment, and start it again.",
 		})
 

@@ -269,7 +269,7 @@ func (c Credential) Variable() (name, value string) {
 // Piped returns the secret that the CLI reads from a pipe; empty if all secrets are in its environment.
 func (c Credential) Piped() string { return cmp.Or(c.APIKey, c.OAuthToken) }
 
-// betas are the values of anthropic-beta that may pass: those that the pinned CLI (2.1.329) sends with a run's own
+// betas are the values of anthropic-beta that may pass: those that the pinned CLI (2.1.332) sends with a run's own
 // requests. Values are left out that make an answer more expensive or let another model into it (fast mode, advisors,
 // fallbacks on the server), and values that reach beyond the run (files, batches, remote MCP servers, managed agents).
 // TestCLIBetas checks that the list covers what the CLI sends.

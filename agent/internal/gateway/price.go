@@ -17,7 +17,7 @@ type Price struct {
 	Long      *Price
 }
 
-// Prices are the list prices of the pinned CLI (2.1.329), from the model catalog in its binary. TestCLIPrices compares
+// Prices are the list prices of the pinned CLI (2.1.332), from the model catalog in its binary. TestCLIPrices compares
 // each with the cost that the CLI reports.
 var Prices = map[string]Price{
 	"claude-3-5-haiku": {Input: 0.8, Output: 4, CacheRead: 0.08},
@@ -154,7 +154,7 @@ func (p Price) Cost(b Bill) float64 {
 	return usd/1e6 + float64(b.Server.Searches)*perSearch
 }
 
-// cliModels are the models that the pinned CLI (2.1.329) asks by itself: its default with a key and with a login, the
+// cliModels are the models that the pinned CLI (2.1.332) asks by itself: its default with a key and with a login, the
 // small one for fetched pages, and those behind the names that a sub-agent may be given (TestCLIModelsAndBetas).
 var cliModels = []string{"claude-opus-5-5", "claude-sonnet-5-5", SmallModel, "claude-fable-5-2"}
 

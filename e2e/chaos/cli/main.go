@@ -16,7 +16,7 @@ func main() {
 	args := os.Args[1:]
 	switch {
 	case slices.Equal(args, []string{"--version"}):
-		fmt.Println("2.1.329 (Claude Code)")
+		fmt.Println("2.1.332 (Claude Code)")
 	case slices.Equal(args, []string{"auth", "status"}):
 		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)
 	case slices.Equal(args, []string{toolArgument}):

@@ -32,7 +32,7 @@ func (c *cli) turn(batch []input) {
 	}
 	c.out.state("running")
 	c.out.say(object{
-		"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.329",
+		"type": "system", "subtype": "init", "model": "claude-opus-5-5", "claude_code_version": "2.1.332",
 		"tools": []string{"Bash"},
 	})
 	tokens := c.said.open()

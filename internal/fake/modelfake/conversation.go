@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A message that arrives while tools run is not a user message: it has the role "system" and comes after the tool
-// results, in these words, several messages in one text. (For models before Claude 4 the CLI hides it inside the tool
-// result; the fake does not look there.)
+// A message that arrives while tools run comes beside the tool results, in these words, several messages in one text.
+// (For models before Claude 4 the CLI hides it inside the tool result; the fake does not look there.)
 const (
 	midTurnStart = "The user sent a new message while you were working:\n"
 	midTurnEnd   = "\n\nThis is how Claude Code surfaces messages"
@@ -18,7 +17,7 @@ const (
 // A reminder fills its whole text. Background tasks report their end in one, too.
 const reminderStart, reminderEnd = "<system-reminder>", "</system-reminder>"
 
-// injected are the beginnings of user texts that the CLI (2.1.329) itself puts between the prompts, as a note about
+// injected are the beginnings of user texts that the CLI (2.1.332) itself puts between the prompts, as a note about
 // what happened or to make the model continue. All were observed on the wire.
 var injected = []string{
 	"[Request interrupted by user",
@@ -81,9 +80,9 @@ func (c call) conversation() conversation {
 		case "assistant":
 			conv.turn++
 		case "user":
-			text, n = userText(m.Content)
-		case "system":
-			text, n = midTurnText(m.Content)
+			if text, n = midTurnText(m.Content); n == 0 {
+				text, n = userText(m.Content)
+			}
 		}
 		if n > 0 {
 			conv = conversation{prompt: text, prompts: conv.prompts + n}

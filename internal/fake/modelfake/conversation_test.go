@@ -89,5 +89,6 @@ func midTurn(texts ...string) string {
 		joined += `The user sent a new message while you were working:\n` + text +
 			`\n\nThis is how Claude Code surfaces messages the user sends mid-turn. Address it.`
 	}
-	return `{"role":"system","content":[{"type":"text","text":"` + joined + `"}]}`
+	return `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"hi"},` +
+		`{"type":"text","text":"` + joined + `"}]}`
 }
