@@ -78,8 +78,8 @@ func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	if s.trusts() {
 		sources, settings["claudeMdExcludes"] = "--setting-sources=project", memoryFilesAbove(s.Dir)
 	}
-	if len(settings) == 0 {
-		return []string{sources}, nil
+	if !s.trusts() || s.inert { // shell in the text of skills and commands; otherwise see skillShell
+		settings["disableSkillShellExecution"] = true
 	}
 	if s.trusts() && s.inert { // the CLI would run both before it answers initialize (seen with 2.1.329)
 		settings["disableAllHooks"], settings["apiKeyHelper"] = true, ""

@@ -65,12 +65,9 @@ func (l *liveRun) startLimit() time.Duration {
 func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.startLimit(), errStart)
 	defer cancel()
-	request := map[string]any{"subtype": "initialize"}
+	request := map[string]any{"subtype": "initialize", "hooks": l.spec.hooks()}
 	if l.spec.System != "" {
 		request["appendSystemPrompt"] = l.spec.System
-	}
-	if len(l.spec.Rules) > 0 {
-		request["hooks"] = everyCallHook()
 	}
 	if l.spec.Schema != nil {
 		request["jsonSchema"] = l.spec.Schema

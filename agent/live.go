@@ -184,6 +184,9 @@ func (h streamHandler) Used(usd float64, models map[string]protocol.ModelUsage) 
 
 // Ask answers a control request of the CLI.
 func (h streamHandler) Ask(id string, q *protocol.Request) {
+	if in, err := q.Hook(); q.Subtype == "hook_callback" && err == nil && in.Event == protocol.SkillShell {
+		h.announce(in)
+	}
 	h.control.Answer(h.ctx, id, func(ctx context.Context) (any, error) {
 		defer h.stream.Touch()
 		return h.answer(ctx, q)

@@ -18,7 +18,11 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 		r := ToolRequest{ID: q.UseID, Tool: q.Tool, Input: json.RawMessage(q.Input), Blocked: q.Blocked, Human: q.Human}
 		return permission(l.decide(ctx, r), r.Input), nil
 	case "hook_callback":
-		return l.hook(q), nil
+		in, err := q.Hook()
+		if err == nil && in.Event == protocol.SkillShell {
+			return l.skillShell(ctx, in), nil
+		}
+		return l.hook(in, err == nil), nil
 	case "mcp_message":
 		if q.Server == tools.ServerName && l.tools != nil {
 			return l.tools.Answer(ctx, json.RawMessage(q.Message))
@@ -27,23 +31,47 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
 }
 
-// everyCallHook makes the CLI submit each call to hook before it judges the call itself, which rules need: it does not
-// ask about calls that it takes for harmless (CLI 2.1.329). It does not make a call whose hook is not answered in
-// time.
-func everyCallHook() map[string]any {
-	return map[string]any{"PreToolUse": []map[string]any{{
+// hooks are what the CLI submits to hook. It always submits the shell commands in the text of skills and commands,
+// which it executes while it loads that text, without asking. With rules it also submits each call of a tool before it
+// judges the call itself: it does not ask about calls that it takes for harmless. It executes nothing whose hook is not
+// answered in time (CLI 2.1.332).
+func (s Spec) hooks() map[string]any {
+	submit := []map[string]any{{
 		"matcher": nil, "hookCallbackIds": []string{"route"}, "timeout": time.Hour.Seconds(),
-	}}}
+	}}
+	hooks := map[string]any{protocol.SkillShell: submit}
+	if len(s.Rules) > 0 {
+		hooks["PreToolUse"] = submit
+	}
+	return hooks
+}
+
+// announce reports a shell command in the text of a skill or command, because the CLI does not report it.
+func (h streamHandler) announce(in protocol.HookInput) {
+	words := tools.Describe(h.r.cfg.Redactor, h.spec.Dir, in.Tool, json.RawMessage(in.Input))
+	text := h.r.cfg.Redactor.OneLine("The text of /" + in.Command + " asks for a command: " + words)
+	h.log.Note(time.Now(), "! %s", text)
+	h.host.Event(Event{Time: time.Now(), Kind: Notice, Text: text})
+}
+
+// skillShell decides a shell command in the text of a skill or command as if the agent had called the tool.
+func (l *liveRun) skillShell(ctx context.Context, in protocol.HookInput) any {
+	answer := map[string]any{"hookEventName": protocol.SkillShell, "permissionDecision": "allow"}
+	d := l.decide(ctx, ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)})
+	if !d.Allow {
+		answer["permissionDecision"], answer["permissionDecisionReason"] = "deny", cmp.Or(d.Reason, notAllowed)
+		l.log.Note(time.Now(), "! not executed: %s", answer["permissionDecisionReason"])
+	}
+	return map[string]any{"hookSpecificOutput": answer}
 }
 
 // hook lets a call pass, or makes the CLI ask about it. Only the answer to that question, for which the CLI waits
 // without limit, denies a call, asks a person or makes the call, so that none of that happens twice. The agent would
 // see a refusal by the hook itself as an error of the hook, and the CLI would take an answer that it cannot read for
 // consent.
-func (l *liveRun) hook(q *protocol.Request) any {
-	in, err := q.Hook()
+func (l *liveRun) hook(in protocol.HookInput, readable bool) any {
 	r := ToolRequest{ID: in.UseID, Tool: in.Tool, Input: json.RawMessage(in.Input)}
-	if err == nil && l.route(r).Action == Allow {
+	if readable && l.route(r).Action == Allow {
 		return map[string]any{}
 	}
 	return map[string]any{"hookSpecificOutput": map[string]any{
@@ -84,11 +112,14 @@ func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 	}
 }
 
+// notAllowed is what the agent is told if nobody gave a reason.
+const notAllowed = "This is not allowed here."
+
 // permission returns the answer to can_use_tool. A denial needs a message, and CLI 2.1.197 took an allowance without
 // the input for a denial (CLI 2.1.329).
 func permission(d Decision, asked json.RawMessage) any {
 	if !d.Allow {
-		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, "This is not allowed here.")}
+		return map[string]any{"behavior": "deny", "message": cmp.Or(d.Reason, notAllowed)}
 	}
 	input := d.Input
 	if input == nil {

@@ -256,11 +256,16 @@ type Request struct {
 	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
 }
 
-// HookInput is the input of a hook_callback for PreToolUse.
+// SkillShell is the event of a hook_callback about a shell command in the text of a skill or command.
+const SkillShell = "PreSkillShellCommand"
+
+// HookInput is the input of a hook_callback for PreToolUse or SkillShell.
 type HookInput struct {
-	Tool  string         `json:"tool_name"`
-	Input jsontext.Value `json:"tool_input"`
-	UseID string         `json:"tool_use_id"`
+	Event   string         `json:"hook_event_name"`
+	Tool    string         `json:"tool_name"`
+	Input   jsontext.Value `json:"tool_input"`
+	UseID   string         `json:"tool_use_id"`
+	Command string         `json:"command_name"` // SkillShell: the skill or command
 }
 
 // Hook decodes the input of a hook_callback.
