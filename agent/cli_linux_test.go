@@ -355,6 +355,18 @@ func TestHealthNamesTheRemedy(t *testing.T) {
 	if h := old.Health(t.Context()); h.OK || h.Error.Class != ClassCLIVersion {
 		t.Errorf("too old: %+v", h)
 	}
+	script = filepath.Join(t.TempDir(), "claude")
+	coming := "#!/bin/sh\n[ \"$1\" = --version ] && echo '9.0.0 (Claude Code)' && exit\nexec " + clitest.Find(t) + " \"$@\"\n"
+	if err := os.WriteFile(script, []byte(coming), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	newer := newCLI(t, model, func(c *Config) { c.CLI = script })
+	if h := newer.Health(t.Context()); !h.OK || h.Untested() == "" || !slices.Contains(h.Notices, h.Untested()) {
+		t.Errorf("newer: %+v", h)
+	}
+	if h := newCLI(t, model).Health(t.Context()); !h.OK || h.Untested() != "" {
+		t.Errorf("tested: %+v", h)
+	}
 	missing := newCLI(t, model, func(c *Config) { c.CLI = "/nowhere/claude" })
 	if h := missing.Health(t.Context()); h.OK || h.Error.Class != ClassCLIMissing ||
 		!strings.Contains(h.Remedy, "npm ci") {

@@ -84,6 +84,9 @@ func (r *Runner) Health(ctx context.Context) Health {
 			fmt.Sprintf("claude %s is older than %s", cmp.Or(h.Version, "(unknown)"), MinCLI),
 			"run npm ci, which installs the pinned version")
 	}
+	if why := h.Untested(); why != "" {
+		h.Notices = append(h.Notices, why)
+	}
 	// Exit code 1 means "no", so only the JSON counts.
 	out, err = r.ask(ctx, cli, dirs, "auth", "status")
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -104,6 +107,15 @@ func (r *Runner) Health(ctx context.Context) Health {
 	}
 	h.OK = true
 	return h
+}
+
+// Untested says that the CLI is newer than the tested one, and what to do about that; "" if it is not.
+func (h Health) Untested() string {
+	if !older(TestedCLI, h.Version) {
+		return ""
+	}
+	return "the CLI " + h.Version + " is newer than " + TestedCLI + ", with which errand is tested: " +
+		"`worker check-cli` says what differs"
 }
 
 func (h Health) failed(e *Error, problem, remedy string) Health {

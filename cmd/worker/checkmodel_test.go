@@ -21,6 +21,18 @@ import (
 	"github.com/errand-fleet/errand/tasks/capacity"
 )
 
+// The CLI of the machine is compared with the tested one.
+func TestCheckCLI(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var out strings.Builder
+	code := run(t.Context(), invocation{[]string{"check-cli"}, w.getenv, &out, &out}, wire.Options{})
+	want := "the CLI is version " + agent.TestedCLI + "; errand is tested with " + agent.TestedCLI + "\n"
+	if code != 0 || out.String() != want {
+		t.Errorf("exit %d: %s", code, out.String())
+	}
+}
+
 // The check asks the model as a run would, and says what is wrong in the provider's words.
 func TestCheckModel(t *testing.T) {
 	t.Parallel()

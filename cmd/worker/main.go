@@ -57,7 +57,7 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "usage: worker [-standalone | -front-door] [-print-config]\n"+
-			"       worker healthcheck\n       worker check-model\n\n")
+			"       worker healthcheck\n       worker check-model\n       worker check-cli\n\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(in.args); err != nil {
@@ -79,9 +79,9 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	}
 	c, err := wire.Load(in.getenv, role)
 	switch {
-	case !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "check-model":
+	case !*printConfig && flags.NArg() == 1 && check(flags.Arg(0)) != nil:
 		if err == nil {
-			err = checkModel(ctx, c, stdout)
+			err = check(flags.Arg(0))(ctx, c, stdout)
 		}
 	case *printConfig:
 		if perr := c.Print(stdout); perr != nil {
@@ -101,6 +101,17 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		err = serve(ctx, role, c, in, o)
 	}
 	return exitCode(stderr, err)
+}
+
+// check returns the check that a command names, or nil.
+func check(command string) func(context.Context, config.Config, io.Writer) error {
+	switch command {
+	case "check-model":
+		return checkModel
+	case "check-cli":
+		return checkCLI
+	}
+	return nil
 }
 
 // serve runs what has a role until ctx ends.
