@@ -182,7 +182,7 @@ const others = "SweepObjects KeepReady Ready Unblocked Wake CallUp Counts Leader
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
 	"Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "
 
-// TestStateMachine tries every step in every situation, and wants the transitions that docs/runs.md draws, no less
+// TestStateMachine tries every step in every situation, and wants the transitions that docs/states.md draws, no less
 // and no more.
 func TestStateMachine(t *testing.T) {
 	for _, kind := range []reflect.Type{reflect.TypeFor[*Store](), reflect.TypeFor[*Claim]()} {
@@ -223,7 +223,7 @@ func TestStateMachine(t *testing.T) {
 		}
 	}
 	if diff := gocmp.Diff(drawn(h.T), happen); diff != "" {
-		h.Errorf("docs/runs.md draws (-) and steps do (+):\n%s", diff)
+		h.Errorf("docs/states.md draws (-) and steps do (+):\n%s", diff)
 	}
 }
 
@@ -271,7 +271,7 @@ func (sp spot) to(next spot) string {
 // drawn reads the diagram's transitions: one for each step that a label names before the bracket.
 func drawn(t *testing.T) map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile("../docs/runs.md")
+	text, err := os.ReadFile("../docs/states.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // EndingKind says how a task ended.
 type EndingKind string
 
-// The kinds of endings. docs/runs.md shows how a task gets to each.
+// The kinds of endings. docs/states.md shows how a task gets to each.
 const (
 	Answered   EndingKind = "answered"
 	Failed     EndingKind = "failed"
@@ -52,7 +52,7 @@ type EndingInfo struct {
 }
 
 // endings is the one table of endings, in the order in which filters and lists show them. A new kind needs a row here,
-// a sentence in Ending.Sentence and a row in docs/runs.md.
+// a sentence in Ending.Sentence and a row in docs/states.md.
 var endings = []EndingInfo{
 	{Answered, "Done", "✅", ClassDone},
 	{Failed, "Failed", "❌", ClassFailed},

@@ -82,7 +82,7 @@ func TestEndingForPeople(t *testing.T) {
 	}
 }
 
-// The table of endings should have every constant, and the API's description and docs/runs.md every row of the table.
+// The table of endings should have every constant, and the API's description and docs/states.md every row of the table.
 func TestEndingsAreInOneTable(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
@@ -101,8 +101,8 @@ func TestEndingsAreInOneTable(t *testing.T) {
 		if i := k.Info(); i.Kind != k || i.Title == "" || i.Sign == "" {
 			t.Errorf("%s: %+v", k, i)
 		}
-		if !strings.Contains(read("../docs/runs.md"), "\n| `"+string(k)+"` |") {
-			t.Errorf("docs/runs.md has no row for %s", k)
+		if !strings.Contains(read("../docs/states.md"), "\n| `"+string(k)+"` |") {
+			t.Errorf("docs/states.md has no row for %s", k)
 		}
 	}
 	slices.Sort(constants)

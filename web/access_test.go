@@ -54,11 +54,11 @@ func (h *harness) json(v any) string {
 	return string(b)
 }
 
-// routeTable returns the role that each route needs, from the table of docs/security.md. A new route needs a place
+// routeTable returns the role that each route needs, from the table of docs/access.md. A new route needs a place
 // there.
 func routeTable(t *testing.T) map[string]policy.Role {
 	t.Helper()
-	text, err := os.ReadFile("../docs/security.md")
+	text, err := os.ReadFile("../docs/access.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func routeTable(t *testing.T) map[string]policy.Role {
 	for role := policy.Anyone; role <= policy.Admin; role++ {
 		row := regexp.MustCompile(`(?m)^\| ` + role.String() + ` \|[^|]*\|(.*)\|$`).FindSubmatch(text)
 		if row == nil {
-			t.Fatalf("docs/security.md has no row for %s", role)
+			t.Fatalf("docs/access.md has no row for %s", role)
 		}
 		for _, m := range regexp.MustCompile("`([^`]+)`").FindAllSubmatch(row[1], -1) {
 			needs[string(m[1])] = role

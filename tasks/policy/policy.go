@@ -1,5 +1,5 @@
 // Package policy decides who may do what, where. [Decide] is a pure function: desk and sources collect the facts for it
-// and turn its verdicts into errors. docs/security.md has a table of what it decides.
+// and turn its verdicts into errors. docs/access.md has a table of what it decides.
 package policy
 
 import (

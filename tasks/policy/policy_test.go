@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table into docs/security.md")
+var update = flag.Bool("update", false, "write the table into docs/access.md")
 
 // row is a row of the table: four facts in words and as the policy gets them, and the verdict in words.
 type row struct {
@@ -80,7 +80,7 @@ const (
 	change    = " An operator can change that."
 )
 
-// table is the policy. docs/security.md shows it.
+// table is the policy. docs/access.md shows it.
 var table = slices.Concat(
 	group("have a run work", Work,
 		row{who: "errand itself, or a role alone", subject: errand, what: "any repository", object: run(closed), verdict: "yes"},
@@ -253,7 +253,7 @@ var table = slices.Concat(
 	),
 )
 
-// TestTable decides every row, and compares the rows with those of docs/security.md.
+// TestTable decides every row, and compares the rows with those of docs/access.md.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	var want strings.Builder
@@ -271,7 +271,7 @@ func TestTable(t *testing.T) {
 		}
 		want.WriteString("| " + strings.Join([]string{r.does, r.who, r.what, r.set, verdict}, " | ") + " |\n")
 	}
-	const file, head = "../../docs/security.md", "| to | who | where | `slack:` has | may |\n|---|---|---|---|---|\n"
+	const file, head = "../../docs/access.md", "| to | who | where | `slack:` has | may |\n|---|---|---|---|---|\n"
 	doc, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -279,13 +279,13 @@ func TestTable(t *testing.T) {
 	before, rest, found := strings.Cut(string(doc), head)
 	got, after, _ := strings.Cut(rest, "\n\n")
 	if !found {
-		t.Fatal("docs/security.md has no table of the policy")
+		t.Fatal("docs/access.md has no table of the policy")
 	}
 	if *update {
 		if err := os.WriteFile(file, []byte(before+head+want.String()+"\n"+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if got+"\n" != want.String() {
-		t.Error("docs/security.md shows another table: run go test ./tasks/policy -update")
+		t.Error("docs/access.md shows another table: run go test ./tasks/policy -update")
 	}
 }

@@ -33,7 +33,7 @@ func navigation() []*group {
 		{Title: "Start", files: "README.md docs/README.md docs/questions.md docs/alternatives.md"},
 		{
 			Title: "Set up",
-			files: "docs/deploy.md docs/configure.md docs/settings.md docs/models.md docs/slack.md docs/github.md docs/security.md",
+			files: "docs/deploy.md docs/configure.md docs/models.md docs/slack.md docs/github.md docs/security.md",
 		},
 		{
 			Title: "Use",
@@ -42,13 +42,16 @@ func navigation() []*group {
 		},
 		{
 			Title: "Operate",
-			files: "docs/operations.md docs/redis.md docs/scaling.md docs/logs.md docs/errors.md docs/faults.md docs/metrics.md docs/keys.md " +
-				"CHANGELOG.md SECURITY.md",
+			files: "docs/operations.md docs/redis.md docs/scaling.md docs/logs.md CHANGELOG.md SECURITY.md",
+		},
+		{
+			Title: "Reference",
+			files: "docs/settings.md docs/errors.md docs/access.md docs/threats.md docs/faults.md docs/metrics.md " +
+				"docs/keys.md docs/contracts.md docs/states.md docs/invariants.md",
 		},
 		{
 			Title: "Understand",
-			files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/invariants.md docs/testing.md docs/contracts.md " +
-				"docs/chaos.md bench/README.md",
+			files: "docs/architecture.md docs/runs.md docs/concurrency.md docs/testing.md docs/chaos.md bench/README.md",
 		},
 		{Title: "Contribute", files: "CONTRIBUTING.md AGENTS.md docs/roadmap.md"},
 		{Title: "Decisions", files: "docs/decisions/README.md docs/decisions/0*.md"},
