@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -227,8 +227,8 @@ func (e Ending) Footer() string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
-// Lasted is [legible.Lasted].
-func Lasted(d time.Duration) string { return legible.Lasted(d) }
+// Lasted is [display.Lasted].
+func Lasted(d time.Duration) string { return display.Lasted(d) }
 
 // Bill is what the final message says about a task's cost beyond the cost of its last run.
 type Bill struct {
@@ -245,7 +245,7 @@ func (e Ending) CostUSD() float64 { return format.WholeUSD(e.Result.CostUSD + e.
 func (e Ending) cost() string {
 	text := ""
 	if usd := e.CostUSD(); usd > 0 {
-		text = legible.Dollars(usd)
+		text = display.Dollars(usd)
 	}
 	if e.Bill.Crashes > 0 {
 		text = strings.TrimPrefix(text+" and the unknown cost of runs that died with a worker", " and ")

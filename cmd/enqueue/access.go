@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 func auditCommand(t *terminal) *cobra.Command {
@@ -46,7 +46,7 @@ func auditCommand(t *terminal) *cobra.Command {
 
 func (t *terminal) printVerified(v row) {
 	if v.has("problem") {
-		printf(t.stdout, "The chain is broken: %s. %s entries before it are intact.\n", legible.Line(v.text("problem")),
+		printf(t.stdout, "The chain is broken: %s. %s entries before it are intact.\n", display.Line(v.text("problem")),
 			v.text("entries"))
 		return
 	}
@@ -99,7 +99,7 @@ func createTokenCommand(t *terminal) *cobra.Command {
 			want["repositories"] = strings.Split(repositories, ",")
 		}
 		return show(c.Context(), t, "POST /api/tokens", want, func(made row) {
-			printf(t.stdout, "%s\n", legible.Line(made.text("token")))
+			printf(t.stdout, "%s\n", display.Line(made.text("token")))
 			printf(t.stderr, "This is the token %s. It is not shown again. It expires on %s.\n", made.text("name"),
 				made.day("expires"))
 		})

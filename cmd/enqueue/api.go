@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 const defaultAddr = "127.0.0.1:8080"
@@ -131,7 +131,7 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	case resp.StatusCode == http.StatusUnauthorized:
 		text = "the server refused the token: set ERRAND_CONSOLE_TOKEN to the server's value"
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":
-		text = legible.Line(problem.Title + ": " + problem.Detail)
+		text = display.Line(problem.Title + ": " + problem.Detail)
 	}
 	return &apiError{resp.StatusCode, text, b}
 }

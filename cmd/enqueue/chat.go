@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // maxPrompt bounds a prompt from standard input. The server's limit for a request is the same.
@@ -68,7 +68,7 @@ func chatCommand(t *terminal) *cobra.Command {
 		case t.raw:
 			err = t.printJSON([]byte(text + "\n"))
 		case !*follow:
-			printf(t.stdout, "%s\n", legible.Line(first.ID))
+			printf(t.stdout, "%s\n", display.Line(first.ID))
 		default:
 			headline = fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
 			if first.Position > 0 {

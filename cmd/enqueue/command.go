@@ -19,7 +19,7 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/internal/version"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/spelling"
 )
 
@@ -293,7 +293,7 @@ func (t *terminal) completeID(
 	}
 	var ids []string
 	for _, v := range page.Tasks {
-		ids = append(ids, legible.Line(v.Task.ID))
+		ids = append(ids, display.Line(v.Task.ID))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
@@ -280,7 +280,7 @@ func (g *guide) awaitTask(ctx context.Context) error {
 			return false, err
 		}
 		first := page.Tasks[0]
-		if line := first.state() + ": " + legible.Line(first.Title); line != shown {
+		if line := first.state() + ": " + display.Line(first.Title); line != shown {
 			shown = line
 			printf(g.stderr, "\n%s\n", line)
 		}
@@ -288,7 +288,7 @@ func (g *guide) awaitTask(ctx context.Context) error {
 			return false, nil
 		}
 		printText(g.stderr, "guide done", map[string]string{
-			"Sentence": legible.Line(first.comment()), "Console": g.api.base,
+			"Sentence": display.Line(first.comment()), "Console": g.api.base,
 		})
 		return true, exitForEnding(first.Ending.Kind)
 	})

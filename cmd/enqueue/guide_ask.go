@@ -12,7 +12,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // field is a line that the person enters.
@@ -43,7 +43,7 @@ func (g *guide) ask(ctx context.Context, fields []field, accept func(answers []s
 			return err
 		}
 		if !errors.Is(err, errAskOn) {
-			printf(g.stderr, "%s\n", g.stderr.Paint(term.Red, legible.Line(err.Error())))
+			printf(g.stderr, "%s\n", g.stderr.Paint(term.Red, display.Line(err.Error())))
 		}
 	}
 }

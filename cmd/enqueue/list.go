@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 func listCommand(t *terminal) *cobra.Command {
@@ -44,7 +44,7 @@ func listCommand(t *terminal) *cobra.Command {
 			t.printTasks(page.Tasks, time.Now())
 			switch {
 			case page.Next != "":
-				printf(t.stderr, "For older tasks add --before %s\n", legible.Line(page.Next))
+				printf(t.stderr, "For older tasks add --before %s\n", display.Line(page.Next))
 			case len(page.Tasks) == 0:
 				printf(t.stderr, "No tasks.\n")
 			}
@@ -69,7 +69,7 @@ func (t *terminal) printTasks(all []task, now time.Time) {
 	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.name(), legible.Age(now.Sub(v.Created)), cost(v),
+		list.add(v.Task.ID, v.state(), v.Task.Source, v.name(), display.Age(now.Sub(v.Created)), cost(v),
 			v.Title+trouble(v))
 	}
 	list.print(t.stdout)
@@ -103,7 +103,7 @@ func cost(v task) string {
 	if v.Ending == nil || v.Ending.cost() == 0 {
 		return ""
 	}
-	return legible.Dollars(v.Ending.cost())
+	return display.Dollars(v.Ending.cost())
 }
 
 func showCommand(t *terminal) *cobra.Command {
@@ -132,7 +132,7 @@ func diffCommand(t *terminal) *cobra.Command {
 				return line
 			}
 			text, ended := strings.CutSuffix(line, "\n")
-			text = t.stdout.Paint(diffStyle(text), legible.Code(text))
+			text = t.stdout.Paint(diffStyle(text), display.Code(text))
 			if ended {
 				text += "\n"
 			}
@@ -178,7 +178,7 @@ func answerCommand(t *terminal) *cobra.Command {
 				printf(t.stdout, "too late: the agent continued without an answer\n")
 				return
 			}
-			printf(t.stdout, "%s answered: %s\n", legible.Line(a.text("by")), legible.Text(a.text("text")))
+			printf(t.stdout, "%s answered: %s\n", display.Line(a.text("by")), display.Text(a.text("text")))
 		})
 		if a.has("expired") {
 			return exitFailed
@@ -192,7 +192,7 @@ func changeCommand(t *terminal, action, about string) *cobra.Command {
 	c := &cobra.Command{Use: action + " ID", Short: about}
 	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
 		return show(ctx, t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
-			printf(t.stdout, "%s is %s\n", id, legible.Line(v.state()))
+			printf(t.stdout, "%s is %s\n", id, display.Line(v.state()))
 		})
 	})
 }
@@ -200,7 +200,7 @@ func changeCommand(t *terminal, action, about string) *cobra.Command {
 // fact prints a fact, if it is known.
 func (t *terminal) fact(name, value string) {
 	if value != "" {
-		printf(t.stdout, "%-*s  %s\n", len("in the run of"), name, legible.Line(value))
+		printf(t.stdout, "%-*s  %s\n", len("in the run of"), name, display.Line(value))
 	}
 }
 
@@ -237,12 +237,12 @@ func (t *terminal) printTask(v task) {
 		t.fact("published", one)
 	}
 	for _, q := range v.Questions {
-		printf(t.stdout, "\n? %s\n", legible.Text(q.Text))
+		printf(t.stdout, "\n? %s\n", display.Text(q.Text))
 		for _, line := range answerHelp(v.Task.ID, q) {
 			printf(t.stdout, "%s\n", line)
 		}
 	}
-	texts := []string{legible.Text("> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> ")), legible.Text(v.comment())}
+	texts := []string{display.Text("> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> ")), display.Text(v.comment())}
 	if v.Ending != nil {
 		texts = append(texts, answerText(t.stdout, v))
 	}
@@ -297,14 +297,14 @@ func (t *terminal) printCosts(c row) {
 		dollars, runs := r.number("cost_usd"), r.number("runs")
 		switch {
 		case bySize && r.has("size") && runs > 0:
-			cells = append(cells, legible.Dollars(dollars/runs), legible.Dollars(r.number("max_usd")))
+			cells = append(cells, display.Dollars(dollars/runs), display.Dollars(r.number("max_usd")))
 		case bySize: // runs that are not of one size
 			cells = append(cells, "", "")
 		}
 		used, _ := r["usage"].(map[string]any)
 		u := row(used)
 		in := u.number("input_tokens") + u.number("cache_read_input_tokens") + u.number("cache_creation_input_tokens")
-		list.add(append(cells, legible.Dollars(dollars), r.text("runs"), fmt.Sprintf("%.0f", in),
+		list.add(append(cells, display.Dollars(dollars), r.text("runs"), fmt.Sprintf("%.0f", in),
 			u.text("output_tokens"))...)
 	}
 	for _, r := range c.rows("rows") {
@@ -327,6 +327,6 @@ func (t *terminal) printCosts(c row) {
 	}
 	if left, some := left.(map[string]any); some {
 		printf(t.stderr, "%s of %s runs is missing: the store was full\n",
-			legible.Dollars(row(left).number("cost_usd")), row(left).text("runs"))
+			display.Dollars(row(left).number("cost_usd")), row(left).text("runs"))
 	}
 }

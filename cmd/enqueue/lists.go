@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // listing is a list of the API that is printed as a table.
@@ -50,7 +50,7 @@ func (t *terminal) listOf(about string, l listing) *cobra.Command {
 func (t *terminal) action(use, about, request string, done func(row) string) *cobra.Command {
 	return &cobra.Command{Use: use, Short: about, RunE: func(c *cobra.Command, args []string) error {
 		return show(c.Context(), t, fmt.Sprintf(request, url.PathEscape(args[0])), nil, func(r row) {
-			printf(t.stdout, "%s\n", legible.Line(done(r)))
+			printf(t.stdout, "%s\n", display.Line(done(r)))
 		})
 	}}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // eventPrinter prints a task's events. It leaves out the agent's thinking and the output of its tools, which are in the
@@ -28,13 +28,13 @@ func (p *eventPrinter) event(e event) {
 	switch e.Kind {
 	case "text":
 		if e.Parent == "" { // a sub-agent's text is for the agent
-			p.text(legible.Text(e.Text))
+			p.text(display.Text(e.Text))
 		}
 	case "tool_use":
 		p.short(e, term.Dim, "· "+e.Text)
 	case "tool_result":
 		if e.Error {
-			p.short(e, term.Red, "✗ "+cmp.Or(legible.Line(e.Text), "failed"))
+			p.short(e, term.Red, "✗ "+cmp.Or(display.Line(e.Text), "failed"))
 		}
 	case "started":
 		p.short(e, term.Dim, "— started, "+e.Text)
@@ -88,18 +88,18 @@ func (p *eventPrinter) question(e event) {
 // answerHelp returns the options of a question and the command that answers it.
 func answerHelp(id string, q question) (lines []string) {
 	for i, o := range q.Options {
-		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, legible.Line(o)))
+		lines = append(lines, fmt.Sprintf("  %d. %s", i+1, display.Line(o)))
 	}
 	key := ""
 	if q.Key != "" {
 		key = "--question " + q.Key + " "
 	}
-	return append(lines, "  answer with: enqueue answer "+legible.Line(key+id)+" YOUR WORDS")
+	return append(lines, "  answer with: enqueue answer "+display.Line(key+id)+" YOUR WORDS")
 }
 
 // full prints the whole text of an event.
 func (p *eventPrinter) full(e event, style term.Style, s string) {
-	p.line(p.timestamp(e) + p.side.Paint(style, strings.TrimSpace(legible.Text(s))))
+	p.line(p.timestamp(e) + p.side.Paint(style, strings.TrimSpace(display.Text(s))))
 }
 
 // short prints an event as one line of the terminal. Events of sub-agents are indented.
@@ -111,7 +111,7 @@ func (p *eventPrinter) short(e event, style term.Style, s string) {
 	if e.Parent != "" {
 		prefix, columns = prefix+"  ", columns-2
 	}
-	p.line(prefix + p.side.Paint(style, term.Cut(legible.Line(s), columns)))
+	p.line(prefix + p.side.Paint(style, term.Cut(display.Line(s), columns)))
 }
 
 func (p *eventPrinter) timestamp(e event) string {
@@ -135,10 +135,10 @@ func (p *eventPrinter) end(v task) {
 	if v.Footer != "" {
 		words += " · " + v.Footer
 	}
-	p.line(p.side.Paint(style, legible.Line(words)))
+	p.line(p.side.Paint(style, display.Line(words)))
 	for _, more := range append([]string{v.comment()}, v.Notes...) {
 		if more != "" {
-			p.line(legible.Text(more))
+			p.line(display.Text(more))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (p *progress) update(e event) {
 	case "text":
 		p.activity = "writing"
 	case "tool_use":
-		p.tools = append(p.tools, toolCall{e.ToolID, legible.Line(e.Text)})
+		p.tools = append(p.tools, toolCall{e.ToolID, display.Line(e.Text)})
 	case "tool_result":
 		p.tools = slices.DeleteFunc(p.tools, func(c toolCall) bool { return c.id == e.ToolID })
 		p.activity = "thinking"
@@ -196,11 +196,11 @@ func (p *progress) update(e event) {
 // line returns the status line.
 func (p *progress) line(now time.Time) string {
 	if p.started.IsZero() {
-		return "waiting · " + legible.Lasted(now.Sub(p.submitted))
+		return "waiting · " + display.Lasted(now.Sub(p.submitted))
 	}
-	parts := []string{legible.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
+	parts := []string{display.Lasted(max(0, now.Sub(p.started)))} // the two clocks may differ
 	if p.tokens > 0 {
-		parts = append(parts, legible.Count(p.tokens)+" tokens", legible.Dollars(p.usd))
+		parts = append(parts, display.Count(p.tokens)+" tokens", display.Dollars(p.usd))
 	}
 	activity := p.activity
 	if n := len(p.tools); n > 0 {
@@ -239,7 +239,7 @@ func newTable(names ...string) *table {
 func (t *table) add(cells ...string) {
 	for i, cell := range cells {
 		c := &t.columns[i]
-		cell = legible.Line(cell)
+		cell = display.Line(cell)
 		c.cells, c.width = append(c.cells, cell), max(c.width, term.Cells(cell))
 	}
 }

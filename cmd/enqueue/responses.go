@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // What follows is the API's JSON (web/api/openapi.yaml) as far as commands show it.
@@ -183,11 +183,11 @@ func (r row) minute(name string) string {
 	return r.time(name).UTC().Format("2006-01-02 15:04 UTC")
 }
 
-func (r row) age(name string) string { return legible.Age(time.Since(r.time(name))) }
+func (r row) age(name string) string { return display.Age(time.Since(r.time(name))) }
 
-func (r row) bytes(name string) string { return legible.Bytes(int64(r.number(name))) }
+func (r row) bytes(name string) string { return display.Bytes(int64(r.number(name))) }
 
 // lasted returns a number of seconds as a duration.
 func (r row) lasted(name string) string {
-	return legible.Lasted(time.Duration(r.number(name) * float64(time.Second)))
+	return display.Lasted(time.Duration(r.number(name) * float64(time.Second)))
 }

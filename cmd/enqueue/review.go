@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/github/findings"
 )
 
@@ -18,28 +18,28 @@ func answerText(out *term.Out, v task) string {
 			return reviewText(out, a)
 		}
 	}
-	return legible.Text(indentJSON(v.said()))
+	return display.Text(indentJSON(v.said()))
 }
 
 // reviewText returns the result of a review, the most serious findings first.
 func reviewText(out *term.Out, a findings.Answer) string {
 	b := &strings.Builder{}
-	fmt.Fprintln(b, strings.TrimSpace(legible.Text(a.Summary)))
+	fmt.Fprintln(b, strings.TrimSpace(display.Text(a.Summary)))
 	styles := map[findings.Severity]term.Style{
 		findings.Critical: term.Red, findings.Major: term.Yellow, findings.Minor: term.Cyan,
 	}
 	slices.SortStableFunc(a.Findings, func(x, y findings.Finding) int { return x.Severity.Compare(y.Severity) })
 	for _, f := range a.Findings {
 		fmt.Fprintf(b, "\n%s %s\n", out.Paint(styles[f.Severity], strings.ToUpper(string(f.Severity))),
-			out.Paint(term.Bold, legible.Line(place(f))))
+			out.Paint(term.Bold, display.Line(place(f))))
 		for _, text := range []string{f.Claim, f.Evidence} {
-			if text = strings.TrimSpace(legible.Text(text)); text != "" {
+			if text = strings.TrimSpace(display.Text(text)); text != "" {
 				fmt.Fprintf(b, "  %s\n", strings.ReplaceAll(text, "\n", "\n  "))
 			}
 		}
 		lines := func(sign string, style term.Style, text string) {
 			for line := range strings.Lines(text) {
-				fmt.Fprintf(b, "    %s\n", out.Paint(style, sign+legible.Code(strings.TrimRight(line, "\r\n"))))
+				fmt.Fprintf(b, "    %s\n", out.Paint(style, sign+display.Code(strings.TrimRight(line, "\r\n"))))
 			}
 		}
 		if f.Suggestion != "" {

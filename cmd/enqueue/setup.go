@@ -22,7 +22,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
@@ -296,7 +296,7 @@ func (t *terminal) outlook(ctx context.Context, repo string) error {
 		for _, f := range o.Facts {
 			name := f.Name
 			for _, value := range append(f.Values, "–")[:max(1, len(f.Values))] {
-				printf(t.stdout, "%-24s %s\n", legible.Line(name), legible.Line(value))
+				printf(t.stdout, "%-24s %s\n", display.Line(name), display.Line(value))
 				name = ""
 			}
 		}
@@ -334,10 +334,10 @@ func (t *terminal) printHealth(f fleetHealth, services []finding) {
 	for _, w := range f.Workers {
 		member := ""
 		if w.Pool != "" {
-			member = ", pool " + legible.Line(w.Pool)
+			member = ", pool " + display.Line(w.Pool)
 		}
-		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", legible.Line(w.ID),
-			legible.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
+		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", display.Line(w.ID),
+			display.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
 		t.printFindings("  ", w.Checks)
 	}
 	if f.Redis != "ok" {
@@ -350,7 +350,7 @@ func (t *terminal) printHealth(f fleetHealth, services []finding) {
 	printf(t.stdout, "\n%s\n", words)
 	for _, p := range f.Pools {
 		if len(f.Pools) > 1 {
-			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", legible.Line(p.Name),
+			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", display.Line(p.Name),
 				p.Workers, p.Running, p.Slots, p.Waiting)
 		}
 	}
@@ -364,10 +364,10 @@ func (t *terminal) printFindings(margin string, list []finding) {
 			"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red,
 		}[severity]
 		printf(t.stdout, "%s%s %s\n", margin, t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)),
-			legible.Line(f.What))
+			display.Line(f.What))
 		for _, line := range []string{f.Why, f.Remedy} {
 			if line != "" {
-				printf(t.stdout, "%s%-8s   %s\n", margin, "", legible.Line(line))
+				printf(t.stdout, "%s%-8s   %s\n", margin, "", display.Line(line))
 			}
 		}
 	}

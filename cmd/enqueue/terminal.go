@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // world is the environment of a command. Tests replace it.
@@ -78,7 +78,7 @@ func (t *terminal) printJSON(text []byte) error {
 // escapeJSON escapes control sequences in JSON that is printed on a terminal.
 func (t *terminal) escapeJSON(text string) string {
 	if t.stdout.TTY() {
-		return legible.JSON(text)
+		return display.JSON(text)
 	}
 	return text
 }

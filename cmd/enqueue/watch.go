@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // patience is how long a task may wait before the watcher checks the fleet for a reason.
@@ -66,7 +66,7 @@ func (w *watch) run(ctx context.Context, headline string) error {
 		defer stop()
 	}
 	if headline != "" { // after signals are caught: the reader may press Ctrl-C
-		printf(w.stderr, "%s\n", w.stderr.Paint(term.Dim, legible.Line(headline)))
+		printf(w.stderr, "%s\n", w.stderr.Paint(term.Dim, display.Line(headline)))
 	}
 	updates := w.api.follow(ctx, w.id)
 	problem := w.checkFleet(ctx)
@@ -94,7 +94,7 @@ func (w *watch) run(ctx context.Context, headline string) error {
 		case why := <-problem:
 			if w.progress.started.IsZero() {
 				w.screen.Note(w.stderr.Paint(term.Yellow,
-					"! the task waits because "+legible.Line(why)+"; `enqueue doctor` shows what to do"))
+					"! the task waits because "+display.Line(why)+"; `enqueue doctor` shows what to do"))
 			}
 		case <-tick.C:
 		}
@@ -383,6 +383,6 @@ func logsCommand(t *terminal) *cobra.Command {
 		case t.raw:
 			return t.copyResponse(ctx, "/api/tasks/"+id+"/log?raw=1", t.escapeJSON)
 		}
-		return t.copyResponse(ctx, "/api/tasks/"+id+"/log", legible.Text)
+		return t.copyResponse(ctx, "/api/tasks/"+id+"/log", display.Text)
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // zeroWidth is an invisible space that takes the meaning from the sign before or after it.
@@ -43,7 +43,7 @@ const rounds = 5
 // contains no marker of errand, and closes each block of code. Blocks that GitHub draws, or offers to commit, become
 // plain code. Text that every parser takes for code stays as it is. Neutral text is returned unchanged.
 func Neutral(s string) string {
-	s = Closed(settle(legible.Text(unified(s)), escape))
+	s = Closed(settle(display.Text(unified(s)), escape))
 	if read(s, commonMark).live || Closed(s) != s {
 		return fenced(s)
 	}
@@ -53,11 +53,11 @@ func Neutral(s string) string {
 // NeutralLine does the same for one line that becomes part of a sentence.
 func NeutralLine(s string) string {
 	const before = "x " // so that the line begins no block
-	n := settle(before+legible.Line(s), escape)
+	n := settle(before+display.Line(s), escape)
 	if out, ok := strings.CutPrefix(n, before); ok && !read(n, commonMark).live {
 		return out
 	}
-	s = image.ReplaceAllStringFunc(legible.Line(s), func(m string) string {
+	s = image.ReplaceAllStringFunc(display.Line(s), func(m string) string {
 		return strings.TrimSuffix(m, "[") + zeroWidth + "["
 	})
 	return Unping(showTags(s, "<"+zeroWidth)) // neutral, whatever is code in it

@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // Page is a comment or a description on GitHub, parsed once: what a reader of the page sees of it, and whom it
@@ -117,7 +117,7 @@ func (p Page) String() string {
 	if p.rest != "" {
 		b.WriteString(Fenced("", strings.TrimSuffix(p.rest, "\n")))
 	}
-	s := strings.TrimRight(legible.Words(b.String()), " \t\n")
+	s := strings.TrimRight(display.Words(b.String()), " \t\n")
 	if slices.ContainsFunc(p.indented, func(code span) bool { return code.from <= first && first < code.to }) {
 		begin := len(s) - len(strings.TrimLeft(s, " \t\n"))
 		return s[strings.LastIndexByte(s[:begin], '\n')+1:]

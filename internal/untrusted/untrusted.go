@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // Plain returns text that is not rendered, such as a title or a log, without what cannot be seen.
-func Plain(s string) string { return strings.TrimSpace(legible.Words(s)) }
+func Plain(s string) string { return strings.TrimSpace(display.Words(s)) }
 
 // Line returns text as one visible line of at most n characters.
 func Line(s string, n int) string { return Short(Plain(s), n) }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
@@ -36,17 +36,17 @@ func (b Budgets) contact() string { return cmp.Or(strings.TrimSpace(b.Contact), 
 // Exhausted explains to the asker which budget ended a run that was allowed to cost run: the task's own, of which
 // earlier runs had spent a part, or what the budgets of the day had left. It is empty if the run had no budget.
 func (b Budgets) Exhausted(own, earlier, run float64) string {
-	said := fmt.Sprintf("The agent used up its budget of %s for this task. ", legible.Dollars(own))
+	said := fmt.Sprintf("The agent used up its budget of %s for this task. ", display.Dollars(own))
 	switch {
 	case run <= 0:
 		return ""
 	case !b.OwnUsedUp(own, earlier, run):
 		return fmt.Sprintf("The agent used up the %s that a budget for today had left. %s can raise it (budgets in "+
-			"errand.yaml); a new day begins at midnight UTC.", legible.Dollars(run), b.contact())
+			"errand.yaml); a new day begins at midnight UTC.", display.Dollars(run), b.contact())
 	case b.Task > 0 && own >= b.Task:
 		return said + b.contact() + " can raise it (budgets.task in errand.yaml)."
 	case b.Task > 0:
-		return said + fmt.Sprintf("Ask again with a larger budget, up to %s.", legible.Dollars(b.Task))
+		return said + fmt.Sprintf("Ask again with a larger budget, up to %s.", display.Dollars(b.Task))
 	}
 	return said + "Ask again with a larger budget."
 }
@@ -71,7 +71,7 @@ func (b Budgets) Refusal(over *store.OverBudget) *tasks.InputError {
 	who, whose := b.contact(), BudgetName(over.Scope)
 	return &tasks.InputError{Sentence: fmt.Sprintf("%s is used up: %s of %s. %s can raise it; a new "+
 		"day begins at midnight UTC.",
-		strings.ToUpper(whose[:1])+whose[1:], legible.Dollars(over.Spent), legible.Dollars(over.Budget), who)}
+		strings.ToUpper(whose[:1])+whose[1:], display.Dollars(over.Spent), display.Dollars(over.Budget), who)}
 }
 
 // BudgetName names the budget of a scope for the asker of a task.

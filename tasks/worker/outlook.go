@@ -11,7 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
@@ -95,7 +95,7 @@ func (o *offerer) keeps(
 	said := "none on the worker that was asked: the next run there sets it up"
 	for _, e := range all {
 		if e.ID == id {
-			said = fmt.Sprintf("kept for %s, set up in %s", legible.Age(time.Since(e.Created)), tasks.Lasted(e.Took))
+			said = fmt.Sprintf("kept for %s, set up in %s", display.Age(time.Since(e.Created)), tasks.Lasted(e.Took))
 		}
 	}
 	look.Add("environment", said)

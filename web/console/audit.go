@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -54,8 +54,8 @@ func (r auditRow) Leads() string {
 }
 
 func newAuditRow(e desk.AuditEntry) auditRow {
-	e.Who, e.Name, e.What, e.Result = legible.Line(e.Who), legible.Line(e.Name), legible.Line(e.What),
-		legible.Line(e.Result)
+	e.Who, e.Name, e.What, e.Result = display.Line(e.Who), display.Line(e.Name), display.Line(e.What),
+		display.Line(e.Result)
 	row := auditRow{AuditEntry: e, Outcome: "done", Level: "ok"}
 	switch {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:

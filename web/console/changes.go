@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -222,7 +222,7 @@ func newDiffFile(f tasks.ChangedFile) diffFile {
 
 // fileName spells out what a name hides, also line breaks.
 func fileName(s string) string {
-	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(legible.Code(s))
+	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(display.Code(s))
 }
 
 var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
@@ -280,7 +280,7 @@ func parsePatch(patch, anchor string) (lines []diffLine) {
 	return lines
 }
 
-func plainParts(text string) []codePart { return []codePart{{Text: legible.Code(text)}} }
+func plainParts(text string) []codePart { return []codePart{{Text: display.Code(text)}} }
 
 // add adds a file at its place below the node.
 func (n *treeNode) add(names []string, f diffFile) {

@@ -17,7 +17,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -157,7 +157,7 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatView) error {
 	now := c.view.Now()
 	for _, s := range past {
-		asked := utterance{legible.Line(s.Name()), legible.Text(s.Task.Prompt), pictureNames(s.Task)}
+		asked := utterance{display.Line(s.Name()), display.Text(s.Task.Prompt), pictureNames(s.Task)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue
@@ -276,7 +276,7 @@ func readFiles(form *multipart.Form) (pictures []tasks.Picture, texts string, er
 			return nil, "", fmt.Errorf("read attached file: %w", err)
 		}
 		if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 && agent.PictureType(data) == "" {
-			texts += "\n\nAttached file " + legible.Line(header.Filename) + ":\n\n" + markdown.Fenced("", string(data))
+			texts += "\n\nAttached file " + display.Line(header.Filename) + ":\n\n" + markdown.Fenced("", string(data))
 			continue
 		}
 		p, err := tasks.NewPicture(header.Filename, data)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/view"
@@ -89,8 +89,8 @@ func newReviewLines(rows []desk.CostRow) (list []reviewLine) {
 		}
 		mean := row.USD / float64(row.Runs)
 		list = append(list, reviewLine{
-			row.Size, strconv.FormatInt(row.Runs, 10), legible.Dollars(mean), share(mean, highest),
-			legible.Dollars(row.Max), legible.Dollars(row.USD),
+			row.Size, strconv.FormatInt(row.Runs, 10), display.Dollars(mean), share(mean, highest),
+			display.Dollars(row.Max), display.Dollars(row.USD),
 		})
 	}
 	return list
@@ -166,7 +166,7 @@ func newCostLine(q view.CostsQuery, row desk.CostRow, highest float64, today tim
 		case len(name.Text) <= view.MaxFilter && group != desk.BySize:
 			name.URL = costsURL(narrowed(q, group, name.Text))
 		}
-		name.Text = legible.Text(name.Text)
+		name.Text = display.Text(name.Text)
 		l.Names = append(l.Names, name)
 	}
 	return l
@@ -218,7 +218,7 @@ func costsURL(q view.CostsQuery, change ...func(*view.CostsQuery)) string {
 func newCostFigures(s desk.CostSum) costFigures {
 	u := s.Usage
 	return costFigures{
-		legible.Dollars(s.USD), strconv.FormatInt(s.Runs, 10),
-		legible.Count(u.Input + u.CacheRead + u.CacheCreation), legible.Count(u.Output),
+		display.Dollars(s.USD), strconv.FormatInt(s.Runs, 10),
+		display.Count(u.Input + u.CacheRead + u.CacheCreation), display.Count(u.Output),
 	}
 }

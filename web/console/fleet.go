@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
@@ -93,9 +93,9 @@ type windowView struct {
 
 func newCredentialViews(all []capacity.CredentialUse, now time.Time) (list []credentialView) {
 	for _, c := range all {
-		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: legible.Dollars(c.Spent + c.Live)}
+		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: display.Dollars(c.Spent + c.Live)}
 		if c.Cap > 0 {
-			v.Spent += " of " + legible.Dollars(c.Cap)
+			v.Spent += " of " + display.Dollars(c.Cap)
 		}
 		switch capped := c.CappedAt(now); {
 		case capped.After(now):
@@ -177,7 +177,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 	for _, q := range byClass(v.Queues) {
 		line := classView{Depth: q}
 		if q.Waiting > 0 {
-			line.Age = legible.Age(time.Duration(q.Oldest * float64(time.Second)))
+			line.Age = display.Age(time.Duration(q.Oldest * float64(time.Second)))
 		}
 		if q.Paused != nil {
 			line.Why = view.Sentences(capacity.WhyPaused(q.Class, *q.Paused, now), "")
@@ -187,7 +187,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 			waited = waited.Add(h.Waited[q.Class])
 		}
 		if d := waited.Quantile(1); d > 0 {
-			line.P50, line.P95 = "≤ "+legible.Age(waited.Quantile(0.5)), "≤ "+legible.Age(waited.Quantile(0.95))
+			line.P50, line.P95 = "≤ "+display.Age(waited.Quantile(0.5)), "≤ "+display.Age(waited.Quantile(0.95))
 		}
 		for _, s := range a.Next[q.Class] {
 			line.Next = append(line.Next, newRow(view.NewTask(s), now))
@@ -225,8 +225,8 @@ func (h hourView) sum() int { return h.Done + h.Stopped + h.Failed }
 func (v *fleetPageView) addEnvironments(ctx context.Context, all []desk.Environment, now time.Time) {
 	for i, e := range all {
 		line := environmentView{
-			Environment: e, Age: legible.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
-			Size: legible.Bytes(e.Size), Used: legible.Age(now.Sub(e.Used)),
+			Environment: e, Age: display.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
+			Size: display.Bytes(e.Size), Used: display.Age(now.Sub(e.Used)),
 		}
 		if (i == 0 || all[i-1].Repo != e.Repo) && people.VisitorOf(ctx).Operates(ctx, e.Repo) == nil {
 			line.Path = url.PathEscape(e.Repo)
@@ -317,7 +317,7 @@ func newWorkerViews(workers []view.Worker) []workerView {
 	for i, w := range workers {
 		cli, err := capacity.ReadHealth(w.Health)
 		list[i] = workerView{
-			Worker: w, CLI: cli.Version, Memory: legible.Bytes(w.Memory), Level: "ok", State: "takes tasks",
+			Worker: w, CLI: cli.Version, Memory: display.Bytes(w.Memory), Level: "ok", State: "takes tasks",
 		}
 		switch {
 		case err != nil || !cli.OK:

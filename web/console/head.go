@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -43,7 +43,7 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	h := head{Links: links, Initials: initials(s.Name()), Model: s.Task.Options.Model}
 	h.Pulls, h.Opened = pullLinks(s, links.PullRequest)
 	line := s.Headline(now)
-	h.Detail, h.Until = legible.Text(line.Detail), line.Until
+	h.Detail, h.Until = display.Text(line.Detail), line.Until
 	switch {
 	case line.State == tasks.NeedsAnswer:
 		h.Detail = "" // the question follows
@@ -84,7 +84,7 @@ func pullLinks(s tasks.Status, about string) (list []pullLink, opened bool) {
 	for _, p := range pulls {
 		l := pullLink{p.PullRequest.URL, "Open PR"}
 		if len(pulls) > 1 {
-			l.Text = "Open " + legible.Line(p.Name())
+			l.Text = "Open " + display.Line(p.Name())
 		}
 		list = append(list, l)
 	}
@@ -195,7 +195,7 @@ func newMeter(s tasks.Status, used desk.Logged, now time.Time) meter {
 	}
 	if usage != nil {
 		if in := usage.Input + usage.CacheRead + usage.CacheCreation; in > 0 {
-			m.Tokens = legible.Count(in) + " tokens in, " + legible.Count(usage.Output) + " out"
+			m.Tokens = display.Count(in) + " tokens in, " + display.Count(usage.Output) + " out"
 		}
 	}
 	m.Cost = view.USD(usd)
@@ -226,11 +226,11 @@ func machineUse(r agent.Resources) string {
 	if r.CPU >= time.Second {
 		parts = append(parts, tasks.Lasted(r.CPU)+" of CPU time")
 	}
-	if memory := legible.Bytes(r.Peak); memory != "" {
+	if memory := display.Bytes(r.Peak); memory != "" {
 		parts = append(parts, memory+" of memory")
 	}
 	if r.Disk >= 1<<20 {
-		parts = append(parts, legible.Bytes(r.Disk)+" added to the disk")
+		parts = append(parts, display.Bytes(r.Disk)+" added to the disk")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -259,7 +259,7 @@ func attempts(s tasks.Status) (list []attempt) {
 		case last:
 			a.Now = s.State == string(store.Running)
 		}
-		a.Why, a.Worker = legible.Line(a.Why), legible.Line(a.Worker)
+		a.Why, a.Worker = display.Line(a.Why), display.Line(a.Worker)
 		if !a.Ended.IsZero() {
 			a.Took = tasks.Lasted(took)
 			if took < briefRun && !last {
@@ -288,7 +288,7 @@ func newEgressView(r *agent.EgressReport) *egressView {
 	}
 	v := &egressView{More: max(0, len(r.Refused)-refusedShown)}
 	for _, one := range r.Refused[:len(r.Refused)-v.More] {
-		v.Refused = append(v.Refused, "Tried to reach "+legible.Line(one.Host)+", "+legible.Line(one.Why)+".")
+		v.Refused = append(v.Refused, "Tried to reach "+display.Line(one.Host)+", "+display.Line(one.Why)+".")
 	}
 	if r.Learn && len(r.Reached) > 0 {
 		v.Learned = "egress:\n"

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // Bounds of colouring. The code is untrusted, and a lexer's expressions may take long for it: what is beyond them stays
@@ -79,7 +79,7 @@ func (p painter) hunk(lexer chroma.Lexer, lines []*diffLine) {
 				at, parts = at+1, nil
 			}
 			if piece != "" {
-				parts = append(parts, codePart{colour(t.Type), legible.Code(piece)})
+				parts = append(parts, codePart{colour(t.Type), display.Code(piece)})
 			}
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 	"github.com/yuin/goldmark/util"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -60,13 +60,13 @@ func without(list []util.PrioritizedValue, parser any) []util.PrioritizedValue {
 
 // formatMarkdown renders an agent's Markdown.
 func formatMarkdown(text string) template.HTML {
-	text = legible.Text(text)
+	text = display.Text(text)
 	b := limitedBuilder{left: maxFormatted}
 	if !formattable(text) || agentMarkdown.Convert([]byte(text), &b) != nil {
 		return template.HTML(`<p class="plain">` + template.HTMLEscapeString(text) + "</p>") //nolint:gosec // it is escaped
 	}
 	// Spelled again: hidden characters may have come as HTML entities.
-	return template.HTML(legible.Spelled(b.String())) //nolint:gosec // HTML in the text was parsed as text
+	return template.HTML(display.Spelled(b.String())) //nolint:gosec // HTML in the text was parsed as text
 }
 
 func formattable(text string) bool {
@@ -185,7 +185,7 @@ func formatInput(input json.RawMessage) string {
 	}
 	in := json.NewDecoder(bytes.NewReader(input))
 	if t, err := in.Token(); err != nil || t != json.Delim('{') {
-		return legible.Text(string(input))
+		return display.Text(string(input))
 	}
 	var lines []string
 	for in.More() {
@@ -195,7 +195,7 @@ func formatInput(input json.RawMessage) string {
 			err = in.Decode(&value)
 		}
 		if err != nil {
-			return legible.Text(string(input))
+			return display.Text(string(input))
 		}
 		text := string(value)
 		if json.Unmarshal(value, &text) == nil && strings.ContainsRune(text, '\n') {
@@ -203,5 +203,5 @@ func formatInput(input json.RawMessage) string {
 		}
 		lines = append(lines, fmt.Sprint(name)+": "+text)
 	}
-	return legible.Text(strings.Join(lines, "\n"))
+	return display.Text(strings.Join(lines, "\n"))
 }

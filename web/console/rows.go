@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
 
@@ -27,26 +27,26 @@ type row struct {
 
 func newRow(v view.Task, now time.Time) row {
 	r := row{
-		ID: v.Task.ID, Title: legible.Text(v.Title), Source: v.Task.Source, Actor: legible.Line(v.Name()),
-		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: legible.Age(now.Sub(v.Created)),
-		Note: legible.Text(cmp.Or(v.Why, v.Unposted, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
+		ID: v.Task.ID, Title: display.Text(v.Title), Source: v.Task.Source, Actor: display.Line(v.Name()),
+		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: display.Age(now.Sub(v.Created)),
+		Note: display.Text(cmp.Or(v.Why, v.Unposted, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
 		Asking: len(v.Questions) > 0,
 	}
 	if r.Asking {
-		r.Label, r.Note = "Needs you", legible.Text(v.Questions[0].Text)
+		r.Label, r.Note = "Needs you", display.Text(v.Questions[0].Text)
 	}
 	switch {
 	case v.Ending != nil:
-		r.Ending, r.Note = string(v.Ending.Kind), cmp.Or(r.Note, legible.Text(v.Ending.Headline().Detail))
+		r.Ending, r.Note = string(v.Ending.Kind), cmp.Or(r.Note, display.Text(v.Ending.Headline().Detail))
 		r.Cost = view.USD(v.Spent())
 		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
-			r.Took = legible.Age(d)
+			r.Took = display.Age(d)
 		}
 	case v.State == "running" && !v.Started.IsZero():
-		r.Took = legible.Age(now.Sub(v.Started))
+		r.Took = display.Age(now.Sub(v.Started))
 	case v.State == "waiting":
 		line := v.Headline(now)
-		r.Note, r.NoteWhen, r.NoteUntil = legible.Text(line.Detail), whenOf(line), line.Until
+		r.Note, r.NoteWhen, r.NoteUntil = display.Text(line.Detail), whenOf(line), line.Until
 	}
 	return r
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -160,7 +160,7 @@ func (v *taskView) closeLinks() {
 
 func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) taskView {
 	v := taskView{
-		row: newRow(view.NewTask(s), now), Status: s, Prompt: legible.Text(s.Task.Prompt),
+		row: newRow(view.NewTask(s), now), Status: s, Prompt: display.Text(s.Task.Prompt),
 		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
 		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
 	}
@@ -169,7 +169,7 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 	}
 	for _, one := range s.Votes {
 		v.Votes = append(v.Votes, tasks.Vote{
-			Person: legible.Line(one.Person), Vote: one.Vote, Reason: legible.Text(one.Reason),
+			Person: display.Line(one.Person), Vote: one.Vote, Reason: display.Text(one.Reason),
 		})
 	}
 	if s.Worker != "" || s.Into != "" {
@@ -179,7 +179,7 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 		v.Entries[n-1].Open = v.Entries[n-1].Kind == "text"
 	}
 	if e := s.Ending; e != nil {
-		v.Sentence, v.Partial, v.Answer = legible.Text(e.Sentence()), formatMarkdown(e.Partial()),
+		v.Sentence, v.Partial, v.Answer = display.Text(e.Sentence()), formatMarkdown(e.Partial()),
 			formatMarkdown(answerMarkdown(e))
 		v.Published = formatMarkdown(e.Note())
 		v.Egress = newEgressView(e.Result.Egress)
@@ -191,7 +191,7 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 func pictureNames(t tasks.Task) string {
 	var names []string
 	for _, p := range t.Pictures {
-		names = append(names, legible.Line(p.Name))
+		names = append(names, display.Line(p.Name))
 	}
 	return strings.Join(names, ", ")
 }

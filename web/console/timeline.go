@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -49,7 +49,7 @@ func (e *entry) Tool() bool { return e.Kind == "tool_use" || e.Kind == "tool_res
 func (e *entry) Agents() bool { return e.Kind == "text" || e.Kind == "said" || e.Kind == "asked" }
 
 // Short returns the first words of a message.
-func (e *entry) Short() string { return legible.Line(tasks.Task{Prompt: e.Text}.Title()) }
+func (e *entry) Short() string { return display.Line(tasks.Task{Prompt: e.Text}.Title()) }
 
 // timeline arranges events. static/task.js arranges later events in the same way, and fills in the skeletons.
 type timeline struct {
@@ -101,7 +101,7 @@ func (t *timeline) add(l desk.Logged) {
 	case "tool_result":
 		if call := t.calls[e.ToolID]; call != nil {
 			call.Result, call.Done, call.Error, call.Took =
-				legible.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))
+				display.Text(e.Text), true, e.Error, took(e.Time.Sub(call.Time))
 			t.fails(e.Error)
 			return
 		}
@@ -114,12 +114,12 @@ func (t *timeline) add(l desk.Logged) {
 	}
 	if n := len(*at.list); n > 0 && (kind == "text" || kind == "thinking") {
 		if last := (*at.list)[n-1]; last.Kind == kind {
-			last.Text += legible.Text(e.Text)
+			last.Text += display.Text(e.Text)
 			return
 		}
 	}
 	added := &entry{
-		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(legible.Text(e.Text), "\n"),
+		ID: l.ID, Time: e.Time, Kind: kind, Label: labels[kind], Text: strings.TrimLeft(display.Text(e.Text), "\n"),
 		Call: e.ToolID, Agent: e.Agent, Input: formatInput(e.Input), Error: e.Error,
 	}
 	switch kind {
@@ -132,7 +132,7 @@ func (t *timeline) add(l desk.Logged) {
 			added.Label += " by " + e.Tool
 		}
 		if kind == "absorbed" && tasks.ValidID(e.ToolID) {
-			added.Task, added.Who = e.ToolID, legible.Line(e.Tool)
+			added.Task, added.Who = e.ToolID, display.Line(e.Tool)
 			if e.Tool != "" { // otherwise it is this task that was absorbed
 				t.absorbed = append(t.absorbed, added)
 			}
@@ -154,7 +154,7 @@ func (t *timeline) does(kind, text string) {
 	case "text":
 		t.doing = "Writing"
 	case "tool_use":
-		t.doing = legible.Line(text)
+		t.doing = display.Line(text)
 	}
 }
 
@@ -203,7 +203,7 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v := logView{ID: id, history: history{Past: true}}
 	if len(text) > 0 {
-		v.Entries = []*entry{{Kind: "log", Text: legible.Text(string(text))}}
+		v.Entries = []*entry{{Kind: "log", Text: display.Text(string(text))}}
 	}
 	if from > 0 {
 		v.Older = fmt.Sprintf("/tasks/%s/log?before=%d", id, from)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/google/go-cmp/cmp"
 )
@@ -95,7 +95,7 @@ func TestLegible(t *testing.T) {
 		"safe\u202eexe.txt \u2066 \u0085": `safe\u202eexe.txt \u2066 \x85`,
 		"naïve שלום 🙂":                    "naïve שלום 🙂",
 	} {
-		if got := legible.Text(in); got != want {
+		if got := display.Text(in); got != want {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
@@ -118,22 +118,22 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 func (s *Server) show(st tasks.Status) status {
 	line := st.Headline(s.View.Now())
 	shown := status{
-		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: legible.Line(line.State + ": " + line.Detail),
+		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: display.Line(line.State + ": " + line.Detail),
 	}
 	if line.Detail == "" {
 		shown.Headline = line.State
 	}
 	for _, q := range st.Questions {
-		one := question{Key: q.Key, Text: legible.Text(q.Text)}
+		one := question{Key: q.Key, Text: display.Text(q.Text)}
 		for _, option := range q.Options {
-			one.Options = append(one.Options, legible.Line(option))
+			one.Options = append(one.Options, display.Line(option))
 		}
 		shown.Questions = append(shown.Questions, one)
 	}
 	if e := st.Ending; e != nil {
-		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), legible.Text(cut(e.Said())),
-			legible.Text(e.Sentence())
-		shown.Note, shown.CostUSD = legible.Text(e.Note()), e.CostUSD()
+		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), display.Text(cut(e.Said())),
+			display.Text(e.Sentence())
+		shown.Note, shown.CostUSD = display.Text(e.Note()), e.CostUSD()
 		for i, p := range e.Publications() {
 			if i == 0 {
 				shown.PullRequest = p.PullRequest.URL
@@ -167,7 +167,7 @@ type replied struct {
 func (s *Server) answer(c call, in reply) (replied, error) {
 	_, given, err := s.View.Answer(c.on(in.Task), in.Question, in.Answer)
 	s.record(c, "answer", in.Task, err)
-	return replied{legible.Text(given.Text), legible.Line(given.Who())}, err
+	return replied{display.Text(given.Text), display.Line(given.Who())}, err
 }
 
 func (s *Server) cancel(c call, in which) (status, error) {
@@ -195,5 +195,5 @@ func (s *Server) log(c call, in logQuery) (logEnd, error) {
 		return logEnd{}, &tasks.InputError{Sentence: "bytes is how much of the end of the log to return: at least 1."}
 	}
 	text, from, err := s.Logs.Read(c.ctx, id, 0, min(cmp.Or(in.Bytes, 8000), maxText))
-	return logEnd{legible.Text(string(text)), from > 0}, err
+	return logEnd{display.Text(string(text)), from > 0}, err
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/jitter"
-	"github.com/errand-fleet/errand/internal/legible"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -245,8 +245,8 @@ func (a *admission) settle(r *run, lines int) tasks.Bill {
 	}
 	for _, n := range near {
 		a.log.Warn("budget nearly used up", "run", rec.ID, "scope", n.Scope, "spent", n.Spent, "budget", n.Budget)
-		bill.Near = append(bill.Near, rights.BudgetName(n.Scope)+": "+legible.Dollars(n.Spent)+" of "+
-			legible.Dollars(n.Budget))
+		bill.Near = append(bill.Near, rights.BudgetName(n.Scope)+": "+display.Dollars(n.Spent)+" of "+
+			display.Dollars(n.Budget))
 	}
 	return bill
 }

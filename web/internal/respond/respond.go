@@ -20,7 +20,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
@@ -255,7 +255,7 @@ func (o *Responder) Render(ctx context.Context, name string, data any) (*bytes.B
 		o.log.Error("render page", "page", name, "err", err)
 		return nil, errInternal
 	}
-	return bytes.NewBufferString(legible.Spelled(b.String())), nil
+	return bytes.NewBufferString(display.Spelled(b.String())), nil
 }
 
 // Page writes a whole page or, if rendering fails, nothing.

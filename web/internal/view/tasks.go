@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/legible"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -249,5 +249,5 @@ func USD(amount float64) string {
 	if amount <= 0 {
 		return ""
 	}
-	return legible.Dollars(amount)
+	return display.Dollars(amount)
 }

@@ -1,7 +1,7 @@
 // Package term writes to a terminal: it detects one, measures it, styles text and draws a status line below what is
 // printed.
 //
-// It does not sanitize text: callers pass text from other people through internal/legible first. Its types are not safe
+// It does not sanitize text: callers pass text from other people through internal/display first. Its types are not safe
 // for concurrent use.
 package term
 

@@ -24,7 +24,7 @@ function commands(list) {
       form.message.focus();
     });
     term.append(name);
-    about.textContent = legible([c.argument, c.description].filter(Boolean).join(" · "));
+    about.textContent = displayed([c.argument, c.description].filter(Boolean).join(" · "));
     lines.push(term, about);
   }
   box.querySelector("dl").replaceChildren(...lines);

@@ -33,8 +33,8 @@ function lasted(ms, coarse) {
   return (h ? `${h}h` : "") + (h || m ? `${m}m` : "") + `${s % 60}s`;
 }
 
-// legible does the same as Text of internal/legible.
-const legible = (s) => s
+// displayed does the same as Text of internal/display.
+const displayed = (s) => s
   .replace(/\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])/g, "")
   .replaceAll("\r\n", "\n")
   .replace(/[\0-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g, (c) => {
@@ -45,8 +45,8 @@ const legible = (s) => s
 // formatInput does the same as formatInput in outline.go.
 function formatInput(input) {
   if (input === undefined || input === null) return "";
-  if (typeof input !== "object" || Array.isArray(input)) return legible(JSON.stringify(input));
-  return legible(Object.entries(input).map(([name, v]) => {
+  if (typeof input !== "object" || Array.isArray(input)) return displayed(JSON.stringify(input));
+  return displayed(Object.entries(input).map(([name, v]) => {
     const text = typeof v === "string" ? v : JSON.stringify(v);
     return `${name}: ${text.includes("\n") && typeof v === "string" ? "\n" : ""}${text}`;
   }).join("\n"));
@@ -115,7 +115,7 @@ async function format(items) {
 const begun = (call) => Date.parse(call.querySelector("time").dateTime);
 
 function setResult(call, e) {
-  one(call, "result").textContent = legible(e.text || "");
+  one(call, "result").textContent = displayed(e.text || "");
   if (e.time && call.dataset.kind === "tool_use") one(call, "took").textContent = lasted(Date.parse(e.time) - begun(call));
   call.classList.add("done");
   call.classList.toggle("error", Boolean(e.error));
@@ -138,14 +138,14 @@ function add(e, id) {
   if (["taken", "tool_input", "used", "turn_end"].includes(e.kind)) return;
   if (e.kind === "tool_result" && calls.has(e.tool_id)) return setResult(calls.get(e.tool_id), e);
   const list = place(e.parent), before = list.lastElementChild, joins = before && before.dataset.kind === e.kind;
-  if (joins && e.kind === "text") return write(before, legible(e.text || ""));
-  if (joins && e.kind === "thinking") return one(before, "words").append(legible(e.text || ""));
+  if (joins && e.kind === "text") return write(before, displayed(e.text || ""));
+  if (joins && e.kind === "thinking") return one(before, "words").append(displayed(e.text || ""));
   if (before) format([before]);
   const item = newEntry(e.kind, id, e.time), words = one(item, "words");
-  words.textContent = legible(e.text || "").replace(/^\n+/, "");
+  words.textContent = displayed(e.text || "").replace(/^\n+/, "");
   item.classList.toggle("error", Boolean(e.error));
   if (e.tool_id) item.dataset.call = e.tool_id;
-  if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${legible(e.tool)}`);
+  if ((e.kind === "absorbed" || e.kind === "replied") && e.tool) item.querySelector("b").append(` by ${displayed(e.tool)}`);
   if (e.kind === "absorbed" && e.tool_id && !("alone" in timeline.dataset)) { // a guest sees no other task
     const to = document.createElement("a");
     to.href = "/tasks/" + encodeURIComponent(e.tool_id);
@@ -285,7 +285,7 @@ function setState(e) {
   if (state.classList.contains("running") === waits || e.kind === "started") refresh();
   state.textContent = waits ? "Waiting" : "Working";
   state.className = "state " + (waits ? "waiting" : "running");
-  const doing = { text: "Writing", thinking: "Thinking", tool_use: legible(e.text || "") }[e.kind];
+  const doing = { text: "Writing", thinking: "Thinking", tool_use: displayed(e.text || "") }[e.kind];
   if (doing && $("doing")) $("doing").textContent = doing;
 }
 

@@ -1,4 +1,4 @@
-package legible
+package display
 
 import "testing"
 

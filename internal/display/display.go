@@ -1,9 +1,9 @@
-// Package legible makes text of agents, tools and strangers safe to show on a page or a terminal.
+// Package display makes text of agents, tools and strangers safe to show on a page or a terminal.
 //
 // The results are valid UTF-8 without control sequences that move the cursor, set a colour or a title, or change the
 // direction of text. HTML is not escaped. Text may come in pieces: a control sequence that is cut in two is spelled
 // out.
-package legible
+package display
 
 import (
 	"fmt"
