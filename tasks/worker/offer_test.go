@@ -111,7 +111,7 @@ func TestOfferThatNobodyTells(t *testing.T) {
 	answered := func() bool { return len(told) > 0 }
 	const (
 		test    = "worker.TestOfferThatNobodyTells.func"
-		waiting = "]:\ngithub.com/errand-fleet/errand/store.(*db).waitFor(" // and not in a call of it
+		waiting = "]:\ngithub.com/errand-fleet/errand/store.(*hints).waitFor(" // and not in a call of it
 	)
 	if !goroutines.Await(answered, 1, test, "worker.(*offerer).answer(", waiting) || !asked() {
 		t.Error("the worker took the question")
