@@ -1,20 +1,42 @@
-package desk
+package capacity
 
 import (
 	"encoding/json"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/tasks/capacity"
-	"github.com/errand-fleet/errand/tasks/people"
-	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
+	"github.com/errand-fleet/errand/store"
 )
 
+// memory is what the fleet remembers, in a real Redis.
+type memory struct {
+	*testing.T
+	store *store.Store
+}
+
+func newMemory(t *testing.T) *memory {
+	t.Helper()
+	opt, err := redis.ParseURL(redistest.Start(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(opt)
+	t.Cleanup(func() { _ = client.Close() })
+	s, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &memory{t, s}
+}
+
 // share shares what a worker knows of its only credential, and returns what the fleet knows of it then.
-func (f *harness) share(own agent.CredentialState) agent.CredentialState {
+func (f *memory) share(own agent.CredentialState) agent.CredentialState {
 	f.Helper()
-	all, err := capacity.ShareCredentials(f.Context(), f.store, map[string]agent.CredentialState{"a": own})
+	all, err := ShareCredentials(f.Context(), f.store, map[string]agent.CredentialState{"a": own})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -22,13 +44,13 @@ func (f *harness) share(own agent.CredentialState) agent.CredentialState {
 }
 
 // remembers changes what the fleet knows.
-func (f *harness) remembers(s agent.CredentialState) {
+func (f *memory) remembers(s agent.CredentialState) {
 	f.Helper()
 	body, err := json.Marshal(map[string]agent.CredentialState{"a": s})
 	if err != nil {
 		f.Fatal(err)
 	}
-	err = f.store.Memos.ChangeMemo(f.Context(), "credentials", func(json.RawMessage) (json.RawMessage, error) {
+	err = f.store.Memos.ChangeMemo(f.Context(), credentialsMemo, func(json.RawMessage) (json.RawMessage, error) {
 		return body, nil
 	})
 	if err != nil {
@@ -40,7 +62,7 @@ func (f *harness) remembers(s agent.CredentialState) {
 // overwrites neither.
 func TestCredentialsAreMerged(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newMemory(t)
 	now := time.Now().UTC()
 	f.share(agent.CredentialState{Cap: 1})
 	f.share(agent.CredentialState{Until: now.Add(time.Hour), Status: 429, HeldAt: now})
@@ -56,7 +78,7 @@ func TestCredentialsAreMerged(t *testing.T) {
 // A credential is known as long as a worker has it, whenever the model last said something new about it.
 func TestQuietCredentialsAreKnown(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newMemory(t)
 	day, now := 24*time.Hour, time.Now().UTC()
 	quiet := agent.CredentialState{Seen: now.Add(-20 * day), Windows: []agent.CredentialWindow{{Name: "7d", Used: 0.1}}}
 	for name, reported := range map[string]time.Time{
@@ -65,7 +87,7 @@ func TestQuietCredentialsAreKnown(t *testing.T) {
 		known := quiet
 		known.Reported = reported
 		f.remembers(known)
-		list, err := FleetOf(f.desk).Credentials(people.WithVisitor(t.Context(), people.Visitor{Role: policy.Viewer}))
+		list, err := Credentials(t.Context(), f.store)
 		if err != nil || (len(list) == 1) != (name != "forgotten") {
 			t.Errorf("%s: %v, shown %+v", name, err, list)
 		}
