@@ -111,17 +111,19 @@ type Config struct {
 	Direct       bool              // gives the CLI the credential itself; its tools can then read it
 	Env          map[string]string // further variables for the CLI, which the agent's tools can read
 	Sandbox      Sandbox           // the sandbox of all runs; empty: SandboxNone
-	Hidden       []string          // further files and directories that a sandbox hides, beside LogDir and TempDir
-	Shown        []string          // existing paths inside hidden ones that runs in a sandbox can read
-	Secrets      []string          // secret files; Health warns if runs without a sandbox can read them
-	Grace        time.Duration     // time from the decision to stop a run to SIGKILL; 0: 15 s
-	MaxProcesses int               // a run with more processes and threads is stopped; 0: no limit
-	MaxMemory    int64             // maximum bytes of all processes of a run together, likewise; 0: any number
-	MaxDisk      int64             // maximum bytes that a run adds to the disk, likewise; 0: any number
-	Servers      []MCPServer       // in addition to the tools of a Spec
-	Registries   []Registry        // that the egress proxy adds a credential for
-	Redactor     *Redactor         // removes secrets from logs and events; nil: nothing is redacted
-	Log          *slog.Logger      // nil: nothing is logged
+	// Alone says that the process makes one run and ends, together with its container and all that the run has left.
+	Alone        bool
+	Hidden       []string      // further files and directories that a sandbox hides, beside LogDir and TempDir
+	Shown        []string      // existing paths inside hidden ones that runs in a sandbox can read
+	Secrets      []string      // secret files; Health warns if runs without a sandbox can read them
+	Grace        time.Duration // time from the decision to stop a run to SIGKILL; 0: 15 s
+	MaxProcesses int           // a run with more processes and threads is stopped; 0: no limit
+	MaxMemory    int64         // maximum bytes of all processes of a run together, likewise; 0: any number
+	MaxDisk      int64         // maximum bytes that a run adds to the disk, likewise; 0: any number
+	Servers      []MCPServer   // in addition to the tools of a Spec
+	Registries   []Registry    // that the egress proxy adds a credential for
+	Redactor     *Redactor     // removes secrets from logs and events; nil: nothing is redacted
+	Log          *slog.Logger  // nil: nothing is logged
 
 	Getenv func(string) string // the worker's environment; nil: os.Getenv
 }

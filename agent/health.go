@@ -160,7 +160,9 @@ func (r *Runner) protection(ctx context.Context) (h Health, why *sandbox.Unavail
 	case bwrap != "":
 		h.Sandbox, h.Posture = string(SandboxBwrap), Sandboxed
 	default:
-		h.Posture = Shared
+		if h.Posture = Shared; r.cfg.Alone {
+			h.Posture = OneTask
+		}
 		for _, file := range r.cfg.Secrets {
 			if unix.Access(file, unix.R_OK) == nil {
 				h.Notices = append(h.Notices, "the agent's tools can read the secrets in "+file+": "+

@@ -96,8 +96,8 @@ type Environment struct {
 // Layer is a directory that a run may change although others use it too.
 type Layer = sandbox.Layer
 
-// Sandboxed reports whether runs have a sandbox.
-func (r *Runner) Sandboxed() bool { return r.cfg.Sandbox == SandboxBwrap }
+// Separated reports whether nothing of other runs is within reach of a run: it has a sandbox, or the container alone.
+func (r *Runner) Separated() bool { return r.cfg.Sandbox == SandboxBwrap || r.cfg.Alone }
 
 // Also is a further clone of a run. Without Dir it is a repository whose code may be in the run's clones.
 type Also struct{ Repo, Dir string }

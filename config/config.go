@@ -216,6 +216,7 @@ type Worker struct {
 	Claude string `env:"ERRAND_CLAUDE" envDefault:"claude" help:"The Claude Code CLI: a path, or a name on PATH. 'make run' puts the pinned one first on PATH."`
 	// SandboxAuto, SandboxBwrap or SandboxNone
 	Sandbox     string        `env:"ERRAND_SANDBOX" envDefault:"auto" check:"oneof auto bwrap none" help:"The sandbox of the agent's tools: auto (bubblewrap; the worker does not start without it), bwrap (the worker starts but runs nothing without it) or none. Without a sandbox the tools can read and change whatever the worker's user can, so people who may not read every repository under repositories: get runs that only read. docs/security.md says what a container needs for it."`
+	Alone       bool          `env:"-"` // it takes one task and has its container alone; see RoleOnce
 	AllowRoot   bool          `env:"ERRAND_ALLOW_ROOT" envDefault:"false" help:"true: permit a worker to run as root. Its agents can then read root's files."`
 	Pool        string        `env:"ERRAND_POOL" envDefault:"default" check:"pool" help:"The pool of the worker: it runs only the tasks of repositories with this pool: in errand.yaml. At most 30 characters of a-z, 0-9 and -. The worker of tasks without a pool, and of those without a repository, is in the pool default."`
 	Concurrency int           `env:"ERRAND_CONCURRENCY" help:"The maximum number of concurrent runs, as far as memory permits. Unset: by available memory, about 350 MB a run, and at most 4. At least 2, so that people never wait behind a review."`
@@ -248,6 +249,7 @@ type Role string
 // The roles.
 const (
 	RoleWorker    Role = "worker"    // drains the queues: needs Redis and the model
+	RoleOnce      Role = "once"      // a worker that takes one task; only programs know it
 	RoleFrontdoor Role = "frontdoor" // `enqueue serve`: needs Redis and a console token
 	// both in one process: needs the model; starts a Redis and generates a token if none is set
 	RoleStandalone Role = "standalone"

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
 // engine starts containers of the Compose file's worker with runc, as Docker does: with the image's user, no
@@ -182,7 +184,7 @@ func (e *engine) config(volume string, env []string, change func(oci), command [
 	delete(linux, "resources")
 	e.secure(process, linux)
 	if change != nil {
-		change(linux)
+		change(config)
 	}
 	return config
 }
@@ -219,6 +221,7 @@ func TestContainer(t *testing.T) {
 	t.Parallel()
 	e := newEngine(t)
 	t.Run("sandboxed", func(t *testing.T) { e.in(t).hasSandbox() })
+	t.Run("once", func(t *testing.T) { e.in(t).leavesNothing() })
 	t.Run("refused", func(t *testing.T) { e.in(t).forbidsSandbox() })
 }
 
@@ -293,16 +296,107 @@ func (e *engine) ask(base, message string) string {
 	return string(text)
 }
 
+// mask covers parts of /proc, as engines do.
+func mask(config oci) { config["linux"].(oci)["maskedPaths"] = []string{"/proc/kcore", "/proc/keys"} }
+
+// The commands of two agents. The first leaves a word wherever it can, and a process; the second searches for it, and
+// for the model's credential. Neither command contains what it searches for in one piece.
+const (
+	leave = `for place in /tmp /dev/shm /var/lib/errand /var/lib/errand/workspace "$HOME"; do echo hush-marker >$place/left; done
+mkdir /tmp/locked; echo hush-marker >/tmp/locked/file; chmod 0 /tmp/locked
+setsid sh -c 'while sleep 1; do :; done; echo hush-marker' >/dev/null 2>&1 &
+git init -q /tmp/repository && cd /tmp/repository && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m hush-marker
+python3 -c 'import ctypes; c = ctypes.CDLL(None); print("shared memo" + "ry", c.shmget(0x6875, 4096, 0o1666) >= 0)'`
+	collect = `word=hush-mar''ker; secret=sk-ant-cont''ainer
+echo "fi""les: $(grep -rlsa -e $word -e $secret /tmp /dev/shm /dev/mqueue /var/lib/errand /var/tmp /run "$HOME" 2>/dev/null | wc -l)"
+seen=$(cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n')
+echo "proc""esses: $(echo "$seen" | grep -cae $word -e $secret)"
+echo "mem""ory: $(awk 'NR > 1 && $8 == 10001' /proc/sysvipc/shm | wc -l)"
+echo "threa""ds: $(ls /var/lib/errand/workspace/threads | wc -l)"; ls -A /tmp /dev/shm`
+)
+
+// A worker takes one task in a container that forbids the sandbox, exits with 0, and starts again in the same pod, whose
+// directories and shared memory stay. The second agent finds nothing of the first.
+func (e *engine) leavesNothing() {
+	e.Helper()
+	ctx := await.Context(e)
+	path, found := redisserver.Find()
+	if !found {
+		e.Fatal("redis-server is missing")
+	}
+	redis, err := redisserver.Start(ctx, redisserver.Config{Path: path, Dir: e.TempDir()})
+	if err != nil {
+		e.Fatal(err)
+	}
+	e.Cleanup(func() { _ = redis.Stop(context.WithoutCancel(ctx)) })
+	env := []string{"REDIS_URL=" + redis.URL(), "ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_WORKER_ADDR=127.0.0.1:0"}
+	door := e.start("door", env, nil, "worker", "-front-door")
+	var base string
+	await.Until(e, "the front door", func() bool {
+		_, rest, listens := strings.Cut(door.said(), "errand listens at ")
+		base, _, _ = strings.Cut(rest, "\n")
+		return listens && strings.Contains(rest, "\n") || door.over()
+	})
+	for n, turn := range []struct{ ask, command string }{{"leave it", leave}, {"collect it", collect}} {
+		e.model.Answer(turn.ask,
+			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": turn.command}}}},
+			modelfake.Turn{Text: "Done."})
+		c := e.start("pod", env, e.pod, "worker", "-once", "-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue")
+		answer := e.ask(base, turn.ask)
+		await.Until(e, "the end of the worker", c.over)
+		if said := c.said(); c.err != nil || !strings.Contains(answer, "Done.") ||
+			!strings.Contains(said, `"posture":"one task per container"`) {
+			e.Fatalf("worker %d: %v, answer %s\n%s", n+1, c.err, answer, said)
+		}
+	}
+	var seen strings.Builder
+	for _, r := range e.model.Requests() {
+		seen.Write(r.Body)
+	}
+	for _, want := range []string{"shared memory True", "files: 0", "processes: 0", "memory: 0", "threads: 1"} {
+		if !strings.Contains(seen.String(), want) {
+			e.Errorf("the agents saw no %q", want)
+		}
+	}
+	if e.Failed() {
+		for _, part := range strings.Split(seen.String(), "tool_result")[1:] {
+			e.Log(part[:min(len(part), 600)])
+		}
+	}
+}
+
+// pod makes a container like that of a pod: it cannot have a sandbox, and what it can write stays for the next one.
+func (e *engine) pod(config oci) {
+	e.Helper()
+	mask(config)
+	linux := config["linux"].(oci)
+	linux["namespaces"] = []oci{{"type": "pid"}, {"type": "uts"}, {"type": "mount"}}
+	kept := map[string]string{"/tmp": "tmp", "/dev/shm": "shm"}
+	var mounts []any
+	for _, m := range config["mounts"].([]any) {
+		if at, _ := m.(oci)["destination"].(string); kept[at] != "" {
+			dir := filepath.Join(e.dir, "pod", kept[at])
+			if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777|os.ModeSticky)); err != nil { //nolint:gosec // as an engine's
+				e.Fatal(err)
+			}
+			m = oci{"type": "bind", "source": dir, "destination": at, "options": []string{"rbind", "rw"}}
+		}
+		mounts = append(mounts, m)
+	}
+	config["mounts"] = mounts
+}
+
 // In a container that forbids the sandbox the worker does not start, and says what the container needs.
 func (e *engine) forbidsSandbox() {
 	e.Helper()
 	for name, c := range map[string]struct {
-		change func(linux oci)
+		change func(config oci)
 		want   string
 	}{
-		"masked": {func(linux oci) { linux["maskedPaths"] = []string{"/proc/kcore", "/proc/keys"} }, "procMount: Unmasked"},
-		"filtered": {func(linux oci) {
-			linux["seccomp"] = oci{
+		"masked": {mask, "procMount: Unmasked"},
+		"filtered": {func(config oci) {
+			config["linux"].(oci)["seccomp"] = oci{
 				"defaultAction": "SCMP_ACT_ALLOW", "architectures": []string{"SCMP_ARCH_X86_64", "SCMP_ARCH_AARCH64"},
 				"syscalls": []oci{
 					{"names": []string{"clone3"}, "action": "SCMP_ACT_ERRNO", "errnoRet": 38},

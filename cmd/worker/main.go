@@ -54,9 +54,10 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 	all := flags.Bool("standalone", false,
 		"run the whole system in one process: front door, worker and, unless REDIS_URL is set, Redis")
 	door := flags.Bool("front-door", false, "run only the front door: webhooks, API and console (enqueue serve)")
+	once := onceFlags(flags)
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: worker [-standalone | -front-door] [-print-config]\n"+
+		fmt.Fprint(stderr, "usage: worker [-standalone | -front-door | -once] [-print-config]\n"+
 			"       worker healthcheck\n       worker check-model\n       worker check-cli\n\n")
 		flags.PrintDefaults()
 	}
@@ -66,13 +67,7 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		}
 		return 2
 	}
-	role := config.RoleWorker
-	switch {
-	case *all:
-		role = config.RoleStandalone
-	case *door:
-		role = config.RoleFrontdoor
-	}
+	role := roleOf(*all, *door, once.chosen)
 	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
 		c, _ := config.Load(in.getenv, role) // the worker has started with it
 		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
@@ -98,7 +93,12 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		flags.Usage()
 		return 2
 	case err == nil:
-		err = serve(ctx, role, c, in, o)
+		if role == config.RoleOnce {
+			err = once.begin(c, &o)
+		}
+		if err == nil {
+			err = serve(ctx, role, c, in, o)
+		}
 	}
 	return exitCode(stderr, err)
 }
@@ -112,6 +112,19 @@ func check(command string) func(context.Context, config.Config, io.Writer) error
 		return checkCLI
 	}
 	return nil
+}
+
+// roleOf returns the role that the flags choose. The first one that is set counts.
+func roleOf(standalone, frontDoor, once bool) config.Role {
+	switch {
+	case standalone:
+		return config.RoleStandalone
+	case frontDoor:
+		return config.RoleFrontdoor
+	case once:
+		return config.RoleOnce
+	}
+	return config.RoleWorker
 }
 
 // serve runs what has a role until ctx ends.
@@ -133,6 +146,12 @@ func serve(ctx context.Context, role config.Role, c config.Config, in invocation
 func exitCode(stderr io.Writer, err error) int {
 	if err != nil {
 		fmt.Fprintln(stderr, "worker:", err)
+		switch {
+		case errors.Is(err, worker.ErrGaveBack):
+			return 3
+		case errors.Is(err, worker.ErrUnable):
+			return 4
+		}
 		return 1
 	}
 	return 0

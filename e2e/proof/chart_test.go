@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -104,11 +105,28 @@ type scaledObject struct {
 	}
 }
 
+// scaledJob likewise.
+type scaledJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		PollingInterval, MinReplicaCount, MaxReplicaCount  *int32
+		SuccessfulJobsHistoryLimit, FailedJobsHistoryLimit *int32
+		ScalingStrategy                                    struct{ Strategy string }
+		JobTargetRef                                       batchv1.JobSpec
+		Triggers                                           []struct {
+			Type, MetricType string
+			Metadata         map[string]string
+		}
+	}
+}
+
 // kinds are the API types that the chart may use.
 var kinds = map[string]func() metav1.Object{
 	"apps/v1 Deployment":                     func() metav1.Object { return &appsv1.Deployment{} },
 	"apps/v1 StatefulSet":                    func() metav1.Object { return &appsv1.StatefulSet{} },
 	"autoscaling/v2 HorizontalPodAutoscaler": func() metav1.Object { return &autoscalingv2.HorizontalPodAutoscaler{} },
+	"keda.sh/v1alpha1 ScaledJob":             func() metav1.Object { return &scaledJob{} },
 	"keda.sh/v1alpha1 ScaledObject":          func() metav1.Object { return &scaledObject{} },
 	"monitoring.coreos.com/v1 PodMonitor":    func() metav1.Object { return &monitoringv1.PodMonitor{} },
 	"monitoring.coreos.com/v1 ServiceMonitor": func() metav1.Object {
@@ -166,6 +184,8 @@ func (c cluster) pods() map[string]corev1.PodTemplateSpec {
 			all[key] = v.Spec.Template
 		case *appsv1.StatefulSet:
 			all[key] = v.Spec.Template
+		case *scaledJob:
+			all[key] = v.Spec.JobTargetRef.Template
 		}
 	}
 	return all
@@ -230,7 +250,8 @@ func TestChartIsValidAndRestricted(t *testing.T) {
 					forbidden = append(forbidden, result.ForbiddenReason)
 				}
 			}
-			if variable(pod.Spec, "ERRAND_SANDBOX") == "auto" {
+			once := slices.Contains(pod.Spec.Containers[0].Args, "-once")
+			if variable(pod.Spec, "ERRAND_SANDBOX") == "auto" && !once {
 				want = needed(pod.Spec)
 			}
 			if slices.Sort(forbidden); !slices.Equal(forbidden, want) {
@@ -344,6 +365,34 @@ func TestPools(t *testing.T) {
 		"GITHUB_APP_ID": "1234567",
 	}; !maps.Equal(settings, want) {
 		t.Errorf("settings %v, want %v", settings, want)
+	}
+}
+
+// A pool with one task for each container has a Job for each task if KEDA makes them, and otherwise containers that start
+// again. Both empty what a task can write to.
+func TestOneTaskPerContainer(t *testing.T) {
+	t.Parallel()
+	c := load(t, valuesFiles(t)["one-task.yaml"])
+	deployed := get[*appsv1.Deployment](t, c, "Deployment errand-worker").Spec.Template.Spec
+	job := get[*scaledJob](t, c, "ScaledJob errand-worker-jobs").Spec
+	pod := job.JobTargetRef.Template.Spec
+	for name, one := range map[string]corev1.PodSpec{"Deployment": deployed, "ScaledJob": pod} {
+		args := one.Containers[0].Args
+		var writable []string
+		for _, m := range one.Containers[0].VolumeMounts {
+			if !m.ReadOnly {
+				writable = append(writable, m.MountPath)
+			}
+		}
+		if list, _ := strings.CutPrefix(args[len(args)-1], "-empty="); !slices.Contains(args, "-once") ||
+			slices.ContainsFunc(writable, func(dir string) bool { return !slices.Contains(strings.Split(list, ":"), dir) }) {
+			t.Errorf("%s: %q, and a task can write to %q", name, args, writable)
+		}
+	}
+	if pod.RestartPolicy != corev1.RestartPolicyNever || *job.JobTargetRef.BackoffLimit != 0 ||
+		!slices.Contains(pod.Containers[0].Args, "-wait=2m") || job.ScalingStrategy.Strategy != "accurate" ||
+		!strings.Contains(job.Triggers[0].Metadata["query"], `sum(errand_queue_startable{pool="jobs"})`) {
+		t.Errorf("%+v", job)
 	}
 }
 

@@ -53,7 +53,7 @@ func (echo) Script(context.Context, agent.Script) (agent.Scripted, error) {
 func (echo) Health(context.Context) agent.Health                    { return agent.Health{OK: true} }
 func (echo) Sweep(context.Context) error                            { return nil }
 func (echo) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
-func (echo) Sandboxed() bool                                        { return false }
+func (echo) Separated() bool                                        { return false }
 func (echo) Credentials() map[string]agent.CredentialState          { return nil }
 func (echo) Learn(map[string]agent.CredentialState)                 {}
 

@@ -311,7 +311,7 @@ func (a *fakeAgent) Health(context.Context) agent.Health {
 	return agent.Health{Problem: a.health.Message, Sentence: a.health.User, Remedy: a.health.Remedy, Error: a.health}
 }
 
-func (a *fakeAgent) Sandboxed() bool { return !a.flat }
+func (a *fakeAgent) Separated() bool { return !a.flat }
 
 func (a *fakeAgent) Credentials() map[string]agent.CredentialState {
 	a.mu.Lock()

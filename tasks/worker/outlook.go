@@ -28,7 +28,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if err != nil {
 		return nil, err
 	}
-	sandboxed, look := o.runner.Sandboxed(), &capacity.Outlook{Repo: name}
+	sandboxed, look := o.runner.Separated(), &capacity.Outlook{Repo: name}
 	declared := o.declarations.Least(repo)
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")

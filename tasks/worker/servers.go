@@ -35,9 +35,10 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	var current *serverSet
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
+	waited := w.waited()
 	for {
 		state := cordonState(w.cordonState.Load())
-		ready := w.health.State().OK && state == admitted
+		ready := w.health.State().OK && state == admitted && !w.once.claimed.Load()
 		if current != nil && (!ready || w.pollsWrong(current)) {
 			current.retire()
 			current = nil
@@ -56,6 +57,13 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 		w.beat(ctx) // inform the fleet at once
 		select {
 		case <-w.health.News():
+		case err := <-w.once.over:
+			return err
+		case <-waited:
+			if w.once.busy.CompareAndSwap(false, true) {
+				return w.nothingCame()
+			}
+			waited = nil // a task came at the last moment
 		case <-ctx.Done():
 			w.cfg.Log.Info("worker stops", "worker", w.id, "running", w.slots.Running())
 			return nil
@@ -100,12 +108,16 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	defer set.handling.RUnlock()
 	w.handled.Add(1)
 	defer w.handled.Done()
+	if w.cfg.Once && !w.once.busy.CompareAndSwap(false, true) {
+		return machine.Unable() // it was fetched beside the one task
+	}
 	id := string(t.Payload())
 	n, err := queue.DeliveryNumber(id, t.ResultWriter().TaskID())
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
 	}
 	ending, err := w.attempts.Process(ctx, class, id, n)
+	w.processed(err)
 	if ending != nil {
 		if _, err := t.ResultWriter().Write([]byte(ending.Word())); err != nil {
 			w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)

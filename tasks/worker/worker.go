@@ -95,6 +95,8 @@ type Config struct {
 
 	Pool       string            // whose tasks it takes; the default one if ""
 	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
+	Once       bool              // it takes one task and returns from Run when that has ended or waits for others
+	Wait       time.Duration     // with Once: Run returns if no task comes for this long; 0: no limit
 	Memory     func() int64      // returns the bytes available for further runs; if nil, only Slots limits them
 	RunMemory  int64             // bytes a run needs; 350 MiB if 0
 	Author     string            // name and address of errand in commits; those of its account at the forge if ""
@@ -158,6 +160,7 @@ type Worker struct {
 	cordonState atomic.Int32 // from the last heartbeat that Redis took
 	cordoned    atomic.Bool  // it takes no tasks because it is cordoned
 
+	once    once
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
 	slots    *machine.Slots
@@ -199,6 +202,9 @@ func New(c Config) (*Worker, error) {
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
 		slots: machine.NewSlots(c.Slots, machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
 	}
+	if w.once.over = make(chan error, 1); c.Once {
+		w.slots.Total = 1
+	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	w.build()
 	return w, nil
@@ -234,7 +240,7 @@ func (w *Worker) build() {
 		Declarations: declarations, Publisher: publisher, Notices: w.waits, Pools: moves, Outbox: w.outbox,
 		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(c.Credential), Credential: c.Credential,
 		IdleLimit: c.IdleLimit, Model: c.Model, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
-		Timing: c.Timing.Timing,
+		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = recovery.New(recovery.Config{
 		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.sources,
@@ -258,9 +264,12 @@ func (w *Worker) build() {
 	w.inventory = &inventory{workspace: c.Workspace, log: log}
 }
 
-// Run takes tasks until ctx ends and then shuts down within Timing.Shutdown: it takes no new tasks, interrupts the
-// running ones, hands them back to the fleet and returns. It returns an error if the worker could not start.
+// Run takes tasks until ctx ends, or one task with Config.Once, and then shuts down within Timing.Shutdown: it takes no
+// new tasks, interrupts the running ones, hands them back to the fleet and returns. It returns an error if the worker
+// could not start, and with Config.Once if the task was given back or none could run.
 func (w *Worker) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	swept := w.cfg.Runner.Sweep(ctx) // the claims of leftover runs have expired or will
 	logline.Warn(w.cfg.Log, swept, "sweep", "worker", w.id)
 	// The loops continue during the drain: endings are still posted, and the fleet still sees the worker.
@@ -288,6 +297,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total,
 		"sources", w.sources.Names())
 	err := w.takeTasks(ctx)
+	cancel() // a worker that takes one task ends before its context
 	stop()
 	running.Wait()
 	w.recovery.Resign(context.WithoutCancel(ctx))

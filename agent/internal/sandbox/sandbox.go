@@ -84,7 +84,7 @@ func New(cfg Config) *Bwrap { return &Bwrap{cfg: cfg} }
 type Unavailable = keeper.Unavailable
 
 // instead is the alternative for operators who cannot use a sandbox.
-const instead = ", or set ERRAND_SANDBOX=none"
+const instead = ", or run one task per container (worker -once), or set ERRAND_SANDBOX=none"
 
 // Run describes a run that is to be started.
 type Run struct {

@@ -188,7 +188,7 @@ func (noted) Sweep(context.Context) error { return nil }
 
 func (noted) Offer(context.Context, agent.Spec) (agent.Offer, error) { return agent.Offer{}, nil }
 
-func (n noted) Sandboxed() bool { return !n.w.flat }
+func (n noted) Separated() bool { return !n.w.flat }
 
 func (noted) Credentials() map[string]agent.CredentialState { return nil }
 

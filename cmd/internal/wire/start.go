@@ -24,7 +24,12 @@ import (
 // that role from starting, except problems that only Redis can reveal. For a role that runs tasks it also checks the
 // user and the sandbox. Both the start and -print-config use it.
 func Load(getenv func(string) string, role config.Role) (config.Config, error) {
+	alone := role == config.RoleOnce
+	if alone {
+		role = config.RoleWorker
+	}
 	c, err := config.Load(getenv, role)
+	c.Worker.Alone = alone
 	problems, ok := errors.AsType[config.Problems](err)
 	if err != nil && !ok {
 		return c, err
@@ -44,7 +49,7 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		problems = try(c)
 	}
 	if role == config.RoleWorker || role == config.RoleStandalone {
-		problems = append(append(problems, contained(c)...), checkSigning(c)...)
+		problems = append(append(problems, contained(&c)...), checkSigning(c)...)
 	}
 	if len(problems) > 0 {
 		return c, problems
@@ -230,7 +235,9 @@ func sandbox(c config.Config) agent.Sandbox {
 // contained returns why a worker must not start although its settings are valid: its agents could do more than the
 // operator has agreed to. It does not depend on the configured repositories or tools, because users' tasks run
 // commands.
-func contained(c config.Config) (problems config.Problems) {
+//
+// A worker that has its container alone gets by without a sandbox where none works: contained then sets c to none.
+func contained(c *config.Config) (problems config.Problems) {
 	if os.Geteuid() == 0 && !c.Worker.AllowRoot {
 		problems = append(problems, config.Problem{
 			Where: "the worker's user", What: "is root: its agents could read what only root can",
@@ -240,13 +247,19 @@ func contained(c config.Config) (problems config.Problems) {
 	if c.Worker.Sandbox != config.SandboxAuto {
 		return problems
 	}
+	tried := *c
 	// Mistakes in these are reported separately.
-	c.Routing.MCP, c.Routing.Registries, c.Routing.Credentials, c.Cloud = nil, nil, nil, config.Cloud{}
-	r, err := newRunner(c, redactor(c), slog.New(slog.DiscardHandler))
+	tried.Routing.MCP, tried.Routing.Registries, tried.Routing.Credentials, tried.Cloud = nil, nil, nil, config.Cloud{}
+	r, err := newRunner(tried, redactor(tried), slog.New(slog.DiscardHandler))
 	if err != nil {
 		return problems // load reports the setting
 	}
-	if _, err := r.Protection(context.Background()); err != nil { // has its own time limit
+	_, err = r.Protection(context.Background()) // has its own time limit
+	if err != nil && c.Worker.Alone {
+		c.Worker.Sandbox = config.SandboxNone
+		return problems
+	}
+	if err != nil {
 		problems = append(problems, config.Problem{
 			Where: "ERRAND_SANDBOX", What: "is auto, and there is no sandbox: " + err.Error(),
 			Remedy: "With none the runs are shared: " + agent.Shared.Protects(),

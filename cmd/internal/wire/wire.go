@@ -100,6 +100,7 @@ type Parts struct {
 type Options struct {
 	Process bool // the program owns the process: messages of libraries go to its log
 
+	Wait   time.Duration // of a worker that takes one task, for that; 0: no limit
 	Store  store.Config  // its durations
 	Timing worker.Timing // of the worker
 	Quiet  time.Duration // after a push; 0: the source's default
@@ -375,7 +376,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Secrets:    func(repo string) map[string]string { return secrets[strings.ToLower(repo)] },
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
-		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency,
+		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, Once: c.Worker.Alone, Wait: o.Wait,
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
@@ -417,7 +418,7 @@ func newRunner(c config.Config, r *agent.Redactor, log *slog.Logger) (*agent.Run
 		Direct: c.Model.Gateway == config.GatewayOff, Models: askable(c),
 		Prices:  modelPrices(c, c.Provider()),
 		Sandbox: sandbox(c), Hidden: hidden(c), Shown: shown(c, hidden(c)), Secrets: secretFiles(c),
-		MaxProcesses: c.Worker.Processes, MaxMemory: int64(c.Worker.MemoryGB) << 30,
+		Alone: c.Worker.Alone, MaxProcesses: c.Worker.Processes, MaxMemory: int64(c.Worker.MemoryGB) << 30,
 		MaxDisk: int64(c.Worker.DiskGB) << 30,
 		Credential: agent.Credential{
 			APIKey: c.Model.APIKey.Reveal(), OAuthToken: c.Model.OAuthToken.Reveal(),

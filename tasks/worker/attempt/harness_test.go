@@ -172,7 +172,7 @@ type known struct {
 	credentials map[string]agent.CredentialState
 }
 
-func (*known) Sandboxed() bool { return true }
+func (*known) Separated() bool { return true }
 
 func (*known) Health(context.Context) agent.Health { return agent.Health{OK: true} }
 

@@ -57,6 +57,9 @@ func (p *Processor) Process(ctx context.Context, class, id string, delivery int)
 	if err != nil {
 		return nil, unclaimed(id, err)
 	}
+	if p.Claimed != nil {
+		p.Claimed()
+	}
 	run := p.hold(ctx, claim, slot)
 	ending, err := p.complete(run)
 	if ending == nil {

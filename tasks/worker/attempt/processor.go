@@ -24,7 +24,7 @@ import (
 type Runner interface {
 	Run(ctx context.Context, s agent.Spec, h agent.Host) (agent.Result, error)
 	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
-	Sandboxed() bool
+	Separated() bool
 }
 
 // Config configures a [Processor]. All fields are required except those that say otherwise.
@@ -51,6 +51,7 @@ type Config struct {
 	// too; nil for none.
 	Secrets, Exposed func(repo string) map[string]string
 
+	Claimed    func()          // is called when a task is claimed and its run begins; nil: nothing
 	Caps       []store.Cap     // of claims
 	Credential string          // identifies the model credential of the runs without revealing it; "" if unknown
 	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0 for no limit
@@ -105,7 +106,7 @@ type Processor struct {
 // New returns a processor.
 func New(c Config) *Processor {
 	p := &Processor{Config: c}
-	p.briefs = &briefer{store: c.Store, policy: c.Policy, sandboxed: c.Runner.Sandboxed}
+	p.briefs = &briefer{store: c.Store, policy: c.Policy, sandboxed: c.Runner.Separated}
 	p.admission = &admission{
 		store: c.Store, budgets: c.Policy.Budgets, credential: c.Credential, credentials: c.Credentials,
 		timing: c.Timing, log: c.Log,

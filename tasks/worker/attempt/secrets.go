@@ -47,7 +47,7 @@ func (p *Processor) protected(repo string, c workspace.Clone) string {
 // such as a fork that nobody has approved.
 func (p *Processor) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string]string, error) {
 	var secrets map[string]string
-	if p.Exposed != nil && t.Profile == agent.Write && p.Runner.Sandboxed() {
+	if p.Exposed != nil && t.Profile == agent.Write && p.Runner.Separated() {
 		secrets = p.Exposed(t.Repo)
 	}
 	if len(secrets) == 0 && (t.Profile == agent.Untrusted || !c.From.IsCommit()) {

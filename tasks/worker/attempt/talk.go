@@ -59,7 +59,7 @@ func (p *Processor) talk(r *run, j job, emit func(agent.Event)) *talk {
 		return nil
 	}
 	return &talk{
-		store: p.Store, redactor: p.Policy.Redactor, sandboxed: p.Runner.Sandboxed(), patience: p.Timing.Answer,
+		store: p.Store, redactor: p.Policy.Redactor, sandboxed: p.Runner.Separated(), patience: p.Timing.Answer,
 		log: p.Log, claim: r.Claim, run: r.Ctx, task: j.task, talker: to, emit: emit,
 		one: make(chan struct{}, 1), asked: map[string]int{},
 	}

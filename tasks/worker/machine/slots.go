@@ -82,7 +82,7 @@ func (s *Slots) Take(class string) (*Slot, error) {
 	if len(s.held) >= s.Total || same >= SlotsOf(class, s.Total) {
 		return nil, errNoSlot
 	}
-	if class != tasks.Interactive && automatic >= s.Total-1 {
+	if class != tasks.Interactive && s.Total > 1 && automatic >= s.Total-1 {
 		return nil, errNoSlot // all automatic classes together leave one slot
 	}
 	if !s.fits(class) {

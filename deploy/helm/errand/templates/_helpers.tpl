@@ -137,3 +137,67 @@ checksum/settings: {{ list .Values.settings .Values.errandYaml | toJson | sha256
     {{- end }}
 {{- end }}
 {{- end }}
+
+{{- /* The pod of a worker: (list $top pool labels). */ -}}
+{{- define "errand.worker" -}}
+{{- $top := index . 0 }}{{ $pool := index . 1 }}{{ $labels := index . 2 -}}
+metadata:
+  labels:
+    {{- $labels | nindent 4 }}
+  annotations:
+    {{- include "errand.checksum" $top | nindent 4 }}
+spec:
+  {{- include "errand.pod" (list $top $pool.isolation) | nindent 2 }}
+  # Drain 45 s < shutdown 60 s < this. A shorter time would kill runs while they stop.
+  terminationGracePeriodSeconds: 90
+  {{- if and (eq $pool.isolation "container") (eq $pool.autoscaling.kind "keda") }}
+  restartPolicy: Never
+  {{- end }}
+  {{- with $pool.pod }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+  containers:
+    - name: worker
+      {{- include "errand.container" (list $top $pool.isolation) | nindent 6 }}
+      {{- if eq $pool.isolation "container" }}
+      args: [worker, -once, {{ if eq $pool.autoscaling.kind "keda" }}-wait=2m, {{ end }}"-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue"]
+      {{- else }}
+      args: [worker]
+      {{- end }}
+      envFrom:
+        {{- include "errand.envFrom" (list $top $top.Values.secrets.worker) | nindent 8 }}
+      env:
+        {{- include "errand.env" $top | nindent 8 }}
+        - {name: ERRAND_POOL, value: {{ quote $pool.name }}}
+        - {name: ERRAND_SANDBOX, value: {{ eq $pool.isolation "shared" | ternary "none" "auto" }}}
+        # For the probes, and for front doors that fetch logs. Only /livez and /readyz need no token.
+        - {name: ERRAND_WORKER_ADDR, value: "0.0.0.0:8081"}
+        - name: POD_IP
+          valueFrom: {fieldRef: {fieldPath: status.podIP}}
+        - {name: ERRAND_WORKER_URL, value: "http://$(POD_IP):8081"} # with IPv6: http://[$(POD_IP)]:8081
+        {{- include "errand.variables" $pool.env | trim | nindent 8 }}
+      ports:
+        - {name: probes, containerPort: 8081}
+      # For the disruption budget, and to stop a rollout whose workers cannot use their CLI. A worker takes tasks from Redis, not from a
+      # Service.
+      readinessProbe:
+        httpGet: {path: /readyz, port: probes}
+        periodSeconds: 5
+        timeoutSeconds: 5
+      livenessProbe: # not /readyz: a worker without Redis must continue its runs
+        httpGet: {path: /livez, port: probes}
+        initialDelaySeconds: 10
+        timeoutSeconds: 5
+      resources:
+        {{- toYaml $pool.resources | nindent 8 }}
+      volumeMounts:
+        {{- include "errand.mounts" $top | nindent 8 }}
+        - {name: state, mountPath: /var/lib/errand}
+        - {name: tmp, mountPath: /tmp}
+  volumes:
+    {{- include "errand.volumes" $top | nindent 4 }}
+    - name: state
+      emptyDir: {sizeLimit: {{ $pool.disk }}}
+    - name: tmp # too large for memory
+      emptyDir: {sizeLimit: {{ $pool.tmp }}}
+{{- end }}

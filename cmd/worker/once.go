@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/config"
+)
+
+// once is what the flags say about a worker that takes one task.
+type once struct {
+	chosen bool
+	wait   time.Duration
+	places []string // directories of the container that tasks can write to
+}
+
+// onceFlags declares the flags of a worker that takes one task.
+func onceFlags(flags *flag.FlagSet) *once {
+	o := &once{}
+	flags.BoolVar(&o.chosen, "once", false, "take one task and exit; the code says why (docs/deploy.md)")
+	flags.DurationVar(&o.wait, "wait", 0, "with -once: exit if no task comes for this `duration`; 0: no limit")
+	flags.Func("empty", "with -once: the `directories` of this container that a task can write to, separated by "+
+		"colons; everything in them is removed at the start", func(list string) error {
+		for _, dir := range filepath.SplitList(list) {
+			if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
+				return fmt.Errorf("%q is not a directory of the container", dir)
+			}
+			o.places = append(o.places, filepath.Clean(dir))
+		}
+		return nil
+	})
+	return o
+}
+
+// begin removes what an earlier task may have left in this container. Without a sandbox it returns an error if a task
+// could leave something elsewhere.
+func (o *once) begin(c config.Config, options *wire.Options) error {
+	options.Wait = o.wait
+	if c.Worker.Sandbox == config.SandboxNone {
+		mounts, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil {
+			return fmt.Errorf("look at the container: %w", err)
+		}
+		writable := func(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
+		if err := o.covers(string(mounts), writable); err != nil {
+			return err
+		}
+	}
+	for _, dir := range o.places {
+		if err := empty(dir); err != nil {
+			return fmt.Errorf("remove what an earlier task left: %w", err)
+		}
+	}
+	if len(o.places) > 0 {
+		removeSegments("/proc/sysvipc")
+	}
+	return nil
+}
+
+// covers returns an error if a task can write where nothing is emptied. The root directory must be read-only: it has
+// more places than can be listed.
+func (o *once) covers(mounts string, writable func(dir string) bool) error {
+	for line := range strings.Lines(mounts) {
+		fields := strings.Fields(line)
+		if len(fields) < 6 {
+			continue
+		}
+		dir, options := unescape(fields[4]), strings.Split(fields[5], ",")
+		if slices.Contains(options, "ro") {
+			continue
+		}
+		covered := slices.ContainsFunc(o.places, func(place string) bool {
+			rel, err := filepath.Rel(place, dir)
+			return err == nil && filepath.IsLocal(rel)
+		})
+		info, err := os.Stat(dir)
+		if dir != "/" && (covered || err != nil || !info.IsDir() || !writable(dir)) {
+			continue
+		}
+		return fmt.Errorf("a task could leave files for the next one in %s: without a sandbox, -once needs a "+
+			"container whose root is read-only and whose other directories are read-only or named by -empty", dir)
+	}
+	return nil
+}
+
+// unescape replaces what the kernel escapes in the names of mount points.
+func unescape(name string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(name)
+}
+
+// empty removes everything in a directory, which may be missing. A task may have taken its own rights to a directory
+// away.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		if os.RemoveAll(path) == nil {
+			continue
+		}
+		_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, _ error) error {
+			if d != nil && d.IsDir() {
+				_ = os.Chmod(path, 0o700) //nolint:gosec // a directory, which is removed
+			}
+			return nil
+		})
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeSegments removes the System V segments, semaphores and queues of this user, which outlive processes and, in a
+// pod, containers. Those of others are not removed.
+func removeSegments(dir string) {
+	for name, call := range map[string]uintptr{"shm": unix.SYS_SHMCTL, "sem": unix.SYS_SEMCTL, "msg": unix.SYS_MSGCTL} {
+		list, _ := os.ReadFile(filepath.Join(dir, name)) // a kernel without them has no list
+		for line := range bytes.Lines(list) {
+			fields := strings.Fields(string(line))
+			if len(fields) < 2 {
+				continue
+			}
+			id, err := strconv.Atoi(fields[1])
+			if err != nil {
+				continue // the heading
+			}
+			if name == "sem" { // its third argument is the command
+				_, _, _ = unix.Syscall(call, uintptr(id), 0, unix.IPC_RMID)
+			} else {
+				_, _, _ = unix.Syscall(call, uintptr(id), unix.IPC_RMID, 0)
+			}
+		}
+	}
+}

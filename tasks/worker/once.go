@@ -1,0 +1,65 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/worker/attempt"
+)
+
+// The reasons why a worker that takes one task returns with an error from Run.
+var (
+	ErrUnable   = errors.New("this worker can run no task")
+	ErrGaveBack = errors.New("errand's infrastructure failed, and the task was given back")
+)
+
+// once is the state of a worker that takes one task.
+type once struct {
+	busy    atomic.Bool // a delivery is being processed; stays set after a task was claimed
+	claimed atomic.Bool
+	over    chan error // gets how the task was left
+}
+
+// claimed notes that the one task has begun: the worker takes no further deliveries.
+func (w *Worker) claimed() {
+	if w.cfg.Once {
+		w.once.claimed.Store(true)
+		w.health.Nudge()
+	}
+}
+
+// processed notes that a delivery was processed. If its task was not claimed, the worker goes on waiting for one.
+func (w *Worker) processed(err error) {
+	if !w.cfg.Once {
+		return
+	}
+	if !w.once.claimed.Load() {
+		w.once.busy.Store(false)
+		return
+	}
+	_, later := errors.AsType[*tasks.ErrLater](err)
+	if err == nil || later || errors.Is(err, attempt.ErrReturned) {
+		w.once.over <- nil
+	} else {
+		w.once.over <- fmt.Errorf("%w: %w", ErrGaveBack, err)
+	}
+}
+
+// waited returns a channel that says that the worker has waited long enough; nil without a limit.
+func (w *Worker) waited() <-chan time.Time {
+	if !w.cfg.Once || w.cfg.Wait <= 0 {
+		return nil
+	}
+	return time.After(w.cfg.Wait)
+}
+
+// nothingCame returns the reason for which no task came; nil if there was none to take.
+func (w *Worker) nothingCame() error {
+	if h := w.health.State(); !h.OK {
+		return fmt.Errorf("%w: %s", ErrUnable, h.Problem)
+	}
+	return nil
+}

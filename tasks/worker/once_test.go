@@ -1,0 +1,64 @@
+package worker
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// takesOne makes a worker that takes one task.
+func takesOne(c *Config) { c.Once = true }
+
+// A worker that takes one task runs no second one, of whatever class, although more wait. Its final message is posted
+// when it returns, and the next worker takes the next task.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	var ids []string
+	for _, class := range []string{tasks.Background, tasks.Interactive, tasks.Review} {
+		one := f.task("thread of "+class, "go")
+		one.Class = class
+		ids = append(ids, f.submit(one))
+	}
+	for n := range ids {
+		if err := f.idle(takesOne).Run(await.Context(t)); err != nil {
+			t.Fatal(err)
+		}
+		f.source.mu.Lock()
+		posted := len(f.source.closed)
+		f.source.mu.Unlock()
+		if ran := len(f.agent.specs()); ran != n+1 || posted != n+1 {
+			t.Fatalf("after worker %d there were %d runs and %d messages", n+1, ran, posted)
+		}
+	}
+	for _, id := range ids {
+		if e := f.ending(id); e.Kind != tasks.Answered {
+			t.Errorf("%s: %+v", id, e)
+		}
+	}
+}
+
+// What Run returns says why a worker that takes one task has ended.
+func TestOnceSaysWhy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	briefly := func(c *Config) { c.Wait = time.Millisecond }
+	if err := f.idle(takesOne, briefly).Run(await.Context(t)); err != nil {
+		t.Errorf("without a task: %v", err)
+	}
+	f.agent.health = agent.NewError(agent.ClassCLIMissing, "there is no CLI")
+	if err := f.idle(takesOne, briefly).Run(await.Context(t)); !errors.Is(err, ErrUnable) {
+		t.Errorf("without a CLI: %v", err)
+	}
+	f.agent.health = nil
+	w := f.idle(takesOne)
+	w.claimed()
+	w.processed(errors.New("redis is gone"))
+	if err := w.Run(await.Context(t)); !errors.Is(err, ErrGaveBack) {
+		t.Errorf("with a broken machine: %v", err)
+	}
+}
