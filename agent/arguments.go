@@ -43,7 +43,11 @@ func (r *Runner) arguments(cli string, s Spec, resume *Session, session string, 
 	if err != nil {
 		return nil, err
 	}
-	args = append(append(args, sources...), servers...)
+	plugins, err := pluginArguments(s, d)
+	if err != nil {
+		return nil, err
+	}
+	args = slices.Concat(args, sources, servers, plugins)
 	if resume != nil {
 		args = append(args, "--resume="+resume.ID)
 	} else {
@@ -75,8 +79,14 @@ func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	if s.ownNetwork { // the CLI would ask api.anthropic.com about each page, and fetch none without an answer (2.1.329)
 		settings["skipWebFetchPreflight"] = true
 	}
+	if s.Profile != Write { // they allow all skills, and one of the CLI's own might run something
+		settings["disableBundledSkills"] = true
+	}
 	if s.trusts() {
 		sources, settings["claudeMdExcludes"] = "--setting-sources=project", memoryFilesAbove(s.Dir)
+		if len(s.Instructions) > 0 {
+			settings["claudeMdExcludes"] = []string{"/**"}
+		}
 	}
 	if !s.trusts() || s.inert { // shell in the text of skills and commands; otherwise see skillShell
 		settings["disableSkillShellExecution"] = true
@@ -255,45 +265,56 @@ func exempt(env map[string]string, host string) {
 // block, because the CLI expands only the last block. The CLI would still search arguments of commands, those of skills
 // that the model uses, and the text of commands for files: CLAUDE_CODE_DISABLE_FILE_MENTIONS in its environment turns
 // that off everywhere (all observed with 2.1.329).
+//
+// Commands and agents of the plugins with Spec.Instructions may be called without the plugin's name.
 type callable struct {
-	commands, agents []string
+	commands, agents map[string]string // their full names, by what they may be called
 }
 
 // readCallable reads them from the CLI's answer to the initialize request. A profile without the tool that starts
 // agents has no agents.
-func readCallable(answer jsontext.Value, p Profile) (n callable) {
+func readCallable(answer jsontext.Value, s Spec) callable {
+	n := callable{map[string]string{}, map[string]string{}}
 	told, err := readGreeting(answer)
 	if err != nil {
-		return callable{} // nothing is expanded then
+		return n // nothing is expanded then
+	}
+	add := func(all map[string]string, full, name string) {
+		if all[name] == "" || full == name {
+			all[name] = full
+		}
 	}
 	for _, c := range told.Commands {
-		if !forTerminal(c.Name) {
-			n.commands = append(append(n.commands, c.Name), c.Aliases...)
+		for _, name := range append(c.Aliases, c.Name, s.withoutPlugin(c.Name)) {
+			if !forTerminal(c.Name) {
+				add(n.commands, c.Name, name)
+			}
 		}
 	}
 	for _, a := range told.Agents {
-		if slices.Contains(tools.BuiltIn(p), "Agent") {
-			n.agents = append(n.agents, a.Name)
+		if slices.Contains(tools.BuiltIn(s.Profile), "Agent") {
+			add(n.agents, a.Name, a.Name)
+			add(n.agents, a.Name, s.withoutPlugin(a.Name))
 		}
 	}
 	return n
 }
 
-// called returns what a message calls by name: an agent, or a command at its beginning.
-func (n callable) called(m Message) (agent string, command bool) {
+// called returns what a message calls by name, with its full name: an agent, or a command at its beginning.
+func (n callable) called(m Message) (agent, command string) {
 	switch {
 	case m.Agent != "":
-		return m.Agent, false
+		return n.agents[m.Agent], ""
 	case m.Composed:
-		return "", false
+		return "", ""
 	}
 	if found := agentCall.FindStringSubmatch(m.Text); found != nil {
-		agent = strings.TrimRight(strings.Join(found[1:], ""), ".:")
-		if slices.Contains(n.agents, agent) {
-			return agent, false
-		}
+		agent = n.agents[strings.TrimRight(strings.Join(found[1:], ""), ".:")]
 	}
-	return "", slices.Contains(n.commands, commandOf(m.Text))
+	if agent != "" {
+		return agent, ""
+	}
+	return "", n.commands[commandOf(m.Text)]
 }
 
 // agentCall matches an agent at the beginning of a text, in each form that the CLI knows and as people write it: @name.
@@ -314,12 +335,13 @@ func commandOf(text string) string {
 // check returns an error for an agent that does not exist: the CLI would treat its name as text.
 func (n callable) check(m Message) error {
 	switch {
-	case m.Agent == "" || slices.Contains(n.agents, m.Agent):
+	case m.Agent == "" || n.agents[m.Agent] != "":
 		return nil
 	case len(n.agents) == 0:
 		return fmt.Errorf("unknown agent %q: this run cannot call agents", m.Agent)
 	}
-	return fmt.Errorf("unknown agent %q, available: %s", m.Agent, strings.Join(n.agents, ", "))
+	names := strings.Join(slices.Sorted(maps.Keys(n.agents)), ", ")
+	return fmt.Errorf("unknown agent %q, available: %s", m.Agent, names)
 }
 
 // unfit is the cause that ends a run whose prompt the CLI cannot accept.

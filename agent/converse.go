@@ -42,7 +42,7 @@ func (l *liveRun) begin() bool {
 	}
 	l.answered = true
 	l.disk.wait(l.r.diskPatience)
-	l.known = readCallable(answer, l.spec.Profile)
+	l.known = readCallable(answer, l.spec)
 	if err := l.known.check(l.spec.Prompt); err != nil {
 		l.cancel(unfit{err})
 		return false
@@ -65,9 +65,9 @@ func (l *liveRun) startLimit() time.Duration {
 func (l *liveRun) initialize() (answer jsontext.Value, ok bool) {
 	ctx, cancel := context.WithTimeoutCause(l.ctx, l.startLimit(), errStart)
 	defer cancel()
-	request := map[string]any{"subtype": "initialize", "hooks": l.spec.hooks()}
-	if l.spec.System != "" {
-		request["appendSystemPrompt"] = l.spec.System
+	request := map[string]any{"subtype": "initialize", "hooks": l.hooks()}
+	if system := l.spec.system(); system != "" {
+		request["appendSystemPrompt"] = system
 	}
 	if l.spec.Schema != nil {
 		request["jsonSchema"] = l.spec.Schema

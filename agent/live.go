@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +33,8 @@ type liveRun struct {
 	disk    *diskWatch
 	tools   *tools.Server // nil without Spec.Tools
 	known   callable      // what messages may call by name; set before the first is sent
+
+	instructor *instructor
 
 	answered bool       // the CLI has answered for the first time; belongs to the goroutine of converse
 	writing  sync.Mutex // held while a message is written
@@ -60,6 +63,8 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 		invocation: in, command: c, r: r, policy: r.policy(s), in: protocol.NewStdin(c.process.Stdin),
 		disk: r.newDiskWatch(s, c.dirs.Root), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
+	l.policy.Texts = filepath.Join(c.dirs.Inside().Root, pluginsDir)
+	l.instructor = &instructor{spec: &l.spec, told: map[string]bool{}, left: map[string][]string{}}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)
 	if len(s.Tools) > 0 {

@@ -103,6 +103,9 @@ func (m Message) check() error {
 // query it is added to the conversation and not answered. Only what known lists is expanded: see callable.
 func (m Message) line(query bool, known callable) any {
 	agent, command := known.called(m)
+	if command != "" {
+		m.Text = strings.Replace(m.Text, commandOf(m.Text), command, 1)
+	}
 	type message struct {
 		Role    string `json:"role"`
 		Content any    `json:"content"`
@@ -115,12 +118,12 @@ func (m Message) line(query bool, known callable) any {
 		Session  string  `json:"session_id"`
 		Composed bool    `json:"client_composed,omitempty"`
 		Query    *bool   `json:"shouldQuery,omitempty"`
-	}{Type: "user", UUID: m.ID, Composed: agent == "" && !command, Message: message{Role: "user", Content: m.Text}}
+	}{Type: "user", UUID: m.ID, Composed: agent == "" && command == "", Message: message{Role: "user", Content: m.Text}}
 	if !query {
 		l.Query = &query
 	}
 	if len(m.Files) > 0 || agent != "" {
-		l.Message.Content = m.blocks(agent, command)
+		l.Message.Content = m.blocks(agent, command != "")
 	}
 	return l
 }

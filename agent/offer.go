@@ -45,14 +45,16 @@ const (
 	maxOfferWords = 300 // bytes of a description
 )
 
-// Offer asks the CLI what it offers to a run of s. Only ID, Dir, Reads, Profile, TrustedConfig and Model of s are used.
+// Offer asks the CLI what it offers to a run of s. Only ID, Dir, Reads, Profile, Instructions, TrustedConfig and Model
+// of s are used.
 // The CLI does not ask the model and runs nothing that the directory contains: no hooks, servers or helpers. It is
 // supervised as in any run. The error is an *Error, or that of ctx.
 func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	s = Spec{
 		ID: s.ID, Dir: s.Dir, Reads: s.Reads, Profile: s.Profile, TrustedConfig: s.TrustedConfig, Model: s.Model,
-		Prompt: Message{Text: "-"}, // required, but never sent
-		inert:  true,
+		Instructions: s.Instructions,
+		Prompt:       Message{Text: "-"}, // required, but never sent
+		inert:        true,
 	}
 	if e := r.check(&s); e != nil {
 		return Offer{}, e
@@ -82,7 +84,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 	l.closeNetwork()
 	switch {
 	case ok:
-		return offered(r.cfg.Redactor.JSON(json.RawMessage(answer)))
+		return offered(r.cfg.Redactor.JSON(json.RawMessage(answer)), s)
 	case ctx.Err() != nil:
 		return Offer{}, context.Cause(ctx)
 	}
@@ -119,20 +121,21 @@ func readGreeting(answer jsontext.Value) (g greeting, err error) {
 }
 
 // offered reads the CLI's answer to the initialize request. It omits commands about the session, because there is no
-// terminal.
-func offered(answer json.RawMessage) (Offer, error) {
+// terminal, and the names of the plugins of s.
+func offered(answer json.RawMessage, s Spec) (Offer, error) {
 	told, err := readGreeting(jsontext.Value(answer))
 	if err != nil {
 		return Offer{}, NewError(ClassUnknown, "read the names that the CLI offers: "+err.Error())
 	}
 	o := Offer{Agents: []OfferedAgent{}, Commands: []OfferedCommand{}, Models: []OfferedModel{}}
 	for _, a := range told.Agents[:min(len(told.Agents), maxOffered)] {
-		o.Agents = append(o.Agents, OfferedAgent{a.Name, redact.Clip(a.Description, maxOfferWords)})
+		o.Agents = append(o.Agents, OfferedAgent{s.withoutPlugin(a.Name), redact.Clip(a.Description, maxOfferWords)})
 	}
 	for _, c := range told.Commands[:min(len(told.Commands), maxOffered)] {
 		if !forTerminal(c.Name) {
 			o.Commands = append(o.Commands, OfferedCommand{
-				c.Name, redact.Clip(c.Description, maxOfferWords), redact.Clip(c.Argument, maxOfferWords),
+				s.withoutPlugin(c.Name), redact.Clip(c.Description, maxOfferWords),
+				redact.Clip(c.Argument, maxOfferWords),
 			})
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/protocol"
@@ -19,8 +20,11 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 		return permission(l.decide(ctx, r), r.Input), nil
 	case "hook_callback":
 		in, err := q.Hook()
-		if err == nil && in.Event == protocol.SkillShell {
+		switch {
+		case err == nil && in.Event == protocol.SkillShell:
 			return l.skillShell(ctx, in), nil
+		case err == nil && slices.Contains(instructing, in.Event):
+			return l.instructor.answer(in), nil
 		}
 		return l.hook(in, err == nil), nil
 	case "mcp_message":
@@ -31,16 +35,17 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
 }
 
-// hooks are what the CLI submits to hook. It always submits the shell commands in the text of skills and commands,
-// which it executes while it loads that text, without asking. With rules it also submits each call of a tool before it
-// judges the call itself: it does not ask about calls that it takes for harmless. It executes nothing whose hook is not
-// answered in time (CLI 2.1.332).
-func (s Spec) hooks() map[string]any {
+// hooks are those of the instructions, and what the CLI submits to hook. It always submits the shell commands in the
+// text of skills and commands, which it executes while it loads that text, without asking. With rules it also submits
+// each call of a tool before it judges the call itself: it does not ask about calls that it takes for harmless. It
+// executes nothing whose hook is not answered in time (CLI 2.1.332).
+func (l *liveRun) hooks() map[string]any {
 	submit := []map[string]any{{
 		"matcher": nil, "hookCallbackIds": []string{"route"}, "timeout": time.Hour.Seconds(),
 	}}
-	hooks := map[string]any{protocol.SkillShell: submit}
-	if len(s.Rules) > 0 {
+	hooks := l.instructor.hooks()
+	hooks[protocol.SkillShell] = submit
+	if len(l.spec.Rules) > 0 {
 		hooks["PreToolUse"] = submit
 	}
 	return hooks

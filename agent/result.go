@@ -46,8 +46,12 @@ type Result struct {
 	RetryAt    time.Time       `json:"retry_at,omitzero"`    // when to try again, if Error is temporary; zero: unknown
 	Egress     *EgressReport   `json:"egress,omitempty"`     // other hosts; nil if none, or without its own network
 	Resources  Resources       `json:"resources"`
-	Started    time.Time       `json:"started"`
-	Duration   time.Duration   `json:"duration"`
+
+	// Instructions lists what the repositories told the agent, and what was cut or left out, for people.
+	Instructions []string `json:"instructions,omitempty"`
+
+	Started  time.Time     `json:"started"`
+	Duration time.Duration `json:"duration"`
 }
 
 // Session is a conversation as the CLI saves it.
@@ -109,6 +113,7 @@ func (l *liveRun) result(finished bool, cause error) *Result {
 		Text: redactor.String(strings.Join(answers, "\n\n")), ExitCode: exit.Code, Signal: exit.Signal,
 		Stderr: l.stderr.String(), Model: cmp.Or(f.Answered, f.Model), Turns: f.Turns, API: api,
 		Session: Session{ID: l.session, Data: l.saved()}, Egress: l.proxy.Report(redactor),
+		Instructions: l.spec.instructed(redactor),
 		Resources: Resources{
 			CPU: exit.CPU, MaxRSS: exit.MaxRSS, Peak: exit.Peak, Disk: l.disk.added.Load(), Swept: exit.Swept,
 			Stuck: exit.Stuck, Lines: f.Lines, Raw: f.RawLines, Cut: f.CutLines, Unknown: f.Unknown,

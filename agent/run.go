@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +43,9 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 		defer release()
 	}
 	started := time.Now()
+	for _, line := range s.instructed(r.cfg.Redactor) {
+		s.Header = append(slices.Clip(s.Header), "instructions "+line)
+	}
 	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
 	if err != nil {
 		return Result{}, NewError(ClassInternal, err.Error()) // another worker may have room for a log

@@ -28,8 +28,12 @@ type Spec struct {
 
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
-	// TrustedConfig loads .claude settings, CLAUDE.md, agents, commands and .mcp.json from Dir. These files decide what
-	// runs on the worker, so TrustedConfig has an effect only with the Write profile.
+	// Instructions are those of the repositories that the run works in. With any, the CLI looks for none by itself.
+	Instructions []Instructions
+
+	// TrustedConfig loads .claude settings, agents, commands, skills and .mcp.json from Dir, and without Instructions
+	// CLAUDE.md and AGENTS.md too. These files decide what runs on the worker, so TrustedConfig has an effect only with
+	// the Write profile.
 	TrustedConfig bool
 
 	Model   string          // alias or id; empty: the CLI's default

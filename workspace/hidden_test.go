@@ -7,8 +7,8 @@ import "testing"
 func TestHiddenChangesAreSaved(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "trusted\n", "settings.go": "one\n"})
-	o.commit("topic", map[string]string{"CLAUDE.md": "hostile\n"})
+	o.commit("main", map[string]string{".mcp.json": "trusted\n", "settings.go": "one\n"})
+	o.commit("topic", map[string]string{".mcp.json": "hostile\n"})
 	w := o.files()
 	want := api
 	want.Ref, want.TrustedConfig = "topic", true

@@ -100,7 +100,7 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
-			o.commit("main", map[string]string{"CLAUDE.md": "trusted\n"})
+			o.commit("main", map[string]string{".mcp.json": "trusted\n"})
 			testGit(t, o.work, "checkout", "--quiet", "--detach")
 			o.push("HEAD:refs/pull/7/head")
 			w := o.files()
@@ -162,7 +162,7 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 		"refs":         link(".git/refs/remotes", "."),
 		"reflog":       link(".git/logs/refs/remotes/origin/main", "file"),
 		"alternates":   link(".git/objects/info/alternates", "file"),
-		"agent file":   link("CLAUDE.md", "file"),
+		"agent file":   link(".mcp.json", "file"),
 		"agent folder": link(".claude", "."),
 		"parent":       link("sub", "."),
 		"hard link":    hardLink(".git/config"),
@@ -172,7 +172,7 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 			t.Parallel()
 			o := newOrigin(t)
 			o.commit("main", map[string]string{
-				"CLAUDE.md": "trusted\n", ".claude/settings.json": "{}\n", "sub/CLAUDE.md": "trusted\n",
+				".mcp.json": "trusted\n", ".claude/settings.json": "{}\n", "sub/.mcp.json": "trusted\n",
 			})
 			w := o.files()
 			want := Want{Thread: "t", Repo: "acme/api", Keep: true, TrustedConfig: true}
@@ -182,15 +182,15 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 
 			outside := t.TempDir()
 			write(t, outside+"/file", "precious\n")
-			write(t, outside+"/CLAUDE.md", "precious\n")
+			write(t, outside+"/.mcp.json", "precious\n")
 			plant(t, c.Dir, outside)
 			before := snapshot(t, outside)
 			c = checkout(t, w, want)
 			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
 				t.Errorf("outside changed (-before +after):\n%s", diff)
 			}
-			if got := workTree(t, c.Dir)["CLAUDE.md"]; got != "trusted\n" {
-				t.Errorf("CLAUDE.md is %q", got)
+			if got := workTree(t, c.Dir)[".mcp.json"]; got != "trusted\n" {
+				t.Errorf(".mcp.json is %q", got)
 			}
 			if got := testGit(t, c.Dir, "rev-parse", "origin/new"); got != testGit(t, o.work, "rev-parse", "new") {
 				t.Errorf("origin/new is %s", got)

@@ -258,14 +258,14 @@ func TestPublishAgainAfterACrash(t *testing.T) {
 func TestTrustedConfigStaysOut(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "main's\n", ".claude/settings.json": "{}\n"})
+	o.commit("main", map[string]string{".mcp.json": "main's\n", ".claude/settings.json": "{}\n"})
 	o.commit("side", map[string]string{
-		"CLAUDE.md": "side's\n", ".claude/settings.json": "", "sub/CLAUDE.md": "only side's\n",
+		".mcp.json": "side's\n", ".claude/settings.json": "", "sub/.mcp.json": "only side's\n",
 	})
 	for name, spoil := range map[string]func(dir string){
 		"as it is": func(string) {},
 		"staged": func(dir string) {
-			testGit(t, dir, "update-index", "--no-skip-worktree", "CLAUDE.md", "sub/CLAUDE.md")
+			testGit(t, dir, "update-index", "--no-skip-worktree", ".mcp.json", "sub/.mcp.json")
 			write(t, dir+"/.git/info/exclude", "")
 			testGit(t, dir, "add", "--all")
 		},
@@ -283,8 +283,8 @@ func TestTrustedConfigStaysOut(t *testing.T) {
 			t.Errorf("%s: the branch changes\n%s", name, got)
 		}
 		if got := testGit(t, c.Dir, "status", "--porcelain"); got != "" ||
-			workTree(t, c.Dir)["CLAUDE.md"] != "main's\n" {
-			t.Errorf("%s: afterwards the clone has CLAUDE.md %q and\n%s", name, workTree(t, c.Dir)["CLAUDE.md"], got)
+			workTree(t, c.Dir)[".mcp.json"] != "main's\n" {
+			t.Errorf("%s: afterwards the clone has .mcp.json %q and\n%s", name, workTree(t, c.Dir)[".mcp.json"], got)
 		}
 		testGit(t, o.bare, "branch", "-D", ownBranch)
 	}

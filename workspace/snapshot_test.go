@@ -345,19 +345,19 @@ func TestBundleThatCannotBeRestored(t *testing.T) {
 func TestRestoreWithTrustedConfig(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "trusted\n"})
-	o.commit("feature", map[string]string{"CLAUDE.md": "proposed\n"})
+	o.commit("main", map[string]string{".mcp.json": "trusted\n"})
+	o.commit("feature", map[string]string{".mcp.json": "proposed\n"})
 	here, there := o.files(), o.files()
 	want := Want{Thread: "t", Repo: "acme/api", Ref: "feature", TrustedConfig: true}
 	c := checkout(t, here, want)
-	write(t, c.Dir+"/CLAUDE.md", "planted\n")
-	write(t, c.Dir+"/sub/CLAUDE.md", "planted\n")
+	write(t, c.Dir+"/.mcp.json", "planted\n")
+	write(t, c.Dir+"/sub/.mcp.json", "planted\n")
 	write(t, c.Dir+"/new.txt", "new\n")
 	again, err := there.Restore(t.Context(), want, carried(t, bundle(t, here, c)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]string{"README.md": "one\n", "CLAUDE.md": "trusted\n", "new.txt": "new\n"},
+	if diff := cmp.Diff(map[string]string{"README.md": "one\n", ".mcp.json": "trusted\n", "new.txt": "new\n"},
 		workTree(t, again.Dir)); diff != "" {
 		t.Error(diff)
 	}

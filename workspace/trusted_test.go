@@ -29,25 +29,25 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		"CLAUDE.md": "-> AGENTS.md", "AGENTS.md": "base\n", ".claude/settings.json": "base\n",
+		".claude/a.md": "-> ../AGENTS.md", "AGENTS.md": "base\n", ".claude/settings.json": "base\n",
 		".claude/hooks/a.sh": "base\n", ".claude/skills": "-> ../skills", "skills/s/SKILL.md": "base\n",
-		"sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n", "file/CLAUDE.md": "base\n",
+		"sub/.claude/x.md": "base\n", "lost/.claude/x.md": "base\n", "file/.claude/x.md": "base\n",
 		".claude/out": "-> /etc/hostname", ".claude/dangling": "-> nothing", "same/.mcp.json": "base\n",
 	})
 	o.commit("evil", map[string]string{
-		"CLAUDE.md": "evil\n", "AGENTS.md": "evil\n", "skills/s/SKILL.md": "evil\n", ".mcp.json": "evil\n",
+		".claude/a.md": "evil\n", "AGENTS.md": "evil\n", "skills/s/SKILL.md": "evil\n", ".mcp.json": "evil\n",
 		".claude/settings.json": "evil\n", ".claude/settings.local.json": "evil\n", ".claude/hooks/a.sh": "",
-		".claude/hooks/b.sh": "evil\n", "sub/CLAUDE.md": "", "sub/.claude/settings.json": "evil\n",
-		"sub/claude.MD": "evil\n", "CLAUDE.local.md": "-> skills/s/SKILL.md", "lost": "",
+		".claude/hooks/b.sh": "evil\n", "sub/.claude/x.md": "", "sub/.claude/settings.json": "evil\n",
+		"sub/.CLAUDE/y.md": "evil\n", ".claude/local.md": "-> ../skills/s/SKILL.md", "lost": "",
 		"file": "no directory any more\n", "code.go": "package x\n",
 	})
 	w := o.files()
 	want := Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}
 	c := checkout(t, w, want)
 	trusted := map[string]string{
-		"CLAUDE.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
-		".claude/skills/s/SKILL.md": "base\n", "sub/CLAUDE.md": "base\n", "lost/CLAUDE.md": "base\n",
-		"same/.mcp.json": "base\n", "AGENTS.md": "base\n",
+		".claude/a.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
+		".claude/skills/s/SKILL.md": "base\n", "sub/.claude/x.md": "base\n", "lost/.claude/x.md": "base\n",
+		"same/.mcp.json": "base\n", "AGENTS.md": "evil\n", // text that the agent reads like any other
 	}
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); diff != "" {
 		t.Errorf("configuration (-base +got):\n%s", diff)
@@ -73,18 +73,16 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	// Configuration that a misled run wrote does not reach the next run.
 	write(t, c.Dir+"/.claude/settings.local.json", "evil\n")
 	write(t, c.Dir+"/.mcp.json", "evil\n")
-	write(t, c.Dir+"/CLAUDE.md", "evil\n")
+	write(t, c.Dir+"/.claude/a.md", "evil\n")
 	write(t, c.Dir+"/.git/info/exclude", "of the agent\n")
-	testGit(t, c.Dir, "branch", "CLAUDE.md") // a file of that name, but in .git
-	o.commit("main", map[string]string{"CLAUDE.md": "newer\n", "same": ""})
+	o.commit("main", map[string]string{".claude/a.md": "newer\n", "same": ""})
 	want.Keep = true
 	c = checkout(t, w, want)
-	trusted["CLAUDE.md"] = "newer\n"
+	trusted[".claude/a.md"] = "newer\n"
 	delete(trusted, "same/.mcp.json")
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); c.Fresh || diff != "" {
 		t.Errorf("fresh %v, configuration of a kept clone (-base +got):\n%s", c.Fresh, diff)
 	}
-	testGit(t, c.Dir, "rev-parse", "--verify", "refs/heads/CLAUDE.md")
 	exclude, err := os.ReadFile(c.Dir + "/.git/info/exclude")
 	if err != nil || !strings.Contains(string(exclude), "of the agent\n") {
 		t.Errorf("exclude: %q, %v", exclude, err)
@@ -104,11 +102,11 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 func TestTrustedConfigIsPutOnlyOnDemand(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
-	o.commit("topic", map[string]string{"CLAUDE.md": "topic\n"})
+	o.commit("main", map[string]string{".mcp.json": "base\n"})
+	o.commit("topic", map[string]string{".mcp.json": "topic\n"})
 	c := checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "topic"})
-	if got := configOf(t, c.Dir)["CLAUDE.md"]; got != "topic\n" {
-		t.Errorf("CLAUDE.md is %q", got)
+	if got := configOf(t, c.Dir)[".mcp.json"]; got != "topic\n" {
+		t.Errorf(".mcp.json is %q", got)
 	}
 }
 
@@ -116,9 +114,9 @@ func TestTrustedConfigIsPutOnlyOnDemand(t *testing.T) {
 func TestTrustedConfigInConflict(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
-	o.commit("topic", map[string]string{"CLAUDE.md": "topic\n"})
-	o.commit("main", map[string]string{"CLAUDE.md": "main\n"})
+	o.commit("main", map[string]string{".mcp.json": "base\n"})
+	o.commit("topic", map[string]string{".mcp.json": "topic\n"})
+	o.commit("main", map[string]string{".mcp.json": "main\n"})
 	w := o.files()
 	want := Want{Thread: "t", Repo: "acme/api", Ref: "topic", Keep: true}
 	c := checkout(t, w, want)
@@ -127,10 +125,10 @@ func TestTrustedConfigInConflict(t *testing.T) {
 	}
 	want.TrustedConfig = true
 	c = checkout(t, w, want)
-	if got := configOf(t, c.Dir)["CLAUDE.md"]; c.Fresh || got != "main\n" {
-		t.Errorf("fresh %v, CLAUDE.md is %q", c.Fresh, got)
+	if got := configOf(t, c.Dir)[".mcp.json"]; c.Fresh || got != "main\n" {
+		t.Errorf("fresh %v, .mcp.json is %q", c.Fresh, got)
 	}
-	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "UU CLAUDE.md" {
+	if got := testGit(t, c.Dir, "status", "--porcelain"); got != "UU .mcp.json" {
 		t.Errorf("status: %q", got)
 	}
 }
@@ -139,8 +137,8 @@ func TestTrustedConfigInConflict(t *testing.T) {
 func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "clone")
-	write(t, dir+"/closed/CLAUDE.md", "x")
-	write(t, dir+"/open/CLAUDE.md", "x")
+	write(t, dir+"/closed/.mcp.json", "x")
+	write(t, dir+"/open/.mcp.json", "x")
 	err := nobody.Call(t, dir, func() error {
 		if err := os.Chmod(dir+"/closed", 0); err != nil {
 			return err
@@ -153,90 +151,8 @@ func TestTrustedConfigPassesUnreadableDirectories(t *testing.T) {
 		err = removeConfig(root)
 		return errors.Join(err, os.Chmod(dir+"/closed", 0o700))
 	})
-	if err != nil || exists(dir+"/open/CLAUDE.md") || !exists(dir+"/closed/CLAUDE.md") {
-		t.Errorf("error %v, open removed %v", err, !exists(dir+"/open/CLAUDE.md"))
-	}
-}
-
-// Imports of trusted instructions should be as on the base branch, or missing.
-func TestTrustedImportsAreThoseOfBase(t *testing.T) {
-	t.Parallel()
-	o := newOrigin(t)
-	o.commit("main", map[string]string{
-		"CLAUDE.md":     "See @docs/style.md, **@linked.md** and @my\\ words.md#top; ask @ann, not @later.md or @/etc/passwd.\n",
-		"docs/style.md": "Mind @../more.md and @gone.md\n", "more.md": "more\n", "linked.md": "-> docs/target.md",
-		"docs/target.md": "target\n", "my words.md": "words\n", "sub/AGENTS.md": "@../more.md\n",
-		".claude/rules/r.md": "@x.md\n", ".claude/rules/x.md": "rule\n", ".claude/commands/c.md": "Look at @more.md\n",
-	})
-	o.commit("evil", map[string]string{
-		"docs/style.md": "evil\n", "more.md": "evil\n", "docs/target.md": "evil\n", "my words.md": "evil\n",
-		"later.md": "evil\n", "docs/gone.md": "evil\n",
-	})
-	c := checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true})
-	got := workTree(t, c.Dir)
-	for name, want := range map[string]string{
-		"CLAUDE.md": "See @./.claude/errand-imports/docs/style.md, **@./.claude/errand-imports/linked.md** and " +
-			"@./.claude/errand-imports/my\\ words.md#top; ask @ann, not @./.claude/errand-imports/later.md or @/etc/passwd.\n",
-		".claude/errand-imports/docs/style.md": "Mind @../more.md and @gone.md\n",
-		".claude/errand-imports/more.md":       "more\n", ".claude/errand-imports/linked.md": "target\n",
-		".claude/errand-imports/my words.md": "words\n", "sub/AGENTS.md": "@./../.claude/errand-imports/more.md\n",
-		".claude/rules/r.md":                        "@./../../.claude/errand-imports/.claude/rules/x.md\n",
-		".claude/commands/c.md":                     "Look at @more.md\n", // the CLI imports nothing there
-		"docs/style.md":                             "evil\n",             // what the run works on
-		".claude/errand-imports/.claude/rules/x.md": "rule\n",
-	} {
-		if got[name] != want {
-			t.Errorf("%s is %q", name, got[name])
-		}
-	}
-	for name, text := range got {
-		if strings.HasPrefix(name, ".claude/") && text == "evil\n" || name == ".claude/errand-imports/later.md" {
-			t.Errorf("%s is there: %q", name, text)
-		}
-	}
-	if status := testGit(t, c.Dir, "status", "--porcelain", "--untracked-files=all"); status != "" {
-		t.Errorf("status:\n%s", status)
-	}
-}
-
-// What the CLI takes for text stays as it is, whatever files there are: in words, and of directories. All that may
-// be an import leads to a copy.
-func TestTrustedTextIsLeft(t *testing.T) {
-	t.Parallel()
-	const same = `---
-paths: x
----
-Ask ann@x, bé@x or "@(x)", see @docs, @docs/.
-`
-	const change = `@x and "@x"
-**@x**:*@x*,@x
-@x␣y
-- 'a @x b'
-'a'@x'b'
-
-'''
-@x
-'''
-`
-	text := strings.NewReplacer("'", "`", "␣", "\u00a0").Replace
-	o := newOrigin(t)
-	o.commit("main", map[string]string{
-		"CLAUDE.md": text(same + change), ".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")),
-		"x": "See @../out, @.. and @y\n", "docs/a": "a\n", "y": "y\n",
-	})
-	o.commit("evil", map[string]string{"out": "evil\n", "docs/a": "evil\n", "x": "evil\n", "y": "evil\n"})
-	got := workTree(t,
-		checkout(t, o.files(), Want{Thread: "t", Repo: "acme/api", Ref: "evil", TrustedConfig: true}).Dir)
-	for name, want := range map[string]string{
-		"CLAUDE.md":             text(same + strings.ReplaceAll(change, "@x", "@./.claude/errand-imports/x")),
-		".claude/rules/same.md": text(strings.ReplaceAll(same, "@x", "@../../x")),
-		// paths out of the repository are disabled: the copy lies deeper
-		".claude/errand-imports/x": "See @@../out, @@.. and @y\n",
-		".claude/errand-imports/y": "y\n",
-	} {
-		if diff := cmp.Diff(want, got[name]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
+	if err != nil || exists(dir+"/open/.mcp.json") || !exists(dir+"/closed/.mcp.json") {
+		t.Errorf("error %v, open removed %v", err, !exists(dir+"/open/.mcp.json"))
 	}
 }
 

@@ -127,10 +127,8 @@ type Want struct {
 	Runs bool
 	// With are other repositories whose code may be written into the clone. See Clone.With.
 	With []string
-	// TrustedConfig replaces the files that the CLI would obey (.claude, CLAUDE.md, CLAUDE.local.md, AGENTS.md,
-	// .mcp.json, in every directory) by those of Base, removes files that Base does not have, and hides the difference
-	// from git status and commit -a. Files that trusted instructions import (@path) are also taken from Base, and the
-	// imports lead there.
+	// TrustedConfig replaces what the CLI would execute (.claude and .mcp.json in every directory) by what Base has,
+	// removes files that Base does not have, and hides the difference from git status and commit -a.
 	TrustedConfig bool
 }
 

@@ -125,7 +125,7 @@ func TestInjectionByFiles(t *testing.T) {
 	for _, r := range w.model.Requests() {
 		for _, tool := range r.Tools {
 			// The last tool but one is how it answers, and the last is the CLI's and does nothing.
-			if !slices.Contains([]string{"Glob", "Grep", "Read", "StructuredOutput", "DeferredToolPlaceholder"}, tool) {
+			if !slices.Contains([]string{"Glob", "Grep", "Read", "Skill", "StructuredOutput", "DeferredToolPlaceholder"}, tool) {
 				t.Errorf("the model was offered %s", tool)
 			}
 		}

@@ -68,10 +68,11 @@ func TestSeveralRepositories(t *testing.T) {
 		!strings.Contains(body, "Together with "+repo+"#1.") || !strings.Contains(body, "The tax too.") {
 		t.Errorf("then %s", body)
 	}
-	for _, r := range w.model.Requests() { // the second repository is not trusted
-		if body := string(r.Body); strings.Contains(body, "Count in euros.") ||
-			strings.Contains(body, "Count in cents.\\n") {
-			t.Error("the agent got a CLAUDE.md")
+	for _, r := range w.model.Requests() { // of both, although the second repository is not trusted
+		for _, want := range []string{"Count in euros.", "Count in cents."} {
+			if !strings.Contains(r.System, want) {
+				t.Errorf("the agent did not get %q", want)
+			}
 		}
 	}
 	w.secretsStayInside()

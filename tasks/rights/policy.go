@@ -20,7 +20,7 @@ import (
 
 // Repository says what the fleet may do in a repository.
 type Repository struct {
-	Trusted bool   // use the repository's own settings, hooks and servers for the CLI
+	Trusted bool   // use what executes in its configuration of the CLI
 	Base    string // branch to start from; empty: the default branch
 	Profile agent.Profile
 	Open    bool   // people whose account on the forge is unknown may ask errand to read it

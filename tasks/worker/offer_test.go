@@ -33,7 +33,7 @@ func (l local) Directory(path string) (string, error) {
 
 func TestOffer(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f := newRemote(t)
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, ".claude"), 0o700); err != nil {
 		t.Fatal(err)
@@ -41,7 +41,7 @@ func TestOffer(t *testing.T) {
 	f.policy.Repository = func(name string) (rights.Repository, bool) {
 		return rights.Repository{Trusted: true, Profile: agent.Read}, name == "acme/api"
 	}
-	f.worker(func(c *Config) { c.Sources, c.Model = []tasks.Source{local{f.source, dir}}, "opus" })
+	f.worker(f.disk(t.TempDir()), func(c *Config) { c.Sources, c.Model = []tasks.Source{local{f.source, dir}}, "opus" })
 
 	for range 2 { // the second time it is known
 		o, err := f.desk.Offer(t.Context(), capacity.Where{Dir: "/link"})
@@ -75,7 +75,7 @@ func TestOffer(t *testing.T) {
 			t.Errorf("where nothing is trusted: %+v", s)
 		}
 	}
-	if s := f.agent.offers[1]; s.Profile != agent.Read {
+	if s := f.agent.offers[1]; s.Profile != agent.Read || len(s.Instructions) != 1 {
 		t.Errorf("where nothing may be written: %+v", s)
 	}
 }

@@ -110,11 +110,10 @@ func (o *offerer) offer(ctx context.Context, where capacity.Where) (*capacity.Of
 	if err != nil {
 		return nil, err
 	}
-	return &capacity.Offer{Offer: offer, Configured: spec.TrustedConfig && configured(spec.Dir)}, nil
+	return &capacity.Offer{Offer: offer, Configured: configured(spec)}, nil
 }
 
-// chooseDir returns the specification with the directory, and whether its own configuration counts. If it does not
-// count, an empty scratch directory offers the same as a clone.
+// chooseDir returns the specification with the directory, its instructions, and whether its own configuration counts.
 func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.Spec) (_ agent.Spec, err error) {
 	var repo rights.Repository
 	if where.Repo != "" {
@@ -127,17 +126,22 @@ func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.S
 		s.Dir, err = o.directory(where.Dir)
 		return s, err
 	}
-	if repo.Trusted && repo.Profile != agent.Read {
-		c, err := o.clone(ctx, workspace.Want{
-			Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: true,
-		})
-		s.TrustedConfig, s.Dir, s.Reads = true, c.Dir, []string{c.Mirror}
+	if where.Repo == "" {
+		s.Dir, err = o.workspace.Scratch(offerThread)
 		return s, err
 	}
+	s.TrustedConfig = repo.Trusted && repo.Profile != agent.Read
 	if repo.Profile == agent.Read {
 		s.Profile = agent.Read
 	}
-	s.Dir, err = o.workspace.Scratch(offerThread)
+	c, err := o.clone(ctx, workspace.Want{
+		Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: s.TrustedConfig,
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Dir, s.Reads = c.Dir, []string{c.Mirror}
+	s.Instructions, err = place.Instructions(ctx, o.workspace, c)
 	return s, err
 }
 
@@ -155,10 +159,13 @@ func (o *offerer) directory(path string) (string, error) {
 	return "", &tasks.InputError{Sentence: "No task can work in a local directory here."}
 }
 
-// configured reports whether a directory has instructions for the agent.
-func configured(dir string) bool {
+// configured reports whether the directory of an offer has instructions for the agent.
+func configured(s agent.Spec) bool {
+	if s.Instructions != nil {
+		return len(s.Instructions[0].Names()) > 0
+	}
 	for _, name := range []string{".claude", "CLAUDE.md", "AGENTS.md"} {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+		if _, err := os.Lstat(filepath.Join(s.Dir, name)); s.TrustedConfig && err == nil {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -44,6 +45,9 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 		look.Miss(store.Warning, declared.Lacking, "Runs use the worker's own tools.",
 			"Install mise where runs can execute it, such as /usr/local/bin.")
 	}
+	if err := o.instructed(ctx, look, c); err != nil {
+		return nil, err
+	}
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
 	look.Add("set-up", o.redacted(d.Setup)...)
 	look.Add("before each run", o.redacted(d.Start)...)
@@ -68,6 +72,19 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 			"Declare setup in "+environment.File+".")
 	}
 	return look, nil
+}
+
+// instructed adds what the base branch tells the agent.
+func (o *offerer) instructed(ctx context.Context, look *capacity.Outlook, c workspace.Clone) error {
+	given, err := place.Instructions(ctx, o.workspace, c)
+	if err != nil {
+		return err
+	}
+	look.Add("instructions", o.redacted(given[0].Names())...)
+	for _, note := range given[0].Notes {
+		look.Miss(store.Warning, o.policy.Redactor.String(note), "Runs do not get it.", "Change it on the base branch.")
+	}
+	return nil
 }
 
 // keeps adds the lock files that the base branch has, and the environment that the next run would use.

@@ -48,6 +48,7 @@ type taskView struct {
 	Attempts        []attempt
 	Machines        []store.Worker // of the attempts; Seen is zero if it is no longer alive
 	Egress          *egressView    // nil: nothing is to be said about it
+	Instructions    []string       // what the repositories told the agent
 	Absorbed        []*entry       // the messages that its run absorbed
 	Covers          []string       // further tasks that ended with it
 	Errors          int            // failed steps on the page
@@ -182,7 +183,7 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 		v.Sentence, v.Partial, v.Answer = display.Text(e.Sentence()), formatMarkdown(e.Partial()),
 			formatMarkdown(answerMarkdown(e))
 		v.Published = formatMarkdown(e.Note())
-		v.Egress = newEgressView(e.Result.Egress)
+		v.Egress, v.Instructions = newEgressView(e.Result.Egress), e.Result.Instructions
 	}
 	return v
 }

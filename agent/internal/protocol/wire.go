@@ -259,9 +259,10 @@ type Request struct {
 // SkillShell is the event of a hook_callback about a shell command in the text of a skill or command.
 const SkillShell = "PreSkillShellCommand"
 
-// HookInput is the input of a hook_callback for PreToolUse or SkillShell.
+// HookInput is the input of a hook_callback.
 type HookInput struct {
 	Event   string         `json:"hook_event_name"`
+	Agent   string         `json:"agent_id"` // of the sub-agent; empty: the main agent
 	Tool    string         `json:"tool_name"`
 	Input   jsontext.Value `json:"tool_input"`
 	UseID   string         `json:"tool_use_id"`

@@ -86,7 +86,7 @@ func TestCatalog(t *testing.T) {
 			if !ok {
 				t.Errorf("%s is not in the table", name)
 			}
-			if profile != Write && !c.reads {
+			if profile != Write && !c.reads && name != "Skill" { // which is text there
 				t.Errorf("%s gives an agent that only reads %s", profile, name)
 			}
 		}

@@ -36,11 +36,10 @@ func (p Policy) subjects(r Request) (list []string, paths bool) {
 // roots lists the directories whose files may be accessed.
 func (p Policy) roots() []string { return append([]string{p.Dir}, p.Roots...) }
 
-// contains reports whether a path is inside the run's directories. It resolves symbolic links as far as the path
-// exists.
-func (p Policy) contains(path string) bool {
+// within reports whether a path is inside one of the directories. It resolves symbolic links as far as the path exists.
+func (p Policy) within(path string, dirs []string) bool {
 	path = resolve(p.absolute(path))
-	return slices.ContainsFunc(p.roots(), func(root string) bool {
+	return slices.ContainsFunc(dirs, func(root string) bool {
 		rel, err := filepath.Rel(resolve(root), path)
 		return err == nil && filepath.IsLocal(rel)
 	})

@@ -33,8 +33,8 @@ var builtIn = map[Profile][]string{
 		"Agent", "Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Skill", "TaskStop", "ToolSearch", "WebFetch",
 		"WebSearch", "Write",
 	},
-	Read:      {"Glob", "Grep", "Read"},
-	Untrusted: {"Glob", "Grep", "Read"},
+	Read:      {"Glob", "Grep", "Read", "Skill"},
+	Untrusted: {"Glob", "Grep", "Read", "Skill"},
 }
 
 // BuiltIn returns the CLI's tools of a profile; nil if there is no such profile.
@@ -78,6 +78,7 @@ type Policy struct {
 	Dir     string   // where the agent works, absolute
 	Roots   []string // further directories that it may access, absolute
 	Clones  []string // those of Roots that it works in as in Dir
+	Texts   string   // a directory that it may only read, absolute; empty: none
 	Servers []string // names of the MCP servers that its profile has
 	Rules   []Rule
 }
@@ -122,12 +123,16 @@ func (p Policy) byProfile(r Request) Verdict {
 		if err != nil {
 			return Verdict{Action: Deny, Reason: "This call cannot be understood: " + err.Error()}
 		}
-		if slices.ContainsFunc(paths, func(path string) bool { return !p.contains(path) }) {
+		roots := p.roots()
+		if t.reads && p.Texts != "" {
+			roots = append(roots, p.Texts)
+		}
+		if slices.ContainsFunc(paths, func(path string) bool { return !p.within(path, roots) }) {
 			roots := strings.Join(p.roots(), ", ")
 			return Verdict{Action: Deny, Reason: "Only files below these directories may be accessed: " + roots}
 		}
 		return Verdict{Action: Allow}
-	case p.Profile == Write:
+	case p.Profile == Write, r.Tool == "Skill": // a skill is text
 		return Verdict{Action: Allow}
 	default:
 		return Verdict{Action: Deny, Reason: "This run may only read files."}

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -235,6 +236,27 @@ func TestValidateRule(t *testing.T) {
 	} {
 		if err := r.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %s", r, err, want)
+		}
+	}
+}
+
+// The profiles that only read use skills, whose files every profile may read and none may change.
+func TestPolicyOfSkills(t *testing.T) {
+	t.Parallel()
+	dir, texts := t.TempDir(), t.TempDir()
+	file := filepath.Join(texts, "api/skills/deploy/more.md")
+	for _, profile := range []Profile{Write, Read, Untrusted} {
+		p := Policy{Profile: profile, Dir: dir, Texts: texts}
+		for call, want := range map[string]Action{
+			`Skill {"skill":"deploy"}`:           Allow,
+			`Read {"file_path":"` + file + `"}`:  Allow,
+			`Write {"file_path":"` + file + `"}`: Deny,
+			`Edit {"file_path":"` + file + `"}`:  Deny,
+		} {
+			tool, input, _ := strings.Cut(call, " ")
+			if got := p.Route(Request{Tool: tool, Input: json.RawMessage(input)}).Action; got != want {
+				t.Errorf("%s, %s: %s", profile, call, got)
+			}
 		}
 	}
 }

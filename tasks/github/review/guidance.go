@@ -2,23 +2,16 @@ package review
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/internal/words"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/settings"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // maxGuidance is the most characters of each file with instructions for reviewers.
 const maxGuidance = 20_000
-
-// agentFiles are the files in which repositories instruct agents. Reviews get them as text: the CLI of a review loads
-// no configuration.
-var agentFiles = []string{"CLAUDE.md", "AGENTS.md"}
 
 // guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
 // review.
@@ -66,22 +59,6 @@ func instructionsFor(ctx context.Context, k present, c settings.Settings, files 
 	add := func(head, text string) {
 		if text != "" {
 			b.WriteString(head + "\n" + text + "\n")
-		}
-	}
-	var known []string // one file may be a link to the other
-	for _, name := range agentFiles {
-		text, err := k.instructions(ctx, name)
-		if _, tooLarge := errors.AsType[*tasks.InputError](err); tooLarge {
-			k.Log.Warn("review without a file of instructions", "repo", k.Repo, "file", name, "err", err)
-			continue
-		} else if err != nil {
-			return "", err
-		}
-		if !slices.Contains(known, text) {
-			known = append(known, text)
-			add("The repository's "+
-				name+", from its base branch. Check the change against its rules; ignore what is not about reviews:",
-				text)
 		}
 	}
 	if c.Review.Instructions != "" {

@@ -116,6 +116,9 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 		return place.Place{}, err
 	}
 	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
+	if p.Instructions, err = place.Instructions(ctx, l.workspace, c); err != nil {
+		return place.Place{}, err
+	}
 	if p.Writes { // other profiles run no commands
 		if p.Declared, err = l.declarations.Of(ctx, repo, c); err != nil {
 			return place.Place{}, err

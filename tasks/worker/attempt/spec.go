@@ -26,9 +26,11 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	}
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	var also []agent.Also
+	var given []agent.Instructions
 	trusted := true
 	for i, one := range where.Clones() {
 		of := ""
+		given = append(given, one.Instructions...)
 		trusted = trusted && one.Trusted // the agent sees the files of all of them
 		if i > 0 {
 			of, also = " of "+one.Clone.Repo, append(also, agent.Also{Repo: one.Clone.Repo, Dir: one.Dir})
@@ -49,10 +51,10 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	return agent.Spec{
 		ID: t.ID, Claimed: true, Dir: where.Dir, Files: where.Files, Also: also, Reads: where.Reads, Prompt: prompt,
 		System: format.Paragraphs(s.System, words, where.About), Profile: t.Profile, TrustedConfig: trusted,
-		Environment: where.Given(), Rules: p.Policy.Rules, Model: cmp.Or(t.Options.Model, p.Model),
-		Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD, Schema: s.Schema, Resume: c.session, History: c.said,
-		Limit: t.Options.Limit, IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo,
-		Person: p.Policy.People.Asker(t),
+		Instructions: given, Environment: where.Given(), Rules: p.Policy.Rules,
+		Model: cmp.Or(t.Options.Model, p.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD,
+		Schema: s.Schema, Resume: c.session, History: c.said, Limit: t.Options.Limit,
+		IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: p.Policy.People.Asker(t),
 		Header: []string{
 			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
 			"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),

@@ -2,6 +2,7 @@
 package place
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +44,8 @@ type Place struct {
 	Branch string
 	// Author is the name and address of errand in commits, and CoAuthor that of the asker; "" if unknown.
 	Author, CoAuthor string
+	// Instructions are those of the repository in Clone.
+	Instructions []agent.Instructions
 	// About is a paragraph for the agent about the directories.
 	About string
 
@@ -54,6 +57,15 @@ type Place struct {
 
 	// Also are the clones of further repositories, without environments but for Egress and PullRequests.
 	Also []Place
+}
+
+// Instructions returns what the base branch of a clone tells an agent.
+func Instructions(ctx context.Context, w *workspace.Workspace, c workspace.Clone) ([]agent.Instructions, error) {
+	set, err := w.Instructions(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return []agent.Instructions{{Repo: c.Repo, Dir: c.Dir, Set: set}}, nil
 }
 
 // Given returns what a run and its checks have besides the files.

@@ -1,0 +1,269 @@
+package agent
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/errand-fleet/errand/agent/internal/protocol"
+	"github.com/errand-fleet/errand/agent/internal/session"
+	"github.com/errand-fleet/errand/internal/instructions"
+)
+
+// Instructions are what a repository tells the agent. The runner hands them over as text, so the CLI need not read
+// them from a clone, where a head that nobody has approved may have changed them. Texts about the whole repository are
+// part of the system prompt and are given to each sub-agent; those about some paths follow when the agent has read or
+// changed a file there, as the CLI would load them. Skills, commands and agents are a plugin of the CLI for this run. A
+// run that trusts its configuration has those of the clone instead.
+type Instructions struct {
+	Repo string // owner/name
+	Dir  string // of the clone
+	instructions.Set
+}
+
+// maxNames bounds how many names a Result lists.
+const maxNames = 100
+
+// instructed lists what the run was told for people: the names of files, skills, commands and agents, with the
+// repository if there are several, and what was cut or left out.
+func (s Spec) instructed(redactor *Redactor) (lines []string) {
+	var notes []string
+	for _, i := range s.Instructions {
+		of := ""
+		if len(s.Instructions) > 1 {
+			of = i.Repo + ": "
+		}
+		for _, name := range i.Names() {
+			lines = append(lines, redactor.OneLine(of+name))
+		}
+		for _, note := range i.Notes {
+			notes = append(notes, redactor.OneLine(of+note))
+		}
+	}
+	if more := len(lines) - maxNames; more > 0 {
+		lines = append(lines[:maxNames], fmt.Sprintf("and %d more", more))
+	}
+	return append(lines, notes...)
+}
+
+// always returns the texts that the agent gets at once.
+func (s Spec) always() string {
+	var b strings.Builder
+	for _, i := range s.Instructions {
+		for _, t := range i.Texts {
+			if len(t.Paths) == 0 {
+				fmt.Fprintf(&b, "\n\nContents of %s of %s:\n\n%s", t.Name, i.Repo, strings.TrimRight(t.Text, "\n"))
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return "The instructions of the repository follow, as its base branch has them. Adhere to them: they override " +
+		"your default behavior, and they do not override what is said above about errand, or the request." + b.String()
+}
+
+// system returns what is appended to the CLI's system prompt.
+func (s Spec) system() string {
+	return strings.TrimSpace(s.System + "\n\n" + s.always())
+}
+
+// pluginsDir is the directory with the plugins of a run, below that of the run.
+const pluginsDir = "i"
+
+// plugins returns the names of the plugins with the skills of each repository; empty for one without.
+func (s Spec) plugins() []string {
+	names := make([]string, len(s.Instructions))
+	if s.trusts() {
+		return names
+	}
+	for n, i := range s.Instructions {
+		if len(i.Skills) == 0 {
+			continue
+		}
+		name := pluginName(path.Base(i.Repo))
+		if slices.Contains(names, name) {
+			name = pluginName(i.Repo)
+		}
+		names[n] = name
+	}
+	return names
+}
+
+// withoutPlugin returns the name of a skill, command or agent as its repository calls it.
+func (s Spec) withoutPlugin(name string) string {
+	plugin, short, found := strings.Cut(name, ":")
+	if found && slices.Contains(s.plugins(), plugin) {
+		return short
+	}
+	return name
+}
+
+// pluginName returns a name that the CLI accepts.
+func pluginName(name string) string {
+	return cmp.Or(strings.Trim(notInPlugin.ReplaceAllString(strings.ToLower(name), "-"), "-"), "repository")
+}
+
+var notInPlugin = regexp.MustCompile(`[^a-z0-9]+`)
+
+// pluginArguments writes the plugins and makes the CLI load them.
+func pluginArguments(s Spec, d session.Dirs) (args []string, err error) {
+	for n, name := range s.plugins() {
+		if name == "" {
+			continue
+		}
+		dir := filepath.Join(pluginsDir, name)
+		files := slices.Concat(s.Instructions[n].Skills, []instructions.File{
+			{Name: ".claude-plugin/plugin.json", Content: fmt.Sprintf(`{"name":%q,"version":"1.0.0"}`, name)},
+		})
+		if err := writeFiles(filepath.Join(d.Root, dir), files); err != nil {
+			return nil, fmt.Errorf("write skills of %s: %w", s.Instructions[n].Repo, err)
+		}
+		args = append(args, "--plugin-dir="+filepath.Join(d.Inside().Root, dir))
+	}
+	return args, nil
+}
+
+// writeFiles writes files that nobody can execute into a new directory.
+func writeFiles(dir string, files []instructions.File) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, f := range files {
+		if err := root.MkdirAll(path.Dir(f.Name), 0o700); err != nil {
+			return err
+		}
+		if err := root.WriteFile(f.Name, []byte(f.Content), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// The CLI shows the agent at most 10,000 characters of what a hook says, and each hook of an event says its own
+// (2.1.329). So a text goes out in pieces, as many at once as there are hooks; what is left follows at the next call.
+const (
+	maxPiece  = 9_000 // bytes
+	maxPieces = 6     // after one call of a tool
+)
+
+// instructor gives the texts about some paths when they are due, and all other texts to sub-agents.
+type instructor struct {
+	spec *Spec
+
+	mu   sync.Mutex
+	told map[string]bool     // by agent and text
+	left map[string][]string // pieces to give, by agent
+}
+
+// hooks returns the hooks by which the CLI asks for instructions.
+func (i *instructor) hooks() map[string]any {
+	hooks := map[string]any{}
+	add := func(event string, matcher any, n int) {
+		hooks[event] = []map[string]any{{"matcher": matcher, "hookCallbackIds": slices.Repeat([]string{"tell"}, n)}}
+	}
+	if always := i.spec.always(); always != "" {
+		add("SubagentStart", nil, len(pieces(always)))
+	}
+	n := 0
+	for _, r := range i.spec.Instructions {
+		for _, t := range r.Texts {
+			if len(t.Paths) > 0 {
+				n += len(pieces(t.Text))
+			}
+		}
+	}
+	if n > 0 {
+		add("PostToolUse", "Read|Edit|Write|NotebookEdit", min(n, maxPieces))
+		add("PreCompact", nil, 1)
+	}
+	return hooks
+}
+
+// instructing are the events of the hooks that an instructor answers.
+var instructing = []string{"PostToolUse", "PreCompact", "SubagentStart"}
+
+// answer answers a hook.
+func (i *instructor) answer(in protocol.HookInput) any {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	switch in.Event {
+	case "PreCompact": // the conversation loses what it was told
+		i.told, i.left = map[string]bool{}, map[string][]string{}
+		return map[string]any{}
+	case "SubagentStart":
+		i.tell(in.Agent, "", i.spec.always())
+	case "PostToolUse":
+		i.touch(in)
+	}
+	due := i.left[in.Agent]
+	if len(due) == 0 {
+		return map[string]any{}
+	}
+	i.left[in.Agent] = due[1:]
+	return map[string]any{"hookSpecificOutput": map[string]any{
+		"hookEventName": in.Event, "additionalContext": due[0],
+	}}
+}
+
+// touch finds the texts about the file of a call.
+func (i *instructor) touch(in protocol.HookInput) {
+	var file struct {
+		Path     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+	}
+	if json.Unmarshal(in.Input, &file) != nil {
+		return
+	}
+	name := file.Path + file.Notebook
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(i.spec.Dir, name)
+	}
+	if below, err := filepath.Rel(i.spec.SeenAs, name); i.spec.SeenAs != "" && err == nil && filepath.IsLocal(below) {
+		name = filepath.Join(i.spec.Dir, below)
+	}
+	for _, r := range i.spec.Instructions {
+		below, err := filepath.Rel(r.Dir, name)
+		if err != nil || !filepath.IsLocal(below) {
+			continue
+		}
+		for _, t := range r.Texts {
+			if slices.ContainsFunc(t.Paths, func(p string) bool { return Paths(p).MatchString(below) }) {
+				i.tell(in.Agent, r.Repo+":"+t.Name, "Contents of "+t.Name+" of "+r.Repo+
+					", instructions about this file from the base branch:\n\n"+t.Text)
+			}
+		}
+	}
+}
+
+// tell puts a text among those that an agent gets, once.
+func (i *instructor) tell(agent, name, text string) {
+	if key := agent + "\x00" + name; !i.told[key] {
+		i.told[key] = true
+		i.left[agent] = append(i.left[agent], pieces(text)...)
+	}
+}
+
+// pieces cuts a text into pieces, at ends of lines where possible.
+func pieces(text string) (all []string) {
+	for len(text) > maxPiece {
+		end := strings.LastIndexByte(text[:maxPiece], '\n') + 1
+		if end < maxPiece/2 {
+			end = len(strings.ToValidUTF8(text[:maxPiece], ""))
+		}
+		all, text = append(all, text[:end]), text[end:]
+	}
+	return append(all, text)
+}

@@ -1,0 +1,183 @@
+package instructions
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// collect returns the instructions of a commit with these files.
+func collect(t *testing.T, files map[string]string) Set {
+	t.Helper()
+	set, err := Collect(slices.Sorted(maps.Keys(files)), func(names []string) (blobs []Blob, _ error) {
+		for _, name := range names {
+			content, found := files[name]
+			b := Blob{content, len(content)}
+			if !found || content == "link" {
+				b = Blob{Size: -1}
+			}
+			if b.Size > MaxRead {
+				b.Content = ""
+			}
+			blobs = append(blobs, b)
+		}
+		return blobs, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// texts lists the texts of a set as "name | paths".
+func texts(s Set) (list []string) {
+	for _, t := range s.Texts {
+		list = append(list, strings.TrimSuffix(t.Name+" | "+strings.Join(t.Paths, " "), " | "))
+	}
+	return list
+}
+
+func TestCollectsAsTheCLIDoes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"CLAUDE.md before AGENTS.md": {
+			map[string]string{"CLAUDE.md": "a", "AGENTS.md": "b", "x/AGENTS.md": "c", ".github/CLAUDE.md": "d"},
+			[]string{"CLAUDE.md", ".github/CLAUDE.md | .github/**", "x/AGENTS.md | x/**"},
+		},
+		"in .claude": {
+			map[string]string{
+				".claude/CLAUDE.md": "a", "AGENTS.md": "b", "CLAUDE.local.md": "c", ".claude/AGENTS.md": "d",
+				"x/.claude/CLAUDE.md": "e", ".claude/skills/s/CLAUDE.md": "f", ".claude/errand/AGENTS.md": "g",
+			},
+			[]string{"CLAUDE.local.md", ".claude/CLAUDE.md", "x/.claude/CLAUDE.md | x/**"},
+		},
+		"rules": {
+			map[string]string{
+				".claude/rules/all.md": "a", ".claude/rules/go/some.md": "---\npaths: [\"**/*.{go,mod}\", web]\n---\nb",
+				"x/.claude/rules/r.md": "---\npaths: a/*.{b,c}, d\n---\nc", ".claude/rules/r.txt": "d",
+			},
+			[]string{
+				".claude/rules/all.md", ".claude/rules/go/some.md | **/*.go **/*.mod web",
+				"x/.claude/rules/r.md | x/a/*.b x/a/*.c x/d",
+			},
+		},
+		"imports": {
+			map[string]string{
+				"CLAUDE.md": "See @docs/a.md, **@b.md**, @my\\ words.md#top and @CLAUDE.md; ask @ann or me@c.md.\n" +
+					"@/etc/passwd @~/x @../../etc/passwd @/proc/self/environ @docs",
+				"docs/a.md": "@../b.md @../CLAUDE.md @d.md", "b.md": "b", "my words.md": "w", "c.md": "c",
+				"docs/d.md": "d", "x/CLAUDE.md": "@../b.md @own.md", "x/own.md": "o", "y/CLAUDE.md": "@../x/own.md",
+			},
+			[]string{
+				"CLAUDE.md", "docs/a.md", "b.md", "docs/d.md", "my words.md", "x/CLAUDE.md | x/**", "x/own.md | x/**",
+				"y/CLAUDE.md | y/**", "x/own.md | y/**",
+			},
+		},
+		"names": {
+			map[string]string{"CLAUDE.md/x": "a", "two words/CLAUDE.md": "b", "claude.md": "c", "a\nb/CLAUDE.md": "d"},
+			[]string{"two words/CLAUDE.md | two words/**"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := collect(t, c.files)
+			if diff := cmp.Diff(c.want, texts(set)); diff != "" || len(set.Notes) > 0 {
+				t.Errorf("texts (-want +got):\n%s\nnotes: %q", diff, set.Notes)
+			}
+		})
+	}
+}
+
+// Everything is bounded, and what is missing is said.
+func TestCollectIsBounded(t *testing.T) {
+	t.Parallel()
+	chain, many := map[string]string{"CLAUDE.md": "@1.md"}, map[string]string{}
+	for i := range 20 {
+		chain[fmt.Sprintf("%d.md", i)] = fmt.Sprintf("@%d.md", i+1)
+	}
+	for i := range 1000 {
+		many[fmt.Sprintf("%d/CLAUDE.md", i)] = strings.Repeat("word ", 4000)
+	}
+	for name, c := range map[string]struct {
+		files map[string]string
+		texts int
+		note  string
+	}{
+		"10 MB":     {map[string]string{"CLAUDE.md": strings.Repeat("x", 10<<20)}, 0, "it has 10240 KiB"},
+		"long":      {map[string]string{"CLAUDE.md": strings.Repeat("é", MaxFile)}, 1, "is cut"},
+		"link":      {map[string]string{"CLAUDE.md": "link"}, 0, "a link out of it"},
+		"binary":    {map[string]string{"CLAUDE.md": "a\x00b"}, 0, "not text"},
+		"no UTF-8":  {map[string]string{"CLAUDE.md": "a\xff"}, 0, "not text"},
+		"cycle":     {map[string]string{"CLAUDE.md": "@a.md", "a.md": "@CLAUDE.md @a.md"}, 2, ""},
+		"too deep":  {chain, maxDepth + 1, "only 5 levels"},
+		"too many":  {many, maxLater/20_000 + 1, "958 more files"},
+		"one skill": {map[string]string{".claude/skills/s/x": strings.Repeat("x", 1<<20)}, 0, "too many"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			set := collect(t, c.files)
+			if len(set.Texts) != c.texts || !strings.Contains(strings.Join(set.Notes, "\n"), c.note) ||
+				c.note == "" && set.Notes != nil {
+				t.Errorf("%d texts, notes %q", len(set.Texts), set.Notes)
+			}
+			total := 0
+			for _, text := range set.Texts {
+				if total += len(text.Text); len(text.Text) > MaxFile+100 || strings.Contains(text.Text, "\uFFFD") {
+					t.Errorf("%s has %d bytes", text.Name, len(text.Text))
+				}
+			}
+			if total > maxLater+maxAlways {
+				t.Errorf("%d bytes", total)
+			}
+		})
+	}
+}
+
+// What is left of a skill is words: nothing in its head or its text makes the CLI run or permit anything.
+func TestSkillsAreWords(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"Do it.\n": "---\nname: s\n---\nDo it.\n",
+		"\ufeff---\r\nname: \"x y\"\r\ndescription: a\r\nhooks: {Stop: []}\r\nallowed-tools: Bash\r\nmodel: opus\r\n---\r\nb\r\n": "---\n" +
+			"description: a\nname: x y\n---\nb\n",
+		"---\ndescription: a: b\nhooks: [\n---\nc":                "---\ndescription: 'a: b'\nname: s\n---\nc",
+		"---\n---\n---\nhooks: 1\n---\nc":                         "---\nname: s\n---\n---\nhooks: 1\n---\nc",
+		"---\nname: [1]\ndescription: {a: !`id`}\n---\nc":         "---\ndescription: '{a: ! `id`}'\nname: '[1]'\n---\nc",
+		"---\ndescription: \"!`id`\"\ntools: [Read, Grep]\n---\n": "---\ndescription: '! `id`'\nname: s\ntools: Read, Grep\n---\n",
+		"a !`id` b\n```!\nid\n```\n!```!`id`":                     "---\nname: s\n---\na ! `id` b\n```\nid\n```\n! ````id`",
+	} {
+		set := collect(t, map[string]string{".claude/skills/s/SKILL.md": in})
+		if got := set.Skills[0].Content; got != want {
+			t.Errorf("%q became %q, want %q", in, got, want)
+		}
+		if got := set.Skills[0].Content; strings.Contains(got, "!`") || strings.Contains(got, "```!") {
+			t.Errorf("%q can run something", got)
+		}
+	}
+	set := collect(t, map[string]string{
+		".claude/skills/s/SKILL.md": "a", ".claude/skills/s/run.sh": "b", ".claude/skills/.claude-plugin/plugin.json": "c",
+		".claude/commands/x/go.md": "d", ".claude/agents/a.md": "e", "sub/.claude/skills/s/SKILL.md": "f",
+		".claude/hooks/hooks.json": "g", ".claude/settings.json": "h", "sub/.claude/skills/m/SKILL.md": "i",
+		".claude/skills/s/.mcp.json": "j",
+	})
+	var got []string
+	for _, f := range set.Skills {
+		got = append(got, f.Name)
+	}
+	want := []string{"agents/a.md", "commands/x/go.md", "skills/s/SKILL.md", "skills/s/run.sh", "skills/m/SKILL.md"}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	if names := set.Names(); !slices.Contains(names, "command x:go") || len(set.Notes) != 1 {
+		t.Errorf("names %q, notes %q", names, set.Notes)
+	}
+}

@@ -1,0 +1,99 @@
+package instructions
+
+import (
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Bounds of the files of skills.
+const (
+	maxSkillFile  = 256 << 10 // bytes of one file
+	maxSkills     = 4 << 20   // bytes of all
+	maxSkillFiles = 300
+)
+
+// skills adds the files of skills, commands and agents under the names that they have in a plugin. Of several files
+// with one name the one nearest to the root counts.
+func (c *collector) skills(names []string) error {
+	if len(names) > maxSkillFiles {
+		c.note("Of %d files of skills, commands and agents only the first %d are there.", len(names), maxSkillFiles)
+		names = names[:maxSkillFiles]
+	}
+	blobs, err := c.read(names)
+	if err != nil {
+		return err
+	}
+	total, known := 0, map[string]bool{}
+	for i, name := range names {
+		b := blobs[i]
+		short := name[strings.LastIndex("/"+name, "/.claude/")+len(".claude/"):]
+		kind, title := nameOf(short)
+		switch {
+		case b.Size < 0:
+			c.note("%s is left out: it is no file of the repository, or a link out of it.", name)
+		case known[short]:
+			c.note("%s is left out: another one has its name.", name)
+		case b.Size > maxSkillFile || total+b.Size > maxSkills:
+			c.note("%s is left out: it has %d KiB, too many for a file of a skill.", name, b.Size>>10)
+		case kind != "" && !utf8.ValidString(b.Content):
+			c.note("%s is left out: it is not text in UTF-8.", name)
+		default:
+			if kind != "" {
+				b.Content = harmless(b.Content, title)
+			}
+			known[short] = true
+			total += b.Size
+			c.set.Skills = append(c.set.Skills, File{short, b.Content})
+		}
+	}
+	return nil
+}
+
+// nameOf returns the kind and the name of what a file of a plugin defines; empty if it is a further file of a skill.
+func nameOf(file string) (kind, name string) {
+	top, rest, _ := strings.Cut(file, "/")
+	skill := path.Dir(rest)
+	switch {
+	case top == "skills" && path.Base(rest) == "SKILL.md" && !strings.Contains(skill, "/"):
+		return "skill", skill
+	case top == "commands" && path.Ext(rest) == ".md":
+		return "command", strings.ReplaceAll(strings.TrimSuffix(rest, ".md"), "/", ":")
+	case top == "agents" && path.Ext(rest) == ".md":
+		return "agent", strings.TrimSuffix(path.Base(rest), ".md")
+	}
+	return "", ""
+}
+
+// described lists what the head of a skill, command or agent may say: what it is for and when it is offered. Everything
+// else, such as hooks, servers and permissions, would make something run.
+var described = []string{
+	"name", "description", "when_to_use", "argument-hint", "disable-model-invocation", "user-invocable", "tools",
+}
+
+// harmless returns the text of a skill, command or agent without what the CLI would execute or obey by itself. It has
+// the name of its file if it names itself nothing: the CLI finds a skill of a plugin without the plugin's name only by
+// that (2.1.329). The text always has a head, because the CLI would take another one that it goes on with.
+func harmless(text, name string) string {
+	head, body := frontmatter(tidy(text))
+	// The CLI runs !`command` and blocks that begin with ```! before the model sees the text (2.1.329). As text they
+	// are read like any other code.
+	body = strings.ReplaceAll(strings.ReplaceAll(body, "```!", "```"), "!`", "! `")
+	kept := map[string]any{"name": name}
+	for _, key := range described {
+		switch v := head[key].(type) {
+		case string:
+			kept[key] = strings.ReplaceAll(v, "!`", "! `")
+		case bool:
+			kept[key] = v
+		case []any:
+			if key == "tools" {
+				kept[key] = strings.Join(head.list(key), ", ")
+			}
+		}
+	}
+	out, _ := yaml.Marshal(kept)
+	return "---\n" + string(out) + "---\n" + body
+}

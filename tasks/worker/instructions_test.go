@@ -1,0 +1,40 @@
+package worker
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+)
+
+// Every run gets the instructions of the base branch, in each profile and whatever the head has, although nothing is
+// trusted.
+func TestInstructionsOfTheBaseBranch(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	work := t.TempDir()
+	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
+	for branch, text := range map[string]string{"main": "base\n", "head": "evil\n"} {
+		r.git(work, "checkout", "--quiet", "-B", branch, "origin/main")
+		r.write(work, "CLAUDE.md", text)
+		r.git(work, "add", "--all")
+		r.git(work, "commit", "--quiet", "--message", text)
+		r.git(work, "push", "--quiet", "origin", branch)
+	}
+	r.agent.do = nil
+	r.worker(r.disk(t.TempDir()))
+	for i, profile := range []agent.Profile{agent.Write, agent.Read, agent.Untrusted} {
+		task := r.repoTask("of " + string(profile))
+		task.Ref, task.Profile = "head", profile
+		if e := r.ending(r.submit(task)); e.Kind != tasks.Answered {
+			t.Fatalf("ending = %+v", e)
+		}
+		s := r.agent.specs()[i]
+		if len(s.Instructions) != 1 || s.Instructions[0].Dir != s.Dir || len(s.Instructions[0].Texts) != 1 ||
+			s.Instructions[0].Texts[0].Text != "base\n" {
+			t.Errorf("%s: the run got %+v", profile, s.Instructions)
+		}
+	}
+	r.foresees("instructions: CLAUDE.md\n")
+}

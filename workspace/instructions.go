@@ -1,0 +1,85 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/errand-fleet/errand/internal/instructions"
+)
+
+// Instructions returns what the repository tells an agent, as it is at c.BaseSHA, whatever the head and the agent have
+// changed. Links are followed within the commit.
+func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions.Set, err error) {
+	defer wrap(&err, "read the instructions of %s", c.Repo)
+	own, release, err := w.reach(ctx, c)
+	if err != nil {
+		return set, err
+	}
+	defer release()
+	all, err := own.mirror.tree(ctx, c.BaseSHA)
+	if err != nil {
+		return set, err
+	}
+	found, err := own.mirror.resolved(ctx, c.BaseSHA, all, instructions.Wanted)
+	if err != nil {
+		return set, err
+	}
+	var names []string
+	for _, f := range slices.Concat(all, found) {
+		names = append(names, f.name)
+	}
+	slices.Sort(names)
+	return instructions.Collect(slices.Compact(names), func(names []string) ([]instructions.Blob, error) {
+		return own.mirror.blobs(ctx, c.BaseSHA, names)
+	})
+}
+
+// blobs returns the contents of files of a commit, without those that are longer than instructions.MaxRead. The names
+// have no line breaks.
+func (m mirror) blobs(ctx context.Context, commit string, names []string) ([]instructions.Blob, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	blobs := make([]instructions.Blob, len(names))
+	asked := commit + ":" + strings.Join(names, "\n"+commit+":") + "\n"
+	out, err := m.git.reading(asked).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
+	if err != nil {
+		return nil, err
+	}
+	var objects strings.Builder
+	for i := range blobs {
+		var line string
+		line, out, _ = strings.Cut(out, "\n")
+		f := strings.Fields(line) // "<object> blob <size>"
+		blobs[i].Size = -1
+		switch {
+		case strings.HasSuffix(line, " missing"):
+		case len(f) == 2: // "symlink <length>", and so many bytes of the path that leads nowhere
+			length, _ := strconv.Atoi(f[1])
+			out = out[min(length+1, len(out)):]
+		case len(f) == 3 && f[1] == "blob":
+			blobs[i].Size, _ = strconv.Atoi(f[2])
+			if blobs[i].Size <= instructions.MaxRead {
+				objects.WriteString(f[0] + "\n")
+			}
+		}
+	}
+	out, err = m.git.reading(objects.String()).run(ctx, "cat-file", "--batch")
+	if err != nil {
+		return nil, err
+	}
+	for i, b := range blobs {
+		if b.Size < 0 || b.Size > instructions.MaxRead {
+			continue
+		}
+		_, out, _ = strings.Cut(out, "\n") // "<object> blob <size>"
+		if len(out) < b.Size+1 {
+			return nil, errors.New("git cat-file: the output is too short")
+		}
+		blobs[i].Content, out = out[:b.Size], out[b.Size+1:]
+	}
+	return blobs, nil
+}

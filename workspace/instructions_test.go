@@ -1,0 +1,50 @@
+package workspace
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Instructions are those of the base branch, whatever the head and the work tree have, and never of a file outside the
+// commit.
+func TestInstructionsAreThoseOfBase(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		"CLAUDE.md": "-> docs/agents.md", "docs/agents.md": "base\n@style guide.md\n@../docs/my\\ style.md @../later.md\n",
+		"docs/my style.md": "style\n", "my style.md": "wrong\n", ".claude/skills": "-> ../skills",
+		"skills/s/SKILL.md": "skill\n", "skills/s/data.bin": "a\x00b", "out/CLAUDE.md": "-> /etc/hostname",
+		"up/CLAUDE.md": "-> ../../../../etc/passwd", "gone/AGENTS.md": "-> nothing", "loop/AGENTS.md": "-> AGENTS.md",
+		"sub dir/AGENTS.md": "nested\n", "sub dir/x/.claude/skills/t/SKILL.md": "-> /etc/passwd", "large/AGENTS.md": strings.Repeat("x", 2<<20), "AGENTS.md/CLAUDE.md": "of a directory\n",
+	})
+	o.commit("evil", map[string]string{
+		"docs/agents.md": "evil\n", "later.md": "evil\n", "skills/s/SKILL.md": "evil\n", "evil/CLAUDE.md": "evil\n",
+	})
+	w := o.files()
+	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "evil"})
+	write(t, c.Dir+"/CLAUDE.md", "worse\n")
+	set, err := w.Instructions(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, text := range set.Texts {
+		got[text.Name+" for "+strings.Join(text.Paths, ", ")] = text.Text
+	}
+	for _, f := range set.Skills {
+		got[f.Name] = f.Content
+	}
+	want := map[string]string{
+		"CLAUDE.md for ":                       "base\n@style guide.md\n@../docs/my\\ style.md @../later.md\n",
+		"AGENTS.md/CLAUDE.md for AGENTS.md/**": "of a directory\n", "sub dir/AGENTS.md for sub dir/**": "nested\n",
+		"skills/s/SKILL.md": "---\nname: s\n---\nskill\n", "skills/s/data.bin": "a\x00b",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("instructions (-want +got):\n%s", diff)
+	}
+	if len(set.Notes) != 6 {
+		t.Errorf("notes: %q", set.Notes)
+	}
+}
