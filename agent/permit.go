@@ -27,12 +27,29 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 			return l.instructor.answer(in), nil
 		}
 		return l.hook(in, err == nil), nil
+	case "elicitation":
+		return l.elicit(ctx, q), nil
 	case "mcp_message":
 		if q.Server == tools.ServerName && l.tools != nil {
 			return l.tools.Answer(ctx, json.RawMessage(q.Message))
 		}
 	}
 	return nil, fmt.Errorf("unsupported control request subtype: %s", q.Subtype)
+}
+
+// elicit lets a person answer a question of an MCP server. A question without an answer is declined.
+func (l *liveRun) elicit(ctx context.Context, q *protocol.Request) any {
+	form := &tools.Form{URL: q.URL, Schema: json.RawMessage(q.Schema), Fields: q.Order}
+	_ = json.Unmarshal(q.Message, &form.Message) // a question without a text is still one
+	d := l.host.Permit(ctx, ToolRequest{Tool: "mcp__" + q.Asker, Human: true, Form: form})
+	if !d.Allow {
+		return map[string]any{"action": "decline"}
+	}
+	answer := map[string]any{"action": "accept"}
+	if d.Input != nil {
+		answer["content"] = d.Input
+	}
+	return answer
 }
 
 // hooks are those of the instructions, and what the CLI submits to hook. It always submits the shell commands in the

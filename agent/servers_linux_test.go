@@ -26,6 +26,20 @@ func mcpMain() int {
 		text := strings.Join(append([]string{in.Word, os.Getenv("SERVER_TOKEN")}, os.Args[1:]...), " ")
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 	})
+	mcp.AddTool(s, &mcp.Tool{Name: "ask"}, func(_ context.Context, r *mcp.CallToolRequest, _ struct{}) (
+		*mcp.CallToolResult, any, error,
+	) {
+		a, ok := r.Params.InputResponses["branch"].(*mcp.ElicitResult)
+		if !ok {
+			return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"branch": &mcp.ElicitParams{
+				Message: "Which branch?", RequestedSchema: map[string]any{
+					"type": "object", "properties": map[string]any{"branch": map[string]any{"type": "string"}},
+				},
+			}}}, nil, nil
+		}
+		text := fmt.Sprint(a.Action, " ", a.Content["branch"])
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	})
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
 		return 1
 	}
@@ -182,5 +196,41 @@ func TestCLIServerMissing(t *testing.T) {
 	log, err := os.ReadFile(r.logPath(unique("missing"), ".log"))
 	if err != nil || !strings.Contains(string(log), "The MCP server dead is not available") {
 		t.Errorf("the log does not say so: %v", err)
+	}
+}
+
+// A question of a server goes to the host, and its answer to the server.
+func TestCLIServerAsks(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		decision Decision
+		want     string
+	}{
+		"answered": {Decision{Allow: true, Input: []byte(`{"branch":"main"}`)}, "accept main"},
+		"declined": {Decision{}, "decline <nil>"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t)
+			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
+				Name: "mcp__teller__ask", Input: map[string]string{},
+			}}}, modelfake.Turn{Text: "Asked."})
+			r := newCLI(t, model, func(c *Config) {
+				c.Servers, c.Getenv = []MCPServer{teller(t, "teller")}, lookup(map[string]string{"TELLER": "x"})
+			})
+			h := &host{permit: func(r ToolRequest) Decision {
+				if f := r.Form; !r.Human || r.Tool != "mcp__teller" || f == nil || f.Message != "Which branch?" ||
+					!slices.Equal(f.Fields, []string{"branch"}) || !strings.Contains(string(f.Schema), "string") {
+					t.Errorf("request %+v", r)
+				}
+				return c.decision
+			}}
+			res := runCLI(t, r, Spec{
+				ID: "server-asks-" + name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
+			}, h)
+			if got := h.results(); res.Outcome != Done || !slices.Equal(got, []string{c.want}) {
+				t.Errorf("results %q, %+v", got, res)
+			}
+		})
 	}
 }

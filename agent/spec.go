@@ -227,6 +227,9 @@ const (
 	Untrusted = tools.Untrusted // as Read, for content that a stranger wrote
 )
 
+// Form is a question of an MCP server to a person.
+type Form = tools.Form
+
 // ToolRequest is a tool call that has to be decided.
 type ToolRequest = tools.Request
 

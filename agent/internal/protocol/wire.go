@@ -253,7 +253,12 @@ type Request struct {
 	Blocked string         `json:"blocked_path"`
 	Human   bool           `json:"requires_user_interaction"`
 	Server  string         `json:"server_name"` // mcp_message
-	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC
+	Message jsontext.Value `json:"message"`     // mcp_message: JSON-RPC; elicitation: a text
+
+	Asker  string         `json:"mcp_server_name"`  // elicitation
+	URL    string         `json:"url"`              // elicitation: what the person should open
+	Schema jsontext.Value `json:"requested_schema"` // elicitation: of the answer
+	Order  []string       `json:"property_order"`   // elicitation: the names in Schema
 }
 
 // SkillShell is the event of a hook_callback about a shell command in the text of a skill or command.

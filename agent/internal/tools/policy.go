@@ -45,6 +45,14 @@ const (
 	ownTools   = "mcp__" + ServerName + "__" // prefix of the names of host tools
 )
 
+// Form is a question of an MCP server to a person.
+type Form struct {
+	Message string
+	URL     string          // what the person should open instead of answering; empty: none
+	Schema  json.RawMessage // of the answer: an object whose properties are no objects
+	Fields  []string        // the names of the properties, in the server's order
+}
+
 // Request is a tool call that has to be decided.
 type Request struct {
 	ID      string // of the tool use
@@ -54,6 +62,7 @@ type Request struct {
 	Blocked string          // the path that made the CLI ask, if it was one
 	Human   bool            // the tool itself is a question to a person
 	Reason  string          // why a person is asked: the rule's
+	Form    *Form           // instead of a call: a question of the server Tool, answered by Decision.Input; nil: a call
 }
 
 // Action is what happens to a tool call.

@@ -41,6 +41,9 @@ func (h *host) emit(e agent.Event) {
 
 // Permit asks people for approval, if the agent can talk with them.
 func (h *host) Permit(ctx context.Context, r agent.ToolRequest) agent.Decision {
+	if r.Form != nil && h.talk != nil {
+		return h.talk.fill(ctx, r)
+	}
 	if r.Human { // the CLI's own question tool; errand's is ask_user
 		return agent.Decision{Reason: "This tool is not available. Use ask_user, if you have it. Otherwise decide " +
 			"yourself and state your assumptions in your answer."}
