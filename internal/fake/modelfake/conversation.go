@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// A message that arrives while tools run comes beside the tool results, in these words, several messages in one text.
+// A message that arrives while tools run comes beside the tool results, or after them with the role "system", in these
+// words, several messages in one text (both seen with 2.1.332).
 // (For models before Claude 4 the CLI hides it inside the tool result; the fake does not look there.)
 const (
 	midTurnStart = "The user sent a new message while you were working:\n"
@@ -83,6 +84,8 @@ func (c call) conversation() conversation {
 			if text, n = midTurnText(m.Content); n == 0 {
 				text, n = userText(m.Content)
 			}
+		case "system":
+			text, n = midTurnText(m.Content)
 		}
 		if n > 0 {
 			conv = conversation{prompt: text, prompts: conv.prompts + n}

@@ -64,6 +64,11 @@ func TestPromptAndTurn(t *testing.T) {
 		"said while it works": {
 			first + "," + tool + "," + result + "," + midTurn("four") + "," + tool + "," + result, want{"four", 2, 1},
 		},
+		"said while it works, as the system": {
+			first + "," + tool + "," + result + "," +
+				`{"role":"system","content":"The user sent a new message while you were working:\nfour` +
+				`\n\nThis is how Claude Code surfaces messages the user sends mid-turn. Address it."}`, want{"four", 2, 0},
+		},
 		"two of those": {first + "," + tool + "," + result + "," + midTurn("four", "five"), want{"four\nfive", 3, 0}},
 		"nothing said": {`{"role":"user","content":[` + reminder + `]}`, want{"", 0, 0}},
 	} {
