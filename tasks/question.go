@@ -58,7 +58,7 @@ type Question struct {
 	Answer  *Answer   `json:"answer,omitempty"`
 
 	Profile agent.Profile `json:"profile,omitempty"` // of the run that asks; who answers needs the rights for it
-	// Unsandboxed means that this run can execute commands without a sandbox; see Policy.Permit.
+	// Unsandboxed means that this run can execute commands without a sandbox; see rights.Policy.Permit.
 	Unsandboxed bool `json:"unsandboxed,omitempty"`
 
 	Fence int64 `json:"-"` // of the run that asked

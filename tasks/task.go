@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -192,4 +193,41 @@ func SourceOf(id string) string {
 	_, rest, _ := strings.Cut(id, "-")
 	source, _, _ := strings.Cut(rest, "-")
 	return source
+}
+
+// Repositories returns all repositories of a task, the main one first; nil if it has none.
+func (t Task) Repositories() []string {
+	if t.Repo == "" {
+		return nil
+	}
+	return t.Places()
+}
+
+// Places returns the repositories of a task like Repositories, and "" for work without one.
+func (t Task) Places() []string { return append([]string{t.Repo}, t.Also...) }
+
+// Has reports whether a repository is one of the task's; "" is that of a task without one.
+func (t Task) Has(repo string) bool {
+	return strings.EqualFold(repo, t.Repo) || slices.ContainsFunc(t.Also, func(one string) bool {
+		return strings.EqualFold(one, repo)
+	})
+}
+
+// Asker is who asks for something: an account in a source.
+type Asker struct {
+	Source  string `json:"source"`
+	Account string `json:"account"`
+	Login   string `json:"login,omitempty"` // on the forge, if the front door knows it
+	ID      int64  `json:"-"`               // that Login's account had when the person linked it; 0: no link is in use
+	// Partial means that their role at the front door holds in some repositories only, and that Login does not say
+	// what they may do elsewhere.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// AskedBy returns who asked for a task: the person who retried it, or its author.
+func (t Task) AskedBy() Asker {
+	if t.Retrier != (Asker{}) {
+		return t.Retrier
+	}
+	return Asker{Source: t.Source, Account: t.Actor, Login: t.Login, Partial: t.Partial}
 }

@@ -17,6 +17,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 )
@@ -40,7 +41,7 @@ func TestCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packages, err := checkAll(os.DirFS("../.."))
+	packages, err := productCode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +136,9 @@ type checkedPackage struct {
 	info  types.Info
 }
 
+// productCode checks the packages of errand, once for all tests.
+var productCode = sync.OnceValues(func() ([]*checkedPackage, error) { return checkAll(os.DirFS("../..")) })
+
 // checkAll resolves the names in the product code of a module. It returns the packages by directory.
 func checkAll(fsys fs.FS) ([]*checkedPackage, error) {
 	build.Default.CgoEnabled = false // or the importer would run cgo for the standard library
@@ -142,7 +146,7 @@ func checkAll(fsys fs.FS) ([]*checkedPackage, error) {
 	c := &checker{fset: fset, packages: map[string]*checkedPackage{}}
 	c.standard = importer.ForCompiler(fset, "source", nil)
 	err := eachFile(fsys, func(name string, src []byte) error {
-		f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(fset, name, src, parser.SkipObjectResolution|parser.ParseComments)
 		dir := path.Dir(name)
 		p := c.packages[dir]
 		if p == nil {

@@ -29,7 +29,7 @@ func (s *Source) Schedules(ctx context.Context) ([]tasks.Schedule, error) {
 }
 
 // ResumeSchedule ends the pause of a schedule. It returns [tasks.ErrNotFound] if the visitor of the context sees none
-// with that name, and a *[tasks.RoleError] if they are no operator in its repository.
+// with that name, and a *[people.RoleError] if they are no operator in its repository.
 func (s *Source) ResumeSchedule(ctx context.Context, name string) (tasks.Schedule, error) {
 	at := slices.IndexFunc(s.schedules, func(one *series) bool { return one.Name == name })
 	if at < 0 {

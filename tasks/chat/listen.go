@@ -29,7 +29,7 @@ var (
 	repoForm   = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*/[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 )
 
-// Pattern is the route of the source, which needs [tasks.User].
+// Pattern is the route of the source, which needs [policy.User].
 const Pattern = "POST /api/chat"
 
 // Listen registers POST /api/chat. Streams that are open when ctx ends are ended too; their tasks go on.

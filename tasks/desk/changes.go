@@ -17,7 +17,7 @@ import (
 const maxUnpacked = 16 << 20
 
 // Changes reads the latest changes of a task's run: of the last checkpoint while it runs, and of its end. It returns
-// [ErrNotFound] if there are none.
+// [tasks.ErrNotFound] if there are none.
 func (d *Desk) Changes(ctx context.Context, id string) (c tasks.Changes, err error) {
 	if err := d.may(ctx, id, policy.See); err != nil {
 		return c, err

@@ -41,7 +41,7 @@ const (
 	acceptLimit = 2500 * time.Millisecond
 	// limit bounds one attempt. asynq gives an event to somebody else after twice that time.
 	limit = 2 * time.Minute
-	// maxRetries are about a day of attempts, at the pauses of tasks.Backoff.
+	// maxRetries are about a day of attempts, at the pauses of [queue.Backoff].
 	maxRetries = 290
 	// kept is how long asynq remembers an event after it was interpreted and cannot be found any more.
 	kept = time.Hour

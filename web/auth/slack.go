@@ -15,7 +15,7 @@ import (
 )
 
 // LinkPath is where people link their account in Slack to their account at GitHub. An address with a code of
-// [tasks.OfferLink] works in the first browser that opens it with a login at GitHub, and once.
+// [desk.Desk.OfferLink] works in the first browser that opens it with a login at GitHub, and once.
 const LinkPath = "/link"
 
 // codeParam is the parameter of a link's address.

@@ -2,7 +2,7 @@
 //
 // A [Redactor] hides the values it was given, in every form in which they commonly appear, and everything that looks
 // like a well-known kind of credential. It is immutable and safe for concurrent use. A [Stream] does the same for text
-// that arrives in pieces. [Plain], [OneLine] and [Clip] make untrusted text harmless and short.
+// that arrives in pieces. [Plain] and [Clip] make untrusted text harmless and short.
 //
 // The package cannot hide a secret that it was not given and that has no well-known form, nor one that was encrypted,
 // compressed or rewritten character by character.

@@ -84,7 +84,8 @@ func (l *Ledger) Settle(in Input) Plan {
 // closed reports whether a finding counts as new if it comes up again.
 func (k Known) closed() bool { return k.Status == Fixed || k.Status == Outdated }
 
-// recheck updates the open findings. One that the agent has found again is not fixed, even if the agent says so.
+// recheck sorts the open findings into the plan: what is fixed, what is gone and what is still open. One that the agent
+// has found again is not fixed, even if the agent says so. The ledger follows when the review is posted; see rechecked.
 func (l *Ledger) recheck(p *Plan, in Input, seen map[int]bool) {
 	said := map[string]Status{}
 	for _, c := range in.Answer.Earlier {

@@ -29,7 +29,7 @@ type Settings struct {
 		Scoped   []Scoped `yaml:"scoped"`   // instructions for some paths
 		Unwanted []string `yaml:"unwanted"` // findings that are not wanted, in words
 	} `yaml:"review"`
-	Issues string `yaml:"issues"` // which issues errand answers; "" is issuesAsk
+	Issues string `yaml:"issues"` // which issues errand answers; "" is [IssuesAsk]
 	// commands that have to succeed; the worker runs them before it publishes
 	Checks []string          `yaml:"checks"`
 	Models map[string]string `yaml:"models"` // by kind of task

@@ -26,7 +26,7 @@ type checkpoint struct {
 	Work *workspace.Bundle `json:"work,omitempty"`
 	// Answers are those of its finished turns, which the agent will not repeat.
 	Answers string `json:"answers,omitempty"`
-	// Repos are those of its conversation before it, if the session of the thread expires; see tasks.Conversation.
+	// Repos are those of its conversation before it, if the session of the thread expires; see [rights.Conversation].
 	Repos []string `json:"repos"`
 	// Dir is the working directory.
 	Dir string `json:"dir"`

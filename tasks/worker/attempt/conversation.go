@@ -27,7 +27,7 @@ type conversation struct {
 	thread  []agent.Turn   // requests and answers of the thread's earlier tasks
 	lost    bool           // there is a session, but it cannot be read
 	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session
-	repos   []string       // see tasks.Conversation
+	repos   []string       // see [rights.Conversation]
 }
 
 // saved is stored with a session.

@@ -23,7 +23,7 @@ const (
 )
 
 // Causes for which a worker stops a run. They are context causes: the first one wins and decides the ending. A person's
-// is a [tasks.Cancellation].
+// is a [record.Cancellation].
 var (
 	ErrDrain     = errors.New("the worker is shutting down")
 	ErrClaimLost = errors.New("the claim on the thread was lost")

@@ -102,7 +102,7 @@ func slotWait(class string) time.Duration {
 	return 10 * time.Second
 }
 
-// Await is take that waits for a slot for a while, unless ctx ends.
+// Await is [Slots.Take] that waits for a slot for a while, unless ctx ends.
 func (s *Slots) Await(ctx context.Context, class string) (*Slot, error) {
 	late := time.After(slotWait(class))
 	for {

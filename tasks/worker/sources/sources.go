@@ -29,7 +29,7 @@ func (s *Set) Names() []string {
 	return names
 }
 
-// Read decodes the task of a record and returns its source. The error is a *tasks.UnreadableError, or wraps
+// Read decodes the task of a record and returns its source. The error is a *[record.UnreadableError], or wraps
 // [tasks.ErrNotHere] if the worker is not set up for the source; then the task is valid.
 func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
 	t, err := record.Task(rec)
