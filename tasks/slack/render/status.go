@@ -79,10 +79,3 @@ func inBrackets(texts ...string) string {
 	}
 	return ""
 }
-
-// moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
-// the format, so that Slack writes "today" in lower case.
-func moment(preposition string, t time.Time) string {
-	return fmt.Sprintf("<!date^%d^%s{time} {date_short_pretty}|%[2]s%s>", t.Unix(), preposition,
-		t.UTC().Format("2006-01-02 15:04 UTC"))
-}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/slack-go/slack"
@@ -421,3 +422,10 @@ func RepositoryMenu(id string, repositories []string) (text string, blocks []sla
 
 // WhichRepository asks for the repository of a request.
 const WhichRepository = "Which repository is this about?"
+
+// moment is a time in the reader's zone. For a client that cannot format it, it is in UTC. The preposition is part of
+// the format, so that Slack writes "today" in lower case.
+func moment(preposition string, t time.Time) string {
+	return fmt.Sprintf("<!date^%d^%s{time} {date_short_pretty}|%[2]s%s>", t.Unix(), preposition,
+		t.UTC().Format("2006-01-02 15:04 UTC"))
+}

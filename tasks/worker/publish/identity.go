@@ -7,16 +7,10 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/errand-fleet/errand/environment"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
-	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
-
-// maxTemplate bounds the template of a description, in bytes. It is stored with the ending.
-const maxTemplate = 10_000
 
 // account returns the login that the asker has at the forge, or "".
 func (b *Publisher) account(t tasks.Task) string {
@@ -100,16 +94,4 @@ func credit(message, run, asker string) string {
 		message += "\n"
 	}
 	return message + "\n" + askerTrailer + asker + "\n"
-}
-
-// style returns how the repository wants the pull request to be opened.
-func (b *Publisher) style(ctx context.Context, p place.Place) forge.Style {
-	wanted := p.Environment.PullRequests
-	s := forge.Style{Title: wanted.Title, Labels: wanted.Labels, Ready: wanted.Draft == "false"}
-	if wanted.Template == "true" {
-		var err error
-		s.Template, err = b.Workspace.BaseFile(ctx, p.Clone, environment.TemplateFile, maxTemplate)
-		logline.Warn(b.Log, err, "read template of pull requests", "repo", p.Clone.Repo)
-	}
-	return s
 }

@@ -7,13 +7,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 )
 
 // proposeFor is how long an answer waits for its pull request.
 const proposeFor = 3 * time.Minute
+
+// maxTemplate bounds the template of a description, in bytes. It is stored with the ending.
+const maxTemplate = 10_000
 
 // proposeAll opens or updates the pull requests that are due. Then each gets links to those that were not open before
 // it.
@@ -106,4 +111,16 @@ func (b *Publisher) OpenDue(ctx context.Context, t tasks.Task, e *tasks.Ending) 
 		}
 	}
 	return nil
+}
+
+// style returns how the repository wants the pull request to be opened.
+func (b *Publisher) style(ctx context.Context, p place.Place) forge.Style {
+	wanted := p.Environment.PullRequests
+	s := forge.Style{Title: wanted.Title, Labels: wanted.Labels, Ready: wanted.Draft == "false"}
+	if wanted.Template == "true" {
+		var err error
+		s.Template, err = b.Workspace.BaseFile(ctx, p.Clone, environment.TemplateFile, maxTemplate)
+		logline.Warn(b.Log, err, "read template of pull requests", "repo", p.Clone.Repo)
+	}
+	return s
 }
