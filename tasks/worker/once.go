@@ -18,9 +18,29 @@ var (
 
 // once is the state of a worker that takes one task.
 type once struct {
-	busy    atomic.Bool // a delivery is being processed; stays set after a task was claimed
+	idle    chan struct{} // has a value unless a delivery is being processed or the one task was claimed
 	claimed atomic.Bool
 	over    chan error // gets how the task was left
+}
+
+func newOnce() *once {
+	o := &once{idle: make(chan struct{}, 1), over: make(chan error, 1)}
+	o.idle <- struct{}{}
+	return o
+}
+
+// mayProcess reports whether a delivery may be processed. A worker that takes one task processes one at a time, and
+// processed must be called for it.
+func (w *Worker) mayProcess() bool {
+	if !w.cfg.Once {
+		return true
+	}
+	select {
+	case <-w.once.idle:
+		return true
+	default:
+		return false
+	}
 }
 
 // claimed notes that the one task has begun: the worker takes no further deliveries.
@@ -37,7 +57,7 @@ func (w *Worker) processed(err error) {
 		return
 	}
 	if !w.once.claimed.Load() {
-		w.once.busy.Store(false)
+		w.once.idle <- struct{}{}
 		return
 	}
 	_, later := errors.AsType[*tasks.ErrLater](err)

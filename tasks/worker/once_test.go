@@ -5,9 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/capacity"
 )
 
 // takesOne makes a worker that takes one task.
@@ -60,5 +64,46 @@ func TestOnceSaysWhy(t *testing.T) {
 	w.processed(errors.New("redis is gone"))
 	if err := w.Run(await.Context(t)); !errors.Is(err, ErrGaveBack) {
 		t.Errorf("with a broken machine: %v", err)
+	}
+}
+
+// A delivery that is processed when the waiting time ends delays the end of a worker that takes one task, and no more
+// if its task is not claimed.
+func TestOnceEndsAfterTheLastDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(takesOne, func(c *Config) { c.Wait = time.Nanosecond })
+	if !w.mayProcess() || w.mayProcess() {
+		t.Fatal("a worker that takes one task processes one delivery at a time")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(await.Context(t)) }()
+	f.workers(func(all []store.Worker) bool { return len(all) == 1 && capacity.Able(all[0]) })
+	w.processed(errors.New("the thread is busy"))
+	if err := <-ended; err != nil || t.Context().Err() != nil {
+		t.Error(err)
+	}
+}
+
+// A worker that takes one task goes on to the next delivery after one that no errand has made.
+func TestOnceSkipsAForeignDelivery(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	where := store.QueueOf("", tasks.Interactive)
+	_, err := asynq.NewClientFromRedisClient(f.rdb).Enqueue(asynq.NewTask("errand", []byte("x")),
+		asynq.TaskID("foreign"), asynq.Queue(where))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	w := f.idle(takesOne)
+	go func() { ended <- w.Run(await.Context(t)) }()
+	await.Until(t, "the foreign delivery is refused", func() bool {
+		d, err := f.asynq.GetTaskInfo(where, "foreign")
+		return err == nil && d.State == asynq.TaskStateArchived
+	})
+	f.submit(f.task("a", "go"))
+	if err := <-ended; err != nil || len(f.agent.specs()) != 1 {
+		t.Errorf("%d runs, %v", len(f.agent.specs()), err)
 	}
 }

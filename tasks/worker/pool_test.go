@@ -128,16 +128,17 @@ func TestPoolChangesWhileATaskWaits(t *testing.T) {
 	}
 }
 
-// A worker that claims a task of another pool hands it to that pool and uses no attempt.
+// A worker that claims a task of another pool hands it to that pool and uses no attempt. Its log says so.
 func TestWorkerMovesATask(t *testing.T) {
 	t.Parallel()
-	r, own := pooled(t, "gpu"), &fakeAgent{}
+	r, own, said := pooled(t, "gpu"), &fakeAgent{}, &lines{}
 	id := r.submit(r.repoTask("a"))
 	r.inPool("arm")
-	w := r.idle(r.disk(t.TempDir()), func(c *Config) { c.Pool = "gpu" })
+	w := r.idle(r.disk(t.TempDir()), logged(said), func(c *Config) { c.Pool = "gpu" })
 	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); !errors.Is(err, attempt.ErrReturned) {
 		t.Fatal(err)
 	}
+	said.await(t, fmt.Sprintf(`msg="task moved" worker=%s run=%s from=gpu to=arm`, w.id, id))
 	rec := must(r.store.Get(t.Context(), id))
 	if rec.Pool != "arm" || rec.Delivery != 2 || rec.State != store.Waiting || rec.Attempt != 0 ||
 		len(r.agent.specs()) > 0 {

@@ -36,6 +36,7 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
 	waited := w.waited()
+	var idle <-chan struct{} // after that, what says that no delivery is being processed
 	for {
 		state := cordonState(w.cordonState.Load())
 		ready := w.health.State().OK && state == admitted && !w.once.claimed.Load()
@@ -60,10 +61,9 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 		case err := <-w.once.over:
 			return err
 		case <-waited:
-			if w.once.busy.CompareAndSwap(false, true) {
-				return w.nothingCame()
-			}
-			waited = nil // a task came at the last moment
+			waited, idle = nil, w.once.idle // a delivery that is being processed may still become the one task
+		case <-idle:
+			return w.nothingCame()
 		case <-ctx.Done():
 			w.cfg.Log.Info("worker stops", "worker", w.id, "running", w.slots.Running())
 			return nil
@@ -108,13 +108,13 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	defer set.handling.RUnlock()
 	w.handled.Add(1)
 	defer w.handled.Done()
-	if w.cfg.Once && !w.once.busy.CompareAndSwap(false, true) {
-		return machine.Unable() // it was fetched beside the one task
-	}
 	id := string(t.Payload())
 	n, err := queue.DeliveryNumber(id, t.ResultWriter().TaskID())
 	if err != nil {
 		return fmt.Errorf("%w: %w", err, asynq.SkipRetry)
+	}
+	if !w.mayProcess() {
+		return machine.Unable() // it was fetched beside the one task
 	}
 	ending, err := w.attempts.Process(ctx, class, id, n)
 	w.processed(err)

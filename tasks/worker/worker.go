@@ -160,7 +160,7 @@ type Worker struct {
 	cordonState atomic.Int32 // from the last heartbeat that Redis took
 	cordoned    atomic.Bool  // it takes no tasks because it is cordoned
 
-	once    once
+	once    *once
 	handled sync.WaitGroup // counts the deliveries that are being processed
 
 	slots    *machine.Slots
@@ -200,9 +200,10 @@ func New(c Config) (*Worker, error) {
 	c.Timing = c.Timing.withDefaults()
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
+		once:  newOnce(),
 		slots: machine.NewSlots(c.Slots, machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
 	}
-	if w.once.over = make(chan error, 1); c.Once {
+	if c.Once {
 		w.slots.Total = 1
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
@@ -220,7 +221,7 @@ func (w *Worker) build() {
 	})
 	w.sources = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
 	w.waits = notices.New(c.Store, w.sources, c.Log)
-	moves := &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: c.Log}
+	moves := &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	w.credentials = &attempt.Credentials{
 		Known: c.Runner, Store: c.Store, Own: c.Credential, Worker: w.id, Log: c.Log,
 	}
