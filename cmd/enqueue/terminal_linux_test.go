@@ -16,7 +16,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
@@ -35,9 +35,9 @@ func TestMain(m *testing.M) {
 		}))
 	}
 	if os.Args[0] == doorUnderTest {
-		c, err := wire.Load(os.Getenv, config.RoleFrontdoor)
+		c, err := assemble.Load(os.Getenv, config.RoleFrontdoor)
 		if err == nil {
-			err = wire.ServeFrontDoor(context.Background(), c, os.Stdout, os.Stderr, wire.Options{})
+			err = assemble.ServeFrontDoor(context.Background(), c, os.Stdout, os.Stderr, assemble.Options{})
 		}
 		os.Exit(exitCode("", err, os.Stderr))
 	}

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 )
 
 // checkCLI says how the CLI of this machine differs from the one that errand is tested with.
 func checkCLI(ctx context.Context, c config.Config, stdout io.Writer) error {
-	runner, err := wire.NewRunner(c, slog.New(slog.DiscardHandler))
+	runner, err := assemble.NewRunner(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}

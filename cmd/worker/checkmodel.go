@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -34,7 +34,7 @@ func checkModel(ctx context.Context, c config.Config, stdout io.Writer) error {
 	var errs []error
 	for i, group := range checkGroups(c.CredentialsHere()) {
 		c.Routing.Credentials = group
-		runner, err := wire.NewRunner(c, slog.New(slog.DiscardHandler))
+		runner, err := assemble.NewRunner(c, slog.New(slog.DiscardHandler))
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func checkCredentials(ctx context.Context, c config.Config, runner *agent.Runner
 		return nil
 	}
 	bad := 0
-	for _, f := range wire.CheckCredentials(ctx, runner, c.Model.Name) {
+	for _, f := range assemble.CheckCredentials(ctx, runner, c.Model.Name) {
 		if f.Why == "" {
 			fmt.Fprintf(stdout, "ok: %s\n", f.What)
 			continue

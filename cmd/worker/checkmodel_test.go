@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/fake/cloudfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
@@ -26,7 +26,7 @@ func TestCheckCLI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var out strings.Builder
-	code := run(t.Context(), invocation{[]string{"check-cli"}, w.getenv, &out, &out}, wire.Options{})
+	code := run(t.Context(), invocation{[]string{"check-cli"}, w.getenv, &out, &out}, assemble.Options{})
 	want := "the CLI is version " + agent.TestedCLI + "; errand is tested with " + agent.TestedCLI + "\n"
 	if code != 0 || out.String() != want {
 		t.Errorf("exit %d: %s", code, out.String())
@@ -62,7 +62,7 @@ func TestCheckModel(t *testing.T) {
 			w.model.Answer("", c.turn)
 			maps.Copy(w.env, c.env)
 			var out strings.Builder
-			code := run(t.Context(), invocation{[]string{"check-model"}, w.getenv, &out, &out}, wire.Options{})
+			code := run(t.Context(), invocation{[]string{"check-model"}, w.getenv, &out, &out}, assemble.Options{})
 			if code != c.code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d: %s", code, out.String())
 			}
@@ -269,7 +269,7 @@ func TestDoctorAsksTheModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := wire.New(c, slog.New(slog.DiscardHandler), quick)
+		parts, err := assemble.New(c, slog.New(slog.DiscardHandler), quick)
 		if err != nil {
 			t.Fatal(err)
 		}

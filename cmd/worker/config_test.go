@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/internal/await"
 )
 
@@ -26,7 +26,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	write("rules:\n  - {tool: Bsh, action: deny}\nmcp:\n  tickets: {command: x, env: {T: '{{env \"UNSET_HERE\"}}'}}\n")
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {
 		var out, errs strings.Builder
-		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, wire.Options{})
+		code := run(t.Context(), invocation{args, w.getenv, &out, &errs}, assemble.Options{})
 		for _, want := range []string{
 			"3 problems", "ERRAND_RUN_LIMIT", `rules.1 cannot work: unknown tool "Bsh"`, "UNSET_HERE is not set",
 		} {
@@ -38,7 +38,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	delete(w.env, "ERRAND_RUN_LIMIT")
 	write("repositories: {acme/a: {}, acme/b: {}}\nbudgets: {day: 200}\n")
 	var out, errs strings.Builder
-	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, wire.Options{})
+	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, assemble.Options{})
 	if code != 0 || errs.Len() > 0 ||
 		!strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
 		t.Errorf("exit %d: %s%s", code, errs.String(), out.String())

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 )
 
 // A container's health check reports in its exit code whether the worker takes tasks, and prints why not.
@@ -42,7 +42,7 @@ func TestHealthcheck(t *testing.T) {
 			var out strings.Builder
 			code := run(t.Context(), invocation{
 				[]string{"healthcheck"}, func(name string) string { return env[name] }, &out, &out,
-			}, wire.Options{})
+			}, assemble.Options{})
 			if code != c.code || !strings.Contains(out.String(), c.says) {
 				t.Errorf("exit %d, %q; want %d, %q", code, out.String(), c.code, c.says)
 			}
@@ -76,7 +76,7 @@ func TestWorkerCalledWrongly(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"healthcheck", "-v"}, {"healthcheck", "now"}, {"work"}, {"-loud"}} {
 		var out strings.Builder
-		code := run(t.Context(), invocation{args, func(string) string { return "" }, &out, &out}, wire.Options{})
+		code := run(t.Context(), invocation{args, func(string) string { return "" }, &out, &out}, assemble.Options{})
 		if code != 2 || !strings.Contains(out.String(), "usage: worker") {
 			t.Errorf("%q: exit %d: %s", args, code, out.String())
 		}

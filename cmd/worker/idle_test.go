@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 )
 
 // commands returns the commands that Redis executes from now on, those of scripts included.
@@ -40,7 +40,7 @@ func TestIdleWorkerAsksLittle(t *testing.T) {
 	lines := w.commands()
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
-	go func() { code <- run(ctx, invocation{nil, w.getenv, io.Discard, w.Output()}, wire.Options{}) }()
+	go func() { code <- run(ctx, invocation{nil, w.getenv, io.Discard, w.Output()}, assemble.Options{}) }()
 
 	const settled, end, most = 3, 11, 2 * 160
 	seconds, sum, asked := 0, 0, map[string]int{}

@@ -24,8 +24,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/cmd/internal/version"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/tasks/worker"
@@ -34,9 +34,9 @@ import (
 
 func main() {
 	agent.KeeperMain()
-	_, _ = agent.MakePrivate() // every command has secrets in its environment; wire.Start reports a failure
-	os.Exit(run(wire.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr},
-		wire.Options{Process: true}))
+	_, _ = agent.MakePrivate() // every command has secrets in its environment; assemble.Start reports a failure
+	os.Exit(run(assemble.Signals(context.Background()), invocation{os.Args[1:], os.Getenv, os.Stdout, os.Stderr},
+		assemble.Options{Process: true}))
 }
 
 // invocation is how the command was called.
@@ -47,7 +47,7 @@ type invocation struct {
 }
 
 // run runs the command and returns the exit code. Tests pass options that shorten its intervals.
-func run(ctx context.Context, in invocation, o wire.Options) int {
+func run(ctx context.Context, in invocation, o assemble.Options) int {
 	stdout, stderr := in.stdout, in.stderr
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -72,7 +72,7 @@ func run(ctx context.Context, in invocation, o wire.Options) int {
 		c, _ := config.Load(in.getenv, role) // the worker has started with it
 		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
 	}
-	c, err := wire.Load(in.getenv, role)
+	c, err := assemble.Load(in.getenv, role)
 	switch {
 	case !*printConfig && flags.NArg() == 1 && check(flags.Arg(0)) != nil:
 		if err == nil {
@@ -128,7 +128,7 @@ func roleOf(standalone, frontDoor, once bool) config.Role {
 }
 
 // serve runs what has a role until ctx ends.
-func serve(ctx context.Context, role config.Role, c config.Config, in invocation, o wire.Options) error {
+func serve(ctx context.Context, role config.Role, c config.Config, in invocation, o assemble.Options) error {
 	switch role {
 	case config.RoleStandalone:
 		return standalone(ctx, c, in.stdout, in.stderr, o)
@@ -136,7 +136,7 @@ func serve(ctx context.Context, role config.Role, c config.Config, in invocation
 		if o.Process && in.getenv("GOGC") == "" {
 			debug.SetGCPercent(200) // events leave only garbage: collect it less often than usual
 		}
-		return wire.ServeFrontDoor(ctx, c, in.stdout, in.stderr, o)
+		return assemble.ServeFrontDoor(ctx, c, in.stdout, in.stderr, o)
 	default:
 		return work(ctx, c, in.stderr, o)
 	}
@@ -158,8 +158,8 @@ func exitCode(stderr io.Writer, err error) int {
 }
 
 // work runs a worker of a fleet until ctx ends.
-func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options) error {
-	parts, err := wire.Start(ctx, c, wire.Logger(stderr, c), o)
+func work(ctx context.Context, c config.Config, stderr io.Writer, o assemble.Options) error {
+	parts, err := assemble.Start(ctx, c, assemble.Logger(stderr, c), o)
 	if err != nil {
 		return err
 	}
@@ -172,18 +172,18 @@ func work(ctx context.Context, c config.Config, stderr io.Writer, o wire.Options
 
 // station is a worker with the HTTP server for its orchestrator, Prometheus and front doors.
 type station struct {
-	parts    *wire.Parts
+	parts    *assemble.Parts
 	worker   *worker.Worker
 	listener net.Listener
 }
 
 // newStation listens on the worker's address. The caller calls run or closes the listener.
-func newStation(ctx context.Context, parts *wire.Parts, o wire.Options) (*station, error) {
-	l, err := wire.Listen(ctx, parts.Config.Worker.Addr, "ERRAND_WORKER_ADDR")
+func newStation(ctx context.Context, parts *assemble.Parts, o assemble.Options) (*station, error) {
+	l, err := assemble.Listen(ctx, parts.Config.Worker.Addr, "ERRAND_WORKER_ADDR")
 	if err != nil {
 		return nil, err
 	}
-	worker, err := parts.Worker(version.String(), wire.WorkerURL(parts.Config, l.Addr()), o)
+	worker, err := parts.Worker(version.String(), assemble.WorkerURL(parts.Config, l.Addr()), o)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -199,7 +199,7 @@ func (s *station) run(ctx context.Context) error {
 func (s *station) probes(ctx context.Context) http.Handler {
 	mux, parts := http.NewServeMux(), s.parts
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("/logs/", logs.Server(wire.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
+	mux.Handle("/logs/", logs.Server(assemble.LogDir(parts.Config), parts.Config.FleetToken().Reveal()))
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 		if !parts.MayScrape(r) {
 			http.Error(w, "missing or wrong metrics token (ERRAND_METRICS_TOKEN)", http.StatusUnauthorized)
@@ -255,12 +255,12 @@ func healthcheck(ctx context.Context, addr string, stdout io.Writer) error {
 }
 
 // standalone runs the whole system in one process until ctx ends.
-func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, o wire.Options) (err error) {
+func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, o assemble.Options) (err error) {
 	generated := c.HTTP.ConsoleToken == ""
 	if generated {
 		c.HTTP.ConsoleToken = config.Secret(rand.Text())
 	}
-	log := wire.Logger(stderr, c)
+	log := assemble.Logger(stderr, c)
 	if c.Redis.URL == "" {
 		url, stop, err := startRedis(ctx, c.Paths.State, log)
 		if err != nil {
@@ -269,7 +269,7 @@ func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, 
 		defer stop()
 		c.Redis.URL = config.RedisURL(url)
 	}
-	parts, err := wire.Start(ctx, c, log, o)
+	parts, err := assemble.Start(ctx, c, log, o)
 	if err != nil {
 		return err
 	}
@@ -287,13 +287,13 @@ func standalone(ctx context.Context, c config.Config, stdout, stderr io.Writer, 
 		return err
 	}
 	defer func() { err = errors.Join(err, door.Close()) }()
-	l, err := wire.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
+	l, err := assemble.Listen(ctx, c.HTTP.Addr, "ERRAND_HTTP_ADDR")
 	if err != nil {
 		return err
 	}
 	var parallel sync.WaitGroup
 	var served, worked error
-	parallel.Go(func() { defer cancel(); served = wire.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
+	parallel.Go(func() { defer cancel(); served = assemble.Serve(ctx, l, door, func() { _ = door.Close() }, log) })
 	parallel.Go(func() { defer cancel(); worked = station.run(ctx) })
 	printHealth(stdout, station.worker.Examine(ctx))
 	printAddresses(stdout, "http://"+l.Addr().String(), door.Invite(), generated, c)
@@ -319,7 +319,7 @@ func printAddresses(w io.Writer, base, invite string, generated bool, c config.C
 		fmt.Fprintf(w, "  token    %s\n           (ERRAND_CONSOLE_TOKEN for enqueue, and to log in again)\n",
 			c.HTTP.ConsoleToken.Reveal())
 	}
-	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, wire.LogDir(c), c.Summary())
+	fmt.Fprintf(w, "  queues   %s/queues/\n  logs     %s\n  config   %s\n", base, assemble.LogDir(c), c.Summary())
 	switch {
 	case !c.Slack.Enabled():
 	case c.Slack.SigningSecret != "":

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
@@ -33,7 +33,7 @@ import (
 )
 
 // quick shortens every interval that a test would have to wait for.
-var quick = wire.Options{
+var quick = assemble.Options{
 	Store: store.Config{ClaimTTL: 2 * time.Second, Refresh: 300 * time.Millisecond},
 	Timing: worker.Timing{
 		Observe: 600 * time.Millisecond, Reconcile: 200 * time.Millisecond, Lead: time.Second,
@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 	}
 	if os.Args[0] == underTest || os.Args[0] == forgetful {
 		quick.Process = true
-		os.Exit(run(wire.Signals(context.Background()), invocation{
+		os.Exit(run(assemble.Signals(context.Background()), invocation{
 			os.Args[1:], os.Getenv, os.Stdout, os.Stderr,
 		}, quick))
 	}
@@ -256,7 +256,7 @@ func TestFrontDoor(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		in := invocation{[]string{"-front-door"}, func(k string) string { return env[k] }, out, t.Output()}
-		code <- run(ctx, in, wire.Options{})
+		code <- run(ctx, in, assemble.Options{})
 		_ = out.Close()
 	}()
 	said, err := bufio.NewReader(r).ReadString('\n')
@@ -281,7 +281,7 @@ func (w *world) frontDoor() (base string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	parts, err := wire.New(c, wire.Logger(w.Output(), c), quick)
+	parts, err := assemble.New(c, assemble.Logger(w.Output(), c), quick)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -95,7 +95,7 @@ func TestWorkerShowsMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parts, err := wire.New(loaded, wire.Logger(w.Output(), loaded), quick)
+		parts, err := assemble.New(loaded, assemble.Logger(w.Output(), loaded), quick)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 )
 
@@ -46,7 +46,7 @@ func onceFlags(flags *flag.FlagSet) *once {
 
 // begin removes what an earlier task may have left in this container. Without a sandbox it returns an error if a task
 // could leave something elsewhere.
-func (o *once) begin(c config.Config, options *wire.Options) error {
+func (o *once) begin(c config.Config, options *assemble.Options) error {
 	options.Wait = o.wait
 	if c.Worker.Sandbox == config.SandboxNone {
 		mounts, err := os.ReadFile("/proc/self/mountinfo")

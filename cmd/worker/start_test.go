@@ -12,7 +12,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
@@ -143,7 +143,8 @@ func TestOpenRedisIsLate(t *testing.T) {
 	code := make(chan int, 1)
 	ctx := await.Context(t)
 	go func() {
-		code <- run(ctx, invocation{nil, func(k string) string { return w.env[k] }, io.Discard, stderr}, wire.Options{})
+		in := invocation{nil, func(k string) string { return w.env[k] }, io.Discard, stderr}
+		code <- run(ctx, in, assemble.Options{})
 		_ = stderr.Close()
 	}()
 	logged := ""

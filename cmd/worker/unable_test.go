@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/cmd/internal/wire"
+	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/internal/await"
 )
 
@@ -38,7 +38,8 @@ func TestWorkerWithoutACLI(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	if code := run(t.Context(), invocation{[]string{"healthcheck"}, w.getenv, &out, &out}, wire.Options{}); code != 1 ||
+	in := invocation{[]string{"healthcheck"}, w.getenv, &out, &out}
+	if code := run(t.Context(), in, assemble.Options{}); code != 1 ||
 		!strings.Contains(out.String(), "must install it") {
 		t.Errorf("healthcheck exits with %d: %s", code, out.String())
 	}

@@ -1,0 +1,36 @@
+package assemble
+
+import (
+	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/web"
+)
+
+// configuration returns what the console shows of the configuration. It contains no secret.
+func configuration(c config.Config) *web.Configuration {
+	shown := &web.Configuration{
+		File: c.Paths.File, Tables: []web.Table{}, Published: c.Published(), Shared: config.Shared,
+	}
+	for _, s := range c.Routing.Sections() {
+		shown.Tables = append(shown.Tables, web.Table{Title: s.Key, Columns: s.Columns, Rows: s.Rows})
+	}
+	for _, s := range c.Settings() {
+		if n := len(shown.Groups); n == 0 || shown.Groups[n-1].Title != s.Group {
+			shown.Groups = append(shown.Groups, web.SettingGroup{Title: s.Group})
+		}
+		one := web.Setting{Name: s.Name, Value: s.Value, Origin: "default", About: s.Brief()}
+		switch {
+		case s.Given:
+			one.Origin = "environment"
+		case s.Value == "":
+			one.Origin = "not set"
+		case s.Default == "":
+			one.Origin = "computed"
+		}
+		if s.Secret && s.Value != "" {
+			one.Value = "set, hidden"
+		}
+		group := &shown.Groups[len(shown.Groups)-1]
+		group.Settings = append(group.Settings, one)
+	}
+	return shown
+}
