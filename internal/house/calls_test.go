@@ -14,6 +14,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -142,6 +143,13 @@ var productCode = sync.OnceValues(func() ([]*checkedPackage, error) { return che
 // checkAll resolves the names in the product code of a module. It returns the packages by directory.
 func checkAll(fsys fs.FS) ([]*checkedPackage, error) {
 	build.Default.CgoEnabled = false // or the importer would run cgo for the standard library
+	if build.Default.GOROOT == "" {  // a test that is built with -trimpath does not know it
+		root, err := exec.Command("go", "env", "GOROOT").Output()
+		if err != nil {
+			return nil, fmt.Errorf("find the standard library: %w", err)
+		}
+		build.Default.GOROOT = strings.TrimSpace(string(root))
+	}
 	fset := token.NewFileSet()
 	c := &checker{fset: fset, packages: map[string]*checkedPackage{}}
 	c.standard = importer.ForCompiler(fset, "source", nil)
