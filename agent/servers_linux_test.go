@@ -124,8 +124,8 @@ func TestCLIServer(t *testing.T) {
 func TestCLIServersByProfile(t *testing.T) {
 	t.Parallel()
 	for profile, want := range map[Profile][]string{
-		Write:     {"mcp__all__tell", "mcp__writers__tell"},
-		Read:      {"mcp__all__tell", "mcp__readers__tell"},
+		Write:     {"mcp__all__ask", "mcp__all__tell", "mcp__writers__ask", "mcp__writers__tell"},
+		Read:      {"mcp__all__ask", "mcp__all__tell", "mcp__readers__ask", "mcp__readers__tell"},
 		Untrusted: nil,
 	} {
 		t.Run(string(profile), func(t *testing.T) {
