@@ -12,6 +12,9 @@ import (
 // A question of an MCP server goes to people, field by field, and what they answer has the types that it asked for.
 func TestFormOfAServer(t *testing.T) {
 	t.Parallel()
+	numbers := agent.Form{
+		Message: "How much?", Fields: []string{"share"}, Schema: []byte(`{"properties":{"share":{"type":"number"}}}`),
+	}
 	for name, c := range map[string]struct {
 		form    agent.Form
 		answers []string
@@ -29,6 +32,10 @@ func TestFormOfAServer(t *testing.T) {
 		"no number": {agent.Form{
 			Message: "Where?", Fields: []string{"times"}, Schema: []byte(`{"properties":{"times":{"type":"integer"}}}`),
 		}, []string{"often"}, "false"},
+		"not a number":    {numbers, []string{"NaN"}, "false"},
+		"infinite":        {numbers, []string{"-Inf"}, "false"},
+		"too large":       {numbers, []string{"1e400"}, "false"},
+		"a number":        {numbers, []string{"-1.5e2"}, `true {"share":-150}`},
 		"address":         {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"Done"}, "true"},
 		"another address": {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"what?"}, "false"},
 	} {

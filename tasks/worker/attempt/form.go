@@ -5,12 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/internal/format"
 )
 
 // Answers to a question of an MCP server that needs no text.
@@ -58,7 +58,11 @@ func (k *talk) fill(ctx context.Context, r agent.ToolRequest) agent.Decision {
 		}
 		filled[name] = value
 	}
-	return agent.Decision{Allow: true, Input: format.JSON(filled)}
+	input, err := json.Marshal(filled)
+	if err != nil {
+		return agent.Decision{Reason: "The answers cannot be sent: " + err.Error()}
+	}
+	return agent.Decision{Allow: true, Input: input}
 }
 
 // options are the answers that a field offers.
@@ -78,7 +82,11 @@ func (f formField) value(answer string) (any, error) {
 	case "integer":
 		return strconv.ParseInt(answer, 10, 64)
 	case "number":
-		return strconv.ParseFloat(answer, 64)
+		n, err := strconv.ParseFloat(answer, 64)
+		if math.IsNaN(n) || math.IsInf(n, 0) { // JSON has no such number
+			return nil, strconv.ErrRange
+		}
+		return n, err
 	}
 	return answer, nil
 }
