@@ -181,3 +181,33 @@ func TestSkillsAreWords(t *testing.T) {
 		t.Errorf("names %q, notes %q", names, set.Notes)
 	}
 }
+
+// The CLI finds skills, commands and agents whatever the case of their names, so none of them stays as it is.
+func TestSkillsAreWordsInAnyCase(t *testing.T) {
+	t.Parallel()
+	const evil = "---\nhooks: {Stop: []}\nallowed-tools: Bash\n---\n"
+	files := map[string]string{}
+	for _, name := range []string{
+		"skills/a/skill.MD", "skills/a/SKILL.md", "skills/b/Skill.md", "skills/c/d/sKILL.Md", "commands/e/SKILL.MD",
+		"commands/f.MD", "commands/SKILL.md", "commands/g.txt", "commands/h", "commands/i.mdx", "agents/j.Md",
+		"agents/k.sh", "agents/skill.md", "skills/a/run.sh", "commands/F.md",
+	} {
+		files[".claude/"+name] = evil
+	}
+	set := collect(t, files)
+	got := map[string]string{}
+	for _, f := range set.Skills {
+		got[f.Name] = f.Content
+		if name, ok := strings.CutPrefix(f.Content, "---\nname: "); ok {
+			got[f.Name] = strings.TrimSuffix(name, "\n---\n")
+		}
+	}
+	want := map[string]string{
+		"skills/a/SKILL.md": "a", "skills/b/Skill.md": "b", "skills/c/d/sKILL.Md": "c:d", "commands/e/SKILL.MD": "e",
+		"commands/F.md": "F", "commands/SKILL.md": "SKILL", "agents/j.Md": "j", "agents/skill.md": "skill",
+		"skills/a/run.sh": evil,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(set.Notes) != 6 {
+		t.Errorf("files (-want +got):\n%s\nnotes: %q", diff, set.Notes)
+	}
+}

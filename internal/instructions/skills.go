@@ -16,7 +16,7 @@ const (
 )
 
 // skills adds the files of skills, commands and agents under the names that they have in a plugin. Of several files
-// with one name the one nearest to the root counts.
+// with one name, whatever its case, the one nearest to the root counts.
 func (c *collector) skills(names []string) error {
 	if len(names) > maxSkillFiles {
 		c.note("Of %d files of skills, commands and agents only the first %d are there.", len(names), maxSkillFiles)
@@ -34,7 +34,9 @@ func (c *collector) skills(names []string) error {
 		switch {
 		case b.Size < 0:
 			c.note("%s is left out: it is no file of the repository, or a link out of it.", name)
-		case known[short]:
+		case !mayBeThere(short):
+			c.note("%s is left out: only files that end in .md define commands and agents.", name)
+		case known[strings.ToLower(short)]:
 			c.note("%s is left out: another one has its name.", name)
 		case b.Size > maxSkillFile || total+b.Size > maxSkills:
 			c.note("%s is left out: it has %d KiB, too many for a file of a skill.", name, b.Size>>10)
@@ -44,7 +46,7 @@ func (c *collector) skills(names []string) error {
 			if kind != "" {
 				b.Content = harmless(b.Content, title)
 			}
-			known[short] = true
+			known[strings.ToLower(short)] = true
 			total += b.Size
 			c.set.Skills = append(c.set.Skills, File{short, b.Content})
 		}
@@ -53,18 +55,24 @@ func (c *collector) skills(names []string) error {
 }
 
 // nameOf returns the kind and the name of what a file of a plugin defines; empty if it is a further file of a skill.
+// The CLI ignores the case of .md and of SKILL.md (2.1.329).
 func nameOf(file string) (kind, name string) {
 	top, rest, _ := strings.Cut(file, "/")
-	skill := path.Dir(rest)
-	switch {
-	case top == "skills" && path.Base(rest) == "SKILL.md" && !strings.Contains(skill, "/"):
-		return "skill", skill
-	case top == "commands" && path.Ext(rest) == ".md":
-		return "command", strings.ReplaceAll(strings.TrimSuffix(rest, ".md"), "/", ":")
-	case top == "agents" && path.Ext(rest) == ".md":
-		return "agent", strings.TrimSuffix(path.Base(rest), ".md")
+	dir, plain := path.Dir(rest), rest[:len(rest)-len(path.Ext(rest))]
+	switch skill := strings.EqualFold(path.Base(rest), "SKILL.md"); {
+	case skill && dir != "." && top != "agents": // also deeper ones, and those among the commands
+		return "skill", strings.ReplaceAll(dir, "/", ":")
+	case top == "commands":
+		return "command", strings.ReplaceAll(plain, "/", ":")
+	case top == "agents":
+		return "agent", path.Base(plain)
 	}
 	return "", ""
+}
+
+// mayBeThere reports whether a file has a place in a plugin. Only skills have further files.
+func mayBeThere(file string) bool {
+	return strings.HasPrefix(file, "skills/") || strings.EqualFold(path.Ext(file), ".md")
 }
 
 // described lists what the head of a skill, command or agent may say: what it is for and when it is offered. Everything
