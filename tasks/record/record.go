@@ -9,6 +9,9 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
+// MaxCrashes is how many workers may die while they run one task. With the last, the task ends.
+const MaxCrashes = 3
+
 // UnreadableError means that a task's record cannot be decoded, because another version or a mistake wrote it. It
 // does not affect other tasks, so a list shows such a record and continues.
 type UnreadableError struct {

@@ -11,9 +11,9 @@ import (
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // died leaves a task as that many dead workers do; the claim of the last one has not expired yet.
@@ -112,7 +112,7 @@ func TestSuspectsRunApart(t *testing.T) {
 	var all []string
 	for _, thread := range []string{"a", "b", "c"} {
 		task := f.task(thread, "x")
-		f.died(task, recovery.MaxCrashes-1)
+		f.died(task, record.MaxCrashes-1)
 		f.lapse(task.Thread)
 		all = append(all, task.ID)
 	}
@@ -142,7 +142,7 @@ func TestSuspectWaitsToBeAlone(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, recovery.MaxCrashes-1)
+	f.died(suspect, record.MaxCrashes-1)
 	f.worker(func(w *Config) { w.Timing.Alone = 20 * time.Second })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -172,7 +172,7 @@ func TestSuspectGivesItsWorkerBack(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, recovery.MaxCrashes-1)
+	f.died(suspect, record.MaxCrashes-1)
 	f.worker(func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -199,7 +199,7 @@ func TestUnableWorkerKeepsNoSuspect(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, recovery.MaxCrashes-1)
+	f.died(suspect, record.MaxCrashes-1)
 	f.worker(lookOften, func(c *Config) { c.Timing.Alone = 20 * time.Second })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
@@ -220,7 +220,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	suspect := f.task("b", "x")
-	f.died(suspect, recovery.MaxCrashes)
+	f.died(suspect, record.MaxCrashes)
 	rec, err := f.store.Get(t.Context(), suspect.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	limited := func(c *Config) { c.Credential = "c" }
 	started, finish := f.running()
 	suspect := f.task("b", "x")
-	f.died(suspect, recovery.MaxCrashes-1)
+	f.died(suspect, record.MaxCrashes-1)
 	f.worker(limited)
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)

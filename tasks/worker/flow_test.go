@@ -19,10 +19,10 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 func TestFromSubmitToClose(t *testing.T) {
@@ -393,7 +393,7 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range recovery.MaxCrashes - 1 {
+	for range record.MaxCrashes - 1 {
 		rec, err := f.store.Get(t.Context(), always.ID)
 		if err != nil {
 			t.Fatal(err)

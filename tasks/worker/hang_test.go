@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
+	"github.com/errand-fleet/errand/tasks/record"
 )
 
 // hangingSource blocks while it looks for the report of one thread's tasks, until its context ends.
@@ -58,7 +58,7 @@ func TestHangingMessageHoldsUpNoRecovery(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.redis().HSet(t.Context(), "errand:task:"+hangs.ID, "crashes", recovery.MaxCrashes-1).Err(); err != nil {
+	if err := f.redis().HSet(t.Context(), "errand:task:"+hangs.ID, "crashes", record.MaxCrashes-1).Err(); err != nil {
 		t.Fatal(err)
 	}
 	f.worker(func(c *Config) { c.Sources = []tasks.Source{s} })

@@ -16,7 +16,7 @@ func (w *Worker) beat(ctx context.Context) {
 	}
 	host, _ := os.Hostname() // it succeeded in New
 	pulse, err := w.cfg.Store.Workers.Beat(ctx, store.Worker{
-		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.Total,
+		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.Total(),
 		Running: w.slots.Running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
 		Taking: w.taking.Load(),
 		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,

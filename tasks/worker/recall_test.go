@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
+	"github.com/errand-fleet/errand/tasks/record"
 )
 
 // recalling is a source that can look up posted final messages.
@@ -54,7 +54,7 @@ func TestRecallComesBeforeAllWaiting(t *testing.T) {
 	f := newFleet(t)
 	started, finish := f.running()
 	task := f.task("b", "x")
-	f.died(task, recovery.MaxCrashes-1)
+	f.died(task, record.MaxCrashes-1)
 	f.worker(f.recalls(func() (*tasks.Ending, error) {
 		return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil
 	}),

@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/queue"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
+	"github.com/errand-fleet/errand/tasks/record"
 )
 
 // backlog creates n waiting tasks without deliveries, each in a separate thread. It does what Submit would do, but
@@ -116,7 +116,7 @@ func TestLayoutOfAsynq(t *testing.T) {
 // given up.
 func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 	t.Parallel()
-	for name, deaths := range map[string]int{"tried again": 0, "given up": recovery.MaxCrashes - 1} {
+	for name, deaths := range map[string]int{"tried again": 0, "given up": record.MaxCrashes - 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := newFleet(t)

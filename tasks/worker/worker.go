@@ -35,10 +35,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
 	"github.com/errand-fleet/errand/tasks/worker/place"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/tasks/worker/recovery"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
@@ -113,6 +113,14 @@ type Config struct {
 	Log        *slog.Logger      // nil: discard
 
 	Timing Timing // zero: the defaults
+}
+
+// total returns how many runs the worker may have at once.
+func (c Config) total() int {
+	if c.Once {
+		return 1
+	}
+	return max(c.Slots, 2)
 }
 
 // Timing holds the intervals and time limits of a worker. Tests shorten them.
@@ -201,10 +209,7 @@ func New(c Config) (*Worker, error) {
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
 		once:  newOnce(),
-		slots: machine.NewSlots(c.Slots, machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
-	}
-	if c.Once {
-		w.slots.Total = 1
+		slots: machine.NewSlots(c.total(), machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	w.build()
@@ -221,7 +226,7 @@ func (w *Worker) build() {
 	})
 	w.sources = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
 	w.waits = notices.New(c.Store, w.sources, c.Log)
-	moves := &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
+	mover := &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	w.credentials = &attempt.Credentials{
 		Known: c.Runner, Store: c.Store, Own: c.Credential, Worker: w.id, Log: c.Log,
 	}
@@ -238,14 +243,14 @@ func (w *Worker) build() {
 	w.attempts = attempt.New(attempt.Config{
 		Worker: w.id, Store: c.Store, Queue: c.Queue, Runner: c.Runner, Workspace: c.Workspace, Sources: w.sources,
 		Policy: c.Policy, Pool: c.Pool, Slots: w.slots, Health: w.health, Credentials: w.credentials,
-		Declarations: declarations, Publisher: publisher, Notices: w.waits, Pools: moves, Outbox: w.outbox,
+		Declarations: declarations, Publisher: publisher, Notices: w.waits, Moves: mover, Outbox: w.outbox,
 		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(c.Credential), Credential: c.Credential,
 		IdleLimit: c.IdleLimit, Model: c.Model, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = recovery.New(recovery.Config{
 		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.sources,
-		Notices: w.waits, Pools: moves, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
+		Notices: w.waits, Moves: mover, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
 	})
@@ -295,7 +300,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	running.Go(func() { w.health.Watch(loops) })
 	running.Go(func() { w.offers.answer(ctx) })
-	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total,
+	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total(),
 		"sources", w.sources.Names())
 	err := w.takeTasks(ctx)
 	cancel() // a worker that takes one task ends before its context

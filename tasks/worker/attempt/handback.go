@@ -14,8 +14,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 )
 
 // ErrReturned is the result of a delivery whose task waits for another one.
@@ -46,8 +46,8 @@ func (p *Processor) handBack(run *run, cause error) error {
 	}
 
 	rec.Delivery++
-	if _, moves := errors.AsType[pools.ElsewhereError](cause); moves {
-		logline.Warn(p.Log, p.Pools.Move(run.Detached, rec), "move task to another pool", "run", rec.ID)
+	if _, elsewhere := errors.AsType[moves.ElsewhereError](cause); elsewhere {
+		logline.Warn(p.Log, p.Moves.Move(run.Detached, rec), "move task to another pool", "run", rec.ID)
 	}
 	if w.key != "" {
 		p.Notices.Post(notices.Notice{

@@ -19,8 +19,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
@@ -97,7 +97,7 @@ func (f *fleet) idle(change ...func(*Config)) *Processor {
 	c.Health = machine.NewHealth(machine.Config{CLI: agents, Store: c.Store, Every: time.Hour, Log: log})
 	c.Credentials = &Credentials{Known: agents, Store: c.Store, Own: c.Credential, Worker: c.Worker, Log: log}
 	c.Notices = notices.New(c.Store, c.Sources, log)
-	c.Pools = &pools.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
+	c.Moves = &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	return New(c)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // If a worker dies, any of the tasks that ran on it may be the cause, so all of them are suspects. After a first death
@@ -44,7 +44,7 @@ const (
 )
 
 // strict reports whether a suspect must not share its worker, because its next crash would end it.
-func strict(rec store.Record) bool { return rec.Crashes+1 >= recovery.MaxCrashes }
+func strict(rec store.Record) bool { return rec.Crashes+1 >= record.MaxCrashes }
 
 // searched returns how long after the crash a suspect was claimed; 0 if the time of the crash is unknown.
 func searched(rec store.Record) time.Duration {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 // died leaves a task as that many dead workers do; the claim of the last one has not expired yet.
@@ -125,7 +125,7 @@ func TestPatienceOfASuspect(t *testing.T) {
 	i := &isolation{alone: Timing{}.WithDefaults().Alone}
 	patience := func(waited time.Duration) time.Duration {
 		return i.patience(store.Record{
-			Crashes: recovery.MaxCrashes - 1, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
+			Crashes: record.MaxCrashes - 1, Crashed: time.Unix(1e9, 0), Started: time.Unix(1e9, 0).Add(waited),
 		})
 	}
 	for waited, want := range map[time.Duration]time.Duration{
@@ -164,7 +164,7 @@ func TestSuspectAsksAgainSoon(t *testing.T) {
 		{}: 2 * postponeLeast, now: 2 * postponeLeast, now.Add(time.Hour): 2 * postponeLeast,
 		now.AddDate(-100, 0, 0): 2 * postponeMost,
 	} {
-		rec := store.Record{Crashes: recovery.MaxCrashes - 1, Crashed: crashed, Started: now}
+		rec := store.Record{Crashes: record.MaxCrashes - 1, Crashed: crashed, Started: now}
 		if got := i.patience(rec); crashed.IsZero() && got != 0 {
 			t.Errorf("patience %s", got)
 		}
@@ -190,16 +190,16 @@ func TestDeathBesideOthersIsNotTheLast(t *testing.T) {
 		idle   bool
 		apart  bool // nothing new starts on the worker
 	}{
-		"claimed":      {recovery.MaxCrashes - 1, false, nil, false, true, false},
+		"claimed":      {record.MaxCrashes - 1, false, nil, false, true, false},
 		"never died":   {0, true, nil, false, false, false},
-		"empty worker": {recovery.MaxCrashes - 1, false, []func(*Processor, *run) error{accept}, false, false, true},
+		"empty worker": {record.MaxCrashes - 1, false, []func(*Processor, *run) error{accept}, false, false, true},
 		"alone": {
-			recovery.MaxCrashes - 1, false, []func(*Processor, *run) error{accept, asks}, false, false, true,
+			record.MaxCrashes - 1, false, []func(*Processor, *run) error{accept, asks}, false, false, true,
 		},
-		"beside others":             {recovery.MaxCrashes - 1, true, []func(*Processor, *run) error{accept}, true, true, false},
+		"beside others":             {record.MaxCrashes - 1, true, []func(*Processor, *run) error{accept}, true, true, false},
 		"beside others, not strict": {1, true, []func(*Processor, *run) error{accept, asks}, false, false, false},
-		"no patience":               {recovery.MaxCrashes - 1, true, []func(*Processor, *run) error{asks}, true, true, true},
-		"out of patience":           {recovery.MaxCrashes - 1, true, []func(*Processor, *run) error{waits}, true, true, false},
+		"no patience":               {record.MaxCrashes - 1, true, []func(*Processor, *run) error{asks}, true, true, true},
+		"out of patience":           {record.MaxCrashes - 1, true, []func(*Processor, *run) error{waits}, true, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,7 +237,7 @@ func TestRecallBesideOthersIsNoDeath(t *testing.T) {
 		c.Store = f.open(store.Config{Redis: f.redis()}) // which renews no claim before the test has ended
 	})
 	// It has looked for an idle worker for long enough.
-	r := f.claimedBy(w, recovery.MaxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
+	r := f.claimedBy(w, record.MaxCrashes-1, true, strconv.FormatInt(time.Now().Add(-30*time.Minute).UnixMicro(), 10))
 	if _, err := w.open(r); err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/place"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -212,7 +212,7 @@ func (p *Processor) open(r *run) (job, error) {
 		return job{}, err
 	}
 	if pool := p.Policy.PoolOf(rec); pool != p.Pool {
-		return job{}, pools.Elsewhere(pool)
+		return job{}, moves.Elsewhere(pool)
 	}
 	j := job{task: task, source: source, maxUSD: task.Options.MaxUSD}
 	if r.mail, err = p.mailbox(r, j); err != nil {

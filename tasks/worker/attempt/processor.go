@@ -11,10 +11,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
 	"github.com/errand-fleet/errand/tasks/worker/place"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 	"github.com/errand-fleet/errand/workspace"
@@ -44,7 +44,7 @@ type Config struct {
 	Declarations *place.Declarations
 	Publisher    *publish.Publisher
 	Notices      *notices.Notifier
-	Pools        *pools.Mover
+	Moves        *moves.Mover
 	Outbox       *outbox.Poster
 
 	// Secrets returns more variables for the set-up of a repository, and Exposed those of them that runs and checks get

@@ -21,8 +21,8 @@ var (
 // Slots limits how many runs a worker has at once, by number and by available memory. Automatic work never takes the
 // last slot, so that a person does not wait behind it.
 type Slots struct {
-	Total  int
 	Memory Memory
+	total  int
 	log    *slog.Logger
 
 	mu    sync.Mutex
@@ -42,10 +42,10 @@ type Slot struct {
 	suspect bool      // its task lost a worker before
 }
 
-// NewSlots returns n slots, at least 2, that share a memory.
-func NewSlots(n int, m Memory, log *slog.Logger) *Slots {
+// NewSlots returns total slots that share a memory.
+func NewSlots(total int, m Memory, log *slog.Logger) *Slots {
 	return &Slots{
-		Total: max(n, 2), Memory: m.withDefaults(), log: log, held: map[*Slot]bool{}, freed: make(chan struct{}),
+		total: total, Memory: m.withDefaults(), log: log, held: map[*Slot]bool{}, freed: make(chan struct{}),
 	}
 }
 
@@ -79,10 +79,10 @@ func (s *Slots) Take(class string) (*Slot, error) {
 	if s.alone != nil {
 		return nil, ErrAlone
 	}
-	if len(s.held) >= s.Total || same >= SlotsOf(class, s.Total) {
+	if len(s.held) >= s.total || same >= SlotsOf(class, s.total) {
 		return nil, errNoSlot
 	}
-	if class != tasks.Interactive && s.Total > 1 && automatic >= s.Total-1 {
+	if class != tasks.Interactive && s.total > 1 && automatic >= s.total-1 {
 		return nil, errNoSlot // all automatic classes together leave one slot
 	}
 	if !s.fits(class) {
@@ -144,6 +144,9 @@ func (s *Slot) Release() {
 	close(s.of.freed)
 	s.of.freed = make(chan struct{})
 }
+
+// Total returns how many runs the worker may have at once.
+func (s *Slots) Total() int { return s.total }
 
 // Running returns how many slots are taken.
 func (s *Slots) Running() int {

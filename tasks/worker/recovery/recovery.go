@@ -17,8 +17,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
-	"github.com/errand-fleet/errand/tasks/worker/pools"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
@@ -30,7 +30,7 @@ type Config struct {
 	Credential string // identifies the model credential of the runs; "" if unknown
 	Sources    *sources.Set
 	Notices    *notices.Notifier
-	Pools      *pools.Mover
+	Moves      *moves.Mover
 	Leader     *store.Leader
 	// Observe is how long a claim must be missing before its run counts as dead.
 	Observe time.Duration
@@ -40,9 +40,6 @@ type Config struct {
 	Crashed func(class string)
 	Log     *slog.Logger
 }
-
-// MaxCrashes is how many workers may die while they run one task. With the last, the task ends.
-const MaxCrashes = 3
 
 // Recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
 // delivery gets one. If two workers believe that they lead, the store lets one of them win. Only one goroutine uses it,
@@ -218,7 +215,7 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 	}
 	r.Crashed(rec.Class)
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
-	lost := now.Crashes > rec.Crashes && now.Crashes >= MaxCrashes // otherwise this death does not count
+	lost := now.Crashes > rec.Crashes && now.Crashes >= record.MaxCrashes // otherwise this death does not count
 	if lost {
 		// The outbox posts the message: a source that hangs delays no recovery.
 		_, err := record.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
@@ -245,7 +242,7 @@ func (r *Recovery) ensureDeliveries(ctx context.Context, live []store.LiveRecord
 			_, err := record.EndWaiting(ctx, r.Store, rec.ID, record.CancellationOf(rec.Record).Ending())
 			logline.Warn(r.Log, err, "end task", "run", rec.ID)
 		} else if r.Policy.PoolOf(rec.Record) != rec.Pool {
-			logline.Warn(r.Log, r.Pools.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
+			logline.Warn(r.Log, r.Moves.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
 		}
 	}
 	return errors.Join(r.Store.KeepReady(ctx, live...), r.wakeBlocked(ctx, live))

@@ -1,9 +1,9 @@
-// Package pools moves waiting tasks to the pool of their repository.
+// Package moves moves waiting tasks to the pool of their repository.
 //
 // A task waits in a queue of the pool that its repository had when it was submitted. If that has changed in
 // errand.yaml, the leader moves the task while it waits, and a worker that claims it gives it back and moves it. While
 // processes have different versions of errand.yaml, a task may go back and forth, which movedWait slows down.
-package pools
+package moves
 
 import (
 	"context"
