@@ -134,13 +134,14 @@ func (r Submitter) Replace(ctx context.Context, t Candidate) (response string, e
 	if err := r.endForkReviews(ctx, t); err != nil {
 		return "", err
 	}
-	if t, err = r.inheritRequests(ctx, t); err != nil {
+	draft, wanted, err := r.inheritRequests(ctx, t)
+	if err != nil {
 		return "", err
 	}
-	if t.Why != (subject.Ignored{}) {
+	if t.Why != (subject.Ignored{}) && !wanted {
 		return "", t.Why
 	}
-	if t.Draft, err = r.settings.ApplyTo(ctx, t.Draft); err != nil {
+	if t.Draft, err = r.settings.ApplyTo(ctx, draft); err != nil {
 		return "", err
 	}
 	return r.submit(ctx, t)
@@ -172,44 +173,66 @@ func (r Submitter) endForkReviews(ctx context.Context, t Candidate) error {
 	return r.desk.Supersede(ctx, t.Thread, why, otherVersion(o, current))
 }
 
-// inheritRequests gives a review the requests for unfinished reviews of other heads, which make it wanted. A push by
-// errand ends no review. Requests by people without permission are dropped, because they would get the next review
-// refused, and so are requests by bots, which were counted already.
-func (r Submitter) inheritRequests(ctx context.Context, t Candidate) (Candidate, error) {
+// inheritRequests gives a review the requests for unfinished reviews of other heads. wanted reports that it has got
+// one, whatever else is against the review. A push by errand ends no review. Requests by people without permission are
+// dropped, because they would get the next review refused, and so are requests by bots, which were counted already.
+func (r Submitter) inheritRequests(ctx context.Context, t Candidate) (d subject.Draft, wanted bool, _ error) {
+	d = t.Draft
 	if hub.IsFork(t.Pull) || t.Pull.GetState() == "closed" || t.Actor == t.Me {
-		return t, nil
+		return d, false, nil
 	}
-	o := t.About
 	open, err := r.desk.Open(ctx, t.Thread)
 	if err != nil {
-		return Candidate{}, err
+		return subject.Draft{}, false, err
 	}
-	p, err := r.memory.State(ctx, o.Ref)
+	p, err := r.memory.State(ctx, t.About.Ref)
 	if err != nil {
-		return Candidate{}, err
+		return subject.Draft{}, false, err
 	}
 	current := ""
-	if p.IsAt(o) {
+	if p.IsAt(t.About) {
 		current = p.Review
 	}
+	isOther := otherVersion(t.About, current)
 	for _, st := range open {
 		before, err := subject.Of(st.Task)
-		if err != nil || !otherVersion(o, current)(st.Task) {
+		if err != nil || !isOther(st.Task) {
 			continue
 		}
-		switch {
-		case !before.ByPerson(), before.ByBot(), r.gate.MayNot(ctx, o.Ref, st.Task.Actor):
-			o.Also = append(o.Also, before.Spots()...)
-		case before.Asked != nil: // the latest text counts, and the widest scope
-			o.Also = append(o.Spots(), before.Also...)
-			o.Asked, o.Full = before.Asked, o.Full || before.Full
-			t.Actor, t.Class, t.Prompt, t.Why = st.Task.Actor, tasks.Interactive, st.Task.Prompt, subject.Ignored{}
-		case o.Asked == nil: // errand's review was requested, which has no text
-			o.Action, t.Actor, t.Why = subject.ActionReviewRequested, st.Task.Actor, subject.Ignored{}
+		if !before.ByPerson() || before.ByBot() || r.gate.MayNot(ctx, t.About.Ref, st.Task.Actor) {
+			d = inheritSpots(d, before)
+		} else if before.Asked != nil {
+			d, wanted = inheritComment(d, st.Task, before), true
+		} else if d.About.Asked == nil { // a comment counts more than a review request, which has no text
+			d, wanted = inheritReviewRequest(d, st.Task), true
 		}
 	}
-	t.About = o
-	return t, nil
+	return d, wanted, nil
+}
+
+// inheritSpots returns a review that also shows its state at the comments of an earlier one.
+func inheritSpots(d subject.Draft, before subject.Origin) subject.Draft {
+	d.About.Also = append(d.About.Also, before.Spots()...)
+	return d
+}
+
+// inheritComment returns a review that was requested by the comment that requested an earlier one. The latest text
+// counts, and the widest scope.
+func inheritComment(d subject.Draft, earlier tasks.Task, before subject.Origin) subject.Draft {
+	d.About.Also = append(d.About.Spots(), before.Also...)
+	d.About.Asked = before.Asked
+	d.About.Full = d.About.Full || before.Full
+	d.Actor = earlier.Actor
+	d.Class = tasks.Interactive
+	d.Prompt = earlier.Prompt
+	return d
+}
+
+// inheritReviewRequest returns a review that was requested from errand as an earlier one was.
+func inheritReviewRequest(d subject.Draft, earlier tasks.Task) subject.Draft {
+	d.About.Action = subject.ActionReviewRequested
+	d.Actor = earlier.Actor
+	return d
 }
 
 // End ends the reviews of a pull request that was closed or became a draft, and returns why.
