@@ -81,7 +81,7 @@ func TestDocsYAML(t *testing.T) {
 // that it has no others.
 func TestExampleYAMLHasEveryKey(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../errand.example.yaml")
+	data, err := os.ReadFile("errand.example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -224,7 +224,7 @@ func TestReference(t *testing.T) {
 // The example is shown to people as what they may write: it has to load.
 func TestExampleYAML(t *testing.T) {
 	t.Parallel()
-	data, err := os.ReadFile("../errand.example.yaml")
+	data, err := os.ReadFile("errand.example.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

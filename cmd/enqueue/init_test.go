@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/config"
 	"go.yaml.in/yaml/v3"
 )
@@ -182,7 +181,7 @@ func TestInitCommentsAllKeys(t *testing.T) {
 		}
 		back.WriteString(line)
 	}
-	if back.String() != errand.YAML {
+	if back.String() != config.Example {
 		t.Errorf("without the # it is\n%s", back.String())
 	}
 	for line := range strings.Lines(routing()) {

@@ -18,7 +18,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/errand-fleet/errand"
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/term"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/forge/github"
@@ -163,7 +162,7 @@ func dotEnv() string {
 func routing() string {
 	var b strings.Builder
 	b.WriteString("# Nothing is set yet. To use a setting, remove the # at the beginning of its lines.\n#\n")
-	for line := range strings.Lines(errand.YAML) {
+	for line := range strings.Lines(config.Example) {
 		if strings.TrimSpace(line) != "" && line[0] != '#' {
 			b.WriteString("#")
 		}

@@ -473,7 +473,7 @@ func TestNotes(t *testing.T) {
 // errand.yaml gets into the ConfigMap as it is.
 func TestErrandYaml(t *testing.T) {
 	t.Parallel()
-	text := read(t, "errand.example.yaml")
+	text := read(t, "config/errand.example.yaml")
 	if got := get[*corev1.ConfigMap](t, load(t, map[string]any{"errandYaml": text}), "ConfigMap errand-files").Data["errand.yaml"]; got != text {
 		t.Errorf("got\n%s", got)
 	}
