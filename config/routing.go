@@ -49,7 +49,7 @@ type Routing struct {
 // Repository configures a repository.
 type Repository struct {
 	Trusted bool   `yaml:"trusted" default:"false" help:"What executes in the repository's configuration of the CLI counts: settings, hooks, servers, shell in skills. Its instructions count in any case (docs/repository.md)."`
-	Base    string `yaml:"base" default:"the default branch" help:"The branch to start from, and the base of pull requests."`
+	Base    string `yaml:"base" default:"the default branch" help:"The branch to start from, and the base of pull requests. Instructions and settings come from it only."`
 	Profile string `yaml:"profile" default:"write" help:"The highest profile of runs there: write or read. With results it is read."`
 	Results string `yaml:"results" help:"The Slack channel for results. The repository is then only read, and nothing is written on GitHub."`
 	Open    bool   `yaml:"open" default:"false" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`

@@ -22,7 +22,7 @@ func TestCheckoutMakesCloneWithoutRemote(t *testing.T) {
 	expect := Clone{
 		Repo: "acme/api", Dir: c.Dir, Mirror: filepath.Join(w.cfg.Dir, "mirrors/acme/api.git"), Head: topic,
 		From: Ref{Name: "refs/heads/topic", Commit: topic},
-		Base: "main", BaseSHA: main, DefaultBranch: "main", Fresh: true,
+		Base: "main", BaseSHA: main, Protected: "main", ProtectedSHA: main, Fresh: true,
 	}
 	if diff := cmp.Diff(expect, c); diff != "" {
 		t.Errorf("clone (-want +got):\n%s", diff)

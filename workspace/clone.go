@@ -162,7 +162,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 		}
 	}
 	if want.TrustedConfig {
-		if err := c.trust(ctx, t.baseSHA); err != nil {
+		if err := c.trust(ctx, t.protectedSHA); err != nil {
 			return Clone{}, err
 		}
 	}
@@ -172,7 +172,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	}
 	return Clone{
 		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head), From: t.at,
-		Base: t.base, BaseSHA: t.baseSHA, DefaultBranch: t.fallback,
+		Base: t.base, BaseSHA: t.baseSHA, Protected: t.protected, ProtectedSHA: t.protectedSHA,
 		Published: t.published(want), With: want.With,
 	}, nil
 }

@@ -55,7 +55,7 @@ func (s Environments) path(id string) string {
 }
 
 // Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of
-// c's base commit and a layer for the home; one process of the machine does that while the others wait. The environment
+// c's protected commit and a layer for the home; one process of the machine does that while the others wait. The environment
 // stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
 func (s Environments) Use(
 	ctx context.Context, c Clone, want Environment, fill func(ctx context.Context, setUp Clone, home Layer) error,
@@ -143,7 +143,9 @@ func (s Environments) begin(ctx context.Context, c Clone, id string) (_ Clone, t
 	if err := os.WriteFile(filepath.Join(tmp, threadOfSetUp), []byte(thread), 0o600); err != nil {
 		return Clone{}, tmp, err
 	}
-	setUp, err := s.w.Checkout(ctx, Want{Thread: thread, Repo: c.Repo, Ref: c.BaseSHA, Base: c.Base})
+	setUp, err := s.w.Checkout(ctx, Want{
+		Thread: thread, Repo: c.Repo, Ref: c.ProtectedSHA, Protected: c.Protected,
+	})
 	return setUp, tmp, err
 }
 
@@ -236,8 +238,8 @@ func (c clone) ignored(ctx context.Context) (dirs, files []string, err error) {
 	return dirs, files, nil
 }
 
-// Versions returns the object IDs of files and directories of the base branch at c.BaseSHA, in order: the same ID means
-// the same content. One that does not exist has the ID "".
+// Versions returns the object IDs of files and directories of the protected branch at c.ProtectedSHA, in order: the
+// same ID means the same content. One that does not exist has the ID "".
 func (s Environments) Versions(ctx context.Context, c Clone, names []string) (ids []string, err error) {
 	defer wrap(&err, "look for files in %s", c.Repo)
 	own, release, err := s.w.reach(ctx, c)
@@ -250,7 +252,7 @@ func (s Environments) Versions(ctx context.Context, c Clone, names []string) (id
 		if strings.ContainsAny(name, "\n\x00") {
 			return nil, fmt.Errorf("%.100q is not the name of a file", name)
 		}
-		ask.WriteString(c.BaseSHA + ":" + name + "\n")
+		ask.WriteString(c.ProtectedSHA + ":" + name + "\n")
 	}
 	out, err := own.mirror.git.reading(ask.String()).run(ctx, "cat-file", "--batch-check=%(objectname) %(objecttype)")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/internal/instructions"
 )
 
-// Instructions returns what the repository tells an agent, as it is at c.BaseSHA, whatever the head and the agent have
+// Instructions returns what the repository tells an agent, as it is at c.ProtectedSHA, whatever the head and the agent have
 // changed. Links are followed within the commit.
 func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions.Set, err error) {
 	defer wrap(&err, "read the instructions of %s", c.Repo)
@@ -19,11 +19,11 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 		return set, err
 	}
 	defer release()
-	all, err := own.mirror.tree(ctx, c.BaseSHA)
+	all, err := own.mirror.tree(ctx, c.ProtectedSHA)
 	if err != nil {
 		return set, err
 	}
-	found, err := own.mirror.resolved(ctx, c.BaseSHA, all, instructions.Wanted)
+	found, err := own.mirror.resolved(ctx, c.ProtectedSHA, all, instructions.Wanted)
 	if err != nil {
 		return set, err
 	}
@@ -33,7 +33,7 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 	}
 	slices.Sort(names)
 	return instructions.Collect(slices.Compact(names), func(names []string) ([]instructions.Blob, error) {
-		return own.mirror.blobs(ctx, c.BaseSHA, names)
+		return own.mirror.blobs(ctx, c.ProtectedSHA, names)
 	})
 }
 

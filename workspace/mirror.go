@@ -44,7 +44,8 @@ type tip struct {
 	at            Ref    // zero: not found
 	stray         bool   // at is a commit that no branch and no tag has
 	base, baseSHA string // branch
-	fallback      string // the default branch
+
+	protected, protectedSHA string // branch
 }
 
 // published returns the branch that earlier runs have published, or "".

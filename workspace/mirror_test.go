@@ -68,7 +68,7 @@ func TestMirrorFollowsRemote(t *testing.T) {
 	o.push("HEAD:refs/heads/main")
 	testGit(t, o.bare, "symbolic-ref", "HEAD", "refs/heads/trunk")
 	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api", Ref: "a/b"})
-	if c.Head != want || c.DefaultBranch != "trunk" || c.Base != "trunk" {
+	if c.Head != want || c.Protected != "trunk" || c.Base != "trunk" {
 		t.Errorf("got %+v, want head %s and default branch trunk", c, want)
 	}
 	if got := testGit(t, c.Mirror, "rev-parse", "refs/heads/main"); got != want {

@@ -35,7 +35,7 @@ func (w Want) check() error {
 	if err := checkRepo(w.Repo); err != nil {
 		return err
 	}
-	for _, ref := range []string{w.Ref, w.Base, w.Own} {
+	for _, ref := range []string{w.Ref, w.Base, w.Protected, w.Own} {
 		foreign := strings.HasPrefix(ref, "refs/") && !mirrored.MatchString(ref)
 		if len(ref) > 1024 || !refname.Valid(ref) || foreign {
 			return fmt.Errorf("%w: %.100q is not a name for one", ErrRef, ref)

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,22 +40,24 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	if err != nil {
 		return tip{}, err
 	}
-	t := tip{fallback: strings.TrimPrefix(strings.TrimSpace(name), "refs/heads/")}
-	t.base = strings.TrimPrefix(want.Base, "refs/heads/")
-	if t.base == "" {
-		t.base = t.fallback
+	fallback := strings.TrimPrefix(strings.TrimSpace(name), "refs/heads/")
+	t := tip{protected: cmp.Or(strings.TrimPrefix(want.Protected, "refs/heads/"), fallback)}
+	protected, err := m.ref(ctx, "refs/heads/"+t.protected)
+	if err != nil {
+		return t, err
 	}
+	t.base = cmp.Or(strings.TrimPrefix(want.Base, "refs/heads/"), t.protected)
 	base, err := m.ref(ctx, "refs/heads/"+t.base)
 	if err != nil {
 		return t, err
 	}
-	t.baseSHA = base.Commit
+	t.protectedSHA, t.baseSHA = protected.Commit, base.Commit
 	if want.Own != "" {
 		if t.at, err = m.own(ctx, want.Own); err != nil || t.at.Commit != "" {
 			return t, err
 		}
 	}
-	if t.at, err = m.named(ctx, want.Ref, t.fallback); err != nil || !t.at.IsCommit() {
+	if t.at, err = m.named(ctx, want.Ref, fallback); err != nil || !t.at.IsCommit() {
 		return t, err
 	}
 	if want.Strange {

@@ -37,7 +37,8 @@ func (w *Workspace) Since(ctx context.Context, c Clone, earlier string, limit in
 		return Since{}, errors.New("the earlier head is not a full SHA")
 	}
 	m := w.mirror(c.Repo)
-	if _, err := m.sync(ctx, Want{Repo: c.Repo, Ref: earlier, Base: c.Base, Strange: true}); err != nil {
+	want := Want{Repo: c.Repo, Ref: earlier, Base: c.Base, Protected: c.Protected, Strange: true}
+	if _, err := m.sync(ctx, want); err != nil {
 		return Since{}, err
 	}
 	g := m.git.configured(readable).having("GIT_LITERAL_PATHSPECS=1")

@@ -258,7 +258,7 @@ func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (_ Clone, 
 	}
 	want.Strange = want.Strange || t.stray && !want.Runs
 	for _, sha := range needs {
-		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base, Strange: true})
+		_, err := c.mirror.sync(ctx, Want{Ref: sha, Base: want.Base, Protected: want.Protected, Strange: true})
 		if errors.Is(err, ErrRef) {
 			return Clone{}, fmt.Errorf("%w: commit %s no longer exists", ErrBundle, sha)
 		}

@@ -117,8 +117,8 @@ func (m mirror) resolved(
 // ErrTooLarge means that a file has more bytes than its reader accepts.
 var ErrTooLarge = errors.New("the file is too large")
 
-// BaseFile returns a file of the base branch at c.BaseSHA, whatever the agent has changed since, or "" if there is no
-// such file. It returns ErrTooLarge for a file of more than limit bytes.
+// BaseFile returns a file of the protected branch at c.ProtectedSHA, whatever the agent has changed since, or "" if
+// there is no such file. It returns ErrTooLarge for a file of more than limit bytes.
 func (w *Workspace) BaseFile(ctx context.Context, c Clone, name string, limit int) (content string, err error) {
 	defer wrap(&err, "read %s of %s", name, c.Repo)
 	own, release, err := w.reach(ctx, c)
@@ -126,7 +126,7 @@ func (w *Workspace) BaseFile(ctx context.Context, c Clone, name string, limit in
 		return "", err
 	}
 	defer release()
-	object, kind, err := own.mirror.follow(ctx, c.BaseSHA, name)
+	object, kind, err := own.mirror.follow(ctx, c.ProtectedSHA, name)
 	size, isFile := strings.CutPrefix(kind, "blob ")
 	if err != nil || !isFile {
 		return "", err

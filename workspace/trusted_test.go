@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -96,6 +97,62 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	write(t, c.Dir+"/.git/info/exclude/of", "the agent\n")
 	if c = checkout(t, w, want); c.Fresh || testGit(t, c.Dir, "status", "--porcelain") != "" {
 		t.Errorf("fresh %v with a directory in place of exclude", c.Fresh)
+	}
+}
+
+// Anyone who can push chooses the base of a pull request. So it is not the branch whose state counts as trusted.
+func TestBaseOfAPullRequestIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	is := func(branch string) map[string]string {
+		return map[string]string{
+			"CLAUDE.md": branch + "\n", ".mcp.json": branch + "\n", ".github/errand.yml": branch + "\n",
+			"skills/SKILL.md": branch + "\n",
+		}
+	}
+	for _, branch := range []string{"main", "develop", "stack"} {
+		o.commit(branch, is(branch))
+	}
+	o.commit("topic", map[string]string{"code.go": "package x\n"})
+	o.push("topic:refs/tags/no-branch")
+	w := o.files()
+	for protected, want := range map[string]string{"": "main", "develop": "develop", "refs/heads/main": "main"} {
+		c := checkout(t, w, Want{
+			Thread: "t", Repo: "acme/api", Ref: "topic", Base: "stack", Protected: protected, TrustedConfig: true,
+		})
+		if c.Base != "stack" || c.Protected != want || c.BaseSHA == c.ProtectedSHA {
+			t.Errorf("protected %q: %+v", protected, c)
+		}
+		if got := configOf(t, c.Dir)[".mcp.json"]; got != want+"\n" {
+			t.Errorf("protected %q: .mcp.json is %q", protected, got)
+		}
+		set, err := w.Instructions(t.Context(), c)
+		if err != nil || len(set.Texts) != 1 || set.Texts[0].Text != want+"\n" {
+			t.Errorf("protected %q: instructions %+v, %v", protected, set.Texts, err)
+		}
+		if got, err := w.BaseFile(t.Context(), c, ".github/errand.yml", 100); err != nil || got != want+"\n" {
+			t.Errorf("protected %q: errand.yml is %q, %v", protected, got, err)
+		}
+		ids, err := EnvironmentsOf(w).Versions(t.Context(), c, []string{"CLAUDE.md"})
+		if id := testGit(t, c.Dir, "rev-parse", "origin/"+want+":CLAUDE.md"); err != nil || ids[0] != id {
+			t.Errorf("protected %q: version %q, want %q, %v", protected, ids, id, err)
+		}
+		err = EnvironmentsOf(w).make(t.Context(), c, Environment{ID: "of-" + want},
+			func(_ context.Context, setUp Clone, _ Layer) error {
+				if setUp.Head != c.ProtectedSHA {
+					t.Errorf("protected %q: the set-up is at %s", protected, setUp.Head)
+				}
+				return errNoDir
+			})
+		if !errors.Is(err, errNoDir) {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"no-branch", "gone", o.commit("stack", nil)} {
+		want := Want{Thread: "t", Repo: "acme/api", Ref: "topic", Base: "stack", Protected: name, Keep: true}
+		if c, err := w.Checkout(t.Context(), want); !errors.Is(err, ErrRef) {
+			t.Errorf("protected %s: %+v, %v", name, c, err)
+		}
 	}
 }
 

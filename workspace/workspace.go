@@ -109,8 +109,11 @@ type Want struct {
 	// Ref is a branch, a tag, a full SHA or "refs/…/…" below heads, tags or pull; empty is the default branch.
 	// On a branch the clone has a local branch of that name, otherwise a detached HEAD. Clone.From says which it was.
 	Ref string
-	// Base is the branch whose state counts as trusted, for Diff and TrustedConfig; empty is the default branch.
+	// Base is the branch that the work is compared with, such as the base of a pull request; empty is Protected.
 	Base string
+	// Protected is the branch whose state counts as trusted, for Instructions, TrustedConfig, BaseFile and set-ups; empty
+	// is the default branch. Anyone who can push chooses Base, so Base is not trusted.
+	Protected string
 	// Own is a branch that earlier runs of the thread have published. A new clone starts there instead of at Ref if
 	// the remote has it, or one with the same last part, which is then unique to the thread.
 	Own string
@@ -127,8 +130,8 @@ type Want struct {
 	Runs bool
 	// With are other repositories whose code may be written into the clone. See Clone.With.
 	With []string
-	// TrustedConfig replaces what the CLI would execute (.claude and .mcp.json in every directory) by what Base has,
-	// removes files that Base does not have, and hides the difference from git status and commit -a.
+	// TrustedConfig replaces what the CLI would execute (.claude and .mcp.json in every directory) by what Protected
+	// has, removes files that Protected does not have, and hides the difference from git status and commit -a.
 	TrustedConfig bool
 }
 
@@ -142,8 +145,9 @@ type Clone struct {
 	From    Ref
 	Base    string // branch
 	BaseSHA string
-	// DefaultBranch is the branch of the remote's HEAD at the last fetch.
-	DefaultBranch string
+	// Protected is the branch that Want.Protected named, or the one of the remote's HEAD at the last fetch.
+	Protected    string
+	ProtectedSHA string
 	// Published is the remote's branch for Want.Own; empty: none.
 	Published string
 	// With are the other repositories whose code may be in the clone: those of each Want since it was created.

@@ -41,7 +41,7 @@ func (b *briefer) readConversation(ctx context.Context, t tasks.Task, o subject.
 	if err != nil {
 		return conversation{}, err
 	}
-	want, _, err := b.settings.Of(ctx, where, o.Base)
+	want, _, err := b.settings.Of(ctx, where)
 	if err != nil {
 		return conversation{}, err
 	}

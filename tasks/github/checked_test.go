@@ -16,12 +16,12 @@ import (
 
 func TestChecksOfARepository(t *testing.T) {
 	both(t, func(w *world) {
-		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || list != nil {
+		if list, err := w.src.VerificationCommands(w.Context(), repo); err != nil || list != nil {
 			w.Errorf("of a repository without settings: %q, %v", list, err)
 		}
 		w.setUp(map[string]string{settings.File: "checks: [make test, make lint]\n"})
 		w.forgetSettings()
-		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil ||
+		if list, err := w.src.VerificationCommands(w.Context(), repo); err != nil ||
 			!slices.Equal(list, []string{"make test", "make lint"}) {
 			w.Errorf("checks %q, %v", list, err)
 		}
@@ -31,18 +31,18 @@ func TestChecksOfARepository(t *testing.T) {
 		} {
 			w.forgetSettings()
 			w.setUp(map[string]string{settings.File: file})
-			if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
+			if list, err := w.src.VerificationCommands(w.Context(), repo); err == nil {
 				w.Errorf("of %q: %q", file, list)
 			}
 		}
 		w.forgetSettings()
 		w.setUp(map[string]string{settings.File: "skip: {paths: &none []}\nchecks: *none\nreviews: {}\n"})
-		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err != nil || len(list) > 0 {
+		if list, err := w.src.VerificationCommands(w.Context(), repo); err != nil || len(list) > 0 {
 			w.Errorf("of a file without any: %q, %v", list, err)
 		}
 		w.forgetSettings()
 		w.hub.Fail(contents, githubfake.Failure{Status: 502})
-		if list, err := w.src.VerificationCommands(w.Context(), repo, "main"); err == nil {
+		if list, err := w.src.VerificationCommands(w.Context(), repo); err == nil {
 			w.Errorf("without an answer there are %q", list)
 		}
 	})

@@ -48,7 +48,7 @@ func (b *briefer) readIssue(ctx context.Context, t tasks.Task, o subject.Origin)
 		return conversation{}, err
 	}
 	k := conversation{Thread: where, o: o, b: b, task: t, issue: issue}
-	if k.settings, _, err = b.settings.Of(ctx, where, o.Base); err != nil {
+	if k.settings, _, err = b.settings.Of(ctx, where); err != nil {
 		return conversation{}, err
 	}
 	me, err := b.api.Forge.Login(ctx)

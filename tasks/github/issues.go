@@ -22,7 +22,7 @@ var issueWork = work{kind: subject.KindIssue, profile: agent.Write}
 
 // handleNewIssue answers a new issue that requests nothing, if the repository's settings switch that on.
 func (i *interpreter) handleNewIssue(ctx context.Context, h remarkEvent) (response string, err error) {
-	c, err := i.settings.Read(ctx, h.Ref, i.base(h.Repo))
+	c, err := i.settings.Read(ctx, h.Ref)
 	if err != nil {
 		return "", err
 	}

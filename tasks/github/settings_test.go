@@ -19,6 +19,37 @@ func (w *world) setUp(files map[string]string) {
 	must(w.repo.Commit("main", "", files, "Set errand up"))
 }
 
+// The base of a pull request may be any branch, also one that nobody has reviewed. Settings and the instructions that
+// they name are of the default branch, or of the operator's.
+func TestSettingsAreNotOfAnyBase(t *testing.T) {
+	t.Parallel()
+	for chosen, want := range map[string]string{"": "main", "develop": "develop"} {
+		w := withToken(t, func(c *config) { c.Base = func(string) string { return chosen } })
+		for _, branch := range []string{"main", "develop", "stack"} {
+			must(w.repo.Commit(branch, "", map[string]string{
+				settings.File:    "review: {instructions: docs/review.md}\nchecks: [make " + branch + "]\n",
+				"docs/review.md": "Mind " + branch + ".\n",
+			}, "Set errand up"))
+		}
+		f := w.listen()
+		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+			Repo: repo, Head: "topic", Base: "stack", Files: map[string]string{"a.go": "package a\n"},
+		}))
+		if all := f.tasks(); len(all) != 1 {
+			t.Fatalf("made %+v\n%s", all, w.logs)
+		}
+		b, err := w.src.Brief(t.Context(), w.task(n, 0), "")
+		if err != nil || b.Base != "stack" || !strings.Contains(b.System, "Mind "+want+".") ||
+			strings.Contains(b.System, "Mind stack.") {
+			t.Errorf("%v\n%s", err, b.System)
+		}
+		list, err := w.src.VerificationCommands(t.Context(), repo)
+		if err != nil || len(list) != 1 || list[0] != "make "+want {
+			t.Errorf("checks %q, %v", list, err)
+		}
+	}
+}
+
 // Settings and instructions of a pull request should count after its merge.
 func TestSettingsAreOfTheBaseBranch(t *testing.T) {
 	both(t, func(w *world) {
@@ -138,7 +169,7 @@ func TestSettingsThatAreTooLarge(t *testing.T) {
 		text := "checks: [make test]\n#"
 		w.setUp(map[string]string{settings.File: text + strings.Repeat("x", size-len(text))})
 		w.forgetSettings()
-		c, unknown, err := w.src.settings.Of(t.Context(), where, "main")
+		c, unknown, err := w.src.settings.Of(t.Context(), where)
 		if err != nil || strings.TrimPrefix(fmt.Sprint(unknown), "[]") != want || len(c.Checks) > 0 != (want == "") {
 			t.Errorf("of %d bytes: %q, %q, %v", size, c.Checks, unknown, err)
 		}
@@ -152,7 +183,7 @@ func TestSettingsAreAskedOnce(t *testing.T) {
 	w.setUp(map[string]string{settings.File: "reviews: on\n"})
 	where := must(w.src.api.Reach(t.Context(), thread.Ref{Repo: repo, Number: 1}))
 	for range 2 {
-		_, unknown, err := w.src.settings.Of(t.Context(), where, "main")
+		_, unknown, err := w.src.settings.Of(t.Context(), where)
 		if err != nil || len(unknown) != 1 || unknown[0] != "Line 1: unknown setting `reviews`." {
 			t.Errorf("%q %v", unknown, err)
 		}

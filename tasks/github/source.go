@@ -77,7 +77,7 @@ type Config struct {
 
 	People         people.People               // names for posts
 	Repository     func(name string) (ok bool) // reports whether events of a repository count; nil if all do
-	Base           func(name string) string    // returns the base branch for issues; nil or "" for the default branch
+	Base           func(name string) string    // returns the branch that settings and issues are on; nil or "" for the default branch
 	Repositories   []string                    // repositories to poll for missed events
 	PollEvery      time.Duration               // between two polls; DefaultPollEvery if 0
 	QuickPollEvery time.Duration               // between two quick polls for comments, reviews and pushes; 0 for none
@@ -190,7 +190,7 @@ func assemble(cfg Config) *Source {
 	}
 	parts := shared{
 		api: hubAPI, gate: g, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,
-		settings: settings.NewReader(hubAPI, g),
+		settings: settings.NewReader(hubAPI, g, cfg.Base),
 	}
 	parts.fixes = &autofix.Fixes{
 		API: hubAPI, Gate: g, Memory: mem, Settings: parts.settings, Watched: cfg.watched,
@@ -317,8 +317,8 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) erro
 
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
 // on a branch: all of them, or an error.
-func (s *Source) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
-	return s.settings.VerificationCommands(ctx, repo, base)
+func (s *Source) VerificationCommands(ctx context.Context, repo string) ([]string, error) {
+	return s.settings.VerificationCommands(ctx, repo)
 }
 
 // Review implements [tasks.Reviewer].

@@ -647,13 +647,13 @@ func TestInventory(t *testing.T) {
 	}
 }
 
-// The base of a pull request may be a branch that nobody protects. Its set-up gets no secrets, and no other base gets
-// what it leaves.
+// The base of a pull request may be a branch that nobody protects. Its runs get the set-up, and the instructions and the
+// configuration, of the branch that people protect, and their followers hear it.
 func TestSetUpOfAnotherBase(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
 	for _, branch := range []string{"main", "other"} {
-		r.declare(branch, "setup: [make tools] # of "+branch+"\n")
+		r.declare(branch, "setup: [make "+branch+"]\nenv: {A: "+branch+"}\n")
 	}
 	var scripts []agent.Script
 	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
@@ -668,13 +668,17 @@ func TestSetUpOfAnotherBase(t *testing.T) {
 		if e := r.ending(id); e.Kind != tasks.Answered {
 			t.Fatalf("ending = %+v", e)
 		}
-		if len(scripts) != i+1 || len(scripts[i].Env) != i {
-			t.Fatalf("on %s the set-up has %v", base, scripts[len(scripts)-1].Env)
+		if len(scripts) != 1 || !strings.Contains(scripts[0].Line, "make main") ||
+			scripts[0].Env["TOKEN"] != "npm_secret-1" {
+			t.Fatalf("with base %s the set-up is %+v", base, scripts)
+		}
+		if got := r.agent.specs()[i].Env["A"]; got != "main" {
+			t.Errorf("with base %s the agent has the environment of %s", base, got)
 		}
 		said := strings.Join(r.events(id, agent.Notice), "\n")
-		if got := strings.Contains(said,
-			"The set-up gets no secrets, because it runs what is on other and not on main"); got != (base == "other") {
-			t.Errorf("on %s followers see %s", base, said)
+		if got := strings.Contains(said, "The base is other. Instructions, settings and set-up are those of main"); got !=
+			(base == "other") {
+			t.Errorf("with base %s followers see %s", base, said)
 		}
 	}
 }

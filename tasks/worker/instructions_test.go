@@ -2,6 +2,7 @@ package worker
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
@@ -23,9 +24,15 @@ func TestInstructionsOfTheBaseBranch(t *testing.T) {
 		r.git(work, "push", "--quiet", "origin", branch)
 	}
 	r.agent.do = nil
+	base := ""
+	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{Base: base}, nil }
 	r.worker(r.disk(t.TempDir()))
-	for i, profile := range []agent.Profile{agent.Write, agent.Read, agent.Untrusted} {
-		task := r.repoTask("of " + string(profile))
+	profiles := []agent.Profile{agent.Write, agent.Read, agent.Untrusted}
+	for i, profile := range slices.Concat(profiles, profiles) {
+		if i == len(profiles) {
+			base = "head" // of a pull request, which anyone who can push may choose
+		}
+		task := r.repoTask("of " + string(profile) + base)
 		task.Ref, task.Profile = "head", profile
 		if e := r.ending(r.submit(task)); e.Kind != tasks.Answered {
 			t.Fatalf("ending = %+v", e)

@@ -135,7 +135,7 @@ func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.S
 		s.Profile = agent.Read
 	}
 	c, err := o.clone(ctx, workspace.Want{
-		Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Base: repo.Base, TrustedConfig: s.TrustedConfig,
+		Thread: offerThread, Repo: where.Repo, Ref: repo.Base, Protected: repo.Base, TrustedConfig: s.TrustedConfig,
 	})
 	if err != nil {
 		return s, err

@@ -25,7 +25,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: name, Ref: repo.Base, Base: repo.Base})
+	c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: name, Ref: repo.Base, Protected: repo.Base})
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (o *offerer) keeps(
 
 // checks adds the verification commands of the repository.
 func (o *offerer) checks(ctx context.Context, look *capacity.Outlook, c workspace.Clone) {
-	commands, err := o.publisher.CommandsOf(ctx, c.Repo, c.Base)
+	commands, err := o.publisher.CommandsOf(ctx, c.Repo)
 	if err != nil {
 		look.Miss(store.Warning, "the checks of the repository cannot be read", o.policy.Redactor.String(err.Error()),
 			"")

@@ -102,7 +102,7 @@ func TestOutlookIsRedacted(t *testing.T) {
 				"setup: [a s3cret-value]\nstart: [b s3cret-value]\npath: [s3cret-value]\ntools: {s3cret-value: ''}\n")
 			r.policy.Redactor = agent.NewRedactor("s3cret-value")
 			r.worker(r.disk(t.TempDir()), func(cfg *Config) {
-				cfg.Commands = func(context.Context, string, string) ([]string, error) { return c.checks, c.err }
+				cfg.Commands = func(context.Context, string) ([]string, error) { return c.checks, c.err }
 			})
 			r.workers(func(all []store.Worker) bool { return capacity.Able(all[0]) })
 			r.foresees("set-up: a [redacted]\n", "before each run: b [redacted]\n", "path: [redacted]\n",

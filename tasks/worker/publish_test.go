@@ -35,7 +35,7 @@ type hub struct {
 	calls int
 }
 
-func (h *hub) commands(context.Context, string, string) ([]string, error) { return h.checks, nil }
+func (h *hub) commands(context.Context, string) ([]string, error) { return h.checks, nil }
 
 func (h *hub) Name() string { return cmp.Or(h.name, "github") }
 

@@ -262,7 +262,7 @@ func TestCrashBetweenPushes(t *testing.T) {
 	id, died := "", make(chan struct{})
 	stop := r.worker(r.disk(t.TempDir()), dying, func(c *Config) {
 		c.Publisher = h
-		c.Commands = func(_ context.Context, repo, _ string) ([]string, error) {
+		c.Commands = func(_ context.Context, repo string) ([]string, error) {
 			if repo == "acme/web" && r.in("acme/api", "fake/a") != "" {
 				r.crash(id)
 				close(died)

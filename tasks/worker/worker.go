@@ -80,7 +80,7 @@ type Config struct {
 	Publisher tasks.Publisher // nil: nothing is published
 	// Commands returns the verification commands of a repository, which should succeed before work on a branch is
 	// published. nil: none.
-	Commands func(ctx context.Context, repo, base string) ([]string, error)
+	Commands func(ctx context.Context, repo string) ([]string, error)
 	Secrets  func(repo string) map[string]string // more variables for the set-up of a repository; nil for none
 	Mise     bool                                // the machine has mise, which installs versions of tools
 	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil:

@@ -80,7 +80,7 @@ type Parts struct {
 	connections  connections   // to Redis, of all clients
 	policy       rights.Policy
 	registry     *prometheus.Registry
-	commands     func(ctx context.Context, repo, base string) ([]string, error) // a repository's checks; may be nil
+	commands     func(ctx context.Context, repo string) ([]string, error) // a repository's checks; may be nil
 	objects      objects.Bucket
 	inbox        *inbox.Inbox // of what other programs send
 	deliveries   *inbox.Inbox // of webhooks

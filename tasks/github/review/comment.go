@@ -197,7 +197,7 @@ func capital(s string) string {
 // defaults apply.
 func (r *Report) limits(ctx context.Context) (findings.Limits, []string, error) {
 	l := findings.Limits{Max: 6, Floor: findings.Minor}
-	c, unknown, err := r.by.settings.Of(ctx, r.Thread, r.o.Base)
+	c, unknown, err := r.by.settings.Of(ctx, r.Thread)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		r.log.Warn("review without the repository's settings", "why", input.Sentence)
 		return l, nil, nil

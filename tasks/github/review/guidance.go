@@ -16,7 +16,7 @@ const maxGuidance = 20_000
 // guidanceFor returns the repository's instructions for the review, or an *tasks.InputError if the settings exclude the
 // review.
 func (r *Reviews) guidanceFor(ctx context.Context, k present) (guidance string, err error) {
-	c, _, err := r.settings.Of(ctx, k.Thread, k.o.Base)
+	c, _, err := r.settings.Of(ctx, k.Thread)
 	if err != nil {
 		return "", err
 	}
@@ -62,7 +62,7 @@ func instructionsFor(ctx context.Context, k present, c settings.Settings, files 
 		}
 	}
 	if c.Review.Instructions != "" {
-		text, err := k.instructions(ctx, c.Review.Instructions)
+		text, err := k.instructions(ctx, c.Branch, c.Review.Instructions)
 		if err != nil {
 			return "", err
 		}
@@ -82,9 +82,9 @@ func instructionsFor(ctx context.Context, k present, c settings.Settings, files 
 	return b.String(), nil
 }
 
-// instructions reads a file of the base branch with instructions. If the file is too long, a last line says so.
-func (k present) instructions(ctx context.Context, name string) (string, error) {
-	text, err := k.File(ctx, k.o.Base, name)
+// instructions reads a file of a branch with instructions. If the file is too long, a last line says so.
+func (k present) instructions(ctx context.Context, branch, name string) (string, error) {
+	text, err := k.File(ctx, branch, name)
 	most := text[:min(len(text), 4*maxGuidance)]
 	shown := words.Markdown(most, "").All
 	begin := untrusted.Cut(shown, maxGuidance)

@@ -16,18 +16,22 @@ import (
 // Reader reads the settings of repositories. It is safe for concurrent use.
 type Reader struct {
 	api   thread.Client
-	gate  *subject.Gate        // of runs on forks
+	gate  *subject.Gate // of runs on forks
+	base  func(repo string) string
 	Cache *cache.Cache[parsed] // what was read lately, by repository and branch
 }
 
 // NewReader returns a Reader that remembers what it has read for a short time.
-func NewReader(api thread.Client, g *subject.Gate) *Reader {
-	return &Reader{api: api, gate: g, Cache: hub.Recent[parsed](api.Now)}
+// base returns the branch of a repository that has its settings; "" is the default branch.
+func NewReader(api thread.Client, g *subject.Gate, base func(repo string) string) *Reader {
+	return &Reader{api: api, gate: g, base: base, Cache: hub.Recent[parsed](api.Now)}
 }
 
-// Of reads a repository's settings from its base branch: changes in a pull request count after the merge. unknown
-// describes the invalid parts of the file in sentences. The result is cached for a short time.
-func (r *Reader) Of(ctx context.Context, t thread.Thread, base string) (c Settings, unknown []string, err error) {
+// Of reads a repository's settings from the branch that the operator has chosen or the default branch, whatever the
+// base of a pull request is: anyone who can push can choose another base. unknown describes the invalid parts of the
+// file in sentences. The result is cached for a short time.
+func (r *Reader) Of(ctx context.Context, t thread.Thread) (c Settings, unknown []string, err error) {
+	base := r.base(t.Repo)
 	key := strings.ToLower(t.Repo) + " " + base
 	known, err := r.Cache.Get(ctx, key, func(ctx context.Context) (parsed, error) {
 		text, err := t.File(ctx, base, File)
@@ -41,6 +45,7 @@ func (r *Reader) Of(ctx context.Context, t thread.Thread, base string) (c Settin
 		c, unknown := Parse([]byte(text))
 		return parsed{c, unknown}, nil
 	})
+	known.settings.Branch = base
 	return known.settings, known.unknown, err
 }
 
@@ -63,7 +68,7 @@ func (r *Reader) ApplyTo(ctx context.Context, t subject.Draft) (subject.Draft, e
 			return subject.Draft{}, subject.Ignore(v.Reason)
 		}
 	}
-	c, err := r.Read(ctx, o.Ref, o.Base)
+	c, err := r.Read(ctx, o.Ref)
 	if err != nil {
 		r.api.Log.Warn("handle event without the repository's settings", "err", err)
 		return t, nil
@@ -76,22 +81,22 @@ func (r *Reader) ApplyTo(ctx context.Context, t subject.Draft) (subject.Draft, e
 }
 
 // Read returns the settings of the repository that an event is about.
-func (r *Reader) Read(ctx context.Context, of thread.Ref, base string) (Settings, error) {
+func (r *Reader) Read(ctx context.Context, of thread.Ref) (Settings, error) {
 	t, err := r.api.Reach(ctx, of)
 	if err != nil {
 		return Settings{}, err
 	}
-	c, _, err := r.Of(ctx, t, base)
+	c, _, err := r.Of(ctx, t)
 	return c, err
 }
 
-// VerificationCommands returns all the commands that should succeed before work on a branch is published, or an error.
-func (r *Reader) VerificationCommands(ctx context.Context, repo, base string) ([]string, error) {
+// VerificationCommands returns all the commands that should succeed before work is published, or an error.
+func (r *Reader) VerificationCommands(ctx context.Context, repo string) ([]string, error) {
 	t, err := r.api.Reach(ctx, thread.Ref{Repo: repo})
 	if err != nil {
 		return nil, r.api.BriefError("reach "+repo, err)
 	}
-	c, _, err := r.Of(ctx, t, base)
+	c, _, err := r.Of(ctx, t)
 	if err == nil && c.Incomplete {
 		err = thread.Refuse("Not all checks in " + File + " of " + repo + " can be read.")
 	}

@@ -1,4 +1,4 @@
-// Package settings reads .github/errand.yml, the settings of a repository, as they are on its base branch.
+// Package settings reads .github/errand.yml, the settings of a repository, as they are on its protected branch.
 package settings
 
 import (
@@ -36,7 +36,8 @@ type Settings struct {
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 
-	Incomplete bool `yaml:"-"` // Checks may lack commands that could not be read
+	Branch     string `yaml:"-"` // where they were read; "" is the default branch
+	Incomplete bool   `yaml:"-"` // Checks may lack commands that could not be read
 }
 
 // The values of settings.Issues.

@@ -65,7 +65,7 @@ func (p *Processor) setUpIn(
 	ctx context.Context, r *run, c workspace.Clone, where place.Place, home agent.Layer,
 ) (reached []string, _ error) {
 	d, id := where.Environment, r.Claim.ID()
-	secrets, env := p.secrets(r, c.Repo, where.Clone), maps.Clone(d.Env)
+	secrets, env := p.secrets(c.Repo), maps.Clone(d.Env)
 	maps.Copy(env, secrets)
 	given := agent.Environment{Env: env, Path: d.Path, Egress: d.Egress, Layers: []agent.Layer{home}}
 	reached, err := p.runSetUp(ctx, r, d.Setup, agent.Script{

@@ -94,7 +94,8 @@ func (l *placer) clones(ctx context.Context, t tasks.Task, b briefing, before *r
 func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before earlierClone) (place.Place, error) {
 	repo, _ := l.policy.Allowed(t.Repo)
 	want := workspace.Want{
-		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: cmp.Or(b.Base, repo.Base), Keep: b.Keep,
+		Thread: t.Thread, Repo: t.Repo, Ref: cmp.Or(t.Ref, repo.Base), Base: b.Base, Protected: repo.Base,
+		Keep:          b.Keep,
 		Strange:       t.Profile == agent.Untrusted,
 		Runs:          t.Profile == agent.Write,
 		TrustedConfig: repo.Trusted && t.Profile == agent.Write,
@@ -123,6 +124,10 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 		if p.Declared, err = l.declarations.Of(ctx, repo, c); err != nil {
 			return place.Place{}, err
 		}
+	}
+	if c.Base != c.Protected {
+		p.Notes = append(p.Notes, "The base is "+c.Base+". Instructions, settings and set-up are those of "+c.Protected+
+			", because anyone who can push can choose another base.")
 	}
 	if publishes {
 		p.Branch = cmp.Or(c.Published, publish.Branch(p.Environment.PullRequests.BranchPrefix, t.Thread))

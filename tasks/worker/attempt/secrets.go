@@ -21,24 +21,12 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// secrets returns the variables that the set-up of a repository gets in addition: if it runs what is on the branch that
-// people protect, which is not the base of every pull request.
-func (p *Processor) secrets(r *run, repo string, c workspace.Clone) map[string]string {
+// secrets returns the variables that the set-up of a repository gets in addition.
+func (p *Processor) secrets(repo string) map[string]string {
 	if p.Secrets == nil {
 		return nil
 	}
-	secrets := p.Secrets(repo)
-	if trusted := p.protected(repo, c); len(secrets) > 0 && c.Base != trusted {
-		p.notice(r, "The set-up gets no secrets, because it runs what is on "+c.Base+" and not on "+trusted)
-		return nil
-	}
-	return secrets
-}
-
-// protected returns the branch of a repository whose declarations may handle secrets.
-func (p *Processor) protected(repo string, c workspace.Clone) string {
-	own, _ := p.Policy.Allowed(repo)
-	return cmp.Or(own.Base, c.DefaultBranch)
+	return p.Secrets(repo)
 }
 
 // exposed returns the variables that a run and its checks get from the operator. Everybody who can push to the
@@ -61,8 +49,8 @@ func (p *Processor) exposed(r *run, t tasks.Task, c workspace.Clone) (map[string
 		p.notice(r, "The run gets no secrets, because code of "+strings.Join(c.With, ", ")+" may be in its clone")
 		return nil, nil
 	}
-	if trusted := p.protected(t.Repo, c); c.Base != trusted {
-		p.notice(r, "The run gets no secrets, because its base is not "+trusted)
+	if c.Base != c.Protected {
+		p.notice(r, "The run gets no secrets, because its base is not "+c.Protected)
 		return nil, nil
 	}
 	if named {

@@ -126,8 +126,8 @@ func (l *Declarations) ID(
 	if err != nil {
 		return "", nil, err
 	}
-	// The set-up runs what is on the base branch, so those of other branches are others.
-	key := d.Key(c.Repo, append(slices.Clone(versions), c.Base))
+	// The set-up runs what is on the protected branch, so those of other branches are others.
+	key := d.Key(c.Repo, append(slices.Clone(versions), c.Protected))
 	rebuild, err := l.Store.Environments.RebuildOf(ctx, c.Repo, key)
 	if err != nil {
 		return "", nil, err

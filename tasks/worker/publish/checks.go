@@ -24,7 +24,7 @@ const (
 // nothing may be published.
 func (b *publication) verify(t tasks.Task, p place.Place) (*tasks.Verification, error) {
 	run := b.work
-	commands, err := b.CommandsOf(run.Ctx, t.Repo, p.Clone.Base)
+	commands, err := b.CommandsOf(run.Ctx, t.Repo)
 	if err != nil {
 		b.Log.Warn("read checks", "run", t.ID, "err", err)
 		return &tasks.Verification{Problem: "their list could not be read"}, nil
@@ -85,11 +85,11 @@ func (w Work) checksLeft() time.Duration {
 }
 
 // CommandsOf lists the verification commands of a repository.
-func (b *Publisher) CommandsOf(ctx context.Context, repo, base string) ([]string, error) {
+func (b *Publisher) CommandsOf(ctx context.Context, repo string) ([]string, error) {
 	if b.Commands == nil {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, askCommandsFor)
 	defer cancel()
-	return b.Commands(ctx, repo, base)
+	return b.Commands(ctx, repo)
 }

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -84,7 +83,7 @@ func (b *Publisher) ProposeEgress(w Work, reached []string) {
 	if len(reached) == 0 || len(t.Also) > 0 || !b.Publishes(t) || w.Ctx.Err() != nil {
 		return
 	}
-	if repo, err := b.Policy.Allowed(t.Repo); err != nil || c.Base != cmp.Or(repo.Base, c.DefaultBranch) {
+	if _, err := b.Policy.Allowed(t.Repo); err != nil || c.Base != c.Protected {
 		return
 	}
 	hosts := b.learning.begin(t.Repo, reached)
@@ -131,7 +130,7 @@ func (b *Publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 	if err != nil || len(ours) == 0 || len(found.hosts) == 0 {
 		return found, err
 	}
-	c.BaseSHA = ours[0]
+	c.ProtectedSHA = ours[0]
 	before, err := b.Workspace.BaseFile(ctx, c, environment.File, environment.MaxFile)
 	if err != nil {
 		return found, nil //nolint:nilerr // the branch is gone, so it proposes nothing
@@ -160,7 +159,7 @@ func (b *Publisher) proposeHosts(ctx context.Context, w Work, reached []string) 
 	// No agent writes to the clone of this thread.
 	thread := EgressBranch + "/" + t.Repo
 	c, err := b.Workspace.Checkout(ctx, workspace.Want{
-		Thread: thread, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Base: own.Base,
+		Thread: thread, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Protected: own.Protected,
 	})
 	if err != nil {
 		return pr, err

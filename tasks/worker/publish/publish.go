@@ -39,7 +39,7 @@ type Config struct {
 	Policy    rights.Policy
 	Forge     tasks.Publisher // nil: nothing is published
 	// Commands returns the verification commands of a repository; nil: none.
-	Commands   func(ctx context.Context, repo, base string) ([]string, error)
+	Commands   func(ctx context.Context, repo string) ([]string, error)
 	Author     string // name and address of errand in commits; those of its account at the forge if ""
 	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
 	Log        *slog.Logger
@@ -239,7 +239,7 @@ func (b *publication) push(
 		return pushed, checks, err
 	}
 	// The work was pushed by an earlier run, which has run the checks.
-	if some, err := b.CommandsOf(ctx, t.Repo, p.Clone.Base); err != nil || len(some) > 0 {
+	if some, err := b.CommandsOf(ctx, t.Repo); err != nil || len(some) > 0 {
 		checks = &tasks.Verification{Before: true}
 	}
 	return pushed, checks, nil
