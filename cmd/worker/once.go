@@ -23,7 +23,7 @@ import (
 type once struct {
 	chosen bool
 	wait   time.Duration
-	places []string // directories of the container that tasks can write to
+	places []string // directories and files of the container that tasks can write to
 }
 
 // onceFlags declares the flags of a worker that takes one task.
@@ -31,8 +31,8 @@ func onceFlags(flags *flag.FlagSet) *once {
 	o := &once{}
 	flags.BoolVar(&o.chosen, "once", false, "take one task and exit; the code says why (docs/deploy.md)")
 	flags.DurationVar(&o.wait, "wait", 0, "with -once: exit if no task comes for this `duration`; 0: no limit")
-	flags.Func("empty", "with -once: the `directories` of this container that a task can write to, separated by "+
-		"colons; everything in them is removed at the start", func(list string) error {
+	flags.Func("empty", "with -once: the `directories`, or files, of this container that a task can write to, "+
+		"separated by colons; everything in them is removed at the start", func(list string) error {
 		for _, dir := range filepath.SplitList(list) {
 			if !filepath.IsAbs(dir) || filepath.Clean(dir) == "/" {
 				return fmt.Errorf("%q is not a directory of the container", dir)
@@ -53,8 +53,7 @@ func (o *once) begin(c config.Config, options *assemble.Options) error {
 		if err != nil {
 			return fmt.Errorf("look at the container: %w", err)
 		}
-		writable := func(dir string) bool { return unix.Access(dir, unix.W_OK) == nil }
-		if err := o.covers(string(mounts), writable); err != nil {
+		if err := o.covers(string(mounts), canWrite); err != nil {
 			return err
 		}
 	}
@@ -69,30 +68,70 @@ func (o *once) begin(c config.Config, options *assemble.Options) error {
 	return nil
 }
 
-// covers returns an error if a task can write where nothing is emptied. The root directory must be read-only: it has
-// more places than can be listed.
-func (o *once) covers(mounts string, writable func(dir string) bool) error {
+// kernelTypes are the types of file systems in which a task can leave no data.
+var kernelTypes = []string{"proc", "sysfs", "cgroup", "cgroup2", "devpts"}
+
+// covers returns an error if a task could leave something where nothing is emptied: in a mount that is neither
+// read-only nor emptied nor the kernel's. A directory that a task cannot write to may have others in which it can, so
+// only /dev is searched for them.
+func (o *once) covers(mounts string, writable func(path string) bool) error {
+	var points, open []string
 	for line := range strings.Lines(mounts) {
 		fields := strings.Fields(line)
-		if len(fields) < 6 {
+		end := slices.Index(fields, "-") // of the optional fields; the type follows
+		if end < 6 || end+1 == len(fields) {
 			continue
 		}
-		dir, options := unescape(fields[4]), strings.Split(fields[5], ",")
-		if slices.Contains(options, "ro") {
-			continue
+		point := unescape(fields[4])
+		points = append(points, point)
+		if !slices.Contains(strings.Split(fields[5], ","), "ro") && !slices.Contains(kernelTypes, fields[end+1]) {
+			open = append(open, point)
 		}
-		covered := slices.ContainsFunc(o.places, func(place string) bool {
-			rel, err := filepath.Rel(place, dir)
-			return err == nil && filepath.IsLocal(rel)
-		})
-		info, err := os.Stat(dir)
-		if dir != "/" && (covered || err != nil || !info.IsDir() || !writable(dir)) {
+	}
+	for _, point := range open {
+		elsewhere := func(path string) bool {
+			return o.empties(path) || path != point && slices.Contains(points, path)
+		}
+		info, err := os.Stat(point)
+		hidden := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+		searched := point == "/dev" || err == nil && !info.IsDir()
+		if o.empties(point) || hidden || searched && !keeps(point, elsewhere, writable) {
 			continue
 		}
 		return fmt.Errorf("a task could leave files for the next one in %s: without a sandbox, -once needs a "+
-			"container whose root is read-only and whose other directories are read-only or named by -empty", dir)
+			"container whose root is read-only and whose other mounts are read-only or named by -empty", point)
 	}
 	return nil
+}
+
+// empties reports whether a path is in what is emptied.
+func (o *once) empties(path string) bool {
+	return slices.ContainsFunc(o.places, func(place string) bool {
+		rel, err := filepath.Rel(place, path)
+		return err == nil && filepath.IsLocal(rel)
+	})
+}
+
+// keeps reports whether a task could leave something in a file or anywhere in a directory, which may have devices. It
+// does not look elsewhere.
+func keeps(root string, elsewhere, writable func(path string) bool) bool {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err // it cannot be searched
+		case elsewhere(path) && d.IsDir():
+			return fs.SkipDir
+		case elsewhere(path) || d.Type()&(fs.ModeCharDevice|fs.ModeSymlink) != 0 || !writable(path):
+			return nil
+		}
+		return fs.ErrPermission
+	}) != nil
+}
+
+// canWrite reports whether a task can write to a path or give itself the right to.
+func canWrite(path string) bool {
+	var s unix.Stat_t
+	return unix.Access(path, unix.W_OK) == nil || unix.Stat(path, &s) == nil && int(s.Uid) == os.Geteuid()
 }
 
 // unescape replaces what the kernel escapes in the names of mount points.
@@ -100,10 +139,13 @@ func unescape(name string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(name)
 }
 
-// empty removes everything in a directory, which may be missing. A task may have taken its own rights to a directory
-// away.
+// empty removes everything in a directory or file, which may be missing. A task may have taken its own rights to a
+// directory away.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, unix.ENOTDIR) {
+		return os.Truncate(dir, 0)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -378,7 +378,7 @@ func TestOneTaskPerContainer(t *testing.T) {
 	pod := job.JobTargetRef.Template.Spec
 	for name, one := range map[string]corev1.PodSpec{"Deployment": deployed, "ScaledJob": pod} {
 		args := one.Containers[0].Args
-		var writable []string
+		writable := []string{"/dev/termination-log"} // Kubernetes mounts it for everybody to write to
 		for _, m := range one.Containers[0].VolumeMounts {
 			if !m.ReadOnly {
 				writable = append(writable, m.MountPath)

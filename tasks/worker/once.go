@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -51,6 +52,16 @@ func (w *Worker) claimed() {
 	}
 }
 
+// errPanicked is how a task was left that made the worker panic.
+var errPanicked = errors.New("the worker panicked")
+
+// process runs the task of a delivery, and notes how it was left.
+func (w *Worker) process(ctx context.Context, class, id string, n int) (ending *tasks.Ending, err error) {
+	err = errPanicked // asynq recovers
+	defer func() { w.processed(err) }()
+	return w.attempts.Process(ctx, class, id, n)
+}
+
 // processed notes that a delivery was processed. If its task was not claimed, the worker goes on waiting for one.
 func (w *Worker) processed(err error) {
 	if !w.cfg.Once {
@@ -74,6 +85,18 @@ func (w *Worker) waited() <-chan time.Time {
 		return nil
 	}
 	return time.After(w.cfg.Wait)
+}
+
+// unable returns a channel that says that the worker could run no task for too long, which is the given one if that
+// still counts; nil if it can run tasks or has its one.
+func (w *Worker) unable(before <-chan time.Time) <-chan time.Time {
+	if !w.cfg.Once || w.once.claimed.Load() || w.health.State().OK {
+		return nil
+	}
+	if before == nil {
+		return time.After(w.cfg.Timing.Unable)
+	}
+	return before
 }
 
 // nothingCame returns the reason for which no task came; nil if there was none to take.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -106,4 +107,77 @@ func TestOnceSkipsAForeignDelivery(t *testing.T) {
 	if err := <-ended; err != nil || len(f.agent.specs()) != 1 {
 		t.Errorf("%d runs, %v", len(f.agent.specs()), err)
 	}
+}
+
+// stumbling is a meter that panics when a run begins.
+type stumbling struct{ unmetered }
+
+func (stumbling) Began(tasks.Task, time.Duration) { panic("a mistake in errand") }
+
+// A worker that takes one task ends as after any failure of errand if the task makes it panic.
+func TestOnceEndsAfterAPanic(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.submit(f.task("a", "go"))
+	ctx := await.Context(t)
+	err := f.idle(takesOne, func(c *Config) { c.Meter = stumbling{} }).Run(ctx)
+	if !errors.Is(err, ErrGaveBack) || ctx.Err() != nil {
+		t.Error(err)
+	}
+}
+
+// A worker that takes one task ends if it can run none for long, also if it would wait for ever for a task.
+func TestOnceEndsIfUnable(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.agent.health = agent.NewError(agent.ClassCLIMissing, "there is no CLI")
+	ctx := await.Context(t)
+	err := f.idle(takesOne, func(c *Config) { c.Timing.Unable = time.Millisecond }).Run(ctx)
+	if !errors.Is(err, ErrUnable) || ctx.Err() != nil {
+		t.Error(err)
+	}
+}
+
+// A worker that can run tasks, or runs its one, is not unable.
+func TestOnceAbleHasNoLimit(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.idle(takesOne)
+	before := w.unable(nil)
+	if before == nil || w.unable(before) != before {
+		t.Error("the time does not count from when the worker became unable")
+	}
+	w.claimed()
+	if w.unable(before) != nil {
+		t.Error("the one task is stopped")
+	}
+	w = f.idle(takesOne)
+	if w.health.Check(t.Context()); w.unable(before) != nil {
+		t.Error("a worker that can run tasks is stopped")
+	}
+}
+
+// A worker that takes one task answers no question about repositories, whose clones the task could read.
+func TestOnceAnswersNoOffer(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	ctx, cancel := context.WithCancel(await.Context(t))
+	told := make(chan error, 1)
+	go func() {
+		_, err := f.desk.Offer(ctx, capacity.Where{})
+		told <- err
+	}()
+	asked := func() bool { return f.rdb.LLen(t.Context(), "errand:inquiries").Val() == 1 }
+	await.Until(t, "the inquiry is there", func() bool { return asked() || len(told) > 0 })
+	f.submit(f.task("a", "go"))
+	w := f.idle(takesOne)
+	w.health.Check(ctx)
+	if err := w.Run(ctx); err != nil {
+		t.Error(err)
+	}
+	if n := len(f.agent.offers); n != 0 || len(f.agent.specs()) != 1 || !asked() {
+		t.Errorf("%d offers beside %d runs", n, len(f.agent.specs()))
+	}
+	cancel()
+	<-told
 }

@@ -36,7 +36,8 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 	var sets []*serverSet // all sets that may still have deliveries
 	defer func() { w.shutdown(context.WithoutCancel(ctx), sets) }()
 	waited := w.waited()
-	var idle <-chan struct{} // after that, what says that no delivery is being processed
+	var unable <-chan time.Time
+	var idle <-chan struct{} // after one of them, what says that no delivery is being processed
 	for {
 		state := cordonState(w.cordonState.Load())
 		ready := w.health.State().OK && state == admitted && !w.once.claimed.Load()
@@ -56,12 +57,15 @@ func (w *Worker) takeTasks(ctx context.Context) error {
 			w.cfg.Log.Info("cordon changed", "worker", w.id, "cordoned", is)
 		}
 		w.beat(ctx) // inform the fleet at once
+		unable = w.unable(unable)
 		select {
 		case <-w.health.News():
 		case err := <-w.once.over:
 			return err
 		case <-waited:
 			waited, idle = nil, w.once.idle // a delivery that is being processed may still become the one task
+		case <-unable:
+			idle = w.once.idle
 		case <-idle:
 			return w.nothingCame()
 		case <-ctx.Done():
@@ -116,8 +120,7 @@ func (w *Worker) handle(ctx context.Context, set *serverSet, class string, t *as
 	if !w.mayProcess() {
 		return machine.Unable() // it was fetched beside the one task
 	}
-	ending, err := w.attempts.Process(ctx, class, id, n)
-	w.processed(err)
+	ending, err := w.process(ctx, class, id, n)
 	if ending != nil {
 		if _, err := t.ResultWriter().Write([]byte(ending.Word())); err != nil {
 			w.cfg.Log.Debug("note the ending for asynq", "run", id, "err", err)

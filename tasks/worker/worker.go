@@ -138,6 +138,7 @@ type Timing struct {
 	Shutdown  time.Duration // for running tasks to be interrupted and handed back; 60 s
 	Discard   time.Duration // for the users of an old thread's directories to leave them; 30 s
 	Tidy      time.Duration // between two cleanups of the disk; 1 h
+	Unable    time.Duration // after this long without being able to run tasks, Run returns with Config.Once; 5 min
 }
 
 func (t Timing) withDefaults() Timing {
@@ -151,6 +152,7 @@ func (t Timing) withDefaults() Timing {
 	t.Shutdown = cmp.Or(t.Shutdown, time.Minute)
 	t.Discard = cmp.Or(t.Discard, 30*time.Second)
 	t.Tidy = cmp.Or(t.Tidy, time.Hour)
+	t.Unable = cmp.Or(t.Unable, 5*time.Minute)
 	return t
 }
 
@@ -299,7 +301,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}
 	running.Go(func() { w.health.Watch(loops) })
-	running.Go(func() { w.offers.answer(ctx) })
+	if !w.cfg.Once { // an answer may clone any repository, which the one task could read
+		running.Go(func() { w.offers.answer(ctx) })
+	}
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total(),
 		"sources", w.sources.Names())
 	err := w.takeTasks(ctx)

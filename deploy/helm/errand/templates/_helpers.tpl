@@ -160,7 +160,7 @@ spec:
     - name: worker
       {{- include "errand.container" (list $top $pool.isolation) | nindent 6 }}
       {{- if eq $pool.isolation "container" }}
-      args: [worker, -once, {{ if eq $pool.autoscaling.kind "keda" }}-wait=2m, {{ end }}"-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue"]
+      args: [worker, -once, {{ if eq $pool.autoscaling.kind "keda" }}-wait=2m, {{ end }}"-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue:/dev/termination-log"]
       {{- else }}
       args: [worker]
       {{- end }}
