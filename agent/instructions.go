@@ -2,8 +2,10 @@ package agent
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -157,15 +159,34 @@ func writeFiles(dir string, files []instructions.File) error {
 const (
 	maxPiece  = 9_000 // bytes
 	maxPieces = 6     // after one call of a tool
+	maxTitle  = 200   // bytes that name the text in each piece
 )
 
 // instructor gives the texts about some paths when they are due, and all other texts to sub-agents.
 type instructor struct {
-	spec *Spec
+	spec     *Spec
+	patterns map[string]*regexp.Regexp // of the paths of all texts
 
 	mu   sync.Mutex
 	told map[string]bool     // by agent and text
 	left map[string][]string // pieces to give, by agent
+}
+
+// newInstructor compiles the patterns once: there may be many, and each call of a tool is compared with all of them.
+func newInstructor(spec *Spec) *instructor {
+	i := &instructor{
+		spec: spec, patterns: map[string]*regexp.Regexp{}, told: map[string]bool{}, left: map[string][]string{},
+	}
+	for _, r := range spec.Instructions {
+		for _, t := range r.Texts {
+			for _, p := range t.Paths {
+				if i.patterns[p] == nil {
+					i.patterns[p] = Paths(p)
+				}
+			}
+		}
+	}
+	return i
 }
 
 // hooks returns the hooks by which the CLI asks for instructions.
@@ -196,17 +217,18 @@ func (i *instructor) hooks() map[string]any {
 var instructing = []string{"PostToolUse", "PreCompact", "SubagentStart"}
 
 // answer answers a hook.
-func (i *instructor) answer(in protocol.HookInput) any {
+func (i *instructor) answer(ctx context.Context, in protocol.HookInput) any {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	switch in.Event {
 	case "PreCompact": // the conversation loses what it was told
-		i.told, i.left = map[string]bool{}, map[string][]string{}
+		maps.DeleteFunc(i.told, func(key string, _ bool) bool { return strings.HasPrefix(key, in.Agent+"\x00") })
+		delete(i.left, in.Agent)
 		return map[string]any{}
 	case "SubagentStart":
 		i.tell(in.Agent, "", i.spec.always())
 	case "PostToolUse":
-		i.touch(in)
+		i.touch(ctx, in)
 	}
 	due := i.left[in.Agent]
 	if len(due) == 0 {
@@ -219,7 +241,7 @@ func (i *instructor) answer(in protocol.HookInput) any {
 }
 
 // touch finds the texts about the file of a call.
-func (i *instructor) touch(in protocol.HookInput) {
+func (i *instructor) touch(ctx context.Context, in protocol.HookInput) {
 	var file struct {
 		Path     string `json:"file_path"`
 		Notebook string `json:"notebook_path"`
@@ -240,7 +262,7 @@ func (i *instructor) touch(in protocol.HookInput) {
 			continue
 		}
 		for _, t := range r.Texts {
-			if slices.ContainsFunc(t.Paths, func(p string) bool { return Paths(p).MatchString(below) }) {
+			if slices.ContainsFunc(t.Paths, func(p string) bool { return ctx.Err() == nil && i.patterns[p].MatchString(below) }) {
 				i.tell(in.Agent, r.Repo+":"+t.Name, "Contents of "+t.Name+" of "+r.Repo+
 					", instructions about this file from the base branch:\n\n"+t.Text)
 			}
@@ -256,8 +278,9 @@ func (i *instructor) tell(agent, name, text string) {
 	}
 }
 
-// pieces cuts a text into pieces, at ends of lines where possible.
+// pieces cuts a text into numbered pieces, at ends of lines where possible.
 func pieces(text string) (all []string) {
+	line, _, _ := strings.Cut(strings.TrimSpace(text[:min(len(text), maxTitle)]), "\n")
 	for len(text) > maxPiece {
 		end := strings.LastIndexByte(text[:maxPiece], '\n') + 1
 		if end < maxPiece/2 {
@@ -265,5 +288,10 @@ func pieces(text string) (all []string) {
 		}
 		all, text = append(all, text[:end]), text[end:]
 	}
-	return append(all, text)
+	if all = append(all, text); len(all) > 1 { // the CLI asks for several at once, so they may arrive in any order
+		for n := range all {
+			all[n] = fmt.Sprintf("(Part %d of %d of the text that begins with %q)\n", n+1, len(all), line) + all[n]
+		}
+	}
+	return all
 }

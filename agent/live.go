@@ -64,7 +64,7 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 		disk: r.newDiskWatch(s, c.dirs.Root), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
 	}
 	l.policy.Texts = filepath.Join(c.dirs.Inside().Root, pluginsDir)
-	l.instructor = &instructor{spec: &l.spec, told: map[string]bool{}, left: map[string][]string{}}
+	l.instructor = newInstructor(&l.spec)
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)
 	if len(s.Tools) > 0 {

@@ -24,7 +24,7 @@ func (l *liveRun) answer(ctx context.Context, q *protocol.Request) (any, error) 
 		case err == nil && in.Event == protocol.SkillShell:
 			return l.skillShell(ctx, in), nil
 		case err == nil && slices.Contains(instructing, in.Event):
-			return l.instructor.answer(in), nil
+			return l.instructor.answer(ctx, in), nil
 		}
 		return l.hook(in, err == nil), nil
 	case "elicitation":

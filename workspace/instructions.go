@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 	if err != nil {
 		return set, err
 	}
-	found, err := own.mirror.resolved(ctx, c.ProtectedSHA, all, instructions.Wanted)
+	found, left, err := own.mirror.resolved(ctx, c.ProtectedSHA, all, instructions.Wanted)
 	if err != nil {
 		return set, err
 	}
@@ -32,9 +33,14 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 		names = append(names, f.name)
 	}
 	slices.Sort(names)
-	return instructions.Collect(slices.Compact(names), func(names []string) ([]instructions.Blob, error) {
+	set, err = instructions.Collect(slices.Compact(names), func(names []string) ([]instructions.Blob, error) {
 		return own.mirror.blobs(ctx, c.ProtectedSHA, names)
 	})
+	if left > 0 {
+		set.Notes = append(set.Notes, fmt.Sprintf("%d links in .claude are left out: at most %d are followed, to %d files.",
+			left, maxLinks, maxLinked))
+	}
+	return set, err
 }
 
 // blobs returns the contents of files of a commit, without those that are longer than instructions.MaxRead. The names

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -46,5 +47,24 @@ func TestInstructionsAreThoseOfBase(t *testing.T) {
 	}
 	if len(set.Notes) != 6 {
 		t.Errorf("notes: %q", set.Notes)
+	}
+}
+
+// A commit with many links, or links to much, costs little.
+func TestLinksOfInstructionsAreBounded(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	files := map[string]string{"skills/s/SKILL.md": "s\n"}
+	for i := range maxLinks + 2 {
+		files[fmt.Sprintf(".claude/skills/%03d", i)] = "-> ../../skills/s"
+	}
+	o.commit("main", files)
+	w := o.files()
+	set, err := w.Instructions(t.Context(), checkout(t, w, Want{Thread: "t", Repo: "acme/api"}))
+	if err != nil || len(set.Skills) != maxLinks || !strings.Contains(strings.Join(set.Notes, ""), "2 links") {
+		t.Errorf("%d skills, notes %q, %v", len(set.Skills), set.Notes, err)
+	}
+	if _, err := w.Checkout(t.Context(), Want{Thread: "u", Repo: "acme/api", TrustedConfig: true}); err == nil {
+		t.Error("a part of the trusted configuration is taken for all of it")
 	}
 }

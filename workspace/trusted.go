@@ -31,9 +31,13 @@ func (c clone) trust(ctx context.Context, base string) error {
 	if err != nil {
 		return err
 	}
-	files, err := c.mirror.resolved(ctx, base, all, isAgentConfig)
+	files, left, err := c.mirror.resolved(ctx, base, all, isAgentConfig)
 	if err != nil {
 		return err
+	}
+	if left > 0 { // without a part of it the rest may permit more
+		return fmt.Errorf("the trusted configuration has more than %d links, or more than %d files behind them",
+			maxLinks, maxLinked)
 	}
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
@@ -77,13 +81,19 @@ type treeFile struct {
 	name, mode, object string
 }
 
+// Bounds of links in what an agent obeys.
+const (
+	maxLinks  = 50
+	maxLinked = 20_000 // files below them
+)
+
 // resolved lists the files of a commit whose names are wanted, given all of its files. It resolves links within the
 // commit (.claude/skills -> ../skills), because in the work tree they would lead to untrusted files. It leaves out
-// links that lead out of the commit.
+// links that lead out of the commit. left counts the links beyond the bounds.
 func (m mirror) resolved(
 	ctx context.Context, commit string, all []treeFile, wanted func(name string) bool,
-) ([]treeFile, error) {
-	var files []treeFile
+) (files []treeFile, left int, err error) {
+	links, names, known := 0, 0, map[string][]treeFile{}
 	for _, f := range all {
 		if !wanted(f.name) {
 			continue
@@ -92,17 +102,28 @@ func (m mirror) resolved(
 			files = append(files, f)
 			continue
 		}
+		if links++; links > maxLinks || names > maxLinked {
+			left++
+			continue
+		}
 		object, kind, err := m.follow(ctx, commit, f.name)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		switch {
 		case strings.HasPrefix(kind, "blob "):
 			files = append(files, treeFile{f.name, "100644", object})
 		case strings.HasPrefix(kind, "tree "):
-			below, err := m.tree(ctx, object)
-			if err != nil {
-				return nil, err
+			below, listed := known[object]
+			if !listed {
+				if below, err = m.tree(ctx, object); err != nil {
+					return nil, 0, err
+				}
+				known[object] = below
+			}
+			if names += len(below); names > maxLinked {
+				left++
+				continue
 			}
 			for _, b := range below {
 				if b.mode != "120000" {
@@ -111,7 +132,7 @@ func (m mirror) resolved(
 			}
 		}
 	}
-	return files, nil
+	return files, left, nil
 }
 
 // ErrTooLarge means that a file has more bytes than its reader accepts.

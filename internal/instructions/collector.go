@@ -9,6 +9,7 @@ type collector struct {
 	seen          map[string]bool // texts that are in the set, by name and paths
 	set           Set
 	always, later int // bytes of the set's texts
+	patterns      int // of the set's texts
 	unsaid        int // notes beyond maxNotes
 }
 

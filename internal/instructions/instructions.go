@@ -22,9 +22,11 @@ const (
 	maxLater  = 640 << 10 // bytes of all texts for some paths
 	MaxRead   = 1 << 20   // larger files are not read at all
 	maxTexts  = 300
-	maxPaths  = 100 // patterns of one rule
-	maxDepth  = 5   // imports of imports, as in the CLI
-	maxNotes  = 10  // further ones are counted
+	maxPaths  = 100   // patterns of one rule
+	maxRules  = 1_000 // patterns of all texts
+	maxPath   = 200   // bytes of a pattern
+	maxDepth  = 5     // imports of imports, as in the CLI
+	maxNotes  = 10    // further ones are counted
 )
 
 // Set is what the files of a commit tell an agent.

@@ -105,19 +105,30 @@ func TestCollectIsBounded(t *testing.T) {
 	for i := range 1000 {
 		many[fmt.Sprintf("%d/CLAUDE.md", i)] = strings.Repeat("word ", 4000)
 	}
+	patterns := map[string]string{}
+	for i := range 11 {
+		patterns[fmt.Sprintf(".claude/rules/%d.md", i)] = fmt.Sprintf("---\npaths: %s\n---\nx", strings.Repeat("a/*,", 100))
+	}
 	for name, c := range map[string]struct {
 		files map[string]string
 		texts int
 		note  string
 	}{
-		"10 MB":     {map[string]string{"CLAUDE.md": strings.Repeat("x", 10<<20)}, 0, "it has 10240 KiB"},
-		"long":      {map[string]string{"CLAUDE.md": strings.Repeat("é", MaxFile)}, 1, "is cut"},
-		"link":      {map[string]string{"CLAUDE.md": "link"}, 0, "a link out of it"},
-		"binary":    {map[string]string{"CLAUDE.md": "a\x00b"}, 0, "not text"},
-		"no UTF-8":  {map[string]string{"CLAUDE.md": "a\xff"}, 0, "not text"},
-		"cycle":     {map[string]string{"CLAUDE.md": "@a.md", "a.md": "@CLAUDE.md @a.md"}, 2, ""},
-		"too deep":  {chain, maxDepth + 1, "only 5 levels"},
-		"too many":  {many, maxLater/20_000 + 1, "958 more files"},
+		"10 MB":    {map[string]string{"CLAUDE.md": strings.Repeat("x", 10<<20)}, 0, "it has 10240 KiB"},
+		"long":     {map[string]string{"CLAUDE.md": strings.Repeat("é", MaxFile)}, 1, "is cut"},
+		"link":     {map[string]string{"CLAUDE.md": "link"}, 0, "a link out of it"},
+		"binary":   {map[string]string{"CLAUDE.md": "a\x00b"}, 0, "not text"},
+		"no UTF-8": {map[string]string{"CLAUDE.md": "a\xff"}, 0, "not text"},
+		"cycle":    {map[string]string{"CLAUDE.md": "@a.md", "a.md": "@CLAUDE.md @a.md"}, 2, ""},
+		"too deep": {chain, maxDepth + 1, "only 5 levels"},
+		"too many": {many, maxLater/20_000 + 1, "958 more files"},
+		"patterns": {patterns, 10, "more than 1000 patterns"},
+		"a pattern": {
+			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("*", 300) + "\n---\nx"}, 0, "200 bytes",
+		},
+		"of a rule": {
+			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("a,", 101) + "\n---\nx"}, 1, "first 100",
+		},
 		"one skill": {map[string]string{".claude/skills/s/x": strings.Repeat("x", 1<<20)}, 0, "too many"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +162,9 @@ func TestSkillsAreWords(t *testing.T) {
 		"---\n---\n---\nhooks: 1\n---\nc":                         "---\nname: s\n---\n---\nhooks: 1\n---\nc",
 		"---\nname: [1]\ndescription: {a: !`id`}\n---\nc":         "---\ndescription: '{a: ! `id`}'\nname: '[1]'\n---\nc",
 		"---\ndescription: \"!`id`\"\ntools: [Read, Grep]\n---\n": "---\ndescription: '! `id`'\nname: s\ntools: Read, Grep\n---\n",
-		"a !`id` b\n```!\nid\n```\n!```!`id`":                     "---\nname: s\n---\na ! `id` b\n```\nid\n```\n! ````id`",
+		"a !`id` b\n```!\nid\n```\n!```!`id`":                     "---\nname: s\n---\na ! `id` b\n``` !\nid\n```\n! ``` ! `id`",
+		"---\ndescription: \"```!!\"\ntools: [\"```!\"]\n---\n```!!\nid": "---\ndescription: '``` !!'\nname: s\n" +
+			"tools: '``` !'\n---\n``` !!\nid",
 	} {
 		set := collect(t, map[string]string{".claude/skills/s/SKILL.md": in})
 		if got := set.Skills[0].Content; got != want {
@@ -209,5 +222,17 @@ func TestSkillsAreWordsInAnyCase(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(set.Notes) != 6 {
 		t.Errorf("files (-want +got):\n%s\nnotes: %q", diff, set.Notes)
+	}
+}
+
+// A plugin has the files of several directories, which may not fit together.
+func TestSkillsHavePlaces(t *testing.T) {
+	t.Parallel()
+	set := collect(t, map[string]string{
+		".claude/commands/a.md": "x", "pkg/.claude/commands/A.md/b.md": "x", ".claude/skills/s/x/y": "x",
+		"pkg/.claude/skills/s/x": "x", ".claude/commands/" + strings.Repeat("n", 300) + ".md": "x",
+	})
+	if len(set.Skills) != 2 || len(set.Notes) != 3 {
+		t.Errorf("files %q, notes %q", set.Names(), set.Notes)
 	}
 }

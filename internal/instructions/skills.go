@@ -26,7 +26,7 @@ func (c *collector) skills(names []string) error {
 	if err != nil {
 		return err
 	}
-	total, known := 0, map[string]bool{}
+	total, known := 0, map[string]bool{} // false: a directory
 	for i, name := range names {
 		b := blobs[i]
 		short := name[strings.LastIndex("/"+name, "/.claude/")+len(".claude/"):]
@@ -38,6 +38,8 @@ func (c *collector) skills(names []string) error {
 			c.note("%s is left out: only files that end in .md define commands and agents.", name)
 		case known[strings.ToLower(short)]:
 			c.note("%s is left out: another one has its name.", name)
+		case collides(known, strings.ToLower(short)) || len(short) > 250:
+			c.note("%s is left out: it has no place beside other files, or too long a name.", name)
 		case b.Size > maxSkillFile || total+b.Size > maxSkills:
 			c.note("%s is left out: it has %d KiB, too many for a file of a skill.", name, b.Size>>10)
 		case kind != "" && !utf8.ValidString(b.Content):
@@ -46,7 +48,9 @@ func (c *collector) skills(names []string) error {
 			if kind != "" {
 				b.Content = harmless(b.Content, title)
 			}
-			known[strings.ToLower(short)] = true
+			for at := strings.ToLower(short); at != "."; at = path.Dir(at) {
+				known[at] = at == strings.ToLower(short)
+			}
 			total += b.Size
 			c.set.Skills = append(c.set.Skills, File{short, b.Content})
 		}
@@ -70,6 +74,15 @@ func nameOf(file string) (kind, name string) {
 	return "", ""
 }
 
+// collides reports whether a file would be in place of a directory, or below a file.
+func collides(known map[string]bool, file string) bool {
+	_, found := known[file]
+	for at := path.Dir(file); at != "."; at = path.Dir(at) {
+		found = found || known[at]
+	}
+	return found
+}
+
 // mayBeThere reports whether a file has a place in a plugin. Only skills have further files.
 func mayBeThere(file string) bool {
 	return strings.HasPrefix(file, "skills/") || strings.EqualFold(path.Ext(file), ".md")
@@ -81,6 +94,12 @@ var described = []string{
 	"name", "description", "when_to_use", "argument-hint", "disable-model-invocation", "user-invocable", "tools",
 }
 
+// apart returns a text without the marks that make the CLI run something. It only adds: what it removed could build
+// another mark.
+func apart(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, "```!", "``` !"), "!`", "! `")
+}
+
 // harmless returns the text of a skill, command or agent without what the CLI would execute or obey by itself. It has
 // the name of its file if it names itself nothing: the CLI finds a skill of a plugin without the plugin's name only by
 // that (2.1.329). The text always has a head, because the CLI would take another one that it goes on with.
@@ -88,20 +107,19 @@ func harmless(text, name string) string {
 	head, body := frontmatter(tidy(text))
 	// The CLI runs !`command` and blocks that begin with ```! before the model sees the text (2.1.329). As text they
 	// are read like any other code.
-	body = strings.ReplaceAll(strings.ReplaceAll(body, "```!", "```"), "!`", "! `")
-	kept := map[string]any{"name": name}
+	kept := map[string]any{"name": apart(name)}
 	for _, key := range described {
 		switch v := head[key].(type) {
 		case string:
-			kept[key] = strings.ReplaceAll(v, "!`", "! `")
+			kept[key] = apart(v)
 		case bool:
 			kept[key] = v
 		case []any:
 			if key == "tools" {
-				kept[key] = strings.Join(head.list(key), ", ")
+				kept[key] = apart(strings.Join(head.list(key), ", "))
 			}
 		}
 	}
 	out, _ := yaml.Marshal(kept)
-	return "---\n" + string(out) + "---\n" + body
+	return "---\n" + string(out) + "---\n" + apart(body)
 }

@@ -2,6 +2,7 @@ package instructions
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -37,7 +38,14 @@ func (c *collector) rules(names []string) error {
 		for _, p := range head.list("paths") {
 			paths = append(paths, alternatives(path.Join(dir, p))...)
 		}
-		paths = paths[:min(len(paths), maxPaths)]
+		if slices.ContainsFunc(paths, func(p string) bool { return len(p) > maxPath }) {
+			c.note("%s is left out: it has a pattern of paths with more than %d bytes.", name, maxPath)
+			continue
+		}
+		if n := len(paths); n > maxPaths {
+			c.note("%s is about the first %d of its %d patterns of paths.", name, maxPaths, n)
+			paths = paths[:maxPaths]
+		}
 		if len(paths) == 0 && dir != "" {
 			paths = []string{dir + "/**"}
 		}
@@ -74,11 +82,15 @@ func (c *collector) add(name string, b Blob, paths []string, depth int) error {
 		return nil
 	case strings.TrimSpace(text) == "":
 		return nil
+	case c.patterns+len(paths) > maxRules:
+		c.note("%s is left out: the instructions have more than %d patterns of paths.", name, maxRules)
+		return nil
 	case *used >= most || len(c.set.Texts) >= maxTexts:
 		c.note("%s is left out: the instructions are too long together.", name)
 		return nil
 	}
 	c.seen[about] = true
+	c.patterns += len(paths)
 	imported := c.imports(name, text)
 	if room := min(MaxFile, most-*used); len(text) > room {
 		c.note("%s is cut: it has %d KiB, and the agent gets the first %d.", name, len(text)>>10, room>>10)
