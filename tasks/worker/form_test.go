@@ -49,7 +49,7 @@ func TestFormOfAServer(t *testing.T) {
 			[]string{"y", "x"}, `true {"a":"x"}`,
 		},
 		"skipped":         {needed, []string{"x", "Skip"}, `true {"a":"x"}`},
-		"required":        {needed, []string{"Skip", "Decline"}, "false"},
+		"required":        {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},
 		"without order":   {form(`{"a":{"type":"string"}}`), []string{"x"}, `true {"a":"x"}`},
 		"address":         {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"Done"}, "true"},
 		"another address": {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"what?"}, "false"},
