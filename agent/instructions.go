@@ -262,7 +262,9 @@ func (i *instructor) touch(ctx context.Context, in protocol.HookInput) {
 			continue
 		}
 		for _, t := range r.Texts {
-			if slices.ContainsFunc(t.Paths, func(p string) bool { return ctx.Err() == nil && i.patterns[p].MatchString(below) }) {
+			if slices.ContainsFunc(t.Paths, func(p string) bool {
+				return ctx.Err() == nil && i.patterns[p].MatchString(below)
+			}) {
 				i.tell(in.Agent, r.Repo+":"+t.Name, "Contents of "+t.Name+" of "+r.Repo+
 					", instructions about this file from the base branch:\n\n"+t.Text)
 			}

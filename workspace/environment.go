@@ -55,8 +55,8 @@ func (s Environments) path(id string) string {
 }
 
 // Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of
-// c's protected commit and a layer for the home; one process of the machine does that while the others wait. The environment
-// stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
+// c's protected commit and a layer for the home; one process of the machine does that while the others wait. The
+// environment stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
 func (s Environments) Use(
 	ctx context.Context, c Clone, want Environment, fill func(ctx context.Context, setUp Clone, home Layer) error,
 ) (e Environment, release func(), err error) {

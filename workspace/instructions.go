@@ -11,8 +11,8 @@ import (
 	"github.com/errand-fleet/errand/internal/instructions"
 )
 
-// Instructions returns what the repository tells an agent, as it is at c.ProtectedSHA, whatever the head and the agent have
-// changed. Links are followed within the commit.
+// Instructions returns what the repository tells an agent, as it is at c.ProtectedSHA, whatever the head and the agent
+// have changed. Links are followed within the commit.
 func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions.Set, err error) {
 	defer wrap(&err, "read the instructions of %s", c.Repo)
 	own, release, err := w.reach(ctx, c)
@@ -37,8 +37,8 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 		return own.mirror.blobs(ctx, c.ProtectedSHA, names)
 	})
 	if left > 0 {
-		set.Notes = append(set.Notes, fmt.Sprintf("%d links in .claude are left out: at most %d are followed, to %d files.",
-			left, maxLinks, maxLinked))
+		set.Notes = append(set.Notes, fmt.Sprintf("%d links in .claude are left out: "+
+			"at most %d are followed, to %d files.", left, maxLinks, maxLinked))
 	}
 	return set, err
 }

@@ -111,8 +111,8 @@ type Want struct {
 	Ref string
 	// Base is the branch that the work is compared with, such as the base of a pull request; empty is Protected.
 	Base string
-	// Protected is the branch whose state counts as trusted, for Instructions, TrustedConfig, BaseFile and set-ups; empty
-	// is the default branch. Anyone who can push chooses Base, so Base is not trusted.
+	// Protected is the branch whose state counts as trusted, for Instructions, TrustedConfig, BaseFile and set-ups;
+	// empty is the default branch. Anyone who can push chooses Base, so Base is not trusted.
 	Protected string
 	// Own is a branch that earlier runs of the thread have published. A new clone starts there instead of at Ref if
 	// the remote has it, or one with the same last part, which is then unique to the thread.

@@ -77,7 +77,7 @@ type Config struct {
 
 	People         people.People               // names for posts
 	Repository     func(name string) (ok bool) // reports whether events of a repository count; nil if all do
-	Base           func(name string) string    // returns the branch that settings and issues are on; nil or "" for the default branch
+	Base           func(name string) string    // of settings and issues; nil or "" for the default branch
 	Repositories   []string                    // repositories to poll for missed events
 	PollEvery      time.Duration               // between two polls; DefaultPollEvery if 0
 	QuickPollEvery time.Duration               // between two quick polls for comments, reviews and pushes; 0 for none
