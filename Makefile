@@ -114,9 +114,10 @@ groups: setup ## 1 min | Test runs in control groups (version 2), in a kernel of
 	@command -v linux.uml >/dev/null || scripts/machine user-mode-linux
 	@scripts/groups
 
-image: ## 2 min | Build the image without a container engine and test it: front door, worker and a run (as root)
-	@scripts/machine buildah debootstrap
+image: setup ## 3 min | Build the image without a container engine and test it, and the Compose file's worker in containers (as root)
+	@scripts/machine buildah debootstrap runc
 	@scripts/image
+	go -C e2e test -count=1 -timeout 30m -tags container -run 'TestContainer$$' .
 
 release: ## 3 min | Build archives, Debian packages, SBOMs and checksums into dist/
 	@scripts/release

@@ -122,7 +122,9 @@ func bodies(model *modelfake.Server) (all string) {
 func TestNoShellInSkillsWithoutTrust(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Spec{
-		{Profile: Write}, {Profile: Untrusted, TrustedConfig: true}, {Profile: Write, TrustedConfig: true, inert: true},
+		{Profile: Write},
+		{Profile: Untrusted, TrustedConfig: true},
+		{Profile: Write, TrustedConfig: true, inert: true},
 		{Profile: Write, TrustedConfig: true},
 	} {
 		s.Dir = t.TempDir()

@@ -47,8 +47,10 @@ func (s Surface) Since(before Surface) (differences []string) {
 		name        string
 		before, now []string
 	}{
-		{"flag", before.Flags, s.Flags}, {"hook", before.Hooks, s.Hooks},
-		{"message", before.Messages, s.Messages}, {"setting", before.Settings, s.Settings},
+		{"flag", before.Flags, s.Flags},
+		{"hook", before.Hooks, s.Hooks},
+		{"message", before.Messages, s.Messages},
+		{"setting", before.Settings, s.Settings},
 	} {
 		for _, name := range kind.now {
 			if !slices.Contains(kind.before, name) {

@@ -1,3 +1,5 @@
+//go:build container
+
 package e2e
 
 import (
@@ -38,7 +40,7 @@ type engine struct {
 func newEngine(t *testing.T) *engine {
 	t.Helper()
 	if _, err := exec.LookPath("runc"); err != nil || os.Geteuid() != 0 {
-		t.Skip("this needs root and runc, such as the Debian package runc")
+		t.Fatal("this needs root and runc, such as the Debian package runc")
 	}
 	dir, err := os.MkdirTemp("/var/tmp", "errand-container") //nolint:usetesting // a container has its own /tmp
 	if err != nil {
@@ -50,7 +52,7 @@ func newEngine(t *testing.T) *engine {
 	for _, place := range []string{
 		"usr", "etc", "proc", "dev", "sys", "run", "tmp", "opt/errand/node_modules", "opt/bin", "var/lib/errand", "home", "root",
 	} {
-		if err := os.MkdirAll(filepath.Join(dir, "root", place), 0o755); err != nil { //nolint:gosec // as in an image
+		if err := os.MkdirAll(filepath.Join(dir, "root", place), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,8 +244,10 @@ func (e *engine) hasSandbox() {
 	e.model.Answer("where are you?",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}},
 		modelfake.Turn{Text: "I am in the sandbox."})
-	c := e.start("sandboxed", []string{"ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
-		"ERRAND_WORKER_ADDR=127.0.0.1:0"}, nil, "worker", "-standalone")
+	c := e.start("sandboxed", []string{
+		"ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_WORKER_ADDR=127.0.0.1:0",
+	}, nil, "worker", "-standalone")
 	var base string
 	await.Until(e, "the console's address", func() bool {
 		_, rest, found := strings.Cut(c.said(), "console  ")
@@ -329,8 +333,10 @@ func (e *engine) leavesNothing() {
 		e.Fatal(err)
 	}
 	e.Cleanup(func() { _ = redis.Stop(context.WithoutCancel(ctx)) })
-	env := []string{"REDIS_URL=" + redis.URL(), "ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
-		"ERRAND_WORKER_ADDR=127.0.0.1:0"}
+	env := []string{
+		"REDIS_URL=" + redis.URL(), "ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
+		"ERRAND_WORKER_ADDR=127.0.0.1:0",
+	}
 	door := e.start("door", env, nil, "worker", "-front-door")
 	var base string
 	await.Until(e, "the front door", func() bool {
@@ -377,7 +383,7 @@ func (e *engine) pod(config oci) {
 	for _, m := range config["mounts"].([]any) {
 		if at, _ := m.(oci)["destination"].(string); kept[at] != "" {
 			dir := filepath.Join(e.dir, "pod", kept[at])
-			if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777|os.ModeSticky)); err != nil { //nolint:gosec // as an engine's
+			if err := errors.Join(os.MkdirAll(dir, 0o777), os.Chmod(dir, 0o777|os.ModeSticky)); err != nil {
 				e.Fatal(err)
 			}
 			m = oci{"type": "bind", "source": dir, "destination": at, "options": []string{"rbind", "rw"}}

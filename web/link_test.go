@@ -54,7 +54,6 @@ func (w *linkWorld) offer(user string) string {
 	code, err := w.Desk.OfferLink(w.Context(), people.Link{
 		User: user, Name: "Name\u202e of " + user, Team: "T1", Site: "https://acme.slack.test/",
 	})
-
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -11,4 +11,4 @@ import (
 func Around(d time.Duration) time.Duration { return d/2 + UpTo(d) }
 
 // UpTo returns a random duration from 0 to d, which must not be negative.
-func UpTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) } //nolint:gosec // not used for secrets
+func UpTo(d time.Duration) time.Duration { return rand.N(max(d, 1)) }

@@ -180,7 +180,6 @@ func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	reason := untrusted.Cut(b.redact(strings.TrimSpace(p.detail)), render.MaxVoteReason)
 	counts, err := b.desk.CastVote(ctx, st.Task.ID, p.origin.User,
 		tasks.Vote{Person: b.interpreter.displayName(ctx, p.origin.User), Vote: vote, Reason: reason})
-
 	if err != nil {
 		return "", err
 	}

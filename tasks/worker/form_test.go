@@ -27,11 +27,13 @@ func TestFormOfAServer(t *testing.T) {
 		"fields": {
 			form(`{"branch":{"type":"string","enum":["main","dev"]},"times":{"type":"integer"},
 				"really":{"type":"boolean"}}`, "branch", "times", "really"),
-			[]string{"main", "3", "Yes"}, `true {"branch":"main","really":true,"times":3}`,
+			[]string{"main", "3", "Yes"},
+			`true {"branch":"main","really":true,"times":3}`,
 		},
 		"declined": {
 			form(`{"branch":{"type":"string"},"times":{"type":"integer"}}`, "branch", "times"),
-			[]string{"main", "decline."}, "false",
+			[]string{"main", "decline."},
+			"false",
 		},
 		"no number":       {form(`{"times":{"type":"integer"}}`, "times"), []string{"often", "1.5"}, "false"},
 		"not a number":    {numbers, []string{"NaN", "nan"}, "false"},
@@ -46,7 +48,8 @@ func TestFormOfAServer(t *testing.T) {
 		"the last choice": {many, []string{"5", "XL"}, `true {"size":"XL"}`},
 		"titled choices": {
 			form(`{"a":{"type":"string","oneOf":[{"const":"x","title":"The x"}]}}`, "a"),
-			[]string{"y", "x"}, `true {"a":"x"}`,
+			[]string{"y", "x"},
+			`true {"a":"x"}`,
 		},
 		"skipped":         {needed, []string{"x", "Skip"}, `true {"a":"x"}`},
 		"required":        {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},

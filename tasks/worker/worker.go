@@ -142,7 +142,7 @@ type Timing struct {
 }
 
 func (t Timing) withDefaults() Timing {
-	t.Timing = t.Timing.WithDefaults()
+	t.Timing = t.WithDefaults()
 	t.Observe = cmp.Or(t.Observe, 6*time.Second)
 	t.Reconcile = cmp.Or(t.Reconcile, 2*time.Second)
 	t.Lead = cmp.Or(t.Lead, 5*time.Second)

@@ -26,10 +26,12 @@ func TestRemedies(t *testing.T) {
 		"nothing known": {nil, refused, []string{unknown}},
 		"masked": {
 			map[string]string{"self/status": filtered, "self/attr/apparmor/current": "unconfined\n"},
-			"bwrap: Can't mount proc on /newroot/proc: Operation not permitted", []string{proc},
+			"bwrap: Can't mount proc on /newroot/proc: Operation not permitted",
+			[]string{proc},
 		},
 		"Docker": {
-			map[string]string{"self/status": filtered, "self/attr/apparmor/current": docker}, refused,
+			map[string]string{"self/status": filtered, "self/attr/apparmor/current": docker},
+			refused,
 			[]string{apparmor, seccomp},
 		},
 		"Debian": {map[string]string{"sys/kernel/unprivileged_userns_clone": "0\n"}, refused, []string{debian}},

@@ -42,7 +42,7 @@ func (p *Processor) recall(r *run, j job) error {
 	if err != nil && r.Ctx.Err() == nil {
 		p.Log.Warn("look for an earlier final message", "run", j.task.ID, "thread", j.task.Thread, "err", err)
 	}
-	if err != nil || e == nil {
+	if e == nil {
 		return nil
 	}
 	p.Log.Warn("task was answered before, and Redis has forgotten it", "run", j.task.ID, "thread",

@@ -128,7 +128,7 @@ func (h *Health) Check(ctx context.Context) {
 	if answer.OK {
 		h.Log.Info("worker can run tasks", "cli", answer.Path, "version", answer.Version)
 		if why := answer.Untested(); why != "" {
-			h.Log.Warn(why)
+			h.Log.Warn("untested version of the CLI", "why", why)
 		}
 	} else {
 		h.Log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
