@@ -178,6 +178,36 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return "", &gitError{command: command, stderr: redact(string(errs.kept), g.secret), err: err}
 }
 
+// gitObject is one of a repository's objects.
+type gitObject struct {
+	name, content string
+}
+
+// objects reads the objects with these names, each in a line, in their order. It returns an error if one is missing.
+func (g git) objects(ctx context.Context, names string) ([]gitObject, error) {
+	out, err := g.reading(names).run(ctx, "cat-file", "--batch")
+	if err != nil {
+		return nil, err
+	}
+	var all []gitObject
+	for out != "" {
+		head, rest, _ := strings.Cut(out, "\n") // "<name> <type> <size>", the object and a line end
+		fields := strings.Fields(head)
+		if len(fields) != 3 {
+			return nil, errOutput
+		}
+		size, err := strconv.Atoi(fields[2])
+		if err != nil || size < 0 || size >= len(rest) {
+			return nil, errOutput
+		}
+		all, out = append(all, gitObject{fields[0], rest[:size]}), rest[size+1:]
+	}
+	return all, nil
+}
+
+// errOutput means that git printed something else than it documents.
+var errOutput = errors.New("git cat-file: its output is not understood")
+
 // confEnv puts configuration into the environment, which unlike -c does not show in the command line.
 func confEnv(conf []string) []string {
 	env := []string{"GIT_CONFIG_COUNT=" + strconv.Itoa(len(conf))}

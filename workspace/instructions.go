@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -50,12 +49,13 @@ func (m mirror) blobs(ctx context.Context, commit string, names []string) ([]ins
 		return nil, nil
 	}
 	blobs := make([]instructions.Blob, len(names))
-	asked := commit + ":" + strings.Join(names, "\n"+commit+":") + "\n"
-	out, err := m.git.reading(asked).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
+	all := commit + ":" + strings.Join(names, "\n"+commit+":") + "\n"
+	out, err := m.git.reading(all).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
 	if err != nil {
 		return nil, err
 	}
-	var objects strings.Builder
+	var asked strings.Builder
+	var small []int // the blobs that are asked for
 	for i := range blobs {
 		var line string
 		line, out, _ = strings.Cut(out, "\n")
@@ -69,23 +69,20 @@ func (m mirror) blobs(ctx context.Context, commit string, names []string) ([]ins
 		case len(f) == 3 && f[1] == "blob":
 			blobs[i].Size, _ = strconv.Atoi(f[2])
 			if blobs[i].Size <= instructions.MaxRead {
-				objects.WriteString(f[0] + "\n")
+				asked.WriteString(f[0] + "\n")
+				small = append(small, i)
 			}
 		}
 	}
-	out, err = m.git.reading(objects.String()).run(ctx, "cat-file", "--batch")
+	read, err := m.git.objects(ctx, asked.String())
 	if err != nil {
 		return nil, err
 	}
-	for i, b := range blobs {
-		if b.Size < 0 || b.Size > instructions.MaxRead {
-			continue
-		}
-		_, out, _ = strings.Cut(out, "\n") // "<object> blob <size>"
-		if len(out) < b.Size+1 {
-			return nil, errors.New("git cat-file: the output is too short")
-		}
-		blobs[i].Content, out = out[:b.Size], out[b.Size+1:]
+	if len(read) != len(small) {
+		return nil, errOutput
+	}
+	for n, i := range small {
+		blobs[i].Content = read[n].content
 	}
 	return blobs, nil
 }

@@ -3,7 +3,6 @@ package workspace
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -103,18 +102,9 @@ func (g *signing) list(ctx context.Context, revisions string, args ...string) (l
 	if n := strings.Count(names, "\n"); n > maxSigned {
 		return nil, fmt.Errorf("%w: it has %d commits, and at most %d can be signed", ErrUnfit, n, maxSigned)
 	}
-	out, err := g.s.git.reading(names).run(ctx, "cat-file", "--batch")
-	for out != "" && err == nil {
-		head, rest, _ := strings.Cut(out, "\n") // "<name> commit <size>", the commit and a line end
-		fields := strings.Fields(head)
-		size := 0
-		if len(fields) == 3 {
-			size, err = strconv.Atoi(fields[2])
-		}
-		if err != nil || size == 0 || size >= len(rest) {
-			return nil, errors.New("git cat-file: its output is not understood")
-		}
-		list, out = append(list, parseCommit(fields[0], rest[:size])), rest[size+1:]
+	objects, err := g.s.git.objects(ctx, names)
+	for _, o := range objects {
+		list = append(list, parseCommit(o.name, o.content))
 	}
 	return list, err
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // once is what the flags say about a worker that takes one task.
@@ -139,8 +140,7 @@ func unescape(name string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(name)
 }
 
-// empty removes everything in a directory or file, which may be missing. A task may have taken its own rights to a
-// directory away.
+// empty removes everything in a directory or file, which may be missing.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, unix.ENOTDIR) {
@@ -150,17 +150,7 @@ func empty(dir string) error {
 		return err
 	}
 	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if os.RemoveAll(path) == nil {
-			continue
-		}
-		_ = filepath.WalkDir(path, func(path string, d fs.DirEntry, _ error) error {
-			if d != nil && d.IsDir() {
-				_ = os.Chmod(path, 0o700) //nolint:gosec // a directory, which is removed
-			}
-			return nil
-		})
-		if err := os.RemoveAll(path); err != nil {
+		if err := dirtree.Remove(filepath.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}
