@@ -30,7 +30,7 @@ type Surface struct {
 
 // testedSurface is the Surface of TestedCLI. TestCLISurface -record writes it.
 //
-//go:embed testdata/surface.json
+//go:embed surface.json
 var testedSurface []byte
 
 // Tested returns the Surface of TestedCLI.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,7 +27,7 @@ func TestCLISurface(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join("testdata", "surface.json"), append(b, '\n'), 0o600); err != nil {
+		if err := os.WriteFile("surface.json", append(b, '\n'), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -33,6 +34,17 @@ func TestImageContext(t *testing.T) {
 	for _, dir := range packages(t) {
 		if !named["!"+dir] {
 			t.Errorf("%s has Go code and is not in .dockerignore: the image would be built without it", dir)
+		}
+	}
+	list := exec.Command("go", "list", "-f", `{{range .EmbedFiles}}{{println $.ImportPath .}}{{end}}`, "./...")
+	list.Dir = ".."
+	embedded, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(embedded)) {
+		if strings.Contains(line, " testdata/") {
+			t.Errorf(".dockerignore leaves out a file that a program embeds: %s", line)
 		}
 	}
 }
