@@ -1,5 +1,5 @@
-// Command site renders README.md and the documents as a site of static HTML, which also works from files. A link that
-// leads nowhere is an error, and so is a document without a place in the navigation.
+// Command site renders README.md and the documents as a site of static HTML with a search, which also works from files.
+// A link that leads nowhere is an error, and so is a document without a place in the navigation.
 package main
 
 import (
@@ -129,7 +129,11 @@ func (s *site) write(out string) error {
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{"style.css": style}
+	index, err := s.searchIndex()
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{"style.css": style, "search.js": search, "search-index.js": index}
 	for i, p := range append(slices.Clone(s.pages), &page{URL: "contents.html", Title: "Index"}) {
 		v := view{site: s, Page: p, Index: i == len(s.pages)}
 		if i > 0 && !v.Index {
@@ -156,6 +160,9 @@ func (s *site) write(out string) error {
 
 // Rel returns another URL of the site, relative to the page.
 func (p *page) Rel(url string) (string, error) { return filepath.Rel(path.Dir(p.URL), url) }
+
+// Root returns the way from the page to the root of the site.
+func (p *page) Root() string { return strings.Repeat("../", strings.Count(p.URL, "/")) }
 
 func main() {
 	repo := flag.String("repo", "..", "the checkout")

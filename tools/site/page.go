@@ -29,10 +29,11 @@ type page struct {
 	Headings []heading // of the second level
 	Body     template.HTML
 
-	file    string            // in the repository
-	links   []string          // to other pages, with their anchors
-	images  map[string][]byte // by their URLs
-	anchors anchors
+	file     string            // in the repository
+	links    []string          // to other pages, with their anchors
+	images   map[string][]byte // by their URLs
+	anchors  anchors
+	sections []section
 }
 
 type heading struct{ ID, Text string }
@@ -58,6 +59,7 @@ func (s *site) render(p *page) (wrong error) {
 		if !entering {
 			return ast.WalkContinue, nil
 		}
+		p.index(n, data)
 		switch n := n.(type) {
 		case *ast.Heading:
 			id, _ := n.AttributeString("id")

@@ -4,9 +4,11 @@ import (
 	"html/template"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,7 +19,7 @@ var (
 )
 
 // In the rendered site no link or anchor is broken, every document is a page, every page is in the navigation of every
-// page, and nothing needs a script or a server.
+// page, and nothing but the search needs a script.
 func TestSite(t *testing.T) {
 	t.Parallel()
 	s, err := load("../..", navigation())
@@ -51,8 +53,8 @@ func TestSite(t *testing.T) {
 		if path.Ext(name) != ".html" {
 			continue
 		}
-		if strings.Contains(text, "<script") || strings.Contains(text, ".md#") {
-			t.Errorf("%s has a script, or a link to a document", name)
+		if strings.Count(text, "<script") != 1 || strings.Contains(text, ".md#") {
+			t.Errorf("%s has another script than the search, or a link to a document", name)
 		}
 		linked := map[string]bool{}
 		for _, m := range reference.FindAllStringSubmatch(text, -1) {
@@ -85,6 +87,54 @@ func TestSite(t *testing.T) {
 				!strings.Contains(files["contents.html"], template.HTMLEscapeString(p.Title)) {
 				t.Errorf("%s has no place in the navigation", file)
 			}
+		}
+	}
+}
+
+// The search finds answers, among the first three sections that it lists, by what people ask.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	s, err := load("../..", navigation())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	if err := s.write(out); err != nil {
+		t.Fatal(err)
+	}
+	const script = `const fs = require("fs"), vm = require("vm"), [dir, ...queries] = process.argv.slice(1);
+for (const file of ["search.js", "search-index.js"]) vm.runInThisContext(fs.readFileSync(dir + "/" + file, "utf8"));
+for (const query of queries) console.log(vm.runInThisContext("find")(errandSections, query).slice(0, 3)
+	.map((f) => f.section.url).join(" "));`
+	answers := [][2]string{
+		{"rotate a key", "docs/questions.html#how-do-i-rotate-a-key-or-token"},
+		{"stuck task", "docs/operations.html#a-task-that-is-stuck"},
+		{"costs too high", "docs/questions.html#the-costs-are-too-high-whose-are-they-and-how-do-i-limit-them"},
+		{"change the model", "docs/questions.html#how-do-i-change-the-model"},
+		{"GitHub Enterprise", "docs/questions.html#does-it-work-with-github-enterprise-server"},
+		{"gitlab", "docs/questions.html#does-it-work-with-gitlab-bitbucket-or-gitea"},
+		{"back up redis", "docs/deploy.html#back-up"},
+		{"uninstall", "docs/questions.html#how-do-i-uninstall-it"},
+		{"how do I upgrade?", "docs/questions.html#how-do-i-upgrade"},
+		{"telemetry", "docs/questions.html#does-errand-send-telemetry"},
+		{"ERRAND_KEEP_LOGS_GB", "docs/settings.html#keep-when-a-worker-removes-unused-files-from-its-disk-oldest-first-0-of-any-size"},
+		{"commands github", "docs/github.html#commands"},
+		{"private npm registry", "docs/environment.html#private-registries"},
+		{"pull request from a fork", "docs/github.html#pull-requests-from-forks"},
+		{"kubernetes helm", "docs/deploy.html#kubernetes"},
+	}
+	args := []string{"-e", script, out}
+	for _, answer := range answers {
+		args = append(args, answer[0])
+	}
+	found, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput()
+	lines := strings.Split(strings.TrimSpace(string(found)), "\n")
+	if err != nil || len(lines) != len(answers) {
+		t.Fatalf("%v: %s", err, found)
+	}
+	for i, answer := range answers {
+		if !slices.Contains(strings.Fields(lines[i]), answer[1]) {
+			t.Errorf("%q finds %s, not %s", answer[0], lines[i], answer[1])
 		}
 	}
 }
