@@ -98,13 +98,6 @@ func (c *Cache[T]) entry(key string) (e *cached[T], first bool) {
 	return e, true
 }
 
-// Forget makes the next caller ask again for key.
-func (c *Cache[T]) Forget(key string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, key)
-}
-
 func (c *Cache[T]) finish(key string, e *cached[T], late bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -60,6 +61,8 @@ type world struct {
 	src  *Source
 	logs *testlog.Log
 	conf config // of src
+
+	ahead atomic.Int64 // by how many nanoseconds the sources' clocks are
 
 	redis string // its URL
 	db    *store.Store
@@ -147,6 +150,11 @@ func (w *world) source(change ...func(*config)) *Source {
 	for _, f := range change {
 		f(&cfg)
 	}
+	now := cfg.Now
+	if now == nil {
+		now = time.Now
+	}
+	cfg.Now = func() time.Time { return now().Add(time.Duration(w.ahead.Load())) }
 	cfg.Hub.Log, cfg.Hub.Now = cfg.Log, cfg.Now
 	if cfg.Board != nil {
 		cfg.Hub.ReadOnly = cfg.Board.Watches
@@ -325,11 +333,9 @@ func marked(what string, t tasks.Task, e tasks.Ending) string {
 		must(subject.Of(t)).Head, e.Kind, e.At.UnixMicro())
 }
 
-// forgetSettings makes the source, which may be in use, read the settings of the repository again.
+// forgetSettings makes the source, which may be in use, read the settings of the repository again: it makes time pass.
 func (w *world) forgetSettings() {
-	for _, branch := range []string{"main", ""} { // "" is the default branch
-		w.src.settings.Cache.Forget(repo + " " + branch)
-	}
+	w.ahead.Add(int64(hub.RecentLife))
 }
 
 // reconfigure changes the configuration of a source that is not in use.

@@ -11,7 +11,6 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // failing is an agent whose first runs fail with these errors; then it answers.
@@ -179,13 +178,13 @@ func TestTaskOutlastsAnOutage(t *testing.T) {
 	const tries = 6 // each one is slower than the one before, as starts are when a model is throttled
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
-	f.agent.do = failing(times(attempt.MaxAttempts+tries, failed(agent.ClassOverloaded))...)
+	f.agent.do = failing(times(maxAttempts+tries, failed(agent.ClassOverloaded))...)
 	f.talker(s, withCredential)
 	id := f.submit(f.task("a", "x"))
-	if e := f.ending(id); e.Kind != tasks.Answered || len(f.agent.specs()) != attempt.MaxAttempts+tries+1 {
+	if e := f.ending(id); e.Kind != tasks.Answered || len(f.agent.specs()) != maxAttempts+tries+1 {
 		t.Errorf("ending after %d runs: %+v", len(f.agent.specs()), e)
 	}
-	if st, err := f.desk.Status(t.Context(), id); err != nil || st.Attempt != attempt.MaxAttempts {
+	if st, err := f.desk.Status(t.Context(), id); err != nil || st.Attempt != maxAttempts {
 		t.Errorf("attempt %d, %v", st.Attempt, err)
 	}
 	if len(s.said) != 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // died leaves a task as that many dead workers do; the claim of the last one has not expired yet.
@@ -44,7 +44,7 @@ func (f *fleet) idles(id string) {
 	f.Helper()
 	await.Until(f, "task "+id+" waits to be alone", func() bool {
 		s := f.status(id)
-		return s.State == "running" && s.Why == attempt.WhyAlone
+		return s.State == "running" && strings.Contains(s.Why, "without other runs")
 	})
 }
 
@@ -226,7 +226,7 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The note of the dead worker's Claim.Idle.
-	if err := f.rdb.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", attempt.WhyAlone).Err(); err != nil {
+	if err := f.rdb.HSet(t.Context(), "errand:task:"+suspect.ID, "idle", "1", "why", "it needs a worker without other runs").Err(); err != nil {
 		t.Fatal(err)
 	}
 	f.lapse(suspect.Thread)

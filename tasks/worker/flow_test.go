@@ -21,7 +21,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 )
 
@@ -261,7 +260,7 @@ func TestSourceAsksToWait(t *testing.T) {
 	f := newFleet(t)
 	var briefs, closes int
 	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
-		if briefs++; briefs <= attempt.MaxAttempts {
+		if briefs++; briefs <= maxAttempts {
 			return tasks.Brief{}, fmt.Errorf("ask who this is: %w",
 				&tasks.ErrLater{At: time.Now(), Why: "rate limited"})
 		}
@@ -275,7 +274,7 @@ func TestSourceAsksToWait(t *testing.T) {
 	}
 	f.worker()
 	id := f.submit(f.task("a", "x"))
-	if e := f.ending(id); e.Kind != tasks.Answered || briefs != attempt.MaxAttempts+1 || closes != 3 {
+	if e := f.ending(id); e.Kind != tasks.Answered || briefs != maxAttempts+1 || closes != 3 {
 		t.Errorf("%d briefs, %d closes, ending %+v", briefs, closes, e)
 	}
 	if s, err := f.desk.Status(t.Context(), id); err != nil || s.Attempt != 1 {
@@ -292,7 +291,7 @@ func TestInfrastructureIsRetriedThenGivenUp(t *testing.T) {
 	}
 	f.worker()
 	e := f.ending(f.submit(f.task("a", "x")))
-	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != attempt.MaxAttempts || e.Result.Error == nil ||
+	if n := len(f.agent.specs()); e.Kind != tasks.Failed || n != maxAttempts || e.Result.Error == nil ||
 		!strings.Contains(e.Result.Error.Message, "no fork") {
 		t.Errorf("%d attempts, ending %+v", n, e)
 	}

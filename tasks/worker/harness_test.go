@@ -39,6 +39,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// maxAttempts is how often a task is tried if the infrastructure fails.
+const maxAttempts = 3
+
 // fleet is a desk and any number of workers on a real Redis, with a source and an agent that do what the test says.
 type fleet struct {
 	*testing.T

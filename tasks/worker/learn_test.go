@@ -11,7 +11,6 @@ import (
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/errand-fleet/errand/tasks/worker/publish"
 )
 
 // The hosts that runs and set-ups reach become one draft pull request, which later runs add to and which is not
@@ -61,11 +60,11 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 		if c.want == "" {
 			continue
 		}
-		text := r.git(bare, "show", publish.EgressBranch+":"+environment.File) + "\n"
+		text := r.git(bare, "show", "errand/egress:"+environment.File) + "\n"
 		if !strings.HasPrefix(text, "# ours\nsetup: [npm ci]\n") || !strings.HasSuffix(text, c.want) {
 			t.Errorf("%d: the file is %s", i, text)
 		}
-		if w := works[0]; w.Branch != publish.EgressBranch || w.Base != "main" || !strings.Contains(w.Summary, "a.example") ||
+		if w := works[0]; w.Branch != "errand/egress" || w.Base != "main" || !strings.Contains(w.Summary, "a.example") ||
 			strings.Contains(w.Summary, "proxy.golang.org") {
 			t.Errorf("%d: proposed %+v", i, w)
 		}
@@ -75,7 +74,7 @@ func TestLearnedHostsAreProposed(t *testing.T) {
 	}
 
 	// After the merge there is nothing to propose.
-	r.git(bare, "update-ref", "refs/heads/main", publish.EgressBranch)
+	r.git(bare, "update-ref", "refs/heads/main", "errand/egress")
 	before := len(h.proposed())
 	r.ending(r.submit(r.repoTask("a")))
 	if works := h.proposed()[before:]; len(works) > 0 {
@@ -119,7 +118,7 @@ func TestHostsAreProposedForTheBaseAsItIs(t *testing.T) {
 				return
 			}
 			if text := r.git(filepath.Join(r.root, "acme", "api.git"), "show",
-				publish.EgressBranch+":"+environment.File) + "\n"; text != want {
+				"errand/egress:"+environment.File) + "\n"; text != want {
 				t.Errorf("the file is %s", text)
 			}
 		})

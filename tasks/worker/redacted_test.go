@@ -14,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
 
 // hides makes workers redact a secret of the fleet, which is returned.
@@ -50,7 +49,7 @@ func TestErrorIsRedacted(t *testing.T) {
 		return tasks.Brief{}, fmt.Errorf("clone with %s", secret)
 	}
 	id := f.submit(f.task("a", "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(attempt.MaxAttempts-2))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-2))
 	f.worker()
 	if e := f.ending(id); e.Result.Error == nil || e.Result.Error.Message != "brief: clone with [redacted]" {
 		t.Errorf("%+v", e.Result.Error)

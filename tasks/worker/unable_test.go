@@ -23,8 +23,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/internal/format"
-	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/recovery"
 )
 
 var noCLI = agent.NewError(agent.ClassCLIMissing, "/opt/claude is not there")
@@ -132,6 +130,9 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 	}
 }
 
+// maxInformed is how many threads one pass informs.
+const maxInformed = 20
+
 // Among workers that cannot run tasks, one informs the threads, a few at a time and each only once.
 func TestOneUnableWorkerTells(t *testing.T) {
 	t.Parallel()
@@ -146,9 +147,9 @@ func TestOneUnableWorkerTells(t *testing.T) {
 	}
 	one, other := broken(), broken()
 	for i := range 105 { // the last thread has many
-		f.submit(f.task(fmt.Sprint(min(i, recovery.MaxInformed+4)), "x"))
+		f.submit(f.task(fmt.Sprint(min(i, maxInformed+4)), "x"))
 	}
-	for look, want := range []int{recovery.MaxInformed, 5, 0} {
+	for look, want := range []int{maxInformed, 5, 0} {
 		one.outage.Inform(t.Context())
 		other.outage.Inform(t.Context())
 		if n := len(source.said); n != want {
@@ -169,15 +170,15 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	w := f.idle(with(broken), func(c *Config) { c.Sources = []tasks.Source{source} })
 	w.outage.Observe = 1
 	w.beat(t.Context())
-	for i := range recovery.MaxInformed + 5 {
+	for i := range maxInformed + 5 {
 		f.submit(f.task(fmt.Sprint(i), "x"))
 	}
 	w.outage.Inform(t.Context())
 	broken.breaks(nil)
 	w.health.Check(t.Context())
 	w.outage.Inform(t.Context())
-	if n := len(source.said); n != recovery.MaxInformed {
-		t.Errorf("informed %d threads, want %d", n, recovery.MaxInformed)
+	if n := len(source.said); n != maxInformed {
+		t.Errorf("informed %d threads, want %d", n, maxInformed)
 	}
 	broken.breaks(noCLI)
 	w.health.Check(t.Context())
@@ -185,8 +186,8 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	for range 3 {
 		w.outage.Inform(t.Context())
 	}
-	if n := len(source.said); n != recovery.MaxInformed+5 {
-		t.Errorf("informed %d threads in both outages, want each once: %d", n, recovery.MaxInformed+5)
+	if n := len(source.said); n != maxInformed+5 {
+		t.Errorf("informed %d threads in both outages, want each once: %d", n, maxInformed+5)
 	}
 }
 
@@ -352,12 +353,18 @@ func (f *fleet) workers(want func([]store.Worker) bool) {
 	}
 }
 
+// The least free space with which a worker takes tasks.
+const (
+	leastBytes = 256 << 20
+	leastFiles = 1000
+)
+
 // A worker whose disk has no room takes no tasks, says so, and begins again when there is twice the room.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	var bytes, files atomic.Uint64
-	bytes.Store(machine.LeastBytes - 1)
+	bytes.Store(leastBytes - 1)
 	files.Store(1 << 20)
 	data := t.TempDir()
 	f.worker(lookOften, func(c *Config) {
@@ -381,12 +388,12 @@ func TestFullDisk(t *testing.T) {
 	if why := f.status(id).Why; why != "no worker can run tasks: the worker's disk is full" {
 		t.Errorf("the task waits for %q", why)
 	}
-	bytes.Store(machine.LeastBytes)
-	files.Store(machine.LeastFiles)
+	bytes.Store(leastBytes)
+	files.Store(leastFiles)
 	says("the disk of " + data + " has 256 MiB left")
-	bytes.Store(2 * machine.LeastBytes)
+	bytes.Store(2 * leastBytes)
 	says("the disk of " + data + " has room for 1000 files only")
-	files.Store(2 * machine.LeastFiles)
+	files.Store(2 * leastFiles)
 	if e := f.ending(id); e.Kind != tasks.Answered {
 		t.Errorf("ending = %+v", e)
 	}

@@ -15,16 +15,16 @@ import (
 
 // Reader reads the settings of repositories. It is safe for concurrent use.
 type Reader struct {
-	api   thread.Client
-	gate  *subject.Gate // of runs on forks
-	base  func(repo string) string
-	Cache *cache.Cache[parsed] // what was read lately, by repository and branch
+	api    thread.Client
+	gate   *subject.Gate // of runs on forks
+	base   func(repo string) string
+	recent *cache.Cache[parsed] // what was read lately, by repository and branch
 }
 
 // NewReader returns a Reader that remembers what it has read for a short time.
 // base returns the branch of a repository that has its settings; "" is the default branch.
 func NewReader(api thread.Client, g *subject.Gate, base func(repo string) string) *Reader {
-	return &Reader{api: api, gate: g, base: base, Cache: hub.Recent[parsed](api.Now)}
+	return &Reader{api: api, gate: g, base: base, recent: hub.Recent[parsed](api.Now)}
 }
 
 // Of reads a repository's settings from the branch that the operator has chosen or the default branch, whatever the
@@ -33,7 +33,7 @@ func NewReader(api thread.Client, g *subject.Gate, base func(repo string) string
 func (r *Reader) Of(ctx context.Context, t thread.Thread) (c Settings, unknown []string, err error) {
 	base := r.base(t.Repo)
 	key := strings.ToLower(t.Repo) + " " + base
-	known, err := r.Cache.Get(ctx, key, func(ctx context.Context) (parsed, error) {
+	known, err := r.recent.Get(ctx, key, func(ctx context.Context) (parsed, error) {
 		text, err := t.File(ctx, base, File)
 		if err != nil {
 			return parsed{}, err

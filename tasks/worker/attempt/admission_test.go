@@ -39,7 +39,7 @@ func TestAnotherCredentialIsFree(t *testing.T) {
 	f := newFleet(t)
 	w := f.idle(withCredential)
 	id := f.submit(f.task("a", "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(MaxAttempts-1))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 	claim, err := f.store.Claim(t.Context(), id, 0, "w")
 	if err != nil {
 		t.Fatal(err)

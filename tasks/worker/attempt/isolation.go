@@ -26,9 +26,9 @@ type isolation struct {
 }
 
 const (
-	// WhyAlone is the reason shown to people while a suspect waits for solitude, and whySpread while it looks for
+	// whyAlone is the reason shown to people while a suspect waits for solitude, and whySpread while it looks for
 	// another worker.
-	WhyAlone  = "it needs a worker without other runs, because two workers died while it ran"
+	whyAlone  = "it needs a worker without other runs, because two workers died while it ran"
 	whySpread = "it looks for a worker without other interrupted tasks, because a worker died while it ran"
 	// spreadStep is how long a suspect looks for another worker for each suspect on this one, up to spreadMost of
 	// them. Then it starts beside any number of them.
@@ -79,7 +79,7 @@ func (i *isolation) patience(rec store.Record) time.Duration {
 
 // postpone makes a strict suspect wait, for seconds at first and for minutes later.
 func postpone(rec store.Record) error {
-	return tasks.Later(jitter.Around(min(max(postponeLeast, searched(rec)/32), postponeMost)), WhyAlone)
+	return tasks.Later(jitter.Around(min(max(postponeLeast, searched(rec)/32), postponeMost)), whyAlone)
 }
 
 // accept spreads suspects over the workers. A strict one is postponed while it can look for an idle worker, and on a
@@ -151,7 +151,7 @@ func (i *isolation) isolate(r *run, idle bool) error {
 // waiting if the worker can no longer run tasks. Meanwhile it lends the suspect's places under the fleet's
 // limits, because other runs there may take hours.
 func (i *isolation) awaitSolitude(r *run, atMost time.Duration) error {
-	if err := r.Claim.Idle(r.Ctx, WhyAlone); err != nil {
+	if err := r.Claim.Idle(r.Ctx, whyAlone); err != nil {
 		return err
 	}
 	if err := r.Claim.Lend(r.Ctx); err != nil {

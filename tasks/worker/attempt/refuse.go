@@ -57,7 +57,7 @@ func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
 		reason := "The repository could not be prepared: " + err.Error() + "."
 		return tasks.Ending{Kind: tasks.Refused, At: time.Now(), Reason: reason}, nil
 	}
-	if rec := run.Claim.Record(); attempts(rec) >= MaxAttempts {
+	if rec := run.Claim.Record(); attempts(rec) >= maxAttempts {
 		p.Log.Error("task failed", "run", rec.ID, "attempt", rec.Attempt, "err", err)
 		return givenUp(err), nil
 	}
@@ -66,9 +66,9 @@ func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
 
 // givenUp returns the ending of a task that could not be started in any attempt.
 func givenUp(err error) tasks.Ending {
-	reason := fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", MaxAttempts)
+	reason := fmt.Sprintf("This could not be started in %d attempts. The worker's log has details.", maxAttempts)
 	if why := workspace.Explain(err); why != "" {
-		reason = fmt.Sprintf("The repository could not be prepared in %d attempts: %s.", MaxAttempts, why)
+		reason = fmt.Sprintf("The repository could not be prepared in %d attempts: %s.", maxAttempts, why)
 	}
 	return tasks.Ending{
 		Kind: tasks.Failed, At: time.Now(), Reason: reason,

@@ -97,7 +97,7 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 // retryByClass returns how a failure is retried whose class says that it may be.
 func (t Timing) retryByClass(r agent.Result, rec store.Record, now time.Time) *retryError {
 	tried := attempts(rec)
-	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: MaxAttempts}
+	a := &retryError{Wait: store.Wait{At: now, Why: clause(r), Counts: true}, next: tried + 1, of: maxAttempts}
 	pause := t.Again << (tried - 1)
 	switch r.Retry() {
 	case agent.RetryContinue: // the task itself did not fail; but it may be its tools that suspend the worker

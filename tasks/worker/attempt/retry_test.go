@@ -33,7 +33,7 @@ func TestFrozenRunsContinueForHours(t *testing.T) {
 func (f *fleet) fails(w *Processor, r agent.Result, thread string, parks int, age time.Duration) *retryError {
 	f.Helper()
 	id := f.submit(f.task(thread, "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(MaxAttempts-1))
+	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 	f.put("errand:task:"+id, "parked", parksOf(parkOutage, age, parks))
 	run := f.claimed(w, id)
 	defer w.handOn(run)
@@ -74,7 +74,7 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 		},
 	} {
 		id := f.submit(f.task(name, "x"))
-		f.put("errand:task:"+id, "attempt", strconv.Itoa(MaxAttempts-1))
+		f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
 		f.put("errand:task:"+id, "parked", row.parks)
 		run := f.claimed(w, id)
 		run.result = row.result

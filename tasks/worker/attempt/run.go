@@ -13,8 +13,8 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/machine"
 )
 
-// MaxAttempts is how often a task is tried if the infrastructure fails.
-const MaxAttempts = 3
+// maxAttempts is how often a task is tried if the infrastructure fails.
+const maxAttempts = 3
 
 // run is a claimed task that this worker works on.
 type run struct {

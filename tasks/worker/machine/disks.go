@@ -40,8 +40,8 @@ type diskProblem struct {
 
 // The least free space with which a worker takes tasks. A worker that takes none needs twice as much to begin again.
 const (
-	LeastBytes = 256 << 20
-	LeastFiles = 1000
+	leastBytes = 256 << 20
+	leastFiles = 1000
 )
 
 // probePatience is how long a file system may take to store, return and remove a small file. Under load a healthy disk
@@ -184,9 +184,9 @@ func (d *disks) full(able bool) *diskProblem {
 		problem := ""
 		free := s.Bavail * uint64(s.Bsize) //nolint:gosec // a size is positive
 		switch {
-		case free < least*LeastBytes:
+		case free < least*leastBytes:
 			problem = fmt.Sprintf("the disk of %s has %d MiB left", dir, free>>20)
-		case s.Files > 0 && s.Ffree < least*LeastFiles: // some file systems do not count files
+		case s.Files > 0 && s.Ffree < least*leastFiles: // some file systems do not count files
 			problem = fmt.Sprintf("the disk of %s has room for %d files only", dir, s.Ffree)
 		default:
 			continue

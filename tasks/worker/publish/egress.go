@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// EgressBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
-	EgressBranch = "errand/egress"
+	// egressBranch is the branch on which errand proposes the hosts that the runs of a repository have reached.
+	egressBranch = "errand/egress"
 	// learnFor bounds a proposal, which the answer of its run waits for: only a run that has a claim may push.
 	learnFor = 30 * time.Second
 )
@@ -126,7 +126,7 @@ func (b *Publisher) unlisted(ctx context.Context, c workspace.Clone, reached []s
 			found.hosts = append(found.hosts, host)
 		}
 	}
-	ours, err := b.Store.Threads.Pushed(ctx, c.Repo, EgressBranch)
+	ours, err := b.Store.Threads.Pushed(ctx, c.Repo, egressBranch)
 	if err != nil || len(ours) == 0 || len(found.hosts) == 0 {
 		return found, err
 	}
@@ -157,7 +157,7 @@ func (b *Publisher) proposeHosts(ctx context.Context, w Work, reached []string) 
 		return pr, err
 	}
 	// No agent writes to the clone of this thread.
-	thread := EgressBranch + "/" + t.Repo
+	thread := egressBranch + "/" + t.Repo
 	c, err := b.Workspace.Checkout(ctx, workspace.Want{
 		Thread: thread, Repo: t.Repo, Ref: "refs/heads/" + own.Base, Protected: own.Protected,
 	})
@@ -171,23 +171,23 @@ func (b *Publisher) proposeHosts(ctx context.Context, w Work, reached []string) 
 	if err := listHosts(c, found); err != nil {
 		return pr, err
 	}
-	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, EgressBranch)
+	ours, err := b.Store.Threads.Pushed(ctx, t.Repo, egressBranch)
 	if err != nil {
 		return pr, err
 	}
 	title := fmt.Sprintf("List the %d hosts that errand's runs reach", len(found.hosts))
 	pushed, err := b.Workspace.Publish(ctx, c, workspace.Publication{
-		Branch: EgressBranch, Message: title + "\n\n" + Trailers(t, "") + "\n", Ours: ours,
+		Branch: egressBranch, Message: title + "\n\n" + Trailers(t, "") + "\n", Ours: ours,
 		Author: b.author(ctx, t.Repo),
 		Permit: func(_ context.Context, commit string) error {
-			return w.Claim.Pushing(w.Detached, t.Repo, EgressBranch, commit)
+			return w.Claim.Pushing(w.Detached, t.Repo, egressBranch, commit)
 		},
 	})
 	if err != nil || pushed.Commit == "" {
 		return pr, err
 	}
 	proposal := b.proposal(t, tasks.Work{
-		Repo: t.Repo, Branch: EgressBranch, Commit: pushed.Commit, Base: c.Base, Title: title,
+		Repo: t.Repo, Branch: egressBranch, Commit: pushed.Commit, Base: c.Base, Title: title,
 	}, "The runs of this repository have reached these hosts, which no list allows yet. Remove those that they should "+
 		"not reach. After the merge, an operator can remove `egress: learn`.\n\n- `"+
 		strings.Join(found.hosts, "`\n- `")+"`")
@@ -196,7 +196,7 @@ func (b *Publisher) proposeHosts(ctx context.Context, w Work, reached []string) 
 	if err != nil {
 		return pr, err
 	}
-	b.Log.Info("hosts proposed", "run", t.ID, "repo", t.Repo, "branch", EgressBranch, "url", pr.URL)
+	b.Log.Info("hosts proposed", "run", t.ID, "repo", t.Repo, "branch", egressBranch, "url", pr.URL)
 	return pr, nil
 }
 

@@ -37,8 +37,8 @@ type Outage struct {
 // NewOutage returns an outage.
 func NewOutage(c OutageConfig) *Outage { return &Outage{OutageConfig: c} }
 
-// MaxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
-const MaxInformed = 20
+// maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
+const maxInformed = 20
 
 // emptyPool times Observe is how long a task waits for the first worker of its pool before its thread is
 // informed, because an autoscaler may be starting one.
@@ -80,7 +80,7 @@ func (o *Outage) Inform(ctx context.Context) {
 			if o.tell(ctx, rec.ID, why) {
 				informed++
 			}
-			if informed == MaxInformed {
+			if informed == maxInformed {
 				o.after = rec.ID
 				return
 			}
