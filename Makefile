@@ -99,7 +99,7 @@ contracts: $(PEERS)/node_modules/.package-lock.json ## 15 min | Record the calls
 	RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
 	cd $(PEERS) && RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
 
-pictures: ## 1 min | Make the pictures of the README again
+pictures: ## 1 min | Make the pictures of the documents again
 	@$(MAKE) browser ARGS='-run "TestDemo|TestMovingPicture" -pictures'
 
 proof: setup build ## 1 min | Check Dockerfile, chart, alerts and dashboard with BuildKit's, Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use

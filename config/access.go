@@ -92,7 +92,7 @@ func (c *Config) LinksAccounts() bool {
 func (c *Config) checkRights(p *Problems) {
 	if u := c.Routing.Slack.Unmapped; u != "" && u != policy.UnmappedAll && !c.GitHub.Enabled() {
 		p.add(c.Where("slack", "unmapped"), "limits people by their rights on GitHub, which is not configured",
-			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it")
+			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/connect.md), or remove it")
 	}
 	if c.Routing.Slack.Link && !c.LinksAccounts() {
 		p.add(c.Where("slack", "link"),

@@ -14,7 +14,7 @@ func TestResultsOfAutomationNeedSlack(t *testing.T) {
 	const text = `
 schedules: {nightly: {when: every hour, prompt: Go., results: C1}, quiet: {when: every hour, prompt: Go.}}
 hooks: {alerts: {secret: '{{env "S"}}', template: Go., results: C2}}`
-	const remedy = " names a Slack channel although Slack is not configured; set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
+	const remedy = " names a Slack channel although Slack is not configured; set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/connect.md), or remove it"
 	var p Problems
 	c := Config{Redis: Redis{URL: "redis://r"}, Model: Model{APIKey: "k"}, Paths: Paths{File: "f"}}
 	c.Routing, _ = parseRouting(&p, "f", []byte(text))
@@ -33,7 +33,7 @@ hooks: {alerts: {secret: '{{env "S"}}', template: Go., results: C2}}`
 func TestResultsNeedSlack(t *testing.T) {
 	t.Parallel()
 	const problem = "errand.yaml: repositories.acme/handbook.results names a Slack channel although Slack is not configured; " +
-		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it to have results posted on GitHub"
+		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/connect.md), or remove it to have results posted on GitHub"
 	for name, tc := range map[string]struct {
 		role Role
 		c    Slack
@@ -69,7 +69,7 @@ func TestResultsNeedSlack(t *testing.T) {
 // Limits for people in Slack need GitHub. By default they are on as soon as one account on GitHub is known.
 func TestRightsNeedGitHub(t *testing.T) {
 	t.Parallel()
-	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/github.md), or remove it"
+	const problem = "errand.yaml: slack.unmapped limits people by their rights on GitHub, which is not configured; set GITHUB_APP_ID or GITHUB_TOKEN (docs/connect.md), or remove it"
 	const unproven = "errand.yaml: slack.link lets people prove their account by a login at GitHub, which is not configured; set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL (docs/slack.md), or remove it"
 	hub := GitHub{Token: "t", WebhookSecret: "s", URL: "https://github.com"}
 	const login = "roles: [{role: viewer, people: [a]}], login: {client_id: c, issuer: "

@@ -153,7 +153,7 @@ func (c *Config) checkResults(p *Problems) {
 		return
 	}
 	const problem, remedy = "names a Slack channel although Slack is not configured",
-		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/slack.md), or remove it"
+		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/connect.md), or remove it"
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
 		p.add(c.Where("repositories", name, "results"), problem, remedy+" to have results posted on GitHub")
 	}

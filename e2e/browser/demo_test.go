@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// The demo leaves a task in each state in the console, with the real CLI behind it. The README's pictures are of it.
+// The demo leaves a task in each state in the console, with the real CLI behind it. The pictures of the documents
+// are of it.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	found := program(t, []string{"PATH=" + os.Getenv("PATH")}, "demo", "console ", "All of it stays up")
@@ -26,7 +27,7 @@ func TestDemo(t *testing.T) {
 			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
 			{name: "waiting", path: "explain the rounding", want: "1 of 1"},
 			{name: "paused", path: "make the checkout usable", want: "resumes about"},
-			{name: "reviewed", path: "Review pull request", want: "drifts"},
+			{name: "reviewed", path: "Review pull request", want: "drifts", picture: "light"},
 			{name: "chat", path: "Which packages", want: "invoice"},
 		} {
 			path := "/"

@@ -33,12 +33,12 @@ func navigation() []*group {
 		{Title: "Start", files: "README.md docs/README.md docs/questions.md docs/alternatives.md"},
 		{
 			Title: "Set up",
-			files: "docs/deploy.md docs/configure.md docs/models.md docs/slack.md docs/github.md docs/security.md",
+			files: "docs/deploy.md docs/configure.md docs/models.md docs/connect.md docs/security.md",
 		},
 		{
 			Title: "Use",
-			files: "docs/repository.md docs/environment.md docs/reviews.md docs/chat.md docs/cli.md " +
-				"docs/automation.md docs/mcp.md",
+			files: "docs/slack.md docs/github.md docs/repository.md docs/environment.md docs/reviews.md docs/chat.md " +
+				"docs/cli.md docs/automation.md docs/mcp.md",
 		},
 		{
 			Title: "Operate",
