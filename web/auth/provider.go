@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,9 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
-	"github.com/google/go-github/v60/github"
 	"golang.org/x/oauth2"
+
+	"github.com/errand-fleet/errand/forge/github"
 )
 
 // Provider is where people log in: an OpenID provider, or GitHub by its OAuth. It may be used from any number of
@@ -93,7 +95,13 @@ func (p *Provider) identify(ctx context.Context, code string, a attempt) (Identi
 		return Identity{}, fmt.Errorf("exchange code: %w", away(err))
 	}
 	if p.GitHub != "" {
-		return p.askGitHub(ctx, c.Client(ctx, token))
+		a, err := github.ReadAccount(ctx, p.GitHub, c.Client(ctx, token))
+		if err != nil {
+			return Identity{}, away(err)
+		}
+		// With the provider, because an account may be called console, as the holder of the console token is.
+		name := cmp.Or(a.Email, p.name()+"/"+a.Login)
+		return Identity{Name: name, Login: a.Login, ID: a.ID, Email: a.Email, Groups: a.Groups}, nil
 	}
 	text, ok := token.Extra("id_token").(string)
 	if !ok {
@@ -132,9 +140,8 @@ func away(err error) error {
 	_, unreached := errors.AsType[*url.Error](err)
 	silent := unreached || errors.Is(err, context.DeadlineExceeded) // go-github returns this one as it is
 	refused, _ := errors.AsType[*oauth2.RetrieveError](err)
-	failed, _ := errors.AsType[*github.ErrorResponse](err)
 	if silent || refused != nil && refused.Response.StatusCode >= http.StatusInternalServerError ||
-		failed != nil && failed.Response.StatusCode >= http.StatusInternalServerError {
+		github.StatusCode(err) >= http.StatusInternalServerError {
 		return fmt.Errorf("%w: %w", errAway, err)
 	}
 	return err
@@ -173,66 +180,4 @@ func (p *Provider) identity(subject string, claims map[string]any) (Identity, er
 		return Identity{}, fmt.Errorf("read claim %s: it is not text", p.Account)
 	}
 	return id, nil
-}
-
-// askGitHub reads a person's account, verified e-mail, organisations and teams.
-func (p *Provider) askGitHub(ctx context.Context, client *http.Client) (id Identity, err error) {
-	api := github.NewClient(client)
-	if api.BaseURL, err = url.Parse(p.GitHub); err != nil {
-		return id, err
-	}
-	user, _, err := api.Users.Get(ctx, "")
-	if err != nil {
-		return id, fmt.Errorf("read account: %w", away(err))
-	}
-	if user.GetLogin() == "" {
-		return id, errors.New("GitHub names no account")
-	}
-	// With the provider, because an account may be called console, as the holder of the console token is.
-	id.Name, id.Login, id.ID = p.name()+"/"+user.GetLogin(), user.GetLogin(), user.GetID()
-	emails, err := pages(ctx, "e-mail addresses", api.Users.ListEmails)
-	if err != nil {
-		return id, err
-	}
-	for _, e := range emails {
-		if e.GetPrimary() && e.GetVerified() {
-			id.Name, id.Email = e.GetEmail(), e.GetEmail()
-		}
-	}
-	orgs, err := pages(ctx, "organisations",
-		func(ctx context.Context, o *github.ListOptions) ([]*github.Organization, *github.Response, error) {
-			return api.Organizations.List(ctx, "", o)
-		})
-	if err != nil {
-		return id, err
-	}
-	for _, org := range orgs {
-		id.Groups = append(id.Groups, org.GetLogin())
-	}
-	teams, err := pages(ctx, "teams", api.Teams.ListUserTeams)
-	for _, team := range teams {
-		id.Groups = append(id.Groups, team.GetOrganization().GetLogin()+"/"+team.GetSlug())
-	}
-	return id, err
-}
-
-// maxPages bounds what is read of a list.
-const maxPages = 10
-
-// pages reads the pages of a list.
-func pages[T any](
-	ctx context.Context, what string, list func(context.Context, *github.ListOptions) ([]T, *github.Response, error),
-) (all []T, err error) {
-	o := &github.ListOptions{PerPage: 100} // GitHub's largest page
-	for range maxPages {
-		some, resp, err := list(ctx, o)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", what, away(err))
-		}
-		all, o.Page = append(all, some...), resp.NextPage
-		if o.Page == 0 {
-			break
-		}
-	}
-	return all, nil
 }
