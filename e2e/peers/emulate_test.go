@@ -127,7 +127,11 @@ func TestErrandInAnEmulatedWorkspace(t *testing.T) {
 	model.Answer("what is", modelfake.Turn{Text: "It is **42**, <!channel>."})
 	signer := slackfake.New(slackfake.Config{TeamID: "T000000001"})
 	t.Cleanup(signer.Close)
-	api := e.proxy(func(method, answer string) { t.Errorf("%s was refused: %s", method, answer) })
+	api := e.proxy(func(method, answer string) {
+		if method != "/api/assistant.threads.setStatus" { // the emulator has no such method, and its failures fail nothing
+			t.Errorf("%s was refused: %s", method, answer)
+		}
+	})
 
 	state := t.TempDir()
 	console := run(t, []string{
