@@ -117,7 +117,7 @@ groups: setup ## 1 min | Test runs in control groups (version 2), in a kernel of
 image: setup ## 3 min | Build the image without a container engine and test it, and the Compose file's worker in containers (as root)
 	@scripts/machine buildah debootstrap runc
 	@scripts/image
-	go -C e2e test -count=1 -timeout 30m -tags container -run 'TestContainer$$' .
+	go -C e2e test -count=1 -timeout 30m -tags container -run '^(TestContainer|TestDefaults)$$' .
 
 release: ## 3 min | Build archives, Debian packages, SBOMs and checksums into dist/
 	@scripts/release

@@ -222,7 +222,7 @@ type Worker struct {
 	Concurrency int           `env:"ERRAND_CONCURRENCY" help:"The maximum number of concurrent runs, as far as memory permits. Unset: by available memory, about 350 MB a run, and at most 4. At least 2, so that people never wait behind a review."`
 	RunLimit    time.Duration `env:"ERRAND_RUN_LIMIT" envDefault:"2h" check:"limit" help:"The longest time of a run. 0s: no limit."`
 	IdleLimit   time.Duration `env:"ERRAND_IDLE_LIMIT" envDefault:"15m" check:"limit" help:"The longest time of a run without activity. 0s: no limit."`
-	MemoryGB    int           `env:"ERRAND_RUN_MEMORY_GB" envDefault:"8" check:"limit" help:"The maximum memory of all processes of a run together, in GiB; a run with more is ended, so that other runs keep theirs. 0: no limit."`
+	MemoryGB    int           `env:"ERRAND_RUN_MEMORY_GB" check:"limit" help:"The maximum memory of all processes of a run together, in GiB; a run with more is ended, so that other runs keep theirs. Unset: three quarters of the memory of the machine or container, and at most 8. 0: no limit."`
 	DiskGB      int           `env:"ERRAND_RUN_DISK_GB" envDefault:"20" check:"limit" help:"The maximum that a run adds to the disk, in GiB; a run that adds more is ended. Give the disk room for that many for each run. 0: no limit."`
 	Processes   int           `env:"ERRAND_RUN_PROCESSES" envDefault:"2000" check:"limit 50" help:"The maximum number of processes and threads of a run; a run with more is ended, so that a fork bomb does not affect other runs. Give the container or unit a higher limit than that for each of its runs. 0: no limit."`
 	LogLevel    slog.Level    `env:"ERRAND_LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error. The log is text on a terminal, and otherwise JSON."`

@@ -238,7 +238,7 @@ func TestLoadDefaults(t *testing.T) {
 		HTTP:   HTTP{Addr: "127.0.0.1:8080", Publish: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", Sandbox: SandboxAuto, Pool: "default",
-			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 8, DiskGB: 20, Processes: 2000,
+			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 5, DiskGB: 20, Processes: 2000,
 		},
 		Keep:  Keep{LogsGB: 5, ClonesGB: 50},
 		Fleet: Fleet{Name: "errand"},

@@ -41,6 +41,9 @@ func load(getenv func(string) string, read readFunc, role Role) (Config, error) 
 	if c.Worker.Concurrency == 0 {
 		c.Worker.Concurrency = slots(memory(read))
 	}
+	if !slices.Contains(c.Given, "ERRAND_RUN_MEMORY_GB") {
+		c.Worker.MemoryGB = runMemory(memory(read))
+	}
 	return c, p.err()
 }
 

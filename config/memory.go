@@ -19,6 +19,15 @@ func slots(memory int64) int {
 	return max(2, min(4, int(memory/perRun)))
 }
 
+// runMemory returns the default of ERRAND_RUN_MEMORY_GB. A run must reach it before the kernel kills processes of the
+// worker and of other runs, for example in the chart's container of 4 GiB.
+func runMemory(memory int64) int {
+	if memory == 0 {
+		return 8
+	}
+	return int(max(1, min(8, memory/4*3>>30)))
+}
+
 // memory returns the bytes that this process may use: the least of the machine's memory and the limits of its control
 // groups. 0 means unknown.
 func memory(read readFunc) int64 {

@@ -35,6 +35,33 @@ func TestDefaultConcurrency(t *testing.T) {
 	}
 }
 
+// The default limit of a run is below that of its container, as in the chart with 4 GiB.
+func TestDefaultMemoryOfARun(t *testing.T) {
+	t.Parallel()
+	const meminfo, cgroup = "/proc/meminfo", "/sys/fs/cgroup/memory.max"
+	for name, tc := range map[string]struct {
+		files map[string]string
+		set   string
+		want  int
+	}{
+		"unknown":       {map[string]string{meminfo: ""}, "", 8},
+		"large machine": {map[string]string{meminfo: "MemTotal: 64000000 kB"}, "", 8},
+		"chart":         {map[string]string{meminfo: "MemTotal: 64000000 kB", cgroup: "4294967296\n"}, "", 3},
+		"small":         {map[string]string{meminfo: "MemTotal: 500000 kB"}, "", 1},
+		"set":           {map[string]string{meminfo: "MemTotal: 500000 kB"}, "12", 12},
+		"no limit":      {map[string]string{meminfo: "MemTotal: 500000 kB"}, "0", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			getenv := func(name string) string { return map[string]string{"ERRAND_RUN_MEMORY_GB": tc.set}[name] }
+			c, _ := load(getenv, machine(t, tc.files), RoleStandalone)
+			if got := c.Worker.MemoryGB; got != tc.want {
+				t.Errorf("%d GiB, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestMemoryAvailable(t *testing.T) {
 	t.Parallel()
 	const meminfo, groups = "/proc/meminfo", "/proc/self/cgroup"

@@ -47,6 +47,9 @@ func newEngine(t *testing.T) *engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // users of containers and their own must get through
+		t.Fatal(err)
+	}
 	e := &engine{T: t, dir: dir, service: mustLoad(t, sample).Services["worker"], model: modelfake.New()}
 	t.Cleanup(e.model.Close)
 	for _, place := range []string{
@@ -248,12 +251,7 @@ func (e *engine) hasSandbox() {
 		"ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
 		"ERRAND_WORKER_ADDR=127.0.0.1:0",
 	}, nil, "worker", "-standalone")
-	var base string
-	await.Until(e, "the console's address", func() bool {
-		_, rest, found := strings.Cut(c.said(), "console  ")
-		base, _, _ = strings.Cut(rest, "/login?")
-		return found && strings.Contains(rest, "/login?") || c.over()
-	})
+	base := e.console(c)
 	if said := c.said(); !strings.Contains(said, `"posture":"sandboxed"`) {
 		e.Fatalf("the start does not say the posture:\n%s", said)
 	}
@@ -277,12 +275,26 @@ func (e *engine) hasSandbox() {
 	}
 }
 
+// console returns the address that a program with everything in it prints.
+func (e *engine) console(c *container) (base string) {
+	e.Helper()
+	await.Until(e, "the console's address", func() bool {
+		_, rest, found := strings.Cut(c.said(), "console  ")
+		base, _, _ = strings.Cut(rest, "/login?")
+		return found && strings.Contains(rest, "/login?") || c.over()
+	})
+	return base
+}
+
 // ask sends a message to the chat and returns what it streams.
-func (e *engine) ask(base, message string) string {
+func (e *engine) ask(base, message string) string { return e.askIn(base, "", message) }
+
+// askIn is ask about a repository, if one is named.
+func (e *engine) askIn(base, repo, message string) string {
 	e.Helper()
 	ctx := await.Context(e)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/api/chat",
-		strings.NewReader(fmt.Sprintf(`{"message": %q}`, message)))
+		strings.NewReader(fmt.Sprintf(`{"message": %q, "repo": %q}`, message, repo)))
 	if err != nil {
 		e.Fatal(err)
 	}
