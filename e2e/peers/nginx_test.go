@@ -164,7 +164,7 @@ func oauth(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 }
 
-// nginx is one that runs with the configuration of the documentation.
+// nginx is one that runs with the configuration in deploy.
 type nginx struct {
 	*testing.T
 	base   string
@@ -174,15 +174,11 @@ type nginx struct {
 func startNginx(t *testing.T) *nginx {
 	t.Helper()
 	dir := t.TempDir()
-	docs, err := os.ReadFile("../../docs/deploy.md")
+	conf, err := os.ReadFile("../../deploy/nginx.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)```nginx\n(.*?)```").FindSubmatch(docs)
-	if block == nil {
-		t.Fatal("docs/deploy.md has no configuration of nginx")
-	}
-	site := strings.NewReplacer("listen 443", "listen "+proxyIP+":443", "/etc/nginx/errand", dir+"/errand").Replace(string(block[1]))
+	site := strings.NewReplacer("listen 443", "listen "+proxyIP+":443", "/etc/nginx/errand", dir+"/errand").Replace(string(conf))
 	roots := certificate(t, dir)
 	config := fmt.Sprintf(`daemon off; user root; worker_processes 1; pid %[1]s/pid; error_log stderr notice;
 events {}
