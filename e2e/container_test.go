@@ -47,7 +47,7 @@ func newEngine(t *testing.T) *engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // users of containers and their own must get through
+	if err := os.Chmod(dir, 0o711); err != nil { // users of containers must get through
 		t.Fatal(err)
 	}
 	e := &engine{T: t, dir: dir, service: mustLoad(t, sample).Services["worker"], model: modelfake.New()}

@@ -66,7 +66,6 @@ func (e *engine) surround() *surroundings {
 	yaml := fmt.Sprintf("repositories: {acme/payments: {}, acme/secret: {}}\n"+
 		"registries:\n  - host: %q\n    bearer: '{{env \"REGISTRY_TOKEN\"}}'\n", s.registry.Listener.Addr())
 	for name, text := range map[string]string{"errand.yaml": yaml, "ca.pem": ca} {
-		//nolint:gosec // other users read it
 		if err := os.WriteFile(filepath.Join(shared, name), []byte(text), 0o644); err != nil {
 			e.Fatal(err)
 		}
