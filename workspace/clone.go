@@ -170,10 +170,16 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
+	lacks, err := c.lacks(ctx)
+	if _, failed := errors.AsType[*gitError](err); failed { // an agent has damaged the index
+		c.mirror.w.log.WarnContext(ctx, "what the clone lacks is not known", "dir", c.dir, "err", err)
+	} else if err != nil {
+		return Clone{}, err
+	}
 	return Clone{
 		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head), From: t.at,
 		Base: t.base, BaseSHA: t.baseSHA, Protected: t.protected, ProtectedSHA: t.protectedSHA,
-		Published: t.published(want), With: want.With,
+		Published: t.published(want), With: want.With, Lacks: lacks,
 	}, nil
 }
 

@@ -152,6 +152,8 @@ type Clone struct {
 	Published string
 	// With are the other repositories whose code may be in the clone: those of each Want since it was created.
 	With []string
+	// Lacks is what the index has and the files lack.
+	Lacks []Lack
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
 	// clone, or one whose predecessor git could no longer read; the predecessor is set aside with all its files.
 	Fresh bool

@@ -17,6 +17,7 @@ import (
 // options are the amounts to measure.
 type options struct {
 	Files    int // of the repository
+	History  int // MB that its earlier commits have
 	Readings int // of each contender, and of the next head
 	Tasks    int // at once
 	Temp     string
@@ -25,9 +26,9 @@ type options struct {
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Files: 2000, Readings: 2, Tasks: 4}
+		return options{Files: 2000, History: 2, Readings: 2, Tasks: 4}
 	}
-	return options{Files: 100_000, Readings: 5, Tasks: 20}
+	return options{Files: 100_000, History: 2000, Readings: 5, Tasks: 20}
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -36,7 +37,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	quick := flags.Bool("quick", false, "a smoke run: a small repository")
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
 	temp := flags.String("dir", "",
-		"where repositories and clones are written; they need some 15 GB (default: the system's temporary directory)")
+		"where repositories and clones are written; they need some 20 GB (default: the system's temporary directory)")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
@@ -72,7 +73,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
 	b.report.begin(ctx, o)
 	fmt.Fprintln(progress, "== generate")
-	if b.origin, err = newOrigin(ctx, filepath.Join(b.dir, "origin"), o.Files); err != nil {
+	if b.origin, err = newOrigin(ctx, filepath.Join(b.dir, "origin"), o.Files, o.History); err != nil {
 		return nil, err
 	}
 	defer b.origin.close()
@@ -80,10 +81,14 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err != nil {
 		return nil, err
 	}
-	// Make the mirror before the measurement.
-	if _, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo}); err != nil {
+	took, err := timed(func() error {
+		_, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo})
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
+	b.report.Most("the first run of all: mirror and clone", took.Seconds(), 60, "%.1f s")
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

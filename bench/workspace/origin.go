@@ -26,8 +26,8 @@ type origin struct {
 	asked  atomic.Int64 // number of fetches and listings
 }
 
-// newOrigin generates a repository of that many files of 0.2 to 3 KB, fifty in a directory.
-func newOrigin(ctx context.Context, root string, files int) (*origin, error) {
+// newOrigin generates a repository of that many files of 0.2 to 3 KB, fifty in a directory, and that many MB of history.
+func newOrigin(ctx context.Context, root string, files, history int) (*origin, error) {
 	o := &origin{dir: filepath.Join(root, repo+".git"), files: files}
 	if err := git(ctx, nil, "init", "--quiet", "--bare", "--initial-branch=main", o.dir); err != nil {
 		return nil, err
@@ -40,6 +40,9 @@ func newOrigin(ctx context.Context, root string, files int) (*origin, error) {
 		all[n] = n
 	}
 	if err := o.commit(ctx, all); err != nil {
+		return nil, err
+	}
+	if err := o.age(ctx, history); err != nil {
 		return nil, err
 	}
 	path, err := exec.LookPath("git")
@@ -66,11 +69,27 @@ func (o *origin) url(repo string) string { return o.server.URL + "/" + repo + ".
 // name of a file.
 func name(n int) string { return fmt.Sprintf("d%03d/e%03d/file%d.txt", n/2500, n/50%50, n) }
 
+// age adds commits that replace eight files of 128 KB each, which cannot be compressed.
+func (o *origin) age(ctx context.Context, commits int) error {
+	return o.feed(ctx, func(w io.Writer) {
+		random := rand.NewChaCha8([32]byte{})
+		for n := range commits {
+			fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
+			if n == 0 {
+				fmt.Fprintln(w, "from refs/heads/main^0")
+			}
+			for n := range 8 {
+				fmt.Fprintf(w, "M 100644 inline old/%d.bin\ndata %d\n", n, 128<<10)
+				_, _ = io.CopyN(w, random, 128<<10) // fails with the git that reads it
+				fmt.Fprintln(w)
+			}
+		}
+	})
+}
+
 // commit writes these files, with other content than before, on top of main.
 func (o *origin) commit(ctx context.Context, files []int) error {
-	in, out := io.Pipe()
-	go func() {
-		w := bufio.NewWriter(out)
+	return o.feed(ctx, func(w io.Writer) {
 		fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
 		if len(files) < o.files {
 			fmt.Fprintln(w, "from refs/heads/main^0")
@@ -79,6 +98,15 @@ func (o *origin) commit(ctx context.Context, files []int) error {
 			text := text(10 + n%100)
 			fmt.Fprintf(w, "M 100644 inline %s\ndata %d\n%s\n", name(n), len(text), text)
 		}
+	})
+}
+
+// feed runs git fast-import with what write writes.
+func (o *origin) feed(ctx context.Context, write func(io.Writer)) error {
+	in, out := io.Pipe()
+	go func() {
+		w := bufio.NewWriter(out)
+		write(w)
 		fmt.Fprintln(w, "done")
 		_ = out.CloseWithError(w.Flush()) // git reports its own end
 	}()

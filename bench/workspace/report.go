@@ -16,8 +16,8 @@ type report struct {
 }
 
 func (r *report) begin(ctx context.Context, o options) {
-	r.machine = fmt.Sprintf("%s\nrepository of %d files; medians of %d readings", table.Machine(ctx),
-		o.Files, o.Readings)
+	r.machine = fmt.Sprintf("%s\nrepository of %d files and %d MB of history; medians of %d readings", table.Machine(ctx),
+		o.Files, o.History, o.Readings)
 }
 
 // Print writes the table.

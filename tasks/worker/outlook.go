@@ -45,6 +45,9 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 		look.Miss(store.Warning, declared.Lacking, "Runs use the worker's own tools.",
 			"Install mise where runs can execute it, such as /usr/local/bin.")
 	}
+	for _, lack := range c.Lacks {
+		look.Miss(store.Warning, o.policy.Redactor.String(lack.String()), "Runs work without, and are told so.", "")
+	}
 	if err := o.instructed(ctx, look, c); err != nil {
 		return nil, err
 	}

@@ -141,6 +141,10 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 		return place.Place{}, err
 	}
 	p.About += about
+	for _, lack := range c.Lacks {
+		p.About += " " + lack.String()
+		p.Notes = append(p.Notes, c.Repo+": "+lack.String())
+	}
 	return p, nil
 }
 

@@ -28,8 +28,16 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	var also []agent.Also
 	var given []agent.Instructions
 	trusted := true
+	header := []string{
+		"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
+		"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
+		"task " + t.Title(), "worker " + p.Worker,
+	}
 	for i, one := range where.Clones() {
 		of := ""
+		for _, lack := range one.Clone.Lacks {
+			header = append(header, "lacks "+one.Clone.Repo+": "+lack.String())
+		}
 		given = append(given, one.Instructions...)
 		trusted = trusted && one.Trusted // the agent sees the files of all of them
 		if i > 0 {
@@ -54,11 +62,6 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 		Instructions: given, Environment: where.Given(), Rules: p.Policy.Rules,
 		Model: cmp.Or(t.Options.Model, p.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD,
 		Schema: s.Schema, Resume: c.session, History: c.said, Limit: t.Options.Limit,
-		IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: p.Policy.People.Asker(t),
-		Header: []string{
-			"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
-			"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
-			"task " + t.Title(), "worker " + p.Worker,
-		},
+		IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: p.Policy.People.Asker(t), Header: header,
 	}
 }

@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+)
+
+// What a clone has only as an empty directory or as a pointer is said to the agent, in the log, on the page and in the
+// outlook.
+func TestLacksAreSaid(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	work := t.TempDir()
+	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
+	r.write(work, ".gitattributes", "*.bin filter=lfs\n")
+	r.write(work, "a.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:"+strings.Repeat("a", 64)+"\nsize 1\n")
+	r.git(work, "add", "--all")
+	r.git(work, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",lib")
+	r.git(work, "commit", "--quiet", "--message", "more")
+	r.git(work, "push", "--quiet", "origin", "HEAD:main")
+	r.agent.do = nil
+	r.worker(r.disk(t.TempDir()))
+	id := r.submit(r.repoTask("a"))
+	s := r.resumed(id)
+	said := strings.Join(r.events(id, agent.Notice), "\n")
+	for _, part := range []string{"directories of submodules are empty", ": lib.", "pointer to Git LFS", ": a.bin."} {
+		for where, text := range map[string]string{"agent": s.System, "log": strings.Join(s.Header, "\n"), "page": said} {
+			if !strings.Contains(text, part) {
+				t.Errorf("%s: no %q in\n%s", where, part, text)
+			}
+		}
+	}
+	r.foresees("warning These directories of submodules are empty", "warning These files have the pointer")
+}
