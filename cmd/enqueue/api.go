@@ -127,7 +127,7 @@ func (c *apiClient) responseError(resp *http.Response) error {
 	switch {
 	case resp.StatusCode == http.StatusUnauthorized && c.token == "":
 		text = "the server requires a token: set ERRAND_CONSOLE_TOKEN to the server's value (`worker " +
-			"-standalone` prints it at start)"
+			"-standalone` prints one if none is set)"
 	case resp.StatusCode == http.StatusUnauthorized:
 		text = "the server refused the token: set ERRAND_CONSOLE_TOKEN to the server's value"
 	case json.Unmarshal(b, &problem) == nil && problem.Title != "":

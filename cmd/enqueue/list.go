@@ -23,7 +23,10 @@ func listCommand(t *terminal) *cobra.Command {
 		parameter{
 			flag: "state", name: "state", about: "only tasks in this `state`: waiting, running, absorbed or ended",
 		},
-		parameter{flag: "source", name: "source", about: "only tasks from this `source`: slack, github or chat"},
+		parameter{
+			flag: "source", name: "source",
+			about: "only tasks from this `source`: slack, github, chat, schedule or hook",
+		},
 		parameter{flag: "pool", name: "pool", about: "only tasks of this `pool`, such as default"},
 		parameter{
 			flag: "ending", name: "ending", about: "only tasks with this `ending`: answered, failed, cancelled, …",
