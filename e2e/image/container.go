@@ -47,12 +47,14 @@ func readImage(root, file string) (image, error) {
 }
 
 // arguments returns the arguments of bubblewrap. The image's setpriv drops all rights after the mounts and executes the
-// image's entrypoint, which is then the first process of the container.
+// image's entrypoint, which is then the first process of the container. Its /proc is whole, as the Compose file asks
+// for; bubblewrap's own has covered parts.
 func (i image) arguments(s spec) []string {
-	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev", "--proc", "/proc"}
+	args := []string{"--ro-bind", i.root, "/", "--dev", "/dev"}
 	args = append(args, s.mounts...)
 	args = append(args, "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--as-pid-1", "--die-with-parent", "--chdir",
 		i.Config.WorkingDir)
+	args = append(args, "sh", "-c", `mount -t proc proc /proc && exec "$@"`, "sh")
 	args = append(args, i.user()...)
 	args = append(args, i.Config.Entrypoint...)
 	if s.command == nil {
