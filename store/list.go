@@ -109,8 +109,9 @@ type ListQuery struct {
 	Before string    // an ID: only older tasks, for the next page; the task itself may have expired
 	Since  time.Time // only tasks whose IDs are not older; zero = all
 
-	// Head and Match filter; nil accepts all. Head sees only ID, Class, Pool, State and Scopes, so that the rest of a
-	// dropped record is never read. Match sees the whole record.
+	// ID, Head and Match filter; nil accepts all. Head sees only ID, Class, Pool, State and Scopes, so that the rest of
+	// a dropped record is never read. Match sees the whole record.
+	ID          func(string) bool
 	Head, Match func(Record) bool
 	Look        int // stop after about this many tasks, give or take a few hundred; 0 = never
 }
@@ -157,7 +158,9 @@ func (s *Store) List(ctx context.Context, q ListQuery) (Page, error) {
 }
 
 // all reports whether the query accepts every ID of the index.
-func (q ListQuery) all() bool { return q.State == "" && q.Head == nil && q.Match == nil }
+func (q ListQuery) all() bool {
+	return q.State == "" && q.ID == nil && q.Head == nil && q.Match == nil
+}
 
 // wants reports whether the query accepts the head of a record. A record without a state cannot be read, and will not
 // run.
@@ -208,6 +211,9 @@ func (s *Store) choose(ctx context.Context, q ListQuery, ids []string, found []R
 
 // heads drops the IDs of records whose heads do not match.
 func (s *Store) heads(ctx context.Context, q ListQuery, ids []string) ([]string, error) {
+	if q.ID != nil {
+		ids = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !q.ID(id) })
+	}
 	if len(ids) == 0 || q.State == "" && q.Head == nil {
 		return ids, nil
 	}

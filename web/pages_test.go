@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -49,7 +50,7 @@ func TestTaskPageWhileItRuns(t *testing.T) {
 	}
 	// The page without a script, and where the script continues.
 	h.contains(h.get(path), http.StatusOK, "running", ">I will look.<", "Reading main.go", "!told before", "worker-1",
-		`data-events="/api/tasks/`+id+`/events" data-after="`+last+`"`, "enqueue logs -f "+id)
+		`data-events="/api/tasks/`+id+`/events" data-after="`+last+`"`, "enqueue logs -f "+display.TaskID(id))
 
 	// After Stop the page shows at once that the task is stopping.
 	h.do("POST", path+"/cancel", "", "Content-Type", "application/x-www-form-urlencoded")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -25,7 +26,7 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	_, out, _ := f.run("show", id)
-	for _, want := range []string{"? Which colour?", "  2. blue", "enqueue answer --question k1 " + id} {
+	for _, want := range []string{"? Which colour?", "  2. blue", "enqueue answer --question k1 " + display.TaskID(id)} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

@@ -68,9 +68,9 @@ func chatCommand(t *terminal) *cobra.Command {
 		case t.raw:
 			err = t.printJSON([]byte(text + "\n"))
 		case !*follow:
-			printf(t.stdout, "%s\n", display.Line(first.ID))
+			printf(t.stdout, "%s\n", display.TaskID(first.ID))
 		default:
-			headline = fmt.Sprintf("task %s, thread %s", first.ID, first.Thread)
+			headline = fmt.Sprintf("task %s, thread %s", display.TaskID(first.ID), first.Thread)
 			if first.Position > 0 {
 				headline += fmt.Sprintf("; %d before it in its thread", first.Position)
 			}
@@ -78,7 +78,7 @@ func chatCommand(t *terminal) *cobra.Command {
 		if err != nil || !*follow {
 			return err
 		}
-		return t.newWatch(first.ID, t.stderr).run(c.Context(), headline)
+		return t.newWatch(url.PathEscape(first.ID), display.TaskID(first.ID), t.stderr).run(c.Context(), headline)
 	}
 	return c
 }

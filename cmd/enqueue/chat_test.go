@@ -25,7 +25,7 @@ func TestChatPrintsTheTask(t *testing.T) {
 	if code != 0 || errs != "" {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	got := f.Status(strings.TrimSuffix(out, "\n"))
+	got := f.Status(f.whole(strings.TrimSuffix(out, "\n")))
 	want := tasks.Task{
 		Thread: "chat/t-1", Repo: "acme/app", Also: []string{"acme/web"}, Prompt: "Fix the test",
 		Options: tasks.Options{Agent: "strategist", Model: "opus", Effort: "low"}, ID: got.Task.ID, Source: "chat",
@@ -56,7 +56,7 @@ func TestChatOptions(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	got := f.Status(strings.TrimSpace(out)).Task
+	got := f.Status(f.whole(strings.TrimSpace(out))).Task
 	if diff := cmp.Diff(tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true}, got.Options); diff != "" ||
 		got.Ref != "next" {
 		t.Errorf("on %q: %s", got.Ref, diff)
@@ -89,7 +89,7 @@ func TestChatInADirectory(t *testing.T) {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
 	want, err := filepath.EvalSymlinks(f.dirs)
-	if got := f.Status(strings.TrimSpace(out)).Task.Dir; err != nil || got != want {
+	if got := f.Status(f.whole(strings.TrimSpace(out))).Task.Dir; err != nil || got != want {
 		t.Errorf("it works in %q, not %q", got, want)
 	}
 	if code, _, errs := f.run("chat", "--dir", "/etc", "Look"); code != 2 || !strings.Contains(errs, "Invalid path: ") {
@@ -105,7 +105,7 @@ func TestChatReadsThePrompt(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d: %s", code, errs)
 	}
-	if got := f.Status(strings.TrimSpace(out)).Task.Prompt; got != "Fix\nthis\n" {
+	if got := f.Status(f.whole(strings.TrimSpace(out))).Task.Prompt; got != "Fix\nthis\n" {
 		t.Errorf("it asks for %q", got)
 	}
 	if code, _, errs := f.runWith(" \n", "chat", "-"); code != 2 || !strings.Contains(errs, "the prompt is empty") {

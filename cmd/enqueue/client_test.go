@@ -44,8 +44,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"someone else": {"list", other.URL, "x", "404 Not Found: is this errand?"},
 		"no address":   {"list", "errand.test", "x", "must be host:port or a URL, not"},
 		"no URL":       {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
-		"no ID":        {"show 1", f.server.URL, testToken, "`enqueue list` shows them"},
-		"path as ID":   {"cancel ../tasks", f.server.URL, testToken, "`enqueue list` shows them"},
+		"path as ID":   {"cancel ../tasks", f.server.URL, testToken, "No such task"},
 		"unknown task": {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
 		"to follow":    {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
 	} {

@@ -228,51 +228,16 @@ func addValued(c *cobra.Command, valued map[string]bool) {
 	}
 }
 
-// aboutTask makes run the function of a command whose first argument is the ID of a task, or a part of it. It gets the
-// ID and the other arguments.
-func (t *terminal) aboutTask(c *cobra.Command, run func(context.Context, string, []string) error) *cobra.Command {
+// aboutTask makes run the function of a command whose first argument is the ID of a task or a part of it. It gets that,
+// as a part of a path, and the other arguments.
+func (t *terminal) aboutTask(
+	c *cobra.Command, run func(context.Context, string, []string) error,
+) *cobra.Command {
 	c.ValidArgsFunction = t.completeID
 	c.RunE = func(c *cobra.Command, args []string) error {
-		id, err := t.findID(c.Context(), args[0])
-		if err != nil {
-			return err
-		}
-		return run(c.Context(), id, args[1:])
+		return run(c.Context(), url.PathEscape(args[0]), args[1:])
 	}
 	return c
-}
-
-// shortest is how many characters of an ID are enough to look for it.
-const shortest = 4
-
-// findID returns an ID, or the ID of the only recent task whose ID begins or ends with a text.
-func (t *terminal) findID(ctx context.Context, part string) (string, error) {
-	if idForm.MatchString(part) {
-		return part, nil
-	}
-	if len(part) < shortest {
-		return "",
-			fmt.Errorf("%q is not a task ID: `enqueue list` shows them, and the first or last "+
-				"%d characters can be enough", part, shortest)
-	}
-	var page taskPage
-	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200&text="+url.QueryEscape(part), nil, &page); err != nil {
-		return "", err
-	}
-	var found []string
-	for _, v := range page.Tasks {
-		if id := v.Task.ID; idForm.MatchString(id) && (strings.HasPrefix(id, part) || strings.HasSuffix(id, part)) {
-			found = append(found, id)
-		}
-	}
-	switch len(found) {
-	case 0:
-		return "", fmt.Errorf("no recent task has an ID that begins or ends with %q: `enqueue list` shows them", part)
-	case 1:
-		return found[0], nil
-	}
-	return "", fmt.Errorf("%d tasks have an ID that begins or ends with %q, such as %s and %s: write more of it",
-		len(found), part, found[0], found[1])
 }
 
 // completeTime bounds how long a completion waits for the front door.
@@ -291,9 +256,9 @@ func (t *terminal) completeID(
 	if _, err := t.api.call(ctx, "GET /api/tasks?limit=200", nil, &page); err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	var ids []string
+	var ids []cobra.Completion
 	for _, v := range page.Tasks {
-		ids = append(ids, display.Line(v.Task.ID))
+		ids = append(ids, cobra.CompletionWithDesc(display.TaskID(v.Task.ID), display.Line(v.Title)))
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }

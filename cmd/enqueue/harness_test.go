@@ -216,5 +216,15 @@ func (f *frontDoor) chat(thread, prompt string) string {
 	if code != 0 {
 		f.Fatalf("exit %d: %s", code, errs)
 	}
-	return strings.TrimSpace(out)
+	return f.whole(strings.TrimSpace(out))
+}
+
+// whole returns the ID of the task that people know by a short one.
+func (f *frontDoor) whole(short string) string {
+	f.Helper()
+	id, err := f.Desk.Find(f.Context(), short)
+	if err != nil {
+		f.Fatalf("find task %q: %v", short, err)
+	}
+	return id
 }

@@ -69,11 +69,11 @@ var (
 // printTasks prints a table of tasks and cuts titles to fit.
 func (t *terminal) printTasks(all []task, now time.Time) {
 	list := newTable("ID", "STATE", "SOURCE", "WHO", "AGE", "COST", "TASK")
-	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true // the ID contains the source
+	list.spare, list.prose = []string{"SOURCE", "WHO", "COST", "AGE"}, true
 	list.columns[1].style = func(row int) term.Style { return stateStyle(all[row]) }
 	for _, v := range all {
-		list.add(v.Task.ID, v.state(), v.Task.Source, v.name(), display.Age(now.Sub(v.Created)), cost(v),
-			v.Title+trouble(v))
+		age := display.Age(now.Sub(v.Created))
+		list.add(display.TaskID(v.Task.ID), v.state(), v.Task.Source, v.name(), age, cost(v), v.Title+trouble(v))
 	}
 	list.print(t.stdout)
 }
@@ -195,7 +195,7 @@ func changeCommand(t *terminal, action, about string) *cobra.Command {
 	c := &cobra.Command{Use: action + " ID", Short: about}
 	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
 		return show(ctx, t, "POST /api/tasks/"+id+"/"+action, nil, func(v task) {
-			printf(t.stdout, "%s is %s\n", id, display.Line(v.state()))
+			printf(t.stdout, "%s is %s\n", display.TaskID(v.Task.ID), display.Line(v.state()))
 		})
 	})
 }
@@ -217,9 +217,11 @@ func moment(at time.Time) string {
 
 // printTask prints everything about a task.
 func (t *terminal) printTask(v task) {
-	t.fact("task", v.Task.ID)
+	t.fact("task", display.TaskID(v.Task.ID))
 	t.fact("state", v.state())
-	t.fact("in the run of", v.Into)
+	if v.Into != "" {
+		t.fact("in the run of", display.TaskID(v.Into))
+	}
 	if v.Position > 0 {
 		t.fact("position", fmt.Sprintf("%d in its line", v.Position))
 	}
@@ -241,7 +243,7 @@ func (t *terminal) printTask(v task) {
 	}
 	for _, q := range v.Questions {
 		printf(t.stdout, "\n? %s\n", display.Text(q.Text))
-		for _, line := range answerHelp(v.Task.ID, q) {
+		for _, line := range answerHelp(display.TaskID(v.Task.ID), q) {
 			printf(t.stdout, "%s\n", line)
 		}
 	}

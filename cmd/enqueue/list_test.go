@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/logs"
@@ -34,13 +35,13 @@ func TestList(t *testing.T) {
 	}
 	want := [][]string{
 		{"ID", "STATE", "SOURCE", "WHO", "COST", "TASK"},
-		{waiting, "waiting", "slack", "ann", "Second", "(no", "worker", "is", "alive)"},
-		{ended, "timed_out", "slack", "ann", "$1.50", "First"},
+		{display.TaskID(waiting), "waiting", "slack", "ann", "Second", "(no", "worker", "is", "alive)"},
+		{display.TaskID(ended), "timed_out", "slack", "ann", "$1.50", "First"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if _, out, _ := f.run("list", "--state", "ended"); strings.Contains(out, waiting) || !strings.Contains(out, ended) {
+	if _, out, _ := f.run("list", "--state", "ended"); strings.Contains(out, "waiting") || !strings.Contains(out, display.TaskID(ended)) {
 		t.Errorf("the ended ones are %s", out)
 	}
 	_, out, _ = f.run("list", "--json", "--state", "waiting")
@@ -72,12 +73,13 @@ func TestListFilters(t *testing.T) {
 		{"--limit", "1"},
 		{"--state", "ended"},
 	} {
-		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, id) ||
-			strings.Contains(out, other) {
+		if _, out, errs := f.run(append([]string{"list"}, args...)...); !strings.Contains(out, display.TaskID(id)) ||
+			strings.Contains(out, "Something else") {
 			t.Errorf("%q: %s%s", args, out, errs)
 		}
 	}
-	if _, out, _ := f.run("list", "--before", id); strings.Contains(out, id) || !strings.Contains(out, other) {
+	if _, out, _ := f.run("list", "--before", id); strings.Contains(out, display.TaskID(id)) ||
+		!strings.Contains(out, display.TaskID(other)) {
 		t.Errorf("older ones: %s", out)
 	}
 	if _, _, errs := f.run("list", "--limit", "1"); errs != "For older tasks add --before "+id+"\n" {
@@ -123,7 +125,7 @@ func TestShow(t *testing.T) {
 		t.Errorf("exit %d: %s", code, errs)
 	}
 	for _, want := range []string{
-		id, "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n",
+		display.TaskID(id), "failed", "ann (slack/ann)", "slack/x", "worker-1", "\n> What is it?\n> Say.\n", "\nNo luck.\n",
 		"\nIt may be\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -165,8 +167,8 @@ func TestCancelAndRetry(t *testing.T) {
 		said    string
 	}{
 		{"retry", 1, "Not ended"},
-		{"cancel", 0, id + " is cancelled\n"},
-		{"retry", 0, id + " is waiting\n"},
+		{"cancel", 0, display.TaskID(id) + " is cancelled\n"},
+		{"retry", 0, display.TaskID(id) + " is waiting\n"},
 	} {
 		code, out, errs := f.run(step.command, id)
 		if code != step.code || !strings.Contains(out+errs, step.said) {
@@ -176,7 +178,7 @@ func TestCancelAndRetry(t *testing.T) {
 	second := f.submit("Hello again")
 	f.run("cancel", id) // else it comes first
 	f.Claim(second)
-	if _, out, errs := f.run("cancel", second); out != second+" is stopping\n" {
+	if _, out, errs := f.run("cancel", second); out != display.TaskID(second)+" is stopping\n" {
 		t.Errorf("%s%s", out, errs)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/errand-fleet/errand/internal/display"
 )
 
 // stranger moves a front door's client to a separate home and directory, without settings.
@@ -43,7 +45,7 @@ func TestLogin(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the file: %v, %v", info, err)
 	}
-	if code, out, errs := f.run("show", id); code != 0 || !strings.Contains(out, id) {
+	if code, out, errs := f.run("show", id); code != 0 || !strings.Contains(out, display.TaskID(id)) {
 		t.Errorf("after the login: exit %d: %s", code, errs)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
@@ -97,17 +99,22 @@ func TestShortIDs(t *testing.T) {
 	f := newFrontDoor(t)
 	first, second := f.chat("one", "look"), f.chat("two", "look at "+"1234abcd")
 	part := func(id string, n int) string { return id[len(id)-n:] }
-	for arg, want := range map[string]string{first: first, part(first, 8): first, second[:16]: second} {
-		if code, out, errs := f.run("show", arg); code != 0 || !strings.Contains(out, want) {
+	for arg, want := range map[string]string{
+		first: first, part(first, 8): first, second[:20]: second, display.TaskID(first): first,
+		strings.ToUpper(display.TaskID(second)): second, display.TaskID(second)[:5]: second,
+	} {
+		code, out, errs := f.run("show", arg)
+		if code != 0 || !strings.HasPrefix(out, "task           "+display.TaskID(want)+"\n") {
 			t.Errorf("%s: exit %d: %s%s", arg, code, out, errs)
 		}
 	}
 	for arg, said := range map[string]string{
-		"abc":      "the first or last 4 characters can be enough",
-		"1234abcd": "no recent task has an ID that begins or ends",
-		first[:4]:  "2 tasks have an ID that begins or ends",
+		"abc":      "Write at least 4 characters of the task's ID",
+		"1234abcd": "No such task",
+		first[:4]:  " is a part of several IDs, such as " + second,
+		"../tasks": "No such task",
 	} {
-		if code, _, errs := f.run("cancel", arg); code != 1 || !strings.Contains(errs, said) {
+		if code, _, errs := f.run("cancel", arg); code == 0 || !strings.Contains(errs, said) {
 			t.Errorf("%s: exit %d: %s", arg, code, errs)
 		}
 	}
@@ -137,7 +144,7 @@ func TestCompletion(t *testing.T) {
 	}
 	_, script, _ := f.run("completion", "bash")
 	for line, want := range map[string]string{
-		"enqueue ca": "cancel", "enqueue list --st": "--state", "enqueue cancel " + id[:6]: id,
+		"enqueue ca": "cancel", "enqueue list --st": "--state", "enqueue cancel " + display.TaskID(id)[:3]: display.TaskID(id),
 		"enqueue help sho": "show", "enqueue list x": "", "enqueue token rev": "revoke", "enqueue pause backg": "background",
 	} {
 		words := strings.Fields(line)

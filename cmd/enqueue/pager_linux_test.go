@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -65,7 +66,7 @@ func TestLeavingThePager(t *testing.T) {
 	id := f.submit(strings.Repeat("a line\n", 100_000))
 	f.env = maps.Clone(f.env)
 	maps.Copy(f.env, map[string]string{"PATH": os.Getenv("PATH"), "PAGER": "head -n 1"})
-	if seen := f.sit(wide, nil, "show", id).exits(0); strings.Count(seen, "\n") > 1 || !strings.Contains(seen, id) {
+	if seen := f.sit(wide, nil, "show", id).exits(0); strings.Count(seen, "\n") > 1 || !strings.Contains(seen, display.TaskID(id)) {
 		t.Errorf("one sees\n%s", seen)
 	}
 }

@@ -18,9 +18,9 @@ import (
 type eventPrinter struct {
 	screen     *term.Screen
 	side       *term.Out // the screen's side stream
-	id         string
-	timestamps bool // lines begin with the time
-	inText     bool // the last thing printed was text
+	task       string    // its ID, for people
+	timestamps bool      // lines begin with the time
+	inText     bool      // the last thing printed was text
 }
 
 // event prints an event.
@@ -80,7 +80,7 @@ func (p *eventPrinter) question(e event) {
 	var q question
 	_ = json.Unmarshal(e.Input, &q) // without a key, the answer goes to the only open question
 	p.full(e, term.Bold, "? "+e.Text)
-	for _, line := range answerHelp(p.id, q) {
+	for _, line := range answerHelp(p.task, q) {
 		p.line(line)
 	}
 }

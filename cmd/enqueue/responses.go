@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -93,9 +92,6 @@ func (t task) state() string {
 	}
 	return cmp.Or(t.Ending.Kind, t.State)
 }
-
-// idForm is the form of a task's ID.
-var idForm = regexp.MustCompile(`^[0-9]{16}-[a-z]+-[a-z0-9.-]+$`)
 
 // question is a question of the agent.
 type question struct {

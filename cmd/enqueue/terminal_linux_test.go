@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/cmd/enqueue/internal/termtest"
 	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -179,7 +180,7 @@ func TestChatOnATerminal(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	s := f.sit(wide, nil, "chat", "--follow", "--thread", "t", "Hello")
-	c := f.Claim(s.task())
+	c := f.Claim(f.whole(s.task()))
 	s.sees(`  waiting · \d+s`)
 	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
 		agent.Event{Kind: agent.Text, Text: "Let me"}, agent.Event{Kind: agent.Text, Text: " see"},
@@ -211,7 +212,7 @@ func TestCtrlCAsksAndThenCancels(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	s := f.sit(wide, nil, "chat", "--follow", "Hello")
-	id := s.task()
+	id := f.whole(s.task())
 	c := f.Claim(id)
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "So far"})
 	s.sees("So far")
@@ -239,7 +240,7 @@ func TestThirdCtrlCLeaves(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	s := f.sit(wide, nil, "chat", "--follow", "Hello")
-	f.Claim(s.task())
+	f.Claim(f.whole(s.task()))
 	s.types(ctrlC)
 	s.sees("Ctrl-C again cancels")
 	s.types(ctrlC)
@@ -288,7 +289,7 @@ func TestChatIntoAFile(t *testing.T) {
 	}
 	defer file.Close()
 	s := f.sit(wide, file, "chat", "--follow", "Hello")
-	c := f.Claim(s.task())
+	c := f.Claim(f.whole(s.task()))
 	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()},
 		agent.Event{Kind: agent.Text, Text: "4"})
 	s.sees(`\ds · writing`)
@@ -329,7 +330,7 @@ func TestDumbTerminal(t *testing.T) {
 	f := newFrontDoor(t)
 	f.env["TERM"] = "dumb"
 	s := f.sit(wide, nil, "chat", "--follow", "Hello")
-	c := f.Claim(s.task())
+	c := f.Claim(f.whole(s.task()))
 	s.types(ctrlC)
 	s.sees(`(?m)^(\^C)?Ctrl-C again cancels the task`)
 	f.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "42"}})
@@ -359,14 +360,14 @@ func TestCostsFitTheTerminal(t *testing.T) {
 func TestListFitsTheTerminal(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	id := f.submit("日本語 and much more than can be shown in a line of this width, of whatever it is about")
-	pad := strings.Repeat(" ", len(id)-2)
+	id := display.TaskID(f.submit("日本語 and much more than can be shown in a line of this width, of whatever it is about"))
 	for width, want := range map[uint16]string{
-		110: "ID" + pad + "  STATE    SOURCE  WHO  AGE  COST  TASK\n" + id +
-			"  waiting  slack   ann  0s         日本語 and much more than can be shown in a line o…",
-		60: "ID" + pad + "  STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much mor…",
+		110: "ID       STATE    SOURCE  WHO  AGE  COST  TASK\n" + id +
+			"  waiting  slack   ann  0s         日本語 and much more than can be shown in a line of this width, of…",
+		60: "ID       STATE    WHO  AGE  COST  TASK\n" + id + "  waiting  ann  0s         日本語 and much more than…",
+		46: "ID       STATE    AGE  TASK\n" + id + "  waiting  0s   日本語 and much more t…",
 		// the ID stays whole, to be copied
-		46: "ID\n  STATE    AGE  COST  TASK\n" + id + "\n  waiting  0s         日本語 and much more th…",
+		24: "ID\n  STATE    TASK\n" + id + "\n  waiting  日本語 and m…",
 	} {
 		seen := f.sit(width, nil, "list").exits(0)
 		if seen = regexp.MustCompile(` \ds `).ReplaceAllString(seen, " 0s "); seen != want {

@@ -133,7 +133,7 @@ func TestFlagsBehindArguments(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("%q: exit %d: %s", args, code, errs)
 		}
-		got := f.Status(strings.TrimSpace(out)).Task
+		got := f.Status(f.whole(strings.TrimSpace(out))).Task
 		want := map[string]string{"it": "Fix it", "-follow": "-x is -follow", "-x": "Look -x"}[args[len(args)-1]]
 		if got.Options.Model != "opus" || got.Prompt != want {
 			t.Errorf("%q asks %s for %q", args, got.Options.Model, got.Prompt)

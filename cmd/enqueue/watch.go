@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -27,7 +28,8 @@ const cancelWindow = 10 * time.Second
 // watch follows a task to its end, prints what happens, and handles Ctrl-C. Its fields belong to the goroutine of run.
 type watch struct {
 	*terminal
-	id           string
+	id           string // as a part of a path
+	name         string // for people
 	printer      eventPrinter
 	screen       *term.Screen
 	progress     progress
@@ -41,15 +43,15 @@ type watch struct {
 
 // newWatch returns a watch that prints the answer's text to stdout, lines about the run to side, and the status line to
 // stderr.
-func (t *terminal) newWatch(id string, side *term.Out) *watch {
+func (t *terminal) newWatch(id, name string, side *term.Out) *watch {
 	if t.raw {
 		side = t.stderr
 	}
 	w := &watch{
-		terminal: t, id: id, screen: term.NewScreen(t.stdout, side, t.stderr),
+		terminal: t, id: id, name: name, screen: term.NewScreen(t.stdout, side, t.stderr),
 		progress: progress{submitted: time.Now()},
 	}
-	w.printer = eventPrinter{screen: w.screen, side: side, id: id}
+	w.printer = eventPrinter{screen: w.screen, side: side, task: name}
 	return w
 }
 
@@ -83,7 +85,7 @@ func (w *watch) run(ctx context.Context, headline string) error {
 				return err
 			}
 			if err := w.writeErr(); err != nil {
-				return fmt.Errorf("%w; the task continues: `enqueue logs -f %s`", err, w.id)
+				return fmt.Errorf("%w; the task continues: `enqueue logs -f %s`", err, w.name)
 			}
 		case sig := <-signals:
 			if err := w.onSignal(ctx, sig); err != nil {
@@ -108,7 +110,7 @@ func (w *watch) update(n update) (done bool, err error) {
 	case n.err != nil:
 		w.screen.Status("")
 		w.screen.Newline()
-		return true, fmt.Errorf("%w; `enqueue logs -f %s` follows it again", n.err, w.id)
+		return true, fmt.Errorf("%w; `enqueue logs -f %s` follows it again", n.err, w.name)
 	case n.reconnecting, n.raw == "":
 	case w.raw:
 		if err := w.printJSON([]byte(n.raw + "\n")); err != nil {
@@ -222,10 +224,10 @@ func (w *watch) leave(code exit) error {
 	w.screen.Status("")
 	w.screen.Newline()
 	if w.cancelled {
-		printf(w.stderr, "left; the task is being cancelled: `enqueue show %s` shows its ending\n", w.id)
+		printf(w.stderr, "left; the task is being cancelled: `enqueue show %s` shows its ending\n", w.name)
 	} else {
 		printf(w.stderr,
-			"left; the task continues: `enqueue logs -f %[1]s` follows it, `enqueue cancel %[1]s` cancels it\n", w.id)
+			"left; the task continues: `enqueue logs -f %[1]s` follows it, `enqueue cancel %[1]s` cancels it\n", w.name)
 	}
 	return code
 }
@@ -333,8 +335,8 @@ func (f *follower) readEvents(ctx context.Context) (done bool, err error) {
 		if !f.send(n) {
 			return true, nil
 		}
-		if into := n.event.ToolID; n.event.Kind == "absorbed" && n.event.Tool == "" && f.from == f.id &&
-			idForm.MatchString(into) {
+		if into := n.event.ToolID; n.event.Kind == "absorbed" && n.event.Tool == "" && f.from == f.id && into != "" {
+			into = url.PathEscape(into)
 			f.from, f.after[into] = into, beforeMillisecond(e.id) // absorbed: the other task has the events
 			return false, nil
 		}
@@ -377,7 +379,7 @@ func logsCommand(t *terminal) *cobra.Command {
 	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
 		switch {
 		case *follow:
-			w := t.newWatch(id, t.stdout)
+			w := t.newWatch(id, id, t.stdout)
 			w.printer.timestamps = true
 			return w.run(ctx, "")
 		case t.raw:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +30,7 @@ func TestChatFollows(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	r := f.start("chat", "--follow", "--thread", "sums", "6 × 7?")
-	c := f.Claim(r.task())
+	c := f.Claim(f.whole(r.task()))
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "Let me see.\n"})
 	if got := r.line(r.stdout); got != "Let me see.\n" {
 		t.Errorf("at first got %q", got)
@@ -100,7 +101,7 @@ func TestChatEndings(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t)
 			r := f.start("chat", "--follow", "Hello")
-			f.End(f.Claim(r.task()), test.ending)
+			f.End(f.Claim(f.whole(r.task())), test.ending)
 			code, out, errs := r.rest()
 			if diff := cmp.Diff(test.want, []any{code, out, errs}); diff != "" {
 				t.Error(diff)
@@ -114,7 +115,7 @@ func TestChatThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	r := f.start("chat", "--follow", "Hello")
-	c := f.Claim(r.task())
+	c := f.Claim(f.whole(r.task()))
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
 	_ = r.line(r.stdout)
 	f.server.CloseClientConnections()
@@ -132,7 +133,7 @@ func TestChatWhoseServerIsGone(t *testing.T) {
 	f := newFrontDoor(t)
 	f.pause = time.Millisecond
 	r := f.start("chat", "--follow", "Hello")
-	c := f.Claim(r.task())
+	c := f.Claim(f.whole(r.task()))
 	f.Append(c, agent.Event{Kind: agent.Text, Text: "one\n"})
 	_ = r.line(r.stdout)
 	f.server.CloseClientConnections()
@@ -162,10 +163,10 @@ func TestChatThatIsLeft(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t)
 			r := f.start("chat", "--follow", "Hello")
-			id := r.task()
+			id := f.whole(r.task())
 			r.signals <- test.signal
 			code, _, errs := r.rest()
-			if code != test.code || !strings.Contains(errs, "the task continues: `enqueue logs -f "+id) {
+			if code != test.code || !strings.Contains(errs, "the task continues: `enqueue logs -f "+display.TaskID(id)) {
 				t.Errorf("exit %d: %s", code, errs)
 			}
 			if got := f.Status(id); got.Cancel != "" || got.Ending != nil {
@@ -186,7 +187,7 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 			c := f.Claim(host)
 			f.Append(c, agent.Event{Kind: agent.Text, Text: "before\n"})
 			r := f.start("chat", "--follow", "--thread", "t", "And 6 × 8?")
-			id := r.task()
+			id := f.whole(r.task())
 			rec, ok, err := c.Take(t.Context(), false,
 				f.JSON(agent.Event{Kind: tasks.Absorbed, ToolID: host, Text: "taken up", Time: time.Now()}))
 			if err != nil || !ok || rec.ID != id {
@@ -228,7 +229,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	f := newFrontDoor(t)
 	f.patience = time.Millisecond
 	r := f.start("chat", "--follow", "Hello")
-	c := f.Claim(r.task())
+	c := f.Claim(f.whole(r.task()))
 	if got, want := r.line(r.stderr),
 		"! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -243,14 +244,14 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
 	r := f.start("chat", "--follow", "Paint it")
-	id := r.task()
+	id := f.whole(r.task())
 	c := f.Claim(id)
 	q := f.JSON(tasks.Question{Key: "k1", Text: "Which?", Options: []string{"red", "b\x1b[2Jlue"}})
 	f.Append(c, agent.Event{Kind: tasks.Asked, Text: "Which?", Input: q}, agent.Event{Kind: tasks.Replied, Text: "red"},
 		agent.Event{Kind: tasks.Replied})
 	f.End(c, tasks.Ending{Kind: tasks.Answered})
 	_, _, errs := r.rest()
-	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer --question k1 " + id + " YOUR WORDS\n" +
+	want := "? Which?\n  1. red\n  2. blue\n  answer with: enqueue answer --question k1 " + display.TaskID(id) + " YOUR WORDS\n" +
 		"! red\n! no answer; the agent decides\n"
 	if !strings.HasPrefix(errs, want) {
 		t.Errorf("got\n%s\nwant\n%s", errs, want)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
@@ -222,7 +223,7 @@ func renderSection(p forge.Proposal) string {
 	if len(parts) > 1 {
 		text += "\n\n(The answer is longer. All of it is where the task was requested.)"
 	}
-	run := "run " + p.Run
+	run := "run " + display.TaskID(p.Run)
 	if p.RunURL != "" {
 		run = fmt.Sprintf("[%s](%s)", run, p.RunURL)
 	}

@@ -1,6 +1,7 @@
 package display
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -14,6 +15,33 @@ func TestAge(t *testing.T) {
 		if got := Age(d); got != want {
 			t.Errorf("%v is %s, want %s", d, got, want)
 		}
+	}
+}
+
+func TestTaskID(t *testing.T) {
+	t.Parallel()
+	const id = "1795977234251384-slack-c0payments"
+	const short = "b90wcne"
+	if got := TaskID(id); got != short {
+		t.Errorf("got %s, want %s: IDs in messages are no longer found", got, short)
+	}
+	for part, want := range map[string]bool{
+		short: true, "B9OWC": true, short[1:]: false, short + "0": false, id: true, "c0payments": true, "x": false,
+	} {
+		if IsTaskID(id, part) != want {
+			t.Errorf("%s is a part of the ID: %t", part, !want)
+		}
+	}
+	seen := map[string]string{}
+	for i := range 100_000 {
+		long := fmt.Sprintf("%016d-slack-c1", 1_795_977_234_251_384+int64(i)*1_000)
+		if other := seen[TaskID(long)]; other != "" {
+			t.Logf("%s and %s have the short ID %s", long, other, TaskID(long))
+		}
+		seen[TaskID(long)] = long
+	}
+	if len(seen) < 100_000-3 {
+		t.Errorf("%d of 100,000 short IDs are different", len(seen))
 	}
 }
 

@@ -6,6 +6,8 @@
 package display
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"regexp"
 	"strings"
@@ -103,6 +105,29 @@ func Age(d time.Duration) string {
 		return fmt.Sprintf("%dh", int(d.Hours()))
 	}
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// digits are the digits of a short ID: none looks like another one, and people may read I and L as 1, and O as 0.
+const digits = "0123456789abcdefghjkmnpqrstvwxyz"
+
+// TaskID returns the short form of a task's ID, for people: seven characters of a hash. Programs use the whole ID.
+func TaskID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	bits := binary.BigEndian.Uint64(sum[:])
+	short := make([]byte, 7)
+	for i := range short {
+		short[i] = digits[bits>>(59-5*i)&31]
+	}
+	return string(short)
+}
+
+// misread are the characters of a short ID as people may write them.
+var misread = strings.NewReplacer("i", "1", "l", "1", "o", "0")
+
+// IsTaskID reports whether part is a part of a task's ID, or the beginning of its short form.
+func IsTaskID(id, part string) bool {
+	part = strings.ToLower(part)
+	return strings.Contains(id, part) || strings.HasPrefix(TaskID(id), misread.Replace(part))
 }
 
 // Count formats a number: 999, 1.5k, 2.0M. The console's static/task.js does the same.

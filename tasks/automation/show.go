@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -75,7 +76,7 @@ func (s *Source) Diagnose(ctx context.Context) (found []doctor.Finding) {
 			f.Why = fmt.Sprintf("It has been paused since %s, after %d tasks in a row that failed.",
 				one.Paused.UTC().Format("2006-01-02 15:04 MST"), one.Failures)
 			f.Remedy = fmt.Sprintf("See why with `enqueue show %s`, then `enqueue schedules resume %s`.",
-				one.Task, one.Name)
+				display.TaskID(one.Task), one.Name)
 			if one.Problem != "" {
 				f.Remedy = fmt.Sprintf("It was refused: %s Correct it, then `enqueue schedules resume %s`.",
 					one.Problem, one.Name)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
@@ -84,6 +85,36 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	return Listing{Tasks: list, Next: page.Next}, nil
 }
 
+// shortest is how many characters of an ID are enough to find it.
+const shortest = 4
+
+// Find returns the ID of the only task that a part of an ID fits, of those that the visitor may see; see
+// [display.IsTaskID]. It returns a whole ID as it is, also of no task.
+func (d *Desk) Find(ctx context.Context, part string) (id string, err error) {
+	if tasks.ValidID(part) {
+		return part, nil
+	}
+	if len(part) < shortest {
+		return "", &tasks.InputError{Sentence: fmt.Sprintf("Write at least %d characters of the task's ID.", shortest)}
+	}
+	q := store.ListQuery{Limit: 2, ID: func(id string) bool { return display.IsTaskID(id, part) }}
+	if sees := d.policy.People.Visible(ctx); sees != nil {
+		q.Head = func(r store.Record) bool { return sees(r.Scopes) }
+	}
+	page, err := d.store.List(ctx, q)
+	switch found := page.Records; {
+	case err != nil:
+		return "", fmt.Errorf("find task: %w", err)
+	case len(found) == 0:
+		return "", tasks.ErrNotFound
+	case len(found) > 1:
+		return "", &tasks.InputError{Sentence: fmt.Sprintf("%q is a part of several IDs, such as %s and %s. "+
+			"Write more of it.", part, found[0].ID, found[1].ID)}
+	default:
+		return found[0].ID, nil
+	}
+}
+
 // statuses returns the status of each record, with its open questions.
 func (d *Desk) statuses(ctx context.Context, records []store.Record) ([]tasks.Status, error) {
 	list := make([]tasks.Status, 0, len(records))
@@ -134,6 +165,6 @@ func (f Filter) match(r store.Record) bool {
 		return false
 	}
 	var t struct{ Prompt string }
-	return f.Text == "" || strings.Contains(r.ID, f.Text) ||
+	return f.Text == "" || display.IsTaskID(r.ID, f.Text) ||
 		json.Unmarshal(r.Task, &t) == nil && strings.Contains(strings.ToLower(t.Prompt), strings.ToLower(f.Text))
 }

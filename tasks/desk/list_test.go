@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -58,6 +59,7 @@ func TestTasksAreFound(t *testing.T) {
 		"text beyond ASCII":     {Filter{Text: "ändere"}, []string{sue}},
 		"text of the answer":    {Filter{Text: "nothing", Source: "github"}, nil},
 		"ID":                    {Filter{Text: u1}, []string{u1}},
+		"short ID":              {Filter{Text: display.TaskID(sue)}, []string{sue}},
 		"several": {
 			Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: tasks.Refused}, []string{bob},
 		},
@@ -76,6 +78,42 @@ func TestTasksAreFound(t *testing.T) {
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// A part of an ID finds the only task that it fits, of those that the visitor may see.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	put := func(thread, repo string) string {
+		task := f.task(thread, "x")
+		task.Repo = repo
+		return f.submit(task)
+	}
+	ours, theirs := put("a", "acme/app"), put("b", "other/app")
+	sees := people.WithVisitor(t.Context(), people.Visitor{
+		Name: "ann", Role: policy.User, In: func(_ context.Context, repo string) policy.Repo {
+			if repo == "acme/app" {
+				return policy.Repo{Role: policy.User}
+			}
+			return policy.Repo{}
+		},
+	})
+	for _, test := range []struct {
+		ctx        context.Context
+		part, want string
+	}{
+		{t.Context(), theirs, theirs},
+		{t.Context(), display.TaskID(theirs), theirs},
+		{t.Context(), display.TaskID(ours)[:6], ours},
+		{t.Context(), ours[:8], ""}, // it fits both
+		{sees, ours[:8], ours},
+		{sees, display.TaskID(theirs), ""},
+		{t.Context(), "!!!!", ""},
+	} {
+		if got, err := f.desk.Find(test.ctx, test.part); got != test.want || (err == nil) != (test.want != "") {
+			t.Errorf("%s: %q, %v; want %q", test.part, got, err, test.want)
 		}
 	}
 }

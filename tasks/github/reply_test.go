@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
@@ -68,13 +69,15 @@ func TestReplyBodies(t *testing.T) {
 	} {
 		n := w.quietOpen(func(pr *githubfake.PR) { pr.Head = name })
 		comment := must(w.hub.Comment(t.Context(), repo, n, "ann", "@errand why?"))
-		w.close(w.asks(n, thread.Spot{Place: thread.InConversation, ID: comment})[0], e)
+		task := w.asks(n, thread.Spot{Place: thread.InConversation, ID: comment})[0]
+		w.close(task, e)
 		got := w.hub.Comments(repo, n)
 		if len(got) != 2 {
 			t.Fatalf("%s: %d comments", name, len(got))
 		}
 		golden(t, "reply."+name,
-			strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>").Replace(got[1].Body))
+			strings.NewReplacer(fmt.Sprintf("c%d", got[0].ID), "<comment>", display.TaskID(task.ID), "<run>").
+				Replace(got[1].Body))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	show "github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/slack/render"
@@ -133,7 +134,7 @@ func TestPlainText(t *testing.T) {
 					t.Errorf("%s: %s in %s", name, ping, all)
 				}
 			}
-			if strings.Count(all, "<@"+ann+">") != 1 || strings.Count(all, "run 1") != 1 {
+			if strings.Count(all, "<@"+ann+">") != 1 || strings.Count(all, "run "+show.TaskID("1")) != 1 {
 				t.Errorf("%s: %s", name, all)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/goroutines"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -153,7 +154,7 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 	f.equal("events of the run", f.events(first, tasks.Absorbed), []string{second + " somebody blue"})
 	f.equal("events of the task", f.events(second, tasks.Absorbed),
-		[]string{first + "  The run of task " + first + " takes this into account."})
+		[]string{first + "  The run of task " + display.TaskID(first) + " takes this into account."})
 	stored, err := f.store.Threads.Session(t.Context(), "fake/a")
 	var past struct{ Said []agent.Turn }
 	if err == nil {

@@ -313,8 +313,8 @@ func (a *API) events(w http.ResponseWriter, r *http.Request) error {
 // exists returns the ID of the path's task. Its status is dropped here, so that a stream of hours does not keep it in
 // memory.
 func (a *API) exists(r *http.Request) (id string, err error) {
-	_, err = a.View.Task(r)
-	return r.PathValue("id"), err
+	s, err := a.View.Task(r)
+	return s.Task.ID, err
 }
 
 // follow writes a task's events until the task has ended, the client is gone or the store cannot be read. It runs on

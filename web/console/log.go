@@ -22,7 +22,7 @@ type logView struct {
 
 // logPage shows a page of the readable log: its end, or the lines before an offset (?before=, in bytes).
 func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
-	id, err := respond.TaskID(r)
+	id, err := c.view.ID(r)
 	if err != nil {
 		return err
 	}

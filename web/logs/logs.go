@@ -59,7 +59,7 @@ func (l *Reader) Close() { l.client.CloseIdleConnections() }
 // Send sends the log of a run as far as it has been written. A log on this disk is sent even without Redis, and after
 // Redis has forgotten the task.
 func (l *Reader) Send(w http.ResponseWriter, r *http.Request) error {
-	id, err := respond.TaskID(r)
+	id, err := l.desk.Find(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
@@ -256,9 +256,9 @@ func Server(dir, token string) http.Handler {
 			http.Error(w, "the fleet token is required", http.StatusUnauthorized)
 			return
 		}
-		id, err := respond.TaskID(r)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
+		id := r.PathValue("id")
+		if !tasks.ValidID(id) {
+			http.Error(w, "no task has such an ID", http.StatusBadRequest)
 			return
 		}
 		name, kind := variant(r)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/web/auth"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -49,17 +48,9 @@ func add[In, Out any](s *Server, to *mcp.Server, do func(call, In) (Out, error),
 	})
 }
 
-// problemOf returns an error as a problem, as [respond.ProblemOf] does. An input error is one, too.
-func problemOf(err error) (p respond.Problem, known bool) {
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		return respond.Problem{Status: http.StatusBadRequest, Title: "Invalid input", Detail: input.Sentence}, true
-	}
-	return respond.ProblemOf(err)
-}
-
 // explain returns an error for the model.
 func (s *Server) explain(ctx context.Context, tool string, err error) error {
-	p, known := problemOf(err)
+	p, known := respond.ProblemOf(err)
 	if !known && ctx.Err() == nil {
 		s.View.Log.Warn("call tool", "tool", tool, "err", err)
 	}
@@ -70,7 +61,7 @@ func (s *Server) explain(ctx context.Context, tool string, err error) error {
 func (s *Server) record(c call, tool, id string, err error) {
 	status := http.StatusOK
 	if err != nil {
-		p, _ := problemOf(err)
+		p, _ := respond.ProblemOf(err)
 		status = p.Status
 	}
 	s.Audit.Record(c.Request, "mcp "+tool, status, id)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
 type submission struct {
@@ -187,7 +186,7 @@ type logEnd struct {
 }
 
 func (s *Server) log(c call, in logQuery) (logEnd, error) {
-	id, err := respond.TaskID(c.on(in.Task))
+	id, err := s.View.ID(c.on(in.Task))
 	if err != nil {
 		return logEnd{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
@@ -46,9 +47,9 @@ func (t Thread) Foot(task string, e tasks.Ending, facts ...string) string {
 // RunLink returns a link to where people see a task, or its ID.
 func (t Thread) RunLink(task string) string {
 	if t.ConsoleURL == "" {
-		return "run " + task
+		return "run " + display.TaskID(task)
 	}
-	return fmt.Sprintf("[run %s](%s)", task, t.RunPage("", task))
+	return fmt.Sprintf("[run %s](%s)", display.TaskID(task), t.RunPage("", task))
 }
 
 // RunPage returns the address where people see a task: in the console, or at the place of its answer. It is unique

@@ -16,6 +16,7 @@ import (
 	"github.com/slack-go/slack"
 
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
@@ -45,7 +46,7 @@ func endingFoot(t tasks.Task, e tasks.Ending) string {
 	for _, one := range e.Notes() {
 		note = Lines(note, Literal(one, MaxSentence))
 	}
-	return Lines(note, Dots(Literal(e.Footer(), 200), "run "+t.ID))
+	return Lines(note, Dots(Literal(e.Footer(), 200), "run "+display.TaskID(t.ID)))
 }
 
 // Notice is a message about a task that was not requested in Slack. The title of its pull request is a stranger's.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -197,8 +198,8 @@ func (m *mailbox) unread(such func(id string) bool) bool {
 // then. If last is set and no task waits, it closes the mailbox. m.turn is held.
 func (m *mailbox) take(ctx context.Context, last bool) bool {
 	event := format.JSON(agent.Event{
-		Kind: tasks.Absorbed, ToolID: m.task.ID, Text: "The run of task " + m.task.ID + " takes this into account.",
-		Time: time.Now(),
+		Kind: tasks.Absorbed, ToolID: m.task.ID, Time: time.Now(),
+		Text: "The run of task " + display.TaskID(m.task.ID) + " takes this into account.",
 	})
 	for {
 		select {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
@@ -80,7 +81,7 @@ func findFinal(ctx context.Context, source tasks.Recaller, t tasks.Task, since t
 func (p *Processor) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
 		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " +
-			r.Claim.ID() + "."}
+			display.TaskID(r.Claim.ID()) + "."}
 		_, err := record.EndWaiting(r.Detached, p.Store, id, own)
 		logline.Warn(p.Log, err, "end task", "run", id)
 	}

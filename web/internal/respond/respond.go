@@ -104,7 +104,10 @@ func ProblemOf(err error) (p Problem, known bool) {
 		return p, true
 	}
 	denied, _ := errors.AsType[*people.RoleError](err)
+	input, _ := errors.AsType[*tasks.InputError](err)
 	switch {
+	case input != nil:
+		return Problem{http.StatusBadRequest, "Invalid input", input.Sentence}, true
 	case errors.Is(err, tasks.ErrNotFound):
 		return Problem{
 			http.StatusNotFound, "No such task",
@@ -164,15 +167,6 @@ func (o *Responder) JSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// TaskID returns the task ID in the path of a request.
-func TaskID(r *http.Request) (string, error) {
-	id := r.PathValue("id")
-	if !tasks.ValidID(id) {
-		return "", Problem{http.StatusBadRequest, "Invalid ID", "A task ID looks like 1700000000000000-chat-x."}
-	}
-	return id, nil
-}
-
 // SetHeaders sets the headers that restrict what a browser does with a response. Handlers that need more rights replace
 // them.
 func SetHeaders(h http.Header) {
@@ -224,7 +218,8 @@ func New(log *slog.Logger) (*Responder, error) {
 	for _, name := range []string{
 		"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error",
 	} {
-		t, err := template.New("layout.html").Funcs(template.FuncMap{"code": code}).ParseFS(pageFiles,
+		words := template.FuncMap{"code": code, "short": display.TaskID}
+		t, err := template.New("layout.html").Funcs(words).ParseFS(pageFiles,
 			"pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html",
 			"pages/"+name+".html")
 		if err != nil {

@@ -184,9 +184,20 @@ func Strings[T ~string](values []T) []string {
 	return list
 }
 
+// ID returns the ID of the task in the path of a request, which may be a part of it.
+func (v *Reader) ID(r *http.Request) (string, error) {
+	id, err := v.Desk.Find(r.Context(), r.PathValue("id"))
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		err = respond.Error(http.StatusBadRequest, "Invalid ID", input.Sentence)
+	}
+	return id, err
+}
+
 // onTask calls do with the ID in the path of a request.
-func onTask(r *http.Request, do func(ctx context.Context, id string) (tasks.Status, error)) (tasks.Status, error) {
-	id, err := respond.TaskID(r)
+func (v *Reader) onTask(
+	r *http.Request, do func(ctx context.Context, id string) (tasks.Status, error),
+) (tasks.Status, error) {
+	id, err := v.ID(r)
 	if err != nil {
 		return tasks.Status{}, err
 	}
@@ -194,11 +205,11 @@ func onTask(r *http.Request, do func(ctx context.Context, id string) (tasks.Stat
 }
 
 // Task reads the task in the path of a request.
-func (v *Reader) Task(r *http.Request) (tasks.Status, error) { return onTask(r, v.Desk.Status) }
+func (v *Reader) Task(r *http.Request) (tasks.Status, error) { return v.onTask(r, v.Desk.Status) }
 
 // Cancel cancels the task in the path, in the visitor's name.
 func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
-	return onTask(r, func(ctx context.Context, id string) (tasks.Status, error) {
+	return v.onTask(r, func(ctx context.Context, id string) (tasks.Status, error) {
 		return v.Desk.Cancel(ctx, id, people.PublicName(ctx))
 	})
 }
@@ -206,7 +217,7 @@ func (v *Reader) Cancel(r *http.Request) (tasks.Status, error) {
 // Retry lets the task in the path run again. The store records who cancels and answers, but not who retries, so the log
 // does.
 func (v *Reader) Retry(r *http.Request) (tasks.Status, error) {
-	s, err := onTask(r, v.Desk.Retry)
+	s, err := v.onTask(r, v.Desk.Retry)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		err = respond.Error(http.StatusConflict, "Not retried", input.Sentence)
 	}
@@ -222,7 +233,7 @@ const MaxAnswer = 64 << 10
 // Answer gives the visitor's answer to a question of the task in the path. The result is the answer that counts: the
 // first one.
 func (v *Reader) Answer(r *http.Request, question, text string) (id string, a tasks.Answer, err error) {
-	if id, err = respond.TaskID(r); err != nil {
+	if id, err = v.ID(r); err != nil {
 		return id, a, err
 	}
 	a, err = v.Desk.Answer(r.Context(), id, question, people.PublicName(r.Context()), text)
