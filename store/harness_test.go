@@ -57,13 +57,7 @@ func (h *harness) empty() {
 
 func dial(t *testing.T, url string) *redis.Client {
 	t.Helper()
-	opt, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(opt)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return redistest.Client(t, url)
 }
 
 // store is one process of the fleet. cfg needs no client.

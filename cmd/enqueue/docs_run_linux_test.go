@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/text"
@@ -341,12 +340,7 @@ func startDocsDoor(t *testing.T) (url string) {
 
 func docsWorker(t *testing.T, redisURL string) taskstest.Worker {
 	t.Helper()
-	opt, err := redis.ParseURL(redisURL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opt)
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.Client(t, redisURL)
 	s, err := store.New(store.Config{Redis: rdb})
 	if err == nil {
 		err = beat(t.Context(), s)

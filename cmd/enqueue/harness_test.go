@@ -60,13 +60,9 @@ type frontDoor struct {
 
 func newFrontDoor(t *testing.T) *frontDoor {
 	t.Helper()
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opt)
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.Client(t, redistest.Start(t))
 	f := &frontDoor{Worker: taskstest.Worker{T: t}, redis: rdb, dirs: t.TempDir(), logs: t.TempDir()}
+	var err error
 	if f.Store, err = store.New(store.Config{Redis: rdb}); err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +96,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 		Reviews:   []tasks.Reviewer{reviews{}},
 		Scheduler: timed, Inbox: f.inboxes,
 		Examine: func(context.Context) []store.Finding { return f.services },
-		Redis:   asynq.RedisClientOpt{Addr: opt.Addr, Username: opt.Username, Password: opt.Password},
+		Redis:   asynq.RedisClientOpt{Addr: rdb.Options().Addr},
 	})
 	if err != nil {
 		t.Fatal(err)

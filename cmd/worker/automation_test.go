@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -35,12 +34,7 @@ hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.titl
 	if err := os.WriteFile(w.env["ERRAND_CONFIG"], yaml, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	opt, err := redis.ParseURL(w.redis)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opt)
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.Client(t, w.redis)
 	s, err := store.New(store.Config{Redis: rdb})
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/await"
@@ -74,112 +71,6 @@ func (w *world) onGitHub(holds func() bool) {
 	ctx := await.Context(w)
 	if err := w.github.Wait(ctx, func(*githubfake.Server) bool { return holds() }); err != nil {
 		w.Fatal(err)
-	}
-}
-
-// endless is a tool call that does not end by itself. up waits until it is under way; after over is called, the next
-// one ends at once.
-func (w *world) endless() (call modelfake.ToolCall, up, over func()) {
-	w.Helper()
-	dir, err := os.MkdirTemp("/var/tmp", "we") // see gate
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "up")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		w.Fatal(err)
-	}
-	command := "[ -e " + path + ".over ] || { echo up > " + path + "; command sleep 600; }"
-	up = func() {
-		if _, err := os.ReadFile(path); err != nil {
-			w.Error(err)
-		}
-	}
-	over = func() {
-		if err := os.WriteFile(path+".over", nil, 0o600); err != nil {
-			w.Error(err)
-		}
-	}
-	return modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": command}}, up, over
-}
-
-// announcedGate is a gate with up, which waits until the call is under way.
-func (w *world) announcedGate() (call modelfake.ToolCall, up, open func()) {
-	w.Helper()
-	call, open = w.gate()
-	dir, err := os.MkdirTemp("/var/tmp", "we") // see gate
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, "up")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		w.Fatal(err)
-	}
-	input, _ := call.Input.(map[string]string)
-	call.Input = map[string]string{"command": "echo up > " + path + "; " + input["command"]}
-	return call, func() {
-		if _, err := os.ReadFile(path); err != nil {
-			w.Error(err)
-		}
-	}, open
-}
-
-// A mention on a pull request is answered there once. A comment in the meantime is covered by the same answer, and the
-// next question continues it.
-func TestMentionOnPullRequest(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	call, up, open := w.announcedGate()
-	w.model.Answer("why one", modelfake.Turn{Tools: []modelfake.ToolCall{call}}, modelfake.Turn{Text: "Because."})
-	w.model.Answer("why not two", modelfake.Turn{Text: "Two is **too much**, @ann. ({{turns}} prompts)"})
-	w.model.Answer("really", modelfake.Turn{Text: "Really. ({{turns}} prompts)"})
-	n := w.pull()
-	w.standalone()
-	first := w.comment(n, "@errand why one?")
-	up() // or the CLI gets both as one prompt
-	second := w.comment(n, "@errand why not two?")
-	w.signed(n, second, "eyes") // it is a task, and not only in the inbox
-	open()
-	w.signed(n, first, "hooray")
-	w.signed(n, second, "hooray")
-	if got := w.replies(n, 1)[0]; !strings.Contains(got, "Two is **too much**, @\u200bann. (2 prompts)") ||
-		!strings.Contains(got, " and 1 more · ") {
-		t.Error(got)
-	}
-	d, _ := w.github.LastDelivery("issue_comment")
-	if err := w.github.Redeliver(t.Context(), d.GUID); err != nil {
-		t.Fatal(err)
-	}
-	w.signed(n, w.comment(n, "@errand really?"), "hooray")
-	if got := w.replies(n, 2)[1]; !strings.Contains(got, "Really. (3 prompts)") {
-		t.Error(got)
-	}
-	w.secretsStayInside()
-}
-
-// A run for a pull request can be stopped and retried from there. Each ending is posted once.
-func TestCancelAndRetryOnPullRequest(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	call, up, over := w.endless()
-	w.model.Answer("why one", modelfake.Turn{Text: "Let me see.", Tools: []modelfake.ToolCall{call}},
-		modelfake.Turn{Text: "Because."})
-	n := w.pull()
-	w.standalone()
-	asked := w.comment(n, "@errand why one?")
-	up()
-	w.signed(n, w.comment(n, "/cancel"), "hooray")
-	w.signed(n, asked, "confused")
-	if got := w.replies(n, 1)[0]; !strings.Contains(got, "Stopped by ann.") || !strings.Contains(got, "> Let me see.") {
-		t.Error(got)
-	}
-	over()
-	w.signed(n, w.comment(n, "/retry"), "hooray")
-	w.signed(n, asked, "hooray")
-	if got := w.replies(n, 2)[1]; !strings.Contains(got, "Because.") {
-		t.Error(got)
 	}
 }
 

@@ -9,13 +9,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/cloudfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
-	"github.com/errand-fleet/errand/internal/testlog"
 )
 
 // modelUnless returns the URL of a model that answers each request that refuse has not answered.
@@ -33,59 +31,6 @@ func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool
 	}))
 	w.Cleanup(s.Close)
 	return s.URL
-}
-
-// Tasks run with the second credential when the first one has reached its usage limit, also the task that found that.
-// Nobody finds either.
-func TestSeveralCredentials(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}},
-		modelfake.Turn{Text: "Answered."})
-	var refused atomic.Int32
-	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
-		if req.Header.Get("X-Api-Key") != "first-key-of-a-team-4711" {
-			return false
-		}
-		refused.Add(1)
-		rw.Header().Set("Anthropic-Ratelimit-Unified-Status", "rejected")
-		rw.Header().Set("Anthropic-Ratelimit-Unified-Reset", fmt.Sprint(time.Now().Add(time.Hour).Unix()))
-		rw.WriteHeader(http.StatusTooManyRequests)
-		return true
-	})
-	delete(w.env, "ANTHROPIC_API_KEY")
-	w.env["ANTHROPIC_BASE_URL"], w.env["FIRST_KEY"], w.env["SECOND_KEY"] =
-		model, "first-key-of-a-team-4711", "second-key-of-a-team-4712"
-	yaml := "repositories: {" + repo + ": {trusted: true}}\nchannels: {" + channel + ": {repository: " + repo + `}}
-credentials:
-  - {name: first, api_key: '{{env "FIRST_KEY"}}'}
-  - {name: second, api_key: '{{env "SECOND_KEY"}}', repositories: [acme/*]}
-`
-	w.write(w.env["ERRAND_CONFIG"], yaml)
-	base := w.frontDoor()
-	log := &testlog.Log{}
-	w.processTo(log)
-	if got := w.answers(w.mention("one", ""), 1)[0]; !strings.Contains(got, "Answered.") {
-		t.Fatalf("%s", got)
-	}
-	for _, thread := range []string{w.mention("two", ""), w.mention("three", "")} {
-		if got := w.answers(thread, 1)[0]; !strings.Contains(got, "Answered.") {
-			t.Errorf("%s", got)
-		}
-	}
-	if n := refused.Load(); n != 1 {
-		t.Errorf("the first credential was asked %d times", n)
-	}
-	if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 3 {
-		t.Errorf("tasks: %s", tasks)
-	}
-	if said := log.String(); !strings.Contains(said, `"credential":"first"`) ||
-		!strings.Contains(said, `"until"`) {
-		t.Errorf("log: %s", said)
-	}
-	w.search("the worker's log", []byte(log.String()))
-	w.secretsStayInside()
 }
 
 // Tasks run in another account of a cloud when the quota of the first one is used up, or when it is refused.

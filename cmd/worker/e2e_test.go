@@ -334,36 +334,6 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// A task waits if no worker has a usable CLI, and its thread shows why.
-func TestUnusableCLI(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		change func(*world)
-		want   string
-	}{
-		"missing": {
-			func(w *world) { w.env["ERRAND_CLAUDE"] = "/nowhere/claude" },
-			"No worker can run tasks: the worker has no Claude Code CLI.",
-		},
-		"not logged in": {func(w *world) { delete(w.env, "ANTHROPIC_API_KEY") }, "No worker can run tasks: "},
-		"too old":       {func(w *world) { w.env["ERRAND_CLAUDE"] = "../../agent/testdata/old/claude" }, "No worker can run tasks: "},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			c.change(w)
-			base := w.standalone()
-			root := w.mention("go", "")
-			if said := w.says(root, c.want); strings.Contains(said, "/nowhere") {
-				t.Errorf("the thread shows a local path: %s", said)
-			}
-			if status := w.get(base + "/api/tasks/" + w.taskID(root)); !strings.Contains(status, `"state": "waiting"`) {
-				t.Errorf("the task is %s", status)
-			}
-		})
-	}
-}
-
 // The HTTP API streams a run to its client, and the run outlives the connection.
 func TestChat(t *testing.T) {
 	t.Parallel()

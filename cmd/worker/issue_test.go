@@ -89,37 +89,3 @@ func TestIssueBecomesAPullRequest(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 }
-
-// A plan changes nothing. Once approved, it is carried out in the same conversation.
-func TestPlanForAnIssue(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	bash := func(command string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
-	}
-	w.github.SetPermission(repo, "ann", "write")
-	w.model.Answer("asks you for a plan", bash("echo '// early' >> total.go && git commit -qam Early"),
-		modelfake.Turn{Text: "First the total."})
-	w.model.Answer("and the tax", modelfake.Turn{Text: "Then the tax. ({{turns}} prompts)"})
-	w.model.Answer("approves the plan", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
-		modelfake.Turn{Text: "Done. ({{turns}} prompts)"})
-	w.standalone()
-	n := w.issue(githubfake.Issue{Title: "The total is wrong", Body: "It is one too much."})
-	w.signed(n, w.comment(n, "/plan"), "hooray")
-	w.signed(n, w.comment(n, "@errand and the tax?"), "hooray")
-	if got := w.replies(n, 2); !strings.Contains(got[0], "First the total.") ||
-		!strings.Contains(got[1], "Then the tax. (2 prompts)") ||
-		!strings.Contains(got[1], "comment `/approve`") || len(w.github.Pulls(repo)) > 0 {
-		t.Errorf("%q", got)
-	}
-	w.signed(n, w.comment(n, "/approve"), "hooray")
-	if got := w.replies(n, 3)[2]; !strings.Contains(got, "Done. (3 prompts)") ||
-		!strings.Contains(got, "Pull request "+repo+"#2") {
-		t.Error(got)
-	}
-	pull := w.github.Pulls(repo)[0]
-	if !strings.Contains(pull.Body, "\nFixes #1\n") {
-		t.Errorf("%+v", pull)
-	}
-	w.published(pull.Head, "Count in cents", "package total\n// cents\n")
-}

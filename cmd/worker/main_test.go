@@ -48,19 +48,12 @@ var quick = assemble.Options{
 	Look:   time.Second,
 }
 
-// underTest is argv[0] of this binary when it plays a worker that can be killed; forgetful is a worker that saves no
-// checkpoints.
-const (
-	underTest = "errand-worker-under-test"
-	forgetful = "errand-forgetful-worker-under-test"
-)
+// underTest is argv[0] of this binary when it plays a worker that can be killed.
+const underTest = "errand-worker-under-test"
 
 func TestMain(m *testing.M) {
 	agent.KeeperMain()
-	if os.Args[0] == forgetful {
-		quick.Timing.Checkpoint = time.Hour
-	}
-	if os.Args[0] == underTest || os.Args[0] == forgetful {
+	if os.Args[0] == underTest {
 		quick.Process = true
 		os.Exit(run(assemble.Signals(context.Background()), invocation{
 			os.Args[1:], os.Getenv, os.Stdout, os.Stderr,
@@ -217,16 +210,13 @@ func (w *world) standalone() (base string) {
 }
 
 // process starts a worker process without a front door and returns it.
-func (w *world) process() *exec.Cmd { return w.processAs(underTest, w.Output()) }
+func (w *world) process() *exec.Cmd { return w.processTo(w.Output()) }
 
 // processTo is process with another destination for its output.
-func (w *world) processTo(out io.Writer) *exec.Cmd { return w.processAs(underTest, out) }
-
-// processAs is processTo for a worker that TestMain knows by another name.
-func (w *world) processAs(name string, out io.Writer) *exec.Cmd {
+func (w *world) processTo(out io.Writer) *exec.Cmd {
 	w.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{name}
+	cmd.Args = []string{underTest}
 	for k, v := range w.env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -109,71 +108,5 @@ func (w *world) published(branch, log, total string) {
 	}
 	if got, err := r.Git(w.Context(), "show", branch+":total.go"); err != nil || got != total {
 		w.Errorf("total.go: %s, %v", got, err)
-	}
-}
-
-// A push that GitHub refuses is reported, and loses neither the answer nor the work.
-func TestRefusedPushIsTold(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("add ci",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name:  "Bash",
-			Input: map[string]string{"command": "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml"},
-		}}},
-		modelfake.Turn{Text: "There is CI now."})
-	w.model.Answer("elsewhere then",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name:  "Bash",
-			Input: map[string]string{"command": "git log --oneline; git mv -k .github docs; mv .github docs"},
-		}}},
-		modelfake.Turn{Text: "It is in docs."})
-	w.standalone()
-	root := w.mention("add ci", "")
-	final := w.answers(root, 1)[0]
-	for _, want := range []string{
-		"There is CI now.", "The changes were not published",
-		"refusing to allow a Personal Access Token to create or update workflow", "They are kept",
-	} {
-		if !strings.Contains(final, want) {
-			t.Errorf("%q is missing in %s", want, final)
-		}
-	}
-	if len(w.github.Pulls(repo)) > 0 {
-		t.Error("a pull request was opened")
-	}
-	w.mention("elsewhere then", root)
-	if final := w.answers(root, 2)[1]; !strings.Contains(final, w.github.URL()+"/"+repo+"/pull/1") {
-		t.Errorf("final message: %s", final)
-	}
-	if got, err := w.github.Repo(repo).Git(t.Context(), "ls-tree", "-r", "--name-only",
-		w.github.Pulls(repo)[0].Head); err != nil ||
-		strings.Contains(got, ".github") || !strings.Contains(got, "docs/workflows/ci.yml") {
-		t.Errorf("the branch has %s, %v", got, err)
-	}
-}
-
-// Reviews only read, and nothing of theirs is published.
-func TestReviewPublishesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("Review pull request",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Write", Input: map[string]string{
-			"file_path": "total.go", "content": "package evil\n",
-		}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "StructuredOutput", Input: map[string]any{"summary": "Nothing to report.", "findings": []any{}},
-		}}})
-	w.standalone()
-	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", User: "ann",
-		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.reviewed(n, w.github.Pulls(repo)[0].HeadSHA)
-	if pushes := w.github.Calls("POST /{o}/{r}/git-receive-pack"); len(pushes) > 0 || len(w.github.Pulls(repo)) != 1 {
-		t.Errorf("%d pushes, pull requests %+v", len(pushes), w.github.Pulls(repo))
 	}
 }

@@ -11,24 +11,20 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
-	"github.com/redis/go-redis/v9"
+	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
 // admin is a client of the world's Redis with all rights.
 func (w *world) admin() *redis.Client {
 	w.Helper()
-	o, err := redis.ParseURL(w.redis)
-	if err != nil {
-		w.Fatal(err)
-	}
-	c := redis.NewClient(o)
-	w.Cleanup(func() { _ = c.Close() })
-	return c
+	return redistest.Client(w, w.redis)
 }
 
 // logged starts a worker process and reads its log up to a line with this text, or to its end.

@@ -2,72 +2,15 @@ package main
 
 import (
 	"bufio"
-	"fmt"
-	"maps"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
-
-// One of two workers has no CLI. The other runs every task and none fails. The broken worker shows problem and remedy
-// in its log, its probes and the fleet's health.
-func TestWorkerWithoutACLI(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	front := w.frontDoor()
-	good := maps.Clone(w.env)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	missing := filepath.Join(t.TempDir(), "claude")
-	w.env["ERRAND_CLAUDE"], w.env["ERRAND_WORKER_ADDR"] = missing, addr
-	line := w.processLog("cannot run tasks")
-	for _, want := range []string{`"level":"ERROR"`, "takes none", missing, "ERRAND_CLAUDE"} {
-		if !strings.Contains(line, want) {
-			t.Errorf("%s is not in the log: %s", want, line)
-		}
-	}
-	var out strings.Builder
-	in := invocation{[]string{"healthcheck"}, w.getenv, &out, &out}
-	if code := run(t.Context(), in, assemble.Options{}); code != 1 ||
-		!strings.Contains(out.String(), "must install it") {
-		t.Errorf("healthcheck exits with %d: %s", code, out.String())
-	}
-	if got, _ := w.read("http://"+addr+"/livez", ""); got != http.StatusOK {
-		t.Errorf("/livez is %d", got)
-	}
-	if status, text := w.read(front+"/api/health", token); status != http.StatusServiceUnavailable ||
-		!strings.Contains(text, "no worker can run tasks") {
-		t.Errorf("health is %d: %s", status, text)
-	}
-	first := w.mention("task 0", "")
-	w.says(first, "No worker can run tasks: the worker has no Claude Code CLI.")
-
-	w.env = good
-	w.process()
-	roots := []string{first}
-	for n := range 8 {
-		roots = append(roots, w.mention(fmt.Sprintf("task %d", n+1), ""))
-	}
-	for _, root := range roots {
-		if final := w.answers(root, 1); strings.Contains(final[0], "CLI") {
-			t.Errorf("final message: %s", final)
-		}
-	}
-	if list := w.get(front + "/api/tasks?ending=answered"); strings.Count(list, `"kind": "answered"`) != len(roots) {
-		t.Errorf("tasks: %s", list)
-	}
-}
 
 // The first line of a standalone start says that tasks cannot run and what to do. Once the CLI is in place, they run.
 func TestStandaloneWithoutACLI(t *testing.T) {
@@ -135,4 +78,22 @@ func (w *world) processLog(words string) string {
 		w.Fatalf("the worker does not log %q", words)
 		return ""
 	}
+}
+
+// says waits for a message of the bot with this text.
+func (w *world) says(thread, words string) (text string) {
+	w.Helper()
+	ctx := await.Context(w)
+	err := w.slack.Wait(ctx, func(s *slackfake.Server) bool {
+		for _, m := range s.Messages(channel, thread) {
+			if text = m.Text + string(m.Blocks); m.BotID != "" && strings.Contains(text, words) {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		w.Fatalf("wait for %q: %v; the thread is %+v", words, err, w.slack.Messages(channel, thread))
+	}
+	return text
 }

@@ -147,32 +147,3 @@ func TestWatchedRepository(t *testing.T) {
 	}
 	w.secretsStayInside()
 }
-
-// The agent asks on GitHub, and a comment there is the answer, through the CLI's own tool call and back.
-func TestAgentAsksOnGitHub(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("paint",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "mcp__errand__ask_user", Input: map[string]any{
-				"question": "Which colour, @ben?", "options": []string{"red", "blue"},
-			},
-		}}},
-		modelfake.Turn{Text: "Painted."})
-	n := w.pull()
-	w.standalone()
-	asked := w.comment(n, "@errand paint it")
-	if q := w.replies(n, 1)[0]; !strings.Contains(q, "Which colour, @\u200bben?\n\n1. red\n2. blue\n") {
-		t.Errorf("asked %s", q)
-	}
-	w.signed(n, w.comment(n, "/answer 2"), "hooray")
-	w.signed(n, asked, "hooray")
-	all := w.replies(n, 2)
-	if !strings.Contains(all[0], "✅ ann: blue") || !strings.Contains(all[1], "Painted.") {
-		t.Errorf("%q", all)
-	}
-	calls := w.model.Requests()
-	if last := string(calls[len(calls)-1].Body); !strings.Contains(last, "ann answered: blue") {
-		t.Errorf("the agent got %.2000s", last)
-	}
-}

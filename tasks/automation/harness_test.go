@@ -55,12 +55,7 @@ func newFleet(t *testing.T, at time.Time, policy rights.Policy) *fleet {
 // connect opens a separate connection, as another process has it.
 func (f *fleet) connect(policy rights.Policy) (*store.Store, *desk.Desk) {
 	f.Helper()
-	opt, err := redis.ParseURL(f.redis)
-	if err != nil {
-		f.Fatal(err)
-	}
-	rdb := redis.NewClient(opt)
-	f.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.Client(f, f.redis)
 	f.rdb = rdb
 	s, err := store.New(store.Config{Redis: rdb})
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
@@ -20,12 +18,7 @@ type memory struct {
 
 func newMemory(t *testing.T) *memory {
 	t.Helper()
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Client(t, redistest.Start(t))
 	s, err := store.New(store.Config{Redis: client})
 	if err != nil {
 		t.Fatal(err)

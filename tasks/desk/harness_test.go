@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/redis/go-redis/v9"
 )
 
 // harness is a desk on a real Redis, without workers.
@@ -37,13 +38,7 @@ func newFleet(t *testing.T) *harness {
 // redis is a separate client.
 func (f *harness) redis() *redis.Client {
 	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	f.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.Client(f, f.url)
 }
 
 // open is a store with other times.

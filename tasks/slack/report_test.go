@@ -537,6 +537,24 @@ func TestCloseIsToldWhenToComeBack(t *testing.T) {
 	}
 }
 
+// The final message of a task that Redis has forgotten is found in its thread, if it is about a later ending.
+func TestFinalMessageIsFound(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, Config{})
+	task, e := w.task(""), answered("Forty-two.")
+	e.Covers = []string{w.task("").ID}
+	if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	found, err := w.source.Final(t.Context(), task, time.Time{})
+	if err != nil || found == nil || found.Kind != tasks.Answered || !slices.Equal(found.Covers, e.Covers) {
+		t.Errorf("%+v, %v", found, err)
+	}
+	if found, err = w.source.Final(t.Context(), task, e.At.Add(time.Hour)); err != nil || found != nil {
+		t.Errorf("of a later ending: %+v, %v", found, err)
+	}
+}
+
 // If Slack is called too often, it says when an earlier message can be looked up: the task waits until then.
 func TestLimitedRecallSaysWhen(t *testing.T) {
 	t.Parallel()

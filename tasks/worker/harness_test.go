@@ -94,13 +94,7 @@ func (f *fleet) over(client *redis.Client) (*store.Store, *queue.Queue) {
 // redis returns a separate client.
 func (f *fleet) redis() *redis.Client {
 	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	f.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.Client(f, f.url)
 }
 
 // open returns a store with its own times.

@@ -37,9 +37,10 @@ func with(a *fakeAgent) func(*Config) { return func(c *Config) { c.Runner = a } 
 // attempt.
 func TestUnableWorkerTakesNoTasks(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t)
+	f, said := newFleet(t), &lines{}
 	broken := &fakeAgent{health: noCLI}
-	f.worker(with(broken))
+	f.worker(with(broken), logged(said))
+	said.await(t, `takes none" problem="/opt/claude is not there" remedy="`)
 	f.workers(func(all []store.Worker) bool { return len(all) == 1 && !capacity.Able(all[0]) })
 	f.worker()
 	var ids []string

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -80,12 +78,7 @@ func (p slowPoster) Post(context.Context, *desk.Desk, url.Values, []tasks.Pictur
 
 func TestBusyServerRefusesCalls(t *testing.T) {
 	t.Parallel()
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := redis.NewClient(opt)
-	t.Cleanup(func() { _ = rdb.Close() })
+	rdb := redistest.Client(t, redistest.Start(t))
 	st, err := store.New(store.Config{Redis: rdb})
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
@@ -87,12 +86,7 @@ func TestMetricsOfARedisThatRefusesWrites(t *testing.T) {
 		}
 	}
 	expect("errand_fleet_up 1")
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := redis.NewClient(o)
-	defer r.Close()
+	r := redistest.Client(t, url)
 	if err := r.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err(); err != nil {
 		t.Fatal(err)
 	}

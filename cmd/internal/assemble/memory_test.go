@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/store/objects"
@@ -22,12 +20,7 @@ import (
 func TestMemoryOfTasks(t *testing.T) {
 	t.Parallel()
 	const n, waiting, live = 1000, 4 << 10, 60 << 10 // bytes
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Client(t, redistest.Start(t))
 	shared, err := objects.OpenDir(t.TempDir(), true)
 	if err != nil {
 		t.Fatal(err)

@@ -145,11 +145,5 @@ func (l *connections) age() {
 
 func parse(t *testing.T, url string) *redis.Client {
 	t.Helper()
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+	return redistest.Client(t, url)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/errand-fleet/errand/internal/redisserver"
 )
 
@@ -40,4 +42,16 @@ func Start(tb testing.TB, env ...string) string {
 		}
 	})
 	return s.URL()
+}
+
+// Client connects to a server, and closes the connection when the test ends.
+func Client(tb testing.TB, url string) *redis.Client {
+	tb.Helper()
+	opt, err := redis.ParseURL(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c := redis.NewClient(opt)
+	tb.Cleanup(func() { _ = c.Close() })
+	return c
 }

@@ -61,13 +61,7 @@ func newFleet(t *testing.T) *fleet {
 
 func (f *fleet) redis() *redis.Client {
 	f.Helper()
-	opt, err := redis.ParseURL(f.url)
-	if err != nil {
-		f.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	f.Cleanup(func() { _ = client.Close() })
-	return client
+	return redistest.Client(f, f.url)
 }
 
 // open returns a store with its own times.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
@@ -35,12 +33,7 @@ func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error 
 // have another place by then.
 func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(opt)
-	t.Cleanup(func() { _ = client.Close() })
+	client := redistest.Client(t, redistest.Start(t))
 	kept, err := store.New(store.Config{Redis: client})
 	if err != nil {
 		t.Fatal(err)

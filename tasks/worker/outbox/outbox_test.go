@@ -35,12 +35,8 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
-	opt, err := redis.ParseURL(redistest.Start(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fleet{T: t, rdb: redis.NewClient(opt), source: &fakeSource{}}
-	t.Cleanup(func() { _ = f.rdb.Close() })
+	f := &fleet{T: t, rdb: redistest.Client(t, redistest.Start(t)), source: &fakeSource{}}
+	var err error
 	if f.store, err = store.New(store.Config{Redis: f.rdb}); err != nil {
 		t.Fatal(err)
 	}
