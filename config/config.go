@@ -81,7 +81,7 @@ type Objects struct {
 type Redis struct {
 	URL       RedisURL `env:"REDIS_URL" help:"The address: redis://:PASSWORD@HOST:6379/0, or rediss:// for TLS; special characters of the password percent-encoded. With Sentinels: redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, or rediss+sentinel:// (docs/redis.md). Without it, 'worker -standalone' starts a redis-server. Compose sets it."`
 	Password  Secret   `env:"REDIS_PASSWORD" help:"Only for Compose: the password of its Redis. Letters and digits, such as the output of 'openssl rand -hex 24'."` // no program reads it
-	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit" help:"How many replicas of Redis must have a task, an answer or an ending before errand confirms it. 0: a fail-over can lose the last ones."`
+	Replicas  int      `env:"ERRAND_REDIS_REPLICAS" envDefault:"0" check:"limit" help:"How many replicas of Redis must have an event, a task, an answer or an ending before errand confirms it. 0: a fail-over can lose the last ones."`
 	AllowOpen bool     `env:"ERRAND_ALLOW_OPEN_REDIS" envDefault:"false" help:"true: start even if Redis needs no password. Everything that can connect to it, including the agents' tools, can then control the fleet."`
 
 	// With TLS, for the Sentinels as well. The paths are absolute.

@@ -45,28 +45,34 @@ func (c *conn) run(ctx context.Context, name string, args ...any) (reply, error)
 // replicaLimit bounds the wait for replicas, within the client's timeouts.
 const replicaLimit = time.Second
 
-// runReplicated executes a script and waits until enough replicas have its writes, and so all earlier ones. They are
-// one pipeline, because WAIT is about the connection's own writes.
+// runReplicated executes a script and waits until enough replicas have its writes.
 func (c *conn) runReplicated(ctx context.Context, script *redis.Script, args []any) (cmd *redis.Cmd, err error) {
 	call := script.EvalSha
 	for {
-		var confirmed *redis.Cmd
-		_, err = c.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			cmd, confirmed = call(ctx, p, nil, args...), p.Do(ctx, "WAIT", c.replicas, replicaLimit.Milliseconds())
-			return nil
-		})
-		if redis.HasErrorPrefix(err, "NOSCRIPT") {
-			call = script.Eval
-			continue
+		err = c.replicate(ctx, func(p redis.Pipeliner) { cmd = call(ctx, p, nil, args...) })
+		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			return cmd, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		if n, err := confirmed.Int(); err != nil || n < c.replicas {
-			return nil, fmt.Errorf("%w: %d of %d", ErrNotReplicated, n, c.replicas)
-		}
-		return cmd, nil
+		call = script.Eval
 	}
+}
+
+// replicate writes and waits until enough replicas have that, and so everything that was written before by anyone. It is
+// one pipeline, because WAIT is about the connection's own writes.
+func (c *conn) replicate(ctx context.Context, write func(redis.Pipeliner)) error {
+	var confirmed *redis.Cmd
+	_, err := c.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		write(p)
+		confirmed = p.Do(ctx, "WAIT", c.replicas, replicaLimit.Milliseconds())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if n, err := confirmed.Int(); err != nil || n < c.replicas {
+		return fmt.Errorf("%w: %d of %d", ErrNotReplicated, n, c.replicas)
+	}
+	return nil
 }
 
 // pipelined is Redis' Pipelined for reads that may each fail with wrongType.

@@ -170,10 +170,18 @@ func TestReplicas(t *testing.T) {
 	if err := c.End(ctx, json.RawMessage(`1`)); !errors.Is(err, ErrNotReplicated) {
 		h.Errorf("end without a replica: %v", err)
 	}
+	if err := one.Replicate(ctx); !errors.Is(err, ErrNotReplicated) {
+		h.Errorf("writes of others without a replica: %v", err)
+	}
 	h.ok(replica.ReplicaOf(ctx, host, port).Err())
 	await.Until(h, "the replica confirms", func() bool { return c.End(ctx, json.RawMessage(`1`)) == nil })
 	if rec := must(copied.Get(ctx, task(1).ID)); rec.State != Ended {
 		h.Errorf("the replica has it as %s", rec.State)
+	}
+	h.ok(h.rdb.Set(ctx, "errand:other", "written", 0).Err())
+	h.ok(one.Replicate(ctx))
+	if got := must(replica.Get(ctx, "errand:other").Result()); got != "written" {
+		h.Errorf("the replica has %q", got)
 	}
 }
 

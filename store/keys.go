@@ -44,6 +44,7 @@ package store
 //	                                                               began, newest = what the newest ID began with then (claim, submit,
 //	                                                               diagnose)
 //	<prefix>fence             string  forever                      the last fence given out (claim)
+//	<prefix>replicated        string  forever                      empty; a write to wait for replicas with (store)
 //	<prefix>fleet             hash    forever                      <part> = the identity of the fleet that the data belongs to (fleet)
 //	<prefix>outbox            zset    until posted                 ended IDs; score = when to post, or when the lease ends (transition)
 //	<prefix>outbox:<source>   zset    while it has members         the same of the tasks whose IDs name the source (transition)
@@ -102,6 +103,8 @@ package store
 //
 // scripts/common.lua has the same names for the scripts.
 type keys struct{ prefix string }
+
+func (k keys) replicated() string { return k.prefix + "replicated" }
 
 func (k keys) task(id string) string { return k.prefix + "task:" + id }
 

@@ -161,6 +161,13 @@ func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 	}
 }
 
+// Replicate waits until Config.Replicas have what anyone has written to this master before, for writes of others than
+// the store. Its error is [ErrNotReplicated] or one of Redis.
+func (s *Store) Replicate(ctx context.Context) error {
+	err := s.replicate(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.key.replicated(), "", 0) })
+	return wrapf(err, "wait for replicas")
+}
+
 // Ping returns an error if Redis does not answer.
 func (s *Store) Ping(ctx context.Context) error {
 	return wrapf(s.redis.Ping(ctx).Err(), "ping redis")

@@ -66,6 +66,10 @@ type Config struct {
 	Accepting *redis.Client   // for Accept; nil: Redis
 	Redactor  *agent.Redactor // removes secrets from what is stored; nil: nothing is removed
 	Log       *slog.Logger    // nil: discard
+
+	// Replicate waits until enough replicas of Redis have what was written before; nil: an event is accepted as soon as
+	// the master has it.
+	Replicate func(context.Context) error
 }
 
 // Inbox implements [intake.Inbox]. It is safe for concurrent use, except that Handle must be called before Serve.
@@ -105,16 +109,36 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 		options = append(options, asynq.TaskID(e.Source+"."+e.ID))
 	}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
-	_, err := b.client.EnqueueContext(ctx, event, options...)
-	if errors.Is(err, asynq.ErrTaskIDConflict) {
+	id := e.Source + "." + e.ID
+	info, err := b.client.EnqueueContext(ctx, event, options...)
+	switch {
+	case err == nil:
+		id = info.ID
+	case errors.Is(err, asynq.ErrTaskIDConflict):
 		if err = nil; e.Found == 0 {
-			err = b.revive(e.Source + "." + e.ID)
+			err = b.revive(id)
 		}
+	}
+	if err == nil {
+		err = b.replicated(ctx, id)
 	}
 	if err != nil {
 		return fmt.Errorf("store event of %s: %w", e.Source, err)
 	}
 	return nil
+}
+
+// replicated waits until no fail-over of Redis can lose an event. A new master confirms its own writes, and may lack
+// the event.
+func (b *Inbox) replicated(ctx context.Context, id string) error {
+	if b.cfg.Replicate == nil {
+		return nil
+	}
+	if err := b.cfg.Replicate(ctx); err != nil {
+		return err
+	}
+	_, err := b.inspector.GetTaskInfo(b.cfg.Queue, id)
+	return err
 }
 
 // revive tries an event again that was given up and that its sender has sent again.

@@ -321,3 +321,30 @@ func TestPauses(t *testing.T) {
 		t.Errorf("%v after an hour", wait)
 	}
 }
+
+// With replicas an event counts as accepted only if they have it, also if its sender sends it again, and if a master
+// took over meanwhile that lacks it.
+func TestReplicated(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	b := door()
+	event := intake.Event{Source: "hub", ID: "e1", Body: []byte(`{}`)}
+	away := errors.New("too few replicas")
+	for name, c := range map[string]struct {
+		replicate func(context.Context) error
+		want      error
+	}{
+		"no replica": {func(context.Context) error { return away }, away},
+		"a master without it": {func(context.Context) error {
+			return inspector.DeleteTask(Incoming, "hub.e1")
+		}, asynq.ErrTaskNotFound},
+		"replicas": {func(context.Context) error { return nil }, nil},
+	} {
+		b.cfg.Replicate = c.replicate
+		for range 2 {
+			if err := b.Accept(t.Context(), event); !errors.Is(err, c.want) {
+				t.Errorf("%s: %v, want %v", name, err, c.want)
+			}
+		}
+	}
+}

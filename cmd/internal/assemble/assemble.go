@@ -159,6 +159,9 @@ func New(c config.Config, log *slog.Logger, o Options) (*Parts, error) {
 // inboxes creates the inboxes. A receiver of webhooks that hangs delays only other webhooks.
 func (p *Parts) inboxes(webhooks bool) {
 	cfg := inbox.Config{Redis: p.Redis, Accepting: p.door, Redactor: p.Redactor, Log: p.calmLog()}
+	if p.Config.Redis.Replicas > 0 {
+		cfg.Replicate = p.Store.Replicate
+	}
 	cfg.Queue, cfg.AtOnce = inbox.Incoming, 64
 	p.inbox = inbox.New(cfg)
 	cfg.Queue, cfg.AtOnce = inbox.Outgoing, 8
