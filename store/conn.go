@@ -57,7 +57,7 @@ func (c *conn) runReplicated(ctx context.Context, script *redis.Script, args []a
 	}
 }
 
-// replicate writes and waits until enough replicas have that, and so everything that was written before by anyone. It is
+// replicate writes and waits until enough replicas have that, and so everything that anyone has written before. It is
 // one pipeline, because WAIT is about the connection's own writes.
 func (c *conn) replicate(ctx context.Context, write func(redis.Pipeliner)) error {
 	var confirmed *redis.Cmd
