@@ -36,6 +36,7 @@ type change struct {
 	name string
 	size int64 // when it was listed; -1: the file is gone
 	odd  bool  // cannot be stored: neither file nor link, or a name that git rejects
+	lfs  bool  // the index has a pointer to other contents in Git LFS
 }
 
 // changes lists what must be stored. Git reads names and times in the work tree, and compares contents with the index
@@ -79,7 +80,8 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 		c.files = append(c.files, s.change(name, gone))
 	}
 	slices.SortFunc(c.files, func(a, b change) int { return strings.Compare(a.name, b.name) })
-	return c, nil
+	c.files, err = s.withoutLFS(ctx, c.files)
+	return c, err
 }
 
 // unstage resets the index to HEAD, so that staged changes become changes of files.

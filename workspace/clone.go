@@ -20,10 +20,12 @@ type clone struct {
 	index  string // copy of the index as it was checked out; see inherit below
 	mirror mirror
 	git    git // in dir, never with a credential
+	// why has the reasons for what a checkout leaves out, by name.
+	why map[string]string
 }
 
 func (m mirror) clone(dir string) clone {
-	c := clone{dir: dir, mirror: m, git: m.git.at(dir)}
+	c := clone{dir: dir, mirror: m, git: m.git.at(dir), why: map[string]string{}}
 	c.index = c.beside("index")
 	return c
 }
@@ -35,7 +37,8 @@ func (c clone) beside(suffix string) string {
 
 // secure must run before the first git command in a directory that an agent had.
 func (c clone) secure() error {
-	return secure(filepath.Join(c.dir, ".git"), cloneConfig, filepath.Join(c.mirror.dir, "objects"))
+	config := cloneConfig + c.mirror.lfsFilter()
+	return secure(filepath.Join(c.dir, ".git"), config, filepath.Join(c.mirror.dir, "objects"))
 }
 
 // make builds the clone in a temporary directory, calls fill to check out its content, and moves it to its place. It
@@ -63,7 +66,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	}
 	made := Clone{}
 	if err == nil {
-		made, err = tmp.finish(ctx, want, t)
+		made, err = tmp.complete(ctx, want, t)
 	}
 	if err != nil {
 		_ = dirtree.Remove(tmp.dir) // otherwise the next make removes it
@@ -94,6 +97,9 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 	}
 	// Not git checkout: if an object is missing, it leaves the file out and succeeds (git 2.39).
 	if _, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit); err != nil {
+		return err
+	}
+	if err := c.fetchLFS(ctx); err != nil {
 		return err
 	}
 	return c.remember()
@@ -149,7 +155,38 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	return c.finish(ctx, want, t)
+	kept, err := c.finish(ctx, want, t)
+	if err != nil {
+		return Clone{}, err
+	}
+	c.git = c.git.having(bounded)
+	files, links, err := tracked(ctx, c.git)
+	if err == nil {
+		err = c.lacks(ctx, &kept, files, links)
+	}
+	if _, failed := errors.AsType[*gitError](err); failed { // an agent has damaged the index
+		c.mirror.w.log.WarnContext(ctx, "what the clone lacks is not known", "dir", c.dir, "err", err)
+		err = nil
+	}
+	return kept, err
+}
+
+// complete adds the submodules to a new clone, and finishes it.
+func (c clone) complete(ctx context.Context, want Want, t tip) (made Clone, _ error) {
+	files, links, err := tracked(ctx, c.git)
+	if err != nil {
+		return made, err
+	}
+	inner, err := c.submodules(ctx, want, t.protectedSHA, links)
+	if err != nil {
+		return made, err
+	}
+	if made, err = c.finish(ctx, want, t); err != nil {
+		return made, err
+	}
+	err = c.lacks(ctx, &made, files, links)
+	made.Lacks = append(made.Lacks, inner...)
+	return made, err
 }
 
 // finish does the steps that new and kept clones share.
@@ -170,16 +207,10 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	lacks, err := c.lacks(ctx)
-	if _, failed := errors.AsType[*gitError](err); failed { // an agent has damaged the index
-		c.mirror.w.log.WarnContext(ctx, "what the clone lacks is not known", "dir", c.dir, "err", err)
-	} else if err != nil {
-		return Clone{}, err
-	}
 	return Clone{
 		Repo: want.Repo, Dir: c.dir, Mirror: c.mirror.dir, Head: strings.TrimSpace(head), From: t.at,
 		Base: t.base, BaseSHA: t.baseSHA, Protected: t.protected, ProtectedSHA: t.protectedSHA,
-		Published: t.published(want), With: want.With, Lacks: lacks,
+		Published: t.published(want), With: want.With,
 	}, nil
 }
 

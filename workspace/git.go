@@ -94,6 +94,8 @@ func findGit(root string, env []string) (git, error) {
 		"core.quotePath=false",
 		"submodule.recurse=false",
 		"credential.helper=",
+		// The agent's git has this filter; see lfsFilter.
+		"filter.lfs.clean=", "filter.lfs.smudge=", "filter.lfs.required=false",
 		// Clones borrow from mirrors, so git must never pack or prune objects automatically.
 		"gc.auto=0",
 		"maintenance.auto=false",

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,45 +51,51 @@ var pointer = regexp.MustCompile(
 // maxPointer is what a pointer is shorter than.
 const maxPointer = 1024
 
-// lacks lists what the work tree lacks of what its index has.
-func (c clone) lacks(ctx context.Context) (all []Lack, _ error) {
-	files, links, err := c.tracked(ctx)
-	if err != nil {
-		return nil, err
-	}
+// lacks notes in made the submodules that have files, and what the work tree lacks of the files and the submodules in
+// the index.
+func (c clone) lacks(ctx context.Context, made *Clone, files, links []treeFile) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer root.Close()
-	var empty []string
 	for _, f := range links {
 		if hollow(root, f.name) {
-			empty = append(empty, f.name)
+			made.Lacks = lacking(made.Lacks, Lack{Why: cmp.Or(c.why[f.name], notThen)}, f.name)
+		} else {
+			made.Submodules = append(made.Submodules, f.name)
 		}
-	}
-	if len(empty) > 0 {
-		all = append(all, Lack{Names: empty, Why: "errand does not fetch submodules"})
 	}
 	stored, err := c.pointers(ctx, files)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var without []string
 	for _, f := range stored {
 		if isPointer(root, f.name) {
-			without = append(without, f.name)
+			made.Lacks = lacking(made.Lacks, Lack{LFS: true, Why: cmp.Or(c.why[f.name], notThen)}, f.name)
 		}
 	}
-	if len(without) > 0 {
-		all = append(all, Lack{LFS: true, Names: without, Why: "errand does not fetch from Git LFS"})
+	return nil
+}
+
+// notThen is the reason for what a kept clone lacks.
+const notThen = "they were not fetched when the clone was made"
+
+// lacking adds a name to the lack of its kind and reason.
+func lacking(all []Lack, of Lack, name string) []Lack {
+	for i, l := range all {
+		if l.LFS == of.LFS && l.Why == of.Why {
+			all[i].Names = append(l.Names, name)
+			return all
+		}
 	}
-	return all, nil
+	of.Names = []string{name}
+	return append(all, of)
 }
 
 // tracked lists the files and the submodules in the index.
-func (c clone) tracked(ctx context.Context) (files, links []treeFile, err error) {
-	out, err := c.git.run(ctx, "ls-files", "--stage", "-z")
+func tracked(ctx context.Context, g git) (files, links []treeFile, err error) {
+	out, err := g.run(ctx, "ls-files", "--stage", "-z")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,37 +140,62 @@ type inLFS struct {
 	size int64
 }
 
-// pointers returns the files that are pointers in the index, and that its attributes leave to Git LFS.
-func (c clone) pointers(ctx context.Context, files []treeFile) (list []inLFS, _ error) {
+// usesLFS reports whether attributes in the index leave anything to Git LFS.
+func (c clone) usesLFS(ctx context.Context) (bool, error) {
 	_, err := c.git.run(ctx, "grep", "--cached", "--quiet", "--text", "--fixed-strings", "-e", "filter=lfs", "--",
 		":(glob)**/.gitattributes")
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
-		return nil, nil // not found
+		return false, nil
 	}
-	if err != nil {
+	return err == nil, err
+}
+
+// pointers returns the files that are pointers in the index, and that its attributes leave to Git LFS.
+func (c clone) pointers(ctx context.Context, files []treeFile) ([]inLFS, error) {
+	if uses, err := c.usesLFS(ctx); !uses {
 		return nil, err
 	}
 	var all strings.Builder
 	for _, f := range files {
 		all.WriteString(f.name + "\x00")
 	}
-	out, err := c.git.reading(all.String()).run(ctx, "check-attr", "--cached", "-z", "--stdin", "filter")
+	left, err := c.git.leftToLFS(ctx, all.String(), "--cached")
 	if err != nil {
 		return nil, err
 	}
-	var objects strings.Builder
-	var asked []string
-	for i, field := range strings.Split(out, "\x00") { // "<name>", "filter", "<value>" for each file in order
-		if i%3 == 2 && field == "lfs" {
-			asked = append(asked, files[i/3].name)
-			objects.WriteString(files[i/3].object + "\n")
+	there := map[string]bool{}
+	for _, name := range left {
+		there[name] = true
+	}
+	return c.git.readPointers(ctx, slices.DeleteFunc(files, func(f treeFile) bool { return !there[f.name] }))
+}
+
+// leftToLFS returns those of the names, which end in a NUL, that attributes leave to Git LFS.
+func (g git) leftToLFS(ctx context.Context, names string, how ...string) (left []string, _ error) {
+	out, err := g.reading(names).run(ctx, append([]string{"check-attr", "-z", "--stdin"}, append(how, "filter")...)...)
+	fields := strings.Split(out, "\x00") // "<name>", "filter", "<value>"
+	for i := 2; i < len(fields); i += 3 {
+		if fields[i] == "lfs" {
+			left = append(left, fields[i-2])
 		}
 	}
-	texts, err := c.git.small(ctx, objects.String(), maxPointer)
+	return left, err
+}
+
+// readPointers returns the files whose objects are pointers.
+func (g git) readPointers(ctx context.Context, files []treeFile) (list []inLFS, _ error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	var objects strings.Builder
+	for _, f := range files {
+		objects.WriteString(f.object + "\n")
+	}
+	texts, err := g.small(ctx, objects.String(), maxPointer)
 	for i, text := range texts {
 		if m := pointer.FindStringSubmatch(text); m != nil {
 			size, _ := strconv.ParseInt(m[2], 10, 64) // the pattern matches digits only
-			list = append(list, inLFS{asked[i], m[1], size})
+			list = append(list, inLFS{files[i].name, m[1], size})
 		}
 	}
 	return list, err

@@ -50,7 +50,10 @@ func (s *shadow) seal(ctx context.Context, w work, parent string, p Publication)
 	if err != nil {
 		return "", err
 	}
-	return tip, s.weigh(ctx, tip)
+	if err := s.weigh(ctx, tip); err != nil {
+		return "", err
+	}
+	return tip, s.knownLFS(ctx, tip)
 }
 
 // everything returns the tree of all files in the work tree. Git reads those that differ from the index, so that line
@@ -74,6 +77,9 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 		default:
 			there.WriteString(f.name + "\x00")
 		}
+	}
+	if err := s.fitLFS(ctx, c.files); err != nil {
+		return "", err
 	}
 	if total > maxCommit {
 		return "", fmt.Errorf("%w: its files have %d MiB together, and at most %d are allowed", ErrUnfit,

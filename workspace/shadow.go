@@ -271,10 +271,22 @@ func (s *shadow) nested(ctx context.Context) (found []string, err error) {
 		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {
 			continue // missing; what is in its place is an ordinary change
 		}
-		entries, err := fs.ReadDir(s.files.FS(), dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) || len(entries) > 0 {
+		other, err := s.holds(dir)
+		if err != nil || other {
 			found = append(found, dir)
 		}
 	}
 	return found, nil
+}
+
+// holds reports whether a directory has anything of a repository. The files of submodules that errand has put there,
+// without one, are no work.
+func (s *shadow) holds(dir string) (found bool, err error) {
+	err = fs.WalkDir(s.files.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && name != dir && (d.Name() == ".git" || strings.HasPrefix(dir, ".git/")) {
+			found, err = true, fs.SkipAll
+		}
+		return err
+	})
+	return found, err
 }

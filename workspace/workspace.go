@@ -1,7 +1,8 @@
 // Package workspace gives every thread its own clone of a repository: one full mirror per repository, fetched with a
 // credential, and per thread a shared clone without remote, which belongs to the agent.
 //
-//	<root>/mirrors/<owner>/<name>.git               the mirror; .lock, .use, .fetched, .size, .tmp and .broken lie beside it
+//	<root>/mirrors/<owner>/<name>.git               the mirror, with lfs for files in Git LFS; .lock, .lfs, .use,
+//	                                                .fetched, .size, .tmp and .broken lie beside it
 //	<root>/threads/<thread>/repos/<owner>/<name>    the clone; beside it are .<name>~index, ~snap, ~tmp, ~old,
 //	                                                ~broken, ~strange and ~with
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
@@ -15,7 +16,8 @@
 //     a proxy in this process (see gate), which forwards only what that git needs.
 //   - Nothing that an agent writes into its clone makes git on the host execute anything, or write elsewhere: before
 //     git reads a clone, its configuration is replaced (see secure), and hooks, fsmonitor and filters are off in every
-//     call. While the agent is running, git reads a copy (see shadow).
+//     call, but for errand's own that fills a new clone from Git LFS (see fetchLFS). While the agent is running, git
+//     reads a copy (see shadow).
 //   - Several processes may share a root. A mirror or clone at its path is complete; the next process removes what a
 //     killed one left.
 //   - Publish pushes from the mirror, after checking everything there, never to a branch without a slash in its name,
@@ -130,6 +132,9 @@ type Want struct {
 	Runs bool
 	// With are other repositories whose code may be written into the clone. See Clone.With.
 	With []string
+	// Submodule says why the clone may not have the files of another repository as a submodule, as a clause for people;
+	// "": it may. Nil: there are no submodules.
+	Submodule func(ctx context.Context, repo string) (why string, err error)
 	// TrustedConfig replaces what the CLI would execute (.claude and .mcp.json in every directory) by what Protected
 	// has, removes files that Protected does not have, and hides the difference from git status and commit -a.
 	TrustedConfig bool
@@ -152,6 +157,8 @@ type Clone struct {
 	Published string
 	// With are the other repositories whose code may be in the clone: those of each Want since it was created.
 	With []string
+	// Submodules are the directories that have the files of submodules. Git looks at nothing below them.
+	Submodules []string
 	// Lacks is what the index has and the files lack.
 	Lacks []Lack
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first
@@ -177,6 +184,9 @@ func (w *Workspace) Checkout(ctx context.Context, want Want) (_ Clone, err error
 	want.Strange = want.Strange || tip.stray && !want.Runs
 	if want.Keep && exists(c.dir) && tip.baseSHA != "" && (want.Strange || !exists(c.strange())) {
 		if err := c.mark(&want); err != nil {
+			return Clone{}, err
+		}
+		if err := c.withdraw(ctx, want, tip.protectedSHA); err != nil {
 			return Clone{}, err
 		}
 		kept, keepErr := c.keep(ctx, want, tip)

@@ -47,9 +47,7 @@ func (p Policy) Permit(
 ) (_ agent.Profile, limited string, _ error) {
 	v, err := p.decide(ctx, s, policy.Work, t, policy.Object{
 		Writes: t.Profile == agent.Write, Public: p.onForge(t.Source), Unsandboxed: !sandboxed,
-		// Elsewhere it does not matter where the answer is posted, so nobody is asked whether a repository is private.
-		Channel: p.limits() && p.Rights.Unmapped != policy.UnmappedAll &&
-			t.Source == people.SlackSource && !strings.HasPrefix(t.Channel, "D"),
+		Channel: p.inChannel(t),
 	})
 	if err != nil {
 		return "", "", err
@@ -58,6 +56,13 @@ func (p Policy) Permit(
 		return agent.Read, v.Reason, nil
 	}
 	return t.Profile, "", nil
+}
+
+// inChannel reports whether it matters who reads the channel in which a task is answered. Elsewhere nobody is asked
+// whether a repository is private.
+func (p Policy) inChannel(t tasks.Task) bool {
+	return p.limits() && p.Rights.Unmapped != policy.UnmappedAll && t.Source == people.SlackSource &&
+		!strings.HasPrefix(t.Channel, "D")
 }
 
 // PermitReady checks that a person may mark a pull request as ready, whose task they control if own is set. An

@@ -2,10 +2,12 @@ package worker
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // What a clone has only as an empty directory or as a pointer is said to the agent, in the log, on the page and in the
@@ -34,4 +36,33 @@ func TestLacksAreSaid(t *testing.T) {
 		}
 	}
 	r.foresees("warning These directories of submodules are empty", "warning These files have the pointer")
+}
+
+// A run has the files of a submodule, and its conversation has been about that repository: what the agent remembers is
+// not for those who may not read it.
+func TestSubmoduleIsPartOfTheConversation(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "lib.git"))
+	lib := r.git(filepath.Join(r.root, "acme", "lib.git"), "rev-parse", "main")
+	work := t.TempDir()
+	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
+	r.write(work, ".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib\n")
+	r.git(work, "add", "--all")
+	r.git(work, "update-index", "--add", "--cacheinfo", "160000,"+lib+",lib")
+	r.git(work, "commit", "--quiet", "--message", "more")
+	r.git(work, "push", "--quiet", "origin", "HEAD:main")
+	r.agent.do = nil
+	r.worker(r.disk(t.TempDir()))
+	task := r.repoTask("a")
+	s := r.resumed(r.submit(task))
+	if files := r.files(filepath.Join(s.Dir, "lib")); files["README.md"] != "one\n" ||
+		!strings.Contains(s.System, "The files of submodules are there without their history") {
+		t.Errorf("%v in\n%s", files, s.System)
+	}
+	past, err := rights.ConversationOf(t.Context(), r.store, task.Thread)
+	if err != nil || !slices.Equal(past.Repos, []string{"acme/api", "acme/lib"}) {
+		t.Errorf("the conversation has been about %q, %v", past.Repos, err)
+	}
+	r.foresees("!directories of submodules are empty")
 }

@@ -25,7 +25,9 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.clone(ctx, workspace.Want{Thread: offerThread, Repo: name, Ref: repo.Base, Protected: repo.Base})
+	c, err := o.clone(ctx, workspace.Want{
+		Thread: offerThread, Repo: name, Ref: repo.Base, Protected: repo.Base, Submodule: o.submodules(name),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -44,9 +46,6 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if declared.Lacking != "" {
 		look.Miss(store.Warning, declared.Lacking, "Runs use the worker's own tools.",
 			"Install mise where runs can execute it, such as /usr/local/bin.")
-	}
-	for _, lack := range c.Lacks {
-		look.Miss(store.Warning, o.policy.Redactor.String(lack.String()), "Runs work without, and are told so.", "")
 	}
 	if err := o.instructed(ctx, look, c); err != nil {
 		return nil, err
@@ -77,8 +76,20 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	return look, nil
 }
 
-// instructed adds what the base branch tells the agent.
+// submodules permits what runs get that nobody has asked for.
+func (o *offerer) submodules(repo string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, other string) (string, error) {
+		_, why, err := o.policy.PermitSubmodule(ctx, o.store, tasks.Task{Repo: repo, Unasked: true}, other)
+		return why, err
+	}
+}
+
+// instructed adds what the clone lacks, and what the base branch tells the agent.
 func (o *offerer) instructed(ctx context.Context, look *capacity.Outlook, c workspace.Clone) error {
+	for _, lack := range c.Lacks {
+		said := o.policy.Redactor.String(lack.String())
+		look.Miss(store.Warning, said, "Runs work without, and are told so.", "")
+	}
 	given, err := place.Instructions(ctx, o.workspace, c)
 	if err != nil {
 		return err

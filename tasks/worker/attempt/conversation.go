@@ -101,15 +101,19 @@ func asked(t tasks.Task, absorbed []agent.Turn) []agent.Turn {
 
 // saveConversation stores the conversation for the thread's next task. A fresh one is not continued. Errors are only
 // logged: without it, the next task starts a new conversation.
-func (p *Processor) saveConversation(r *run, c conversation, t tasks.Task, fresh bool) {
+func (p *Processor) saveConversation(r *run, c conversation, t tasks.Task, s setting) {
 	res := r.result
 	answer := format.Paragraphs(res.Text, res.Partial)
-	if fresh || len(res.Session.Data) == 0 && answer == "" {
+	if s.Fresh || len(res.Session.Data) == 0 && answer == "" {
 		return
 	}
 	said := remember(c.thread, append(asked(t, r.mail.turns()), agent.Turn{Role: agent.Assistant, Text: answer})...)
 	repos := c.repos
-	for _, repo := range t.Places() {
+	places := t.Places()
+	for _, one := range s.place.Clones() {
+		places = append(places, one.Submodules...)
+	}
+	for _, repo := range places {
 		if repo = strings.ToLower(repo); repos != nil && !slices.Contains(repos, repo) {
 			repos = append(repos, repo)
 		}

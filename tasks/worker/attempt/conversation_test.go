@@ -59,7 +59,7 @@ func TestConversationKnowsItsRepositories(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.saveConversation(r, c, task, false)
+		w.saveConversation(r, c, task, setting{})
 		notes, err := f.store.Threads.SessionMeta(t.Context(), task.Thread)
 		var got rights.Conversation
 		if err == nil {

@@ -18,8 +18,10 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// diffLimit is the longest diff that is written for the agent. The clone has the rest.
-const diffLimit = 1 << 20
+const (
+	diffLimit     = 1 << 20  // longest diff that is written for the agent; the clone has the rest
+	maxAttachment = 20 << 20 // largest file that an agent may post
+)
 
 // placer prepares the directories of runs. It is safe for concurrent use.
 type placer struct {
@@ -101,6 +103,8 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 			return strings.EqualFold(other, t.Repo)
 		}),
 	}
+	var private []string
+	want.Submodule = l.submodules(t, &private)
 	p := place.Place{
 		Declared: l.declarations.Least(repo), Files: b.files, Trusted: want.TrustedConfig,
 		Writes: t.Profile == agent.Write,
@@ -114,7 +118,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	if err != nil {
 		return place.Place{}, err
 	}
-	p.Dir, p.Reads, p.Clone, p.Fresh = c.Dir, []string{c.Mirror}, c, c.Fresh
+	p.Dir, p.Reads, p.Clone, p.Fresh, p.Submodules = c.Dir, []string{c.Mirror}, c, c.Fresh, private
 	if p.Instructions, err = place.Instructions(ctx, l.workspace, c); err != nil {
 		return place.Place{}, err
 	}
@@ -140,12 +144,34 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	if err != nil {
 		return place.Place{}, err
 	}
-	p.About += about
+	p.About += about + partly(c)
 	for _, lack := range c.Lacks {
-		p.About += " " + lack.String()
 		p.Notes = append(p.Notes, c.Repo+": "+lack.String())
 	}
 	return p, nil
+}
+
+// submodules permits the submodules of a task, and adds the private ones to a list.
+func (l *placer) submodules(t tasks.Task, private *[]string) func(context.Context, string) (string, error) {
+	return func(ctx context.Context, repo string) (string, error) {
+		is, why, err := l.policy.PermitSubmodule(ctx, l.store, t, repo)
+		if is && why == "" {
+			*private = append(*private, repo)
+		}
+		return why, err
+	}
+}
+
+// partly explains to the agent what the clone has in another way than its commits, or not at all.
+func partly(c workspace.Clone) (said string) {
+	if len(c.Submodules) > 0 {
+		said = " The files of submodules are there without their history, and your changes to them are neither " +
+			"kept nor published."
+	}
+	for _, lack := range c.Lacks {
+		said += " " + lack.String()
+	}
+	return said
 }
 
 // fate explains to the agent what happens to its work in the clone.

@@ -394,7 +394,7 @@ func (p *Processor) interrupt(r *run, s setting, spec agent.Spec, cause error) {
 // publish saves the conversation for the thread's next task, and makes the run's work public. It returns the ending
 // with what has become of the work.
 func (p *Processor) publish(r *run, j job, s setting, e tasks.Ending, reached []string) tasks.Ending {
-	p.saveConversation(r, s.conversation, j.task, s.Fresh)
+	p.saveConversation(r, s.conversation, j.task, s)
 	e.Changed = p.changes.keep(r, s.place, s.Diff) // the next step makes the work a part of the history
 	work := publish.Work{
 		Hold: r.Hold, Task: j.task, Place: s.place, Result: r.result, Show: r.report.Update,

@@ -30,6 +30,8 @@ type Place struct {
 	Reads []string
 	// Clone is the clone in Dir; zero without one.
 	Clone workspace.Clone
+	// Submodules are the private repositories whose files Clone has as submodules.
+	Submodules []string
 	// Writes says that the agent may change Clone.
 	Writes bool
 	// Trusted says that the operator trusts the directory's own configuration of the CLI.

@@ -1,0 +1,277 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The files of a submodule are put into a new clone without a git directory. For git the directory then is a submodule
+// that nobody has checked out: it looks at nothing below, so no git runs where an agent could configure it, and nothing
+// below is published.
+
+// Bounds of what is fetched for one clone.
+const (
+	maxSubmodules     = 50
+	maxSubmoduleFiles = 200_000 // of all of them
+	maxSubmoduleBytes = 2 << 30
+	submodulesLimit   = 10 * time.Minute
+)
+
+// Whys of submodules that are not fetched.
+const (
+	whyNoAddress = "the protected branch has no address for them in .gitmodules"
+	whyElsewhere = "errand fetches submodules only from its own forge"
+	whyNested    = "errand fetches no submodules of submodules"
+	whyInner     = "errand fetches nothing from Git LFS for submodules"
+	whyMany      = "errand fetches at most " // and how many
+)
+
+// submodules fetches the files of the submodules of a new clone, as the index names them and the protected branch
+// addresses them: whoever writes another branch may not choose a repository. It returns the repositories, notes why it
+// leaves out others, and returns what is left out within those that it fetches.
+func (c clone) submodules(ctx context.Context, want Want, protected string, links []treeFile) (inner []Lack, _ error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	urls, err := c.mirror.addresses(ctx, protected)
+	if err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, submodulesLimit)
+	defer cancel()
+	f := &fetcher{clone: c, want: want, files: maxSubmoduleFiles, bytes: maxSubmoduleBytes}
+	for i, link := range links {
+		if i >= maxSubmodules {
+			c.why[link.name] = whyMany + strconv.Itoa(maxSubmodules)
+			continue
+		}
+		why, err := f.fetch(limited, link, urls[link.name])
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if err != nil {
+			c.mirror.w.log.WarnContext(ctx, "submodule is left out", "dir", c.dir, "name", link.name, "err", err)
+			why = fetchReason(err)
+		}
+		c.why[link.name] = why
+	}
+	return f.inner, nil
+}
+
+// fetchReason returns why a submodule is missing, as a clause for people.
+func fetchReason(err error) string {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return "they did not arrive within " + submodulesLimit.String()
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrAuth):
+		return "errand has no access to their repositories"
+	case errors.Is(err, ErrRef):
+		return "their commits are on no branch and no tag"
+	case errors.Is(err, ErrUnsafe):
+		return "their histories have objects that endanger a checkout"
+	}
+	return "fetching them failed"
+}
+
+// addresses returns the addresses of submodules by path, as a commit has them in .gitmodules.
+func (m mirror) addresses(ctx context.Context, commit string) (map[string]string, error) {
+	out, err := m.git.run(ctx, "config", "--blob", commit+":.gitmodules", "-z", "--get-regexp",
+		`^submodule\..*\.(path|url)$`)
+	if _, failed := errors.AsType[*gitError](err); failed {
+		return nil, nil // it does not exist, or is not valid
+	}
+	if err != nil {
+		return nil, err
+	}
+	paths, urls := map[string]string{}, map[string]string{} // by name
+	for entry := range strings.SplitSeq(out, "\x00") {      // "submodule.<name>.path\n<value>"
+		key, value, _ := strings.Cut(entry, "\n")
+		if name, found := strings.CutSuffix(key, ".path"); found {
+			paths[name] = value
+		} else if name, found := strings.CutSuffix(key, ".url"); found {
+			urls[name] = value
+		}
+	}
+	all := map[string]string{}
+	for name, at := range paths {
+		all[at] = urls[name]
+	}
+	return all, nil
+}
+
+// scpAddress is an address as in git@github.com:acme/api.git.
+var scpAddress = regexp.MustCompile(`^(?:[A-Za-z0-9_.-]+@)?([A-Za-z0-9.-]+):([^/].*)$`)
+
+// repoAt returns the repository of this forge that an address in .gitmodules leads to, or "".
+func (m mirror) repoAt(address string) string {
+	repo := ""
+	home, err := url.Parse(m.w.cfg.URL(m.repo))
+	if err != nil {
+		return ""
+	}
+	prefix := strings.TrimSuffix(strings.TrimSuffix(home.Path, ".git"), m.repo)
+	if strings.HasPrefix(address, "./") || strings.HasPrefix(address, "../") {
+		repo = path.Join(m.repo, address) // what leads out of the forge begins with two dots, and is no name
+	} else if u, err := url.Parse(address); err == nil && u.Host != "" {
+		same := u.Host == home.Host && (u.Scheme == "https" || u.Scheme == "http")
+		same = same || u.Hostname() == home.Hostname() && u.Scheme == "ssh"
+		at, below := strings.CutPrefix(u.Path, prefix)
+		if repo = at; !same || !below {
+			return ""
+		}
+	} else if s := scpAddress.FindStringSubmatch(address); s != nil && s[1] == home.Hostname() {
+		repo = s[2]
+	}
+	repo = strings.TrimSuffix(strings.TrimSuffix(repo, "/"), ".git")
+	if checkRepo(repo) != nil {
+		return ""
+	}
+	return repo
+}
+
+// fetcher fetches submodules into one clone.
+type fetcher struct {
+	clone clone
+	want  Want
+	files int // that there is room for
+	bytes int64
+	inner []Lack
+}
+
+// fetch fetches the files of one submodule. why says why it may not.
+func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why string, err error) {
+	if address == "" {
+		return whyNoAddress, nil
+	}
+	repo := f.clone.mirror.repoAt(address)
+	if repo == "" {
+		return whyElsewhere, nil
+	}
+	dir := filepath.Join(f.clone.dir, link.name)
+	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
+		return "something else is in their places", nil
+	}
+	if why, err := f.want.may(ctx, repo); why != "" || err != nil {
+		return why, err
+	}
+	m := f.clone.mirror.w.mirror(repo)
+	m.asked = time.Now()
+	used, err := share(ctx, m.beside("use"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock(used)
+	for _, held := range append(f.clone.git.held, used) {
+		m.git = m.git.holding(held)
+	}
+	// A commit that only a fork has would be a stranger's.
+	if _, err := m.sync(ctx, Want{Ref: link.object, Runs: true}); err != nil {
+		return "", err
+	}
+	if why, err := f.weigh(ctx, m, link.object); why != "" || err != nil {
+		return why, err
+	}
+	return "", f.write(ctx, m, link, dir)
+}
+
+// may asks whether a run may have the files of another repository.
+func (w Want) may(ctx context.Context, repo string) (why string, err error) {
+	if w.Submodule == nil {
+		return "errand fetches no submodules here", nil
+	}
+	return w.Submodule(ctx, repo)
+}
+
+// weigh reports whether there is room for the files of a commit.
+func (f *fetcher) weigh(ctx context.Context, m mirror, commit string) (why string, err error) {
+	out, err := m.git.run(ctx, "ls-tree", "-r", "-l", "-z", commit)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.SplitSeq(out, "\x00") { // "100644 blob <object> <size>\t<name>"
+		meta, _, _ := strings.Cut(line, "\t")
+		if fields := strings.Fields(meta); len(fields) == 4 {
+			n, _ := strconv.ParseInt(fields[3], 10, 64) // a submodule has no size
+			f.bytes -= n
+			f.files--
+		}
+	}
+	if f.bytes < 0 || f.files < 0 {
+		return fmt.Sprintf("%s%d files with %d MiB of them", whyMany, maxSubmoduleFiles, maxSubmoduleBytes>>20), nil
+	}
+	return "", nil
+}
+
+// write writes the files of a commit to a directory of the new clone.
+func (f *fetcher) write(ctx context.Context, m mirror, link treeFile, dir string) error {
+	index := filepath.Join(f.clone.git.dir, "submodule")
+	defer func() { _ = os.Remove(index) }()
+	g := m.git.having("GIT_INDEX_FILE=" + index)
+	g.tree = dir
+	if _, err := g.run(ctx, "read-tree", link.object); err != nil {
+		return err
+	}
+	if _, err := g.run(ctx, "checkout-index", "--all", "--force", "--quiet"); err != nil {
+		return err
+	}
+	files, links, err := tracked(ctx, g)
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		f.inner = lacking(f.inner, Lack{Why: whyNested}, path.Join(link.name, l.name))
+	}
+	pointers, err := clone{git: g}.pointers(ctx, files)
+	for _, p := range pointers {
+		f.inner = lacking(f.inner, Lack{LFS: true, Why: whyInner}, path.Join(link.name, p.name))
+	}
+	return err
+}
+
+// withdraw removes the files of submodules from a clone to be kept that the run may not have. A clone that git cannot
+// read is not kept.
+func (c clone) withdraw(ctx context.Context, want Want, protected string) error {
+	if want.Submodule == nil || c.secure() != nil {
+		return nil
+	}
+	_, links, err := tracked(ctx, c.git)
+	if _, failed := errors.AsType[*gitError](err); failed || len(links) == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	urls, err := c.mirror.addresses(ctx, protected)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	for _, link := range links {
+		repo := c.mirror.repoAt(urls[link.name])
+		if repo == "" || hollow(root, link.name) {
+			continue
+		}
+		if why, err := want.may(ctx, repo); err != nil {
+			return err
+		} else if c.why[link.name] = why; why == "" {
+			continue
+		}
+		if err := errors.Join(root.RemoveAll(link.name), root.MkdirAll(link.name, 0o755)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
