@@ -24,6 +24,7 @@ type lfsServer struct {
 
 	mu     sync.Mutex
 	href   func(oid string) string // where an object is said to be
+	bare   bool                    // the answer has no credential for there
 	asked  []string
 	served int
 	stray  []string // requests that no client should make
@@ -92,9 +93,11 @@ func (s *lfsServer) batch(rw http.ResponseWriter, r *http.Request) {
 			if content, found := s.objects[o.OID]; !found || len(content) == 0 && o.Size != 0 {
 				one["error"] = map[string]any{"code": 404, "message": "Object does not exist"}
 			} else {
-				one["actions"] = map[string]any{"download": map[string]any{
-					"href": s.href(o.OID), "header": map[string]string{"Authorization": "RemoteAuth " + o.OID[:8]},
-				}}
+				header := map[string]string{"Authorization": "RemoteAuth " + o.OID[:8]}
+				if s.bare {
+					header = nil
+				}
+				one["actions"] = map[string]any{"download": map[string]any{"href": s.href(o.OID), "header": header}}
 			}
 			all = append(all, one)
 		}
@@ -162,6 +165,7 @@ func TestLFS(t *testing.T) {
 	testGit(t, c.Dir, "mv", "twice.bin", "moved.bin")
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")
 	write(t, filepath.Join(c.Dir, "later.txt"), "later\n")
+	write(t, filepath.Join(c.Dir, "a.bin"), "a\x00b") // written anew
 	pushed, err := w.Publish(t.Context(), c, *publication())
 	if err != nil || !pushed.New {
 		t.Fatalf("%+v, %v", pushed, err)
@@ -250,6 +254,7 @@ func TestLFSInASnapshot(t *testing.T) {
 	w, _ := o.serveLFS(strings.Repeat("a", 1<<20), "b")
 	c := checkout(t, w, api)
 	write(t, filepath.Join(c.Dir, "b.bin"), "by the agent")
+	write(t, filepath.Join(c.Dir, "a.bin"), strings.Repeat("a", 1<<20)) // written anew
 	b, err := w.Snapshot(t.Context(), c, 10<<10)
 	if err != nil || len(b.Missing) > 0 {
 		t.Fatalf("%+v, %v", b, err)
@@ -282,6 +287,7 @@ func TestLFSRefused(t *testing.T) {
 		"redirect elsewhere": {func(s *lfsServer) { s.href = func(string) string { return redirectTo(s, s.URL) } }, 0, "its server redirects to another one"},
 		"file":               {func(s *lfsServer) { s.href = func(string) string { return "file:///etc/passwd" } }, 0, "its server names an address that errand does not use"},
 		"no address":         {func(s *lfsServer) { s.href = func(string) string { return "" } }, 0, "its server names an address that errand does not use"},
+		"no credential":      {func(s *lfsServer) { s.bare = true }, 0, "its server answers 403"},
 		"unreachable":        {func(s *lfsServer) { s.href = func(string) string { return "http://127.0.0.1:1/secret" } }, 0, "its server cannot be reached"},
 		"another credential": {func(s *lfsServer) { s.href = func(oid string) string { return s.URL + "/own/" + "0" + oid } }, 0, "its server answers 403"},
 	} {
@@ -306,6 +312,9 @@ func TestLFSRefused(t *testing.T) {
 			}
 			if out := testGit(t, clone.Dir, "status", "--porcelain"); out != "" {
 				t.Errorf("status: %s", out)
+			}
+			if strings.Contains(strings.Join(s.stray, "\n"), "Basic") {
+				t.Errorf("the credential was sent elsewhere: %v", s.stray)
 			}
 			if left, _ := os.ReadDir(filepath.Join(clone.Mirror, "lfs")); len(left) > 0 {
 				t.Errorf("left %v", left)
