@@ -84,7 +84,7 @@ func settingArguments(s Spec, d session.Dirs) ([]string, error) {
 	}
 	if s.trusts() {
 		sources, settings["claudeMdExcludes"] = "--setting-sources=project", memoryFilesAbove(s.Dir)
-		if len(s.Instructions) > 0 {
+		if s.ofProject() {
 			settings["claudeMdExcludes"] = []string{"/**"}
 		}
 	}

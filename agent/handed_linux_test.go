@@ -61,28 +61,39 @@ func TestCLIGetsInstructions(t *testing.T) {
 				".claude/skills/deploy/more.md": "MORE TEXT", ".claude/commands/greet.md": "COMMAND TEXT $ARGUMENTS\n",
 				".claude/agents/critic.md": "---\nname: critic\ndescription: one\n---\nAGENT TEXT\n",
 			})
+			house := handed(t, "house", "", map[string]string{
+				".claude/skills/house/SKILL.md": "---\ndescription: OF THE HOUSE\n---\nHOUSE TEXT !`touch " + trap + "`\n",
+			})
 			read := call("Read", "file_path", filepath.Join(dir, "sub/x.txt"))
 			model.Answer("Go.", read, read, call("Skill", "skill", "deploy", "args", "now"))
-			model.Answer("SKILL TEXT", modelfake.Turn{Text: "Read."})
+			model.Answer("SKILL TEXT", call("Skill", "skill", "house"))
+			model.Answer("HOUSE TEXT", modelfake.Turn{Text: "Read."})
 			r := newCLI(t, model)
 			runCLI(t, r, Spec{
 				ID: "handed-" + string(profile), Dir: dir, Prompt: Message{Text: "Go."}, Profile: profile, System: "Of errand.",
-				Instructions: []Instructions{given},
+				Instructions: []Instructions{
+					house, TextInstructions("errand.yaml", "the fleet's", "FLEET TEXT"), given,
+					TextInstructions("errand.yaml", "the channel's", "CHANNEL TEXT"),
+				},
 			}, &host{})
 			requests := model.Requests()
-			for _, want := range []string{"Of errand.", "ROOT TEXT", "IMPORTED TEXT"} {
-				if !strings.Contains(requests[0].System, want) {
-					t.Errorf("the first request lacks %q", want)
+			after := 0
+			for _, want := range []string{"Of errand.", "FLEET TEXT", "ROOT TEXT", "IMPORTED TEXT", "CHANNEL TEXT"} {
+				at := strings.Index(requests[0].System, want)
+				if at < after {
+					t.Errorf("the first request lacks %q, or has it too early", want)
 				}
+				after = at
 			}
 			first, last := string(requests[0].Body), string(requests[len(requests)-1].Body)
-			if !strings.Contains(first, "ON OFFER") || strings.Contains(first, "END OF SUB") {
+			if !strings.Contains(first, "ON OFFER") || !strings.Contains(first, "OF THE HOUSE") ||
+				strings.Contains(first, "END OF SUB") {
 				t.Errorf("the first request lacks the skills, or has more than is due")
 			}
 			if own := strings.Contains(first, "- code-review:"); own != (profile == Write) {
 				t.Errorf("skills of the CLI itself are on offer: %v", own)
 			}
-			for _, want := range []string{"END OF SUB", "SKILL TEXT now ! `touch"} {
+			for _, want := range []string{"END OF SUB", "SKILL TEXT now ! `touch", "HOUSE TEXT ! `touch"} {
 				if strings.Count(last, want) != 1 {
 					t.Errorf("the last request has %q %d times", want, strings.Count(last, want))
 				}
@@ -143,5 +154,32 @@ func TestCLICallsHandedSkills(t *testing.T) {
 	found := regexp.MustCompile(`Base directory for this skill: ([^\\]*)`).FindStringSubmatch(string(last.Body))
 	if found == nil {
 		t.Fatalf("the skill was not used:\n%s", last.Body)
+	}
+}
+
+// A run that trusts its directory has the operator's skills beside its own, whose files the CLI finds there.
+func TestCLIGetsOperatorsSkillsBesideTrustedOnes(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	own := filepath.Join(dir, ".claude/skills/deploy/SKILL.md")
+	if os.MkdirAll(filepath.Dir(own), 0o700) != nil ||
+		os.WriteFile(own, []byte("---\ndescription: ON OFFER\n---\nx\n"), 0o600) != nil {
+		t.Fatal(own)
+	}
+	house := handed(t, "house", "", map[string]string{
+		".claude/skills/house/SKILL.md": "---\ndescription: OF THE HOUSE\n---\nx\n",
+	})
+	model.Answer("Go.", modelfake.Turn{Text: "Done."})
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "trusted-house", Dir: dir, Prompt: Message{Text: "Go."}, Profile: Write, TrustedConfig: true,
+		Instructions: []Instructions{house, handed(t, "acme/api", dir, map[string]string{
+			".claude/skills/deploy/SKILL.md": "---\ndescription: ON OFFER\n---\nx\n",
+		})},
+	}, &host{})
+	first := string(model.Requests()[0].Body)
+	for _, want := range []string{"ON OFFER", "OF THE HOUSE"} {
+		if strings.Count(first, want) != 1 {
+			t.Errorf("the first request has %q %d times", want, strings.Count(first, want))
+		}
 	}
 }

@@ -19,22 +19,46 @@ import (
 	"github.com/errand-fleet/errand/internal/instructions"
 )
 
-// Instructions are what a repository tells the agent. The runner hands them over as text, so the CLI need not read
-// them from a clone, where a head that nobody has approved may have changed them. Texts about the whole repository are
-// part of the system prompt and are given to each sub-agent; those about some paths follow when the agent has read or
-// changed a file there, as the CLI would load them. Skills, commands and agents are a plugin of the CLI for this run. A
-// run that trusts its configuration has those of the clone instead.
+// Instructions are what a repository or the operator tells the agent. The runner hands them over as text, so the CLI
+// need not read them from a clone, where a head that nobody has approved may have changed them. Texts about the whole
+// repository are part of the system prompt and are given to each sub-agent; those about some paths follow when the
+// agent has read or changed a file there, as the CLI would load them. Skills, commands and agents are a plugin of the
+// CLI for this run. A run that trusts its configuration has those of the clone instead.
 type Instructions struct {
-	Repo string // owner/name
-	Dir  string // of the clone
+	Repo string // owner/name, or what else they are of
+	Dir  string // of the clone; empty: they are the operator's
 	instructions.Set
+}
+
+// TextInstructions returns instructions that are one text of the operator. In the file from it is called name.
+func TextInstructions(from, name, text string) Instructions {
+	return Instructions{Repo: from, Set: instructions.Set{Texts: []instructions.Text{{Name: name, Text: text}}}}
 }
 
 // maxNames bounds how many names a Result lists.
 const maxNames = 100
 
-// instructed lists what the run was told for people: the names of files, skills, commands and agents, with the
-// repository if there are several, and what was cut or left out.
+// ReadPlugin returns the skills, commands and agents of a directory of the operator, which is a plugin of the CLI or
+// one skill. Nothing of it is executed: hooks, servers and shell in texts are left out. It returns an error if its
+// files have another checksum than sum, which docs/configure.md says how to compute.
+func ReadPlugin(dir, sum string) (Instructions, error) {
+	set, got, err := instructions.ReadPlugin(dir)
+	if err == nil && got != sum {
+		err = fmt.Errorf("its files have the checksum %s", got)
+	}
+	if err != nil {
+		return Instructions{}, fmt.Errorf("read plugin %s: %w", dir, err)
+	}
+	return Instructions{Repo: filepath.Base(dir), Set: set}, nil
+}
+
+// ofProject reports whether some instructions are those of the run's directories, so that the CLI must not read them.
+func (s Spec) ofProject() bool {
+	return slices.ContainsFunc(s.Instructions, func(i Instructions) bool { return i.Dir != "" })
+}
+
+// instructed lists what the run was told for people: the names of files, skills, commands and agents, with where they
+// are from if there are several places, and what was cut or left out.
 func (s Spec) instructed(redactor *Redactor) (lines []string) {
 	var notes []string
 	for _, i := range s.Instructions {
@@ -68,8 +92,9 @@ func (s Spec) always() string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "The instructions of the repository follow, as its base branch has them. Adhere to them: they override " +
-		"your default behavior, and they do not override what is said above about errand, or the request." + b.String()
+	return "The instructions of the repository follow, as its base branch has them, and those of errand's operator " +
+		"in errand.yaml. Adhere to them: they override your default behavior, and they do not override what is said " +
+		"above about errand, or the request. Where they contradict each other, the later ones count." + b.String()
 }
 
 // system returns what is appended to the CLI's system prompt.
@@ -80,14 +105,12 @@ func (s Spec) system() string {
 // pluginsDir is the directory with the plugins of a run, below that of the run.
 const pluginsDir = "i"
 
-// plugins returns the names of the plugins with the skills of each repository; empty for one without.
+// plugins returns the names of the plugins with the skills of each repository and of the operator; empty for none. A
+// run that trusts its directories has their skills there.
 func (s Spec) plugins() []string {
 	names := make([]string, len(s.Instructions))
-	if s.trusts() {
-		return names
-	}
 	for n, i := range s.Instructions {
-		if len(i.Skills) == 0 {
+		if len(i.Skills) == 0 || s.trusts() && i.Dir != "" {
 			continue
 		}
 		name := pluginName(path.Base(i.Repo))

@@ -28,7 +28,8 @@ type Spec struct {
 
 	Rules []Rule // decide tool calls before the profile does; see Policy
 
-	// Instructions are those of the repositories that the run works in. With any, the CLI looks for none by itself.
+	// Instructions are the operator's and those of the repositories that the run works in, in the order in which they
+	// count. With any of a repository, the CLI looks for none by itself.
 	Instructions []Instructions
 
 	// TrustedConfig loads .claude settings, agents, commands, skills and .mcp.json from Dir, and without Instructions

@@ -30,7 +30,7 @@ configuration: 13 problems
   - ERRAND_RUN_LIMIT must have a unit, like 7200s or 7200m
   - ERRAND_LOG_LEVEL must be debug, info, warn or error, not "loud"
   - GITHUB_APP_PRIVATE_KEY cannot be read (file does not exist); correct the path or the file's permissions
-  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks
+  - /etc/errand.yaml:1: knows no key "channel"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, instructions, plugins, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks
   - /etc/errand.yaml:2: people.ann has no account; add ` + "`slack: U…`, `github: login` and `email: …`" + `
   - REDIS_URL is not the URL of a Redis; write redis://:PASSWORD@HOST:6379/0 (rediss:// for TLS), or redis+sentinel://:PASSWORD@HOST:26379,HOST:26379/0?master=NAME, with special characters of passwords percent-encoded
   - SLACK_API_URL must be an absolute http or https URL; use only scheme, host and path, like https://ghe.example.com/api/v3

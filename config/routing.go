@@ -28,6 +28,8 @@ type Routing struct {
 	MCP          map[string]Server           `yaml:"mcp" help:"MCP servers for the agent, by name (docs/mcp.md)."`
 	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/security.md)."`
 	Options      Options                     `yaml:"options" help:"What a request can choose. Other names are refused. Without a list: all that the CLI accepts."`
+	Instructions string                      `yaml:"instructions" help:"A text for the agents of all runs, before that of repositories and channels (docs/configure.md)."`
+	Plugins      []Plugin                    `yaml:"plugins" help:"Directories of workers with skills, commands and agents for all runs (docs/configure.md)."`
 	Egress       hostlist.List               `yaml:"egress" default:"all presets" help:"The hosts that runs in a sandbox reach, in addition to the model: a list of names, *.domain, host:port and presets, or any, none or learn; or both as allow: and private:. Default: all presets (docs/environment.md)."`
 	Registries   []Registry                  `yaml:"registries" help:"A list of private package registries, from which runs read with a credential that they do not have (docs/environment.md)."`
 	Credentials  []Credential                `yaml:"credentials" help:"A list of credentials for the model instead of one in the environment, the preferred ones first (docs/models.md)."`
@@ -55,6 +57,8 @@ type Repository struct {
 	Open    bool   `yaml:"open" default:"false" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`
 	Pool    string `yaml:"pool" default:"default" help:"The pool of the workers that run its tasks."`
 
+	Instructions string `yaml:"instructions" help:"A text for the agents of runs there, after its own instructions."`
+
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 
 	Secrets map[string]RepositorySecret `yaml:"secrets" help:"Variables for its set-up."`
@@ -70,6 +74,16 @@ const (
 type Channel struct {
 	Repository string `yaml:"repository" help:"The owner/name for mentions that name no repository."`
 	Private    bool   `yaml:"private" default:"false" help:"Answers about all private repositories may be posted there, and not only about its own."`
+
+	Instructions string `yaml:"instructions" help:"A text for the agents of runs that are asked for there."`
+	Model        string `yaml:"model" help:"The model of these runs, before that of the repository."`
+	Effort       string `yaml:"effort" help:"Their level of effort."`
+}
+
+// Plugin is a directory with skills, commands and agents for all runs.
+type Plugin struct {
+	Path   string `yaml:"path" help:"The directory: absolute. It has skills, commands or agents, as a plugin of the CLI, or is a skill with its SKILL.md."`
+	SHA256 string `yaml:"sha256" help:"The checksum of its files. A worker does not start with others."`
 }
 
 // Person is one person's accounts. Either may be empty.
@@ -152,8 +166,9 @@ func parseRouting(p *Problems, file string, data []byte) (Routing, *yaml.Node) {
 		addSyntax(p, file, data, err)
 	}
 	for _, check := range []func(Routing){
-		v.repositories, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people, v.servers,
-		v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
+		v.repositories, v.guidance, v.plugins, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels,
+		v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules,
+		v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
@@ -260,7 +275,7 @@ func (v routingCheck) channels(r Routing) {
 			v.add("is not "+channelID.what, channelID.remedy, path...)
 		}
 		name := r.Channels[id].Repository
-		if name == "" && r.Channels[id].Private {
+		if one := r.Channels[id]; name == "" && (one.Private || one.Instructions+one.Model+one.Effort != "") {
 			continue
 		}
 		if !fullName.MatchString(name) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -22,16 +23,13 @@ type Options struct {
 	Efforts []string `yaml:"efforts" help:"Efforts."`
 }
 
-// optionName describes a model or an effort in the CLI's arguments.
-var optionName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
-
 func (v routingCheck) options(r Routing) {
 	for _, o := range []struct {
 		key   string
 		names []string
 	}{{"models", r.Options.Models}, {"efforts", r.Options.Efforts}} {
 		for _, name := range o.names {
-			if !optionName.MatchString(name) {
+			if !environment.ModelWord(name) {
 				v.add(fmt.Sprintf("has %q", name), "write names that the CLI takes, like opus or high",
 					"options", o.key)
 			}

@@ -24,9 +24,15 @@ type Section struct {
 // their fields have the tag hidden.
 func (r Routing) Sections() (all []Section) {
 	for _, f := range keysOf(reflect.TypeOf(r)) {
-		entries := entriesOf(reflect.ValueOf(r).FieldByIndex(f.Index), "", f.Tag.Get("default"))
+		value := reflect.ValueOf(r).FieldByIndex(f.Index)
+		entries := entriesOf(value, "", f.Tag.Get("default"))
 		s := Section{Key: f.Tag.Get("yaml")}
-		if f.Type.Kind() == reflect.Struct {
+		if f.Type.Kind() == reflect.String {
+			s.Columns = []string{"value"}
+			if !value.IsZero() {
+				s.Rows = [][]string{{shownText(value)}}
+			}
+		} else if f.Type.Kind() == reflect.Struct {
 			s.Columns = []string{"key", "value", "default"}
 			s.Rows = slices.DeleteFunc(entries[0].cells, func(cell []string) bool { return cell[1]+cell[2] == "" })
 		} else if len(entries) > 0 {

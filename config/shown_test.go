@@ -18,6 +18,7 @@ repositories:
   acme/api: {trusted: true, env: {A: hush}, setup: [hush], start: [hush], pull_requests: {labels: [a, b]}, tools: {node: "22", go: "1.26"}}
   acme/web: {base: next, egress: {allow: [go, npm], private: [x.example]}, secrets: {T: "env:hush"}}
 rules: [{tool: Bash, action: deny}]
+instructions: Be brief.
 egress: {allow: any, private: [10.0.0.1]}
 registries: [{host: r.example, bearer: '{{env "hush"}}'}, {host: s.example, basic: '{{env "hush"}}'}]
 credentials:
@@ -73,6 +74,7 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 			[]string{"entry", "tool", "input", "action"},
 			[][]string{{"by default", "", "anything", ""}, {"1", "Bash", "", "deny"}},
 		},
+		{"instructions", []string{"value"}, [][]string{{"Be brief."}}},
 		{
 			"egress",
 			[]string{"key", "value", "default"},
@@ -202,6 +204,8 @@ func TestSectionsShowEgress(t *testing.T) {
 func TestTextIsHiddenOrHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	want := strings.Fields(`
+instructions plugins.path plugins.sha256 channels.instructions channels.model channels.effort
+repositories.instructions repositories.model repositories.models repositories.effort
 repositories.base repositories.profile repositories.results repositories.pool repositories.locks repositories.path
 repositories.tools repositories.egress repositories.pull_requests.branch_prefix repositories.pull_requests.title
 repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template

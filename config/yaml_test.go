@@ -121,11 +121,11 @@ func TestRoutingProblems(t *testing.T) {
 	for _, tc := range []struct{ text, want string }{
 		{
 			"repos: {}",
-			`f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`,
+			`f:1: knows no key "repos"; remove it or correct its spelling; the keys here are repositories, channels, people, mcp, rules, options, instructions, plugins, egress, registries, credentials, prices, limits, budgets, slack, github, login, roles, schedules, hooks, webhooks`,
 		},
 		{
 			"repositories:\n  o/r:\n    trust: true",
-			`f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, env, setup, start, locks, path, tools, egress, pull_requests, secrets`,
+			`f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, instructions, env, setup, start, locks, path, tools, egress, pull_requests, model, models, effort, secrets`,
 		},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: repositories.o/r.trusted is "maybe"; write true or false`},
 		{
@@ -138,6 +138,23 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"registries:\n  - {host: h.example, bearer: '{{env \"T\"}}'}\n  - {host: H.example, bearer: '{{env \"T\"}}'}", `f:3: registries.2 is the second one of its host; keep one of them`,
+		},
+		{
+			"plugins:\n  - {path: house, sha256: 5F70}",
+			`f:2: plugins.1.path is "house", which is not an absolute path; write it from / on` + "\n" +
+				`f:2: plugins.1 has no SHA-256 of 64 lower-case hexadecimal digits; write sha256: with what the command in docs/configure.md prints`,
+		},
+		{
+			"plugins:\n  - {path: /a/x, sha256: &s " + strings.Repeat("0", 64) + "}\n  - {path: /b/X, sha256: *s}",
+			`f:3: plugins.2 has the name of another one; rename the directory: its skills are called by its name`,
+		},
+		{
+			"channels:\n  C1:\n    model: --help\n",
+			`f:3: channels.C1.model is "--help"; write a name that the CLI takes, like opus or high`,
+		},
+		{
+			"channels:\n  C1: {effort: high}\ninstructions: " + strings.Repeat("x", maxInstructions+1),
+			`f:3: instructions has a NUL byte or more than 20 KiB; shorten it, or make the rest a skill under plugins`,
 		},
 		{"repositories: [o/r]", `f:1: repositories does not have the right form; write keys with values`},
 		{"egress: [go, {a: b}]", `f:1: egress does not have the right form; write a list, each entry after a dash, or any, none or learn`},

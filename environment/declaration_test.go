@@ -34,6 +34,11 @@ func TestParse(t *testing.T) {
 			map[string]string{},
 			[]string{"of A", "of B"},
 		},
+		"wrong models": {
+			"model: --help\neffort: high\nmodels: {review: opus, fix: -x}\nenv: {A: b}\n",
+			map[string]string{"A": "b"},
+			[]string{`model: "--help"`, `models: fix: "-x"`},
+		},
 		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
 		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
 		"many variables": {many, nil, []string{"V100 is one of"}},

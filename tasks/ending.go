@@ -13,6 +13,7 @@ import (
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // EndingKind says how a task ended.
@@ -109,7 +110,9 @@ type Ending struct {
 	// Published.
 	Also    []*Published `json:"also,omitempty"`
 	Changed Diffstat     `json:"changed,omitzero"` // by the run, in the clone of its main repository
-	Found   bool         `json:"found,omitempty"`  // Redis had lost the ending; the final message was in the thread
+	// Settings are the model and the effort, as far as errand has chosen them, with who wanted them.
+	Settings []policy.Setting `json:"settings,omitempty"`
+	Found    bool             `json:"found,omitempty"` // Redis had lost the ending; the final message was in the thread
 
 	Retried time.Time `json:"-"` // time of the last retry; earlier messages are of an earlier ending. Set for Close
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // The head of the page says who asked, for what and where, by name and with links.
@@ -359,6 +360,24 @@ func TestNetworkOfATask(t *testing.T) {
 	}
 	h.contains(h.get(end(3, &refused)), http.StatusOK, "and 2 more")
 	h.contains(h.get(end(4, &agent.EgressReport{Reached: []string{"pypi.org"}})), http.StatusOK, "!<h2>Network")
+}
+
+// The page and the API say which model and effort counted, and whose wish that was.
+func TestSettingsOfATask(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	id := h.submit(1, func(t *tasks.Task) { t.Options.Effort = "high" })
+	path := "/tasks/" + id
+	h.contains(h.get(path), http.StatusOK, "<dt>effort</dt><dd>high</dd>", "!set by")
+	h.End(h.Claim(id), tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Outcome: agent.Done, Text: "42"},
+		Settings: []policy.Setting{
+			{Name: "model", Value: "haiku", Of: "channel C1"}, {Name: "effort", Value: "high", Of: "the request"},
+		},
+	})
+	h.contains(h.get(path), http.StatusOK, "<dt>model set by</dt><dd>channel C1: haiku</dd>",
+		"<dt>effort set by</dt><dd>the request: high</dd>", "!<dt>effort</dt>")
+	h.contains(h.get("/api"+path), http.StatusOK, `"name": "model"`, `"value": "haiku"`, `"of": "channel C1"`)
 }
 
 // The page and the API show how people have rated the answer, and what was wrong with it.

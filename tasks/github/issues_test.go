@@ -557,10 +557,9 @@ func TestIssuesSetting(t *testing.T) {
 		w := withToken(t, func(c *config) { c.Base = func(string) string { return "develop" } })
 		w.talkers()
 		f := w.listen()
-		must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": "issues: auto\nmodels:\n  issue: opus"},
+		must(w.repo.Commit("main", "", map[string]string{".github/errand.yml": "issues: auto"},
 			"Say what is wanted"))
-		must(w.repo.Commit("develop", "main", map[string]string{".github/errand.yml": setting +
-			"\nmodels:\n  issue: haiku"}, "Say what is wanted"))
+		must(w.repo.Commit("develop", "main", map[string]string{".github/errand.yml": setting}, "Say what is wanted"))
 		w.issue("ann", "One", "It is.")
 		w.issue("mallory", "Two", "It is.")
 		w.issue("renovate[bot]", "Three", "It is.")
@@ -573,9 +572,6 @@ func TestIssuesSetting(t *testing.T) {
 		var got []string
 		for _, task := range f.tasks() {
 			got = append(got, fmt.Sprintf("%s by %s", task.Kind, task.Actor))
-			if model := task.Options.Model; task.Kind == subject.KindIssue && model != "haiku" {
-				t.Errorf("%s: model %q", setting, model)
-			}
 			if b := w.briefed(task); b.Base != "develop" {
 				t.Errorf("%s: base %q", setting, b.Base)
 			}

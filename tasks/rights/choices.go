@@ -2,14 +2,12 @@ package rights
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks"
 )
-
-var wordForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 
 // Choices lists the models and efforts that a task may name. An empty list allows any. A task that names none gets
 // the fleet's default.
@@ -27,7 +25,7 @@ func (c Choices) check(o tasks.Options) error {
 	}{{"a", "model", o.Model, c.Models}, {"a", "level of effort", o.Effort, c.Efforts}, {"an", "agent", o.Agent, nil}} {
 		switch {
 		case choice.name == "":
-		case !wordForm.MatchString(choice.name):
+		case !environment.ModelWord(choice.name):
 			return &tasks.InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name,
 				choice.a, choice.what)}
 		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):

@@ -41,7 +41,8 @@ func TestOffer(t *testing.T) {
 	f.policy.Repository = func(name string) (rights.Repository, bool) {
 		return rights.Repository{Trusted: true, Profile: agent.Read}, name == "acme/api"
 	}
-	f.worker(f.disk(t.TempDir()), func(c *Config) { c.Sources, c.Model = []tasks.Source{local{f.source, dir}}, "opus" })
+	f.policy.Fleet.Model = "opus"
+	f.worker(f.disk(t.TempDir()), func(c *Config) { c.Sources = []tasks.Source{local{f.source, dir}} })
 
 	for range 2 { // the second time it is known
 		o, err := f.desk.Offer(t.Context(), capacity.Where{Dir: "/link"})

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
@@ -38,7 +40,6 @@ type offerer struct {
 	policy    rights.Policy
 	sources   []tasks.Source
 	pool      string
-	model     string
 	secrets   func(repo string) map[string]string
 	exposed   func(repo string) map[string]string
 	settings  map[string]string
@@ -101,7 +102,8 @@ func (o *offerer) look(ctx context.Context, where capacity.Where) (reply capacit
 
 // offer queries the CLI in the same environment as a run's.
 func (o *offerer) offer(ctx context.Context, where capacity.Where) (*capacity.Offer, error) {
-	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write, Model: o.model}
+	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write}
+	spec.Model = o.policy.Settle(tasks.Task{Repo: where.Repo}, environment.ModelChoice{}).Value("model")
 	spec, err := o.chooseDir(ctx, where, spec)
 	if err != nil {
 		return nil, err
@@ -115,6 +117,7 @@ func (o *offerer) offer(ctx context.Context, where capacity.Where) (*capacity.Of
 
 // chooseDir returns the specification with the directory, its instructions, and whether its own configuration counts.
 func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.Spec) (_ agent.Spec, err error) {
+	s.Instructions = slices.Clone(o.policy.Plugins)
 	var repo rights.Repository
 	if where.Repo != "" {
 		if repo, err = o.policy.Allowed(where.Repo); err != nil {
@@ -141,7 +144,8 @@ func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.S
 		return s, err
 	}
 	s.Dir, s.Reads = c.Dir, []string{c.Mirror}
-	s.Instructions, err = place.Instructions(ctx, o.workspace, c)
+	own, err := place.Instructions(ctx, o.workspace, c)
+	s.Instructions = append(s.Instructions, own...)
 	return s, err
 }
 
@@ -161,8 +165,10 @@ func (o *offerer) directory(path string) (string, error) {
 
 // configured reports whether the directory of an offer has instructions for the agent.
 func configured(s agent.Spec) bool {
-	if s.Instructions != nil {
-		return len(s.Instructions[0].Names()) > 0
+	for _, i := range s.Instructions {
+		if i.Dir != "" {
+			return len(i.Names()) > 0
+		}
 	}
 	for _, name := range []string{".claude", "CLAUDE.md", "AGENTS.md"} {
 		if _, err := os.Lstat(filepath.Join(s.Dir, name)); s.TrustedConfig && err == nil {

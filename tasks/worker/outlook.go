@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/workspace"
 )
@@ -32,10 +33,13 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 		return nil, err
 	}
 	sandboxed, look := o.runner.Separated(), &capacity.Outlook{Repo: name}
-	declared := o.declarations.Least(repo)
+	declare := o.declarations.Of
 	if repo.Profile == agent.Read {
 		look.Miss(store.Note, "no environment", "Runs in the repository execute no commands.", "")
-	} else if declared, err = o.declarations.Of(ctx, repo, c); err != nil {
+		declare = o.declarations.Least
+	}
+	declared, err := declare(ctx, repo, c)
+	if err != nil {
 		return nil, err
 	}
 	d := declared.Environment
@@ -50,6 +54,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if err := o.instructed(ctx, look, c); err != nil {
 		return nil, err
 	}
+	o.settles(look, name, declared.Own)
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
 	look.Add("set-up", o.redacted(d.Setup)...)
 	look.Add("before each run", o.redacted(d.Start)...)
@@ -99,6 +104,47 @@ func (o *offerer) instructed(ctx context.Context, look *capacity.Outlook, c work
 		look.Miss(store.Warning, o.policy.Redactor.String(note), "Runs do not get it.", "Change it on the base branch.")
 	}
 	return nil
+}
+
+// settles adds the model, the effort and the operator's texts that count in a repository, also where they are others
+// for a kind of task or in a channel.
+func (o *offerer) settles(look *capacity.Outlook, name string, own environment.ModelChoice) {
+	repo, _ := o.policy.Allowed(name)
+	usual := o.policy.Settle(tasks.Task{Repo: name}, own)
+	found, notes := map[string][]string{}, []string(nil)
+	add := func(where string, s rights.Settled) {
+		for _, one := range s.Settings {
+			if where == "" || !slices.Contains(usual.Settings, one) {
+				found[one.Name] = append(found[one.Name], where+one.Value+" of "+one.Of)
+			}
+		}
+		for _, t := range slices.Concat(s.Before, s.After) {
+			if where == "" || !slices.Contains(slices.Concat(usual.Before, usual.After), t) {
+				found["operator"] = append(found["operator"], where+"for "+t.For)
+			}
+		}
+		notes = append(notes, s.Notes...)
+	}
+	add("", usual)
+	kinds := slices.Concat(slices.Collect(maps.Keys(own.Models)),
+		slices.Collect(maps.Keys(repo.Environment.Models)))
+	slices.Sort(kinds)
+	for _, kind := range slices.Compact(kinds) {
+		add(kind+": ", o.policy.Settle(tasks.Task{Repo: name, Kind: kind}, own))
+	}
+	for _, id := range slices.Sorted(maps.Keys(o.policy.Channels)) {
+		add("in "+id+": ", o.policy.Settle(tasks.Task{Repo: name, Channel: id}, own))
+	}
+	slices.Sort(notes)
+	for _, note := range slices.Compact(notes) {
+		look.Miss(store.Warning, note, "Runs do not use it.", "Name another one on the base branch.")
+	}
+	look.Add("model", found["model"]...)
+	look.Add("effort", found["effort"]...)
+	look.Add("instructions of the operator", found["operator"]...)
+	for _, p := range o.policy.Plugins {
+		look.Add("plugin "+p.Repo, p.Names()...)
+	}
 }
 
 // keeps adds the lock files that the base branch has, and the environment that the next run would use.

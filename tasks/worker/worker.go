@@ -101,7 +101,6 @@ type Config struct {
 	RunMemory  int64             // bytes a run needs; 350 MiB if 0
 	Author     string            // name and address of errand in commits; those of its account at the forge if ""
 	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0 for no limit
-	Model      string            // for tasks that name none; the CLI's default if ""
 	Version    string            // of errand
 	Credential string            // identifies the model credential of the runs without revealing it; "" if unknown
 	LogDir     string            // directory where Runner writes the logs; if "", logs are neither stored nor removed
@@ -247,7 +246,7 @@ func (w *Worker) build() {
 		Policy: c.Policy, Pool: c.Pool, Slots: w.slots, Health: w.health, Credentials: w.credentials,
 		Declarations: declarations, Publisher: publisher, Notices: w.waits, Moves: mover, Outbox: w.outbox,
 		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(c.Credential), Credential: c.Credential,
-		IdleLimit: c.IdleLimit, Model: c.Model, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
+		IdleLimit: c.IdleLimit, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = recovery.New(recovery.Config{
@@ -266,7 +265,7 @@ func (w *Worker) build() {
 	}
 	w.offers = &offerer{
 		store: c.Store, workspace: c.Workspace, runner: c.Runner, policy: c.Policy, sources: c.Sources, pool: c.Pool,
-		model: c.Model, secrets: c.Secrets, exposed: c.Exposed, settings: c.Settings, health: w.health,
+		secrets: c.Secrets, exposed: c.Exposed, settings: c.Settings, health: w.health,
 		declarations: declarations, publisher: publisher, log: log,
 	}
 	w.inventory = &inventory{workspace: c.Workspace, log: log}

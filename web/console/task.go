@@ -48,11 +48,12 @@ type taskView struct {
 	Attempts        []attempt
 	Machines        []store.Worker // of the attempts; Seen is zero if it is no longer alive
 	Egress          *egressView    // nil: nothing is to be said about it
-	Instructions    []string       // what the repositories told the agent
-	Absorbed        []*entry       // the messages that its run absorbed
-	Covers          []string       // further tasks that ended with it
-	Errors          int            // failed steps on the page
-	Log             string         // the URL of its log; empty if it has none
+	Instructions    []string       // what the repositories and the operator told the agent
+	Settings        []policy.Setting
+	Absorbed        []*entry // the messages that its run absorbed
+	Covers          []string // further tasks that ended with it
+	Errors          int      // failed steps on the page
+	Log             string   // the URL of its log; empty if it has none
 	May             may
 	Live            bool // more events may follow
 	history
@@ -184,6 +185,7 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 			formatMarkdown(answerMarkdown(e))
 		v.Published = formatMarkdown(e.Note())
 		v.Egress, v.Instructions = newEgressView(e.Result.Egress), e.Result.Instructions
+		v.Settings = e.Settings
 	}
 	return v
 }

@@ -222,8 +222,13 @@ func policyOf(c config.Config, r *agent.Redactor) (rights.Policy, error) {
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: rights.Choices(c.Routing.Options),
 		Limits: rights.Limits(c.Routing.Limits), Budgets: rights.Budgets(c.Routing.Budgets), People: peopleOf(c),
 		Pools: pools(c), Egress: c.Routing.Egress,
-		Rights: &rights.ForgeRights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
-		Listed: slices.Sorted(maps.Keys(c.Routing.Repositories)),
+		Fleet:    rights.Guidance{Model: c.Model.Name, Instructions: c.Routing.Instructions},
+		Channels: map[string]rights.Guidance{},
+		Rights:   &rights.ForgeRights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
+		Listed:   slices.Sorted(maps.Keys(c.Routing.Repositories)),
+	}
+	for id, one := range c.Routing.Channels {
+		p.Channels[id] = rights.Guidance{Model: one.Model, Effort: one.Effort, Instructions: one.Instructions}
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()
@@ -236,6 +241,7 @@ func policyOf(c config.Config, r *agent.Redactor) (rights.Policy, error) {
 		return rights.Repository{
 			Trusted: repo.Trusted, Base: repo.Base, Profile: agent.Profile(repo.Profile),
 			Pool: tasks.ParsePool(repo.Pool), Open: repo.Open, Environment: repo.Declaration,
+			Instructions: repo.Instructions,
 		}, true
 	}
 	if site, err := url.Parse(c.GitHub.URL); err == nil {
@@ -336,6 +342,9 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		return nil, err
 	}
 	p.runner = runner
+	if p.policy.Plugins, err = plugins(c); err != nil {
+		return nil, err
+	}
 	tellContainment(runner, p.Log)
 	w := workspace.Config{
 		Dir: filepath.Join(c.Paths.State, "workspace"),
@@ -380,7 +389,7 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Exposed:    func(repo string) map[string]string { return exposed[strings.ToLower(repo)] },
 		ConsoleURL: strings.TrimRight(c.HTTP.PublicURL, "/"),
 		Pool:       tasks.ParsePool(c.Worker.Pool), Slots: c.Worker.Concurrency, Once: c.Worker.Alone, Wait: o.Wait,
-		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit, Model: c.Model.Name,
+		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
 		Settings: c.Published(), Disks: disks(c, w.Dir), Meter: meter,

@@ -68,3 +68,22 @@ func environments(c config.Config) (problems config.Problems) {
 	}
 	return problems
 }
+
+// plugins returns the operator's plugins.
+func plugins(c config.Config) (all []agent.Instructions, err error) {
+	var problems config.Problems
+	for i, p := range c.Routing.Plugins {
+		one, err := agent.ReadPlugin(p.Path, p.SHA256)
+		if err != nil {
+			problems = append(problems, config.Problem{
+				Where: c.Where("plugins", strconv.Itoa(i+1)), What: "cannot be used: " + err.Error(),
+				Remedy: "correct the path, or check the files and write the checksum that they have",
+			})
+		}
+		all = append(all, one)
+	}
+	if len(problems) > 0 {
+		return nil, problems
+	}
+	return all, nil
+}

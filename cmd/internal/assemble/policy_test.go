@@ -1,6 +1,9 @@
 package assemble
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -111,5 +114,46 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 	}
 	if !cmp.Equal(p.Choices, want.Choices) || p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {
 		t.Errorf("policy = %+v, %v", p, err)
+	}
+}
+
+// What runs are told, and by which model they run, is taken from errand.yaml.
+func TestGuidanceOfTheConfiguration(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Model: config.Model{Name: "opus"}}
+	c.Routing.Instructions = "fleet"
+	c.Routing.Channels = map[string]config.Channel{"C1": {Model: "haiku", Effort: "low", Instructions: "channel"}}
+	c.Routing.Repositories = map[string]config.Repository{"acme/api": {
+		Instructions: "repository",
+		Declaration:  environment.Declaration{ModelChoice: environment.ModelChoice{Model: "fable"}},
+	}}
+	p, err := policyOf(c, nil)
+	repo, _ := p.Repository("acme/api")
+	if err != nil || p.Fleet != (rights.Guidance{Model: "opus", Instructions: "fleet"}) ||
+		p.Channels["C1"] != (rights.Guidance{Model: "haiku", Effort: "low", Instructions: "channel"}) ||
+		repo.Instructions != "repository" || repo.Environment.Model != "fable" {
+		t.Errorf("%+v, %+v, %v", p, repo, err)
+	}
+}
+
+// A plugin whose files have another checksum than errand.yaml says is refused, with the checksum that they have.
+func TestPlugins(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "house")
+	if os.MkdirAll(filepath.Join(dir, "commands"), 0o700) != nil ||
+		os.WriteFile(filepath.Join(dir, "commands", "greet.md"), []byte("Greet.\n"), 0o600) != nil {
+		t.Fatal(dir)
+	}
+	c := config.Config{}
+	c.Routing.Plugins = []config.Plugin{{Path: dir, SHA256: strings.Repeat("0", 64)}}
+	_, err := plugins(c)
+	if err == nil || !strings.Contains(err.Error(), "its files have the checksum ") {
+		t.Fatal(err)
+	}
+	_, sum, _ := strings.Cut(err.Error(), "its files have the checksum ")
+	c.Routing.Plugins[0].SHA256 = sum[:64]
+	all, err := plugins(c)
+	if err != nil || len(all) != 1 || all[0].Repo != "house" || !slices.Equal(all[0].Names(), []string{"command greet"}) {
+		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -90,8 +90,8 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
-		if _, ok := subject.Kinds[kind]; !ok || !modelForm.MatchString(c.Models[kind]) {
-			refuse("models."+kind, "is not a model name for a kind of task")
+		if _, ok := subject.Kinds[kind]; !ok {
+			refuse("models."+kind, "is not a kind of task")
 			delete(c.Models, kind)
 		}
 	}
@@ -155,9 +155,6 @@ func (c *Settings) dropUnknownWords(refuse func(key, why string)) {
 		}
 	}
 }
-
-// modelForm matches what tasks accepts as the name of a model.
-var modelForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:\[\]-]{0,99}$`)
 
 // Scoped are instructions for reviews that change some of these files.
 type Scoped struct {

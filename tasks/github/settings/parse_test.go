@@ -36,8 +36,9 @@ models: {review: claude-opus-4-8}
 			Paths: []string{"docs/**", "*.lock"}, Labels: []string{"wip"}, Authors: []string{"renovate"},
 			Branches: []string{"release/*"},
 		},
-		Checks: []string{"make test"}, Models: map[string]string{"review": "claude-opus-4-8"},
+		Checks: []string{"make test"},
 	}
+	want.Models = map[string]string{"review": "claude-opus-4-8"}
 	want.Review.Scoped, want.Review.Unwanted = []Scoped{{[]string{"web/**"}, "Mind the keyboard."}},
 		[]string{`findings like "x"`}
 	want.Review.Severity, want.Review.MaxFindings, want.Review.Instructions = "major", 3, ".github/review.md"
@@ -78,8 +79,8 @@ func TestWrongSettings(t *testing.T) {
 			"`review.scoped` has invalid entries.",
 		},
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
-		{"models: {review: --help}", "`models.review` is not a model name for a kind of task."},
-		{"models: {cook: sonnet}", "`models.cook` is not a model name for a kind of task."},
+		{"models: {review: --help}", `models: review: "--help" is not a name that the CLI takes.`},
+		{"models: {cook: sonnet}", "`models.cook` is not a kind of task."},
 		{"skip: {branches: ['[']}", "`skip.branches` has invalid entries."},
 		{`checks: ["", "make\ntest"]`, "`checks` has invalid entries."},
 		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
@@ -95,7 +96,7 @@ func TestWrongSettings(t *testing.T) {
 		if got.Incomplete != strings.HasPrefix(c.text, "checks") {
 			t.Errorf("%s: checks are missing: %t", c.text, got.Incomplete)
 		}
-		got.Checks, got.Triggers, got.Models, got.Skip, got.Incomplete, got.Declaration = nil, nil, nil, skip{}, false,
+		got.Checks, got.Triggers, got.Skip, got.Incomplete, got.Declaration = nil, nil, skip{}, false,
 			environment.Declaration{}
 		if !cmp.Equal(got, Settings{}, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: left %+v", c.text, got)

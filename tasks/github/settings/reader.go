@@ -76,7 +76,6 @@ func (r *Reader) ApplyTo(ctx context.Context, t subject.Draft) (subject.Draft, e
 	if why := c.Refuses(t.Kind, o, t.Pull, nil); why != "" {
 		return subject.Draft{}, subject.Ignore(why)
 	}
-	t.Options.Model = c.Models[t.Kind]
 	return t, nil
 }
 

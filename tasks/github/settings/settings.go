@@ -31,8 +31,7 @@ type Settings struct {
 	} `yaml:"review"`
 	Issues string `yaml:"issues"` // which issues errand answers; "" is [IssuesAsk]
 	// commands that have to succeed; the worker runs them before it publishes
-	Checks []string          `yaml:"checks"`
-	Models map[string]string `yaml:"models"` // by kind of task
+	Checks []string `yaml:"checks"`
 
 	environment.Declaration `yaml:",inline"` // checked here, and used by workers
 

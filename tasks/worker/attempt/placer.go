@@ -35,6 +35,14 @@ type placer struct {
 
 // prepare prepares the directory of a run: the thread's clone, a local directory, or a scratch directory.
 func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place.Place, error) {
+	p, err := l.directory(ctx, t, b, before)
+	p.Settled, p.Plugins = l.policy.Settle(t, p.Own), l.policy.Plugins
+	p.Notes = append(p.Notes, p.Settled.Notes...)
+	return p, err
+}
+
+// directory prepares the directory, and reads what its base branch declares.
+func (l *placer) directory(ctx context.Context, t tasks.Task, b briefing, before *resumeState) (place.Place, error) {
 	if t.Repo != "" {
 		return l.clones(ctx, t, b, before)
 	}
@@ -106,8 +114,7 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	var private []string
 	want.Submodule = l.submodules(t, &private)
 	p := place.Place{
-		Declared: l.declarations.Least(repo), Files: b.files, Trusted: want.TrustedConfig,
-		Writes: t.Profile == agent.Write,
+		Files: b.files, Trusted: want.TrustedConfig, Writes: t.Profile == agent.Write,
 	}
 	publishes := l.publisher.Publishes(t)
 	p.Fixes = b.Fixes
@@ -122,10 +129,12 @@ func (l *placer) clone(ctx context.Context, t tasks.Task, b briefing, before ear
 	if p.Instructions, err = place.Instructions(ctx, l.workspace, c); err != nil {
 		return place.Place{}, err
 	}
-	if p.Writes { // other profiles run no commands
-		if p.Declared, err = l.declarations.Of(ctx, repo, c); err != nil {
-			return place.Place{}, err
-		}
+	declared := l.declarations.Least // other profiles run no commands
+	if p.Writes {
+		declared = l.declarations.Of
+	}
+	if p.Declared, err = declared(ctx, repo, c); err != nil {
+		return place.Place{}, err
 	}
 	if c.Base != c.Protected {
 		p.Notes = append(p.Notes, "The base is "+c.Base+". Instructions, settings and set-up are those of "+c.Protected+

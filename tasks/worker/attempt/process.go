@@ -395,6 +395,7 @@ func (p *Processor) interrupt(r *run, s setting, spec agent.Spec, cause error) {
 // with what has become of the work.
 func (p *Processor) publish(r *run, j job, s setting, e tasks.Ending, reached []string) tasks.Ending {
 	p.saveConversation(r, s.conversation, j.task, s)
+	e.Settings = s.place.Settled.Settings
 	e.Changed = p.changes.keep(r, s.place, s.Diff) // the next step makes the work a part of the history
 	work := publish.Work{
 		Hold: r.Hold, Task: j.task, Place: s.place, Result: r.result, Show: r.report.Update,

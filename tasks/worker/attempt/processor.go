@@ -55,7 +55,6 @@ type Config struct {
 	Caps       []store.Cap     // of claims
 	Credential string          // identifies the model credential of the runs without revealing it; "" if unknown
 	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0 for no limit
-	Model      string          // for tasks that name none; the CLI's default if ""
 	LogDir     string          // directory where Runner writes the logs; if "", logs are not stored
 	Drained    context.Context // ends when the worker interrupts its runs
 	Meter      Meter

@@ -10,6 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/worker/place"
 )
 
 // spec returns the specification of a run.
@@ -26,19 +27,9 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	}
 	prompt.ID = uuid.NewString() // a session that contains this ID has the prompt
 	var also []agent.Also
-	var given []agent.Instructions
 	trusted := true
-	header := []string{
-		"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
-		"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
-		"task " + t.Title(), "worker " + p.Worker,
-	}
 	for i, one := range where.Clones() {
 		of := ""
-		for _, lack := range one.Clone.Lacks {
-			header = append(header, "lacks "+one.Clone.Repo+": "+lack.String())
-		}
-		given = append(given, one.Instructions...)
 		trusted = trusted && one.Trusted // the agent sees the files of all of them
 		if i > 0 {
 			of, also = " of "+one.Clone.Repo, append(also, agent.Also{Repo: one.Clone.Repo, Dir: one.Dir})
@@ -59,9 +50,28 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	return agent.Spec{
 		ID: t.ID, Claimed: true, Dir: where.Dir, Files: where.Files, Also: also, Reads: where.Reads, Prompt: prompt,
 		System: format.Paragraphs(s.System, words, where.About), Profile: t.Profile, TrustedConfig: trusted,
-		Instructions: given, Environment: where.Given(), Rules: p.Policy.Rules,
-		Model: cmp.Or(t.Options.Model, p.Model), Effort: t.Options.Effort, MaxUSD: t.Options.MaxUSD,
+		Instructions: where.Told(), Environment: where.Given(), Rules: p.Policy.Rules,
+		Model: where.Settled.Value("model"), Effort: where.Settled.Value("effort"), MaxUSD: t.Options.MaxUSD,
 		Schema: s.Schema, Resume: c.session, History: c.said, Limit: t.Options.Limit,
-		IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: p.Policy.People.Asker(t), Header: header,
+		IdleLimit: p.IdleLimit, Thread: t.Thread, Repo: t.Repo, Person: p.Policy.People.Asker(t),
+		Header: p.header(t, where),
 	}
+}
+
+// header returns the first lines of the log.
+func (p *Processor) header(t tasks.Task, where place.Place) []string {
+	lines := []string{
+		"thread " + t.Thread, "source " + t.Source + " " + t.Kind + " by " + t.Actor,
+		"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
+		"task " + t.Title(), "worker " + p.Worker,
+	}
+	for _, one := range where.Settled.Settings {
+		lines = append(lines, one.Name+" "+one.Value+" of "+one.Of)
+	}
+	for _, one := range where.Clones() {
+		for _, lack := range one.Clone.Lacks {
+			lines = append(lines, "lacks "+one.Clone.Repo+": "+lack.String())
+		}
+	}
+	return lines
 }

@@ -24,6 +24,8 @@ type Declared struct {
 	Notes []string
 	// Lacking says what the worker lacks for it.
 	Lacking string
+	// Own is the model that the base branch wants.
+	Own environment.ModelChoice
 }
 
 // Declarations reads what base branches declare. It is safe for concurrent use.
@@ -35,9 +37,10 @@ type Declarations struct {
 }
 
 // Least returns what a run gets that executes no commands.
-func (l *Declarations) Least(repo rights.Repository) Declared {
+func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
+	own, _, err := l.read(ctx, c, environment.File, environment.Parse)
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
-	return Declared{Environment: environment.Declaration{Egress: reach}}
+	return Declared{Environment: environment.Declaration{Egress: reach}, Own: own.ModelChoice}, err
 }
 
 // Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
@@ -48,7 +51,7 @@ func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspa
 	if err != nil {
 		return Declared{}, err
 	}
-	found.Notes = notes
+	found.Notes, found.Own = notes, own.ModelChoice
 	if repo.Environment.Setup != nil {
 		found.From = "errand.yaml"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -46,6 +47,9 @@ type Place struct {
 	Branch string
 	// Author is the name and address of errand in commits, and CoAuthor that of the asker; "" if unknown.
 	Author, CoAuthor string
+	// Settled is what counts for the run, and Plugins are the operator's.
+	Settled rights.Settled
+	Plugins []agent.Instructions
 	// Instructions are those of the repository in Clone.
 	Instructions []agent.Instructions
 	// About is a paragraph for the agent about the directories.
@@ -68,6 +72,24 @@ func Instructions(ctx context.Context, w *workspace.Workspace, c workspace.Clone
 		return nil, err
 	}
 	return []agent.Instructions{{Repo: c.Repo, Dir: c.Dir, Set: set}}, nil
+}
+
+// Told returns the instructions for the agent: the operator's, and those of all repositories.
+func (p Place) Told() (all []agent.Instructions) {
+	add := func(of, text string) {
+		all = append(all, agent.TextInstructions("errand.yaml", "the instructions for "+of, text))
+	}
+	all = slices.Clone(p.Plugins)
+	for _, t := range p.Settled.Before {
+		add(t.For, t.Text)
+	}
+	for _, one := range p.Clones() {
+		all = append(all, one.Instructions...)
+	}
+	for _, t := range p.Settled.After {
+		add(t.For, t.Text)
+	}
+	return all
 }
 
 // Given returns what a run and its checks have besides the files.
