@@ -69,7 +69,8 @@ const reviewedBefore = "Ignored: The head was reviewed before."
 // reviewedLater reports whether a later head of the same pull request has become a task, even if Redis has lost it.
 func reviewedLater(e event, later []event) bool {
 	return slices.ContainsFunc(later, func(l event) bool {
-		return l.place == inGitHub && l.pull == e.pull && (l.accepted || l.forgiven) && l.task
+		return l.place == inGitHub && l.pull == e.pull && (l.accepted || l.forgiven) &&
+			(l.task || l.declined == reviewedBefore)
 	})
 }
 

@@ -75,6 +75,8 @@ func TestCoveredOnce(t *testing.T) {
 	flushed.accepted, flushed.forgiven = false, true
 	reviewed := asked(1, inGitHub)
 	reviewed.declined = reviewedBefore
+	known := asked(2, inGitHub)
+	known.declined = reviewedBefore
 	unknown := asked(1, inChat)
 	unknown.id = ""
 	for name, c := range map[string]struct {
@@ -115,6 +117,7 @@ func TestCoveredOnce(t *testing.T) {
 		},
 		"a task, and none when it is old": {[]event{repeated}, []final{told(inGitHub, "", 1)}, false, false},
 		"overtaken by a newer head":       {[]event{late, newer}, []final{told(inGitHub, "", 2)}, false, false},
+		"overtaken by a reviewed head":    {[]event{late, known}, []final{told(inGitHub, "", 2)}, false, false},
 		"overtaken by what Redis lost":    {[]event{late, flushed}, nil, false, false},
 		"overtaken by nothing":            {[]event{newer, late}, []final{told(inGitHub, "", 2)}, true, false},
 		"accepted, and yet no task":       {[]event{declined}, nil, true, false},
