@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/oidcfake"
 	"github.com/errand-fleet/errand/internal/testlog"
 	"github.com/errand-fleet/errand/store"
@@ -599,7 +600,7 @@ func TestAuditAndSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.contains(h.get("/audit?from=slack", "Accept", "text/html"), http.StatusOK, "Ann &lt;b&gt;", "slack/U0ANN",
-		`<option selected>slack</option>`, `href="/tasks/`+id+`">task</a>`, "!POST ")
+		`<option selected>slack</option>`, "rated <a href=\"/tasks/"+id+`">task `+display.TaskID(id)+"</a>", "!POST ")
 	h.contains(h.get("/audit?from=console&who=ann", "Accept", "text/html"), http.StatusOK, "No entry matches.")
 	h.problem(h.get("/audit?from=mail"), http.StatusBadRequest)
 	for _, e := range page.Entries {

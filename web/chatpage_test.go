@@ -243,8 +243,8 @@ func TestChatShowsWhatWasAbsorbedWithItsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := h.get("/chat/t-1").text
-	first, later, said := strings.Index(page, `words">first`), strings.Index(page,
-		`words">second`), strings.Index(page, "To both.")
+	first, later, said := strings.Index(page, `<p>first`), strings.Index(page,
+		`<p>second`), strings.Index(page, "To both.")
 	if first < 0 || later < first || said < later || strings.Count(page, "To both.") != 1 {
 		t.Errorf("in the wrong order: %s", page)
 	}

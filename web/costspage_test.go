@@ -12,10 +12,10 @@ func TestCostsPage(t *testing.T) {
 		"<b>3</b> runs", "to today",
 		`<a href="/costs?by=person">person</a>`, `aria-current="page">30 days</a>`,
 		`<a href="/costs?days=7">7 days</a>`,
-		`href="/api/costs?format=csv"`, "93.0k", ">600<", "!costs several", "!<script",
+		`href="/api/costs?format=csv"`, "93.0k", ">600<", "!costs several", "!<script>",
 		`<meter max="1" value="1.000"`)
 	h.contains(h.get("/costs?by=person"), http.StatusOK, "<b>$3.25</b>",
-		`<a href="/costs?person=test%2Fann">test/ann</a>`, "&lt;script&gt;alert(1)&lt;/script&gt;&#34;", "!<script",
+		`<a href="/costs?person=test%2Fann">test/ann</a>`, "&lt;script&gt;alert(1)&lt;/script&gt;&#34;", "!<script>",
 		`<a href="/?person=test%2Fann">tasks</a>`)
 	h.contains(h.get("/costs?days=1"), http.StatusOK, "<b>$3.25</b>")
 	h.contains(h.get("/costs?by=repository"), http.StatusOK, "<i>no repository</i>",

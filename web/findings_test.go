@@ -82,6 +82,7 @@ func TestFindings(t *testing.T) {
 	e := tasks.Ending{Kind: tasks.Answered}
 	e.Result.Structured = []byte(`{"findings": [], "summary": "as JSON"}`)
 	h.End(c, e)
+	h.contains(h.get("/"), http.StatusOK, `<a href="https://hub.example/acme/api/pull/7">`, " in abc1234</a></p>")
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK,
 		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled",

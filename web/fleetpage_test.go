@@ -83,10 +83,10 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 		}
 	}
 	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`,
-		"43%, resets "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
+		"43%, resets <time ", `title="`+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
 		`value="0" aria-label="7d limit`, "$1.50 of $2.00",
-		"held until "+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC")+": the model answered 429",
-		"$0.50 of $0.50", "cap reached until ")
+		"held: the model answered 429 until <time ",
+		"$0.50 of $0.50", "cap reached until <time ")
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`,
 		`"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
 	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")

@@ -268,7 +268,7 @@ func TestTaskThatEnded(t *testing.T) {
 				"credit is used up", "!retry")
 		}
 	}
-	h.contains(h.get("/"), http.StatusOK, `<p class="note">PR #42</p>`, `<p class="note">PR #42, PR acme/web#7</p>`,
+	h.contains(h.get("/"), http.StatusOK, `">PR #42</a></p>`, `<p class="note">PR #42, PR acme/web#7</p>`,
 		`<p class="note">Stopped by Bo. Ask again to continue.</p>`)
 	id := h.submit(9, func(t *tasks.Task) { t.Thread, t.Source = "chat/abc", "chat" })
 	h.End(h.Claim(id), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "ok"}})

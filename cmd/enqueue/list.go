@@ -207,12 +207,12 @@ func (t *terminal) fact(name, value string) {
 	}
 }
 
-// moment returns a time to the second; empty for the zero time.
+// moment returns a time to the second, with the offset of the local zone; empty for the zero time.
 func moment(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.Local().Format(time.DateTime)
+	return at.Local().Format("2006-01-02 15:04:05 -0700")
 }
 
 // printTask prints everything about a task.

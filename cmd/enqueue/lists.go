@@ -95,13 +95,15 @@ func schedulesCommand(t *terminal) *cobra.Command {
 		heads: []string{"NAME", "TIMES", "REPOSITORY", "NEXT", "FAILURES", "SKIPPED", "LATEST TASK"},
 		spare: []string{"SKIPPED", "REPOSITORY"},
 		cells: func(r row) []string {
-			next := r.minute("next")
+			next, latest := r.minute("next"), ""
+			if r.has("task") {
+				latest = display.TaskID(r.text("task"))
+			}
 			if r.has("paused") {
 				next = "paused since " + r.minute("paused")
 			}
 			return []string{
-				r.text("name"), r.text("when"), r.text("repo"), next, r.text("failures"), r.text("skipped"),
-				r.text("task"),
+				r.text("name"), r.text("when"), r.text("repo"), next, r.text("failures"), r.text("skipped"), latest,
 			}
 		},
 	})

@@ -176,7 +176,7 @@ func (r row) minute(name string) string {
 	if !r.has(name) {
 		return ""
 	}
-	return r.time(name).UTC().Format("2006-01-02 15:04 UTC")
+	return r.time(name).Local().Format("2006-01-02 15:04 -0700")
 }
 
 func (r row) age(name string) string { return display.Age(time.Since(r.time(name))) }

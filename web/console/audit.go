@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/display"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -37,9 +38,66 @@ type auditRow struct {
 	Outcome, Level string
 }
 
-// To returns the page that came of the entry, or "".
+// auditWords says in words what an entry records: a source's action, or the method and path of a request, in which *
+// stands for the name that takes the place of %s.
+var auditWords = [][2]string{
+	{"answer", "answered a question of"},
+	{"cancel", "stopped"},
+	{"retry", "retried"},
+	{"vote", "rated"},
+	{"mcp answer", "answered a question of"},
+	{"mcp cancel", "stopped"},
+	{"mcp submit", "started"},
+	{"POST /tasks/*/answer", "answered a question of"},
+	{"POST /tasks/*/cancel", "stopped"},
+	{"POST /tasks/*/retry", "retried"},
+	{"POST /chat", "started"},
+	{"POST /logout", "logged out"},
+	{"POST /fleet/classes/*/pause", "paused %s"},
+	{"POST /fleet/classes/*/resume", "resumed %s"},
+	{"POST /fleet/workers/*/cordon", "cordoned %s"},
+	{"POST /fleet/workers/*/uncordon", "uncordoned %s"},
+	{"POST /fleet/environments/*/rebuild", "rebuilt the environment %s"},
+	{"POST /schedules/*/resume", "resumed schedule %s"},
+	{"POST /tokens", "created a token"},
+	{"DELETE /tokens/*", "revoked token %s"},
+	{"DELETE /links/*", "removed the link of %s"},
+}
+
+// Words says what was done, as it was recorded if there are no words for it.
+func (r auditRow) Words() string {
+	done := strings.Replace(r.What, " /api/", " /", 1)
+	for _, one := range auditWords {
+		before, after, named := strings.Cut(one[0], "*")
+		name, ok := strings.CutPrefix(done, before)
+		if ok {
+			name, ok = strings.CutSuffix(name, after)
+		}
+		if ok && named == (name != "") {
+			return strings.ReplaceAll(one[1], "%s", name)
+		}
+	}
+	return r.What
+}
+
+// task returns the task that the entry is about, or "".
+func (r auditRow) task() string {
+	for _, at := range []string{r.Result, r.What} {
+		for part := range strings.FieldsFuncSeq(at, func(c rune) bool { return c == '/' || c == ' ' || c == '#' }) {
+			if tasks.ValidID(part) {
+				return part
+			}
+		}
+	}
+	return ""
+}
+
+// To returns the page that the entry is about, or "".
 func (r auditRow) To() string {
-	if strings.HasPrefix(r.Result, "/tasks/") || strings.HasPrefix(r.Result, "/chat/") {
+	if id := r.task(); id != "" {
+		return "/tasks/" + id
+	}
+	if strings.HasPrefix(r.Result, "/chat/") {
 		return r.Result
 	}
 	return ""
@@ -47,10 +105,10 @@ func (r auditRow) To() string {
 
 // Leads names the page that To returns.
 func (r auditRow) Leads() string {
-	if strings.HasPrefix(r.Result, "/chat/") {
-		return "conversation"
+	if id := r.task(); id != "" {
+		return "task " + display.TaskID(id)
 	}
-	return "task"
+	return "a conversation"
 }
 
 func newAuditRow(e desk.AuditEntry) auditRow {

@@ -68,7 +68,10 @@ type turn struct {
 }
 
 // utterance is a message of a person.
-type utterance struct{ Actor, Text, Pictures string }
+type utterance struct {
+	Actor, Pictures string
+	Text            template.HTML
+}
 
 // chatView is the chat page.
 type chatView struct {
@@ -157,7 +160,7 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatView) error {
 	now := c.view.Now()
 	for _, s := range past {
-		asked := utterance{display.Line(s.Name()), display.Text(s.Task.Prompt), pictureNames(s.Task)}
+		asked := utterance{display.Line(s.Name()), pictureNames(s.Task), formatMarkdown(s.Task.Prompt)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue

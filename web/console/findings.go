@@ -61,13 +61,18 @@ func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 	}
 }
 
-// findings returns the result of an ended review, or nil if the task is none.
-func (c *Console) findings(ctx context.Context, s tasks.Status) (*findingsView, error) {
+// review returns the result of an ended review, or nil if the task is none.
+func (c *Console) review(ctx context.Context, s tasks.Status) (*tasks.ReviewResult, error) {
 	at := slices.IndexFunc(c.reviews, func(r tasks.Reviewer) bool { return r.Name() == s.Task.Source })
 	if at < 0 || s.Ending == nil {
 		return nil, nil
 	}
-	r, err := c.reviews[at].Review(ctx, s.Task, *s.Ending)
+	return c.reviews[at].Review(ctx, s.Task, *s.Ending)
+}
+
+// findings returns the view of an ended review, or nil if the task is none.
+func (c *Console) findings(ctx context.Context, s tasks.Status) (*findingsView, error) {
+	r, err := c.review(ctx, s)
 	if err != nil || r == nil {
 		return nil, err
 	}

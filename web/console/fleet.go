@@ -42,7 +42,7 @@ type fleetPageView struct {
 
 // hourView is what ended in an hour.
 type hourView struct {
-	Start                 string
+	Start                 time.Time
 	Done, Stopped, Failed int
 	Share                 string // the part of the busiest hour's number, up to 1
 }
@@ -83,12 +83,13 @@ type credentialView struct {
 	Name, Level, State string
 	Spent              string
 	Windows            []windowView
+	Until              time.Time // how long the state lasts; zero: unknown
 }
 
 // windowView is a window of a subscription, formatted.
 type windowView struct {
 	Name, Used, Percent string
-	Resets              string // empty: unknown
+	Resets              time.Time // zero: unknown
 }
 
 func newCredentialViews(all []capacity.CredentialUse, now time.Time) (list []credentialView) {
@@ -99,17 +100,16 @@ func newCredentialViews(all []capacity.CredentialUse, now time.Time) (list []cre
 		}
 		switch capped := c.CappedAt(now); {
 		case capped.After(now):
-			v.Level, v.State = "warning", "cap reached until "+view.Time(capped)
+			v.Level, v.State, v.Until = "warning", "cap reached", capped
 		case c.Until.After(now):
-			v.Level, v.State = "warning", fmt.Sprintf("held until %s: the model answered %d",
-				view.Time(c.Until), c.Status)
+			v.Level, v.State, v.Until = "warning", fmt.Sprintf("held: the model answered %d", c.Status), c.Until
 		}
 		for _, w := range c.Windows {
 			one := windowView{
 				Name: w.Name, Used: strconv.FormatFloat(w.Used, 'f', 2, 64), Percent: fmt.Sprintf("%.0f%%", 100*w.Used),
 			}
 			if w.ResetsAt.After(now) {
-				one.Resets = view.Time(w.ResetsAt)
+				one.Resets = w.ResetsAt
 			} else if !w.ResetsAt.IsZero() { // not used since
 				one.Used, one.Percent = "0", "0%"
 			}
@@ -200,7 +200,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 func (v *fleetPageView) addHours(hours []store.Hour) {
 	most := 0
 	for _, h := range hours {
-		line := hourView{Start: h.Start.Format("Jan 2, 15:04")}
+		line := hourView{Start: h.Start}
 		for kind, n := range h.Ended {
 			switch tasks.EndingKind(kind).Info().Class {
 			case tasks.ClassDone:

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -56,11 +57,12 @@ type listView struct {
 	People   []string
 	Repos    []string
 
-	Filtered          bool     // by more than the state
-	Chosen            []string // the filter in words, with the state
-	Newest            string   // the URL of the first page; empty on it
-	Older, SearchedTo string   // the URL of the next page; and, if the search stopped early, the time that it reached
-	Fleet             fleetView
+	Filtered   bool      // by more than the state
+	Chosen     []string  // the filter in words, with the state
+	Newest     string    // the URL of the first page; empty on it
+	Older      string    // the URL of the next page
+	SearchedTo time.Time // what the search reached, if it stopped early
+	Fleet      fleetView
 
 	None                bool // there are no tasks at all
 	Slack, GitHub, Chat bool // the ways to start one
@@ -142,11 +144,37 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 		}) {
 			r.Label = "Asks"
 		}
+		c.addOutcome(ctx, &r, t.Status)
 		r.ByRepo = listURL(f, func(f *desk.Filter) { f.Repo = r.Repo })
 		r.ByActor = listURL(f, func(f *desk.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// addOutcome adds what came of an ended task: its pull request, or the findings of a review and their commit.
+func (c *Console) addOutcome(ctx context.Context, r *row, s tasks.Status) {
+	if s.Ending == nil || s.Unposted != "" {
+		return
+	}
+	pulls, _ := pullLinks(s, "")
+	review, err := c.review(ctx, s)
+	switch {
+	case err != nil:
+		c.view.Log.Debug("list without findings", "run", r.ID, "err", err)
+	case review != nil:
+		r.Note = "no new findings in " + display.Line(review.Head)
+		found := slices.DeleteFunc(slices.Clone(review.Findings), func(f tasks.Finding) bool { return !f.New })
+		if n := len(found); n == 1 {
+			r.Note = "1 new finding in " + display.Line(review.Head)
+		} else if n > 1 {
+			r.Note = fmt.Sprintf("%d new findings in %s", n, display.Line(review.Head))
+		}
+		pulls, _ = pullLinks(tasks.Status{}, review.URL)
+	}
+	if len(pulls) == 1 {
+		r.NoteURL, r.Note = pulls[0].URL, cmp.Or(r.Note, pulls[0].Text)
+	}
 }
 
 func newListView(f desk.Filter, fleet view.Snapshot, now time.Time) listView {
@@ -242,7 +270,7 @@ func (v *listView) addPage(l view.Listing, rows []row) {
 	older.Set("before", l.Next)
 	v.Older = "/?" + older.Encode()
 	if len(l.Tasks) < v.Filter.Limit {
-		v.SearchedTo = view.Time(tasks.Born(l.Next))
+		v.SearchedTo = tasks.Born(l.Next)
 	}
 }
 

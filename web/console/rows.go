@@ -16,6 +16,7 @@ type row struct {
 	Created                  time.Time
 	Age, Took, Cost          string
 	Note                     string // why it waits, that its answer is not posted, or how it ended or what came of it
+	NoteURL                  string // of the pull request that Note is about; empty: none
 	NoteWhen                 string // what happens at NoteUntil, such as "resumes about "
 	NoteUntil                time.Time
 	Label                    string // the state in words

@@ -19,6 +19,7 @@ import (
 	"maps"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
@@ -218,7 +219,7 @@ func New(log *slog.Logger) (*Responder, error) {
 	for _, name := range []string{
 		"list", "task", "diff", "chat", "log", "costs", "fleet", "audit", "config", "login", "link", "enter", "error",
 	} {
-		words := template.FuncMap{"code": code, "short": display.TaskID}
+		words := template.FuncMap{"code": code, "short": display.TaskID, "when": when}
 		t, err := template.New("layout.html").Funcs(words).ParseFS(pageFiles,
 			"pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html",
 			"pages/"+name+".html")
@@ -302,4 +303,25 @@ func code(text string) template.HTML {
 		}
 	}
 	return template.HTML(b.String()) //nolint:gosec // all parts are escaped
+}
+
+// forms are the forms of times, in UTC. static/times.js shows them in the reader's zone.
+var forms = map[string]string{
+	"clock": "15:04:05", "minute": "15:04 UTC", "hour": "Jan 2, 15:04 UTC", "moment": "2006-01-02 15:04:05 UTC",
+}
+
+// when is the only way in which pages show a time. text is shown instead of it, such as an age. Entries that a script
+// makes begin without one.
+func when(form string, at time.Time, text ...string) template.HTML {
+	if at.IsZero() {
+		return template.HTML(`<time data-show="` + template.HTMLEscapeString(form) + `"></time>`) //nolint:gosec // escaped
+	}
+	at = at.UTC()
+	shown := at.Format(forms[form])
+	if len(text) > 0 {
+		shown = text[0]
+	}
+	return template.HTML(fmt.Sprintf(`<time datetime="%s" data-show="%s" title="%s">%s</time>`, //nolint:gosec // escaped
+		at.Format("2006-01-02T15:04:05.000Z"), template.HTMLEscapeString(form), at.Format(forms["moment"]),
+		template.HTMLEscapeString(shown)))
 }

@@ -247,7 +247,7 @@ func (v *Reader) Answer(r *http.Request, question, text string) (id string, a ta
 	return id, a, err
 }
 
-// Time formats a time; it returns "" for the zero time.
+// Time formats a time in a sentence that programs get as well; it returns "" for the zero time.
 func Time(t time.Time) string {
 	if t.IsZero() {
 		return ""

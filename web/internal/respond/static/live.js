@@ -61,6 +61,7 @@ function announce(unseen) {
 
 function replaceParts(force) {
   const fresh = new DOMParser().parseFromString(page, "text/html");
+  showTimes(fresh);
   let all = true, unseen = 0;
   for (const old of document.querySelectorAll("[data-live]")) {
     const part = fresh.getElementById(old.id);

@@ -9,22 +9,6 @@ const atEnd = () => last().getBoundingClientRect().bottom <= window.innerHeight 
 const toEnd = () => window.scrollBy(0, last().getBoundingClientRect().bottom - window.innerHeight + 24);
 const one = (list, name) => list.querySelector(`:scope > .${name}, :scope > details .${name}, :scope > .said > .${name}, :scope > .when > .${name}`);
 
-// The forms in which a time is shown, in the reader's zone. Without scripts it is in UTC.
-const zones = {
-  clock: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" }),
-  minute: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
-  day: new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" }),
-  moment: new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" }),
-};
-
-function showTimes(part) {
-  for (const time of part.querySelectorAll("time[data-show][datetime]")) {
-    const at = new Date(time.dateTime), far = Math.abs(Date.now() - at) > 20 * 3600e3;
-    time.textContent = zones[time.dataset.show === "minute" && far ? "day" : time.dataset.show].format(at);
-    time.title = at.toISOString().slice(0, 19).replace("T", " ") + " UTC";
-  }
-}
-
 // lasted does the same as took in timeline.go, and for longer times as Lasted of package tasks.
 function lasted(ms, coarse) {
   if (!coarse && ms < 9950) return (Math.max(0, ms) / 1000).toFixed(1) + "s";
@@ -399,7 +383,6 @@ function follow() {
   open();
 }
 
-showTimes(document);
 if (events) {
   indexCalls(events.children);
   document.addEventListener("click", older);
