@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/thread"

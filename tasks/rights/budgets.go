@@ -41,10 +41,10 @@ func (b Budgets) Exhausted(own, earlier, run float64) string {
 	case run <= 0:
 		return ""
 	case !b.OwnUsedUp(own, earlier, run):
-		return fmt.Sprintf("The agent used up the %s that a budget for today had left. %s can raise it (budgets in "+
-			"errand.yaml); a new day begins at midnight UTC.", display.Dollars(run), b.contact())
+		return fmt.Sprintf("The agent used up the %s that a budget for today had left. %s can raise it; "+
+			"a new day begins at midnight UTC.", display.Dollars(run), b.contact())
 	case b.Task > 0 && own >= b.Task:
-		return said + b.contact() + " can raise it (budgets.task in errand.yaml)."
+		return said + b.contact() + " can raise it."
 	case b.Task > 0:
 		return said + fmt.Sprintf("Ask again with a larger budget, up to %s.", display.Dollars(b.Task))
 	}

@@ -166,7 +166,7 @@ func TestExhaustedBudgetIsNamed(t *testing.T) {
 		},
 		"the fleet's": {
 			rights.Budgets{Task: 5, Contact: "Ann"},
-			0, "The agent used up its budget of $5.00 for this task. Ann can raise it (budgets.task in errand.yaml).",
+			0, "The agent used up its budget of $5.00 for this task. Ann can raise it.",
 		},
 		"no other": {
 			rights.Budgets{}, 2, "The agent used up its budget of $2.00 for this task. Ask again with a larger budget.",
@@ -174,7 +174,7 @@ func TestExhaustedBudgetIsNamed(t *testing.T) {
 		"the day's": {
 			rights.Budgets{Task: 5, Day: 3},
 			0, "The agent used up the $3.00 that a budget for today had left. " +
-				"An operator can raise it (budgets in errand.yaml); a new day begins at midnight UTC.",
+				"An operator can raise it; a new day begins at midnight UTC.",
 		},
 		"none": {rights.Budgets{}, 0, "The agent used up its budget for this task."},
 	} {

@@ -92,13 +92,13 @@ func (p *Processor) waitAfter(rec store.Record, cause error) waiting {
 // ErrLater and a retryError name the time, and any other error counts and backs off.
 func waitAfter(rec store.Record, cause error) waiting {
 	if failed, ok := errors.AsType[*retryError](cause); ok {
-		return retryWait(rec.ID, failed)
+		return retryWait(failed)
 	}
 	if later, ok := errors.AsType[*tasks.ErrLater](cause); ok {
 		// a rate-limited source or the credential's limit names the time
 		w := waiting{Wait: store.Wait{At: later.At, Why: later.Why}, reason: ReturnWait, key: later.Tell}
 		if _, held := errors.AsType[heldError](cause); held {
-			w.message = whyPaused(rec.ID, w.Wait, w.key == outageKey)
+			w.message = whyPaused(w.Wait, w.key == outageKey)
 		}
 		return w
 	}
@@ -115,7 +115,7 @@ func waitAfter(rec store.Record, cause error) waiting {
 }
 
 // retryWait returns how a task waits whose run failed.
-func retryWait(id string, failed *retryError) waiting {
+func retryWait(failed *retryError) waiting {
 	if failed.Parked == "" {
 		return waiting{Wait: failed.Wait, reason: ReturnRetry}
 	}
@@ -123,7 +123,7 @@ func retryWait(id string, failed *retryError) waiting {
 	if failed.Parked != parkOutage {
 		w.key = fmt.Sprintf("parked-%d", failed.At.UnixMicro())
 	}
-	w.message = whyPaused(id, w.Wait, failed.Parked == parkOutage)
+	w.message = whyPaused(w.Wait, failed.Parked == parkOutage)
 	return w
 }
 

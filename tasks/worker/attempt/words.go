@@ -9,27 +9,26 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
 // whyPaused says why a task waits for long: for the end of an outage, or until a time.
-func whyPaused(id string, wait store.Wait, outage bool) string {
+func whyPaused(wait store.Wait, outage bool) string {
 	if outage {
-		return outlasting(id, wait)
+		return outlasting(wait)
 	}
-	return parked(id, wait)
+	return parked(wait)
 }
 
-// parked says why and until when a task waits, and how to cancel it.
-func parked(id string, wait store.Wait) string {
-	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself. %s",
-		moment(wait.At, time.Now()), wait.Why, notices.HowToCancel(id))
+// parked says why and until when a task waits.
+func parked(wait store.Wait) string {
+	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself.",
+		moment(wait.At, time.Now()), wait.Why)
 }
 
 // outlasting says that a task waits for the model, which may take several tries.
-func outlasting(id string, wait store.Wait) string {
+func outlasting(wait store.Wait) string {
 	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the model "+
-		"answers again, for up to %d hours. %s", wait.Why, int(horizon.Hours()), notices.HowToCancel(id))
+		"answers again, for up to %d hours.", wait.Why, int(horizon.Hours()))
 }
 
 // moment formats a time in UTC and how far away it is.

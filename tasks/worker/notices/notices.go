@@ -209,8 +209,3 @@ func placeKey(b store.Blocked) string {
 	}
 	return fmt.Sprintf("%s %d", b.Scope, place)
 }
-
-// HowToCancel says how people stop a task that waits.
-func HowToCancel(id string) string {
-	return "To stop it, cancel it in the console or with `enqueue cancel " + id + "`."
-}

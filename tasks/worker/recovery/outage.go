@@ -123,12 +123,11 @@ func (o *Outage) why(seen fleet, rec store.Record) obstacle {
 
 // tell informs the thread of a task, once, and reports whether it did.
 func (o *Outage) tell(ctx context.Context, id string, why obstacle) bool {
-	key, until := "unable", "that is fixed. "
+	key, until := "unable", "that is fixed."
 	if why.pause {
-		key, until = "paused", "they are resumed. "
+		key, until = "paused", "they are resumed."
 	}
-	text := strings.ToUpper(why.reason[:1]) + why.reason[1:] + ". This waits and starts by itself when " + until +
-		notices.HowToCancel(id)
+	text := strings.ToUpper(why.reason[:1]) + why.reason[1:] + ". This waits and starts by itself when " + until
 	said, over := o.Notices.SayOnce(ctx, id, text, func(ctx context.Context) (bool, error) {
 		return o.Store.Questions.FirstWhileWaiting(ctx, id, key)
 	})
