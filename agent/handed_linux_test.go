@@ -21,7 +21,7 @@ func handed(t *testing.T, repo, dir string, files map[string]string) Instruction
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	set, err := instructions.Collect(names, func(names []string) (blobs []instructions.Blob, _ error) {
+	set, err := instructions.Collect(names, func(names []string, _, _ int) (blobs []instructions.Blob, _ error) {
 		for _, name := range names {
 			blobs = append(blobs, instructions.Blob{Content: files[name], Size: len(files[name])})
 		}

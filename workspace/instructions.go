@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,10 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 	}
 	defer release()
 	all, err := own.mirror.tree(ctx, c.ProtectedSHA)
+	if errors.Is(err, errLong) {
+		set.Notes = []string{"The instructions are left out: the repository has too many files to search them."}
+		return set, nil
+	}
 	if err != nil {
 		return set, err
 	}
@@ -32,9 +37,10 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 		names = append(names, f.name)
 	}
 	slices.Sort(names)
-	set, err = instructions.Collect(slices.Compact(names), func(names []string) ([]instructions.Blob, error) {
-		return own.mirror.blobs(ctx, c.ProtectedSHA, names)
-	})
+	read := func(names []string, most, room int) ([]instructions.Blob, error) {
+		return own.mirror.blobs(ctx, c.ProtectedSHA, names, most, room)
+	}
+	set, err = instructions.Collect(slices.Compact(names), read)
 	if left > 0 {
 		set.Notes = append(set.Notes, fmt.Sprintf("%d links in .claude are left out: "+
 			"at most %d are followed, to %d files.", left, maxLinks, maxLinked))
@@ -42,9 +48,10 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 	return set, err
 }
 
-// blobs returns the contents of files of a commit, without those that are longer than instructions.MaxRead. The names
-// have no line breaks.
-func (m mirror) blobs(ctx context.Context, commit string, names []string) ([]instructions.Blob, error) {
+// blobs is an instructions.Reader of the files of a commit. The names have no line breaks.
+func (m mirror) blobs(
+	ctx context.Context, commit string, names []string, most, room int,
+) ([]instructions.Blob, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -68,10 +75,15 @@ func (m mirror) blobs(ctx context.Context, commit string, names []string) ([]ins
 			out = out[min(length+1, len(out)):]
 		case len(f) == 3 && f[1] == "blob":
 			blobs[i].Size, _ = strconv.Atoi(f[2])
-			if blobs[i].Size <= instructions.MaxRead {
-				asked.WriteString(f[0] + "\n")
-				small = append(small, i)
+			if blobs[i].Size > most {
+				continue
 			}
+			if blobs[i].Unread = blobs[i].Size > room; blobs[i].Unread {
+				continue
+			}
+			room -= blobs[i].Size
+			asked.WriteString(f[0] + "\n")
+			small = append(small, i)
 		}
 	}
 	read, err := m.git.objects(ctx, asked.String())

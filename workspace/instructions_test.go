@@ -68,3 +68,36 @@ func TestLinksOfInstructionsAreBounded(t *testing.T) {
 		t.Error("a part of the trusted configuration is taken for all of it")
 	}
 }
+
+// A repository may have more instructions than one call of git may print.
+func TestMuchOfInstructions(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	large := strings.Repeat("x", 1<<20)
+	files := map[string]string{
+		"CLAUDE.md": "base\n", ".claude/skills/s/SKILL.md": "s\n", ".claude/skills/s/a.ttf": large,
+	}
+	for i := range stdoutMax>>20 + 1 {
+		files[fmt.Sprintf("%d/CLAUDE.md", i)] = large
+	}
+	o.commit("main", files)
+	w := o.files()
+	set, err := w.Instructions(t.Context(), checkout(t, w, Want{Thread: "t", Repo: "acme/api"}))
+	if err != nil || len(set.Texts) == 0 || set.Texts[0].Text != "base\n" || len(set.Skills) != 1 {
+		t.Errorf("%d texts, %d skills, %v", len(set.Texts), len(set.Skills), err)
+	}
+}
+
+// A repository whose files cannot be listed still has runs, which say that they lack its instructions.
+func TestInstructionsOfTooManyFiles(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
+	w := o.files()
+	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api"})
+	w.git.limit = 50
+	set, err := w.Instructions(t.Context(), c)
+	if err != nil || len(set.Texts) > 0 || !strings.Contains(strings.Join(set.Notes, ""), "too many files") {
+		t.Errorf("%+v, %v", set, err)
+	}
+}

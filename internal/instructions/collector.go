@@ -4,7 +4,9 @@ import "fmt"
 
 // collector collects a Set.
 type collector struct {
-	read          func([]string) ([]Blob, error)
+	reader        Reader
+	room          int // bytes that may still be read
+	looked        int // bytes of possible paths of imports
 	files         map[string]bool
 	seen          map[string]bool // texts that are in the set, by name and paths
 	set           Set
@@ -20,4 +22,13 @@ func (c *collector) note(format string, args ...any) {
 		return
 	}
 	c.set.Notes = append(c.set.Notes, fmt.Sprintf(format, args...))
+}
+
+// read reads files with at most most bytes.
+func (c *collector) read(names []string, most int) ([]Blob, error) {
+	blobs, err := c.reader(names, most, c.room)
+	for _, b := range blobs {
+		c.room -= len(b.Content)
+	}
+	return blobs, err
 }

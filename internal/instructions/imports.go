@@ -10,7 +10,10 @@ import (
 
 // importForm matches everything that the CLI (2.1.329) may treat as an import after an @. White space is JavaScript's.
 // Absolute paths and those of the home lead outside the repository.
-var importForm = regexp.MustCompile(`^[a-zA-Z0-9._-](?:[^\s\v\p{Z}\x{feff}\\]|\\ ){0,999}`)
+var importForm = regexp.MustCompile(`^[a-zA-Z0-9._-](?:[^\s\v\p{Z}\x{feff}\\]|\\ )*`)
+
+// maxImport is the length of the longest path of an import, in bytes.
+const maxImport = 1000
 
 // imports returns the files that a text imports with @path, each once, if they exist. Of several readings of a path the
 // longest counts: punctuation after it may belong to the sentence. The CLI ignores imports in code, but Markdown
@@ -21,10 +24,14 @@ func (c *collector) imports(name, text string) (files []string) {
 		rest := text[at+1:]
 		// The CLI requires white space or punctuation before the @. An address has a letter or a digit there.
 		before, _ := utf8.DecodeLastRuneInString(text[:at])
-		written := importForm.FindString(rest)
-		if written != "" && !unicode.IsLetter(before) && !unicode.IsDigit(before) {
+		if !unicode.IsLetter(before) && !unicode.IsDigit(before) {
+			written := importForm.FindString(rest[:min(len(rest), maxImport)])
 			token := strings.ReplaceAll(written, `\ `, " ")
 			for _, end := range ends(token) {
+				if c.looked += end; c.looked > maxLooked {
+					c.note("Not all that %s imports is there: the instructions have too many paths after an @.", name)
+					return files
+				}
 				file := path.Join(path.Dir(name), token[:end])
 				if !c.files[file] {
 					continue

@@ -20,7 +20,9 @@ const (
 	MaxFile   = 40 << 10  // bytes of one text; the CLI itself warns about longer ones
 	maxAlways = 160 << 10 // bytes of all texts that every run gets
 	maxLater  = 640 << 10 // bytes of all texts for some paths
-	MaxRead   = 1 << 20   // larger files are not read at all
+	maxRead   = 1 << 20   // larger files are not read at all
+	maxAll    = 32 << 20  // bytes of all files that are read for texts
+	maxLooked = 16 << 20  // bytes of possible paths of imports that are compared with the names of files
 	maxTexts  = 300
 	maxPaths  = 100   // patterns of one rule
 	maxRules  = 1_000 // patterns of all texts
@@ -49,11 +51,16 @@ type File struct {
 }
 
 // Blob is the content of a file, whose links were followed within the commit. Size is -1 if there is no such file.
-// Content is empty if Size is more than MaxRead.
+// Content is empty if Size is more than was asked for.
 type Blob struct {
 	Content string
 	Size    int
+	Unread  bool // Content is empty because those before it left no room
 }
+
+// Reader returns the contents of several files at once: of those with at most most bytes, beginning with the first one,
+// as many as have at most room bytes together.
+type Reader = func(names []string, most, room int) ([]Blob, error)
 
 // Names lists the texts and the skills, commands and agents for people.
 func (s Set) Names() (names []string) {
@@ -68,9 +75,9 @@ func (s Set) Names() (names []string) {
 	return names
 }
 
-// Collect reads the instructions of a commit with these files. read returns the contents of several files at once.
-func Collect(names []string, read func(names []string) ([]Blob, error)) (Set, error) {
-	c := collector{read: read, files: make(map[string]bool, len(names)), seen: map[string]bool{}}
+// Collect reads the instructions of a commit with these files.
+func Collect(names []string, read Reader) (Set, error) {
+	c := collector{reader: read, room: maxAll, files: make(map[string]bool, len(names)), seen: map[string]bool{}}
 	for _, name := range names {
 		c.files[name] = true
 	}

@@ -13,16 +13,20 @@ import (
 // collect returns the instructions of a commit with these files.
 func collect(t *testing.T, files map[string]string) Set {
 	t.Helper()
-	set, err := Collect(slices.Sorted(maps.Keys(files)), func(names []string) (blobs []Blob, _ error) {
+	set, err := Collect(slices.Sorted(maps.Keys(files)), func(names []string, most, room int) (blobs []Blob, _ error) {
 		for _, name := range names {
 			content, found := files[name]
-			b := Blob{content, len(content)}
+			b := Blob{Content: content, Size: len(content)}
 			if !found || content == "link" {
 				b = Blob{Size: -1}
 			}
-			if b.Size > MaxRead {
+			if b.Size > most {
 				b.Content = ""
 			}
+			if len(b.Content) > room {
+				b.Content, b.Unread = "", true
+			}
+			room -= len(b.Content)
 			blobs = append(blobs, b)
 		}
 		return blobs, nil
@@ -105,6 +109,10 @@ func TestCollectIsBounded(t *testing.T) {
 	for i := range 1000 {
 		many[fmt.Sprintf("%d/CLAUDE.md", i)] = strings.Repeat("word ", 4000)
 	}
+	much, large := map[string]string{}, strings.Repeat("\n", maxRead)
+	for i := range maxAll/maxRead + 13 {
+		much[fmt.Sprintf("%d/CLAUDE.md", i)] = large
+	}
 	patterns := map[string]string{}
 	for i := range 11 {
 		patterns[fmt.Sprintf(".claude/rules/%d.md", i)] = fmt.Sprintf("---\npaths: %s\n---\nx", strings.Repeat("a/*,", 100))
@@ -128,6 +136,10 @@ func TestCollectIsBounded(t *testing.T) {
 		},
 		"of a rule": {
 			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("a,", 101) + "\n---\nx"}, 1, "first 100",
+		},
+		"too much": {much, 0, "3 more files"},
+		"imports": {
+			map[string]string{"CLAUDE.md": strings.Repeat("@a.", 40_000) + " @b", "b": "b"}, 1, "Not all that CLAUDE.md imports",
 		},
 		"one skill": {map[string]string{".claude/skills/s/x": strings.Repeat("x", 1<<20)}, 0, "too many"},
 	} {

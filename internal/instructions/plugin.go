@@ -43,7 +43,7 @@ func ReadPlugin(dir string) (set Set, sum string, err error) {
 			names = append(names, name)
 		}
 	}
-	set, err = Collect(names, func(names []string) (blobs []Blob, _ error) {
+	set, err = Collect(names, func(names []string, _, _ int) (blobs []Blob, _ error) {
 		for _, name := range names {
 			content := files[strings.TrimPrefix(name, prefix)]
 			blobs = append(blobs, Blob{Content: string(content), Size: len(content)})

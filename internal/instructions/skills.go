@@ -22,7 +22,8 @@ func (c *collector) skills(names []string) error {
 		c.note("Of %d files of skills, commands and agents only the first %d are there.", len(names), maxSkillFiles)
 		names = names[:maxSkillFiles]
 	}
-	blobs, err := c.read(names)
+	c.room = maxSkills
+	blobs, err := c.read(names, maxSkillFile)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (c *collector) skills(names []string) error {
 			c.note("%s is left out: another one has its name.", name)
 		case collides(known, strings.ToLower(short)) || len(short) > 250:
 			c.note("%s is left out: it has no place beside other files, or too long a name.", name)
-		case b.Size > maxSkillFile || total+b.Size > maxSkills:
+		case b.Unread || b.Size > maxSkillFile || total+b.Size > maxSkills:
 			c.note("%s is left out: it has %d KiB, too many for a file of a skill.", name, b.Size>>10)
 		case kind != "" && !utf8.ValidString(b.Content):
 			c.note("%s is left out: it is not text in UTF-8.", name)

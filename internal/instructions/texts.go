@@ -9,7 +9,7 @@ import (
 
 // memory adds files that are about their directories, and what they import.
 func (c *collector) memory(names []string) error {
-	blobs, err := c.read(names)
+	blobs, err := c.read(names, maxRead)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (c *collector) memory(names []string) error {
 
 // rules adds rules, which name the files that they are about.
 func (c *collector) rules(names []string) error {
-	blobs, err := c.read(names)
+	blobs, err := c.read(names, maxRead)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (c *collector) rules(names []string) error {
 		if len(paths) == 0 && dir != "" {
 			paths = []string{dir + "/**"}
 		}
-		if blobs[i].Size >= 0 && blobs[i].Size <= MaxRead {
+		if blobs[i].Size >= 0 && blobs[i].Size <= maxRead {
 			blobs[i].Content = body
 		}
 		if err := c.add(name, blobs[i], paths, 0); err != nil {
@@ -74,8 +74,11 @@ func (c *collector) add(name string, b Blob, paths []string, depth int) error {
 	case b.Size < 0:
 		c.note("%s is left out: it is no file of the repository, or a link out of it.", name)
 		return nil
-	case b.Size > MaxRead:
-		c.note("%s is left out: it has %d KiB, and at most %d are read.", name, b.Size>>10, MaxRead>>10)
+	case b.Size > maxRead:
+		c.note("%s is left out: it has %d KiB, and at most %d are read.", name, b.Size>>10, maxRead>>10)
+		return nil
+	case b.Unread:
+		c.note("%s is left out: the instructions are too long together.", name)
 		return nil
 	case !utf8.ValidString(text) || strings.Contains(text, "\x00"):
 		c.note("%s is left out: it is not text in UTF-8.", name)
@@ -105,7 +108,7 @@ func (c *collector) add(name string, b Blob, paths []string, depth int) error {
 		c.note("What %s imports is left out: only %d levels of imports are followed.", name, maxDepth)
 		return nil
 	}
-	blobs, err := c.read(imported)
+	blobs, err := c.read(imported, maxRead)
 	for i, file := range imported {
 		if err == nil {
 			err = c.add(file, blobs[i], paths, depth+1)
