@@ -1,9 +1,12 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/errand-fleet/errand/internal/nobody"
 )
 
 // A worker without a sandbox takes its one task only where it can remove all that the task may leave.
@@ -74,7 +77,7 @@ func TestKeeps(t *testing.T) {
 // Everything in the directories and files goes, also where a task has taken its own rights away.
 func TestEmpty(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "place")
 	for _, path := range []string{"a/b/c", "d"} {
 		if err := os.MkdirAll(filepath.Join(dir, path), 0o700); err != nil {
 			t.Fatal(err)
@@ -83,10 +86,10 @@ func TestEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Join(dir, "a", "b"), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := empty(dir); err != nil {
+	err := nobody.Call(t, dir, func() error {
+		return errors.Join(os.Chmod(filepath.Join(dir, "a", "b"), 0), os.Chmod(dir, 0), empty(dir))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

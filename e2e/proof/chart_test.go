@@ -391,7 +391,7 @@ func TestOneTaskPerContainer(t *testing.T) {
 	}
 	if pod.RestartPolicy != corev1.RestartPolicyNever || *job.JobTargetRef.BackoffLimit != 0 ||
 		!slices.Contains(pod.Containers[0].Args, "-wait=2m") || job.ScalingStrategy.Strategy != "accurate" ||
-		!strings.Contains(job.Triggers[0].Metadata["query"], `sum(errand_queue_startable{pool="jobs"})`) {
+		!strings.Contains(job.Triggers[0].Metadata["query"], `sum(max by (class) (errand_queue_startable{pool="jobs"}))`) {
 		t.Errorf("%+v", job)
 	}
 }

@@ -72,10 +72,11 @@ func (w *Worker) processed(err error) {
 		return
 	}
 	_, later := errors.AsType[*tasks.ErrLater](err)
-	if err == nil || later || errors.Is(err, attempt.ErrReturned) {
+	_, failed := errors.AsType[*attempt.InfrastructureError](err)
+	if err == nil || later || errors.Is(err, attempt.ErrReturned) && !failed {
 		w.once.over <- nil
 	} else {
-		w.once.over <- fmt.Errorf("%w: %w", ErrGaveBack, err)
+		w.once.over <- fmt.Errorf("%w: %s", ErrGaveBack, w.cfg.Policy.Redactor.String(err.Error()))
 	}
 }
 

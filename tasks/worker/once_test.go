@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,11 +61,26 @@ func TestOnceSaysWhy(t *testing.T) {
 		t.Errorf("without a CLI: %v", err)
 	}
 	f.agent.health = nil
-	w := f.idle(takesOne)
-	w.claimed()
-	w.processed(errors.New("redis is gone"))
-	if err := w.Run(await.Context(t)); !errors.Is(err, ErrGaveBack) {
+	// With a broken machine.
+	f.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) {
+		return agent.Result{}, errors.New("no fork with s3cret-value")
+	}
+	f.policy.Redactor = agent.NewRedactor("s3cret-value")
+	f.submit(f.task("a", "go"))
+	err := f.idle(takesOne).Run(await.Context(t))
+	if !errors.Is(err, ErrGaveBack) || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("with a broken machine: %v", err)
+	}
+	// Without Redis, also if it was stopped meanwhile.
+	stopped, stop := context.WithCancel(await.Context(t))
+	stop()
+	for _, ctx := range []context.Context{await.Context(t), stopped, stopped, stopped} {
+		w := f.idle(takesOne)
+		w.claimed()
+		w.processed(errors.New("redis is gone"))
+		if err := w.Run(ctx); !errors.Is(err, ErrGaveBack) {
+			t.Errorf("without Redis: %v", err)
+		}
 	}
 }
 

@@ -306,6 +306,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total(),
 		"sources", w.sources.Names())
 	err := w.takeTasks(ctx)
+	if err == nil { // its one task may have been left badly while the worker was being stopped
+		select {
+		case err = <-w.once.over:
+		default:
+		}
+	}
 	cancel() // a worker that takes one task ends before its context
 	stop()
 	running.Wait()

@@ -21,6 +21,12 @@ import (
 // ErrReturned is the result of a delivery whose task waits for another one.
 var ErrReturned = errors.New("the task was returned")
 
+// InfrastructureError is [ErrReturned] where errand's infrastructure failed, and says how.
+type InfrastructureError struct{ Cause error }
+
+func (e *InfrastructureError) Error() string   { return e.Cause.Error() }
+func (e *InfrastructureError) Unwrap() []error { return []error{ErrReturned, e.Cause} }
+
 // handBack returns an unfinished task to the fleet.
 func (p *Processor) handBack(run *run, cause error) error {
 	rec := run.Claim.Record()
@@ -55,6 +61,9 @@ func (p *Processor) handBack(run *run, cause error) error {
 		})
 	}
 	p.deliver(run.Detached)
+	if w.reason == ReturnError {
+		return &InfrastructureError{cause}
+	}
 	return ErrReturned
 }
 

@@ -39,8 +39,9 @@ import (
 
 // Process handles one delivery, from the queue to the answer. It returns the ending that it has stored, whose final
 // message may not be posted yet. Without one the delivery is done if the error is nil; the task has to wait after a
-// *tasks.ErrLater, and its next delivery is arranged after [ErrReturned]; any other error means that errand's
-// infrastructure failed. How the agent fared is in the ending, never in the error.
+// *tasks.ErrLater, and its next delivery is arranged after [ErrReturned], which an [InfrastructureError] is too. This
+// one and any other error mean that errand's infrastructure failed. How the agent fared is in the ending, never in the
+// error.
 //
 // When Process returns, no process of the run is alive, and the ending is stored or nothing was started.
 func (p *Processor) Process(ctx context.Context, class, id string, delivery int) (*tasks.Ending, error) {
