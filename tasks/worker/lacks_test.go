@@ -28,6 +28,9 @@ func TestLacksAreSaid(t *testing.T) {
 	id := r.submit(r.repoTask("a"))
 	s := r.resumed(id)
 	said := strings.Join(r.events(id, agent.Notice), "\n")
+	if !strings.Contains(s.System, "<outside what=\"the clone\">\nThese files have") {
+		t.Errorf("the names of files are not quoted in\n%s", s.System)
+	}
 	for _, part := range []string{"directories of submodules are empty", ": lib.", "pointer to Git LFS", ": a.bin."} {
 		for where, text := range map[string]string{"agent": s.System, "log": strings.Join(s.Header, "\n"), "page": said} {
 			if !strings.Contains(text, part) {

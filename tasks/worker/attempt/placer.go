@@ -10,6 +10,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -178,7 +179,7 @@ func partly(c workspace.Clone) (said string) {
 			"kept nor published."
 	}
 	for _, lack := range c.Lacks {
-		said += " " + lack.String()
+		said += "\n\n" + untrusted.Quote("the clone", lack.String()) // the author of a head chooses names
 	}
 	return said
 }
