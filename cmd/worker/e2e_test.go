@@ -272,68 +272,6 @@ func (w *world) noneMarked(ts string) {
 	}
 }
 
-// An invalid request is refused at once and starts nothing.
-func TestBadInput(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	base := w.standalone()
-	event := map[string]any{
-		"type": "app_mention", "user": person, "channel": channel, "ts": "1700000000.000100", "text": "<@U0ERRAND> x",
-	}
-	for name, c := range map[string]struct {
-		opt  slackfake.SendOptions
-		want int
-	}{
-		"wrong signature": {slackfake.SendOptions{WrongSignature: true}, 401},
-		"no signature":    {slackfake.SendOptions{Unsigned: true}, 401},
-		"stale":           {slackfake.SendOptions{Age: 10 * time.Minute}, 401},
-		"not JSON":        {slackfake.SendOptions{Body: []byte("{")}, 400},
-		"too large":       {slackfake.SendOptions{Body: bytes.Repeat([]byte("x"), 2<<20)}, 413},
-		"unknown event":   {slackfake.SendOptions{Body: []byte(`{"type":"event_callback","team_id":"T1","event_id":"E1","event":{"type":"novelty","user":{"odd":1}}}`)}, 200},
-	} {
-		resp, err := w.slack.Send(t.Context(), event, c.opt)
-		if err != nil || resp.StatusCode != c.want {
-			t.Errorf("slack, %s: %v, %v; want %d", name, resp, err, c.want)
-		}
-	}
-	for name, c := range map[string]struct {
-		opt  githubfake.SendOptions
-		want int
-	}{
-		"wrong signature": {githubfake.SendOptions{Signature: githubfake.SignWrong}, 401},
-		"no signature":    {githubfake.SendOptions{Signature: githubfake.SignNone}, 401},
-		"SHA-1 only":      {githubfake.SendOptions{Signature: githubfake.SignSHA1}, 401},
-		"not JSON":        {githubfake.SendOptions{Body: []byte("{")}, 400},
-		"too large":       {githubfake.SendOptions{Body: bytes.Repeat([]byte("x"), 26<<20)}, 413},
-	} {
-		resp, err := w.github.Send(t.Context(), "pull_request", map[string]any{"action": "opened"}, c.opt)
-		if err != nil || resp.StatusCode != c.want {
-			t.Errorf("github, %s: %v, %v; want %d", name, resp, err, c.want)
-		}
-	}
-	if resp, err := w.github.Send(t.Context(), "novelty", map[string]any{}, githubfake.SendOptions{}); err != nil ||
-		resp.StatusCode != http.StatusAccepted {
-		t.Errorf("github, unknown event: %v, %v", resp, err)
-	}
-	if got := w.get(base + "/api/tasks"); strings.Contains(got, `"id"`) {
-		t.Errorf("tasks came of it: %s", got)
-	}
-	// Without the token, only probes and webhooks are served.
-	for path, want := range map[string]int{
-		"/": 401, "/api/tasks": 401, "/queues/": 401, "/metrics": 401, "/livez": 200, "/readyz": 200,
-	} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, nil)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		if resp.StatusCode != want {
-			t.Errorf("GET %s without token: %d, want %d", path, resp.StatusCode, want)
-		}
-	}
-}
-
 // The HTTP API streams a run to its client, and the run outlives the connection.
 func TestChat(t *testing.T) {
 	t.Parallel()

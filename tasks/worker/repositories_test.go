@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
-	"github.com/errand-fleet/errand/forge"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -333,70 +331,6 @@ func TestUnsavedFurtherClone(t *testing.T) {
 	}
 }
 
-// byRepository has permissions by "login repository".
-type byRepository map[string]forge.Permission
-
-func (byRepository) Name() string { return "github" }
-
-func (byRepository) AccountID(context.Context, string, string) (int64, error) { return 0, nil }
-
-func (l byRepository) Permission(_ context.Context, repo, login string) (forge.Permission, error) {
-	return cmp.Or(l[login+" "+repo], forge.PermissionNone), nil
-}
-
-func (byRepository) Private(context.Context, string) (bool, error) { return true, nil }
-
-// Before a run and before it takes up a message, the asker's rights in each repository count.
-func TestRightsInSeveralRepositories(t *testing.T) {
-	t.Parallel()
-	r := newRemote(t)
-	r.second()
-	runs := r.converses()
-	h := &hub{}
-	levels := byRepository{
-		"ann acme/api": "write", "ann acme/web": "write", "rita acme/api": "write", "rita acme/web": "read",
-		"eve acme/api": "write",
-	}
-	r.worker(r.disk(t.TempDir()), func(c *Config) {
-		c.Publisher, c.Commands, c.Policy.Rights = h, h.commands, &rights.ForgeRights{Forge: levels}
-	})
-	if e := r.ending(r.submitAs("eve", r.both("a"))); e.Kind != tasks.Refused ||
-		e.Reason != "eve has no access to acme/web." {
-		t.Errorf("%+v", e)
-	}
-	first := r.submitAs("ann", r.both("b"))
-	run := <-runs
-	refused := r.submitAs("eve", r.both("b"))
-	other := r.submitAs("ann", r.repoTask("b")) // in one repository only
-	if m := run.rest(); m.Text != "" {
-		t.Errorf("took %q", m.Text)
-	}
-	run.end <- answer("done")
-	if e := r.ending(first); len(e.Covers) > 0 {
-		t.Errorf("covers %v", e.Covers)
-	}
-	if e := r.ending(refused); e.Kind != tasks.Refused || e.Reason != "eve has no access to acme/web." {
-		t.Errorf("%+v", e)
-	}
-	if run = <-runs; run.spec.ID != other || !slices.Equal(run.spec.Also, []agent.Also{{Repo: "acme/web"}}) {
-		t.Errorf("then ran %s with %v", run.spec.ID, run.spec.Also)
-	}
-	run.end <- answer("done")
-	r.ending(other)
-	reads := r.submitAs("rita", r.both("c"))
-	if run = <-runs; run.spec.Profile != agent.Read ||
-		!strings.Contains(run.spec.System, "may read acme/api, acme/web but not write to all of them") {
-		t.Errorf("ran as %s: %s", run.spec.Profile, run.spec.System)
-	}
-	run.end <- answer("read")
-	r.ending(reads)
-	// The conversation has been about both: who may not read one cannot continue it in the other.
-	const mayNot = "This thread has been about a repository that you may not read. Start a new one."
-	if e := r.ending(r.submitAs("eve", r.repoTask("c"))); e.Kind != tasks.Refused || e.Reason != mayNot {
-		t.Errorf("%+v", e)
-	}
-}
-
 // A run in several repositories reaches only what runs in each of them reach, gets none of their secrets, and trusts
 // their settings only if all are trusted. Registries and credentials have to be for all of them. Later runs in one of
 // the clones, where code of the others may be, get no more.
@@ -547,7 +481,7 @@ func TestUnaskedRunIsApart(t *testing.T) {
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		return answer("echo: " + s.Prompt.Text), nil
 	}
-	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Policy.Rights = &rights.ForgeRights{Forge: byRepository{}} })
+	r.worker(r.disk(t.TempDir()), r.limit(&accounts{}))
 	r.ending(r.submit(r.both("a")))
 	both, one, asked := r.both("a"), r.repoTask("a"), r.repoTask("a")
 	both.Unasked, one.Unasked, one.Prompt = true, true, "fix it"
