@@ -111,17 +111,8 @@ type checkRun struct {
 
 // openCheckRun finds the task's check run by its external ID, in whatever state it is, or creates one.
 func openCheckRun(ctx context.Context, c *checkRun, app int64, t IndicatorTarget) (StatusIndicator, error) {
-	opt := &github.ListCheckRunsOptions{
-		CheckName: new(IndicatorName), Filter: new("all"), AppID: &app, ListOptions: github.ListOptions{PerPage: 100},
-	}
-	for run, err := range Pages(&opt.ListOptions, same[*github.CheckRun],
-		func() ([]*github.CheckRun, *github.Response, error) {
-			page, resp, err := c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, t.Commit, opt)
-			if err != nil {
-				return nil, nil, err
-			}
-			return page.CheckRuns, resp, nil
-		}) {
+	opt := &github.ListCheckRunsOptions{CheckName: new(IndicatorName), Filter: new("all"), AppID: &app}
+	for run, err := range c.all(ctx, t.Commit, opt) {
 		if err != nil {
 			return nil, fmt.Errorf("list check runs of %s: %w", ShortSHA(t.Commit), err)
 		}
@@ -142,6 +133,20 @@ func openCheckRun(ctx context.Context, c *checkRun, app int64, t IndicatorTarget
 	}
 	c.id = run.GetID()
 	return c, nil
+}
+
+// all lists the check runs of a commit in the repository of c.
+func (c *checkRun) all(
+	ctx context.Context, commit string, opt *github.ListCheckRunsOptions,
+) iter.Seq2[*github.CheckRun, error] {
+	opt.PerPage = 100
+	return Pages(&opt.ListOptions, same[*github.CheckRun], func() ([]*github.CheckRun, *github.Response, error) {
+		page, resp, err := c.gh.Checks.ListCheckRunsForRef(ctx, c.owner, c.name, commit, opt)
+		if err != nil {
+			return nil, nil, err
+		}
+		return page.CheckRuns, resp, nil
+	})
 }
 
 func (c *checkRun) Interval() time.Duration { return 15 * time.Second }
@@ -292,15 +297,8 @@ func (f *Forge) CIStatusFor(
 		return ci, f.Explain(what, err)
 	}
 	owner, name := f.split(repo)
-	runs := &github.ListCheckRunsOptions{Filter: new("latest"), ListOptions: github.ListOptions{PerPage: 100}}
-	for run, err := range Pages(&runs.ListOptions, same[*github.CheckRun],
-		func() ([]*github.CheckRun, *github.Response, error) {
-			page, resp, err := gh.Checks.ListCheckRunsForRef(ctx, owner, name, commit, runs)
-			if err != nil {
-				return nil, nil, err
-			}
-			return page.CheckRuns, resp, nil
-		}) {
+	runs := &checkRun{gh: gh, owner: owner, name: name}
+	for run, err := range runs.all(ctx, commit, &github.ListCheckRunsOptions{Filter: new("latest")}) {
 		if Permanent(err) {
 			break
 		}

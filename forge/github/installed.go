@@ -11,15 +11,12 @@ import (
 // Installed lists the repositories on which the App is installed, sorted. Suspended installations are
 // left out.
 func (f *Forge) Installed(ctx context.Context) ([]string, error) {
+	list, err := readAll(ctx, "installations", f.clients.own.Apps.ListInstallations)
+	if err != nil {
+		return nil, f.Explain("list the installations of the App", err)
+	}
 	var names []string
-	opt := &github.ListOptions{PerPage: 100}
-	for i, err := range Pages(opt, same[*github.Installation],
-		func() ([]*github.Installation, *github.Response, error) {
-			return f.clients.own.Apps.ListInstallations(ctx, opt)
-		}) {
-		if err != nil {
-			return nil, f.Explain("list the installations of the App", err)
-		}
+	for _, i := range list {
 		if !i.GetSuspendedAt().IsZero() {
 			continue // GitHub gives no token for it
 		}
