@@ -43,6 +43,8 @@ type auditRow struct {
 var auditWords = [][2]string{
 	{"answer", "answered a question of"},
 	{"cancel", "stopped"},
+	{"stop", "stopped"},
+	{"login", "logged in"},
 	{"retry", "retried"},
 	{"vote", "rated"},
 	{"mcp answer", "answered a question of"},
@@ -52,7 +54,7 @@ var auditWords = [][2]string{
 	{"POST /tasks/*/cancel", "stopped"},
 	{"POST /tasks/*/retry", "retried"},
 	{"POST /chat", "started"},
-	{"POST /logout", "logged out"},
+	{"logout", "logged out"},
 	{"POST /fleet/classes/*/pause", "paused %s"},
 	{"POST /fleet/classes/*/resume", "resumed %s"},
 	{"POST /fleet/workers/*/cordon", "cordoned %s"},

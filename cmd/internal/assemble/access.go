@@ -123,7 +123,6 @@ func rightsNotice(c config.Config) []store.Finding {
 		Severity: store.Note, What: "everybody in Slack has errand's rights on GitHub",
 		Why: "errand.yaml maps no person to a GitHub account, so people can use errand to read and change " +
 			"repositories that they have no access to.",
-		Remedy: "Add them under people: with slack: and github: (docs/slack.md, Permission), or " +
-			"decide with slack: unmapped:.",
+		Remedy: "Add them under `people:` with `slack:` and `github:`, or decide with `slack: unmapped:`.",
 	}}
 }
