@@ -150,7 +150,7 @@ func (c *apiClient) call(ctx context.Context, request string, body, v any) ([]by
 		err = json.Unmarshal(b, v)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read response of %s: %w", request, err)
+		return nil, fmt.Errorf("read response of %s: %w: is this errand?", c.base, err)
 	}
 	return b, nil
 }

@@ -18,6 +18,10 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	_ = l.Close()
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("{}"))
+	}))
+	defer elsewhere.Close()
 	id := f.submit("Hello")
 	for name, test := range map[string]struct {
 		args        string
@@ -40,13 +44,14 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		"wrong token": {
 			"logs -f " + id, f.server.URL, "wrong", "the server refused the token: set ERRAND_CONSOLE_TOKEN",
 		},
-		"broken token": {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
-		"someone else": {"list", other.URL, "x", "404 Not Found: is this errand?"},
-		"no address":   {"list", "errand.test", "x", "must be host:port or a URL, not"},
-		"no URL":       {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
-		"path as ID":   {"cancel ../tasks", f.server.URL, testToken, "No such task"},
-		"unknown task": {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
-		"to follow":    {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"broken token":   {"list", f.server.URL, "one\ntwo", "ERRAND_CONSOLE_TOKEN contains blanks"},
+		"someone's JSON": {"list", elsewhere.URL, "x", "it has no tasks: is this errand?"},
+		"someone else":   {"list", other.URL, "x", "404 Not Found: is this errand?"},
+		"no address":     {"list", "errand.test", "x", "must be host:port or a URL, not"},
+		"no URL":         {"list", "http://ann:s3cret@errand.test", "x", "must be host:port or a URL like"},
+		"path as ID":     {"cancel ../tasks", f.server.URL, testToken, "No such task"},
+		"unknown task":   {"show 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
+		"to follow":      {"logs -f 1700000000000000-chat-x", f.server.URL, testToken, "No such task"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs strings.Builder

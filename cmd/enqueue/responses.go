@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -60,6 +61,18 @@ func (e *ending) cost() float64 { return e.Result.Cost + e.Bill.Earlier }
 type taskPage struct {
 	Tasks []task
 	Next  string
+}
+
+// UnmarshalJSON refuses what is no list of tasks: another server answers as well.
+func (p *taskPage) UnmarshalJSON(b []byte) error {
+	type plain taskPage
+	if err := json.Unmarshal(b, (*plain)(p)); err != nil {
+		return err
+	}
+	if p.Tasks == nil {
+		return errors.New("it has no tasks")
+	}
+	return nil
 }
 
 // name returns the name of the person who asked for the task.
