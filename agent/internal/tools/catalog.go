@@ -27,8 +27,9 @@ type tool struct {
 	harmless bool   // it changes nothing outside the conversation
 }
 
-// catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, those of other
-// versions, and errand's. No neutral name is one of the CLI's, and all are different.
+// catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, and errand's. The
+// CLI offers no to-do list unless it is asked for one by name (2.1.332). No neutral name is one of the CLI's, and all are
+// different.
 var catalog = map[string]tool{
 	"Agent":        {neutral: "agent", verb: "Delegating:", arg: "description", harmless: true},
 	"Task":         {neutral: "task", verb: "Delegating:", arg: "description", harmless: true},
@@ -39,13 +40,11 @@ var catalog = map[string]tool{
 	"Grep":         {neutral: "grep", verb: "Searching for", arg: "pattern", files: true, reads: true},
 	"Write":        {neutral: "write", verb: "Writing", arg: "file_path", files: true},
 	"Edit":         {neutral: "edit", verb: "Editing", arg: "file_path", files: true},
-	"MultiEdit":    {neutral: "multi_edit", verb: "Editing", arg: "file_path", files: true},
 	"NotebookEdit": {neutral: "notebook_edit", verb: "Editing", arg: "notebook_path", files: true},
 	"WebFetch":     {neutral: "fetch", verb: "Fetching", arg: "url", harmless: true},
 	"WebSearch":    {neutral: "search", verb: "Searching the web for", arg: "query", harmless: true},
 	"ToolSearch":   {neutral: "find_tool", verb: "Looking for a tool:", arg: "query", harmless: true},
 	"TaskStop":     {neutral: "stop", verb: "Stopping task", arg: "task_id"},
-	"TodoWrite":    {neutral: "plan", verb: "Planning:", arg: "todos", harmless: true},
 
 	"AskUserQuestion": {neutral: "ask", verb: "Asking a question"},
 	answerTool:        {neutral: "answer", verb: "Submitting the result", harmless: true},
@@ -89,29 +88,11 @@ var lenient = experimental.JoinOptions(jsontext.AllowInvalidUTF8(true), jsontext
 // subject returns what a call is about according to the tool's argument; empty if the call lacks it or it is not text.
 func (t tool) subject(input []byte) string {
 	v := valueOf(input, t.arg)
-	if v.Kind() != '[' {
-		var s string
-		if v.Kind() != '"' || experimental.Unmarshal(v, &s, lenient) != nil {
-			return ""
-		}
-		return s
-	}
-	// A to-do list is about the item in progress, or the next one.
-	var todos []struct {
-		Content string `json:"content"`
-		Status  string `json:"status"`
-	}
-	if experimental.Unmarshal(v, &todos, lenient) != nil {
+	var text string
+	if v.Kind() != '"' || experimental.Unmarshal(v, &text, lenient) != nil {
 		return ""
 	}
-	for _, status := range []string{"in_progress", "pending"} {
-		for _, todo := range todos {
-			if todo.Status == status {
-				return todo.Content
-			}
-		}
-	}
-	return ""
+	return text
 }
 
 // valueOf returns the value of an argument of a call; nil if the call lacks it. If it occurs several times the last one
