@@ -34,8 +34,8 @@ const (
 
 // tools are the programs that commands of documents use for real. Everything else is a stand-in or does not exist.
 var tools = []string{
-	"awk", "cat", "claude", "cp", "curl", "cut", "date", "env", "grep", "install", "ln", "mkdir", "node", "openssl",
-	"rm", "tee", "touch",
+	"awk", "cat", "claude", "cp", "curl", "cut", "date", "env", "find", "grep", "install", "ln", "mkdir", "node",
+	"openssl", "rm", "sha256sum", "sort", "tee", "touch", "xargs",
 }
 
 // standIns replace programs that need another system, an account, or minutes. Each is a function of bash. All of them

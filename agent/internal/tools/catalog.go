@@ -28,8 +28,8 @@ type tool struct {
 }
 
 // catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, and errand's. The
-// CLI offers no to-do list unless it is asked for one by name (2.1.332). No neutral name is one of the CLI's, and all are
-// different.
+// CLI offers no to-do list unless it is asked for one by name (2.1.332). No neutral name is one of the CLI's, and all
+// are different.
 var catalog = map[string]tool{
 	"Agent":        {neutral: "agent", verb: "Delegating:", arg: "description", harmless: true},
 	"Task":         {neutral: "task", verb: "Delegating:", arg: "description", harmless: true},
