@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -116,6 +117,9 @@ func (s Spec) plugins() []string {
 		name := pluginName(path.Base(i.Repo))
 		if slices.Contains(names, name) {
 			name = pluginName(i.Repo)
+		}
+		for slices.Contains(names, name) { // a/b-c and a-b/c
+			name += "-" + strconv.Itoa(n)
 		}
 		names[n] = name
 	}

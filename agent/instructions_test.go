@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,4 +53,20 @@ func TestInstructorTellsEachAgentOnce(t *testing.T) {
 		t.Errorf("told again: %.100s", got)
 	}
 	all("sub")
+}
+
+// Each repository's skills are a plugin of their own, also if their names are the same in the CLI's letters.
+func TestPluginsHaveDifferentNames(t *testing.T) {
+	t.Parallel()
+	var s Spec
+	for _, repo := range []string{"x/acme-api", "a/api", "acme/api"} {
+		s.Instructions = append(s.Instructions, Instructions{Repo: repo, Set: instructions.Set{
+			Skills: []instructions.File{{Name: "skills/a/SKILL.md"}},
+		}})
+	}
+	names := s.plugins()
+	slices.Sort(names)
+	if got := len(slices.Compact(names)); got != len(s.Instructions) {
+		t.Errorf("%d names of %d repositories: %q", got, len(s.Instructions), s.plugins())
+	}
 }

@@ -112,7 +112,7 @@ type scaledJob struct {
 	Spec              struct {
 		PollingInterval, MinReplicaCount, MaxReplicaCount  *int32
 		SuccessfulJobsHistoryLimit, FailedJobsHistoryLimit *int32
-		ScalingStrategy                                    struct{ Strategy string }
+		ScalingStrategy, Rollout                           struct{ Strategy string }
 		JobTargetRef                                       batchv1.JobSpec
 		Triggers                                           []struct {
 			Type, MetricType string
@@ -376,6 +376,9 @@ func TestOneTaskPerContainer(t *testing.T) {
 	deployed := get[*appsv1.Deployment](t, c, "Deployment errand-worker").Spec.Template.Spec
 	job := get[*scaledJob](t, c, "ScaledJob errand-worker-jobs").Spec
 	pod := job.JobTargetRef.Template.Spec
+	if job.Rollout.Strategy != "gradual" {
+		t.Errorf("a change of the settings ends running tasks: %q", job.Rollout.Strategy)
+	}
 	for name, one := range map[string]corev1.PodSpec{"Deployment": deployed, "ScaledJob": pod} {
 		args := one.Containers[0].Args
 		writable := []string{"/dev/termination-log"} // Kubernetes mounts it for everybody to write to
