@@ -138,6 +138,9 @@ func (e *engine) start(name string, env []string, change func(oci), command ...s
 	}
 	go func() { c.err = c.cmd.Wait(); close(c.ended) }()
 	e.Cleanup(func() {
+		if e.Failed() {
+			e.Logf("%s said:\n%s", name, c.said())
+		}
 		_ = c.cmd.Process.Signal(syscall.SIGTERM) // runc passes it on
 		late := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 		<-c.ended
@@ -361,6 +364,10 @@ func (e *engine) leavesNothing() {
 			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": turn.command}}}},
 			modelfake.Turn{Text: "Done."})
 		c := e.start("pod", env, e.pod, "worker", "-once", "-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue")
+		await.Until(e, "the worker's start", func() bool { return strings.Contains(c.said(), "worker started") || c.over() })
+		if c.over() {
+			e.Fatalf("worker %d: %v\n%s", n+1, c.err, c.said())
+		}
 		answer := e.ask(base, turn.ask)
 		await.Until(e, "the end of the worker", c.over)
 		if said := c.said(); c.err != nil || !strings.Contains(answer, "Done.") ||

@@ -74,7 +74,7 @@ var kernelTypes = []string{"proc", "sysfs", "cgroup", "cgroup2", "devpts"}
 
 // covers returns an error if a task could leave something where nothing is emptied: in a mount that is neither
 // read-only nor emptied nor the kernel's. A directory that a task cannot write to may have others in which it can, so
-// only /dev is searched for them.
+// only /dev and the directory of the control groups, which engines make, are searched for them.
 func (o *once) covers(mounts string, writable func(path string) bool) error {
 	var points, open []string
 	for line := range strings.Lines(mounts) {
@@ -95,7 +95,7 @@ func (o *once) covers(mounts string, writable func(path string) bool) error {
 		}
 		info, err := os.Stat(point)
 		hidden := errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
-		searched := point == "/dev" || err == nil && !info.IsDir()
+		searched := point == "/dev" || point == "/sys/fs/cgroup" || err == nil && !info.IsDir()
 		if o.empties(point) || hidden || searched && !keeps(point, elsewhere, writable) {
 			continue
 		}

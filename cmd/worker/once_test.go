@@ -41,6 +41,7 @@ func TestOnceNeedsAContainer(t *testing.T) {
 		"hidden":           {mount(filepath.Join(dir, "none"), "rw", "ext4"), nil, false, true},
 		"a device":         {mount("/dev/null", "rw", "tmpfs"), nil, false, true},
 		"writable in /dev": {mount("/dev", "rw", "tmpfs"), nil, false, false},
+		"control groups":   {mount("/sys/fs/cgroup", "rw", "tmpfs"), nil, true, true},
 		"nowhere in /dev":  {mount("/dev", "rw", "tmpfs"), nil, true, true},
 	} {
 		o := &once{places: c.places}
