@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -59,7 +60,7 @@ func TestFooterWithoutConsole(t *testing.T) {
 	n := w.open()
 	task := w.task(n, 0)
 	w.close(task, answered("Fine."))
-	if got := w.hub.Comments(repo, n)[0].Body; !strings.Contains(got, " · run "+task.ID+"</sub>") {
+	if got := w.hub.Comments(repo, n)[0].Body; !strings.Contains(got, " · run "+display.TaskID(task.ID)+"</sub>") {
 		t.Error(got)
 	}
 }
@@ -203,7 +204,7 @@ func TestLongAnswer(t *testing.T) {
 	}
 	// The next answer takes the same places, and only as many as it needs.
 	w.close(w.task(n, 1), answered(lines(6_000, "problem")))
-	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 1: problem 0 ä", "2 ME 1: (2) problem 3881 ä", "3 octocat 0: Hm?")
+	w.wantSaid(n, "0 octocat 0: Hm.", "1 ME 1: problem 0 ä", "2 ME 1: (2) problem 3882 ä", "3 octocat 0: Hm?")
 	const remove = "DELETE /repos/{o}/{r}/issues/comments/{id}"
 	w.hub.Fail(remove, githubfake.Failure{Status: 502})
 	if err := w.report(w.task(n, 2)).Close(t.Context(), answered("Fine.")); err == nil {

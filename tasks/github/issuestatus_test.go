@@ -8,6 +8,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -67,7 +68,7 @@ func TestStateOfAnIssue(t *testing.T) {
 		}
 		r := w.report(task)
 		r.Update(agent.Event{Kind: agent.Started})
-		links := "\n\n<sub>[run " + task.ID + "](https://errand.example/tasks/" + task.ID + ")"
+		links := "\n\n<sub>[run " + display.TaskID(task.ID) + "](https://errand.example/tasks/" + task.ID + ")"
 		first := w.shows(n, "Working on "+who+"'s request."+links+"</sub>\n")
 		r.Update(agent.Event{Kind: agent.ToolUse, Text: "Bash"})
 		r.Update(agent.Event{Kind: tasks.Asked, Text: "Red or blue?"})
@@ -174,7 +175,7 @@ func TestStateWithoutAnAnswer(t *testing.T) {
 	}
 	w.shows(n,
 		"Done, but GitHub rejected the answer to "+who+"'s request. See the run's page."+
-			"\n\n<sub>[run "+task.ID+"](https://errand.example/")
+			"\n\n<sub>[run "+display.TaskID(task.ID)+"](https://errand.example/")
 }
 
 // The comment is created once, also if GitHub's response was lost or someone has copied the mark. The worker that

@@ -121,6 +121,6 @@ func TestOptions(t *testing.T) {
 	f.say(bob, general, root, at+"[model=haiku timeout=5m] do it")
 	want.Model, want.Limit = "haiku", 5*time.Minute
 	equal(t, "another's", f.tasks()[0].Options, want)
-	f.say(ann, general, "", at+"[model=no/such] do it")
-	equal(t, "refusal", f.word(general, ann, 1), `"no/such" is not the name of a model.`)
+	f.say(ann, general, "", at+"[model=no!such] do it")
+	equal(t, "refusal", f.word(general, ann, 1), `"no!such" is not the name of a model.`)
 }

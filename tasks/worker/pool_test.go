@@ -266,7 +266,7 @@ func TestThreadsOfAnEmptyPool(t *testing.T) {
 	r := &remote{fleet: f}
 	r.inPool("gpu")
 	r.policy.Pools = []string{"default", "gpu"}
-	id := r.submit(r.repoTask("a"))
+	r.submit(r.repoTask("a"))
 	r.submit(r.task("b", "x")) // its worker only has no slot
 	w := r.idle(func(c *Config) { c.Sources = []tasks.Source{source} })
 	w.outage.Leader, w.outage.Observe = w.cfg.Store.Leader("outage", time.Minute), time.Hour
@@ -283,7 +283,7 @@ func TestThreadsOfAnEmptyPool(t *testing.T) {
 		t.Fatalf("informed %d threads", n)
 	}
 	if text := <-source.said; !strings.HasPrefix(text,
-		"No worker of pool gpu is running. This waits and starts by itself") || !strings.Contains(text, id) {
+		"No worker of pool gpu is running. This waits and starts by itself") {
 		t.Errorf("the thread shows: %s", text)
 	}
 }

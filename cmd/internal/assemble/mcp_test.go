@@ -282,7 +282,7 @@ func TestDelegateWithScopes(t *testing.T) {
 			"no message": {
 				admin, "submit", "Put the request into the field message", map[string]any{"message": " "},
 			},
-			"no ID":               {admin, "status", "A task ID looks like", map[string]any{"task": "x"}},
+			"no ID":               {admin, "status", "Write at least 4 characters of the task's ID.", map[string]any{"task": "x"}},
 			"no log":              {admin, "log", "has not run", map[string]any{"task": made.Task}},
 			"log of less than no": {admin, "log", "at least 1", map[string]any{"task": made.Task, "bytes": -1}},
 			"nothing that is unknown": {
