@@ -31,7 +31,7 @@ func TestChat(t *testing.T) {
 	eval[bool](tb, "document.querySelector('input[type=file]').value = ''; true")
 	tb.do(sendKeys("textarea[name=message]", "how many <b>are</b> there?"))
 	tb.do(sendKeys("textarea[name=message]", "\r"))
-	tb.find(".mine .words", "how many <b>are</b> there?")
+	tb.find(".mine .markdown", "how many <b>are</b> there?")
 	tb.wait("document.readyState === 'complete'")
 	eval[bool](tb, "window.sameAsEver = true")
 
