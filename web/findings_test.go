@@ -2,7 +2,9 @@ package web
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,15 +12,19 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// reviewer is a source with one review.
+// reviewer is a source with one review, of the task with its origin.
 type reviewer struct {
+	origin string
 	result *tasks.ReviewResult
 	err    error
 }
 
 func (*reviewer) Name() string { return "test" }
 
-func (r *reviewer) Review(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+func (r *reviewer) Review(_ context.Context, t tasks.Task, _ tasks.Ending) (*tasks.ReviewResult, error) {
+	if string(t.Origin) != r.origin {
+		return nil, fmt.Errorf("the origin is %q", t.Origin)
+	}
 	return r.result, r.err
 }
 
@@ -49,7 +55,7 @@ func TestAcceptance(t *testing.T) {
 
 func TestFindings(t *testing.T) {
 	t.Parallel()
-	source := &reviewer{result: &tasks.ReviewResult{
+	source := &reviewer{origin: `{"pull":7}`, result: &tasks.ReviewResult{
 		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Summary: "Two **problems**.",
 		Findings: []tasks.Finding{
 			{
@@ -73,7 +79,7 @@ func TestFindings(t *testing.T) {
 		},
 	}}
 	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
-	id := h.submit(1)
+	id := h.submit(1, func(t *tasks.Task) { t.Origin = json.RawMessage(source.origin) })
 	c := h.Claim(id)
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "!Review of")
 	changes := changesOf(goFile)

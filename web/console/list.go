@@ -144,7 +144,7 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 		}) {
 			r.Label = "Asks"
 		}
-		c.addOutcome(ctx, &r, t.Status)
+		c.addOutcome(ctx, &r, t.Whole())
 		r.ByRepo = listURL(f, func(f *desk.Filter) { f.Repo = r.Repo })
 		r.ByActor = listURL(f, func(f *desk.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		rows = append(rows, r)

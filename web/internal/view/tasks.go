@@ -5,6 +5,7 @@ package view
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,12 +44,21 @@ type Task struct {
 
 	Footer string   `json:"footer,omitempty"` // its run in a line: duration, turns, cost, model
 	Notes  []string `json:"notes,omitempty"`  // the published work, a line for each repository
+
+	origin json.RawMessage // of the task
+}
+
+// Whole returns the status with the task's origin, for its source.
+func (t Task) Whole() tasks.Status {
+	s := t.Status
+	s.Task.Origin = t.origin
+	return s
 }
 
 // NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
 func NewTask(s tasks.Status) Task {
-	s.Task.Origin = nil
-	v := Task{Status: s, Title: s.Task.Title()}
+	v := Task{Status: s, Title: s.Task.Title(), origin: s.Task.Origin}
+	v.Task.Origin = nil
 	if s.Ending != nil {
 		v.Sentence, v.Footer, v.Notes = s.Ending.Sentence(), s.Ending.Footer(), s.Ending.Notes()
 	}
