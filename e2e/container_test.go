@@ -133,6 +133,16 @@ func (e *engine) start(name string, env []string, change func(oci), command ...s
 	id := filepath.Base(e.dir) + "-" + name
 	c := &container{ended: make(chan struct{}), cmd: exec.Command("runc", "--root", filepath.Join(e.dir, "runc"), "run", "--bundle", bundle, id)}
 	c.cmd.Stdout, c.cmd.Stderr = c, c
+	e.Cleanup(func() {
+		_ = exec.Command("runc", "--root", filepath.Join(e.dir, "runc"), "delete", "--force", id).Run()
+	})
+	e.run(name, c)
+	return c
+}
+
+// run starts the command of a container, which ends with the test. If the test fails, it shows what the command said.
+func (e *engine) run(name string, c *container) {
+	e.Helper()
 	if err := c.cmd.Start(); err != nil {
 		e.Fatal(err)
 	}
@@ -145,9 +155,18 @@ func (e *engine) start(name string, env []string, change func(oci), command ...s
 		late := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
 		<-c.ended
 		late.Stop()
-		_ = exec.Command("runc", "--root", filepath.Join(e.dir, "runc"), "delete", "--force", id).Run()
 	})
-	return c
+}
+
+// show shows the results of tools in requests to the model, if the test has failed.
+func (e *engine) show(requests string) {
+	e.Helper()
+	if !e.Failed() {
+		return
+	}
+	for _, part := range strings.Split(requests, "tool_result")[1:] {
+		e.Log(part[:min(len(part), 600)])
+	}
 }
 
 // config returns the OCI configuration of a container.
@@ -248,7 +267,7 @@ func (e *engine) hasSandbox() {
 	const look = `echo workers: $(cat /proc/[0-9]*/comm | grep -c '^worker$'); touch /opt/mine; ls /var/lib/errand/logs; ` +
 		`python3 -c 'import ctypes; c = ctypes.CDLL(None); print("io_uri" + "ng", c.syscall(425, 1, 0), "names" + "paces", c.unshare(0x10000000))'`
 	e.model.Answer("where are you?",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}},
+		modelfake.Turn{Tools: bash(look)},
 		modelfake.Turn{Text: "I am in the sandbox."})
 	c := e.start("sandboxed", []string{
 		"ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
@@ -361,8 +380,7 @@ func (e *engine) leavesNothing() {
 	})
 	for n, turn := range []struct{ ask, command string }{{"leave it", leave}, {"collect it", collect}} {
 		e.model.Answer(turn.ask,
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": turn.command}}}},
-			modelfake.Turn{Text: "Done."})
+			modelfake.Turn{Tools: bash(turn.command)}, modelfake.Turn{Text: "Done."})
 		c := e.start("pod", env, e.pod, "worker", "-once", "-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue")
 		await.Until(e, "the worker's start", func() bool { return strings.Contains(c.said(), "worker started") || c.over() })
 		if c.over() {
@@ -384,11 +402,7 @@ func (e *engine) leavesNothing() {
 			e.Errorf("the agents saw no %q", want)
 		}
 	}
-	if e.Failed() {
-		for _, part := range strings.Split(seen.String(), "tool_result")[1:] {
-			e.Log(part[:min(len(part), 600)])
-		}
-	}
+	e.show(seen.String())
 }
 
 // pod makes a container like that of a pod: it cannot have a sandbox, and what it can write stays for the next one.

@@ -188,16 +188,7 @@ func (e *engine) machine(s *surroundings) *container {
 		"ANTHROPIC_API_KEY=sk-ant-container", "ANTHROPIC_BASE_URL=" + e.model.URL(),
 		"ERRAND_CONFIG=" + filepath.Join(opt, "errand.yaml"), "NODE_EXTRA_CA_CERTS=" + filepath.Join(opt, "ca.pem"),
 	}, s.env...)
-	if err := c.cmd.Start(); err != nil {
-		e.Fatal(err)
-	}
-	go func() { c.err = c.cmd.Wait(); close(c.ended) }()
-	e.Cleanup(func() {
-		_ = c.cmd.Process.Signal(syscall.SIGTERM)
-		late := time.AfterFunc(time.Minute, func() { _ = c.cmd.Process.Kill() })
-		<-c.ended
-		late.Stop()
-	})
+	e.run("machine", c)
 	return c
 }
 
@@ -280,13 +271,7 @@ func (e *engine) keepsPromises(i installation) {
 			e.Errorf("%s: nobody saw %q", p.name, p.seen)
 		}
 	}
-	if !e.Failed() {
-		return
-	}
-	for _, part := range strings.Split(seen, "tool_result")[1:] {
-		e.Log(part[:min(len(part), 600)])
-	}
-	e.Log(c.said())
+	e.show(seen)
 }
 
 func bash(command string) []modelfake.ToolCall {

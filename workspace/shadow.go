@@ -258,14 +258,12 @@ func (s *shadow) reveal(ctx context.Context) error {
 func (s *shadow) nested(ctx context.Context) (found []string, err error) {
 	// Git's own directories for submodules and work trees; it removes the latter with the last work tree.
 	places := []string{".git/modules", ".git/worktrees"}
-	out, err := s.git.run(ctx, "ls-files", "--stage", "-z")
+	_, links, err := tracked(ctx, s.git)
 	if err != nil {
 		return nil, err
 	}
-	for entry := range strings.SplitSeq(out, "\x00") { // "160000 <object> <stage>\t<name>"
-		if meta, name, _ := strings.Cut(entry, "\t"); strings.HasPrefix(meta, "160000 ") {
-			places = append(places, name)
-		}
+	for _, link := range links {
+		places = append(places, link.name)
 	}
 	for _, dir := range places {
 		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {

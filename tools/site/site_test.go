@@ -18,20 +18,27 @@ var (
 	identity  = regexp.MustCompile(` id="([^"]*)"`)
 )
 
-// In the rendered site no link or anchor is broken, every document is a page, every page is in the navigation of every
-// page, and nothing but the search needs a script.
-func TestSite(t *testing.T) {
-	t.Parallel()
+// rendered returns the site of this checkout, and the directory that it was written to.
+func rendered(t *testing.T) (s *site, dir string) {
+	t.Helper()
 	s, err := load("../..", navigation())
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := t.TempDir()
-	if err := s.write(out); err != nil {
+	dir = t.TempDir()
+	if err := s.write(dir); err != nil {
 		t.Fatal(err)
 	}
+	return s, dir
+}
+
+// In the rendered site no link or anchor is broken, every document is a page, every page is in the navigation of every
+// page, and nothing but the search needs a script.
+func TestSite(t *testing.T) {
+	t.Parallel()
+	s, out := rendered(t)
 	files, ids := map[string]string{}, map[string]bool{}
-	err = filepath.WalkDir(out, func(name string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(out, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -94,14 +101,7 @@ func TestSite(t *testing.T) {
 // The search finds answers, among the first three sections that it lists, by what people ask.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s, err := load("../..", navigation())
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := t.TempDir()
-	if err := s.write(out); err != nil {
-		t.Fatal(err)
-	}
+	_, out := rendered(t)
 	const script = `const fs = require("fs"), vm = require("vm"), [dir, ...queries] = process.argv.slice(1);
 for (const file of ["search.js", "search-index.js"]) vm.runInThisContext(fs.readFileSync(dir + "/" + file, "utf8"));
 for (const query of queries) console.log(vm.runInThisContext("find")(errandSections, query).slice(0, 3)
