@@ -168,7 +168,7 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 var localeVariables = []string{"LANG", "LC_ALL", "LC_CTYPE", "TZ"}
 
 // inherited lists the variables that the CLI gets from the worker's environment. The address of a proxy may contain a
-// password, which the agent's tools can then see (docs/security.md).
+// password, which the agent's tools can then see (docs/environment.md).
 var inherited = []string{
 	"PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "USER", "LOGNAME",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",

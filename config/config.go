@@ -146,7 +146,7 @@ type Model struct {
 	Headers      Secret `env:"ANTHROPIC_CUSTOM_HEADERS" help:"Further headers of requests to the model, as gateways want them: Name: value, with \\n between several."`
 	TokenCommand string `env:"ERRAND_MODEL_TOKEN_COMMAND" help:"Instead of a key: a program with arguments between spaces, without a shell, that prints a token. It is run again every 5 minutes, and when a token is refused."`
 	BaseURL      string `env:"ANTHROPIC_BASE_URL" envDefault:"https://api.anthropic.com" check:"url" help:"A gateway in front of the API. If it is set, the credential is optional."`
-	Gateway      string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off" help:"on: the worker keeps the credential and forwards each run's requests to the model; off: each run gets the credential. Use off for a credential that only the CLI's own requests may carry; the agent's tools can then read it (docs/security.md)."`
+	Gateway      string `env:"ERRAND_GATEWAY" envDefault:"on" check:"oneof on off" help:"on: the worker keeps the credential and forwards each run's requests to the model; off: each run gets the credential. Use off for a credential that only the CLI's own requests may carry; the agent's tools can then read it (docs/threats.md)."`
 	Name         string `env:"ERRAND_MODEL" help:"The model of runs for which nobody names another (docs/configure.md). Unset: the CLI's default."`
 
 	// What the provider calls the models that people choose by these names; empty = as the CLI says.

@@ -26,7 +26,7 @@ type Routing struct {
 	Channels     map[string]Channel          `yaml:"channels" help:"The repository for Slack messages that name none, by channel ID."`
 	People       map[string]Person           `yaml:"people" help:"The accounts of people, by names that you choose: console, costs, command line and posts use them. All accounts of a person share their budgets, limits and rights."`
 	MCP          map[string]Server           `yaml:"mcp" help:"MCP servers for the agent, by name (docs/mcp.md)."`
-	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/security.md)."`
+	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/configure.md)."`
 	Options      Options                     `yaml:"options" help:"What a request can choose. Other names are refused. Without a list: all that the CLI accepts."`
 	Instructions string                      `yaml:"instructions" help:"A text for the agents of all runs, before that of repositories and channels (docs/configure.md)."`
 	Plugins      []Plugin                    `yaml:"plugins" help:"Directories of workers with skills, commands and agents for all runs (docs/configure.md)."`

@@ -47,7 +47,7 @@ func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 		if err := rule.Validate(); err != nil && r.Tool != "" && known { // config reports the others
 			problems = append(problems, config.Problem{
 				Where: c.Where("rules", strconv.Itoa(i+1)), What: "cannot work: " + err.Error(),
-				Remedy: "correct it; docs/security.md says what a rule may name",
+				Remedy: "correct it; docs/configure.md says what a rule may name",
 			})
 		}
 		list = append(list, rule)
