@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release site trial-install demo run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
 	fmt vuln mutants peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -54,11 +54,14 @@ install: build ## 1 min | Install the programs below PREFIX=/usr/local
 demo: setup build ## 40 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
 	bin/demo $(ARGS)
 
+guide: setup build ## | Set errand up step by step, and start it (ARGS=--no-github)
+	@bin/enqueue init guide $(ARGS)
+
 run: .env setup build ## | Run the whole system in one process with the settings of .env
 	@set -a; . ./.env; set +a; exec bin/worker -standalone $(ARGS)
 
 .env:
-	@echo "make run reads its settings from .env, which does not exist. Write it with bin/enqueue init guide (after make build), or copy .env.example." >&2
+	@echo "make run reads its settings from .env, which does not exist. Write it with make guide, or copy .env.example." >&2
 	@echo "To look around without an account: make demo" >&2
 	@exit 1
 

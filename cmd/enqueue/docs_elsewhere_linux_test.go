@@ -30,7 +30,6 @@ var elsewhere = map[string]struct {
 	"docker compose up":    {"-d --build", checkCompose},
 	"docker push":          {"", nil},
 	"docker run":           {"-d --name= --restart= --stop-timeout= --env-file= -v= -e= -p= --read-only --cap-drop= --security-opt= --pids-limit= --memory=", checkFiles},
-	"enqueue init guide":   {"", nil}, // asks people: TestGuide answers
 	"errand-demo":          {"-once", checkDemo},
 	"git clone":            {"", checkClone},
 	"git fetch":            {"", nil}, // tests of package workspace fetch from bundles

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/slack/app"
 )
 
@@ -32,15 +30,15 @@ type guide struct {
 	app          string            // name of the GitHub App, which the person may have changed
 	install      string            // page on which it is installed; empty if the App existed before
 	repositories []string          // on which the GitHub App is installed
+
+	ended chan struct{} // closed when the errand ends that the guide has started; nil: it has started none
+	fault error         // set before, if it has failed
 }
 
 type guideOptions struct {
 	name, base, org, dir, address string
-	noGitHub                      bool
+	noGitHub, noStart             bool
 }
-
-// guidePause is the time between two looks at something that a person or a program is going to do.
-const guidePause = 2 * time.Second
 
 // runGuide runs the guide until the first task has ended.
 func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
@@ -50,7 +48,14 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 	if err := t.initFiles(o.dir); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	g := &guide{terminal: t, guideOptions: o}
+	defer func() {
+		cancel()
+		if g.ended != nil {
+			<-g.ended
+		}
+	}()
 	if o.base != "" {
 		if err := g.set("ERRAND_PUBLIC_URL", o.base); err != nil {
 			return err
@@ -85,24 +90,38 @@ func (g *guide) setUpModel(ctx context.Context) error {
 			return nil
 		}
 	}
-	printText(g.stderr, "guide model", nil)
-	return g.ask(ctx, []field{{"Key or token", true}}, func(answers []string) error {
-		key := answers[0]
-		switch {
-		case key == "":
-			printText(g.stderr, "guide no model", nil)
-			return nil
-		case strings.HasPrefix(key, "sk-ant-oat"):
-			if err := g.tryModel(ctx, "Authorization", "Bearer "+key); err != nil {
-				return err
-			}
-			return g.set("CLAUDE_CODE_OAUTH_TOKEN", key)
+	for _, name := range []string{"ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN"} {
+		key := g.getenv(name)
+		if key == "" {
+			continue
 		}
-		if err := g.tryModel(ctx, "X-Api-Key", key); err != nil {
+		printf(g.stderr, "\nThe model: %s of your environment\n", name)
+		err := g.useKey(ctx, key)
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		return g.set("ANTHROPIC_API_KEY", key)
+		g.refuse(err)
+	}
+	printText(g.stderr, "guide model", nil)
+	return g.ask(ctx, []field{{"Key or token", true}}, func(answers []string) error {
+		if answers[0] == "" {
+			printText(g.stderr, "guide no model", nil)
+			return nil
+		}
+		return g.useKey(ctx, answers[0])
 	})
+}
+
+// useKey tries a credential, and writes it.
+func (g *guide) useKey(ctx context.Context, key string) error {
+	name, header, value := "ANTHROPIC_API_KEY", "X-Api-Key", key
+	if strings.HasPrefix(key, "sk-ant-oat") {
+		name, header, value = "CLAUDE_CODE_OAUTH_TOKEN", "Authorization", "Bearer "+key
+	}
+	if err := g.tryModel(ctx, header, value); err != nil {
+		return err
+	}
+	return g.set(name, key)
 }
 
 // tryModel asks the model's API to count a token, which costs nothing. Only a refused credential is an error of the
@@ -129,6 +148,9 @@ func (g *guide) tryModel(ctx context.Context, header, value string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
+		printText(g.stderr, "guide model tried", map[string]any{
+			"Works": resp.StatusCode == http.StatusOK, "Status": resp.Status, "Address": address,
+		})
 		return nil
 	}
 	var said struct {
@@ -181,7 +203,7 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 	}
 	g.app = strings.TrimSuffix(login, "[bot]")
 	printText(g.stderr, "guide github install", map[string]string{"App": g.app, "URL": g.install})
-	err = await(ctx, func() (bool, error) {
+	err = g.await(ctx, func() (bool, error) {
 		g.repositories, err = forge.Installed(ctx)
 		return len(g.repositories) > 0, err
 	})
@@ -193,20 +215,6 @@ func (g *guide) awaitInstallation(ctx context.Context) error {
 		listed[repo] = struct{}{}
 	}
 	return g.configure("repositories", listed)
-}
-
-// await calls done until it reports true or fails.
-func await(ctx context.Context, done func() (bool, error)) error {
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-time.After(guidePause):
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }
 
 // configure adds a section to errand.yaml, unless it has one.
@@ -246,50 +254,4 @@ func (g *guide) settings(section string) (text []byte, exists bool, err error) {
 	}
 	_, exists = present[section]
 	return text, exists, nil
-}
-
-// awaitStart says how errand is started, and waits for its front door. The person may still change .env.
-func (g *guide) awaitStart(ctx context.Context) error {
-	printText(g.stderr, "guide start", map[string]string{"Begin": beginCommand(g.dir)})
-	return await(ctx, func() (bool, error) {
-		env, err := godotenv.Read(filepath.Join(g.dir, ".env"))
-		if err != nil {
-			return false, fmt.Errorf("read .env: %w", err)
-		}
-		if g.api, err = newAPIClient(env["ERRAND_HTTP_ADDR"], env["ERRAND_CONSOLE_TOKEN"]); err != nil {
-			return false, err
-		}
-		_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{})
-		if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusUnauthorized {
-			return false, fmt.Errorf("another errand answers at %s: %w", g.api.base, err)
-		}
-		return err == nil, nil
-	})
-}
-
-// awaitTask waits for the first task, and for its end.
-func (g *guide) awaitTask(ctx context.Context) error {
-	printText(g.stderr, "guide mention", map[string]any{
-		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories,
-		"Begin": beginCommand(g.dir),
-	})
-	shown := ""
-	return await(ctx, func() (bool, error) {
-		var page taskPage
-		if _, err := g.api.call(ctx, "GET /api/tasks?limit=1", nil, &page); err != nil || len(page.Tasks) == 0 {
-			return false, err
-		}
-		first := page.Tasks[0]
-		if line := first.state() + ": " + display.Line(first.Title); line != shown {
-			shown = line
-			printf(g.stderr, "\n%s\n", line)
-		}
-		if first.Ending == nil {
-			return false, nil
-		}
-		printText(g.stderr, "guide done", map[string]string{
-			"Sentence": display.Line(first.comment()), "Console": g.api.base,
-		})
-		return true, exitForEnding(first.Ending.Kind)
-	})
 }

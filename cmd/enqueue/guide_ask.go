@@ -43,9 +43,14 @@ func (g *guide) ask(ctx context.Context, fields []field, accept func(answers []s
 			return err
 		}
 		if !errors.Is(err, errAskOn) {
-			printf(g.stderr, "%s\n", g.stderr.Paint(term.Red, display.Line(err.Error())))
+			g.refuse(err)
 		}
 	}
+}
+
+// refuse says why something is not used.
+func (g *guide) refuse(err error) {
+	printf(g.stderr, "%s\n", g.stderr.Paint(term.Red, display.Line(err.Error())))
 }
 
 // readLine reads a line, without showing it if it is a secret.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
@@ -75,10 +76,10 @@ func TestGuide(t *testing.T) {
 	}
 	at := 0
 	for _, want := range []string{
-		"refuses the credential: invalid x-api-key", "create the Slack app: invalid_auth",
+		"refuses the credential: invalid x-api-key", "The model's API accepts it", "create the Slack app: invalid_auth",
 		"https://api.slack.com/apps/A0ERRAND/install-on-team",
 		"try the bot token: invalid_auth", "errand needs it to receive mentions",
-		"try the app-level token: invalid_auth", "  #payments\n", "there is no channel #nowhere", "worker -standalone",
+		"try the app-level token: invalid_auth", "  #payments\n", "there is no channel #nowhere", "errand is running",
 		"The first task has ended", "errand is set up",
 	} {
 		i := strings.Index(said.String()[at:], want)
@@ -139,6 +140,84 @@ func TestGuideWithURL(t *testing.T) {
 		got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
 		got["ERRAND_PUBLIC_URL"] != "https://e.example" {
 		t.Errorf("written: %v %v", got, err)
+	}
+}
+
+// A credential of the environment is taken without a question, unless the API refuses it. One that could not be tried
+// is taken with a remark.
+func TestGuideTakesKeyOfEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ variable, value, path, answers, says, written string }{
+		{"ANTHROPIC_API_KEY", "sk-ant-good", "", "\n", "The model's API accepts it", "sk-ant-good"},
+		{"CLAUDE_CODE_OAUTH_TOKEN", "sk-ant-oat-good", "", "\n", "The model's API accepts it", "sk-ant-oat-good"},
+		{"ANTHROPIC_API_KEY", "sk-wrong", "", "sk-ant-good\n\n", "invalid x-api-key", "sk-ant-good"},
+		{"ANTHROPIC_API_KEY", "sk-gateway", "/gateway", "\n", "It was not tried: ", "sk-gateway"},
+	} {
+		w, dir := guided(t)
+		getenv := w.getenv
+		w.getenv = func(name string) string {
+			switch name {
+			case c.variable:
+				return c.value
+			case "ANTHROPIC_BASE_URL":
+				return getenv(name) + c.path
+			}
+			return getenv(name)
+		}
+		var said strings.Builder
+		w.stdout, w.stderr, w.stdin = io.Discard, &said, strings.NewReader(c.answers) // the last line skips Slack
+		if code := run(t.Context(), []string{"init", "guide", "--no-github", "--dir", dir}, w); code != 0 {
+			t.Errorf("%s: exit %d: %s", c.value, code, said.String())
+		}
+		got, err := godotenv.Read(filepath.Join(dir, ".env"))
+		if err != nil || got["ANTHROPIC_API_KEY"]+got["CLAUDE_CODE_OAUTH_TOKEN"] != c.written ||
+			!strings.Contains(said.String(), c.says) {
+			t.Errorf("%s: written %v %v: %s", c.value, got, err, said.String())
+		}
+	}
+}
+
+// waiter is a person who watches until the guide waits for errand.
+type waiter struct {
+	strings.Builder
+	leave context.CancelFunc
+}
+
+func (w *waiter) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), "The guide waits for it") {
+		w.leave()
+	}
+	return w.Builder.Write(text)
+}
+
+// The guide says why it cannot start errand, and when that ends before its front door answers. It does not start it if
+// somebody else is going to.
+func TestGuideStarts(t *testing.T) {
+	broken := t.TempDir()
+	if err := os.Symlink("/bin/false", filepath.Join(broken, "worker")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, flag, says string }{
+		{t.TempDir(), "--no-github", "start errand: exec: "},
+		{broken, "--no-github", "errand has ended: exit status 1"},
+		{broken, "--no-start", "context canceled"},
+	} {
+		t.Setenv("PATH", c.path)
+		dir := t.TempDir()
+		settings := "ANTHROPIC_API_KEY=x\nGITHUB_TOKEN=x\nERRAND_HTTP_ADDR=127.0.0.1:1\nERRAND_CONSOLE_TOKEN=x\n"
+		if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(settings), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		said := &waiter{leave: leave}
+		w := world{
+			getenv: func(string) string { return "" }, stdin: strings.NewReader("\n"), stdout: io.Discard, stderr: said,
+			notify: notifySignals,
+		}
+		if code := run(ctx, []string{"init", "guide", c.flag, "--dir", dir}, w); code != 1 ||
+			!strings.Contains(said.String(), c.says) {
+			t.Errorf("exit %d, without %q: %s", code, c.says, said.String())
+		}
 	}
 }
 

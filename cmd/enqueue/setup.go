@@ -52,6 +52,7 @@ func initCommand(t *terminal) *cobra.Command {
 	}
 	guide := &cobra.Command{Use: "guide", Short: "Set errand up step by step"}
 	guide.Flags().BoolVar(&o.noGitHub, "no-github", false, "leave out GitHub")
+	guide.Flags().BoolVar(&o.noStart, "no-start", false, "do not start errand, but wait for it")
 	guide.RunE = func(c *cobra.Command, _ []string) error { return t.runGuide(c.Context(), o) }
 	slack := &cobra.Command{Use: "slack", Short: "Print the manifest of a Slack app"}
 	slack.RunE = func(*cobra.Command, []string) error { return t.initSlack(o.name, o.base) }

@@ -4,7 +4,7 @@ import (
 	"bufio"
 	"html"
 	"io"
-	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -12,9 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
-
-	"github.com/joho/godotenv"
 
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
@@ -25,24 +24,59 @@ import (
 type newcomer struct {
 	*world
 	actions int
+	guide   *exec.Cmd
 	keys    io.Writer // of the guide's terminal
 	read    *bufio.Reader
 	shown   string
 }
 
-// guided runs `enqueue init guide` in an empty directory.
+// commandsToGuide returns how many commands README.md has from `git clone` to the one that begins the guide.
+func commandsToGuide(t *testing.T) int {
+	t.Helper()
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, ok := strings.Cut(string(text), "\nmake guide ")
+	if !ok || !strings.Contains(before, "\ngit clone ") {
+		t.Fatal("README.md has no git clone or no make guide")
+	}
+	return 2 + strings.Count(before[strings.LastIndex(before, "```sh")+len("```sh"):], "\n")
+}
+
+// guided runs `enqueue init guide` in an empty directory, with this program beside it as the worker.
 func (w *world) guided(dir string) *newcomer {
 	w.Helper()
-	program := filepath.Join(w.TempDir(), "enqueue")
+	programs := w.TempDir()
+	program := filepath.Join(programs, "enqueue")
+	self, err := os.Executable()
+	if err != nil {
+		w.Fatal(err)
+	}
+	if err := os.Symlink(self, filepath.Join(programs, "worker")); err != nil {
+		w.Fatal(err)
+	}
 	if out,
 		err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput(); err != nil {
 		w.Fatalf("build enqueue: %v: %s", err, out)
 	}
-	n := &newcomer{world: w, actions: 1}
-	cmd := exec.CommandContext(w.Context(), program, "init", "guide", "-dir", dir)
-	for _, name := range []string{"PATH", "ANTHROPIC_BASE_URL", "GITHUB_API_URL", "GITHUB_URL", "SLACK_API_URL"} {
-		cmd.Env = append(cmd.Env, name+"="+w.env[name])
+	free, err := net.Listen("tcp", "127.0.0.1:0") // unlike the default, which another errand may use
+	if err != nil {
+		w.Fatal(err)
 	}
+	w.env["ERRAND_HTTP_ADDR"] = free.Addr().String()
+	_ = free.Close()
+	for _, name := range []string{ // which the guide writes
+		"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY",
+		"ERRAND_CONSOLE_TOKEN", "ERRAND_CONFIG",
+	} {
+		delete(w.env, name)
+	}
+	cmd := exec.Command(program, "init", "guide", "-dir", dir)
+	for name, value := range w.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	n := &newcomer{world: w, actions: commandsToGuide(w.T), guide: cmd}
 	keys, err := cmd.StdinPipe()
 	if err != nil {
 		w.Fatal(err)
@@ -53,8 +87,28 @@ func (w *world) guided(dir string) *newcomer {
 	if err := cmd.Start(); err != nil {
 		w.Fatal(err)
 	}
-	go func() { screen.CloseWithError(cmd.Wait()) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		screen.CloseWithError(cmd.Wait())
+	}()
+	w.Cleanup(func() {
+		_ = out.Close()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-ended
+	})
 	return n
+}
+
+// stops presses Ctrl-C, after which errand and the guide end.
+func (n *newcomer) stops() {
+	n.Helper()
+	if err := n.guide.Process.Signal(os.Interrupt); err != nil {
+		n.Fatal(err)
+	}
+	if rest, err := io.ReadAll(n.read); err != nil {
+		n.Errorf("the guide ended with %v: %s%s", err, n.shown, rest)
+	}
 }
 
 // sees reads what the guide shows up to a match and returns its last group.
@@ -109,20 +163,8 @@ func (n *newcomer) clicks(method, address string, form url.Values) string {
 	return string(body) + resp.Header.Get("Location")
 }
 
-// addEnv appends a line to .env. The port of this test is free, unlike the default, which another errand may use.
-func addEnv(t *testing.T, path, line string) {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = os.WriteFile(path, append(text, line+"\n"...), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// From an empty directory to the first answered comment on GitHub, without an address that GitHub reaches, someone does
-// eight things by hand.
+// From nothing to the first answered comment on GitHub, without an address that GitHub reaches, someone does eight
+// things by hand.
 func TestNewcomer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,23 +198,6 @@ func TestNewcomer(t *testing.T) {
 	n.sees("(Bot token, or configuration token)")
 	n.types("")
 
-	n.sees(`Start errand in another terminal:\n(.+)`)
-	n.actions++
-	settings, err := godotenv.Read(filepath.Join(dir, ".env"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{
-		"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY",
-		"ERRAND_CONSOLE_TOKEN",
-	} {
-		delete(w.env, name)
-	}
-	maps.Copy(w.env, settings)
-	w.env["ERRAND_CONFIG"] = filepath.Join(dir, "errand.yaml")
-	addEnv(t, filepath.Join(dir, ".env"), "ERRAND_HTTP_ADDR="+w.standalone())
-	w.github.Deliver("") // errand polls
-
 	mention := n.sees("errand is running. Ask for something now:\n- comment .*: (@errand-acme) ")
 	n.actions++
 	if _, err := w.github.Comment(t.Context(), repo, number, "acme", mention+" what is this?"); err != nil {
@@ -190,4 +215,5 @@ func TestNewcomer(t *testing.T) {
 	if n.actions > 8 {
 		t.Errorf("%d actions by hand", n.actions)
 	}
+	n.stops()
 }

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/joho/godotenv"
+
+	"github.com/errand-fleet/errand/internal/display"
+)
+
+// guidePause is the time between two looks at something that a person or a program is going to do.
+const guidePause = 2 * time.Second
+
+// await calls done until it reports true or fails, or the errand ends that the guide has started.
+func (g *guide) await(ctx context.Context, done func() (bool, error)) error {
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-time.After(guidePause):
+		case <-g.ended:
+			return cmp.Or[error](g.fault, exitInterrupted)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// awaitStart starts errand unless it runs, and waits for its front door.
+func (g *guide) awaitStart(ctx context.Context) error {
+	if runs, err := g.runs(ctx); runs || err != nil {
+		return err
+	}
+	if g.noStart {
+		printText(g.stderr, "guide start", nil)
+	} else if err := g.start(ctx); err != nil {
+		return fmt.Errorf("start errand: %w", err)
+	}
+	return g.await(ctx, func() (bool, error) { return g.runs(ctx) })
+}
+
+// runs reports whether a front door answers with the settings of .env, which the person may still change.
+func (g *guide) runs(ctx context.Context) (bool, error) {
+	env, err := godotenv.Read(filepath.Join(g.dir, ".env"))
+	if err != nil {
+		return false, fmt.Errorf("read .env: %w", err)
+	}
+	set := func(name string) string { return cmp.Or(env[name], g.getenv(name)) }
+	if g.api, err = newAPIClient(set("ERRAND_HTTP_ADDR"), set("ERRAND_CONSOLE_TOKEN")); err != nil {
+		return false, err
+	}
+	_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{})
+	if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusUnauthorized {
+		return false, fmt.Errorf("another errand answers at %s: %w", g.api.base, err)
+	}
+	return err == nil, nil
+}
+
+// start starts the whole system in this terminal until Ctrl-C or the end of ctx. Of its log only warnings and errors
+// are shown, unless .env says something else.
+func (g *guide) start(ctx context.Context) error {
+	path, err := exec.LookPath(program("worker"))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, path, "-standalone")
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	// Ctrl-C reaches it from here only: a second signal would cut its shutdown short.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, g.world.stderr, g.world.stderr
+	cmd.Env = append(slices.Clone(g.environ), "ERRAND_LOG_LEVEL=warn")
+	for name, value := range g.env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	signals, stop := g.notify()
+	if err := cmd.Start(); err != nil {
+		stop()
+		return err
+	}
+	g.ended = make(chan struct{})
+	go func() {
+		defer close(g.ended)
+		defer stop()
+		if err := cmd.Wait(); err != nil {
+			g.fault = fmt.Errorf("errand has ended: %w", err)
+		}
+	}()
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				_ = cmd.Process.Signal(s) // it may just have ended
+			case <-g.ended:
+				return
+			}
+		}
+	}()
+	return nil
+}
+
+// awaitTask waits for the first task and for its end, and then for that of the errand that the guide has started.
+func (g *guide) awaitTask(ctx context.Context) error {
+	printText(g.stderr, "guide mention", map[string]any{
+		"App": g.app, "Slack": g.env["SLACK_BOT_TOKEN"] != "", "Name": g.name, "Repositories": g.repositories,
+		"Begin": beginCommand(g.dir),
+	})
+	shown, kind := "", ""
+	err := g.await(ctx, func() (bool, error) {
+		var page taskPage
+		if _, err := g.api.call(ctx, "GET /api/tasks?limit=1", nil, &page); err != nil || len(page.Tasks) == 0 {
+			return false, err
+		}
+		first := page.Tasks[0]
+		if line := first.state() + ": " + display.Line(first.Title); line != shown {
+			shown = line
+			printf(g.stderr, "\n%s\n", line)
+		}
+		if first.Ending == nil {
+			return false, nil
+		}
+		kind = first.Ending.Kind
+		printText(g.stderr, "guide done", map[string]any{
+			"Sentence": display.Line(first.comment()), "Console": g.api.base, "Started": g.ended != nil,
+			"Begin": beginCommand(g.dir),
+		})
+		return true, nil
+	})
+	if err != nil {
+		return err
+	}
+	if g.ended != nil {
+		if <-g.ended; g.fault != nil {
+			return g.fault
+		}
+	}
+	return exitForEnding(kind)
+}
