@@ -90,6 +90,7 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/session"
 	"github.com/errand-fleet/errand/agent/internal/tools"
+	"github.com/errand-fleet/errand/internal/argument"
 	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
@@ -236,11 +237,7 @@ func New(c Config) (*Runner, error) {
 	return r, nil
 }
 
-var (
-	runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
-	// argument matches what a caller may put into the CLI's argument list, which every user can read: only names.
-	argument = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
-)
+var runID = regexp.MustCompile(`^[a-z0-9.-]{1,80}$`)
 
 // cli returns the path of the executable to run.
 func (r *Runner) cli() (string, *Error) {
@@ -267,7 +264,7 @@ func (r *Runner) check(s *Spec) *Error {
 		return NewError(ClassInternal, fmt.Sprintf("profile %q is unknown", s.Profile))
 	}
 	for _, word := range []string{s.Model, s.Effort} {
-		if word != "" && !argument.MatchString(word) {
+		if word != "" && !argument.Valid(word) {
 			return NewError(ClassConfig, fmt.Sprintf("%q is not the name of a model or a level of effort", word))
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	_ "image/png"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/errand-fleet/errand/internal/argument"
 )
 
 // Message is one message of a person.
@@ -87,7 +89,7 @@ func (m Message) check() error {
 	if strings.TrimSpace(m.Text) == "" && len(m.Files) == 0 {
 		return fmt.Errorf("the message is empty")
 	}
-	if m.Model != "" && !argument.MatchString(m.Model) {
+	if m.Model != "" && !argument.Valid(m.Model) {
 		return fmt.Errorf("%q is not the name of a model", m.Model)
 	}
 	if m.Mode != "" && m.Mode != Act && m.Mode != Plan {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/argument"
 )
 
 // maxInstructions bounds each text for agents, in bytes: each run gets up to seven of them.
@@ -26,7 +26,7 @@ func (v routingCheck) guidance(r Routing) {
 		one, path := r.Channels[id], []string{"channels", id}
 		v.instructions(one.Instructions, path...)
 		for key, word := range map[string]string{"model": one.Model, "effort": one.Effort} {
-			if word != "" && !environment.ModelWord(word) {
+			if word != "" && !argument.Valid(word) {
 				v.add(fmt.Sprintf("is %q", word), "write a name that the CLI takes, like opus or high",
 					slices.Concat(path, []string{key})...)
 			}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/argument"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -29,7 +29,7 @@ func (v routingCheck) options(r Routing) {
 		names []string
 	}{{"models", r.Options.Models}, {"efforts", r.Options.Efforts}} {
 		for _, name := range o.names {
-			if !environment.ModelWord(name) {
+			if !argument.Valid(name) {
 				v.add(fmt.Sprintf("has %q", name), "write names that the CLI takes, like opus or high",
 					"options", o.key)
 			}

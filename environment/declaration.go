@@ -3,7 +3,7 @@
 //
 // A repository declares it in [File] on its base branch, and an operator under repositories in errand.yaml, which wins.
 // Package environment reads and checks declarations. It runs nothing and keeps no state, so its functions may be called
-// from any goroutine. Of errand it imports only internal/hostlist.
+// from any goroutine. Of errand it imports only internal/argument and internal/hostlist.
 package environment
 
 import (

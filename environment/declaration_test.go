@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 			[]string{"of A", "of B"},
 		},
 		"wrong models": {
-			"model: --help\neffort: high\nmodels: {review: opus, fix: -x}\nenv: {A: b}\n",
+			"model: --help\neffort: high\nmodels: {mention: opus, fix: -x, cook: opus}\nenv: {A: b}\n",
 			map[string]string{"A": "b"},
-			[]string{`model: "--help"`, `models: fix: "-x"`},
+			[]string{`model: "--help"`, `models: "cook" is not a kind`, `models: fix: "-x"`},
 		},
 		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
 		"not YAML":       {"env: {A", nil, []string{"not YAML"}},

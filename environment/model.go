@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
+
+	"github.com/errand-fleet/errand/internal/argument"
 )
 
 // ModelChoice is which model the runs of a repository use. Whose choice counts is decided elsewhere.
@@ -15,19 +16,21 @@ type ModelChoice struct {
 	Effort string            `yaml:"effort" help:"The level of effort of runs there."`
 }
 
+// Kinds are the kinds of tasks, which may each have a model: of people in Slack and in the chat, of automation, and on
+// GitHub.
+var Kinds = []string{
+	"mention", "chat", "schedule", "hook", "review", "analyze", "comment", "review_response", "check_failure",
+	"merge_conflict", "fix", "issue",
+}
+
 // For returns the model for a kind of task.
 func (m ModelChoice) For(kind string) string { return cmp.Or(m.Models[kind], m.Model) }
-
-var modelWord = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}$`)
-
-// ModelWord reports whether a text has the form of a model or a level of effort in the CLI's arguments.
-func ModelWord(word string) bool { return modelWord.MatchString(word) }
 
 // checkedModels returns m without its invalid parts, and a sentence about each of them.
 func (m ModelChoice) checkedModels() (ModelChoice, []string) {
 	var wrong []string
 	refuse := func(key, word string) bool {
-		bad := !ModelWord(word)
+		bad := !argument.Valid(word)
 		if bad {
 			wrong = append(wrong, fmt.Sprintf("%s: %.100q is not a name that the CLI takes.", key, word))
 		}
@@ -39,7 +42,13 @@ func (m ModelChoice) checkedModels() (ModelChoice, []string) {
 		}
 	}
 	m.Models = maps.Clone(m.Models)
-	maps.DeleteFunc(m.Models, func(kind, word string) bool { return refuse("models: "+kind, word) })
+	maps.DeleteFunc(m.Models, func(kind, word string) bool {
+		if !slices.Contains(Kinds, kind) {
+			wrong = append(wrong, fmt.Sprintf("models: %.100q is not a kind of task.", kind))
+			return true
+		}
+		return refuse("models: "+kind, word)
+	})
 	slices.Sort(wrong)
 	return m, wrong
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/internal/argument"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -25,7 +25,7 @@ func (c Choices) check(o tasks.Options) error {
 	}{{"a", "model", o.Model, c.Models}, {"a", "level of effort", o.Effort, c.Efforts}, {"an", "agent", o.Agent, nil}} {
 		switch {
 		case choice.name == "":
-		case !environment.ModelWord(choice.name):
+		case !argument.Valid(choice.name):
 			return &tasks.InputError{Sentence: fmt.Sprintf("%q is not the name of %s %s.", choice.name,
 				choice.a, choice.what)}
 		case len(choice.of) > 0 && !slices.Contains(choice.of, choice.name):

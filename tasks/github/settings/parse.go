@@ -89,12 +89,6 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 			delete(c.Triggers, kind)
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(c.Models)) {
-		if _, ok := subject.Kinds[kind]; !ok {
-			refuse("models."+kind, "is not a kind of task")
-			delete(c.Models, kind)
-		}
-	}
 	for _, l := range []struct {
 		key  string
 		list *[]string

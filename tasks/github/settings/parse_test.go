@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/environment"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
 func TestParseSettings(t *testing.T) {
@@ -80,7 +81,7 @@ func TestWrongSettings(t *testing.T) {
 		},
 		{"triggers: {deploy: true}", "`triggers.deploy` is not a kind of automatic work."},
 		{"models: {review: --help}", `models: review: "--help" is not a name that the CLI takes.`},
-		{"models: {cook: sonnet}", "`models.cook` is not a kind of task."},
+		{"models: {cook: sonnet}", `models: "cook" is not a kind of task.`},
 		{"skip: {branches: ['[']}", "`skip.branches` has invalid entries."},
 		{`checks: ["", "make\ntest"]`, "`checks` has invalid entries."},
 		{"checks: [" + strings.Repeat("x,", 60) + "]", "`checks` has invalid entries."},
@@ -100,6 +101,11 @@ func TestWrongSettings(t *testing.T) {
 			environment.Declaration{}
 		if !cmp.Equal(got, Settings{}, cmpopts.EquateEmpty()) {
 			t.Errorf("%s: left %+v", c.text, got)
+		}
+	}
+	for kind := range subject.Kinds {
+		if _, wrong := Parse([]byte("models: {" + kind + ": opus}\n")); wrong != nil {
+			t.Errorf("%s: %q", kind, wrong)
 		}
 	}
 	got, wrong := Parse([]byte("foo: 1\nskip: {labels: [wip]}\nbar: 2\n"))
