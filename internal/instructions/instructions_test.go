@@ -135,7 +135,7 @@ func TestCollectIsBounded(t *testing.T) {
 			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("*", 300) + "\n---\nx"}, 0, "200 bytes",
 		},
 		"of a rule": {
-			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("a,", 101) + "\n---\nx"}, 1, "first 100",
+			map[string]string{".claude/rules/a.md": "---\npaths: " + strings.Repeat("a,", 101) + "\n---\nx"}, 1, "more than 100",
 		},
 		"too much": {much, 0, "3 more files"},
 		"imports": {
@@ -160,6 +160,24 @@ func TestCollectIsBounded(t *testing.T) {
 				t.Errorf("%d bytes", total)
 			}
 		})
+	}
+}
+
+// Patterns are counted while they expand: a rule of a few bytes could have millions. This test is not parallel, because
+// it counts what is allocated.
+func TestPatternsDoNotGrow(t *testing.T) {
+	short := strings.Repeat("{a,b}", 20)
+	for name, paths := range map[string]string{
+		"a pattern": strings.Repeat("{a,b}", 199), "many patterns": strings.TrimRight(strings.Repeat(short+",", 3000), ","),
+	} {
+		files := map[string]string{".claude/rules/a.md": "---\npaths: " + paths + "\n---\nx"}
+		if n := testing.AllocsPerRun(1, func() { collect(t, files) }); n > 50_000 {
+			t.Errorf("%s: %.0f allocations", name, n)
+		}
+		if set := collect(t, files); len(set.Texts) != 1 || len(set.Texts[0].Paths) != maxPaths ||
+			!strings.Contains(strings.Join(set.Notes, ""), "more than 100 patterns") {
+			t.Errorf("%s: %+v", name, set)
+		}
 	}
 }
 

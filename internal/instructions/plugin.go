@@ -7,10 +7,10 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Bounds of a directory with a plugin.
@@ -60,15 +60,22 @@ func ReadPlugin(dir string) (set Set, sum string, err error) {
 func contents(dir fs.FS) (map[string][]byte, error) {
 	files, size := map[string][]byte{}, int64(0)
 	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
+		}
+		// Also of a directory: with a line end, its file could have the lines of other files.
+		if strings.ContainsAny(name, "\\\n\r") || !utf8.ValidString(name) {
+			return fmt.Errorf("%q has a line end or a backslash in its name, or is not UTF-8", name)
+		}
+		if d.IsDir() {
+			return nil
 		}
 		info, err := d.Info()
 		switch {
 		case err != nil:
 			return err
-		case !info.Mode().IsRegular() || strings.ContainsAny(path.Base(name), "\\\n\r"):
-			return fmt.Errorf("%q is no file, or has a name with a line end or backslash", name)
+		case !info.Mode().IsRegular():
+			return fmt.Errorf("%q is no file", name)
 		}
 		if size += info.Size(); size > maxPlugin || len(files) == maxPluginFiles {
 			return fmt.Errorf("it has more than %d files or %d MiB", maxPluginFiles, maxPlugin>>20)

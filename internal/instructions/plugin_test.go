@@ -82,6 +82,8 @@ func TestReadPluginRefuses(t *testing.T) {
 		linked: `"more" is no file`,
 		plugin(t, "x", map[string]string{"README.md": "x"}):                 "neither skills",
 		plugin(t, "x", map[string]string{"commands/a\nb.md": "x"}):          "line end",
+		plugin(t, "x", map[string]string{"commands/a\n0  ./b/c.md": "x"}):   "line end",
+		plugin(t, "x", map[string]string{"commands/\xff.md": "x"}):          "is not UTF-8",
 		plugin(t, "x", map[string]string{"a": strings.Repeat("x", 17<<20)}): "16 MiB",
 		filepath.Join(linked, "none"):                                       "no such file",
 	} {

@@ -36,14 +36,17 @@ func (c *collector) rules(names []string) error {
 		head, body := frontmatter(tidy(blobs[i].Content))
 		var paths []string
 		for _, p := range head.list("paths") {
+			if len(paths) > maxPaths { // a few bytes more could be many patterns
+				break
+			}
 			paths = append(paths, alternatives(path.Join(dir, p))...)
 		}
 		if slices.ContainsFunc(paths, func(p string) bool { return len(p) > maxPath }) {
 			c.note("%s is left out: it has a pattern of paths with more than %d bytes.", name, maxPath)
 			continue
 		}
-		if n := len(paths); n > maxPaths {
-			c.note("%s is about the first %d of its %d patterns of paths.", name, maxPaths, n)
+		if len(paths) > maxPaths {
+			c.note("%s has more than %d patterns of paths, and is about the first ones only.", name, maxPaths)
 			paths = paths[:maxPaths]
 		}
 		if len(paths) == 0 && dir != "" {
@@ -126,18 +129,31 @@ func directory(name string) string {
 	return strings.TrimPrefix(dir, "/")
 }
 
-// alternatives expands the braces of a pattern: *.{go,mod} is *.go and *.mod.
-func alternatives(pattern string) (all []string) {
-	open := strings.IndexByte(pattern, '{')
-	length := strings.IndexByte(pattern[max(open, 0):], '}')
-	if open < 0 || length < 0 || len(pattern) > 1000 {
+// alternatives expands the braces of a pattern: *.{go,mod} is *.go and *.mod. It returns the first of them, at most one
+// more than a rule may have.
+func alternatives(pattern string) []string {
+	all := []string{""}
+	if len(pattern) > 1000 {
 		return []string{pattern}
 	}
-	for one := range strings.SplitSeq(pattern[open+1:open+length], ",") {
-		all = append(all, alternatives(pattern[:open]+one+pattern[open+length+1:])...)
-		if len(all) > 100 {
+	for {
+		open := strings.IndexByte(pattern, '{')
+		length := strings.IndexByte(pattern[max(open, 0):], '}')
+		if open < 0 || length < 0 {
 			break
 		}
+		var longer []string
+		for _, start := range all {
+			for one := range strings.SplitSeq(pattern[open+1:open+length], ",") {
+				if len(longer) <= maxPaths {
+					longer = append(longer, start+pattern[:open]+one)
+				}
+			}
+		}
+		all, pattern = longer, pattern[open+length+1:]
+	}
+	for i := range all {
+		all[i] += pattern
 	}
 	return all
 }

@@ -61,17 +61,20 @@ func Settle(w Wishes) Settled {
 		{"model", func(w Wish) string { return w.Model }, w.Models},
 		{"effort", func(w Wish) string { return w.Effort }, w.Efforts},
 	} {
-		own := one.of(w.Own)
-		if own != "" && len(one.allowed) > 0 && !slices.Contains(one.allowed, own) {
-			s.Notes = append(s.Notes, fmt.Sprintf("%s names the %s %s, which is not among those that the operator "+
-				"offers. It is left out.", w.Own.Of, one.name, own))
-			own = ""
+		offered := func(w Wish) string {
+			value := one.of(w)
+			if value != "" && len(one.allowed) > 0 && !slices.Contains(one.allowed, value) {
+				s.Notes = append(s.Notes, fmt.Sprintf("The %s %s of %s is not among those that the operator offers. "+
+					"It is left out.", one.name, value, w.Of))
+				return ""
+			}
+			return value
 		}
 		for _, by := range []Setting{
-			{one.name, one.of(w.Request), w.Request.Of},
+			{one.name, offered(w.Request), w.Request.Of},
 			{one.name, one.of(w.Channel), w.Channel.Of},
 			{one.name, one.of(main), main.Of},
-			{one.name, own, w.Own.Of},
+			{one.name, offered(w.Own), w.Own.Of},
 			{one.name, one.of(w.Fleet), w.Fleet.Of},
 		} {
 			if by.Value != "" {

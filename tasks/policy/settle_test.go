@@ -18,6 +18,7 @@ func TestSettle(t *testing.T) {
 		{"", "", "", "fable", "opus", "", "fable of .github/errand.yml"},
 		{"", "", "", "fable", "opus", "opus, haiku", "opus of the fleet, and a notice"},
 		{"", "", "haiku", "fable", "opus", "opus, sonnet", "haiku of repository acme/api, and a notice"},
+		{"fable", "haiku", "", "", "opus", "opus, sonnet", "haiku of channel C0123ABCD, and a notice"},
 		{"", "", "", "", "opus", "", "opus of the fleet"},
 		{"", "", "", "", "", "", "the CLI's own"},
 	} {

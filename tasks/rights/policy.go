@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
 	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 )
 
 // Repository says what the fleet may do in a repository.
@@ -38,19 +39,19 @@ type Policy struct {
 	Repository func(name string) (Repository, bool)
 	// Listed are the repositories that errand works on; empty: it works on all that it can reach.
 	Listed   []string
-	Limit    time.Duration        // on the duration of a run
-	Rules    []agent.Rule         // for the tool calls of every run
-	Redactor *agent.Redactor      // keeps the fleet's own secrets out of stored prompts; nil: none
-	Choices  Choices              // the models and efforts that a task may name
-	Limits   Limits               // on concurrent tasks
-	Budgets  Budgets              // on the cost of tasks
-	People   people.People        // maps accounts to people
-	Rights   *ForgeRights         // of people on the forge; nil: no limits
-	Fleet    Guidance             // for all runs
-	Plugins  []agent.Instructions // for all runs
-	Channels map[string]Guidance  // for the runs that are asked for in a channel, by its ID
-	Pools    []string             // names of the pools that repositories have
-	Egress   agent.Egress         // of runs, unless the operator declares one for their repository
+	Limit    time.Duration          // on the duration of a run
+	Rules    []agent.Rule           // for the tool calls of every run
+	Redactor *agent.Redactor        // keeps the fleet's own secrets out of stored prompts; nil: none
+	Choices  Choices                // the models and efforts that a task may name
+	Limits   Limits                 // on concurrent tasks
+	Budgets  Budgets                // on the cost of tasks
+	People   people.People          // maps accounts to people
+	Rights   *ForgeRights           // of people on the forge; nil: no limits
+	Fleet    policy.Wish            // the operator's for all runs
+	Plugins  []agent.Instructions   // for all runs
+	Channels map[string]policy.Wish // for the runs that are asked for in a channel, by its ID
+	Pools    []string               // names of the pools that repositories have
+	Egress   agent.Egress           // of runs, unless the operator declares one for their repository
 }
 
 // Apply checks a task against the policy and returns it with the policy's limits applied.

@@ -13,8 +13,8 @@ import (
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	p := Policy{
-		Fleet:    Guidance{Model: "sonnet", Instructions: "fleet"},
-		Channels: map[string]Guidance{"C1": {Effort: "low", Instructions: "channel"}},
+		Fleet:    policy.Wish{Model: "sonnet", Instructions: "fleet"},
+		Channels: map[string]policy.Wish{"C1": {Effort: "low", Instructions: "channel"}},
 		Choices:  Choices{Models: []string{"opus", "haiku"}},
 		Repository: func(name string) (Repository, bool) {
 			r := Repository{Instructions: "text of " + name}

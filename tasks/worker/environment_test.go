@@ -78,11 +78,13 @@ func TestEnvironmentOfTheBaseBranch(t *testing.T) {
 	}
 }
 
-// Runs that execute no commands get no environment.
+// Runs that execute no commands get no environment. Their page says what is wrong with the file, too, and not more than
+// people read.
 func TestNoEnvironment(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.declare("main", "env: {A: base}\negress: [x.example]\n")
+	r.declare("main", "env: {A: base, 1: x, 2: x, 3: x, 4: x, 5: x, 6: x, 7: x, 8: x, 9: x, 10: x}\negress: [x.example]\n"+
+		"models: {cook: opus}\n")
 	r.policy.Egress = agent.Egress{Mode: "list", Hosts: []string{"go"}}
 	r.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{}, true }
 	r.agent.do = nil
@@ -93,8 +95,13 @@ func TestNoEnvironment(t *testing.T) {
 	}{{"read", agent.Read}, {"untrusted", agent.Untrusted}} {
 		task := r.repoTask(c.thread)
 		task.Profile = c.profile
-		if e := r.ending(r.submit(task)); e.Kind != tasks.Answered {
+		id := r.submit(task)
+		if e := r.ending(id); e.Kind != tasks.Answered {
 			t.Fatalf("ending = %+v", e)
+		}
+		if said := r.events(id, agent.Notice); len(said) != 11 || !strings.Contains(said[0], `"1" is not the name`) ||
+			!strings.HasSuffix(said[10], "Further parts that cannot be used: 1.") {
+			t.Errorf("followers see %q", said)
 		}
 	}
 	for _, s := range r.agent.specs() {

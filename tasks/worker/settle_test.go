@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +19,8 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
 	r.declare("main", "model: fable\nmodels: {review: opus, fix: nothing}\neffort: high\n")
-	r.policy.Fleet = rights.Guidance{Model: "sonnet", Instructions: "FLEET"}
-	r.policy.Channels = map[string]rights.Guidance{"C1": {Model: "haiku", Instructions: "CHANNEL"}}
+	r.policy.Fleet = policy.Wish{Model: "sonnet", Instructions: "FLEET"}
+	r.policy.Channels = map[string]policy.Wish{"C1": {Model: "haiku", Instructions: "CHANNEL"}}
 	r.policy.Choices.Models = []string{"opus", "fable"}
 	r.policy.Plugins = []agent.Instructions{agent.TextInstructions("house", "x", "PLUGIN")}
 	r.policy.Repository = func(string) (rights.Repository, bool) {
@@ -87,12 +88,17 @@ func TestSettings(t *testing.T) {
 		if got := strings.Join(texts, " "); got != c.texts {
 			t.Errorf("%s: told %s", name, got)
 		}
-		if said := strings.Join(r.events(id, agent.Notice), "\n"); strings.Contains(said, "names the model nothing") != c.notice {
+		said := strings.Join(r.events(id, agent.Notice), "\n")
+		if want := fmt.Sprintf("Settings: model %s of %s, effort %s of %s", c.want[0].Value, c.want[0].Of,
+			c.want[1].Value, c.want[1].Of); !strings.Contains(said, want) {
+			t.Errorf("%s: its page says %s, want %s", name, said, want)
+		}
+		if strings.Contains(said, "model nothing of .github/errand.yml") != c.notice {
 			t.Errorf("%s: followers see %s", name, said)
 		}
 	}
 	r.foresees("model: fable of .github/errand.yml; fix: sonnet of the fleet; review: opus of .github/errand.yml; "+
 		"in C1: haiku of channel C1\n", "effort: low of repository acme/api\n",
 		"instructions of the operator: for the fleet; for repository acme/api; in C1: for channel C1\n",
-		"plugin house: x\n", "warning .github/errand.yml names the model nothing")
+		"plugin house: x\n", "warning The model nothing of .github/errand.yml is not")
 }

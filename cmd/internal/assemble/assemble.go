@@ -40,6 +40,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/github"
 	"github.com/errand-fleet/errand/tasks/inbox"
 	"github.com/errand-fleet/errand/tasks/people"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack"
@@ -222,13 +223,13 @@ func policyOf(c config.Config, r *agent.Redactor) (rights.Policy, error) {
 		Limit: c.Worker.RunLimit, Redactor: r, Choices: rights.Choices(c.Routing.Options),
 		Limits: rights.Limits(c.Routing.Limits), Budgets: rights.Budgets(c.Routing.Budgets), People: peopleOf(c),
 		Pools: pools(c), Egress: c.Routing.Egress,
-		Fleet:    rights.Guidance{Model: c.Model.Name, Instructions: c.Routing.Instructions},
-		Channels: map[string]rights.Guidance{},
+		Fleet:    policy.Wish{Model: c.Model.Name, Instructions: c.Routing.Instructions},
+		Channels: map[string]policy.Wish{},
 		Rights:   &rights.ForgeRights{Unmapped: c.Routing.Unmapped(), Lists: c.Routing.Lists, Links: c.LinksAccounts()},
 		Listed:   slices.Sorted(maps.Keys(c.Routing.Repositories)),
 	}
 	for id, one := range c.Routing.Channels {
-		p.Channels[id] = rights.Guidance{Model: one.Model, Effort: one.Effort, Instructions: one.Instructions}
+		p.Channels[id] = policy.Wish{Model: one.Model, Effort: one.Effort, Instructions: one.Instructions}
 	}
 	if !p.Egress.Declared() {
 		p.Egress = hostlist.Default()

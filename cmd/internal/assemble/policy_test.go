@@ -14,6 +14,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
 
@@ -129,8 +130,8 @@ func TestGuidanceOfTheConfiguration(t *testing.T) {
 	}}
 	p, err := policyOf(c, nil)
 	repo, _ := p.Repository("acme/api")
-	if err != nil || p.Fleet != (rights.Guidance{Model: "opus", Instructions: "fleet"}) ||
-		p.Channels["C1"] != (rights.Guidance{Model: "haiku", Effort: "low", Instructions: "channel"}) ||
+	if err != nil || p.Fleet != (policy.Wish{Model: "opus", Instructions: "fleet"}) ||
+		p.Channels["C1"] != (policy.Wish{Model: "haiku", Effort: "low", Instructions: "channel"}) ||
 		repo.Instructions != "repository" || repo.Environment.Model != "fable" {
 		t.Errorf("%+v, %+v, %v", p, repo, err)
 	}

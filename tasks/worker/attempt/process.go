@@ -22,6 +22,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -319,6 +320,10 @@ func (p *Processor) perform(r *run, j job, s setting) (performance, error) {
 	spec.CheckpointEvery = p.Timing.Checkpoint
 	spec.Checkpoint = p.checkpoints.during(r, s, spec.Prompt.ID, given)
 	r.mail.open(s.briefing, spec.Prompt.ID, host.record.add)
+	if list := chosen(s.place); len(list) > 0 { // for the page, which has the ending's later
+		text := "Settings: " + strings.Join(list, ", ")
+		host.record.add(agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()})
+	}
 	r.slot.Begin()
 	p.reportStart(r, j.task, s.before)
 	r.logs.begin(p.LogDir, j.task.ID)

@@ -58,6 +58,14 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	}
 }
 
+// chosen lists the settings that count for a run, with whose they are.
+func chosen(where place.Place) (list []string) {
+	for _, one := range where.Settled.Settings {
+		list = append(list, one.Name+" "+one.Value+" of "+one.Of)
+	}
+	return list
+}
+
 // header returns the first lines of the log.
 func (p *Processor) header(t tasks.Task, where place.Place) []string {
 	lines := []string{
@@ -65,9 +73,7 @@ func (p *Processor) header(t tasks.Task, where place.Place) []string {
 		"profile " + string(t.Profile), "where " + cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "scratch"),
 		"task " + t.Title(), "worker " + p.Worker,
 	}
-	for _, one := range where.Settled.Settings {
-		lines = append(lines, one.Name+" "+one.Value+" of "+one.Of)
-	}
+	lines = append(lines, chosen(where)...)
 	for _, one := range where.Clones() {
 		for _, lack := range one.Clone.Lacks {
 			lines = append(lines, "lacks "+one.Clone.Repo+": "+lack.String())

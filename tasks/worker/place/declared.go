@@ -15,6 +15,9 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
+// maxNotes bounds how many parts of a file people are told about one by one.
+const maxNotes = 10
+
 // Declared is the environment that a run in a clone gets.
 type Declared struct {
 	Environment environment.Declaration
@@ -38,9 +41,9 @@ type Declarations struct {
 
 // Least returns what a run gets that executes no commands.
 func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
-	own, _, err := l.read(ctx, c, environment.File, environment.Parse)
+	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
-	return Declared{Environment: environment.Declaration{Egress: reach}, Own: own.ModelChoice}, err
+	return Declared{Environment: environment.Declaration{Egress: reach}, Notes: notes, Own: own.ModelChoice}, err
 }
 
 // Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
@@ -114,7 +117,10 @@ func (l *Declarations) read(
 		return d, nil, err
 	}
 	d, wrong := parse([]byte(text))
-	for _, one := range wrong {
+	for n, one := range wrong {
+		if n == maxNotes {
+			return d, append(notes, fmt.Sprintf("%s: Further parts that cannot be used: %d.", name, len(wrong)-n)), nil
+		}
 		notes = append(notes, name+": "+untrusted.Line(one, 300))
 	}
 	return d, notes, nil
