@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks/desk"
 )
 
 // A question of an MCP server goes to people, field by field, and what they answer has the types that it asked for.
@@ -54,6 +55,8 @@ func TestFormOfAServer(t *testing.T) {
 		"skipped":         {needed, []string{"x", "Skip"}, `true {"a":"x"}`},
 		"required":        {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},
 		"without order":   {form(`{"a":{"type":"string"}}`), []string{"x"}, `true {"a":"x"}`},
+		"key of an issue": {form(`{"issueKey":{"type":"string"}}`), []string{"PROJ-12"}, `true {"issueKey":"PROJ-12"}`},
+		"a credential":    {form(`{"a":{"type":"string"}}`), []string{"my ghp_" + strings.Repeat("aB3", 12)}, `true {"a":"my [redacted]"}`},
 		"address":         {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"Done"}, "true"},
 		"another address": {agent.Form{Message: "Log in.", URL: "https://a.example/x"}, []string{"what?"}, "false"},
 	} {
@@ -81,6 +84,8 @@ func TestFormOfAServer(t *testing.T) {
 func asking(t *testing.T, form agent.Form) (*fleet, *talkingSource, string) {
 	t.Helper()
 	f, s := talking(t, nil)
+	f.policy.Redactor = agent.NewRedactor()
+	f.desk = desk.New(f.store, f.queue, f.policy, nil)
 	f.agent.do = func(ctx context.Context, _ agent.Spec, h agent.Host) (agent.Result, error) {
 		d := h.Permit(ctx, agent.ToolRequest{Tool: "mcp__tracker", Human: true, Form: &form})
 		return answer(strings.TrimSpace(fmt.Sprintf("%t %s", d.Allow, d.Input))), nil
@@ -109,6 +114,8 @@ func TestFormThatIsNotAsked(t *testing.T) {
 		"password":   {text("password", ""), "secret"},
 		"camel case": {text("githubToken", ""), "secret"},
 		"initials":   {text("APIKey", ""), "secret"},
+		"of a kind":  {text("a", "Your private key"), "secret"},
+		"dashes":     {text("access-key", ""), "secret"},
 		"title":      {text("a", "Your PIN, please"), "secret"},
 		"snake case": {text("client_secret", ""), "secret"},
 		"plural":     {text("credentials", ""), "secret"},

@@ -34,9 +34,10 @@ const (
 )
 
 var (
-	camelCase  = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
-	secretWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:pass ?(?:word|phrase|code)|passwd|pwd|token|secret|(?:api)?key|code|` +
-		`credential|pin|otp)s?(?:[^a-z]|$)`)
+	camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
+	// secretWord finds those who ask for a secret openly. Others use other words. The key of an issue is no secret.
+	secretWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:pass[ _-]?(?:word|phrase|code)|passwd|pwd|token|secret|` +
+		`(?:api|access|private|ssh|encryption|recovery|license)[ _-]?key|code|credential|pin|otp)s?(?:[^a-z]|$)`)
 )
 
 // Reasons for an answer without a value.
