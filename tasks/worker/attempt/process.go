@@ -138,7 +138,6 @@ type (
 		source  tasks.Source
 		maxUSD  float64 // its own maximum; budgets may leave less
 		limited string  // why its run may only read, after "the person who asked"; empty: it may do what the task asks
-		idle    bool    // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
 	briefing struct {
@@ -187,8 +186,7 @@ func (p *Processor) execute(r *run) (tasks.Ending, error) {
 	return p.publish(r, j, s, ending, done.reached), nil // make the work public
 }
 
-// accept decodes the task, looks for an earlier answer, asks what its asker may do now, and reserves its cost. It hands
-// the task to another worker if it has crashed workers and cannot have this one to itself.
+// accept decodes the task, looks for an earlier answer, asks what its asker may do now, and reserves its cost.
 func (p *Processor) accept(r *run) (job, error) {
 	j, err := p.open(r)
 	if err != nil {
@@ -223,8 +221,7 @@ func (p *Processor) open(r *run) (job, error) {
 	if r.Ctx.Err() != nil {
 		return job{}, r.Cause()
 	}
-	j.idle, err = p.isolation.accept(r)
-	return j, err
+	return j, nil
 }
 
 // allow reserves what the task may cost, and returns at what cost its run is stopped; 0 means no limit. It returns an
@@ -232,9 +229,6 @@ func (p *Processor) open(r *run) (job, error) {
 // delays others.
 func (p *Processor) allow(r *run, j job) (maxUSD float64, err error) {
 	if err := p.Health.Problem(r.Ctx); err != nil {
-		return 0, err
-	}
-	if err := p.isolation.isolate(r, j.idle); err != nil {
 		return 0, err
 	}
 	maxUSD, err = p.admission.afford(r, j.task)
