@@ -105,7 +105,6 @@ func NewFleet(r prometheus.Registerer, p rights.Policy, read func(context.Contex
 }
 
 func newFleet(read func(context.Context) (Fleet, error), p rights.Policy, now func() time.Time) *gauges {
-	scales := &scales{limits: p.Limits, pools: p.Pools}
 	return newGauges(
 		func(report reportFunc) {
 			ctx, cancel := context.WithTimeout(context.Background(), readLimit)
@@ -121,7 +120,7 @@ func newFleet(read func(context.Context) (Fleet, error), p rights.Policy, now fu
 			}
 			report("errand_fleet_up", up)
 			f.report(report, now())
-			for _, need := range scales.of(f, now()) {
+			for _, need := range f.needs(p, now()) {
 				name := tasks.PoolName(need.pool)
 				report("errand_workers_wanted", float64(need.wanted), name)
 				for _, class := range tasks.Classes {
@@ -152,7 +151,7 @@ func fleetMetrics() []metric {
 		},
 		{
 			name:   "errand_workers_wanted",
-			help:   "Workers that the running and the startable tasks need; for autoscalers. It changes slowly.",
+			help:   "Workers that the running and the startable tasks need; for autoscalers.",
 			labels: "pool",
 		},
 		{

@@ -1,10 +1,6 @@
 package metrics
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,81 +8,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
-
-// A random fleet makes the number of wanted workers turn at most twice in fallAfter, and the number is never less than
-// what was needed throughout a minute, nor more than what was needed at some time since fallAfter.
-func TestWantedWorkersDoNotFlap(t *testing.T) {
-	t.Parallel()
-	const span = 4 * time.Hour
-	for seed := range uint64(50) {
-		r := rand.New(rand.NewPCG(seed, 0))
-		begun := time.Unix(1_700_000_000, 0)
-		s := &scale{}
-		apart := time.Duration(5+r.IntN(26)) * time.Second // between two scrapes
-		type sample struct {
-			at   time.Time
-			need int
-		}
-		var seen []sample
-		need, last, turns, rose := r.IntN(10), 0, 0, false
-		for now := begun; now.Sub(begun) < span; now = now.Add(apart) {
-			switch r.IntN(6) {
-			case 0:
-				need = r.IntN(60) // a burst, or its end
-			case 1:
-				need = max(0, need+r.IntN(5)-2)
-			}
-			seen = append(seen, sample{now, need})
-			wanted := s.next(need, 5, now)
-			if now.After(begun) && wanted != last {
-				if up := wanted > last; up != rose {
-					turns, rose = turns+1, up
-				}
-			}
-			last = wanted
-			least, most := need, need
-			for _, old := range slices.Backward(seen) {
-				if now.Sub(old.at) >= fallAfter+apart {
-					break
-				}
-				most = max(most, old.need)
-				if now.Sub(old.at) < riseAfter+apart {
-					least = min(least, old.need)
-				}
-			}
-			if now.Sub(begun) > fallAfter+apart && (wanted < least || wanted > most) {
-				t.Fatalf("seed %d after %s: %d wanted, needed were %d to %d", seed, now.Sub(begun), wanted, least, most)
-			}
-		}
-		if most := 2 * int(span/fallAfter); turns > most {
-			t.Errorf("seed %d: %d turns in %s, at most %d", seed, turns, span, most)
-		}
-	}
-}
-
-// The number follows the need in these steps.
-func TestWantedWorkers(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		needs string // one character for each ten seconds
-		want  string
-	}{
-		"a burst of short tasks": {needs: "2992299229922", want: "2222222222222"},
-		"more work":              {needs: "2578888888888", want: "2222578888888"},
-		"less work":              {needs: "3" + strings.Repeat("1", 61), want: "3" + strings.Repeat("3", 60) + "1"},
-		"less work with a burst": {
-			needs: "3" + strings.Repeat("1", 59) + "4" + strings.Repeat("1", 60), want: "3" + strings.Repeat("3", 120),
-		},
-	} {
-		s, got := &scale{}, ""
-		for i, n := range c.needs {
-			got += fmt.Sprint(s.next(int(n-'0'), int(c.needs[0]-'0'), time.Unix(int64(10*i), 0)))
-		}
-		if got != c.want {
-			t.Errorf("%s:\nneeded %s\nwanted %s\nnot    %s", name, c.needs, got, c.want)
-		}
-	}
-}
 
 // What waits for a limit, a time or a credential, or behind another task of its thread, needs no worker.
 func TestNeededWorkers(t *testing.T) {
@@ -125,9 +46,11 @@ func TestNeededWorkers(t *testing.T) {
 			fill:   times(9, task(func(r *store.LiveRecord) { r.Scopes = []string{"repo:a"} })),
 			limits: rights.Limits{Repository: 2}, want: 1,
 		},
-		"later":      {fill: times(9, task(func(r *store.LiveRecord) { r.At = now.Add(time.Hour) })), want: 0},
-		"one thread": {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
-		"credential": {fill: times(9, fresh), limits: rights.Limits{Credential: 3}, want: 1},
+		"later":         {fill: times(9, task(func(r *store.LiveRecord) { r.At = now.Add(time.Hour) })), want: 0},
+		"one thread":    {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
+		"no worker yet": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Workers = nil }, want: 3},
+		"small workers": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Workers[0].Slots = 2 }, want: 5},
+		"credential":    {fill: times(9, fresh), limits: rights.Limits{Credential: 3}, want: 1},
 		"two credentials": {
 			fill:   func(f *fakeFleet) { times(9, fresh)(f); f.Workers = append(f.Workers, worker("b")) },
 			limits: rights.Limits{Credential: 4}, want: 2,
@@ -143,9 +66,7 @@ func TestNeededWorkers(t *testing.T) {
 	} {
 		f := &fakeFleet{Fleet: Fleet{Workers: []store.Worker{worker("a")}}}
 		c.fill(f)
-		s := &scales{limits: c.limits}
-		s.of(f.Fleet, now)
-		if got := s.of(f.Fleet, now.Add(fallAfter)); len(got) != 1 || got[0].wanted != c.want {
+		if got := f.needs(rights.Policy{Limits: c.limits}, now); len(got) != 1 || got[0].wanted != c.want {
 			t.Errorf("%s: %+v workers, want %d", name, got, c.want)
 		}
 	}
