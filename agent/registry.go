@@ -33,7 +33,6 @@ type Registry struct {
 	Basic        string   // user:password
 	Repositories []string // patterns of all repositories of the runs that get it; empty: all
 	Paths        []string // the paths that may be read, with everything below them; empty: all
-	Realm        string   // host or host:port that exchanges the credential for a token; default: Host
 }
 
 // CheckRegistries returns everything that is wrong with registries. New refuses them then.
@@ -71,9 +70,6 @@ func (r Registry) expand(getenv func(string) string) (egress.Registry, error) {
 	switch {
 	case !ok || len(problems) > 0 || strings.HasPrefix(r.Host, "*"):
 		return egress.Registry{}, errors.New("its host is not a host or host:port")
-	case r.Realm != "" && len(hostlist.List{Mode: hostlist.None, Private: []string{r.Realm}}.Problems()) > 0 ||
-		strings.HasPrefix(r.Realm, "*"):
-		return egress.Registry{}, errors.New("its realm is not a host or host:port")
 	case (r.Bearer == "") == (r.Basic == ""):
 		return egress.Registry{}, errors.New("it has no credential, or two: set bearer or basic")
 	}
@@ -90,8 +86,7 @@ func (r Registry) expand(getenv func(string) string) (egress.Registry, error) {
 		return egress.Registry{}, err
 	}
 	one := egress.Registry{
-		Host: host, Port: port, Paths: r.Paths, Realm: strings.ToLower(strings.TrimSuffix(r.Realm, ":443")),
-		Credential: "Bearer " + value, Secrets: []string{value},
+		Host: host, Port: port, Paths: r.Paths, Credential: "Bearer " + value, Secrets: []string{value},
 	}
 	if r.Basic != "" {
 		encoded := base64.StdEncoding.EncodeToString([]byte(value))

@@ -31,7 +31,6 @@ type privateRegistry struct {
 const (
 	registryToken = "registry-token-4711"
 	registryLogin = "robot:registry-password-0815"
-	imageToken    = "image-token-2342"
 )
 
 func newPrivateRegistry(t *testing.T) *privateRegistry {
@@ -39,10 +38,6 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 	p, packages := &privateRegistry{ca: filepath.Join(t.TempDir(), "ca.pem")}, registries(t)
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		user, password, _ := req.BasicAuth()
-		if strings.HasPrefix(req.URL.Path, "/v2/") {
-			serveImages(w, req)
-			return
-		}
 		if req.Header.Get("Authorization") != "Bearer "+registryToken && user+":"+password != registryLogin {
 			w.Header().Set("WWW-Authenticate", "Basic")
 			http.Error(w, "who are you?", http.StatusUnauthorized)
@@ -56,11 +51,7 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 		case strings.HasPrefix(req.URL.Path, "/npm/echo"):
 			_, _ = io.WriteString(w, "//registry/:_auth="+req.Header.Get("Authorization"))
 		case req.URL.Path == "/npm/token":
-			if got := req.URL.RawQuery; got != "" && got != "scope=repository%3Aacme%2Fapi%3Apull&service=images" {
-				http.Error(w, got, http.StatusBadRequest)
-				return
-			}
-			_, _ = io.WriteString(w, `{"token":"`+imageToken+`","expires_in":300}`)
+			_, _ = io.WriteString(w, `{"token":"another-token-2342","expires_in":300}`)
 		case strings.HasPrefix(req.URL.Path, "/npm/away"):
 			http.Redirect(w, req, "https://evil.example/"+req.URL.Path, http.StatusFound)
 		default:
@@ -76,23 +67,6 @@ func newPrivateRegistry(t *testing.T) *privateRegistry {
 		t.Fatal(err)
 	}
 	return p
-}
-
-// serveImages behaves like a container registry whose tokens come from the path /token of the host that the URL names.
-func serveImages(w http.ResponseWriter, req *http.Request) {
-	realm := "https://" + req.Host + "/npm/token"
-	if strings.HasPrefix(req.URL.Path, "/v2/elsewhere/") {
-		realm = "https://evil.example/token"
-	}
-	switch {
-	case req.Header.Get("Authorization") != "Bearer "+imageToken:
-		w.Header().Set("WWW-Authenticate", `Bearer realm="`+realm+`",service="images",scope="repository:acme/api:pull"`)
-		http.Error(w, "a token is needed", http.StatusUnauthorized)
-	case strings.HasSuffix(req.URL.Path, "/echo"):
-		_, _ = io.WriteString(w, req.Header.Get("Authorization"))
-	default:
-		_, _ = io.WriteString(w, "the manifest")
-	}
 }
 
 // accepted returns the requests since the last call.
@@ -197,39 +171,12 @@ func TestRegistries(t *testing.T) {
 			Spec{},
 			`curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true,
 		},
-		{"an image", Registry{Basic: `{{env "GO_LOGIN"}}`}, Spec{}, `curl -sS ` + base + `/v2/acme/api/manifests/1 ` +
-			base + `/v2/acme/api/manifests/2`, "the manifestthe manifest", true},
-		{
-			"an image without a login",
-			Registry{Basic: `{{env "WRONG"}}`},
-			Spec{},
-			`curl -sS ` + base + `/v2/acme/api/manifests/1`, "answers with status 401 and no token", false,
-		},
-		{
-			"tokens of another host",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`curl -sS ` + base + `/v2/elsewhere/manifests/1`, "its realm is evil.example; set realm: evil.example",
-			false,
-		},
-		{
-			"tokens of a named host",
-			Registry{Basic: `{{env "GO_LOGIN"}}`, Realm: "Evil.example:443"},
-			Spec{},
-			`curl -sS ` + base + `/v2/elsewhere/manifests/1`, "lookup evil.example on", false,
-		},
 		{
 			"a token",
 			Registry{Basic: `{{env "GO_LOGIN"}}`},
 			Spec{},
 			`curl -sS ` + base + `/npm/token`,
 			"the answer is a token", true,
-		},
-		{
-			"an answer with the token",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`curl -sS ` + base + `/v2/acme/api/echo`, "the answer shows the credential", true,
 		},
 		{
 			"a redirect to another host",
@@ -306,7 +253,7 @@ func TestRegistries(t *testing.T) {
 					t.Fatal(err)
 				}
 				for _, secret := range append(RegistrySecrets(b.cfg.Registries, b.getenv),
-					"as-good-as-the-token", imageToken) {
+					"as-good-as-the-token", "another-token-2342") {
 					if strings.Contains(res.Text+found+string(log), secret) {
 						t.Errorf("the run has seen %q", secret)
 					}
@@ -392,8 +339,6 @@ func TestCheckRegistries(t *testing.T) {
 		{Registry{Host: "https://npm.example", Bearer: "x"}, "is not a host"},
 		{Registry{Host: "*.example", Bearer: "x"}, "is not a host"},
 		{Registry{Bearer: "x"}, "is not a host"},
-		{Registry{Host: "registry-1.example", Basic: `{{env "LOGIN"}}`, Realm: "auth.example"}, ""},
-		{Registry{Host: "registry-1.example", Bearer: "x", Realm: "https://auth.example"}, "realm is not a host"},
 		{Registry{Host: "npm.example"}, "no credential"},
 		{Registry{Host: "npm.example", Bearer: "x", Basic: "a:b"}, "or two"},
 		{Registry{Host: "npm.example", Bearer: `{{env "NONE"}}`}, "NONE is not set"},

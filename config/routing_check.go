@@ -312,7 +312,6 @@ type Registry struct {
 	Basic        string   `yaml:"basic" hidden:"all" help:"Instead, user:password as {{env \"NAME\"}}."`
 	Repositories []string `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
 	Paths        []string `yaml:"paths" default:"all" help:"Paths that may be read, with everything below them."`
-	Realm        string   `yaml:"realm" default:"host" help:"Another host, which gives tokens for the credential."`
 }
 
 func (v routingCheck) registries(r Routing) {

@@ -82,11 +82,11 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		},
 		{
 			"registries",
-			[]string{"entry", "host", "bearer", "basic", "repositories", "paths", "realm"},
+			[]string{"entry", "host", "bearer", "basic", "repositories", "paths"},
 			[][]string{
-				{"by default", "", "", "", "all", "all", "host"},
-				{"1", "r.example", hidden, "", "", "", ""},
-				{"2", "s.example", "", hidden, "", "", ""},
+				{"by default", "", "", "", "all", "all"},
+				{"1", "r.example", hidden, "", "", ""},
+				{"2", "s.example", "", hidden, "", ""},
 			},
 		},
 		{
@@ -211,7 +211,7 @@ repositories.tools repositories.egress repositories.pull_requests.branch_prefix 
 repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template
 channels.repository people.slack people.github people.email mcp.type mcp.command mcp.profiles
 rules.tool rules.input rules.action rules.reason options.models options.efforts egress
-registries.host registries.repositories registries.paths registries.realm
+registries.host registries.repositories registries.paths
 credentials.name credentials.provider credentials.region credentials.profile credentials.project credentials.file
 credentials.resource credentials.models credentials.repositories credentials.people credentials.pools budgets.contact
 slack.people slack.teams slack.channels slack.bots slack.approvers slack.unmapped github.label github.bots

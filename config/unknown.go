@@ -18,6 +18,7 @@ var removed = map[string]string{
 	"cache_write":    "remove it; it is 1.25 times input",
 	"cache_write_1h": "remove it; it is twice input",
 	"match_email":    "list accounts under people:, or set slack: link: true, so that people link their own",
+	"realm":          "remove it; registries that want a token in exchange for the credential are not supported",
 	"reserve":        "remove it; a running task without a maximum reserves $1",
 
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",

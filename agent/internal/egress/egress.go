@@ -132,9 +132,8 @@ type Proxy struct {
 	cut    context.CancelFunc
 	open   sync.WaitGroup // the goroutines that accept, and one per connection
 
-	mu         sync.Mutex
-	report     Report
-	registries map[*Registry]*tokens
+	mu     sync.Mutex
+	report Report
 }
 
 // Open returns the proxy of a run. It refuses everything until [Proxy.Begin]. It calls note for the run's log, from any

@@ -98,23 +98,3 @@ func TestReportIsBounded(t *testing.T) {
 		t.Errorf("%d of %d refusals, %d reached", len(p.report.Refused), p.report.Refusals, len(p.report.Reached))
 	}
 }
-
-// A request with a body is not sent twice: the registry's answer to it reaches the run, also if it asks for a token.
-func TestRequestWithABodyIsSentOnce(t *testing.T) {
-	t.Parallel()
-	sent := 0
-	registry := func(*http.Request) (*http.Response, error) {
-		sent++
-		res := answer(http.StatusUnauthorized, "")
-		res.Header.Set("WWW-Authenticate", `Bearer realm="https://images.example/token"`)
-		return res, nil
-	}
-	c := &tokens{reg: &Registry{Host: "images.example", Port: "443"}, base: trips(registry)}
-	req := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "https://images.example/v2/",
-		strings.NewReader("x"))
-	res, err := c.RoundTrip(req)
-	if err != nil || res.StatusCode != http.StatusUnauthorized || sent != 1 {
-		t.Fatalf("%v, %v, sent %d times", res, err, sent)
-	}
-	_ = res.Body.Close()
-}

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -91,4 +92,30 @@ func (s *searched) Read(p []byte) (int, error) {
 	n := copy(p, s.ready)
 	s.ready = s.ready[n:]
 	return n, nil
+}
+
+// tokenFields are the fields of a JSON object that have a token.
+var tokenFields = []string{"token", "access_token", "refresh_token"}
+
+// holdsToken reports whether an answer, of which the end may be missing, is a JSON object with a field for a token. The
+// value does not matter.
+func holdsToken(begin []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(begin, []byte("\ufeff"))))
+	if first, err := d.Token(); err != nil || first != json.Delim('{') {
+		return false
+	}
+	for {
+		name, err := d.Token()
+		field, ok := name.(string)
+		if err != nil || !ok { // the end of the object, or of what is there
+			return false
+		}
+		if slices.ContainsFunc(tokenFields, func(f string) bool { return strings.EqualFold(f, field) }) {
+			return true
+		}
+		var value json.RawMessage
+		if d.Decode(&value) != nil {
+			return false
+		}
+	}
 }

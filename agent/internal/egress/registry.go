@@ -20,7 +20,6 @@ type Registry struct {
 	Credential string   // value of Authorization
 	Secrets    []string // the forms of the credential that no answer may show
 	Paths      []string // the paths that may be read, with everything below them; empty: all
-	Realm      string   // another host, or host:port, that may get the credential for a token; may be empty
 }
 
 // registry returns the registry at a target, or nil.
@@ -52,7 +51,7 @@ func (p *Proxy) terminate(client net.Conn, t target, reg *Registry) {
 
 // registryProxy passes requests on that read what reg allows.
 func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
-	tokens := p.tokens(reg)
+	secrets := newHidden(reg.Secrets...)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "https", t.String(), t.String()
@@ -62,11 +61,11 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 			r.Out.Header.Set("Accept-Encoding", "identity") // see checkAnswer
 			r.Out.Header.Set("Authorization", reg.Credential)
 		},
-		Transport: tokens, BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
+		Transport: p.network.registries, BufferPool: &p.network.buffers, FlushInterval: -1, ErrorLog: p.server.ErrorLog,
 		ModifyResponse: func(res *http.Response) error {
 			p.reached(t)
 			res.Header.Del("Set-Cookie") // a session would be a credential too
-			return checkAnswer(res, tokens.secrets)
+			return checkAnswer(res, secrets)
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { unreachable(w, t, err) },
 	}
@@ -77,26 +76,10 @@ func (p *Proxy) registryProxy(t target, reg *Registry) http.Handler {
 				http.StatusForbidden)
 		case !reg.allows(req.URL):
 			http.Error(w, "errand: runs do not read this path of "+t.String(), http.StatusForbidden)
-		case tokens.isRealm(req.URL.Path):
-			http.Error(w, "errand: runs get no tokens of "+t.String()+"; the proxy adds them to requests",
-				http.StatusForbidden)
 		default:
 			proxy.ServeHTTP(w, req)
 		}
 	})
-}
-
-// tokens returns the transport to a registry, which all connections of the run share.
-func (p *Proxy) tokens(reg *Registry) *tokens {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.registries == nil {
-		p.registries = map[*Registry]*tokens{}
-	}
-	if p.registries[reg] == nil {
-		p.registries[reg] = &tokens{base: p.network.registries, reg: reg, secrets: newHidden(reg.Secrets...)}
-	}
-	return p.registries[reg]
 }
 
 // unsafeHeaders are those that could replace the credential, or the method, path or extent of a request.
