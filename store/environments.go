@@ -1,12 +1,14 @@
 package store
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Environments holds which environments have to be replaced.
@@ -30,7 +32,6 @@ type Environment struct {
 // value says nothing.
 type Rebuild struct {
 	Repo string    `json:"repo"`
-	Key  string    `json:"key,omitempty"` // of the only environment that is meant; empty: all of the repository
 	By   string    `json:"by,omitempty"`
 	At   time.Time `json:"at"`
 }
@@ -49,28 +50,18 @@ func (r Rebuild) suffix() string {
 	return "-" + strconv.FormatInt(r.At.UnixMicro(), 10)
 }
 
-// field is the field of a rebuild in the hash of rebuilds: keys have no slash.
-func (r Rebuild) field() string { return cmp.Or(r.Key, strings.ToLower(r.Repo)) }
-
-// Rebuild makes the next run that would use what r names set up a new environment, on every worker.
+// Rebuild makes the next run of a repository set up a new environment, on every worker.
 func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
-	err := s.redis.HSet(ctx, s.key.rebuilds(), r.field(), value).Err()
+	err := s.redis.HSet(ctx, s.key.rebuilds(), strings.ToLower(r.Repo), value).Err()
 	return wrapf(err, "rebuild the environment of %s", r.Repo)
 }
 
-// Rebuilds are the last rebuilds of repositories and of single environments.
+// Rebuilds are the last rebuilds of repositories.
 type Rebuilds map[string]Rebuild
 
-// Of returns the last rebuild of an environment of a repository, by its key or ID.
-func (all Rebuilds) Of(repo, id string) Rebuild {
-	key, _, _ := strings.Cut(id, "-")
-	whole, one := all[Rebuild{Repo: repo}.field()], all[key]
-	if one.At.After(whole.At) {
-		return Rebuild{Repo: repo, Key: key, By: one.By, At: one.At}
-	}
-	return whole
-}
+// Of returns the last rebuild of a repository's environments.
+func (all Rebuilds) Of(repo string) Rebuild { return all[strings.ToLower(repo)] }
 
 // Rebuilds returns the last rebuilds.
 func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
@@ -79,29 +70,20 @@ func (s *Environments) Rebuilds(ctx context.Context) (Rebuilds, error) {
 		return nil, fmt.Errorf("read rebuilds: %w", err)
 	}
 	all := Rebuilds{}
-	for field, value := range fields {
-		all[field] = rebuild(field, value)
+	for repo, value := range fields {
+		all[repo] = rebuild(repo, value)
 	}
 	return all, nil
 }
 
-// RebuildOf returns the last rebuild of an environment of a repository, by its key.
-func (s *Environments) RebuildOf(ctx context.Context, repo, key string) (Rebuild, error) {
-	fields := []string{Rebuild{Repo: repo}.field(), Rebuild{Key: key}.field()}
-	values, err := s.redis.HMGet(ctx, s.key.rebuilds(), fields...).Result()
-	if err != nil {
-		return Rebuild{}, fmt.Errorf("read the rebuilds of %s: %w", repo, err)
+// RebuildOf returns the last rebuild of a repository's environments.
+func (s *Environments) RebuildOf(ctx context.Context, repo string) (Rebuild, error) {
+	value, err := s.redis.HGet(ctx, s.key.rebuilds(), strings.ToLower(repo)).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return Rebuild{}, fmt.Errorf("read the rebuild of %s: %w", repo, err)
 	}
-	found := Rebuilds{}
-	for i, value := range values {
-		if text, ok := value.(string); ok {
-			found[fields[i]] = rebuild(fields[i], text)
-		}
-	}
-	return found.Of(repo, key), nil
+	return rebuild(strings.ToLower(repo), value), nil
 }
-
-// rebuilds is the key of the rebuilds.
 
 // rebuild decodes "<unix microseconds> <who>".
 func rebuild(repo, value string) Rebuild {

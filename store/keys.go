@@ -87,7 +87,7 @@ package store
 //	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
 //	                                                               an ID goes an hour after its worker (workers)
 //	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
-//	<prefix>rebuilds          hash    forever                      repositories and keys whose environments have to be replaced =
+//	<prefix>rebuilds          hash    forever                      repositories whose environments have to be replaced =
 //	                                                               "<unix microseconds> <who>" (environments)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (inquiry)
 //	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (inquiry)

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -262,16 +259,6 @@ func (t *terminal) completeID(
 	}
 	return ids, cobra.ShellCompDirectiveNoFileComp
 }
-
-// helpText has the long texts for people.
-//
-//go:embed help.txt
-var helpText string
-
-var helpTexts = template.Must(template.New("").Funcs(template.FuncMap{"program": program}).Parse(helpText))
-
-// printText prints a text of help.txt.
-func printText(w io.Writer, name string, data any) { _ = helpTexts.ExecuteTemplate(w, name, data) }
 
 // parameter is a flag that sets a parameter of a request. valid may be nil.
 type parameter struct {

@@ -148,15 +148,9 @@ func findingsCommand(t *terminal) *cobra.Command {
 	return c
 }
 
-// Requests about environments.
-const (
-	environmentsPath = "/api/fleet/environments"
-	noEnvironment    = "No live worker keeps an environment."
-)
-
 func envCommand(t *terminal) *cobra.Command {
 	list := t.listOf("List the environments that workers keep", listing{
-		request: "GET " + environmentsPath, field: "environments", none: noEnvironment,
+		request: "GET /api/fleet/environments", field: "environments", none: "No live worker keeps an environment.",
 		heads: []string{"REPOSITORY", "HOST", "AGE", "SET-UP", "SIZE", "USED", "STATE"},
 		spare: []string{"SET-UP", "SIZE", "USED"},
 		cells: func(r row) []string {
@@ -170,44 +164,9 @@ func envCommand(t *terminal) *cobra.Command {
 			}
 		},
 	})
-	one := &cobra.Command{Use: "show OWNER/NAME", Short: "Show all about those of a repository"}
-	one.RunE = func(c *cobra.Command, args []string) error {
-		request := "GET " + environmentsPath + "?repo=" + url.QueryEscape(args[0])
-		return show(c.Context(), t, request, nil, t.printEnvironments)
-	}
 	rebuild := t.action("rebuild OWNER/NAME", "Set up a new environment for the next run",
-		"POST "+environmentsPath+"/%s/rebuild", func(r row) string {
+		"POST /api/fleet/environments/%s/rebuild", func(r row) string {
 			return "the next run in " + r.text("repo") + " sets up a new environment, on every worker"
 		})
-	remove := t.action("rm KEY", "Remove an environment when no run uses it", "DELETE "+environmentsPath+"/%s",
-		func(r row) string {
-			return "the workers remove this environment of " + r.text("repo") + " when no run uses it"
-		})
-	return group("env", "List the environments of repositories, rebuild one, or remove one", list, one, rebuild, remove)
-}
-
-// printEnvironments prints all about each environment, with an empty line between them.
-func (t *terminal) printEnvironments(response row) {
-	all := response.rows("environments")
-	if len(all) == 0 {
-		printf(t.stderr, "%s\n", noEnvironment)
-	}
-	for i, r := range all {
-		state := "current"
-		if rebuild, outdated := r["rebuild"].(map[string]any); outdated {
-			state = "outdated since " + moment(row(rebuild).time("at"))
-		}
-		if i > 0 {
-			printf(t.stdout, "\n")
-		}
-		t.fact("key", r.text("id"))
-		t.fact("host", r.text("host"))
-		t.fact("worker", r.text("worker"))
-		t.fact("made", moment(r.time("made")))
-		t.fact("used", r.age("used")+" ago")
-		t.fact("set up in", r.lasted("set_up_seconds"))
-		t.fact("size", r.bytes("bytes"))
-		t.fact("declared by", cmp.Or(r.text("from"), "unknown"))
-		t.fact("state", state)
-	}
+	return group("env", "List the environments of repositories, or rebuild one", list, rebuild)
 }

@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -45,7 +44,7 @@ func (f *Fleet) Environments(ctx context.Context, repo string) ([]Environment, e
 				continue
 			}
 			one := Environment{Environment: e, Host: w.Host, Worker: w.ID}
-			if r := rebuilds.Of(e.Repo, e.ID); r.Outdated(e.ID) {
+			if r := rebuilds.Of(e.Repo); r.Outdated(e.ID) {
 				one.Rebuild = &r
 			}
 			all = append(all, one)
@@ -75,29 +74,8 @@ func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error)
 	if _, err := f.desk.policy.Allowed(repo); err != nil {
 		return store.Rebuild{}, err
 	}
-	return f.rebuild(ctx, store.Rebuild{Repo: repo})
-}
-
-// Remove makes the workers remove the environment with a key, as [Fleet.Environments] has it, when no run uses it any
-// more, on behalf of the visitor. A run that needs it afterwards sets it up again.
-func (f *Fleet) Remove(ctx context.Context, key string) (store.Rebuild, error) {
-	all, err := f.Environments(ctx, "")
-	if err != nil {
-		return store.Rebuild{}, err
+	r := store.Rebuild{
+		Repo: repo, By: people.PublicName(ctx), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	i := slices.IndexFunc(all, func(e Environment) bool { return e.ID == key })
-	if i < 0 {
-		return store.Rebuild{},
-			&tasks.InputError{Sentence: fmt.Sprintf("No live worker keeps an environment with the key %q.", key)}
-	}
-	if err := people.VisitorOf(ctx).Operates(ctx, all[i].Repo); err != nil {
-		return store.Rebuild{}, err
-	}
-	key, _, _ = strings.Cut(key, "-")
-	return f.rebuild(ctx, store.Rebuild{Repo: all[i].Repo, Key: key})
-}
-
-func (f *Fleet) rebuild(ctx context.Context, r store.Rebuild) (store.Rebuild, error) {
-	r.By, r.At = people.PublicName(ctx), time.Now().UTC().Truncate(time.Microsecond)
 	return r, f.desk.store.Environments.Rebuild(ctx, r)
 }

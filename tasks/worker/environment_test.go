@@ -564,62 +564,6 @@ func TestRebuild(t *testing.T) {
 	}
 }
 
-// A single environment is removed soon, others of its repository stay, and a run that needs it sets it up again.
-func TestRemoveEnvironment(t *testing.T) {
-	t.Parallel()
-	r := newRemote(t)
-	var scripts []agent.Script
-	r.agent.script = leaves(&scripts, agent.Scripted{Outcome: agent.Done})
-	r.agent.do = nil
-	disk := r.disk(t.TempDir())
-	config := func(c *Config) { disk(c); c.LogDir = t.TempDir() }
-	r.worker(config)
-	run := func(thread, setup string, setUps int) {
-		t.Helper()
-		r.declare("main", "setup: ["+setup+"]\n")
-		if e := r.ending(r.submit(r.repoTask(thread))); e.Kind != tasks.Answered || len(scripts) != setUps {
-			t.Fatalf("ending = %+v after %d set-ups, not %d", e, len(scripts), setUps)
-		}
-	}
-	run("a", "npm ci", 1)
-	run("b", "make tools", 2)
-	w := r.idle(config)
-	w.beat(t.Context())
-	fleet := desk.FleetOf(r.desk)
-	kept, err := fleet.Environments(t.Context(), "acme/api")
-	if err != nil || len(kept) != 2 {
-		t.Fatalf("%+v, %v", kept, err)
-	}
-	if _, err := fleet.Remove(operator(t), kept[0].ID); err != nil {
-		t.Fatal(err)
-	}
-	left := func() (ids []string) {
-		t.Helper()
-		w.janitor.tidyOutdated(t.Context())
-		all, err := workspace.EnvironmentsOf(w.cfg.Workspace).List()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range all {
-			ids = append(ids, e.ID)
-		}
-		return ids
-	}
-	for len(left()) != 1 { // the run may not have let go of it yet
-		if t.Context().Err() != nil {
-			t.Fatal("the environment stays")
-		}
-	}
-	if got := left(); got[0] != kept[1].ID {
-		t.Errorf("%s is left, not %s", got, kept[1].ID)
-	}
-	run("c", "npm ci", 2)
-	run("d", "make tools", 3)
-	if got := left(); len(got) != 2 {
-		t.Errorf("%s are left", got)
-	}
-}
-
 // Heartbeats have the environments that were used last, and do not read the disk each time.
 func TestInventory(t *testing.T) {
 	t.Parallel()

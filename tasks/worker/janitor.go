@@ -122,7 +122,7 @@ func (j *janitor) discardOutdated(ctx context.Context) error {
 		return err
 	}
 	for _, e := range environments {
-		if rebuilds.Of(e.Repo, e.ID).Outdated(e.ID) {
+		if rebuilds.Of(e.Repo).Outdated(e.ID) {
 			if _, err := j.discardEnvironment(ctx, e); err != nil {
 				return err
 			}

@@ -96,11 +96,6 @@ func (a *API) rebuild(w http.ResponseWriter, r *http.Request) error {
 	return a.send(w, done, err)
 }
 
-func (a *API) removeEnvironment(w http.ResponseWriter, r *http.Request) error {
-	done, err := a.View.RemoveEnvironment(r)
-	return a.send(w, done, err)
-}
-
 // answer reads {"question": key, "answer": text}. The key may be empty if one question is open.
 func (a *API) answer(w http.ResponseWriter, r *http.Request) error {
 	var body struct{ Question, Answer string }

@@ -36,7 +36,6 @@ func (a *API) Route(mux *http.ServeMux) {
 		"GET /api/openapi.yaml":       respond.For(policy.Viewer, a.describe),
 
 		"GET /api/fleet/environments":                 respond.For(policy.Viewer, a.environments),
-		"DELETE /api/fleet/environments/{key}":        respond.For(policy.Operator, a.removeEnvironment),
 		"POST /api/fleet/environments/{name}/rebuild": respond.For(policy.Operator, a.rebuild),
 
 		"GET /api/schedules":                respond.For(policy.Viewer, a.schedules),

@@ -137,7 +137,7 @@ func (l *Declarations) ID(
 	}
 	// The set-up runs what is on the protected branch, so those of other branches are others.
 	key := d.Key(c.Repo, append(slices.Clone(versions), c.Protected))
-	rebuild, err := l.Store.Environments.RebuildOf(ctx, c.Repo, key)
+	rebuild, err := l.Store.Environments.RebuildOf(ctx, c.Repo)
 	if err != nil {
 		return "", nil, err
 	}

@@ -220,11 +220,6 @@ func (v *Reader) Rebuild(r *http.Request) (store.Rebuild, error) {
 	return found(desk.FleetOf(v.Desk).Rebuild(r.Context(), r.PathValue("name")))
 }
 
-// RemoveEnvironment makes the workers remove the environment whose key is in the path of a request.
-func (v *Reader) RemoveEnvironment(r *http.Request) (store.Rebuild, error) {
-	return found(desk.FleetOf(v.Desk).Remove(r.Context(), r.PathValue("key")))
-}
-
 // found returns status 404 for what a path names wrongly.
 func found[T any](v T, err error) (T, error) {
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
