@@ -65,11 +65,11 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		"no info": {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
 		"no time": {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
 		"no hashes": {
-			append(all[:8:8], "-hgetall"),
+			append(all[:8:8], "-hmget"),
 			[]string{
-				"warning: the Redis user may not use the keys that record lost data", "warning: appendonly is off",
+				"warning: the Redis user may not use the key that records lost data", "warning: appendonly is off",
 			},
-			"'hgetall'",
+			"'hmget'",
 		},
 		"no keys": {
 			append([]any{"~asynq:*"}, all[2:]...), []string{

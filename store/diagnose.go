@@ -65,14 +65,13 @@ func (s *Doctor) Examine(ctx context.Context) (found []Finding, memory Memory, e
 		return nil, memory, fmt.Errorf("diagnose redis: %w", err)
 	}
 	ahead := time.Since(asked)/2 + asked.Sub(clock) // of Redis; assumes that request and reply take equally long
-	lost, err := s.history(ctx, clock)
+	lost, err := s.loss(ctx, clock)
 	if err != nil && !denied(err) {
 		return nil, memory, fmt.Errorf("diagnose redis: %w", err)
 	}
 	isDenial := func(f Finding) bool { return strings.HasPrefix(f.What, deniedWhat) }
 	if err != nil && !slices.ContainsFunc(found, isDenial) { // otherwise a finding already names the key
-		lost = []Finding{refused(Warning, "the keys that record lost data",
-			"Lost data and unreadable records are not reported.", err)}
+		lost = []Finding{refused(Warning, "the key that records lost data", "Lost data is not reported.", err)}
 	}
 	found = slices.Concat(found, skewed(ahead), lost)
 	text, err := s.redis.Info(ctx).Result()
@@ -100,19 +99,6 @@ func (s *Doctor) withoutInfo(err error) Finding {
 	}
 	f.Remedy = "Add +info to the rights of the user by ACL SETUSER (docs/redis.md)."
 	return f
-}
-
-// history returns findings about lost data and unreadable records.
-func (s *Doctor) history(ctx context.Context, now time.Time) ([]Finding, error) {
-	lost, err := s.loss(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	bad, err := s.unreadable(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return append(lost, bad...), nil
 }
 
 // skewed returns a finding if this machine's clock is too far ahead of or behind Redis'.

@@ -52,7 +52,6 @@ package store
 //	<prefix>undelivered       zset    Retention since the last     IDs whose final message was given up; score = when (outbox)
 //	<prefix>looked            string  forever                      Redis' clock when a worker last looked for messages to post (outbox)
 //	<prefix>expiring          zset    trimmed by the leader        posted IDs; score = their record's expiry (transition)
-//	<prefix>unreadable        hash    Retention since the last     <id> = why its record cannot be read (unreadable)
 //	<prefix>session:<thread>  hash    SessionTTL since the save    the CLI session to resume (session)
 //	<prefix>topic:<thread>    string  SessionTTL since the last    notes for the thread's next task, JSON (transition)
 //	                                  task
@@ -167,8 +166,6 @@ func (k keys) live() string { return k.prefix + "live" }
 func (k keys) running() string { return k.prefix + "running" }
 
 func (k keys) epoch() string { return k.prefix + "epoch" }
-
-func (k keys) unreadable() string { return k.prefix + "unreadable" }
 
 func (k keys) outbox() string { return k.prefix + "outbox" }
 

@@ -3,7 +3,6 @@ package desk
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,26 +12,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
 	"github.com/errand-fleet/errand/tasks/people"
-	"github.com/errand-fleet/errand/tasks/record"
 )
-
-// noteUnreadable records the tasks that cannot be decoded for `enqueue doctor`.
-func (d *Desk) noteUnreadable(ctx context.Context, records []store.Record, list []tasks.Status) {
-	why := map[string]string{}
-	for i, rec := range records {
-		if list[i].Unreadable == "" {
-			continue
-		}
-		_, err := record.Task(rec)
-		_, broken := record.Ending(rec)
-		if bad, ok := errors.AsType[*record.UnreadableError](errors.Join(err, broken)); ok {
-			why[rec.ID] = bad.Why
-		}
-	}
-	if err := d.store.Doctor.NoteUnreadable(ctx, why); err != nil {
-		d.log.Warn("note unreadable records", "err", err)
-	}
-}
 
 // How many tasks one listing examines, give or take a few hundred: with filters on the record's fields, and with
 // filters on the whole task. More would take too long; the caller continues with Listing.Next.
@@ -127,7 +107,6 @@ func (d *Desk) statuses(ctx context.Context, records []store.Record) ([]tasks.St
 	if err := d.notePlaces(ctx, records, list); err != nil {
 		return nil, err
 	}
-	d.noteUnreadable(ctx, records, list)
 	d.noteUnable(ctx, list)
 	return list, nil
 }

@@ -225,7 +225,7 @@ func (w *Worker) build() {
 		CLI: c.Runner, Store: c.Store, Redactor: c.Policy.Redactor, Dirs: c.Disks, Statfs: c.Statfs,
 		Every: c.Timing.Health, Log: c.Log,
 	})
-	w.sources = &sources.Set{All: c.Sources, Store: c.Store, Log: c.Log}
+	w.sources = &sources.Set{All: c.Sources}
 	w.waits = notices.New(c.Store, w.sources, c.Log)
 	mover := &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	w.credentials = &attempt.Credentials{
@@ -250,7 +250,7 @@ func (w *Worker) build() {
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = recovery.New(recovery.Config{
-		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential, Sources: w.sources,
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential,
 		Notices: w.waits, Moves: mover, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,

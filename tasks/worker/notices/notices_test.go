@@ -39,7 +39,7 @@ func TestReasonsAreToldApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	source, log := telling{told: make(chan string, 10)}, slog.New(slog.DiscardHandler)
-	n := New(kept, &sources.Set{All: []tasks.Source{source}, Store: kept, Log: log}, log)
+	n := New(kept, &sources.Set{All: []tasks.Source{source}}, log)
 	n.interval = time.Hour
 	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
 	id, delivery := task.ID, 0

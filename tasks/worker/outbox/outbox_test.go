@@ -50,7 +50,7 @@ func newFleet(t *testing.T) *fleet {
 func (f *fleet) poster(source tasks.Source, change ...func(*Config)) *Poster {
 	log := slog.New(slog.NewTextHandler(f.Output(), &slog.HandlerOptions{Level: slog.LevelError}))
 	c := Config{
-		Store: f.store, Sources: &sources.Set{All: []tasks.Source{source}, Store: f.store, Log: log},
+		Store: f.store, Sources: &sources.Set{All: []tasks.Source{source}},
 		PullRequests: none{}, Meter: unmetered{}, Log: log,
 	}
 	for _, change := range change {

@@ -19,7 +19,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
-	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
 // Config configures a [Recovery].
@@ -28,7 +27,6 @@ type Config struct {
 	Queue      *queue.Queue
 	Policy     rights.Policy
 	Credential string // identifies the model credential of the runs; "" if unknown
-	Sources    *sources.Set
 	Notices    *notices.Notifier
 	Moves      *moves.Mover
 	Leader     *store.Leader
@@ -288,11 +286,10 @@ func (r *Recovery) Deliver(ctx context.Context) {
 	}
 }
 
-// passOver reports a live record that cannot be decoded, and sets it aside if no version can use it, so that its
-// thread continues. A record that another version may be able to read stays.
+// passOver sets a live record that cannot be decoded aside if no version can use it, so that its thread continues. A
+// record that another version may be able to read stays.
 func (r *Recovery) passOver(ctx context.Context, rec store.LiveRecord) {
 	if r.Store.SetAside(ctx, rec.ID) == nil {
 		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
 	}
-	r.Sources.NoteUnreadable(ctx, &record.UnreadableError{ID: rec.ID, Why: rec.Unreadable})
 }

@@ -2,23 +2,15 @@
 package sources
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/record"
-	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
 // Set is the sources that a worker is set up for. It is safe for concurrent use.
-type Set struct {
-	All   []tasks.Source
-	Store *store.Store
-	Log   *slog.Logger
-}
+type Set struct{ All []tasks.Source }
 
 // Names returns the names of the sources.
 func (s *Set) Names() []string {
@@ -33,8 +25,7 @@ func (s *Set) Names() []string {
 // [tasks.ErrNotHere] if the worker is not set up for the source; then the task is valid.
 func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
 	t, err := record.Task(rec)
-	if bad, ok := errors.AsType[*record.UnreadableError](err); ok {
-		s.NoteUnreadable(context.Background(), bad)
+	if err != nil {
 		return t, nil, err
 	}
 	for _, one := range s.All {
@@ -43,12 +34,6 @@ func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
 		}
 	}
 	return t, nil, fmt.Errorf("task %s is from source %q: %w", t.ID, t.Source, tasks.ErrNotHere)
-}
-
-// NoteUnreadable records that a task cannot be read, for operators.
-func (s *Set) NoteUnreadable(ctx context.Context, e *record.UnreadableError) {
-	err := s.Store.Doctor.NoteUnreadable(ctx, map[string]string{e.ID: e.Why})
-	logline.Warn(s.Log, err, "note unreadable record", "run", e.ID)
 }
 
 // Talker returns the Talker for a task, or false.
