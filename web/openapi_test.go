@@ -92,7 +92,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Outlook": capacity.Outlook{}, "Fact": capacity.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
 		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": desk.CostRow{},
 		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
-		"WorkerSettings": view.WorkerSettings{}, "AuditPage": api.AuditPage{}, "AuditEntry": desk.AuditEntry{},
+		"AuditPage": api.AuditPage{}, "AuditEntry": desk.AuditEntry{},
 		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": capacity.Offer{},
 		"FailedEvents": api.FailedEvents{}, "FailedEvent": tasks.FailedEvent{}, "Replayed": api.Replayed{},

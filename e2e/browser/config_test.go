@@ -28,17 +28,14 @@ mcp: {tickets: {command: /usr/local/bin/tickets-mcp}}
 	}
 	c := newConsole(t, "ERRAND_CONFIG="+file, "ERRAND_MODELS=opus", "ERRAND_RUN_LIMIT=1h",
 		"ANTHROPIC_API_KEY=sk-a-secret")
-	c.alive(store.Worker{ID: "a", Host: "mill-1", Settings: map[string]string{
-		"errand.yaml": "content 0a1b2c3d", "ERRAND_RUN_LIMIT": "1h", "ERRAND_CONCURRENCY": "8",
-	}},
-		agent.Health{OK: true})
+	c.alive(store.Worker{ID: "a", Host: "mill-1", Digest: "0a1b2c3d"}, agent.Health{OK: true})
 	for _, l := range looks {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
 			tb := c.tab(t)
 			tb.as(l)
 			for _, v := range []visit{
-				{name: "config-file", path: "/config", want: "must agree"},
+				{name: "config-file", path: "/config", want: "its errand.yaml differs"},
 				{name: "config-set", path: "/config?set=1", want: "ERRAND_RUN_LIMIT"},
 			} {
 				tb.visit(v)

@@ -19,7 +19,7 @@ func (w *Worker) beat(ctx context.Context) {
 		ID: w.id, Host: host, Version: w.cfg.Version, Pool: w.cfg.Pool, Pid: os.Getpid(), Slots: w.slots.Total(),
 		Running: w.slots.Running(), Started: w.started, Draining: w.drained.Err() != nil, Cordoned: w.cordoned.Load(),
 		Taking: w.taking.Load(),
-		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Settings: w.cfg.Settings, URL: w.cfg.URL,
+		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Digest: w.cfg.Digest, URL: w.cfg.URL,
 		Sources: w.sources.Names(), Memory: w.slots.Memory.Known(), Credential: w.cfg.Credential,
 		Environments: w.inventory.environments(),
 	})

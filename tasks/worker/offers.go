@@ -42,7 +42,7 @@ type offerer struct {
 	pool      string
 	secrets   func(repo string) map[string]string
 	exposed   func(repo string) map[string]string
-	settings  map[string]string
+	limits    []string
 	log       *slog.Logger
 
 	health       *machine.Health

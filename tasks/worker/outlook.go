@@ -68,7 +68,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	look.Add("secrets, also for the agent and the checks", exposed...)
 	look.Add("egress", reach(d.Egress)...)
 	o.checks(ctx, look, c)
-	look.Add("limits", o.limits()...)
+	look.Add("limits", o.limits...)
 	if !sandboxed {
 		look.Miss(store.Warning, "no sandbox",
 			"Each thread gets a copy of the environment, and runs reach the worker's whole network.",
@@ -187,23 +187,6 @@ func (o *offerer) checks(ctx context.Context, look *capacity.Outlook, c workspac
 			"")
 	}
 	look.Add("checks", o.redacted(commands)...)
-}
-
-// limits lists the limits of a run.
-func (o *offerer) limits() (list []string) {
-	if o.policy.Limit > 0 {
-		list = append(list, "time "+tasks.Lasted(o.policy.Limit))
-	}
-	for _, l := range []struct{ setting, format string }{
-		{"ERRAND_RUN_PROCESSES", "%s processes and threads"},
-		{"ERRAND_RUN_MEMORY_GB", "%s GiB of memory"},
-		{"ERRAND_RUN_DISK_GB", "%s GiB added to the disk"},
-	} {
-		if value := o.settings[l.setting]; value != "" && value != "0" {
-			list = append(list, fmt.Sprintf(l.format, value))
-		}
-	}
-	return list
 }
 
 // reach lists what a run reaches.

@@ -59,9 +59,7 @@ func TestOutlook(t *testing.T) {
 	r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
 	h := &hub{checks: []string{"make test"}}
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
-		c.Commands, c.Settings = h.commands, map[string]string{
-			"ERRAND_RUN_PROCESSES": "200", "ERRAND_RUN_MEMORY_GB": "0",
-		}
+		c.Commands, c.Limits = h.commands, []string{"time 1h", "200 processes and threads"}
 		c.Secrets = func(string) map[string]string { return map[string]string{"TOKEN": "s3cret"} }
 	})
 	r.workers(func(all []store.Worker) bool { return capacity.Able(all[0]) })

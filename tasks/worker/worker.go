@@ -93,23 +93,24 @@ type Config struct {
 	Disks  []string
 	Statfs func(dir string, into *unix.Statfs_t) error // nil: the system call
 
-	Pool       string            // whose tasks it takes; the default one if ""
-	Slots      int               // concurrent runs; at least 2, so that a person never waits only for automatic work
-	Once       bool              // it takes one task and returns from Run when that has ended or waits for others
-	Wait       time.Duration     // with Once: Run returns if no task comes for this long; 0: no limit
-	Memory     func() int64      // returns the bytes available for further runs; if nil, only Slots limits them
-	RunMemory  int64             // bytes a run needs; 350 MiB if 0
-	Author     string            // name and address of errand in commits; those of its account at the forge if ""
-	IdleLimit  time.Duration     // stops a run that shows no sign of work for this long; 0 for no limit
-	Version    string            // of errand
-	Credential string            // identifies the model credential of the runs without revealing it; "" if unknown
-	LogDir     string            // directory where Runner writes the logs; if "", logs are neither stored nor removed
-	Notices    []store.Finding   // findings about the configuration, for operators
-	Settings   map[string]string // the configuration as far as it is published, without secrets
-	URL        string            // where front doors on other machines can fetch logs, or ""
-	Retention  Retention         // for data on this disk; zero keeps everything
-	Meter      Meter             // nil: no metrics
-	Log        *slog.Logger      // nil: discard
+	Pool       string          // whose tasks it takes; the default one if ""
+	Slots      int             // concurrent runs; at least 2, so that a person never waits only for automatic work
+	Once       bool            // it takes one task and returns from Run when that has ended or waits for others
+	Wait       time.Duration   // with Once: Run returns if no task comes for this long; 0: no limit
+	Memory     func() int64    // returns the bytes available for further runs; if nil, only Slots limits them
+	RunMemory  int64           // bytes a run needs; 350 MiB if 0
+	Author     string          // name and address of errand in commits; those of its account at the forge if ""
+	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0 for no limit
+	Version    string          // of errand
+	Credential string          // identifies the model credential of the runs without revealing it; "" if unknown
+	LogDir     string          // directory where Runner writes the logs; if "", logs are neither stored nor removed
+	Notices    []store.Finding // findings about the configuration, for operators
+	Digest     string          // of errand.yaml
+	Limits     []string        // of a run, in words
+	URL        string          // where front doors on other machines can fetch logs, or ""
+	Retention  Retention       // for data on this disk; zero keeps everything
+	Meter      Meter           // nil: no metrics
+	Log        *slog.Logger    // nil: discard
 
 	Timing Timing // zero: the defaults
 }
@@ -265,7 +266,7 @@ func (w *Worker) build() {
 	}
 	w.offers = &offerer{
 		store: c.Store, workspace: c.Workspace, runner: c.Runner, policy: c.Policy, sources: c.Sources, pool: c.Pool,
-		secrets: c.Secrets, exposed: c.Exposed, settings: c.Settings, health: w.health,
+		secrets: c.Secrets, exposed: c.Exposed, limits: c.Limits, health: w.health,
 		declarations: declarations, publisher: publisher, log: log,
 	}
 	w.inventory = &inventory{workspace: c.Workspace, log: log}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -393,8 +394,26 @@ func (p *Parts) Worker(version, address string, o Options) (*worker.Worker, erro
 		Memory: config.MemoryAvailable, IdleLimit: c.Worker.IdleLimit,
 		Version: version, Credential: credentialName(c), LogDir: LogDir(c),
 		URL: address, Retention: retention(c.Keep), Log: p.calmLog(), Timing: timing, Notices: p.notices,
-		Settings: c.Published(), Disks: disks(c, w.Dir), Meter: meter,
+		Digest: c.Digest(), Limits: runLimits(c.Worker), Disks: disks(c, w.Dir), Meter: meter,
 	})
+}
+
+// runLimits returns the limits of a run in words.
+func runLimits(w config.Worker) (list []string) {
+	if w.RunLimit > 0 {
+		list = append(list, "time "+tasks.Lasted(w.RunLimit))
+	}
+	for _, l := range []struct {
+		n    int
+		what string
+	}{
+		{w.Processes, "processes and threads"}, {w.MemoryGB, "GiB of memory"}, {w.DiskGB, "GiB added to the disk"},
+	} {
+		if l.n > 0 {
+			list = append(list, fmt.Sprint(l.n, " ", l.what))
+		}
+	}
+	return list
 }
 
 // disks returns the directories that runs write to, of which each may be a file system of its own.

@@ -7,9 +7,7 @@ import (
 
 // configuration returns what the console shows of the configuration. It contains no secret.
 func configuration(c config.Config) *web.Configuration {
-	shown := &web.Configuration{
-		File: c.Paths.File, Tables: []web.Table{}, Published: c.Published(), Shared: config.Shared,
-	}
+	shown := &web.Configuration{File: c.Paths.File, Digest: c.Digest(), Tables: []web.Table{}}
 	for _, s := range c.Routing.Sections() {
 		shown.Tables = append(shown.Tables, web.Table{Title: s.Key, Columns: s.Columns, Rows: s.Rows})
 	}
