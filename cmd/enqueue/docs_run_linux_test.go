@@ -166,7 +166,7 @@ func sections(t *testing.T, file string) (all []section) {
 			case *ast.FencedCodeBlock:
 				language := string(n.Language(source))
 				shell = language == "sh"
-				if !shell && !slices.Contains([]string{"", "go", "mermaid", "nginx", "yaml"}, language) {
+				if !shell && !slices.Contains([]string{"", "go", "json", "mermaid", "nginx", "yaml"}, language) {
 					t.Errorf("%s: a block of %q: use sh for commands", file, language)
 				}
 				if program := regexp.MustCompile(`(?m)^(\$ |sudo |(bin/)?enqueue |make |docker |kubectl |curl ).*`).FindString(script); !shell && program != "" {

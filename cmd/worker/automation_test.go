@@ -64,7 +64,7 @@ hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.titl
 	resp := w.browser(http.MethodPost, base+"/hooks/alerts", body, "X-Hub-Signature-256",
 		"sha256="+hex.EncodeToString(mac.Sum(nil)))
 	var made struct{ Task string }
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || resp.StatusCode != http.StatusAccepted {
+	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status, err)
 	}
 	// until the task has ended

@@ -57,10 +57,10 @@ func fail(status int, detail string) error {
 	return intake.NewProblem(status, http.StatusText(status), detail)
 }
 
-// accepted is the response to a request that has a task.
+// accepted is the response to a request. Its status is 200, because Linear repeats a request after any other.
 type accepted struct {
-	Task string `json:"task"`
-	New  bool   `json:"new"` // false: an earlier request had the same key
+	Task string `json:"task"` // empty: the template has made nothing of the request
+	New  bool   `json:"new"`  // false: an earlier request had the same key
 }
 
 // serve answers a request with the ID of its task.
@@ -68,7 +68,6 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *desk.Desk) {
 	made, err := s.receive(w, r, d)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusAccepted)
 		_ = json.NewEncoder(w).Encode(made) // the sender may be gone
 		return
 	}
@@ -108,20 +107,35 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (
 	return e.accept(ctx, d, key(r.Header, signature), body)
 }
 
-// githubSignature is GitHub's name of the header with the signature.
-const githubSignature = "X-Hub-Signature-256"
+// The headers in which other services send the signature of a body, and the ID that the repetitions of a request have.
+const (
+	githubSignature = "X-Hub-Signature-256"
+	jiraSignature   = "X-Hub-Signature"
+	linearSignature = "Linear-Signature"
+	jiraDelivery    = "X-Atlassian-Webhook-Identifier"
+	linearDelivery  = "Linear-Delivery"
+)
 
-// verified returns the HMAC of a request in hexadecimal if the request has it and its timestamp, if any, is recent; or
-// else nothing.
-func (e *endpoint) verified(h http.Header, body []byte) string {
-	sent := h.Get(intake.SignatureHeader)
-	if sent == "" {
-		sent = h.Get(githubSignature)
+// sentDigest returns the signature that a request has, in hexadecimal.
+func sentDigest(h http.Header) string {
+	for _, name := range []string{intake.SignatureHeader, githubSignature, jiraSignature} {
+		if digest, found := strings.CutPrefix(h.Get(name), "sha256="); found {
+			return digest
+		}
 	}
-	digest, hasPrefix := strings.CutPrefix(sent, "sha256=")
-	given, err := hex.DecodeString(digest)
-	if !hasPrefix || err != nil || e.Secret == "" {
+	return h.Get(linearSignature)
+}
+
+// verified returns the HMAC of a request in hexadecimal if the request has it, or the secret itself, and its timestamp,
+// if any, is recent; or else nothing.
+func (e *endpoint) verified(h http.Header, body []byte) string {
+	own := intake.Digest(h, e.Secret, body)
+	given, err := hex.DecodeString(sentDigest(h))
+	if err != nil || e.Secret == "" {
 		return ""
+	}
+	if len(given) == 0 && hmac.Equal([]byte(h.Get("Authorization")), []byte("Bearer "+e.Secret)) {
+		given = own
 	}
 	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
@@ -129,14 +143,23 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 			return ""
 		}
 	}
-	if !hmac.Equal(given, intake.Digest(h, e.Secret, body)) {
+	if !hmac.Equal(given, own) {
 		return ""
 	}
-	return hex.EncodeToString(given)
+	return hex.EncodeToString(own)
 }
 
 // accept submits the task of an authentic request.
 func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []byte) (accepted, error) {
+	prompt, err := render(e.template, body)
+	if err != nil {
+		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
+		return accepted{}, fail(http.StatusUnprocessableEntity,
+			"The body does not match the hook's template. The front door's log says why.")
+	}
+	if prompt == "" {
+		return accepted{}, nil
+	}
 	every := time.Hour / time.Duration(e.PerHour)
 	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
 	if err != nil {
@@ -147,12 +170,6 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 			Status: http.StatusTooManyRequests, Title: "Too many requests",
 			Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait,
 		}
-	}
-	prompt, err := render(e.template, body)
-	if err != nil {
-		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
-		return accepted{}, fail(http.StatusUnprocessableEntity,
-			"The body does not match the hook's template. The front door's log says why.")
 	}
 	first, err := e.first(ctx, key, body)
 	if err != nil || first.Done {
@@ -169,14 +186,24 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 	return accepted{receipt.ID, receipt.New}, err
 }
 
+// delivery begins the keys that senders do not know. The body of a repetition may have another time.
+const delivery = "delivery "
+
 // key returns what repetitions of a request have in common. With a timestamp and no key it is the signature, because
 // the same signature is a replay. It is the verified one, because a replay may have other headers that nothing
 // verifies, or other letters in them. Empty: every request is a task.
 func key(h http.Header, signature string) string {
-	if own := h.Get(intake.KeyHeader); own != "" || h.Get(intake.TimestampHeader) == "" {
+	own := h.Get(intake.KeyHeader)
+	switch {
+	case own != "":
 		return own
+	case h.Get(intake.TimestampHeader) != "":
+		return "signature " + signature
 	}
-	return "signature " + signature
+	if id := cmp.Or(h.Get(jiraDelivery), h.Get(linearDelivery)); id != "" {
+		return delivery + id
+	}
+	return ""
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
@@ -219,7 +246,7 @@ func (e *endpoint) first(ctx context.Context, key string, body []byte) (keyed, e
 	if err != nil && !errors.Is(err, errKnown) {
 		return keyed{}, err
 	}
-	if first.Body != own.Body {
+	if first.Body != own.Body && !strings.HasPrefix(key, delivery) {
 		return keyed{}, fail(http.StatusUnprocessableEntity,
 			"An earlier request had the same Idempotency-Key and another body.")
 	}

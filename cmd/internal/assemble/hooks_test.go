@@ -37,7 +37,7 @@ func TestHookAtTheFrontDoor(t *testing.T) {
 		method, path, signature string
 		want                    int
 	}{
-		{"POST", "/hooks/alerts", "sha256=" + hex.EncodeToString(mac.Sum(nil)), http.StatusAccepted},
+		{"POST", "/hooks/alerts", "sha256=" + hex.EncodeToString(mac.Sum(nil)), http.StatusOK},
 		{"POST", "/hooks/alerts", "", http.StatusUnauthorized},
 		{"POST", "/hooks/../api/tasks", "", http.StatusUnauthorized},
 		{"PUT", "/hooks/../api/tasks", "", http.StatusUnauthorized},
