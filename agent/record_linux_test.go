@@ -105,7 +105,7 @@ func record(t *testing.T, raw, fixture string, res Result) {
 // kept is, per kind of line, what of it a fixture has. The rest is long, differs from run to run, or tells nothing
 // about failures.
 var kept = map[string][]string{
-	"system/init": {"type", "subtype", "session_id", "model", "claude_code_version"},
+	"system/init": {"type", "subtype", "session_id", "model", "claude_code_version", "sandbox_enabled"},
 	"system/api_retry": {
 		"type", "subtype", "session_id", "attempt", "max_retries", "error_status", "error",
 	},
@@ -119,7 +119,7 @@ var kept = map[string][]string{
 	"result": {
 		"type", "subtype", "session_id", "is_error", "api_error_status", "api_error_type", "api_error",
 		"terminal_reason", "stop_reason", "num_turns", "total_cost_usd", "result", "errors", "startup_failure_reason",
-		"invalid_config_file", "result_index",
+		"invalid_config_file", "result_index", "begun_message_ids",
 	},
 	"message":  {"id", "model", "role", "type", "content", "stop_reason"}, // of an assistant
 	"response": {"subtype", "request_id"},                                 // of a control_response
