@@ -125,9 +125,14 @@ func (e Ending) ForAbsorbed(id string) json.RawMessage {
 		Changed: e.Changed,
 	}
 	if e.Kind == Answered {
-		own.Reason = "This was answered together with task " + id + "."
+		own.Reason = AnsweredWith(id)
 	}
 	return format.JSON(own)
+}
+
+// AnsweredWith says that another task's run answered this one.
+func AnsweredWith(id string) string {
+	return "This was answered together with task " + display.TaskID(id) + "."
 }
 
 // maxEnding keeps an ending within the store's limit of 1 MiB.
@@ -166,10 +171,7 @@ func (e Ending) Sentence() string {
 	case Stalled:
 		return fmt.Sprintf("Stopped because the agent showed no activity for %s. Ask again to continue.", e.Limit)
 	case Cancelled:
-		if e.By == "" {
-			return "Stopped. Ask again to continue."
-		}
-		return fmt.Sprintf("Stopped by %s. Ask again to continue.", strings.TrimPrefix(e.By, "@"))
+		return strings.TrimSpace("Stopped "+e.stopper()) + ". Ask again to continue."
 	case Withdrawn:
 		return "Withdrawn."
 	case Lost:
@@ -181,6 +183,22 @@ func (e Ending) Sentence() string {
 	}
 	return "This failed. See the log for details."
 }
+
+// stopper says who stopped the task, as in "by Ann". The console's token does not know.
+func (e Ending) stopper() string {
+	switch e.By {
+	case "":
+		return ""
+	case Console:
+		return inConsole
+	}
+	return "by " + strings.TrimPrefix(e.By, "@")
+}
+
+// Console is who acts with the console's token, which does not identify a person.
+const Console = "console"
+
+const inConsole = "in the console"
 
 // Partial returns the beginning of what the agent was saying when it was stopped, at most 1,000 characters; empty for
 // an answered task.

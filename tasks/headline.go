@@ -67,10 +67,15 @@ func (e Ending) Headline() Headline {
 		}
 	}
 	if e.Kind == Cancelled && e.By != "" {
-		parts = append(parts, "by "+strings.TrimPrefix(e.By, "@"))
+		parts = append(parts, e.stopper())
 	}
 	h.Detail = strings.Join(parts, ", ")
 	return h
+}
+
+// Continues reports whether the detail continues the state, as in "Stopped by Ann".
+func (h Headline) Continues() bool {
+	return h.Detail == inConsole || strings.HasPrefix(h.Detail, "by ")
 }
 
 // Text returns the headline as a clause without its sign. moment formats Until for the reader, after a preposition.
@@ -90,7 +95,7 @@ func (h Headline) Text(moment func(preposition string, at time.Time) string) str
 		return h.State
 	}
 	separator := ": "
-	if strings.HasPrefix(h.Detail, "by ") {
+	if h.Continues() {
 		separator = " "
 	}
 	return h.State + separator + strings.Join(rest, "; ")

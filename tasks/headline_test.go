@@ -62,6 +62,7 @@ func TestHeadline(t *testing.T) {
 			"Failed: branch errand/1",
 		},
 		"stopped":            {ended(Ending{Kind: Cancelled, By: "Ann"}), "🛑", "Stopped by Ann"},
+		"stopped there":      {ended(Ending{Kind: Cancelled, By: Console}), "🛑", "Stopped in the console"},
 		"out of time":        {ended(Ending{Kind: TimedOut, Limit: "2h", Published: pull}), "⏱", "Timed out: PR #12"},
 		"of a newer version": {ended(Ending{Kind: "novel"}), "❌", "Failed"},
 	} {

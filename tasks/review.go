@@ -10,6 +10,8 @@ type Reviewer interface {
 	Name() string
 	// Review returns the result of an ended review, or nil if the task is no review with findings.
 	Review(ctx context.Context, t Task, e Ending) (*ReviewResult, error)
+	// Reported returns the same without Findings, by the ending alone: lists have many reviews.
+	Reported(t Task, e Ending) (*ReviewResult, error)
 	// Acceptance returns what people have done with the findings in a repository, by kind.
 	Acceptance(ctx context.Context, repo string) ([]Acceptance, error)
 }
@@ -27,6 +29,7 @@ type ReviewResult struct {
 	Head     string // the reviewed commit, abbreviated
 	URL      string // of the pull request
 	Summary  string // Markdown
+	Reported int    // how many findings this review reported
 	Findings []Finding
 }
 

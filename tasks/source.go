@@ -45,6 +45,8 @@ type Waiter interface {
 	// Waits shows the headline in the message that the report will use when the task runs. An error is only logged,
 	// because the task's status shows the same.
 	Waits(ctx context.Context, t Task, h Headline) error
+	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread.
+	ShowsWait(t Task) bool
 }
 
 // Recaller is a Source that can find a final message again. Redis may lose the ending of a task while the thread

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -50,6 +51,9 @@ func TestQuestionsAreAnswered(t *testing.T) {
 		!strings.Contains(a.text, `"text": "blue"`) {
 		t.Errorf("a second answer: %s %s", a.Status, a.text)
 	}
+	h.contains(h.get("/api/audit"), http.StatusOK, `"answer": "blue"`, `!"answer": "red"`)
+	h.contains(h.get("/audit?what="+display.TaskID(id), "Accept", "text/html"), http.StatusOK,
+		">answered <a href=\"/tasks/"+id+"\">task "+display.TaskID(id)+"</a>: blue</td>")
 	if page := h.get("/tasks/" + id).text; strings.Contains(page, "<h2>Question") {
 		t.Error("what was answered is still asked")
 	}

@@ -118,7 +118,7 @@ func TestCancelAndRetry(t *testing.T) {
 	h.problem(h.do("POST", "/api/tasks/"+waiting+"/retry", ""), http.StatusConflict)
 	h.into(h.do("POST", "/api/tasks/"+waiting+"/cancel", ""), http.StatusAccepted, &v)
 	if v.State != "ended" || v.Ending.Kind != tasks.Cancelled ||
-		v.Sentence != "Stopped by console. Ask again to continue." {
+		v.Sentence != "Stopped in the console. Ask again to continue." {
 		t.Errorf("a waiting task is %s, %+v, %q", v.State, v.Ending, v.Sentence)
 	}
 	v = view.Task{}

@@ -212,7 +212,7 @@ func TestChatIsCancelled(t *testing.T) {
 	partial := "one " + strings.Repeat("and one more ", 200) + "last"
 	h.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console", Result: agent.Result{Partial: partial}})
 	h.contains(h.get("/chat/t-1"), http.StatusOK, `interrupted"><p>`+partial, `cancelled">Stopped</span>`,
-		"Stopped by console")
+		"Stopped in the console")
 	h.contains(h.say(url.Values{"message": {"go on"}, "thread": {"t-1"}}), http.StatusOK, partial,
 		"go on", "data-events")
 	for _, elsewhere := range []string{"//evil.test", "../tasks", "T"} {

@@ -28,6 +28,13 @@ func (r *reviewer) Review(_ context.Context, t tasks.Task, _ tasks.Ending) (*tas
 	return r.result, r.err
 }
 
+func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) (*tasks.ReviewResult, error) {
+	if string(t.Origin) != r.origin {
+		return nil, fmt.Errorf("the origin is %q", t.Origin)
+	}
+	return r.result, nil
+}
+
 func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
 	if repo != "acme/api" {
 		return nil, r.err
@@ -56,7 +63,7 @@ func TestAcceptance(t *testing.T) {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{origin: `{"pull":7}`, result: &tasks.ReviewResult{
-		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Summary: "Two **problems**.",
+		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Summary: "Two **problems**.", Reported: 2,
 		Findings: []tasks.Finding{
 			{
 				ID: "a1", Severity: "critical", Status: "open", New: true, Here: true, First: "abc1234",
@@ -88,7 +95,7 @@ func TestFindings(t *testing.T) {
 	e := tasks.Ending{Kind: tasks.Answered}
 	e.Result.Structured = []byte(`{"findings": [], "summary": "as JSON"}`)
 	h.End(c, e)
-	h.contains(h.get("/"), http.StatusOK, `<a href="https://hub.example/acme/api/pull/7">`, " in abc1234</a></p>")
+	h.contains(h.get("/"), http.StatusOK, `<a href="https://hub.example/acme/api/pull/7">2 findings in abc1234</a></p>`)
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK,
 		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled",
@@ -104,4 +111,5 @@ func TestFindings(t *testing.T) {
 	}
 	source.err = errors.New("the ledger cannot be read")
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "as JSON", "!Review of")
+	h.contains(h.get("/"), http.StatusOK, "2 findings in abc1234") // the list reads no ledger
 }

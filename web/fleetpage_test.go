@@ -112,11 +112,15 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	}
 	beat("w1", "mill-1.test")
 	id := h.submit(1)
+	asked := time.Now().Add(-2 * time.Hour).UnixMicro()
+	if err := h.redis.HSet(t.Context(), "errand:task:"+id, "created", asked).Err(); err != nil {
+		t.Fatal(err)
+	}
 	page := func(hs ...string) answer { t.Helper(); return h.get("/fleet", append(hs, "Accept", "text/html")...) }
 	viewer := []string{"Authorization", "Bearer " + h.apiToken("see", "viewer")}
 	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/pause"`,
 		`action="/fleet/workers/mill-1.test/cordon"`, `href="/queues/"`,
-		`href="/tasks/`+id+`"`, "1 of 4 slots")
+		`href="/tasks/`+id+`"`, "1 of 4 slots", "interactive</th><td>1</td><td>2h</td>")
 	h.contains(page(viewer...), http.StatusOK, "mill-1.test", "!<form method=\"post\" action=\"/fleet",
 		`!href="/queues/"`)
 
@@ -185,7 +189,6 @@ func TestFleetAtWork(t *testing.T) {
 		"$0.00 of $50.00", "!acme/ended <b>")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
 	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
-	h.redirects(h.get("/health?services=1"), "/fleet?services=1")
 }
 
 // The page of the fleet shows pools if there is more than the default one, and the page of a task names its pool.

@@ -28,7 +28,7 @@ func TestNothingIsOpenThatIsNotMeantToBe(t *testing.T) {
 	id := h.submit(1)
 	for _, path := range []string{
 		"GET /", "GET /tasks/" + id, "POST /tasks/" + id + "/cancel", "POST /tasks/" + id + "/retry",
-		"POST /static/task.js", "GET /health", "GET /queues/", "GET /queues/api/queues", "GET /api/tasks",
+		"POST /static/task.js", "GET /queues/", "GET /queues/api/queues", "GET /api/tasks",
 		"GET /api/tasks/" + id, "GET /api/tasks/" + id + "/events", "GET /api/tasks/" + id + "/log",
 		"POST /api/tasks/" + id + "/cancel", "POST /api/tasks/" + id + "/retry", "GET /api/health", "POST /api/chat",
 		"GET /metrics", "GET /slackery/x", "GET /nothing", "POST /livez", "GET /livez/x", "GET /login",

@@ -77,7 +77,7 @@ func TestListShowsTheFleet(t *testing.T) {
 	h := newHarness(t)
 	h.contains(h.get("/"), http.StatusOK,
 		"New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.",
-		"<b>0</b> of 0 slots",
+		"<b>0</b> of 0 slots taken",
 		"<b>0</b> workers", "!</b> today")
 	for _, w := range []store.Worker{
 		{
@@ -235,9 +235,8 @@ func TestEmptyList(t *testing.T) {
 	})
 	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "@errand", "<code>/review</code>", `<a href="/chat">chat</a>`,
 		"enqueue chat")
-	h.contains(h.get("/?state=running"), http.StatusOK, "No task matches: <b>running</b>.", "!No tasks yet", "!took up")
-	h.contains(h.get("/?state=absorbed"), http.StatusOK, "No task matches: <b>absorbed</b>.",
-		"Messages that the live run of their thread took up.")
+	h.contains(h.get("/?state=running"), http.StatusOK, "No task matches: <b>running</b>.", "!No tasks yet",
+		"!state=absorbed")
 }
 
 // An unchanged page is not sent again.
@@ -245,7 +244,7 @@ func TestLivePage(t *testing.T) {
 	t.Parallel()
 	noon := time.UnixMicro(1700000000000000).Add(time.Hour)
 	h := newHarness(t, func(c *Config) { c.now = func() time.Time { return noon } })
-	for path, changed := range map[string]string{"/": " slots</span>", "/fleet": "w.test"} {
+	for path, changed := range map[string]string{"/": " slots taken</span>", "/fleet": "w.test"} {
 		first := h.get(path)
 		h.contains(first, http.StatusOK, `<script src="/static/live.js"`, "data-live")
 		tag := first.Header.Get("ETag")

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,8 +64,8 @@ func (t *terminal) printAudit(page row) {
 		return term.Green
 	}
 	for _, e := range entries {
-		list.add(e.text("seq"), e.time("time").UTC().Format(time.DateTime), cmp.Or(e.text("name"), e.text("who")),
-			e.text("role"), e.text("from"), e.text("status"), e.text("what"))
+		list.add(e.text("seq"), moment(e.time("time")), cmp.Or(e.text("name"), e.text("who")), e.text("role"),
+			e.text("from"), e.text("status"), strings.TrimSuffix(e.text("what")+": "+e.text("answer"), ": "))
 	}
 	list.print(t.stdout)
 	switch {

@@ -92,7 +92,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"list --limit abc":          `invalid argument "abc" for "--limit" flag: must be a number of at least 1`,
 		"list --limit 0":            "must be a number of at least 1",
 		"list --limit 1000":         "limit must be a number from 1 to 200.",
-		"list --before x":           "before must be a task ID",
+		"list --before x":           "before must be the ID of a task",
 		"costs --days -3":           "must be a number of at least 1",
 		"costs --from yesterday":    "must be a day like 2026-01-31",
 		"costs --json=perhaps":      `invalid argument "perhaps" for "--json" flag`,

@@ -37,9 +37,9 @@ func TestDoctor(t *testing.T) {
 	beat(store.Worker{ID: "w1", Version: "v1", Slots: 4, Running: 1, Health: json.RawMessage(
 		`{"ok":true,"version":"2.1.332","sandbox":"none","notices":["the agent's tools can read this process's memory\u001b[2J"]}`)})
 	beat(store.Worker{ID: "w2", Draining: true})
-	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "  ok       the CLI is version 2.1.332\n",
-		"  warning  the agent's tools can read this process's memory\n", "worker w2, version unknown",
-		"  note     it is shutting down",
+	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "\nok       w1: the CLI is version 2.1.332\n",
+		"\nwarning  w1: the agent's tools can read this process's memory\n", "worker w2, version unknown",
+		"\nnote     w2: it is shutting down",
 		"warning  appendonly is off", "tasks: 0 running, 1 waiting\n")
 	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0,
 		"the limit is reached"); err != nil {
@@ -77,7 +77,8 @@ func TestDoctor(t *testing.T) {
 		ID:     "w3",
 		Health: json.RawMessage(`{"ok":false,"problem":"claude has no credential","remedy":"set ANTHROPIC_API_KEY"}`),
 	})
-	check(1, "  error    it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n")
+	check(1, "error    w3: it cannot run tasks: claude has no credential\n", "set ANTHROPIC_API_KEY\n",
+		"\nok       w1, w4, w5: it takes tasks\n", "\nchecks: error 1, warning 2, note 2, ok 4\n")
 
 	code, out, _ := f.run("doctor", "--json")
 	var answer struct{ Workers []struct{ ID string } }

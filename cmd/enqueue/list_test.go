@@ -78,9 +78,11 @@ func TestListFilters(t *testing.T) {
 			t.Errorf("%q: %s%s", args, out, errs)
 		}
 	}
-	if _, out, _ := f.run("list", "--before", id); strings.Contains(out, display.TaskID(id)) ||
-		!strings.Contains(out, display.TaskID(other)) {
-		t.Errorf("older ones: %s", out)
+	for _, before := range []string{id, display.TaskID(id)} {
+		if _, out, _ := f.run("list", "--before", before); strings.Contains(out, display.TaskID(id)) ||
+			!strings.Contains(out, display.TaskID(other)) {
+			t.Errorf("older ones: %s", out)
+		}
 	}
 	if _, _, errs := f.run("list", "--limit", "1"); errs != "For older tasks add --before "+id+"\n" {
 		t.Errorf("got %q", errs)

@@ -264,16 +264,14 @@ func doctorCommand(t *terminal) *cobra.Command {
 			}
 			services.Findings = []finding{f}
 		}
+		answers := finding{What: "the front door answers at " + t.api.base}
+		findings := f.findings(slices.Concat([]finding{answers}, f.Checks, services.Findings))
 		if t.raw {
 			err = t.printJSON(text)
 		} else {
-			t.printHealth(f, services.Findings)
+			t.printHealth(f, findings)
 		}
-		all := slices.Concat(f.Checks, services.Findings)
-		for _, w := range f.Workers {
-			all = append(all, w.Checks...)
-		}
-		if err == nil && failed(all) {
+		if err == nil && failed(findings) {
 			return exitFailed
 		}
 		return err
@@ -301,7 +299,7 @@ func (t *terminal) outlook(ctx context.Context, repo string) error {
 			}
 		}
 		printf(t.stdout, "\n")
-		t.printFindings("", o.Findings)
+		t.printFindings(o.Findings)
 	})
 	if err == nil && failed(o.Findings) {
 		return exitFailed
@@ -327,19 +325,54 @@ func (c *apiClient) health(ctx context.Context) (text []byte, f fleetHealth, err
 	return text, f, err
 }
 
-// printHealth prints the findings about the front door, the services and each worker.
-func (t *terminal) printHealth(f fleetHealth, services []finding) {
-	answers := finding{What: "the front door answers at " + t.api.base}
-	t.printFindings("", slices.Concat([]finding{answers}, f.Checks, services))
+// severities are those of findings, the worst first. A check that passed has none, or the last.
+var severities = []string{"error", "warning", "note", "ok"}
+
+// findings returns findings about the whole fleet and those about workers, the worst first and each once. One about
+// workers names them.
+func (f fleetHealth) findings(all []finding) []finding {
+	of := map[finding]string{} // the workers; "" for the fleet
+	var list []finding
+	add := func(c finding, worker string) {
+		c.Severity = cmp.Or(c.Severity, "ok")
+		if workers, known := of[c]; !known {
+			list, of[c] = append(list, c), worker
+		} else if workers != "" {
+			of[c] += ", " + worker
+		}
+	}
+	for _, c := range all {
+		add(c, "")
+	}
+	for _, w := range f.Workers {
+		for _, c := range w.Checks {
+			add(c, w.ID)
+		}
+	}
+	for i, c := range list {
+		if of[c] != "" {
+			list[i].What = of[c] + ": " + c.What
+		}
+	}
+	slices.SortStableFunc(list, func(a, b finding) int {
+		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
+	})
+	return list
+}
+
+// printHealth prints findings, the workers and how many of each there are.
+func (t *terminal) printHealth(f fleetHealth, findings []finding) {
+	t.printFindings(findings)
+	printf(t.stdout, "\n")
 	for _, w := range f.Workers {
 		member := ""
 		if w.Pool != "" {
 			member = ", pool " + display.Line(w.Pool)
 		}
-		printf(t.stdout, "\nworker %s, version %s%s, %d of %d slots in use\n", display.Line(w.ID),
+		printf(t.stdout, "worker %s, version %s%s, %d of %d slots in use\n", display.Line(w.ID),
 			display.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
-		t.printFindings("  ", w.Checks)
 	}
+	defer t.printTally(findings)
 	if f.Redis != "ok" {
 		return
 	}
@@ -347,7 +380,7 @@ func (t *terminal) printHealth(f fleetHealth, services []finding) {
 	if f.Tasks.Held > 0 {
 		words += fmt.Sprintf(", %d of them until a set time", f.Tasks.Held)
 	}
-	printf(t.stdout, "\n%s\n", words)
+	printf(t.stdout, "%s\n", words)
 	for _, p := range f.Pools {
 		if len(f.Pools) > 1 {
 			printf(t.stdout, "pool %s: workers %d, slots in use %d of %d, tasks waiting %d\n", display.Line(p.Name),
@@ -356,18 +389,28 @@ func (t *terminal) printHealth(f fleetHealth, services []finding) {
 	}
 }
 
-// printFindings prints findings behind a margin. A check that passed has no severity.
-func (t *terminal) printFindings(margin string, list []finding) {
+// printTally counts findings by severity.
+func (t *terminal) printTally(findings []finding) {
+	count := map[string]int{}
+	for _, c := range findings {
+		count[c.Severity]++
+	}
+	printf(t.stdout, "checks: error %d, warning %d, note %d, ok %d\n", count["error"], count["warning"], count["note"],
+		count["ok"])
+}
+
+// printFindings prints findings. A check that passed has no severity.
+func (t *terminal) printFindings(list []finding) {
 	for _, f := range list {
 		severity := cmp.Or(f.Severity, "ok")
 		style := map[string]term.Style{
 			"ok": term.Green, "note": term.Cyan, "warning": term.Yellow, "error": term.Red,
 		}[severity]
-		printf(t.stdout, "%s%s %s\n", margin, t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)),
+		printf(t.stdout, "%s %s\n", t.stdout.Paint(style, fmt.Sprintf("%-8s", severity)),
 			display.Line(f.What))
 		for _, line := range []string{f.Why, f.Remedy} {
 			if line != "" {
-				printf(t.stdout, "%s%-8s   %s\n", margin, "", display.Line(line))
+				printf(t.stdout, "%-8s   %s\n", "", display.Line(line))
 			}
 		}
 	}

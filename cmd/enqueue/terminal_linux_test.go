@@ -229,7 +229,7 @@ func TestCtrlCAsksAndThenCancels(t *testing.T) {
 	f.Append(c, agent.Event{Kind: agent.Text, Text: ", and no further\n"})
 	f.End(c, tasks.Ending{Kind: tasks.Cancelled, By: "console"})
 	seen := s.exits(5)
-	for _, want := range []string{", and no further\n", "cancelled\nStopped by console."} {
+	for _, want := range []string{", and no further\n", "cancelled\nStopped in the console."} {
 		if !strings.Contains(seen, want) {
 			t.Errorf("%q is not in\n%s", want, seen)
 		}

@@ -105,7 +105,7 @@ func TestConversation(t *testing.T) {
 		"application/x-www-form-urlencoded"); resp.Header.Get("Location") != "/chat/"+task.Thread+"#latest" {
 		t.Errorf("Cancel: %s to %s", resp.Status, resp.Header.Get("Location"))
 	}
-	if end := w.heard(next, "error"); !strings.Contains(end.Content, "Stopped by console") ||
+	if end := w.heard(next, "error"); !strings.Contains(end.Content, "Stopped in the console") ||
 		end.Partial != "one two thr" {
 		t.Errorf("cancelled: %+v", end)
 	}

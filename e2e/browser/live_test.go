@@ -131,6 +131,6 @@ func TestStop(t *testing.T) {
 	l.find(".entry.text", "This takes a while.")
 	l.press("form[action$='/cancel'] button")
 	l.find("#state", "Stopped")
-	l.find(".sentence", "Stopped by console")
+	l.find(".sentence", "Stopped in the console")
 	l.find(".answer.partial", "This takes a while.")
 }

@@ -124,10 +124,13 @@ func TaskID(id string) string {
 // misread are the characters of a short ID as people may write them.
 var misread = strings.NewReplacer("i", "1", "l", "1", "o", "0")
 
-// IsTaskID reports whether part is a part of a task's ID, or the beginning of its short form.
-func IsTaskID(id, part string) bool {
-	part = strings.ToLower(part)
-	return strings.Contains(id, part) || strings.HasPrefix(TaskID(id), misread.Replace(part))
+// MinTaskID is how many characters of a task's ID are enough to look for it.
+const MinTaskID = 4
+
+// IsTaskID reports whether text is a task's ID, or [MinTaskID] or more characters from the beginning of its short form.
+func IsTaskID(id, text string) bool {
+	text = strings.ToLower(text)
+	return len(text) >= MinTaskID && (id == text || strings.HasPrefix(TaskID(id), misread.Replace(text)))
 }
 
 // Count formats a number: 999, 1.5k, 2.0M. The console's static/task.js does the same.

@@ -76,6 +76,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given tasks.Answer) (
 	}
 	d.log.Info("question answered", "run", id, "by", given.By)
 	if a.By == given.By && a.At.Equal(given.At) {
+		*AnswerIn(ctx) = a.Text
 		d.audit(ctx, answering(*q, a.Text), id, nil)
 	}
 	return a, nil

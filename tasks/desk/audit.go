@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
@@ -25,6 +26,7 @@ type AuditEntry struct {
 	From   string    `json:"from"`             // an IP address or the source
 	Status int       `json:"status"`           // HTTP status, or its equivalent for an action in a source
 	Result string    `json:"result,omitempty"` // path of the resulting task or page
+	Answer string    `json:"answer,omitempty"` // to a question of the task
 	Hash   string    `json:"hash,omitempty"`   // hash of this entry and the previous one; not part of its own input
 }
 
@@ -40,18 +42,47 @@ func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditE
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditTime)
 	defer cancel()
 	e.Time = time.Now().UTC()
-	e.What, e.Result = e.What[:min(len(e.What), maxAudited)], e.Result[:min(len(e.Result), maxAudited)]
+	for _, chosen := range []*string{&e.What, &e.Result, &e.Answer} {
+		*chosen = (*chosen)[:min(len(*chosen), maxAudited)]
+	}
 	stored, err := s.Append(ctx, func(seq int64, at time.Time) ([]byte, error) {
 		e.Seq, e.Time = seq, at
 		return json.Marshal(e)
 	})
 	log = log.With("seq", e.Seq, "at", e.Time, "who", e.Who, "name", e.Name, "how", e.How, "role", e.Role,
-		"what", e.What, "from", e.From, "status", e.Status, "result", e.Result)
+		"what", e.What, "from", e.From, "status", e.Status, "result", e.Result, "answer", e.Answer)
 	if err != nil {
 		log.Error("audit entry is only in this log", "err", err)
 		return
 	}
 	log.Info("audit", "hash", stored.Hash)
+}
+
+// Task returns the ID of the task that the entry is about, or "".
+func (e AuditEntry) Task() string {
+	for _, at := range []string{e.Result, e.What} {
+		for part := range strings.FieldsFuncSeq(at, func(c rune) bool { return c == '/' || c == ' ' || c == '#' }) {
+			if tasks.ValidID(part) {
+				return part
+			}
+		}
+	}
+	return ""
+}
+
+type answerKey struct{}
+
+// WithAnswer returns a context in which the desk notes the answer that a request gives, for its audit entry.
+func WithAnswer(ctx context.Context) context.Context {
+	return context.WithValue(ctx, answerKey{}, new(string))
+}
+
+// AnswerIn returns the answer that the desk has noted in a context of WithAnswer; "" is none.
+func AnswerIn(ctx context.Context) *string {
+	if noted, ok := ctx.Value(answerKey{}).(*string); ok {
+		return noted
+	}
+	return new(string)
 }
 
 // Sender is a person who acts through a source, outside of the front door's own pages.
@@ -82,7 +113,7 @@ func (l *trail) As(
 	ctx context.Context, by Sender, what, target string, do func(context.Context) (changed bool, err error),
 ) error {
 	a := &acting{Sender: by}
-	ctx = context.WithValue(ctx, senderKey{}, a)
+	ctx = context.WithValue(WithAnswer(ctx), senderKey{}, a)
 	changed, err := do(ctx)
 	if !a.recorded && (changed || err != nil) {
 		l.audit(ctx, what, target, err)
@@ -98,7 +129,10 @@ func (l *trail) audit(ctx context.Context, what, target string, err error) {
 		return
 	}
 	a.recorded = true
-	e := AuditEntry{Who: a.Source + "/" + a.Account, How: a.Source, From: a.Source, What: what, Status: statusOf(err)}
+	e := AuditEntry{
+		Who: a.Source + "/" + a.Account, How: a.Source, From: a.Source, What: what, Status: statusOf(err),
+		Answer: *AnswerIn(ctx),
+	}
 	if one, ok := l.people.Find(a.Source, a.Account); ok {
 		e.Name = one.Name
 	} else if a.Name != nil {

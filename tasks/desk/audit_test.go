@@ -145,7 +145,7 @@ func TestEveryActionOfTheDeskIsAudited(t *testing.T) {
 				t.Fatal(err)
 			}
 			if e.Who != "fake/U1" || e.Name != "Ann" || e.From != "fake" || e.What == "unused" || e.Status != 200 ||
-				e.Result != "/tasks/"+id {
+				e.Result != "/tasks/"+id || (e.Answer == "yes") != (m.Name == "Answer" || m.Name == "Submit") {
 				t.Errorf("%+v", e)
 			}
 			door := newFleet(t) // the front door records its requests itself

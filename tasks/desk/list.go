@@ -65,19 +65,20 @@ func (d *Desk) List(ctx context.Context, f Filter) (Listing, error) {
 	return Listing{Tasks: list, Next: page.Next}, nil
 }
 
-// shortest is how many characters of an ID are enough to find it.
-const shortest = 4
-
-// Find returns the ID of the only task that a part of an ID fits, of those that the visitor may see; see
-// [display.IsTaskID]. It returns a whole ID as it is, also of no task.
+// Find returns the ID of the only task that a part of its ID or the beginning of its short form fits, of those that the
+// visitor may see. It returns a whole ID as it is, also of no task.
 func (d *Desk) Find(ctx context.Context, part string) (id string, err error) {
 	if tasks.ValidID(part) {
 		return part, nil
 	}
-	if len(part) < shortest {
-		return "", &tasks.InputError{Sentence: fmt.Sprintf("Write at least %d characters of the task's ID.", shortest)}
+	if len(part) < display.MinTaskID {
+		return "", &tasks.InputError{
+			Sentence: fmt.Sprintf("Write at least %d characters of the task's ID.", display.MinTaskID),
+		}
 	}
-	q := store.ListQuery{Limit: 2, ID: func(id string) bool { return display.IsTaskID(id, part) }}
+	q := store.ListQuery{Limit: 2, ID: func(id string) bool {
+		return display.IsTaskID(id, part) || strings.Contains(id, strings.ToLower(part))
+	}}
 	if sees := d.policy.People.Visible(ctx); sees != nil {
 		q.Head = func(r store.Record) bool { return sees(r.Scopes) }
 	}

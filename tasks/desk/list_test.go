@@ -60,6 +60,8 @@ func TestTasksAreFound(t *testing.T) {
 		"text of the answer":    {Filter{Text: "nothing", Source: "github"}, nil},
 		"ID":                    {Filter{Text: u1}, []string{u1}},
 		"short ID":              {Filter{Text: display.TaskID(sue)}, []string{sue}},
+		"part of all IDs":       {Filter{Text: "chat"}, nil},
+		"part of short IDs":     {Filter{Text: display.TaskID(sue)[:1]}, nil},
 		"several": {
 			Filter{Source: "github", Repo: "acme/api", Text: "review", Ending: tasks.Refused}, []string{bob},
 		},

@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -102,17 +101,11 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 // readNext reads the tasks with these IDs.
 func (f *Fleet) readNext(ctx context.Context, ids map[string][]string, into map[string][]tasks.Status) error {
 	for class, list := range ids {
-		for _, id := range list {
-			rec, err := f.desk.store.Get(ctx, id)
-			if errors.Is(err, store.ErrNotFound) || err == nil && rec.State != store.Waiting {
-				continue // it started in the meantime
-			}
-			if err != nil {
-				return err
-			}
-			into[class] = append(into[class], f.desk.status(rec))
+		next, err := f.desk.readIn(ctx, list, store.Waiting) // some may have started in the meantime
+		if err != nil {
+			return err
 		}
-		f.desk.noteUnable(ctx, into[class])
+		into[class] = next
 	}
 	return nil
 }

@@ -144,11 +144,16 @@ func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
 	return nil
 }
 
+func (r *reporter) showsWait(t tasks.Task) bool {
+	o, err := subject.Of(t)
+	return err == nil && !r.watched(o.Repo) && (o.Issue != 0 || t.Kind == subject.KindReview)
+}
+
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show
 // nothing before they end.
 func (r *reporter) waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
 	o, err := subject.Of(t)
-	if err != nil || r.watched(o.Repo) || o.Issue == 0 && t.Kind != subject.KindReview {
+	if err != nil || !r.showsWait(t) {
 		return err
 	}
 	p, err := r.report(ctx, t, o)

@@ -64,6 +64,10 @@ func TestReviewForTheConsole(t *testing.T) {
 		if diff := cmp.Diff(want, see(again, ee)); diff != "" {
 			w.Error(diff)
 		}
+		head := hub.ShortSHA(w.pull(n).HeadSHA)
+		if r := must(w.src.Reported(again, ee)); r.Reported != 1 || r.Head != head || r.Findings != nil {
+			w.Errorf("in the list: %+v", r)
+		}
 		other, failed := task, e
 		other.Kind, failed.Kind = "mention", tasks.Failed
 		for name, of := range map[string]struct {

@@ -315,6 +315,9 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) erro
 	return s.reports.waits(ctx, t, h)
 }
 
+// ShowsWait reports whether a task has a status indicator or an issue.
+func (s *Source) ShowsWait(t tasks.Task) bool { return s.reports.showsWait(t) }
+
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
 // on a branch: all of them, or an error.
 func (s *Source) VerificationCommands(ctx context.Context, repo string) ([]string, error) {
@@ -324,6 +327,11 @@ func (s *Source) VerificationCommands(ctx context.Context, repo string) ([]strin
 // Review implements [tasks.Reviewer].
 func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
 	return s.reviews.Result(ctx, t, e)
+}
+
+// Reported implements [tasks.Reviewer].
+func (s *Source) Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+	return review.Reported(t, e)
 }
 
 // Acceptance implements [tasks.Reviewer].

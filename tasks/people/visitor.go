@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
@@ -51,7 +52,7 @@ func VisitorIn(ctx context.Context) (Visitor, bool) {
 }
 
 // Console is the actor for requests with the console's token, which does not identify a user.
-const Console = "console"
+const Console = tasks.Console
 
 // Actor returns the name of the visitor, for Task.Actor, or [Console] if none exists.
 func Actor(ctx context.Context) string {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -37,7 +38,7 @@ func (a *Audit) Record(r *http.Request, what string, status int, result string) 
 func (a *Audit) record(r *http.Request, v people.Visitor, what string, status int, result string) {
 	desk.RecordAudit(r.Context(), a.Store, a.Log, desk.AuditEntry{
 		Who: v.Name, How: v.Method, Role: v.Role.String(), What: what, From: a.Proxy.address(r), Status: status,
-		Result: result,
+		Result: result, Answer: *desk.AnswerIn(r.Context()),
 	})
 }
 
@@ -92,7 +93,8 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
 // AuditQuery selects entries of the audit log.
 type AuditQuery struct {
-	// parts of what the entry says, in any case; Who is also looked for in the name, What in the result
+	// parts of what the entry says, in any case; Who is also looked for in the name, What in the result, the answer and
+	// the short ID of the task
 	Who, What   string
 	From        string    // console, slack or github; empty: all
 	Since       time.Time // zero: all
@@ -148,8 +150,8 @@ func (a *Audit) List(ctx context.Context, q AuditQuery) (list []desk.AuditEntry,
 				e = desk.AuditEntry{What: "This entry cannot be read: it was changed.", Hash: s.Hash}
 			case e.Time.Before(q.Since):
 				return list, 0, nil
-			case !contains(e.Who+" "+e.Name, q.Who), !contains(e.What+" "+e.Result, q.What), q.From != "" &&
-				q.From != sourceOf(e):
+			case !contains(e.Who+" "+e.Name, q.Who), q.From != "" && q.From != sourceOf(e),
+				!contains(e.What+" "+e.Result+" "+e.Answer, q.What) && !display.IsTaskID(e.Task(), q.What):
 				continue
 			}
 			if len(list) == q.Limit {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
@@ -94,7 +95,8 @@ func (g *Guard) Authenticated(next http.Handler, role func(*http.Request) (polic
 					return respond.Error(http.StatusForbidden, "Not allowed", denied)
 				})
 			}
-			g.Audit.Recorded(checked).ServeHTTP(w, r.WithContext(people.WithVisitor(r.Context(), v)))
+			ctx := desk.WithAnswer(people.WithVisitor(r.Context(), v))
+			g.Audit.Recorded(checked).ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
 }

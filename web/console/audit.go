@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/internal/display"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/web/auth"
 )
@@ -41,16 +40,18 @@ type auditRow struct {
 // auditWords says in words what an entry records: a source's action, or the method and path of a request, in which *
 // stands for the name that takes the place of %s.
 var auditWords = [][2]string{
-	{"answer", "answered a question of"},
+	{"answer", "answered"},
+	{"approve", "answered"},
+	{"deny", "answered"},
 	{"cancel", "stopped"},
 	{"stop", "stopped"},
 	{"login", "logged in"},
 	{"retry", "retried"},
 	{"vote", "rated"},
-	{"mcp answer", "answered a question of"},
+	{"mcp answer", "answered"},
 	{"mcp cancel", "stopped"},
 	{"mcp submit", "started"},
-	{"POST /tasks/*/answer", "answered a question of"},
+	{"POST /tasks/*/answer", "answered"},
 	{"POST /tasks/*/cancel", "stopped"},
 	{"POST /tasks/*/retry", "retried"},
 	{"POST /chat", "started"},
@@ -82,21 +83,9 @@ func (r auditRow) Words() string {
 	return r.What
 }
 
-// task returns the task that the entry is about, or "".
-func (r auditRow) task() string {
-	for _, at := range []string{r.Result, r.What} {
-		for part := range strings.FieldsFuncSeq(at, func(c rune) bool { return c == '/' || c == ' ' || c == '#' }) {
-			if tasks.ValidID(part) {
-				return part
-			}
-		}
-	}
-	return ""
-}
-
 // To returns the page that the entry is about, or "".
 func (r auditRow) To() string {
-	if id := r.task(); id != "" {
+	if id := r.Task(); id != "" {
 		return "/tasks/" + id
 	}
 	if strings.HasPrefix(r.Result, "/chat/") {
@@ -107,15 +96,16 @@ func (r auditRow) To() string {
 
 // Leads names the page that To returns.
 func (r auditRow) Leads() string {
-	if id := r.task(); id != "" {
+	if id := r.Task(); id != "" {
 		return "task " + display.TaskID(id)
 	}
 	return "a conversation"
 }
 
 func newAuditRow(e desk.AuditEntry) auditRow {
-	e.Who, e.Name, e.What, e.Result = display.Line(e.Who), display.Line(e.Name), display.Line(e.What),
-		display.Line(e.Result)
+	for _, text := range []*string{&e.Who, &e.Name, &e.What, &e.Result, &e.Answer} {
+		*text = display.Line(*text)
+	}
 	row := auditRow{AuditEntry: e, Outcome: "done", Level: "ok"}
 	switch {
 	case e.Status == http.StatusUnauthorized, e.Status == http.StatusForbidden:

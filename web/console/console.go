@@ -73,7 +73,6 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 	}
 	cfg.Out.Route(mux, map[string]respond.Route{
 		"GET /{$}":                respond.For(policy.Viewer, c.listPage),
-		"GET /health":             respond.For(policy.Viewer, healthPage),
 		"GET /fleet":              respond.For(policy.Viewer, c.fleetPage),
 		"GET /costs":              respond.For(policy.Viewer, c.costsPage),
 		"GET /audit":              respond.For(policy.Admin, c.auditPage),

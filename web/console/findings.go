@@ -61,18 +61,22 @@ func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 	}
 }
 
-// review returns the result of an ended review, or nil if the task is none.
-func (c *Console) review(ctx context.Context, s tasks.Status) (*tasks.ReviewResult, error) {
+// reviewer returns the source of an ended task if it has reviews, or nil.
+func (c *Console) reviewer(s tasks.Status) tasks.Reviewer {
 	at := slices.IndexFunc(c.reviews, func(r tasks.Reviewer) bool { return r.Name() == s.Task.Source })
 	if at < 0 || s.Ending == nil {
-		return nil, nil
+		return nil
 	}
-	return c.reviews[at].Review(ctx, s.Task, *s.Ending)
+	return c.reviews[at]
 }
 
 // findings returns the view of an ended review, or nil if the task is none.
 func (c *Console) findings(ctx context.Context, s tasks.Status) (*findingsView, error) {
-	r, err := c.review(ctx, s)
+	source := c.reviewer(s)
+	if source == nil {
+		return nil, nil
+	}
+	r, err := source.Review(ctx, s.Task, *s.Ending)
 	if err != nil || r == nil {
 		return nil, err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/people"
-	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/web/internal/respond"
 	"github.com/errand-fleet/errand/web/internal/view"
 )
@@ -63,8 +62,9 @@ type workerView struct {
 
 // classView is a class with the tasks that come first.
 type classView struct {
-	queue.Depth
-	Age      string // of the oldest task; empty if none waits
+	view.ClassTally
+	Class    string
+	Wait     string // the longest one; empty if no task waits
 	Why      string // why it is paused; empty: it is not
 	P50, P95 string // of the waiting time, for tasks that started lately
 	Next     []row
@@ -174,10 +174,13 @@ func (v *fleetPageView) addMachines() {
 
 func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 	v.Limits, v.Budget = a.Limits, a.Budget
-	for _, q := range byClass(v.Queues) {
-		line := classView{Depth: q}
-		if q.Waiting > 0 {
-			line.Age = display.Age(time.Duration(q.Oldest * float64(time.Second)))
+	for _, q := range v.Queues {
+		if q.Pool != "" {
+			continue // pauses are of the default pool's, as the button makes them
+		}
+		line := classView{ClassTally: v.OfClass(q.Class, now), Class: q.Class}
+		if line.Longest > 0 {
+			line.Wait = display.Age(line.Longest)
 		}
 		if q.Paused != nil {
 			line.Why = view.Sentences(capacity.WhyPaused(q.Class, *q.Paused, now), "")
@@ -240,20 +243,6 @@ func (v fleetPageView) Rebuilds() bool {
 	return slices.ContainsFunc(v.Environments, func(e environmentView) bool { return e.Path != "" })
 }
 
-// byClass adds up the queues of each class in all pools. Pauses are of the default pool's, as the button makes them.
-func byClass(queues []queue.Depth) (list []queue.Depth) {
-	for _, q := range queues {
-		i := slices.IndexFunc(list, func(d queue.Depth) bool { return d.Class == q.Class })
-		if i < 0 {
-			list = append(list, q) // the default pool is first
-			continue
-		}
-		d := &list[i]
-		d.Waiting, d.Running, d.Oldest = d.Waiting+q.Waiting, d.Running+q.Running, max(d.Oldest, q.Oldest)
-	}
-	return list
-}
-
 // split separates the checks that passed.
 func split(checks []view.Check) (problems, passed []view.Check) {
 	for _, c := range checks {
@@ -299,16 +288,6 @@ func (c *Console) rebuild(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.Redirect(w, r, "/fleet#environments", http.StatusSeeOther)
-	return nil
-}
-
-// healthPage leads to the page of the fleet, which has the checks.
-func healthPage(w http.ResponseWriter, r *http.Request) error {
-	to := "/fleet"
-	if r.URL.Query().Get("services") != "" {
-		to += "?services=1"
-	}
-	http.Redirect(w, r, to, http.StatusSeeOther)
 	return nil
 }
 

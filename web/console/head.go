@@ -47,7 +47,7 @@ func newHead(s tasks.Status, links tasks.Links, now time.Time) head {
 	switch {
 	case line.State == tasks.NeedsAnswer:
 		h.Detail = "" // the question follows
-	case strings.HasPrefix(h.Detail, "by "):
+	case line.Continues():
 		h.Detail = strings.ToLower(line.State) + " " + h.Detail
 	}
 	h.When = whenOf(line)

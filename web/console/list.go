@@ -144,7 +144,7 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 		}) {
 			r.Label = "Asks"
 		}
-		c.addOutcome(ctx, &r, t.Whole())
+		c.addOutcome(&r, t.Whole())
 		r.ByRepo = listURL(f, func(f *desk.Filter) { f.Repo = r.Repo })
 		r.ByActor = listURL(f, func(f *desk.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		rows = append(rows, r)
@@ -153,27 +153,26 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 }
 
 // addOutcome adds what came of an ended task: its pull request, or the findings of a review and their commit.
-func (c *Console) addOutcome(ctx context.Context, r *row, s tasks.Status) {
-	if s.Ending == nil || s.Unposted != "" {
+func (c *Console) addOutcome(r *row, s tasks.Status) {
+	if s.Ending == nil {
 		return
 	}
 	pulls, _ := pullLinks(s, "")
-	review, err := c.review(ctx, s)
-	switch {
-	case err != nil:
-		c.view.Log.Debug("list without findings", "run", r.ID, "err", err)
-	case review != nil:
-		r.Note = "no new findings in " + display.Line(review.Head)
-		found := slices.DeleteFunc(slices.Clone(review.Findings), func(f tasks.Finding) bool { return !f.New })
-		if n := len(found); n == 1 {
-			r.Note = "1 new finding in " + display.Line(review.Head)
-		} else if n > 1 {
-			r.Note = fmt.Sprintf("%d new findings in %s", n, display.Line(review.Head))
+	if source := c.reviewer(s); source != nil {
+		review, err := source.Reported(s.Task, *s.Ending)
+		if err != nil {
+			c.view.Log.Debug("list without findings", "run", r.ID, "err", err)
+		} else if review != nil {
+			found := "findings"
+			if review.Reported == 1 {
+				found = "finding"
+			}
+			r.Note = fmt.Sprintf("%d %s in %s", review.Reported, found, display.Line(review.Head))
+			pulls, _ = pullLinks(tasks.Status{}, review.URL)
 		}
-		pulls, _ = pullLinks(tasks.Status{}, review.URL)
 	}
 	if len(pulls) == 1 {
-		r.NoteURL, r.Note = pulls[0].URL, cmp.Or(r.Note, pulls[0].Text)
+		r.NoteURL = pulls[0].URL
 	}
 }
 
@@ -186,7 +185,7 @@ func newListView(f desk.Filter, fleet view.Snapshot, now time.Time) listView {
 	for _, w := range fleet.Workers {
 		v.Fleet.Slots += w.Slots
 	}
-	for _, state := range append([]string{""}, view.Strings(view.States)...) {
+	for _, state := range []string{"", string(store.Waiting), string(store.Running), string(store.Ended)} {
 		v.States = append(v.States, choice{cmp.Or(state, "all"), listURL(f, func(f *desk.Filter) {
 			f.State = state
 			if state != "ended" {

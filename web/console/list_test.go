@@ -25,6 +25,8 @@ func TestRows(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMicro(1700000000000000).UTC()
 	began := now.Add(-90 * time.Minute)
+	published := &tasks.Published{}
+	published.PullRequest.Number = 7
 	for name, test := range map[string]struct {
 		status tasks.Status
 		want   row
@@ -52,6 +54,12 @@ func TestRows(t *testing.T) {
 				State: "ended", Label: "Stopped", Ending: "cancelled", Took: "2m", Cost: "$0.50",
 				Note: "Stopped by ann. Ask again to continue.",
 			},
+		},
+		"timed out with a pull request": {
+			tasks.Status{State: "ended", Ended: now, Unposted: "not posted", Ending: &tasks.Ending{
+				Kind: tasks.TimedOut, Published: published,
+			}},
+			row{State: "ended", Label: "Timed out", Ending: "timed_out", Note: "PR #7", Late: "not posted"},
 		},
 		"ended before it began": {
 			tasks.Status{State: "ended", Ended: now, Ending: &tasks.Ending{Kind: tasks.Withdrawn}},

@@ -15,7 +15,8 @@ type row struct {
 	Repo                     string
 	Created                  time.Time
 	Age, Took, Cost          string
-	Note                     string // why it waits, that its answer is not posted, or how it ended or what came of it
+	Note                     string // why it waits, or how it ended or what came of it
+	Late                     string // that its answer is not posted
 	NoteURL                  string // of the pull request that Note is about; empty: none
 	NoteWhen                 string // what happens at NoteUntil, such as "resumes about "
 	NoteUntil                time.Time
@@ -30,15 +31,19 @@ func newRow(v view.Task, now time.Time) row {
 	r := row{
 		ID: v.Task.ID, Title: display.Text(v.Title), Source: v.Task.Source, Actor: display.Line(v.Name()),
 		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: display.Age(now.Sub(v.Created)),
-		Note: display.Text(cmp.Or(v.Why, v.Unposted, v.Sentence)), Label: v.Headline(now).State, Stopping: v.Stopping(),
-		Asking: len(v.Questions) > 0,
+		Note: display.Text(v.Why), Late: display.Text(v.Unposted), Label: v.Headline(now).State,
+		Stopping: v.Stopping(), Asking: len(v.Questions) > 0,
 	}
 	if r.Asking {
 		r.Label, r.Note = "Needs you", display.Text(v.Questions[0].Text)
 	}
 	switch {
 	case v.Ending != nil:
-		r.Ending, r.Note = string(v.Ending.Kind), cmp.Or(r.Note, display.Text(v.Ending.Headline().Detail))
+		if len(v.Ending.PullRequests()) > 0 {
+			v.Sentence = "" // what came of it says more, and leads there
+		}
+		r.Ending = string(v.Ending.Kind)
+		r.Note = display.Text(cmp.Or(v.Sentence, v.Ending.Headline().Detail))
 		r.Cost = view.USD(v.Spent())
 		if d := v.Ended.Sub(v.Started); !v.Started.IsZero() && d >= time.Second {
 			r.Took = display.Age(d)

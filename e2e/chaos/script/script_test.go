@@ -33,7 +33,7 @@ func TestAnswersAreToldFromOtherWords(t *testing.T) {
 		tokens []string
 		ok     bool
 	}{
-		"Stopped by console. Ask again to continue.": {nil, false},
+		"Stopped in the console. Ask again to continue.": {nil, false},
 		"The agent was killed. tok00001":             {nil, false},
 		Answer([]string{Token(1)}):                   {[]string{Token(1)}, true},
 		Answer([]string{Token(1)}) + "\n\n" + Answer([]string{Token(2), Token(3)}) +

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"regexp"
@@ -112,19 +113,14 @@ func (r *Reviews) observe(ctx context.Context, where thread.Thread, o subject.Or
 // Result returns the result of a review with the history of its findings, or nil if it has none. It reads the ledger
 // and asks GitHub nothing.
 func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
-	answer, ok := readAnswer(e, r.api.Log)
-	if t.Kind != subject.KindReview || !ok {
-		return nil, nil
-	}
-	o, err := subject.Of(t)
-	if err != nil {
+	v, o, answer, err := reported(t, e, r.api.Log)
+	if v == nil || err != nil {
 		return nil, err
 	}
 	ledger, err := r.memory.ledgerMemo(o.Ref).Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	v := &tasks.ReviewResult{Head: hub.ShortSHA(o.Head), URL: o.URL, Summary: answer.Summary}
 	for _, k := range ledger.History(o.Head, answer.Findings) {
 		v.Findings = append(v.Findings, tasks.Finding{
 			ID: k.ID, Severity: string(k.Severity), Status: string(k.Status), New: k.First == o.Head,
@@ -134,6 +130,29 @@ func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*ta
 		})
 	}
 	return v, nil
+}
+
+// Reported returns the result of a review without the history of its findings, or nil if it has none.
+func Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+	v, _, _, err := reported(t, e, slog.New(slog.DiscardHandler))
+	return v, err
+}
+
+// reported returns what Reported does, with what the review is about and its answer.
+func reported(
+	t tasks.Task, e tasks.Ending, log *slog.Logger,
+) (*tasks.ReviewResult, subject.Origin, findings.Answer, error) {
+	answer, ok := readAnswer(e, log)
+	if t.Kind != subject.KindReview || !ok {
+		return nil, subject.Origin{}, answer, nil
+	}
+	o, err := subject.Of(t)
+	if err != nil {
+		return nil, o, answer, err
+	}
+	return &tasks.ReviewResult{
+		Head: hub.ShortSHA(o.Head), URL: o.URL, Summary: answer.Summary, Reported: len(answer.Findings),
+	}, o, answer, nil
 }
 
 // addressOf returns the web address of a finding: its comment, its line, or the pull request.

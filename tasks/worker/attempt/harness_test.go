@@ -135,6 +135,7 @@ type speaker struct {
 	tasks.Source
 
 	said, waited chan string
+	shows        bool // its notices are seen
 }
 
 func (*speaker) Name() string { return "fake" }
@@ -145,6 +146,8 @@ func (s *speaker) Say(_ context.Context, _ tasks.Task, text string) error {
 }
 
 func (*speaker) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }
+
+func (s *speaker) ShowsWait(tasks.Task) bool { return s.shows }
 
 func (s *speaker) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	s.waited <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" })

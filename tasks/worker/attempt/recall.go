@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
@@ -80,8 +79,7 @@ func findFinal(ctx context.Context, source tasks.Recaller, t tasks.Task, since t
 // endCovered ends the waiting tasks that a found message has answered as well.
 func (p *Processor) endCovered(r *run, e tasks.Ending) {
 	for _, id := range e.Covers {
-		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: "This was answered together with task " +
-			display.TaskID(r.Claim.ID()) + "."}
+		own := tasks.Ending{Kind: e.Kind, At: e.At, Found: true, Reason: tasks.AnsweredWith(r.Claim.ID())}
 		_, err := record.EndWaiting(r.Detached, p.Store, id, own)
 		logline.Warn(p.Log, err, "end task", "run", id)
 	}

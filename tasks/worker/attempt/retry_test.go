@@ -86,11 +86,23 @@ func TestCausesOfParksAreJudgedApart(t *testing.T) {
 	}
 }
 
-// A parked task gets one message for each limit that it waits for, even if it is posted again.
+// A parked task gets one message for each limit that it waits for, even if it is posted again: in its status if the
+// source has one, else in its thread.
 func TestParkedIsSaidOnce(t *testing.T) {
 	t.Parallel()
+	for _, shows := range []bool{false, true} {
+		t.Run(fmt.Sprintf("shows %t", shows), func(t *testing.T) {
+			t.Parallel()
+			parkedIsSaidOnce(t, shows)
+		})
+	}
+}
+
+func parkedIsSaidOnce(t *testing.T, shows bool) {
+	t.Helper()
 	f := newFleet(t)
 	w, s := f.idle(), f.source
+	s.shows = shows
 	id := f.submit(f.task("a", "x"))
 	claim, err := f.store.Claim(t.Context(), id, 0, "w")
 	if err != nil {
@@ -105,11 +117,14 @@ func TestParkedIsSaidOnce(t *testing.T) {
 			t.Error("it does not wait")
 		}
 	}
-	if len(s.said) != 1 { // before the hand-back, so that neither a shutdown nor a death loses it
+	// Before the hand-back, so that neither a shutdown nor a death loses it.
+	if shows && len(s.said) != 0 || !shows && len(s.said) != 1 {
 		t.Errorf("said %d times", len(s.said))
 	}
-	if said := <-s.said; !strings.HasPrefix(said, "Paused until ") {
-		t.Errorf("said: %s", said)
+	if !shows {
+		if said := <-s.said; !strings.HasPrefix(said, "Paused until ") {
+			t.Errorf("said: %s", said)
+		}
 	}
 	if shown := <-f.source.waited; !strings.HasPrefix(shown, id+" Paused: ") ||
 		!strings.HasSuffix(shown, "; resumes about later") {

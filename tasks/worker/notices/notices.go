@@ -60,7 +60,7 @@ type Notice struct {
 	Why string
 	// Repeats says that the leader sees the reason again, and reports it.
 	Repeats bool
-	// Said says that a message in the thread has the reason: only the status message is missing.
+	// Said says that SayOnce has told it: only the status message is missing.
 	Said bool
 
 	at time.Time // when to post it; at once if zero
@@ -166,10 +166,11 @@ func (n *Notifier) show(ctx context.Context, id string) error {
 	return err
 }
 
-// SayOnce posts a message about a task to its thread, if its source can speak and first returns true. over means that
-// it need not be tried again. Errors are logged: the task's status says the same.
+// SayOnce posts a message about a task to its thread, if its source can speak and first returns true. If a notice has
+// the same, a source that shows notices says nothing. over means that it need not be tried again. Errors are logged:
+// the task's status says the same.
 func (n *Notifier) SayOnce(
-	ctx context.Context, id, text string, first func(context.Context) (bool, error),
+	ctx context.Context, id, text string, noticed bool, first func(context.Context) (bool, error),
 ) (said, over bool) {
 	ctx, cancel := context.WithTimeout(logline.WithRun(ctx, id), limit)
 	defer cancel()
@@ -187,6 +188,9 @@ func (n *Notifier) SayOnce(
 	}
 	if is, err := first(ctx); err != nil || !is {
 		return false, err == nil
+	}
+	if shows, ok := source.(tasks.Waiter); ok && noticed && shows.ShowsWait(t) {
+		return false, true
 	}
 	logline.Warn(n.log, to.Say(ctx, t, text), "say why a task waits", "run", id)
 	return true, true

@@ -24,6 +24,8 @@ type telling struct {
 
 func (telling) Name() string { return "fake" }
 
+func (telling) ShowsWait(tasks.Task) bool { return true }
+
 func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	s.told <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" })
 	return nil

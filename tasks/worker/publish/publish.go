@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
@@ -147,7 +148,7 @@ func (b *publication) clone(ctx context.Context, t tasks.Task, p place.Place) *t
 	}
 	return &tasks.Published{Due: true, Work: tasks.Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Fixes: p.Fixes,
-		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Title()),
+		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), subject(t)),
 		Verification: checks, Style: b.style(ctx, p),
 	}}
 }
@@ -257,12 +258,20 @@ func (b *publication) permit(repo, branch, commit string) error {
 }
 
 // message returns the message of the commit with the uncommitted changes, up to its trailers.
-func message(t tasks.Task) string {
-	subject := strings.Map(func(r rune) rune {
+func message(t tasks.Task) string { return subject(t) + "\n\n" }
+
+// subject returns the first line of a prompt as a title. A first word that may be code stays as it is.
+func subject(t tasks.Task) string {
+	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return -1
 		}
 		return r
 	}, t.Title())
-	return subject + "\n\n"
+	word, _, _ := strings.Cut(text, " ")
+	if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLower(r) }) {
+		return text
+	}
+	_, size := utf8.DecodeRuneInString(text)
+	return strings.ToUpper(text[:size]) + text[size:]
 }

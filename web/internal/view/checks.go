@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/desk"
 )
@@ -163,7 +163,7 @@ func (f Fleet) check(now time.Time) []Check {
 func (f Fleet) checkAnswers(now time.Time) (list checklist) {
 	if waited := now.Sub(f.unposted.Oldest); f.unposted.Endings > 0 && waited > desk.PostingTime {
 		list.add(store.Warning, fmt.Sprintf("answers are not posted yet: %d, the oldest for %s", f.unposted.Endings,
-			tasks.Lasted(waited.Truncate(time.Second))),
+			display.Age(waited)),
 			"The oldest one: "+cmp.Or(f.unposted.Why, "no worker has tried")+". It is tried for a day.",
 			"Mend that, such as by inviting the bot to its channel again. The pages of the tasks have the answers.")
 	}

@@ -88,7 +88,7 @@ func TestChecksOfAnswers(t *testing.T) {
 		"just posted": {store.Unposted{Endings: 3, Oldest: now.Add(-30 * time.Second)}, nil},
 		"refused": {
 			store.Unposted{Endings: 2, Oldest: now.Add(-90 * time.Second), Why: "Slack says not_in_channel"},
-			[]string{"answers are not posted yet: 2, the oldest for 1m30s; The oldest one: Slack says not_in_channel. It is tried for a day."},
+			[]string{"answers are not posted yet: 2, the oldest for 1m; The oldest one: Slack says not_in_channel. It is tried for a day."},
 		},
 		"untried": {
 			store.Unposted{Endings: 1, Oldest: now.Add(-2 * time.Minute)},

@@ -140,11 +140,14 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		return Fleet{}, err
 	}
 	f := Fleet{
-		Redis: "ok", Queues: s.Queues, Spent: s.Spent, Workers: NewWorkers(s.Workers, v.Now()),
+		Redis: "ok", Spent: s.Spent, Workers: NewWorkers(s.Workers, v.Now()),
 		Credentials: s.Credentials, Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
 	for i, w := range s.Workers {
 		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.Config.differs(w)...))
+	}
+	if f.Queues, err = v.Desk.Depths(ctx); err != nil {
+		return Fleet{}, err
 	}
 	if f.Findings, err = v.Store.Doctor.Diagnose(ctx); err != nil {
 		return Fleet{}, err
@@ -182,6 +185,33 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		}
 	}
 	return f, nil
+}
+
+// ClassTally is the tasks of a class that have not ended.
+type ClassTally struct {
+	Waiting, Running int
+	Longest          time.Duration // since they were asked for, of those that wait for no set time; 0: there are none
+}
+
+// soon is how far away the time of a task is that waits for no set time, but is tried again.
+const soon = time.Minute
+
+// OfClass counts the tasks of a class that have not ended.
+func (f Fleet) OfClass(class string, now time.Time) (u ClassTally) {
+	for _, rec := range f.live {
+		switch {
+		case rec.Class != class:
+		case rec.State == store.Running:
+			u.Running++
+		default:
+			u.Waiting++
+			asked := slices.MaxFunc([]time.Time{rec.Created, rec.Retried}, time.Time.Compare)
+			if !rec.At.After(now.Add(soon)) {
+				u.Longest = max(u.Longest, now.Sub(asked))
+			}
+		}
+	}
+	return u
 }
 
 // Activity is what the fleet is busy with, and was in the last hours.
@@ -265,7 +295,6 @@ func Await[T any](ctx context.Context, ask func(context.Context) (T, error)) (T,
 // Snapshot is the fleet at one moment, as far as every page shows it.
 type Snapshot struct {
 	Workers     []store.Worker
-	Queues      []queue.Depth
 	Spent       float64 // today, in US dollars
 	Counts      store.Counts
 	Credentials []store.Credential // credentials in use that are held, refused or throttled
@@ -276,9 +305,6 @@ func (v *Reader) Snapshot(ctx context.Context) (Snapshot, error) { return Await(
 
 func (v *Reader) snapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Workers, err = v.Store.Workers.List(ctx); err != nil {
-		return s, err
-	}
-	if s.Queues, err = v.Desk.Depths(ctx); err != nil {
 		return s, err
 	}
 	credentials, err := v.Store.Credentials.List(ctx)

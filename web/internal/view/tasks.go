@@ -77,6 +77,15 @@ func (v *Reader) List(ctx context.Context, query url.Values) (Listing, desk.Filt
 	if err != nil {
 		return Listing{}, filter, err
 	}
+	if filter.Before != "" {
+		filter.Before, err = v.Desk.Find(ctx, filter.Before)
+		if _, input := errors.AsType[*tasks.InputError](err); input || errors.Is(err, tasks.ErrNotFound) {
+			err = respond.BadQuery("before must be the ID of a task, such as next of the previous page.")
+		}
+		if err != nil {
+			return Listing{}, filter, err
+		}
+	}
 	found, err := v.Desk.List(ctx, filter)
 	if err != nil {
 		return Listing{}, filter, err
@@ -131,8 +140,6 @@ func ParseFilter(q url.Values) (desk.Filter, error) {
 		return f, respond.BadQuery("state must be one of %s. The filter ending says how tasks ended.", OneOf(States))
 	case f.Ending != "" && !slices.Contains(tasks.EndingKinds(), f.Ending):
 		return f, respond.BadQuery("ending must be one of %s.", OneOf(tasks.EndingKinds()))
-	case f.Before != "" && !tasks.ValidID(f.Before):
-		return f, respond.BadQuery("before must be a task ID, such as next of the previous page.")
 	}
 	return f, nil
 }

@@ -64,7 +64,10 @@ function attach(paste) {
   const all = new DataTransfer();
   for (const file of [...form.file.files, ...paste.clipboardData.files]) all.items.add(file);
   form.file.files = all.files;
+  showFiles();
 }
+
+const showFiles = () => form.file.classList.toggle("none", !form.file.files.length);
 
 const fingers = matchMedia("(pointer: coarse)").matches; // their keyboards have no Shift+Enter
 
@@ -76,6 +79,8 @@ if (form) {
     form.requestSubmit();
   });
   form.message.addEventListener("paste", attach);
+  form.file.addEventListener("change", showFiles);
+  showFiles();
   form.addEventListener("submit", () => { form.querySelector(".send").disabled = true; });
   window.addEventListener("pageshow", () => { form.querySelector(".send").disabled = false; }); // returned with the back button
   for (const name of ["repo", "projectPath"]) form.elements[name]?.addEventListener("change", offer);
