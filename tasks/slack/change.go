@@ -41,10 +41,20 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 		})
 	case c.isDeletion():
 		return cmp.Or(in.picker.remove(ctx, id), in.comeAgain(c))
-	case known:
-		return in.onEditedTask(ctx, env, st.Task)
+	case !known:
+		return in.onEditedMessage(ctx, env)
 	}
-	return in.onEditedMessage(ctx, env)
+	reply, err := in.reword(ctx, env, st.Task)
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		reply, err = input.Sentence, nil
+	}
+	if _, ok := errors.AsType[forbidden](err); ok {
+		return nil
+	}
+	if reply != "" {
+		in.notify(ctx, env.origin(c.edited()), reply)
+	}
+	return err
 }
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
@@ -63,40 +73,30 @@ func (in *interpreter) onEditedMessage(ctx context.Context, env envelope) error 
 	return in.onMessage(ctx, env, ev)
 }
 
-// onEditedTask deals with an edit of a task's message. If the task has ended, the new words are a request only if they
-// add a mention.
-func (in *interpreter) onEditedTask(ctx context.Context, env envelope, was tasks.Task) error {
+// reword gives a task the words of its edited message, and returns the answer. If the task has ended, the new words are
+// a request only if they add a mention.
+func (in *interpreter) reword(ctx context.Context, env envelope, was tasks.Task) (reply string, err error) {
 	ev := env.Event.edited()
 	me, err := in.me.get(ctx)
 	if err != nil {
-		return err
+		return "", err
 	}
 	said := words.Slack(ev.Text, me.user)
 	m := ev.message(env, said)
 	if _, ok := readWord(m.text); ok || m.text == "" {
-		return nil
+		return "", nil
 	}
-	if err = in.guard.check(ctx, me, ev); err == nil {
-		err = in.guard.pace(ctx, ev, m.origin, false)
+	if err := in.guard.check(ctx, me, ev); err != nil {
+		return "", err
 	}
-	var t tasks.Task
-	if err == nil {
-		t, err = in.edited(ctx, m, was)
+	if err := in.guard.pace(ctx, ev, m.origin, false); err != nil {
+		return "", err
 	}
-	var reply string
-	if err == nil {
-		reply, err = in.amend(ctx, t, ev.addsMention(said, me), ev.Edited.TS)
+	t, err := in.edited(ctx, m, was)
+	if err != nil {
+		return "", err
 	}
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		reply, err = input.Sentence, nil
-	}
-	if _, ok := errors.AsType[forbidden](err); ok {
-		return nil
-	}
-	if reply != "" {
-		in.notify(ctx, m.origin, reply)
-	}
-	return err
+	return in.amend(ctx, t, ev.addsMention(said, me), ev.Edited.TS)
 }
 
 // edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task

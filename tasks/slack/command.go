@@ -138,27 +138,34 @@ const cannotPost = "I cannot post here. Invite me to this channel, or ask me in 
 // carried out. A request is posted by the bot, and that message becomes the task as a mention in its place would. ask
 // returns a sentence for the person, with their words, if nothing starts.
 func (in *interpreter) ask(ctx context.Context, o origin, text string) (sentence string, err error) {
-	word, isCommand := readWord(text)
-	err = in.mayAsk(ctx, o)
-	if err == nil && !isCommand {
-		err = in.guard.pace(ctx, event{Type: appMention}, o, true)
-	}
-	var thread tasks.Thread
-	if err == nil {
-		thread, err = in.threadOf(ctx, o)
-	}
-	switch {
-	case err == nil && isCommand:
-		now := in.now() // what the command is about came before
-		o.TS = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
-		sentence, err = in.obey(ctx, o, word, thread)
-	case err == nil:
-		err = in.postRequest(ctx, o, text, thread)
-	}
+	sentence, err = in.start(ctx, o, text)
 	if err != nil {
 		return in.giveBack(o, text, err), nil
 	}
 	return sentence, nil
+}
+
+// start does what a person asks for by a command or a dialog, and returns the answer to a command.
+func (in *interpreter) start(ctx context.Context, o origin, text string) (reply string, err error) {
+	if err := in.mayAsk(ctx, o); err != nil {
+		return "", err
+	}
+	word, isCommand := readWord(text)
+	if !isCommand {
+		if err := in.guard.pace(ctx, event{Type: appMention}, o, true); err != nil {
+			return "", err
+		}
+	}
+	thread, err := in.threadOf(ctx, o)
+	if err != nil {
+		return "", err
+	}
+	if !isCommand {
+		return "", in.postRequest(ctx, o, text, thread)
+	}
+	now := in.now() // what the command is about came before
+	o.TS = fmt.Sprintf("%d.%06d", now.Unix(), now.Nanosecond()/1000)
+	return in.obey(ctx, o, word, thread)
 }
 
 // giveBack says why nothing starts and returns their words to the person, who may have typed them into a dialog.

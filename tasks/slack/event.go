@@ -279,12 +279,11 @@ func (o origin) threadName() string {
 // taskID is the ID of the task that the message becomes.
 func (o origin) taskID() string { return tasks.NewID(timeOf(o.TS), sourceName, o.Channel) }
 
-// task is what a message asks for, without the place where the agent works.
+// task is what a message asks for, without its origin and the place where the agent works.
 func (o origin) task(prompt string) tasks.Task {
 	return tasks.Task{
 		ID: o.taskID(), Source: sourceName, Kind: "mention", Thread: o.threadName(), Class: tasks.Interactive,
-		Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Origin: o.json(),
-		Reply: new(tasks.Reply),
+		Profile: agent.Write, Actor: o.User, Channel: o.Channel, Prompt: prompt, Reply: new(tasks.Reply),
 	}
 }
 

@@ -129,7 +129,14 @@ func (w *workspace) seed(m slackfake.Message) (ts string) {
 func (w *workspace) task(thread string) tasks.Task {
 	w.Helper()
 	ts := w.seed(slackfake.Message{Text: "<@" + bot + "> count", ThreadTS: thread})
-	return origin{Team: team, Channel: general, TS: ts, ThreadTS: thread, User: ann}.task("count")
+	return taskFrom(origin{Team: team, Channel: general, TS: ts, ThreadTS: thread, User: ann})
+}
+
+// taskFrom returns the task of a message as a worker gets it.
+func taskFrom(o origin) tasks.Task {
+	t := o.task("count")
+	t.Origin = o.json()
+	return t
 }
 
 // open opens a report that ends with the test.

@@ -248,7 +248,7 @@ func (in *interpreter) listPulls(
 func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Thread) error {
 	t, err := in.request(ctx, m, thread)
 	if open, ok := errors.AsType[*errUndecided](err); ok {
-		return in.picker.keep(ctx, t, open)
+		return in.picker.keep(ctx, m.origin, t, open)
 	}
 	if err != nil {
 		return err
@@ -272,7 +272,7 @@ func (in *interpreter) submit(ctx context.Context, m message, thread tasks.Threa
 		sign = check
 	}
 	in.react(ctx, m.origin, sign)
-	in.reports.showQueued(ctx, t, receipt)
+	in.reports.showQueued(ctx, m.origin, t, receipt)
 	return nil
 }
 

@@ -58,7 +58,7 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 	stop, cancel := context.WithCancel(ctx)
 	r.stop = cancel
 	shown := r.progress.status()
-	d, posted, err := rs.openStatus(ctx, t, shown)
+	d, posted, err := rs.openStatus(ctx, o, t, shown)
 	if err != nil {
 		r.log.Warn("report without status", "err", err)
 		close(r.done)
@@ -82,12 +82,8 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 
 // openStatus returns a task's status message. Without one, it posts a message that shows s.
 func (rs *reporter) openStatus(
-	ctx context.Context, t tasks.Task, s render.Status,
+	ctx context.Context, o origin, t tasks.Task, s render.Status,
 ) (d *display, posted bool, err error) {
-	o, err := originOf(t)
-	if err != nil {
-		return nil, false, err
-	}
 	f, err := rs.find(ctx, o, t)
 	d = &display{client: rs.client, origin: o, ts: f.statusOf(t.ID), log: rs.log.With("run", t.ID, "thread", t.Thread)}
 	if err != nil || d.ts != "" {
@@ -98,20 +94,24 @@ func (rs *reporter) openStatus(
 
 // showQueued shows that a request waits for others of its thread, in the message that will show its run. A request that
 // the live run takes up does not wait.
-func (rs *reporter) showQueued(ctx context.Context, t tasks.Task, r desk.Receipt) {
+func (rs *reporter) showQueued(ctx context.Context, o origin, t tasks.Task, r desk.Receipt) {
 	if r.Joins || r.Position == 0 {
 		return
 	}
-	if _, _, err := rs.openStatus(ctx, t, render.Headline(tasks.QueuedHeadline(r.Position))); err != nil &&
-		ctx.Err() == nil {
+	_, _, err := rs.openStatus(ctx, o, t, render.Headline(tasks.QueuedHeadline(r.Position)))
+	if err != nil && ctx.Err() == nil {
 		rs.log.Warn("show waiting task", "run", t.ID, "thread", t.Thread, "err", err)
 	}
 }
 
 // Waits shows why a request waits, in the message that will show its run.
 func (rs *reporter) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
+	o, err := originOf(t)
+	if err != nil {
+		return err
+	}
 	s := render.Headline(h)
-	d, posted, err := rs.openStatus(ctx, t, s)
+	d, posted, err := rs.openStatus(ctx, o, t, s)
 	if err != nil || posted {
 		return err
 	}

@@ -348,7 +348,7 @@ func TestNowhereToPost(t *testing.T) {
 
 	// Slack would post a reply to a deleted message at the top of the channel.
 	w := newWorkspace(t, Config{})
-	task := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
+	task := taskFrom(origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann})
 	left, ok := errors.AsType[*tasks.UnpostedError](w.open(w.source, task).Close(t.Context(), answered("yes")))
 	if !ok || !left.Final || left.Why != "its thread does not exist any more" {
 		t.Errorf("err = %+v", left)

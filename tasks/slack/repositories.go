@@ -78,12 +78,14 @@ func (rs *repositories) chooseRepository(
 	case r.repo == render.NoRepository:
 		t.Also = r.also // the desk refuses that
 	case r.repo != "":
-		t.Repo, err = rs.fullName(r.repo)
+		if t.Repo, err = rs.fullName(r.repo); err != nil {
+			return nil, err
+		}
 		for _, name := range r.also {
-			if err == nil {
-				name, err = rs.fullName(name)
-				t.Also = append(t.Also, name)
+			if name, err = rs.fullName(name); err != nil {
+				return nil, err
 			}
+			t.Also = append(t.Also, name)
 		}
 	case thread.Latest != "", thread.Repo != "":
 		t.Repo, t.Also = thread.Repo, thread.Also
@@ -96,8 +98,8 @@ func (rs *repositories) chooseRepository(
 	case len(rs.names) > 1:
 		return rs.names, nil
 	}
-	if err == nil && t.Ref != "" && t.Repo == "" {
-		err = inputError("A branch needs a repository: write [repo=owner/name branch=%s].", t.Ref)
+	if t.Ref != "" && t.Repo == "" {
+		return nil, inputError("A branch needs a repository: write [repo=owner/name branch=%s].", t.Ref)
 	}
 	if t.Ref == "" && strings.EqualFold(t.Repo, thread.Repo) {
 		t.Ref = thread.Ref
@@ -105,7 +107,7 @@ func (rs *repositories) chooseRepository(
 			t.Profile = agent.Untrusted
 		}
 	}
-	return nil, err
+	return nil, nil
 }
 
 // ofChannel returns the repository that a channel is about, or "".
@@ -282,16 +284,12 @@ func (p *picker) remove(ctx context.Context, id string) error {
 }
 
 // keep keeps a request and shows its author the menu of repositories, unless it was shown before.
-func (p *picker) keep(ctx context.Context, t tasks.Task, open *errUndecided) error {
+func (p *picker) keep(ctx context.Context, o origin, t tasks.Task, open *errUndecided) error {
 	if p.memory == nil || len(t.Prompt)+len(t.Origin) > maxPending {
 		return &open.InputError
 	}
-	o, err := originOf(t)
-	if err != nil {
-		return err
-	}
 	known := false
-	err = p.memo(t.ID).Change(ctx, func(r *pending) error {
+	err := p.memo(t.ID).Change(ctx, func(r *pending) error {
 		known = r.Task.ID != ""
 		if !known {
 			r.At = p.now()
@@ -347,7 +345,9 @@ func (p *picker) choose(ctx context.Context, pressed press) (string, error) {
 	case !receipt.New:
 		return p.chosen(ctx, pressed, id)
 	}
-	p.reports.showQueued(ctx, t, receipt)
+	if o, err := originOf(t); err == nil {
+		p.reports.showQueued(ctx, o, t, receipt)
+	}
 	p.replaceMenu(ctx, pressed, t.Repo)
 	return "", nil
 }

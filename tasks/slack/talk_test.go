@@ -197,7 +197,7 @@ func TestUpdateIsSaidOnce(t *testing.T) {
 func TestTalkInAThreadThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorkspace(t, Config{})
-	gone := origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann}.task("x")
+	gone := taskFrom(origin{Team: team, Channel: general, TS: "1600000000.000001", User: ann})
 	for method, talk := range talks(w.source, gone) {
 		if err := talk(t.Context()); code(err) != "thread_not_found" {
 			t.Errorf("%s: %v", method, err)
