@@ -32,7 +32,8 @@ func (s *EventLog) Archive(ctx context.Context, id string) error {
 		return fmt.Errorf("archive events of %s: %w", id, err)
 	}
 	var parts [][]byte
-	for _, e := range s.newest(appendNewer(old, events)) {
+	all := appendNewer(old, events)
+	for _, e := range all[max(0, len(all)-s.most):] { // as many as a stream keeps
 		if !e.End { // a retry removes the mark
 			parts = append(parts, []byte(e.ID), e.Data)
 		}
@@ -86,11 +87,6 @@ func (s *EventLog) unpackEvents(ctx context.Context, value string) ([]Event, err
 		events = append(events, Event{ID: string(pair[0]), Data: pair[1]})
 	}
 	return events, nil
-}
-
-// newest returns the newest events, as many as a stream keeps.
-func (s *EventLog) newest(events []Event) []Event {
-	return events[max(0, len(events)-s.most):]
 }
 
 // appendNewer appends the events of a stream that come after those that were archived.

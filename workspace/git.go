@@ -180,6 +180,15 @@ func (g git) run(ctx context.Context, args ...string) (string, error) {
 	return "", &gitError{command: command, stderr: redact(string(errs.kept), g.secret), err: err}
 }
 
+// holds runs a git command that answers by its exit code: 0 for yes, 1 for no.
+func (g git) holds(ctx context.Context, args ...string) (bool, error) {
+	_, err := g.run(ctx, args...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // gitObject is one of a repository's objects.
 type gitObject struct {
 	name, content string

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -142,12 +141,8 @@ type inLFS struct {
 
 // usesLFS reports whether attributes in the index leave anything to Git LFS.
 func (c clone) usesLFS(ctx context.Context) (bool, error) {
-	_, err := c.git.run(ctx, "grep", "--cached", "--quiet", "--text", "--fixed-strings", "-e", "filter=lfs", "--",
+	return c.git.holds(ctx, "grep", "--cached", "--quiet", "--text", "--fixed-strings", "-e", "filter=lfs", "--",
 		":(glob)**/.gitattributes")
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // pointers returns the files that are pointers in the index, and that its attributes leave to Git LFS.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -259,9 +258,5 @@ func unmarked(log string) string {
 
 // contains reports whether a commit equals another one or has it as an ancestor.
 func (g git) contains(ctx context.Context, commit, ancestor string) (bool, error) {
-	_, err := g.run(ctx, "merge-base", "--is-ancestor", ancestor, commit)
-	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 {
-		return false, nil
-	}
-	return err == nil, err
+	return g.holds(ctx, "merge-base", "--is-ancestor", ancestor, commit)
 }

@@ -81,13 +81,11 @@ func (r *answer) Notice(_ context.Context, n tasks.Notice) (_ tasks.Notice, sile
 func (r *report) toldPull() forge.PullRequest {
 	o := r.o
 	p := forge.PullRequest{
-		Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL, Fork: fromFork(r.task),
+		Repo: o.Repo, Number: o.Number, Title: o.Title, Base: o.Base, URL: o.URL,
+		Fork: r.task.Profile == agent.Untrusted,
 	}
 	if o.Asked != nil && o.Asked.URL != "" {
 		p.URL = o.Asked.URL
 	}
 	return p
 }
-
-// fromFork reports whether the pull request of a task comes from a fork, to which errand pushes nothing.
-func fromFork(t tasks.Task) bool { return t.Profile == agent.Untrusted }

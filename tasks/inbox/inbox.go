@@ -13,6 +13,7 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -102,20 +103,13 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, acceptLimit)
 	defer cancel()
 	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
-	options := []asynq.Option{
-		asynq.Queue(b.cfg.Queue), asynq.MaxRetry(maxRetries), asynq.Timeout(2 * limit), asynq.Retention(kept + e.Found),
-	}
-	if e.ID != "" {
-		options = append(options, asynq.TaskID(e.Source+"."+e.ID))
-	}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
-	id := e.Source + "." + e.ID
-	info, err := b.client.EnqueueContext(ctx, event, options...)
-	switch {
-	case err == nil:
-		id = info.ID
-	case errors.Is(err, asynq.ErrTaskIDConflict):
-		if err = nil; e.Found == 0 {
+	id := e.Source + "." + cmp.Or(e.ID, rand.Text())
+	_, err := b.client.EnqueueContext(ctx, event, asynq.TaskID(id), asynq.Queue(b.cfg.Queue),
+		asynq.MaxRetry(maxRetries), asynq.Timeout(2*limit), asynq.Retention(kept+e.Found))
+	if errors.Is(err, asynq.ErrTaskIDConflict) {
+		err = nil
+		if e.Found == 0 {
 			err = b.revive(id)
 		}
 	}

@@ -256,10 +256,10 @@ func (w *Worker) build() {
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
 	})
-	w.outage = recovery.NewOutage(recovery.OutageConfig{
+	w.outage = &recovery.Outage{
 		Store: c.Store, Policy: c.Policy, Pool: c.Pool, Health: w.health, Notices: w.waits,
 		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,
-	})
+	}
 	w.janitor = &janitor{
 		store: c.Store, workspace: c.Workspace, logDir: c.LogDir, retention: c.Retention,
 		discardFor: c.Timing.Discard, log: log,

@@ -83,18 +83,17 @@ func leaked(ctx context.Context, secrets map[string]string, dirs ...string) erro
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err == nil && name == "" {
-			continue
-		}
-		failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
-		failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. "+
-			"Remove it at the end of the set-up.",
-			name, untrusted.Line(file, 200))
 		if err != nil {
-			failed.Message, failed.User = "search for secrets: "+
-				err.Error(), "The set-up left files that cannot be searched for its secrets."
+			failed := agent.NewError(agent.ClassWorkspace, "search for secrets: "+err.Error())
+			failed.User = "The set-up left files that cannot be searched for its secrets."
+			return failed
 		}
-		return failed
+		if name != "" {
+			failed := agent.NewError(agent.ClassWorkspace, "the set-up left a secret in a file")
+			failed.User = fmt.Sprintf("The set-up left the secret %s in the file %s, where every run could read it. "+
+				"Remove it at the end of the set-up.", name, untrusted.Line(file, 200))
+			return failed
+		}
 	}
 	return nil
 }

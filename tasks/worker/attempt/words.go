@@ -13,22 +13,12 @@ import (
 
 // whyPaused says why a task waits for long: for the end of an outage, or until a time.
 func whyPaused(wait store.Wait, outage bool) string {
-	if outage {
-		return outlasting(wait)
+	if outage { // which may take several tries
+		return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the "+
+			"model answers again, for up to %d hours.", wait.Why, int(horizon.Hours()))
 	}
-	return parked(wait)
-}
-
-// parked says why and until when a task waits.
-func parked(wait store.Wait) string {
 	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself.",
 		moment(wait.At, time.Now()), wait.Why)
-}
-
-// outlasting says that a task waits for the model, which may take several tries.
-func outlasting(wait store.Wait) string {
-	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the model "+
-		"answers again, for up to %d hours.", wait.Why, int(horizon.Hours()))
 }
 
 // moment formats a time in UTC and how far away it is.

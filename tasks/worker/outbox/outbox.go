@@ -196,14 +196,6 @@ func (o *Poster) postpone(ctx context.Context, p store.Post, m finalMessage, pro
 	logline.Warn(o.Log, err, "postpone final message", "run", p.ID)
 }
 
-// announce notes the ending of a task and of those that its run absorbed, unless an earlier attempt did.
-func (o *Poster) announce(ctx context.Context, m finalMessage) error {
-	if o.Ended == nil || m.task.ID == "" || m.shown {
-		return nil
-	}
-	return o.note(ctx, m)
-}
-
 // measure counts the ending of a task, unless an earlier attempt did.
 func (o *Poster) measure(m finalMessage) {
 	if !m.shown {
@@ -211,8 +203,12 @@ func (o *Poster) measure(m finalMessage) {
 	}
 }
 
-// note notes the ending of a task and of those that its run absorbed, which end with it.
-func (o *Poster) note(ctx context.Context, m finalMessage) error {
+// announce notes the ending of a task and of those that its run absorbed, which end with it, unless an earlier attempt
+// did.
+func (o *Poster) announce(ctx context.Context, m finalMessage) error {
+	if o.Ended == nil || m.task.ID == "" || m.shown {
+		return nil
+	}
 	if err := o.Ended(ctx, m.task, m.ending.Kind, m.at); err != nil {
 		return err
 	}

@@ -12,8 +12,9 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
-// OutageConfig configures an [Outage].
-type OutageConfig struct {
+// Outage informs the threads of waiting tasks, once, that no worker of their pool can run them or that their class is
+// paused. Only one goroutine uses it.
+type Outage struct {
 	Store   *store.Store
 	Policy  rights.Policy
 	Pool    string // of this worker
@@ -22,20 +23,11 @@ type OutageConfig struct {
 	Leader  *store.Leader
 	// Observe is how long all workers must be unable before threads are informed.
 	Observe time.Duration
-}
-
-// Outage informs the threads of waiting tasks, once, that no worker of their pool can run them or that their class is
-// paused. Only one goroutine uses it.
-type Outage struct {
-	OutageConfig
 
 	after    string            // the walk through live tasks continues after this one, or begins if ""
 	heads    map[string]string // by thread: the first of its tasks in this walk
 	informed map[string]bool   // tasks that are informed or cannot be; the store knows those of other workers
 }
-
-// NewOutage returns an outage.
-func NewOutage(c OutageConfig) *Outage { return &Outage{OutageConfig: c} }
 
 // maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
 const maxInformed = 20
