@@ -35,29 +35,29 @@ var branchPrefix = regexp.MustCompile(`^([a-z0-9][a-z0-9_-]*/)+$`)
 // checked returns p without its invalid parts, and a sentence about each of them.
 func (p PullRequests) checked() (PullRequests, []string) {
 	var wrong []string
+	refusef := func(why string, args ...any) {
+		wrong = append(wrong, fmt.Sprintf("pull_requests: "+why+".", args...))
+	}
+	fits := func(text string, most int) bool {
+		return utf8.RuneCountInString(text) <= most && !strings.ContainsFunc(text, unicode.IsControl)
+	}
 	if b := p.BranchPrefix; b != "" && (!branchPrefix.MatchString(b) || len(b) > maxPrefix ||
 		strings.HasPrefix(b, "refs/")) {
-		wrong = append(wrong,
-			fmt.Sprintf("pull_requests: the branch_prefix %.100q is not made of a-z, 0-9, _ and "+
-				"-, with a slash at its end.", b))
+		refusef("the branch_prefix %.100q is not made of a-z, 0-9, _ and -, with a slash at its end", b)
 		p.BranchPrefix = ""
 	}
-	if utf8.RuneCountInString(p.Title) > maxTitlePrefix || strings.ContainsFunc(p.Title, unicode.IsControl) {
-		wrong = append(wrong, fmt.Sprintf("pull_requests: the title is not one line of at most %d characters.",
-			maxTitlePrefix))
+	if !fits(p.Title, maxTitlePrefix) {
+		refusef("the title is not one line of at most %d characters", maxTitlePrefix)
 		p.Title = ""
 	}
-	if slices.ContainsFunc(p.Labels, func(l string) bool {
-		return strings.TrimSpace(l) == "" || utf8.RuneCountInString(l) > maxLabel ||
-			strings.ContainsFunc(l, unicode.IsControl)
-	}) || len(p.Labels) > maxList {
-		wrong = append(wrong, fmt.Sprintf("pull_requests: the labels are not at most %d of at most %d characters.",
-			maxList, maxLabel))
+	odd := func(label string) bool { return strings.TrimSpace(label) == "" || !fits(label, maxLabel) }
+	if len(p.Labels) > maxList || slices.ContainsFunc(p.Labels, odd) {
+		refusef("the labels are not at most %d of at most %d characters", maxList, maxLabel)
 		p.Labels = nil
 	}
 	for name, value := range map[string]*string{"draft": &p.Draft, "template": &p.Template} {
 		if !slices.Contains([]string{"", "true", "false"}, *value) {
-			wrong = append(wrong, "pull_requests: "+name+" is neither true nor false.")
+			refusef("%s is neither true nor false", name)
 			*value = ""
 		}
 	}

@@ -44,23 +44,28 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, p Checkpoint) error {
 // Checkpoint reads a task's checkpoint. It returns [ErrNotFound] if the task has no checkpoint, [ErrDamaged] if it
 // differs from what was saved or is on another machine, and [ErrObjects].
 func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
+	c, err := s.readCheckpoint(ctx, id)
+	return c, wrapf(err, "read checkpoint of %s", id)
+}
+
+func (s *Store) readCheckpoint(ctx context.Context, id string) (Checkpoint, error) {
 	f, err := s.redis.HGetAll(ctx, s.key.checkpoint(id)).Result()
 	if err == nil && len(f) == 0 {
 		err = ErrNotFound
 	}
-	var body []byte
-	if err == nil {
-		body, err = s.values.fetch(ctx, f["body"])
+	if err != nil {
+		return Checkpoint{}, err
 	}
-	var parts [][]byte
-	if err == nil {
-		parts, err = split(body)
+	body, err := s.values.fetch(ctx, f["body"])
+	if err != nil {
+		return Checkpoint{}, err
 	}
+	parts, err := split(body)
 	if err == nil && len(parts) != 4 {
 		err = ErrDamaged
 	}
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("read checkpoint of %s: %w", id, err)
+		return Checkpoint{}, err
 	}
 	return Checkpoint{
 		Session: Session{ID: string(parts[0]), Meta: raw(string(parts[1])), Data: parts[2]}, Work: parts[3],

@@ -56,20 +56,20 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if err := dirtree.Remove(tmp.dir); err != nil {
 		return Clone{}, err
 	}
+	defer func() { _ = dirtree.Remove(tmp.dir) }() // after an error; if that fails, the next make removes it
 	_, err := c.mirror.git.in("").run(ctx, "clone", "--quiet", "--shared", "--no-checkout", "--template=", "--",
 		c.mirror.dir, tmp.dir)
-	if err == nil {
-		err = tmp.secure() // also removes the remote from the configuration, but not its refs
-	}
-	if err == nil {
-		err = fill(tmp)
-	}
-	made := Clone{}
-	if err == nil {
-		made, err = tmp.complete(ctx, want, t)
-	}
 	if err != nil {
-		_ = dirtree.Remove(tmp.dir) // otherwise the next make removes it
+		return Clone{}, err
+	}
+	if err := tmp.secure(); err != nil { // also removes the remote from the configuration, but not its refs
+		return Clone{}, err
+	}
+	if err := fill(tmp); err != nil {
+		return Clone{}, err
+	}
+	made, err := tmp.complete(ctx, want, t)
+	if err != nil {
 		return Clone{}, err
 	}
 	aside := c.beside("broken")

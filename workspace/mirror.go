@@ -155,14 +155,13 @@ func (m mirror) create(ctx context.Context, r remote, head string) error {
 	if err != nil {
 		return errors.Join(remoteError(err), dirtree.Remove(tmp))
 	}
-	err = secure(tmp, mirrorConfig, "")
-	if err == nil {
-		_, err = m.git.in(tmp).run(ctx, "symbolic-ref", "HEAD", cmp.Or(head, "refs/heads/main"))
+	if err := secure(tmp, mirrorConfig, ""); err != nil {
+		return err
 	}
-	if err == nil {
-		err = replace(tmp, m.dir, m.beside("broken"))
+	if _, err := m.git.in(tmp).run(ctx, "symbolic-ref", "HEAD", cmp.Or(head, "refs/heads/main")); err != nil {
+		return err
 	}
-	return err
+	return replace(tmp, m.dir, m.beside("broken"))
 }
 
 const pullRefs = "+refs/pull/*/head:refs/pull/*/head"

@@ -17,11 +17,8 @@ import (
 // when ctx has ended is only a part, and is not kept.
 func measured(ctx context.Context, file string, used time.Time, measure func() int64) int64 {
 	var at, size int64
-	text, err := os.ReadFile(file)
-	if err == nil {
-		_, err = fmt.Sscanf(string(text), "%d %d\n", &at, &size)
-	}
-	if err == nil && at == used.UnixNano() {
+	text, _ := os.ReadFile(file) // without it, there is nothing to read from
+	if _, err := fmt.Sscanf(string(text), "%d %d\n", &at, &size); err == nil && at == used.UnixNano() {
 		return size
 	}
 	if size = measure(); ctx.Err() != nil {

@@ -61,24 +61,26 @@ func chatCommand(t *terminal) *cobra.Command {
 		}
 		message["plan"], message["pictures"] = *plan, *pictures
 		first, text, err := t.api.submit(c.Context(), message)
-		headline := ""
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case t.raw:
+		}
+		id := display.TaskID(first.ID)
+		if t.raw {
 			err = t.printJSON([]byte(text + "\n"))
-		case !*follow:
-			printf(t.stdout, "%s\n", display.TaskID(first.ID))
-		default:
-			headline = fmt.Sprintf("task %s, thread %s", display.TaskID(first.ID), first.Thread)
-			if first.Position > 0 {
-				headline += fmt.Sprintf("; %d before it in its thread", first.Position)
-			}
+		} else if !*follow {
+			printf(t.stdout, "%s\n", id)
 		}
 		if err != nil || !*follow {
 			return err
 		}
-		return t.newWatch(url.PathEscape(first.ID), display.TaskID(first.ID), t.stderr).run(c.Context(), headline)
+		headline := ""
+		if !t.raw {
+			headline = fmt.Sprintf("task %s, thread %s", id, first.Thread)
+			if first.Position > 0 {
+				headline += fmt.Sprintf("; %d before it in its thread", first.Position)
+			}
+		}
+		return t.newWatch(url.PathEscape(first.ID), id, t.stderr).run(c.Context(), headline)
 	}
 	return c
 }

@@ -73,34 +73,37 @@ func run(ctx context.Context, in invocation, o assemble.Options) int {
 		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
 	}
 	c, err := assemble.Load(in.getenv, role)
-	switch {
-	case !*printConfig && flags.NArg() == 1 && check(flags.Arg(0)) != nil:
-		if err == nil {
-			err = check(flags.Arg(0))(ctx, c, stdout)
-		}
-	case *printConfig:
-		if perr := c.Print(stdout); perr != nil {
-			err = errors.Join(err, perr)
-		}
-		problems, _ := errors.AsType[config.Problems](err)
-		for _, n := range config.Unknown(os.Environ()) {
-			if !problems.Has(n.Where) {
-				fmt.Fprintln(stderr, "worker: warning:", n)
-			}
-		}
-	case flags.NArg() > 0:
+	if *printConfig {
+		return exitCode(stderr, show(in, c, err))
+	}
+	do := check(flags.Arg(0))
+	if flags.NArg() > 1 || flags.NArg() == 1 && do == nil {
 		fmt.Fprintf(stderr, "worker: unknown command %q\n", strings.Join(flags.Args(), " "))
 		flags.Usage()
 		return 2
-	case err == nil:
-		if role == config.RoleOnce {
-			err = once.begin(c, &o)
-		}
-		if err == nil {
-			err = serve(ctx, role, c, in, o)
+	}
+	if err == nil && do == nil && role == config.RoleOnce {
+		err = once.begin(c, &o)
+	}
+	if err != nil {
+		return exitCode(stderr, err)
+	}
+	if do != nil {
+		return exitCode(stderr, do(ctx, c, stdout))
+	}
+	return exitCode(stderr, serve(ctx, role, c, in, o))
+}
+
+// show prints a configuration, also one that was loaded with an error, and warnings. It returns all errors.
+func show(in invocation, c config.Config, err error) error {
+	problems, _ := errors.AsType[config.Problems](err)
+	err = errors.Join(err, c.Print(in.stdout))
+	for _, n := range config.Unknown(os.Environ()) {
+		if !problems.Has(n.Where) {
+			fmt.Fprintln(in.stderr, "worker: warning:", n)
 		}
 	}
-	return exitCode(stderr, err)
+	return err
 }
 
 // check returns the check that a command names, or nil.

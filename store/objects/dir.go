@@ -54,8 +54,11 @@ type newFile struct {
 	name string
 }
 
-// create creates a file with a new name beside a key's file.
+// create creates a file with a new name in a directory, which it creates if necessary.
 func (d *Dir) create(parent string) (*newFile, error) {
+	if err := d.root.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
 	name := path.Join(parent, temporary+randomName())
 	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	return &newFile{f, name}, err
@@ -73,26 +76,14 @@ func (d *Dir) put(ctx context.Context, key string, data io.Reader, size int64) e
 	if err := checkKey(key); err != nil {
 		return err
 	}
-	if err := d.root.MkdirAll(path.Dir(key), 0o700); err != nil {
-		return err
-	}
 	f, err := d.create(path.Dir(key))
 	if errors.Is(err, fs.ErrNotExist) { // Sweep has removed the empty directory
-		if err = d.root.MkdirAll(path.Dir(key), 0o700); err == nil {
-			f, err = d.create(path.Dir(key))
-		}
+		f, err = d.create(path.Dir(key))
 	}
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(f, reader{ctx, data})
-	if err == nil && size >= 0 && n != size {
-		err = fmt.Errorf("it has %d bytes instead of %d", n, size)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
+	err = errors.Join(f.write(reader{ctx, data}, size), f.Close())
 	if err == nil {
 		err = d.root.Rename(f.name, key)
 	}
@@ -102,19 +93,31 @@ func (d *Dir) put(ctx context.Context, key string, data io.Reader, size int64) e
 	return nil
 }
 
+// write writes data of a size, or of any size below 0, to the disk.
+func (f *newFile) write(data io.Reader, size int64) error {
+	n, err := io.Copy(f, data)
+	if err != nil {
+		return err
+	}
+	if size >= 0 && n != size {
+		return fmt.Errorf("it has %d bytes instead of %d", n, size)
+	}
+	return f.Sync()
+}
+
 // Get implements Bucket.
 func (d *Dir) Get(_ context.Context, key string) (io.ReadCloser, error) {
-	err := checkKey(key)
-	if err == nil {
-		var f *os.File
-		if f, err = d.root.Open(key); err == nil {
-			return f, nil
-		}
+	if err := checkKey(key); err != nil {
+		return nil, fmt.Errorf("get object %s: %w", key, err)
 	}
+	f, err := d.root.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNotFound
 	}
-	return nil, fmt.Errorf("get object %s: %w", key, err)
+	if err != nil {
+		return nil, fmt.Errorf("get object %s: %w", key, err)
+	}
+	return f, nil
 }
 
 // Delete implements Bucket.

@@ -117,17 +117,7 @@ func (s *Source) serve(life context.Context, d *desk.Desk, w http.ResponseWriter
 // read decodes one JSON object with known fields and nothing behind it. An unknown field is a mistake: "timout"
 // would let a task run for hours.
 func read(w http.ResponseWriter, r *http.Request) (request, *intake.Problem) {
-	var req request
-	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(&req)
-	if err == nil {
-		if _, err = dec.Token(); err == nil {
-			err = errors.New("there is something behind the object")
-		} else if errors.Is(err, io.EOF) {
-			err = nil
-		}
-	}
+	req, err := decode(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return req, intake.NewProblem(http.StatusRequestEntityTooLarge, "Too large",
 			fmt.Sprintf("A request has at most %d bytes.", maxBody))
@@ -140,6 +130,19 @@ func read(w http.ResponseWriter, r *http.Request) (request, *intake.Problem) {
 			fmt.Sprintf("There is no field %s. The fields are %s.", name, fields))
 	}
 	return req, intake.NewProblem(http.StatusBadRequest, "Malformed JSON", err.Error())
+}
+
+// decode reads a request with nothing behind it.
+func decode(body io.Reader) (req request, err error) {
+	dec := json.NewDecoder(body)
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&req); err != nil {
+		return req, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return req, cmp.Or(err, errors.New("there is something behind the object"))
+	}
+	return req, nil
 }
 
 // task returns the task of a request.
@@ -189,25 +192,31 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 func (req request) options(t *tasks.Task) (err error) {
 	t.Options.Plan = req.Plan
 	if req.Branch != "" {
-		if t.Ref, err = tasks.ParseBranch(req.Branch); err == nil && t.Repo == "" {
-			err = &tasks.InputError{Sentence: "A branch needs a repository: name one in repo."}
+		if t.Ref, err = tasks.ParseBranch(req.Branch); err != nil {
+			return err
+		}
+		if t.Repo == "" {
+			return &tasks.InputError{Sentence: "A branch needs a repository: name one in repo."}
 		}
 	}
-	if err == nil && req.Budget != "" {
-		t.Options.MaxUSD, err = tasks.ParseBudget(string(req.Budget))
+	if req.Budget != "" {
+		if t.Options.MaxUSD, err = tasks.ParseBudget(string(req.Budget)); err != nil {
+			return err
+		}
 	}
-	if err == nil && req.Timeout != "" {
-		t.Options.Limit, err = tasks.ParseTimeout(req.Timeout)
+	if req.Timeout != "" {
+		if t.Options.Limit, err = tasks.ParseTimeout(req.Timeout); err != nil {
+			return err
+		}
 	}
 	for _, p := range req.Pictures {
+		picture, err := tasks.NewPicture(cmp.Or(p.Name, "picture"), p.Data)
 		if err != nil {
-			break
+			return err
 		}
-		var picture tasks.Picture
-		picture, err = tasks.NewPicture(cmp.Or(p.Name, "picture"), p.Data)
 		t.Pictures = append(t.Pictures, picture)
 	}
-	return err
+	return nil
 }
 
 // submit checks the agent that a request names, and stores the task. Storing gives up after submitLimit. It is detached

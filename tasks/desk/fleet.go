@@ -82,10 +82,11 @@ func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
 	if err := people.VisitorOf(ctx).Operates(ctx, ""); err != nil {
 		return Halted{}, err
 	}
-	switch found, err := f.desk.store.Halts.Uncordon(ctx, name); {
-	case err != nil:
+	found, err := f.desk.store.Halts.Uncordon(ctx, name)
+	if err != nil {
 		return Halted{}, err
-	case !found:
+	}
+	if !found {
 		return Halted{},
 			&tasks.InputError{Sentence: fmt.Sprintf("%q is not cordoned. A host is uncordoned by its name, "+
 				"not by the ID of its worker.", name)}

@@ -83,16 +83,17 @@ func (d *Desk) Find(ctx context.Context, part string) (id string, err error) {
 		q.Head = func(r store.Record) bool { return sees(r.Scopes) }
 	}
 	page, err := d.store.List(ctx, q)
-	switch found := page.Records; {
-	case err != nil:
+	if err != nil {
 		return "", fmt.Errorf("find task: %w", err)
-	case len(found) == 0:
+	}
+	switch found := page.Records; len(found) {
+	case 0:
 		return "", tasks.ErrNotFound
-	case len(found) > 1:
+	case 1:
+		return found[0].ID, nil
+	default:
 		return "", &tasks.InputError{Sentence: fmt.Sprintf("%q is a part of several IDs, such as %s and %s. "+
 			"Write more of it.", part, found[0].ID, found[1].ID)}
-	default:
-		return found[0].ID, nil
 	}
 }
 

@@ -70,14 +70,14 @@ const maxPath = 4096
 // answer is cached for a minute. An *InputError says that no task can work there, and a *CLIError why the CLI could
 // not answer. It returns [ErrNoAnswer] if no worker that can run tasks answered in time.
 func (d *Desk) Offer(ctx context.Context, where capacity.Where) (capacity.Offer, error) {
-	switch reply, err := d.inquire(ctx, where); {
-	case err != nil:
+	reply, err := d.inquire(ctx, where)
+	if err != nil {
 		return capacity.Offer{}, err
-	case reply.Offer == nil:
-		return capacity.Offer{}, errors.New("decode offer: the reply is empty")
-	default:
-		return *reply.Offer, nil
 	}
+	if reply.Offer == nil {
+		return capacity.Offer{}, errors.New("decode offer: the reply is empty")
+	}
+	return *reply.Offer, nil
 }
 
 // inquire asks a worker about a place.
@@ -111,12 +111,13 @@ func (d *Desk) inquire(ctx context.Context, where capacity.Where) (reply capacit
 	if err != nil {
 		return reply, fmt.Errorf("query offer: %w", err)
 	}
-	switch err := json.Unmarshal(answer, &reply); {
-	case err != nil:
+	if err := json.Unmarshal(answer, &reply); err != nil {
 		return reply, fmt.Errorf("decode offer: %w", err)
-	case reply.Refused != "":
+	}
+	if reply.Refused != "" {
 		return reply, &tasks.InputError{Sentence: reply.Refused}
-	case reply.Failed != nil:
+	}
+	if reply.Failed != nil {
 		return reply, reply.Failed
 	}
 	return reply, nil

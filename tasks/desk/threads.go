@@ -31,15 +31,17 @@ func (d *Desk) Thread(ctx context.Context, name string) (tasks.Thread, error) {
 		return t, fmt.Errorf("read thread: %w", err)
 	}
 	stored, err := d.store.Threads.Topic(ctx, name)
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	if errors.Is(err, store.ErrNotFound) {
 		return t, fmt.Errorf("read thread %s: %w", name, tasks.ErrNotFound)
-	case err == nil:
-		if err = json.Unmarshal(stored, &t); err == nil {
-			return t, nil
-		}
-	case !errors.Is(err, store.ErrDamaged):
+	}
+	if err != nil && !errors.Is(err, store.ErrDamaged) {
 		return t, fmt.Errorf("read thread %s: %w", name, err)
+	}
+	if err == nil {
+		err = json.Unmarshal(stored, &t)
+	}
+	if err == nil {
+		return t, nil
 	}
 	d.log.Warn("thread goes on as a new one: what its latest task left cannot be read", "thread", name, "err", err)
 	return tasks.Thread{}, fmt.Errorf("read thread %s: %w", name, tasks.ErrNotFound)

@@ -89,13 +89,14 @@ func (a *API) removeLink(w http.ResponseWriter, r *http.Request) error {
 
 // removed answers a request to remove something.
 func removed(w http.ResponseWriter, found bool, err error, missing string) error {
-	if err == nil && !found {
-		err = respond.Error(http.StatusNotFound, "Not found", missing)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
+	if !found {
+		return respond.Error(http.StatusNotFound, "Not found", missing)
 	}
-	return err
+	w.WriteHeader(http.StatusNoContent)
+	return nil
 }
 
 // maxToken bounds the body of a request for a token, in bytes.

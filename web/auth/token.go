@@ -127,13 +127,13 @@ func (t *Tokens) visitor(ctx context.Context, text string) (v people.Visitor, ok
 		return v, false, nil
 	}
 	body, err := t.Store.Read(ctx, tokenHash(text))
-	var one Token
-	switch {
-	case errors.Is(err, store.ErrNotFound):
+	if errors.Is(err, store.ErrNotFound) {
 		return v, false, nil
-	case err != nil:
+	}
+	if err != nil {
 		return v, false, err
 	}
+	var one Token
 	if bad := json.Unmarshal(body, &one); bad != nil || !t.Now().Before(one.Expires) {
 		return v, false, bad
 	}

@@ -131,10 +131,13 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 		}
 	}
 	fleet, err := c.view.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var past []tasks.Status
-	if err == nil && v.Thread != "" {
+	if v.Thread != "" {
 		past, err = c.view.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
-	} else if err == nil {
+	} else {
 		v.Recent, err = c.recent(ctx)
 	}
 	if err != nil {

@@ -116,13 +116,13 @@ func (l Layer) copy(ctx context.Context) error {
 	}
 	// Not where an earlier attempt was interrupted: it may have left directories that cannot be removed like that.
 	fresh, err := os.MkdirTemp(l.Changes, "copy-")
-	if err == nil {
-		err = copyAll(ctx, l.Lower, fresh)
-	}
-	if err == nil {
-		err = os.Rename(fresh, l.Upper())
-	}
 	if err != nil {
+		return err
+	}
+	if err := copyAll(ctx, l.Lower, fresh); err != nil {
+		return err
+	}
+	if err := os.Rename(fresh, l.Upper()); err != nil {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o600)

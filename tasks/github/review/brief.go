@@ -110,12 +110,14 @@ func (k present) unchanged(ctx context.Context) error {
 	if o.ByPerson() {
 		return nil
 	}
-	switch p, err := k.r.memory.State(ctx, o.Ref); {
-	case err != nil:
+	p, err := k.r.memory.State(ctx, o.Ref)
+	if err != nil {
 		return err
-	case p.HasReviewed(o) && p.ReviewedBy != k.task.ID: // its own review was retried
+	}
+	if p.HasReviewed(o) && p.ReviewedBy != k.task.ID { // its own review was retried
 		return thread.Refuse("The head was reviewed before.")
-	case o.Action != "synchronize" && o.Action != subject.ActionPolled:
+	}
+	if o.Action != "synchronize" && o.Action != subject.ActionPolled {
 		return nil
 	}
 	diff, _, err := k.GH.PullRequests.GetRaw(ctx, k.Owner, k.Name, o.Number, github.RawOptions{Type: github.Diff})

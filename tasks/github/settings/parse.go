@@ -130,24 +130,14 @@ func (c Settings) validated(wrong []string) (Settings, []string) {
 
 // dropUnknownWords drops settings whose value is not one of their possible words.
 func (c *Settings) dropUnknownWords(refuse func(key, why string)) {
-	for _, one := range []struct {
-		key   string
-		value *string
-		of    []string
-		why   string
-	}{
-		{
-			"review.severity", &c.Review.Severity,
-			[]string{"critical", "major", "minor"},
-			"is neither critical, major nor minor",
-		},
-		{"issues", &c.Issues, []string{IssuesOff, IssuesAsk, IssuesAuto}, "is neither off, ask nor auto"},
-	} {
-		if *one.value != "" && !slices.Contains(one.of, *one.value) {
-			refuse(one.key, one.why)
-			*one.value = ""
+	drop := func(key string, value *string, why string, words ...string) {
+		if *value != "" && !slices.Contains(words, *value) {
+			refuse(key, why)
+			*value = ""
 		}
 	}
+	drop("review.severity", &c.Review.Severity, "is neither critical, major nor minor", "critical", "major", "minor")
+	drop("issues", &c.Issues, "is neither off, ask nor auto", IssuesOff, IssuesAsk, IssuesAuto)
 }
 
 // Scoped are instructions for reviews that change some of these files.

@@ -71,10 +71,10 @@ func (m Memory) Once(ctx context.Context, r thread.Ref, key, task string) error 
 		why = p.once(key, task)
 		return nil
 	})
-	if err == nil && why != "" {
-		err = thread.Refuse(why)
+	if err != nil || why == "" {
+		return err
 	}
-	return err
+	return thread.Refuse(why)
 }
 
 // OnceUnasked is Once for a task that nobody requested. It allows every requested task.
