@@ -56,7 +56,7 @@ func TestWorkIsPublished(t *testing.T) {
 		}
 	}
 	branch := pulls[0].Head
-	w.published(branch, "mend the total, Count in cents", "package total\n// cents\n")
+	w.published(branch, "Mend the total, Count in cents", "package total\n// cents\n")
 	w.secretsStayInside()
 
 	// The next worker starts with an empty disk.
@@ -71,7 +71,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if final := w.answers(root, 2)[1]; !strings.Contains(final, link) {
 		t.Errorf("final message: %s", final)
 	}
-	w.published(branch, "and the tax, mend the total, Count in cents", "package total\n// cents\n// tax\n")
+	w.published(branch, "And the tax, Mend the total, Count in cents", "package total\n// cents\n// tax\n")
 	if pulls := w.github.Pulls(repo); len(pulls) != 1 || !strings.Contains(pulls[0].Body, "The tax too.") ||
 		pulls[0].HeadSHA == "" {
 		t.Errorf("pull requests: %+v", pulls)

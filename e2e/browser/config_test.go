@@ -36,7 +36,7 @@ mcp: {tickets: {command: /usr/local/bin/tickets-mcp}}
 			tb.as(l)
 			for _, v := range []visit{
 				{name: "config-file", path: "/config", want: "its errand.yaml differs"},
-				{name: "config-set", path: "/config?set=1", want: "ERRAND_RUN_LIMIT"},
+				{name: "config-all", path: "/config?all=1", want: "ERRAND_RUN_MEMORY_GB"},
 			} {
 				tb.visit(v)
 				tb.fits(v.name)

@@ -30,7 +30,7 @@ func (s *scene) pages() []visit {
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},
 		{name: "costs", path: "/costs", want: "Reviews by size"},
 		{name: "costs-groups", path: "/costs?by=day&by=person&by=repository", want: "slack/Ann-Lee"},
-		{name: "config", path: "/config", want: "ERRAND_RUN_LIMIT"},
+		{name: "config", path: "/config", want: "REDIS_URL"},
 		{name: "audit", path: "/audit?verify=1&what=log&since=2026-01-01", want: "is intact"},
 		{name: "fleet", path: "/fleet", want: "mill-3"},
 		{name: "fleet-services", path: "/fleet?services=1", want: "hold the credentials for the model"},

@@ -81,7 +81,7 @@ func TestResumedWorkIsSigned(t *testing.T) {
 		t.Fatalf("ending = %+v", e)
 	}
 	branch := publish.Branch("", "fake/a")
-	if got := verified(branch); got != "do it, work" {
+	if got := verified(branch); got != "Do it, work" {
 		t.Errorf("pushed %s", got)
 	}
 	bare := filepath.Join(r.root, "acme", "api.git")
@@ -104,7 +104,7 @@ func TestResumedWorkIsSigned(t *testing.T) {
 	}
 	r.worker(disk, with)
 	r.ending(r.submit(r.repoTask("a")))
-	if got := verified(branch); got != "more, do it, work" || r.git(bare, "rev-parse", branch+"~1") != before {
+	if got := verified(branch); got != "more, Do it, work" || r.git(bare, "rev-parse", branch+"~1") != before {
 		t.Errorf("pushed %s", got)
 	}
 }

@@ -141,7 +141,7 @@ func TestWorkIsPublished(t *testing.T) {
 	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1" {
 		t.Errorf("ending = %+v, %q", e, e.Note())
 	}
-	if got := r.pushed("fake/a"); got != "do it, work" {
+	if got := r.pushed("fake/a"); got != "Do it, work" {
 		t.Errorf("pushed %s", got)
 	}
 	s, err := r.desk.Status(t.Context(), first.ID)
@@ -165,7 +165,7 @@ func TestWorkIsPublished(t *testing.T) {
 		return answer("I mended it again."), nil
 	}
 	e = r.ending(r.submit(r.repoTask("a")))
-	if got := r.pushed("fake/a"); got != "do it, do it, work" || e.Published.Branch != want.Branch {
+	if got := r.pushed("fake/a"); got != "Do it, Do it, work" || e.Published.Branch != want.Branch {
 		t.Errorf("pushed %s", got)
 	}
 	if about := r.agent.specs()[1].System; !strings.Contains(about, "starts from your published work") ||
@@ -261,7 +261,7 @@ func TestRefusedPushIsTold(t *testing.T) {
 			_ = os.Remove(hook)
 			r.agent.do = nil
 			e = r.ending(r.submit(r.repoTask("a")))
-			if got := r.pushed("fake/a"); got != "do it, work" || e.Published.PullRequest.Number != 7 {
+			if got := r.pushed("fake/a"); got != "Do it, work" || e.Published.PullRequest.Number != 7 {
 				t.Errorf("pushed %s, %+v", got, e.Published)
 			}
 		})
@@ -399,7 +399,7 @@ func TestReplacedWorkerPushesNothing(t *testing.T) {
 	close(again)
 	r.worker(r.disk(t.TempDir()), with)
 	r.ending(id)
-	if got := r.pushed("fake/a"); got != "do it, work" || len(h.proposed()) != 1 {
+	if got := r.pushed("fake/a"); got != "Do it, work" || len(h.proposed()) != 1 {
 		t.Errorf("pushed %s, proposed %+v", got, h.proposed())
 	}
 }
@@ -477,7 +477,7 @@ func TestCrashAfterThePush(t *testing.T) {
 			}
 			r.worker(r.disk(disk), with)
 			e := r.ending(id)
-			if got := r.pushed("fake/a"); got != "do it, work" || e.Published.PullRequest.Number != 7 {
+			if got := r.pushed("fake/a"); got != "Do it, work" || e.Published.PullRequest.Number != 7 {
 				t.Errorf("pushed %s, ending %+v", got, e.Published)
 			}
 			bare := filepath.Join(r.root, "acme", "api.git")

@@ -69,7 +69,7 @@ func TestSeveralRepositories(t *testing.T) {
 	}
 	branch := publish.Branch("", "fake/a")
 	for _, repo := range []string{"acme/api", "acme/web"} {
-		if got := verified(repo + ":" + branch); got != "do it, work" {
+		if got := verified(repo + ":" + branch); got != "Do it, work" {
 			t.Errorf("pushed %s to %s", got, repo)
 		}
 	}
@@ -116,7 +116,7 @@ func TestSeveralRepositories(t *testing.T) {
 	if e.Published == nil || e.Published.Repo != "acme/web" || len(e.Also) > 0 {
 		t.Errorf("ending = %+v", e)
 	}
-	if got := r.in("acme/web", "fake/a"); got != "and the other?, do it, work" {
+	if got := r.in("acme/web", "fake/a"); got != "And the other?, Do it, work" {
 		t.Errorf("pushed %s", got)
 	}
 	if got := r.agent.specs()[1].Dir; got != s.Also[0].Dir {
@@ -129,8 +129,8 @@ func TestSeveralRepositories(t *testing.T) {
 		r.write(s.Dir, "README.md", "third\n")
 		return answer("Third."), nil
 	}
-	if e = r.ending(r.submit(r.both("a"))); len(e.Also) != 1 || r.in("acme/api", "fake/a") != "do it, do it, work" ||
-		r.in("acme/web", "fake/a") != "and the other?, do it, work" {
+	if e = r.ending(r.submit(r.both("a"))); len(e.Also) != 1 || r.in("acme/api", "fake/a") != "Do it, Do it, work" ||
+		r.in("acme/web", "fake/a") != "And the other?, Do it, work" {
 		t.Errorf("ending = %+v", e)
 	}
 }
@@ -157,7 +157,7 @@ func TestBranchIsOfTheMainRepository(t *testing.T) {
 	if e := r.ending(r.submit(next)); e.Kind != tasks.Answered {
 		t.Errorf("ending = %+v", e)
 	}
-	if got := r.in("acme/web", "fake/a"); got != "do it, do it, work" {
+	if got := r.in("acme/web", "fake/a"); got != "Do it, Do it, work" {
 		t.Errorf("pushed %q", got)
 	}
 }
@@ -273,7 +273,7 @@ func TestCrashBetweenPushes(t *testing.T) {
 	r.submit(task)
 	<-died
 	stop()
-	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" || web != "" {
+	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "Do it, work" || web != "" {
 		t.Fatalf("before: %q, %q", api, web)
 	}
 	r.worker(r.disk(t.TempDir()), func(c *Config) { c.Publisher = h })
@@ -282,8 +282,8 @@ func TestCrashBetweenPushes(t *testing.T) {
 		!strings.Contains(note, "Pull request acme/web#8") {
 		t.Errorf("%q, %+v", note, e)
 	}
-	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "do it, work" ||
-		web != "do it, work" {
+	if api, web := r.in("acme/api", "fake/a"), r.in("acme/web", "fake/a"); api != "Do it, work" ||
+		web != "Do it, work" {
 		t.Errorf("after: %q, %q", api, web)
 	}
 }

@@ -18,7 +18,7 @@ func (c *Console) configPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.out.Page(w, r, http.StatusOK, "config", configView{found, r.URL.Query().Has("set")})
+	return c.out.Page(w, r, http.StatusOK, "config", configView{found, !r.URL.Query().Has("all")})
 }
 
 // Sections returns the groups of settings to show.
