@@ -152,6 +152,18 @@ func TestPlugins(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, sum, _ := strings.Cut(err.Error(), "its files have the checksum ")
+	// worker -print-config says so, too. A front door does not need the directory.
+	file := filepath.Join(t.TempDir(), "errand.yaml")
+	text := "plugins: [{path: " + dir + ", sha256: " + strings.Repeat("0", 64) + "}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for role, want := range map[config.Role]bool{config.RoleWorker: true, config.RoleFrontdoor: false} {
+		_, err := Load(func(name string) string { return map[string]string{"ERRAND_CONFIG": file}[name] }, role)
+		if err == nil || strings.Contains(err.Error(), "plugins.1") != want {
+			t.Errorf("role %v: %v", role, err)
+		}
+	}
 	c.Routing.Plugins[0].SHA256 = sum[:64]
 	all, err := plugins(c)
 	if err != nil || len(all) != 1 || all[0].Repo != "house" || !slices.Equal(all[0].Names(), []string{"command greet"}) {

@@ -49,7 +49,9 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		problems = try(c)
 	}
 	if role == config.RoleWorker || role == config.RoleStandalone {
-		problems = append(append(problems, contained(&c)...), checkSigning(c)...)
+		_, err := plugins(c)
+		wrong, _ := errors.AsType[config.Problems](err)
+		problems = slices.Concat(problems, unlessReported(problems, wrong), contained(&c), checkSigning(c))
 	}
 	if len(problems) > 0 {
 		return c, problems
