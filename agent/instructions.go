@@ -53,15 +53,6 @@ func ReadPlugin(dir, sum string) (Instructions, error) {
 	return Instructions{Repo: filepath.Base(dir), Set: set}, nil
 }
 
-// ReadDirectory returns what a directory that is no clone tells the agent, for runs whose CLI does not read it.
-func ReadDirectory(dir string) (Instructions, error) {
-	set, err := instructions.ReadDir(dir)
-	if err != nil {
-		return Instructions{}, fmt.Errorf("read instructions in %s: %w", dir, err)
-	}
-	return Instructions{Repo: filepath.Base(dir), Dir: dir, Set: set}, nil
-}
-
 // ofProject reports whether some instructions are those of the run's directories, so that the CLI must not read them.
 func (s Spec) ofProject() bool {
 	return slices.ContainsFunc(s.Instructions, func(i Instructions) bool { return i.Dir != "" })
@@ -102,10 +93,9 @@ func (s Spec) always() string {
 	if b.Len() == 0 {
 		return ""
 	}
-	return "The instructions of the repository follow, as its base branch has them, or those of the local " +
-		"directory, and those of errand's operator in errand.yaml. Adhere to them: they override your default " +
-		"behavior, and they do not override what is said above about errand, or the request. Where they contradict " +
-		"each other, the later ones count." + b.String()
+	return "The instructions of the repository follow, as its base branch has them, and those of errand's operator " +
+		"in errand.yaml. Adhere to them: they override your default behavior, and they do not override what is said " +
+		"above about errand, or the request. Where they contradict each other, the later ones count." + b.String()
 }
 
 // system returns what is appended to the CLI's system prompt.
@@ -303,7 +293,7 @@ func (i *instructor) touch(ctx context.Context, in protocol.HookInput) {
 				return ctx.Err() == nil && i.patterns[p].MatchString(below)
 			}) {
 				i.tell(in.Agent, r.Repo+":"+t.Name, "Contents of "+t.Name+" of "+r.Repo+
-					", instructions about this file:\n\n"+t.Text)
+					", instructions about this file from the base branch:\n\n"+t.Text)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -45,29 +44,4 @@ func TestInstructionsOfTheBaseBranch(t *testing.T) {
 		}
 	}
 	r.foresees("instructions: CLAUDE.md\n")
-}
-
-// Of a local directory the CLI reads the instructions itself, except in runs that only read.
-func TestInstructionsOfALocalDirectory(t *testing.T) {
-	t.Parallel()
-	f, dir := newFleet(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("local\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	f.worker()
-	for i, c := range []struct {
-		profile agent.Profile
-		want    int
-	}{{agent.Read, 1}, {agent.Write, 0}} {
-		task := f.task(string(c.profile), "x")
-		task.Dir, task.Profile = dir, c.profile
-		if e := f.ending(f.submit(task)); e.Kind != tasks.Answered {
-			t.Fatalf("ending = %+v", e)
-		}
-		s := f.agent.specs()[i]
-		if len(s.Instructions) != c.want || c.want > 0 && (s.Instructions[0].Dir != dir ||
-			s.Instructions[0].Texts[0].Text != "local\n") {
-			t.Errorf("%s: the run got %+v", c.profile, s.Instructions)
-		}
-	}
 }

@@ -52,12 +52,6 @@ func (l *placer) directory(ctx context.Context, t tasks.Task, b briefing, before
 		Declared: place.Declared{Environment: environment.Declaration{Egress: l.policy.Egress}},
 	}
 	if t.Dir != "" {
-		// With Write the CLI reads them itself. The runner reports a directory that cannot be read.
-		if t.Profile != agent.Write {
-			if own, err := agent.ReadDirectory(t.Dir); err == nil {
-				p.Instructions = []agent.Instructions{own}
-			}
-		}
 		return p, nil
 	}
 	dir, err := l.workspace.Scratch(t.Thread)
