@@ -256,30 +256,29 @@ func TestLentPlace(t *testing.T) {
 	})
 }
 
-// TestCrashedOneAtATime claims tasks on which two workers have died: the cap of their kind bounds them, and no others.
-func TestCrashedOneAtATime(t *testing.T) {
+// TestIdleDeathIsNotCounted lets a worker die before its task starts.
+func TestIdleDeathIsNotCounted(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, s, caps := h.Context(), h.store(Config{}), []Cap{{"crashed:", 1}}
-		crash := func(id string, times int) {
-			for range times {
-				c := must(h.ask(s, id, caps...))
-				h.crash(c)
-				h.takeover(s, c)
+		ctx, s := h.Context(), h.store(Config{})
+		id := h.submit(s, 1)
+		for i, row := range []struct {
+			act  func(c *Claim)
+			want int // crashes and attempts after it
+		}{
+			{func(c *Claim) { h.ok(c.Idle(ctx, "x")) }, 0},
+			{func(*Claim) {}, 1},
+			{func(*Claim) {}, 1}, // no Idle("") since then
+			{func(c *Claim) { h.ok(c.Idle(ctx, "x")); h.ok(c.Idle(ctx, "")) }, 2},
+			{func(c *Claim) { h.ok(c.Idle(ctx, "")) }, 3},
+		} {
+			c := h.claim(s, id)
+			row.act(c)
+			h.crash(c)
+			h.takeover(s, c)
+			if rec := must(s.Get(ctx, id)); rec.Crashes != row.want || rec.Attempt != row.want {
+				h.Errorf("step %d: %d crashes in %d attempts, want %d", i, rec.Crashes, rec.Attempt, row.want)
 			}
 		}
-		var ids []string
-		for n, times := range []int{1, 2, 2} {
-			ids = append(ids, h.scoped(s, n+1, "repo:a"))
-			crash(ids[n], times)
-		}
-		must(h.ask(s, ids[0], caps...))
-		first := must(h.ask(s, ids[1], caps...))
-		if _, err := h.ask(s, ids[2], caps...); !isFull(err) {
-			h.Errorf("a second one: %v", err)
-		}
-		h.ok(first.End(ctx, nil))
-		h.named(s, "called up", ids[2])
-		must(h.ask(s, ids[2], caps...))
 	})
 }
 

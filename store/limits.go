@@ -102,6 +102,14 @@ func (c *Claim) TakeBack(ctx context.Context) error {
 	return wrapf(err, "take back the places of %s", c.ID())
 }
 
+// Idle stores for display why a claimed task waits before it starts; an empty why means that it starts now. A worker's
+// death does not count against a task that has not started. A task that has already lost a worker stays idle until
+// Idle is called with an empty why. It returns [ErrStale] if the claim is lost.
+func (c *Claim) Idle(ctx context.Context, why string) error {
+	_, err := c.store.run(ctx, "idle", c.ID(), c.fence, why)
+	return wrapf(err, "note that %s waits", c.ID())
+}
+
 // Explanation is an event that explains to the followers of a waiting task why it waits.
 type Explanation struct {
 	Delivery int // delivery that the task waits for

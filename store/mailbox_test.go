@@ -552,7 +552,8 @@ func TestCrashCountsForTheAbsorbed(t *testing.T) {
 		h.crash(c)
 		h.takeover(s, c)
 		for id, want := range map[string]int{ids[0]: 1, taken: 1, ids[2]: 0} {
-			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.State != Waiting {
+			if rec := must(s.Get(ctx, id)); rec.Crashes != want || rec.Crashed.IsZero() != (want == 0) ||
+				rec.State != Waiting {
 				h.Errorf("%s has %d crashes, want %d: %+v", id, rec.Crashes, want, rec)
 			}
 			if rec := must(s.Get(ctx, id)); rec.Delivery != want { // the dead worker may have had its delivery, too

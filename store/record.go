@@ -50,6 +50,7 @@ type Record struct {
 	Parks    map[string]Parks // by cause; see Wait
 	Doubt    bool             // it may have started or ended before, if Redis has lost that; set by Claim
 	Crashes  int              // runs lost with their worker
+	Crashed  time.Time        // when the latest of these was found; zero if no run was lost
 	Fence    int64            // token of the latest claim of this task, 0 = never claimed
 	Worker   string           // the worker that runs it or ran it last
 	Runs     []Run            // the latest 20 since it was last retried, oldest first
@@ -103,7 +104,7 @@ func decode(id string, f map[string]string) Record {
 		Runs: runs(f["runs"]), Scopes: lines(f["scopes"]), Cost: usd(f["cost"]),
 		Settled: f["settled"] != "" && f["settled"] == f["fence"], Created: fromMicros(f["created"]),
 		Started: fromMicros(f["started"]), Ended: fromMicros(f["ended"]), Retried: fromMicros(f["retried"]),
-		RetriedBy: raw(f["retried_by"]), CancelBy: f["cancel_by"],
+		RetriedBy: raw(f["retried_by"]), Crashed: fromMicros(f["crashed"]), CancelBy: f["cancel_by"],
 		CancelCause: f["cancel_cause"], Ending: raw(f["ending"]), Outbox: number(f["outbox"]), Unreadable: flaw(f),
 		Shown: f["shown"] != "", Unposted: f["unposted"], Undelivered: f["undelivered"],
 	}

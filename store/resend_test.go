@@ -64,7 +64,7 @@ func TestLostAnswers(t *testing.T) {
 				Covered{IDs: []string{h.take(c)}, Ending: json.RawMessage(`2`)})
 		},
 		"lend": func(h *harness, _ *Store, c *Claim) any {
-			return []any{c.Lend(h.Context()), c.TakeBack(h.Context())}
+			return []any{c.Lend(h.Context()), c.TakeBack(h.Context()), c.Idle(h.Context(), "x")}
 		},
 		"release": func(h *harness, _ *Store, c *Claim) any {
 			h.ok(c.End(h.Context(), nil))

@@ -60,6 +60,27 @@ func TestRecordIsPutBack(t *testing.T) {
 	})
 }
 
+// A crash counts for a restored suspect that has started since it was claimed.
+func TestSuspectIsPutBackAsBegun(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		s := h.store(Config{})
+		c := h.claim(s, h.submit(s, 1))
+		h.crash(c)
+		h.takeover(s, c)
+		c = h.claim(s, c.ID())
+		h.ok(c.Idle(h.Context(), ""))
+		h.ok(h.rdb.FlushAll(h.Context()).Err())
+		if _, _, err := c.refresh(h.Context()); err != nil {
+			h.Error(err)
+		}
+		h.crash(c)
+		h.takeover(s, c)
+		if rec := must(s.Get(h.Context(), c.ID())); rec.Crashes != 2 {
+			h.Errorf("%d crashes", rec.Crashes)
+		}
+	})
+}
+
 func isFull(err error) bool {
 	_, ok := errors.AsType[*Full](err)
 	return ok

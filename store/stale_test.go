@@ -43,6 +43,7 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 		},
 		"lend":   func(h *harness, c *Claim) error { return c.Lend(h.Context()) },
 		"back":   func(h *harness, c *Claim) error { return c.TakeBack(h.Context()) },
+		"idle":   func(h *harness, c *Claim) error { return c.Idle(h.Context(), "x") },
 		"push":   func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },
 		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
 		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },

@@ -149,6 +149,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Spend":    func(ctx context.Context, w world, _ string) error { return failed(w.c.Spend(ctx, Expense{USD: 1})) },
 	"Lend":     func(ctx context.Context, w world, _ string) error { return w.c.Lend(ctx) },
 	"TakeBack": func(ctx context.Context, w world, _ string) error { return w.c.TakeBack(ctx) },
+	"Idle":     func(ctx context.Context, w world, _ string) error { return w.c.Idle(ctx, "x") },
 	"NoSlot":   func(ctx context.Context, w world, id string) error { return w.s.NoSlot(ctx, id, 0, "x") },
 	"Explain": func(ctx context.Context, w world, id string) error {
 		_, _, err := w.s.Explain(ctx, id, Explanation{Key: "k", Event: event(1)})

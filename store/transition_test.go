@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -57,9 +58,13 @@ func TestRequeue(t *testing.T) {
 				want.Crashes++
 			}
 			got := must(s.Get(ctx, rec.ID))
+			if row.crashed == got.Crashed.IsZero() {
+				h.Errorf("%s: crashed at %s", row.name, got.Crashed)
+			}
 			if diff := cmp.Diff(got, now); diff != "" {
 				h.Errorf("%s: requeue returned another record:\n%s", row.name, diff)
 			}
+			got.Crashed = time.Time{}
 			if rec.State == Running {
 				if len(got.Runs) != 1 || got.Runs[0].Worker != "w" || got.Runs[0].Ended.IsZero() ||
 					got.Runs[0].Why != "its worker died" {

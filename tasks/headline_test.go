@@ -22,11 +22,6 @@ func TestHeadline(t *testing.T) {
 		"a cap": {Status{
 			State: "waiting", Why: BlockedBy(Blocked{Scope: "repo:acme/payments", Runs: 2, Max: 2, Place: 2}),
 		}, "⏳", "Waiting: 2nd in line; 2 of 2 runs busy in acme/payments"},
-		"two deaths": {
-			Status{State: "waiting", Why: BlockedBy(Blocked{Scope: "crashed:twice", Runs: 1, Max: 1, Place: 1})},
-			"⏳",
-			"Waiting: 1st in line; 1 of 1 runs busy among tasks that two workers have died on",
-		},
 		"a start time": {Status{State: "waiting", Why: NoWorker, At: later}, "⏳", "Waiting: starts about 18:49"},
 		"a usage limit": {
 			Status{State: "waiting", Why: "the model's usage limit is reached", At: later},
@@ -37,6 +32,9 @@ func TestHeadline(t *testing.T) {
 			Status{State: "waiting", Why: "the budget is reserved", At: now.Add(soon)},
 			"⏳",
 			"Waiting: the budget is reserved",
+		},
+		"before its work": {
+			Status{State: "running", Why: "the clone is updated"}, "⏳", "Starting: the clone is updated",
 		},
 		"at work": {Status{State: "running"}, "⏳", "Working"},
 		"a question": {

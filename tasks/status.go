@@ -26,7 +26,7 @@ type Status struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	Retried  time.Time `json:"retried,omitzero"`    // when it was last retried
 	At       time.Time `json:"not_before,omitzero"` // the earliest start of a waiting task
-	Why      string    `json:"why,omitempty"`       // why it waits, as a clause
+	Why      string    `json:"why,omitempty"`       // why it waits, as a clause; also set while a run starts
 	Blocked  Blocked   `json:"-"`                   // the same for the console
 	Unable   bool      `json:"-"`                   // Why is that no worker may or can run it
 	Cancel   string    `json:"cancelled_by,omitempty"`
@@ -110,8 +110,6 @@ func inScopeOf(full string) string {
 		return "in " + name
 	case scope.User:
 		return "for the same person"
-	case scope.Crashed:
-		return "among tasks that two workers have died on"
 	}
 	return "with the model account"
 }
@@ -134,6 +132,8 @@ func (s Status) Headline(now time.Time) Headline {
 		return WaitingHeadline(s.Why, s.At, now)
 	case len(s.Questions) > 0:
 		h.Sign, h.State, h.Detail, h.Until = "💬", NeedsAnswer, firstLine(s.Questions[0].Text), s.Questions[0].Until
+	case s.Why != "":
+		h.State, h.Detail = Starting, s.Why
 	}
 	return h
 }

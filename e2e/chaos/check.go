@@ -311,12 +311,12 @@ func takeovers(deaths []death, lives []life, outages []window) (all, undisturbed
 }
 
 // takeoverWithin is how long after the death of a worker its runs must live again, on a machine that is not overloaded:
-// 23 s until the latest takeover, and the start of a CLI.
+// 23 s until the latest takeover, 3 s to spread over the workers, and the start of a CLI.
 const takeoverWithin = 30 * time.Second
 
 // checkTakeovers checks that the CLIs of a killed worker's runs live again in time. The time begins again when Redis, a
-// service or another worker has recovered from a fault. A run that has lost a worker before is left out: it may wait
-// for another that has lost as many. Runs without another CLI had just ended or lost their task with Redis' data; other checks
+// service or another worker has recovered from a fault. A run that has lost a worker before is left out: it waits for a
+// worker without other runs. Runs without another CLI had just ended or lost their task with Redis' data; other checks
 // notice a run that is forgotten.
 func checkTakeovers(deaths []death, lives []life, disturbances func(worker int) []window) (late check) {
 	late.name = "late takeovers"

@@ -30,10 +30,8 @@ if holder or head(thread) ~= id then
   refuse('0 0 ' .. int(redis.call('ZRANK', waiting, id) or 0) .. ' ')
   return {'busy'}
 end
--- Two workers have died on the task: see the Go package scope.
-local crashed = tonumber(r[7] or '0') > 1 and '\ncrashed:twice' or ''
 local places = {}
-for scope in each((r[6] or '') .. '\n' .. ARGV[9] .. crashed) do
+for scope in each((r[6] or '') .. '\n' .. ARGV[9]) do
   local cap = bound(scope, 10)
   if cap then
     local there = redis.call('ZCOUNT', cap_key(scope), int(t), '+inf')
@@ -68,6 +66,10 @@ if r[5] == '0' then -- its first run: count how long it was due
 end
 begin_run(key, t, worker)
 if doubtful(id, r[8]) then redis.call('HSET', key, 'doubt', '1') end
+if tonumber(r[7] or '0') > 0 then -- see Claim.Idle
+  redis.call('HSET', key, 'idle', '1')
+  redis.call('HSETNX', key, 'crashed', int(t)) -- an older requeue.lua did not store it
+end
 unblock(id)
 redis.call('HINCRBY', key, 'attempt', '1')
 if #places > 0 then

@@ -353,7 +353,7 @@ local function let_go(id)
   local key = task_key(id)
   redis.call('ZREM', RUNNING, id)
   local caps = redis.call('HGET', key, 'caps')
-  redis.call('HDEL', key, 'caps', 'lent')
+  redis.call('HDEL', key, 'caps', 'lent', 'idle')
   free_reservation(id)
   for scope in each(caps) do
     redis.call('ZREM', cap_key(scope), id)

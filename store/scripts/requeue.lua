@@ -1,12 +1,12 @@
 -- prefix, id, delivery, fence, crashed, nonce -> {'ok', record} | {'stale'} | {'notfound'}
 local id = ARGV[2]
 local key = task_key(id)
-local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence')
+local r = redis.call('HMGET', key, 'state', 'thread', 'delivery', 'fence', 'idle')
 local state, thread = r[1], r[2]
 if not state then return {'notfound'} end
 if repeated(id, ARGV[6]) then return {'ok', redis.call('HGETALL', key)} end
 if state == 'ended' or state == 'absorbed' or r[3] ~= ARGV[3] or r[4] ~= ARGV[4] then return {'stale'} end
-local counts = ARGV[5] == '1'
+local counts = ARGV[5] == '1' and not r[5]
 if state == 'running' then
   if redis.call('EXISTS', claim_key(thread)) == 1 then return {'stale'} end
   redis.call('HSET', key, 'state', 'waiting')
@@ -20,6 +20,7 @@ if state == 'running' then
       local o = redis.pcall('HMGET', task_key(other), 'state', 'into')
       if not stay[other] and o[1] == 'absorbed' and o[2] == id then
         redis.call('HINCRBY', task_key(other), 'crashes', '1')
+        redis.call('HSET', task_key(other), 'crashed', int(now()))
         redis.call('HINCRBY', task_key(other), 'delivery', '1') -- the dead worker may hold its present delivery
       end
     end
@@ -27,7 +28,15 @@ if state == 'running' then
   part(id, thread, stay)
 end
 note(id, ARGV[6])
-if counts then redis.call('HINCRBY', key, 'crashes', '1') end
+if ARGV[5] == '1' then
+  -- A run that had not started yet, and waited beside others, has not caused a crash and does not count as an attempt.
+  if r[5] then
+    redis.call('HINCRBY', key, 'attempt', '-1')
+  else
+    redis.call('HINCRBY', key, 'crashes', '1')
+    redis.call('HSET', key, 'crashed', int(now()))
+  end
+end
 redis.call('HINCRBY', key, 'delivery', '1')
 redis.call('ZADD', READY, '0', id)
 next_up(thread) -- an older task may have come meanwhile

@@ -12,6 +12,7 @@ local free = (not holder or holder == token) and (runner(thread) or id) == id
 if not free and ARGV[8] == '' then return {'stale'} end
 redis.call('DEL', key)
 redis.call('HSET', key, unpack(ARGV, 10))
+redis.call('HDEL', key, 'idle') -- it has started since the claim
 if r[4] then redis.call('HSET', key, 'cancel_by', r[3], 'cancel_cause', r[4]) end
 if tonumber(redis.call('GET', FENCE) or '0') < tonumber(fence) then redis.call('SET', FENCE, fence) end
 redis.call('ZADD', TASKS, '0', id)

@@ -104,9 +104,7 @@ type Limits struct {
 
 // Caps returns the limits in the form that a claim takes. credential is the claiming worker's; empty if unknown.
 func (l Limits) Caps(credential string) []store.Cap {
-	caps := []store.Cap{
-		{Scope: scope.Repository, Max: l.Repository}, {Scope: scope.User, Max: l.User}, {Scope: scope.Crashed, Max: 1},
-	}
+	caps := []store.Cap{{Scope: scope.Repository, Max: l.Repository}, {Scope: scope.User, Max: l.User}}
 	if credential != "" {
 		caps = append(caps, store.Cap{Scope: store.CredentialScope + credential, Max: l.Credential})
 	}

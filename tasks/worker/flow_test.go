@@ -402,7 +402,11 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := f.store.Claim(t.Context(), always.ID, rec.Delivery, "dead"); err != nil {
+		c, err := f.store.Claim(t.Context(), always.ID, rec.Delivery, "dead")
+		if err == nil {
+			err = c.Idle(t.Context(), "") // it had begun
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -57,7 +57,8 @@ func TestRecallComesBeforeAllWaiting(t *testing.T) {
 	f.died(task, record.MaxCrashes-1)
 	f.worker(f.recalls(func() (*tasks.Ending, error) {
 		return &tasks.Ending{Kind: tasks.Answered, At: time.Now()}, nil
-	}))
+	}),
+		func(c *Config) { c.Timing.Alone = 600 * time.Millisecond })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
 	f.lapse(task.Thread)

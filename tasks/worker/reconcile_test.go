@@ -134,6 +134,9 @@ func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			c, err := f.open(store.Config{Redis: f.redis()}).Claim(t.Context(), list[0], 0, "dead")
+			if err == nil {
+				err = c.Idle(t.Context(), "")
+			}
 			for range list[1:] {
 				if err == nil {
 					_, _, err = c.Take(t.Context(), false, nil)

@@ -14,9 +14,6 @@ const (
 	Repository = "repo:"
 	User       = "user:"
 	Channel    = "channel:"
-	// Crashed is the kind of the scope of tasks that two workers have died on. claim.lua adds it. Only one of them runs
-	// at a time, so that the one that kills workers takes no other with it when it is given up.
-	Crashed = "crashed:"
 )
 
 // Name returns the name of the scope of a kind, or "".

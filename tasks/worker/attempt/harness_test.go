@@ -120,6 +120,14 @@ func (f *fleet) put(key, field, value string) {
 	}
 }
 
+// lapse lets the claim on a thread expire.
+func (f *fleet) lapse(thread string) {
+	f.Helper()
+	if err := f.rdb.Del(f.Context(), "errand:claim:"+thread).Err(); err != nil {
+		f.Fatal(err)
+	}
+}
+
 // claimed claims a waiting task for a worker. The caller hands the run on.
 func (f *fleet) claimed(w *Processor, id string) *run {
 	f.Helper()

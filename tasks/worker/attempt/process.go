@@ -138,6 +138,7 @@ type (
 		source  tasks.Source
 		maxUSD  float64 // its own maximum; budgets may leave less
 		limited string  // why its run may only read, after "the person who asked"; empty: it may do what the task asks
+		idle    bool    // a crash of the worker does not count against the task yet
 	}
 	// briefing is what the source tells the agent about a job.
 	briefing struct {
@@ -186,7 +187,8 @@ func (p *Processor) execute(r *run) (tasks.Ending, error) {
 	return p.publish(r, j, s, ending, done.reached), nil // make the work public
 }
 
-// accept decodes the task, looks for an earlier answer, asks what its asker may do now, and reserves its cost.
+// accept decodes the task, looks for an earlier answer, asks what its asker may do now, and reserves its cost. It hands
+// the task to another worker if it has crashed workers and cannot have this one to itself.
 func (p *Processor) accept(r *run) (job, error) {
 	j, err := p.open(r)
 	if err != nil {
@@ -221,7 +223,8 @@ func (p *Processor) open(r *run) (job, error) {
 	if r.Ctx.Err() != nil {
 		return job{}, r.Cause()
 	}
-	return j, nil
+	j.idle, err = p.isolation.accept(r)
+	return j, err
 }
 
 // allow reserves what the task may cost, and returns at what cost its run is stopped; 0 means no limit. It returns an
@@ -229,6 +232,9 @@ func (p *Processor) open(r *run) (job, error) {
 // delays others.
 func (p *Processor) allow(r *run, j job) (maxUSD float64, err error) {
 	if err := p.Health.Problem(r.Ctx); err != nil {
+		return 0, err
+	}
+	if err := p.isolation.isolate(r, j.idle); err != nil {
 		return 0, err
 	}
 	maxUSD, err = p.admission.afford(r, j.task)

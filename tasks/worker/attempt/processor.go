@@ -71,6 +71,9 @@ type Timing struct {
 	Reset      time.Duration // after a usage limit is lifted, before its task resumes; up to three times as long; 1 min
 	Release    time.Duration // between two starts after a usage limit, until a run succeeds; 10 s
 	Budget     time.Duration // how long a task waits for budget that others have reserved and may release; 15 s
+	// how long a task whose worker died waits for the other runs on its worker to end, before it runs there without
+	// them; 2 min
+	Alone time.Duration
 }
 
 // WithDefaults returns t with the defaults for what is zero.
@@ -82,6 +85,7 @@ func (t Timing) WithDefaults() Timing {
 	t.Reset = cmp.Or(t.Reset, time.Minute)
 	t.Release = cmp.Or(t.Release, 10*time.Second)
 	t.Budget = cmp.Or(t.Budget, 15*time.Second)
+	t.Alone = cmp.Or(t.Alone, 2*time.Minute)
 	return t
 }
 
@@ -91,6 +95,7 @@ type Processor struct {
 
 	briefs      *briefer
 	admission   *admission
+	isolation   *isolation
 	checkpoints *checkpointer
 	changes     *changeKeeper
 	placer      *placer
@@ -105,6 +110,7 @@ func New(c Config) *Processor {
 		store: c.Store, budgets: c.Policy.Budgets, credential: c.Credential, credentials: c.Credentials,
 		timing: c.Timing, log: c.Log,
 	}
+	p.isolation = &isolation{health: c.Health, alone: c.Timing.Alone, limit: c.Policy.Limit}
 	p.changes = &changeKeeper{workspace: c.Workspace, redactor: c.Policy.Redactor, log: c.Log}
 	p.checkpoints = &checkpointer{
 		store: c.Store, workspace: c.Workspace, changes: p.changes, pack: c.Timing.Pack, log: c.Log,

@@ -47,8 +47,9 @@ type Health struct {
 
 	asking sync.Mutex // one check at a time, because a check starts the CLI twice
 
-	mu   sync.Mutex
-	last State
+	mu      sync.Mutex
+	last    State
+	changed chan struct{} // closed when last changes, and set to nil; nil until Changes is called
 }
 
 // State is the result of a check; zero before the first one.
@@ -132,6 +133,10 @@ func (h *Health) Check(ctx context.Context) {
 	} else {
 		h.Log.Error("worker cannot run tasks and takes none", "problem", answer.Problem, "remedy", answer.Remedy)
 	}
+	if h.changed != nil {
+		close(h.changed)
+		h.changed = nil
+	}
 	h.Nudge()
 }
 
@@ -160,6 +165,16 @@ func (h *Health) State() State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.last
+}
+
+// Changes returns whether the CLI is usable, and a channel that is closed when that changes.
+func (h *Health) Changes() (ready bool, turned <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.changed == nil {
+		h.changed = make(chan struct{})
+	}
+	return h.last.OK, h.changed
 }
 
 // Good reports whether a recent check found a usable CLI, and that CLI is still the same file.

@@ -15,6 +15,7 @@ import (
 var (
 	errNoSlot   = errors.New("all slots are taken")
 	errNoMemory = errors.New("the worker has no memory for another run")
+	ErrAlone    = errors.New("a task needs the worker without other runs, because an earlier worker died while it ran")
 )
 
 // Slots limits how many runs a worker has at once, by number and by available memory. Automatic work never takes the
@@ -27,6 +28,7 @@ type Slots struct {
 	mu    sync.Mutex
 	held  map[*Slot]bool
 	freed chan struct{} // closed and replaced when a slot is released
+	alone *Slot         // slot of a run that reserved the worker until it ends, or nil
 	short bool          // the log has reported that memory is short, and not yet that it suffices
 }
 
@@ -35,7 +37,9 @@ type Slot struct {
 	of    *Slots
 	class string
 
-	begun time.Time // when its CLI was started; zero before; guarded by of.mu
+	// Guarded by of.mu.
+	begun   time.Time // when its CLI was started; zero before
+	suspect bool      // its task lost a worker before
 }
 
 // NewSlots returns total slots that share a memory.
@@ -71,6 +75,9 @@ func (s *Slots) Take(class string) (*Slot, error) {
 		if h.class != tasks.Interactive {
 			automatic++
 		}
+	}
+	if s.alone != nil {
+		return nil, ErrAlone
 	}
 	if len(s.held) >= s.total || same >= SlotsOf(class, s.total) {
 		return nil, errNoSlot
@@ -131,6 +138,9 @@ func (s *Slot) Release() {
 		return
 	}
 	delete(s.of.held, s)
+	if s.of.alone == s {
+		s.of.alone = nil
+	}
 	close(s.of.freed)
 	s.of.freed = make(chan struct{})
 }
@@ -207,4 +217,44 @@ func (s *Slots) runsThatFit() int64 {
 		}
 	}
 	return s.Memory.Available()/s.Memory.Run - young
+}
+
+// Reserve keeps everything else from starting on the slot's worker until the slot is released. It returns false if
+// another run has reserved the worker, or if the worker should be empty and has another run.
+func (s *Slot) Reserve(empty bool) bool {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if empty && len(s.of.held) > 1 || s.of.alone != nil && s.of.alone != s {
+		return false
+	}
+	s.of.alone = s
+	return true
+}
+
+// JoinSuspects makes the slot's run one of the worker's suspects, unless that are more than others already. It
+// returns how many there were, and whether the run is one of them now.
+func (s *Slot) JoinSuspects(others int) (n int, joined bool) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	for h := range s.of.held {
+		if h.suspect && h != s {
+			n++
+		}
+	}
+	s.suspect = n <= others
+	return n, s.suspect
+}
+
+// MayReserve reports whether no other run has reserved the worker.
+func (s *Slot) MayReserve() bool {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.of.alone == nil || s.of.alone == s
+}
+
+// Others returns how many other slots of the worker are taken, and a channel that is closed when a slot is released.
+func (s *Slot) Others() (n int, freed <-chan struct{}) {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return len(s.of.held) - 1, s.of.freed
 }

@@ -213,7 +213,7 @@ func (r *Recovery) TakeOver(ctx context.Context, rec store.LiveRecord) {
 	}
 	r.Crashed(rec.Class)
 	r.Log.Warn("worker died, task recovered", "run", rec.ID, "thread", rec.Thread, "crashes", now.Crashes)
-	lost := now.Crashes >= record.MaxCrashes
+	lost := now.Crashes > rec.Crashes && now.Crashes >= record.MaxCrashes // otherwise this death does not count
 	if lost {
 		// The outbox posts the message: a source that hangs delays no recovery.
 		_, err := record.EndWaiting(ctx, r.Store, rec.ID, tasks.Ending{Kind: tasks.Lost, At: time.Now()})
