@@ -33,7 +33,7 @@ type Schedule struct {
 type Hook struct {
 	Secret   EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
 	Template string       `yaml:"template" help:"What makes the prompt of a request's JSON, in the syntax of Go's text/template."`
-	Rate     int          `yaml:"rate" default:"60" help:"The requests an hour."`
+	Rate     int          `yaml:"rate" default:"60" help:"The tasks an hour."`
 
 	Automation `yaml:",inline"`
 }
@@ -98,7 +98,7 @@ func (r Routing) SigningSecrets() map[string]EnvReference {
 	return all
 }
 
-// maxRate of a hook, in requests an hour.
+// maxRate of a hook, in tasks an hour.
 const maxRate = 100_000
 
 func (v routingCheck) hooks(r Routing) {
@@ -112,7 +112,7 @@ func (v routingCheck) hooks(r Routing) {
 			v.add("has no template", "add `template: …`, which says what to do with {{.field}} of a request", path...)
 		}
 		if h.Rate < 0 || h.Rate > maxRate {
-			v.add(fmt.Sprintf("must be from 1 to %d requests an hour", maxRate), "", append(path, "rate")...)
+			v.add(fmt.Sprintf("must be from 1 to %d tasks an hour", maxRate), "", append(path, "rate")...)
 		}
 	}
 }

@@ -362,7 +362,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"hooks:\n  x:\n    rate: -1", strings.Join([]string{
 			"f:2: hooks.x has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
 			"f:2: hooks.x has no template; add `template: …`, which says what to do with {{.field}} of a request",
-			"f:3: hooks.x.rate must be from 1 to 100000 requests an hour",
+			"f:3: hooks.x.rate must be from 1 to 100000 tasks an hour",
 		}, "\n")},
 		{"hooks:\n  x:\n    secret: s3cret\n    template: '{{.a'", strings.Join([]string{
 			`f:3: hooks.x.secret holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,

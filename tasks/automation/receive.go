@@ -168,7 +168,7 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 	if wait > 0 {
 		return accepted{}, &intake.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many requests",
-			Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait,
+			Detail: fmt.Sprintf("This hook starts %d tasks an hour.", e.PerHour), RetryAfter: wait,
 		}
 	}
 	first, err := e.first(ctx, key, body)
