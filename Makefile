@@ -24,7 +24,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 # Stamp the version from git, if git accepts the checkout.
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
-.PHONY: help setup machine build install release site trial-install demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
+.PHONY: help setup machine build install release site trial-install trial-cold demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
 	fmt vuln mutants peers contracts browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
@@ -43,16 +43,20 @@ node_modules/.package-lock.json: package.json package-lock.json .npmrc
 	@touch $@
 
 build: ## 1 min | Build all programs into bin/; seconds when cached
-	go build -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
-	go build -C e2e -buildvcs=$(VCS) -trimpath -o ../bin/ ./demo
-	CGO_ENABLED=0 go build -buildvcs=false -trimpath -ldflags='-s -w' -o bin/ ./agent/cmd/errand-keeper
+	scripts/compile -buildvcs=$(VCS) -trimpath -o bin/ ./cmd/...
+	cd e2e && ../scripts/compile -buildvcs=$(VCS) -trimpath -o ../bin/ ./demo
+	CGO_ENABLED=0 scripts/compile -buildvcs=false -trimpath -ldflags='-s -w' -o bin/ ./agent/cmd/errand-keeper
 
 PREFIX ?= /usr/local
 install: build ## 1 min | Install the programs below PREFIX=/usr/local
 	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin bin/enqueue bin/worker bin/errand-keeper
 
-demo: setup build ## 40 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
+demo: machine ## 40 s | Show the whole system against fakes, without any account (ARGS=-once ends by itself)
+	@$(MAKE) --no-print-directory -j2 setup build
 	bin/demo $(ARGS)
+
+trial-cold: ## 3 min | Measure the first `make demo` of a new clone, whose caches are empty
+	@scripts/trial-cold
 
 guide: setup build ## | Set errand up step by step, and start it (ARGS=--no-github)
 	@bin/enqueue init guide $(ARGS)
