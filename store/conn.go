@@ -10,9 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// Client is a [redis.Client]. Fields have this type, because a package compiles all 1,700 methods of go-redis'
+// clients again if it uses a type that leads to one of them: in 9.23 their own type is an argument of a generic one.
+type Client interface {
+	redis.Cmdable
+	Do(ctx context.Context, args ...any) *redis.Cmd
+}
+
+func subscribe(ctx context.Context, c Client, channels ...string) *redis.PubSub {
+	return c.(*redis.Client).Subscribe(ctx, channels...) //nolint:forcetypeassert // New has checked it
+}
+
 // conn is what the tables share: the connection to Redis, the names of the keys and the scripts. It is read-only.
 type conn struct {
-	redis    redis.UniversalClient
+	redis    Client
 	key      keys
 	scripts  map[string]*redis.Script
 	replicas int // Config.Replicas

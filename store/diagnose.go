@@ -226,7 +226,7 @@ func Unwritable(err error) (why, remedy string) {
 // channels reports the channels that this process may not use. A script that may not publish stops half-way.
 func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 	hear := func(channel string) error {
-		subscription := s.redis.Subscribe(ctx, channel)
+		subscription := subscribe(ctx, s.redis, channel)
 		defer subscription.Close()
 		_, err := subscription.Receive(ctx)
 		return err

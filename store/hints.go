@@ -14,7 +14,7 @@ import (
 // While anything listens, hints has one goroutine. Hints of events (key.news) are not part of it: every event causes
 // one, so only processes with followers subscribe to them (see hub).
 type hints struct {
-	redis    redis.UniversalClient
+	redis    Client
 	channels []string
 	poll     time.Duration // how often waitFor looks without a hint
 
@@ -27,7 +27,7 @@ type hints struct {
 // subject is what a hint is about: a task, a thread or a key, depending on the channel.
 type subject struct{ channel, name string }
 
-func newHints(r redis.UniversalClient, k keys, poll time.Duration) *hints {
+func newHints(r Client, k keys, poll time.Duration) *hints {
 	return &hints{
 		redis: r, poll: poll, listeners: map[subject]map[chan struct{}]bool{},
 		channels: []string{k.cancel(), k.answers(), k.mail(), k.asked(), k.replies()},
@@ -68,7 +68,7 @@ func (h *hints) listen(about ...subject) (hinted <-chan struct{}, leave func()) 
 
 // run passes hints until the last listener has left. Its successor may start before it returns.
 func (h *hints) run(ctx context.Context) {
-	sub := h.redis.Subscribe(ctx, h.channels...)
+	sub := subscribe(ctx, h.redis, h.channels...)
 	defer sub.Close()
 	arrived := sub.ChannelWithSubscriptions()
 	for {

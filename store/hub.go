@@ -19,8 +19,8 @@ const backlog = 8
 // does not answer, the hub closes the follower's channel, and the follower reads the stream itself.
 type hub struct {
 	*conn
-	blocking redis.UniversalClient // for the subscription and the reads
-	poll     time.Duration         // how often streams are read without a hint
+	blocking Client        // for the subscription and the reads
+	poll     time.Duration // how often streams are read without a hint
 
 	mu    sync.Mutex
 	feeds map[string]*feed // by task
@@ -70,7 +70,7 @@ func (h *hub) join(id, after string) (news <-chan []Event, leave func()) {
 // run subscribes and reads until the last follower has left. Its successor may start before it returns; both then read
 // the same.
 func (h *hub) run(ctx context.Context) {
-	sub := h.blocking.Subscribe(ctx, h.key.news())
+	sub := subscribe(ctx, h.blocking, h.key.news())
 	defer sub.Close()
 	hints := sub.ChannelWithSubscriptions()
 	look := time.NewTicker(h.poll)

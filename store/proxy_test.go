@@ -83,7 +83,8 @@ func (h *harness) behindProxy(cfg Config) (*Store, *proxy) {
 	h.ok(err)
 	p := newProxy(h.T, opt.Addr)
 	opt.Addr, opt.MaxRetries = p.l.Addr().String(), -1
-	cfg.Redis = redis.NewClient(opt)
-	h.Cleanup(func() { _ = cfg.Redis.Close() })
+	client := redis.NewClient(opt)
+	h.Cleanup(func() { _ = client.Close() })
+	cfg.Redis = client
 	return h.store(cfg), p
 }

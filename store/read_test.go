@@ -227,6 +227,7 @@ func TestNewRefuses(t *testing.T) {
 		"a cluster":             {Redis: cluster},
 		"a ring":                {Redis: ring},
 		"a cluster to block on": {Redis: one, Blocking: cluster},
+		"no whole client":       {Redis: struct{ Client }{one}},
 		"a slow refresh":        {Redis: one, Refresh: 1e9, ClaimTTL: 1e9},
 	} {
 		if _, err := New(cfg); err == nil {

@@ -37,7 +37,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -48,10 +47,10 @@ import (
 
 // Config configures a store. Redis is required. A zero duration or number means the default in brackets.
 type Config struct {
-	Redis    redis.UniversalClient // not closed by the store; Cluster and Ring are refused
-	Blocking redis.UniversalClient // for the subscription and reads of followers, separate from the others; nil = Redis
-	Prefix   string                // of every key ["errand:"]
-	Objects  objects.Bucket        // for values that are too large for Redis; nil: all are in Redis
+	Redis    Client         // not closed by the store; Cluster and Ring are refused
+	Blocking Client         // for the subscription and reads of followers, separate from the others; nil = Redis
+	Prefix   string         // of every key ["errand:"]
+	Objects  objects.Bucket // for values that are too large for Redis; nil: all are in Redis
 
 	// how many replicas of Redis must have an accepted task, an answer, an ending before the step is done [0]
 	Replicas  int
@@ -99,18 +98,13 @@ type Store struct {
 
 // New returns a store. It checks the configuration and does not connect to Redis.
 func New(cfg Config) (*Store, error) {
-	for _, c := range []redis.UniversalClient{cfg.Redis, cfg.Blocking} {
-		switch c.(type) {
-		case *redis.ClusterClient, *redis.Ring:
-			return nil,
-				errors.New("store: Redis Cluster and Ring are not supported: a script spans the keys of a thread")
-		}
-	}
-	if cfg.Redis == nil {
-		return nil, errors.New("store: no Redis client")
-	}
 	if cfg.Blocking == nil {
 		cfg.Blocking = cfg.Redis
+	}
+	for _, c := range []Client{cfg.Redis, cfg.Blocking} {
+		if _, ok := c.(*redis.Client); !ok { // such as for a Cluster: a script spans the keys of a thread
+			return nil, fmt.Errorf("store: the client of Redis is %T, not *redis.Client", c)
+		}
 	}
 	const day = 24 * time.Hour
 	cfg.Prefix = cmp.Or(cfg.Prefix, "errand:")

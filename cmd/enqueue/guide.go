@@ -148,9 +148,7 @@ func (g *guide) tryModel(ctx context.Context, header, value string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		printText(g.stderr, "guide model tried", map[string]any{
-			"Works": resp.StatusCode == http.StatusOK, "Status": resp.Status, "Address": address,
-		})
+		printText(g.stderr, "guide model tried", resp)
 		return nil
 	}
 	var said struct {

@@ -55,8 +55,8 @@ func (g *guide) runs(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read .env: %w", err)
 	}
-	set := func(name string) string { return cmp.Or(env[name], g.getenv(name)) }
-	if g.api, err = newAPIClient(set("ERRAND_HTTP_ADDR"), set("ERRAND_CONSOLE_TOKEN")); err != nil {
+	const at = "ERRAND_HTTP_ADDR"
+	if g.api, err = newAPIClient(cmp.Or(env[at], g.getenv(at)), env["ERRAND_CONSOLE_TOKEN"]); err != nil {
 		return false, err
 	}
 	_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{})

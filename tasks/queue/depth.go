@@ -25,7 +25,7 @@ type Depth struct {
 // Depths returns the queue depth of every class in the default pool, the most urgent first, and then of the other pools
 // with deliveries. Its cost does not depend on the number of waiting tasks.
 func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
-	used, err := q.inspector.Queues()
+	used, err := inspector(q).Queues()
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
@@ -41,7 +41,7 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 			return nil, fmt.Errorf("read queue %s: %w", queue, err) // asynq's inspector takes no context
 		}
 		if slices.Contains(used, queue) { // asynq creates a queue with its first task
-			if info, err = q.inspector.GetQueueInfo(queue); err != nil {
+			if info, err = inspector(q).GetQueueInfo(queue); err != nil {
 				return nil, fmt.Errorf("read queue %s: %w", queue, err)
 			}
 		}

@@ -34,14 +34,17 @@ const (
 	noLimit       = 365 * 24 * time.Hour
 )
 
-// Queue wraps asynq. It is safe for concurrent use.
+// Queue wraps asynq. It is safe for concurrent use. None of its fields and methods leads to a client of go-redis: see
+// [store.Client].
 type Queue struct {
-	store     *store.Store
-	client    *asynq.Client
-	inspector *asynq.Inspector
-	redis     *redis.Client
-	timeout   time.Duration
+	store   *store.Store
+	redis   store.Client
+	timeout time.Duration
+	enqueue enqueue // for Enqueue
 }
+
+// enqueue puts a task's n-th delivery into a queue.
+type enqueue func(ctx context.Context, id, queue string, n int) error
 
 // New returns a queue on the Redis client of a store. It closes neither. limit is the longest duration of a run; 0
 // means no limit.
@@ -49,11 +52,15 @@ func New(s *store.Store, r *redis.Client, limit time.Duration) *Queue {
 	if limit <= 0 {
 		limit = noLimit // for asynq, 0 is its default of 30 min
 	}
-	return &Queue{
-		store: s, client: asynq.NewClientFromRedisClient(r), inspector: asynq.NewInspectorFromRedisClient(r),
-		redis: r, timeout: limit + timeoutMargin,
-	}
+	q := &Queue{store: s, redis: r, timeout: limit + timeoutMargin}
+	q.enqueue = q.newClient()
+	return q
 }
+
+// client returns the Redis client for asynq.
+func client(q *Queue) *redis.Client { return q.redis.(*redis.Client) } //nolint:forcetypeassert // it is that of New
+
+func inspector(q *Queue) *asynq.Inspector { return asynq.NewInspectorFromRedisClient(client(q)) }
 
 // DeliveryID returns the asynq ID of a task's n-th delivery.
 func DeliveryID(id string, n int) string {
@@ -91,9 +98,9 @@ func (q *Queue) Deliver(ctx context.Context) error {
 			return nil
 		}
 		// A new client makes the queues known to asynq, in case Redis has lost that.
-		client := asynq.NewClientFromRedisClient(q.redis)
+		put := q.newClient()
 		for _, d := range ready {
-			if err := q.deliver(ctx, client, d); err != nil {
+			if err := q.deliver(ctx, put, d); err != nil {
 				return err // the store names it again
 			}
 		}
@@ -109,12 +116,12 @@ func (q *Queue) Deliver(ctx context.Context) error {
 }
 
 // deliver enqueues a delivery. If it is over, because an operator archived it, the task gets another one.
-func (q *Queue) deliver(ctx context.Context, c *asynq.Client, d store.Delivery) error {
-	err := q.enqueue(ctx, c, d.ID, d.Queue, d.Number)
+func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) error {
+	err := put(ctx, d.ID, d.Queue, d.Number)
 	if !errors.Is(err, asynq.ErrTaskIDConflict) {
 		return err
 	}
-	info, err := q.inspector.GetTaskInfo(d.Queue, DeliveryID(d.ID, d.Number))
+	info, err := inspector(q).GetTaskInfo(d.Queue, DeliveryID(d.ID, d.Number))
 	if err != nil || info.State != asynq.TaskStateArchived && info.State != asynq.TaskStateCompleted {
 		return nil //nolint:nilerr // it is there, or was until now
 	}
@@ -130,21 +137,25 @@ func (q *Queue) deliver(ctx context.Context, c *asynq.Client, d store.Delivery) 
 
 // Enqueue puts a task's n-th delivery into a queue. It does nothing if asynq knows the delivery.
 func (q *Queue) Enqueue(ctx context.Context, id, queue string, n int) error {
-	if err := q.enqueue(ctx, q.client, id, queue, n); !errors.Is(err, asynq.ErrTaskIDConflict) {
+	if err := q.enqueue(ctx, id, queue, n); !errors.Is(err, asynq.ErrTaskIDConflict) {
 		return err
 	}
 	return nil
 }
 
-func (q *Queue) enqueue(ctx context.Context, c *asynq.Client, id, queue string, n int) error {
-	// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach, and
-	// the record counts attempts.
-	_, err := c.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)),
-		asynq.Queue(queue), asynq.MaxRetry(math.MaxInt32), asynq.Timeout(q.timeout), asynq.Retention(retention))
-	if err != nil {
-		return fmt.Errorf("enqueue task %s: %w", id, err)
+// newClient returns the function of a new client of asynq.
+func (q *Queue) newClient() enqueue {
+	c := asynq.NewClientFromRedisClient(client(q))
+	return func(ctx context.Context, id, queue string, n int) error {
+		// asynq archives a task that has used up its retries, without calling IsFailure. So the limit is out of reach,
+		// and the record counts attempts.
+		_, err := c.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(id)), asynq.TaskID(DeliveryID(id, n)),
+			asynq.Queue(queue), asynq.MaxRetry(math.MaxInt32), asynq.Timeout(q.timeout), asynq.Retention(retention))
+		if err != nil {
+			return fmt.Errorf("enqueue task %s: %w", id, err)
+		}
+		return nil
 	}
-	return nil
 }
 
 // Move gives a waiting task to another pool, whose workers can take it at the given time. It returns [store.ErrStale]
@@ -154,23 +165,23 @@ func (q *Queue) Move(ctx context.Context, rec store.Record, pool string, at time
 		return err
 	}
 	// The queue that it leaves may have no workers. A worker that has the delivery finds it stale.
-	_ = q.inspector.DeleteTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery))
+	_ = inspector(q).DeleteTask(rec.Queue(), DeliveryID(rec.ID, rec.Delivery))
 	return nil
 }
 
 // Pause makes asynq give out no deliveries of a class in any pool.
 func (q *Queue) Pause(ctx context.Context, class string) error {
-	return q.each(ctx, class, q.inspector.PauseQueue)
+	return q.each(ctx, class, inspector(q).PauseQueue)
 }
 
 // Resume undoes Pause.
 func (q *Queue) Resume(ctx context.Context, class string) error {
-	return q.each(ctx, class, q.inspector.UnpauseQueue)
+	return q.each(ctx, class, inspector(q).UnpauseQueue)
 }
 
 // each calls do for the queues of a class in all pools. It ignores that a queue is paused, or is not, already.
 func (q *Queue) each(ctx context.Context, class string, do func(queue string) error) error {
-	queues, err := q.inspector.Queues()
+	queues, err := inspector(q).Queues()
 	if err != nil {
 		return fmt.Errorf("list queues: %w", err)
 	}
@@ -197,7 +208,7 @@ func (q *Queue) Pauses(ctx context.Context, pool string) error {
 		return err
 	}
 	for class := range paused {
-		_ = q.inspector.PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
+		_ = inspector(q).PauseQueue(store.QueueOf(pool, class)) // it fails if that is so already
 	}
 	return nil
 }
@@ -245,21 +256,28 @@ func PollInterval(workers int) time.Duration {
 	return min(max(pollEvery*time.Duration(workers), pollMost), pollLeast)
 }
 
-// Server returns an asynq server for a queue, of a worker that is one of so many in its pool. concurrency is the number
-// of deliveries that it processes at once.
-func (q *Queue) Server(
-	queue string, concurrency, workers int, shutdown time.Duration, log *slog.Logger,
-) *asynq.Server {
-	return asynq.NewServerFromRedisClient(q.redis, asynq.Config{
-		Concurrency: concurrency, Queues: map[string]int{queue: 1}, TaskCheckInterval: PollInterval(workers),
-		DelayedTaskCheckInterval: max(forwardEvery*time.Duration(workers), time.Second), JanitorInterval: time.Minute,
-		ShutdownTimeout: shutdown,
+// ServerConfig says how a worker serves a queue.
+type ServerConfig struct {
+	Queue       string
+	Concurrency int           // the number of deliveries that it processes at once
+	Workers     int           // in its pool
+	Shutdown    time.Duration // how long Shutdown waits for deliveries under way
+	Log         *slog.Logger
+}
+
+// NewServer returns an asynq server for a queue.
+func NewServer(q *Queue, cfg ServerConfig) *asynq.Server {
+	return asynq.NewServerFromRedisClient(client(q), asynq.Config{
+		Concurrency: cfg.Concurrency, Queues: map[string]int{cfg.Queue: 1},
+		TaskCheckInterval:        PollInterval(cfg.Workers),
+		DelayedTaskCheckInterval: max(forwardEvery*time.Duration(cfg.Workers), time.Second),
+		JanitorInterval:          time.Minute, ShutdownTimeout: cfg.Shutdown,
 		IsFailure: func(err error) bool {
 			_, waits := errors.AsType[*tasks.ErrLater](err)
 			return !waits
 		},
-		RetryDelayFunc: retryDelay,
-		Logger:         asynqLog{log}, LogLevel: asynq.ErrorLevel, // a delivery that is revoked is a warning to asynq
+		RetryDelayFunc: retryDelay, Logger: asynqLog{cfg.Log},
+		LogLevel: asynq.ErrorLevel, // a delivery that is revoked is a warning to asynq
 	})
 }
 

@@ -90,8 +90,10 @@ func (w *Worker) serve(ctx context.Context) (*serverSet, error) {
 	set := &serverSet{polls: queue.PollInterval(workers)}
 	set.shutdown = sync.OnceFunc(func() { set.each((*asynq.Server).Shutdown) })
 	for _, class := range tasks.Classes {
-		server := w.cfg.Queue.Server(store.QueueOf(w.cfg.Pool, class), machine.SlotsOf(class, w.slots.Total()), workers,
-			w.cfg.Timing.Shutdown, w.cfg.Log)
+		server := queue.NewServer(w.cfg.Queue, queue.ServerConfig{
+			Queue: store.QueueOf(w.cfg.Pool, class), Concurrency: machine.SlotsOf(class, w.slots.Total()),
+			Workers: workers, Shutdown: w.cfg.Timing.Shutdown, Log: w.cfg.Log,
+		})
 		err := server.Start(asynq.HandlerFunc(func(ctx context.Context, t *asynq.Task) error {
 			return w.handle(ctx, set, class, t)
 		}))
