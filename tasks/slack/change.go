@@ -42,9 +42,9 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 	case c.isDeletion():
 		return cmp.Or(in.picker.remove(ctx, id), in.comeAgain(c))
 	case !known:
-		return in.onEditedMessage(ctx, env)
+		return in.onEditedMessage(ctx, c)
 	}
-	reply, err := in.reword(ctx, env, st.Task)
+	reply, err := in.reword(ctx, c.edited(), st.Task)
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		reply, err = input.Sentence, nil
 	}
@@ -52,37 +52,36 @@ func (in *interpreter) onChange(ctx context.Context, env envelope) error {
 		return nil
 	}
 	if reply != "" {
-		in.notify(ctx, env.origin(c.edited()), reply)
+		in.notify(ctx, c.edited().origin(), reply)
 	}
 	return err
 }
 
 // onEditedMessage deals with an edit of a message that is no task. If the message waits for its repository, the new
 // words replace the old ones. Otherwise they are a request only if they add a mention.
-func (in *interpreter) onEditedMessage(ctx context.Context, env envelope) error {
-	ev := env.Event.edited()
+func (in *interpreter) onEditedMessage(ctx context.Context, change event) error {
+	ev := change.edited()
 	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
 	}
-	_, waits, err := in.picker.load(ctx, env.origin(ev).taskID())
+	_, waits, err := in.picker.load(ctx, ev.origin().taskID())
 	if err != nil || !waits && !ev.addsMention(words.Slack(ev.Text, me.user), me) {
-		return cmp.Or(err, in.comeAgain(env.Event))
+		return cmp.Or(err, in.comeAgain(change))
 	}
 	ev.Type = appMention // Slack sends none for an edit
-	return in.onMessage(ctx, env, ev)
+	return in.onMessage(ctx, ev)
 }
 
 // reword gives a task the words of its edited message, and returns the answer. If the task has ended, the new words are
 // a request only if they add a mention.
-func (in *interpreter) reword(ctx context.Context, env envelope, was tasks.Task) (reply string, err error) {
-	ev := env.Event.edited()
+func (in *interpreter) reword(ctx context.Context, ev event, was tasks.Task) (reply string, err error) {
 	me, err := in.me.get(ctx)
 	if err != nil {
 		return "", err
 	}
 	said := words.Slack(ev.Text, me.user)
-	m := ev.message(env, said)
+	m := ev.message(said)
 	if _, ok := readWord(m.text); ok || m.text == "" {
 		return "", nil
 	}

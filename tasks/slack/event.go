@@ -38,6 +38,7 @@ func (e *envelope) read(body []byte) error {
 		(odd.Field == "event" || strings.HasPrefix(odd.Field, "event.")) {
 		e.odd, err = odd, nil
 	}
+	e.Event.team = e.TeamID
 	return err
 }
 
@@ -86,15 +87,15 @@ type event struct {
 	} `json:"item"`
 
 	Tab   string `json:"tab"` // of the app's page
+	team  string // of its envelope
 	again bool   // an attempt has failed: it was counted against the limit of its thread
 	fresh bool   // it has the words of now
 }
 
 // origin is the message of an event.
-func (e envelope) origin(ev event) origin {
+func (ev event) origin() origin {
 	return origin{
-		Team: e.TeamID, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User,
-		Files: ev.allFiles(),
+		Team: ev.team, Channel: ev.Channel, TS: ev.TS, ThreadTS: ev.ThreadTS, User: ev.User, Files: ev.allFiles(),
 	}
 }
 

@@ -65,7 +65,7 @@ func (in *interpreter) interpret(ctx context.Context, e intake.Event) error {
 	if !ok || !in.guard.access.admits(env.Event) {
 		return err
 	}
-	return in.onMessage(ctx, env, env.Event)
+	return in.onMessage(ctx, env.Event)
 }
 
 // message is a message to the bot.
@@ -77,8 +77,8 @@ type message struct {
 
 // message returns the message of an event with its words, which do not name the bot. A message without words of its own
 // may still bring something along.
-func (ev event) message(env envelope, said words.Words) message {
-	m := message{env.origin(ev), said.Text, ev.brought()}
+func (ev event) message(said words.Words) message {
+	m := message{ev.origin(), said.Text, ev.brought()}
 	if m.text == "" && ev.Text == "" { // some apps write only blocks
 		m.text = ev.blocksBeyond("")
 	}
@@ -91,7 +91,7 @@ func (ev event) message(env envelope, said words.Words) message {
 }
 
 // onMessage deals with a new message, or with an edited one as if it were new.
-func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) error {
+func (in *interpreter) onMessage(ctx context.Context, ev event) error {
 	me, err := in.me.get(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) er
 	said := words.Slack(ev.Text, me.user)
 	tagged := said.Ours > 0
 	untagged := !tagged && !ev.direct()
-	m := ev.message(env, said)
+	m := ev.message(said)
 	if m.text == "" && tagged && ev.ThreadTS != "" {
 		m.text = onlyThread
 	} else if m.text == "" && tagged {
@@ -123,7 +123,7 @@ func (in *interpreter) onMessage(ctx context.Context, env envelope, ev event) er
 		if err != nil || !ok {
 			return err
 		}
-		return in.onMessage(ctx, env, now)
+		return in.onMessage(ctx, now)
 	}
 	if !isCommand {
 		if err := in.guard.pace(ctx, ev, m.origin, answers); err != nil {
