@@ -44,20 +44,7 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 	}
 	b := publication{Proposal: p, gh: gh}
 	b.owner, b.name = f.split(p.Repo)
-	pr, err := b.find(ctx)
-	if err == nil && pr == nil {
-		if pr, err = b.create(ctx); err == nil {
-			if err := b.decorate(ctx, pr); err != nil {
-				f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", p.Repo,
-					"number", pr.GetNumber(), "err", err)
-			}
-		}
-		if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
-			if found, ferr := b.find(ctx); ferr == nil && found != nil {
-				pr, err = found, nil
-			}
-		}
-	}
+	pr, err := f.findOrCreate(ctx, b)
 	if err == nil {
 		err = b.update(ctx, pr)
 	}
@@ -65,6 +52,28 @@ func (f *Forge) Publish(ctx context.Context, p forge.Proposal) (forge.PullReques
 		return forge.PullRequestRef{}, f.explainPublish("open a pull request in "+p.Repo, err)
 	}
 	return forge.PullRequestRef{Number: pr.GetNumber(), URL: pr.GetHTMLURL(), Draft: pr.GetDraft()}, nil
+}
+
+// findOrCreate returns the pull request of a branch.
+func (f *Forge) findOrCreate(ctx context.Context, b publication) (*github.PullRequest, error) {
+	pr, err := b.find(ctx)
+	if err != nil || pr != nil {
+		return pr, err
+	}
+	pr, err = b.create(ctx)
+	if StatusCode(err) == http.StatusUnprocessableEntity { // another process may have been faster
+		if found, ferr := b.find(ctx); ferr == nil && found != nil {
+			return found, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := b.decorate(ctx, pr); err != nil {
+		f.cfg.Log.WarnContext(ctx, "pull request without label or reviewer", "repo", b.Repo, "number", pr.GetNumber(),
+			"err", err)
+	}
+	return pr, nil
 }
 
 // explainPublish is like Explain, but quotes GitHub's reason for rejecting an invalid request.

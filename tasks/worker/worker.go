@@ -235,10 +235,10 @@ func (w *Worker) build() {
 	declarations := &place.Declarations{
 		Workspace: c.Workspace, Store: c.Store, Egress: c.Policy.Egress, Mise: c.Mise,
 	}
-	publisher := publish.New(publish.Config{
+	publisher := &publish.Publisher{
 		Store: c.Store, Workspace: c.Workspace, Scripts: c.Runner, Policy: c.Policy, Forge: c.Publisher,
 		Commands: c.Commands, Author: c.Author, ConsoleURL: c.ConsoleURL, Log: c.Log,
-	})
+	}
 	w.outbox = outbox.New(outbox.Config{
 		Store: c.Store, Sources: w.sources, PullRequests: publisher, Ended: c.Ended, Meter: c.Meter, Log: c.Log,
 	})
@@ -250,12 +250,12 @@ func (w *Worker) build() {
 		IdleLimit: c.IdleLimit, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
-	w.recovery = recovery.New(recovery.Config{
+	w.recovery = &recovery.Recovery{
 		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential,
 		Notices: w.waits, Moves: mover, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
-	})
+	}
 	w.outage = &recovery.Outage{
 		Store: c.Store, Policy: c.Policy, Pool: c.Pool, Health: w.health, Notices: w.waits,
 		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,

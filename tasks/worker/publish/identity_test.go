@@ -91,10 +91,10 @@ func TestIdentities(t *testing.T) {
 			"dora <4+dora@users.noreply.github.com>", "dora",
 		},
 	} {
-		b := New(Config{
+		b := &Publisher{
 			Forge: accounts{}, Author: c.fixed, Policy: rights.Policy{People: people},
 			Log: slog.New(slog.DiscardHandler),
-		})
+		}
 		task := tasks.Task{ID: "1", Source: c.source, Actor: c.actor, Name: c.name}
 		if login, ok := strings.CutPrefix(c.actor, "GitHub/"); ok {
 			task.Login = login

@@ -32,8 +32,8 @@ const (
 	proposeFirst    = time.Minute      // the first attempt to open the pull requests
 )
 
-// Config configures a [Publisher].
-type Config struct {
+// Publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
+type Publisher struct {
 	Store     *store.Store
 	Workspace *workspace.Workspace
 	Scripts   Scripts
@@ -44,22 +44,14 @@ type Config struct {
 	Author     string // name and address of errand in commits; those of its account at the forge if ""
 	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
 	Log        *slog.Logger
+
+	learning learning
 }
 
 // Scripts runs the checks. *agent.Runner implements it.
 type Scripts interface {
 	Script(ctx context.Context, s agent.Script) (agent.Scripted, error)
 }
-
-// Publisher pushes the work of answered tasks and opens their pull requests. It is safe for concurrent use.
-type Publisher struct {
-	Config
-
-	learning learning
-}
-
-// New returns a publisher.
-func New(c Config) *Publisher { return &Publisher{Config: c} }
 
 // Work is what a run has done in its place.
 type Work struct {

@@ -21,8 +21,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
-// Config configures a [Recovery].
-type Config struct {
+// Recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
+// delivery gets one. If two workers believe that they lead, the store lets one of them win. Only one goroutine uses it,
+// but for Deliver. Its exported fields are required except Credential.
+type Recovery struct {
 	Store      *store.Store
 	Queue      *queue.Queue
 	Policy     rights.Policy
@@ -37,22 +39,12 @@ type Config struct {
 	// Crashed counts a task of a class whose worker died.
 	Crashed func(class string)
 	Log     *slog.Logger
-}
-
-// Recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
-// delivery gets one. If two workers believe that they lead, the store lets one of them win. Only one goroutine uses it,
-// but for Deliver.
-type Recovery struct {
-	Config
 
 	leads atomic.Bool
 
 	after string            // the walk through all live tasks continues after this one, or begins if ""
 	heads map[string]string // the first task of each thread in this walk
 }
-
-// New returns a recovery.
-func New(c Config) *Recovery { return &Recovery{Config: c} }
 
 // One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
 // most lookMost. A larger backlog takes several passes. Recovery is not delayed by that, because each pass examines
