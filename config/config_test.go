@@ -287,7 +287,7 @@ func TestEnabledSources(t *testing.T) {
 }
 
 // A worker receives no events, so it has the sources without the secrets that verify them, and does not differ in its
-// published settings from one that has them.
+// digest from one that has them.
 func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{
@@ -304,6 +304,9 @@ func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	full, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
 	if err != nil || !full.Slack.Enabled() || !full.GitHub.Enabled() {
 		t.Errorf("with secrets: Slack %v, GitHub %v: %v", full.Slack.Enabled(), full.GitHub.Enabled(), err)
+	}
+	if full.Digest() != bare.Digest() {
+		t.Error("the digests differ")
 	}
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -57,5 +58,32 @@ func TestDigest(t *testing.T) {
 		if digest(other) == want {
 			t.Errorf("%q has the same digest", other)
 		}
+	}
+}
+
+// The digest has what all processes share, with the values in force, and nothing that each may have for itself.
+func TestDigestOfSettings(t *testing.T) {
+	t.Parallel()
+	digest := func(change map[string]string) string {
+		vars := full()
+		maps.Copy(vars, change)
+		c, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Digest()
+	}
+	want := digest(map[string]string{"ERRAND_LINK_DAYS": "7"})
+	for name, value := range map[string]string{
+		"ERRAND_REDIS_REPLICAS": "7", "ERRAND_OBJECTS": "s3://another/place", "ERRAND_PUBLIC_URL": "https://b.test",
+		"ERRAND_LINK_DAYS": "0", "ERRAND_FLEET_NAME": "another", "ERRAND_RUN_LIMIT": "7h",
+		"SLACK_API_URL": "https://slack.test/", "GITHUB_URL": "https://github.test",
+	} {
+		if digest(map[string]string{"ERRAND_LINK_DAYS": "7", name: value}) == want {
+			t.Errorf("with another %s the digest is the same", name)
+		}
+	}
+	if digest(map[string]string{"ERRAND_LINK_DAYS": "", "ERRAND_POOL": "another", "ERRAND_CONCURRENCY": "7"}) != want {
+		t.Error("a default that is given, or what is a worker's own, changes the digest")
 	}
 }

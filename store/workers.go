@@ -36,7 +36,7 @@ type Worker struct {
 	Credential          string          `json:",omitempty"` // name of its model credential; see [Credential]
 	Notices             []Finding       `json:",omitempty"` // about its configuration
 	Sources             []string        `json:",omitempty"` // that it is set up for; none: unknown
-	Digest              string          `json:",omitempty"` // of errand.yaml, to find differences; empty: unknown
+	Digest              string          `json:",omitempty"` // of its configuration, to find differences; empty: unknown
 	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
 	Environments        []Environment   `json:",omitempty"` // on its machine: the last used, at most MaxEnvironments
 }

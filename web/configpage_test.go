@@ -63,14 +63,14 @@ func TestConfigurationPage(t *testing.T) {
 		`!href="/config"`)
 }
 
-// A worker with another errand.yaml than the front door's is a problem, there and on the page Fleet.
+// A worker with another errand.yaml or shared setting than the front door's is a problem, there and on the page Fleet.
 func TestWorkersWithAnotherFile(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withConfiguration)
 	h.beat("other", "2")
 	h.beat("same", "1")
 	h.beat("old", "")
-	const warning = "its errand.yaml differs from the front door&#39;s"
+	const warning = "errand.yaml, or a setting that all processes share, differs from the front door&#39;s"
 	h.contains(h.get("/config"), http.StatusOK, "worker on other.test: "+warning, "!worker on old.test",
 		"!worker on same.test")
 	h.contains(h.get("/fleet"), http.StatusOK, warning)

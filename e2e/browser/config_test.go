@@ -35,7 +35,7 @@ mcp: {tickets: {command: /usr/local/bin/tickets-mcp}}
 			tb := c.tab(t)
 			tb.as(l)
 			for _, v := range []visit{
-				{name: "config-file", path: "/config", want: "its errand.yaml differs"},
+				{name: "config-file", path: "/config", want: "a setting that all processes share, differs"},
 				{name: "config-all", path: "/config?all=1", want: "ERRAND_RUN_MEMORY_GB"},
 			} {
 				tb.visit(v)

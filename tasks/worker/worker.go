@@ -105,7 +105,7 @@ type Config struct {
 	Credential string          // identifies the model credential of the runs without revealing it; "" if unknown
 	LogDir     string          // directory where Runner writes the logs; if "", logs are neither stored nor removed
 	Notices    []store.Finding // findings about the configuration, for operators
-	Digest     string          // of errand.yaml
+	Digest     string          // of errand.yaml and the shared settings
 	Limits     []string        // of a run, in words
 	URL        string          // where front doors on other machines can fetch logs, or ""
 	Retention  Retention       // for data on this disk; zero keeps everything

@@ -16,7 +16,7 @@ type Configuration struct {
 	File   string         `json:"file"`   // the path of errand.yaml; empty: none
 	Tables []Table        `json:"tables"` // the content of errand.yaml
 
-	Digest string `json:"-"` // of errand.yaml
+	Digest string `json:"-"` // of errand.yaml and the settings that all processes share
 }
 
 // SettingGroup is the settings of one subject.
@@ -68,7 +68,8 @@ func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 	live, err := Await(ctx, v.Store.Workers.List)
 	if err != nil {
 		r.Redis = err.Error()
-		problems.add(store.Fatal, "Redis does not answer, so the workers' settings are unknown", err.Error(), "")
+		problems.add(store.Fatal, "Redis does not answer, so the workers and their problems are unknown",
+			err.Error(), "")
 	}
 	for _, w := range live {
 		for _, found := range append(w.Notices, v.Config.differs(w)...) {
@@ -80,14 +81,16 @@ func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 	return r, nil
 }
 
-// differs warns of a worker with another errand.yaml.
+// differs warns of a worker with another errand.yaml or another shared setting.
 func (c *Configuration) differs(w store.Worker) []Check {
 	if c == nil || w.Digest == "" || w.Digest == c.Digest {
 		return nil
 	}
 	return []Check{{
-		Severity: store.Warning, What: "its errand.yaml differs from the front door's",
-		Why:    "Tasks run by the settings of their worker, and are accepted and shown by those of the front door.",
-		Remedy: "Give all processes the same settings and errand.yaml, and restart them.",
+		Severity: store.Warning,
+		What:     "errand.yaml, or a setting that all processes share, differs from the front door's",
+		Why:      "Tasks run by the settings of their worker, and are accepted and shown by those of the front door.",
+		Remedy: "Give all processes the same errand.yaml, settings of Slack and GitHub, ERRAND_OBJECTS, " +
+			"ERRAND_REDIS_REPLICAS, ERRAND_PUBLIC_URL, ERRAND_LINK_DAYS and ERRAND_RUN_LIMIT, and restart them.",
 	}}
 }
