@@ -32,4 +32,5 @@ func TestUnreadableRecord(t *testing.T) {
 	for _, path := range []string{"/costs", "/chat", "/fleet"} {
 		h.contains(h.get(path), http.StatusOK)
 	}
+	h.contains(h.get("/api/health"), http.StatusOK, "unreadable records of live tasks: 1")
 }

@@ -155,6 +155,10 @@ func (f Fleet) check(now time.Time) []Check {
 		list.add(store.Note, "workers run different versions: "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "),
 			"Two neighbouring releases work together.", "Finish the upgrade (docs/operations.md).")
 	}
+	if f.unreadable > 0 {
+		list.add(store.Warning, fmt.Sprintf("unreadable records of live tasks: %d", f.unreadable),
+			"These tasks do not run.", "Their pages say why, and what removes the records.")
+	}
 	list = append(list, f.checkAnswers(now)...)
 	return WorstFirst(append(list, f.checkCredentials(now)...))
 }

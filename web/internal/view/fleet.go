@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -51,13 +52,14 @@ type Fleet struct {
 	// of each model credential that has a name or windows
 	CredentialUse []capacity.CredentialUse `json:"credential_use,omitempty"`
 
-	remedy   string // if Redis cannot be used
-	unposted store.Unposted
-	notices  []store.Finding       // about the configuration of this front door
-	cordoned map[string]store.Halt // without a live worker
-	live     []store.LiveRecord
-	seen     []store.Worker
-	unserved map[string]int // waiting tasks by source, if no worker is set up for it
+	remedy     string // if Redis cannot be used
+	unposted   store.Unposted
+	notices    []store.Finding       // about the configuration of this front door
+	cordoned   map[string]store.Halt // without a live worker
+	live       []store.LiveRecord
+	unreadable int // records of live tasks
+	seen       []store.Worker
+	unserved   map[string]int // waiting tasks by source, if no worker is set up for it
 }
 
 // Tally counts the tasks that have not ended.
@@ -162,10 +164,13 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		delete(f.cordoned, w.ID)
 		delete(f.cordoned, w.Host)
 	}
-	live, err := v.Store.Live(ctx)
+	live, _, err := v.Store.LiveAfter(ctx, "", math.MaxInt32)
 	if err != nil {
 		return Fleet{}, err
 	}
+	f.unreadable = len(live)
+	live = slices.DeleteFunc(live, func(r store.LiveRecord) bool { return r.Unreadable != "" })
+	f.unreadable -= len(live)
 	f.live, f.seen = live, s.Workers
 	for _, task := range live {
 		if task.State == store.Waiting && task.At.After(v.Now()) {
