@@ -93,6 +93,7 @@ type scaledObject struct {
 		MinReplicaCount *int32
 		MaxReplicaCount *int32
 		PollingInterval *int32
+		CooldownPeriod  *int32
 		Advanced        struct {
 			HorizontalPodAutoscalerConfig struct {
 				Behavior *autoscalingv2.HorizontalPodAutoscalerBehavior
@@ -419,6 +420,19 @@ func TestAutoscaler(t *testing.T) {
 		external.Target.AverageValue.String() != "1" || *hpa.Spec.MinReplicas != 2 || hpa.Spec.MaxReplicas != 40 ||
 		hpa.Spec.ScaleTargetRef.Name != "errand-worker" {
 		t.Errorf("%+v", hpa.Spec)
+	}
+	pools := load(t, valuesFiles(t)["two-pools.yaml"])
+	keda := get[*scaledObject](t, pools, "ScaledObject errand-worker-gpu")
+	if cooldown := keda.Spec.CooldownPeriod; cooldown == nil || *cooldown != 600 {
+		t.Errorf("an empty pool after %v", cooldown)
+	}
+	for kind, b := range map[string]*autoscalingv2.HorizontalPodAutoscalerBehavior{
+		"HPA": hpa.Spec.Behavior, "KEDA": keda.Spec.Advanced.HorizontalPodAutoscalerConfig.Behavior,
+	} {
+		up, down := b.ScaleUp.StabilizationWindowSeconds, b.ScaleDown.StabilizationWindowSeconds
+		if up == nil || down == nil || *up != 30 || *down != 600 {
+			t.Errorf("%s: %v and %v", kind, up, down)
+		}
 	}
 }
 
