@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,11 +33,19 @@ func (h hidden) shownIn(text []byte) bool {
 
 var errShown = errors.New("the answer shows the credential")
 
-// checkAnswer returns an error if an answer shows a secret, for which some registries have a page, or is a token. What
-// follows the first part of a long answer is searched while it is passed on, and ends where it shows a secret.
+// challenge reports whether a value of WWW-Authenticate names a server that gives out tokens.
+var challenge = regexp.MustCompile(`(?i)\bBearer\b.*\brealm="?https?://`).MatchString
+
+// checkAnswer returns an error if an answer shows a secret, for which some registries have a page, is a token, or wants
+// one. What follows the first part of a long answer is searched while it is passed on, and ends where it shows a
+// secret.
 func checkAnswer(res *http.Response, secrets hidden) error {
 	if strings.Join(res.Header.Values("Content-Encoding"), "") != "" {
 		return errors.New("the answer has an encoding that was not asked for")
+	}
+	wants := slices.ContainsFunc(res.Header.Values("WWW-Authenticate"), challenge)
+	if res.StatusCode == http.StatusUnauthorized && wants {
+		return errors.New("the registry wants a token in exchange for its credential, which errand does not support")
 	}
 	body := res.Body
 	begin, err := io.ReadAll(io.LimitReader(body, maxChecked))

@@ -56,6 +56,28 @@ func TestAnswersWithTokens(t *testing.T) {
 	}
 }
 
+// A registry that wants a token in exchange for its credential is named as such. Other refusals reach the run.
+func TestAnswersThatWantAToken(t *testing.T) {
+	t.Parallel()
+	for value, wants := range map[string]bool{
+		`Bearer realm="https://images.example/token",service="images"`: true,
+		`bearer scope="a", Realm=https://images.example/token`:         true,
+		`Bearer realm="packages"`:                                      false,
+		`Basic realm="https://images.example"`:                         false,
+		`Bearer`:                                                       false,
+	} {
+		res := answer(http.StatusUnauthorized, "no")
+		res.Header.Set("WWW-Authenticate", value)
+		err := checkAnswer(res, hidden{})
+		if (err != nil) != wants || wants && !strings.Contains(err.Error(), "wants a token in exchange for its credential") {
+			t.Errorf("%s: %v", value, err)
+		}
+		if res.StatusCode = http.StatusOK; checkAnswer(res, hidden{}) != nil {
+			t.Errorf("%s: an answer with status 200 is withheld", value)
+		}
+	}
+}
+
 // No part of an answer shows the credential, in none of its forms.
 func TestAnswersShowNoCredential(t *testing.T) {
 	t.Parallel()
