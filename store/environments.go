@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,16 @@ func (s *Environments) Rebuild(ctx context.Context, r Rebuild) error {
 	value := strconv.FormatInt(r.At.UnixMicro(), 10) + " " + strings.TrimSpace(r.By)
 	err := s.redis.HSet(ctx, s.key.rebuilds(), strings.ToLower(r.Repo), value).Err()
 	return wrapf(err, "rebuild the environment of %s", r.Repo)
+}
+
+// Sweep removes the rebuilds of single environments, which earlier releases had. Their keys have no slash.
+func (s *Environments) Sweep(ctx context.Context) error {
+	fields, err := s.redis.HKeys(ctx, s.key.rebuilds()).Result()
+	old := slices.DeleteFunc(fields, func(f string) bool { return strings.Contains(f, "/") })
+	if err == nil && len(old) > 0 {
+		err = s.redis.HDel(ctx, s.key.rebuilds(), old...).Err()
+	}
+	return wrapf(err, "sweep rebuilds")
 }
 
 // Rebuilds are the last rebuilds of repositories.

@@ -28,6 +28,9 @@ func TestRebuild(t *testing.T) {
 		if other := rebuilt("acme/web"); other != (Rebuild{}) {
 			h.Errorf("another repository: %+v", other)
 		}
+		h.ok(h.rdb.HSet(ctx, "errand:rebuilds", "key", "1 Bo").Err()) // of an earlier release
+		h.ok(s.Environments.Sweep(ctx))
+		h.ok(s.Environments.Sweep(ctx))
 		if all := must(s.Environments.Rebuilds(ctx)); len(all) != 1 || all.Of("ACME/api") != r {
 			h.Errorf("all: %+v", all)
 		}

@@ -180,7 +180,7 @@ const others = "SweepObjects KeepReady Ready Unblocked Wake CallUp Counts Leader
 	"Links.Save Links.Link Links.Read Links.All Links.Remove Tokens.Save Tokens.Read Tokens.All Tokens.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
 	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
-	"Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "
+	"Environments.Sweep Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/states.md draws, no less
 // and no more.

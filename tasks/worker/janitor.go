@@ -42,7 +42,7 @@ func (j *janitor) tidy(ctx context.Context) {
 	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
 		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.workspace.Empty(), j.tidyLogs(ctx),
-			j.tendMirrors(ctx), j.store.SweepObjects(ctx))
+			j.tendMirrors(ctx), j.store.SweepObjects(ctx), j.store.Environments.Sweep(ctx))
 	})
 }
 
