@@ -663,7 +663,7 @@ func TestRetryAbsorbed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	s := f.status(third)
-	if !strings.Contains(s.Ending.Sentence(), first) || s.Ending.Result.Text != "" {
+	if !strings.Contains(s.Ending.Sentence(), display.TaskID(first)) || s.Ending.Result.Text != "" {
 		t.Errorf("its host was tried again: %+v", s.Ending)
 	}
 }
