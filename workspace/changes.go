@@ -36,7 +36,9 @@ type change struct {
 	name string
 	size int64 // when it was listed; -1: the file is gone
 	odd  bool  // cannot be stored: neither file nor link, or a name that git rejects
-	lfs  bool  // the index has a pointer to other contents in Git LFS
+
+	added bool // the index does not have it
+	lfs   bool // the index has a pointer to other contents in Git LFS
 }
 
 // changes lists what must be stored. Git reads names and times in the work tree, and compares contents with the index
@@ -65,19 +67,21 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	if err != nil {
 		return c, err
 	}
-	gone := map[string]bool{}
+	tags := map[string]string{}
 	for entry := range strings.SplitSeq(out, "\x00") { // "C name", or "R name" and "C name", or "? name"
 		tag, name, found := strings.Cut(entry, " ")
-		if found {
-			gone[name] = gone[name] || tag == "R"
+		if found && tags[name] != "R" {
+			tags[name] = tag
 		}
 	}
 	layered := s.clone.layered()
-	for name, gone := range gone {
-		if gone && layered(name) {
+	for name, tag := range tags {
+		if tag == "R" && layered(name) {
 			continue // runs see another directory there
 		}
-		c.files = append(c.files, s.change(name, gone))
+		f := s.change(name, tag == "R")
+		f.added = tag == "?"
+		c.files = append(c.files, f)
 	}
 	slices.SortFunc(c.files, func(a, b change) int { return strings.Compare(a.name, b.name) })
 	c.files, err = s.withoutLFS(ctx, c.files)

@@ -96,13 +96,8 @@ func (c clone) checkOut(ctx context.Context, commit, branch string) error {
 		return err
 	}
 	// Not git checkout: if an object is missing, it leaves the file out and succeeds (git 2.39).
-	if _, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit); err != nil {
-		return err
-	}
-	if err := c.fetchLFS(ctx); err != nil {
-		return err
-	}
-	return c.remember()
+	_, err := c.git.run(ctx, "reset", "--quiet", "--hard", commit)
+	return err
 }
 
 // strange returns the path of a marker that exists while the clone may contain files by strangers.
@@ -144,8 +139,8 @@ func CodeIn(w *Workspace, thread, repo string) ([]string, error) {
 	return w.mirror(repo).clone(w.cloneDir(thread, repo)).with()
 }
 
-// keep leaves the commits, index and files of the last run as they are and updates the remote's refs. An error means
-// that git can no longer use the clone.
+// keep leaves the commits, index and files of the last run as they are, but for submodules that this run may not have,
+// and updates the remote's refs. An error other than errRights means that the clone can no longer be used.
 func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err := c.secure(); err != nil {
 		return Clone{}, err
@@ -155,26 +150,34 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	kept, err := c.finish(ctx, want, t)
-	if err != nil {
-		return Clone{}, err
-	}
-	c.git = c.git.having(bounded)
-	files, links, err := tracked(ctx, c.git)
-	if err == nil {
-		err = c.lacks(ctx, &kept, files, links)
-	}
+	links, pointers, err := c.git.having(bounded).inventory(ctx)
 	if _, failed := errors.AsType[*gitError](err); failed { // an agent has damaged the index
 		c.mirror.w.log.WarnContext(ctx, "what the clone lacks is not known", "dir", c.dir, "err", err)
 		err = nil
 	}
-	return kept, err
+	if err != nil {
+		return Clone{}, err
+	}
+	if err := c.withdraw(ctx, want, t.protectedSHA, links); err != nil {
+		return Clone{}, err
+	}
+	kept, err := c.finish(ctx, want, t)
+	if err != nil {
+		return Clone{}, err
+	}
+	return kept, c.lacks(&kept, links, pointers)
 }
 
-// complete adds the submodules to a new clone, and finishes it.
+// complete adds what git has not checked out to a new clone, and finishes it.
 func (c clone) complete(ctx context.Context, want Want, t tip) (made Clone, _ error) {
-	files, links, err := tracked(ctx, c.git)
+	links, pointers, err := c.git.inventory(ctx)
 	if err != nil {
+		return made, err
+	}
+	if err := c.fetchLFS(ctx, pointers); err != nil {
+		return made, err
+	}
+	if err := c.remember(); err != nil {
 		return made, err
 	}
 	inner, err := c.submodules(ctx, want, t.protectedSHA, links)
@@ -184,7 +187,7 @@ func (c clone) complete(ctx context.Context, want Want, t tip) (made Clone, _ er
 	if made, err = c.finish(ctx, want, t); err != nil {
 		return made, err
 	}
-	err = c.lacks(ctx, &made, files, links)
+	err = c.lacks(&made, links, pointers)
 	made.Lacks = append(made.Lacks, inner...)
 	return made, err
 }
@@ -219,7 +222,7 @@ func (c clone) finish(ctx context.Context, want Want, t tip) (Clone, error) {
 // With that copy git finds the files that were changed. An agent can restore a file's times and size, but not its
 // ctime or inode.
 
-// remember copies the index right after the checkout to a place that no agent can write. The copy keeps its time,
+// remember copies the index, before an agent can change it, to a place that none can write. The copy keeps its time,
 // because git reads files again that were written at that same moment.
 func (c clone) remember() error {
 	from := filepath.Join(c.dir, ".git", "index")

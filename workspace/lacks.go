@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // Lack is what a clone has only as an empty directory or as a pointer.
@@ -48,11 +50,10 @@ var pointer = regexp.MustCompile(
 	`^version https://git-lfs\.github\.com/spec/v1\noid sha256:([0-9a-f]{64})\nsize ([0-9]{1,18})\n?$`)
 
 // maxPointer is what a pointer is shorter than.
-const maxPointer = 1024
+const maxPointer = 200
 
-// lacks notes in made the submodules that have files, and what the work tree lacks of the files and the submodules in
-// the index.
-func (c clone) lacks(ctx context.Context, made *Clone, files, links []treeFile) error {
+// lacks notes in made the submodules that have files, and what the work tree lacks of an inventory.
+func (c clone) lacks(made *Clone, links []treeFile, pointers []inLFS) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
@@ -65,11 +66,7 @@ func (c clone) lacks(ctx context.Context, made *Clone, files, links []treeFile) 
 			made.Submodules = append(made.Submodules, f.name)
 		}
 	}
-	stored, err := c.pointers(ctx, files)
-	if err != nil {
-		return err
-	}
-	for _, f := range stored {
+	for _, f := range pointers {
 		if isPointer(root, f.name) {
 			made.Lacks = lacking(made.Lacks, Lack{LFS: true, Why: cmp.Or(c.why[f.name], notThen)}, f.name)
 		}
@@ -117,7 +114,7 @@ func tracked(ctx context.Context, g git) (files, links []treeFile, err error) {
 func hollow(root *os.Root, name string) bool {
 	info, err := root.Lstat(name)
 	if err != nil || !info.IsDir() {
-		return errors.Is(err, fs.ErrNotExist)
+		return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 	}
 	entries, err := fs.ReadDir(root.FS(), name)
 	return err == nil && len(entries) == 0
@@ -125,44 +122,60 @@ func hollow(root *os.Root, name string) bool {
 
 // isPointer reports whether a file of the work tree has a pointer as its content.
 func isPointer(root *os.Root, name string) bool {
-	if info, err := root.Lstat(name); err != nil || !info.Mode().IsRegular() || info.Size() >= maxPointer {
+	file, size, err := openFile(root, name)
+	if err != nil {
 		return false
 	}
-	text, err := root.ReadFile(name)
-	return err == nil && pointer.Match(text)
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxPointer))
+	return err == nil && size < maxPointer && pointer.Match(text) && !isLink(root, name)
+}
+
+func isLink(root *os.Root, name string) bool {
+	info, err := root.Lstat(name)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // inLFS is a file that git has only as a pointer.
 type inLFS struct {
+	content
+
 	name string
-	oid  string // SHA-256 of the content
-	size int64
 }
 
-// usesLFS reports whether attributes in the index leave anything to Git LFS.
-func (c clone) usesLFS(ctx context.Context) (bool, error) {
-	return c.git.holds(ctx, "grep", "--cached", "--quiet", "--text", "--fixed-strings", "-e", "filter=lfs", "--",
-		":(glob)**/.gitattributes")
+// content is what a pointer leads to.
+type content struct {
+	OID  string `json:"oid"` // SHA-256
+	Size int64  `json:"size"`
 }
 
-// pointers returns the files that are pointers in the index, and that its attributes leave to Git LFS.
-func (c clone) pointers(ctx context.Context, files []treeFile) ([]inLFS, error) {
-	if uses, err := c.usesLFS(ctx); !uses {
-		return nil, err
-	}
-	var all strings.Builder
-	for _, f := range files {
-		all.WriteString(f.name + "\x00")
-	}
-	left, err := c.git.leftToLFS(ctx, all.String(), "--cached")
+// inventory lists what git does not check out: the submodules in the index, and the files that are pointers there and
+// that its attributes leave to Git LFS. With an error it returns the submodules, if it knows them.
+func (g git) inventory(ctx context.Context) (links []treeFile, pointers []inLFS, err error) {
+	files, links, err := tracked(ctx, g)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	uses, err := g.holds(ctx, "grep", "--cached", "--quiet", "--text", "--fixed-strings", "-e", "filter=lfs", "--",
+		":(glob)**/.gitattributes")
+	if err != nil || !uses { // the list of names is long
+		return links, nil, err
+	}
+	var names strings.Builder
+	for _, f := range files {
+		names.WriteString(f.name + "\x00")
+	}
+	left, err := g.leftToLFS(ctx, names.String(), "--cached")
+	if err != nil {
+		return links, nil, err
 	}
 	there := map[string]bool{}
 	for _, name := range left {
 		there[name] = true
 	}
-	return c.git.readPointers(ctx, slices.DeleteFunc(files, func(f treeFile) bool { return !there[f.name] }))
+	files = slices.DeleteFunc(files, func(f treeFile) bool { return !there[f.name] })
+	pointers, err = g.readPointers(ctx, files)
+	return links, pointers, err
 }
 
 // leftToLFS returns those of the names, which end in a NUL, that attributes leave to Git LFS.
@@ -177,7 +190,7 @@ func (g git) leftToLFS(ctx context.Context, names string, how ...string) (left [
 	return left, err
 }
 
-// readPointers returns the files whose objects are pointers.
+// readPointers returns the files whose objects are pointers. An object may be any name of git's without line breaks.
 func (g git) readPointers(ctx context.Context, files []treeFile) (list []inLFS, _ error) {
 	if len(files) == 0 {
 		return nil, nil
@@ -190,7 +203,7 @@ func (g git) readPointers(ctx context.Context, files []treeFile) (list []inLFS, 
 	for i, text := range texts {
 		if m := pointer.FindStringSubmatch(text); m != nil {
 			size, _ := strconv.ParseInt(m[2], 10, 64) // the pattern matches digits only
-			list = append(list, inLFS{files[i].name, m[1], size})
+			list = append(list, inLFS{content{m[1], size}, files[i].name})
 		}
 	}
 	return list, err

@@ -3,6 +3,7 @@ package workspace
 import (
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,60 @@ func asPointer(content string) string {
 func (o *origin) link(name, commit string) {
 	o.t.Helper()
 	testGit(o.t, o.work, "update-index", "--add", "--cacheinfo", "160000,"+commit+","+name)
+}
+
+// commands lets the git of w note its commands, and returns those since the last call.
+func commands(t *testing.T, w *Workspace) func() string {
+	t.Helper()
+	log := filepath.Join(t.TempDir(), "log")
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>'%s'\nexec '%s' \"$@\"\n", log, w.git.path)
+	w.git.path = filepath.Join(t.TempDir(), "git")
+	write(t, w.git.path, script)
+	return func() string {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, log, "")
+		return string(text)
+	}
+}
+
+// A large repository is listed only as often as needed.
+func TestListingsOfTheIndex(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	files := map[string]string{".gitattributes": gitAttributes}
+	for n := range 3 {
+		files[fmt.Sprint(n, ".bin")] = asPointer("x")
+	}
+	o.commit("main", files)
+	w, _ := o.serveLFS("x")
+	said := commands(t, w)
+	checkout(t, w, api)
+	counts := func(step string, want string) {
+		t.Helper()
+		out := said()
+		got := fmt.Sprint(strings.Count(out, " ls-files "), strings.Count(out, " grep "), strings.Count(out, " check-attr "))
+		if got != want {
+			t.Errorf("%s: %s listings, searches and questions for attributes, want %s:\n%s", step, got, want, out)
+		}
+	}
+	counts("new clone", "1 1 1")
+	c := checkout(t, w, api)
+	counts("next clone", "2 1 1") // the first listing is of the files that are there
+	write(t, filepath.Join(c.Dir, "README.md"), "by the agent")
+	if _, err := w.Snapshot(t.Context(), c, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	counts("snapshot", "1 0 0") // of the changes
+	for n := range 9 {
+		write(t, filepath.Join(c.Dir, fmt.Sprint(n, ".txt")), asPointer(fmt.Sprint(n)))
+	}
+	if _, err := w.Publish(t.Context(), c, *publication()); err != nil {
+		t.Fatal(err)
+	}
+	counts("publication", "1 0 2") // of work tree and commits
 }
 
 // What a clone has only as an empty directory or as a pointer is named, also when the clone is kept, and not what the

@@ -2,20 +2,23 @@ package workspace
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // Git LFS keeps a file on a server and has a pointer to it in git. The host fetches the contents of what it checks out
@@ -32,31 +35,25 @@ const (
 )
 
 // fetchLFS replaces pointers in the work tree of a new clone by their contents, and notes why others stay.
-func (c clone) fetchLFS(ctx context.Context) error {
-	if uses, err := c.usesLFS(ctx); !uses { // the list of files is long
-		return err
-	}
-	files, _, err := tracked(ctx, c.git)
-	if err != nil {
-		return err
-	}
-	all, err := c.pointers(ctx, files)
-	if err != nil || len(all) == 0 {
-		return err
-	}
+func (c clone) fetchLFS(ctx context.Context, pointers []inLFS) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	all = slices.DeleteFunc(all, func(f inLFS) bool { return !isPointer(root, f.name) })
-	without, err := c.mirror.fetchLFS(ctx, all)
+	var lacking []inLFS
+	for _, f := range pointers {
+		if isPointer(root, f.name) {
+			lacking = append(lacking, f)
+		}
+	}
+	without, err := c.mirror.fetchLFS(ctx, lacking)
 	if err != nil {
 		return err
 	}
 	var there strings.Builder
-	for _, f := range all {
-		if c.why[f.name] = without[f.oid]; c.why[f.name] == "" {
+	for _, f := range lacking {
+		if c.why[f.name] = without[f.content]; c.why[f.name] == "" {
 			there.WriteString(f.name + "\x00")
 			if err := root.Remove(f.name); err != nil { // or git leaves it, as it is what the index has
 				return err
@@ -99,32 +96,25 @@ func inShell(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) 
 // lfs returns the file of an object of Git LFS.
 func (m mirror) lfs(oid string) string { return filepath.Join(m.dir, "lfs", oid) }
 
-// fetchLFS fetches the contents of files into the mirror. It returns why it lacks others, by object.
-func (m mirror) fetchLFS(ctx context.Context, files []inLFS) (why map[string]string, _ error) {
-	held, err := lock(ctx, m.beside("lfs")) // not the mirror's own, which others need to fetch
-	if err != nil {
+// hasLFS reports whether the mirror has a content. After a power failure its file may be shorter.
+func (m mirror) hasLFS(o content) bool {
+	info, err := os.Lstat(m.lfs(o.OID))
+	return err == nil && info.Size() == o.Size
+}
+
+// fetchLFS fetches the contents of files into the mirror. It returns why it lacks others.
+func (m mirror) fetchLFS(ctx context.Context, files []inLFS) (why map[content]string, _ error) {
+	if !slices.ContainsFunc(files, func(f inLFS) bool { return !m.hasLFS(f.content) }) {
+		return nil, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, lfsLimit)
+	defer cancel()
+	held, err := lock(limited, m.beside("lfs")) // not the mirror's own, which others need to fetch
+	if err == nil {
+		defer unlock(held)
+	} else if limited.Err() == nil {
 		return nil, err
-	}
-	defer unlock(held)
-	why = map[string]string{}
-	var wanted []lfsObject
-	room := int64(maxLFSBytes)
-	sorted := slices.SortedStableFunc(slices.Values(files), func(a, b inLFS) int { return int(a.size - b.size) })
-	for _, f := range sorted {
-		if _, known := why[f.oid]; known || exists(m.lfs(f.oid)) {
-			continue
-		}
-		if why[f.oid] = ""; len(wanted) == maxLFSFiles || f.size > room {
-			why[f.oid] = fmt.Sprintf("errand fetches at most %d of them with %d MiB together", maxLFSFiles,
-				maxLFSBytes>>20)
-			continue
-		}
-		room -= f.size
-		wanted = append(wanted, lfsObject{OID: f.oid, Size: f.size})
-	}
-	if len(wanted) == 0 {
-		return why, nil
-	}
+	} // otherwise nothing can be fetched any more, which download says
 	if err := os.MkdirAll(m.lfs(""), 0o700); err != nil {
 		return nil, err
 	}
@@ -132,66 +122,67 @@ func (m mirror) fetchLFS(ctx context.Context, files []inLFS) (why map[string]str
 	if err != nil {
 		return nil, err
 	}
-	limited, cancel := context.WithTimeout(ctx, lfsLimit)
-	defer cancel()
+	wanted, why := m.choose(files)
 	for batch := range slices.Chunk(wanted, lfsBatch) {
 		r.download(limited, m, batch, why)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 	}
-	return why, nil
+	return why, dirtree.Remove(m.beside("size")) // it has changed without a fetch
 }
 
-// lfsObject is an object in a request to a server for Git LFS, and in its answer.
-type lfsObject struct {
-	OID     string `json:"oid"`
-	Size    int64  `json:"size"`
-	Actions struct {
-		Download *lfsAction `json:"download,omitempty"`
-	} `json:"actions,omitzero"`
-	Error *struct {
-		Code int `json:"code"`
-	} `json:"error,omitempty"`
+// choose returns the contents that the mirror lacks, the smallest first, and why it leaves out others.
+func (m mirror) choose(files []inLFS) (wanted []content, why map[content]string) {
+	why = map[content]string{}
+	room := int64(maxLFSBytes)
+	for _, f := range slices.SortedStableFunc(slices.Values(files), func(a, b inLFS) int {
+		return cmp.Compare(a.Size, b.Size)
+	}) {
+		if _, known := why[f.content]; known || m.hasLFS(f.content) {
+			continue
+		}
+		if why[f.content] = ""; len(wanted) == maxLFSFiles || f.Size > room {
+			why[f.content] = fmt.Sprintf("errand fetches at most %d of them with %d MiB together", maxLFSFiles,
+				maxLFSBytes>>20)
+			continue
+		}
+		room -= f.Size
+		wanted = append(wanted, f.content)
+	}
+	return wanted, why
 }
 
-type lfsAction struct {
-	Href   string            `json:"href"`
-	Header map[string]string `json:"header"`
-}
-
-// download fetches objects into the mirror, and says why it cannot fetch others.
-func (r remote) download(ctx context.Context, m mirror, wanted []lfsObject, why map[string]string) {
-	answer, err := r.batch(ctx, wanted)
+// download fetches contents into the mirror, and says why it cannot fetch others.
+func (r remote) download(ctx context.Context, m mirror, wanted []content, why map[content]string) {
+	var last error
+	at, err := r.batch(ctx, wanted)
 	for _, o := range wanted {
-		why[o.OID] = "its server does not answer for them"
-		if err != nil {
-			why[o.OID] = lfsReason(err)
+		if at != nil {
+			err = r.store(ctx, m, o, at[o.OID])
+		}
+		if why[o] = lfsReason(err); err != nil {
+			last = err
 		}
 	}
-	for _, o := range answer {
-		i := slices.IndexFunc(wanted, func(w lfsObject) bool { return w.OID == o.OID })
-		switch {
-		case i < 0: // not asked for
-		case o.Error != nil:
-			why[o.OID] = fmt.Sprintf("its server refuses them (%d)", o.Error.Code)
-		case o.Actions.Download == nil:
-		default:
-			why[o.OID] = ""
-			if err := r.store(ctx, m, wanted[i], *o.Actions.Download); err != nil {
-				why[o.OID] = lfsReason(err)
-			}
-		}
+	if last != nil {
+		m.w.log.WarnContext(ctx, "files in Git LFS are left out", "dir", m.dir, "err", last)
 	}
 }
 
-// lfsReason returns why an object is missing, as a clause for people and without addresses, which may hold secrets.
+// lfsReason explains why a content is missing, as a clause for people.
 func lfsReason(err error) string {
-	if said, ok := errors.AsType[lfsError](err); ok {
+	said, known := errors.AsType[lfsError](err)
+	_, disk := errors.AsType[*fs.PathError](err)
+	switch {
+	case err == nil:
+		return ""
+	case known:
 		return string(said)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	case errors.Is(err, context.DeadlineExceeded):
 		return "they did not arrive within " + lfsLimit.String()
+	case disk:
+		return "they cannot be stored"
 	}
 	return "its server cannot be reached"
 }
@@ -201,20 +192,24 @@ type lfsError string
 
 func (e lfsError) Error() string { return string(e) }
 
-// answered returns the error of an answer other than 200.
-func answered(resp *http.Response) error {
-	if resp.StatusCode == http.StatusOK {
-		return nil
+// lfsObject is what a server says about a content.
+type lfsObject struct {
+	content
+
+	Actions struct {
+		Download *struct {
+			Href   string
+			Header map[string]string
+		}
 	}
-	return lfsError("its server answers " + strconv.Itoa(resp.StatusCode))
+	Error *struct{ Code int }
 }
 
 const lfsType = "application/vnd.git-lfs+json"
 
-// batch asks the server where objects are.
-func (r remote) batch(ctx context.Context, wanted []lfsObject) ([]lfsObject, error) {
-	u, err := url.Parse(r.url)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+// batch asks the server where contents are. It returns what it says by their IDs.
+func (r remote) batch(ctx context.Context, wanted []content) (map[string]lfsObject, error) {
+	if !strings.HasPrefix(r.url, "http://") && !strings.HasPrefix(r.url, "https://") {
 		return nil, lfsError("the repository has no server for it")
 	}
 	body, err := json.Marshal(map[string]any{
@@ -230,81 +225,79 @@ func (r remote) batch(ctx context.Context, wanted []lfsObject) ([]lfsObject, err
 	}
 	req.Header.Set("Accept", lfsType)
 	req.Header.Set("Content-Type", lfsType)
-	r.authorize(req)
-	client := http.Client{Transport: r.transport, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // a moved repository has another name
-	}}
-	resp, err := client.Do(req)
+	resp, err := r.send(req)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	if err := answered(resp); err != nil {
-		return nil, err
-	}
-	var answer struct {
-		Objects []lfsObject `json:"objects"`
-	}
+	var answer struct{ Objects []lfsObject }
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 8<<20)).Decode(&answer); err != nil {
 		return nil, lfsError("the answer of its server is not understood")
 	}
-	return answer.Objects, nil
+	at := map[string]lfsObject{}
+	for _, o := range answer.Objects {
+		at[o.OID] = o
+	}
+	return at, nil
 }
 
-// authorize adds the credential, if there is one.
-func (r remote) authorize(req *http.Request) {
-	if r.username+r.password != "" {
-		req.Header.Set("Authorization", basic(r.username, r.password))
-	}
-}
-
-// store fetches one object into the mirror. Its address is another host's if the server says so, with what the server
-// wants to be sent there. The credential goes only to the remote itself, and redirects only where the object is.
-func (r remote) store(ctx context.Context, m mirror, o lfsObject, from lfsAction) error {
-	home, err := url.Parse(r.url)
-	if err != nil {
-		return err
-	}
-	at, err := url.Parse(from.Href)
-	if err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != home.Scheme {
-		return lfsError("its server names an address that errand does not use")
+// store fetches one content into the mirror. Its address is another host's if the server says so, with what the server
+// wants to be sent there.
+func (r remote) store(ctx context.Context, m mirror, o content, at lfsObject) error {
+	from := at.Actions.Download
+	switch {
+	case at.Error != nil:
+		return lfsError(fmt.Sprintf("its server refuses them (%d)", at.Error.Code))
+	case from == nil:
+		return lfsError("its server does not answer for them")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.Href, http.NoBody)
-	if err != nil {
-		return err
+	if err != nil || req.URL.Host == "" || req.URL.Scheme != "https" && !strings.HasPrefix(r.url, req.URL.Scheme+"://") {
+		return lfsError("its server names an address that errand does not use")
 	}
 	for name, value := range from.Header {
 		req.Header.Set(name, value)
 	}
-	if at.Scheme == home.Scheme && at.Host == home.Host && req.Header.Get("Authorization") == "" {
-		r.authorize(req)
+	resp, err := r.send(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return m.keepLFS(o, resp.Body)
+}
+
+// send sends a request, with the credential only to the remote itself, and follows redirects only on the same host.
+func (r remote) send(req *http.Request) (*http.Response, error) {
+	host := req.URL.Scheme + "://" + req.URL.Host + "/"
+	if strings.HasPrefix(r.url, host) && req.Header.Get("Authorization") == "" && r.username+r.password != "" {
+		req.SetBasicAuth(r.username, r.password)
 	}
 	client := http.Client{Transport: r.transport, CheckRedirect: func(next *http.Request, via []*http.Request) error {
-		if next.URL.Scheme != at.Scheme || next.URL.Host != at.Host || len(via) > 5 {
+		if !strings.HasPrefix(next.URL.String(), host) || len(via) > 5 {
 			return lfsError("its server redirects to another one")
 		}
 		return nil
 	}}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return nil, errors.Unwrap(err) // without the address, which may have secrets
 	}
-	defer resp.Body.Close()
-	if err := answered(resp); err != nil {
-		return err
+	if resp.StatusCode != http.StatusOK {
+		resp.Body.Close()
+		return nil, lfsError("its server answers " + strconv.Itoa(resp.StatusCode))
 	}
-	return m.keepLFS(o, resp.Body)
+	return resp, nil
 }
 
-// keepLFS writes an object that is what its ID says. The caller holds the lock.
-func (m mirror) keepLFS(o lfsObject, content io.Reader) (err error) {
+// keepLFS writes a content, if it is what its ID says. The caller holds the lock.
+func (m mirror) keepLFS(o content, from io.Reader) (err error) {
 	tmp := m.lfs("tmp") // a killed process leaves it to the next one
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	sum := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(content, o.Size+1))
+	n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(from, o.Size+1))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
@@ -315,22 +308,23 @@ func (m mirror) keepLFS(o lfsObject, content io.Reader) (err error) {
 }
 
 // withoutLFS returns the changes without files that have the contents to which their pointers in the index lead: git
-// takes them for changed, because it executes no filter here. It marks those that have others.
-func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []change, _ error) {
-	at := map[string]int{}
+// takes them for changed, because it executes no filter here. It marks those that have others. Attributes, which an
+// agent can change, do not matter.
+func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []change, err error) {
+	at, lines := map[string]int{}, false
+	var files []treeFile
 	for i, f := range changed {
-		if f.size >= 0 && !f.odd {
-			at[f.name] = i
+		if f.size >= 0 && !f.odd && !f.added && !isLink(s.files, f.name) {
+			at[f.name], lines = i, lines || strings.Contains(f.name, "\n")
+			files = append(files, treeFile{name: f.name, object: ":0:" + f.name})
 		}
 	}
-	if len(at) == 0 {
-		return changed, nil
+	if lines { // git reads names of objects in lines
+		if files, _, err = tracked(ctx, s.git); err != nil {
+			return nil, err
+		}
+		files = slices.DeleteFunc(files, func(f treeFile) bool { _, found := at[f.name]; return !found })
 	}
-	files, _, err := tracked(ctx, s.git)
-	if err != nil {
-		return nil, err
-	}
-	files = slices.DeleteFunc(files, func(f treeFile) bool { _, found := at[f.name]; return !found })
 	pointers, err := s.git.readPointers(ctx, files)
 	if err != nil {
 		return nil, err
@@ -349,39 +343,39 @@ func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []chang
 // has reports whether a file of the work tree has the contents to which its pointer leads.
 func (s *shadow) has(ctx context.Context, f inLFS) (bool, error) {
 	file, size, err := openFile(s.files, f.name)
-	if err != nil || size != f.size {
+	if err != nil {
 		return false, nil // gone, or something else by now
 	}
 	defer file.Close()
+	if size != f.Size {
+		return false, nil
+	}
 	sum := sha256.New()
 	for left := size; left > 0 && ctx.Err() == nil; left -= 1 << 20 {
 		if _, err := io.CopyN(sum, file, min(left, 1<<20)); err != nil {
 			return false, nil // it has just become shorter
 		}
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil)) == f.oid, context.Cause(ctx)
+	return fmt.Sprintf("%x", sum.Sum(nil)) == f.OID, context.Cause(ctx)
 }
 
-// fitLFS refuses files whose contents belong on the server of Git LFS, where errand writes nothing.
+// fitLFS refuses files whose contents belong on the server of Git LFS, where errand writes nothing. What the repository
+// has whole stays so.
 func (s *shadow) fitLFS(ctx context.Context, changed []change) error {
 	var names strings.Builder
 	for _, f := range changed {
 		if f.lfs {
 			return belongsToLFS(f.name)
 		}
-		if f.size > 0 { // an empty file is its own pointer
+		if f.added && f.size > 0 { // an empty file is its own pointer
 			names.WriteString(f.name + "\x00")
 		}
 	}
 	g := s.git
 	g.tree = s.files.Name()
 	left, err := g.leftToLFS(ctx, names.String())
-	if err != nil || len(left) == 0 {
-		return err
-	}
-	files, _, err := tracked(ctx, s.git)
-	for _, name := range left { // what the repository has whole stays so
-		if !slices.ContainsFunc(files, func(f treeFile) bool { return f.name == name }) && !isPointer(s.files, name) {
+	for _, name := range left {
+		if !isPointer(s.files, name) {
 			return belongsToLFS(name)
 		}
 	}
@@ -406,14 +400,18 @@ func (s *shadow) knownLFS(ctx context.Context, tip string) error {
 		}
 	}
 	pointers, err := s.git.readPointers(ctx, files)
+	if err != nil {
+		return err
+	}
+	var unknown strings.Builder
 	for _, f := range pointers {
-		if exists(s.clone.mirror.lfs(f.oid)) {
-			continue
+		if !s.clone.mirror.hasLFS(f.content) {
+			unknown.WriteString(f.name + "\x00")
 		}
-		left, err := s.git.leftToLFS(ctx, f.name+"\x00", "--cached")
-		if err != nil || len(left) > 0 {
-			return errors.Join(err, belongsToLFS(f.name))
-		}
+	}
+	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
+	if err == nil && len(left) > 0 {
+		err = belongsToLFS(left[0])
 	}
 	return err
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // lfsServer is a server for Git LFS beside a git host. As GitHub, it has the objects on another host, which takes only
@@ -27,6 +29,7 @@ type lfsServer struct {
 	bare   bool                    // the answer has no credential for there
 	asked  []string
 	served int
+	sent   int      // bytes of endless contents
 	stray  []string // requests that no client should make
 }
 
@@ -117,8 +120,15 @@ func (s *lfsServer) object(rw http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.served++
-	fmt.Fprint(rw, s.objects[oid])
+	for n := 1; n > 0; s.sent += n {
+		if n, _ = fmt.Fprint(rw, s.objects[oid]); s.objects[oid] != endless {
+			return
+		}
+	}
 }
+
+// endless is a content that never ends.
+const endless = "0123456789abcdef"
 
 // gitAttributes of repositories with files in Git LFS, as git lfs track writes them.
 const gitAttributes = "*.bin filter=lfs diff=lfs merge=lfs -text\n"
@@ -166,12 +176,13 @@ func TestLFS(t *testing.T) {
 	testGit(t, c.Dir, "commit", "--quiet", "--message", "work")
 	write(t, filepath.Join(c.Dir, "later.txt"), "later\n")
 	write(t, filepath.Join(c.Dir, "a.bin"), "a\x00b") // written anew
+	write(t, filepath.Join(c.Dir, "whole.bin"), "still not a pointer\x00\n")
 	pushed, err := w.Publish(t.Context(), c, *publication())
 	if err != nil || !pushed.New {
 		t.Fatalf("%+v, %v", pushed, err)
 	}
 	testGit(t, o.work, "fetch", "--quiet", "origin")
-	if got := testGit(t, o.work, "diff", "--name-status", "main", pushed.Commit); got != "A\tlater.txt\nR100\ttwice.bin\tmoved.bin\nA\tnew.txt" {
+	if got := testGit(t, o.work, "diff", "--name-status", "main", pushed.Commit); got != "A\tlater.txt\nR100\ttwice.bin\tmoved.bin\nA\tnew.txt\nM\twhole.bin" {
 		t.Errorf("published %s", got)
 	}
 	clean()
@@ -250,11 +261,18 @@ func TestLFSInASnapshot(t *testing.T) {
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
 		".gitattributes": gitAttributes, "a.bin": asPointer(strings.Repeat("a", 1<<20)), "b.bin": asPointer("b"),
+		"line\nend.bin": asPointer("l"), "link.bin": asPointer("link"),
 	})
-	w, _ := o.serveLFS(strings.Repeat("a", 1<<20), "b")
+	w, _ := o.serveLFS(strings.Repeat("a", 1<<20), "b", "l", "link")
 	c := checkout(t, w, api)
-	write(t, filepath.Join(c.Dir, "b.bin"), "by the agent")
 	write(t, filepath.Join(c.Dir, "a.bin"), strings.Repeat("a", 1<<20)) // written anew
+	write(t, filepath.Join(c.Dir, "line\nend.bin"), "l")
+	if b, err := w.Snapshot(t.Context(), c, 10<<10); err != nil || b.Work != "" {
+		t.Errorf("nothing has changed: %+v, %v", b, err)
+	}
+	write(t, filepath.Join(c.Dir, "b.bin"), "by the agent")
+	write(t, filepath.Join(c.Dir, "moved"), "link")
+	write(t, filepath.Join(c.Dir, "link.bin"), "-> moved")
 	b, err := w.Snapshot(t.Context(), c, 10<<10)
 	if err != nil || len(b.Missing) > 0 {
 		t.Fatalf("%+v, %v", b, err)
@@ -265,9 +283,68 @@ func TestLFSInASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := workTree(t, c.Dir)
-	if len(files["a.bin"]) != 1<<20 || files["b.bin"] != "by the agent" {
+	if len(files["a.bin"]) != 1<<20 || files["b.bin"] != "by the agent" || files["line\nend.bin"] != "l" ||
+		files["link.bin"] != "-> moved" {
 		t.Errorf("%.100q", files)
 	}
+}
+
+// The content that the mirror has is that of the pointer, with its size, or it is fetched again.
+func TestLFSInTheMirror(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	lie := strings.Replace(asPointer("one"), "size 3", "size 2", 1)
+	o.commit("main", map[string]string{".gitattributes": gitAttributes, "a.bin": asPointer("one"), "lie.bin": lie})
+	w, s := o.serveLFS("one")
+	c := checkout(t, w, api)
+	for range 2 { // also when the mirror has it
+		files := workTree(t, c.Dir)
+		if files["a.bin"] != "one" || files["lie.bin"] != lie || len(c.Lacks) != 1 ||
+			c.Lacks[0].Why != "its server has other contents than the pointers say" {
+			t.Errorf("%q, lacks %+v", files, c.Lacks)
+		}
+		c = checkout(t, w, api)
+	}
+	for oid := range s.objects { // the machine has lost its power
+		write(t, w.mirror("acme/api").lfs(oid), "on")
+	}
+	other := api
+	other.Thread = "another"
+	if got := workTree(t, checkout(t, w, other).Dir)["a.bin"]; got != "one" {
+		t.Errorf("a.bin: %q", got)
+	}
+	// What cannot be stored is not blamed on the server.
+	for oid := range s.objects {
+		write(t, w.mirror("acme/api").lfs(oid), "")
+	}
+	if err := os.Mkdir(w.mirror("acme/api").lfs("tmp"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	other.Thread = "a third"
+	if c := checkout(t, w, other); len(c.Lacks) != 1 || c.Lacks[0].Why != "they cannot be stored" {
+		t.Errorf("lacks %+v", c.Lacks)
+	}
+}
+
+// A clone does not wait longer for what others fetch than for what it fetches itself.
+func TestLFSFetchedByAnother(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w, _ := o.serveLFS()
+	checkout(t, w, api)
+	m, one := w.mirror("acme/api"), content{strings.Repeat("1", 64), 1}
+	held, err := lock(t.Context(), m.beside("lfs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock(held)
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		why, err := m.fetchLFS(t.Context(), []inLFS{{content: one}})
+		if err != nil || !strings.HasPrefix(why[one], "they did not arrive") || time.Since(began) > 2*lfsLimit {
+			t.Errorf("after %v: %v, %v", time.Since(began), why, err)
+		}
+	})
 }
 
 // What a server answers amiss is left as a pointer, and said.
@@ -280,7 +357,7 @@ func TestLFSRefused(t *testing.T) {
 	}{
 		"other contents":     {func(s *lfsServer) { s.all("lie") }, 0, "its server has other contents than the pointers say"},
 		"shorter":            {func(s *lfsServer) { s.all("x") }, 0, "its server has other contents than the pointers say"},
-		"endless":            {func(s *lfsServer) { s.all(strings.Repeat("x", 1<<20)) }, 0, "its server has other contents"},
+		"endless":            {func(s *lfsServer) { s.all(endless) }, 0, "its server has other contents"},
 		"unknown":            {func(s *lfsServer) { clear(s.objects) }, 0, "its server refuses them (404)"},
 		"100 GB":             {nil, 100 << 30, "errand fetches at most 1000 of them with 1024 MiB together"},
 		"redirect":           {func(s *lfsServer) { s.href = func(string) string { return redirectTo(s, "http://127.0.0.1:1") } }, 0, "its server redirects to another one"},
@@ -312,6 +389,11 @@ func TestLFSRefused(t *testing.T) {
 			}
 			if out := testGit(t, clone.Dir, "status", "--porcelain"); out != "" {
 				t.Errorf("status: %s", out)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.sent > 64<<20 {
+				t.Errorf("%d bytes were read", s.sent)
 			}
 			if strings.Contains(strings.Join(s.stray, "\n"), "Basic") {
 				t.Errorf("the credential was sent elsewhere: %v", s.stray)

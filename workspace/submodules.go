@@ -46,9 +46,14 @@ func (c clone) submodules(ctx context.Context, want Want, protected string, link
 	if err != nil {
 		return nil, err
 	}
+	root, err := os.OpenRoot(c.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
 	limited, cancel := context.WithTimeout(ctx, submodulesLimit)
 	defer cancel()
-	f := &fetcher{clone: c, want: want, files: maxSubmoduleFiles, bytes: maxSubmoduleBytes}
+	f := &fetcher{clone: c, root: root, may: want.Submodule, files: maxSubmoduleFiles, bytes: maxSubmoduleBytes}
 	for i, link := range links {
 		if i >= maxSubmodules {
 			c.why[link.name] = whyMany + strconv.Itoa(maxSubmodules)
@@ -61,6 +66,9 @@ func (c clone) submodules(ctx context.Context, want Want, protected string, link
 		if err != nil {
 			c.mirror.w.log.WarnContext(ctx, "submodule is left out", "dir", c.dir, "name", link.name, "err", err)
 			why = fetchReason(err)
+			if err := f.empty(link.name); err != nil { // a part would pass for the whole
+				return nil, err
+			}
 		}
 		c.why[link.name] = why
 	}
@@ -141,7 +149,8 @@ func (m mirror) repoAt(address string) string {
 // fetcher fetches submodules into one clone.
 type fetcher struct {
 	clone clone
-	want  Want
+	root  *os.Root // of the clone
+	may   func(ctx context.Context, repo string) (why string, err error)
 	files int // that there is room for
 	bytes int64
 	inner []Lack
@@ -149,30 +158,27 @@ type fetcher struct {
 
 // fetch fetches the files of one submodule. why says why it may not.
 func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why string, err error) {
+	if made, err := makeDir(f.root, link.name); !made {
+		return "something else is in their places", err
+	}
 	if address == "" {
 		return whyNoAddress, nil
 	}
 	repo := f.clone.mirror.repoAt(address)
-	if repo == "" {
+	switch {
+	case repo == "":
 		return whyElsewhere, nil
+	case f.may == nil:
+		return "errand fetches no submodules here", nil
 	}
-	dir := filepath.Join(f.clone.dir, link.name)
-	if real, err := filepath.EvalSymlinks(dir); err != nil || real != dir {
-		return "something else is in their places", nil
-	}
-	if why, err := f.want.may(ctx, repo); why != "" || err != nil {
+	if why, err := f.may(ctx, repo); why != "" || err != nil {
 		return why, err
 	}
-	m := f.clone.mirror.w.mirror(repo)
-	m.asked = time.Now()
-	used, err := share(ctx, m.beside("use"))
+	m, release, err := f.clone.mirror.w.use(ctx, repo, f.clone.git.held)
 	if err != nil {
 		return "", err
 	}
-	defer unlock(used)
-	for _, held := range append(f.clone.git.held, used) {
-		m.git = m.git.holding(held)
-	}
+	defer release()
 	// A commit that only a fork has would be a stranger's.
 	if _, err := m.sync(ctx, Want{Ref: link.object, Runs: true}); err != nil {
 		return "", err
@@ -180,75 +186,68 @@ func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why
 	if why, err := f.weigh(ctx, m, link.object); why != "" || err != nil {
 		return why, err
 	}
-	return "", f.write(ctx, m, link, dir)
+	return "", f.write(ctx, m, link)
 }
 
-// may asks whether a run may have the files of another repository.
-func (w Want) may(ctx context.Context, repo string) (why string, err error) {
-	if w.Submodule == nil {
-		return "errand fetches no submodules here", nil
-	}
-	return w.Submodule(ctx, repo)
-}
-
-// weigh reports whether there is room for the files of a commit.
+// weigh reports whether there is room for the files of a commit, and takes it.
 func (f *fetcher) weigh(ctx context.Context, m mirror, commit string) (why string, err error) {
+	tooMany := fmt.Sprintf("%s%d files with %d MiB of them", whyMany, maxSubmoduleFiles, maxSubmoduleBytes>>20)
 	out, err := m.git.run(ctx, "ls-tree", "-r", "-l", "-z", commit)
-	if err != nil {
+	if errors.Is(err, errLong) {
+		return tooMany, nil
+	} else if err != nil {
 		return "", err
 	}
+	files, bytes := f.files, f.bytes
 	for line := range strings.SplitSeq(out, "\x00") { // "100644 blob <object> <size>\t<name>"
 		meta, _, _ := strings.Cut(line, "\t")
 		if fields := strings.Fields(meta); len(fields) == 4 {
 			n, _ := strconv.ParseInt(fields[3], 10, 64) // a submodule has no size
-			f.bytes -= n
-			f.files--
+			bytes -= n
+			files--
 		}
 	}
-	if f.bytes < 0 || f.files < 0 {
-		return fmt.Sprintf("%s%d files with %d MiB of them", whyMany, maxSubmoduleFiles, maxSubmoduleBytes>>20), nil
+	if files < 0 || bytes < 0 {
+		return tooMany, nil
 	}
+	f.files, f.bytes = files, bytes
 	return "", nil
 }
 
 // write writes the files of a commit to a directory of the new clone.
-func (f *fetcher) write(ctx context.Context, m mirror, link treeFile, dir string) error {
+func (f *fetcher) write(ctx context.Context, m mirror, link treeFile) error {
 	index := filepath.Join(f.clone.git.dir, "submodule")
 	defer func() { _ = os.Remove(index) }()
 	g := m.git.having("GIT_INDEX_FILE=" + index)
-	g.tree = dir
+	g.tree = filepath.Join(f.clone.dir, link.name)
 	if _, err := g.run(ctx, "read-tree", link.object); err != nil {
 		return err
 	}
 	if _, err := g.run(ctx, "checkout-index", "--all", "--force", "--quiet"); err != nil {
 		return err
 	}
-	files, links, err := tracked(ctx, g)
-	if err != nil {
-		return err
-	}
+	links, pointers, err := g.inventory(ctx)
 	for _, l := range links {
 		f.inner = lacking(f.inner, Lack{Why: whyNested}, path.Join(link.name, l.name))
 	}
-	pointers, err := clone{git: g}.pointers(ctx, files)
 	for _, p := range pointers {
 		f.inner = lacking(f.inner, Lack{LFS: true, Why: whyInner}, path.Join(link.name, p.name))
 	}
 	return err
 }
 
-// withdraw removes the files of submodules from a clone to be kept that the run may not have. A clone that git cannot
-// read is not kept.
-func (c clone) withdraw(ctx context.Context, want Want, protected string) error {
-	if want.Submodule == nil || c.secure() != nil {
+// empty removes what is in the directory of a submodule.
+func (f *fetcher) empty(name string) error {
+	return errors.Join(f.root.RemoveAll(name), f.root.Mkdir(name, 0o755))
+}
+
+// errRights means that nobody can say who may read a repository.
+var errRights = errors.New("the rights to a submodule are not known")
+
+// withdraw removes the files of submodules from a clone to be kept that the run may not have.
+func (c clone) withdraw(ctx context.Context, want Want, protected string, links []treeFile) error {
+	if want.Submodule == nil || len(links) == 0 {
 		return nil
-	}
-	_, links, err := tracked(ctx, c.git)
-	if _, failed := errors.AsType[*gitError](err); failed || len(links) == 0 {
-		return nil
-	}
-	if err != nil {
-		return err
 	}
 	urls, err := c.mirror.addresses(ctx, protected)
 	if err != nil {
@@ -259,18 +258,24 @@ func (c clone) withdraw(ctx context.Context, want Want, protected string) error 
 		return err
 	}
 	defer root.Close()
+	f := &fetcher{clone: c, root: root}
 	for _, link := range links {
 		repo := c.mirror.repoAt(urls[link.name])
 		if repo == "" || hollow(root, link.name) {
 			continue
 		}
-		if why, err := want.may(ctx, repo); err != nil {
+		if made, err := makeDir(root, link.name); err != nil {
 			return err
-		} else if c.why[link.name] = why; why == "" {
+		} else if !made {
 			continue
 		}
-		if err := errors.Join(root.RemoveAll(link.name), root.MkdirAll(link.name, 0o755)); err != nil {
-			return err
+		if c.why[link.name], err = want.Submodule(ctx, repo); err != nil {
+			return fmt.Errorf("%w: %w", errRights, err)
+		}
+		if c.why[link.name] != "" {
+			if err := f.empty(link.name); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

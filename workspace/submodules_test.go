@@ -172,10 +172,36 @@ func TestSubmodulesAreWithdrawn(t *testing.T) {
 		t.Errorf("outage: %v", err)
 	}
 	want.Submodule = func(context.Context, string) (string, error) { return "bob may not read them", nil }
+	// Not even if git cannot tell what else the clone lacks.
+	write(t, filepath.Join(c.Dir, ".gitattributes"), "x filter=lfs\n")
+	testGit(t, c.Dir, "add", ".gitattributes")
+	damaged := testGit(t, c.Dir, "rev-parse", ":.gitattributes")
+	write(t, filepath.Join(c.Dir, ".git/objects", damaged[:2], damaged[2:]), "damaged")
 	c = checkout(t, w, want)
 	files := workTree(t, c.Dir)
 	if c.Fresh || files["lib/lib.txt"] != "" || files["new.txt"] == "" || len(c.Lacks) != 1 ||
 		c.Lacks[0].Why != "bob may not read them" {
+		t.Errorf("%+v: %v", c, files)
+	}
+}
+
+// What an agent has put in place of submodules stays, and prevents no further run.
+func TestSubmodulesAreReplaced(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	lib := o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
+	o.modules("main", map[string][2]string{"a/lib": {lib, "../lib"}, "b/lib": {lib, "../lib"}})
+	w := o.files()
+	want, _ := anyone()
+	c := checkout(t, w, want)
+	write(t, filepath.Join(c.Dir, "a"), "by the agent\n")
+	write(t, filepath.Join(c.Dir, "b"), "-> c")
+	write(t, filepath.Join(c.Dir, "c/lib/work.txt"), "by the agent\n")
+	want.Keep = true
+	want.Submodule = func(context.Context, string) (string, error) { return "bob may not read them", nil }
+	c = checkout(t, w, want)
+	files := workTree(t, c.Dir)
+	if c.Fresh || files["a"] == "" || files["c/lib/work.txt"] == "" || fmt.Sprint(c.Submodules) != "[b/lib]" {
 		t.Errorf("%+v: %v", c, files)
 	}
 }
@@ -204,6 +230,68 @@ func TestManySubmodules(t *testing.T) {
 	if asked != maxSubmodules || len(c.Lacks) != 2 || !strings.HasSuffix(c.Lacks[1].String(), "m/00059, 9940 more.") {
 		t.Errorf("asked %d times: %.500v", asked, c.Lacks)
 	}
+}
+
+// Submodules for which there is no room are left out, and a smaller one still has its place.
+func TestLargeSubmodules(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	links := map[string][2]string{"z": {o.beside("acme/small", map[string]string{"x": "x\n"}), "../small"}}
+	write(t, filepath.Join(o.work, "zeros"), strings.Repeat("\x00", 1<<24))
+	blob := testGit(t, o.work, "hash-object", "-w", "zeros")
+	write(t, filepath.Join(o.work, "zeros"), "")
+	trees := map[string]string{
+		"bytes": o.mktree(strings.Repeat("100644 blob "+blob+"\t%d\n", maxSubmoduleBytes>>24+1)),
+	}
+	tree := testGit(t, o.work, "rev-parse", "HEAD^{tree}")
+	for _, name := range []string{"some", "files", "bomb"} { // each has 500 times the former
+		tree = o.mktree(strings.Repeat("040000 tree "+tree+"\t%d\n", 500))
+		trees[name] = tree
+	}
+	for name, tree := range trees {
+		bare := filepath.Join(o.root, "acme", name+".git")
+		testGit(t, o.root, "init", "--quiet", "--bare", "--initial-branch=main", bare)
+		commit := testGit(t, o.work, "commit-tree", "-m", "x", tree)
+		testGit(t, o.work, "push", "--quiet", bare, commit+":refs/heads/main")
+		links[name] = [2]string{commit, "../" + name}
+	}
+	o.modules("main", links)
+	want, _ := anyone()
+	c := checkout(t, o.files(), want)
+	if got := fmt.Sprint(c.Submodules, c.Lacks); got != "[some z] [These directories of submodules are empty, because errand "+
+		"fetches at most 200000 files with 2048 MiB of them: bomb, bytes, files.]" {
+		t.Error(got)
+	}
+}
+
+// mktree writes a tree with these entries. Each %d in them becomes another number.
+func (o *origin) mktree(entries string) string {
+	o.t.Helper()
+	for n := 0; strings.Contains(entries, "%d"); n++ {
+		entries = strings.Replace(entries, "%d", fmt.Sprintf("%04d", n), 1)
+	}
+	write(o.t, filepath.Join(o.work, "entries"), entries)
+	defer write(o.t, filepath.Join(o.work, "entries"), "")
+	return testGit(o.t, o.work, "-c", "alias.entries=!git mktree <entries", "entries")
+}
+
+// Of a submodule that cannot be written completely nothing is there.
+func TestPartOfASubmodule(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
+	lib := &origin{t: t, root: o.root, bare: filepath.Join(o.root, "acme/lib.git"), work: t.TempDir()}
+	testGit(t, lib.work, "clone", "--quiet", lib.bare, ".")
+	blob := testGit(t, lib.work, "rev-parse", "HEAD:lib.txt")
+	testGit(t, lib.work, "update-index", "--add", "--cacheinfo", "100644,"+blob+","+strings.Repeat("n", 300))
+	testGit(t, lib.work, "commit", "--quiet", "--message", "a name that no directory can have")
+	o.modules("main", map[string][2]string{"lib": {lib.push("HEAD:refs/heads/main"), "../lib"}})
+	want, _ := anyone()
+	c := checkout(t, o.files(), want)
+	if files := workTree(t, c.Dir); len(c.Submodules) > 0 || len(c.Lacks) != 1 || files["lib/lib.txt"] != "" {
+		t.Errorf("%+v: %v", c, files)
+	}
+	statusClean(t, c.Dir)
 }
 
 // A link that an agent's work has in place of a directory leads nowhere.

@@ -42,6 +42,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -186,11 +187,8 @@ func (w *Workspace) Checkout(ctx context.Context, want Want) (_ Clone, err error
 		if err := c.mark(&want); err != nil {
 			return Clone{}, err
 		}
-		if err := c.withdraw(ctx, want, tip.protectedSHA); err != nil {
-			return Clone{}, err
-		}
 		kept, keepErr := c.keep(ctx, want, tip)
-		if keepErr == nil || ctx.Err() != nil {
+		if keepErr == nil || ctx.Err() != nil || errors.Is(keepErr, errRights) {
 			return kept, keepErr
 		}
 		w.log.WarnContext(ctx, "clone cannot be kept, setting it aside", "thread", want.Thread, "dir", c.dir,
@@ -231,15 +229,25 @@ func (w *Workspace) hold(ctx context.Context, want Want) (_ clone, release func(
 	if err != nil {
 		return clone{}, nil, err
 	}
-	m := w.mirror(want.Repo)
-	m.asked = time.Now()
-	used, err := share(ctx, m.beside("use"))
+	m, unused, err := w.use(ctx, want.Repo, []*os.File{held})
 	if err != nil {
 		unlock(held)
 		return clone{}, nil, err
 	}
-	m.git = m.git.holding(held).holding(used)
-	return m.clone(dir), func() { unlock(used); unlock(held) }, nil
+	return m.clone(dir), func() { unused(); unlock(held) }, nil
+}
+
+// use returns the mirror of a repository, and keeps it from being removed until release is called. Its git inherits
+// the locks that the caller holds.
+func (w *Workspace) use(ctx context.Context, repo string, held []*os.File) (m mirror, release func(), _ error) {
+	m = w.mirror(repo)
+	m.asked = time.Now()
+	used, err := share(ctx, m.beside("use"))
+	if err != nil {
+		return m, nil, err
+	}
+	m.git.held = append(slices.Clip(held), used)
+	return m, func() { unlock(used) }, nil
 }
 
 // make recreates the clone, and the mirror as well if it turns out to be damaged.
