@@ -308,7 +308,8 @@ func (c clone) clean(ctx context.Context) error {
 		return err
 	}
 	defer root.Close()
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	// Not root.FS(), which looks at each file: that takes long in a large repository.
+	return fs.WalkDir(os.DirFS(c.dir), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

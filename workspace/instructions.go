@@ -20,7 +20,7 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 		return set, err
 	}
 	defer release()
-	all, err := own.mirror.tree(ctx, c.ProtectedSHA)
+	all, err := own.mirror.tree(ctx, c.ProtectedSHA, "*CLAUDE.md", "*CLAUDE.local.md", "*AGENTS.md", "*.claude*")
 	if errors.Is(err, errLong) {
 		set.Notes = []string{"The instructions are left out: the repository has too many files to search them."}
 		return set, nil
@@ -52,9 +52,6 @@ func (w *Workspace) Instructions(ctx context.Context, c Clone) (set instructions
 func (m mirror) blobs(
 	ctx context.Context, commit string, names []string, most, room int,
 ) ([]instructions.Blob, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
 	blobs := make([]instructions.Blob, len(names))
 	all := commit + ":" + strings.Join(names, "\n"+commit+":") + "\n"
 	out, err := m.git.reading(all).run(ctx, "cat-file", "--batch-check", "--follow-symlinks")
@@ -71,6 +68,7 @@ func (m mirror) blobs(
 		switch {
 		case strings.HasSuffix(line, " missing"):
 		case len(f) == 2: // "symlink <length>", and so many bytes of the path that leads nowhere
+			blobs[i].Unread = f[0] != "notdir" // otherwise a file is in the place of a directory
 			length, _ := strconv.Atoi(f[1])
 			out = out[min(length+1, len(out)):]
 		case len(f) == 3 && f[1] == "blob":
@@ -85,6 +83,9 @@ func (m mirror) blobs(
 			asked.WriteString(f[0] + "\n")
 			small = append(small, i)
 		}
+	}
+	if len(small) == 0 {
+		return blobs, nil
 	}
 	read, err := m.git.objects(ctx, asked.String())
 	if err != nil {

@@ -14,9 +14,10 @@ func TestInstructionsAreThoseOfBase(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{
-		"CLAUDE.md": "-> docs/agents.md", "docs/agents.md": "base\n@style guide.md\n@../docs/my\\ style.md @../later.md\n",
+		"CLAUDE.md": "-> docs/agents.md", "docs/agents.md": "base\n@style guide.md\n@../docs/my\\ style.md @../later.md @out/hosts, @docs/my\\ style.md/x\n",
+		"out/hosts":        "-> /etc/hosts",
 		"docs/my style.md": "style\n", "my style.md": "wrong\n", ".claude/skills": "-> ../skills",
-		"skills/s/SKILL.md": "skill\n", "skills/s/data.bin": "a\x00b", "out/CLAUDE.md": "-> /etc/hostname",
+		"skills/s/SKILL.md": "skill\n", "skills/s/data.bin": "a\x00b", "out/CLAUDE.md": "-> /etc/hostname", "CLAUDE.local.md": "local\n",
 		"up/CLAUDE.md": "-> ../../../../etc/passwd", "gone/AGENTS.md": "-> nothing", "loop/AGENTS.md": "-> AGENTS.md",
 		"sub dir/AGENTS.md": "nested\n", "sub dir/x/.claude/skills/t/SKILL.md": "-> /etc/passwd", "large/AGENTS.md": strings.Repeat("x", 2<<20), "AGENTS.md/CLAUDE.md": "of a directory\n",
 	})
@@ -38,14 +39,14 @@ func TestInstructionsAreThoseOfBase(t *testing.T) {
 		got[f.Name] = f.Content
 	}
 	want := map[string]string{
-		"CLAUDE.md for ":                       "base\n@style guide.md\n@../docs/my\\ style.md @../later.md\n",
-		"AGENTS.md/CLAUDE.md for AGENTS.md/**": "of a directory\n", "sub dir/AGENTS.md for sub dir/**": "nested\n",
+		"CLAUDE.md for ":       "base\n@style guide.md\n@../docs/my\\ style.md @../later.md @out/hosts, @docs/my\\ style.md/x\n",
+		"CLAUDE.local.md for ": "local\n", "AGENTS.md/CLAUDE.md for AGENTS.md/**": "of a directory\n", "sub dir/AGENTS.md for sub dir/**": "nested\n",
 		"skills/s/SKILL.md": "---\nname: s\n---\nskill\n", "skills/s/data.bin": "a\x00b",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("instructions (-want +got):\n%s", diff)
 	}
-	if len(set.Notes) != 6 {
+	if len(set.Notes) != 7 || !strings.HasPrefix(set.Notes[0], "out/hosts is left out") {
 		t.Errorf("notes: %q", set.Notes)
 	}
 }
@@ -88,13 +89,22 @@ func TestMuchOfInstructions(t *testing.T) {
 	}
 }
 
-// A repository whose files cannot be listed still has runs, which say that they lack its instructions.
+// Only the names of instructions are listed. A repository where these are too many still has runs, which say that they
+// lack its instructions.
 func TestInstructionsOfTooManyFiles(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
-	o.commit("main", map[string]string{"CLAUDE.md": "base\n"})
+	files := map[string]string{"CLAUDE.md": "@imported.md @nothing.md\n", "imported.md": "imported\n"}
+	for n := range 100 {
+		files[fmt.Sprint(n)] = "x\n"
+	}
+	o.commit("main", files)
 	w := o.files()
 	c := checkout(t, w, Want{Thread: "t", Repo: "acme/api"})
+	w.git.limit = 1000 // the names of all files have more bytes, but those of instructions have not
+	if set, err := w.Instructions(t.Context(), c); err != nil || len(set.Texts) != 2 || len(set.Notes) > 0 {
+		t.Errorf("%+v, %v", set, err)
+	}
 	w.git.limit = 50
 	set, err := w.Instructions(t.Context(), c)
 	if err != nil || len(set.Texts) > 0 || !strings.Contains(strings.Join(set.Notes, ""), "too many files") {

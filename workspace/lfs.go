@@ -252,7 +252,8 @@ func (r remote) store(ctx context.Context, m mirror, o content, at lfsObject) er
 		return lfsError("its server does not answer for them")
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from.Href, http.NoBody)
-	if err != nil || req.URL.Host == "" || req.URL.Scheme != "https" && !strings.HasPrefix(r.url, req.URL.Scheme+"://") {
+	plain := err == nil && req.URL.Scheme != "https" // as the remote may be itself
+	if err != nil || req.URL.Host == "" || plain && !strings.HasPrefix(r.url, req.URL.Scheme+"://") {
 		return lfsError("its server names an address that errand does not use")
 	}
 	for name, value := range from.Header {

@@ -66,7 +66,7 @@ func (c clone) submodules(ctx context.Context, want Want, protected string, link
 		if err != nil {
 			c.mirror.w.log.WarnContext(ctx, "submodule is left out", "dir", c.dir, "name", link.name, "err", err)
 			why = fetchReason(err)
-			if err := f.empty(link.name); err != nil { // a part would pass for the whole
+			if err := empty(root, link.name); err != nil { // a part would pass for the whole
 				return nil, err
 			}
 		}
@@ -236,9 +236,9 @@ func (f *fetcher) write(ctx context.Context, m mirror, link treeFile) error {
 	return err
 }
 
-// empty removes what is in the directory of a submodule.
-func (f *fetcher) empty(name string) error {
-	return errors.Join(f.root.RemoveAll(name), f.root.Mkdir(name, 0o755))
+// empty removes what is in a directory.
+func empty(root *os.Root, name string) error {
+	return errors.Join(root.RemoveAll(name), root.Mkdir(name, 0o755))
 }
 
 // errRights means that nobody can say who may read a repository.
@@ -258,7 +258,6 @@ func (c clone) withdraw(ctx context.Context, want Want, protected string, links 
 		return err
 	}
 	defer root.Close()
-	f := &fetcher{clone: c, root: root}
 	for _, link := range links {
 		repo := c.mirror.repoAt(urls[link.name])
 		if repo == "" || hollow(root, link.name) {
@@ -273,7 +272,7 @@ func (c clone) withdraw(ctx context.Context, want Want, protected string, links 
 			return fmt.Errorf("%w: %w", errRights, err)
 		}
 		if c.why[link.name] != "" {
-			if err := f.empty(link.name); err != nil {
+			if err := empty(root, link.name); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func isAgentConfig(name string) bool {
 
 // trust writes the agent's configuration from the commit base. The clone must be secure.
 func (c clone) trust(ctx context.Context, base string) error {
-	all, err := c.mirror.tree(ctx, base)
+	all, err := c.mirror.tree(ctx, base, ":(icase)*.claude*", ":(icase)*.mcp.json*")
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (c clone) trust(ctx context.Context, base string) error {
 
 // removeConfig removes the configuration from the work tree, tracked or not. The CLI cannot obey what it cannot read.
 func removeConfig(root *os.Root) error {
-	return fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+	return fs.WalkDir(os.DirFS(root.Name()), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			return fs.SkipDir
@@ -165,17 +165,20 @@ func (m mirror) follow(ctx context.Context, commit, name string) (object, kind s
 	return object, kind, err
 }
 
-// tree lists the files of a commit or tree, without submodules.
-func (m mirror) tree(ctx context.Context, object string) ([]treeFile, error) {
-	out, err := m.git.run(ctx, "ls-tree", "-r", "-z", "--full-tree", object)
+// tree lists the files of a commit or tree, without submodules: all, or those whose names match a pattern, in which a *
+// stands for any text. Unlike git ls-tree, git diff-tree has patterns, and listing all files takes long in a large
+// repository.
+func (m mirror) tree(ctx context.Context, object string, patterns ...string) ([]treeFile, error) {
+	args := append([]string{"diff-tree", "-r", "-z", "--no-renames", emptyTree, object, "--"}, patterns...)
+	out, err := m.git.run(ctx, args...)
 	if err != nil {
 		return nil, err
 	}
 	var files []treeFile
-	for line := range strings.SplitSeq(out, "\x00") { // "100644 blob <object>\t<name>"
-		meta, name, _ := strings.Cut(line, "\t")
-		if f := strings.Fields(meta); len(f) == 3 && f[1] == "blob" {
-			files = append(files, treeFile{name, f[0], f[2]})
+	fields := strings.Split(out, "\x00") // ":000000 <mode> <no object> <object> A", "<name>"
+	for i := 0; i+1 < len(fields); i += 2 {
+		if f := strings.Fields(fields[i]); len(f) == 5 && f[1] != "160000" {
+			files = append(files, treeFile{fields[i+1], f[1], f[3]})
 		}
 	}
 	return files, nil

@@ -34,7 +34,11 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 		".claude/hooks/a.sh": "base\n", ".claude/skills": "-> ../skills", "skills/s/SKILL.md": "base\n",
 		"sub/.claude/x.md": "base\n", "lost/.claude/x.md": "base\n", "file/.claude/x.md": "base\n",
 		".claude/out": "-> /etc/hostname", ".claude/dangling": "-> nothing", "same/.mcp.json": "base\n",
+		"case/.Claude/settings.json": "base\n",
 	})
+	o.link(".claude/submodule", strings.Repeat("1", 40)) // nobody has looked at its files
+	testGit(t, o.work, "commit", "--quiet", "--message", "link")
+	o.push("HEAD:refs/heads/main")
 	o.commit("evil", map[string]string{
 		".claude/a.md": "evil\n", "AGENTS.md": "evil\n", "skills/s/SKILL.md": "evil\n", ".mcp.json": "evil\n",
 		".claude/settings.json": "evil\n", ".claude/settings.local.json": "evil\n", ".claude/hooks/a.sh": "",
@@ -48,7 +52,7 @@ func TestTrustedConfigIsThatOfBase(t *testing.T) {
 	trusted := map[string]string{
 		".claude/a.md": "base\n", ".claude/settings.json": "base\n", ".claude/hooks/a.sh": "base\n",
 		".claude/skills/s/SKILL.md": "base\n", "sub/.claude/x.md": "base\n", "lost/.claude/x.md": "base\n",
-		"same/.mcp.json": "base\n", "AGENTS.md": "evil\n", // text that the agent reads like any other
+		"same/.mcp.json": "base\n", "case/.Claude/settings.json": "base\n", "AGENTS.md": "evil\n", // text that the agent reads like any other
 	}
 	if diff := cmp.Diff(trusted, configOf(t, c.Dir)); diff != "" {
 		t.Errorf("configuration (-base +got):\n%s", diff)

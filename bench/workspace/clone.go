@@ -89,6 +89,30 @@ func (b *bench) next(ctx context.Context) error {
 	return nil
 }
 
+// instructions measures how long a run waits for the instructions of its base branch.
+func (b *bench) instructions(ctx context.Context) error {
+	c, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo})
+	if err != nil {
+		return err
+	}
+	var all []time.Duration
+	for range b.Readings {
+		took, err := timed(func() error {
+			set, err := b.space.Instructions(ctx, c)
+			if err == nil && len(set.Texts) != 2 {
+				err = fmt.Errorf("the instructions are %v", set.Names())
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		all = append(all, took)
+	}
+	b.report.Most("the instructions of the base branch", table.Median(all).Seconds(), 0.1, "%.2f s")
+	return nil
+}
+
 // traces changes a hundred files and adds a hundred, as a run would.
 func (b *bench) traces(dir string) error {
 	for n := range 100 {

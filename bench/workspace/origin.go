@@ -66,6 +66,9 @@ func (o *origin) close() { o.server.Close() }
 
 func (o *origin) url(repo string) string { return o.server.URL + "/" + repo + ".git" }
 
+// instructions import a file of the repository.
+const instructions = "See @d000/e000/file0.txt."
+
 // name of a file.
 func name(n int) string { return fmt.Sprintf("d%03d/e%03d/file%d.txt", n/2500, n/50%50, n) }
 
@@ -93,6 +96,8 @@ func (o *origin) commit(ctx context.Context, files []int) error {
 		fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
 		if len(files) < o.files {
 			fmt.Fprintln(w, "from refs/heads/main^0")
+		} else {
+			fmt.Fprintf(w, "M 100644 inline CLAUDE.md\ndata %d\n%s\n", len(instructions), instructions)
 		}
 		for _, n := range files {
 			text := text(10 + n%100)

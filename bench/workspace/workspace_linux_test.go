@@ -20,7 +20,7 @@ func TestQuick(t *testing.T) {
 	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`repository of 2000 files and 2 MB`, `first run of all.* <= 60.0 s +PASS`, `as a multiple of git clone --shared +\d\.\d\d +<= 1.20`,
-		`the next head .* <= 1.00 s`,
+		`the next head .* <= 1.00 s`, `instructions of the base branch .* <= 0.10 s`,
 		`of 4 tasks at once, those that failed +0 +<= 0 +PASS`, `asked the remote .* \d+`,
 	} {
 		if !regexp.MustCompile(row).Match(out.Bytes()) {

@@ -22,7 +22,8 @@ const (
 	maxLater  = 640 << 10 // bytes of all texts for some paths
 	maxRead   = 1 << 20   // larger files are not read at all
 	maxAll    = 32 << 20  // bytes of all files that are read for texts
-	maxLooked = 16 << 20  // bytes of possible paths of imports that are compared with the names of files
+	maxLooked = 4 << 20   // bytes of possible paths of imports that are looked for
+	perPath   = 50        // bytes of one of them besides its length, as looking for it costs
 	maxTexts  = 300
 	maxPaths  = 100   // patterns of one rule
 	maxRules  = 1_000 // patterns of all texts
@@ -55,7 +56,8 @@ type File struct {
 type Blob struct {
 	Content string
 	Size    int
-	Unread  bool // Content is empty because those before it left no room
+	// Unread says that Content is empty because those before it left no room, or the file is a link that leads nowhere.
+	Unread bool
 }
 
 // Reader returns the contents of several files at once: of those with at most most bytes, beginning with the first one,
@@ -75,9 +77,11 @@ func (s Set) Names() (names []string) {
 	return names
 }
 
-// Collect reads the instructions of a commit with these files.
+// Collect reads the instructions of a commit. The names are those of all its files that are Wanted, and may be more.
 func Collect(names []string, read Reader) (Set, error) {
-	c := collector{reader: read, room: maxAll, files: make(map[string]bool, len(names)), seen: map[string]bool{}}
+	c := collector{
+		reader: read, room: maxAll, files: map[string]bool{}, imports: map[string][]string{}, seen: map[string]bool{},
+	}
 	for _, name := range names {
 		c.files[name] = true
 	}

@@ -181,6 +181,31 @@ func TestPatternsDoNotGrow(t *testing.T) {
 	}
 }
 
+// However many texts have words after an @, their files are looked for together.
+func TestImportsAreLookedForTogether(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{}
+	for i := range 100 {
+		files[fmt.Sprint(i, "/AGENTS.md")] = "@Test and @Before\n"
+		files[fmt.Sprintf(".claude/rules/%d.md", i)] = "@Test\n"
+	}
+	reads := 0
+	set, err := Collect(slices.Sorted(maps.Keys(files)), func(names []string, _, _ int) (blobs []Blob, _ error) {
+		reads++
+		for _, name := range names {
+			content, found := files[name]
+			blobs = append(blobs, Blob{Content: content, Size: len(content)})
+			if !found {
+				blobs[len(blobs)-1].Size = -1
+			}
+		}
+		return blobs, nil
+	})
+	if err != nil || len(set.Texts) != 200 || reads != 4 {
+		t.Errorf("%d texts after %d reads, %v", len(set.Texts), reads, err)
+	}
+}
+
 // What is left of a skill is words: nothing in its head or its text makes the CLI run or permit anything.
 func TestSkillsAreWords(t *testing.T) {
 	t.Parallel()

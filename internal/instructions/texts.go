@@ -10,6 +10,9 @@ import (
 // memory adds files that are about their directories, and what they import.
 func (c *collector) memory(names []string) error {
 	blobs, err := c.read(names, maxRead)
+	if err == nil {
+		err = c.look(names, blobs)
+	}
 	if err != nil {
 		return err
 	}
@@ -31,11 +34,17 @@ func (c *collector) rules(names []string) error {
 	if err != nil {
 		return err
 	}
+	heads := make([]header, len(names))
+	for i := range blobs {
+		heads[i], blobs[i].Content = frontmatter(tidy(blobs[i].Content))
+	}
+	if err := c.look(names, blobs); err != nil {
+		return err
+	}
 	for i, name := range names {
 		dir := directory(name)
-		head, body := frontmatter(tidy(blobs[i].Content))
 		var paths []string
-		for _, p := range head.list("paths") {
+		for _, p := range heads[i].list("paths") {
 			if len(paths) > maxPaths { // a few bytes more could be many patterns
 				break
 			}
@@ -51,9 +60,6 @@ func (c *collector) rules(names []string) error {
 		}
 		if len(paths) == 0 && dir != "" {
 			paths = []string{dir + "/**"}
-		}
-		if blobs[i].Size >= 0 && blobs[i].Size <= maxRead {
-			blobs[i].Content = body
 		}
 		if err := c.add(name, blobs[i], paths, 0); err != nil {
 			return err
@@ -97,7 +103,7 @@ func (c *collector) add(name string, b Blob, paths []string, depth int) error {
 	}
 	c.seen[about] = true
 	c.patterns += len(paths)
-	imported := c.imports(name, text)
+	imported := c.imports[name]
 	if room := min(MaxFile, most-*used); len(text) > room {
 		c.note("%s is cut: it has %d KiB, and the agent gets the first %d.", name, len(text)>>10, room>>10)
 		for room > 0 && !utf8.RuneStart(text[room]) {
@@ -112,6 +118,9 @@ func (c *collector) add(name string, b Blob, paths []string, depth int) error {
 		return nil
 	}
 	blobs, err := c.read(imported, maxRead)
+	if err == nil {
+		err = c.look(imported, blobs)
+	}
 	for i, file := range imported {
 		if err == nil {
 			err = c.add(file, blobs[i], paths, depth+1)
