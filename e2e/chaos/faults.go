@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
@@ -59,6 +61,7 @@ type saboteur struct {
 	outage  []window        // of Redis, for all
 	emptied []window        // around the times when Redis lost all its data
 	gone    map[string]bool // the tasks that it had then and whose answer was nowhere else
+	unread  []string        // see unreadEvents
 	cut     []window        // of the last worker's link
 	hurt    []injury
 	errs    []error
@@ -257,6 +260,10 @@ func (s *saboteur) empty(ctx context.Context) error {
 			}
 		}
 	}
+	unread, err := unreadEvents(asynq.NewInspectorFromRedisClient(client))
+	if err != nil {
+		return err
+	}
 	if err := client.FlushAll(ctx).Err(); err != nil {
 		return fmt.Errorf("empty redis: %w", err)
 	}
@@ -266,7 +273,33 @@ func (s *saboteur) empty(ctx context.Context) error {
 	for _, id := range open {
 		s.gone[id] = true
 	}
+	s.unread = append(s.unread, unread...)
 	return nil
+}
+
+// unreadEvents returns the inbox's events that are not interpreted yet, each as its ID and body, and the IDs of those
+// that were ignored.
+func unreadEvents(inbox *asynq.Inspector) (unread []string, err error) {
+	all := asynq.PageSize(100_000)
+	for _, list := range []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
+		inbox.ListPendingTasks, inbox.ListActiveTasks, inbox.ListRetryTasks, inbox.ListCompletedTasks,
+	} {
+		events, err := list("inbox", all)
+		if errors.Is(err, asynq.ErrQueueNotFound) {
+			return nil, nil // nothing was accepted yet
+		}
+		if err != nil {
+			return nil, fmt.Errorf("list events of the inbox: %w", err)
+		}
+		for _, e := range events {
+			if e.State != asynq.TaskStateCompleted {
+				unread = append(unread, e.ID+" "+string(e.Payload))
+			} else if strings.HasPrefix(string(e.Result), "Ignored: ") {
+				unread = append(unread, e.ID)
+			}
+		}
+	}
+	return unread, nil
 }
 
 // redis injects a fault into the database, one at a time.
@@ -309,7 +342,7 @@ func (s *saboteur) jump(ctx context.Context, f fault) error {
 // master that may have been the only one to have them. It returns how many.
 func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	s.mu.Lock()
-	forgot, gone := slices.Clone(s.emptied), maps.Clone(s.gone)
+	forgot, gone, unread := slices.Clone(s.emptied), maps.Clone(s.gone), slices.Clone(s.unread)
 	s.mu.Unlock()
 	if s.f.replicas == 0 {
 		forgot = append(forgot, s.f.redis.forgot()...)
@@ -322,7 +355,11 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 	}
 	for i, e := range events {
 		lost := func(w window) bool { return w.touches(e.acceptedAt, e.acceptedAt.Add(time.Millisecond)) }
-		if e.accepted && !covered[e.id] && (gone[e.id] || slices.ContainsFunc(forgot, lost)) {
+		isUnread := func(u string) bool {
+			return strings.Contains(u, e.token) || e.delivery != "" && strings.Contains(u, e.delivery)
+		}
+		if e.accepted && !covered[e.id] &&
+			(gone[e.id] || slices.ContainsFunc(forgot, lost) || slices.ContainsFunc(unread, isUnread)) {
 			events[i].accepted, events[i].forgiven = false, true
 			n++
 		}
