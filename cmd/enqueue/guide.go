@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/joho/godotenv"
@@ -33,6 +34,7 @@ type guide struct {
 
 	ended chan struct{} // closed when the errand ends that the guide has started; nil: it has started none
 	fault error         // set before, if it has failed
+	told  atomic.Bool   // to end
 }
 
 type guideOptions struct {
@@ -112,7 +114,7 @@ func (g *guide) setUpModel(ctx context.Context) error {
 	})
 }
 
-// useKey tries a credential, and writes it.
+// useKey tries a credential, and writes it with the address at which it was tried.
 func (g *guide) useKey(ctx context.Context, key string) error {
 	name, header, value := "ANTHROPIC_API_KEY", "X-Api-Key", key
 	if strings.HasPrefix(key, "sk-ant-oat") {
@@ -121,7 +123,11 @@ func (g *guide) useKey(ctx context.Context, key string) error {
 	if err := g.tryModel(ctx, header, value); err != nil {
 		return err
 	}
-	return g.set(name, key)
+	written := [][2]string{{name, key}}
+	if address := g.getenv("ANTHROPIC_BASE_URL"); address != "" {
+		written = append(written, [2]string{"ANTHROPIC_BASE_URL", address})
+	}
+	return setVariables(filepath.Join(g.dir, ".env"), written)
 }
 
 // tryModel asks the model's API to count a token, which costs nothing. Only a refused credential is an error of the

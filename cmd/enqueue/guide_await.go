@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,11 +22,14 @@ import (
 // guidePause is the time between two looks at something that a person or a program is going to do.
 const guidePause = 2 * time.Second
 
-// await calls done until it reports true or fails, or the errand ends that the guide has started.
+// await calls done until it reports true or fails, or the errand ends that the guide has started. It calls it no more
+// once that is told to end.
 func (g *guide) await(ctx context.Context, done func() (bool, error)) error {
 	for {
-		if ok, err := done(); ok || err != nil {
-			return err
+		if !g.told.Load() {
+			if ok, err := done(); ok || err != nil {
+				return err
+			}
 		}
 		select {
 		case <-time.After(guidePause):
@@ -59,7 +64,13 @@ func (g *guide) runs(ctx context.Context) (bool, error) {
 	if g.api, err = newAPIClient(cmp.Or(env[at], g.getenv(at)), env["ERRAND_CONSOLE_TOKEN"]); err != nil {
 		return false, err
 	}
-	_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, &struct{}{})
+	return g.newest(ctx, &taskPage{})
+}
+
+// newest gets the newest task, and reports whether a front door answers. Only a refused token is an error: errand may
+// start or restart.
+func (g *guide) newest(ctx context.Context, page *taskPage) (answers bool, err error) {
+	_, err = g.api.call(ctx, "GET /api/tasks?limit=1", nil, page)
 	if refused, ok := errors.AsType[*apiError](err); ok && refused.status == http.StatusUnauthorized {
 		return false, fmt.Errorf("another errand answers at %s: %w", g.api.base, err)
 	}
@@ -74,11 +85,20 @@ func (g *guide) start(ctx context.Context) error {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, path, "-standalone")
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	// Ctrl-C reaches it from here only: a second signal would cut its shutdown short.
+	// A second signal cuts its shutdown short, which only Ctrl-C may. Ctrl-C reaches it from here only.
+	tell := func(s os.Signal) error {
+		if s != os.Interrupt {
+			s = syscall.SIGTERM
+		}
+		if g.told.Swap(true) && s != os.Interrupt {
+			return nil
+		}
+		return cmd.Process.Signal(s)
+	}
+	cmd.Cancel = func() error { return tell(syscall.SIGTERM) }
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, g.world.stderr, g.world.stderr
-	cmd.Env = append(slices.Clone(g.environ), "ERRAND_LOG_LEVEL=warn")
+	cmd.Env = append(g.inherited(), "ERRAND_LOG_LEVEL=warn")
 	for name, value := range g.env {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
@@ -99,13 +119,34 @@ func (g *guide) start(ctx context.Context) error {
 		for {
 			select {
 			case s := <-signals:
-				_ = cmd.Process.Signal(s) // it may just have ended
+				_ = tell(s) // it may just have ended
 			case <-g.ended:
 				return
 			}
 		}
 	}()
 	return nil
+}
+
+// rivals are credentials of the environment, each with the variable of .env beside which errand would refuse it, or use
+// it instead.
+var rivals = map[string]string{
+	"ANTHROPIC_API_KEY":       "CLAUDE_CODE_OAUTH_TOKEN",
+	"CLAUDE_CODE_OAUTH_TOKEN": "ANTHROPIC_API_KEY",
+	"GITHUB_TOKEN":            "GITHUB_APP_ID",
+}
+
+// inherited returns the environment without the credentials that .env decides otherwise.
+func (g *guide) inherited() []string {
+	return slices.DeleteFunc(slices.Clone(g.environ), func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		rival := rivals[name]
+		if value == "" || g.env[name] != "" || g.env[rival] == "" {
+			return false
+		}
+		printText(g.stderr, "guide left out", map[string]string{"Name": name, "Rival": rival})
+		return true
+	})
 }
 
 // awaitTask waits for the first task and for its end, and then for that of the errand that the guide has started.
@@ -117,7 +158,7 @@ func (g *guide) awaitTask(ctx context.Context) error {
 	shown, kind := "", ""
 	err := g.await(ctx, func() (bool, error) {
 		var page taskPage
-		if _, err := g.api.call(ctx, "GET /api/tasks?limit=1", nil, &page); err != nil || len(page.Tasks) == 0 {
+		if _, err := g.newest(ctx, &page); err != nil || len(page.Tasks) == 0 {
 			return false, err
 		}
 		first := page.Tasks[0]

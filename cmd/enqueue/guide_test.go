@@ -98,7 +98,7 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got["CLAUDE_CODE_OAUTH_TOKEN"] != "sk-ant-oat-good" || got["SLACK_BOT_TOKEN"] != "xoxb-test" ||
-		got["SLACK_APP_TOKEN"] != "xapp-test" || len(got) != 5 {
+		got["SLACK_APP_TOKEN"] != "xapp-test" || len(got) != 6 {
 		t.Errorf("written: %v", got)
 	}
 
@@ -144,7 +144,7 @@ func TestGuideWithURL(t *testing.T) {
 }
 
 // A credential of the environment is taken without a question, unless the API refuses it. One that could not be tried
-// is taken with a remark.
+// is taken with a remark. The address where it was tried is written, too.
 func TestGuideTakesKeyOfEnvironment(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ variable, value, path, answers, says, written string }{
@@ -171,7 +171,7 @@ func TestGuideTakesKeyOfEnvironment(t *testing.T) {
 		}
 		got, err := godotenv.Read(filepath.Join(dir, ".env"))
 		if err != nil || got["ANTHROPIC_API_KEY"]+got["CLAUDE_CODE_OAUTH_TOKEN"] != c.written ||
-			!strings.Contains(said.String(), c.says) {
+			got["ANTHROPIC_BASE_URL"] != w.getenv("ANTHROPIC_BASE_URL") || !strings.Contains(said.String(), c.says) {
 			t.Errorf("%s: written %v %v: %s", c.value, got, err, said.String())
 		}
 	}

@@ -24,7 +24,7 @@ type world struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	notify         func() (<-chan os.Signal, func()) // catches SIGINT and SIGTERM until its stop is called; may be nil
+	notify         func() (<-chan os.Signal, func()) // catches signals that end it until its stop is called; may be nil
 	patience       time.Duration                     // default: patience
 	pause          time.Duration                     // default: firstPause
 }
@@ -33,6 +33,9 @@ type world struct {
 func notifySignals() (<-chan os.Signal, func()) {
 	c := make(chan os.Signal, 3)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+		signal.Notify(c, syscall.SIGHUP)
+	}
 	return c, func() { signal.Stop(c) }
 }
 
@@ -160,10 +163,10 @@ func exitForEnding(kind string) error {
 }
 
 func exitForSignal(sig os.Signal) exit {
-	if sig == syscall.SIGTERM {
-		return exitTerminated
+	if sig == os.Interrupt {
+		return exitInterrupted
 	}
-	return exitInterrupted
+	return exitTerminated
 }
 
 // exitCode returns the exit code for the error of a command, and prints the error, unless it was already printed.

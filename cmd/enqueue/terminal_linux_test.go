@@ -23,10 +23,12 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// This binary is the command itself, or the front door that `enqueue serve` starts, if argv[0] is one of these.
+// This binary is the command itself, the front door that `enqueue serve` starts, or what the guide starts, if argv[0] is
+// one of these.
 const (
-	underTest     = "enqueue-under-test"
-	doorUnderTest = "front-door-under-test"
+	underTest      = "enqueue-under-test"
+	doorUnderTest  = "front-door-under-test"
+	startedByGuide = "worker" // the base of a path
 )
 
 func TestMain(m *testing.M) {
@@ -41,6 +43,9 @@ func TestMain(m *testing.M) {
 			err = assemble.ServeFrontDoor(context.Background(), c, os.Stdout, os.Stderr, assemble.Options{})
 		}
 		os.Exit(exitCode("", err, os.Stderr))
+	}
+	if filepath.Base(os.Args[0]) == startedByGuide {
+		standIn()
 	}
 	os.Exit(m.Run())
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -170,12 +169,12 @@ func (w *watch) checkFleet(ctx context.Context) <-chan string {
 }
 
 // onSignal handles a signal and returns an exit code to leave with. On a terminal the first Ctrl-C asks, the second
-// cancels the task and waits for its end, a third leaves. Without a terminal, and for SIGTERM, the command leaves at
-// once.
+// cancels the task and waits for its end, a third leaves. Without a terminal, and for other signals, the command leaves
+// at once.
 func (w *watch) onSignal(ctx context.Context, sig os.Signal) error {
 	now := time.Now()
 	switch {
-	case sig == syscall.SIGTERM || !w.stderr.TTY() || w.cancelled:
+	case sig != os.Interrupt || !w.stderr.TTY() || w.cancelled:
 		return w.leave(exitForSignal(sig))
 	case w.cancelPending(now):
 		w.cancel(ctx)

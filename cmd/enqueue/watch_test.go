@@ -158,6 +158,7 @@ func TestChatThatIsLeft(t *testing.T) {
 	}{
 		"by Ctrl-C":  {os.Interrupt, 130},
 		"by SIGTERM": {syscall.SIGTERM, 143},
+		"by SIGHUP":  {syscall.SIGHUP, 143},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
