@@ -96,15 +96,15 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (
 	}
 	if signature == "" { // the response does not tell which hooks there are
 		if e != nil {
-			s.cfg.Log.Warn("hook refused: its signature or timestamp is missing or wrong", "hook", e.Name)
+			s.cfg.Log.Warn("hook refused: its signature, secret or timestamp is missing or wrong", "hook", e.Name)
 		}
 		return accepted{}, fail(http.StatusUnauthorized,
-			"There is no such hook, or the signature or the timestamp is missing or wrong.")
+			"There is no such hook, or the signature, the secret or the timestamp is missing or wrong.")
 	}
 	// A sender that leaves now does not leave half a task.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
 	defer cancel()
-	return e.accept(ctx, d, key(r.Header, signature), body)
+	return e.accept(ctx, d, keyOf(r.Header, signature), body)
 }
 
 // The headers in which other services send the signature of a body, and the ID that the repetitions of a request have.
@@ -126,8 +126,8 @@ func sentDigest(h http.Header) string {
 	return h.Get(linearSignature)
 }
 
-// verified returns the HMAC of a request in hexadecimal if the request has it, or the secret itself, and its timestamp,
-// if any, is recent; or else nothing.
+// verified returns the HMAC of a request in hexadecimal if the request has it, or the secret itself, and its
+// timestamps, if any, are recent; or else nothing.
 func (e *endpoint) verified(h http.Header, body []byte) string {
 	own := intake.Digest(h, e.Secret, body)
 	given, err := hex.DecodeString(sentDigest(h))
@@ -139,9 +139,15 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	}
 	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
-		if age := e.source.cfg.Now().Sub(time.Unix(seconds, 0)); err != nil || age > maxSkew || age < -maxSkew {
+		if err != nil || !e.recent(time.Unix(seconds, 0)) {
 			return ""
 		}
+	}
+	// Linear's is in the body. It counts whatever the header of the signature is called, because nothing verifies that.
+	var linear struct{ WebhookTimestamp int64 } // in milliseconds
+	if json.Unmarshal(body, &linear) == nil && linear.WebhookTimestamp != 0 &&
+		!e.recent(time.UnixMilli(linear.WebhookTimestamp)) {
+		return ""
 	}
 	if !hmac.Equal(given, own) {
 		return ""
@@ -149,8 +155,10 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	return hex.EncodeToString(own)
 }
 
+func (e *endpoint) recent(at time.Time) bool { return e.source.cfg.Now().Sub(at).Abs() <= maxSkew }
+
 // accept submits the task of an authentic request.
-func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []byte) (accepted, error) {
+func (e *endpoint) accept(ctx context.Context, d *desk.Desk, k key, body []byte) (accepted, error) {
 	prompt, err := render(e.template, body)
 	if err != nil {
 		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
@@ -160,18 +168,7 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 	if prompt == "" {
 		return accepted{}, nil
 	}
-	every := time.Hour / time.Duration(e.PerHour)
-	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
-	if err != nil {
-		return accepted{}, fmt.Errorf("limit hook %s: %w", e.Name, err)
-	}
-	if wait > 0 {
-		return accepted{}, &intake.Problem{
-			Status: http.StatusTooManyRequests, Title: "Too many requests",
-			Detail: fmt.Sprintf("This hook starts %d tasks an hour.", e.PerHour), RetryAfter: wait,
-		}
-	}
-	first, err := e.first(ctx, key, body)
+	first, err := e.first(ctx, k, body)
 	if err != nil || first.Done {
 		return accepted{Task: first.Task}, err
 	}
@@ -180,30 +177,52 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
 	}
-	if err == nil && key != "" {
-		err = e.noteSubmitted(ctx, key)
+	if err == nil && k.value != "" {
+		err = e.noteSubmitted(ctx, k)
 	}
 	return accepted{receipt.ID, receipt.New}, err
 }
 
-// delivery begins the keys that senders do not know. The body of a repetition may have another time.
-const delivery = "delivery "
+// limit counts a request that is to become a task, and refuses it if there were too many.
+func (e *endpoint) limit(ctx context.Context) error {
+	every := time.Hour / time.Duration(e.PerHour)
+	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
+	if err != nil {
+		return fmt.Errorf("limit hook %s: %w", e.Name, err)
+	}
+	if wait > 0 {
+		return &intake.Problem{
+			Status: http.StatusTooManyRequests, Title: "Too many requests",
+			Detail: fmt.Sprintf("This hook starts %d tasks an hour.", e.PerHour), RetryAfter: wait,
+		}
+	}
+	return nil
+}
 
-// key returns what repetitions of a request have in common. With a timestamp and no key it is the signature, because
-// the same signature is a replay. It is the verified one, because a replay may have other headers that nothing
-// verifies, or other letters in them. Empty: every request is a task.
-func key(h http.Header, signature string) string {
+// key is what repetitions of a request have in common. Without a value every request is a task.
+type key struct {
+	kind  string // "": of the sender
+	value string
+}
+
+// The kinds of keys that senders do not choose. The body of a repeated delivery may have another time.
+const (
+	ofSignature = "signature-"
+	ofDelivery  = "delivery-"
+)
+
+// keyOf returns the key of a request. With a timestamp and no key it is the signature, because the same signature is a
+// replay. It is the verified one, because a replay may have other headers that nothing verifies, or other letters in
+// them.
+func keyOf(h http.Header, signature string) key {
 	own := h.Get(intake.KeyHeader)
 	switch {
 	case own != "":
-		return own
+		return key{value: own}
 	case h.Get(intake.TimestampHeader) != "":
-		return "signature " + signature
+		return key{ofSignature, signature}
 	}
-	if id := cmp.Or(h.Get(jiraDelivery), h.Get(linearDelivery)); id != "" {
-		return delivery + id
-	}
-	return ""
+	return key{ofDelivery, cmp.Or(h.Get(jiraDelivery), h.Get(linearDelivery))}
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
@@ -218,35 +237,41 @@ type keyed struct {
 // errKnown means that what is to be noted about a key is known.
 var errKnown = errors.New("known")
 
-func (e *endpoint) memo(key string) intake.Memo[keyed] {
-	return intake.Memo[keyed]{
-		Memory: e.source.cfg.Memory, Name: string(Hook) + "/" + e.Name + "/" + digest(key), Log: e.source.cfg.Log,
-	}
+func (e *endpoint) memo(k key) intake.Memo[keyed] {
+	name := string(Hook) + "/" + e.Name + "/" + k.kind + digest(k.value)
+	return intake.Memo[keyed]{Memory: e.source.cfg.Memory, Name: name, Log: e.source.cfg.Log}
 }
 
-// first returns the task of a request: that of the first request that had the key.
-func (e *endpoint) first(ctx context.Context, key string, body []byte) (keyed, error) {
+// first returns the task of a request: that of the first request that had the key. A request whose task is known to be
+// submitted does not count for the limit.
+func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error) {
 	fresh := tasks.NewID(e.source.cfg.Now(), string(Hook), e.Name+"-"+strings.ToLower(rand.Text()[:12]))
 	own := keyed{Task: fresh, Body: digest(string(body))}
-	if key == "" {
-		return own, nil
+	if k.value == "" {
+		return own, e.limit(ctx)
 	}
-	if !keyForm.MatchString(key) {
+	if !keyForm.MatchString(k.value) {
 		return keyed{}, fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
 	}
-	first := own
-	err := e.memo(key).Change(ctx, func(k *keyed) error {
-		if k.Task != "" { // without a write, so that repetitions do not get in each other's way
-			first = *k
+	first, err := e.memo(k).Load(ctx)
+	if err == nil && !first.Done {
+		err = e.limit(ctx)
+	}
+	if err != nil {
+		return keyed{}, err
+	}
+	err = e.memo(k).Change(ctx, func(noted *keyed) error {
+		if noted.Task != "" { // without a write, so that repetitions do not get in each other's way
+			first = *noted
 			return errKnown
 		}
-		*k, first = own, own
+		*noted, first = own, own
 		return nil
 	})
 	if err != nil && !errors.Is(err, errKnown) {
 		return keyed{}, err
 	}
-	if first.Body != own.Body && !strings.HasPrefix(key, delivery) {
+	if first.Body != own.Body && k.kind != ofDelivery {
 		return keyed{}, fail(http.StatusUnprocessableEntity,
 			"An earlier request had the same Idempotency-Key and another body.")
 	}
@@ -254,12 +279,12 @@ func (e *endpoint) first(ctx context.Context, key string, body []byte) (keyed, e
 }
 
 // noteSubmitted notes that the task of a key was submitted: the key counts for longer than the task's record is kept.
-func (e *endpoint) noteSubmitted(ctx context.Context, key string) error {
-	err := e.memo(key).Change(ctx, func(k *keyed) error {
-		if k.Done {
+func (e *endpoint) noteSubmitted(ctx context.Context, k key) error {
+	err := e.memo(k).Change(ctx, func(noted *keyed) error {
+		if noted.Done {
 			return errKnown
 		}
-		k.Done = true
+		noted.Done = true
 		return nil
 	})
 	if errors.Is(err, errKnown) {

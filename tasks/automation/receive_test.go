@@ -184,6 +184,46 @@ func TestDeliveriesOfServices(t *testing.T) {
 	}
 }
 
+// The time of a request of Linear is in its body: a recorded one is refused, whatever its headers are.
+func TestOldRequestOfLinear(t *testing.T) {
+	t.Parallel()
+	f := newHooks(t, 1, rights.Policy{}, alerts())
+	for age, want := range map[time.Duration]int{
+		0: 200, 4 * time.Minute: 200, -4 * time.Minute: 200, 6 * time.Minute: 401, -6 * time.Minute: 401,
+	} {
+		body := fmt.Sprintf(`{"title": "x", "webhookTimestamp": %d}`, f.now.Add(-age).UnixMilli())
+		for header, signature := range map[string]string{
+			linearSignature: strings.TrimPrefix(sign(body), "sha256="), intake.SignatureHeader: sign(body),
+		} {
+			got := f.post(0, "alerts", body, header, signature, linearDelivery, header+age.String())
+			if got.status != want {
+				t.Errorf("%s, %s old: %+v, want %d", header, age, got, want)
+			}
+		}
+	}
+}
+
+// The key of a sender is not one that a service's headers have, whatever it looks like: its body is compared.
+func TestKeysOfOneKind(t *testing.T) {
+	t.Parallel()
+	f := newHooks(t, 1, rights.Policy{}, alerts())
+	post := func(body string, header ...string) response {
+		return f.post(0, "alerts", body, append(header, jiraSignature, sign(body))...)
+	}
+	body := `{"title": "x"}`
+	for _, own := range []string{"4711", "delivery 4711", "delivery-4711"} {
+		if got := post(body, intake.KeyHeader, own); !got.New {
+			t.Errorf("%s: %+v", own, got)
+		}
+		if got := post("{}", intake.KeyHeader, own); got.status != http.StatusUnprocessableEntity {
+			t.Errorf("%s, another body: %+v", own, got)
+		}
+	}
+	if got := post(body, linearDelivery, "4711"); !got.New {
+		t.Errorf("a delivery: %+v", got)
+	}
+}
+
 // A key counts for longer than the record of its task is kept.
 func TestKeyOfATaskThatIsForgotten(t *testing.T) {
 	t.Parallel()
@@ -315,11 +355,19 @@ func TestLimitsOfAHook(t *testing.T) {
 		t.Errorf("a large body: %d", got.status)
 	}
 	for body, want := range map[string]int{"[]": 422, `{"title": "x"}`: 200, "{}": 200} {
-		if got := f.post(0, "alerts", body, intake.SignatureHeader, sign(body)); got.status != want {
+		header := []string{intake.SignatureHeader, sign(body)}
+		if body == "{}" {
+			header = append(header, intake.KeyHeader, "known")
+		}
+		if got := f.post(0, "alerts", body, header...); got.status != want {
 			t.Errorf("%s: %+v, want %d", body, got, want)
 		}
 	}
-	got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+	got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, "new")
+	if again := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"),
+		intake.KeyHeader, "known"); again.status != http.StatusOK || again.New {
+		t.Errorf("what is known does not count: %+v", again)
+	}
 	if got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 		t.Errorf("the third task: %+v", got)
 	}

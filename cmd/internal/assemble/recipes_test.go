@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
@@ -90,6 +92,9 @@ func TestRecipes(t *testing.T) {
 	}
 
 	sent := recipes(t, "json")
+	for i := range sent {
+		sent[i] = regexp.MustCompile(`("webhookTimestamp": )\d+`).ReplaceAllString(sent[i], fmt.Sprint("${1}", time.Now().UnixMilli()))
+	}
 	issue := fromLinear(sent[0], "1")
 	check(issue, "Find the cause", "ENG-42", "Export fails", "The CSV is empty since *Monday*.")
 	check(fromLinear(sent[1], "2"), "Do what this comment asks for.", "ENG-42", "Export fails", "/errand also look at the import")
