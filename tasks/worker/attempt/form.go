@@ -35,9 +35,11 @@ const (
 
 var (
 	camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
-	// secretWord finds those who ask for a secret openly. Others use other words. The key of an issue is no secret.
+	// secretWord finds those who ask for a secret openly. Others use other words.
 	secretWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:pass[ _-]?(?:word|phrase|code)|passwd|pwd|token|secret|` +
-		`(?:api|access|private|ssh|encryption|recovery|license)[ _-]?key|code|credential|pin|otp)s?(?:[^a-z]|$)`)
+		`(?:api|access|private|ssh|encryption|recovery|license)?key|code|credential|pin|otp)s?(?:[^a-z]|$)`)
+	// harmlessKey finds keys that are no secret, such as that of an issue.
+	harmlessKey = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:issue|ticket|project|sort)[ _-]?keys?(?:[^a-z]|$)`)
 )
 
 // Reasons for an answer without a value.
@@ -122,7 +124,7 @@ func (f *form) check(names []string) (string, error) {
 			p.Enum = append(p.Enum, o.Const)
 		}
 		switch words := camelCase.ReplaceAllString(name+"\n"+p.Title, "$1$3 $2$4"); {
-		case secretWord.MatchString(words):
+		case secretWord.MatchString(harmlessKey.ReplaceAllString(words, " ")):
 			return name, errors.New("it asks for what may be a secret")
 		case !slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type):
 			return name, errors.New("errand cannot ask people for a field of this type")

@@ -252,7 +252,8 @@ func (b *publication) permit(repo, branch, commit string) error {
 // message returns the message of the commit with the uncommitted changes, up to its trailers.
 func message(t tasks.Task) string { return subject(t) + "\n\n" }
 
-// subject returns the first line of a prompt as a title. A first word that may be code stays as it is.
+// subject returns the first line of a prompt as a title. A first word that has anything but small
+// letters, such as the name of a file, stays as it is.
 func subject(t tasks.Task) string {
 	text := strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
