@@ -76,7 +76,7 @@ func (d *Desk) answer(ctx context.Context, id, key string, given tasks.Answer) (
 	}
 	d.log.Info("question answered", "run", id, "by", given.By)
 	if a.By == given.By && a.At.Equal(given.At) {
-		*AnswerIn(ctx) = a.Text
+		*AnswerIn(ctx) = recorded(*q, a.Text)
 		d.audit(ctx, answering(*q, a.Text), id, nil)
 	}
 	return a, nil
@@ -92,6 +92,15 @@ func answering(q tasks.Question, answer string) string {
 		return "deny"
 	}
 	return "answer"
+}
+
+// recorded returns what the audit log has of an answer: the words of an approval or of a chosen option, and the length
+// of any other text, which may be confidential.
+func recorded(q tasks.Question, answer string) string {
+	if q.Consent != "" || slices.Contains(q.Options, answer) {
+		return answer
+	}
+	return fmt.Sprintf("%d characters", utf8.RuneCountInString(answer))
 }
 
 // choose returns the option that an answer names by its text, or by its number if no option has that text. It returns

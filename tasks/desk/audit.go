@@ -26,7 +26,7 @@ type AuditEntry struct {
 	From   string    `json:"from"`             // an IP address or the source
 	Status int       `json:"status"`           // HTTP status, or its equivalent for an action in a source
 	Result string    `json:"result,omitempty"` // path of the resulting task or page
-	Answer string    `json:"answer,omitempty"` // to a question of the task
+	Answer string    `json:"answer,omitempty"` // to a question of the task; see recorded
 	Hash   string    `json:"hash,omitempty"`   // hash of this entry and the previous one; not part of its own input
 }
 
@@ -72,12 +72,12 @@ func (e AuditEntry) Task() string {
 
 type answerKey struct{}
 
-// WithAnswer returns a context in which the desk notes the answer that a request gives, for its audit entry.
+// WithAnswer returns a context in which the desk notes what an audit entry has of the answer that a request gives.
 func WithAnswer(ctx context.Context) context.Context {
 	return context.WithValue(ctx, answerKey{}, new(string))
 }
 
-// AnswerIn returns the answer that the desk has noted in a context of WithAnswer; "" is none.
+// AnswerIn returns what the desk has noted in a context of WithAnswer; "" is none.
 func AnswerIn(ctx context.Context) *string {
 	if noted, ok := ctx.Value(answerKey{}).(*string); ok {
 		return noted

@@ -145,7 +145,7 @@ func TestEveryActionOfTheDeskIsAudited(t *testing.T) {
 				t.Fatal(err)
 			}
 			if e.Who != "fake/U1" || e.Name != "Ann" || e.From != "fake" || e.What == "unused" || e.Status != 200 ||
-				e.Result != "/tasks/"+id || (e.Answer == "yes") != (m.Name == "Answer" || m.Name == "Submit") {
+				e.Result != "/tasks/"+id || (e.Answer == "3 characters") != (m.Name == "Answer" || m.Name == "Submit") {
 				t.Errorf("%+v", e)
 			}
 			door := newFleet(t) // the front door records its requests itself
@@ -156,6 +156,25 @@ func TestEveryActionOfTheDeskIsAudited(t *testing.T) {
 				t.Errorf("%d entries, %+v", len(list), err)
 			}
 		})
+	}
+}
+
+// The audit log has the words of an approval and of a chosen option, but not what people write.
+func TestRecordedAnswer(t *testing.T) {
+	t.Parallel()
+	options := []string{"red", "blue"}
+	for _, c := range []struct {
+		q            tasks.Question
+		answer, want string
+	}{
+		{tasks.Question{Options: options}, "blue", "blue"},
+		{tasks.Question{Options: options}, "grün", "4 characters"},
+		{tasks.Question{}, "my password", "11 characters"},
+		{tasks.Question{Consent: "Bash", Options: []string{tasks.Approve, tasks.Deny}}, "Deny: not now", "Deny: not now"},
+	} {
+		if got := recorded(c.q, c.answer); got != c.want {
+			t.Errorf("%q to %+v is recorded as %q, want %q", c.answer, c.q, got, c.want)
+		}
 	}
 }
 
