@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,24 @@ func TestDoctor(t *testing.T) {
 	var answer struct{ Workers []struct{ ID string } }
 	if err := json.Unmarshal([]byte(out), &answer); code != 1 || err != nil || len(answer.Workers) != 5 {
 		t.Errorf("exit %d, %v: %s", code, err, out)
+	}
+}
+
+// A finding names the workers that it is about, if they are few.
+func TestFindingsOfWorkers(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{1: "w0: old", 4: "w0, w1, w2, w3: old", 5: "5 workers: old"} {
+		var f fleetHealth
+		text := strings.TrimSuffix(strings.Repeat(`{"id":"w%d","checks":[{"what":"old"}]},`, n), ",")
+		for i := range n {
+			text = strings.Replace(text, "%d", strconv.Itoa(i), 1)
+		}
+		if err := json.Unmarshal([]byte(`{"workers":[`+text+`]}`), &f); err != nil {
+			t.Fatal(err)
+		}
+		if got := f.findings(nil); len(got) != 1 || got[0].What != want {
+			t.Errorf("%d workers: %+v, want %s", n, got, want)
+		}
 	}
 }
 

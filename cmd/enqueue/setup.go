@@ -270,6 +270,7 @@ func doctorCommand(t *terminal) *cobra.Command {
 			err = t.printJSON(text)
 		} else {
 			t.printHealth(f, findings)
+			t.printTally(findings)
 		}
 		if err == nil && failed(findings) {
 			return exitFailed
@@ -328,21 +329,24 @@ func (c *apiClient) health(ctx context.Context) (text []byte, f fleetHealth, err
 // severities are those of findings, the worst first. A check that passed has none, or the last.
 var severities = []string{"error", "warning", "note", "ok"}
 
+// maxNamed is how many workers a finding names. Of more it says the number.
+const maxNamed = 4
+
 // findings returns findings about the whole fleet and those about workers, the worst first and each once. One about
-// workers names them.
+// workers names up to maxNamed of them.
 func (f fleetHealth) findings(all []finding) []finding {
-	of := map[finding]string{} // the workers; "" for the fleet
+	of := map[finding][]string{} // the workers; none for the fleet
 	var list []finding
-	add := func(c finding, worker string) {
+	add := func(c finding, worker ...string) {
 		c.Severity = cmp.Or(c.Severity, "ok")
 		if workers, known := of[c]; !known {
 			list, of[c] = append(list, c), worker
-		} else if workers != "" {
-			of[c] += ", " + worker
+		} else if len(workers) > 0 {
+			of[c] = append(workers, worker...)
 		}
 	}
 	for _, c := range all {
-		add(c, "")
+		add(c)
 	}
 	for _, w := range f.Workers {
 		for _, c := range w.Checks {
@@ -350,8 +354,11 @@ func (f fleetHealth) findings(all []finding) []finding {
 		}
 	}
 	for i, c := range list {
-		if of[c] != "" {
-			list[i].What = of[c] + ": " + c.What
+		switch workers := of[c]; {
+		case len(workers) > maxNamed:
+			list[i].What = fmt.Sprintf("%d workers: %s", len(workers), c.What)
+		case len(workers) > 0:
+			list[i].What = strings.Join(workers, ", ") + ": " + c.What
 		}
 	}
 	slices.SortStableFunc(list, func(a, b finding) int {
@@ -360,7 +367,7 @@ func (f fleetHealth) findings(all []finding) []finding {
 	return list
 }
 
-// printHealth prints findings, the workers and how many of each there are.
+// printHealth prints findings, the workers, and how many tasks there are.
 func (t *terminal) printHealth(f fleetHealth, findings []finding) {
 	t.printFindings(findings)
 	printf(t.stdout, "\n")
@@ -372,7 +379,6 @@ func (t *terminal) printHealth(f fleetHealth, findings []finding) {
 		printf(t.stdout, "worker %s, version %s%s, %d of %d slots in use\n", display.Line(w.ID),
 			display.Line(cmp.Or(w.Version, "unknown")), member, w.Running, w.Slots)
 	}
-	defer t.printTally(findings)
 	if f.Redis != "ok" {
 		return
 	}
