@@ -153,6 +153,7 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 	}
 	for _, p := range cast() {
 		if p.stays && second != "" {
+			t.say("github", "the push is reviewed half a minute after it, unless another one follows")
 			if err := sys.until(ctx, second, func(s status) bool { return s.ended(tasks.Answered) }); err != nil {
 				return fmt.Errorf("wait for the second review: %w", err)
 			}
