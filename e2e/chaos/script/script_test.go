@@ -34,8 +34,8 @@ func TestAnswersAreToldFromOtherWords(t *testing.T) {
 		ok     bool
 	}{
 		"Stopped in the console. Ask again to continue.": {nil, false},
-		"The agent was killed. tok00001":             {nil, false},
-		Answer([]string{Token(1)}):                   {[]string{Token(1)}, true},
+		"The agent was killed. tok00001":                 {nil, false},
+		Answer([]string{Token(1)}):                       {[]string{Token(1)}, true},
 		Answer([]string{Token(1)}) + "\n\n" + Answer([]string{Token(2), Token(3)}) +
 			" of tok00009": {[]string{Token(1), Token(2), Token(3)}, true},
 	} {
