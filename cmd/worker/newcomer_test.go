@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"html"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -56,16 +58,11 @@ func (w *world) guided(dir string) *newcomer {
 	if err := os.Symlink(self, filepath.Join(programs, "worker")); err != nil {
 		w.Fatal(err)
 	}
-	if out,
-		err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput(); err != nil {
-		w.Fatalf("build enqueue: %v: %s", err, out)
-	}
-	free, err := net.Listen("tcp", "127.0.0.1:0") // unlike the default, which another errand may use
+	said, err := exec.CommandContext(w.Context(), "go", "build", "-o", program, "../enqueue").CombinedOutput()
 	if err != nil {
-		w.Fatal(err)
+		w.Fatalf("build enqueue: %v: %s", err, said)
 	}
-	w.env["ERRAND_HTTP_ADDR"] = free.Addr().String()
-	_ = free.Close()
+	w.env["ERRAND_HTTP_ADDR"] = freeAddress(w) // unlike the default, which another errand may use
 	for _, name := range []string{ // which the guide writes
 		"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY",
 		"ERRAND_CONSOLE_TOKEN", "ERRAND_CONFIG",
@@ -216,4 +213,19 @@ func TestNewcomer(t *testing.T) {
 		t.Errorf("%d actions by hand", n.actions)
 	}
 	n.stops()
+}
+
+// freeAddress returns an address whose port is below those that the kernel gives to programs without one of their own,
+// so that it is still free when a program listens there later.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000)))
+		if err == nil {
+			_ = ln.Close()
+			return ln.Addr().String()
+		}
+	}
+	t.Fatal("no port is free")
+	return ""
 }
