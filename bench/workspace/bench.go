@@ -62,7 +62,9 @@ type bench struct {
 // steps are the measurements, in order.
 func (b *bench) steps() []table.Step {
 	return []table.Step{
-		{Name: "clone", Do: b.clone}, {Name: "next", Do: b.next}, {Name: "instructions", Do: b.instructions},
+		{Name: "clone", Do: b.clone},
+		{Name: "next", Do: b.next},
+		{Name: "instructions", Do: b.instructions},
 		{Name: "many", Do: b.many},
 	}
 }
