@@ -63,6 +63,7 @@ func (w *world) guided(dir string) *newcomer {
 		w.Fatalf("build enqueue: %v: %s", err, said)
 	}
 	w.env["ERRAND_HTTP_ADDR"] = freeAddress(w) // unlike the default, which another errand may use
+
 	for _, name := range []string{ // which the guide writes
 		"GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET", "SLACK_BOT_TOKEN", "SLACK_SIGNING_SECRET", "ANTHROPIC_API_KEY",
 		"ERRAND_CONSOLE_TOKEN", "ERRAND_CONFIG",
