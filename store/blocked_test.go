@@ -71,7 +71,6 @@ func TestThreadCallsTheNext(t *testing.T) {
 					h.Errorf("%s: claim = %v", way, err)
 				}
 			}
-			h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
 			h.ok(s.Wake(ctx, second, third))
 			h.named(s, way+": the thread is busy")
 			free(c)
@@ -113,7 +112,7 @@ func TestBlockedByAnEndedRun(t *testing.T) {
 		if _, err := h.ask(s, id); !errors.Is(err, ErrBusy) {
 			h.Errorf("claim = %v", err)
 		}
-		h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
+		h.ok(s.Wake(ctx, id))
 		h.named(s, "it is blocked")
 		if b := must(s.Get(ctx, id)).Blocked; b.Place != 1 {
 			h.Errorf("it is behind one: %+v", b)
@@ -180,7 +179,6 @@ func TestPlaceCallsTheFirst(t *testing.T) {
 					h.Errorf("%s: submitted behind a line: %+v, want %+v", way, got, want)
 				}
 			}
-			h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
 			h.ok(s.Wake(ctx, line...))
 			h.ok(s.CallUp(ctx, caps...))
 			h.named(s, way+": all places are taken")

@@ -51,7 +51,7 @@ func TestReady(t *testing.T) {
 		must(s.EndWaiting(ctx, id, nil))
 		h.ok(h.rdb.Del(ctx, "errand:ready").Err())
 		ready("Redis has lost it")
-		h.ok(s.KeepReady(ctx, must(s.Live(ctx))...))
+		h.ok(s.Wake(ctx, id, later.ID))
 		ready("it is due in an hour")
 		over(later.ID)
 		ready("it is due", Delivery{later.ID, "review", 0, false})

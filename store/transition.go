@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Silent returns for how long runs have been without their claims, by ID and by Redis' clock, in one round trip. The
@@ -174,23 +172,8 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 	return list, nil
 }
 
-// KeepReady makes Ready name those of some tasks that wait, are not blocked and would not be named: another version
-// stored them, or Redis lost a part of them.
-func (s *Store) KeepReady(ctx context.Context, live ...LiveRecord) error {
-	var waiting []redis.Z
-	for _, rec := range live {
-		if rec.State == Waiting && rec.Blocked == (Blocked{}) {
-			waiting = append(waiting, redis.Z{Score: float64(micros(rec.At)), Member: rec.ID})
-		}
-	}
-	if len(waiting) == 0 {
-		return nil
-	}
-	return wrapf(s.redis.ZAddNX(ctx, s.key.ready(), waiting...).Err(), "look for waiting tasks")
-}
-
-// Wake makes those of some blocked tasks ready whose turn it is, although no step has noticed that: a claim has
-// expired, or Redis lost a part of a line.
+// Wake makes those of some waiting tasks ready that are not blocked, or whose turn it is, although no step has done it:
+// a claim has expired, another version stored them, or Redis lost a part of a list.
 func (s *Store) Wake(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil

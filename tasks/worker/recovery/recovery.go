@@ -235,16 +235,20 @@ func (r *Recovery) ensureDeliveries(ctx context.Context, live []store.LiveRecord
 			logline.Warn(r.Log, r.Moves.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
 		}
 	}
-	return errors.Join(r.Store.KeepReady(ctx, live...), r.wakeBlocked(ctx, live))
+	return r.wake(ctx, live)
 }
 
-// wakeBlocked wakes blocked tasks whose turn may have come without a step that noticed it, and tells people the places
-// of the others.
-func (r *Recovery) wakeBlocked(ctx context.Context, live []store.LiveRecord) error {
+// wake wakes waiting tasks that no step may have made ready, and tells people the places of the others.
+func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 	var blocked []store.Record
+	var wake []string
 	explained := map[string]string{}
 	for _, rec := range live {
-		if rec.State == store.Waiting && rec.Blocked != (store.Blocked{}) {
+		switch {
+		case rec.State != store.Waiting:
+		case rec.Blocked == (store.Blocked{}):
+			wake = append(wake, rec.ID)
+		default:
 			blocked = append(blocked, rec.Record)
 			explained[rec.ID] = rec.Explained
 		}
@@ -253,7 +257,6 @@ func (r *Recovery) wakeBlocked(ctx context.Context, live []store.LiveRecord) err
 	if err != nil {
 		return err
 	}
-	var wake []string
 	for i, rec := range blocked {
 		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
 		if place == 0 || !inLine && r.heads[rec.Thread] == rec.ID {
