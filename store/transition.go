@@ -172,8 +172,8 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 	return list, nil
 }
 
-// Wake makes those of some waiting tasks ready that are not blocked, or whose turn it is, although no step has done it:
-// a claim has expired, another version stored them, or Redis lost a part of a list.
+// Wake makes those of some waiting tasks ready whose turn it is, although no step has done it: a claim has expired,
+// another version stored them, or Redis lost a part of a list.
 func (s *Store) Wake(ctx context.Context, ids ...string) error {
 	if len(ids) == 0 {
 		return nil
