@@ -144,7 +144,7 @@ trial-install: release ## 2 min | Install the package in a new Debian system and
 	@scripts/trial-install dist/errand_*_$$(dpkg --print-architecture).deb
 
 # bin/chaos contains chaos itself and the scripted CLI that replaces the agent.
-chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N', -takeovers: 1 min)
+chaos: build ## 15 min | Break a whole fleet on purpose and check the results (ARGS='-for 3m', '-seed N -tasks N -faults N', -once: 4 min, -takeovers: 1 min)
 	go -C e2e build -buildvcs=$(VCS) -trimpath -o $(CURDIR)/bin/chaos/ ./chaos ./chaos/cli
 	bin/chaos/chaos -bin bin -cli bin/chaos/cli -s3 "$$($(TOOL) -n versitygw)" $(ARGS)
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -164,6 +165,25 @@ func checkComments(events []event, finals []final, comments map[int][]string) (c
 		}
 	}
 	return c
+}
+
+// codes are the exit codes of a worker that takes one task (docs/deploy.md), as the report names them.
+var codes = map[int]string{
+	-1: "killed", 0: "its task was done or given back", 1: "could not start", 2: "wrong command line",
+	3: "infrastructure failed", 4: "could run no task",
+}
+
+// checkExits checks that every worker that takes one task ended by itself with a code that says so: that it had one and
+// left it well, that errand's infrastructure failed, or that it could not start while Redis was away.
+func checkExits(exits []exit, outages []window) (wrong check) {
+	wrong.name, wrong.looked = "wrong exits", len(exits)
+	for _, e := range exits {
+		away := slices.ContainsFunc(outages, func(w window) bool { return w.touches(e.from, e.to) })
+		if e.code != 0 && e.code != 3 && (e.code != 1 || !away) {
+			wrong.breaks("%s at %s, after %s", cmp.Or(codes[e.code], itoa(e.code)), clock(e.to), e.to.Sub(e.from))
+		}
+	}
+	return wrong
 }
 
 // membership is the pool of one life of a worker. PIDs are reused, and even another worker may get one.

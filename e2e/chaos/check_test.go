@@ -413,3 +413,18 @@ func TestPools(t *testing.T) {
 		}
 	}
 }
+
+func TestExits(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	while := window{now, now.Add(time.Minute)}
+	outages := []window{{now.Add(time.Second), now.Add(2 * time.Second)}}
+	for code, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false, 4: true} {
+		if got := checkExits([]exit{{code, while}}, outages); breaks(got) != want || got.looked != 1 {
+			t.Errorf("%d: %+v", code, got)
+		}
+	}
+	if !breaks(checkExits([]exit{{1, while}}, nil)) {
+		t.Error("a worker did not start although nothing was away")
+	}
+}

@@ -2,9 +2,11 @@
 //
 // It runs a real redis-server, real workers and a real front door, as built, against fakes of Slack, GitHub and the
 // model in this process, with a scripted CLI (./cli) instead of the agent. With -sentinel, Redis is a master, a replica
-// and three Sentinels, and its faults are fail-overs. A plan generated from a seed says when
-// requests are made and faults occur. After the plan, when all faults have ended, it waits until errand is done, stops
-// it, and checks the results.
+// and three Sentinels, and its faults are fail-overs. With -once, workers take one task each, in containers that start
+// again.
+//
+// A plan generated from a seed says when requests are made and faults occur. After the plan, when all faults have
+// ended, it waits until errand is done, stops it, and checks the results.
 //
 // It judges errand from outside: by the requests to the fakes, by the processes that were alive (each holds a
 // connection to a witness, which the kernel closes with the process), and by the keys left in Redis. It does not use

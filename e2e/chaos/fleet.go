@@ -60,19 +60,13 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 			"ERRAND_CONSOLE_TOKEN="+consoleToken),
 	}
 	for i := range set.workers {
-		listens, err := freeAddr()
-		if err != nil {
-			return f, err
-		}
 		way := others
 		if i == set.workers-1 {
 			way = far
 		}
-		f.workers = append(f.workers, &process{
-			name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens,
-			pool: poolName(i % set.pools), env: append(slices.Clip(env), "REDIS_URL="+way,
-				"ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
-		})
+		if err := f.add(set, w, append(slices.Clip(env), "REDIS_URL="+way)); err != nil {
+			return f, err
+		}
 	}
 	if set.other == "" { // a release before 0.1.0 does not start without the other's secrets
 		f.door.env = append(f.door.env, "ANTHROPIC_API_KEY=")
@@ -86,6 +80,28 @@ func newFleet(ctx context.Context, set settings, w *world) (*fleet, error) {
 		}
 	}
 	return f, f.ready(ctx)
+}
+
+// add adds a worker, which is not started yet.
+func (f *fleet) add(set settings, w *world, env []string) error {
+	i := len(f.workers)
+	listens, err := freeAddr()
+	if err != nil {
+		return err
+	}
+	p := &process{
+		name: fmt.Sprintf("worker-%d", i+1), dirs: set.versions(i), file: "worker", logs: w.dir, addr: listens,
+		pool: poolName(i % set.pools),
+		env:  append(env, "ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
+	}
+	if set.once {
+		if p.in, err = newContainer(w.dir, p.name); err != nil {
+			return err
+		}
+		p.args, p.env = p.in.args(), append(p.env, p.in.env()...)
+	}
+	f.workers = append(f.workers, p)
+	return nil
 }
 
 // versions returns the directories of the n-th program's versions, in the order of its starts.
@@ -190,6 +206,9 @@ func bounce(ctx context.Context, p *process, sig syscall.Signal, patience, after
 
 // stop ends the front door and all workers in order.
 func (f *fleet) stop() error {
+	for _, p := range f.workers {
+		p.retire()
+	}
 	var errs []error
 	if f.door != nil {
 		errs = append(errs, ignoreDead(f.door.end(syscall.SIGTERM, doorStop)))
@@ -217,6 +236,9 @@ func ignoreDead(err error) error {
 
 // close ends what is left, Redis last.
 func (f *fleet) close() {
+	for _, p := range f.workers {
+		p.retire()
+	}
 	for _, p := range append(f.workers, f.door) {
 		if p != nil {
 			_ = p.end(syscall.SIGKILL, time.Minute)

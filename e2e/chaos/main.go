@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 5 && os.Args[1] == enterArgument {
+		fmt.Fprintln(os.Stderr, "chaos:", enter(os.Args[2:]))
+		os.Exit(1)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
@@ -35,6 +40,7 @@ type settings struct {
 	cli      string // the scripted CLI
 	leaks    bool   // many short tasks and no faults
 	drill    bool   // of takeovers from busy workers
+	once     bool   // workers take one task each, in containers that start again
 	s3       string // an S3 server for large values; empty: none
 }
 
@@ -43,6 +49,13 @@ const (
 	tasksPerSecond = 1.7
 	faultsPerTask  = 0.34
 	least          = 20 * time.Second // of traffic and faults
+)
+
+// The default numbers with -once, where each task also starts a worker.
+const (
+	onceWorkers        = 10
+	onceTasks          = 200
+	onceTasksPerSecond = 1.2
 )
 
 // run is the whole command; it returns the exit code.
@@ -95,16 +108,25 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	flags.BoolVar(&s.leaks, "leaks", false, "look for leaks in a thousand short tasks without faults")
 	flags.BoolVar(&s.drill, "takeovers", false, "kill workers that are busy with long runs, and nothing else")
+	flags.BoolVar(&s.once, "once", false,
+		"ten workers that take one task each, in containers that start again")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
 	if err := flags.Parse(args); err != nil {
 		return s, err
+	}
+	rate := tasksPerSecond
+	if s.once {
+		s.workers, rate = cmp.Or(s.workers, onceWorkers), onceTasksPerSecond
+		if s.tasks == 0 && *all == 0 {
+			s.tasks = onceTasks
+		}
 	}
 	if s.workers == 0 {
 		s.workers = max(3, 2*s.pools)
 	}
 	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.pools < 1 || s.workers < 2*s.pools || *all < 0 ||
-		s.replicas < 0 || s.replicas > 1 {
-		return s, errors.New("a number is out of range, or there are arguments that are no flags")
+		s.replicas < 0 || s.replicas > 1 || s.once && (s.leaks || s.drill) {
+		return s, errors.New("a number is out of range, there are arguments that are no flags, or -once has another mode beside it")
 	}
 	if s.seed == 0 {
 		s.seed = rand.Uint64()>>40 + 1 //nolint:gosec // not a secret
@@ -114,10 +136,10 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	case s.tasks == 0 && s.span == 0:
 		s.tasks = 1000
 	case s.tasks == 0:
-		s.tasks = int(s.span.Seconds() * tasksPerSecond)
+		s.tasks = int(s.span.Seconds() * rate)
 	}
 	if s.span == 0 {
-		s.span = time.Duration(float64(s.tasks) / tasksPerSecond * float64(time.Second))
+		s.span = time.Duration(float64(s.tasks) / rate * float64(time.Second))
 	}
 	s.span = max(s.span, least)
 	if s.faults == 0 {

@@ -101,6 +101,9 @@ func planFaults(r *rand.Rand, set settings) []fault {
 	if set.sentinel { // every address leads to the master, and each fault of Redis is a fail-over
 		without = []kind{partition, fullRedis, lockedRedis, clockJumps}
 	}
+	if set.once { // its logs are on the disk of its container
+		without = append(without, fullDisk, noInodes, slowDisk)
+	}
 	if set.s3 == "" {
 		without = append(without, objectsAway)
 	}

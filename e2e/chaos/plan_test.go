@@ -76,6 +76,16 @@ func TestPlanHasEverything(t *testing.T) {
 	}
 }
 
+// The disks of workers that take one task are those of their containers.
+func TestPlanForContainers(t *testing.T) {
+	t.Parallel()
+	for _, f := range newPlan(settings{seed: 1, tasks: 1000, faults: 340, span: time.Minute, once: true}).faults {
+		if f.kind == fullDisk || f.kind == noInodes || f.kind == slowDisk {
+			t.Fatalf("%s at %s", f.kind, f.at)
+		}
+	}
+}
+
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]struct {
@@ -88,6 +98,9 @@ func TestCommandLine(t *testing.T) {
 		"-for=3m":             {168, 99 * time.Second, true},
 		"-for=3m -tasks=10":   {10, 99 * time.Second, true},
 		"-tasks=1":            {1, 20 * time.Second, true},
+		"-once":               {200, 167 * time.Second, true},
+		"-once -for=2m":       {79, 66 * time.Second, true},
+		"-once -leaks":        {},
 		"-workers=1":          {},
 		"-pools=3":            {1000, 588 * time.Second, true},
 		"-pools=3 -workers=5": {},

@@ -25,6 +25,10 @@ type process struct {
 	addr string // where it listens
 	pool string // of a worker
 
+	in       *container // of a worker that takes one task
+	restarts sync.Mutex // held while it is started again by itself
+	retired  bool       // it is not started again; guarded by restarts
+
 	mu      sync.Mutex
 	present *exec.Cmd
 	exited  chan struct{} // of present; closed when it is reaped
@@ -32,7 +36,17 @@ type process struct {
 	surplus int           // number of unexpected ends
 	pids    []int         // of all its lives
 	begun   []time.Time   // when each was started
+	exits   []exit        // unexpected, of a worker that takes one task
 }
+
+// exit is how a life of a worker ended by itself.
+type exit struct {
+	code int // -1: by a signal
+	window
+}
+
+// restartAfter is Docker's first pause before it starts a container again.
+const restartAfter = 100 * time.Millisecond
 
 // start starts the program. The kernel kills it when the thread that started it ends, so that thread is kept
 // (golang/go#27505).
@@ -45,6 +59,11 @@ func (p *process) start() error {
 	cmd := exec.Command(p.path(), p.args...) //nolint:noctx,gosec // it ends when the plan says so; the path is the harness's own flag
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if p.in != nil {
+		if err := p.in.wrap(cmd); err != nil {
+			return fmt.Errorf("start %s: %w", p.name, err)
+		}
+	}
 	exited := make(chan struct{})
 	started, now := make(chan error), time.Now()
 	go func() {
@@ -55,11 +74,17 @@ func (p *process) start() error {
 		if err == nil {
 			_ = cmd.Wait()
 			p.mu.Lock()
-			if !p.meant {
+			meant := p.meant
+			if !meant && p.in != nil {
+				p.exits = append(p.exits, exit{cmd.ProcessState.ExitCode(), window{now, time.Now()}})
+			} else if !meant {
 				p.surplus++
 			}
-			p.mu.Unlock()
 			close(exited)
+			p.mu.Unlock()
+			if !meant && p.in != nil {
+				p.restart()
+			}
 		}
 	}()
 	p.mu.Lock()
@@ -73,6 +98,28 @@ func (p *process) start() error {
 	p.present, p.exited = cmd, exited
 	p.pids, p.begun = append(p.pids, cmd.Process.Pid), append(p.begun, now)
 	return nil
+}
+
+// restart starts a worker again that took one task, as its orchestrator does.
+func (p *process) restart() {
+	<-time.After(restartAfter)
+	p.restarts.Lock()
+	defer p.restarts.Unlock()
+	if p.retired {
+		return
+	}
+	if err := p.start(); err != nil { // an operating system without resources; the checks find the missing worker
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.exits = append(p.exits, exit{-1, window{time.Now(), time.Now()}})
+	}
+}
+
+// retire makes the next end of a worker its last.
+func (p *process) retire() {
+	p.restarts.Lock()
+	defer p.restarts.Unlock()
+	p.retired = true
 }
 
 // path returns the program for the next start.
@@ -126,6 +173,10 @@ func (p *process) end(sig syscall.Signal, patience time.Duration) error {
 	p.meant = true
 	err := cmd.Process.Signal(sig)
 	p.mu.Unlock()
+	if errors.Is(err, os.ErrProcessDone) { // just now
+		<-exited
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("signal %s: %w", p.name, err)
 	}
@@ -146,6 +197,13 @@ func (p *process) unasked() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.surplus
+}
+
+// ended returns how its lives ended by themselves.
+func (p *process) ended() []exit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.exits)
 }
 
 // memberships returns the pool of each of its lives.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,14 +87,16 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 		if n := p.unasked(); n > 0 {
 			stops.breaks("%s ended unexpectedly %d times", p.name, n)
 		}
+		r.ended = append(r.ended, p.ended()...)
 	}
+	exits := checkExits(r.ended, append(slices.Clone(s.outage), s.cut...))
 	gone := checkGone(ctx, w)
 	if after, err := leftovers(ctx, client); err != nil {
 		return err
 	} else if len(after) > len(left) {
 		left = after
 	}
-	r.judge(w, f, t, s, left, []check{gone, stops})
+	r.judge(w, f, t, s, left, []check{gone, stops, exits})
 	return nil
 }
 

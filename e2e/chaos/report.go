@@ -19,6 +19,7 @@ type report struct {
 	starts map[string]int // by version of a program
 	events, accepted,
 	excused, forgiven int
+	ended       []exit // of workers that take one task
 	checks      []check
 	all, quiet  []time.Duration // from the death of a worker to the run's next CLI; quiet: while Redis was there
 	lives       int
@@ -86,6 +87,13 @@ func (r *report) write(w io.Writer) {
 	fmt.Fprintf(w, "broken   %d faults: %s (log disk: %s)\n", r.faults(), tally(r.broken), r.disk)
 	if r.set.other != "" {
 		fmt.Fprintf(w, "mixed    starts of versions: %s\n", tally(r.starts))
+	}
+	if r.set.once {
+		ways := map[string]int{}
+		for _, e := range r.ended {
+			ways[codes[e.code]]++
+		}
+		fmt.Fprintf(w, "exits    of workers with one task each: %s\n", tally(ways))
 	}
 	for _, err := range r.faultErrors {
 		fmt.Fprintf(w, "         not broken as planned: %v\n", err)

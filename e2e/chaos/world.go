@@ -148,6 +148,14 @@ func (w *world) settle(set settings) (err error) {
 			return fmt.Errorf("write %s: %w", f.name, err)
 		}
 	}
+	proc := filepath.Join(w.dir, script.ProcDir)
+	if !set.once {
+		if err := os.Symlink("/proc", proc); err != nil {
+			return fmt.Errorf("show /proc: %w", err)
+		}
+	} else if err := os.Mkdir(proc, 0o700); err != nil { // each container mounts it there
+		return fmt.Errorf("make a directory: %w", err)
+	}
 	for _, dir := range []string{"t", "home"} {
 		if err := os.Mkdir(filepath.Join(w.dir, dir), 0o700); err != nil {
 			return fmt.Errorf("make a directory: %w", err)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -81,7 +82,8 @@ func newHost(t *testing.T) *host {
 		syscall.ForkLock.RUnlock()
 	}
 	if err == nil {
-		err = os.WriteFile(filepath.Join(h.dir, script.AddressFile), []byte(ln.Addr().String()), 0o600)
+		err = errors.Join(os.WriteFile(filepath.Join(h.dir, script.AddressFile), []byte(ln.Addr().String()), 0o600),
+			os.Symlink("/proc", filepath.Join(h.dir, script.ProcDir)))
 	}
 	if err != nil {
 		t.Fatal(err)

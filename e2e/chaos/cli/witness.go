@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,7 +29,8 @@ func meet(role string) (*witness, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the witness: %w", err)
 	}
-	addr, err := os.ReadFile(filepath.Join(filepath.Dir(self), script.AddressFile))
+	place := filepath.Dir(self)
+	addr, err := os.ReadFile(filepath.Join(place, script.AddressFile))
 	if err != nil {
 		return nil, fmt.Errorf("find the witness: %w", err)
 	}
@@ -41,10 +43,29 @@ func meet(role string) (*witness, error) {
 	}
 	w := &witness{conn: conn, in: bufio.NewReader(conn)}
 	dir, _ := os.Getwd() // empty if deleted
-	_, err = w.tell(script.Word{
-		Role: role, Pid: os.Getpid(), Parent: os.Getppid(), Run: os.Getenv("ERRAND_RUN"), Dir: dir,
-	})
+	word := script.Word{Role: role, Run: os.Getenv("ERRAND_RUN"), Dir: dir}
+	if word.Pid, word.Parent, err = outside(filepath.Join(place, script.ProcDir)); err != nil {
+		return nil, err
+	}
+	_, err = w.tell(word)
 	return w, err
+}
+
+// outside returns the PIDs of this process and its parent as the harness has them, whose /proc is given.
+func outside(proc string) (pid, parent int, err error) {
+	stat, err := os.ReadFile(filepath.Join(proc, "self", "stat"))
+	if err != nil {
+		return 0, 0, fmt.Errorf("look at this process: %w", err)
+	}
+	name := bytes.LastIndexByte(stat, ')') // which may have anything in it
+	var state string
+	if _, err := fmt.Sscan(string(stat), &pid); err != nil {
+		return 0, 0, fmt.Errorf("look at this process: %w", err)
+	}
+	if _, err := fmt.Sscan(string(stat[name+1:]), &state, &parent); err != nil {
+		return 0, 0, fmt.Errorf("look at this process: %w", err)
+	}
+	return pid, parent, nil
 }
 
 // tell sends one message and returns when the witness has noted it.

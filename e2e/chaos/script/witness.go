@@ -8,6 +8,9 @@ package script
 // allow-list.
 const AddressFile = "witness"
 
+// ProcDir is the harness's /proc, next to AddressFile: in a container processes have other IDs.
+const ProcDir = "proc"
+
 // The parts that a process plays.
 const (
 	CLI  = "cli"
