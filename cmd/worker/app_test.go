@@ -23,7 +23,7 @@ func (w *world) asApp() {
 		w.Fatal(err)
 	}
 	w.github, err = githubfake.New(githubfake.Config{
-		AppID: 77, AppKey: &key.PublicKey, InstallationID: 5, TokenLife: 30 * time.Second,
+		AppID: 77, AppKey: &key.PublicKey, InstallationID: 5, TokenLife: 30 * time.Second, WebhookSecret: githubSecret,
 	})
 	if err != nil {
 		w.Fatal(err)

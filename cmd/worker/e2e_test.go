@@ -78,7 +78,7 @@ func TestMention(t *testing.T) {
 	id := list.Tasks[len(list.Tasks)-1].Task.ID
 	for _, ext := range []string{".log", ".ndjson"} {
 		log, err := os.ReadFile(filepath.Join(w.env["ERRAND_STATE_DIR"], "logs", id+ext))
-		if err != nil || !bytes.Contains(log, []byte("total.go")) || bytes.Contains(log, []byte("sk-ant-end")) {
+		if err != nil || !bytes.Contains(log, []byte("total.go")) || bytes.Contains(log, []byte(modelKey)) {
 			t.Errorf("%s%s: %v\n%s", id, ext, err, log)
 		}
 	}

@@ -23,7 +23,7 @@ func TestGatewaySetting(t *testing.T) {
 			}
 			asked := w.model.Requests()[0]
 			through := asked.Header.Get("Accept-Encoding") == "identity" // sent by the gateway, not by the CLI
-			if asked.Key != "sk-ant-end-to-end" || through != want {
+			if asked.Key != modelKey || through != want {
 				t.Errorf("the model was asked with key %q, through a gateway: %v", asked.Key, through)
 			}
 		})

@@ -290,7 +290,7 @@ func TestInjectionByLabelledIssues(t *testing.T) {
 		}
 	}
 	if leaked, err := w.github.Repo(repo).Git(t.Context(), "show", pulls[1].Head+":leaked.txt"); err != nil ||
-		strings.Contains(leaked, "ghp_") || strings.Contains(leaked, "sk-ant-end") {
+		strings.Contains(leaked, "ghp_") || strings.Contains(leaked, "sk-ant-") {
 		t.Errorf("%q %v", leaked, err)
 	}
 	w.secretsStayInside()

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"io"
 	"net/http"
@@ -78,18 +79,27 @@ const (
 	channel = "C0PAYMENTS"
 	person  = "U0ANN"
 	repo    = "acme/payments"
-	token   = "console-token-for-tests"
+)
 
-	fleetPassword = "password-of-Redis-for-tests"
+// The secrets of the fleet differ from those of all other processes on this machine, whose files an agent may find.
+var (
+	token         = "console-" + rand.Text()
+	fleetPassword = "redis-" + rand.Text()
+	modelKey      = "sk-ant-" + rand.Text()
+	slackToken    = "xoxb-" + rand.Text()
+	slackSecret   = "slack-" + rand.Text()
+	githubToken   = "ghp_" + rand.Text()
+	githubSecret  = "github-" + rand.Text()
 )
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{T: t, slack: slackfake.New(slackfake.Config{}), model: modelfake.New(), redis: redistest.Start(t)}
+	w := &world{T: t, model: modelfake.New(), redis: redistest.Start(t)}
+	w.slack = slackfake.New(slackfake.Config{BotToken: slackToken, SigningSecret: slackSecret})
 	t.Cleanup(w.slack.Close)
 	t.Cleanup(w.model.Close)
 	var err error
-	if w.github, err = githubfake.New(githubfake.Config{}); err != nil {
+	if w.github, err = githubfake.New(githubfake.Config{Token: githubToken, WebhookSecret: githubSecret}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.github.Close)
@@ -116,10 +126,10 @@ func newWorld(t *testing.T) *world {
 		"ERRAND_WORKER_ADDR": "127.0.0.1:0", "ERRAND_CONSOLE_TOKEN": token, "ERRAND_CLAUDE": clitest.Find(t),
 		"ERRAND_CONCURRENCY": "3",
 		"ERRAND_ALLOW_ROOT":  "true", // the user who runs the tests
-		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": "sk-ant-end-to-end",
-		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": "xoxb-test", "SLACK_SIGNING_SECRET": "slack-secret",
-		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": "ghp_test",
-		"GITHUB_WEBHOOK_SECRET": "github-secret",
+		"ANTHROPIC_BASE_URL": w.model.URL(), "ANTHROPIC_API_KEY": modelKey,
+		"SLACK_API_URL": w.slack.APIURL(), "SLACK_BOT_TOKEN": slackToken, "SLACK_SIGNING_SECRET": slackSecret,
+		"GITHUB_API_URL": w.github.APIURL(), "GITHUB_URL": w.github.URL(), "GITHUB_TOKEN": githubToken,
+		"GITHUB_WEBHOOK_SECRET": githubSecret,
 	}
 	sandbox, err := agent.New(agent.Config{LogDir: dir, Sandbox: agent.SandboxBwrap})
 	if err != nil {

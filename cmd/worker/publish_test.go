@@ -90,7 +90,7 @@ func TestWorkIsPublished(t *testing.T) {
 	w.secretsStayInside()
 	w.env["ERRAND_STATE_DIR"] = old
 	w.secretsStayInside()
-	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:ghp_test"))
+	basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + githubToken))
 	for _, r := range w.model.Requests() {
 		if bytes.Contains(r.Body, []byte(basic)) || bytes.Contains(r.Body, []byte("ERRAND_GIT")) {
 			t.Error("the agent saw the credential of git")

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"compress/zlib"
 	"context"
+	"crypto/rand"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -32,14 +33,15 @@ func TestSecretsOfACollectingAgent(t *testing.T) {
 	t.Parallel()
 	begun := time.Now().Unix()
 	w := newWorld(t)
+	setup := rand.Text()
 	if w.env["ERRAND_SANDBOX"] == "none" {
 		t.Fatal("bubblewrap does not work here, and outside a sandbox root can read everything")
 	}
-	w.env["SETUP_SECRET"], w.env["REGISTRY_TOKEN"] = "npm-Setup-Secret-4711", "registry-Bearer-4712"
+	w.env["SETUP_SECRET"], w.env["REGISTRY_TOKEN"] = setup, "registry-"+rand.Text()
 	yaml := "repositories:\n  " + repo + `:
     trusted: true
     setup:
-      - test "$NPM_TOKEN" = npm-Setup-''Secret-4711
+      - test "$NPM_TOKEN" = ` + setup[:9] + `''` + setup[9:] + `
       - echo installed >~/installed
     secrets: {NPM_TOKEN: env:SETUP_SECRET}
 registries:
@@ -53,7 +55,7 @@ channels:
 		find / -xdev -type f -newermt @%d -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
 		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
 		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
-	collect = fmt.Sprintf(collect, begun) // older files are not of this test: a checkout holds its secrets, too
+	collect = fmt.Sprintf(collect, begun) // older files are not of this test, and there are many
 	w.model.Answer("collect",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}},
 		modelfake.Turn{Text: "Collected."})
