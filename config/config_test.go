@@ -286,8 +286,8 @@ func TestEnabledSources(t *testing.T) {
 	}
 }
 
-// A worker receives no events, so it has the sources without the secrets that verify them, and does not differ in its
-// digest from one that has them.
+// A worker receives no events, so it has the sources without the secrets that verify them and without polling, and does
+// not differ in its digest from one that has them.
 func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	t.Parallel()
 	vars := map[string]string{
@@ -300,7 +300,7 @@ func TestWorkerNeedsNoSigningSecrets(t *testing.T) {
 	for _, name := range []string{"SLACK_SIGNING_SECRET", "GITHUB_WEBHOOK_SECRET"} {
 		vars[name] = "s"
 	}
-	vars["SLACK_APP_TOKEN"] = "xapp-1"
+	vars["SLACK_APP_TOKEN"], vars["GITHUB_POLL"] = "xapp-1", "20s"
 	full, err := load(getenv(vars), machine(t, fullFiles), RoleWorker)
 	if err != nil || !full.Slack.Enabled() || !full.GitHub.Enabled() {
 		t.Errorf("with secrets: Slack %v, GitHub %v: %v", full.Slack.Enabled(), full.GitHub.Enabled(), err)

@@ -29,15 +29,15 @@ func (c Config) Digest() string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// shared reports whether a setting has to be the same in the whole fleet.
+// shared reports whether a setting has to be the same in the whole fleet, and can differ: a process with another
+// ERRAND_FLEET_NAME does not start.
 func shared(name string) bool {
 	switch name {
-	case "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_FLEET_NAME",
-		"ERRAND_RUN_LIMIT":
+	case "ERRAND_REDIS_REPLICAS", "ERRAND_OBJECTS", "ERRAND_PUBLIC_URL", "ERRAND_LINK_DAYS", "ERRAND_RUN_LIMIT":
 		return true
 	case "GITHUB_APP_PRIVATE_KEY": // the key, or any path
 		return false
-	case "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "GITHUB_WEBHOOK_SECRET": // workers need none
+	case "SLACK_SIGNING_SECRET", "SLACK_APP_TOKEN", "GITHUB_WEBHOOK_SECRET", "GITHUB_POLL": // workers need none
 		return false
 	}
 	return strings.HasPrefix(name, "SLACK_") || strings.HasPrefix(name, "GITHUB_")

@@ -76,7 +76,7 @@ func TestDigestOfSettings(t *testing.T) {
 	want := digest(map[string]string{"ERRAND_LINK_DAYS": "7"})
 	for name, value := range map[string]string{
 		"ERRAND_REDIS_REPLICAS": "7", "ERRAND_OBJECTS": "s3://another/place", "ERRAND_PUBLIC_URL": "https://b.test",
-		"ERRAND_LINK_DAYS": "0", "ERRAND_FLEET_NAME": "another", "ERRAND_RUN_LIMIT": "7h",
+		"ERRAND_LINK_DAYS": "0", "ERRAND_RUN_LIMIT": "7h",
 		"SLACK_API_URL": "https://slack.test/", "GITHUB_URL": "https://github.test",
 	} {
 		if digest(map[string]string{"ERRAND_LINK_DAYS": "7", name: value}) == want {
