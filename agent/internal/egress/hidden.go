@@ -33,8 +33,10 @@ func (h hidden) shownIn(text []byte) bool {
 
 var errShown = errors.New("the answer shows the credential")
 
-// challenge reports whether a value of WWW-Authenticate names a server that gives out tokens.
-var challenge = regexp.MustCompile(`(?i)\bBearer\b.*\brealm="?https?://`).MatchString
+// challenge reports whether a value of WWW-Authenticate names a server that gives out tokens. The value may have other
+// challenges, whose realms are no such servers.
+var challenge = regexp.MustCompile(
+	`(?i)\bBearer +(?:\w+ *= *(?:"[^"]*"|[^\s",]*) *, *)*realm *= *"?https?://`).MatchString
 
 // checkAnswer returns an error if an answer shows a secret, for which some registries have a page, is a token, or wants
 // one. What follows the first part of a long answer is searched while it is passed on, and ends where it shows a

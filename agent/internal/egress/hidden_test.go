@@ -65,6 +65,8 @@ func TestAnswersThatWantAToken(t *testing.T) {
 		`Bearer realm="packages"`:                                      false,
 		`Basic realm="https://images.example"`:                         false,
 		`Bearer`:                                                       false,
+		// Azure DevOps, when the credential is wrong.
+		`Bearer authorization_uri=https://login.example/t, Basic realm="https://pkgs.example/", TFS-Federated`: false,
 	} {
 		res := answer(http.StatusUnauthorized, "no")
 		res.Header.Set("WWW-Authenticate", value)
