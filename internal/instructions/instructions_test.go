@@ -65,7 +65,7 @@ func TestCollectsAsTheCLIDoes(t *testing.T) {
 		"rules": {
 			map[string]string{
 				".claude/rules/all.md": "a", ".claude/rules/go/some.md": "---\npaths: [\"**/*.{go,mod}\", web]\n---\nb",
-				"x/.claude/rules/r.md": "---\npaths: a/*.{b,c}, d\n---\nc", ".claude/rules/r.txt": "d",
+				"x/.claude/rules/r.md": "---\npaths: a/*.{b, c}, d\n---\nc", ".claude/rules/r.txt": "d",
 			},
 			[]string{
 				".claude/rules/all.md", ".claude/rules/go/some.md | **/*.go **/*.mod web",

@@ -138,8 +138,8 @@ func directory(name string) string {
 	return strings.TrimPrefix(dir, "/")
 }
 
-// alternatives expands the braces of a pattern: *.{go,mod} is *.go and *.mod. It returns the first of them, at most one
-// more than a rule may have.
+// alternatives expands the braces of a pattern as the CLI does: *.{go, mod} is *.go and *.mod, and braces within braces
+// are not understood. It returns the first of them, at most one more than a rule may have.
 func alternatives(pattern string) []string {
 	all := []string{""}
 	if len(pattern) > 1000 {
@@ -155,7 +155,7 @@ func alternatives(pattern string) []string {
 		for _, start := range all {
 			for one := range strings.SplitSeq(pattern[open+1:open+length], ",") {
 				if len(longer) <= maxPaths {
-					longer = append(longer, start+pattern[:open]+one)
+					longer = append(longer, start+pattern[:open]+strings.TrimSpace(one))
 				}
 			}
 		}
