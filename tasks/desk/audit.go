@@ -43,7 +43,7 @@ func RecordAudit(ctx context.Context, s *store.Audit, log *slog.Logger, e AuditE
 	defer cancel()
 	e.Time = time.Now().UTC()
 	for _, chosen := range []*string{&e.What, &e.Result, &e.Answer} {
-		*chosen = (*chosen)[:min(len(*chosen), maxAudited)]
+		*chosen = strings.ToValidUTF8((*chosen)[:min(len(*chosen), maxAudited)], "")
 	}
 	stored, err := s.Append(ctx, func(seq int64, at time.Time) ([]byte, error) {
 		e.Seq, e.Time = seq, at

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -175,6 +177,18 @@ func TestRecordedAnswer(t *testing.T) {
 		if got := recorded(c.q, c.answer); got != c.want {
 			t.Errorf("%q to %+v is recorded as %q, want %q", c.answer, c.q, got, c.want)
 		}
+	}
+}
+
+// What people write is cut between two letters.
+func TestLongAuditEntry(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	RecordAudit(t.Context(), f.store.Audit, slog.New(slog.DiscardHandler), AuditEntry{What: "a" + strings.Repeat("ü", maxAudited)})
+	stored, err := f.store.Audit.List(t.Context(), 0, 1)
+	var e AuditEntry
+	if err != nil || json.Unmarshal(stored[0].Body, &e) != nil || e.What != "a"+strings.Repeat("ü", maxAudited/2-1) {
+		t.Errorf("%+v, %v", e, err)
 	}
 }
 
