@@ -56,6 +56,9 @@ func TestFormOfAServer(t *testing.T) {
 		"required":        {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},
 		"without order":   {form(`{"a":{"type":"string"}}`), []string{"x"}, `true {"a":"x"}`},
 		"key of an issue": {form(`{"issueKey":{"type":"string"}}`), []string{"PROJ-12"}, `true {"issueKey":"PROJ-12"}`},
+		"titled like its name": {
+			form(`{"issueKey":{"type":"string","title":"Issue key, or project key"}}`), []string{"x"}, `true {"issueKey":"x"}`,
+		},
 		"other keys": {
 			form(`{"jira_project_key":{"type":"string"},"sort-key":{"type":"string"},"ticketKeys":{"type":"string"}}`),
 			[]string{"x", "y", "z"},
@@ -127,6 +130,7 @@ func TestFormThatIsNotAsked(t *testing.T) {
 		"consumer":   {text("consumerKey", ""), "secret"},
 		"of AWS":     {text("a", "AWS key"), "secret"},
 		"one word":   {text("accesskey", ""), "secret"},
+		"any word":   {text("masterkeys", ""), "secret"},
 		"of both":    {text("issueKeySigningKey", ""), "secret"},
 		"title":      {text("a", "Your PIN, please"), "secret"},
 		"snake case": {text("client_secret", ""), "secret"},

@@ -37,9 +37,9 @@ var (
 	camelCase = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`)
 	// secretWord finds those who ask for a secret openly. Others use other words.
 	secretWord = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:pass[ _-]?(?:word|phrase|code)|passwd|pwd|token|secret|` +
-		`(?:api|access|private|ssh|encryption|recovery|license)?key|code|credential|pin|otp)s?(?:[^a-z]|$)`)
+		`[a-z]*key|code|credential|pin|otp)s?(?:[^a-z]|$)`)
 	// harmlessKey finds keys that are no secret, such as that of an issue.
-	harmlessKey = regexp.MustCompile(`(?i)(?:^|[^a-z])(?:issue|ticket|project|sort)[ _-]?keys?(?:[^a-z]|$)`)
+	harmlessKey = regexp.MustCompile(`(?i)(?:issue|ticket|project|sort)[ _-]?keys?`)
 )
 
 // Reasons for an answer without a value.
