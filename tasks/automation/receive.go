@@ -137,6 +137,9 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	if len(given) == 0 && hmac.Equal([]byte(h.Get("Authorization")), []byte("Bearer "+e.Secret)) {
 		given = own
 	}
+	if !hmac.Equal(given, own) {
+		return ""
+	}
 	if stamp := h.Get(intake.TimestampHeader); stamp != "" {
 		seconds, err := strconv.ParseInt(stamp, 10, 64)
 		if err != nil || !e.recent(time.Unix(seconds, 0)) {
@@ -147,9 +150,6 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 	var linear struct{ WebhookTimestamp int64 } // in milliseconds
 	if json.Unmarshal(body, &linear) == nil && linear.WebhookTimestamp != 0 &&
 		!e.recent(time.UnixMilli(linear.WebhookTimestamp)) {
-		return ""
-	}
-	if !hmac.Equal(given, own) {
 		return ""
 	}
 	return hex.EncodeToString(own)
@@ -242,8 +242,8 @@ func (e *endpoint) memo(k key) intake.Memo[keyed] {
 	return intake.Memo[keyed]{Memory: e.source.cfg.Memory, Name: name, Log: e.source.cfg.Log}
 }
 
-// first returns the task of a request: that of the first request that had the key. A request whose task is known to be
-// submitted does not count for the limit.
+// first returns the task of a request: that of the first request that had the key. One whose key is known does not
+// count for the limit.
 func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error) {
 	fresh := tasks.NewID(e.source.cfg.Now(), string(Hook), e.Name+"-"+strings.ToLower(rand.Text()[:12]))
 	own := keyed{Task: fresh, Body: digest(string(body))}
@@ -253,20 +253,14 @@ func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error)
 	if !keyForm.MatchString(k.value) {
 		return keyed{}, fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
 	}
-	first, err := e.memo(k).Load(ctx)
-	if err == nil && !first.Done {
-		err = e.limit(ctx)
-	}
-	if err != nil {
-		return keyed{}, err
-	}
-	err = e.memo(k).Change(ctx, func(noted *keyed) error {
+	first := own
+	err := e.memo(k).Change(ctx, func(noted *keyed) error {
 		if noted.Task != "" { // without a write, so that repetitions do not get in each other's way
 			first = *noted
 			return errKnown
 		}
-		*noted, first = own, own
-		return nil
+		*noted = own
+		return e.limit(ctx)
 	})
 	if err != nil && !errors.Is(err, errKnown) {
 		return keyed{}, err

@@ -373,19 +373,20 @@ func TestLimitsOfAHook(t *testing.T) {
 	}
 }
 
-// The policy refuses tasks of hooks like those of people.
+// The policy refuses tasks of hooks like those of people, and says so again when the request is repeated.
 func TestRefusedByPolicy(t *testing.T) {
 	t.Parallel()
 	h := alerts()
-	h.Repo = "acme/api"
+	h.Repo, h.PerHour = "acme/api", 1
 	f := newHooks(t, 1, rights.Policy{Repository: func(string) (rights.Repository, bool) {
 		return rights.Repository{},
 			false
 	}}, h)
-	if got := f.post(0, "alerts", "{}",
-		intake.SignatureHeader, sign("{}")); got.status != http.StatusUnprocessableEntity ||
-		!strings.Contains(got.Detail, "acme/api") {
-		t.Errorf("%+v", got)
+	for range 2 {
+		got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, "known")
+		if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.Detail, "acme/api") {
+			t.Errorf("%+v", got)
+		}
 	}
 }
 
