@@ -180,7 +180,7 @@ func lfsReason(err error) string {
 	case known:
 		return string(said)
 	case errors.Is(err, context.DeadlineExceeded):
-		return "they did not arrive within " + lfsLimit.String()
+		return whyLate
 	case disk:
 		return "they cannot be stored"
 	}

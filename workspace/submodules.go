@@ -24,6 +24,9 @@ const (
 	maxSubmoduleFiles = 200_000 // of all of them
 	maxSubmoduleBytes = 2 << 30
 	submodulesLimit   = 10 * time.Minute
+	submoduleLimit    = 5 * time.Minute  // of one of them
+	slowLimit         = 30 * time.Second // of one that has exceeded it, for slowFor
+	slowFor           = time.Hour
 )
 
 // Whys of submodules that are not fetched.
@@ -33,6 +36,7 @@ const (
 	whyNested    = "errand fetches no submodules of submodules"
 	whyInner     = "errand fetches nothing from Git LFS for submodules"
 	whyMany      = "errand fetches at most " // and how many
+	whyLate      = "they did not arrive in time"
 )
 
 // submodules fetches the files of the submodules of a new clone, as the index names them and the protected branch
@@ -79,7 +83,7 @@ func (c clone) submodules(ctx context.Context, want Want, protected string, link
 func fetchReason(err error) string {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return "they did not arrive within " + submodulesLimit.String()
+		return whyLate
 	case errors.Is(err, ErrNotFound), errors.Is(err, ErrAuth):
 		return "errand has no access to their repositories"
 	case errors.Is(err, ErrRef):
@@ -179,14 +183,31 @@ func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why
 		return "", err
 	}
 	defer release()
-	// A commit that only a fork has would be a stranger's.
-	if _, err := m.sync(ctx, Want{Ref: link.object, Runs: true}); err != nil {
+	if err := m.syncInTime(ctx, link.object); err != nil {
 		return "", err
 	}
 	if why, err := f.weigh(ctx, m, link.object); why != "" || err != nil {
 		return why, err
 	}
 	return "", f.write(ctx, m, link)
+}
+
+// syncInTime updates the mirror of a submodule unless it has a commit. A slow one costs only the first clone the whole
+// limit.
+func (m mirror) syncInTime(ctx context.Context, commit string) error {
+	until, slow := m.w.slow.Load(m.repo)
+	slow = slow && time.Now().Before(until.(time.Time))
+	limit := submoduleLimit
+	if slow {
+		limit = slowLimit
+	}
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := m.sync(limited, Want{Ref: commit, Runs: true}) // a commit that only a fork has would be a stranger's
+	if limited.Err() != nil && ctx.Err() == nil && !slow {
+		m.w.slow.Store(m.repo, time.Now().Add(slowFor))
+	}
+	return err
 }
 
 // weigh reports whether there is room for the files of a commit, and takes it.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // beside adds another repository to the host of o, with one commit, and returns the commit.
@@ -230,6 +232,44 @@ func TestManySubmodules(t *testing.T) {
 	if asked != maxSubmodules || len(c.Lacks) != 2 || !strings.HasSuffix(c.Lacks[1].String(), "m/00059, 9940 more.") {
 		t.Errorf("asked %d times: %.500v", asked, c.Lacks)
 	}
+}
+
+// A submodule that does not arrive costs one clone an hour some minutes, and leaves time for others.
+func TestSlowSubmodule(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	m := w.mirror("acme/lib")
+	held, err := lock(t.Context(), m.beside("lock")) // another worker fetches it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock(held)
+	lib := o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
+	synctest.Test(t, func(t *testing.T) {
+		all, cancel := context.WithTimeout(t.Context(), submodulesLimit)
+		defer cancel()
+		for i, want := range []time.Duration{submoduleLimit, slowLimit, slowLimit} {
+			began := time.Now()
+			err := m.syncInTime(all, lib)
+			if took := time.Since(began); fetchReason(err) != whyLate || took > 2*want || took < want || all.Err() != nil {
+				t.Errorf("%d: after %v: %v", i, took, err)
+			}
+		}
+		time.Sleep(slowFor) //nolint:forbidigo // in a bubble
+		began := time.Now()
+		if err := m.syncInTime(t.Context(), lib); err == nil || time.Since(began) < submoduleLimit {
+			t.Errorf("an hour later: after %v: %v", time.Since(began), err)
+		}
+		// Whoever comes last has no time left, but is not slow.
+		other := w.mirror("acme/other")
+		if err := other.syncInTime(all, lib); err == nil {
+			t.Error("there was time")
+		}
+		if _, slow := w.slow.Load("acme/other"); slow {
+			t.Error("it counts as slow")
+		}
+	})
 }
 
 // Submodules for which there is no room are left out, and a smaller one still has its place.

@@ -44,6 +44,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -72,6 +73,8 @@ type Workspace struct {
 	git git // outside any repository
 
 	transport http.RoundTripper // to remotes that accept a credential
+
+	slow sync.Map // repositories that were too slow as submodules: until when they get less time
 }
 
 // New creates the root directory and checks that git is installed and new enough.
