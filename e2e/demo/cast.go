@@ -125,7 +125,7 @@ func endless() []modelfake.Turn {
 	}}
 	for range 12 {
 		turns = append(turns, modelfake.Turn{Tools: tool("Bash", map[string]any{
-			"command":     `for i in $(seq 1 590); do echo "ok  acme.example/payments/invoice  case $i"; sleep 1; done`,
+			"command":     "sh scripts/test.sh ./invoice 590",
 			"description": "Run the tests again and again to find the flaky one", "timeout": 600_000,
 		})})
 	}
@@ -170,6 +170,7 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 		}
 		t.say("slack", "%s: @errand %s\n                 → %s", p.name, p.prompt, p.becomes)
 	}
+	t.say("errand", "the console shows a task in each state")
 	return nil
 }
 

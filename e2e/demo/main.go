@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -69,7 +70,9 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 		return err
 	}
 	defer s.close()
-	t := &teller{w: stdout, start: time.Now()}
+	t := &teller{w: stdout, start: time.Now(), said: make(chan struct{}, 1)}
+	stop := t.remind()
+	defer stop()
 	t.say("errand", "starting the worker against fakes of Slack, GitHub and the model")
 	sys, err := startSystem(ctx, s.environment(filepath.Join(dir, "state")), log)
 	if err != nil {
@@ -79,8 +82,12 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	s.slack.Deliver(sys.base + "/slack/events")
 	s.github.Deliver(sys.base + "/github/webhook")
 
-	limited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	limited := ctx
+	if once {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
 	if err := sys.awaitReady(limited); err != nil {
 		return err
 	}
@@ -96,26 +103,61 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 			sys.token, sys.base)
 		fmt.Fprint(stdout, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
 	}
-	if err := s.inhabit(limited, sys, t); err != nil {
+	switch err := s.inhabit(limited, sys, t); {
+	case once || ctx.Err() != nil:
 		return err
+	case err != nil:
+		t.say("errand", "the rest is missing: %v", err)
 	}
-	t.say("errand", "the console shows a task in each state")
-	if once {
-		return nil
-	}
+	stop()
 	fmt.Fprint(stdout, "\nAll of it stays up until Ctrl-C.\n")
 	<-ctx.Done()
 	fmt.Fprintln(stdout, "\nstopping")
 	return nil
 }
 
+// silence is how long the demo waits without a line.
+const silence = 8 * time.Second
+
 // teller prints events with the time since the start and their place.
 type teller struct {
 	w     io.Writer
 	start time.Time
+	said  chan struct{} // holds one token after a line
+	mu    sync.Mutex    // held while a line is written
+}
+
+// remind prints a line after each silence, until stop is called.
+func (t *teller) remind() (stop func()) {
+	end, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for waited := silence; ; {
+			select {
+			case <-end:
+				return
+			case <-t.said:
+				waited = silence
+			case <-time.After(silence):
+				t.print("errand", "still waiting, for %s so far", waited)
+				waited += silence
+			}
+		}
+	}()
+	return sync.OnceFunc(func() { close(end); <-ended })
 }
 
 func (t *teller) say(where, format string, args ...any) {
+	t.print(where, format, args...)
+	select {
+	case t.said <- struct{}{}:
+	default:
+	}
+}
+
+func (t *teller) print(where, format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	fmt.Fprintf(t.w, "%6.1fs  %-8s %s\n", time.Since(t.start).Seconds(), where, fmt.Sprintf(format, args...))
 }
 

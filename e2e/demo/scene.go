@@ -57,6 +57,7 @@ func newScene(ctx context.Context, yaml string) (*scene, error) {
 		"invoice/total.go": before,
 		"go.mod":           "module acme.example/payments\n\ngo 1.26\n",
 		"CLAUDE.md":        "Money is counted in cents.\n",
+		"scripts/test.sh":  "for i in $(seq 1 $2); do echo \"ok  acme.example/payments/$1  case $i\"; sleep 1; done\n",
 	}); err != nil {
 		s.close()
 		return nil, fmt.Errorf("create the demo's repository: %w", err)
