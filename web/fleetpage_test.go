@@ -129,12 +129,12 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
 	}
 	// no worker takes tasks
-	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks at ", ">paused<", "Resume the class",
-		`class="banner error"`,
-		"all workers are cordoned", ">cordoned<", "it takes no tasks: token:ops cordoned it at ")
+	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks",
+		`>paused</span> <span class="wide"><time`, "Resume the class", `class="banner error"`,
+		"all workers are cordoned", ">cordoned<", "cordoned <time", "it takes no tasks: token:ops cordoned it")
 	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`,
 		`action="/fleet/workers/mill-1.test/uncordon"`)
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "token:ops paused interactive tasks at ")
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "token:ops paused interactive tasks")
 	h.contains(h.get("/api/audit"), http.StatusOK, "POST /fleet/classes/interactive/pause",
 		"POST /fleet/workers/mill-1.test/cordon", `"who": "token:ops"`)
 

@@ -77,7 +77,7 @@ func TestListShowsTheFleet(t *testing.T) {
 	h := newHarness(t)
 	h.contains(h.get("/"), http.StatusOK,
 		"New tasks will not run, or will fail. No worker is alive. Start one, with the same REDIS_URL.",
-		"<b>0</b> of 0 slots taken",
+		"!slots taken",
 		"<b>0</b> workers", "!</b> today")
 	for _, w := range []store.Worker{
 		{

@@ -199,7 +199,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []tasks.Status) {
 		halt, isPaused := paused[s.Task.Class]
 		why := capacity.WhyNoWorkerIn(seen, s.Pool)
 		if isPaused {
-			why = capacity.WhyPaused(s.Task.Class, halt, time.Now())
+			why = capacity.WhyPaused(s.Task.Class, halt)
 		} else if why == "" && !capacity.Served(capacity.InPool(seen, s.Pool), s.Task.Source) {
 			why = "no worker is set up for " + s.Task.Source
 		}

@@ -38,19 +38,19 @@ func TestPausedClass(t *testing.T) {
 	if e := f.ending(f.submit(f.task("b", "x"))); e.Kind != tasks.Answered {
 		t.Errorf("another class: %+v", e)
 	}
-	if text := <-source.said; !strings.HasPrefix(text, "Ada paused background tasks at ") {
+	if text := <-source.said; !strings.HasPrefix(text, "Ada paused background tasks. ") {
 		t.Errorf("the thread shows: %s", text)
 	}
 	s, err := f.desk.Status(t.Context(), id)
 	if err != nil || s.State != string(store.Waiting) || s.Attempt != 0 ||
-		!strings.HasPrefix(s.Why, "Ada paused background tasks at ") {
+		s.Why != "Ada paused background tasks" {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if l, err := f.desk.List(t.Context(), desk.Filter{State: "waiting"}); err != nil || len(l.Tasks) != 1 ||
 		l.Tasks[0].Why != s.Why {
 		t.Errorf("list %+v, %v", l, err)
 	}
-	if got := s.Headline(time.Now()).Text(nil); !strings.HasPrefix(got, "Waiting: Ada paused background tasks at ") {
+	if got := s.Headline(time.Now()).Text(nil); got != "Waiting: Ada paused background tasks" {
 		t.Errorf("headline %s", got)
 	}
 	if _, err := desk.FleetOf(f.desk).Resume(operator(t), tasks.Background); err != nil {
@@ -58,6 +58,28 @@ func TestPausedClass(t *testing.T) {
 	}
 	if e := f.ending(id); e.Kind != tasks.Answered {
 		t.Errorf("after the pause: %+v", e)
+	}
+}
+
+// A source that shows why its tasks wait shows a pause there, once, and its thread gets no message of its own.
+func TestPauseIsShownOnce(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.shows = true
+	if _, err := desk.FleetOf(f.desk).Pause(operator(t), tasks.Interactive); err != nil {
+		t.Fatal(err)
+	}
+	id := f.submit(f.task("a", "x"))
+	w := f.idle(func(c *Config) { c.Sources = []tasks.Source{source} })
+	w.outage.Leader, w.outage.Observe = w.cfg.Store.Leader("outage", time.Minute), 1
+	for range 2 {
+		w.outage.Inform(t.Context())
+	}
+	if len(source.said) > 0 || len(source.waited) != 1 {
+		t.Fatalf("posted %d messages, and showed it %d times", len(source.said), len(source.waited))
+	}
+	if got, want := <-source.waited, id+" Waiting: Ada paused interactive tasks"; got != want {
+		t.Errorf("shown: %s, want %s", got, want)
 	}
 }
 

@@ -202,7 +202,7 @@ func TestPauseInAPool(t *testing.T) {
 	background := r.repoTask("b")
 	background.Class = tasks.Background
 	r.ran(r.submit(background), own)
-	if s := r.status(id); s.Attempt != 0 || !strings.HasPrefix(s.Why, "Ada paused interactive tasks at ") {
+	if s := r.status(id); s.Attempt != 0 || s.Why != "Ada paused interactive tasks" {
 		t.Errorf("%+v", s)
 	}
 	if _, err := desk.FleetOf(r.desk).Resume(operator(t), tasks.Interactive); err != nil {

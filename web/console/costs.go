@@ -123,10 +123,8 @@ func newCostsView(found desk.Costs, q view.CostsQuery, today time.Time) costsVie
 		if group == desk.BySize {
 			continue // the page has a separate table
 		}
-		only := []desk.CostGroup{group}
-		v.By = append(v.By, choice{
-			string(group), costsURL(q, func(q *view.CostsQuery) { q.By = only }), slices.Equal(q.By, only),
-		})
+		only := costsURL(q, func(q *view.CostsQuery) { q.By = []desk.CostGroup{group} })
+		v.By = append(v.By, choice{string(group), only, slices.Contains(q.By, group)})
 	}
 	for _, group := range desk.CostGroups {
 		if field := q.Filter(group); field != nil && *field != "" {

@@ -65,7 +65,7 @@ type classView struct {
 	view.ClassTally
 	Class    string
 	Wait     string // the longest one; empty if no task waits
-	Why      string // why it is paused; empty: it is not
+	Paused   *store.Halt
 	P50, P95 string // of the waiting time, for tasks that started lately
 	Next     []row
 }
@@ -178,12 +178,9 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 		if q.Pool != "" {
 			continue // pauses are of the default pool's, as the button makes them
 		}
-		line := classView{ClassTally: v.OfClass(q.Class, now), Class: q.Class}
+		line := classView{ClassTally: v.OfClass(q.Class, now), Class: q.Class, Paused: q.Paused}
 		if line.Longest > 0 {
 			line.Wait = display.Age(line.Longest)
-		}
-		if q.Paused != nil {
-			line.Why = view.Sentences(capacity.WhyPaused(q.Class, *q.Paused, now), "")
 		}
 		waited := store.Distribution{}
 		for _, h := range a.Hours[max(0, len(a.Hours)-waitHours):] {

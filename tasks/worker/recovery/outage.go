@@ -99,7 +99,7 @@ type obstacle struct {
 // why says why no worker can run a task.
 func (o *Outage) why(seen fleet, rec store.Record) obstacle {
 	if halt, is := seen.paused[rec.Class]; is {
-		return obstacle{reason: capacity.WhyPaused(rec.Class, halt, time.Now()), pause: true}
+		return obstacle{reason: capacity.WhyPaused(rec.Class, halt), pause: true}
 	}
 	if seen.able && rec.Pool == o.Pool {
 		return obstacle{}
@@ -120,7 +120,7 @@ func (o *Outage) tell(ctx context.Context, id string, why obstacle) bool {
 		key, until = "paused", "they are resumed."
 	}
 	text := strings.ToUpper(why.reason[:1]) + why.reason[1:] + ". This waits and starts by itself when " + until
-	said, over := o.Notices.SayOnce(ctx, id, text, false, func(ctx context.Context) (bool, error) {
+	said, over := o.Notices.SayOnce(ctx, id, why.reason, text, func(ctx context.Context) (bool, error) {
 		return o.Store.Questions.FirstWhileWaiting(ctx, id, key)
 	})
 	o.informed[id] = over

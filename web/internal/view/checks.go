@@ -50,7 +50,7 @@ func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
 	case w.Draining:
 		list.add(store.Note, "it is shutting down", "It takes no more tasks and hands back the running ones.", "")
 	case w.Cordon != nil:
-		list.add(store.Warning, "it takes no tasks: "+capacity.CordonedBy(*w.Cordon, now),
+		list.add(store.Warning, "it takes no tasks: "+capacity.CordonedBy(*w.Cordon),
 			"Its running tasks continue. Tasks go to other workers, or wait for one.",
 			"Uncordon it on the page Fleet, or with enqueue uncordon.")
 	default:
@@ -137,14 +137,14 @@ func (f Fleet) check(now time.Time) []Check {
 	}
 	for _, q := range f.Queues {
 		if q.Pool == "" && q.Paused != nil {
-			list.add(store.Warning, capacity.WhyPaused(q.Class, *q.Paused, now),
+			list.add(store.Warning, capacity.WhyPaused(q.Class, *q.Paused),
 				"Its tasks wait. Running ones continue.",
 				"Resume the class on the page Fleet, or with enqueue resume "+q.Class+".")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
 		list.add(store.Note, name+" is cordoned and has no live worker",
-			"Workers that start there take no tasks: "+capacity.CordonedBy(f.cordoned[name], now)+".",
+			"Workers that start there take no tasks: "+capacity.CordonedBy(f.cordoned[name])+".",
 			"If it does not come back, run enqueue uncordon "+name+".")
 	}
 	versions := map[string]bool{}
