@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -32,9 +33,9 @@ type guide struct {
 	install      string            // page on which it is installed; empty if the App existed before
 	repositories []string          // on which the GitHub App is installed
 
-	ended chan struct{} // closed when the errand ends that the guide has started; nil: it has started none
-	fault error         // set before, if it has failed
-	told  atomic.Bool   // to end
+	ended chan struct{}        // closed when the errand ends that the guide has started; nil: it has started none
+	fault error                // set before, if it has failed, or ended although nothing has told it to
+	told  atomic.Pointer[exit] // the exit code for what has told it to end; nil: nothing has
 }
 
 type guideOptions struct {
@@ -64,7 +65,7 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 		}
 	}
 	for _, step := range []func(context.Context) error{
-		g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask,
+		g.setToken, g.setUpModel, g.setUpGitHub, g.setUpSlack, g.awaitStart, g.awaitTask,
 	} {
 		if g.env, err = godotenv.Read(filepath.Join(o.dir, ".env")); err != nil {
 			return fmt.Errorf("read .env: %w", err)
@@ -82,6 +83,15 @@ func (t *terminal) runGuide(ctx context.Context, o guideOptions) (err error) {
 // set writes variables to .env.
 func (g *guide) set(name, value string) error {
 	return setVariables(filepath.Join(g.dir, ".env"), [][2]string{{name, value}})
+}
+
+// setToken chooses a token if there is none, as in a copy of .env.example. errand would choose one that the guide does
+// not know.
+func (g *guide) setToken(context.Context) error {
+	if cmp.Or(g.env[tokenName], g.getenv(tokenName)) != "" {
+		return nil
+	}
+	return g.set(tokenName, rand.Text())
 }
 
 // setUpModel asks for a credential, and tries it before it writes it.

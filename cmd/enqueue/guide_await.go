@@ -26,7 +26,7 @@ const guidePause = 2 * time.Second
 // once that is told to end.
 func (g *guide) await(ctx context.Context, done func() (bool, error)) error {
 	for {
-		if !g.told.Load() {
+		if g.told.Load() == nil {
 			if ok, err := done(); ok || err != nil {
 				return err
 			}
@@ -34,7 +34,10 @@ func (g *guide) await(ctx context.Context, done func() (bool, error)) error {
 		select {
 		case <-time.After(guidePause):
 		case <-g.ended:
-			return cmp.Or[error](g.fault, exitInterrupted)
+			if g.fault != nil {
+				return g.fault
+			}
+			return *g.told.Load()
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -54,14 +57,19 @@ func (g *guide) awaitStart(ctx context.Context) error {
 	return g.await(ctx, func() (bool, error) { return g.runs(ctx) })
 }
 
+const (
+	addressName = "ERRAND_HTTP_ADDR"
+	tokenName   = "ERRAND_CONSOLE_TOKEN"
+)
+
 // runs reports whether a front door answers with the settings of .env, which the person may still change.
 func (g *guide) runs(ctx context.Context) (bool, error) {
 	env, err := godotenv.Read(filepath.Join(g.dir, ".env"))
 	if err != nil {
 		return false, fmt.Errorf("read .env: %w", err)
 	}
-	const at = "ERRAND_HTTP_ADDR"
-	if g.api, err = newAPIClient(cmp.Or(env[at], g.getenv(at)), env["ERRAND_CONSOLE_TOKEN"]); err != nil {
+	value := func(name string) string { return cmp.Or(env[name], g.getenv(name)) }
+	if g.api, err = newAPIClient(value(addressName), value(tokenName)); err != nil {
 		return false, err
 	}
 	return g.newest(ctx, &taskPage{})
@@ -87,11 +95,13 @@ func (g *guide) start(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, path, "-standalone")
 	// A second signal cuts its shutdown short, which only Ctrl-C may. Ctrl-C reaches it from here only.
 	tell := func(s os.Signal) error {
+		code := exitForSignal(s)
+		first := g.told.CompareAndSwap(nil, &code)
 		if s != os.Interrupt {
+			if !first {
+				return nil
+			}
 			s = syscall.SIGTERM
-		}
-		if g.told.Swap(true) && s != os.Interrupt {
-			return nil
 		}
 		return cmd.Process.Signal(s)
 	}
@@ -111,8 +121,8 @@ func (g *guide) start(ctx context.Context) error {
 	go func() {
 		defer close(g.ended)
 		defer stop()
-		if err := cmd.Wait(); err != nil {
-			g.fault = fmt.Errorf("errand has ended: %w", err)
+		if err := cmd.Wait(); err != nil || g.told.Load() == nil {
+			g.fault = fmt.Errorf("errand has ended: %v", cmd.ProcessState)
 		}
 	}()
 	go func() {

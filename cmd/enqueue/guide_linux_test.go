@@ -2,11 +2,13 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,6 +18,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/joho/godotenv"
 )
 
 // standIn prints its credentials and the signals that it gets, and ends with the second Ctrl-C.
@@ -92,6 +96,64 @@ func TestGuideStartsErrand(t *testing.T) {
 		sees("interrupt")
 	}
 	<-g.ended
+	if code := *g.told.Load(); code != exitTerminated {
+		t.Errorf("exits with %d", code)
+	}
+}
+
+// An errand that ends although nobody has told it to does not end the guide in silence.
+func TestGuideMissesErrand(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Symlink("/bin/true", filepath.Join(dir, startedByGuide)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	g := &guide{terminal: newTerminal(world{
+		stdout: io.Discard, stderr: io.Discard, getenv: func(string) string { return "" }, notify: notifySignals,
+	})}
+	if err := g.start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	err := g.await(t.Context(), func() (bool, error) { return false, nil })
+	if err == nil || err.Error() != "errand has ended: exit status 0" {
+		t.Error(err)
+	}
+}
+
+// The guide knows the token of the errand that it starts: that of .env, or of its environment, or one that it chooses,
+// because a copy of .env.example has none.
+func TestGuideKnowsTheToken(t *testing.T) {
+	t.Parallel()
+	for of, want := range map[string]string{"": "", "environment": "inherited-0123456789"} {
+		var got string
+		door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got = strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"tasks":[]}`)
+		}))
+		t.Cleanup(door.Close)
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("# ERRAND_CONSOLE_TOKEN=\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g := &guide{
+			terminal: newTerminal(world{stdout: io.Discard, stderr: io.Discard, getenv: func(name string) string {
+				return map[string]string{addressName: door.URL, tokenName: want}[name]
+			}}),
+			guideOptions: guideOptions{dir: dir}, env: map[string]string{},
+		}
+		if err := g.setToken(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		env, err := godotenv.Read(filepath.Join(dir, ".env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = cmp.Or(want, env[tokenName])
+		if runs, err := g.runs(t.Context()); !runs || err != nil || want == "" || got != want {
+			t.Errorf("%s: %v, %v: token %q, want %q", of, runs, err, got, want)
+		}
+	}
 }
 
 type roundTripper func() (*http.Response, error)
@@ -113,7 +175,7 @@ func TestGuideWaitsForErrand(t *testing.T) {
 		want    error
 	}{
 		"restarted": {[]string{running, refused, answered}, false, nil},
-		"ended":     {[]string{running, refused}, true, exitInterrupted},
+		"ended":     {[]string{running, refused}, true, exitTerminated},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			g := &guide{
@@ -129,7 +191,7 @@ func TestGuideWaitsForErrand(t *testing.T) {
 					}
 					text := answers[0]
 					if answers = answers[1:]; len(answers) == 0 && c.tell {
-						g.told.Store(true)
+						g.told.Store(new(exitTerminated))
 					}
 					if text == refused {
 						return nil, syscall.ECONNREFUSED
