@@ -213,8 +213,7 @@ func absolute(p *Problems, name, path string) string {
 
 // setting is one variable as declared by its struct tags, with its value.
 type setting struct {
-	group  string // the field of Config it is in
-	title  string // of the group
+	title  string // of its group
 	name   string // of the variable
 	preset string // the default, as text
 	check  string // the key of checks and, after a space, a bound
@@ -237,7 +236,7 @@ func (c *Config) settings() []setting {
 				continue
 			}
 			all = append(all, setting{
-				group: group.Name, title: group.Tag.Get("help"), name: name, preset: field.Tag.Get("envDefault"),
+				title: group.Tag.Get("help"), name: name, preset: field.Tag.Get("envDefault"),
 				check: field.Tag.Get("check"), help: field.Tag.Get("help"), value: value.Interface(), field: value,
 			})
 		}

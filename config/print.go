@@ -2,83 +2,33 @@ package config
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
-	"log/slog"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Print writes every variable as NAME=value, group by group. Secrets are hidden, and unset variables are commented out
 // with their defaults. With the secrets filled in, the output is an env file for a shell or Compose.
 func (c Config) Print(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	group := ""
-	for _, s := range c.settings() {
-		if s.group != group {
-			if group != "" {
-				fmt.Fprintln(out)
+	for _, group := range c.ByGroup() {
+		fmt.Fprintln(out, "#", group[0].Group)
+		for _, s := range group {
+			if s.Given {
+				fmt.Fprintf(out, "%s=%s\n", s.Name, Quote(s.Value))
+			} else {
+				fmt.Fprintf(out, "# %s=%s\n", s.Name, Quote(cmp.Or(s.Default, s.Value)))
 			}
-			group = s.group
-			fmt.Fprintln(out, "#", group)
 		}
-		if slices.Contains(c.Given, s.name) {
-			fmt.Fprintf(out, "%s=%s\n", s.name, Quote(text(s.value)))
-			continue
-		}
-		value := s.preset
-		if value == "" && !s.field.IsZero() { // a computed default, like that of ERRAND_CONCURRENCY
-			value = text(s.value)
-		}
-		fmt.Fprintf(out, "# %s=%s\n", s.name, Quote(value))
+		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\n# %s\n", c.Summary())
+	fmt.Fprintf(out, "# %s\n", c.Summary())
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("print the configuration: %w", err)
 	}
 	return nil
-}
-
-// text formats a value the way Load reads it.
-func text(value any) string {
-	switch v := value.(type) {
-	case []string:
-		return strings.Join(v, ":")
-	case slog.Level:
-		return strings.ToLower(v.String())
-	case time.Duration:
-		return shortDuration(v)
-	}
-	return fmt.Sprint(value)
-}
-
-// shortDuration drops the zeros of 2h0m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
-var plain = regexp.MustCompile(`^[\w./:@%+,=\[\]-]*$`)
-
-// Quote quotes a value for a shell and Compose. Both take single quotes literally. A value with a single quote gets
-// double quotes, in which both know the same four escapes.
-func Quote(s string) string {
-	switch {
-	case plain.MatchString(s):
-		return s
-	case !strings.Contains(s, "'"):
-		return "'" + s + "'"
-	}
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
 // Summary describes the content of errand.yaml in one line, or says that it is missing.

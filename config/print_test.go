@@ -27,7 +27,7 @@ func TestPrint(t *testing.T) {
 	if err := c.Print(&got); err != nil {
 		t.Fatal(err)
 	}
-	want := `# Redis
+	want := `# Redis: where tasks, claims and sessions live
 REDIS_URL=redis://:[redacted]@h:6379/0
 # REDIS_PASSWORD=
 # ERRAND_REDIS_REPLICAS=0
@@ -36,18 +36,18 @@ REDIS_URL=redis://:[redacted]@h:6379/0
 # ERRAND_REDIS_CERT_FILE=
 # ERRAND_REDIS_KEY_FILE=
 
-# Objects
+# Objects: storage for values that are too large for Redis
 # ERRAND_OBJECTS=
 # AWS_SECRET_ACCESS_KEY=
 # AWS_SESSION_TOKEN=
 
-# Slack
+# Slack: optional
 # SLACK_BOT_TOKEN=
 # SLACK_SIGNING_SECRET=
 # SLACK_APP_TOKEN=
 # SLACK_API_URL=https://slack.com/api/
 
-# GitHub
+# GitHub: optional
 # GITHUB_TOKEN=
 # GITHUB_APP_ID=
 # GITHUB_APP_PRIVATE_KEY=
@@ -56,11 +56,11 @@ REDIS_URL=redis://:[redacted]@h:6379/0
 # GITHUB_API_URL=https://api.github.com/
 # GITHUB_URL=https://github.com
 
-# Commits
+# Commits that workers publish
 # ERRAND_COMMIT_AUTHOR=
 # ERRAND_SIGNING_KEY=
 
-# Model
+# Model: one credential or cloud is enough; docs/models.md shows each
 ANTHROPIC_API_KEY=[redacted]
 # ANTHROPIC_AUTH_TOKEN=
 # CLAUDE_CODE_OAUTH_TOKEN=
@@ -73,7 +73,7 @@ ERRAND_MODEL='a b'
 # ANTHROPIC_DEFAULT_SONNET_MODEL=
 # ANTHROPIC_DEFAULT_HAIKU_MODEL=
 
-# Cloud
+# Cloud: at most one, instead of a credential above
 # CLAUDE_CODE_USE_BEDROCK=false
 # AWS_REGION=
 # ANTHROPIC_BEDROCK_BASE_URL=
@@ -88,7 +88,7 @@ ERRAND_MODEL='a b'
 # ANTHROPIC_FOUNDRY_API_KEY=
 # AZURE_CLIENT_SECRET=
 
-# HTTP
+# HTTP: webhooks, API and console
 # ERRAND_HTTP_ADDR=127.0.0.1:8080
 # ERRAND_PUBLISH=127.0.0.1:8080
 # ERRAND_PUBLIC_URL=
@@ -99,11 +99,11 @@ ERRAND_MODEL='a b'
 # ERRAND_LOGIN_SECRET=
 # ERRAND_LINK_DAYS=7
 
-# Fleet
+# Fleet: what all processes share
 # ERRAND_FLEET_NAME=errand
 # ERRAND_METRICS_TOKEN=
 
-# Worker
+# Worker: how it runs tasks
 # ERRAND_WORKER_ADDR=127.0.0.1:8081
 # ERRAND_WORKER_URL=
 # ERRAND_CLAUDE=claude
@@ -124,11 +124,11 @@ ERRAND_RUN_LIMIT=1h
 # ERRAND_DIRS=
 # ERRAND_SANDBOX_SHOW=
 
-# Keep
+# Keep: when a worker removes unused files from its disk, oldest first; 0: of any size
 # ERRAND_KEEP_LOGS_GB=5
 # ERRAND_KEEP_CLONES_GB=50
 
-# Traces
+# Traces: optional
 # OTEL_EXPORTER_OTLP_ENDPOINT=
 # OTEL_EXPORTER_OTLP_HEADERS=
 

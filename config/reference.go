@@ -2,9 +2,11 @@ package config
 
 import (
 	"fmt"
+	"log/slog"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -37,6 +39,45 @@ func (c Config) Settings() []Setting {
 	return all
 }
 
+// text formats a value the way Load reads it.
+func text(value any) string {
+	switch v := value.(type) {
+	case []string:
+		return strings.Join(v, ":")
+	case slog.Level:
+		return strings.ToLower(v.String())
+	case time.Duration:
+		return shortDuration(v)
+	}
+	return fmt.Sprint(value)
+}
+
+// shortDuration drops the zeros of 2h0m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+var plain = regexp.MustCompile(`^[\w./:@%+,=\[\]-]*$`)
+
+// Quote quotes a value for a shell and Compose. Both take single quotes literally. A value with a single quote gets
+// double quotes, in which both know the same four escapes.
+func Quote(s string) string {
+	switch {
+	case plain.MatchString(s):
+		return s
+	case !strings.Contains(s, "'"):
+		return "'" + s + "'"
+	}
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
+}
+
 var firstSentence = regexp.MustCompile(`^(.+?\.) [A-Z0-9']`)
 
 // Brief returns the first sentence of Help.
@@ -47,9 +88,9 @@ func (s Setting) Brief() string {
 	return s.Help
 }
 
-// byGroup returns the settings with their defaults, group by group.
-func byGroup() (all [][]Setting) {
-	for _, s := range new(Config).Settings() {
+// ByGroup returns all settings as Settings does, group by group.
+func (c Config) ByGroup() (all [][]Setting) {
+	for _, s := range c.Settings() {
 		if n := len(all); n == 0 || all[n-1][0].Group != s.Group {
 			all = append(all, nil)
 		}
@@ -74,7 +115,7 @@ const lineWidth = 118
 func EnvFile() string {
 	var b strings.Builder
 	b.WriteString(envHead)
-	for _, group := range byGroup() {
+	for _, group := range new(Config).ByGroup() {
 		title := "---- " + group[0].Group + " "
 		fmt.Fprintf(&b, "\n# %s%s\n", title, strings.Repeat("-", lineWidth-len(title)))
 		for _, s := range group {

@@ -25,7 +25,7 @@ const keysHead = `
 func reference() string {
 	var b strings.Builder
 	b.WriteString(referenceHead)
-	for _, group := range byGroup() {
+	for _, group := range new(Config).ByGroup() {
 		fmt.Fprintf(&b, "\n## %s\n\n| variable | default | meaning |\n|---|---|---|\n", group[0].Group)
 		for _, s := range group {
 			preset := ""

@@ -115,7 +115,7 @@ func TestEveryPressIsAudited(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{}, rights.Policy{})
 			task, claim := f.running("count")
-			f.source = f.process(Config{Votes: true, Pulls: somePulls})
+			f.source = f.process(Config{Pulls: somePulls})
 			f.listen(t.Context(), f.desk)
 			row.act(f, task, claim)
 			f.settle()

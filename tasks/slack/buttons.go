@@ -35,7 +35,6 @@ type buttons struct {
 	*client
 	guard  *guard
 	picker *picker
-	votes  bool // answers have buttons to vote
 	drafts *drafts
 	desk   *desk.Desk
 
@@ -173,7 +172,7 @@ func (b *buttons) choose(ctx context.Context, p press) (string, error) {
 // reason, with which the vote is recorded again.
 func (b *buttons) vote(ctx context.Context, p press) (string, error) {
 	st, err := statusOf(ctx, b.desk, p.value)
-	if err != nil || !b.votes {
+	if err != nil {
 		return "", err
 	}
 	vote := strings.TrimPrefix(p.action, submitted)

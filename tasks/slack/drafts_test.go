@@ -84,7 +84,7 @@ func TestMarkReadyRefused(t *testing.T) {
 	f.lastWord(ann, 1, noDraft)
 	for number, want := range map[int]bool{3: false, 4: true} {
 		task := tasks.Task{ID: "1-slack-x"}
-		parts := render.Console(nil).Final(task, ann, published(number), false)
+		parts := render.Console(nil).Final(task, ann, published(number))
 		found := false
 		for _, b := range parts[len(parts)-1].Buttons {
 			found = found || b.Action == render.ActionReady && b.Value == task.ID

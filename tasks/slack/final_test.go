@@ -59,7 +59,7 @@ func TestFinalMessages(t *testing.T) {
 	for name, e := range endings() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorkspace(t, Config{ConsoleURL: "https://e.example", Votes: true}, slackfake.Config{Now: steady()})
+			w := newWorkspace(t, Config{ConsoleURL: "https://e.example"}, slackfake.Config{Now: steady()})
 			task := w.task("")
 			w.source.client.react(t.Context(), mustOrigin(t, task), eyes)
 			if err := w.open(w.source, task).Close(t.Context(), e); err != nil {
@@ -127,7 +127,7 @@ func TestPlainText(t *testing.T) {
 	t.Parallel()
 	console := render.Console(nil)
 	for name, e := range endings() {
-		for _, p := range console.Final(tasks.Task{ID: "1"}, ann, e, false) {
+		for _, p := range console.Final(tasks.Task{ID: "1"}, ann, e) {
 			all := strings.Join(p.Plain(), "\n")
 			for _, ping := range []string{"<!", "@here", "@channel", "<@U0BOB"} {
 				if strings.Contains(all, ping) {
@@ -140,7 +140,7 @@ func TestPlainText(t *testing.T) {
 		}
 	}
 	ampersands := 0
-	for i, p := range console.Final(tasks.Task{ID: "1"}, ann, answered(longAnswer()), false) {
+	for i, p := range console.Final(tasks.Task{ID: "1"}, ann, answered(longAnswer())) {
 		for _, text := range p.Plain() {
 			if n := utf8.RuneCountInString(text); n > 3_900 || text == "" {
 				t.Errorf("part %d has %d characters", i, n)

@@ -23,7 +23,6 @@ type reporter struct {
 	*threads
 	console  render.Console
 	interval time.Duration // between two edits of a status message
-	votes    bool          // answers have buttons to rate them
 	memory   intake.Memory // of direct messages; nil: none are sent
 
 	nativeFrom atomic.Int64 // when status below threads may be set again, in Unix time
@@ -173,7 +172,7 @@ func (r *report) Close(ctx context.Context, e tasks.Ending) error {
 
 // final returns the parts of the final message.
 func (r *report) final(e tasks.Ending) []render.Part {
-	return r.console.Final(r.task, r.origin.User, e, r.votes)
+	return r.console.Final(r.task, r.origin.User, e)
 }
 
 // postFinal posts the parts of a final message that are not in its place yet.

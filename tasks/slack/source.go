@@ -101,7 +101,6 @@ type Config struct {
 	TaskURL    func(base, id string) string // makes that link; nil: without a signature
 	Interval   time.Duration                // between two edits of a status message; 0: 3 s
 	Limiter    intake.Limiter               // of edits and of requests in a thread; nil: none
-	Votes      bool                         // answers have buttons to vote
 	Redact     func(string) string          // removes secrets from what people ask by commands; nil: nothing is removed
 	// nil: one on Transport. Each call is bounded by 10 s as well, an upload by a minute
 	HTTP *http.Client
@@ -148,7 +147,7 @@ func New(cfg Config) (*Source, error) {
 		reactions: rate.NewLimiter(rate.Every(reactEvery), reactBurst), redact: cfg.Redact, now: cfg.Now, log: log,
 	}
 	ts, console := &threads{c}, cfg.console()
-	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, votes: cfg.Votes, memory: cfg.Memory}
+	reports := &reporter{threads: ts, console: console, interval: cfg.Interval, memory: cfg.Memory}
 	notices := &digest{threads: ts, console: console, results: cfg.Results, others: cfg.Channelled, memory: cfg.Memory}
 	g := &guard{
 		access: cfg.Access, approvers: cfg.Approvers, people: c.people, pacer: intake.Pacer{Limiter: cfg.Limiter},
@@ -167,7 +166,7 @@ func New(cfg Config) (*Source, error) {
 		secret: cfg.SigningSecret, limit: submitLimit, now: cfg.Now, log: log,
 		inbound: &intake.Inbound{}, inbox: cfg.Inbox, pressing: make(chan struct{}, maxPressing),
 		interpreter: in, buttons: &buttons{
-			client: c, guard: g, picker: p, votes: cfg.Votes, interpreter: in, drafts: d,
+			client: c, guard: g, picker: p, interpreter: in, drafts: d,
 		},
 	}
 	s := &Source{

@@ -11,13 +11,11 @@ import (
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
 
-// Each person's first vote on an answer is saved. Without a store for votes there are no vote buttons.
+// Each person's first vote on an answer is saved. An ending without an answer has no vote buttons.
 func TestVotes(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{}, rights.Policy{})
 	task, claim := f.running("count")
-	f.source = f.process(Config{Votes: true})
-	f.listen(t.Context(), f.desk)
 	final := f.end(task, claim, answered("Forty-two."))
 	f.press(ann, final, render.ActionGood)
 	f.told(ann, thanks)
@@ -30,12 +28,7 @@ func TestVotes(t *testing.T) {
 		{Person: strings.ToLower(ann), Vote: render.ActionGood}, {Person: strings.ToLower(bob), Vote: render.ActionBad},
 	})
 
-	if list := render.Console(nil).Final(task, ann, answered("Forty-two."),
-		f.process(Config{}).votes); len(list[0].Buttons) != 1 {
-		t.Errorf("asked without votes: %+v", list)
-	}
-	if list := render.Console(nil).Final(task, ann, tasks.Ending{Kind: tasks.Lost},
-		f.source.votes); len(list[0].Buttons) != 1 {
+	if list := render.Console(nil).Final(task, ann, tasks.Ending{Kind: tasks.Lost}); len(list[0].Buttons) != 1 {
 		t.Errorf("asked about nothing: %+v", list)
 	}
 }
@@ -48,7 +41,7 @@ func TestReasonOfVote(t *testing.T) {
 			t.Parallel()
 			f := newFrontDoor(t, Config{}, rights.Policy{People: people.People{{Name: "bob", Slack: bob}}})
 			task, claim := f.running("count")
-			cfg.Votes, cfg.Redact = true, strings.NewReplacer("hunter2", "[redacted]").Replace
+			cfg.Redact = strings.NewReplacer("hunter2", "[redacted]").Replace
 			f.source = f.process(cfg)
 			f.listen(t.Context(), f.desk)
 			if cfg.AppToken != "" {

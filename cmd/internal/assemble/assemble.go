@@ -311,7 +311,7 @@ func (p *Parts) sources(o Options) error {
 			Approvers: allowed.Approvers, Pulls: p.Forge, Results: c.Routing.Results(),
 			Channelled: c.Routing.AutomationResults(), Memory: p.Store.Memos, Inbox: p.inbox,
 			ConsoleURL: c.HTTP.PublicURL, LinkURL: linkURL(c), TaskURL: taskLinks(c).URL, Interval: o.Status,
-			Limiter: p.Store.Memos, Votes: true, Redact: p.Redactor.String, Log: p.Log,
+			Limiter: p.Store.Memos, Redact: p.Redactor.String, Log: p.Log,
 			HTTP: &http.Client{Transport: asked.Transport("slack", slack.Transport())},
 		})
 		if err != nil {

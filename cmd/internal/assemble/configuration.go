@@ -11,24 +11,24 @@ func configuration(c config.Config) *web.Configuration {
 	for _, s := range c.Routing.Sections() {
 		shown.Tables = append(shown.Tables, web.Table{Title: s.Key, Columns: s.Columns, Rows: s.Rows})
 	}
-	for _, s := range c.Settings() {
-		if n := len(shown.Groups); n == 0 || shown.Groups[n-1].Title != s.Group {
-			shown.Groups = append(shown.Groups, web.SettingGroup{Title: s.Group})
+	for _, settings := range c.ByGroup() {
+		group := web.SettingGroup{Title: settings[0].Group}
+		for _, s := range settings {
+			one := web.Setting{Name: s.Name, Value: s.Value, Origin: "default", About: s.Brief()}
+			switch {
+			case s.Given:
+				one.Origin = "environment"
+			case s.Value == "":
+				one.Origin = "not set"
+			case s.Default == "":
+				one.Origin = "computed"
+			}
+			if s.Secret && s.Value != "" {
+				one.Value = "set, hidden"
+			}
+			group.Settings = append(group.Settings, one)
 		}
-		one := web.Setting{Name: s.Name, Value: s.Value, Origin: "default", About: s.Brief()}
-		switch {
-		case s.Given:
-			one.Origin = "environment"
-		case s.Value == "":
-			one.Origin = "not set"
-		case s.Default == "":
-			one.Origin = "computed"
-		}
-		if s.Secret && s.Value != "" {
-			one.Value = "set, hidden"
-		}
-		group := &shown.Groups[len(shown.Groups)-1]
-		group.Settings = append(group.Settings, one)
+		shown.Groups = append(shown.Groups, group)
 	}
 	return shown
 }

@@ -31,13 +31,13 @@ const (
 	maxBeginning = 3_000
 )
 
-// Final is the final message of a task for the user who asked. votes adds the buttons to rate the answer.
-func (c Console) Final(t tasks.Task, user string, e tasks.Ending, votes bool) []Part {
+// Final is the final message of a task for the user who asked.
+func (c Console) Final(t tasks.Task, user string, e tasks.Ending) []Part {
 	lead := "<@" + user + ">"
 	if sentence := Literal(e.Sentence(), MaxSentence); sentence != "" {
 		lead += " " + sentence
 	}
-	return Parts(FinalMarker(t, e), lead, e.Body(), endingFoot(t, e), c.finalButtons(t, e, votes)...)
+	return Parts(FinalMarker(t, e), lead, e.Body(), endingFoot(t, e), c.finalButtons(t, e)...)
 }
 
 // endingFoot is the note of an ending, a line for each repository, and its facts.

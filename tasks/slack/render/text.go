@@ -311,13 +311,13 @@ func VoteSign(vote string) string {
 }
 
 // finalButtons go with an ending.
-func (c Console) finalButtons(t tasks.Task, e tasks.Ending, votes bool) []Button {
+func (c Console) finalButtons(t tasks.Task, e tasks.Ending) []Button {
 	list := append(pullButtons(&e), c.LogButton(t.ID)...)
 	if slices.ContainsFunc(e.PullRequests(), func(p *tasks.Published) bool { return p.PullRequest.Draft }) {
 		list = append(list, Button{Text: "Mark as ready", Action: ActionReady, Value: t.ID})
 	}
 	list = append(list, Button{Text: "Try again", Action: ActionRetry, Value: t.ID})
-	if votes && e.Body() != "" {
+	if e.Body() != "" {
 		for _, vote := range []string{ActionGood, ActionBad} {
 			list = append(list, Button{Text: VoteSign(vote), Action: vote, Value: t.ID})
 		}
