@@ -216,6 +216,24 @@ func TestDroppedEvents(t *testing.T) {
 	equal(t, "tasks", f.prompts(), []string{"x"})
 }
 
+// What an old app verifies requests by is not stored, however it is written.
+func TestTokenIsNotStored(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{
+		`{"token":"Z1","type":"x"}`:             `{"token":"","type":"x"}`,
+		`{ "token" : "\u005a\"1", "type":"x" }`: `{ "token" : "", "type":"x" }`,
+		`{"token":"","type":"x"}`:               `{"token":"","type":"x"}`,
+		`{"token":7,"event":{"text":"7"}}`:      `{"token":7,"event":{"text":"7"}}`,
+		`{"type":"x"}`:                          `{"type":"x"}`,
+	} {
+		var e envelope
+		if err := e.read([]byte(body)); err != nil {
+			t.Errorf("%s: %v", body, err)
+		}
+		equal(t, body, string(e.withoutToken()), want)
+	}
+}
+
 // Until Slack has named the bot's user, messages wait that may be for errand. Slack is not asked for every event.
 func TestUnknownIdentity(t *testing.T) {
 	t.Parallel()
