@@ -67,10 +67,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 		t.Fatal(err)
 	}
 	f.Desk = desk.New(f.Store, queue.New(f.Store, rdb, time.Hour), rights.Policy{}, nil)
-	source, err := chat.New(chat.Config{Dirs: []string{f.dirs}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := chat.New(chat.Config{Dirs: []string{f.dirs}})
 	times, err := cron.ParseStandard("CRON_TZ=UTC 0 7 * * *")
 	if err != nil {
 		t.Fatal(err)

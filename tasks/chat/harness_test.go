@@ -55,9 +55,7 @@ func newHarnessAt(t *testing.T, opt *redis.Options, cfg Config,
 		t.Fatal(err)
 	}
 	h.Desk = desk.New(h.Store, queue.New(h.Store, h.redis, time.Hour), rights.Policy{}, nil)
-	if h.source, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	h.source = New(cfg)
 	h.source.submitLimit, h.source.waitCheck = time.Minute, time.Hour // whatever else the machine does
 	ctx, stop := context.WithCancel(t.Context())
 	h.stop = stop

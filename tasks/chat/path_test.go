@@ -69,10 +69,7 @@ func TestPaths(t *testing.T) {
 		"open/\x00":      "cannot be reached",
 	} {
 		for _, root := range []string{"open", "alias"} { // a root may itself be a link
-			s, err := New(Config{Dirs: []string{filepath.Join(top, root)}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := New(Config{Dirs: []string{filepath.Join(top, root)}})
 			got, err := s.Directory(top + "/" + path)
 			if real, ok := strings.CutPrefix(want, "="); ok {
 				if err != nil || got != filepath.Join(top, real) {
@@ -104,10 +101,7 @@ func TestStateIsClosed(t *testing.T) {
 		if test.state != "" {
 			c.StateDir = filepath.Join(top, test.state)
 		}
-		s, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := New(c)
 		if _, err := s.Directory(filepath.Join(top, "open/project")); (err == nil) != test.open {
 			t.Errorf("%+v: %v", test, err)
 		}
@@ -120,10 +114,7 @@ func TestStateIsClosed(t *testing.T) {
 
 func TestWithoutRootsNoDirectoryIsOpen(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{})
 	if dir, err := s.Directory(t.TempDir()); err == nil {
 		t.Errorf("%s is open", dir)
 	}
@@ -131,10 +122,7 @@ func TestWithoutRootsNoDirectoryIsOpen(t *testing.T) {
 
 func TestRelativePathsAreRefused(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Dirs: []string{"/"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{Dirs: []string{"/"}})
 	for _, path := range []string{"", ".", "project", "~/project"} {
 		if dir, err := s.Directory(path); err == nil || !strings.Contains(err.Error(), "is not absolute") {
 			t.Errorf("%q is %q, %v", path, dir, err)
@@ -145,10 +133,7 @@ func TestRelativePathsAreRefused(t *testing.T) {
 // If everything is open, the system's directories stay closed, whether they exist here or not.
 func TestSystemDirectoriesAreClosed(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Dirs: []string{"/"}, StateDir: "/var/lib/errand"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{Dirs: []string{"/"}, StateDir: "/var/lib/errand"})
 	for _, dir := range []string{
 		"/etc", "/etc/", "/etc/ssl", "/usr", "/usr/local/src", "/var", "/var/lib", "/var/lib/errand2", "/root",
 		"/root/project", "/proc", "/proc/self/cwd", "/sys", "/dev/shm", "/boot", "/bin", "/sbin", "/lib", "/lib64/x",
@@ -169,10 +154,7 @@ func TestSystemDirectoriesAreClosed(t *testing.T) {
 
 func TestBriefKeepsTheWords(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{})
 	for _, name := range []string{"", "strategist"} {
 		want := agent.Message{Text: " /review @file\n", Agent: name}
 		b, err := s.Brief(t.Context(), tasks.Task{Prompt: want.Text, Options: tasks.Options{Agent: name}}, t.TempDir())
@@ -189,10 +171,7 @@ func TestBriefKeepsTheWords(t *testing.T) {
 func TestBriefLooksAtTheDirectoryAgain(t *testing.T) {
 	t.Parallel()
 	top := tree(t)
-	s, err := New(Config{Dirs: []string{filepath.Join(top, "open")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{Dirs: []string{filepath.Join(top, "open")}})
 	task := tasks.Task{Prompt: "x", Dir: filepath.Join(top, "open/project")}
 	if _, err := s.Brief(t.Context(), task, ""); err != nil {
 		t.Fatal(err)
@@ -215,10 +194,7 @@ func TestBriefLooksAtTheDirectoryAgain(t *testing.T) {
 
 func TestReportIsSilentAndNeverInTheWay(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := New(Config{})
 	r, err := s.Open(t.Context(), tasks.Task{})
 	if err != nil {
 		t.Fatal(err)

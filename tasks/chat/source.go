@@ -52,8 +52,8 @@ type Source struct {
 
 var _ tasks.Source = (*Source)(nil)
 
-// New makes the source. It cannot fail yet; the error is for later settings.
-func New(cfg Config) (*Source, error) {
+// New makes the source.
+func New(cfg Config) *Source {
 	if cfg.Heartbeat <= 0 {
 		cfg.Heartbeat = 15 * time.Second
 	}
@@ -63,7 +63,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Source{cfg: cfg, submitLimit: submitLimit, waitCheck: waitCheck, offerLimit: offerLimit}, nil
+	return &Source{cfg: cfg, submitLimit: submitLimit, waitCheck: waitCheck, offerLimit: offerLimit}
 }
 
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.

@@ -319,11 +319,7 @@ func (p *Parts) sources(o Options) error {
 		}
 		p.Sources, notices.slack = append(p.Sources, s), s
 	}
-	s, err := chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
-	if err != nil {
-		return err
-	}
-	p.Sources = append(p.Sources, s)
+	p.Sources = append(p.Sources, chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log}))
 	return p.automation(&notices)
 }
 

@@ -19,10 +19,8 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-const (
-	diffLimit     = 1 << 20  // longest diff that is written for the agent; the clone has the rest
-	maxAttachment = 20 << 20 // largest file that an agent may post
-)
+// diffLimit is the length of the longest diff that is written for the agent; the clone has the rest.
+const diffLimit = 1 << 20
 
 // placer prepares the directories of runs. It is safe for concurrent use.
 type placer struct {
