@@ -181,8 +181,7 @@ func (e envelope) isChange() (bool, error) {
 	switch {
 	case e.odd != nil:
 		return false, notReadable(e.odd)
-	case ev.isDeletion() && ev.Previous.User == "",
-		!ev.isDeletion() && (m.Text == ev.Previous.Text || m.User == "" || m.Edited == nil || m.Edited.User != m.User):
+	case ev.isDeletion() && ev.Previous.User == "", !ev.isDeletion() && !ev.isEdit():
 		return false, nil
 	case !teamForm.fits(e.TeamID) || !channelForm.fits(ev.Channel) || !isTS(ev.changedTS()) ||
 		!userForm.fits(ev.author()) || m.ThreadTS != "" && !isTS(m.ThreadTS):
@@ -190,6 +189,26 @@ func (e envelope) isChange() (bool, error) {
 	}
 	return true, nil
 }
+
+// isEdit reports whether the author has just edited the message. If Slack does not say what it was before, the time
+// tells: what Slack changes by itself, for example when a reply comes, is later than the author's last edit.
+func (ev event) isEdit() bool {
+	m := ev.Message
+	if m.User == "" || m.Edited == nil || m.Edited.User != m.User {
+		return false
+	}
+	edited := m.Edited.TS
+	if ev.showsBefore() || !isTS(edited) || !isTS(ev.TS) {
+		return ev.Message.Text != ev.Previous.Text
+	}
+	return timeOf(ev.TS).Sub(timeOf(edited)).Abs() < editDelay
+}
+
+// editDelay is more than the time from an edit to its event.
+const editDelay = 10 * time.Second
+
+// showsBefore reports whether an event says what the message was before.
+func (ev event) showsBefore() bool { return ev.Previous.TS != "" }
 
 func (ev event) isDeletion() bool { return ev.DeletedTS != "" || ev.Message.SubType == tombstone }
 

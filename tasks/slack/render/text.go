@@ -42,13 +42,16 @@ func Literal(text string, n int) string { return Escape(NoPings(untrusted.Short(
 var (
 	inline  = regexp.MustCompile("`[^`]+`")
 	heading = regexp.MustCompile(`^[ ]{0,3}#{1,6}[ \t]+(.*?)[ \t#]*$`)
-	links   = regexp.MustCompile(`!?\[([^\[\]]+)\]\(([^()\s]+)\)`)
+	links   = regexp.MustCompile(`!?\[([^\[\]]+)\]\(((?:[^()\s]|\([^()\s]*\))+)\)`)
+	bare    = regexp.MustCompile(`&lt;((?:https?://|mailto:)[^\s|<>]+?)&gt;`)
+	both    = regexp.MustCompile(`\*\*\*([^*\n]+)\*\*\*`)
 	strong  = regexp.MustCompile(`\*\*([^*\n]+)\*\*`)
+	struck  = regexp.MustCompile(`~~([^~\n]+)~~`)
 	webLink = regexp.MustCompile(`^(?:https?://|mailto:)[^|<>]+$`)
 )
 
 // mrkdwn turns Markdown into Slack's older notation, for messages whose markdown block is refused. It converts
-// headings, bold text and links; the rest looks much the same in both.
+// headings, bold and struck text, and links; the rest looks much the same in both.
 func mrkdwn(text string) string {
 	var b strings.Builder
 	for _, l := range markdown.Lines(text) {
@@ -94,7 +97,9 @@ func convertInline(text string) string {
 		}
 		return "<" + m[2] + "|" + strings.ReplaceAll(m[1], "|", "/") + ">"
 	})
-	return strong.ReplaceAllString(text, "*$1*")
+	text = bare.ReplaceAllString(text, "<$1>")
+	text = both.ReplaceAllString(text, "*_${1}_*")
+	return struck.ReplaceAllString(strong.ReplaceAllString(text, "*$1*"), "~$1~")
 }
 
 // Lines joins the texts that are not empty, each on a separate line.

@@ -76,6 +76,14 @@ func TestMrkdwn(t *testing.T) {
 		"```go\n# a **b** <c>\n```\n# d":          "```\n# a **b** &lt;c&gt;\n```\n*d*",
 		"- x\n  ~~~\n  [a](https://b)\n  ~~~":     "- x\n```\n  [a](https://b)\n```",
 		"":                                        "",
+
+		// Reported of other converters: hermes-agent#3715, PostHog#62322, slackify-markdown-python#10.
+		"***both*** and ~~gone~~":                 "*_both_* and ~gone~",
+		"[Foo](https://x.org/Foo_(bar)) and more": "<https://x.org/Foo_(bar)|Foo> and more",
+		"**<https://x.org/a>** <mailto:a@x.org>":  "*<https://x.org/a>* <mailto:a@x.org>",
+		"<https://x.org/a|words> <!channel> <x>":  "&lt;https://x.org/a|words&gt; &lt;!channel&gt; &lt;x&gt;",
+		"### **Step 1**: words":                   "*Step 1: words*",
+		"> quoted":                                "&gt; quoted",
 	} {
 		equal(t, text, mrkdwn(text), want)
 	}
