@@ -171,7 +171,7 @@ const (
 
 // speaker returns the author and time of a remark for the agent.
 func speaker(r thread.Remark, me string) string {
-	who := []string{"@" + untrusted.Line(r.Author, 100)}
+	who := []string{"@" + named(r.Author)}
 	switch {
 	case strings.EqualFold(r.Author, me):
 		who = append(who, "you")

@@ -119,13 +119,16 @@ func (k conversation) notLinked(ctx context.Context) error {
 	return nil
 }
 
+// named returns the name of an account, which is empty if it was deleted.
+func named(login string) string { return cmp.Or(untrusted.Line(login, 100), subject.Ghost) }
+
 // aboutIssue quotes the issue as it was when the task was requested.
 func aboutIssue(o subject.Origin, issue *github.Issue) string {
 	var labels []string
 	for _, l := range issue.Labels {
 		labels = append(labels, untrusted.Line(l.GetName(), 50))
 	}
-	text := fmt.Sprintf("Title: %s\nAuthor: %s\nLabels: %s\n", o.Title, untrusted.Line(issue.GetUser().GetLogin(), 100),
+	text := fmt.Sprintf("Title: %s\nAuthor: %s\nLabels: %s\n", o.Title, named(issue.GetUser().GetLogin()),
 		strings.Join(labels, ", "))
 	if o.Body != "" {
 		text += "Description:\n" + o.Body
