@@ -59,7 +59,8 @@ func keep(control, status *os.File) int {
 	started(status)
 
 	s := supervisor{
-		pid: leader, order: order, segments: segments, worker: worker{limit: order.WorkerTimeout, stat: WorkerFD},
+		pid: leader, order: order, segments: segments,
+		worker: worker{limit: order.WorkerTimeout, stat: WorkerFD, control: ControlFD},
 	}
 	s.supervise(in)
 	exit := reapAll(leader)

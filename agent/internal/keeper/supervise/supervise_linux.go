@@ -92,6 +92,7 @@ func (s *supervisor) readCommands(in *bufio.Reader, commands chan<- Command, ove
 			return
 		}
 		s.worker.heard.Store(int64(sinceBoot()))
+		s.worker.lines.Add(1)
 		if c == (Command{}) {
 			continue
 		}

@@ -37,24 +37,58 @@ func neighbour(t *testing.T, script string) (cmd *exec.Cmd, stat int) {
 	return cmd, int(f.Fd())
 }
 
+// unread returns the descriptor of a pipe in which so many heartbeats wait.
+func unread(t *testing.T, heartbeats int) int {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = r.Close(), w.Close() })
+	for range heartbeats {
+		if err := WriteLine(w, Command{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return int(r.Fd())
+}
+
 // A keeper that stood still together with its worker ends the run, whatever the worker has written since: another
-// may have the thread. One that did not get a processor for as long does not.
+// may have the thread. One that did not get a processor for as long does not, nor one that stood still alone, for
+// example because its memory was on the disk: then the worker's heartbeats are there.
 func TestKeeperThawed(t *testing.T) {
 	t.Parallel()
 	const limit = 2 * time.Second
+	const long = limit + SilenceGrace + time.Second
+	beats := int(long / (limit / HeartbeatsPerLimit))
 	for name, c := range map[string]struct {
 		away, starved time.Duration
+		unread, read  int // heartbeats at the first look, and those that were read by the second one
+		earlier       int64
 		ends          bool
 	}{
-		"for long":      {away: limit + SilenceGrace + time.Second, ends: true},
-		"for a moment":  {away: time.Second},
-		"without a CPU": {away: time.Hour, starved: time.Hour},
+		"for long":                        {away: long, ends: true},
+		"for long, and both write again":  {away: long, unread: 2, read: 1, ends: true},
+		"for long, after many heartbeats": {away: long, earlier: 1000, ends: true},
+		"alone":                           {away: long, unread: beats},
+		"alone, and has read":             {away: long, read: beats},
+		"alone, and reads":                {away: long, unread: beats - 3, read: 3},
+		"for a moment":                    {away: time.Second},
+		"without a CPU":                   {away: time.Hour, starved: time.Hour},
 	} {
 		cmd, _ := neighbour(t, "echo; exec sleep 600")
-		s := &supervisor{pid: cmd.Process.Pid, worker: worker{limit: limit, stat: -1}}
+		s := &supervisor{pid: cmd.Process.Pid, worker: worker{limit: limit, stat: -1, control: unread(t, c.unread)}}
 		s.worker.begin()
 		s.worker.looked -= c.away
 		s.worker.waited -= c.starved
+		s.worker.lines.Store(c.earlier)
+		s.worker.sent = c.earlier
+		s.checkWorker()
+		if s.silence > 0 {
+			t.Errorf("%s: ended at once", name)
+		}
+		s.worker.lines.Add(int64(c.read))
+		s.worker.looked = sinceBoot() // however late this goroutine is
 		s.checkWorker()
 		if ended := s.silence > 0 && s.stopped; ended != c.ends {
 			t.Errorf("%s: silent for %s, stopped %t", name, s.silence, s.stopped)
@@ -78,6 +112,7 @@ func TestSilentWorker(t *testing.T) {
 	for name, c := range map[string]struct {
 		stat         int
 		silent, away time.Duration // since its last line; and of it, the keeper's own absence
+		unread       int           // heartbeats in the pipe
 		ends         bool
 	}{
 		"works":                           {stat: busyStat, silent: 20 * time.Second},
@@ -87,12 +122,14 @@ func TestSilentWorker(t *testing.T) {
 		"is stopped, and the keeper slow": {stat: stoppedStat, silent: 7 * time.Second, away: 5 * time.Second, ends: true},
 		"does nothing, as if frozen":      {stat: restingStat, silent: 7 * time.Second, ends: true},
 		"has not been listened to":        {stat: restingStat, silent: 7 * time.Second, away: 5 * time.Second},
+		"has not been read":               {stat: restingStat, silent: 7 * time.Second, unread: 1},
 		"cannot be seen":                  {stat: -1, silent: 7 * time.Second, ends: true},
 	} {
-		ended := endedAfter(busy.Process.Pid, c.stat, c.silent, c.away)
+		control := unread(t, c.unread)
+		ended := endedAfter(busy.Process.Pid, c.stat, control, c.silent, c.away)
 		for try := 0; c.ends && !ended && try < 100; try++ { // the neighbour that rests may still be starting
 			<-time.After(20 * time.Millisecond)
-			ended = endedAfter(busy.Process.Pid, c.stat, c.silent, c.away)
+			ended = endedAfter(busy.Process.Pid, c.stat, control, c.silent, c.away)
 		}
 		if ended != c.ends {
 			t.Errorf("%s: ended %t", name, ended)
@@ -102,8 +139,8 @@ func TestSilentWorker(t *testing.T) {
 
 // endedAfter reports whether the run of a worker is ended that has sent nothing for so long, during a part of which its
 // keeper was away.
-func endedAfter(leader, stat int, silent, away time.Duration) bool {
-	s := &supervisor{pid: leader, worker: worker{limit: 6 * time.Second, stat: stat}}
+func endedAfter(leader, stat, control int, silent, away time.Duration) bool {
+	s := &supervisor{pid: leader, worker: worker{limit: 6 * time.Second, stat: stat, control: control}}
 	s.stopped, s.killAt = true, time.Now() // nothing is to be signalled
 	s.worker.begin()
 	s.worker.heard.Add(-int64(silent))

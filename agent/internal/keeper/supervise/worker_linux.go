@@ -14,15 +14,20 @@ import (
 // A heartbeat proves that the worker works. A missing one does not prove the contrary: on a machine with more work than
 // processors, neither the worker nor this process gets its turn in time. So a worker without heartbeats counts as
 // working while its first thread waits for a processor, whose state is that of the process, or any of its threads uses
-// one. The time in which this process waited for one is no silence.
+// one. The time in which this process waited for one is no silence, and neither are lines that nobody has read yet.
 type worker struct {
-	limit time.Duration // of silence; 0: any
-	stat  int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
-	own   int           // descriptor of the schedstat of the thread that looks at the worker
-	heard atomic.Int64  // time of the worker's latest line, by sinceBoot
+	limit   time.Duration // of silence; 0: any
+	stat    int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
+	own     int           // descriptor of the schedstat of the thread that looks at the worker
+	control int           // descriptor that the worker's lines come from
+	heard   atomic.Int64  // time of the worker's latest line, by sinceBoot
+	lines   atomic.Int64  // number of its lines that were read
 
 	looked time.Duration // time of the latest look, by sinceBoot
 	waited time.Duration // this thread's time without a processor up to then
+	sent   int64         // lines of the worker up to then, read or not
+	absent time.Duration // how long this process had not looked by then, if that was long, and it had a processor
+	before int64         // sent, before that
 	line   time.Duration // heard, at that time
 	worked time.Duration // when the worker was last known to work
 	away   time.Duration // time since then in which this process could not look
@@ -49,18 +54,28 @@ func (w *worker) begin() {
 // The second look that finds it silent decides: when all processes were frozen together, the worker's lines may be in
 // the pipe, unread.
 func (w *worker) look() (silence time.Duration, late bool) {
-	now, waited := sinceBoot(), waitedForCPU(w.own)
-	gap := now - w.looked
+	now, waited, unread := sinceBoot(), waitedForCPU(w.own), unreadIn(w.control)
+	sent := w.lines.Load() + unread/heartbeatSize
+	gap, before := now-w.looked, w.sent
 	starved := waited - w.waited
-	w.looked, w.waited = now, waited
+	w.looked, w.waited, w.sent = now, waited, sent
 	if w.limit == 0 {
 		return 0, false
 	}
-	if gap-starved > w.limit+SilenceGrace { // frozen or suspended, as the worker probably was
-		return gap, true
+	// This process was frozen or suspended, and so was the worker, unless it has sent heartbeats meanwhile.
+	absent := w.absent
+	w.absent = 0
+	if absent > 0 && time.Duration(sent-w.before)*(w.limit/HeartbeatsPerLimit) < (absent+gap)/2 {
+		return absent, true
+	}
+	if gap-starved > w.limit+SilenceGrace {
+		w.absent, w.before = gap, before
 	}
 	if gap > 2*checkInterval {
 		w.away += gap - checkInterval
+	}
+	if unread > 0 {
+		w.heard.Store(int64(now))
 	}
 	if silence = w.silence(now); silence < w.limit {
 		w.silent = 0
@@ -70,6 +85,18 @@ func (w *worker) look() (silence time.Duration, late bool) {
 		return 0, false
 	}
 	return silence, false
+}
+
+// heartbeatSize is the size of a heartbeat, which is nearly all that a worker sends.
+const heartbeatSize = int64(len("{}\n"))
+
+// unreadIn returns how many bytes wait in a pipe or a socket.
+func unreadIn(fd int) int64 {
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ) // FIONREAD
+	if err != nil {
+		return 0
+	}
+	return int64(n)
 }
 
 // silence returns how long the worker has shown no sign of life.
