@@ -337,25 +337,80 @@ func (e *engine) askIn(base, repo, message string) string {
 // mask covers parts of /proc, as engines do.
 func mask(config oci) { config["linux"].(oci)["maskedPaths"] = []string{"/proc/kcore", "/proc/keys"} }
 
-// The commands of two agents. The first leaves a word wherever it can, and a process; the second searches for it, and
-// for the model's credential. Neither command contains what it searches for in one piece.
+// The commands of two agents. The first leaves a word wherever it can, and a process; the second searches for it, for
+// what is in the first one's repository, and for credentials. The first searches, too, so that what the second does not
+// find could be found. No command contains what it searches for in one piece.
 const (
 	leave = `for place in /tmp /dev/shm /var/lib/errand /var/lib/errand/workspace "$HOME"; do echo hush-marker >$place/left; done
 mkdir /tmp/locked; echo hush-marker >/tmp/locked/file; chmod 0 /tmp/locked
 setsid sh -c 'while sleep 1; do :; done; echo hush-marker' >/dev/null 2>&1 &
-git init -q /tmp/repository && cd /tmp/repository && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m hush-marker
-python3 -c 'import ctypes; c = ctypes.CDLL(None); print("shared memo" + "ry", c.shmget(0x6875, 4096, 0o1666) >= 0)'`
-	collect = `word=hush-mar''ker; secret=sk-ant-cont''ainer
-echo "fi""les: $(grep -rlsa -e $word -e $secret /tmp /dev/shm /dev/mqueue /var/lib/errand /var/tmp /run "$HOME" 2>/dev/null | wc -l)"
+python3 -c 'import ctypes; c = ctypes.CDLL(None); print("shared memo" + "ry", c.shmget(0x6875, 4096, 0o1666) >= 0,
+c.semget(0x6875, 1, 0o1666) >= 0, c.msgget(0x6875, 0o1666) >= 0, c.mq_open(b"/hush-queue", 0o102, 0o666, None) >= 0)'
+`
+	collect = `word=hush-mar''ker; secret=sk-ant-cont''ainer; token=ghp_te''st; plan=%s''%s; git init -q /tmp/any
+places="/tmp /dev/shm /dev/mqueue /var/lib/errand /var/tmp /run $HOME"
+echo "%[3]s fi""les: $(grep -rlsa -e $word -e $secret -e $token -e $plan $places 2>/dev/null | wc -l)"
+echo "%[3]s obj""ects: $(find $places -type d -name objects 2>/dev/null | while read -r dir; do GIT_OBJECT_DIRECTORY=$dir git -C /tmp/any cat-file --batch --batch-all-objects; done | grep -ca $plan)"
 seen=$(cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n')
-echo "proc""esses: $(echo "$seen" | grep -cae $word -e $secret)"
-echo "mem""ory: $(awk 'NR > 1 && $8 == 10001' /proc/sysvipc/shm | wc -l)"
-echo "threa""ds: $(ls /var/lib/errand/workspace/threads | wc -l)"; ls -A /tmp /dev/shm`
+echo "%[3]s proc""esses: $(echo "$seen" | grep -cae $word -e $secret -e $token)"
+echo "%[3]s mem""ory: $(cat /proc/sysvipc/shm /proc/sysvipc/sem /proc/sysvipc/msg | awk '$1 == 26741' | wc -l) $(ls /dev/mqueue | grep -c hush-queue)"
+ls -A /tmp /dev/shm`
 )
 
 // A worker takes one task in a container that forbids the sandbox, exits with 0, and starts again in the same pod, whose
 // directories and shared memory stay. The second agent finds nothing of the first.
 func (e *engine) leavesNothing() {
+	e.Helper()
+	s := e.surround()
+	env := append(s.contained(), "REDIS_URL="+e.redis())
+	door := e.start("door", env, nil, "worker", "-front-door")
+	var base string
+	await.Until(e, "the front door", func() bool {
+		_, rest, listens := strings.Cut(door.said(), "errand listens at ")
+		base, _, _ = strings.Cut(rest, "\n")
+		return listens && strings.Contains(rest, "\n") || door.over()
+	})
+	search := func(who string) string { return fmt.Sprintf(collect, s.marker[:9], s.marker[9:], who) }
+	for _, turn := range []struct{ ask, repo, command string }{
+		{"leave it", "acme/secret", leave + search("first")}, {"collect it", "acme/payments", search("second")},
+	} {
+		e.model.Answer(turn.ask, modelfake.Turn{Tools: bash(turn.command)}, modelfake.Turn{Text: "Done."})
+		c := e.start("pod", env, e.pod, "worker", "-once", "-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue")
+		await.Until(e, "the worker's start", func() bool { return strings.Contains(c.said(), "worker started") || c.over() })
+		if c.over() {
+			e.Fatalf("to %s: %v\n%s", turn.ask, c.err, c.said())
+		}
+		answer := e.askIn(base, turn.repo, turn.ask)
+		await.Until(e, "the end of the worker", c.over)
+		if said := c.said(); c.err != nil || !strings.Contains(answer, "Done.") ||
+			!strings.Contains(said, `"posture":"one task per container"`) {
+			e.Fatalf("to %s: %v, answer %s\n%s", turn.ask, c.err, answer, said)
+		}
+	}
+	e.compare(map[string]bool{
+		"shared memory True True True True": true,
+		"first files: 0":                    false, "first objects: 0": false, "first processes: 0": false, "first memory: 3 1": true,
+		"second files: 0": true, "second objects: 0": true, "second processes: 0": true, "second memory: 0 0": true,
+	})
+}
+
+// compare compares what the agents have seen with what they should, or should not.
+func (e *engine) compare(expected map[string]bool) {
+	e.Helper()
+	var seen strings.Builder
+	for _, r := range e.model.Requests() {
+		seen.Write(r.Body)
+	}
+	for text, want := range expected {
+		if strings.Contains(seen.String(), text) != want {
+			e.Errorf("the agents saw %q: %t", text, !want)
+		}
+	}
+	e.show(seen.String())
+}
+
+// redis starts a Redis and returns its address.
+func (e *engine) redis() string {
 	e.Helper()
 	ctx := await.Context(e)
 	path, found := redisserver.Find()
@@ -367,42 +422,7 @@ func (e *engine) leavesNothing() {
 		e.Fatal(err)
 	}
 	e.Cleanup(func() { _ = redis.Stop(context.WithoutCancel(ctx)) })
-	env := []string{
-		"REDIS_URL=" + redis.URL(), "ERRAND_CONSOLE_TOKEN=container-token-0123456789", "ERRAND_HTTP_ADDR=127.0.0.1:0",
-		"ERRAND_WORKER_ADDR=127.0.0.1:0",
-	}
-	door := e.start("door", env, nil, "worker", "-front-door")
-	var base string
-	await.Until(e, "the front door", func() bool {
-		_, rest, listens := strings.Cut(door.said(), "errand listens at ")
-		base, _, _ = strings.Cut(rest, "\n")
-		return listens && strings.Contains(rest, "\n") || door.over()
-	})
-	for n, turn := range []struct{ ask, command string }{{"leave it", leave}, {"collect it", collect}} {
-		e.model.Answer(turn.ask,
-			modelfake.Turn{Tools: bash(turn.command)}, modelfake.Turn{Text: "Done."})
-		c := e.start("pod", env, e.pod, "worker", "-once", "-empty=/var/lib/errand:/tmp:/dev/shm:/dev/mqueue")
-		await.Until(e, "the worker's start", func() bool { return strings.Contains(c.said(), "worker started") || c.over() })
-		if c.over() {
-			e.Fatalf("worker %d: %v\n%s", n+1, c.err, c.said())
-		}
-		answer := e.ask(base, turn.ask)
-		await.Until(e, "the end of the worker", c.over)
-		if said := c.said(); c.err != nil || !strings.Contains(answer, "Done.") ||
-			!strings.Contains(said, `"posture":"one task per container"`) {
-			e.Fatalf("worker %d: %v, answer %s\n%s", n+1, c.err, answer, said)
-		}
-	}
-	var seen strings.Builder
-	for _, r := range e.model.Requests() {
-		seen.Write(r.Body)
-	}
-	for _, want := range []string{"shared memory True", "files: 0", "processes: 0", "memory: 0", "threads: 1"} {
-		if !strings.Contains(seen.String(), want) {
-			e.Errorf("the agents saw no %q", want)
-		}
-	}
-	e.show(seen.String())
+	return redis.URL()
 }
 
 // pod makes a container like that of a pod: it cannot have a sandbox, and what it can write stays for the next one.
