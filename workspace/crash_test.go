@@ -105,7 +105,7 @@ func (v victim) run(at int, limit time.Duration) bool {
 	cmd.Stderr = said
 	cmd.WaitDelay = patience // its git may still have the pipe
 	cmd.Env = append(os.Environ(), asWorker+"="+v.step+" "+v.w.cfg.Dir+" "+v.o.root,
-		asGitSpy+"="+filepath.Join(v.TempDir(), "calls"), fmt.Sprintf("%s=%d", asKiller, at))
+		killerStarts+"="+filepath.Join(v.TempDir(), "starts"), fmt.Sprintf("%s=%d", killerAt, at))
 	err = cmd.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.Sys().(syscall.WaitStatus).Signaled() {
 		return false

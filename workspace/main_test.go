@@ -1,12 +1,11 @@
 package workspace
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
-	"strconv"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +15,14 @@ import (
 // (golang/go#22315).
 const (
 	asGitSpy = "ERRAND_TEST_GIT_SPY" // write command line and environment to this file, then be git
-	asKiller = "ERRAND_TEST_KILLER"  // with that file: kill the caller at the n-th start of git, before it runs
 	asWorker = "ERRAND_TEST_WORKER"  // "<step> <dir> <url>": one of workerSteps in a process that can be killed
+)
+
+// The environment of testdata/killer, which replaces the git of a worker that is to be killed. It is a script: such
+// workers start git thousands of times, and the test binary takes longer to start than git.
+const (
+	killerStarts = "ERRAND_TEST_STARTS" // the file with the starts so far
+	killerAt     = "ERRAND_TEST_KILLER" // the start at which it kills its caller
 )
 
 func TestMain(m *testing.M) {
@@ -47,10 +52,6 @@ func beGit(log string) {
 	if _, err := f.Write(append(line, '\n')); err != nil {
 		panic(err)
 	}
-	if calls, err := os.ReadFile(log); err != nil ||
-		strconv.Itoa(bytes.Count(calls, []byte("\n"))) == os.Getenv(asKiller) {
-		_ = syscall.Kill(os.Getppid(), syscall.SIGKILL)
-	}
 	path, err := exec.LookPath("git")
 	if err != nil {
 		panic(err)
@@ -63,9 +64,11 @@ func beGit(log string) {
 func beWorker(args string) int {
 	part := strings.Split(args, " ")
 	w, err := New(Config{Dir: part[1], URL: func(repo string) string { return part[2] + "/" + repo + ".git" }})
-	if err == nil && os.Getenv(asGitSpy) != "" {
-		w.git.path, err = os.Executable()
-		w.git.env = append(w.git.env, asGitSpy+"="+os.Getenv(asGitSpy), asKiller+"="+os.Getenv(asKiller))
+	if err == nil && os.Getenv(killerStarts) != "" {
+		w.git.path, err = filepath.Abs(filepath.Join("testdata", "killer"))
+		for _, name := range []string{killerStarts, killerAt} {
+			w.git.env = append(w.git.env, name+"="+os.Getenv(name))
+		}
 	}
 	if err == nil {
 		err = workerSteps()[part[0]](context.Background(), w)

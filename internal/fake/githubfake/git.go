@@ -60,7 +60,8 @@ func (s *Server) findBackend() error {
 
 // initBare makes an empty bare repository that behaves as one on GitHub.
 func (s *Server) initBare(dir string) error {
-	if _, err := s.git(s.cfg.Dir, "", "init", "--quiet", "--bare", "--initial-branch=main", dir); err != nil {
+	if _, err := s.git(s.cfg.Dir, "", "init", "--quiet", "--bare", "--template=", "--initial-branch=main",
+		dir); err != nil {
 		return err
 	}
 	config := strings.Join([]string{
