@@ -14,8 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,6 +41,7 @@ func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+		"GIT_TEMPLATE_DIR=", // no samples of hooks
 		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
 	}
 	out, err := cmd.CombinedOutput()
@@ -70,16 +73,58 @@ type origin struct {
 	work string
 }
 
+// seed is what newOrigin copies: to make it takes a dozen processes.
+var seed struct {
+	sync.Once
+	bare, work fstest.MapFS
+}
+
 // newOrigin has one commit with README.md on main.
 func newOrigin(t *testing.T) *origin {
 	t.Helper()
 	root := t.TempDir()
 	o := &origin{t: t, root: root, bare: filepath.Join(root, "acme", "api.git"), work: t.TempDir()}
-	testGit(t, root, "init", "--quiet", "--bare", "--initial-branch=main", o.bare)
-	testGit(t, o.work, "init", "--quiet", "--initial-branch=main")
-	testGit(t, o.work, "remote", "add", "origin", o.bare)
-	o.commit("main", map[string]string{"README.md": "one\n"})
+	seed.Do(func() {
+		testGit(t, root, "init", "--quiet", "--bare", "--initial-branch=main", "seed.git")
+		testGit(t, root, "init", "--quiet", "--initial-branch=main", "seed")
+		testGit(t, root+"/seed", "remote", "add", "origin", root+"/seed.git")
+		(&origin{t: t, work: root + "/seed"}).commit("main", map[string]string{"README.md": "one\n"})
+		seed.bare, seed.work = held(t, root+"/seed.git"), held(t, root+"/seed")
+		write(t, root+"/seed", "")
+		write(t, root+"/seed.git", "")
+	})
+	for dir, files := range map[string]fs.FS{o.bare: seed.bare, o.work: seed.work} {
+		if err := os.CopyFS(dir, files); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testGit(t, o.work, "remote", "set-url", "origin", o.bare)
 	return o
+}
+
+// held is a directory in memory.
+func held(t *testing.T, dir string) fstest.MapFS {
+	t.Helper()
+	files := fstest.MapFS{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		file := &fstest.MapFile{Mode: info.Mode()}
+		if !d.IsDir() {
+			file.Data, err = os.ReadFile(filepath.Join(dir, name))
+		}
+		files[name] = file
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // commit commits files to a branch (a new one starts at HEAD), pushes it and returns the SHA. Empty
