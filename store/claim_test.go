@@ -328,15 +328,16 @@ func TestExplanationsOfOtherDeliveries(t *testing.T) {
 			{Key: "k", Event: event(2)},
 			{Key: "k", Event: event(3)}, // the same once more
 		} {
-			fresh, _, err := s.Explain(ctx, id, e)
+			rec, _, err := s.Explain(ctx, id, e)
 			h.ok(err)
-			if fresh != (string(e.Event) == string(event(2))) {
-				h.Errorf("%s, %s: %t", e.Key, e.Event, fresh)
+			fresh := string(e.Event) == string(event(2))
+			if fresh != (rec != nil) || fresh && (rec.ID != id || rec.State != Waiting) {
+				h.Errorf("%s, %s: %+v", e.Key, e.Event, rec)
 			}
 		}
 		h.claim(s, id)
-		if fresh, _, err := s.Explain(ctx, id, Explanation{Key: "runs", Event: event(4)}); fresh || err != nil {
-			h.Errorf("a task that runs is explained: %t, %v", fresh, err)
+		if rec, _, err := s.Explain(ctx, id, Explanation{Key: "runs", Event: event(4)}); rec != nil || err != nil {
+			h.Errorf("a task that runs is explained: %+v, %v", rec, err)
 		}
 	})
 }

@@ -17,8 +17,8 @@ import (
 func (h *harness) explain(s *Store, id string, n int) {
 	h.Helper()
 	e := Explanation{Delivery: must(s.Get(h.Context(), id)).Delivery, Key: fmt.Sprint(n), Event: event(n)}
-	if fresh, _, err := s.Explain(h.Context(), id, e); err != nil || !fresh {
-		h.Fatalf("explain %d: fresh %t, %v", n, fresh, err)
+	if rec, _, err := s.Explain(h.Context(), id, e); err != nil || rec == nil {
+		h.Fatalf("explain %d: %+v, %v", n, rec, err)
 	}
 }
 

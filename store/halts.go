@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -20,8 +19,8 @@ type Halt struct {
 // Pause records that workers take no deliveries of a class until [Halts.Resume]. A class that is paused already stays
 // paused by the person who did it first.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
-	value := fmt.Sprintf("%d %s", time.Now().Unix(), strings.TrimSpace(by))
-	return wrapf(s.redis.HSetNX(ctx, s.key.paused(), class, value).Err(), "pause %s", class)
+	_, err := s.run(ctx, "halt", "paused", class, strings.TrimSpace(by))
+	return wrapf(err, "pause %s", class)
 }
 
 // Resume undoes [Halts.Pause].
@@ -40,7 +39,7 @@ func (s *Halts) Paused(ctx context.Context) (map[string]Halt, error) {
 // by the person who did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its
 // death.
 func (s *Halts) Cordon(ctx context.Context, name, by string) error {
-	_, err := s.run(ctx, "cordon", name, strings.TrimSpace(by))
+	_, err := s.run(ctx, "halt", "cordoned", name, strings.TrimSpace(by))
 	return wrapf(err, "cordon %s", name)
 }
 

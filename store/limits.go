@@ -118,10 +118,17 @@ type Explanation struct {
 	Interval time.Duration // minimum time between two explanations
 }
 
-// Explain appends an explanation to a waiting task's events. It returns fresh = false and changes nothing if the last
-// explanation had the same key or is more recent than the interval, or if the task no longer waits for the delivery.
-// If only the interval was in the way, retryIn is what is left of it.
-func (s *Store) Explain(ctx context.Context, id string, e Explanation) (fresh bool, retryIn time.Duration, err error) {
+// Explain appends an explanation to a waiting task's events and returns the task as it was in that step. It returns nil
+// and changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
+// longer waits for the delivery. If only the interval was in the way, retryIn is what is left of it.
+func (s *Store) Explain(ctx context.Context, id string, e Explanation) (task *Record, retryIn time.Duration, _ error) {
 	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
-	return r.text(0) == "ok", time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "explain why %s waits", id)
+	if err != nil {
+		return nil, 0, fmt.Errorf("explain why %s waits: %w", id, err)
+	}
+	if r.text(0) != "ok" {
+		return nil, time.Duration(r.number(1)) * time.Microsecond, nil
+	}
+	rec := r.record(id, 1)
+	return &rec, 0, nil
 }

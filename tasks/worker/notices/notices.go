@@ -108,14 +108,18 @@ func (n *Notifier) postNow(t Notice) {
 
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
 	if t.Said {
-		return n.show(ctx, t.ID)
+		rec, err := n.store.Get(ctx, t.ID)
+		if err != nil || rec.State != store.Waiting {
+			return err
+		}
+		return n.show(ctx, rec)
 	}
 	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
-	fresh, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
+	rec, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
 		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
 	})
-	if err == nil && fresh {
-		return n.show(ctx, t.ID)
+	if rec != nil { // it may run for a moment now, to see whether it still has to wait
+		return n.show(ctx, *rec)
 	}
 	if early > 0 {
 		n.keep(t, early)
@@ -147,11 +151,7 @@ func (n *Notifier) due(most int) (list []Notice) {
 }
 
 // show shows why a task waits in the place where it was requested, as far as its source can.
-func (n *Notifier) show(ctx context.Context, id string) error {
-	rec, err := n.store.Get(ctx, id)
-	if err != nil || rec.State != store.Waiting {
-		return err
-	}
+func (n *Notifier) show(ctx context.Context, rec store.Record) error {
 	places, err := n.store.Places(ctx, []store.Record{rec})
 	if err != nil {
 		return err

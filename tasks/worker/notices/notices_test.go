@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
@@ -89,6 +93,73 @@ func TestReasonsAreToldApart(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatalf("%s got no update", want)
 		}
+	}
+}
+
+// afterKey calls a function after the first command of Redis that has a key among its arguments.
+type afterKey struct {
+	key  string
+	once sync.Once
+	call func()
+}
+
+func (h *afterKey) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *afterKey) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (h *afterKey) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if err == nil && slices.Contains(cmd.Args(), any(h.key)) {
+			h.once.Do(h.call)
+		}
+		return err
+	}
+}
+
+// A task that waits for a budget is tried again and again. Its reason is told once, also if the next attempt begins
+// just then.
+func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
+	t.Parallel()
+	url := redistest.Start(t)
+	client := redistest.Client(t, url)
+	kept, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := store.New(store.Config{Redis: redistest.Client(t, url)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := telling{told: make(chan string, 1)}
+	n := New(kept, &sources.Set{All: []tasks.Source{source}}, slog.New(slog.DiscardHandler))
+	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
+	if _, _, err := kept.Submit(t.Context(), store.Record{
+		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	claim, err := kept.Claim(t.Context(), task.ID, 0, "w")
+	if err == nil {
+		err = claim.Return(t.Context(), store.Wait{Why: "no budget"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := false
+	client.AddHook(&afterKey{key: "no budget", call: func() {
+		_, err := other.Claim(t.Context(), task.ID, 1, "w")
+		begun = err == nil
+	}})
+	n.Post(Notice{ID: task.ID, Delivery: 1, Key: "no budget", Why: "no budget"})
+	n.Wait()
+	if len(source.told) != 1 || !begun {
+		t.Fatalf("told %d times; the next attempt has begun: %t", len(source.told), begun)
+	}
+	if told := <-source.told; told != task.ID+" Waiting: no budget" {
+		t.Errorf("told %s", told)
 	}
 }
 
