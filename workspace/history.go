@@ -63,113 +63,32 @@ func malformed(err error) bool {
 	return ok && strings.Contains(ge.stderr, "fsck error")
 }
 
-// receivingName is the file in a mirror that lists what objects/pack had before a fetch. It is there until git has
-// accepted what came, or that is gone.
-const receivingName = "receiving"
-
 // receive runs a git that fetches into the mirror, and removes what that git has refused. Git looks at some objects
 // only when it has all of them, and then keeps the refused pack: the next fetch would find its objects there, and
-// accept them. What a fetch leaves that did not come to its end, the next one removes. The caller holds the mirror's
-// lock.
-func (m mirror) receive(ctx context.Context, fetch func() error) error {
-	if err := m.dropRefused(ctx); err != nil {
-		return err
-	}
-	names, err := list(filepath.Join(m.dir, "objects", "pack"))
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(m.dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if err := put(root, receivingName, strings.Join(names, "\n")); err != nil {
-		return err
-	}
-	switch err := fetch(); {
-	case err == nil:
-		return root.Remove(receivingName)
-	case malformed(err):
-		return errors.Join(err, m.dropNew())
-	default: // some of it may be there
-		return err
-	}
-}
-
-// dropRefused removes what a fetch has left that did not come to its end, unless git has accepted it: only then do refs
-// lead there.
-func (m mirror) dropRefused(ctx context.Context) error {
-	record := filepath.Join(m.dir, receivingName)
-	if !exists(record) {
-		return nil
-	}
-	accepted, err := m.refsNeedNew(ctx)
-	if err != nil {
-		return err
-	}
-	if accepted {
-		return os.Remove(record)
-	}
-	return m.dropNew()
-}
-
-// dropNew removes the files of objects/pack that came since receivingName was written.
-func (m mirror) dropNew() error {
-	files, err := m.newPackFiles()
-	if err != nil {
-		return err
-	}
-	for _, name := range files {
-		if err := os.Remove(name); err != nil {
-			return err
-		}
-	}
-	return os.Remove(filepath.Join(m.dir, receivingName))
-}
-
-func (m mirror) newPackFiles() ([]string, error) {
-	before, err := os.ReadFile(filepath.Join(m.dir, receivingName))
-	if err != nil {
-		return nil, err
-	}
+// accept them. The caller holds the mirror's lock.
+func (m mirror) receive(fetch func() error) error {
 	dir := filepath.Join(m.dir, "objects", "pack")
-	names, err := list(dir)
+	before, err := list(dir)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	known, files := strings.Split(string(before), "\n"), []string(nil)
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			files = append(files, filepath.Join(dir, name))
-		}
+	refused := fetch()
+	if !malformed(refused) { // refs may lead to what is there
+		return refused
 	}
-	return files, nil
-}
-
-// refsNeedNew reports whether a ref leads to an object that only the packs of newPackFiles have. Meanwhile git does not
-// see these: it knows a pack by its index.
-func (m mirror) refsNeedNew(ctx context.Context) (need bool, err error) {
-	const aside = ".aside"
-	files, err := m.newPackFiles()
+	after, err := list(dir)
 	if err != nil {
-		return false, err
+		return errors.Join(refused, err)
 	}
-	for _, name := range files {
-		if filepath.Ext(name) != ".idx" {
+	for _, name := range after {
+		if slices.Contains(before, name) {
 			continue
 		}
-		if err := os.Rename(name, name+aside); err != nil {
-			return false, err
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return errors.Join(refused, err)
 		}
-		defer func() { err = errors.Join(err, os.Rename(name+aside, name)) }()
 	}
-	refs, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname)")
-	if err != nil {
-		return false, err
-	}
-	out, err := m.git.reading(refs).run(ctx, "cat-file", "--batch-check")
-	return strings.Contains(out, " missing\n"), err
+	return refused
 }
 
 // refusedObject is git's line about an object that it refuses.

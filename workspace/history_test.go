@@ -5,8 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -152,66 +150,6 @@ func TestDangerousHistoryIsRefused(t *testing.T) {
 					!strings.Contains(err.Error(), "object ") {
 					t.Errorf("got %v", err)
 				}
-			}
-		})
-	}
-}
-
-// What a worker has fetched that was killed before git's verdict is not believed by the next one. What git has accepted
-// meanwhile stays.
-func TestFetchOfKilledWorker(t *testing.T) {
-	t.Parallel()
-	for name, refused := range map[string]bool{"refused": true, "accepted": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			o := newOrigin(t)
-			w := o.files()
-			checkout(t, w, api)
-			head := o.commit("main", map[string]string{"README.md": "two\n"})
-			if refused {
-				bad := o.tree("40000 .gitmodules", o.tree("100644 config", o.object("blob", "x\n")))
-				head = o.old([2]string{bad, someAuthor + someCommitter + "\nm\n"})
-			}
-			m := w.mirror(api.Repo)
-			r, err := w.remote(t.Context(), api.Repo)
-			if err != nil {
-				t.Fatal(err)
-			}
-			before, dead := listed(t, m.dir+"/objects/pack"), make(chan struct{})
-			go func() { // dies when its git has ended
-				defer close(dead)
-				_ = m.receive(t.Context(), func() error {
-					_, err := m.git.remotely(t.Context(), r, "fetch", "--no-write-fetch-head", "--", r.url,
-						"+refs/heads/*:refs/heads/*")
-					if malformed(err) != refused {
-						t.Errorf("git says %v", err)
-					}
-					runtime.Goexit()
-					return nil
-				})
-			}()
-			<-dead
-			came := slices.DeleteFunc(listed(t, m.dir+"/objects/pack"), func(name string) bool {
-				return slices.Contains(before, name)
-			})
-			if len(came) == 0 {
-				t.Fatal("git left no pack")
-			}
-			want, byID := api, api
-			want.Thread, byID.Thread, byID.Ref = "another", "by its ID", head
-			for _, want := range []Want{byID, want, want} {
-				c, err := w.Checkout(t.Context(), want)
-				if refused != errors.Is(err, ErrUnsafe) || !refused && c.Head != head {
-					t.Errorf("%s: at %s: %v", want.Thread, c.Head, err)
-				}
-			}
-			for _, name := range came {
-				if exists(filepath.Join(m.dir, "objects/pack", name)) == refused {
-					t.Errorf("%s: kept %t", name, !refused)
-				}
-			}
-			if exists(filepath.Join(m.dir, receivingName)) {
-				t.Error("the record of the fetch is left")
 			}
 		})
 	}

@@ -59,8 +59,7 @@ func (t tip) published(want Want) string {
 // sync updates the mirror if necessary and resolves want in it. With ErrRef the tip holds what was found.
 func (m mirror) sync(ctx context.Context, want Want) (tip, error) {
 	if fullSHA.MatchString(want.Ref) && want.Own == "" {
-		// While a fetch has not ended, git may not have accepted the commit.
-		if t, err := m.resolve(ctx, want); err == nil && !exists(filepath.Join(m.dir, receivingName)) {
+		if t, err := m.resolve(ctx, want); err == nil {
 			return t, nil
 		}
 	}
@@ -204,7 +203,7 @@ func (m mirror) fetchRefs(ctx context.Context, r remote, refspecs ...string) err
 	args := []string{
 		"fetch", "--quiet", "--prune", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--", r.url,
 	}
-	return m.receive(ctx, func() error {
+	return m.receive(func() error {
 		_, err := m.git.remotely(ctx, r, append(args, refspecs...)...)
 		return err
 	})

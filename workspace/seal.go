@@ -163,7 +163,7 @@ func (m mirror) take(ctx context.Context, s *shadow, l load, copied bool) error 
 	if copied {
 		args = append(args, "+"+l.head+":"+nameNow(originals, l.head))
 	}
-	err := m.receive(ctx, func() error {
+	err := m.receive(func() error {
 		_, err := m.git.run(ctx, args...)
 		return err
 	})

@@ -43,7 +43,7 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	}
 	w.slack.Deliver(base + "/slack/events")
 	root := w.mention("hello", "")
-	w.says(root, "Waiting: no worker can run tasks")
+	w.says(root, "No worker can run tasks")
 	if err := os.Symlink(cli, w.env["ERRAND_CLAUDE"]); err != nil {
 		t.Fatal(err)
 	}

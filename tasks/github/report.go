@@ -146,7 +146,7 @@ func (r *report) reactToRequests(ctx context.Context, e tasks.Ending) error {
 
 func (r *reporter) showsWait(t tasks.Task) bool {
 	o, err := subject.Of(t)
-	return err == nil && !r.watched(o.Repo) && (o.Issue != 0 && t.Fence > 0 || t.Kind == subject.KindReview)
+	return err == nil && !r.watched(o.Repo) && (o.Issue != 0 || t.Kind == subject.KindReview)
 }
 
 // waits shows on the commit why a review waits, and on an issue why a task waits that has begun. Other tasks show

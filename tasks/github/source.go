@@ -315,7 +315,7 @@ func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) erro
 	return s.reports.waits(ctx, t, h)
 }
 
-// ShowsWait reports whether a task has a status indicator, or has begun on an issue.
+// ShowsWait reports whether a task has a status indicator or an issue.
 func (s *Source) ShowsWait(t tasks.Task) bool { return s.reports.showsWait(t) }
 
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings

@@ -61,28 +61,6 @@ func TestPausedClass(t *testing.T) {
 	}
 }
 
-// A source that shows why its tasks wait shows a pause there, once, and its thread gets no message of its own.
-func TestPauseIsShownOnce(t *testing.T) {
-	t.Parallel()
-	f, source := talking(t, nil)
-	source.shows = true
-	if _, err := desk.FleetOf(f.desk).Pause(operator(t), tasks.Interactive); err != nil {
-		t.Fatal(err)
-	}
-	id := f.submit(f.task("a", "x"))
-	w := f.idle(func(c *Config) { c.Sources = []tasks.Source{source} })
-	w.outage.Leader, w.outage.Observe = w.cfg.Store.Leader("outage", time.Minute), 1
-	for range 2 {
-		w.outage.Inform(t.Context())
-	}
-	if len(source.said) > 0 || len(source.waited) != 1 {
-		t.Fatalf("posted %d messages, and showed it %d times", len(source.said), len(source.waited))
-	}
-	if got, want := <-source.waited, id+" Waiting: Ada paused interactive tasks"; got != want {
-		t.Errorf("shown: %s, want %s", got, want)
-	}
-}
-
 // A cordoned worker takes nothing and finishes its run, while another worker takes tasks.
 func TestCordonedWorker(t *testing.T) {
 	t.Parallel()

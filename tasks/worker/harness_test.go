@@ -207,7 +207,6 @@ type fakeSource struct {
 	fail  func(attempt int) error // of Close
 	open  <-chan struct{}         // Open waits for it; nil: it does not
 
-	shows  bool        // why tasks wait
 	waited chan string // what is shown for waiting tasks
 
 	mu     sync.Mutex
@@ -229,7 +228,7 @@ func (s *fakeSource) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Bri
 	return tasks.Brief{Keep: true}, nil
 }
 
-func (s *fakeSource) ShowsWait(tasks.Task) bool { return s.shows }
+func (*fakeSource) ShowsWait(tasks.Task) bool { return false }
 
 func (s *fakeSource) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	select {

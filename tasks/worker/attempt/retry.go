@@ -66,7 +66,7 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 		return a, ""
 	}
 	if r.RetryAt.After(now.Add(horizon)) {
-		return nil, fmt.Sprintf(" It takes requests again in %s, which is too long to wait.", span(r.RetryAt.Sub(now)))
+		return nil, fmt.Sprintf(" It takes requests again at %s, which is too long to wait.", moment(r.RetryAt, now))
 	}
 	if elsewhere(r, now) { // the refused one is left out meanwhile
 		a.At, a.Counts = now, now.Sub(requested(rec)) > horizon

@@ -122,7 +122,7 @@ func parkedIsSaidOnce(t *testing.T, shows bool) {
 		t.Errorf("said %d times", len(s.said))
 	}
 	if !shows {
-		if said := <-s.said; !strings.HasPrefix(said, "Paused: ") {
+		if said := <-s.said; !strings.HasPrefix(said, "Paused until ") {
 			t.Errorf("said: %s", said)
 		}
 	}

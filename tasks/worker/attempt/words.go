@@ -11,14 +11,23 @@ import (
 	"github.com/errand-fleet/errand/store"
 )
 
-// whyPaused says why a task waits for long: for the end of an outage, or until a time. People read it in their zones.
+// whyPaused says why a task waits for long: for the end of an outage, or until a time.
 func whyPaused(wait store.Wait, outage bool) string {
 	if outage { // which may take several tries
 		return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself as soon as the "+
 			"model answers again, for up to %d hours.", wait.Why, int(horizon.Hours()))
 	}
-	return fmt.Sprintf("Paused: %s. The work so far is kept, and the task continues by itself in about %s.",
-		wait.Why, span(time.Until(wait.At)))
+	return fmt.Sprintf("Paused until %s: %s. The work so far is kept, and the task continues by itself.",
+		moment(wait.At, time.Now()), wait.Why)
+}
+
+// moment formats a time in UTC and how far away it is.
+func moment(at, now time.Time) string {
+	form := "15:04 UTC"
+	if at.Sub(now) > 12*time.Hour {
+		form = "15:04 UTC on 2 January"
+	}
+	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
 }
 
 // span formats a duration with a sensible precision.

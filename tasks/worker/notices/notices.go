@@ -166,11 +166,11 @@ func (n *Notifier) show(ctx context.Context, rec store.Record) error {
 	return err
 }
 
-// SayOnce tells once, if first returns true, why a task waits: why in the place where it was requested if its source
-// shows that, else text in its thread if the source can speak. If a notice shows it, why is empty. over means that it
-// need not be tried again. Errors are logged: the task's status says the same.
+// SayOnce posts a message about a task to its thread, if its source can speak and first returns true. If a notice has
+// the same, a source that shows notices says nothing. over means that it need not be tried again. Errors are logged:
+// the task's status says the same.
 func (n *Notifier) SayOnce(
-	ctx context.Context, id, why, text string, first func(context.Context) (bool, error),
+	ctx context.Context, id, text string, noticed bool, first func(context.Context) (bool, error),
 ) (said, over bool) {
 	ctx, cancel := context.WithTimeout(logline.WithRun(ctx, id), limit)
 	defer cancel()
@@ -182,22 +182,18 @@ func (n *Notifier) SayOnce(
 	if err != nil {
 		return false, true // a worker that can read it does it
 	}
-	shower, shows := source.(tasks.Waiter)
-	shows = shows && shower.ShowsWait(t)
-	to, talks := sources.Talker(source, t)
-	if !talks && !shows {
+	to, ok := sources.Talker(source, t)
+	if !ok {
 		return false, true
 	}
 	if is, err := first(ctx); err != nil || !is {
 		return false, err == nil
 	}
-	if !shows {
-		err = to.Say(ctx, t, text)
-	} else if why != "" {
-		err = shower.Waits(ctx, t, tasks.WaitingHeadline(why, time.Time{}, time.Now()))
+	if shows, ok := source.(tasks.Waiter); ok && noticed && shows.ShowsWait(t) {
+		return false, true
 	}
-	logline.Warn(n.log, err, "say why a task waits", "run", id)
-	return !shows || why != "", true
+	logline.Warn(n.log, to.Say(ctx, t, text), "say why a task waits", "run", id)
+	return true, true
 }
 
 // PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.

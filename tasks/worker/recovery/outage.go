@@ -120,7 +120,7 @@ func (o *Outage) tell(ctx context.Context, id string, why obstacle) bool {
 		key, until = "paused", "they are resumed."
 	}
 	text := strings.ToUpper(why.reason[:1]) + why.reason[1:] + ". This waits and starts by itself when " + until
-	said, over := o.Notices.SayOnce(ctx, id, why.reason, text, func(ctx context.Context) (bool, error) {
+	said, over := o.Notices.SayOnce(ctx, id, text, false, func(ctx context.Context) (bool, error) {
 		return o.Store.Questions.FirstWhileWaiting(ctx, id, key)
 	})
 	o.informed[id] = over
