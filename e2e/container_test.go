@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -389,21 +390,21 @@ func (e *engine) leavesNothing() {
 	}
 	e.compare(map[string]bool{
 		"shared memory True True True True": true,
-		"first files: 0":                    false, "first objects: 0": false, "first processes: 0": false, "first memory: 3 1": true,
+		"first files: [1-9]":                true, "first objects: [1-9]": true, "first processes: [1-9]": true, "first memory: 3 1": true,
 		"second files: 0": true, "second objects: 0": true, "second processes: 0": true, "second memory: 0 0": true,
 	})
 }
 
-// compare compares what the agents have seen with what they should, or should not.
+// compare compares what the agents have seen with patterns of what they should, or should not.
 func (e *engine) compare(expected map[string]bool) {
 	e.Helper()
 	var seen strings.Builder
 	for _, r := range e.model.Requests() {
 		seen.Write(r.Body)
 	}
-	for text, want := range expected {
-		if strings.Contains(seen.String(), text) != want {
-			e.Errorf("the agents saw %q: %t", text, !want)
+	for pattern, want := range expected {
+		if regexp.MustCompile(pattern).MatchString(seen.String()) != want {
+			e.Errorf("the agents saw %q: %t", pattern, !want)
 		}
 	}
 	e.show(seen.String())

@@ -204,7 +204,7 @@ func (m mirror) syncInTime(ctx context.Context, commit string) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	_, err := m.sync(limited, Want{Ref: commit, Runs: true}) // a commit that only a fork has would be a stranger's
-	if limited.Err() != nil && ctx.Err() == nil && !slow {
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && !slow {
 		m.w.slow.Store(m.repo, time.Now().Add(slowFor))
 	}
 	return err

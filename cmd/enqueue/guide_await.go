@@ -110,6 +110,9 @@ func (g *guide) start(ctx context.Context) error {
 	cmd.Dir, cmd.Stdout, cmd.Stderr = g.dir, g.world.stderr, g.world.stderr
 	cmd.Env = append(g.inherited(), "ERRAND_LOG_LEVEL=warn")
 	for name, value := range g.env {
+		if value == "" { // the variable of the environment counts
+			continue
+		}
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}
 	signals, stop := g.notify()

@@ -66,10 +66,19 @@ func (p *process) start() error {
 	}
 	exited := make(chan struct{})
 	started, now := make(chan error), time.Now()
+	p.mu.Lock()
+	p.meant = false
+	p.mu.Unlock()
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		if err == nil { // before its end, after which a container starts again
+			p.mu.Lock()
+			p.present, p.exited = cmd, exited
+			p.pids, p.begun = append(p.pids, cmd.Process.Pid), append(p.begun, now)
+			p.mu.Unlock()
+		}
 		started <- err
 		if err == nil {
 			_ = cmd.Wait()
@@ -87,16 +96,9 @@ func (p *process) start() error {
 			}
 		}
 	}()
-	p.mu.Lock()
-	p.meant = false
-	p.mu.Unlock()
 	if err := <-started; err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.present, p.exited = cmd, exited
-	p.pids, p.begun = append(p.pids, cmd.Process.Pid), append(p.begun, now)
 	return nil
 }
 

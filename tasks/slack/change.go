@@ -95,7 +95,7 @@ func (in *interpreter) reword(ctx context.Context, ev event, was tasks.Task) (re
 	if err != nil {
 		return "", err
 	}
-	return in.amend(ctx, t, ev.showsBefore() && ev.addsMention(said, me), ev.Edited.TS)
+	return in.amend(ctx, t, ev.addsMention(said, me), ev.Edited.TS)
 }
 
 // edited returns the task of an edited message. If it leaves a choice of repositories, it stays in that of the task

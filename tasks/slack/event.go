@@ -232,9 +232,9 @@ func (ev event) edited() event {
 	return ev
 }
 
-// addsMention reports whether the new words mention the bot more often than those before.
+// addsMention reports whether the new words mention the bot more often than those before, if the event says these.
 func (ev event) addsMention(now words.Words, us who) bool {
-	return now.Ours > words.Slack(ev.Previous.Text, us.user).Ours
+	return ev.showsBefore() && now.Ours > words.Slack(ev.Previous.Text, us.user).Ours
 }
 
 // stopSign is the reaction that stops a request, on the request or on a message about it.

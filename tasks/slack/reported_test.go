@@ -19,12 +19,13 @@ func TestChangeWithoutTheMessageBefore(t *testing.T) {
 	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"count")
 	task, claim := f.begin()
+	about := root
 	again := func(text, edited, happened string) {
 		t.Helper()
 		f.send(map[string]any{
 			"type": "message", "subtype": changed, "channel": general, "channel_type": "channel", "ts": happened,
 			"message": map[string]any{
-				"type": "message", "user": ann, "text": text, "ts": root, "reply_count": 1,
+				"type": "message", "user": ann, "text": text, "ts": about, "reply_count": 1,
 				"edited": map[string]any{"user": ann, "ts": edited},
 			},
 		}, 200)
@@ -41,6 +42,9 @@ func TestChangeWithoutTheMessageBefore(t *testing.T) {
 	again(at+"count", "2000000000.000000", "2000000000.000200")
 	equal(t, "after its end", len(f.tasks()), 2)
 	equal(t, "still the first", f.state(task.ID).Ending.Kind, tasks.Answered)
+	about = f.seed(slackfake.Message{Text: at + "status"}) // a command has no task, and is not obeyed again
+	again(at+"count", "2000000001.000000", "2000000001.000200")
+	equal(t, "of no task", len(f.tasks()), 2)
 }
 
 // Nor does an edit in a direct message ask again what was answered (openclaw#28834).

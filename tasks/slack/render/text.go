@@ -43,7 +43,7 @@ var (
 	inline  = regexp.MustCompile("`[^`]+`")
 	heading = regexp.MustCompile(`^[ ]{0,3}#{1,6}[ \t]+(.*?)[ \t#]*$`)
 	links   = regexp.MustCompile(`!?\[([^\[\]]+)\]\(((?:[^()\s]|\([^()\s]*\))+)\)`)
-	bare    = regexp.MustCompile(`&lt;((?:https?://|mailto:)[^\s|<>]+?)&gt;`)
+	bare    = regexp.MustCompile(`(^|[^|])&lt;((?:https?://|mailto:)[^\s|<>]+?)&gt;`) // not as the words of a link
 	both    = regexp.MustCompile(`\*\*\*([^*\n]+)\*\*\*`)
 	strong  = regexp.MustCompile(`\*\*([^*\n]+)\*\*`)
 	struck  = regexp.MustCompile(`~~([^~\n]+)~~`)
@@ -97,7 +97,7 @@ func convertInline(text string) string {
 		}
 		return "<" + m[2] + "|" + strings.ReplaceAll(m[1], "|", "/") + ">"
 	})
-	text = bare.ReplaceAllString(text, "<$1>")
+	text = bare.ReplaceAllString(text, "$1<$2>")
 	text = both.ReplaceAllString(text, "*_${1}_*")
 	return struck.ReplaceAllString(strong.ReplaceAllString(text, "*$1*"), "~$1~")
 }

@@ -255,7 +255,7 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 	}
 	places, err := r.Store.Places(ctx, blocked)
 	if err != nil {
-		return err
+		return errors.Join(err, r.Store.Wake(ctx, wake...))
 	}
 	for i, rec := range blocked {
 		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]

@@ -70,6 +70,7 @@ func TestKeeperThawed(t *testing.T) {
 		"for long":                        {away: long, ends: true},
 		"for long, and both write again":  {away: long, unread: 2, read: 1, ends: true},
 		"for long, after many heartbeats": {away: long, earlier: 1000, ends: true},
+		"alone at first":                  {away: 5 * long, unread: 4 * beats, ends: true},
 		"alone":                           {away: long, unread: beats},
 		"alone, and has read":             {away: long, read: beats},
 		"alone, and reads":                {away: long, unread: beats - 3, read: 3},

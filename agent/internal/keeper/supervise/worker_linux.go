@@ -62,10 +62,10 @@ func (w *worker) look() (silence time.Duration, late bool) {
 	if w.limit == 0 {
 		return 0, false
 	}
-	// This process was frozen or suspended, and so was the worker, unless it has sent heartbeats meanwhile.
+	// This process was frozen or suspended, and so was the worker, unless it has sent nearly all heartbeats meanwhile.
 	absent := w.absent
 	w.absent = 0
-	if absent > 0 && time.Duration(sent-w.before)*(w.limit/HeartbeatsPerLimit) < (absent+gap)/2 {
+	if absent > 0 && absent+gap-time.Duration(sent-w.before)*(w.limit/HeartbeatsPerLimit) > w.limit {
 		return absent, true
 	}
 	if gap-starved > w.limit+SilenceGrace {
