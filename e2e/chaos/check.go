@@ -173,6 +173,9 @@ var codes = map[int]string{
 	3: "infrastructure failed", 4: "could run no task",
 }
 
+// way names how a life ended.
+func (e exit) way() string { return cmp.Or(codes[e.code], itoa(e.code)) }
+
 // checkExits checks that every worker that takes one task ended by itself with a code that says so: that it had one and
 // left it well, that errand's infrastructure failed, or that it could not start while Redis was away.
 func checkExits(exits []exit, outages []window) (wrong check) {
@@ -180,7 +183,7 @@ func checkExits(exits []exit, outages []window) (wrong check) {
 	for _, e := range exits {
 		away := slices.ContainsFunc(outages, func(w window) bool { return w.touches(e.from, e.to) })
 		if e.code != 0 && e.code != 3 && (e.code != 1 || !away) {
-			wrong.breaks("%s at %s, after %s", cmp.Or(codes[e.code], itoa(e.code)), clock(e.to), e.to.Sub(e.from))
+			wrong.breaks("%s at %s, after %s", e.way(), clock(e.to), e.to.Sub(e.from))
 		}
 	}
 	return wrong

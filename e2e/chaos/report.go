@@ -91,7 +91,7 @@ func (r *report) write(w io.Writer) {
 	if r.set.once {
 		ways := map[string]int{}
 		for _, e := range r.ended {
-			ways[codes[e.code]]++
+			ways[e.way()]++
 		}
 		fmt.Fprintf(w, "exits    of workers with one task each: %s\n", tally(ways))
 	}

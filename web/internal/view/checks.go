@@ -37,7 +37,7 @@ const (
 )
 
 // checkWorker checks a worker by its report. sources are those of all workers.
-func checkWorker(w store.Worker, sources []string, now time.Time) []Check {
+func checkWorker(w store.Worker, sources []string) []Check {
 	var list checklist
 	c, err := capacity.ReadHealth(w.Health)
 	switch {

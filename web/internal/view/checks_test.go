@@ -40,7 +40,7 @@ func TestChecksOfAWorker(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, c := range checkWorker(test.worker, []string{"github", "slack"}, time.Now()) {
+		for _, c := range checkWorker(test.worker, []string{"github", "slack"}) {
 			got = append(got, string(c.Severity)+" "+c.What)
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {

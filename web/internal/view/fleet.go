@@ -106,7 +106,7 @@ func NewWorkers(live []store.Worker, now time.Time) []Worker {
 	for _, w := range live {
 		list = append(list, Worker{
 			w.ID, w.Host, w.Pool, w.Version, w.Pid, w.Slots, w.Running, w.Memory, w.Started, w.Seen, w.Draining,
-			w.Cordon, w.Health, checkWorker(w, sources, now),
+			w.Cordon, w.Health, checkWorker(w, sources),
 		})
 	}
 	return list
