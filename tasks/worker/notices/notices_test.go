@@ -35,25 +35,31 @@ func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error 
 	return nil
 }
 
-// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
-// have another place by then.
-func TestReasonsAreToldApart(t *testing.T) {
-	t.Parallel()
-	client := redistest.Client(t, redistest.Start(t))
+// notifier returns a notifier, its source, and the ID of a task that waits.
+func notifier(t *testing.T, client *redis.Client) (*Notifier, telling, string) {
+	t.Helper()
 	kept, err := store.New(store.Config{Redis: client})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, log := telling{told: make(chan string, 10)}, slog.New(slog.DiscardHandler)
-	n := New(kept, &sources.Set{All: []tasks.Source{source}}, log)
-	n.interval = time.Hour
+	source := telling{told: make(chan string, 10)}
 	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
-	id, delivery := task.ID, 0
 	if _, _, err := kept.Submit(t.Context(), store.Record{
-		ID: id, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
+		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
 	}); err != nil {
 		t.Fatal(err)
 	}
+	all := &sources.Set{All: []tasks.Source{source}}
+	return New(kept, all, slog.New(slog.DiscardHandler)), source, task.ID
+}
+
+// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
+// have another place by then.
+func TestReasonsAreToldApart(t *testing.T) {
+	t.Parallel()
+	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
+	n.interval = time.Hour
+	kept, delivery := n.store, 0
 	handBack := func(why string) {
 		claim, err := kept.Claim(t.Context(), id, delivery, "w")
 		if err == nil {
@@ -125,23 +131,12 @@ func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
 	t.Parallel()
 	url := redistest.Start(t)
 	client := redistest.Client(t, url)
-	kept, err := store.New(store.Config{Redis: client})
-	if err != nil {
-		t.Fatal(err)
-	}
+	n, source, id := notifier(t, client)
 	other, err := store.New(store.Config{Redis: redistest.Client(t, url)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := telling{told: make(chan string, 1)}
-	n := New(kept, &sources.Set{All: []tasks.Source{source}}, slog.New(slog.DiscardHandler))
-	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
-	if _, _, err := kept.Submit(t.Context(), store.Record{
-		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
-	}); err != nil {
-		t.Fatal(err)
-	}
-	claim, err := kept.Claim(t.Context(), task.ID, 0, "w")
+	claim, err := n.store.Claim(t.Context(), id, 0, "w")
 	if err == nil {
 		err = claim.Return(t.Context(), store.Wait{Why: "no budget"})
 	}
@@ -150,15 +145,15 @@ func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
 	}
 	begun := false
 	client.AddHook(&afterKey{key: "no budget", call: func() {
-		_, err := other.Claim(t.Context(), task.ID, 1, "w")
+		_, err := other.Claim(t.Context(), id, 1, "w")
 		begun = err == nil
 	}})
-	n.Post(Notice{ID: task.ID, Delivery: 1, Key: "no budget", Why: "no budget"})
+	n.Post(Notice{ID: id, Delivery: 1, Key: "no budget", Why: "no budget"})
 	n.Wait()
 	if len(source.told) != 1 || !begun {
 		t.Fatalf("told %d times; the next attempt has begun: %t", len(source.told), begun)
 	}
-	if told := <-source.told; told != task.ID+" Waiting: no budget" {
+	if told := <-source.told; told != id+" Waiting: no budget" {
 		t.Errorf("told %s", told)
 	}
 }
