@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -61,6 +62,11 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	c.tree = strings.TrimSpace(tree)
 	c.staged = c.tree != head
 
+	// Git reads files again that were written in the same second as the index, or later: their times say nothing.
+	err = os.Chtimes(filepath.Join(s.dir, "index"), s.indexed, s.indexed)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
 	g := s.git
 	g.tree = s.files.Name()
 	out, err := g.run(ctx, "ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")

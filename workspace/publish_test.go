@@ -1,11 +1,15 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,6 +50,55 @@ func (o *origin) sha(ref string) string {
 		return ""
 	}
 	return out
+}
+
+// A file may change right after git has written the index, and keep its size: then its times say nothing. Many builds of
+// git compare seconds.
+func TestChangeInTheMomentOfTheIndex(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"total.txt": "one\n", "gone.txt": "x\n"})
+	w := o.files()
+	c := checkout(t, w, api)
+	index, file := c.Dir+"/.git/index", c.Dir+"/total.txt"
+	before := testGit(t, c.Dir, "rev-parse", "HEAD:total.txt")
+	write(t, file, "two\n")
+	testGit(t, c.Dir, "add", file)
+	after := testGit(t, c.Dir, "rev-parse", ":total.txt")
+	entries, err := os.ReadFile(index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := func(s string) []byte {
+		b, err := hex.DecodeString(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if err := os.WriteFile(index, bytes.ReplaceAll(entries, id(after), id(before)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Chtimes(index, info.ModTime(), info.ModTime()), os.Remove(c.Dir+"/gone.txt")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the next second", func() bool { return time.Now().Unix() > info.ModTime().Unix() })
+	b, err := w.Snapshot(t.Context(), c, bundleLimit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := workTree(t, o.restored(o.files(), b).Dir)["total.txt"]; got != "two\n" {
+		t.Errorf("the snapshot has %q", got)
+	}
+	published(t, w, c, publication())
+	want := map[string]string{"README.md": "one\n", "total.txt": "two\n"}
+	if files, _ := o.branch(ownBranch); !maps.Equal(files, want) {
+		t.Errorf("published %q", files)
+	}
 }
 
 func TestPublish(t *testing.T) {

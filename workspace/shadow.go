@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/dirtree"
 )
@@ -27,10 +28,11 @@ type shadow struct {
 	dir        string
 	clone      clone
 	git        git
-	files      *os.Root // the work tree
-	head       string   // the SHA checked out
-	unfinished []string // operations that git had not finished; they are not copied
-	release    func()   // unlocks the thread
+	files      *os.Root  // the work tree
+	head       string    // the SHA checked out
+	indexed    time.Time // when the agent's index was written
+	unfinished []string  // operations that git had not finished; they are not copied
+	release    func()    // unlocks the thread
 }
 
 // extent selects how much of a git directory is copied.
@@ -161,6 +163,13 @@ func (s *shadow) take(ctx context.Context, from *os.Root, name string, room *int
 	defer f.Close()
 	if *room -= size; *room < 0 {
 		return errLong
+	}
+	if name == "index" {
+		info, err := f.Stat()
+		if err != nil {
+			return err
+		}
+		s.indexed = info.ModTime()
 	}
 	content := io.LimitReader(f, size)
 	if filepath.Ext(name) == ".pack" { // git computes the IDs of its objects anew
