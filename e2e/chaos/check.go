@@ -176,14 +176,32 @@ var codes = map[int]string{
 // way names how a life ended.
 func (e exit) way() string { return cmp.Or(codes[e.code], itoa(e.code)) }
 
+// endsWithin is how long after a fault a worker may end because of it. It first hands its task back, and posts what it
+// has to say.
+const endsWithin = time.Minute
+
+// explains reports whether a fault at that time may be why a worker ended.
+func (w window) explains(e exit) bool {
+	return w.touches(e.from, e.to) && e.to.Before(w.to.Add(endsWithin))
+}
+
 // checkExits checks that every worker that takes one task ended by itself with a code that says so: that it had one and
-// left it well, that errand's infrastructure failed, or that it could not start while Redis was away.
-func checkExits(exits []exit, outages []window) (wrong check) {
+// left it well, that it could not start while it was without Redis, or that errand's infrastructure failed while a
+// fault explains that. away and failed return the times of such faults for a worker.
+func checkExits(exits []exit, away, failed func(exit) []window) (wrong check) {
 	wrong.name, wrong.looked = "wrong exits", len(exits)
 	for _, e := range exits {
-		away := slices.ContainsFunc(outages, func(w window) bool { return w.touches(e.from, e.to) })
-		if e.code != 0 && e.code != 3 && (e.code != 1 || !away) {
-			wrong.breaks("%s at %s, after %s", e.way(), clock(e.to), e.to.Sub(e.from))
+		var reasons []window
+		switch e.code {
+		case 0:
+			continue
+		case 1:
+			reasons = away(e)
+		case 3:
+			reasons = failed(e)
+		}
+		if !slices.ContainsFunc(reasons, func(w window) bool { return w.explains(e) }) {
+			wrong.breaks("%s: %s at %s, after %s", e.worker, e.way(), clock(e.to), e.to.Sub(e.from))
 		}
 	}
 	return wrong

@@ -61,6 +61,37 @@ func TestForgive(t *testing.T) {
 	}
 }
 
+// A push that errand found by looking is lost with that task: only if Redis was emptied, and after the push was
+// accepted. Then its webhook has become no other task.
+func TestForgiveWhatALookHadFound(t *testing.T) {
+	t.Parallel()
+	at := time.Now()
+	pushed := asked(1, inGitHub)
+	pushed.acceptedAt, pushed.pull, pushed.head = at, 35, "3d8ba44c0ffee"
+	for name, c := range map[string]struct {
+		gone string // a task that Redis had when it was emptied
+		when time.Time
+		want int
+	}{
+		"Redis was not emptied":                    {"", at, 0},
+		"emptied while its own task waited":        {pushed.id, at.Add(time.Minute), 1},
+		"emptied while the look's task waited":     {"1796010418000000-github-look-35-3d8ba44", at.Add(time.Minute), 1},
+		"emptied before the webhook arrived":       {"1796010418000000-github-look-35-3d8ba44", at.Add(-time.Minute), 0},
+		"emptied while another head's waited":      {"1796010418000000-github-look-35-0000000", at.Add(time.Minute), 0},
+		"emptied while another pull request's was": {"1796010418000000-github-look-135-3d8ba44", at.Add(time.Minute), 0},
+	} {
+		s := newSaboteur(nil, &fleet{redis: forgetful{}})
+		if c.gone != "" {
+			s.gone[c.gone] = c.when
+		}
+		events := []event{pushed}
+		n := s.forgive(events, nil)
+		if lost, _ := checkCovered(events, nil); n != c.want || breaks(lost) != (c.want == 0) {
+			t.Errorf("%s: %d forgiven, lost: %q", name, n, lost.broken)
+		}
+	}
+}
+
 func TestCoveredOnce(t *testing.T) {
 	t.Parallel()
 	unaccepted := asked(1, inSlack)
@@ -417,14 +448,51 @@ func TestPools(t *testing.T) {
 func TestExits(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	while := window{now, now.Add(time.Minute)}
-	outages := []window{{now.Add(time.Second), now.Add(2 * time.Second)}}
-	for code, want := range map[int]bool{-1: true, 0: false, 1: false, 2: true, 3: false, 4: true} {
-		if got := checkExits([]exit{{code, while}}, outages); breaks(got) != want || got.looked != 1 {
-			t.Errorf("%d: %+v", code, got)
+	at := func(from, to int) window {
+		return window{now.Add(time.Duration(from) * time.Second), now.Add(time.Duration(to) * time.Second)}
+	}
+	near, far := "worker-1", "worker-2"
+	w := &world{sky: map[place]*weather{
+		inGitHub: {last: []window{at(1000, 1060)}}, model: {last: []window{at(2000, 2060)}},
+	}}
+	s := newSaboteur(w, &fleet{workers: []*process{{name: near}, {name: far}}})
+	s.outage, s.cut, s.emptied = []window{at(10, 20)}, []window{at(500, 530)}, []window{at(1500, 1501)}
+	s.hurt = []injury{{7, at(3000, 3010)}}
+	for name, c := range map[string]struct {
+		worker string
+		code   int
+		life   window
+		wrong  bool
+	}{
+		"well":                             {near, 0, at(100, 150), false},
+		"killed":                           {near, -1, at(9, 12), true},
+		"wrong command line":               {near, 2, at(9, 12), true},
+		"could run no task":                {near, 4, at(9, 12), true},
+		"no start without Redis":           {near, 1, at(15, 16), false},
+		"no start with Redis":              {near, 1, at(100, 101), true},
+		"an end long after Redis was away": {near, 1, at(15, 200), true},
+		"no start of the one cut off":      {far, 1, at(510, 511), false},
+		"no start of another than that":    {near, 1, at(510, 511), true},
+		"no start after the cut":           {far, 1, at(531, 532), true},
+		"no start while GitHub failed":     {near, 1, at(999, 1001), true},
+		"failed without Redis":             {near, 3, at(5, 25), false},
+		"failed for nothing":               {near, 3, at(100, 150), true},
+		"failed long after Redis was away": {near, 3, at(5, 90), true},
+		"failed when it was cut off":       {far, 3, at(499, 535), false},
+		"failed when another one was":      {near, 3, at(499, 535), true},
+		"failed when GitHub did":           {near, 3, at(990, 1030), false},
+		"began after GitHub had failed":    {near, 3, at(1001, 1030), true},
+		"failed when Redis was emptied":    {near, 3, at(1490, 1503), false},
+		"failed when the model did":        {near, 3, at(1990, 2005), true},
+		"failed after it was frozen":       {near, 3, at(2990, 3012), false},
+	} {
+		e := exit{c.worker, 7, c.code, c.life}
+		if got := checkExits([]exit{e}, s.away, s.failures); breaks(got) != c.wrong || got.looked != 1 {
+			t.Errorf("%s: %q", name, got.broken)
 		}
 	}
-	if !breaks(checkExits([]exit{{1, while}}, nil)) {
-		t.Error("a worker did not start although nothing was away")
+	e := exit{near, 8, 3, at(2990, 3012)}
+	if got := checkExits([]exit{e}, s.away, s.failures); !breaks(got) {
+		t.Error("another worker was frozen, and that excuses this one")
 	}
 }

@@ -58,17 +58,17 @@ type saboteur struct {
 	hit     map[identity]bool // CLIs whose run already had a fault
 	done    map[kind]int
 	deaths  []death
-	outage  []window        // of Redis, for all
-	emptied []window        // around the times when Redis lost all its data
-	gone    map[string]bool // the tasks that it had then and whose answer was nowhere else
-	unread  []string        // see unreadEvents
-	cut     []window        // of the last worker's link
+	outage  []window             // of Redis, for all
+	emptied []window             // around the times when Redis lost all its data
+	gone    map[string]time.Time // the tasks that it had then and whose answer was nowhere else
+	unread  []string             // see unreadEvents
+	cut     []window             // of the last worker's link
 	hurt    []injury
 	errs    []error
 }
 
 func newSaboteur(w *world, f *fleet) *saboteur {
-	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}, gone: map[string]bool{}}
+	return &saboteur{w: w, f: f, done: map[kind]int{}, hit: map[identity]bool{}, gone: map[string]time.Time{}}
 }
 
 // play injects all faults at their times and returns when all have ended.
@@ -269,9 +269,10 @@ func (s *saboteur) empty(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.emptied = append(s.emptied, window{from.Add(-time.Second), time.Now()})
+	now := time.Now()
+	s.emptied = append(s.emptied, window{from.Add(-time.Second), now})
 	for _, id := range open {
-		s.gone[id] = true
+		s.gone[id] = now
 	}
 	s.unread = append(s.unread, unread...)
 	return nil
@@ -359,12 +360,58 @@ func (s *saboteur) forgive(events []event, finals []final) (n int) {
 			return strings.Contains(u, e.token) || e.delivery != "" && strings.Contains(u, e.delivery)
 		}
 		if e.accepted && !covered[e.id] &&
-			(gone[e.id] || slices.ContainsFunc(forgot, lost) || slices.ContainsFunc(unread, isUnread)) {
+			(e.goneWith(gone) || slices.ContainsFunc(forgot, lost) || slices.ContainsFunc(unread, isUnread)) {
 			events[i].accepted, events[i].forgiven = false, true
 			n++
 		}
 	}
 	return n
+}
+
+// accepting is how long an answer to a sender may take to become known here.
+const accepting = time.Second
+
+// goneWith reports whether an emptied Redis took the event's task. The time is when. A look finds an event before its
+// webhook has arrived, and one that arrives when Redis is empty must become a task again.
+func (e event) goneWith(gone map[string]time.Time) bool {
+	for id, at := range gone {
+		if id == e.id || e.isLook(id) && e.acceptedAt.Before(at.Add(accepting)) {
+			return true
+		}
+	}
+	return false
+}
+
+// away returns when a worker was without Redis.
+func (s *saboteur) away(e exit) []window {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.worker == s.f.workers[len(s.f.workers)-1].name {
+		return slices.Concat(s.outage, s.cut)
+	}
+	return slices.Clone(s.outage)
+}
+
+// failures returns when errand's infrastructure failed for a worker: Redis, a service that tasks are from or are stored
+// in, or the worker itself, which was frozen.
+func (s *saboteur) failures(e exit) []window {
+	all := s.away(e)
+	for name, service := range s.w.sky {
+		if name == model {
+			continue
+		}
+		for _, t := range service.troubles() {
+			all = append(all, window{t.from, t.from.Add(time.Nanosecond)})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.hurt {
+		if h.worker == e.pid {
+			all = append(all, h.window)
+		}
+	}
+	return append(all, s.emptied...)
 }
 
 // disturbances returns when a takeover from a worker had to wait: for Redis, for a service, or for other workers.

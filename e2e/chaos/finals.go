@@ -145,14 +145,18 @@ func githubFinals(statuses []githubfake.Status) []final {
 	return all
 }
 
-// byLooking matches the IDs of the tasks that errand makes for heads that it knows no task of. It looks for them from
-// time to time, and finds those that a lost master has taken with it.
-var byLooking = regexp.MustCompile(`^\d+-github-look-\d+-`)
+// isLook reports whether a task is that of errand's look for an event that it knows no task of. It looks from time to
+// time, and finds events that a lost master has taken with it and those whose webhooks come late. The webhook then
+// becomes no other task.
+func (e event) isLook(task string) bool {
+	return e.place == inGitHub && len(e.head) > 7 &&
+		strings.HasSuffix(task, fmt.Sprintf("-github-look-%d-%s", e.pull, e.head[:7]))
+}
 
 // searched counts the final messages of tasks that were found by looking as those of the event with the same head.
 func searched(e event, finals []final) []final {
 	for i, f := range finals {
-		if e.id != "" && byLooking.MatchString(f.covers[0]) {
+		if e.id != "" && e.isLook(f.covers[0]) {
 			finals[i].covers = []string{e.id}
 		}
 	}

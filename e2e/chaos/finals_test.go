@@ -108,7 +108,7 @@ func TestFinalStatusesOfGitHub(t *testing.T) {
 func TestSearched(t *testing.T) {
 	t.Parallel()
 	e := asked(1, inGitHub)
-	e.task = true
+	e.task, e.pull, e.head = true, 52, "3d8ba44c0ffee"
 	finals := searched(e, githubFinals([]githubfake.Status{
 		{State: "success", TargetURL: "https://github.example/pull/52#1795461031361612-github-look-52-3d8ba44"},
 		{State: "success", TargetURL: "https://github.example/pull/52#" + e.id},

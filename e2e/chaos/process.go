@@ -41,7 +41,9 @@ type process struct {
 
 // exit is how a life of a worker ended by itself.
 type exit struct {
-	code int // -1: by a signal
+	worker string // name
+	pid    int
+	code   int // -1: by a signal
 	window
 }
 
@@ -85,7 +87,9 @@ func (p *process) start() error {
 			p.mu.Lock()
 			meant := p.meant
 			if !meant && p.in != nil {
-				p.exits = append(p.exits, exit{cmd.ProcessState.ExitCode(), window{now, time.Now()}})
+				p.exits = append(p.exits, exit{
+					p.name, cmd.Process.Pid, cmd.ProcessState.ExitCode(), window{now, time.Now()},
+				})
 			} else if !meant {
 				p.surplus++
 			}
@@ -113,7 +117,7 @@ func (p *process) restart() {
 	if err := p.start(); err != nil { // an operating system without resources; the checks find the missing worker
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.exits = append(p.exits, exit{-1, window{time.Now(), time.Now()}})
+		p.exits = append(p.exits, exit{p.name, 0, -1, window{time.Now(), time.Now()}})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -89,7 +88,7 @@ func finish(ctx context.Context, w *world, f *fleet, t *traffic, s *saboteur, r 
 		}
 		r.ended = append(r.ended, p.ended()...)
 	}
-	exits := checkExits(r.ended, append(slices.Clone(s.outage), s.cut...))
+	exits := checkExits(r.ended, s.away, s.failures)
 	gone := checkGone(ctx, w)
 	if after, err := leftovers(ctx, client); err != nil {
 		return err
