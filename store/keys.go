@@ -67,6 +67,8 @@ package store
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that errand may have pushed (threads)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
+//	<prefix>rate:<name> <request>
+//	                          string  burst intervals              empty; the request has taken its turn of the name (memos)
 //	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (votes)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
 //	<prefix>open:<worker>     string  15 s                         what its open runs have spent with each credential, as JSON

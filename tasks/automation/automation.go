@@ -59,12 +59,18 @@ const (
 	Hook     Kind = "hook"
 )
 
+// Limiter is a set of token buckets that the whole fleet shares.
+type Limiter interface {
+	// AllowOnce is Allow of [intake.Limiter]. Calls with one request take one token, unless its name is empty.
+	AllowOnce(ctx context.Context, name, request string, every time.Duration, burst int) (wait time.Duration, err error)
+}
+
 // Config is what a source needs. Memory is required, and Limiter for hooks.
 type Config struct {
-	Automations []Automation   // of the source's kind
-	Memory      intake.Memory  // where the front doors agree
-	Limiter     intake.Limiter // of the requests to hooks
-	Board       intake.Board   // where the channels are; nil: this process leaves posting to another one
+	Automations []Automation  // of the source's kind
+	Memory      intake.Memory // where the front doors agree
+	Limiter     Limiter       // of the requests to hooks
+	Board       intake.Board  // where the channels are; nil: this process leaves posting to another one
 	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
 	May func(ctx context.Context, channel, repo string) (bool, error)
 	Now func() time.Time // nil: time.Now

@@ -178,15 +178,17 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, k key, body []byte)
 		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
 	}
 	if err == nil && k.value != "" {
-		err = e.noteSubmitted(ctx, k)
+		first.Done = true
+		_, err = e.note(ctx, k, first)
 	}
 	return accepted{receipt.ID, receipt.New}, err
 }
 
-// limit counts a request that is to become a task, and refuses it if there were too many.
-func (e *endpoint) limit(ctx context.Context) error {
+// limit counts a request that is to become a task, once for all that have its key, and refuses it if there were too
+// many.
+func (e *endpoint) limit(ctx context.Context, k key) error {
 	every := time.Hour / time.Duration(e.PerHour)
-	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, every, e.PerHour)
+	wait, err := e.source.cfg.Limiter.AllowOnce(ctx, string(Hook)+"/"+e.Name, k.name(), every, e.PerHour)
 	if err != nil {
 		return fmt.Errorf("limit hook %s: %w", e.Name, err)
 	}
@@ -203,6 +205,14 @@ func (e *endpoint) limit(ctx context.Context) error {
 type key struct {
 	kind  string // "": of the sender
 	value string
+}
+
+// name returns a name that every key has for itself, or "".
+func (k key) name() string {
+	if k.value == "" {
+		return ""
+	}
+	return k.kind + digest(k.value)
 }
 
 // The kinds of keys that senders do not choose. The body of a repeated delivery may have another time.
@@ -238,31 +248,28 @@ type keyed struct {
 var errKnown = errors.New("known")
 
 func (e *endpoint) memo(k key) intake.Memo[keyed] {
-	name := string(Hook) + "/" + e.Name + "/" + k.kind + digest(k.value)
+	name := string(Hook) + "/" + e.Name + "/" + k.name()
 	return intake.Memo[keyed]{Memory: e.source.cfg.Memory, Name: name, Log: e.source.cfg.Log}
 }
 
-// first returns the task of a request: that of the first request that had the key. One whose key is known does not
-// count for the limit.
+// first returns the task of a request: that of the first request that had the key. Only the first counts for the limit.
 func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error) {
 	fresh := tasks.NewID(e.source.cfg.Now(), string(Hook), e.Name+"-"+strings.ToLower(rand.Text()[:12]))
 	own := keyed{Task: fresh, Body: digest(string(body))}
 	if k.value == "" {
-		return own, e.limit(ctx)
+		return own, e.limit(ctx, k)
 	}
 	if !keyForm.MatchString(k.value) {
 		return keyed{}, fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
 	}
-	first := own
-	err := e.memo(k).Change(ctx, func(noted *keyed) error {
-		if noted.Task != "" { // without a write, so that repetitions do not get in each other's way
-			first = *noted
-			return errKnown
+	first, err := e.memo(k).Load(ctx)
+	if err == nil && first.Task == "" {
+		if err := e.limit(ctx, k); err != nil {
+			return keyed{}, err
 		}
-		*noted = own
-		return e.limit(ctx)
-	})
-	if err != nil && !errors.Is(err, errKnown) {
+		first, err = e.note(ctx, k, own)
+	}
+	if err != nil {
 		return keyed{}, err
 	}
 	if first.Body != own.Body && k.kind != ofDelivery {
@@ -272,19 +279,21 @@ func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error)
 	return first, nil
 }
 
-// noteSubmitted notes that the task of a key was submitted: the key counts for longer than the task's record is kept.
-func (e *endpoint) noteSubmitted(ctx context.Context, k key) error {
-	err := e.memo(k).Change(ctx, func(noted *keyed) error {
-		if noted.Done {
-			return errKnown
+// note notes own about a key unless as much is noted, and returns what is noted then. A key counts for longer than the
+// record of its task is kept.
+func (e *endpoint) note(ctx context.Context, k key, own keyed) (noted keyed, err error) {
+	err = e.memo(k).Change(ctx, func(before *keyed) error {
+		noted = *before
+		if noted.Task != "" && (noted.Done || !own.Done) {
+			return errKnown // without a write, so that repetitions do not get in each other's way
 		}
-		noted.Done = true
+		noted, *before = own, own
 		return nil
 	})
 	if errors.Is(err, errKnown) {
-		return nil
+		err = nil
 	}
-	return err
+	return noted, err
 }
 
 func digest(s string) string {

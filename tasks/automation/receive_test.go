@@ -124,10 +124,12 @@ func TestRequestBecomesATask(t *testing.T) {
 	}
 }
 
-// One Idempotency-Key that arrives 100 times at once at three front doors makes one task.
+// One Idempotency-Key that arrives 100 times at once at three front doors makes one task, and takes one turn.
 func TestOneKeyOneTask(t *testing.T) {
 	t.Parallel()
-	f := newHooks(t, 3, rights.Policy{}, alerts())
+	h := alerts()
+	h.PerHour = 3
+	f := newHooks(t, 3, rights.Policy{}, h)
 	body := `{"title": "x"}`
 	var mu sync.Mutex
 	made, fresh := map[string]int{}, 0
@@ -157,6 +159,33 @@ func TestOneKeyOneTask(t *testing.T) {
 		intake.KeyHeader, "alert 7"); got.status != http.StatusUnprocessableEntity ||
 		!strings.Contains(got.Detail, "another body") {
 		t.Errorf("another body: %+v", got)
+	}
+}
+
+// contestedMemory is a Redis where another process changes each memo meanwhile, so that the change starts over.
+type contestedMemory struct{ intake.Memory }
+
+func (m contestedMemory) ChangeMemo(
+	ctx context.Context, name string, change func(json.RawMessage) (json.RawMessage, error),
+) error {
+	return m.Memory.ChangeMemo(ctx, name, func(old json.RawMessage) (json.RawMessage, error) {
+		if _, err := change(old); err != nil {
+			return nil, err
+		}
+		return change(old)
+	})
+}
+
+// A request takes one turn, however often noting it starts over.
+func TestContestedRequest(t *testing.T) {
+	t.Parallel()
+	h := alerts()
+	h.PerHour = 1
+	f := newHooks(t, 1, rights.Policy{}, h)
+	cfg := &f.doors[0].cfg
+	cfg.Memory = contestedMemory{cfg.Memory}
+	if got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, "k"); !got.New {
+		t.Errorf("%+v", got)
 	}
 }
 
@@ -401,7 +430,7 @@ func (brokenMemory) ChangeMemo(context.Context, string, func(json.RawMessage) (j
 	return context.DeadlineExceeded
 }
 
-func (brokenMemory) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
+func (brokenMemory) AllowOnce(context.Context, string, string, time.Duration, int) (time.Duration, error) {
 	return 0, nil
 }
 
