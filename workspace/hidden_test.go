@@ -1,6 +1,9 @@
 package workspace
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // Changes that git is set to ignore still count as work, but not the files that we put in place of the checkout's
 // configuration.
@@ -40,5 +43,28 @@ func TestSparseCheckoutIsNoWork(t *testing.T) {
 	}
 	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); len(names) != 0 || err != nil {
 		t.Errorf("saved %v, %v", names, err)
+	}
+}
+
+// The clone has the published commit, and what its sparse checkout leaves out stays so. Otherwise the next publication
+// would remove those files.
+func TestSparseCheckoutStaysSo(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{"left-out.go": "x\n"})
+	w := o.files()
+	c := checkout(t, w, api)
+	testGit(t, c.Dir, "sparse-checkout", "set", "--no-cone", "/*", "!/left-out.go")
+	p := publication()
+	for _, content := range []string{"two\n", "three\n"} {
+		write(t, c.Dir+"/README.md", content)
+		published(t, w, c, p)
+		want := map[string]string{"README.md": content, "left-out.go": "x\n"}
+		if files, _ := o.branch(ownBranch); !maps.Equal(files, want) {
+			t.Errorf("published %q", files)
+		}
+		if out := testGit(t, c.Dir, "status", "--porcelain"); out != "" {
+			t.Errorf("status: %s", out)
+		}
 	}
 }

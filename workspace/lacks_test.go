@@ -72,7 +72,7 @@ func TestListingsOfTheIndex(t *testing.T) {
 	if _, err := w.Publish(t.Context(), c, *publication()); err != nil {
 		t.Fatal(err)
 	}
-	counts("publication", "1 0 2") // of work tree and commits
+	counts("publication", "2 0 2") // of the changes and of the flags; of work tree and commits
 }
 
 // What a clone has only as an empty directory or as a pointer is named, also when the clone is kept, and not what the

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -182,7 +183,7 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 	if _, err := c.git.run(ctx, move...); err != nil {
 		return err
 	}
-	if _, err := c.git.run(ctx, "read-tree", tip); err != nil {
+	if err := c.reindex(ctx, tip); err != nil {
 		return err
 	}
 	if trusted {
@@ -196,3 +197,17 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 	}
 	return err
 }
+
+// reindex makes the index that of a commit. What a sparse checkout leaves out, or an agent had git ignore, stays so:
+// otherwise the next call would publish that these files are gone, or have changed.
+func (c clone) reindex(ctx context.Context, commit string) error {
+	flags, err := c.git.run(ctx, "ls-files", "-v", "-z") // "H name": without a flag
+	if err == nil && flagged.MatchString("\x00"+flags) {
+		_, err = c.git.run(ctx, "read-tree", "--reset", commit)
+	} else { // git compares all contents, also if line ends are converted
+		_, err = c.git.run(ctx, "read-tree", commit)
+	}
+	return err
+}
+
+var flagged = regexp.MustCompile(`\x00(S|[a-z]) `)
