@@ -30,9 +30,9 @@ func TestHiddenChangesAreSaved(t *testing.T) {
 	}
 }
 
-// Files outside a sparse checkout were not removed.
-func TestSparseCheckoutIsNoWork(t *testing.T) {
-	t.Parallel()
+// sparse returns a clone where an agent has left out left-out.go.
+func sparse(t *testing.T) (*origin, *Workspace, Clone) {
+	t.Helper()
 	o := newOrigin(t)
 	o.commit("main", map[string]string{"left-out.go": "x\n"})
 	w := o.files()
@@ -41,6 +41,13 @@ func TestSparseCheckoutIsNoWork(t *testing.T) {
 	if exists(c.Dir + "/left-out.go") {
 		t.Fatal("it is there")
 	}
+	return o, w, c
+}
+
+// Files outside a sparse checkout were not removed.
+func TestSparseCheckoutIsNoWork(t *testing.T) {
+	t.Parallel()
+	_, w, _ := sparse(t)
 	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); len(names) != 0 || err != nil {
 		t.Errorf("saved %v, %v", names, err)
 	}
@@ -50,11 +57,7 @@ func TestSparseCheckoutIsNoWork(t *testing.T) {
 // would remove those files.
 func TestSparseCheckoutStaysSo(t *testing.T) {
 	t.Parallel()
-	o := newOrigin(t)
-	o.commit("main", map[string]string{"left-out.go": "x\n"})
-	w := o.files()
-	c := checkout(t, w, api)
-	testGit(t, c.Dir, "sparse-checkout", "set", "--no-cone", "/*", "!/left-out.go")
+	o, w, c := sparse(t)
 	p := publication()
 	for _, content := range []string{"two\n", "three\n"} {
 		write(t, c.Dir+"/README.md", content)
