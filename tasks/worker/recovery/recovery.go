@@ -254,11 +254,9 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 		}
 	}
 	places, err := r.Store.Places(ctx, blocked)
-	if err != nil {
-		return errors.Join(err, r.Store.Wake(ctx, wake...))
-	}
-	for i, rec := range blocked {
-		place, inLine, told := places[i], rec.Blocked.Scope != "", explained[rec.ID]
+	for i, place := range places { // none after an error
+		rec := blocked[i]
+		inLine, told := rec.Blocked.Scope != "", explained[rec.ID]
 		if place == 0 || !inLine && r.heads[rec.Thread] == rec.ID {
 			wake = append(wake, rec.ID)
 			continue
@@ -268,7 +266,7 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 			r.Notices.PostPlace(notices.Notice{ID: rec.ID, Delivery: rec.Delivery}, rec.Blocked, told)
 		}
 	}
-	return r.Store.Wake(ctx, wake...)
+	return errors.Join(err, r.Store.Wake(ctx, wake...))
 }
 
 // DeliverEvery is how often the leader makes deliveries.
