@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 )
 
@@ -52,10 +53,16 @@ func TestFormOfAServer(t *testing.T) {
 			[]string{"y", "x"},
 			`true {"a":"x"}`,
 		},
-		"skipped":         {needed, []string{"x", "Skip"}, `true {"a":"x"}`},
-		"required":        {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},
-		"without order":   {form(`{"a":{"type":"string"}}`), []string{"x"}, `true {"a":"x"}`},
-		"key of an issue": {form(`{"issueKey":{"type":"string"}}`), []string{"PROJ-12"}, `true {"issueKey":"PROJ-12"}`},
+		"skipped":            {needed, []string{"x", "Skip"}, `true {"a":"x"}`},
+		"required":           {needed, []string{"Skip", "x"}, `true {"a":"Skip","b":"x"}`},
+		"without order":      {form(`{"a":{"type":"string"}}`), []string{"x"}, `true {"a":"x"}`},
+		"key of an issue":    {form(`{"issueKey":{"type":"string"}}`), []string{"PROJ-12"}, `true {"issueKey":"PROJ-12"}`},
+		"no word of secrets": {form(`{"keyboardPinned":{"type":"string"}}`), []string{"x"}, `true {"keyboardPinned":"x"}`},
+		"choice of a code": {
+			form(`{"country_code":{"type":"string","enum":["AT","CH"]},"hasToken":{"type":"boolean"}}`),
+			[]string{"CH", "No"},
+			`true {"country_code":"CH","hasToken":false}`,
+		},
 		"titled like its name": {
 			form(`{"issueKey":{"type":"string","title":"Issue key, or project key"}}`), []string{"x"}, `true {"issueKey":"x"}`,
 		},
@@ -72,7 +79,12 @@ func TestFormOfAServer(t *testing.T) {
 			t.Parallel()
 			f, s, id := asking(t, c.form)
 			for _, text := range c.answers {
-				q := <-s.asked
+				var q tasks.Question
+				select {
+				case q = <-s.asked:
+				case said := <-s.said:
+					t.Fatalf("not asked: %s", said)
+				}
 				if !strings.Contains(q.Text, "server tracker asks, in its own words:\n\n```\n"+c.form.Message+"\n```") ||
 					!strings.Contains(q.Text, "Never answer with a secret") {
 					t.Errorf("asked %+v", q)
@@ -136,6 +148,9 @@ func TestFormThatIsNotAsked(t *testing.T) {
 		"snake case": {text("client_secret", ""), "secret"},
 		"plural":     {text("credentials", ""), "secret"},
 		"one time":   {text("a", "Code from your phone"), "secret"},
+		"number": {agent.Form{Schema: []byte(
+			`{"properties":{"pin":{"type":"integer","oneOf":[{"const":"1"}]}}}`,
+		)}, "secret"},
 		"array": {agent.Form{
 			Fields: []string{"a"}, Schema: []byte(`{"properties":{"a":{"type":"array","items":{"type":"string"}}}}`),
 		}, "this type"},

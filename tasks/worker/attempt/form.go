@@ -123,8 +123,10 @@ func (f *form) check(names []string) (string, error) {
 		for _, o := range p.OneOf {
 			p.Enum = append(p.Enum, o.Const)
 		}
+		// Of a choice, the server knows every answer.
+		choice := p.Type == "boolean" || p.Type == "string" && len(p.Enum) > 0
 		switch words := camelCase.ReplaceAllString(name+"\n"+p.Title, "$1$3 $2$4"); {
-		case secretWord.MatchString(harmlessKey.ReplaceAllString(words, " ")):
+		case !choice && secretWord.MatchString(harmlessKey.ReplaceAllString(words, " ")):
 			return name, errors.New("it asks for what may be a secret")
 		case !slices.Contains([]string{"string", "number", "integer", "boolean"}, p.Type):
 			return name, errors.New("errand cannot ask people for a field of this type")
