@@ -104,6 +104,9 @@ func TestLogOfAnotherWorker(t *testing.T) {
 	h.wantLog(id, "", "said\n")
 	h.wantLog(id, "?raw=1", "{}\n")
 	h.wantLog(id, "", "id\n", "Range", "bytes=-3")
+	last := h.get("/api/tasks/" + id + "/log").Header.Get("Last-Modified")
+	h.wantLog(id, "", "said\n", "If-Modified-Since", last) // which is no reason to look elsewhere
+	h.wantLog(id, "", "id\n", "Range", "bytes=-3", "If-Range", last)
 	if n := other.asked.Load(); n != 0 {
 		t.Errorf("a worker without the log was asked %d times", n)
 	}
