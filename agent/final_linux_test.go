@@ -87,16 +87,18 @@ func TestCLISecretThatWasCut(t *testing.T) {
 					said += e.Text
 				}
 			}
-			log, err := os.ReadFile(r.logPath(unique(id), ".log"))
-			if err != nil {
-				t.Fatal(err)
-			}
 			if res.Text != want || said != want {
 				t.Errorf("result %q, events %q", res.Text, said)
 			}
-			for _, half := range []string{"9f8e", "281706"} {
-				if strings.Contains(string(log), half) {
-					t.Errorf("the log has %s:\n%s", half, log)
+			for _, kind := range []string{".log", ".ndjson"} {
+				log, err := os.ReadFile(r.logPath(unique(id), kind))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, half := range []string{"9f8e", "281706"} {
+					if strings.Contains(string(log), half) {
+						t.Errorf("%s has %s:\n%s", kind, half, log)
+					}
 				}
 			}
 		})

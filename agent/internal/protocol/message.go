@@ -53,6 +53,10 @@ func (m *messageState) text() string {
 // continues reports whether the message has no text yet and continues one that was cut.
 func (m *messageState) continues() bool { return m.earlier != "" && len(m.blocks) == 0 && m.seam == "" }
 
+// goesOn reports whether the text so far goes on in the next message: this one was cut, or broken off before it
+// continued one that was.
+func (m *messageState) goesOn() bool { return m.cut || m.open && !m.streamed && m.continues() }
+
 // gap returns what separates the next text from what was said before it.
 func (m *messageState) gap() string {
 	if m.earlier != "" && len(m.blocks) == 0 {
@@ -99,7 +103,7 @@ func (s *Stream) delta(l *outputLine) {
 	m, index := &s.message, int(l.Event.Index)
 	switch l.Event.Type {
 	case "message_start":
-		s.endBlock(!m.cut)
+		s.endBlock(!m.goesOn())
 		s.beginMessage(l.Event.Message.ID)
 	case "message_stop":
 		m.open = false
@@ -151,6 +155,7 @@ func (s *Stream) beginMessage(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.message
+	s.blocks.answer.raw.begin(m.goesOn())
 	if m.open {
 		s.facts.Partial = s.facts.Partial[:m.before]
 	} else {
@@ -186,7 +191,7 @@ func (s *Stream) assistant(l *outputLine) {
 	}
 	if l.Parent == "" {
 		if l.Message.ID != s.message.id {
-			s.endBlock(!s.message.cut)
+			s.endBlock(!s.message.goesOn())
 			s.beginMessage(l.Message.ID)
 			s.message.open = false
 		}

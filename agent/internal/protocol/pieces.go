@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // liveBlock is a text that is reported while it arrives, such as an answer that the model is writing.
@@ -22,10 +24,14 @@ type rawPieces struct {
 	lines        []byte
 	given, shown []byte // the text of the lines, and what of it was reported
 	open         bool   // the line that is being handled is a piece
+	seam         int    // where in given a message begins that continues one that was cut; negative: not there
+	rest         []byte // the beginning of that message if a secret ends with it, which began before the cut
 }
 
-// maxRawPieces bounds the lines of rawPieces, because a secret such as a key can be as long as an answer.
-const maxRawPieces = 64 << 10
+const (
+	maxRawPieces = 64 << 10 // bounds the lines of rawPieces, because a secret such as a key can be as long as an answer
+	leastHalf    = 6        // a shorter text often ends as some secret begins
+)
 
 // blocks are the texts that are reported while they arrive. The answer goes on in the next message where the maximum of
 // tokens cut it, perhaps within a secret, and a thought may come between.
@@ -88,7 +94,7 @@ func (s *Stream) logPart(p piece) {
 		s.settleRaw(&s.blocks.aside)
 		s.settleRaw(&s.blocks.answer)
 	}
-	s.Log.Raw(p.text)
+	s.Log.Raw(s.blocks.answer.withoutHalves(p.text))
 }
 
 // logLine appends a line to the raw log after it was handled, unless logPart has done so.
@@ -100,7 +106,7 @@ func (s *Stream) logLine(p piece) {
 	k := &b.raw
 	switch whole := p.first && p.last; {
 	case whole && !k.open:
-		s.Log.Raw(p.text)
+		s.Log.Raw(s.blocks.answer.withoutHalves(p.text))
 	case whole:
 		k.open, k.lines = false, append(k.lines, p.text...)
 		if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
@@ -120,18 +126,76 @@ func (s *Stream) settleRaw(b *liveBlock) {
 	k := &b.raw
 	if bytes.Equal(k.given, k.shown) {
 		s.Log.Raw(k.lines)
-		k.lines, k.given, k.shown = k.lines[:0], k.given[:0], k.shown[:0]
-		return
+	} else {
+		s.Log.Raw(rawPiece(b.latest.Kind, k.shown))
 	}
-	s.Log.Raw(rawPiece(b.latest.Kind, k.shown))
 	b.holdRaw()
 }
 
 // holdRaw starts over with a line of the text that is held back.
 func (b *liveBlock) holdRaw() {
 	k := &b.raw
-	k.given, k.shown = append(k.given[:0], b.text.Held()...), k.shown[:0]
+	held := b.held()
+	k.rest, k.seam = k.divide(k.given[:len(k.given)-len(held)])
+	k.given, k.shown = append(k.given[:0], held...), k.shown[:0]
 	k.lines = append(k.lines[:0], rawPiece(b.latest.Kind, k.given)...)
+}
+
+func (b *liveBlock) held() []byte {
+	if b.text == nil {
+		return nil
+	}
+	return b.text.Held()
+}
+
+// begin notes that a message begins, which continues the one before if that was cut.
+func (k *rawPieces) begin(continues bool) {
+	k.rest, k.seam = nil, -1
+	if continues {
+		k.seam = len(k.given)
+	}
+}
+
+// divide returns rest and seam as they are after text, which is the part of given that shown shows.
+func (k *rawPieces) divide(text []byte) (rest []byte, seam int) {
+	before, after := 0, 0
+	for before < min(len(text), len(k.shown)) && text[before] == k.shown[before] {
+		before++
+	}
+	if before > k.seam || k.seam >= len(text) {
+		return k.rest, k.seam - len(text)
+	}
+	own := text[k.seam:] // hidden, perhaps without its end
+	for after < min(len(own), len(k.shown)) && own[len(own)-1-after] == k.shown[len(k.shown)-1-after] {
+		after++
+	}
+	if after > 0 {
+		seam = -1
+	}
+	return append(slices.Clip(k.rest), own[:len(own)-after]...), seam
+}
+
+// withoutHalves returns a line that has whole texts, or a part of it, without the halves of a secret between whose
+// words a message was cut. Such a line comes after its pieces, which have all words. Whether the message was cut, and
+// how it goes on, is not known yet, so the end of a text that may begin a secret is hidden at once.
+func (b *liveBlock) withoutHalves(line []byte) []byte {
+	decided := len(b.raw.given) - len(b.held())
+	rest, seam := b.raw.divide(b.raw.given[:decided])
+	own := b.raw.given[decided+max(0, seam):]
+	if seam >= 0 {
+		rest = append(slices.Clip(rest), own...)
+	}
+	if len(rest) > 0 {
+		quoted, _ := jsontext.AppendQuote(nil, rest)
+		for _, field := range []string{`"text":"`, `"result":"`} {
+			line = bytes.ReplaceAll(line, append([]byte(field), quoted[1:len(quoted)-1]...), []byte(field+"[redacted]"))
+		}
+	}
+	if len(own) >= leastHalf {
+		quoted, _ := jsontext.AppendQuote(nil, own)
+		line = bytes.ReplaceAll(line, quoted[1:], []byte(`[redacted]"`))
+	}
+	return line
 }
 
 // rawPiece returns the line of a piece with this text; nothing if it is empty.

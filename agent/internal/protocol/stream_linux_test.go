@@ -224,6 +224,108 @@ func TestSecretsInRawPieces(t *testing.T) {
 	}
 }
 
+// The whole lines of the raw log, which follow the pieces of a text, have no secret either that was cut between two
+// messages: not its beginning, unless that is very short, and never its end.
+func TestCutSecretInWholeLines(t *testing.T) {
+	t.Parallel()
+	const key = "ghp_0123456789abcdef"
+	long := strings.Repeat("x", 2*maxPiece) + " "
+	whole := func(id, text string) string {
+		return fmt.Sprintf(`{"type":"assistant","message":{"content":[{"text":%q,"type":"text"}],"id":%q}}`, text, id)
+	}
+	event := func(of string) string { return `{"type":"stream_event","event":{"type":"message_` + of + "}}\n" }
+	start := func(id string) string { return event(`start","message":{"id":"` + id + `"}`) }
+	for name, c := range map[string]struct {
+		texts []string
+		begin string // of the second message, if it begins in another way than the others
+		want  []string
+	}{
+		"cut":             {[]string{"It is a-known-", "secret."}, "", []string{"It is [redacted]", "[redacted]."}},
+		"of its own":      {[]string{"a-known-", "secret"}, "", []string{"[redacted]", "[redacted]"}},
+		"begun":           {[]string{"It is a-kno", "wn-secret: \"x\""}, "", []string{"It is a-kno", "[redacted]: \"x\""}},
+		"cut twice":       {[]string{"a-known-", "secret", "-and-more"}, "", []string{"[redacted]", "[redacted]", "[redacted]"}},
+		"with marks":      {[]string{"a \"quoted\"", " secret\n."}, "", []string{"a [redacted]", "[redacted]\n."}},
+		"a thought":       {[]string{"a-known-", "secret."}, start("m1") + delta("thinking", "Hm."), []string{"[redacted]", "[redacted]."}},
+		"broken off":      {[]string{"a-known-", "secret."}, start("b") + start("m1"), []string{"[redacted]", "[redacted]."}},
+		"behind":          {[]string{"One. a-k", "x a-known-secret"}, "", []string{"One. a-k", "x [redacted]"}},
+		"two":             {[]string{"a-known-", "secret a-known-secret"}, "", []string{"[redacted]", "[redacted] [redacted]"}},
+		"no secret":       {[]string{"It is a-known-", "thing."}, "", []string{"It is [redacted]", "thing."}},
+		"body of a shape": {[]string{key, "xyz more"}, "", []string{"[redacted]", "[redacted] more"}},
+		"nothing":         {[]string{"It is a", " text."}, "", []string{"It is a", " text."}},
+		"beside another":  {[]string{"a-known-secreta-kno", "wn-secret"}, "", []string{"[redacted]a-kno", "[redacted]"}},
+		"before another": {
+			[]string{"It is a-kno", "wn-secretghp_0123456789", " end"}, "", []string{"It is a-kno", "[redacted]", " end"},
+		},
+		"six of it": {[]string{"It is a-know", "n-secret"}, "", []string{"It is [redacted]", "[redacted]"}},
+		"two cuts":  {[]string{"a-known-", "secret, a-known-", "secret"}, "", []string{"[redacted]", "[redacted], [redacted]", "[redacted]"}},
+		"said again": {
+			[]string{"a-known-", "secret. Its ", "secret life"}, "", []string{"[redacted]", "[redacted]. Its ", "secret life"},
+		},
+		"in a long answer": {[]string{long + "a-known-", "secret."}, "", []string{long + "[redacted]", "[redacted]."}},
+	} {
+		r := newReading(t, redact.New("a-known-secret", "a-known-secret-and-more", `"quoted" secret`))
+		var in, want strings.Builder
+		for i, text := range c.texts {
+			id, stop := fmt.Sprint("m", i), "max_tokens"
+			if i == len(c.texts)-1 {
+				stop = "end_turn"
+			}
+			if i == 1 && c.begin != "" {
+				in.WriteString(c.begin)
+			} else {
+				in.WriteString(start(id))
+			}
+			in.WriteString(blockStart)
+			for n := range strings.SplitAfterSeq(text, " ") {
+				in.WriteString(delta("text", n))
+			}
+			in.WriteString(whole(id, text) + "\n" + blockStop + event(`delta","delta":{"stop_reason":"`+stop+`"}`) + event(`stop"`))
+			want.WriteString(whole(id, c.want[i]) + "\n")
+		}
+		last := len(c.texts) - 1
+		const result = `{"subtype":"success","is_error":false,"result":%q,"type":"result"}` + "\n"
+		fmt.Fprintf(&in, result, c.texts[last])
+		fmt.Fprintf(&want, result, c.want[last])
+		r.readText(in.String())
+		if err := r.Log.Close(); err != nil {
+			t.Fatal(err)
+		}
+		log, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := regexp.MustCompile(`(?m)^.*"stream_event".*\n`).ReplaceAllString(string(log), "")
+		if got != want.String() {
+			t.Errorf("%s: the whole lines are\n%s\nwant\n%s", name, redact.Clip(got, 2000), redact.Clip(want.String(), 2000))
+		}
+		if want := r.Redactor.String(strings.Join(c.texts, "")); r.said(Text) != want {
+			t.Errorf("%s: said %.100q, want %.100q", name, r.said(Text), want)
+		}
+	}
+}
+
+// The repetition of a message that was broken off within its text begins a line of the log.
+func TestBrokenOffTextsAreApart(t *testing.T) {
+	t.Parallel()
+	const start = `{"type":"stream_event","event":{"type":"message_start","message":{"id":%q}}}` + "\n"
+	const whole = `{"type":"assistant","message":{"content":[{"text":%q,"type":"text"}],"id":%q,"stop_reason":%q}}` + "\n"
+	for lines, want := range map[string]string{
+		fmt.Sprintf(start, "m1") + fmt.Sprintf(whole, "One", "m1", "") + fmt.Sprintf(start, "m2") + delta("text", "Two"): "One\nTwo\n",
+		fmt.Sprintf(whole, "rep", "m1", "max_tokens") + fmt.Sprintf(start, "m2") + delta("text", "o") +
+			fmt.Sprintf(whole, "ort", "m3", "end_turn"): "repo\nort\n",
+	} {
+		r := newReading(t, nil)
+		r.readText(lines)
+		log, err := os.ReadFile(r.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(string(log), ""); !strings.HasSuffix(got, want) {
+			t.Errorf("the log is\n%s\nwant at its end\n%s", got, want)
+		}
+	}
+}
+
 // A message that is broken off is repeated, also where it continues one that the maximum of tokens cut, and a message
 // after a tool's result begins another answer. The repetition may come without streaming.
 func TestAnswerOfSeveralMessages(t *testing.T) {
