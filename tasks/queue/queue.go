@@ -83,8 +83,12 @@ func DeliveryNumber(id, delivery string) (int, error) {
 	return n, nil
 }
 
-// deliveriesAtOnce is how many deliveries Deliver makes between two looks at the store.
-const deliveriesAtOnce = 100
+const (
+	// deliveriesAtOnce is how many deliveries Deliver makes between two looks at the store.
+	deliveriesAtOnce = 100
+	// activeMost is more than the workers of a pool have of one class.
+	activeMost = 10_000
+)
 
 // Deliver enqueues the tasks that may start now and have no delivery yet. Call it after a step that lets tasks start;
 // the leader calls it all the time. It is safe to call it from many processes.
@@ -125,9 +129,43 @@ func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) erro
 	if err != nil || info.State != asynq.TaskStateArchived && info.State != asynq.TaskStateCompleted {
 		return nil //nolint:nilerr // it is there, or was until now
 	}
-	rec, err := q.store.Get(ctx, d.ID)
-	if err == nil && rec.State == store.Waiting && rec.Delivery == d.Number {
-		_, err = q.store.Requeue(ctx, d.ID, d.Number, rec.Fence, false)
+	return q.replace(ctx, d.ID, d.Number)
+}
+
+// ReplaceLost gives another delivery to tasks that wait although a worker has theirs by asynq's account: the worker has
+// died, or Redis' reply to it was lost. asynq sees that when its lease of 30 s has ended, and waits one to two minutes.
+func (q *Queue) ReplaceLost(ctx context.Context) error {
+	used, err := inspector(q).Queues()
+	if err != nil {
+		return fmt.Errorf("list queues: %w", err)
+	}
+	for _, queue := range used {
+		if _, class := store.CutQueue(queue); !slices.Contains(tasks.Classes, class) {
+			continue
+		}
+		active, err := inspector(q).ListActiveTasks(queue, asynq.PageSize(activeMost))
+		if err != nil {
+			return fmt.Errorf("list deliveries of %s: %w", queue, err)
+		}
+		for _, d := range active {
+			id := string(d.Payload)
+			n, err := DeliveryNumber(id, d.ID)
+			if err != nil || !d.IsOrphaned {
+				continue
+			}
+			if err := q.replace(ctx, id, n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// replace gives another delivery to a task that waits and has this one.
+func (q *Queue) replace(ctx context.Context, id string, n int) error {
+	rec, err := q.store.Get(ctx, id)
+	if err == nil && rec.State == store.Waiting && rec.Delivery == n {
+		_, err = q.store.Requeue(ctx, id, n, rec.Fence, false)
 	}
 	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrNotFound) {
 		return nil

@@ -112,6 +112,43 @@ func TestLayoutOfAsynq(t *testing.T) {
 	}
 }
 
+// A task whose delivery went to a worker that died, or to which Redis' reply was lost, before it was claimed gets another
+// one when asynq's lease has ended. What a worker still has is left alone.
+func TestLostDeliveryIsReplaced(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	ctx := t.Context()
+	lost, held := f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))
+	now := time.Now().Unix()
+	for id, ends := range map[string]int64{lost: now - 1, held: now + 60} { // as asynq takes a delivery
+		const key = "asynq:{" + tasks.Interactive + "}:"
+		if _, err := f.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.LRem(ctx, key+"pending", 1, id)
+			p.LPush(ctx, key+"active", id)
+			p.HSet(ctx, key+"t:"+id, "state", "active")
+			p.ZAdd(ctx, key+"lease", redis.Z{Score: float64(ends), Member: id})
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recovery := f.idle().recovery
+	for range 2 {
+		recovery.Reconcile(ctx)
+		recovery.Deliver(ctx)
+	}
+	active, err := f.asynq.ListActiveTasks(tasks.Interactive)
+	if err != nil || len(active) != 2 {
+		t.Fatalf("%d active deliveries, %v", len(active), err)
+	}
+	pending, err := f.asynq.ListPendingTasks(tasks.Interactive)
+	if err != nil || len(pending) != 1 || pending[0].ID != queue.DeliveryID(lost, 1) {
+		t.Errorf("pending deliveries: %+v, %v", pending, err)
+	}
+	f.worker()
+	f.ending(lost)
+}
+
 // The task of a dead worker's run comes before all that wait, and the first that its run had absorbed if that task is
 // given up.
 func TestAbsorbedOfTheDeadComeFirst(t *testing.T) {

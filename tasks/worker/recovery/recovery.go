@@ -82,7 +82,8 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		}
 	}
 
-	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.orderByShare(ctx, running))
+	err = errors.Join(r.Queue.ReplaceLost(ctx), r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...),
+		r.orderByShare(ctx, running))
 	if err != nil {
 		return err
 	}
