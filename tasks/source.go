@@ -42,8 +42,8 @@ type Linker interface {
 
 // Waiter is a Source that shows why a task waits in the place where it was requested.
 type Waiter interface {
-	// Waits shows the headline in the message that the report will use when the task runs. An error is only logged,
-	// because the task's status shows the same.
+	// Waits shows the headline in the message that the report will use when the task runs. After an error, it is called
+	// again a few times, later and with what is true then.
 	Waits(ctx context.Context, t Task, h Headline) error
 	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread.
 	ShowsWait(t Task) bool

@@ -24,6 +24,8 @@ const (
 	limit   = 15 * time.Second // for posting one notice
 	// interval is the time between two notices about a task: positions change often, and Slack limits edits.
 	interval = 15 * time.Second
+	// maxFailed is how often one is shown again after errors, each time after twice as long, for two hours in all.
+	maxFailed = 8
 	// maxKept is how many are kept for later. Others are dropped, because the task's status has the reason.
 	maxKept = 1000
 )
@@ -60,10 +62,11 @@ type Notice struct {
 	Why string
 	// Repeats says that the leader sees the reason again, and reports it.
 	Repeats bool
-	// Said says that SayOnce has told it: only the status message is missing.
+	// Said says that its event is stored: only the status message is missing.
 	Said bool
 
-	at time.Time // when to post it; at once if zero
+	failed int       // how often showing it has failed
+	at     time.Time // when to post it; at once if zero
 }
 
 // Wait waits until nothing is being posted. No more may be begun meanwhile.
@@ -97,7 +100,7 @@ func (n *Notifier) postNow(t Notice) {
 		defer func() { <-n.tokens }()
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
 		defer cancel()
-		if !t.at.IsZero() {
+		if !t.at.IsZero() && !t.Said {
 			if rec, err := n.store.Get(ctx, t.ID); err != nil || rec.Why != t.Why || rec.Blocked != (store.Blocked{}) {
 				return // it no longer waits, or waits for another reason
 			}
@@ -106,23 +109,34 @@ func (n *Notifier) postNow(t Notice) {
 	})
 }
 
+// explain shows why a task waits. If that fails, it keeps the notice for later.
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
+	var rec *store.Record
 	if t.Said {
-		rec, err := n.store.Get(ctx, t.ID)
-		if err != nil || rec.State != store.Waiting {
+		now, err := n.store.Get(ctx, t.ID)
+		if err != nil || now.State != store.Waiting {
 			return err
 		}
-		return n.show(ctx, rec)
+		rec = &now
+	} else {
+		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
+		var early time.Duration
+		var err error
+		rec, early, err = n.store.Explain(ctx, t.ID, store.Explanation{
+			Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
+		})
+		if early > 0 {
+			n.keep(t, early)
+		}
+		if rec == nil {
+			return err
+		}
 	}
-	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
-	rec, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
-		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
-	})
-	if rec != nil { // it may run for a moment now, to see whether it still has to wait
-		return n.show(ctx, *rec)
-	}
-	if early > 0 {
-		n.keep(t, early)
+	err := n.show(ctx, *rec) // it may run for a moment now, to see whether it still has to wait
+	if err != nil && t.failed < maxFailed {
+		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
+		t.failed++
+		n.keep(t, n.interval<<t.failed)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package notices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -24,6 +25,7 @@ type telling struct {
 	tasks.Source
 
 	told chan string
+	fail *int // how often it fails
 }
 
 func (telling) Name() string { return "fake" }
@@ -31,6 +33,9 @@ func (telling) Name() string { return "fake" }
 func (telling) ShowsWait(tasks.Task) bool { return true }
 
 func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
+	if *s.fail--; *s.fail >= 0 {
+		return errors.New("limited")
+	}
 	s.told <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" })
 	return nil
 }
@@ -42,7 +47,7 @@ func notifier(t *testing.T, client *redis.Client) (*Notifier, telling, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := telling{told: make(chan string, 10)}
+	source := telling{told: make(chan string, 10), fail: new(int)}
 	task := tasks.Task{ID: tasks.NewID(time.Now(), "fake", "a"), Source: "fake", Thread: "fake/a", Class: tasks.Interactive}
 	if _, _, err := kept.Submit(t.Context(), store.Record{
 		ID: task.ID, Thread: task.Thread, Class: task.Class, Task: format.JSON(task),
@@ -98,6 +103,36 @@ func TestReasonsAreToldApart(t *testing.T) {
 			}
 		case <-ctx.Done():
 			t.Fatalf("%s got no update", want)
+		}
+	}
+}
+
+// A notice that its source could not show is shown later, also if nobody reports its reason again, but not for ever.
+func TestFailedNoticeIsShownLater(t *testing.T) {
+	t.Parallel()
+	client := redistest.Client(t, redistest.Start(t))
+	for name, tc := range map[string]struct {
+		notice Notice
+		fails  int
+		told   int
+	}{
+		"a reason":            {Notice{Key: "k", Why: "x"}, 2, 1},
+		"a place":             {Notice{Key: "k", Why: "x", Repeats: true}, 2, 1},
+		"what was said":       {Notice{Said: true}, 2, 1},
+		"as often as allowed": {Notice{Said: true}, maxFailed, 1},
+		"in vain":             {Notice{Said: true}, maxFailed + 1, 0},
+	} {
+		client.FlushDB(t.Context())
+		n, source, id := notifier(t, client)
+		n.interval, *source.fail, tc.notice.ID = 0, tc.fails, id
+		n.Post(tc.notice)
+		for range maxFailed + 1 {
+			n.Wait()
+			n.PostLater(t.Context())
+		}
+		n.Wait()
+		if len(source.told) != tc.told || len(n.later) > 0 {
+			t.Errorf("%s: told %d times, and %d are kept", name, len(source.told), len(n.later))
 		}
 	}
 }
