@@ -40,14 +40,13 @@ func Escape(text string) string { return escaper.Replace(text) }
 func Literal(text string, n int) string { return Escape(NoPings(untrusted.Short(text, n))) }
 
 var (
-	inline  = regexp.MustCompile("`[^`]+`")
 	heading = regexp.MustCompile(`^[ ]{0,3}#{1,6}[ \t]+(.*?)[ \t#]*$`)
-	links   = regexp.MustCompile(`!?\[([^\[\]]+)\]\(((?:[^()\s]|\([^()\s]*\))+)\)`)
-	bare    = regexp.MustCompile(`(^|[^|])&lt;((?:https?://|mailto:)[^\s|<>]+?)&gt;`) // not as the words of a link
-	both    = regexp.MustCompile(`\*\*\*([^*\n]+)\*\*\*`)
-	strong  = regexp.MustCompile(`\*\*([^*\n]+)\*\*`)
-	struck  = regexp.MustCompile(`~~([^~\n]+)~~`)
+	// inline matches, in this order, code, a link, an address, bold italics, bold, struck text, and what is escaped.
+	inline = regexp.MustCompile(strings.ReplaceAll("CODE"+
+		`|!?\[((?:[^\[\]\x60]|CODE)+)\]\(((?:[^()\s]|\([^()\s]*\))+)\)|<((?:https?://|mailto:)[^\s|<>]+)>`+
+		`|\*{3}((?:[^*\x60]|CODE)+)\*{3}|\*\*((?:[^*\x60]|CODE)+)\*\*|~~((?:[^~\x60]|CODE)+)~~|[&<>]`, "CODE", "`[^`]+`"))
 	webLink = regexp.MustCompile(`^(?:https?://|mailto:)[^|<>]+$`)
+	label   = strings.NewReplacer("|", "/", "<", "", ">", "") // keeps a link from ending, and from links within it
 )
 
 // mrkdwn turns Markdown into Slack's older notation, for messages whose markdown block is refused. It converts
@@ -75,31 +74,33 @@ func mrkdwn(text string) string {
 func convertLine(l string) string {
 	text := strings.TrimRight(l, "\r\n")
 	end := l[len(text):]
-	around := ""
 	if m := heading.FindStringSubmatch(text); m != nil && m[1] != "" {
-		text, around = strings.ReplaceAll(m[1], "**", ""), "*"
+		return "*" + convertInline(strings.ReplaceAll(m[1], "**", "")) + "*" + end
 	}
-	var b strings.Builder
-	last := 0
-	for _, at := range inline.FindAllStringIndex(text, -1) {
-		b.WriteString(convertInline(text[last:at[0]]) + Escape(text[at[0]:at[1]]))
-		last = at[1]
-	}
-	return around + b.String() + convertInline(text[last:]) + around + end
+	return convertInline(l)
 }
 
-// convertInline converts text without code. It escapes first, so that the links it makes are the only notation.
+// convertInline converts text within a line.
 func convertInline(text string) string {
-	text = links.ReplaceAllStringFunc(Escape(text), func(s string) string {
-		m := links.FindStringSubmatch(s)
-		if !webLink.MatchString(m[2]) {
-			return m[1] + " (" + m[2] + ")"
+	return inline.ReplaceAllStringFunc(text, func(s string) string {
+		m := inline.FindStringSubmatch(s)
+		words, url, address, both, strong, struck := m[1], m[2], m[3], m[4], m[5], m[6]
+		switch {
+		case webLink.MatchString(url):
+			return link(url, label.Replace(convertInline(words)))
+		case url != "":
+			return convertInline(words) + " (" + Escape(url) + ")"
+		case address != "":
+			return "<" + Escape(address) + ">"
+		case both != "":
+			return "*_" + convertInline(both) + "_*"
+		case strong != "":
+			return "*" + convertInline(strong) + "*"
+		case struck != "":
+			return "~" + convertInline(struck) + "~"
 		}
-		return "<" + m[2] + "|" + strings.ReplaceAll(m[1], "|", "/") + ">"
+		return Escape(s)
 	})
-	text = bare.ReplaceAllString(text, "$1<$2>")
-	text = both.ReplaceAllString(text, "*_${1}_*")
-	return struck.ReplaceAllString(strong.ReplaceAllString(text, "*$1*"), "~$1~")
 }
 
 // Lines joins the texts that are not empty, each on a separate line.

@@ -84,6 +84,15 @@ func TestMrkdwn(t *testing.T) {
 		"<https://x.org/a|words> <!channel> <x>":  "&lt;https://x.org/a|words&gt; &lt;!channel&gt; &lt;x&gt;",
 		"### **Step 1**: words":                   "*Step 1: words*",
 		"> quoted":                                "&gt; quoted",
+
+		"<https://a><https://b>":               "<https://a><https://b>",
+		"a|<https://a>|b":                      "a|<https://a>|b",
+		"[<https://a>](https://b)":             "<https://b|https://a>",
+		"[**x** <y>](https://a?b&c)":           "<https://a?b&amp;c|*x* &lt;y&gt;>",
+		"[`a[0]`](https://a)":                  "<https://a|`a[0]`>",
+		"[a `b](https://x) c`":                 "[a `b](https://x) c`",
+		"**a `b**c` ~~d~~**":                   "*a `b**c` ~d~*",
+		"[x](https://a/**b**) <https://~~c~~>": "<https://a/**b**|x> <https://~~c~~>",
 	} {
 		equal(t, text, mrkdwn(text), want)
 	}
