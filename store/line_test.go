@@ -17,7 +17,7 @@ func (h *harness) classed(s *Store, n int, class string, scopes ...string) strin
 }
 
 // TestFreePlaceIsForTheFirst frees places while tasks wait for them. Whoever asks, from whatever process, the first in
-// line gets the place: by class, then by age.
+// line gets the place: first a run that has lost its worker, unless it has lost several, then by class and age.
 func TestFreePlaceIsForTheFirst(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, one, other := h.Context(), h.store(Config{}), h.store(Config{})
@@ -29,7 +29,11 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 		ids := []string{
 			h.classed(one, 3, "background", "repo:a"), h.classed(one, 4, "interactive", "repo:a"),
 			h.classed(one, 5, "review", "repo:a"), h.classed(one, 6, "interactive", "repo:a"),
-			h.classed(one, 7, "unknown", "repo:a"),
+			h.classed(one, 7, "unknown", "repo:a"), h.classed(one, 8, "background", "repo:a"),
+			h.classed(one, 9, "background", "repo:a"),
+		}
+		for n, crashes := range map[int]int{8: 1, 9: 2} {
+			h.ok(h.rdb.HSet(ctx, "errand:task:"+task(n).ID, "crashes", crashes).Err())
 		}
 		ask := func(s *Store, id string) (*Claim, *Full) {
 			h.Helper()
@@ -58,7 +62,9 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 			}
 			ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(order, id) })
 		}
-		if diff := cmp.Diff([]string{task(4).ID, task(6).ID, task(5).ID, task(3).ID, task(7).ID}, order); diff != "" {
+		if diff := cmp.Diff([]string{
+			task(8).ID, task(4).ID, task(6).ID, task(5).ID, task(3).ID, task(9).ID, task(7).ID,
+		}, order); diff != "" {
 			h.Errorf("order:\n%s", diff)
 		}
 		if keys := must(h.rdb.Keys(ctx, "errand:line:*").Result()); len(keys) > 0 {

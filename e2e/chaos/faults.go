@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
@@ -248,24 +249,27 @@ func (s *saboteur) empty(ctx context.Context) error {
 	client := s.f.redis.client()
 	defer client.Close()
 	from := time.Now()
-	var open []string
-	for _, key := range []string{"live", "outbox", "expiring"} {
-		ids, err := client.ZRange(ctx, prefix+key, 0, -1).Result()
-		if err != nil {
-			return fmt.Errorf("read %s tasks: %w", key, err)
-		}
-		for _, id := range ids {
-			if key != "expiring" || strings.Contains(id, "-chat-") { // an answer in the chat is nowhere else
-				open = append(open, id)
-			}
-		}
-	}
 	unread, err := unreadEvents(asynq.NewInspectorFromRedisClient(client))
 	if err != nil {
 		return err
 	}
-	if err := client.FlushAll(ctx).Err(); err != nil {
+	held := map[string]*redis.StringSliceCmd{}
+	if _, err := client.TxPipelined(ctx, func(p redis.Pipeliner) error { // no task comes between
+		for _, key := range []string{"live", "outbox", "expiring"} {
+			held[key] = p.ZRange(ctx, prefix+key, 0, -1)
+		}
+		p.FlushAll(ctx)
+		return nil
+	}); err != nil {
 		return fmt.Errorf("empty redis: %w", err)
+	}
+	var open []string
+	for key, ids := range held {
+		for _, id := range ids.Val() {
+			if key != "expiring" || strings.Contains(id, "-chat-") { // an answer in the chat is nowhere else
+				open = append(open, id)
+			}
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -256,17 +256,19 @@ local function first_in(scope)
   end
 end
 
--- line_up adds a task to a scope's line and returns its place, from 1. The order is that of the classes, then of the
--- IDs. A score is exact to 2 us, and Redis orders equal ones by the IDs themselves.
+-- line_up adds a task to a scope's line and returns its place, from 1. A run that has lost its worker, and with it its
+-- place, comes first; one that has lost several may be the cause. The order is then that of the classes and of the IDs.
+-- A score is exact to 2 us, and Redis orders equal ones by the IDs themselves.
 local function line_up(id, scope)
-  local r = redis.call('HMGET', task_key(id), 'line', 'class', 'awaited')
+  local r = redis.call('HMGET', task_key(id), 'line', 'class', 'awaited', 'crashes')
   if r[1] ~= scope then
     if r[1] then redis.call('ZREM', line_key(r[1]), id) end
     redis.call('HSET', task_key(id), 'line', scope)
   end
   if r[3] then redis.call('HDEL', task_key(id), 'awaited') end
   local urgency = {interactive = 0, review = 1, background = 2}
-  redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * (urgency[r[2]] or 3)), id)
+  local rank = r[4] == '1' and -1 or urgency[r[2]] or 3
+  redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * rank), id)
   redis.call('HSETNX', LINES, scope, '1') -- callup.lua corrects it: the release before made lines without caps
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
