@@ -4,10 +4,9 @@ import (
 	"context"
 )
 
-// Reviewer is a Source with reviews of pull requests, which the console shows. Its methods are called in front doors.
-// They must not wait for other services.
+// Reviewer has a source's reviews of pull requests, for the console. Its methods are called in front doors. They
+// must not wait for other services.
 type Reviewer interface {
-	Name() string
 	// Review returns the result of an ended review, or nil if the task is no review with findings.
 	Review(ctx context.Context, t Task, e Ending) (*ReviewResult, error)
 	// Reported returns the same without Findings, by the ending alone: lists have many reviews.

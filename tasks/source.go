@@ -11,6 +11,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/forge"
+	"github.com/errand-fleet/errand/internal/doctor"
 )
 
 // Source is where tasks come from and answers go, as workers see it: in front doors it is a desk.Listener, too. Its
@@ -25,37 +26,66 @@ type Source interface {
 	// Open returns the task's report. It finds an existing one by a marker in the posted message, or creates one. It
 	// works in any process, and goroutines that it starts end with ctx. A run continues even if Open fails.
 	Open(ctx context.Context, t Task) (Report, error)
+	// Capabilities returns what else the source can do, the same each time.
+	Capabilities() Capabilities
 }
+
+// Capabilities is what a source can do beyond [Source]. It cannot do what is nil. The functions may be called from any
+// goroutine.
+type Capabilities struct {
+	// Links returns what the task's origin says. It calls no service. The repository is added by the caller.
+	Links func(t Task) Links
+
+	// Waits shows the headline in the message that the report will use when the task runs. After an error, it is called
+	// again a few times, later and with what is true then.
+	Waits func(ctx context.Context, t Task, h Headline) error
+	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread. It comes
+	// with Waits.
+	ShowsWait func(t Task) bool
+
+	// Final finds the final message of a task by its marker, if the message is about an ending after the given time:
+	// Redis may lose the ending of a task while the thread still has the message. It returns nil if there is no such
+	// message. The ending has Kind (if the marker contains it), At and Covers. If the source is rate limited, it
+	// returns an *ErrLater.
+	Final func(ctx context.Context, t Task, after time.Time) (*Ending, error)
+
+	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task.
+	Say func(ctx context.Context, t Task, text string) error
+	// Ask shows a question to the people who can answer it. They answer with a message in the thread, which
+	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It may
+	// be called again for the same question of a task, and finds what it has posted. It comes with Say.
+	Ask func(ctx context.Context, t Task, q Question) error
+	// Talks reports whether the agent can speak with people about a task. If it is nil, it can about all.
+	Talks func(t Task) bool
+	// Quiet leaves out the confirmation that a live run has absorbed a message.
+	Quiet bool
+	// Settle replaces a question with q.Answer. It may be called more than once for the same question.
+	Settle func(ctx context.Context, t Task, q Question) error
+	// ReadThread returns the thread's messages so far for an agent: fenced, with their authors.
+	ReadThread func(ctx context.Context, t Task) (string, error)
+	// Attach posts a file to the thread. It is called at most once for the same name and content of a task.
+	Attach func(ctx context.Context, t Task, name string, data []byte) error
+
+	// Directory returns the resolved path of a local directory if tasks may work in it. The error is a text for people.
+	Directory func(path string) (string, error)
+
+	// Reviews has the results of reviews. Front doors call it.
+	Reviews Reviewer
+	// Inbound returns the time of the last event of the source's service in this front door, zero before the first, and
+	// the error that keeps events from arriving.
+	Inbound func() (last time.Time, err error)
+	// Diagnose reports how the source's service is set up, and whether its events arrive.
+	Diagnose func(ctx context.Context) []doctor.Finding
+}
+
+// TalkAbout reports whether the agent can speak with people about a task.
+func (c Capabilities) TalkAbout(t Task) bool { return c.Say != nil && (c.Talks == nil || c.Talks(t)) }
 
 // Links are the pages of other products that a task is about. An empty URL is unknown.
 type Links struct {
 	Thread      string `json:"thread,omitempty"` // where it was requested
 	Repository  string `json:"repository,omitempty"`
 	PullRequest string `json:"pull_request,omitempty"` // that it was requested on
-}
-
-// Linker is a Source that knows where its tasks were requested.
-type Linker interface {
-	// Links returns what the task's origin says. It calls no service. The repository is added by the caller.
-	Links(t Task) Links
-}
-
-// Waiter is a Source that shows why a task waits in the place where it was requested.
-type Waiter interface {
-	// Waits shows the headline in the message that the report will use when the task runs. After an error, it is called
-	// again a few times, later and with what is true then.
-	Waits(ctx context.Context, t Task, h Headline) error
-	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread.
-	ShowsWait(t Task) bool
-}
-
-// Recaller is a Source that can find a final message again. Redis may lose the ending of a task while the thread
-// still has the message.
-type Recaller interface {
-	// Final finds the final message of a task by its marker, if the message is about an ending after the given time.
-	// It returns nil if there is no such message. The ending has Kind (if the marker contains it), At and Covers. If
-	// the source is rate limited, it returns an *ErrLater.
-	Final(ctx context.Context, t Task, after time.Time) (*Ending, error)
 }
 
 // Report shows one task in its source.
@@ -133,51 +163,8 @@ func WriteFile(dir, name string, data []byte) (path string, err error) {
 // is the task whose run it joined.
 const Absorbed agent.Kind = "absorbed"
 
-// Talker is a Source in whose threads the agent can speak while it works. Its methods are called on workers, from any
-// goroutine.
-type Talker interface {
-	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task.
-	Say(ctx context.Context, t Task, text string) error
-	// Ask shows a question to the people who can answer it. They answer with a message in the thread, which
-	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It may
-	// be called again for the same question of a task, and finds what it has posted.
-	Ask(ctx context.Context, t Task, q Question) error
-}
-
-// Selective is a Talker that speaks only about some tasks.
-type Selective interface {
-	// Talks reports whether the agent can speak with people about a task.
-	Talks(t Task) bool
-	// Assures reports whether to post a confirmation when a live run absorbs the task.
-	Assures(t Task) bool
-}
-
-// Settler is a Talker that can replace a question with its answer.
-type Settler interface {
-	// Settle shows q.Answer. It may be called more than once for the same question.
-	Settle(ctx context.Context, t Task, q Question) error
-}
-
-// ThreadReader is a Talker that can read its thread again.
-type ThreadReader interface {
-	// ReadThread returns the thread's messages so far for an agent: fenced, with their authors.
-	ReadThread(ctx context.Context, t Task) (string, error)
-}
-
-// Attacher is a Talker that can post files.
-type Attacher interface {
-	// Attach posts a file to the thread. It is called at most once for the same name and content of a task.
-	Attach(ctx context.Context, t Task, name string, data []byte) error
-}
-
 // Waits is the Tool of a notice event that says why a task waits.
 const Waits = "waiting"
-
-// Directories is a Source whose tasks may name a local directory.
-type Directories interface {
-	// Directory returns the resolved path of a directory if tasks may work in it. The error is a text for people.
-	Directory(path string) (string, error)
-}
 
 // Notice reports the result of a task elsewhere than where it was requested: of one on a pull request whose repository
 // is only watched, or of one that no person asked for.

@@ -19,8 +19,6 @@ type reviewer struct {
 	err    error
 }
 
-func (*reviewer) Name() string { return "test" }
-
 func (r *reviewer) Review(_ context.Context, t tasks.Task, _ tasks.Ending) (*tasks.ReviewResult, error) {
 	if string(t.Origin) != r.origin {
 		return nil, fmt.Errorf("the origin is %q", t.Origin)
@@ -46,7 +44,7 @@ func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptanc
 func TestAcceptance(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{}
-	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
+	h := newHarness(t, func(c *Config) { c.Reviews = map[string]tasks.Reviewer{"test": source} })
 	h.contains(h.get("/api/findings?repository=acme/api"), http.StatusOK, `"kind": "tests"`, `"fixed": 41`,
 		`"dismissed": 3`, `"ignored": 2`)
 	h.contains(h.get("/api/findings?repository=acme/web"), http.StatusOK, `"kinds": []`)
@@ -85,7 +83,7 @@ func TestFindings(t *testing.T) {
 			},
 		},
 	}}
-	h := newHarness(t, func(c *Config) { c.Reviews = []tasks.Reviewer{source} })
+	h := newHarness(t, func(c *Config) { c.Reviews = map[string]tasks.Reviewer{"test": source} })
 	id := h.submit(1, func(t *tasks.Task) { t.Origin = json.RawMessage(source.origin) })
 	c := h.Claim(id)
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "!Review of")

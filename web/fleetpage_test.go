@@ -24,7 +24,7 @@ func TestHealthPage(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	h := newHarness(t, func(c *Config) {
-		c.Inbound = []Inbound{quiet{}}
+		c.Inbound = []Inbound{inbound("slack", time.Time{}, nil)}
 		c.Examine = func(context.Context) []store.Finding {
 			asked++
 			return []store.Finding{

@@ -66,20 +66,20 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	}
 }
 
-// quiet is a source without events.
-type quiet struct {
-	last time.Time
-	err  error
+// inbound returns a source with its last event, and what keeps events from arriving.
+func inbound(source string, last time.Time, err error) Inbound {
+	return Inbound{Source: source, Last: func() (time.Time, error) { return last, err }}
 }
-
-func (quiet) Name() string                  { return "slack" }
-func (q quiet) Inbound() (time.Time, error) { return q.last, q.err }
 
 // A source without events is reported, and does not make the fleet unhealthy.
 func TestHealthTellsOfSources(t *testing.T) {
 	t.Parallel()
 	last := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	h := newHarness(t, func(c *Config) { c.Inbound = []Inbound{quiet{}, quiet{last, errors.New("invalid_auth")}} })
+	h := newHarness(t, func(c *Config) {
+		c.Inbound = []Inbound{
+			inbound("slack", time.Time{}, nil), inbound("slack", last, errors.New("invalid_auth")),
+		}
+	})
 	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "w"}); err != nil {
 		t.Fatal(err)
 	}

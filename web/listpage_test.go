@@ -218,19 +218,13 @@ func TestListViews(t *testing.T) {
 		`href="/?class=review&amp;days=3&amp;limit=7&amp;state=waiting"`)
 }
 
-// inbound is a source that is configured.
-type inbound string
-
-func (in inbound) Name() string                      { return string(in) }
-func (inbound) Inbound() (last time.Time, err error) { return last, nil }
-
 // An empty list says how to start a task with what is configured.
 func TestEmptyList(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "enqueue chat", "!@errand", "!/review", "!the <a")
 	h = newHarness(t, func(c *Config) {
-		c.Inbound = []Inbound{inbound("slack"), inbound("github")}
+		c.Inbound = []Inbound{inbound("slack", time.Time{}, nil), inbound("github", time.Time{}, nil)}
 		c.Chat = console.Chat{Source: poster{}}
 	})
 	h.contains(h.get("/"), http.StatusOK, "No tasks yet", "@errand", "<code>/review</code>", `<a href="/chat">chat</a>`,

@@ -150,7 +150,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	t.Parallel()
 	d := describedAPI(t)
 	h := newHarness(t, func(c *Config) {
-		c.Scheduler, c.Inbox, c.Reviews = scheduler{}, receivers{}, []tasks.Reviewer{&reviewer{}}
+		c.Scheduler, c.Inbox, c.Reviews = scheduler{}, receivers{}, map[string]tasks.Reviewer{"test": &reviewer{}}
 	})
 	check := func(method, path, body string, hs ...string) {
 		t.Helper()

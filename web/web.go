@@ -76,7 +76,7 @@ type Config struct {
 
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    console.Chat                 // the chat page
-	Reviews []tasks.Reviewer             // sources with reviews
+	Reviews map[string]tasks.Reviewer    // by source
 	Inbound []Inbound                    // sources whose events the health reports on
 	Notices []store.Finding              // about the configuration of this process
 	// the configuration of this process, without secrets; nil: it is not shown

@@ -13,8 +13,6 @@ import (
 // reviews is a source that knows the findings of one repository.
 type reviews struct{}
 
-func (reviews) Name() string { return "test" }
-
 func (reviews) Review(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
 	return nil, nil
 }

@@ -24,6 +24,9 @@ func originIn(channel string) json.RawMessage {
 	return body
 }
 
+// Capabilities are none for tasks: nobody reads along.
+func (s *Source) Capabilities() tasks.Capabilities { return tasks.Capabilities{Diagnose: s.Diagnose} }
+
 // Open returns a report that posts the ending to the channel of the automation, if it has one. It shows nothing before.
 func (s *Source) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
 	var o origin

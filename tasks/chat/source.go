@@ -119,11 +119,15 @@ func (s *Source) Open(context.Context, tasks.Task) (tasks.Report, error) {
 	return tasks.NoReport{}, nil
 }
 
-// Say does nothing: the worker has stored the words already.
-func (s *Source) Say(context.Context, tasks.Task, string) error { return nil }
-
-// Ask does nothing: the question is among the events, and is answered through the API or in the console.
-func (s *Source) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }
+// Capabilities are local directories, and to speak: the worker has stored the words already, and the question is among
+// the events and is answered through the API or in the console.
+func (s *Source) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{
+		Say:       func(context.Context, tasks.Task, string) error { return nil },
+		Ask:       func(context.Context, tasks.Task, tasks.Question) error { return nil },
+		Directory: s.Directory,
+	}
+}
 
 // blocked are the system's directories. They stay closed even if an operator opens a directory above them.
 var blocked = []string{

@@ -134,11 +134,11 @@ func TestTalks(t *testing.T) {
 		"checks":           {"check_failure", subject.Origin{Ref: thread.Ref{Repo: repo}}, false},
 		"a review of ours": {"review_response", subject.Origin{Ref: thread.Ref{Repo: repo}, Asked: &subject.Request{}}, false},
 	} {
-		if got := w.src.Talks(tasks.Task{Kind: row.Kind, Origin: must(jsonOf(row.o))}); got != row.want {
+		if got := w.src.Capabilities().TalkAbout(tasks.Task{Kind: row.Kind, Origin: must(jsonOf(row.o))}); got != row.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
-	if w.src.Assures(tasks.Task{}) {
+	if !w.src.Capabilities().Quiet {
 		t.Error("people are told that they were heard")
 	}
 	n, task, _ := w.talk()

@@ -62,7 +62,7 @@ func TestStateOfAnIssue(t *testing.T) {
 		if all := w.statuses(n); len(all) > 0 {
 			w.Errorf("before it starts: %+v", all)
 		}
-		if err := w.src.Waits(w.Context(), task, tasks.Headline{State: "Waiting"}); err != nil ||
+		if err := w.src.Capabilities().Waits(w.Context(), task, tasks.Headline{State: "Waiting"}); err != nil ||
 			len(w.statuses(n)) > 0 {
 			w.Errorf("%v: before it starts: %+v", err, w.statuses(n))
 		}
@@ -75,7 +75,7 @@ func TestStateOfAnIssue(t *testing.T) {
 		w.shows(n, "I have asked a question about "+who+"'s request below")
 		r.Update(agent.Event{Kind: tasks.Replied})
 		w.shows(n, "Working on")
-		if err := w.src.Waits(w.Context(), task, tasks.Headline{
+		if err := w.src.Capabilities().Waits(w.Context(), task, tasks.Headline{
 			State: "Waiting", Detail: "@all are busy",
 		}); err != nil {
 			w.Fatal(err)
@@ -142,14 +142,14 @@ func TestLateStates(t *testing.T) {
 	second := w.report(task)
 	second.Update(agent.Event{Kind: tasks.Asked})
 	w.shows(n, "I have asked")
-	if err := w.src.Waits(t.Context(), late, waits); err != nil {
+	if err := w.src.Capabilities().Waits(t.Context(), late, waits); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.(*report).shown.(*issueAnswer).showState(t.Context(), stateWorking); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(n, "I have asked")
-	if err := w.src.Waits(t.Context(), task, waits); err != nil {
+	if err := w.src.Capabilities().Waits(t.Context(), task, waits); err != nil {
 		t.Fatal(err)
 	}
 	w.shows(n, "[ann](")

@@ -9,12 +9,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
-	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/intake"
 )
@@ -101,19 +99,4 @@ func payload(contentType string, body []byte) ([]byte, error) {
 		return []byte(form.Get("payload")), nil
 	}
 	return nil, errors.New("content type must be application/json")
-}
-
-// Inbound returns when the last webhook from GitHub arrived, or zero. There is no connection that could be lost.
-func (s *Source) Inbound() (last time.Time, err error) { return s.inbound.Last(), nil }
-
-// Diagnose reports how GitHub is configured, and whether webhooks arrive.
-func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
-	list := s.forge.Diagnose(ctx)
-	if s.inbound.LastRefused() {
-		list = append(list, doctor.Finding{
-			What: "GitHub: the last webhook had a wrong signature", Why: "If GitHub sent it, no event is accepted.",
-			Remedy: "Compare GITHUB_WEBHOOK_SECRET with the secret of the webhook.",
-		})
-	}
-	return list
 }

@@ -24,7 +24,7 @@ func of(kind findings.Kind, f findings.Finding) findings.Finding {
 // wantAcceptance compares the counts of the repository.
 func (w *world) wantAcceptance(want ...tasks.Acceptance) {
 	w.Helper()
-	if diff := cmp.Diff(want, must(w.src.Acceptance(w.Context(), "Acme/api"))); diff != "" {
+	if diff := cmp.Diff(want, must(w.src.Capabilities().Reviews.Acceptance(w.Context(), "Acme/api"))); diff != "" {
 		w.Error(diff)
 	}
 }

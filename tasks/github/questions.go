@@ -19,18 +19,11 @@ import (
 // The agent's updates and questions are comments at the place of the request. Each is found again by its mark, so that
 // it is posted once, even if GitHub's response is lost.
 
-// Talks reports whether a person requested the task in a pull request's conversation. Only then may the agent ask.
-func (s *Source) Talks(t tasks.Task) bool {
-	return s.briefs.mayAskQuestions(t)
-}
-
+// mayAskQuestions reports whether a person requested the task in a pull request's conversation.
 func (b *briefer) mayAskQuestions(t tasks.Task) bool {
 	o, err := subject.Of(t)
 	return err == nil && !subject.IsAutomatic(t, o) && !o.ByBot() && !b.watched(o.Repo) && subject.Kinds[t.Kind].Asks
 }
-
-// Assures returns false: the request has its reaction, and each comment is mailed to many people.
-func (s *Source) Assures(tasks.Task) bool { return false }
 
 // Say posts an update by the agent.
 func (s *Source) Say(ctx context.Context, t tasks.Task, text string) error {

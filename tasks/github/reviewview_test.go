@@ -23,7 +23,7 @@ func TestReviewForTheConsole(t *testing.T) {
 		short, comments := strings.NewReplacer(hub.ShortSHA(first.HeadSHA), "<first>"), map[string]string{}
 		see := func(task tasks.Task, e tasks.Ending) []string {
 			w.Helper()
-			r := must(w.src.Review(w.Context(), task, e))
+			r := must(w.src.Capabilities().Reviews.Review(w.Context(), task, e))
 			var got []string
 			for _, f := range r.Findings {
 				name := strings.Fields(f.Claim)[2]
@@ -65,7 +65,7 @@ func TestReviewForTheConsole(t *testing.T) {
 			w.Error(diff)
 		}
 		head := hub.ShortSHA(w.pull(n).HeadSHA)
-		if r := must(w.src.Reported(again, ee)); r.Reported != 1 || r.Head != head || r.Findings != nil {
+		if r := must(w.src.Capabilities().Reviews.Reported(again, ee)); r.Reported != 1 || r.Head != head || r.Findings != nil {
 			w.Errorf("in the list: %+v", r)
 		}
 		other, failed := task, e
@@ -74,7 +74,7 @@ func TestReviewForTheConsole(t *testing.T) {
 			task tasks.Task
 			e    tasks.Ending
 		}{"no review": {other, e}, "no findings": {task, answered("All is well.")}, "failed": {task, failed}} {
-			if r, err := w.src.Review(w.Context(), of.task, of.e); r != nil || err != nil {
+			if r, err := w.src.Capabilities().Reviews.Review(w.Context(), of.task, of.e); r != nil || err != nil {
 				w.Errorf("%s: %+v, %v", name, r, err)
 			}
 		}

@@ -57,6 +57,7 @@ import (
 	"time"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/doctor"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/github/autofix"
@@ -124,16 +125,32 @@ type shared struct {
 	log      *slog.Logger
 }
 
-var (
-	_ tasks.Source    = (*Source)(nil)
-	_ tasks.Talker    = (*Source)(nil)
-	_ tasks.Selective = (*Source)(nil)
-	_ tasks.Settler   = (*Source)(nil)
-	_ tasks.Waiter    = (*Source)(nil)
-	_ tasks.Recaller  = (*Source)(nil)
-	_ tasks.Linker    = (*Source)(nil)
-	_ tasks.Reviewer  = (*Source)(nil)
-)
+var _ tasks.Source = (*Source)(nil)
+
+// Capabilities are all but reading the thread, files and local directories. A confirmation is left out: the request has
+// its reaction, and each comment is mailed to many people.
+func (s *Source) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{
+		Links: s.Links, Waits: s.reports.waits, ShowsWait: s.reports.showsWait, Final: s.Final,
+		Talks: s.briefs.mayAskQuestions, Quiet: true, Say: s.Say, Ask: s.Ask, Settle: s.Settle,
+		Reviews: s.reviews, Inbound: s.Inbound, Diagnose: s.Diagnose,
+	}
+}
+
+// Inbound returns when the last webhook from GitHub arrived, or zero. There is no connection that could be lost.
+func (s *Source) Inbound() (last time.Time, err error) { return s.inbound.Last(), nil }
+
+// Diagnose reports how GitHub is configured, and whether webhooks arrive.
+func (s *Source) Diagnose(ctx context.Context) []doctor.Finding {
+	list := s.forge.Diagnose(ctx)
+	if s.inbound.LastRefused() {
+		list = append(list, doctor.Finding{
+			What: "GitHub: the last webhook had a wrong signature", Why: "If GitHub sent it, no event is accepted.",
+			Remedy: "Compare GITHUB_WEBHOOK_SECRET with the secret of the webhook.",
+		})
+	}
+	return list
+}
 
 // Links returns the pull request or issue, and the comment that requested the task.
 func (s *Source) Links(t tasks.Task) tasks.Links {
@@ -310,31 +327,8 @@ func unknownKind(t tasks.Task) error {
 	return fmt.Errorf("brief task %s: this worker does not know the kind %q, a newer one might", t.ID, t.Kind)
 }
 
-// Waits shows in the status indicator of a commit, or on an issue, why the task waits.
-func (s *Source) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) error {
-	return s.reports.waits(ctx, t, h)
-}
-
-// ShowsWait reports whether a task has a status indicator or an issue.
-func (s *Source) ShowsWait(t tasks.Task) bool { return s.reports.showsWait(t) }
-
 // VerificationCommands returns the commands that should succeed before work is published, from a repository's settings
 // on a branch: all of them, or an error.
 func (s *Source) VerificationCommands(ctx context.Context, repo string) ([]string, error) {
 	return s.settings.VerificationCommands(ctx, repo)
-}
-
-// Review implements [tasks.Reviewer].
-func (s *Source) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
-	return s.reviews.Result(ctx, t, e)
-}
-
-// Reported implements [tasks.Reviewer].
-func (s *Source) Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
-	return review.Reported(t, e)
-}
-
-// Acceptance implements [tasks.Reviewer].
-func (s *Source) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {
-	return s.reviews.Acceptance(ctx, repo)
 }

@@ -123,7 +123,7 @@ func TestWaitingChanges(t *testing.T) {
 	for _, place := range []string{"3rd", "2nd", "1st"} {
 		why := place + " in line; 2 of 2 runs busy in acme/api"
 		waits := tasks.Headline{Sign: "⏳", State: tasks.Waiting, Detail: why}
-		var worker tasks.Waiter = w.process(Config{})
+		worker := w.process(Config{})
 		for range 2 {
 			if err := worker.Waits(t.Context(), task, waits); err != nil {
 				t.Fatal(err)

@@ -16,18 +16,18 @@ func TestLinks(t *testing.T) {
 		return tasks.Task{Origin: o.json()}
 	}
 	web := "https://app.slack.com/client/T0OTHER/" + general + "/thread/" + general + "-1700000000.000100"
-	if got := f.source.Links(task("T0OTHER")).Thread; got != web {
+	if got := f.source.Capabilities().Links(task("T0OTHER")).Thread; got != web {
 		t.Errorf("in another workspace: %s, want %s", got, web)
 	}
 	me, err := f.source.me.get(t.Context())
 	if err != nil || me.site == "" {
 		t.Fatalf("the bot is %+v, %v", me, err)
 	}
-	if got, want := f.source.Links(task(me.team)).Thread, me.site+"archives/"+general+
+	if got, want := f.source.Capabilities().Links(task(me.team)).Thread, me.site+"archives/"+general+
 		"/p1700000000000100"; got != want {
 		t.Errorf("in its workspace: %s, want %s", got, want)
 	}
-	if got := f.source.Links(tasks.Task{Origin: []byte("{}")}); got != (tasks.Links{}) {
+	if got := f.source.Capabilities().Links(tasks.Task{Origin: []byte("{}")}); got != (tasks.Links{}) {
 		t.Errorf("without a channel: %+v", got)
 	}
 }

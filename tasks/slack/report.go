@@ -117,9 +117,6 @@ func (rs *reporter) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) e
 	return d.show(ctx, s, rs.console.RunButtons(t.ID))
 }
 
-// ShowsWait returns true: each request has a status message.
-func (*reporter) ShowsWait(tasks.Task) bool { return true }
-
 // Final finds a task's final message in its thread. It returns nil if the app may not read the thread.
 func (rs *reporter) Final(ctx context.Context, t tasks.Task, after time.Time) (*tasks.Ending, error) {
 	o, err := originOf(t)

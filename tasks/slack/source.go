@@ -57,10 +57,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -122,16 +120,7 @@ type Source struct {
 	socket   *socketMode // nil: not configured
 }
 
-var (
-	_ tasks.Source       = (*Source)(nil)
-	_ tasks.Talker       = (*Source)(nil)
-	_ tasks.Settler      = (*Source)(nil)
-	_ tasks.ThreadReader = (*Source)(nil)
-	_ tasks.Attacher     = (*Source)(nil)
-	_ tasks.Recaller     = (*Source)(nil)
-	_ tasks.Waiter       = (*Source)(nil)
-	_ tasks.Linker       = (*Source)(nil)
-)
+var _ tasks.Source = (*Source)(nil)
 
 // New checks the configuration. It does not talk to Slack.
 func New(cfg Config) (*Source, error) {
@@ -225,8 +214,15 @@ func Transport() *http.Transport {
 // Name returns "slack".
 func (s *Source) Name() string { return sourceName }
 
-// Links returns the thread in Slack.
-func (s *Source) Links(t tasks.Task) tasks.Links { return tasks.Links{Thread: s.client.threadLink(t)} }
+// Capabilities are all but local directories and reviews. Each request has a status message, which shows its waits.
+func (s *Source) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{
+		Links: func(t tasks.Task) tasks.Links { return tasks.Links{Thread: s.client.threadLink(t)} },
+		Waits: s.Waits, ShowsWait: func(tasks.Task) bool { return true }, Final: s.Final,
+		Say: s.Say, Ask: s.Ask, Settle: s.Settle, ReadThread: s.ReadThread, Attach: s.Attach,
+		Inbound: s.Inbound, Diagnose: s.Diagnose,
+	}
+}
 
 // Listen registers POST /slack/events, /slack/interactions and /slack/commands and connects in Socket Mode, each if it
 // is configured. It fails if neither is. Everything that it starts ends with ctx.
@@ -252,83 +248,6 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) e
 // come: an error if Socket Mode is configured and there is no connection.
 func (s *Source) Inbound() (last time.Time, err error) {
 	return s.listener.inbound.Last(), s.listener.inbound.ConnectionErr()
-}
-
-// scatter bounds the random delay before a refused edit is tried again, so that processes do not all try at once.
-const scatter = 5 * time.Second
-
-// display is a status message in the best form that Slack takes: with blocks, else in plain text, else not at all. It
-// is used by one goroutine at a time.
-type display struct {
-	*client
-	origin origin
-	ts     string // of the message
-	log    *slog.Logger
-
-	plain  bool // Slack refuses our blocks
-	warned bool
-}
-
-// errNoDisplay says that the message cannot be edited any more.
-var errNoDisplay = errors.New("the message cannot be edited any more")
-
-// post posts the message.
-func (d *display) post(ctx context.Context, m render.Marker, s render.Status, buttons []render.Button) (err error) {
-	d.ts, err = d.client.post(ctx, d.origin, m, s.Message(buttons)...)
-	if malformed(err) {
-		d.usePlainText(err)
-		d.ts, err = d.client.post(ctx, d.origin, m, s.Text(buttons))
-	}
-	return err
-}
-
-// show edits the message if it has a turn. A *slack.RateLimitedError says when to try again, errNoDisplay that it is of
-// no use.
-func (d *display) show(ctx context.Context, s render.Status, buttons []render.Button) error {
-	err := d.takeEditTurn(ctx, d.origin, editBurst)
-	if limited, ok := errors.AsType[*slack.RateLimitedError](err); ok {
-		// A process that waits would otherwise lose every turn to one that asks just as it becomes free.
-		limited.RetryAfter += rand.N(scatter) //nolint:gosec // no secret
-	}
-	if err != nil {
-		return err
-	}
-	return d.edit(ctx, s, buttons)
-}
-
-func (d *display) edit(ctx context.Context, s render.Status, buttons []render.Button) error {
-	if !d.plain {
-		err := markPermanent(d.client.edit(ctx, d.origin, d.ts, s.Message(buttons)...))
-		if errors.Is(err, errNoDisplay) || !malformed(err) {
-			return err
-		}
-		d.usePlainText(err)
-	}
-	// Slack keeps or drops blocks that an edit does not name, as it likes (slack-go#1214).
-	return markPermanent(d.client.edit(ctx, d.origin, d.ts, s.Text(buttons), slack.MsgOptionBlocks()))
-}
-
-func (d *display) usePlainText(err error) {
-	d.plain = true
-	d.log.Warn("show status in plain text", "err", err)
-}
-
-// markPermanent wraps errors that will not pass in errNoDisplay.
-func markPermanent(err error) error {
-	if refusalOf(err) == ofThread ||
-		slices.Contains([]string{"message_not_found", "cant_update_message", "edit_window_closed"}, code(err)) {
-		return fmt.Errorf("%w: %w", errNoDisplay, err)
-	}
-	return err
-}
-
-// logFirst logs the first failure; the others are likely to be the same.
-func (d *display) logFirst(ctx context.Context, err error) {
-	if _, limited := retryAfter(err); err == nil || limited || d.warned || ctx.Err() != nil {
-		return
-	}
-	d.warned = true
-	d.log.Warn("show progress", "err", err)
 }
 
 // console returns what makes the links to tasks.

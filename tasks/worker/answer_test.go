@@ -16,8 +16,11 @@ type selective struct {
 	thread string
 }
 
-func (s selective) Talks(t tasks.Task) bool { return t.Thread == s.thread }
-func (s selective) Assures(tasks.Task) bool { return false }
+func (s selective) Capabilities() tasks.Capabilities {
+	can := s.talkingSource.Capabilities()
+	can.Talks, can.Quiet = func(t tasks.Task) bool { return t.Thread == s.thread }, true
+	return can
+}
 
 func TestSelectiveTalker(t *testing.T) {
 	t.Parallel()

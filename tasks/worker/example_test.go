@@ -31,6 +31,7 @@ func (printer) Listen(context.Context, *http.ServeMux, *desk.Desk) error { retur
 func (printer) Brief(context.Context, tasks.Task, string) (tasks.Brief, error) {
 	return tasks.Brief{}, nil
 }
+func (printer) Capabilities() tasks.Capabilities                         { return tasks.Capabilities{} }
 func (p printer) Open(context.Context, tasks.Task) (tasks.Report, error) { return p, nil }
 func (printer) Update(agent.Event)                                       {}
 func (p printer) Close(_ context.Context, e tasks.Ending) error {

@@ -228,9 +228,11 @@ func (s *fakeSource) Brief(_ context.Context, t tasks.Task, _ string) (tasks.Bri
 	return tasks.Brief{Keep: true}, nil
 }
 
-func (*fakeSource) ShowsWait(tasks.Task) bool { return false }
+func (s *fakeSource) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{Waits: s.waits, ShowsWait: func(tasks.Task) bool { return false }}
+}
 
-func (s *fakeSource) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
+func (s *fakeSource) waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	select {
 	case s.waited <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" }):
 	default:

@@ -24,11 +24,13 @@ type local struct {
 	dir string
 }
 
-func (l local) Directory(path string) (string, error) {
-	if path != "/link" {
-		return "", errors.New("it is closed")
-	}
-	return l.dir, nil
+func (l local) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{Directory: func(path string) (string, error) {
+		if path != "/link" {
+			return "", errors.New("it is closed")
+		}
+		return l.dir, nil
+	}}
 }
 
 func TestOffer(t *testing.T) {

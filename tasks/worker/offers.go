@@ -152,8 +152,8 @@ func (o *offerer) chooseDir(ctx context.Context, where capacity.Where, s agent.S
 // directory asks the sources whether tasks may work in a local directory.
 func (o *offerer) directory(path string) (string, error) {
 	for _, s := range o.sources {
-		if d, ok := s.(tasks.Directories); ok {
-			dir, err := d.Directory(path)
+		if resolve := s.Capabilities().Directory; resolve != nil {
+			dir, err := resolve(path)
 			if err != nil {
 				return "", &tasks.InputError{Sentence: fmt.Sprintf("No task can work there: %v.", err)}
 			}

@@ -16,8 +16,10 @@ type recalling struct {
 	final func() (*tasks.Ending, error)
 }
 
-func (s recalling) Final(context.Context, tasks.Task, time.Time) (*tasks.Ending, error) {
-	return s.final()
+func (s recalling) Capabilities() tasks.Capabilities {
+	can := s.fakeSource.Capabilities()
+	can.Final = func(context.Context, tasks.Task, time.Time) (*tasks.Ending, error) { return s.final() }
+	return can
 }
 
 // recalls gives a worker such a source.

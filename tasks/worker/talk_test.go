@@ -28,28 +28,34 @@ type talkingSource struct {
 	settled chan tasks.Answer // nil: the test ignores them
 }
 
-func (s *talkingSource) Say(_ context.Context, _ tasks.Task, text string) error {
+func (s *talkingSource) Capabilities() tasks.Capabilities {
+	can := s.fakeSource.Capabilities()
+	can.Say, can.Ask, can.Settle, can.ReadThread, can.Attach = s.say, s.ask, s.settle, s.readThread, s.attach
+	return can
+}
+
+func (s *talkingSource) say(_ context.Context, _ tasks.Task, text string) error {
 	s.said <- text
 	return nil
 }
 
-func (s *talkingSource) Ask(_ context.Context, _ tasks.Task, q tasks.Question) error {
+func (s *talkingSource) ask(_ context.Context, _ tasks.Task, q tasks.Question) error {
 	s.asked <- q
 	return s.mute
 }
 
-func (s *talkingSource) Settle(_ context.Context, _ tasks.Task, q tasks.Question) error {
+func (s *talkingSource) settle(_ context.Context, _ tasks.Task, q tasks.Question) error {
 	if s.settled != nil {
 		s.settled <- *q.Answer
 	}
 	return s.mute
 }
 
-func (s *talkingSource) ReadThread(_ context.Context, t tasks.Task) (string, error) {
+func (s *talkingSource) readThread(_ context.Context, t tasks.Task) (string, error) {
 	return "thread " + t.Thread, nil
 }
 
-func (s *talkingSource) Attach(_ context.Context, _ tasks.Task, name string, data []byte) error {
+func (s *talkingSource) attach(_ context.Context, _ tasks.Task, name string, data []byte) error {
 	s.said <- fmt.Sprintf("%s: %s", name, data)
 	return nil
 }
@@ -255,10 +261,14 @@ type hangingAsker struct {
 	asking chan struct{}
 }
 
-func (s hangingAsker) Ask(ctx context.Context, _ tasks.Task, _ tasks.Question) error {
-	close(s.asking)
-	<-ctx.Done()
-	return ctx.Err()
+func (s hangingAsker) Capabilities() tasks.Capabilities {
+	can := s.talkingSource.Capabilities()
+	can.Ask = func(ctx context.Context, _ tasks.Task, _ tasks.Question) error {
+		close(s.asking)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return can
 }
 
 // A question whose posting a drain interrupted is asked by the next run.
@@ -491,7 +501,11 @@ func TestPostedSecrets(t *testing.T) {
 // muteSource posts nothing that the agent says.
 type muteSource struct{ *talkingSource }
 
-func (muteSource) Say(context.Context, tasks.Task, string) error { return errors.New("no answer") }
+func (s muteSource) Capabilities() tasks.Capabilities {
+	can := s.talkingSource.Capabilities()
+	can.Say = func(context.Context, tasks.Task, string) error { return errors.New("no answer") }
+	return can
+}
 
 // After a failed post, which may have arrived, the agent is told how to post the text.
 func TestUpdateAfterAFailure(t *testing.T) {

@@ -41,7 +41,7 @@ type Console struct {
 	audit   *auth.Audit
 	links   func(tasks.Task) tasks.Links
 	chat    Chat
-	reviews []tasks.Reviewer
+	reviews map[string]tasks.Reviewer
 	examine func(context.Context) []store.Finding
 	queues  *asynqmon.HTTPHandler
 	renders chan struct{} // holds one element for each page with a timeline that is being rendered
@@ -55,7 +55,7 @@ type Config struct {
 	Audit   *auth.Audit
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    Chat
-	Reviews []tasks.Reviewer                      // sources with reviews
+	Reviews map[string]tasks.Reviewer             // by source
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Redis asynq.RedisConnOpt // for asynqmon, which opens its own connections

@@ -61,13 +61,12 @@ func (c *Console) readWork(ctx context.Context, s tasks.Status, v *taskView) {
 	}
 }
 
-// reviewer returns the source of an ended task if it has reviews, or nil.
+// reviewer returns the reviews of the source of an ended task, or nil.
 func (c *Console) reviewer(s tasks.Status) tasks.Reviewer {
-	at := slices.IndexFunc(c.reviews, func(r tasks.Reviewer) bool { return r.Name() == s.Task.Source })
-	if at < 0 || s.Ending == nil {
+	if s.Ending == nil {
 		return nil
 	}
-	return c.reviews[at]
+	return c.reviews[s.Task.Source]
 }
 
 // findings returns the view of an ended review, or nil if the task is none.

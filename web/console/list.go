@@ -104,7 +104,7 @@ func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
 	v := newListView(filter, fleet, now)
 	v.Visitor, v.Views = people.Actor(ctx), builtIn(ctx, filter)
 	for _, in := range c.view.Inbound {
-		v.Slack, v.GitHub = v.Slack || in.Name() == "slack", v.GitHub || in.Name() == "github"
+		v.Slack, v.GitHub = v.Slack || in.Source == "slack", v.GitHub || in.Source == "github"
 	}
 	v.Chat = c.chat.Source != nil && people.VisitorOf(ctx).Role >= policy.User
 	if bySections(filter) {

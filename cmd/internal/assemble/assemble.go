@@ -89,6 +89,7 @@ type Parts struct {
 	served       inbox.All    // by a front door
 	webhooks     *webhook.Webhooks
 	schedules    *automation.Source
+	chat         *chat.Source
 	notices      []store.Finding    // about the configuration
 	redisChecked bool               // Redis has answered once
 	joined       bool               // the data in Redis is known to be of this fleet
@@ -319,7 +320,8 @@ func (p *Parts) sources(o Options) error {
 		}
 		p.Sources, notices.slack = append(p.Sources, s), s
 	}
-	p.Sources = append(p.Sources, chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log}))
+	p.chat = chat.New(chat.Config{Dirs: c.Paths.Dirs, StateDir: c.Paths.State, Log: p.Log})
+	p.Sources = append(p.Sources, p.chat)
 	return p.automation(&notices)
 }
 

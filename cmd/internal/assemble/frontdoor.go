@@ -59,23 +59,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
-	var reviews []tasks.Reviewer
+	reviews := map[string]tasks.Reviewer{}
 	talk := console.Chat{
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
-		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts,
+		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts, Source: p.chat,
 	}
 	for _, s := range p.Sources {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
 		}
-		if in, ok := s.(web.Inbound); ok {
-			inbound = append(inbound, in)
+		can := s.Capabilities()
+		if can.Inbound != nil {
+			inbound = append(inbound, web.Inbound{Source: s.Name(), Last: can.Inbound})
 		}
-		if r, ok := s.(tasks.Reviewer); ok {
-			reviews = append(reviews, r)
-		}
-		if poster, ok := s.(console.Poster); ok {
-			talk.Source = poster
+		if can.Reviews != nil {
+			reviews[s.Name()] = can.Reviews
 		}
 	}
 	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) {
@@ -128,8 +126,8 @@ func (d *Door) Close() error {
 // links returns the pages of other products that a task is about.
 func (p *Parts) links(t tasks.Task) (l tasks.Links) {
 	for _, s := range p.Sources {
-		if linker, ok := s.(tasks.Linker); ok && s.Name() == t.Source {
-			l = linker.Links(t)
+		if links := s.Capabilities().Links; links != nil && s.Name() == t.Source {
+			l = links(t)
 		}
 	}
 	if t.Repo != "" {
@@ -289,17 +287,12 @@ func (b *slackBoard) Watches(repo string) bool { return b.slack != nil && b.slac
 // Tell posts a notice to Slack.
 func (b *slackBoard) Tell(ctx context.Context, n tasks.Notice) error { return b.slack.Tell(ctx, n) }
 
-// diagnoser is a source that can check how its service is set up.
-type diagnoser interface {
-	Diagnose(ctx context.Context) []doctor.Finding
-}
-
 // examine checks the model and the services of all sources concurrently, so that the slowest one determines the time.
 func (p *Parts) examine(ctx context.Context) (list []store.Finding) {
 	var checks []func(context.Context) []doctor.Finding
 	for _, s := range p.Sources {
-		if s, ok := s.(diagnoser); ok {
-			checks = append(checks, s.Diagnose)
+		if diagnose := s.Capabilities().Diagnose; diagnose != nil {
+			checks = append(checks, diagnose)
 		}
 	}
 	checks = append(checks, p.diagnoseFleet, p.checkObjects, p.served.Diagnose, p.checkModel,

@@ -110,9 +110,9 @@ func (r *Reviews) observe(ctx context.Context, where thread.Thread, o subject.Or
 	return r.memory.changeLedger(ctx, o.Ref, func(l *findings.Ledger) { l.Observe(observed(threads)) })
 }
 
-// Result returns the result of a review with the history of its findings, or nil if it has none. It reads the ledger
+// Review returns the result of a review with the history of its findings, or nil if it has none. It reads the ledger
 // and asks GitHub nothing.
-func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+func (r *Reviews) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
 	v, o, answer, err := reported(t, e, r.api.Log)
 	if v == nil || err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*ta
 }
 
 // Reported returns the result of a review without the history of its findings, or nil if it has none.
-func Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+func (*Reviews) Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
 	v, _, _, err := reported(t, e, slog.New(slog.DiscardHandler))
 	return v, err
 }

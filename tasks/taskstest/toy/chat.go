@@ -101,6 +101,9 @@ func (Chat) Brief(context.Context, tasks.Task, string) (tasks.Brief, error) {
 	return tasks.Brief{System: "You answer in a chat. Be brief."}, nil
 }
 
+// Capabilities would be, for example, to show why a task waits, and to ask people.
+func (Chat) Capabilities() tasks.Capabilities { return tasks.Capabilities{} }
+
 // Open returns the report of a task.
 func (c Chat) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
 	return report{c.Room, t.ID}, nil

@@ -210,6 +210,9 @@ func (s Issues) Brief(ctx context.Context, t tasks.Task, _ string) (tasks.Brief,
 	return tasks.Brief{System: "You work on an issue.", Fixes: from.Issue, Keep: true}, nil
 }
 
+// Capabilities are none.
+func (Issues) Capabilities() tasks.Capabilities { return tasks.Capabilities{} }
+
 // Open returns the report of a task.
 func (s Issues) Open(_ context.Context, t tasks.Task) (tasks.Report, error) {
 	return report{s.Thread, t.ID}, nil

@@ -148,16 +148,19 @@ type speaker struct {
 
 func (*speaker) Name() string { return "fake" }
 
-func (s *speaker) Say(_ context.Context, _ tasks.Task, text string) error {
+func (s *speaker) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{
+		Say: s.say, Ask: func(context.Context, tasks.Task, tasks.Question) error { return nil },
+		Waits: s.waits, ShowsWait: func(tasks.Task) bool { return s.shows },
+	}
+}
+
+func (s *speaker) say(_ context.Context, _ tasks.Task, text string) error {
 	s.said <- text
 	return nil
 }
 
-func (*speaker) Ask(context.Context, tasks.Task, tasks.Question) error { return nil }
-
-func (s *speaker) ShowsWait(tasks.Task) bool { return s.shows }
-
-func (s *speaker) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
+func (s *speaker) waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	s.waited <- t.ID + " " + h.Text(func(at string, _ time.Time) string { return at + "later" })
 	return nil
 }

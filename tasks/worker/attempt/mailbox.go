@@ -20,7 +20,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
-	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
 // mailbox passes messages that are posted in a thread to the thread's live run. It takes the thread's next task from
@@ -310,14 +309,14 @@ func (m *mailbox) announce(message string) {
 	m.emit(agent.Event{
 		Kind: tasks.Absorbed, Text: t.Prompt, Tool: m.policy.People.NameOf(t), ToolID: t.ID, Time: time.Now(),
 	})
-	to, ok := sources.Talker(m.source, t)
-	if some, is := m.source.(tasks.Selective); !ok || is && !some.Assures(t) {
+	can := m.source.Capabilities()
+	if can.Quiet || !can.TalkAbout(t) {
 		return
 	}
 	m.background.Go(func() { // do not make the agent wait for the source
 		first, err := m.run.Claim.First(m.ctx, "absorbed-"+format.Hash(t.ID))
 		if err == nil && first {
-			err = to.Say(m.ctx, t, "I'll take that into account.")
+			err = can.Say(m.ctx, t, "I'll take that into account.")
 		}
 		if err != nil {
 			m.logFailure(m.ctx, t.ID, fmt.Errorf("say so: %w", err))

@@ -31,11 +31,11 @@ func (*alreadyAnswered) Error() string { return "the final message is in the thr
 // and the report looks again before it posts.
 func (p *Processor) recall(r *run, j job) error {
 	rec := r.Claim.Record()
-	source, ok := j.source.(tasks.Recaller)
-	if !ok || rec.Attempt <= 1 && rec.Crashes == 0 && !rec.Doubt {
+	final := j.source.Capabilities().Final
+	if final == nil || rec.Attempt <= 1 && rec.Crashes == 0 && !rec.Doubt {
 		return nil
 	}
-	e, err := findFinal(r.Ctx, source, j.task, rec.Retried)
+	e, err := findFinal(r.Ctx, final, j.task, rec.Retried)
 	if wait, ok := errors.AsType[*tasks.ErrLater](err); ok {
 		return wait
 	}
@@ -56,12 +56,15 @@ func (p *Processor) recall(r *run, j job) error {
 	return &alreadyAnswered{ending: *e}
 }
 
-// findFinal asks a source for a final message, a few times unless the source says when to ask again.
-func findFinal(ctx context.Context, source tasks.Recaller, t tasks.Task, since time.Time) (*tasks.Ending, error) {
+// findFinal looks for a final message, a few times unless the source says when to ask again.
+func findFinal(
+	ctx context.Context, final func(context.Context, tasks.Task, time.Time) (*tasks.Ending, error), t tasks.Task,
+	since time.Time,
+) (*tasks.Ending, error) {
 	ctx, cancel := context.WithTimeout(ctx, recallLimit)
 	defer cancel()
 	for try := 1; ; try++ {
-		e, err := source.Final(ctx, t, since)
+		e, err := final(ctx, t, since)
 		if err == nil {
 			return e, nil
 		}

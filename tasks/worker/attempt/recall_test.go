@@ -15,9 +15,11 @@ type recalling struct {
 	asked int
 }
 
-func (s *recalling) Final(context.Context, tasks.Task, time.Time) (*tasks.Ending, error) {
-	s.asked++
-	return nil, nil
+func (s *recalling) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{Final: func(context.Context, tasks.Task, time.Time) (*tasks.Ending, error) {
+		s.asked++
+		return nil, nil
+	}}
 }
 
 // A thread is searched for a final message only if its task may have started before.

@@ -19,7 +19,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/place"
-	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
 
 const (
@@ -40,11 +39,11 @@ type talk struct {
 	patience  time.Duration // Timing.Answer
 	log       *slog.Logger
 
-	claim  *store.Claim
-	run    context.Context // the run's context; a tool call may end earlier
-	task   tasks.Task
-	talker tasks.Talker
-	emit   func(agent.Event)
+	claim *store.Claim
+	run   context.Context // the run's context; a tool call may end earlier
+	task  tasks.Task
+	can   tasks.Capabilities
+	emit  func(agent.Event)
 
 	// holds a token while a question is open, because an answer in a thread cannot name its question
 	one   chan struct{}
@@ -54,13 +53,13 @@ type talk struct {
 
 // talk returns the run's talk, or nil if the agent cannot speak with people. A run on untrusted content cannot.
 func (p *Processor) talk(r *run, j job, emit func(agent.Event)) *talk {
-	to, ok := sources.Talker(j.source, j.task)
-	if !ok || j.task.Profile == agent.Untrusted {
+	can := j.source.Capabilities()
+	if !can.TalkAbout(j.task) || j.task.Profile == agent.Untrusted {
 		return nil
 	}
 	return &talk{
 		store: p.Store, redactor: p.Policy.Redactor, sandboxed: p.Runner.Separated(), patience: p.Timing.Answer,
-		log: p.Log, claim: r.Claim, run: r.Ctx, task: j.task, talker: to, emit: emit,
+		log: p.Log, claim: r.Claim, run: r.Ctx, task: j.task, can: can, emit: emit,
 		one: make(chan struct{}, 1), asked: map[string]int{},
 	}
 }
@@ -76,7 +75,7 @@ func (k *talk) say(ctx context.Context, text string) (string, error) {
 		return "This text was already posted. If it is missing from the thread, post it in other words.", nil
 	}
 	k.emit(agent.Event{Kind: tasks.Said, Text: text, Time: time.Now()})
-	if err := k.talker.Say(ctx, k.task, text); err != nil {
+	if err := k.can.Say(ctx, k.task, text); err != nil {
 		return "", fmt.Errorf("post to the thread: %w", err)
 	}
 	return "Posted.", nil
@@ -155,14 +154,13 @@ func (k *talk) askOnce(ctx context.Context, q tasks.Question) (_ tasks.Answer, k
 }
 
 func (k *talk) settle(ctx context.Context, q tasks.Question, a tasks.Answer) {
-	settler, ok := k.talker.(tasks.Settler)
-	if !ok {
+	if k.can.Settle == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleLimit)
 	defer cancel()
 	q.Answer = &a
-	logline.Warn(k.log, settler.Settle(ctx, k.task, q), "show answer", "run", k.task.ID, "thread", k.task.Thread)
+	logline.Warn(k.log, k.can.Settle(ctx, k.task, q), "show answer", "run", k.task.ID, "thread", k.task.Thread)
 }
 
 // wait shows a question and waits for its answer. When it gives up, it closes the question with an expired answer, so
@@ -231,7 +229,7 @@ func (k *talk) show(ctx context.Context, q tasks.Question) error {
 	if err != nil {
 		return err
 	}
-	err = k.talker.Ask(ctx, k.task, q)
+	err = k.can.Ask(ctx, k.task, q)
 	if err == nil {
 		return nil
 	}
@@ -269,20 +267,20 @@ func (k *talk) tools(p place.Place) []agent.Tool {
 				"wrong guess would waste the work.",
 			func(ctx context.Context, in question) (string, error) { return k.askUser(ctx, in.Question, in.Options) }),
 	}
-	if reader, ok := k.talker.(tasks.ThreadReader); ok {
+	if k.can.ReadThread != nil {
 		read := agent.NewTool("read_thread",
 			"Read the conversation of this task again, including messages since you started.",
-			func(ctx context.Context, _ struct{}) (string, error) { return reader.ReadThread(ctx, k.task) })
+			func(ctx context.Context, _ struct{}) (string, error) { return k.can.ReadThread(ctx, k.task) })
 		read.ReadOnly = true
 		list = append(list, read)
 	}
-	if attacher, ok := k.talker.(tasks.Attacher); ok {
+	if k.can.Attach != nil {
 		type file struct {
 			Path string `json:"path" jsonschema:"a file in your working directory"`
 		}
 		list = append(list, agent.NewTool("attach_file",
 			"Post a file to the thread, such as a picture, a report or a long log.",
-			func(ctx context.Context, in file) (string, error) { return k.attach(ctx, attacher, p, in.Path) }))
+			func(ctx context.Context, in file) (string, error) { return k.attach(ctx, p, in.Path) }))
 	}
 	return list
 }
@@ -306,7 +304,7 @@ func (k *talk) askUser(ctx context.Context, text string, options []string) (stri
 }
 
 // attach posts a file that the agent can read. It follows no link that leads out of the agent's directories.
-func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place.Place, path string) (string, error) {
+func (k *talk) attach(ctx context.Context, p place.Place, path string) (string, error) {
 	data, err := p.Read(path)
 	if err != nil {
 		return "", err
@@ -319,7 +317,7 @@ func (k *talk) attach(ctx context.Context, to tasks.Attacher, p place.Place, pat
 	if !first { // an earlier attempt may or may not have arrived
 		return "This file was already posted. If it is missing from the thread, post it under another name.", nil
 	}
-	if err := to.Attach(ctx, k.task, k.redactor.String(name), k.redactor.Bytes(data)); err != nil {
+	if err := k.can.Attach(ctx, k.task, k.redactor.String(name), k.redactor.Bytes(data)); err != nil {
 		return "", fmt.Errorf("attach %s: %w", name, err)
 	}
 	return "Attached " + name + ".", nil

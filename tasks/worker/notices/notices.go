@@ -174,10 +174,13 @@ func (n *Notifier) show(ctx context.Context, rec store.Record) error {
 		rec.Blocked.Place = places[0]
 	}
 	t, source, err := n.sources.Read(rec)
-	if to, ok := source.(tasks.Waiter); ok && err == nil {
-		return to.Waits(ctx, t, tasks.WaitingHeadline(record.Why(rec), rec.At, time.Now()))
+	if err != nil {
+		return err
 	}
-	return err
+	if waits := source.Capabilities().Waits; waits != nil {
+		return waits(ctx, t, tasks.WaitingHeadline(record.Why(rec), rec.At, time.Now()))
+	}
+	return nil
 }
 
 // SayOnce posts a message about a task to its thread, if its source can speak and first returns true. If a notice has
@@ -196,17 +199,17 @@ func (n *Notifier) SayOnce(
 	if err != nil {
 		return false, true // a worker that can read it does it
 	}
-	to, ok := sources.Talker(source, t)
-	if !ok {
+	can := source.Capabilities()
+	if !can.TalkAbout(t) {
 		return false, true
 	}
 	if is, err := first(ctx); err != nil || !is {
 		return false, err == nil
 	}
-	if shows, ok := source.(tasks.Waiter); ok && noticed && shows.ShowsWait(t) {
+	if noticed && can.Waits != nil && can.ShowsWait(t) {
 		return false, true
 	}
-	logline.Warn(n.log, to.Say(ctx, t, text), "say why a task waits", "run", id)
+	logline.Warn(n.log, can.Say(ctx, t, text), "say why a task waits", "run", id)
 	return true, true
 }
 

@@ -30,9 +30,11 @@ type telling struct {
 
 func (telling) Name() string { return "fake" }
 
-func (telling) ShowsWait(tasks.Task) bool { return true }
+func (s telling) Capabilities() tasks.Capabilities {
+	return tasks.Capabilities{Waits: s.waits, ShowsWait: func(tasks.Task) bool { return true }}
+}
 
-func (s telling) Waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
+func (s telling) waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
 	if *s.fail--; *s.fail >= 0 {
 		return errors.New("limited")
 	}

@@ -1,4 +1,4 @@
-// Package sources finds the source of a stored task, and what that source can do for it.
+// Package sources finds the source of a stored task.
 package sources
 
 import (
@@ -34,13 +34,4 @@ func (s *Set) Read(rec store.Record) (tasks.Task, tasks.Source, error) {
 		}
 	}
 	return t, nil, fmt.Errorf("task %s is from source %q: %w", t.ID, t.Source, tasks.ErrNotHere)
-}
-
-// Talker returns the Talker for a task, or false.
-func Talker(s tasks.Source, t tasks.Task) (tasks.Talker, bool) {
-	k, ok := s.(tasks.Talker)
-	if some, is := s.(tasks.Selective); is && !some.Talks(t) {
-		return nil, false
-	}
-	return k, ok
 }

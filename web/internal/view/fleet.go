@@ -23,11 +23,10 @@ import (
 	"github.com/errand-fleet/errand/web/internal/respond"
 )
 
-// Inbound is a source that knows whether its service's events reach this process.
-type Inbound interface {
-	Name() string
-	// Inbound returns the time of the last event, zero before the first, and the error that keeps events from arriving.
-	Inbound() (last time.Time, err error)
+// Inbound tells whether the events of a source's service reach this process.
+type Inbound struct {
+	Source string
+	Last   func() (last time.Time, err error) // as in [tasks.Capabilities]
 }
 
 // Fleet is the health of the whole fleet.
@@ -123,8 +122,8 @@ func (v *Reader) Fleet(ctx context.Context) Fleet {
 		}
 	}
 	for _, in := range v.Inbound {
-		last, err := in.Inbound()
-		s := Source{Name: in.Name(), Last: last}
+		last, err := in.Last()
+		s := Source{Name: in.Source, Last: last}
 		if err != nil {
 			s.Problem = err.Error()
 		}

@@ -30,7 +30,7 @@ type Reader struct {
 	Inbound []Inbound                         // sources whose events the health reports on
 	Notices []store.Finding                   // about the configuration of this process
 	Config  *Configuration                    // of this process; nil: it is not shown
-	Reviews []tasks.Reviewer                  // sources with reviews
+	Reviews map[string]tasks.Reviewer         // by source
 	Explain func(error) (what, remedy string) // why Redis cannot be used
 	Now     func() time.Time
 	Log     *slog.Logger
