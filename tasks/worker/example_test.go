@@ -28,10 +28,10 @@ type printer struct{ closed chan struct{} }
 
 func (printer) Name() string                                             { return "printer" }
 func (printer) Listen(context.Context, *http.ServeMux, *desk.Desk) error { return nil }
+func (printer) Capabilities() tasks.Capabilities                         { return tasks.Capabilities{} }
 func (printer) Brief(context.Context, tasks.Task, string) (tasks.Brief, error) {
 	return tasks.Brief{}, nil
 }
-func (printer) Capabilities() tasks.Capabilities                         { return tasks.Capabilities{} }
 func (p printer) Open(context.Context, tasks.Task) (tasks.Report, error) { return p, nil }
 func (printer) Update(agent.Event)                                       {}
 func (p printer) Close(_ context.Context, e tasks.Ending) error {
