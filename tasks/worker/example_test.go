@@ -29,6 +29,7 @@ type printer struct{ closed chan struct{} }
 func (printer) Name() string                                             { return "printer" }
 func (printer) Listen(context.Context, *http.ServeMux, *desk.Desk) error { return nil }
 func (printer) Capabilities() tasks.Capabilities                         { return tasks.Capabilities{} }
+
 func (printer) Brief(context.Context, tasks.Task, string) (tasks.Brief, error) {
 	return tasks.Brief{}, nil
 }
