@@ -22,7 +22,11 @@ func TestSandbox(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	yaml, state := filepath.Join(dir, "errand.yaml"), filepath.Join(dir, "state")
-	if err := os.Rename(w.env["ERRAND_CONFIG"], yaml); err != nil {
+	text, err := os.ReadFile(w.env["ERRAND_CONFIG"]) // which may be on another disk
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(yaml, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.env["ERRAND_CONFIG"], w.env["ERRAND_STATE_DIR"] = yaml, state
