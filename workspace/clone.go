@@ -234,16 +234,14 @@ func (c clone) remember() error {
 	if err != nil {
 		return err
 	}
-	beside, err := os.OpenRoot(filepath.Dir(c.index))
-	if err != nil {
+	made := c.index + ".new"
+	if err := os.WriteFile(made, data, 0o600); err != nil {
 		return err
 	}
-	defer beside.Close()
-	name := filepath.Base(c.index)
-	if err := put(beside, name, string(data)); err != nil {
+	if err := os.Chtimes(made, info.ModTime(), info.ModTime()); err != nil {
 		return err
 	}
-	return beside.Chtimes(name, info.ModTime(), info.ModTime())
+	return os.Rename(made, c.index)
 }
 
 // renew is make that reuses the files of the previous clone if possible. After an error the clone may be gone.

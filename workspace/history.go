@@ -65,7 +65,8 @@ func malformed(err error) bool {
 
 // receive runs a git that fetches into the mirror, and removes what that git has refused. Git looks at some objects
 // only when it has all of them, and then keeps the refused pack: the next fetch would find its objects there, and
-// accept them. The caller holds the mirror's lock.
+// accept them. It does accept what is left if the worker is killed, or its time ends, before receive has removed that.
+// The caller holds the mirror's lock.
 func (m mirror) receive(fetch func() error) error {
 	dir := filepath.Join(m.dir, "objects", "pack")
 	before, err := list(dir)
