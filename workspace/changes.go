@@ -42,8 +42,8 @@ type change struct {
 	lfs   bool // the index has a pointer to other contents in Git LFS
 }
 
-// changes lists what must be stored. Git reads names and times in the work tree, and compares contents with the index
-// only.
+// changes lists what must be stored, and reveals what is hidden. Git reads names and times in the work tree, and
+// compares contents with the index only.
 func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	tree, err := s.git.run(ctx, "write-tree")
 	if _, failed := errors.AsType[*gitError](err); failed { // unmerged files, or a damaged index
@@ -61,6 +61,11 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	}
 	c.tree = strings.TrimSpace(tree)
 	c.staged = c.tree != head
+	if !s.flags {
+		if err := s.reveal(ctx); err != nil {
+			return c, err
+		}
+	}
 
 	// Git reads files again that were written in the same second as the index, or later: their times say nothing.
 	err = os.Chtimes(filepath.Join(s.dir, "index"), s.indexed, s.indexed)
@@ -98,9 +103,6 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 func (s *shadow) unstage(ctx context.Context) error {
 	_, err := s.git.run(ctx, "read-tree", "--reset", "HEAD")
 	if _, failed := errors.AsType[*gitError](err); failed {
-		if err := os.Remove(s.dir + "/index"); err != nil {
-			return err
-		}
 		_, err = s.git.run(ctx, "read-tree", "HEAD")
 	}
 	return err
@@ -254,7 +256,7 @@ func (in *importer) read(name string) (mode string, content []byte, large *large
 		target, err := in.files.Readlink(name)
 		return "120000", []byte(target), nil, err
 	}
-	f, size, err := openFile(in.files, name)
+	f, info, err := openFile(in.files, name)
 	if err != nil {
 		return "", nil, nil, err
 	}
@@ -262,6 +264,7 @@ func (in *importer) read(name string) (mode string, content []byte, large *large
 	if info.Mode()&0o100 != 0 {
 		mode = "100755"
 	}
+	size := info.Size()
 	if size > maxHeld && size <= in.most {
 		return mode, nil, &largeFile{f, size}, nil
 	}

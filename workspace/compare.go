@@ -41,10 +41,12 @@ const (
 )
 
 // Changes compares the files in c, as Publish would publish them, with the newest commit of their history that the
-// mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes.
+// mirror has. Hence commits that an agent merged, or rebased its work onto, are no changes. Changes that an agent had
+// git ignore by flags of the index are included, though Publish leaves them out.
 //
 // With Live, files are read byte by byte as by Snapshot, and line ends are not converted; it may fail if an agent packs
-// objects meanwhile. Nothing in the git directory can hide a change, show another one, or execute anything.
+// objects meanwhile. Nothing in the git directory can show another change, or execute anything. No configuration,
+// attribute or flag there can hide a change of a tracked file that exists, except of the CLI's own configuration.
 func (w *Workspace) Changes(ctx context.Context, c Clone, how Comparing) (_ Comparison, err error) {
 	defer wrap(&err, "compare %s", c.Repo)
 	if how.Reviewed {

@@ -122,13 +122,13 @@ func hollow(root *os.Root, name string) bool {
 
 // isPointer reports whether a file of the work tree has a pointer as its content.
 func isPointer(root *os.Root, name string) bool {
-	file, size, err := openFile(root, name)
+	file, info, err := openFile(root, name)
 	if err != nil {
 		return false
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, maxPointer))
-	return err == nil && size < maxPointer && pointer.Match(text) && !isLink(root, name)
+	return err == nil && info.Size() < maxPointer && pointer.Match(text) && !isLink(root, name)
 }
 
 func isLink(root *os.Root, name string) bool {

@@ -65,7 +65,7 @@ func TestListingsOfTheIndex(t *testing.T) {
 	if _, err := w.Snapshot(t.Context(), c, 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	counts("snapshot", "1 0 0") // of the changes
+	counts("snapshot", "2 0 0") // of the flags and of the changes
 	for n := range 9 {
 		write(t, filepath.Join(c.Dir, fmt.Sprint(n, ".txt")), asPointer(fmt.Sprint(n)))
 	}

@@ -343,16 +343,16 @@ func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []chang
 
 // has reports whether a file of the work tree has the contents to which its pointer leads.
 func (s *shadow) has(ctx context.Context, f inLFS) (bool, error) {
-	file, size, err := openFile(s.files, f.name)
+	file, info, err := openFile(s.files, f.name)
 	if err != nil {
 		return false, nil // gone, or something else by now
 	}
 	defer file.Close()
-	if size != f.Size {
+	if info.Size() != f.Size {
 		return false, nil
 	}
 	sum := sha256.New()
-	for left := size; left > 0 && ctx.Err() == nil; left -= 1 << 20 {
+	for left := f.Size; left > 0 && ctx.Err() == nil; left -= 1 << 20 {
 		if _, err := io.CopyN(sum, file, min(left, 1<<20)); err != nil {
 			return false, nil // it has just become shorter
 		}

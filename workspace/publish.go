@@ -60,7 +60,7 @@ var publishable = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*/)+[a-z0-9][a-z0-9.-
 
 // Publish pushes the commit that is checked out in c, plus a commit of the uncommitted work, to a branch of the
 // remote. The clone then has that commit too. There is nothing to publish if the remote has all of it on another
-// branch.
+// branch. Files that an agent had git ignore, also by flags of the index, are not published.
 //
 // Publish is all or nothing: it fails on a file that is too large or not a regular file, an unfinished merge, or an
 // object that git would not create. It can be repeated: commits that are already there are not pushed again.
@@ -74,6 +74,7 @@ func (w *Workspace) Publish(ctx context.Context, c Clone, p Publication) (_ Push
 		return Pushed{}, err
 	}
 	defer s.remove()
+	s.flags = true
 	work, err := s.work(ctx, p.TrustedConfig)
 	if err != nil || work.known && len(p.Ours) == 0 { // no need to contact the remote
 		return Pushed{}, err

@@ -150,9 +150,6 @@ func (s *shadow) preserve(ctx context.Context) (work string, err error) {
 	if err := s.nameLost(ctx); err != nil {
 		return "", err
 	}
-	if err := s.reveal(ctx); err != nil {
-		return "", err
-	}
 	c, err := s.changes(ctx)
 	if err != nil {
 		return "", err
@@ -179,6 +176,42 @@ func (s *shadow) preserve(ctx context.Context) (work string, err error) {
 func (s *shadow) hollow(name string) bool {
 	info, err := s.files.Lstat(name)
 	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
+// nested lists the other repositories and work trees inside the clone: submodules, and repositories that an agent has
+// cloned into it and added. Git records only their commits.
+func (s *shadow) nested(ctx context.Context) (found []string, err error) {
+	// Git's own directories for submodules and work trees; it removes the latter with the last work tree.
+	places := []string{".git/modules", ".git/worktrees"}
+	_, links, err := tracked(ctx, s.git)
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		places = append(places, link.name)
+	}
+	for _, dir := range places {
+		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {
+			continue // missing; what is in its place is an ordinary change
+		}
+		other, err := s.holds(dir)
+		if err != nil || other {
+			found = append(found, dir)
+		}
+	}
+	return found, nil
+}
+
+// holds reports whether a directory has anything of a repository. The files of submodules that errand has put there,
+// without one, are no work.
+func (s *shadow) holds(dir string) (found bool, err error) {
+	err = fs.WalkDir(s.files.FS(), dir, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && name != dir && (d.Name() == ".git" || strings.HasPrefix(dir, ".git/")) {
+			found, err = true, fs.SkipAll
+		}
+		return err
+	})
+	return found, err
 }
 
 // emptyTree is git's empty tree, which every repository has.

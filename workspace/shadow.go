@@ -31,21 +31,24 @@ type shadow struct {
 	files      *os.Root  // the work tree
 	head       string    // the SHA checked out
 	indexed    time.Time // when the agent's index was written
-	unfinished []string  // operations that git had not finished; they are not copied
+	unfinished []string  // operations that git had not finished, and flags; they are not copied
+	flags      bool      // the index keeps those that reveal clears
 	release    func()    // unlocks the thread
 }
 
 // extent selects how much of a git directory is copied.
 type extent struct {
 	// parts are the copied parts. Each refers only to later ones, so that nothing is missing that the agent adds
-	// meanwhile.
+	// meanwhile. The index has most of its entries in a shared one if it is split.
 	parts []string
 	room  int64 // bytes. A clone has only the objects that the agent created; it borrows all others.
 }
 
 var (
-	latest   = extent{strings.Fields("HEAD index info/exclude refs/heads refs/stash packed-refs objects"), 256 << 20}
-	entirely = extent{strings.Fields("logs HEAD index info/exclude refs packed-refs objects"), math.MaxInt64}
+	latest = extent{room: 256 << 20, parts: strings.Fields(
+		"HEAD index sharedindex.* info/exclude refs/heads refs/stash packed-refs objects")}
+	entirely = extent{room: math.MaxInt64, parts: strings.Fields(
+		"logs HEAD index sharedindex.* info/exclude refs packed-refs objects")}
 
 	object = regexp.MustCompile(`^objects/([0-9a-f]{2}/[0-9a-f]{38}|pack/pack-[0-9a-f]{40}\.pack)$`)
 
@@ -130,22 +133,28 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 			s.unfinished = append(s.unfinished, u.means)
 		}
 	}
-	for _, part := range x.parts {
-		err := fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
-			switch {
-			case ctx.Err() != nil:
-				return context.Cause(ctx)
-			case errors.Is(err, fs.ErrNotExist):
-				return nil // it does not exist, or no longer
-			case err != nil:
-				return err
-			case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
-				return nil
+	for _, pattern := range x.parts {
+		names := []string{pattern}
+		if strings.HasSuffix(pattern, "*") { // for others, Glob would hide errors
+			names, _ = fs.Glob(from.FS(), pattern)
+		}
+		for _, part := range names {
+			err := fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
+				switch {
+				case ctx.Err() != nil:
+					return context.Cause(ctx)
+				case errors.Is(err, fs.ErrNotExist):
+					return nil // it does not exist, or no longer
+				case err != nil:
+					return err
+				case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
+					return nil
+				}
+				return s.take(ctx, from, name, &x.room)
+			})
+			if err != nil {
+				return fmt.Errorf("copy %s: %w", part, err)
 			}
-			return s.take(ctx, from, name, &x.room)
-		})
-		if err != nil {
-			return fmt.Errorf("copy %s: %w", part, err)
 		}
 	}
 	return nil
@@ -153,7 +162,7 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 
 // take copies one file if it exists and is a regular file.
 func (s *shadow) take(ctx context.Context, from *os.Root, name string, room *int64) error {
-	f, size, err := openFile(from, name)
+	f, info, err := openFile(from, name)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNoFile) {
 		return nil
 	}
@@ -161,17 +170,13 @@ func (s *shadow) take(ctx context.Context, from *os.Root, name string, room *int
 		return err
 	}
 	defer f.Close()
-	if *room -= size; *room < 0 {
+	if *room -= info.Size(); *room < 0 {
 		return errLong
 	}
 	if name == "index" {
-		info, err := f.Stat()
-		if err != nil {
-			return err
-		}
 		s.indexed = info.ModTime()
 	}
-	content := io.LimitReader(f, size)
+	content := io.LimitReader(f, info.Size())
 	if filepath.Ext(name) == ".pack" { // git computes the IDs of its objects anew
 		g := s.git
 		g.stdin = content
@@ -211,11 +216,11 @@ func genuine(ctx context.Context, name string, f io.ReaderAt) bool {
 
 var errNoFile = errors.New("not a regular file")
 
-// openFile opens a regular file and returns its size. It does not block on a pipe without a writer.
-func openFile(root *os.Root, name string) (*os.File, int64, error) {
+// openFile opens a regular file. It does not block on a pipe without a writer.
+func openFile(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -223,9 +228,9 @@ func openFile(root *os.Root, name string) (*os.File, int64, error) {
 	}
 	if err != nil {
 		f.Close()
-		return nil, 0, err
+		return nil, nil, err
 	}
-	return f, info.Size(), nil
+	return f, info, nil
 }
 
 // rev returns the SHA of a name.
@@ -234,66 +239,33 @@ func (s *shadow) rev(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(out), err
 }
 
-// reveal clears the index flags by which an agent made git ignore files. Files that hide has marked keep the flag,
+// reveal clears the index flags by which an agent made git ignore changes. Files that hide has marked keep the flag,
 // because errand wrote what is in their place. So do missing files: a sparse checkout leaves them out.
 func (s *shadow) reveal(ctx context.Context) error {
 	out, err := s.git.run(ctx, "ls-files", "-v", "-z")
-	if _, failed := errors.AsType[*gitError](err); failed {
-		return nil // the index is not valid; changes creates one from HEAD
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
-	var names strings.Builder
+	var names []string
 	for entry := range strings.SplitSeq(out, "\x00") { // "H name"; S: skip-worktree, lower case: assume-unchanged
 		tag, name, found := strings.Cut(entry, " ")
 		if !found || tag != "S" && tag == strings.ToUpper(tag) || isAgentConfig(name) {
 			continue
 		}
 		if _, err := s.files.Lstat(name); err == nil {
-			names.WriteString(name + "\x00")
+			names = append(names, name)
 		}
 	}
+	if len(names) == 0 {
+		return nil
+	}
+	s.unfinished = append(s.unfinished, "the index flags of "+strings.Join(short(names), ", "))
 	// Separately, because each option turns off the other.
 	for _, option := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
-		if names.Len() > 0 && err == nil {
-			_, err = s.git.reading(names.String()).run(ctx, "update-index", option, "-z", "--stdin")
+		g := s.git.reading(strings.Join(names, "\x00"))
+		if _, err := g.run(ctx, "update-index", option, "-z", "--stdin"); err != nil {
+			return err
 		}
 	}
-	return err
-}
-
-// nested lists the other repositories and work trees inside the clone: submodules, and repositories that an agent has
-// cloned into it and added. Git records only their commits.
-func (s *shadow) nested(ctx context.Context) (found []string, err error) {
-	// Git's own directories for submodules and work trees; it removes the latter with the last work tree.
-	places := []string{".git/modules", ".git/worktrees"}
-	_, links, err := tracked(ctx, s.git)
-	if err != nil {
-		return nil, err
-	}
-	for _, link := range links {
-		places = append(places, link.name)
-	}
-	for _, dir := range places {
-		if info, err := s.files.Lstat(dir); err != nil || !info.IsDir() || s.throughLink(dir) {
-			continue // missing; what is in its place is an ordinary change
-		}
-		other, err := s.holds(dir)
-		if err != nil || other {
-			found = append(found, dir)
-		}
-	}
-	return found, nil
-}
-
-// holds reports whether a directory has anything of a repository. The files of submodules that errand has put there,
-// without one, are no work.
-func (s *shadow) holds(dir string) (found bool, err error) {
-	err = fs.WalkDir(s.files.FS(), dir, func(name string, d fs.DirEntry, err error) error {
-		if err == nil && name != dir && (d.Name() == ".git" || strings.HasPrefix(dir, ".git/")) {
-			found, err = true, fs.SkipAll
-		}
-		return err
-	})
-	return found, err
+	return nil
 }

@@ -172,7 +172,8 @@ type Bundle struct {
 	// Work is a commit of the work tree. Its parent is a commit of the index, whose parent is Head. It is empty if
 	// nothing was uncommitted or the changes were too large.
 	Work string `json:"work,omitempty"`
-	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge.
+	// Missing lists what was left out: file paths, a final count of further files, and git states such as a merge or
+	// flags of the index.
 	Missing []string `json:"missing,omitempty"`
 	With    []string `json:"with,omitempty"` // as in the Clone
 	Sum     string   `json:"sum"`            // SHA-256 of Data, in hex
