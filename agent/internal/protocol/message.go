@@ -53,9 +53,9 @@ func (m *messageState) text() string {
 // continues reports whether the message has no text yet and continues one that was cut.
 func (m *messageState) continues() bool { return m.earlier != "" && len(m.blocks) == 0 && m.seam == "" }
 
-// goesOn reports whether the text so far goes on in the next message: this one was cut, or broken off before it
-// continued one that was.
-func (m *messageState) goesOn() bool { return m.cut || m.open && !m.streamed && m.continues() }
+// goesOn reports whether the text so far goes on in the next message: this one was cut, or comes after one that was and
+// has no text. It may have thought until the maximum of tokens, or was broken off.
+func (m *messageState) goesOn() bool { return m.cut || !m.streamed && !m.ended && m.continues() }
 
 // gap returns what separates the next text from what was said before it.
 func (m *messageState) gap() string {
@@ -109,7 +109,7 @@ func (s *Stream) delta(l *outputLine) {
 		m.open = false
 	case "message_delta":
 		m.stopped(l.Event.Delta.StopReason)
-		s.endBlock(!m.cut)
+		s.endBlock(!m.goesOn())
 	case "content_block_start":
 		s.endBlock(!m.continues())
 		b := l.Event.Block
@@ -209,7 +209,7 @@ func (s *Stream) assistant(l *outputLine) {
 	}
 	if l.Parent == "" && l.Message.StopReason != "" {
 		s.message.stopped(l.Message.StopReason)
-		s.endBlock(!s.message.cut)
+		s.endBlock(!s.message.goesOn())
 	}
 }
 

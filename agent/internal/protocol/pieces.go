@@ -156,7 +156,8 @@ func (k *rawPieces) begin(continues bool) {
 	}
 }
 
-// divide returns rest and seam as they are after text, which is the part of given that shown shows.
+// divide returns rest and seam as they are after text, which is the part of given that shown shows. The seam is 0 if
+// the secret may go on.
 func (k *rawPieces) divide(text []byte) (rest []byte, seam int) {
 	before, after := 0, 0
 	for before < min(len(text), len(k.shown)) && text[before] == k.shown[before] {
@@ -169,10 +170,11 @@ func (k *rawPieces) divide(text []byte) (rest []byte, seam int) {
 	for after < min(len(own), len(k.shown)) && own[len(own)-1-after] == k.shown[len(k.shown)-1-after] {
 		after++
 	}
+	rest = append(slices.Clip(k.rest), own[:len(own)-after]...)
 	if after > 0 {
-		seam = -1
+		return rest, -1
 	}
-	return append(slices.Clip(k.rest), own[:len(own)-after]...), seam
+	return rest, 0
 }
 
 // withoutHalves returns a line that has whole texts, or a part of it, without the halves of a secret between whose

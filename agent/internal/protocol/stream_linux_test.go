@@ -156,6 +156,20 @@ func TestBlocksWithoutPieces(t *testing.T) {
 	}
 }
 
+// What may begin a secret at the end of a text that was cut waits for no call of a message without text.
+func TestCutTextBeforeACall(t *testing.T) {
+	t.Parallel()
+	r := newReading(t, redact.New("a-known-secret"))
+	r.readText(`{"type":"assistant","message":{"id":"m1","stop_reason":"max_tokens","content":[{"type":"text","text":"I look at a-k"}]}}` + "\n" +
+		`{"type":"assistant","message":{"id":"m2","stop_reason":"tool_use","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}` + "\n" +
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1","content":"x"}]}}` + "\n")
+	all := r.events
+	r.events = all[:slices.IndexFunc(all, func(e Event) bool { return e.Kind == ToolResult })]
+	if got, want := r.said(Text), "I look at a-k"; got != want {
+		t.Errorf("said %q before the result, want %q", got, want)
+	}
+}
+
 // A secret in pieces is in no line of the raw log either. All other lines are there as they came.
 func TestSecretsInRawPieces(t *testing.T) {
 	t.Parallel()
@@ -240,13 +254,19 @@ func TestCutSecretInWholeLines(t *testing.T) {
 		begin string // of the second message, if it begins in another way than the others
 		want  []string
 	}{
-		"cut":             {[]string{"It is a-known-", "secret."}, "", []string{"It is [redacted]", "[redacted]."}},
-		"of its own":      {[]string{"a-known-", "secret"}, "", []string{"[redacted]", "[redacted]"}},
-		"begun":           {[]string{"It is a-kno", "wn-secret: \"x\""}, "", []string{"It is a-kno", "[redacted]: \"x\""}},
-		"cut twice":       {[]string{"a-known-", "secret", "-and-more"}, "", []string{"[redacted]", "[redacted]", "[redacted]"}},
-		"with marks":      {[]string{"a \"quoted\"", " secret\n."}, "", []string{"a [redacted]", "[redacted]\n."}},
-		"a thought":       {[]string{"a-known-", "secret."}, start("m1") + delta("thinking", "Hm."), []string{"[redacted]", "[redacted]."}},
-		"broken off":      {[]string{"a-known-", "secret."}, start("b") + start("m1"), []string{"[redacted]", "[redacted]."}},
+		"cut":        {[]string{"It is a-known-", "secret."}, "", []string{"It is [redacted]", "[redacted]."}},
+		"of its own": {[]string{"a-known-", "secret"}, "", []string{"[redacted]", "[redacted]"}},
+		"begun":      {[]string{"It is a-kno", "wn-secret: \"x\""}, "", []string{"It is a-kno", "[redacted]: \"x\""}},
+		"cut twice":  {[]string{"a-known-", "secret", "-and-more"}, "", []string{"[redacted]", "[redacted]", "[redacted]"}},
+		"with marks": {[]string{"a \"quoted\"", " secret\n."}, "", []string{"a [redacted]", "[redacted]\n."}},
+		"a thought":  {[]string{"a-known-", "secret."}, start("m1") + delta("thinking", "Hm."), []string{"[redacted]", "[redacted]."}},
+		"broken off": {[]string{"a-known-", "secret."}, start("b") + start("m1"), []string{"[redacted]", "[redacted]."}},
+		"only a thought": {
+			[]string{"a-known-", "secret."},
+			start("b") + strings.Replace(blockStart, "text", "thinking", 1) + delta("thinking", "Hm.") +
+				event(`delta","delta":{"stop_reason":"max_tokens"}`) + event(`stop"`) + start("m1"),
+			[]string{"[redacted]", "[redacted]."},
+		},
 		"behind":          {[]string{"One. a-k", "x a-known-secret"}, "", []string{"One. a-k", "x [redacted]"}},
 		"two":             {[]string{"a-known-", "secret a-known-secret"}, "", []string{"[redacted]", "[redacted] [redacted]"}},
 		"no secret":       {[]string{"It is a-known-", "thing."}, "", []string{"It is [redacted]", "thing."}},
