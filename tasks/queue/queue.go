@@ -134,28 +134,33 @@ func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) erro
 
 // ReplaceLost gives another delivery to tasks that wait although a worker has theirs by asynq's account: the worker has
 // died, or Redis' reply to it was lost. asynq sees that when its lease of 30 s has ended, and waits one to two minutes.
+// A queue that cannot be read does not hold up the others.
 func (q *Queue) ReplaceLost(ctx context.Context) error {
 	used, err := inspector(q).Queues()
 	if err != nil {
 		return fmt.Errorf("list queues: %w", err)
 	}
 	for _, queue := range used {
-		if _, class := store.CutQueue(queue); !slices.Contains(tasks.Classes, class) {
+		if _, class := store.CutQueue(queue); slices.Contains(tasks.Classes, class) {
+			err = errors.Join(err, q.replaceLost(ctx, queue))
+		}
+	}
+	return err
+}
+
+func (q *Queue) replaceLost(ctx context.Context, queue string) error {
+	active, err := inspector(q).ListActiveTasks(queue, asynq.PageSize(activeMost))
+	if err != nil {
+		return fmt.Errorf("list deliveries of %s: %w", queue, err)
+	}
+	for _, d := range active {
+		id := string(d.Payload)
+		n, err := DeliveryNumber(id, d.ID)
+		if err != nil || !d.IsOrphaned {
 			continue
 		}
-		active, err := inspector(q).ListActiveTasks(queue, asynq.PageSize(activeMost))
-		if err != nil {
-			return fmt.Errorf("list deliveries of %s: %w", queue, err)
-		}
-		for _, d := range active {
-			id := string(d.Payload)
-			n, err := DeliveryNumber(id, d.ID)
-			if err != nil || !d.IsOrphaned {
-				continue
-			}
-			if err := q.replace(ctx, id, n); err != nil {
-				return err
-			}
+		if err := q.replace(ctx, id, n); err != nil {
+			return err
 		}
 	}
 	return nil

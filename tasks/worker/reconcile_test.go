@@ -113,12 +113,25 @@ func TestLayoutOfAsynq(t *testing.T) {
 }
 
 // A task whose delivery went to a worker that died, or to which Redis' reply was lost, before it was claimed gets another
-// one when asynq's lease has ended. What a worker still has is left alone.
+// one when asynq's lease has ended. What a worker still has is left alone. A delivery that asynq cannot read holds up
+// neither that nor the leader's other work.
 func TestLostDeliveryIsReplaced(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	ctx := t.Context()
-	lost, held := f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))
+	const bad = "other." + tasks.Interactive // before the others, because Redis lists a small set in this order
+	if _, err := f.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.SAdd(ctx, "asynq:queues", bad)
+		p.HSet(ctx, "asynq:{"+bad+"}:t:x", "msg", "unreadable", "state", "active")
+		p.ZAdd(ctx, "asynq:{"+bad+"}:lease", redis.Z{Score: 1, Member: "x"})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	lost, held, cancelled := f.submit(f.task("a", "x")), f.submit(f.task("b", "x")), f.task("c", "x")
+	cancelled.Class = tasks.Background
+	f.submit(cancelled)
+	f.put("errand:task:"+cancelled.ID, "cancel_cause", record.CauseUser) // by a process that died before it ended the task
 	now := time.Now().Unix()
 	for id, ends := range map[string]int64{lost: now - 1, held: now + 60} { // as asynq takes a delivery
 		const key = "asynq:{" + tasks.Interactive + "}:"
@@ -144,6 +157,9 @@ func TestLostDeliveryIsReplaced(t *testing.T) {
 	pending, err := f.asynq.ListPendingTasks(tasks.Interactive)
 	if err != nil || len(pending) != 1 || pending[0].ID != queue.DeliveryID(lost, 1) {
 		t.Errorf("pending deliveries: %+v, %v", pending, err)
+	}
+	if s := f.status(cancelled.ID); s.Ending == nil || s.Ending.Kind != tasks.Cancelled {
+		t.Errorf("the cancelled task is %+v", s)
 	}
 	f.worker()
 	f.ending(lost)

@@ -82,8 +82,9 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		}
 	}
 
-	err = errors.Join(r.Queue.ReplaceLost(ctx), r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...),
-		r.orderByShare(ctx, running))
+	// asynq delivers what this leaves.
+	logline.Warn(r.Log, r.Queue.ReplaceLost(ctx), "replace lost deliveries")
+	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.orderByShare(ctx, running))
 	if err != nil {
 		return err
 	}
