@@ -19,13 +19,14 @@ import (
 // Token opens the console of a front door.
 const Token = "bench-console-token"
 
-// Program is what is started. All fields are required.
+// Program is what is started. All fields but Wrap are required.
 type Program struct {
 	Name  string
 	Args  []string // the first is its file
 	Env   []string // in addition to the common environment
 	Dir   string   // its home; what it logs is added to the file log there
 	Redis string   // REDIS_URL
+	Wrap  func(cmd *exec.Cmd) error
 }
 
 // FrontDoor is `enqueue serve`, found in a directory, for an app of a Slack.
@@ -79,6 +80,11 @@ func (p Program) Launch(ctx context.Context) (*Server, error) {
 	}
 	defer log.Close()
 	cmd.Stderr = log
+	if p.Wrap != nil {
+		if err := p.Wrap(cmd); err != nil {
+			return nil, fmt.Errorf("start %s: %w", p.Name, err)
+		}
+	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", p.Name, err)
@@ -102,8 +108,13 @@ func (p Program) Launch(ctx context.Context) (*Server, error) {
 // Stop ends it cleanly.
 func (s *Server) Stop() error {
 	_ = s.cmd.Process.Signal(syscall.SIGTERM)
+	return s.Wait()
+}
+
+// Wait returns when it has ended by itself.
+func (s *Server) Wait() error {
 	if err := <-s.ended; err != nil {
-		return fmt.Errorf("stop %s: %w", s.name, err)
+		return fmt.Errorf("end of %s: %w", s.name, err)
 	}
 	return nil
 }

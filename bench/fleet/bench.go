@@ -18,6 +18,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/bench/fakecli"
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -32,6 +33,7 @@ type options struct {
 	Workers int
 	Runs    int           // silent runs
 	Picked  int           // tasks whose start is timed
+	Starts  int           // of each kind of worker
 	Waiting int           // tasks behind a limit
 	Kept    int           // tasks whose memory is measured
 	Look    time.Duration // how long each state is observed
@@ -41,9 +43,9 @@ type options struct {
 
 func amounts(quick bool) options {
 	if quick {
-		return options{Workers: 2, Runs: 4, Picked: 4, Waiting: 50, Kept: 50, Look: time.Second}
+		return options{Workers: 2, Runs: 4, Picked: 4, Starts: 1, Waiting: 50, Kept: 50, Look: time.Second}
 	}
-	return options{Workers: 60, Runs: 500, Picked: 200, Waiting: 5000, Kept: 1000, Look: 20 * time.Second}
+	return options{Workers: 60, Runs: 500, Picked: 200, Starts: 20, Waiting: 5000, Kept: 1000, Look: 20 * time.Second}
 }
 
 // bench is one complete measurement.
@@ -94,7 +96,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
-	if err := os.Symlink(self, filepath.Join(b.dir, cliName)); err != nil {
+	if err := os.Symlink(self, filepath.Join(b.dir, fakecli.Name)); err != nil {
 		return nil, fmt.Errorf("name the CLI: %w", err)
 	}
 	b.report.machine = table.Machine(ctx)
@@ -108,6 +110,7 @@ func (b *bench) steps() []table.Step {
 	return []table.Step{
 		{Name: "idle", Do: b.with("", b.idle)},
 		{Name: "start", Do: b.with("", b.start)},
+		{Name: "once", Do: b.alone(b.once)},
 		{Name: "silent", Do: b.with("", b.silent)},
 		{Name: "talking", Do: b.with("", b.talking)},
 		{Name: "waiting", Do: b.with("limits:\n  user: 1\n", b.waiting)},
@@ -159,15 +162,9 @@ func (b *bench) hire(ctx context.Context, dir, settings string) ([]*door.Server,
 		if err := os.Mkdir(home, 0o700); err != nil {
 			return workers, fmt.Errorf("create directory: %w", err)
 		}
-		s, err := door.Program{
-			Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: home, Redis: b.redis.URL,
-			Env: []string{
-				"ERRAND_CONFIG=" + settings, "ERRAND_STATE_DIR=" + home,
-				"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
-				"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=10", "ERRAND_CONSOLE_TOKEN=" + door.Token,
-				"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
-			},
-		}.Launch(ctx)
+		p := b.worker(home)
+		p.Env = append(p.Env, "ERRAND_CONFIG="+settings, "ERRAND_CONCURRENCY=10")
+		s, err := p.Launch(ctx)
 		if err != nil {
 			return workers, err
 		}
@@ -178,6 +175,18 @@ func (b *bench) hire(ctx context.Context, dir, settings string) ([]*door.Server,
 		able := slices.DeleteFunc(alive, func(w store.Worker) bool { return len(w.Health) == 0 || !capacity.Able(w) })
 		return len(able) == b.Workers, err
 	})
+}
+
+// worker is a worker with its state in home.
+func (b *bench) worker(home string) door.Program {
+	return door.Program{
+		Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: home, Redis: b.redis.URL,
+		Env: []string{
+			"ERRAND_STATE_DIR=" + home, "ERRAND_CLAUDE=" + filepath.Join(b.dir, fakecli.Name), "ERRAND_SANDBOX=none",
+			"ERRAND_ALLOW_ROOT=true", "ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONSOLE_TOKEN=" + door.Token,
+			"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
+		},
+	}
 }
 
 func dismiss(workers []*door.Server) error {

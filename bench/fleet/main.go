@@ -2,7 +2,7 @@
 // limit. The workers are installed programs; the CLI is a fake. bench/README.md explains each row. Run
 // `make bench-fleet`, or `go run ./fleet -h` in bench/ for its flags.
 //
-// The program re-executes itself as the CLI.
+// The program re-executes itself as the CLI, and to enter a container.
 package main
 
 import (
@@ -14,30 +14,19 @@ import (
 	"syscall"
 
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/internal/fake/container"
 )
 
-// cliName is the name of this program in the role of the CLI.
-const cliName = "claude"
-
 func main() {
-	if filepath.Base(os.Args[0]) == cliName {
-		os.Exit(cli(os.Args[1:]))
+	if filepath.Base(os.Args[0]) == fakecli.Name {
+		os.Exit(fakecli.Installed())
+	}
+	if len(os.Args) > 1 && os.Args[1] == container.Argument {
+		fmt.Fprintln(os.Stderr, "bench:", container.Enter(os.Args[2:]))
+		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
-}
-
-// cli answers the worker's checks and otherwise obeys its prompts.
-func cli(args []string) int {
-	switch args[0] {
-	case "--version":
-		fmt.Println("2.1.332 (Claude Code)")
-		return 0
-	case "auth":
-		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)
-		return 0
-	}
-	return fakecli.Main(os.Stdin, os.Stdout)
 }

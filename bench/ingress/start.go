@@ -12,41 +12,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/errand-fleet/errand/bench/fakecli"
-
 	"github.com/errand-fleet/errand/bench/door"
-)
-
-// cliName is the name of this program in the role of the CLI. Next to it is the socket for its start message.
-const (
-	cliName    = "claude"
-	socketName = "started"
+	"github.com/errand-fleet/errand/bench/fakecli"
 )
 
 // patience bounds the wait for one run.
 const patience = 30 * time.Second
-
-// cli is the CLI: it answers the worker's checks, and otherwise reports its start at once.
-func cli(args []string) error {
-	switch args[0] {
-	case "--version":
-		fmt.Println("2.1.332 (Claude Code)")
-		return nil
-	case "auth":
-		fmt.Println(`{"loggedIn":true,"authMethod":"api_key"}`)
-		return nil
-	}
-	conn, err := new(net.Dialer).DialContext(context.Background(), "unix",
-		filepath.Join(filepath.Dir(os.Args[0]), socketName))
-	if err != nil {
-		return fmt.Errorf("say that the CLI was started: %w", err)
-	}
-	defer conn.Close()
-	if code := fakecli.Main(os.Stdin, os.Stdout); code != 0 {
-		return fmt.Errorf("exit %d", code)
-	}
-	return nil
-}
 
 // start measures from an event to the first instruction of the CLI, on an idle worker.
 func (b *bench) start(ctx context.Context) (err error) {
@@ -57,12 +28,12 @@ func (b *bench) start(ctx context.Context) (err error) {
 	if err := b.redis.FlushAll(ctx).Err(); err != nil {
 		return fmt.Errorf("empty Redis: %w", err)
 	}
-	if err := os.Symlink(b.self, filepath.Join(b.dir, cliName)); err != nil {
+	if err := os.Symlink(b.self, filepath.Join(b.dir, fakecli.Name)); err != nil {
 		return fmt.Errorf("name the CLI: %w", err)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", filepath.Join(b.dir, socketName))
+	l, err := fakecli.Listen(ctx, b.dir)
 	if err != nil {
-		return fmt.Errorf("listen: %w", err)
+		return err
 	}
 	defer l.Close()
 	own := list[1]
@@ -103,7 +74,7 @@ func (b *bench) worker(ctx context.Context, env []string) (stop func() error, er
 	p := door.Program{
 		Name: "worker", Args: []string{filepath.Join(b.Bin, "worker")}, Dir: b.dir, Redis: b.redisURL,
 		Env: append([]string{
-			"ERRAND_CLAUDE=" + filepath.Join(b.dir, cliName), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
+			"ERRAND_CLAUDE=" + filepath.Join(b.dir, fakecli.Name), "ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 			"ERRAND_WORKER_ADDR=127.0.0.1:0", "ERRAND_CONCURRENCY=4",
 			"ANTHROPIC_API_KEY=sk-ant-bench-key", "ANTHROPIC_BASE_URL=http://127.0.0.1:9",
 		}, env...),

@@ -7,11 +7,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/fake/container"
 )
 
 // TestMain lets the test binary enter a container.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == enterArgument {
+	if len(os.Args) > 1 && os.Args[1] == container.Argument {
 		main()
 	}
 	os.Exit(m.Run())
@@ -27,12 +29,12 @@ func TestContainer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	in, err := newContainer(dir, "alone")
+	in, err := container.New(dir, "alone", filepath.Join(dir, "proc"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &process{
-		name: "alone", dirs: []string{"/bin"}, file: "sh", logs: dir, in: in, env: append(in.env(), "OUT="+dir),
+		name: "alone", dirs: []string{"/bin"}, file: "sh", logs: dir, in: in, env: append(in.Env(), "OUT="+dir),
 		args: []string{"-c", `test $$ = 1 && test "$(uname -n)" = alone && test "$(readlink $OUT/proc/self)" != 1 && ` +
 			`! touch $OUT/outside && touch "$HOME/inside" && exit 3`},
 	}

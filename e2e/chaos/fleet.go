@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-fleet/errand/e2e/chaos/script"
+	"github.com/errand-fleet/errand/internal/fake/container"
 	"github.com/errand-fleet/errand/internal/fake/redissentinel"
 )
 
@@ -95,10 +97,10 @@ func (f *fleet) add(set settings, w *world, env []string) error {
 		env:  append(env, "ERRAND_WORKER_ADDR="+listens, "ERRAND_POOL="+poolName(i%set.pools)),
 	}
 	if set.once {
-		if p.in, err = newContainer(w.dir, p.name); err != nil {
+		if p.in, err = container.New(w.dir, p.name, filepath.Join(w.dir, script.ProcDir)); err != nil {
 			return err
 		}
-		p.args, p.env = p.in.args(), append(p.env, p.in.env()...)
+		p.args, p.env = p.in.Args(), append(p.env, p.in.Env()...)
 	}
 	f.workers = append(f.workers, p)
 	return nil

@@ -12,11 +12,13 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/fake/container"
 )
 
 func main() {
-	if len(os.Args) > 5 && os.Args[1] == enterArgument {
-		fmt.Fprintln(os.Stderr, "chaos:", enter(os.Args[2:]))
+	if len(os.Args) > 5 && os.Args[1] == container.Argument {
+		fmt.Fprintln(os.Stderr, "chaos:", container.Enter(os.Args[2:]))
 		os.Exit(1)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

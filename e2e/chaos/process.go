@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/fake/container"
 )
 
 // process is one of errand's programs, which can be started repeatedly. Its methods may be called from any goroutine.
@@ -25,9 +27,9 @@ type process struct {
 	addr string // where it listens
 	pool string // of a worker
 
-	in       *container // of a worker that takes one task
-	restarts sync.Mutex // held while it is started again by itself
-	retired  bool       // it is not started again; guarded by restarts
+	in       *container.Container // of a worker that takes one task
+	restarts sync.Mutex           // held while it is started again by itself
+	retired  bool                 // it is not started again; guarded by restarts
 
 	mu      sync.Mutex
 	present *exec.Cmd
@@ -62,7 +64,7 @@ func (p *process) start() error {
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if p.in != nil {
-		if err := p.in.wrap(cmd); err != nil {
+		if err := p.in.Wrap(cmd); err != nil {
 			return fmt.Errorf("start %s: %w", p.name, err)
 		}
 	}

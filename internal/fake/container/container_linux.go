@@ -1,4 +1,7 @@
-package main
+// Package container stands in for a container engine: it starts a program in namespaces of its own, whose root is
+// read-only but for three directories. They stay when the program starts again. The program that calls Wrap calls Enter
+// if Argument is its first argument.
+package container
 
 import (
 	"fmt"
@@ -9,26 +12,25 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/errand-fleet/errand/e2e/chaos/script"
 )
 
-// container is what a worker that takes one task has to itself: its processes, which end with it, its shared memory,
-// and the only directories that it can write to. They stay when it starts again.
-type container struct {
+// Container is what a worker that takes one task has to itself: its processes, which end with it, its shared memory,
+// and the only directories that it can write to.
+type Container struct {
 	host string // name
 	dir  string // of its directories
-	proc string // where it sees the harness's /proc
+	proc string // where it sees the /proc of who started it; "": nowhere
 }
 
 // places are the directories that it can write to.
-func (c *container) places() []string {
+func (c *Container) places() []string {
 	return []string{filepath.Join(c.dir, "state"), filepath.Join(c.dir, "t"), filepath.Join(c.dir, "home")}
 }
 
-// newContainer makes the directories of a container below the harness's.
-func newContainer(dir, name string) (*container, error) {
-	c := &container{name, filepath.Join(dir, name), filepath.Join(dir, script.ProcDir)}
+// New makes the directories of a container in one of its name below dir. At proc, which may be "", it sees the caller's
+// /proc.
+func New(dir, name, proc string) (*Container, error) {
+	c := &Container{name, filepath.Join(dir, name), proc}
 	for _, place := range c.places() {
 		if err := os.MkdirAll(place, 0o700); err != nil {
 			return nil, fmt.Errorf("make a container: %w", err)
@@ -37,27 +39,31 @@ func newContainer(dir, name string) (*container, error) {
 	return c, nil
 }
 
-// args are those of its worker, which empties the container when it starts.
-func (c *container) args() []string {
+// Args are those of a worker that takes one task and empties the container when it starts.
+func (c *Container) Args() []string {
 	return []string{"-once", "-empty=" + strings.Join(c.places(), ":")}
 }
 
-func (c *container) env() []string {
+// Env lets a program write to the container's directories.
+func (c *Container) Env() []string {
 	at := c.places()
 	return []string{"ERRAND_STATE_DIR=" + at[0], "TMPDIR=" + at[1], "HOME=" + at[2]}
 }
 
-// enterArgument makes the harness's program enter a container and become another program there.
-const enterArgument = "enter-container"
+// Argument makes the caller's program enter a container and become another program there.
+const Argument = "enter-container"
 
-// wrap lets a command start in the container.
-func (c *container) wrap(cmd *exec.Cmd) error {
+// Wrap lets a command start in the container.
+func (c *Container) Wrap(cmd *exec.Cmd) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	cmd.Args = append([]string{self, enterArgument, c.host, c.dir, c.proc, cmd.Path}, cmd.Args[1:]...)
+	cmd.Args = append([]string{self, Argument, c.host, c.dir, c.proc, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = self
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
@@ -67,15 +73,17 @@ func (c *container) wrap(cmd *exec.Cmd) error {
 	return nil
 }
 
-// enter makes the new namespaces of this process a container and executes the program in it. It returns only with an
-// error.
-func enter(args []string) error {
-	c, program := &container{args[0], args[1], args[2]}, args[3:]
+// Enter makes the new namespaces of this process a container and executes the program in it. The arguments are those
+// after Argument. It returns only with an error.
+func Enter(args []string) error {
+	c, program := &Container{args[0], args[1], args[2]}, args[3:]
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
 	}
-	if err := unix.Mount("/proc", c.proc, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mount the harness's /proc: %w", err)
+	if c.proc != "" {
+		if err := unix.Mount("/proc", c.proc, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("mount the caller's /proc: %w", err)
+		}
 	}
 	for _, place := range c.places() {
 		if err := unix.Mount(place, place, "", unix.MS_BIND, ""); err != nil {
@@ -97,5 +105,5 @@ func enter(args []string) error {
 	if err := unix.Sethostname([]byte(c.host)); err != nil {
 		return fmt.Errorf("name the container: %w", err)
 	}
-	return syscall.Exec(program[0], program, os.Environ()) //nolint:gosec // the harness's own programs
+	return syscall.Exec(program[0], program, os.Environ())
 }
