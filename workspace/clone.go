@@ -68,8 +68,11 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if err := fill(tmp); err != nil {
 		return Clone{}, err
 	}
-	made, err := tmp.complete(ctx, want, t)
+	made, there, err := tmp.complete(ctx, want, t)
 	if err != nil {
+		return Clone{}, err
+	}
+	if err := dirtree.Remove(c.beside("submodules")); err != nil { // it is not about the new clone
 		return Clone{}, err
 	}
 	aside := c.beside("broken")
@@ -83,7 +86,7 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if !want.Strange {
 		err = dirtree.Remove(c.strange())
 	}
-	return made, errors.Join(err, c.putWith(want.With), dirtree.Remove(c.beside("old")))
+	return made, errors.Join(err, c.putWith(want.With), c.putInside(there), dirtree.Remove(c.beside("old")))
 }
 
 // checkOut checks a commit out in a new clone.
@@ -158,38 +161,36 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 	if err != nil {
 		return Clone{}, err
 	}
-	if err := c.withdraw(ctx, want, t.protectedSHA, links); err != nil {
+	there, err := c.withdraw(ctx, want, t.protectedSHA, links)
+	if err != nil {
 		return Clone{}, err
 	}
 	kept, err := c.finish(ctx, want, t)
 	if err != nil {
 		return Clone{}, err
 	}
-	return kept, c.lacks(&kept, links, pointers)
+	return kept, c.lacks(&kept, links, pointers, there)
 }
 
 // complete adds what git has not checked out to a new clone, and finishes it.
-func (c clone) complete(ctx context.Context, want Want, t tip) (made Clone, _ error) {
+func (c clone) complete(ctx context.Context, want Want, t tip) (made Clone, there inside, _ error) {
 	links, pointers, err := c.git.inventory(ctx)
 	if err != nil {
-		return made, err
+		return made, there, err
 	}
 	if err := c.fetchLFS(ctx, pointers); err != nil {
-		return made, err
+		return made, there, err
 	}
 	if err := c.remember(); err != nil {
-		return made, err
+		return made, there, err
 	}
-	inner, err := c.submodules(ctx, want, t.protectedSHA, links)
-	if err != nil {
-		return made, err
+	if there, err = c.submodules(ctx, want, t.protectedSHA, links); err != nil {
+		return made, there, err
 	}
 	if made, err = c.finish(ctx, want, t); err != nil {
-		return made, err
+		return made, there, err
 	}
-	err = c.lacks(&made, links, pointers)
-	made.Lacks = append(made.Lacks, inner...)
-	return made, err
+	return made, there, c.lacks(&made, links, pointers, there)
 }
 
 // finish does the steps that new and kept clones share.

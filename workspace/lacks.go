@@ -52,13 +52,22 @@ var pointer = regexp.MustCompile(
 // maxPointer is what a pointer is shorter than.
 const maxPointer = 200
 
-// lacks notes in made the submodules that have files, and what the work tree lacks of an inventory.
-func (c clone) lacks(made *Clone, links []treeFile, pointers []inLFS) error {
+// lacks notes in made the submodules that have files, and what the work tree lacks of an inventory and within them.
+func (c clone) lacks(made *Clone, links []treeFile, pointers []inLFS, there inside) error {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
+	for _, s := range there.All {
+		if s.In != "" && !hollow(root, s.In) {
+			links = append(links, treeFile{name: s.Name})
+		}
+	}
+	for _, name := range there.Pointers {
+		c.why[name] = whyInner
+		pointers = append(pointers, inLFS{name: name})
+	}
 	for _, f := range links {
 		if hollow(root, f.name) {
 			made.Lacks = lacking(made.Lacks, Lack{Why: cmp.Or(c.why[f.name], notThen)}, f.name)

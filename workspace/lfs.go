@@ -279,7 +279,7 @@ func (r remote) send(req *http.Request) (*http.Response, error) {
 		}
 		return nil
 	}}
-	resp, err := client.Do(req)
+	resp, err := client.Do(req) //nolint:gosec // the forge's server, or where that leads
 	if err != nil {
 		return nil, errors.Unwrap(err) // without the address, which may have secrets
 	}

@@ -2,8 +2,10 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path"
@@ -33,50 +35,76 @@ const (
 const (
 	whyNoAddress = "the protected branch has no address for them in .gitmodules"
 	whyElsewhere = "errand fetches submodules only from its own forge"
-	whyNested    = "errand fetches no submodules of submodules"
 	whyInner     = "errand fetches nothing from Git LFS for submodules"
 	whyMany      = "errand fetches at most " // and how many
 	whyLate      = "they did not arrive in time"
 )
 
-// submodules fetches the files of the submodules of a new clone, as the index names them and the protected branch
-// addresses them: whoever writes another branch may not choose a repository. It returns the repositories, notes why it
-// leaves out others, and returns what is left out within those that it fetches.
-func (c clone) submodules(ctx context.Context, want Want, protected string, links []treeFile) (inner []Lack, _ error) {
-	if len(links) == 0 {
-		return nil, nil
-	}
-	urls, err := c.mirror.addresses(ctx, protected)
-	if err != nil {
-		return nil, err
-	}
+// submodule is a directory of a clone for the files of another repository.
+type submodule struct {
+	Name string
+	In   string // the submodule that has it; "": the clone itself
+	Repo string // whose files are there; "": none are
+
+	commit, address string
+	of              mirror // of the repository that has it
+}
+
+// inside is what a clone has and lacks in submodules.
+type inside struct {
+	All      []submodule // each after the one that has it
+	Pointers []string    // files
+}
+
+// submodules fetches the files of the submodules of a new clone, and of those that these have. The index names the
+// commits, and the protected branch of each repository addresses them: whoever writes another branch may not choose a
+// repository. It notes why it leaves out others.
+func (c clone) submodules(ctx context.Context, want Want, protected string, links []treeFile) (inside, error) {
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
-		return nil, err
+		return inside{}, err
 	}
 	defer root.Close()
 	limited, cancel := context.WithTimeout(ctx, submodulesLimit)
 	defer cancel()
 	f := &fetcher{clone: c, root: root, may: want.Submodule, files: maxSubmoduleFiles, bytes: maxSubmoduleBytes}
-	for i, link := range links {
+	if f.All, err = c.mirror.modules(ctx, protected, "", links); err != nil {
+		return inside{}, err
+	}
+	for i := 0; i < len(f.All); i++ { // fetch adds to them
+		s := &f.All[i]
 		if i >= maxSubmodules {
-			c.why[link.name] = whyMany + strconv.Itoa(maxSubmodules)
+			c.why[s.Name] = whyMany + strconv.Itoa(maxSubmodules)
 			continue
 		}
-		why, err := f.fetch(limited, link, urls[link.name])
+		why, err := f.fetch(limited, s)
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return inside{}, context.Cause(ctx)
 		}
 		if err != nil {
-			c.mirror.w.log.WarnContext(ctx, "submodule is left out", "dir", c.dir, "name", link.name, "err", err)
+			c.mirror.w.log.WarnContext(ctx, "submodule is left out", "dir", c.dir, "name", s.Name, "err", err)
 			why = fetchReason(err)
-			if err := empty(root, link.name); err != nil { // a part would pass for the whole
-				return nil, err
+			if err := empty(root, s.Name); err != nil { // a part would pass for the whole
+				return inside{}, err
 			}
 		}
-		c.why[link.name] = why
+		c.why[s.Name] = why
 	}
-	return f.inner, nil
+	return f.inside, nil
+}
+
+// modules returns the submodules of a repository, which is one itself in a clone, or "".
+func (m mirror) modules(ctx context.Context, protected, in string, links []treeFile) (all []submodule, _ error) {
+	if len(links) == 0 {
+		return nil, nil
+	}
+	urls, err := m.addresses(ctx, protected)
+	for _, l := range links {
+		all = append(all, submodule{
+			Name: path.Join(in, l.name), In: in, commit: l.object, address: urls[l.name], of: m,
+		})
+	}
+	return all, err
 }
 
 // fetchReason returns why a submodule is missing, as a clause for people.
@@ -157,18 +185,19 @@ type fetcher struct {
 	may   func(ctx context.Context, repo string) (why string, err error)
 	files int // that there is room for
 	bytes int64
-	inner []Lack
+
+	inside // so far
 }
 
-// fetch fetches the files of one submodule. why says why it may not.
-func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why string, err error) {
-	if made, err := makeDir(f.root, link.name); !made {
+// fetch fetches the files of one submodule, and adds those that it has. why says why it may not.
+func (f *fetcher) fetch(ctx context.Context, s *submodule) (why string, err error) {
+	if made, err := makeDir(f.root, s.Name); !made {
 		return "something else is in their places", err
 	}
-	if address == "" {
+	if s.address == "" {
 		return whyNoAddress, nil
 	}
-	repo := f.clone.mirror.repoAt(address)
+	repo := s.of.repoAt(s.address)
 	switch {
 	case repo == "":
 		return whyElsewhere, nil
@@ -183,18 +212,32 @@ func (f *fetcher) fetch(ctx context.Context, link treeFile, address string) (why
 		return "", err
 	}
 	defer release()
-	if err := m.syncInTime(ctx, link.object); err != nil {
+	t, err := m.syncInTime(ctx, s.commit)
+	if err != nil {
 		return "", err
 	}
-	if why, err := f.weigh(ctx, m, link.object); why != "" || err != nil {
+	if why, err := f.weigh(ctx, m, s.commit); why != "" || err != nil {
 		return why, err
 	}
-	return "", f.write(ctx, m, link)
+	links, pointers, err := f.write(ctx, m, *s)
+	if err != nil {
+		return "", err
+	}
+	further, err := m.modules(ctx, t.protectedSHA, s.Name, links)
+	if err != nil {
+		return "", err
+	}
+	s.Repo = repo // before f.All may move
+	f.All = append(f.All, further...)
+	for _, p := range pointers {
+		f.Pointers = append(f.Pointers, path.Join(s.Name, p.name))
+	}
+	return "", nil
 }
 
 // syncInTime updates the mirror of a submodule unless it has a commit. A slow one costs only the first clone the whole
 // limit.
-func (m mirror) syncInTime(ctx context.Context, commit string) error {
+func (m mirror) syncInTime(ctx context.Context, commit string) (tip, error) {
 	until, slow := m.w.slow.Load(m.repo)
 	slow = slow && time.Now().Before(until.(time.Time))
 	limit := submoduleLimit
@@ -203,11 +246,11 @@ func (m mirror) syncInTime(ctx context.Context, commit string) error {
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	_, err := m.sync(limited, Want{Ref: commit, Runs: true}) // a commit that only a fork has would be a stranger's
+	t, err := m.sync(limited, Want{Ref: commit, Runs: true}) // a commit that only a fork has would be a stranger's
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && !slow {
 		m.w.slow.Store(m.repo, time.Now().Add(slowFor))
 	}
-	return err
+	return t, err
 }
 
 // weigh reports whether there is room for the files of a commit, and takes it.
@@ -235,26 +278,19 @@ func (f *fetcher) weigh(ctx context.Context, m mirror, commit string) (why strin
 	return "", nil
 }
 
-// write writes the files of a commit to a directory of the new clone.
-func (f *fetcher) write(ctx context.Context, m mirror, link treeFile) error {
+// write writes the files of a submodule to the new clone. It returns what git leaves out of them.
+func (f *fetcher) write(ctx context.Context, m mirror, s submodule) (links []treeFile, pointers []inLFS, err error) {
 	index := filepath.Join(f.clone.git.dir, "submodule")
 	defer func() { _ = os.Remove(index) }()
 	g := m.git.having("GIT_INDEX_FILE=" + index)
-	g.tree = filepath.Join(f.clone.dir, link.name)
-	if _, err := g.run(ctx, "read-tree", link.object); err != nil {
-		return err
+	g.tree = filepath.Join(f.clone.dir, s.Name)
+	if _, err := g.run(ctx, "read-tree", s.commit); err != nil {
+		return nil, nil, err
 	}
 	if _, err := g.run(ctx, "checkout-index", "--all", "--force", "--quiet"); err != nil {
-		return err
+		return nil, nil, err
 	}
-	links, pointers, err := g.inventory(ctx)
-	for _, l := range links {
-		f.inner = lacking(f.inner, Lack{Why: whyNested}, path.Join(link.name, l.name))
-	}
-	for _, p := range pointers {
-		f.inner = lacking(f.inner, Lack{LFS: true, Why: whyInner}, path.Join(link.name, p.name))
-	}
-	return err
+	return g.inventory(ctx)
 }
 
 // empty removes what is in a directory.
@@ -266,37 +302,62 @@ func empty(root *os.Root, name string) error {
 var errRights = errors.New("the rights to a submodule are not known")
 
 // withdraw removes the files of submodules from a clone to be kept that the run may not have.
-func (c clone) withdraw(ctx context.Context, want Want, protected string, links []treeFile) error {
-	if want.Submodule == nil || len(links) == 0 {
-		return nil
-	}
-	urls, err := c.mirror.addresses(ctx, protected)
-	if err != nil {
-		return err
+func (c clone) withdraw(ctx context.Context, want Want, protected string, links []treeFile) (inside, error) {
+	there, err := c.inside(ctx, protected, links)
+	if err != nil || want.Submodule == nil {
+		return there, err
 	}
 	root, err := os.OpenRoot(c.dir)
 	if err != nil {
-		return err
+		return there, err
 	}
 	defer root.Close()
-	for _, link := range links {
-		repo := c.mirror.repoAt(urls[link.name])
-		if repo == "" || hollow(root, link.name) {
+	for _, s := range there.All {
+		if s.Repo == "" || hollow(root, s.Name) {
 			continue
 		}
-		if made, err := makeDir(root, link.name); err != nil {
-			return err
+		if made, err := makeDir(root, s.Name); err != nil {
+			return there, err
 		} else if !made {
 			continue
 		}
-		if c.why[link.name], err = want.Submodule(ctx, repo); err != nil {
-			return fmt.Errorf("%w: %w", errRights, err)
+		if c.why[s.Name], err = want.Submodule(ctx, s.Repo); err != nil {
+			return there, fmt.Errorf("%w: %w", errRights, err)
 		}
-		if c.why[link.name] != "" {
-			if err := empty(root, link.name); err != nil {
-				return err
+		if c.why[s.Name] != "" {
+			if err := empty(root, s.Name); err != nil {
+				return there, err
 			}
 		}
 	}
-	return nil
+	return there, nil
+}
+
+// inside returns what was put into a clone to be kept. An earlier version has not noted it: then it is what the
+// protected branch says.
+func (c clone) inside(ctx context.Context, protected string, links []treeFile) (there inside, _ error) {
+	data, err := os.ReadFile(c.beside("submodules"))
+	if err == nil {
+		return there, json.Unmarshal(data, &there)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return there, err
+	}
+	there.All, err = c.mirror.modules(ctx, protected, "", links)
+	for i, s := range there.All {
+		there.All[i].Repo = s.of.repoAt(s.address)
+	}
+	return there, err
+}
+
+// putInside notes what a new clone has in submodules.
+func (c clone) putInside(there inside) error {
+	if len(there.All) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(there)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(c.beside("submodules"), data, 0o600)
 }

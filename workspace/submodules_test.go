@@ -95,6 +95,66 @@ func TestSubmodules(t *testing.T) {
 	}
 }
 
+// A submodule's own submodules come from where its default branch says, are withdrawn like others, and what they lack
+// is said for every run of the clone.
+func TestNestedSubmodules(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	deep := o.beside("acme/deep", map[string]string{"deep.txt": "deep\n", ".gitattributes": gitAttributes, "a.bin": asPointer("a")})
+	secret := o.beside("acme/secret", map[string]string{"secret.txt": "secret\n"})
+	o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
+	lib := &origin{t: t, root: o.root, bare: filepath.Join(o.root, "acme/lib.git"), work: t.TempDir()}
+	testGit(t, lib.work, "clone", "--quiet", lib.bare, ".")
+	lib.modules("main", map[string][2]string{"in/deep": {deep, "../deep"}, "gone": {deep, "../gone"}})
+	head := lib.modules("head", map[string][2]string{"in/deep": {deep, "../deep"}, "stolen": {secret, "../secret"}})
+	o.modules("main", map[string][2]string{"lib": {head, "../lib"}})
+	w := o.files()
+	want, asked := anyone()
+	c := checkout(t, w, want)
+	files := workTree(t, c.Dir)
+	if files["lib/in/deep/deep.txt"] != "deep\n" || fmt.Sprint(c.Submodules, *asked) != "[lib lib/in/deep] [acme/lib acme/gone acme/deep]" {
+		t.Errorf("%v, %+v, asked for %v", files, c.Submodules, *asked)
+	}
+	lacks := func(c Clone) string {
+		var all []string
+		for _, l := range c.Lacks {
+			all = append(all, fmt.Sprint(l.Names, l.Why))
+		}
+		return strings.Join(all, "; ")
+	}
+	statusClean(t, c.Dir)
+	if got := lacks(c); got != "[lib/gone]errand has no access to their repositories; [lib/stolen]"+whyNoAddress+
+		"; [lib/in/deep/a.bin]"+whyInner {
+		t.Error(got)
+	}
+	want.Keep = true
+	*asked = nil
+	if got := lacks(checkout(t, w, want)); got != "[lib/gone lib/stolen]"+notThen+"; [lib/in/deep/a.bin]"+whyInner ||
+		fmt.Sprint(*asked) != "[acme/lib acme/deep]" {
+		t.Errorf("kept: %s, asked for %v", got, *asked)
+	}
+	not := ""
+	want.Submodule = func(_ context.Context, repo string) (why string, err error) {
+		if repo == not {
+			why = "bob may not read them"
+		}
+		return why, nil
+	}
+	// Whose files are there is not what the protected branch says today, and does not depend on the agent's index.
+	o.modules("main", map[string][2]string{"lib": {head, "../public"}})
+	for _, not = range []string{"acme/deep", "acme/lib"} {
+		write(t, filepath.Join(c.Dir, ".git/index"), "damaged")
+		c = checkout(t, w, want)
+		files = workTree(t, c.Dir)
+		if c.Fresh || files["lib/in/deep/deep.txt"] != "" || (files["lib/lib.txt"] == "") != (not == "acme/lib") {
+			t.Errorf("without %s: %+v: %v", not, c, files)
+		}
+	}
+	if len(c.Lacks) > 0 { // they are within what is gone
+		t.Errorf("withdrawn: %s", lacks(c))
+	}
+}
+
 // What is left out of a clone is said with the reason, and nothing is written outside of the submodules.
 func TestSubmodulesLeftOut(t *testing.T) {
 	t.Parallel()
@@ -130,8 +190,7 @@ func TestSubmodulesLeftOut(t *testing.T) {
 		"ann may not read them": "secret",
 		"errand has no access to their repositories": "gone",
 		"their commits are on no branch and no tag":  "strange",
-		whyNested: "ok/deep",
-		whyInner:  "ok/a.bin",
+		whyInner: "ok/a.bin ok/deep/a.bin",
 	}; !maps.Equal(got, want) {
 		t.Errorf("lacks %q", got)
 	}
@@ -167,6 +226,9 @@ func TestSubmodulesAreWithdrawn(t *testing.T) {
 	want.Keep = true
 	if c = checkout(t, w, want); len(c.Submodules) != 1 || len(c.Lacks) > 0 {
 		t.Errorf("kept: %+v", c)
+	}
+	if err := os.Remove(w.mirror(want.Repo).clone(c.Dir).beside("submodules")); err != nil { // as an earlier version
+		t.Fatal(err)
 	}
 	outage := errors.New("no answer")
 	want.Submodule = func(context.Context, string) (string, error) { return "", outage }
@@ -251,19 +313,19 @@ func TestSlowSubmodule(t *testing.T) {
 		defer cancel()
 		for i, want := range []time.Duration{submoduleLimit, slowLimit, slowLimit} {
 			began := time.Now()
-			err := m.syncInTime(all, lib)
+			_, err := m.syncInTime(all, lib)
 			if took := time.Since(began); fetchReason(err) != whyLate || took > 2*want || took < want || all.Err() != nil {
 				t.Errorf("%d: after %v: %v", i, took, err)
 			}
 		}
 		time.Sleep(slowFor) //nolint:forbidigo // in a bubble
 		began := time.Now()
-		if err := m.syncInTime(t.Context(), lib); err == nil || time.Since(began) < submoduleLimit {
+		if _, err := m.syncInTime(t.Context(), lib); err == nil || time.Since(began) < submoduleLimit {
 			t.Errorf("an hour later: after %v: %v", time.Since(began), err)
 		}
 		// Whoever comes last has no time left, but is not slow.
 		other := w.mirror("acme/other")
-		if err := other.syncInTime(all, lib); err == nil {
+		if _, err := other.syncInTime(all, lib); err == nil {
 			t.Error("there was time")
 		}
 		if _, slow := w.slow.Load("acme/other"); slow {

@@ -4,7 +4,7 @@
 //	<root>/mirrors/<owner>/<name>.git               the mirror, with lfs for files in Git LFS; .lock, .lfs, .use,
 //	                                                .fetched, .size, .tmp and .broken lie beside it
 //	<root>/threads/<thread>/repos/<owner>/<name>    the clone; beside it are .<name>~index, ~snap, ~tmp, ~old,
-//	                                                ~broken, ~strange and ~with
+//	                                                ~broken, ~strange, ~submodules and ~with
 //	<root>/threads/<thread>/files, scratch          see Files and Scratch
 //	<root>/threads/<thread>/files-<name>            see FilesApart
 //	<root>/threads/<thread>/.left, .thread, .size   see Leave; the thread's name; see Threads
