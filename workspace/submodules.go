@@ -248,9 +248,34 @@ func (m mirror) syncInTime(ctx context.Context, commit string) (tip, error) {
 	defer cancel()
 	t, err := m.sync(limited, Want{Ref: commit, Runs: true}) // a commit that only a fork has would be a stranger's
 	if err != nil && limited.Err() != nil && ctx.Err() == nil && !slow {
-		m.w.slow.Store(m.repo, time.Now().Add(slowFor))
+		m.w.FetchLater(m.repo)
 	}
 	return t, err
+}
+
+// FetchLater leaves a repository to FetchSlow. As a submodule, clones wait for it a shorter time.
+func (w *Workspace) FetchLater(repo string) { w.slow.Store(repo, time.Now().Add(slowFor)) }
+
+// FetchSlow fetches the repositories that did not arrive in time, without a limit but ctx, so that later clones find
+// them. Those that fail are left for the next call, for about an hour.
+func (w *Workspace) FetchSlow(ctx context.Context) {
+	w.slow.Range(func(repo, until any) bool {
+		m, release, err := w.use(ctx, repo.(string), nil)
+		if err == nil {
+			_, err = m.sync(ctx, Want{})
+			release()
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		if err != nil {
+			w.log.WarnContext(ctx, "slow repository is not fetched", "repo", repo, "err", err)
+		}
+		if err == nil || time.Now().After(until.(time.Time)) {
+			w.slow.CompareAndDelete(repo, until)
+		}
+		return true
+	})
 }
 
 // weigh reports whether there is room for the files of a commit, and takes it.

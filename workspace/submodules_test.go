@@ -334,6 +334,34 @@ func TestSlowSubmodule(t *testing.T) {
 	})
 }
 
+// What was too slow for a clone is fetched for later ones; after an hour without success it is forgotten.
+func TestSlowSubmoduleArrives(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	lib := o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
+	w := o.files()
+	w.FetchLater("acme/lib")
+	w.FetchLater("acme/gone")
+	w.FetchSlow(t.Context())
+	if _, slow := w.slow.Load("acme/lib"); slow {
+		t.Error("it counts as slow")
+	}
+	if err := os.RemoveAll(filepath.Join(o.root, "acme/lib.git")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.mirror("acme/lib").syncInTime(t.Context(), lib); err != nil {
+		t.Error(err)
+	}
+	if _, slow := w.slow.Load("acme/gone"); !slow {
+		t.Error("it is not tried again")
+	}
+	w.slow.Store("acme/gone", time.Now().Add(-time.Second))
+	w.FetchSlow(t.Context())
+	if _, slow := w.slow.Load("acme/gone"); slow {
+		t.Error("it is tried for ever")
+	}
+}
+
 // Submodules for which there is no room are left out, and a smaller one still has its place.
 func TestLargeSubmodules(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/tasks/rights"
+	"github.com/errand-fleet/errand/workspace"
 )
 
 // What a clone has only as an empty directory or as a pointer is said to the agent, in the log, on the page and in the
@@ -39,6 +41,23 @@ func TestLacksAreSaid(t *testing.T) {
 		}
 	}
 	r.foresees("warning These directories of submodules are empty", "warning These files have the pointer")
+}
+
+// A worker fetches what was too slow for a run.
+func TestSlowSubmoduleIsFetched(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	var w *workspace.Workspace
+	disk := r.disk(t.TempDir())
+	r.worker(func(c *Config) {
+		disk(c)
+		w = c.Workspace
+		w.FetchLater("acme/api")
+	})
+	await.Until(t, "the repository is fetched", func() bool {
+		mirrors, err := w.Mirrors(t.Context())
+		return err == nil && len(mirrors) == 1
+	})
 }
 
 // A run has the files of a submodule, and its conversation has been about that repository: what the agent remembers is

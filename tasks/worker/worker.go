@@ -303,6 +303,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	running.Go(func() { w.health.Watch(loops) })
 	if !w.cfg.Once { // an answer may clone any repository, which the one task could read
 		running.Go(func() { w.offers.answer(ctx) })
+		running.Go(func() { every(ctx, slowEvery, w.cfg.Workspace.FetchSlow) })
 	}
 	w.cfg.Log.Info("worker started", "worker", w.id, "pool", tasks.PoolName(w.cfg.Pool), "slots", w.slots.Total(),
 		"sources", w.sources.Names())
@@ -335,6 +336,9 @@ func (w *Worker) Examine(ctx context.Context) agent.Health {
 	w.health.Check(ctx)
 	return w.health.State().Health
 }
+
+// slowEvery is the pause between attempts to fetch what was too slow for a run.
+const slowEvery = time.Minute
 
 // every calls do at once and then once per d, until ctx ends.
 func every(ctx context.Context, d time.Duration, do func(context.Context)) {
