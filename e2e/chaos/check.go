@@ -67,11 +67,11 @@ const overtaken = "Ignored: A newer state of the pull request is known."
 // had been reviewed.
 const reviewedBefore = "Ignored: The head was reviewed before."
 
-// reviewedLater reports whether a later head of the same pull request has become a task, even if Redis has lost it.
+// reviewedLater reports whether a later head of the same pull request has become a task, even if Redis has lost it since,
+// or the answer that its webhook was accepted did not arrive.
 func reviewedLater(e event, later []event) bool {
 	return slices.ContainsFunc(later, func(l event) bool {
-		return l.place == inGitHub && l.pull == e.pull && (l.accepted || l.forgiven) &&
-			(l.task || l.declined == reviewedBefore)
+		return l.place == inGitHub && l.pull == e.pull && (l.task || l.declined == reviewedBefore)
 	})
 }
 

@@ -24,6 +24,7 @@ func (all All) Failed(context.Context) ([]tasks.FailedEvent, error) {
 		} {
 			found, err := read(b.cfg.Queue, asynq.PageSize(maxListed))
 			if errors.Is(err, asynq.ErrQueueNotFound) { // asynq creates it with its first task
+				b.renew()
 				continue
 			}
 			if err != nil {

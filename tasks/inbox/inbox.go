@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -76,7 +77,7 @@ type Config struct {
 // Inbox implements [intake.Inbox]. It is safe for concurrent use, except that Handle must be called before Serve.
 type Inbox struct {
 	cfg       Config
-	client    *asynq.Client
+	client    atomic.Pointer[asynq.Client]
 	inspector *asynq.Inspector
 	handlers  map[string]intake.Handler
 }
@@ -88,12 +89,17 @@ func New(cfg Config) *Inbox {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	accepting := cmp.Or(cfg.Accepting, cfg.Redis)
-	return &Inbox{
-		cfg: cfg, client: asynq.NewClientFromRedisClient(accepting),
-		inspector: asynq.NewInspectorFromRedisClient(cfg.Redis), handlers: map[string]intake.Handler{},
+	cfg.Accepting = cmp.Or(cfg.Accepting, cfg.Redis)
+	b := &Inbox{
+		cfg: cfg, inspector: asynq.NewInspectorFromRedisClient(cfg.Redis), handlers: map[string]intake.Handler{},
 	}
+	b.renew()
+	return b
 }
+
+// renew replaces asynq's client, which notes the name of a queue with its first event only, and not again when Redis
+// has lost all its data.
+func (b *Inbox) renew() { b.client.Store(asynq.NewClientFromRedisClient(b.cfg.Accepting)) }
 
 // Handle sets the handler for the events of a source.
 func (b *Inbox) Handle(source string, h intake.Handler) { b.handlers[source] = h }
@@ -102,10 +108,22 @@ func (b *Inbox) Handle(source string, h intake.Handler) { b.handlers[source] = h
 func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, acceptLimit)
 	defer cancel()
+	id := e.Source + "." + cmp.Or(e.ID, rand.Text())
+	err := b.store(ctx, id, e)
+	if errors.Is(err, asynq.ErrQueueNotFound) {
+		b.renew()
+		err = b.store(ctx, id, e)
+	}
+	if err != nil {
+		return fmt.Errorf("store event of %s: %w", e.Source, err)
+	}
+	return nil
+}
+
+func (b *Inbox) store(ctx context.Context, id string, e intake.Event) error {
 	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
-	id := e.Source + "." + cmp.Or(e.ID, rand.Text())
-	_, err := b.client.EnqueueContext(ctx, event, asynq.TaskID(id), asynq.Queue(b.cfg.Queue),
+	_, err := b.client.Load().EnqueueContext(ctx, event, asynq.TaskID(id), asynq.Queue(b.cfg.Queue),
 		asynq.MaxRetry(maxRetries), asynq.Timeout(2*limit), asynq.Retention(kept+e.Found))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		err = nil
@@ -113,13 +131,10 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 			err = b.revive(id)
 		}
 	}
-	if err == nil {
-		err = b.replicated(ctx, id)
-	}
 	if err != nil {
-		return fmt.Errorf("store event of %s: %w", e.Source, err)
+		return err
 	}
-	return nil
+	return b.replicated(ctx, id)
 }
 
 // replicated waits until no fail-over of Redis can lose an event. A new master confirms its own writes, and may lack

@@ -239,7 +239,7 @@ func TestDeliveriesOfAnEarlierVersion(t *testing.T) {
 		got <- e
 		return "", nil
 	})
-	if _, err := b.client.Enqueue(asynq.NewTask("webhook", []byte("{}")), asynq.Queue(Outgoing)); err != nil {
+	if _, err := b.client.Load().Enqueue(asynq.NewTask("webhook", []byte("{}")), asynq.Queue(Outgoing)); err != nil {
 		t.Fatal(err)
 	}
 	stop, err := All{b}.Serve()
@@ -319,6 +319,31 @@ func TestPauses(t *testing.T) {
 	later.At = time.Now().Add(-time.Hour)
 	if wait := pause(3, later, nil); wait != queue.Backoff(3) {
 		t.Errorf("%v after an hour", wait)
+	}
+}
+
+// After Redis has lost all its data, events are accepted, repeated ones and with replicas, too, and asynq knows the
+// queue again: the inboxes of doctor and asynq's web UI are those that it knows.
+func TestEventsAfterALossOfAllData(t *testing.T) {
+	t.Parallel()
+	for name, replicate := range map[string]func(context.Context) error{
+		"one Redis": nil, "replicas": func(context.Context) error { return nil },
+	} {
+		door, inspector := fleet(t)
+		b := door()
+		b.cfg.Replicate = replicate
+		for range 2 {
+			if err := b.cfg.Redis.FlushAll(t.Context()).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				accept(t, b, "e1", "{}")
+			}
+			if queues, err := inspector.Queues(); err != nil || len(queues) != 1 {
+				t.Errorf("%s: queues %q, %v", name, queues, err)
+			}
+			inState(t, inspector, "e1", asynq.TaskStatePending)
+		}
 	}
 }
 
