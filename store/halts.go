@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type Halt struct {
 // Pause records that workers take no deliveries of a class until [Halts.Resume]. A class that is paused already stays
 // paused by the person who did it first.
 func (s *Halts) Pause(ctx context.Context, class, by string) error {
-	_, err := s.run(ctx, "halt", "paused", class, strings.TrimSpace(by))
+	_, err := s.run(ctx, "halt", s.key.paused(), class, strings.TrimSpace(by))
 	return wrapf(err, "pause %s", class)
 }
 
@@ -30,8 +31,7 @@ func (s *Halts) Resume(ctx context.Context, class string) error {
 
 // Paused returns which classes are paused.
 func (s *Halts) Paused(ctx context.Context) (map[string]Halt, error) {
-	paused, err := s.halted(ctx, s.key.paused())
-	return paused, wrapf(err, "read which classes are paused")
+	return s.halted(ctx, s.key.paused())
 }
 
 // Cordon makes a worker take no deliveries until [Halts.Uncordon]. Its runs continue. name is the ID of one worker, or
@@ -39,7 +39,7 @@ func (s *Halts) Paused(ctx context.Context) (map[string]Halt, error) {
 // by the person who did it first. Workers look at each heartbeat. The cordon of one worker ends an hour after its
 // death.
 func (s *Halts) Cordon(ctx context.Context, name, by string) error {
-	_, err := s.run(ctx, "halt", "cordoned", name, strings.TrimSpace(by))
+	_, err := s.run(ctx, "halt", s.key.cordoned(), name, strings.TrimSpace(by))
 	return wrapf(err, "cordon %s", name)
 }
 
@@ -51,14 +51,13 @@ func (s *Halts) Uncordon(ctx context.Context, name string) (bool, error) {
 
 // Cordoned returns what is cordoned, by ID or host.
 func (s *Halts) Cordoned(ctx context.Context) (map[string]Halt, error) {
-	cordoned, err := s.halted(ctx, s.key.cordoned())
-	return cordoned, wrapf(err, "read which workers are cordoned")
+	return s.halted(ctx, s.key.cordoned())
 }
 
 func (s *Halts) halted(ctx context.Context, key string) (map[string]Halt, error) {
 	fields, err := s.redis.HGetAll(ctx, key).Result()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read %s: %w", key, err)
 	}
 	halted := map[string]Halt{}
 	for name, value := range fields {
