@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
+	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 func TestHealthPage(t *testing.T) {
@@ -128,9 +129,14 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	for _, path := range []string{"/fleet/classes/interactive/pause", "/fleet/workers/mill-1.test/cordon"} {
 		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
 	}
+	paused, err := h.Store.Halts.Paused(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	// no worker takes tasks
 	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks",
 		`>paused</span> <span class="wide"><time`, "Resume the class", `class="banner error"`,
+		"Its tasks wait since "+view.Time(paused["interactive"].Since)+". ",
 		"all workers are cordoned", ">cordoned<", "cordoned <time", "it takes no tasks: token:ops cordoned it")
 	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`,
 		`action="/fleet/workers/mill-1.test/uncordon"`)
