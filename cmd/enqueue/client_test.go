@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -11,11 +10,7 @@ import (
 func TestErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
+	const nobody = "127.0.0.1:1"
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -29,15 +24,15 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		want        string
 	}{
 		"nobody there": {
-			"list", l.Addr().String(), "x",
+			"list", nobody, "x",
 			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
 		},
 		"nobody to chat": {
-			"chat --follow hello", l.Addr().String(), "x",
+			"chat --follow hello", nobody, "x",
 			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
 		},
 		"nobody to log": {
-			"logs -f " + id, l.Addr().String(), "x",
+			"logs -f " + id, nobody, "x",
 			"is `enqueue serve` or `worker -standalone` running there? Set ERRAND_HTTP_ADDR",
 		},
 		"no token": {"list", f.server.URL, "", "the server requires a token: set ERRAND_CONSOLE_TOKEN"},

@@ -60,7 +60,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	cfg.Dir = cmp.Or(cfg.Dir, os.TempDir())
 	cfg.Fsync = cmp.Or(cfg.Fsync, "everysec")
 	cfg.Password = cmp.Or(cfg.Password, rand.Text())
-	return startOn(ctx, cfg, freePort)
+	return startOn(ctx, cfg, FreePort)
 }
 
 // startOn tries several ports in turn.
@@ -158,8 +158,8 @@ func (s *Server) Stop(ctx context.Context) error {
 // Addr returns the host and the port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
-// freePort returns a free port. Another process may take it before the server binds it.
-func freePort(ctx context.Context) (int, error) {
+// FreePort returns a free port. Another process may take it before the server binds it.
+func FreePort(ctx context.Context) (int, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -174,7 +174,7 @@ func TestATakenPortIsTriedAgain(t *testing.T) {
 			if tries++; tries == 1 {
 				return taken.Addr().(*net.TCPAddr).Port, nil
 			}
-			return freePort(ctx)
+			return FreePort(ctx)
 		})
 	if err != nil {
 		t.Fatal(err)

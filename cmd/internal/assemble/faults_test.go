@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/redissentinel"
+	"github.com/errand-fleet/errand/internal/redisserver"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -66,19 +66,17 @@ func (b *broken) useTLS() {
 	if err := os.WriteFile(both, []byte(text), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := redisserver.FreePort(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	_ = l.Close()
 	pair := func(dir string) []string {
 		return []string{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
 	}
 	use := pair(good)
 	b.do("CONFIG", "SET", "tls-ca-cert-file", both, "tls-port", port, "tls-cert-file", use[0], "tls-key-file", use[1])
 	secure := *b.address
-	secure.Scheme, secure.Host = "rediss", net.JoinHostPort("127.0.0.1", port)
+	secure.Scheme, secure.Host = "rediss", fmt.Sprintf("127.0.0.1:%d", port)
 	b.settings["REDIS_URL"], b.settings["ERRAND_REDIS_CA_FILE"] = secure.String(), both
 	b.settings["ERRAND_REDIS_CERT_FILE"], b.settings["ERRAND_REDIS_KEY_FILE"], b.expired = use[0], use[1], pair(old)
 }

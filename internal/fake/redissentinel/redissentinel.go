@@ -287,15 +287,15 @@ func (r *Redis) remove(ctx context.Context, s *redisserver.Server) error {
 
 // guard starts a Sentinel.
 func (r *Redis) guard(ctx context.Context, i int, master string) error {
-	port, err := freePort(ctx)
+	port, err := redisserver.FreePort(ctx)
 	if err != nil {
 		return err
 	}
-	own := net.JoinHostPort("127.0.0.1", port)
+	own := fmt.Sprintf("127.0.0.1:%d", port)
 	host, masterPort, _ := net.SplitHostPort(master)
 	file := filepath.Join(r.dir, fmt.Sprintf("sentinel-%d.conf", i)) // which it also writes
 	config := fmt.Sprintf(`bind 127.0.0.1
-port %s
+port %d
 dir %q
 logfile "sentinel.log"
 requirepass %s

@@ -104,7 +104,7 @@ func WriteCertificates(dir string, expires time.Time) error {
 
 // protect lets a server listen with TLS and creates the user.
 func (r *Redis) protect(ctx context.Context, s *redisserver.Server) error {
-	port, err := freePort(ctx)
+	port, err := redisserver.FreePort(ctx)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *Redis) protect(ctx context.Context, s *redisserver.Server) error {
 		"tls-port", port, "tls-replication", "yes"); err != nil {
 		return err
 	}
-	r.tls[s] = net.JoinHostPort("127.0.0.1", port)
+	r.tls[s] = fmt.Sprintf("127.0.0.1:%d", port)
 	create := []any{"ACL", "SETUSER", user, "reset", "on", ">" + r.password}
 	for _, right := range r.rights {
 		create = append(create, right)
@@ -123,12 +123,12 @@ func (r *Redis) protect(ctx context.Context, s *redisserver.Server) error {
 
 // listenTLS returns the address with TLS of a Sentinel, and what it needs in its configuration.
 func (r *Redis) listenTLS(ctx context.Context) (addr, config string, err error) {
-	port, err := freePort(ctx)
+	port, err := redisserver.FreePort(ctx)
 	if err != nil {
 		return "", "", err
 	}
 	ca, cert, key := r.Certificates()
-	return net.JoinHostPort("127.0.0.1", port), fmt.Sprintf(`tls-port %s
+	return fmt.Sprintf("127.0.0.1:%d", port), fmt.Sprintf(`tls-port %d
 tls-cert-file %q
 tls-key-file %q
 tls-ca-cert-file %q
@@ -150,15 +150,4 @@ func (r *Redis) secureURL() string {
 	query := url.Values{"master": {name}, "sentinel_user": {user}, "sentinel_password": {r.guardsPassword}}
 	return fmt.Sprintf("rediss+sentinel://%s:%s@%s/0?%s", user, r.password, strings.Join(r.guardsTLS, ","),
 		query.Encode())
-}
-
-// freePort returns a free port.
-func freePort(ctx context.Context) (string, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	return port, err
 }
