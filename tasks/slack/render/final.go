@@ -7,6 +7,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -205,10 +206,7 @@ func (p Part) Message(preview int) []slack.MsgOption {
 	if len(p.Buttons) > 0 {
 		blocks = append(blocks, buttonRow(p.Buttons))
 	}
-	text := Lines(p.Lead, mrkdwn(untrusted.Cut(p.Body, preview)))
-	if text == "" {
-		text = p.Foot
-	}
+	text := cmp.Or(Lines(p.Lead, mrkdwn(untrusted.Cut(p.Body, preview))), p.Foot)
 	return []slack.MsgOption{slack.MsgOptionText(text, false), slack.MsgOptionBlocks(blocks...)}
 }
 

@@ -34,14 +34,12 @@ func (c Console) homeTask(st tasks.Status, thread string, now time.Time) string 
 	h := st.Headline(now)
 	h.Detail = untrusted.Short(h.Detail, maxHome)
 	state := Headline(h)
-	if st.Ending != nil {
-		state = Ended(*st.Ending)
-	}
 	var links []Button
 	if thread != "" {
 		links = append(links, Button{Text: "Thread", URL: thread})
 	}
 	if st.Ending != nil {
+		state = Ended(*st.Ending)
 		links = append(links, pullButtons(st.Ending)...)
 	}
 	where := append(buttonLinks(append(links, c.LogButton(st.Task.ID)...)),

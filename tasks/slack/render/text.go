@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -129,17 +130,20 @@ var delimiter = regexp.MustCompile(`^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*
 // fenceTables puts each table that is larger than Slack shows into a block of code, which can be read and cut.
 func fenceTables(text string) string {
 	var b strings.Builder
-	list := markdown.Lines(text)
-	for i := 0; i < len(list); {
-		if n := tableLength(list[i:]); n > 0 {
-			b.WriteString(fenceTable(list[i : i+n]))
-			i += n
-			continue
-		}
-		b.WriteString(list[i].Text)
-		i++
+	for _, lines := range tablesApart(text) {
+		b.WriteString(fenceTable(lines))
 	}
 	return b.String()
+}
+
+// tablesApart returns the lines of Markdown, those of each table together and each other one alone.
+func tablesApart(text string) (list [][]markdown.Line) {
+	for lines := markdown.Lines(text); len(lines) > 0; {
+		n := max(1, tableLength(lines))
+		list = append(list, lines[:n])
+		lines = lines[n:]
+	}
+	return list
 }
 
 // tableLength returns how many of the first lines are a table; 0 if they are none.
@@ -164,7 +168,7 @@ func oneTableEach(bodies []string) []string {
 	for _, body := range bodies {
 		pieces := cutAtTables(body)
 		divided = append(divided, pieces...)
-		fenced = append(fenced, fenceFurtherTables(body))
+		fenced = append(fenced, fenceFirstTables(pieces))
 	}
 	if len(divided) > max(maxParts, len(bodies)) {
 		return fenced
@@ -176,28 +180,21 @@ func oneTableEach(bodies []string) []string {
 func cutAtTables(text string) []string {
 	var pieces []string
 	var b strings.Builder
-	tables := 0
-	list := markdown.Lines(text)
-	for i := 0; i < len(list); {
-		n := tableLength(list[i:])
-		if n > 0 {
-			tables++
+	n := 0 // tables
+	for _, lines := range tablesApart(text) {
+		if len(lines) > 1 {
+			if n++; n > 1 {
+				pieces = append(pieces, strings.TrimSpace(b.String()))
+				b.Reset()
+			}
 		}
-		if n > 0 && tables > 1 {
-			pieces = append(pieces, strings.TrimSpace(b.String()))
-			b.Reset()
-		}
-		for range max(n, 1) {
-			b.WriteString(list[i].Text)
-			i++
-		}
+		b.WriteString(joinLines(lines))
 	}
 	return append(pieces, b.String())
 }
 
-// fenceFurtherTables puts each table but the first into a block of code.
-func fenceFurtherTables(text string) string {
-	pieces := cutAtTables(text)
+// fenceFirstTables puts the table with which each piece but the first begins into a block of code, and joins them.
+func fenceFirstTables(pieces []string) string {
 	for i, piece := range pieces[1:] {
 		list := markdown.Lines(piece)
 		n := tableLength(list)
@@ -214,11 +211,12 @@ func joinLines(list []markdown.Line) string {
 	return b.String()
 }
 
-// fenceTable returns a table, in a block of code if it is too large.
+// fenceTable returns a table, in a block of code if it is too large, or another line.
 func fenceTable(rows []markdown.Line) string {
 	text := joinLines(rows)
 	columns := strings.Count(strings.Trim(strings.TrimSpace(rows[0].Text), "|"), "|") + 1
-	if len(rows)-1 <= maxRows && columns <= maxColumns && utf8.RuneCountInString(text) <= maxTableSize {
+	if len(rows) == 1 ||
+		len(rows)-1 <= maxRows && columns <= maxColumns && utf8.RuneCountInString(text) <= maxTableSize {
 		return text
 	}
 	return markdown.Fenced("", strings.TrimSuffix(text, "\n")) + "\n"
@@ -337,15 +335,14 @@ func AnswerButtons(t tasks.Task, q tasks.Question) []Button {
 	var list []Button
 	for i, option := range q.Options {
 		b := Button{
-			Text: untrusted.Short(option, maxButton), Action: ActionAnswer + "/" + strconv.Itoa(i),
-			Value: t.ID + " " + q.Key,
+			Text:   cmp.Or(untrusted.Short(option, maxButton), fmt.Sprintf("Answer %d", i+1)),
+			Action: ActionAnswer + "/" + strconv.Itoa(i), Value: t.ID + " " + q.Key,
 		}
 		switch {
-		case b.Text == "":
-			b.Text = fmt.Sprintf("Answer %d", i+1)
-		case q.Consent != "" && option == tasks.Approve:
+		case q.Consent == "":
+		case option == tasks.Approve:
 			b.Style = slack.StylePrimary
-		case q.Consent != "" && option == tasks.Deny:
+		case option == tasks.Deny:
 			b.Action, b.Style = ActionDeny, slack.StyleDanger
 		}
 		list = append(list, b)

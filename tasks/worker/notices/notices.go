@@ -100,39 +100,37 @@ func (n *Notifier) postNow(t Notice) {
 		defer func() { <-n.tokens }()
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
 		defer cancel()
-		if !t.at.IsZero() && !t.Said {
-			if rec, err := n.store.Get(ctx, t.ID); err != nil || rec.Why != t.Why || rec.Blocked != (store.Blocked{}) {
-				return // it no longer waits, or waits for another reason
-			}
-		}
 		logline.Warn(n.log, n.explain(ctx, t), "post why a task waits", "run", t.ID)
 	})
 }
 
 // explain shows why a task waits. If that fails, it keeps the notice for later.
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
-	var rec *store.Record
-	if t.Said {
-		now, err := n.store.Get(ctx, t.ID)
-		if err != nil || now.State != store.Waiting {
+	var rec store.Record
+	var err error
+	again := t.Said || !t.at.IsZero()
+	if again {
+		if rec, err = n.store.Get(ctx, t.ID); err != nil || rec.State != store.Waiting {
 			return err
 		}
-		rec = &now
-	} else {
+	}
+	if !t.Said {
+		if again && (rec.Why != t.Why || rec.Blocked != (store.Blocked{})) {
+			return nil // it waits for another reason
+		}
 		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
-		var early time.Duration
-		var err error
-		rec, early, err = n.store.Explain(ctx, t.ID, store.Explanation{
+		told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
 			Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
 		})
 		if early > 0 {
 			n.keep(t, early)
 		}
-		if rec == nil {
+		if told == nil {
 			return err
 		}
+		rec = *told // it may run for a moment now, to see whether it still has to wait
 	}
-	err := n.show(ctx, *rec) // it may run for a moment now, to see whether it still has to wait
+	err = n.show(ctx, rec)
 	if err != nil && t.failed < maxFailed {
 		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
 		t.failed++

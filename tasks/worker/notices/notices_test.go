@@ -123,6 +123,7 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 		"what was said":       {Notice{Said: true}, 2, 1},
 		"as often as allowed": {Notice{Said: true}, maxFailed, 1},
 		"in vain":             {Notice{Said: true}, maxFailed + 1, 0},
+		"kept, and not true":  {Notice{Key: "k", Why: "x", at: time.Now()}, 0, 0},
 	} {
 		client.FlushDB(t.Context())
 		n, source, id := notifier(t, client)
