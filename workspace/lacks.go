@@ -59,6 +59,7 @@ func (c clone) lacks(made *Clone, links []treeFile, pointers []inLFS, there insi
 		return err
 	}
 	defer root.Close()
+	made.LFS = len(pointers) > 0
 	for _, s := range there.All {
 		if s.In != "" && !hollow(root, s.In) {
 			links = append(links, treeFile{name: s.Name})

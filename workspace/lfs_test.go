@@ -246,6 +246,9 @@ func TestLFSIsNotPublished(t *testing.T) {
 			o.commit("main", map[string]string{".gitattributes": gitAttributes, "a.bin": asPointer("one")})
 			w, _ := o.serveLFS("one")
 			c := checkout(t, w, api)
+			if !c.LFS {
+				t.Error("nobody is told before")
+			}
 			change(t, c.Dir)
 			_, err := w.Publish(t.Context(), c, *publication())
 			if !errors.Is(err, ErrUnfit) || !strings.Contains(err.Error(), `.bin" belongs to Git LFS`) {

@@ -27,8 +27,8 @@ const (
 	maxSubmoduleBytes = 2 << 30
 	submodulesLimit   = 10 * time.Minute
 	submoduleLimit    = 5 * time.Minute  // of one of them
-	slowLimit         = 30 * time.Second // of one that has exceeded it, for slowFor
-	slowFor           = time.Hour
+	slowLimit         = 30 * time.Second // of one that has exceeded it and is fetched beside runs
+	slowFor           = time.Hour        // how long that is tried
 )
 
 // Whys of submodules that are not fetched.
@@ -238,8 +238,7 @@ func (f *fetcher) fetch(ctx context.Context, s *submodule) (why string, err erro
 // syncInTime updates the mirror of a submodule unless it has a commit. A slow one costs only the first clone the whole
 // limit.
 func (m mirror) syncInTime(ctx context.Context, commit string) (tip, error) {
-	until, slow := m.w.slow.Load(m.repo)
-	slow = slow && time.Now().Before(until.(time.Time))
+	_, slow := m.w.slow.Load(m.repo)
 	limit := submoduleLimit
 	if slow {
 		limit = slowLimit
@@ -272,7 +271,7 @@ func (w *Workspace) FetchSlow(ctx context.Context) {
 			w.log.WarnContext(ctx, "slow repository is not fetched", "repo", repo, "err", err)
 		}
 		if err == nil || time.Now().After(until.(time.Time)) {
-			w.slow.CompareAndDelete(repo, until)
+			w.slow.Delete(repo)
 		}
 		return true
 	})

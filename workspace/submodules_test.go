@@ -296,7 +296,7 @@ func TestManySubmodules(t *testing.T) {
 	}
 }
 
-// A submodule that does not arrive costs one clone an hour some minutes, and leaves time for others.
+// A submodule that does not arrive costs only the first clone some minutes, and leaves time for others.
 func TestSlowSubmodule(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
@@ -317,11 +317,6 @@ func TestSlowSubmodule(t *testing.T) {
 			if took := time.Since(began); fetchReason(err) != whyLate || took > 2*want || took < want || all.Err() != nil {
 				t.Errorf("%d: after %v: %v", i, took, err)
 			}
-		}
-		time.Sleep(slowFor) //nolint:forbidigo // in a bubble
-		began := time.Now()
-		if _, err := m.syncInTime(t.Context(), lib); err == nil || time.Since(began) < submoduleLimit {
-			t.Errorf("an hour later: after %v: %v", time.Since(began), err)
 		}
 		// Whoever comes last has no time left, but is not slow.
 		other := w.mirror("acme/other")

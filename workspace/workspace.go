@@ -74,7 +74,7 @@ type Workspace struct {
 
 	transport http.RoundTripper // to remotes that accept a credential
 
-	slow sync.Map // repositories that were too slow as submodules: until when they get less time
+	slow sync.Map // repositories that were too slow as submodules: until when they are tried
 }
 
 // New creates the root directory and checks that git is installed and new enough.
@@ -163,6 +163,8 @@ type Clone struct {
 	With []string
 	// Submodules are the directories that have the files of submodules. Git looks at nothing below them.
 	Submodules []string
+	// LFS says that files are in Git LFS. Publish refuses new contents of them.
+	LFS bool
 	// Lacks is what the index has and the files lack.
 	Lacks []Lack
 	// Fresh means that this call created the clone, without anything of an earlier run. With Keep that is the first

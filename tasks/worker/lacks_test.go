@@ -16,7 +16,7 @@ import (
 // outlook.
 func TestLacksAreSaid(t *testing.T) {
 	t.Parallel()
-	r := newRemote(t)
+	r, _, publishes := publishingFleet(t, func(*remote, agent.Spec) {})
 	work := t.TempDir()
 	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
 	r.write(work, ".gitattributes", "*.bin filter=lfs\n")
@@ -25,8 +25,7 @@ func TestLacksAreSaid(t *testing.T) {
 	r.git(work, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",lib")
 	r.git(work, "commit", "--quiet", "--message", "more")
 	r.git(work, "push", "--quiet", "origin", "HEAD:main")
-	r.agent.do = nil
-	r.worker(r.disk(t.TempDir()))
+	r.worker(r.disk(t.TempDir()), publishes)
 	id := r.submit(r.repoTask("a"))
 	s := r.resumed(id)
 	said := strings.Join(r.events(id, agent.Notice), "\n")
@@ -40,7 +39,11 @@ func TestLacksAreSaid(t *testing.T) {
 			}
 		}
 	}
-	r.foresees("warning These directories of submodules are empty", "warning These files have the pointer")
+	if !strings.Contains(s.System, " If a file in Git LFS has new contents, nothing is published.") {
+		t.Errorf("the agent is not told what cannot be published in\n%s", s.System)
+	}
+	r.foresees("warning These directories of submodules are empty", "warning These files have the pointer",
+		"note there are files in Git LFS")
 }
 
 // A worker fetches what was too slow for a run.
@@ -86,5 +89,5 @@ func TestSubmoduleIsPartOfTheConversation(t *testing.T) {
 	if err != nil || !slices.Equal(past.Repos, []string{"acme/api", "acme/lib"}) {
 		t.Errorf("the conversation has been about %q, %v", past.Repos, err)
 	}
-	r.foresees("!directories of submodules are empty")
+	r.foresees("!directories of submodules are empty", "!in Git LFS")
 }

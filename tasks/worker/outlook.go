@@ -95,6 +95,9 @@ func (o *offerer) instructed(ctx context.Context, look *capacity.Outlook, c work
 		said := o.policy.Redactor.String(lack.String())
 		look.Miss(store.Warning, said, "Runs work without, and are told so.", "")
 	}
+	if c.LFS {
+		look.Miss(store.Note, "there are files in Git LFS", "Work with new contents of them is not published.", "")
+	}
 	given, err := place.Instructions(ctx, o.workspace, c)
 	if err != nil {
 		return err

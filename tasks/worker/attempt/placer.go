@@ -194,6 +194,9 @@ func fate(t tasks.Task, p place.Place) string {
 		" with a draft pull request. Leave nothing in the clone that does not belong there, and end each " +
 		"commit message with the line " +
 		strings.ReplaceAll(publish.Trailers(t, p.CoAuthor), "\n", " and the line ") + "."
+	if p.Clone.LFS {
+		said += " If a file in Git LFS has new contents, nothing is published."
+	}
 	if p.Clone.Published != "" {
 		said += " Your earlier work was published as origin/" + p.Branch +
 			". If that has commits that you lack, merge it before you continue."
