@@ -116,7 +116,7 @@ func TestListInSections(t *testing.T) {
 	done := at(1)
 	h.End(h.Claim(done), tasks.Ending{Kind: tasks.Answered})
 	h.contains(h.get("/"), http.StatusOK, "Nothing is running or waiting.",
-		`<h2>Recent <a href="/?state=ended">all</a></h2>`, "!Waiting <", "!Needs you")
+		`<h2>Recent <a href="/?state=ended">Show all</a></h2>`, "!Waiting <", "!Needs you")
 	asking, running := at(2), at(3)
 	c := h.Claim(asking)
 	h.Claim(running)
@@ -135,7 +135,7 @@ func TestListInSections(t *testing.T) {
 		}
 		h.contains(page, http.StatusOK, counted("Needs you", "asking", 1, ""), "Which one?",
 			counted("Running", "running", 2, ` <span class="of">1 of them above</span>`),
-			counted("Waiting", "waiting", 25, ` <a href="/?`+more+`state=waiting">all</a>`), "<h2>Recent <a")
+			counted("Waiting", "waiting", 25, ` <a href="/?`+more+`state=waiting">Show all</a>`), "<h2>Recent <a")
 		if rows := strings.Count(page.text, `<li id="task-`); rows != 1+1+20+1 {
 			t.Errorf("%s: %d rows", path, rows)
 		}

@@ -108,12 +108,12 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 	}{
 		"repository": {
 			store.Cap{Scope: "repo:", Max: 1}, []string{
-				"1 of 1 runs busy in acme/app", `href="/?repository=acme%2Fapp&amp;state=running">all</a>`,
+				"1 of 1 runs busy in acme/app", `href="/?repository=acme%2Fapp&amp;state=running">Show all</a>`,
 			},
 		},
 		"person": {
 			store.Cap{Scope: "user:", Max: 1}, []string{
-				"1 of 1 runs busy", `href="/?person=test%2Fann&amp;state=running">all</a>`,
+				"1 of 1 runs busy", `href="/?person=test%2Fann&amp;state=running">Show all</a>`,
 			},
 		},
 	} {
@@ -333,7 +333,7 @@ func TestAttempts(t *testing.T) {
 		Text: "ok", Duration: time.Minute, Resources: used,
 	}})
 	h.contains(h.get("/tasks/"+id), http.StatusOK,
-		"The last attempt used 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk.",
+		"Last attempt: 1m30s of CPU time, 1.5 GiB of memory, 300 MiB added to the disk<",
 		`ran <span id="elapsed">1m</span>`, ", 1m\n")
 }
 

@@ -159,7 +159,7 @@ func checkArguments(c *cobra.Command, args []string) error {
 	}
 	near := cmp.Or(strings.Join(c.SuggestionsFor(args[0]), ", "), spelling.Nearest(args[0], known))
 	if near != "" {
-		return fmt.Errorf("unknown command %q, did you mean %s?", args[0], near)
+		return fmt.Errorf("unknown command %q, try %s", args[0], near)
 	}
 	return fmt.Errorf("unknown command %q, not one of %s", args[0], strings.Join(known, ", "))
 }

@@ -38,7 +38,7 @@ func TestInitOfServices(t *testing.T) {
 			args: []string{"slack", "--url", "http://localhost"}, code: 2, said: "https://errand.example.com",
 		},
 
-		"nobody": {args: []string{"gitlab"}, code: 2, said: `unknown command "gitlab", did you mean github?`},
+		"nobody": {args: []string{"gitlab"}, code: 2, said: `unknown command "gitlab", try github`},
 		"app": {
 			args: []string{"github", "--url", "https://e.example"}, out: `"url": "https://e.example/github/webhook"`,
 			said: "https://github.com/settings/apps/new?",

@@ -77,7 +77,7 @@ func Unable(seen []store.Worker) (what, remedy string) {
 		}
 	}
 	if slices.ContainsFunc(seen, func(w store.Worker) bool { return w.Cordon != nil && !w.Draining }) {
-		return allCordoned, "uncordon one on the page Fleet, or with enqueue uncordon"
+		return allCordoned, "uncordon one on the page Fleet, or with `enqueue uncordon`"
 	}
 	return "all workers are shutting down", ""
 }

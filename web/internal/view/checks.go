@@ -52,7 +52,7 @@ func checkWorker(w store.Worker, sources []string) []Check {
 	case w.Cordon != nil:
 		list.add(store.Warning, "it takes no tasks: "+capacity.CordonedBy(*w.Cordon),
 			"Its running tasks continue. Tasks go to other workers, or wait for one.",
-			"Uncordon it on the page Fleet, or with enqueue uncordon.")
+			"Uncordon it on the page Fleet, or with `enqueue uncordon`.")
 	default:
 		list.add(Good, "it takes tasks", "", "")
 	}
@@ -139,13 +139,13 @@ func (f Fleet) check(now time.Time) []Check {
 		if q.Pool == "" && q.Paused != nil {
 			list.add(store.Warning, capacity.WhyPaused(q.Class, *q.Paused),
 				"Its tasks wait since "+Time(q.Paused.Since)+". Running ones continue.",
-				"Resume the class on the page Fleet, or with enqueue resume "+q.Class+".")
+				"Resume the class on the page Fleet, or with `enqueue resume "+q.Class+"`.")
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.cordoned)) {
 		list.add(store.Note, name+" is cordoned and has no live worker",
 			"Workers that start there take no tasks: "+capacity.CordonedBy(f.cordoned[name])+".",
-			"If it does not come back, run enqueue uncordon "+name+".")
+			"If it does not come back, run `enqueue uncordon "+name+"`.")
 	}
 	versions := map[string]bool{}
 	for _, w := range f.Workers {
