@@ -80,11 +80,11 @@ func cast() []part {
 			user: carl, name: "Carl", prompt: "rewrite the history of every invoice since 2019",
 			turns: []modelfake.Turn{
 				{
-					Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 5_000_000},
+					Pace: pace, Text: "There are many of them.", Usage: modelfake.Usage{Input: 2_510_000},
 					Tools: tool("Glob", map[string]any{"pattern": "**/*.go"}),
 				},
 				{
-					Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 5_000_000},
+					Pace: pace, Text: "I am not done yet.", Usage: modelfake.Usage{Input: 2_510_000},
 					Tools: tool("Glob", map[string]any{"pattern": "**/*.md"}),
 				},
 			},
