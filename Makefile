@@ -29,7 +29,7 @@ VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
-	@awk -F ':.*## *| *[|] *' '/^[a-z-]+:.*## / { printf "  make %-16s %-10s %s\n", $$1, $$2, $$3 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## *| *[|] *' '/^[a-z-]+:.*## / { printf "  make %-18s %-7s %s\n", $$1, $$2, $$3 }' $(MAKEFILE_LIST)
 
 setup: machine node_modules/.package-lock.json ## 1 min | Install the pinned CLI and the tests' system packages; once
 
@@ -86,7 +86,7 @@ fmt: ## 10 s | Format the code
 vuln: ## 1 min | Look for known vulnerabilities in the dependencies (needs the network)
 	$(TOOL) govulncheck ./...
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against Slack's framework, GitHub's webhook library, other projects' emulators and the OpenTelemetry Collector, and behind nginx; 1 min more on first use
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against other projects' frameworks, libraries and emulators, and behind nginx; 1 min more on first use
 	@scripts/machine nginx
 	cd $(PEERS) && go test -count=1 -timeout 30m $(ARGS) .
 
@@ -109,7 +109,7 @@ contracts: $(PEERS)/node_modules/.package-lock.json ## 15 min | Record the calls
 pictures: ## 1 min | Make the pictures of the documents again
 	@$(MAKE) browser ARGS='-run "TestDemo|TestMovingPicture" -pictures'
 
-proof: setup build ## 1 min | Check Dockerfile, chart, alerts and dashboard with BuildKit's, Helm's and Prometheus' own code, and a Prometheus that scrapes the demo; 2 min more on first use
+proof: setup build ## 1 min | Check Dockerfile, chart, alerts and dashboard with their own tools' code; 2 min more on first use
 	@scripts/machine prometheus
 	cd $(PROOF) && go test -count=1 -timeout 30m . $(ARGS)
 

@@ -58,7 +58,9 @@ func run(ctx context.Context, in invocation, o assemble.Options) int {
 	printConfig := flags.Bool("print-config", false, "print the configuration without secrets and exit")
 	flags.Usage = func() {
 		fmt.Fprint(stderr, "usage: worker [-standalone | -front-door | -once] [-print-config]\n"+
-			"       worker healthcheck\n       worker check-model\n       worker check-cli\n\n")
+			"       worker healthcheck  whether the worker is ready\n"+
+			"       worker check-model  whether the model answers, with each credential\n"+
+			"       worker check-cli    how the CLI differs from the one that errand is tested with\n\n")
 		flags.PrintDefaults()
 	}
 	if err := flags.Parse(in.args); err != nil {
