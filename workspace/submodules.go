@@ -255,13 +255,15 @@ func (m mirror) syncInTime(ctx context.Context, commit string) (tip, error) {
 // FetchLater leaves a repository to FetchSlow. As a submodule, clones wait for it a shorter time.
 func (w *Workspace) FetchLater(repo string) { w.slow.Store(repo, time.Now().Add(slowFor)) }
 
-// FetchSlow fetches the repositories that did not arrive in time, without a limit but ctx, so that later clones find
-// them. Those that fail are left for the next call, for about an hour.
+// FetchSlow fetches the repositories that did not arrive in time, so that later clones find them. Those that fail are
+// left for the next call, for about an hour. One that does not end in an hour is given up, so that others have a turn.
 func (w *Workspace) FetchSlow(ctx context.Context) {
 	w.slow.Range(func(repo, until any) bool {
-		m, release, err := w.use(ctx, repo.(string), nil)
+		limited, cancel := context.WithTimeout(ctx, slowFor)
+		defer cancel()
+		m, release, err := w.use(limited, repo.(string), nil)
 		if err == nil {
-			_, err = m.sync(ctx, Want{})
+			_, err = m.sync(limited, Want{})
 			release()
 		}
 		if ctx.Err() != nil {

@@ -326,6 +326,13 @@ func TestSlowSubmodule(t *testing.T) {
 		if _, slow := w.slow.Load("acme/other"); slow {
 			t.Error("it counts as slow")
 		}
+		// One that never arrives keeps no others from being fetched for later clones.
+		hours, end := context.WithTimeout(t.Context(), slowFor+submoduleLimit)
+		defer end()
+		w.FetchSlow(hours)
+		if _, slow := w.slow.Load(m.repo); slow || hours.Err() != nil {
+			t.Error("it is fetched for ever")
+		}
 	})
 }
 
