@@ -80,21 +80,12 @@ var refusals = map[string]refusal{
 	"bedrock throttles later": {
 		429, "throttlingException", "Too many tokens, please wait before trying again.", ClassRateLimit,
 	},
-	"bedrock throttles a day": {
-		429, "ThrottlingException", "Too many tokens per day, please wait before trying again.", ClassRateLimit,
-	},
 	"bedrock has a quota": {
 		400, "ServiceQuotaExceededException",
 		"Your request exceeds the service quota for your account.", ClassRateLimit,
 	},
-	"bedrock is not ready": {
-		429, "ModelNotReadyException", "The model is not ready for inference.", ClassRateLimit,
-	},
 	"bedrock is unavailable": {
 		503, "ServiceUnavailableException", "Bedrock is unable to process your request.", ClassOverloaded,
-	},
-	"bedrock denies the model": {
-		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassModel,
 	},
 	"bedrock knows no token": {
 		403, "ExpiredTokenException", "The security token included in the request is expired", ClassAuth,
@@ -110,9 +101,6 @@ var refusals = map[string]refusal{
 	},
 	"vertex has a quota": {
 		429, "RESOURCE_EXHAUSTED", "Quota exceeded for aiplatform.googleapis.com/online_prediction", ClassRateLimit,
-	},
-	"vertex is overloaded": {
-		429, "RESOURCE_EXHAUSTED", "Resource exhausted. Please try again later.", ClassRateLimit,
 	},
 	"vertex denies": {
 		403, "PERMISSION_DENIED", "Permission 'aiplatform.endpoints.predict' denied on resource.", ClassAuth,
@@ -174,7 +162,9 @@ func TestCLIModelDeniedByACloud(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "Answered."})
-	url := refusingCloud(t, "bedrock", refusals["bedrock denies the model"])
+	url := refusingCloud(t, "bedrock", refusal{
+		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassModel,
+	})
 	aws := func(string) (cloud.Provider, error) { return clouds(t)["bedrock"](url) }
 	r := newCLI(t, model, impatient, func(cfg *Config) {
 		cfg.Credential = Credential{}
