@@ -130,7 +130,11 @@ func (n *Notifier) explain(ctx context.Context, t Notice) error {
 		}
 		rec = *told // it may run for a moment now, to see whether it still has to wait
 	}
-	err = n.show(ctx, rec)
+	task, source, err := n.sources.Read(rec)
+	if err != nil {
+		return err // here it never can be shown
+	}
+	err = n.show(ctx, rec, task, source)
 	if err != nil && t.failed < maxFailed {
 		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
 		t.failed++
@@ -163,17 +167,13 @@ func (n *Notifier) due(most int) (list []Notice) {
 }
 
 // show shows why a task waits in the place where it was requested, as far as its source can.
-func (n *Notifier) show(ctx context.Context, rec store.Record) error {
+func (n *Notifier) show(ctx context.Context, rec store.Record, t tasks.Task, source tasks.Source) error {
 	places, err := n.store.Places(ctx, []store.Record{rec})
 	if err != nil {
 		return err
 	}
 	if rec.Blocked != (store.Blocked{}) {
 		rec.Blocked.Place = places[0]
-	}
-	t, source, err := n.sources.Read(rec)
-	if err != nil {
-		return err
 	}
 	if waits := source.Capabilities().Waits; waits != nil {
 		return waits(ctx, t, tasks.WaitingHeadline(record.Why(rec), rec.At, time.Now()))

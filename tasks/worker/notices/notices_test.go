@@ -140,6 +140,18 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 	}
 }
 
+// A leader that is not set up for a task's source can never show why it waits, and keeps its place for other notices.
+func TestNoticeOfAnotherWorkersSourceIsNotKept(t *testing.T) {
+	t.Parallel()
+	n, _, id := notifier(t, redistest.Client(t, redistest.Start(t)))
+	n.sources = &sources.Set{}
+	n.Post(Notice{ID: id, Key: "k", Why: "x", Repeats: true})
+	n.Wait()
+	if len(n.later) > 0 {
+		t.Errorf("kept: %+v", n.later)
+	}
+}
+
 // afterKey calls a function after the first command of Redis that has a key among its arguments.
 type afterKey struct {
 	key  string
