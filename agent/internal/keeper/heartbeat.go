@@ -2,10 +2,13 @@ package keeper
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"runtime/pprof"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
 
 // pulse sends the heartbeats of this process to its keepers. It is global because it is the process that lives.
@@ -65,8 +68,8 @@ func (h *heartbeats) send() (wait time.Duration) {
 	return wait
 }
 
-// heartbeat is the zero supervise.Command. It is so short that a pipe takes all of it or nothing.
-var heartbeat = []byte("{}\n")
+// heartbeat returns a supervise.Command without grace. It is so short that a pipe takes all of it or nothing.
+func heartbeat() []byte { return fmt.Appendf(nil, "{\"sent\":%d}\n", supervise.SinceBoot()) }
 
 // beat sends a heartbeat, unless a command is being sent, which says the same. It waits for nothing: a keeper that does
 // not read has enough to read.
@@ -80,7 +83,7 @@ func (p *Process) beat() {
 		return
 	}
 	_ = raw.Write(func(fd uintptr) (done bool) {
-		writeOnce(int(fd), heartbeat)
+		writeOnce(int(fd), heartbeat())
 		return true
 	})
 }

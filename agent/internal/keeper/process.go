@@ -315,7 +315,8 @@ func (p *Process) PID() int { return p.keeper.Pid }
 func (p *Process) Term(grace time.Duration) {
 	p.controlMu.Lock()
 	defer p.controlMu.Unlock()
-	_ = supervise.WriteLine(p.control, supervise.Command{Grace: max(grace, time.Millisecond)})
+	c := supervise.Command{Sent: supervise.SinceBoot(), Grace: max(grace, time.Millisecond)}
+	_ = supervise.WriteLine(p.control, c)
 }
 
 // Kill kills a keeper that does not do its work, and the CLI with it. What the CLI had started may survive: see

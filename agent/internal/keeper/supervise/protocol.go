@@ -68,8 +68,9 @@ type Order struct {
 }
 
 // Command is a further line of the control pipe: TERM the CLI now, and KILL it after Grace. A later one can only
-// shorten the grace. The zero Command is a heartbeat: it says that the worker is alive.
+// shorten the grace. One without Grace is a heartbeat: it says that the worker was alive when it was sent.
 type Command struct {
+	Sent  time.Duration `json:"sent"` // by SinceBoot
 	Grace time.Duration `json:"grace,omitempty"`
 }
 

@@ -44,18 +44,12 @@ type supervisor struct {
 // reused), and reaps orphans of its tools as they die. It gives up a leader that does not die within KillTimeout of
 // KILL, in uninterruptible sleep.
 func (s *supervisor) supervise(in *bufio.Reader) {
-	s.worker.begin()
-	over, commands := make(chan struct{}), make(chan Command)
-	defer close(over)
-	go func() {
-		defer close(commands)
-		s.readCommands(in, commands, over)
-	}()
+	commands, silences, looked := make(chan Command), make(chan time.Duration, 1), make(chan time.Time, 1)
+	go s.worker.watch(in, commands, silences, looked) // until the process ends
+	due := (<-chan time.Time)(looked)
 	childDied := make(chan os.Signal, 1)
 	signal.Notify(childDied, syscall.SIGCHLD)
 	defer signal.Stop(childDied)
-	check := time.NewTicker(checkInterval)
-	defer check.Stop()
 	collect := time.NewTicker(collectInterval)
 	defer collect.Stop()
 	for !Exited(s.pid) { // SIGCHLD wakes it
@@ -68,8 +62,7 @@ func (s *supervisor) supervise(in *bufio.Reader) {
 			}
 		case <-s.deadline:
 			s.killLeader()
-		case <-check.C:
-			s.checkWorker()
+		case <-due:
 			s.checkUse()
 		case <-collect.C:
 			debug.FreeOSMemory()
@@ -78,28 +71,10 @@ func (s *supervisor) supervise(in *bufio.Reader) {
 				s.term(c.Grace)
 				continue
 			}
-			commands, s.orphaned = nil, true
+			commands, due, s.orphaned = nil, time.Tick(checkInterval), true
 			s.term(s.order.OrphanGrace)
-		}
-	}
-}
-
-// readCommands reads the control pipe until it ends.
-func (s *supervisor) readCommands(in *bufio.Reader, commands chan<- Command, over <-chan struct{}) {
-	for {
-		var c Command
-		if ReadLine(in, &c) != nil {
-			return
-		}
-		s.worker.heard.Store(int64(sinceBoot()))
-		s.worker.lines.Add(1)
-		if c == (Command{}) {
-			continue
-		}
-		select {
-		case commands <- c:
-		case <-over:
-			return
+		case silence := <-silences:
+			s.endSilent(silence)
 		}
 	}
 }
@@ -131,19 +106,14 @@ func (s *supervisor) killLeader() {
 	}
 }
 
-// checkWorker ends the run of a worker that was silent for too long. The grace is shortened by the time the worker is
+// endSilent ends the run of a worker that was silent for too long. The grace is shortened by the time the worker is
 // overdue. If another worker may have the task by now, there is none: whatever this worker says comes too late.
-func (s *supervisor) checkWorker() {
-	silence, late := s.worker.look()
-	if silence == 0 || s.orphaned || s.silence > 0 || Exited(s.pid) {
+func (s *supervisor) endSilent(silence time.Duration) {
+	if s.orphaned || Exited(s.pid) {
 		return
 	}
 	s.silence = silence
-	if late {
-		s.killLeader()
-		return
-	}
-	s.term(max(0, s.worker.limit+min(s.order.OrphanGrace, SilenceGrace)-silence))
+	s.term(max(0, s.order.WorkerTimeout+min(s.order.OrphanGrace, SilenceGrace)-silence))
 }
 
 // checkUse ends a run that has too many processes, as a fork bomb has, or too much memory. They are counted every
@@ -177,13 +147,4 @@ func (s *supervisor) checkUse() {
 		killRun(all)
 		s.killLeader()
 	}
-}
-
-// sinceBoot is a clock that goes on while the machine is suspended.
-func sinceBoot() time.Duration {
-	var now unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
-		return 0 // the clock exists since Linux 2.6.39
-	}
-	return time.Duration(now.Nano())
 }

@@ -1,9 +1,10 @@
 package supervise
 
 import (
+	"bufio"
 	"bytes"
+	"runtime"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,96 +15,100 @@ import (
 // A heartbeat proves that the worker works. A missing one does not prove the contrary: on a machine with more work than
 // processors, neither the worker nor this process gets its turn in time. So a worker without heartbeats counts as
 // working while its first thread waits for a processor, whose state is that of the process, or any of its threads uses
-// one. The time in which this process waited for one is no silence, and neither are lines that nobody has read yet.
+// one. The time in which this process did not look is no silence: the lines that it reads then say when they were sent.
 type worker struct {
 	limit   time.Duration // of silence; 0: any
 	stat    int           // descriptor of the worker's /proc/<pid>/stat, which is readable in any sandbox
 	own     int           // descriptor of the schedstat of the thread that looks at the worker
 	control int           // descriptor that the worker's lines come from
-	heard   atomic.Int64  // time of the worker's latest line, by sinceBoot
-	lines   atomic.Int64  // number of its lines that were read
 
-	looked time.Duration // time of the latest look, by sinceBoot
+	looked time.Duration // time of the latest look, by SinceBoot
 	waited time.Duration // this thread's time without a processor up to then
-	sent   int64         // lines of the worker up to then, read or not
-	absent time.Duration // how long this process had not looked by then, if that was long, and it had a processor
-	before int64         // sent, before that
-	line   time.Duration // heard, at that time
+	line   time.Duration // when the worker sent its latest line
 	worked time.Duration // when the worker was last known to work
-	away   time.Duration // time since then in which this process could not look
+	apart  time.Duration // longest time between signs of its work since the latest look
+	away   time.Duration // time since worked in which this process did not look
 	doubt  bool          // heartbeats are missing, and cpu is known
 	cpu    int64         // processor time of the worker, in clock ticks
-	silent int           // looks in a row that found it silent
 }
 
 // starvedLimits is how many limits of silence a worker may use processors without a heartbeat. Its claims have expired
 // long before.
 const starvedLimits = 10
 
-// begin notes that the worker works now. Its caller stays on this thread, and looks at the worker from there: without
-// that, the process's first thread may be another one, which never waits.
-func (w *worker) begin() {
-	w.own, _ = unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0) // -1: not measured
-	w.looked, w.waited = sinceBoot(), waitedForCPU(w.own)
-	w.heard.Store(int64(w.looked))
+// watch passes on the worker's commands until the control pipe ends, and once how long the worker has been silent if
+// that ends its run. After each look a check of the run is due. It stays on its thread and sleeps there: a timer of Go
+// would need another thread, and how long that one waits for a processor is not measured.
+func (w *worker) watch(in *bufio.Reader, commands chan<- Command, silences chan<- time.Duration, due chan<- time.Time) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(commands)
+	for w.begin(); ; {
+		readable(w.control, checkInterval)
+		now, waited := SinceBoot(), waitedForCPU(w.own)
+		if w.read(in, commands) != nil {
+			return
+		}
+		if silence := w.look(now, waited); silence > 0 {
+			silences <- silence
+			w.limit = 0
+		}
+		select {
+		case due <- time.Time{}:
+		default:
+		}
+	}
 }
 
-// look returns how long the worker has been silent if that ends its run, and 0 otherwise. late says that another worker
-// may have its task by now.
-//
-// The second look that finds it silent decides: when all processes were frozen together, the worker's lines may be in
-// the pipe, unread.
-func (w *worker) look() (silence time.Duration, late bool) {
-	now, waited, unread := sinceBoot(), waitedForCPU(w.own), unreadIn(w.control)
-	sent := w.lines.Load() + unread/heartbeatSize
-	gap, before := now-w.looked, w.sent
-	starved := waited - w.waited
-	w.looked, w.waited, w.sent = now, waited, sent
+// read reads what the worker has sent by now. It errs if the worker is gone.
+func (w *worker) read(in *bufio.Reader, commands chan<- Command) error {
+	for in.Buffered() > 0 || readable(w.control, 0) {
+		var c Command
+		if err := ReadLine(in, &c); err != nil {
+			return err
+		}
+		w.apart = max(w.apart, c.Sent-w.worked)
+		w.line, w.worked, w.doubt = c.Sent, c.Sent, false
+		if c.Grace > 0 {
+			commands <- c
+		}
+	}
+	return nil
+}
+
+// begin notes that the worker works now. Its caller stays on this thread, and looks at the worker from there.
+func (w *worker) begin() {
+	w.own, _ = unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0) // -1: not measured
+	w.looked, w.waited = SinceBoot(), waitedForCPU(w.own)
+	w.line, w.worked = w.looked, w.looked
+}
+
+// look returns how long the worker has been silent if that ends its run, and 0 otherwise. All that the worker had sent
+// at the time now was read.
+func (w *worker) look(now, waited time.Duration) (silence time.Duration) {
+	gap, apart := now-w.looked, max(w.apart, now-w.worked)
+	starved := min(waited-w.waited, gap) // the rest is part of the next gap
+	w.looked, w.waited, w.apart = now, w.waited+starved, 0
 	if w.limit == 0 {
-		return 0, false
+		return 0
 	}
-	// This process was frozen or suspended, and so was the worker, unless it has sent nearly all heartbeats meanwhile.
-	absent := w.absent
-	w.absent = 0
-	if absent > 0 && absent+gap-time.Duration(sent-w.before)*(w.limit/HeartbeatsPerLimit) > w.limit {
-		return absent, true
-	}
-	if gap-starved > w.limit+SilenceGrace {
-		w.absent, w.before = gap, before
+	// This process was frozen or suspended, and so was the worker, unless it has sent lines meanwhile. Another worker
+	// may have its task by now.
+	if frozen := min(gap-starved, apart); frozen > w.limit+SilenceGrace {
+		return frozen
 	}
 	if gap > 2*checkInterval {
 		w.away += gap - checkInterval
 	}
-	if unread > 0 {
-		w.heard.Store(int64(now))
-	}
-	if silence = w.silence(now); silence < w.limit {
-		w.silent = 0
-		return 0, false
-	}
-	if w.silent++; w.silent < 2 {
-		return 0, false
-	}
-	return silence, false
-}
-
-// heartbeatSize is the size of a heartbeat, which is nearly all that a worker sends.
-const heartbeatSize = int64(len("{}\n"))
-
-// unreadIn returns how many bytes wait in a pipe or a socket.
-func unreadIn(fd int) int64 {
-	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ) // FIONREAD
-	if err != nil {
+	w.away = min(w.away, max(0, now-w.worked))
+	if silence = w.silence(now); silence < w.limit+checkInterval { // it may just get its first turn
 		return 0
 	}
-	return int64(n)
+	return silence
 }
 
 // silence returns how long the worker has shown no sign of life.
 func (w *worker) silence(now time.Duration) time.Duration {
-	if line := time.Duration(w.heard.Load()); line != w.line {
-		w.line, w.worked, w.away, w.doubt = line, line, 0, false
-	}
 	if now-w.line < 2*w.limit/HeartbeatsPerLimit {
 		return 0
 	}
@@ -111,7 +116,7 @@ func (w *worker) silence(now time.Duration) time.Duration {
 	works := state == "R" || w.doubt && cpu > w.cpu
 	w.doubt, w.cpu = true, cpu
 	if works && now-w.line < starvedLimits*w.limit {
-		w.worked, w.away = now, 0
+		w.worked = now
 	}
 	silence := now - w.worked
 	// A worker that is stopped for certain is ended however late this process looks: term leaves it no grace then. Only
@@ -121,6 +126,21 @@ func (w *worker) silence(now time.Duration) time.Duration {
 		return silence
 	}
 	return silence - w.away
+}
+
+// readable waits on this thread until there is something to read, or the end, and reports whether it came in time.
+func readable(fd int, limit time.Duration) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(limit.Milliseconds())) //nolint:gosec // small
+	return n > 0
+}
+
+// SinceBoot is a clock that goes on while the machine is suspended. Worker and keeper have the same.
+func SinceBoot() time.Duration {
+	var now unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil {
+		return 0 // the clock exists since Linux 2.6.39
+	}
+	return time.Duration(now.Nano())
 }
 
 // stateOf returns the state of a process and its processor time from the descriptor of its stat. They are empty if that
