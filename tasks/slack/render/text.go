@@ -76,7 +76,7 @@ func convertLine(l string) string {
 	text := strings.TrimRight(l, "\r\n")
 	end := l[len(text):]
 	if m := heading.FindStringSubmatch(text); m != nil && m[1] != "" {
-		return "*" + convertInline(strings.ReplaceAll(m[1], "**", "")) + "*" + end
+		return "*" + convertInline(NoPings(strings.ReplaceAll(m[1], "**", ""))) + "*" + end
 	}
 	return convertInline(l)
 }

@@ -103,7 +103,7 @@ func TestMrkdwnOfQuietTextPingsNobody(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		"<!channel> <@U0BOB> @here", "# <!channel>", "**<@U0BOB>**", "[<!here>](https://x.org)",
-		"[a](https://<!channel>)", "`<!here>`",
+		"[a](https://<!channel>)", "`<!here>`", "# @**here**",
 		"```\n<!channel>\n```", "&lt;!channel&gt;", "[x](https://x.org|@U0BOB)",
 	} {
 		got := mrkdwn(NoPings(text))
