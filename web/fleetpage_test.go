@@ -136,7 +136,7 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	// no worker takes tasks
 	h.contains(page(viewer...), http.StatusOK, "token:ops paused interactive tasks",
 		`>paused</span> <span class="wide"><time`, "Resume the class", `class="banner error"`,
-		"Its tasks wait since "+view.Time(paused["interactive"].Since)+". ",
+		"Its tasks have waited since "+view.Time(paused["interactive"].Since)+". ",
 		"all workers are cordoned", ">cordoned<", "cordoned <time", "it takes no tasks: token:ops cordoned it")
 	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/resume"`,
 		`action="/fleet/workers/mill-1.test/uncordon"`)

@@ -138,7 +138,7 @@ func (f Fleet) check(now time.Time) []Check {
 	for _, q := range f.Queues {
 		if q.Pool == "" && q.Paused != nil {
 			list.add(store.Warning, capacity.WhyPaused(q.Class, *q.Paused),
-				"Its tasks wait since "+Time(q.Paused.Since)+". Running ones continue.",
+				"Its tasks have waited since "+Time(q.Paused.Since)+". Running ones continue.",
 				"Resume the class on the page Fleet, or with `enqueue resume "+q.Class+"`.")
 		}
 	}
