@@ -39,8 +39,8 @@ type Capabilities struct {
 	// Waits shows the headline in the message that the report will use when the task runs. After an error, it is called
 	// again a few times, later and with what is true then.
 	Waits func(ctx context.Context, t Task, h Headline) error
-	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread. It comes
-	// with Waits.
+	// ShowsWait reports whether Waits shows anything about a task. If not, a long wait is said in its thread. If it is
+	// nil, Waits does about all.
 	ShowsWait func(t Task) bool
 
 	// Final finds the final message of a task by its marker, if the message is about an ending after the given time:
@@ -49,11 +49,12 @@ type Capabilities struct {
 	// returns an *ErrLater.
 	Final func(ctx context.Context, t Task, after time.Time) (*Ending, error)
 
-	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task.
+	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task. It comes
+	// with Ask: without one of them, the agent can do neither.
 	Say func(ctx context.Context, t Task, text string) error
 	// Ask shows a question to the people who can answer it. They answer with a message in the thread, which
 	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It may
-	// be called again for the same question of a task, and finds what it has posted. It comes with Say.
+	// be called again for the same question of a task, and finds what it has posted.
 	Ask func(ctx context.Context, t Task, q Question) error
 	// Talks reports whether the agent can speak with people about a task. If it is nil, it can about all.
 	Talks func(t Task) bool
@@ -79,7 +80,9 @@ type Capabilities struct {
 }
 
 // TalkAbout reports whether the agent can speak with people about a task.
-func (c Capabilities) TalkAbout(t Task) bool { return c.Say != nil && (c.Talks == nil || c.Talks(t)) }
+func (c Capabilities) TalkAbout(t Task) bool {
+	return c.Say != nil && c.Ask != nil && (c.Talks == nil || c.Talks(t))
+}
 
 // Links are the pages of other products that a task is about. An empty URL is unknown.
 type Links struct {

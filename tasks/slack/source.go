@@ -218,7 +218,7 @@ func (s *Source) Name() string { return sourceName }
 func (s *Source) Capabilities() tasks.Capabilities {
 	return tasks.Capabilities{
 		Links: func(t tasks.Task) tasks.Links { return tasks.Links{Thread: s.client.threadLink(t)} },
-		Waits: s.Waits, ShowsWait: func(tasks.Task) bool { return true }, Final: s.Final,
+		Waits: s.Waits, Final: s.Final,
 		Say: s.Say, Ask: s.Ask, Settle: s.Settle, ReadThread: s.ReadThread, Attach: s.Attach,
 		Inbound: s.Inbound, Diagnose: s.Diagnose,
 	}

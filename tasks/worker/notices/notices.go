@@ -204,7 +204,7 @@ func (n *Notifier) SayOnce(
 	if is, err := first(ctx); err != nil || !is {
 		return false, err == nil
 	}
-	if noticed && can.Waits != nil && can.ShowsWait(t) {
+	if noticed && can.Waits != nil && (can.ShowsWait == nil || can.ShowsWait(t)) {
 		return false, true
 	}
 	logline.Warn(n.log, can.Say(ctx, t, text), "say why a task waits", "run", id)

@@ -31,7 +31,11 @@ type telling struct {
 func (telling) Name() string { return "fake" }
 
 func (s telling) Capabilities() tasks.Capabilities {
-	return tasks.Capabilities{Waits: s.waits, ShowsWait: func(tasks.Task) bool { return true }}
+	return tasks.Capabilities{
+		Waits: s.waits,
+		Say:   func(context.Context, tasks.Task, string) error { return errors.New("said") },
+		Ask:   func(context.Context, tasks.Task, tasks.Question) error { return nil },
+	}
 }
 
 func (s telling) waits(_ context.Context, t tasks.Task, h tasks.Headline) error {
@@ -149,6 +153,18 @@ func TestNoticeOfAnotherWorkersSourceIsNotKept(t *testing.T) {
 	n.Wait()
 	if len(n.later) > 0 {
 		t.Errorf("kept: %+v", n.later)
+	}
+}
+
+// What the status shows is not said in the thread as well.
+func TestShownReasonIsNotSaid(t *testing.T) {
+	t.Parallel()
+	n, _, id := notifier(t, redistest.Client(t, redistest.Start(t)))
+	for _, noticed := range []bool{true, false} {
+		said, over := n.SayOnce(t.Context(), id, "x", noticed, func(context.Context) (bool, error) { return true, nil })
+		if said == noticed || !over {
+			t.Errorf("noticed %t: said %t, over %t", noticed, said, over)
+		}
 	}
 }
 
