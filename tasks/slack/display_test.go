@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/slack/render"
 )
@@ -132,6 +133,10 @@ func TestStatusThatIsGone(t *testing.T) {
 			<-r.done
 			r.Update(agent.Event{Kind: agent.ToolUse, Text: "Two"})
 			equal(t, "edits", len(w.Calls("chat.update")), 1)
+			if err := w.source.Waits(t.Context(), task, tasks.QueuedHeadline(1)); err != nil {
+				t.Errorf("a wait would be shown again: %v", err)
+			}
+			equal(t, "edits", len(w.Calls("chat.update")), 2)
 			if err := r.Close(t.Context(), answered("yes")); err != nil {
 				t.Error(err)
 			}

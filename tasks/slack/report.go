@@ -114,7 +114,12 @@ func (rs *reporter) Waits(ctx context.Context, t tasks.Task, h tasks.Headline) e
 	if err != nil || posted {
 		return err
 	}
-	return d.show(ctx, s, rs.console.RunButtons(t.ID))
+	err = d.show(ctx, s, rs.console.RunButtons(t.ID))
+	if errors.Is(err, errNoDisplay) { // later, too
+		d.logFirst(ctx, err)
+		return nil
+	}
+	return err
 }
 
 // Final finds a task's final message in its thread. It returns nil if the app may not read the thread.
