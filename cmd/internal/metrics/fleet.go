@@ -64,7 +64,7 @@ const (
 	ready    = "ready"
 	draining = "draining"
 	cordoned = "cordoned"
-	unable   = "unable" // its CLI cannot run
+	unable   = "unable" // it takes no tasks
 )
 
 // reportFunc reports the value of a gauge.
