@@ -42,6 +42,7 @@ type settings struct {
 	cli      string // the scripted CLI
 	leaks    bool   // many short tasks and no faults
 	drill    bool   // of takeovers from busy workers
+	waiting  int    // tasks behind a limit in the drill
 	once     bool   // workers take one task each, in containers that start again
 	s3       string // an S3 server for large values; empty: none
 }
@@ -110,6 +111,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 	flags.StringVar(&s.cli, "cli", "bin/chaos/cli", "the scripted CLI")
 	flags.BoolVar(&s.leaks, "leaks", false, "look for leaks in a thousand short tasks without faults")
 	flags.BoolVar(&s.drill, "takeovers", false, "kill workers that are busy with long runs, and nothing else")
+	flags.IntVar(&s.waiting, "waiting", 0, "with -takeovers: how many tasks wait behind a limit meanwhile")
 	flags.BoolVar(&s.once, "once", false,
 		"ten workers that take one task each, in containers that start again")
 	all := flags.Duration("for", 0, "about how long all of it takes (default: as long as the tasks need)")
@@ -127,7 +129,7 @@ func parse(args []string, stderr io.Writer) (s settings, err error) {
 		s.workers = max(3, 2*s.pools)
 	}
 	if flags.NArg() > 0 || s.tasks < 0 || s.faults < 0 || s.pools < 1 || s.workers < 2*s.pools || *all < 0 ||
-		s.replicas < 0 || s.replicas > 1 || s.once && (s.leaks || s.drill) {
+		s.replicas < 0 || s.replicas > 1 || s.waiting < 0 || s.waiting > 0 && !s.drill || s.once && (s.leaks || s.drill) {
 		return s, errors.New("a number is out of range, there are arguments that are no flags, or -once has another mode beside it")
 	}
 	if s.seed == 0 {

@@ -9,7 +9,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/e2e/chaos/script"
+	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A drill of takeovers: busy workers with long runs, of which one dies and is replaced.
@@ -48,24 +54,51 @@ func drillTakeovers(ctx context.Context, set settings, out io.Writer) (ok bool, 
 			t.chat(ctx, step{place: inChat, thread: 2*i + 1, orders: script.Orders{Token: script.Token(i), Work: drillWork}})
 		})
 	}
-	if !w.working(ctx, drillRuns, busyWithin) {
+	if err := f.fill(ctx, set.waiting); err != nil {
+		return false, err
+	}
+	runs := drillRuns + min(set.waiting, 1)
+	if !w.working(ctx, runs, busyWithin) {
 		return false, errors.New("the runs do not all work")
 	}
 	d, err := f.killBusiest(ctx, w)
 	if err != nil {
 		return false, err
 	}
-	w.working(ctx, drillRuns, againWithin)
+	w.working(ctx, runs, againWithin)
 	deaths, lives := []death{d}, w.witness.all()
 	late := checkTakeovers(deaths, lives, func(int) []window { return nil })
-	if alive := len(w.witness.present(script.CLI)); alive < drillRuns {
-		late.breaks("%d of %d runs live at the end", alive, drillRuns)
+	if alive := len(w.witness.present(script.CLI)); alive < runs {
+		late.breaks("%d of %d runs live at the end", alive, runs)
 	}
 	late.write(out)
 	all, _ := takeovers(deaths, lives, nil)
 	ok = len(late.broken) == 0 && late.looked > 0
 	fmt.Fprintf(out, "chaos: kill -9 of a worker until the CLIs of its runs live again: %s; passed: %t\n", spread(all), ok)
 	return ok, nil
+}
+
+// fill submits n tasks of one repository, whose limit lets one of them run.
+func (f *fleet) fill(ctx context.Context, n int) error {
+	client := f.redis.client()
+	defer client.Close()
+	s, err := store.New(store.Config{Redis: client})
+	if err != nil {
+		return err
+	}
+	d := desk.New(s, queue.New(s, client, time.Hour), rights.Policy{}, nil)
+	for i := range n {
+		token := script.Token(drillRuns + i)
+		t := tasks.Task{
+			ID: tasks.NewID(time.Now(), "chat", token), Source: "chat", Kind: "prompt", Thread: "chat/" + token,
+			Class: tasks.Background, Profile: agent.Read, Actor: "ann", Repo: repository,
+			Prompt: "please do " + script.Orders{Token: token, Work: drillWork}.String(),
+		}
+		if _, err := d.Submit(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // working waits until as many CLIs have taken up their messages.

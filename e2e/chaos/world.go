@@ -131,7 +131,9 @@ func (w *world) settle(set settings) (err error) {
 		channels += fmt.Sprintf("  %s:\n    repository: %s\n", h.channel, h.repo)
 	}
 	yaml += channels
-	if !set.drill {
+	if set.drill {
+		yaml += "limits:\n  repository: 1\n"
+	} else {
 		yaml += "limits:\n  repository: 9\n  credential: 14\n"
 	}
 	yaml += "budgets:\n  repository: 100000\n  day: 100000\n"
