@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/tasks/inbox"
 )
 
 // queue is the queue of interactive tasks, which the bare contender also uses.
@@ -27,8 +28,9 @@ const (
 // contender receives Slack events and puts them into a queue.
 type contender struct {
 	door.Program
-	path string // of its URL
-	list string // in Redis, whose length is that of the queue
+	path  string // of its URL
+	list  string // in Redis, whose length is that of the queue
+	inbox string // a queue of asynq's for events that are answered and not interpreted yet; empty: there is none
 }
 
 func (b *bench) contenders() ([]contender, error) {
@@ -36,8 +38,8 @@ func (b *bench) contenders() ([]contender, error) {
 	list := []contender{
 		{door.Program{
 			Name: bareName, Args: []string{b.self}, Env: []string{bareVariable + "=1"}, Dir: b.dir, Redis: b.redisURL,
-		}, "/", pending},
-		{door.FrontDoor(b.Bin, b.dir, b.redisURL, b.slack), "/slack/events", pending},
+		}, "/", pending, ""},
+		{door.FrontDoor(b.Bin, b.dir, b.redisURL, b.slack), "/slack/events", pending, inbox.Incoming},
 	}
 	if !b.Bolt {
 		return list, nil
@@ -49,7 +51,7 @@ func (b *bench) contenders() ([]contender, error) {
 		Name: boltName, Args: []string{"node", filepath.Join(b.Root, "bolt.mjs")}, Env: b.slack.Env(), Dir: b.dir,
 		Redis: b.redisURL,
 	}
-	return append(list, contender{bolt, "/slack/events", "bull:slack:wait"}), nil
+	return append(list, contender{bolt, "/slack/events", "bull:slack:wait", ""}), nil
 }
 
 // server is a running contender.

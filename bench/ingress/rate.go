@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 )
@@ -20,6 +22,10 @@ type reading struct {
 	half  time.Duration // p99 of the answer at half that rate
 	p50   time.Duration // the median of the same
 	tasks float64       // events a second of the full load until all of them are in the queue
+
+	// The same of the full load while what interprets the events is paused, if there is such a thing.
+	answers float64
+	answer  time.Duration
 }
 
 // rate measures all contenders in turns.
@@ -56,6 +62,8 @@ func middle(list []reading) reading {
 	r.half = table.MedianOf(list, func(r reading) time.Duration { return r.half })
 	r.p50 = table.MedianOf(list, func(r reading) time.Duration { return r.p50 })
 	r.tasks = table.MedianOf(list, func(r reading) float64 { return r.tasks })
+	r.answers = table.MedianOf(list, func(r reading) float64 { return r.answers })
+	r.answer = table.MedianOf(list, func(r reading) time.Duration { return r.answer })
 	return r
 }
 
@@ -72,6 +80,14 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if _, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests/20), 0); err != nil { // to warm up
 		return reading{}, err
 	}
+	answers, answer, err := b.answers(ctx, s)
+	if err != nil {
+		return reading{}, err
+	}
+	first := b.Requests/20 + b.Requests
+	if _, err := s.waiting(ctx, b.redis, first); err != nil {
+		return reading{}, err
+	}
 	before, err := s.CPU()
 	if err != nil {
 		return reading{}, err
@@ -85,7 +101,7 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	if err != nil {
 		return reading{}, err
 	}
-	if _, err := s.waiting(ctx, b.redis, b.Requests/20+b.Requests); err != nil {
+	if _, err := s.waiting(ctx, b.redis, first+b.Requests); err != nil {
 		return reading{}, err
 	}
 	queued := time.Since(begun)
@@ -103,7 +119,7 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 		return reading{}, err
 	}
 	taken := b.Requests + b.Requests/2
-	want := b.Requests/20 + taken
+	want := first + taken
 	waiting, err := s.waiting(ctx, b.redis, want)
 	if err != nil {
 		return reading{}, err
@@ -116,7 +132,32 @@ func (b *bench) read(ctx context.Context, c contender) (_ reading, err error) {
 	return reading{
 		rate: full.Rate(), cpu: (after - before) / each, redis: (storedAfter - stored) / each,
 		half: half.Percentile(.99), p50: half.Percentile(.5), tasks: float64(b.Requests) / queued.Seconds(),
+		answers: answers, answer: answer,
 	}, nil
+}
+
+// answers returns the rate of answers at full load and the server's CPU time for one, while it does nothing else.
+func (b *bench) answers(ctx context.Context, s *server) (rate float64, each time.Duration, err error) {
+	if s.inbox != "" {
+		inspector := asynq.NewInspectorFromRedisClient(b.redis)
+		if err := inspector.PauseQueue(s.inbox); err != nil {
+			return 0, 0, fmt.Errorf("pause %s: %w", s.inbox, err)
+		}
+		defer func() { err = errors.Join(err, inspector.UnpauseQueue(s.inbox)) }()
+	}
+	before, err := s.CPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	full, err := door.Fire(ctx, s.Addr, b.events(s, b.Requests), 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	if full.Taken != int64(b.Requests) {
+		return 0, 0, fmt.Errorf("%s: %d of %d events were answered with 200", s.Name, full.Taken, b.Requests)
+	}
+	after, err := s.CPU()
+	return full.Rate(), (after - before) / time.Duration(b.Requests), err
 }
 
 // redisCPU returns the CPU time of Redis so far.
