@@ -38,54 +38,51 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	t.Parallel()
 	dir, secret := called(t)
 	mentions := "@" + secret + ` @"` + secret + `" @key.pem @key.pem#L1 ！@` + secret
-	look := []modelfake.Turn{{Text: "Yes."}}
-	skill := []modelfake.Turn{
-		{Tools: []modelfake.ToolCall{{Name: "Skill", Input: map[string]string{"skill": "see", "args": mentions}}}},
-		{Text: "Yes."},
-	}
+	skill := modelfake.ToolCall{Name: "Skill", Input: map[string]string{"skill": "see", "args": mentions}}
 	for name, c := range map[string]struct {
-		spec  Spec
-		host  *host
-		turns []modelfake.Turn
-		want  string // what the model sees
+		spec Spec
+		more []Message
+		want []string // what the model sees
 	}{
-		"words":        {Spec{Prompt: Message{Text: "Mind " + mentions}}, &host{}, look, "Mind @"},
-		"words, first": {Spec{Prompt: Message{Text: mentions}}, &host{}, look, "key.pem"},
-		"composed": {
-			Spec{Prompt: Message{Text: "/look " + mentions, Composed: true}}, &host{}, look, "/look @",
+		"words": {
+			spec: Spec{
+				Prompt:  Message{Text: mentions + " at the beginning"},
+				History: []Turn{{Role: User, Text: "Earlier " + mentions}},
+			},
+			more: []Message{
+				{Text: "Further " + mentions},
+				{Text: "/look composed " + mentions, Composed: true},
+				{Text: "/overlook " + mentions},
+				{Text: "Mind " + mentions, Agent: "strategist"},
+				{Text: "Use the skill."},
+			},
+			want: []string{
+				"at the beginning", "Earlier @", "Further @", "/look composed @", "/overlook @", "Mind @", "SEE-THERE @",
+			},
 		},
-		"command": {Spec{Prompt: Message{Text: "/look " + mentions}}, &host{}, look, "LOOK-HERE @"},
-		"command and file": {Spec{Prompt: Message{
-			Text: "/look", Files: []File{{Name: "a " + mentions, Type: "text/plain", Data: []byte(mentions)}},
-		}}, &host{}, look, "LOOK-HERE"},
-		"unknown command": {Spec{Prompt: Message{Text: "/overlook " + mentions}}, &host{}, look, "/overlook @"},
-		"agent": {
-			Spec{Prompt: Message{Text: "Mind " + mentions, Agent: "strategist"}}, &host{}, look, "Mind @",
+		"command": {
+			spec: Spec{Prompt: Message{Text: "/look " + mentions}},
+			more: []Message{{
+				Text: "/look again", Files: []File{{Name: "a " + mentions, Type: "text/plain", Data: []byte(mentions)}},
+			}},
+			want: []string{"LOOK-HERE @", "LOOK-HERE again"},
 		},
-		"a further message": {
-			Spec{Prompt: Message{Text: "one"}}, &host{more: []Message{{Text: "Mind " + mentions}}}, look, "Mind @",
-		},
-		"what was said before": {Spec{
-			Prompt: Message{Text: "one"}, History: []Turn{{Role: User, Text: "Mind " + mentions}},
-		}, &host{}, look, "Mind @"},
-		"a skill of the model": {Spec{Prompt: Message{Text: "one"}}, &host{}, skill, "SEE-THERE @"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model := newModel(t)
+			model.Answer("", modelfake.Turn{Text: "Yes."})
+			model.Answer("Use the skill.", modelfake.Turn{Tools: []modelfake.ToolCall{skill}})
 			model.Answer("SEE-THERE", modelfake.Turn{Text: "Yes."}) // what a skill says is a prompt to the fake
-			model.Answer("", c.turns...)
-			c.spec.ID, c.spec.Dir, c.spec.Profile, c.spec.TrustedConfig = "mentions-"+
-				strings.NewReplacer(" ", "-", ",", "").Replace(name), dir, Write, true
-			if res := runCLI(t, newCLI(t, model), c.spec, c.host); res.Outcome != Done {
+			c.spec.ID, c.spec.Dir, c.spec.Profile, c.spec.TrustedConfig = "mentions-"+name, dir, Write, true
+			if res := runCLI(t, newCLI(t, model), c.spec, &host{more: c.more}); res.Outcome != Done {
 				t.Fatalf("result %+v", res)
 			}
-			told := ""
-			for _, r := range model.Requests() {
-				told += string(r.Body)
-			}
-			if !strings.Contains(told, c.want) {
-				t.Errorf("the model did not get %q: %s", c.want, told)
+			told := bodies(model)
+			for _, want := range c.want {
+				if !strings.Contains(told, want) {
+					t.Errorf("the model did not get %q: %s", want, told)
+				}
 			}
 			if strings.Contains(told, "SECRET-") {
 				t.Error("a file reached the model")
@@ -94,52 +91,67 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	}
 }
 
-// An agent is called by its name, and the words that it is called with stay as they are. One that does not exist is
-// refused.
+// An agent is called by its name, and the words that it is called with stay as they are.
 func TestCLICallsAgents(t *testing.T) {
 	t.Parallel()
 	dir, _ := called(t)
 	const called = "The user has expressed a desire to invoke the agent"
-	for name, c := range map[string]struct {
-		message Message
-		profile Profile
-		is      bool
-		refused string
+	messages := []struct {
+		Message
+		calls bool
 	}{
-		"option":       {Message{Text: "Plan it", Agent: "strategist"}, Write, true, ""},
-		"at-name":      {Message{Text: "@strategist: Plan it"}, Write, true, ""},
-		"their-form":   {Message{Text: "@agent-strategist Plan it"}, Write, true, ""},
-		"quoted-form":  {Message{Text: `@"strategist (agent)" Plan it`}, Write, true, ""},
-		"composed":     {Message{Text: "@agent-strategist Plan it", Composed: true}, Write, false, ""},
-		"in-the-text":  {Message{Text: "Plan it, @agent-strategist "}, Write, false, ""},
-		"unknown-name": {Message{Text: "@agent-tactician Plan it"}, Write, false, ""},
-		"unknown": {
-			Message{Text: "Plan it", Agent: "tactician"}, Write, false, `unknown agent "tactician", available: `,
-		},
-		"read-only": {Message{Text: "Plan it", Agent: "Explore"}, Read, false, "this run cannot call agents"},
+		{Message{Text: "Plan it", Agent: "strategist"}, true},
+		{Message{Text: "@strategist: Plan it"}, true},
+		{Message{Text: "@agent-strategist Plan it"}, true},
+		{Message{Text: `@"strategist (agent)" Plan it`}, true},
+		{Message{Text: "@agent-strategist Plan it", Composed: true}, false},
+		{Message{Text: "Plan it, @agent-strategist "}, false},
+		{Message{Text: "@agent-tactician Plan it"}, false},
+	}
+	h := &host{}
+	for _, m := range messages[1:] {
+		h.more = append(h.more, m.Message)
+	}
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Planned."})
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "agents", Dir: dir, Profile: Write, TrustedConfig: true, Prompt: messages[0].Message,
+	}, h)
+	requests := model.Requests()
+	if len(requests) != len(messages) {
+		t.Fatalf("%d requests for %d messages", len(requests), len(messages))
+	}
+	before := 0
+	for i, m := range messages {
+		body := string(requests[i].Body)
+		if n := strings.Count(body, called); (n > before) != m.calls || strings.Count(body, "Plan it") != i+1 {
+			t.Errorf("%q calls %d agents: %s", m.Text, n-before, body)
+		} else {
+			before = n
+		}
+	}
+}
+
+// An agent that does not exist, or that the profile cannot call, is refused.
+func TestCLICallsNoUnknownAgent(t *testing.T) {
+	t.Parallel()
+	dir, _ := called(t)
+	for profile, c := range map[Profile]struct{ agent, refused string }{
+		Write: {"tactician", `unknown agent "tactician", available: `},
+		Read:  {"Explore", "this run cannot call agents"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model := newModel(t)
-			model.Answer("", modelfake.Turn{Text: "Planned."})
-			res := runCLI(t, newCLI(t, model), Spec{
-				ID: "agents-" + name, Dir: dir, Profile: c.profile, TrustedConfig: true, Prompt: c.message,
-			}, &host{})
-			if c.refused != "" {
-				if res.Outcome != Failed || res.Error.Class != ClassInput ||
-					!strings.Contains(res.Error.User, c.refused) || len(model.Requests()) > 0 {
-					t.Errorf("result %+v, %d requests", res, len(model.Requests()))
-				}
-				if c.profile == Write && !strings.Contains(res.Error.User, "strategist") {
-					t.Errorf("the known ones are not named: %s", res.Error.User)
-				}
-				return
-			}
-			body := string(model.Requests()[0].Body)
-			if strings.Contains(body, called) != c.is || !strings.Contains(body, "Plan it") {
-				t.Errorf("result %+v, request %s", res, body)
-			}
-		})
+		model := newModel(t)
+		res := runCLI(t, newCLI(t, model), Spec{
+			ID: "no-agent-" + string(profile), Dir: dir, Profile: profile, TrustedConfig: true,
+			Prompt: Message{Text: "Plan it", Agent: c.agent},
+		}, &host{})
+		if res.Outcome != Failed || res.Error.Class != ClassInput || !strings.Contains(res.Error.User, c.refused) ||
+			len(model.Requests()) > 0 {
+			t.Errorf("result %+v, %d requests", res, len(model.Requests()))
+		}
+		if profile == Write && !strings.Contains(res.Error.User, "strategist") {
+			t.Errorf("the known ones are not named: %s", res.Error.User)
+		}
 	}
 }
 

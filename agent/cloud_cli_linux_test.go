@@ -70,58 +70,74 @@ type refusal struct {
 	kind    string // a small letter at its beginning: Bedrock says it in an answer that it has begun
 	message string
 	class   Class
+	live    bool
 }
 
-// refusals begin with the name of the cloud.
+// refusals are scenarios, whose names begin with the name of the cloud.
 var refusals = map[string]refusal{
-	"bedrock throttles": {
-		429, "ThrottlingException", "Too many tokens, please wait before trying again.", ClassRateLimit,
+	"bedrock-throttles": {
+		status: 429, kind: "ThrottlingException", class: ClassRateLimit,
+		message: "Too many tokens, please wait before trying again.",
 	},
-	"bedrock throttles later": {
-		429, "throttlingException", "Too many tokens, please wait before trying again.", ClassRateLimit,
+	"bedrock-throttles-later": {
+		status: 429, kind: "throttlingException", live: true, class: ClassRateLimit,
+		message: "Too many tokens, please wait before trying again.",
 	},
-	"bedrock has a quota": {
-		400, "ServiceQuotaExceededException",
-		"Your request exceeds the service quota for your account.", ClassRateLimit,
+	"bedrock-has-a-quota": {
+		status: 400, kind: "ServiceQuotaExceededException",
+		message: "Your request exceeds the service quota for your account.", class: ClassRateLimit,
 	},
-	"bedrock is unavailable": {
-		503, "ServiceUnavailableException", "Bedrock is unable to process your request.", ClassOverloaded,
+	"bedrock-is-unavailable": {
+		status: 503, kind: "ServiceUnavailableException", class: ClassOverloaded,
+		message: "Bedrock is unable to process your request.",
 	},
-	"bedrock knows no token": {
-		403, "ExpiredTokenException", "The security token included in the request is expired", ClassAuth,
+	"bedrock-knows-no-token": {
+		status: 403, kind: "ExpiredTokenException", class: ClassAuth,
+		message: "The security token included in the request is expired",
 	},
-	"bedrock knows no model": {
-		400, "ValidationException", "The provided model identifier is invalid.", ClassModel,
+	"bedrock-knows-no-model": {
+		status: 400, kind: "ValidationException", class: ClassModel,
+		message: "The provided model identifier is invalid.",
 	},
-	"bedrock retired a model": {
-		404, "ResourceNotFoundException", "This model version has reached the end of its life.", ClassModel,
+	"bedrock-retired-a-model": {
+		status: 404, kind: "ResourceNotFoundException", class: ClassModel,
+		message: "This model version has reached the end of its life.",
 	},
-	"bedrock has no room": {
-		400, "ValidationException", "Input is too long for requested model.", ClassContext,
+	"bedrock-has-no-room": {
+		status: 400, kind: "ValidationException", class: ClassContext,
+		message: "Input is too long for requested model.",
 	},
-	"vertex has a quota": {
-		429, "RESOURCE_EXHAUSTED", "Quota exceeded for aiplatform.googleapis.com/online_prediction", ClassRateLimit,
+	"vertex-has-a-quota": {
+		status: 429, kind: "RESOURCE_EXHAUSTED", class: ClassRateLimit,
+		message: "Quota exceeded for aiplatform.googleapis.com/online_prediction",
 	},
-	"vertex denies": {
-		403, "PERMISSION_DENIED", "Permission 'aiplatform.endpoints.predict' denied on resource.", ClassAuth,
+	"vertex-denies": {
+		status: 403, kind: "PERMISSION_DENIED", class: ClassAuth,
+		message: "Permission 'aiplatform.endpoints.predict' denied on resource.",
 	},
-	"vertex serves the model elsewhere": {
-		400, "FAILED_PRECONDITION", "Publisher Model `projects/acme/x` is not servable in region eu.", ClassModel,
+	"vertex-serves-the-model-elsewhere": {
+		status: 400, kind: "FAILED_PRECONDITION", live: true, class: ClassModel,
+		message: "Publisher Model `projects/acme/x` is not servable in region eu.",
 	},
-	"vertex does not understand": {
-		400, "INVALID_ARGUMENT", "max_tokens: must be positive", ClassRequest,
+	"vertex-does-not-understand": {
+		status: 400, kind: "INVALID_ARGUMENT", class: ClassRequest,
+		message: "max_tokens: must be positive",
 	},
-	"vertex knows no model": {
-		404, "NOT_FOUND", "Publisher Model was not found or your project does not have access to it.", ClassModel,
+	"vertex-knows-no-model": {
+		status: 404, kind: "NOT_FOUND", class: ClassModel,
+		message: "Publisher Model was not found or your project does not have access to it.",
 	},
-	"foundry limits": {
-		429, "429", "Requests have exceeded the rate limit of your current tier.", ClassRateLimit,
+	"foundry-limits": {
+		status: 429, kind: "429", class: ClassRateLimit,
+		message: "Requests have exceeded the rate limit of your current tier.",
 	},
-	"foundry knows no key": {
-		401, "401", "Access denied due to invalid subscription key or wrong API endpoint.", ClassAuth,
+	"foundry-knows-no-key": {
+		status: 401, kind: "401", live: true, class: ClassAuth,
+		message: "Access denied due to invalid subscription key or wrong API endpoint.",
 	},
-	"foundry knows no model": {
-		404, "DeploymentNotFound", "The API deployment for this resource does not exist.", ClassModel,
+	"foundry-knows-no-model": {
+		status: 404, kind: "DeploymentNotFound", class: ClassModel,
+		message: "The API deployment for this resource does not exist.",
 	},
 }
 
@@ -163,7 +179,8 @@ func TestCLIModelDeniedByACloud(t *testing.T) {
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "Answered."})
 	url := refusingCloud(t, "bedrock", refusal{
-		403, "AccessDeniedException", "You don't have access to the model with the specified model ID.", ClassModel,
+		status: 403, kind: "AccessDeniedException",
+		message: "You don't have access to the model with the specified model ID.",
 	})
 	aws := func(string) (cloud.Provider, error) { return clouds(t)["bedrock"](url) }
 	r := newCLI(t, model, impatient, func(cfg *Config) {
@@ -173,24 +190,11 @@ func TestCLIModelDeniedByACloud(t *testing.T) {
 	answersWithTheKey(t, r, ClassModel)
 }
 
-// Refusals in the forms of the clouds end a run with the class that says what can be done.
-func TestCLIErrorsOfClouds(t *testing.T) {
-	t.Parallel()
-	all := clouds(t)
-	for title, r := range refusals {
-		t.Run(title, func(t *testing.T) {
-			t.Parallel()
-			name, _, _ := strings.Cut(title, " ")
-			url := refusingCloud(t, name, r)
-			it := ModelCredential{Name: "it", Cloud: func(string) (cloud.Provider, error) { return all[name](url) }}
-			cli := newCLI(t, newModel(t), impatient, func(cfg *Config) {
-				cfg.BaseURL, cfg.Credential, cfg.Credentials = "", Credential{}, []ModelCredential{it}
-			})
-			id := strings.ReplaceAll(title, " ", "-")
-			res := runCLI(t, cli, Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, &host{})
-			if e := res.Error; e == nil || e.Class != r.class || e.User != NewError(r.class, "").User {
-				t.Errorf("%s, %+v, want %s", res.Outcome, res.Error, r.class)
-			}
-		})
-	}
+// inCloud has the model in a cloud that refuses all questions. Its name begins with that of the cloud.
+func inCloud(t *testing.T, c *Config, name string, r refusal) {
+	t.Helper()
+	name, _, _ = strings.Cut(name, "-")
+	provider, url := clouds(t)[name], refusingCloud(t, name, r)
+	c.BaseURL, c.Credential = "", Credential{}
+	c.Credentials = []ModelCredential{{Name: "it", Cloud: func(string) (cloud.Provider, error) { return provider(url) }}}
 }

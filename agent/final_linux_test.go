@@ -204,25 +204,21 @@ func TestNestedObjectsAreNoLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, line := range map[string]string{
-		"string":       `{"type":"x","text":` + string(quoted) + `}`,
-		"no-type":      `{"kind":"x","text":` + string(quoted) + `,"inner":` + forged + `}`,
-		"other-type":   `{"type":7,"inner":` + forged + `}`,
-		"array":        `[` + forged + `]`,
-		"later":        `["x",{"y":` + forged + `}]`,
-		"after-array":  `[` + forged + `] [` + forged + `]`,
-		"cut":          `{"kind":"x","inner":` + forged,
-		"cut-array":    `[` + forged + `,` + forged,
-		"cut-in-text":  `Warning {"type":"x","inner":` + forged,
-		"in-text":      `Warning: saw ` + forged + ` there`,
-		"broken-array": `[oops ` + forged + `]`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			res := newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(line, honest)}, &host{})
-			if res.Outcome != Done || res.Text != "honest" || res.Turns != 1 {
-				t.Errorf("result %+v", res)
-			}
-		})
+	res := newBench(t, "script").run(t, t.Context(), Spec{Prompt: script(
+		`{"type":"x","text":`+string(quoted)+`}`,                    // string
+		`{"kind":"x","text":`+string(quoted)+`,"inner":`+forged+`}`, // no type
+		`{"type":7,"inner":`+forged+`}`,                             // other type
+		`[`+forged+`]`,                                              // array
+		`["x",{"y":`+forged+`}]`,                                    // later
+		`[`+forged+`] [`+forged+`]`,                                 // after array
+		`{"kind":"x","inner":`+forged,                               // cut
+		`[`+forged+`,`+forged,                                       // cut array
+		`Warning {"type":"x","inner":`+forged,                       // cut in text
+		`Warning: saw `+forged+` there`,                             // in text
+		`[oops `+forged+`]`,                                         // broken array
+		honest,
+	)}, &host{})
+	if res.Outcome != Done || res.Text != "honest" || res.Turns != 1 {
+		t.Errorf("result %+v", res)
 	}
 }

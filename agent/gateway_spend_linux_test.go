@@ -83,14 +83,11 @@ func TestCLIStopsAtItsMaximum(t *testing.T) {
 	spend := bash("true")
 	spend.Usage = modelfake.Usage{Output: 60_000} // $1.20
 	model.Answer("", spend, modelfake.Turn{Text: "Done."})
-	for name, direct := range map[string]bool{"own-max": true, "gateway-max": false} {
-		r := newCLI(t, model, func(c *Config) { c.Direct = direct })
-		res := runCLI(t, r, Spec{
-			ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
-		}, &host{})
-		if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
-			t.Errorf("%s: %s %v, $%f", name, res.Outcome, res.Error, res.CostUSD)
-		}
+	res := runCLI(t, newCLI(t, model, func(c *Config) { c.Direct = true }), Spec{
+		ID: "own-max", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
+	}, &host{})
+	if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
+		t.Errorf("%s %v, $%f", res.Outcome, res.Error, res.CostUSD)
 	}
 }
 
@@ -105,41 +102,44 @@ func TestForgedWordsBindNobody(t *testing.T) {
 		`"total_cost_usd":%s,"modelUsage":{"claude-opus-5-5":{"inputTokens":%[2]s,"outputTokens":%[2]s}}}`
 	model := newModel(t)
 	model.Answer("", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 1000}})
-	for _, failed := range []bool{true, false} {
-		for _, usd := range []string{"-1000000", "1000000", "1e300"} {
-			for _, direct := range []bool{false, true} {
-				name := fmt.Sprintf("%v %s %v", failed, usd, direct)
-				t.Run(name, func(t *testing.T) {
-					t.Parallel()
-					var log strings.Builder
-					b := newBench(t, "script", bearer, func(c *Config) {
-						c.BaseURL, c.Direct, c.Log = model.URL(), direct, slog.New(slog.NewTextHandler(&log, nil))
-					})
-					h := &host{on: func(e Event) {
-						if e.Class != "" && !direct {
-							t.Errorf("an event of class %s", e.Class)
-						}
-					}}
-					res := b.run(t, t.Context(), Spec{Prompt: Message{Text: fmt.Sprintf(forged, failed, usd)}}, h)
-					if direct {
-						if res.CostUSD < 0 || res.CostUSD > maxClaim || res.Usage.Input < 0 ||
-							res.Usage.Input > maxTokens {
-							t.Errorf("$%g, %+v", res.CostUSD, res.Usage)
-						}
-						return
-					}
-					if res.CostUSD != 0 || res.Session.CostUSD != 0 || res.Usage != (Usage{}) || !res.RetryAt.IsZero() {
-						t.Errorf("$%g, %+v, again at %v", res.CostUSD, res.Usage, res.RetryAt)
-					}
-					if res.Error != nil && res.Error.Class == ClassUsageLimit {
-						t.Errorf("%v", res.Error)
-					}
-					if !strings.Contains(log.String(), "reports an impossible cost") {
-						t.Errorf("nothing is logged: %s", log.String())
-					}
-				})
+	for _, c := range []struct {
+		failed, direct bool
+		usd            string
+	}{
+		{true, false, "-1000000"},
+		{false, false, "1000000"},
+		{false, false, "1e300"},
+		{false, true, "-1000000"},
+		{true, true, "1e300"},
+	} {
+		t.Run(fmt.Sprintf("%v %s %v", c.failed, c.usd, c.direct), func(t *testing.T) {
+			t.Parallel()
+			var log strings.Builder
+			b := newBench(t, "script", bearer, func(cfg *Config) {
+				cfg.BaseURL, cfg.Direct, cfg.Log = model.URL(), c.direct, slog.New(slog.NewTextHandler(&log, nil))
+			})
+			h := &host{on: func(e Event) {
+				if e.Class != "" && !c.direct {
+					t.Errorf("an event of class %s", e.Class)
+				}
+			}}
+			res := b.run(t, t.Context(), Spec{Prompt: Message{Text: fmt.Sprintf(forged, c.failed, c.usd)}}, h)
+			if c.direct {
+				if res.CostUSD < 0 || res.CostUSD > maxClaim || res.Usage.Input < 0 || res.Usage.Input > maxTokens {
+					t.Errorf("$%g, %+v", res.CostUSD, res.Usage)
+				}
+				return
 			}
-		}
+			if res.CostUSD != 0 || res.Session.CostUSD != 0 || res.Usage != (Usage{}) || !res.RetryAt.IsZero() {
+				t.Errorf("$%g, %+v, again at %v", res.CostUSD, res.Usage, res.RetryAt)
+			}
+			if res.Error != nil && res.Error.Class == ClassUsageLimit {
+				t.Errorf("%v", res.Error)
+			}
+			if !strings.Contains(log.String(), "reports an impossible cost") {
+				t.Errorf("nothing is logged: %s", log.String())
+			}
+		})
 	}
 }
 

@@ -11,11 +11,12 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors, which also records what
-// the CLI says) and
-// replayed from the recording (TestRecordedErrors).
+// scenario is one way for a run to fail. It is provoked with the real CLI (TestCLIErrors -record, which records what
+// the CLI says) and replayed from the recording (TestRecordedErrors).
 type scenario struct {
 	name  string
+	live  bool              // provoked each time: more than the pinned CLI's words decides how it ends
+	cloud *refusal          // what a cloud answers, whose name is the beginning of name; not recorded of oldCLI
 	turns []modelfake.Turn  // what the model does; none: nothing is ever asked of it
 	env   map[string]string // of the CLI, beside what setup says
 	spoil string            // what is done to the CLI just before it starts: see spoilMain
@@ -65,7 +66,7 @@ func scenarios() []scenario {
 		name: "400-too-long", turns: status(400, "prompt is too long: 2000000 tokens > 1000000 maximum"),
 		want: ClassContext,
 	})
-	add(scenario{name: "401", turns: status(401, "invalid x-api-key"), want: ClassAuth})
+	add(scenario{name: "401", live: true, turns: status(401, "invalid x-api-key"), want: ClassAuth})
 	add(scenario{
 		name: "401-retried", turns: status(401, "invalid x-api-key"),
 		env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "10"}, want: ClassAuth,
@@ -129,7 +130,7 @@ func scenarios() []scenario {
 		}}})
 	}
 	add(scenario{
-		name: "schema", turns: wrong, want: ClassSchema,
+		name: "schema", live: true, turns: wrong, want: ClassSchema,
 		spec: func(s *Spec) {
 			s.Schema = []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`)
 		},
@@ -137,8 +138,8 @@ func scenarios() []scenario {
 	// A CLI that refuses to start.
 	add(scenario{name: "unknown-flag", spoil: "flag", want: ClassConfig})
 	add(scenario{name: "unknown-session", spoil: "session", want: ClassSession})
-	add(scenario{name: "no-directory", spoil: "directory", want: ClassWorkspace, old: ClassConfig})
-	add(scenario{name: "broken-config", spoil: "config", want: ClassConfig})
+	add(scenario{name: "no-directory", live: true, spoil: "directory", want: ClassWorkspace, old: ClassConfig})
+	add(scenario{name: "broken-config", live: true, spoil: "config", want: ClassConfig})
 	add(scenario{name: "broken-input", spoil: "input", want: ClassInternal})
 	add(scenario{
 		name: "broken-proxy", env: map[string]string{"HTTPS_PROXY": "not a proxy"}, want: ClassConfig,
@@ -149,17 +150,20 @@ func scenarios() []scenario {
 	}
 	// Ends from outside.
 	add(scenario{name: "stopped", turns: hang, stop: true, as: Stopped})
-	add(scenario{name: "int", turns: hang, signal: syscall.SIGINT, want: ClassKilled, or: ClassNoResult})
+	add(scenario{name: "int", live: true, turns: hang, signal: syscall.SIGINT, want: ClassKilled, or: ClassNoResult})
 	add(scenario{name: "term", turns: hang, signal: syscall.SIGTERM, want: ClassKilled})
 	add(scenario{name: "kill", turns: hang, signal: syscall.SIGKILL, want: ClassKilled})
 	// A tool that kills its parent, as a careless pkill does (claude-code#45717, #94469); its own shell outlives the
 	// CLI.
 	add(scenario{
-		name: "kill-by-tool", turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled,
+		name: "kill-by-tool", live: true, turns: []modelfake.Turn{bash("kill -KILL $PPID; tail -f /dev/null")}, want: ClassKilled,
 	})
 	add(scenario{
 		name: "term-by-tool", turns: []modelfake.Turn{bash("kill $PPID; tail -f /dev/null")}, want: ClassKilled,
 	})
+	for name, r := range refusals {
+		add(scenario{name: name, live: r.live, cloud: &r, want: r.class})
+	}
 	return list
 }
 

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,16 +14,20 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// shellSkill is a checkout whose command and skill have shell commands in their text. Its settings allow them, and ask
+// shellSkills is a checkout with a command and skills whose texts have shell commands. Its settings allow them, and ask
 // the CLI to execute them.
-func shellSkill(t *testing.T) (dir string) {
+func shellSkills(t *testing.T, skills ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	for path, text := range map[string]string{
-		".claude/commands/look.md":    "---\ndescription: looks\nallowed-tools: Bash(*)\n---\nLOOK !`touch ran && echo OUT`PUT\n",
-		".claude/skills/see/SKILL.md": "---\nname: see\ndescription: sees\nallowed-tools: Bash(*)\n---\nSEE !`touch ran && echo OUT`PUT\n\n```!\ntouch ran-block\n```\n",
-		".claude/settings.json":       `{"disableSkillShellExecution":false,"permissions":{"allow":["Bash(*)"]}}`,
-	} {
+	files := map[string]string{
+		".claude/commands/look.md": "---\ndescription: looks\nallowed-tools: Bash(*)\n---\nLOOK !`touch look && echo OUT`PUT\n",
+		".claude/settings.json":    `{"disableSkillShellExecution":false,"permissions":{"allow":["Bash(*)"]}}`,
+	}
+	for _, name := range skills {
+		files[".claude/skills/"+name+"/SKILL.md"] = fmt.Sprintf("---\nname: %[1]s\ndescription: sees\nallowed-tools: Bash(*)\n---\n"+
+			"SEE !`touch %[1]s && echo OUT-`%[1]s\n\n```!\ntouch %[1]s-block\n```\n", name)
+	}
+	for path, text := range files {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
@@ -37,76 +43,75 @@ func shellSkill(t *testing.T) (dir string) {
 // the rules and people as a call of the agent does, and stands in the log.
 func TestCLIShellInSkills(t *testing.T) {
 	t.Parallel()
-	rule := func(r Rule) []Rule { return []Rule{r} }
+	elsewhere := func(context.Context, ToolRequest) (string, error) { return "DELEGATED", nil }
+	rules := []Rule{
+		{Tool: "Bash", Input: "rm *", Action: Deny},
+		{Tool: "Bash", Input: "touch denied*", Action: Deny, Reason: "Touch nothing."},
+		{Tool: "Bash", Input: "touch asked*", Action: Ask},
+		{Tool: "Bash", Input: "touch refused*", Action: Ask},
+		{Tool: "Bash", Input: "touch elsewhere*", Action: Delegate, Run: elsewhere},
+	}
+	skills := []string{"free", "denied", "asked", "refused", "elsewhere"}
 	for name, c := range map[string]struct {
-		spec  Spec
-		allow bool // what a person says
-		runs  bool
-		told  string // to the model
+		spec Spec
+		ran  []string // which of the texts
+		told []string // to the model
 	}{
 		"untrusted": {},
-		"inert":     {spec: Spec{TrustedConfig: true, inert: true}, told: "disabled by policy"},
-		"trusted":   {spec: Spec{TrustedConfig: true}, runs: true, told: "OUTPUT"},
-		"another-rule": {
-			spec: Spec{TrustedConfig: true, Rules: rule(Rule{Tool: "Bash", Input: "rm *", Action: Deny})},
-			runs: true, told: "OUTPUT",
+		"inert":     {spec: Spec{TrustedConfig: true, inert: true}, told: []string{"disabled by policy"}},
+		"trusted": {
+			Spec{TrustedConfig: true, Rules: rules},
+			[]string{"look", "free", "asked"},
+			[]string{"LOOK OUTPUT", "OUT-free", "OUT-asked", "Touch nothing.", "Not now.", "DELEGATED"},
 		},
-		"denied": {spec: Spec{TrustedConfig: true, Rules: rule(
-			Rule{Tool: "Bash", Input: "touch *", Action: Deny, Reason: "Touch nothing."},
-		)}, told: "Touch nothing."},
-		"person-allows": {
-			spec:  Spec{TrustedConfig: true, Rules: rule(Rule{Tool: "Bash", Input: "touch *", Action: Ask})},
-			allow: true, runs: true, told: "OUTPUT",
+		"denied command": {
+			spec: Spec{TrustedConfig: true, Rules: []Rule{{Tool: "Bash", Action: Deny, Reason: "Touch nothing."}}},
+			told: []string{"Touch nothing."},
 		},
-		"person-denies": {
-			spec: Spec{TrustedConfig: true, Rules: rule(Rule{Tool: "Bash", Input: "touch *", Action: Ask})},
-			told: "Not now.",
-		},
-		"done-elsewhere": {spec: Spec{TrustedConfig: true, Rules: rule(
-			Rule{Tool: "Bash", Action: Delegate, Run: func(context.Context, ToolRequest) (string, error) {
-				return "DELEGATED", nil
-			}},
-		)}, told: "DELEGATED"},
 	} {
-		for command, first := range map[string][]modelfake.Turn{
-			"look": nil,
-			"see":  {{Tools: []modelfake.ToolCall{{Name: "Skill", Input: map[string]string{"skill": "see"}}}}},
-		} {
-			t.Run(name+"/"+command, func(t *testing.T) {
-				t.Parallel()
-				model := newModel(t)
-				model.Answer("SEE", modelfake.Turn{Text: "Yes."}) // the text of a skill is a prompt to the fake
-				model.Answer("", append(first, modelfake.Turn{Text: "Yes."})...)
-				s := c.spec
-				s.ID, s.Dir, s.Profile = "shell-"+name+"-"+command, shellSkill(t), Write
-				s.Prompt.Text = "Use it."
-				if first == nil {
-					s.Prompt.Text = "/" + command
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			model := newModel(t)
+			var use modelfake.Turn
+			for _, skill := range skills {
+				use.Tools = append(use.Tools, modelfake.ToolCall{Name: "Skill", Input: map[string]string{"skill": skill}})
+			}
+			model.Answer("SEE", modelfake.Turn{Text: "Yes."}) // the text of a skill is a prompt to the fake
+			model.Answer("", use, modelfake.Turn{Text: "Yes."})
+			s := c.spec
+			s.ID, s.Dir, s.Profile = "shell-"+strings.ReplaceAll(name, " ", "-"), shellSkills(t, skills...), Write
+			s.Prompt.Text = "/look"
+			r := newCLI(t, model)
+			h := &host{permit: func(r ToolRequest) Decision {
+				return Decision{Allow: strings.Contains(r.Text, "touch asked"), Reason: "Not now."}
+			}}
+			if res := runCLI(t, r, s, h); res.Outcome != Done {
+				t.Errorf("result %+v", res)
+			}
+			for _, text := range append(skills, "look") {
+				made := []string{text}
+				if text != "look" {
+					made = append(made, text+"-block")
 				}
-				r := newCLI(t, model)
-				h := &host{permit: func(ToolRequest) Decision { return Decision{Allow: c.allow, Reason: "Not now."} }}
-				if res := runCLI(t, r, s, h); res.Outcome != Done {
-					t.Errorf("result %+v", res)
-				}
-				for _, made := range []string{"ran", "ran-block"} {
-					if made == "ran-block" && command == "look" {
-						continue
+				for _, file := range made {
+					if _, err := os.Stat(filepath.Join(s.Dir, file)); (err == nil) != slices.Contains(c.ran, text) {
+						t.Errorf("%s: %v", file, err)
 					}
-					if _, err := os.Stat(filepath.Join(s.Dir, made)); (err == nil) != c.runs {
-						t.Errorf("%s: %v", made, err)
-					}
 				}
-				if told := bodies(model); !strings.Contains(told, c.told) {
-					t.Errorf("the model was not told %q", c.told)
+			}
+			all := bodies(model)
+			for _, told := range c.told {
+				if !strings.Contains(all, told) {
+					t.Errorf("the model was not told %q", told)
 				}
-				log, err := os.ReadFile(r.logPath(unique(s.ID), ".log"))
-				want := s.TrustedConfig && !s.inert
-				if err != nil || strings.Contains(string(log), "! The text of /"+command+
-					" asks for a command: Running touch ran && echo OUT") != want {
-					t.Errorf("log, %v:\n%s", err, log)
-				}
-			})
-		}
+			}
+			log, err := os.ReadFile(r.logPath(unique(s.ID), ".log"))
+			want := s.TrustedConfig && !s.inert
+			if err != nil || strings.Contains(string(log), "! The text of /look asks for a command: "+
+				"Running touch look && echo OUT") != want {
+				t.Errorf("log, %v:\n%s", err, log)
+			}
+		})
 	}
 }
 

@@ -68,15 +68,16 @@ var closed = map[string][]string{
 	"shell in the text of skills, which passes the policy (TestCLIShellInSkills)": {"PreSkillShellCommand"},
 }
 
-// A way to execute something that a new version of the CLI brings is found before a run uses it.
+// A way to execute something that a new version of the CLI brings is found before a run uses it: TestCLISurface has it
+// recorded.
 func TestCLIWaysToExecute(t *testing.T) {
 	t.Parallel()
-	now, err := newCLI(t, newModel(t)).Surface(t.Context())
+	tested, err := Tested()
 	if err != nil {
 		t.Fatal(err)
 	}
-	ways := slices.Clone(now.Hooks)
-	for _, name := range now.Settings {
+	ways := slices.Clone(tested.Hooks)
+	for _, name := range tested.Settings {
 		if executes.MatchString(name) {
 			ways = append(ways, name)
 		}

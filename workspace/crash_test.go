@@ -157,7 +157,7 @@ func TestKilledAnywhere(t *testing.T) {
 				}
 			}
 			n, limit, took := 1, patience, time.Duration(0)
-			for ; ; n += 1 + rand.N(3) { // each test run takes others
+			for ; ; n += 2 + rand.N(4) { // each test run takes others
 				prepare(n)
 				began := time.Now()
 				lived := v.run(n, limit)
@@ -170,7 +170,7 @@ func TestKilledAnywhere(t *testing.T) {
 			if n < 3 {
 				t.Fatalf("killed only %d times", n-1)
 			}
-			for range 5 {
+			for range 3 {
 				n++
 				prepare(n)
 				v.run(0, rand.N(took))

@@ -85,72 +85,58 @@ func TestMessageIsAbsorbed(t *testing.T) {
 	}
 }
 
-// A worker is killed or shut down when one message has been taken up and another has not. The run continues with the
-// first, and the second is sent again. After a shutdown that happens within the same run, with the prompt or after it;
-// after a death the second message gets its own run, because it may have been the cause.
+// A worker is shut down when one message has been taken up and another has not. The run continues with the first, and
+// the second is sent again, with the prompt or after it. tasks/worker has what happens after a death.
 func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {
 	t.Parallel()
-	for name, signal := range map[string]os.Signal{"killed": os.Kill, "shut down": syscall.SIGTERM} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			call, open := w.gate()
-			last, _ := w.gate()
-			w.model.Answer("paint it", modelfake.Turn{Tools: []modelfake.ToolCall{call}})
-			taken := make(chan struct{}, 1)
-			w.model.Answer("make it blue", modelfake.Turn{Started: taken, Tools: []modelfake.ToolCall{last}})
-			w.model.Answer("You were interrupted", modelfake.Turn{Text: "I go on."})
-			w.model.Answer("and shiny", modelfake.Turn{Text: "All of it; {{turns}} prompts."})
-			base := w.frontDoor()
-			worker := w.process()
-			root := w.mention("paint it", "")
-			w.saying(root, "Working: running")
-			blue := w.mention("make it blue", root)
-			w.saying(root, "take that into account")
-			open()
-			<-taken
-			w.checkpointed(w.taskID(root), w.taskID(blue))
-			w.mention("and shiny", root)
-			w.until("the second note", func() bool { return w.said(root, "take that into account") == 2 })
-			if err := worker.Process.Signal(signal); err != nil {
-				t.Fatal(err)
-			}
-			_ = worker.Wait()
-			w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
-			w.process()
-			if name == "killed" {
-				final := w.answers(root, 2)
-				if !strings.Contains(final[0], "I go on.") || !strings.Contains(final[1], "All of it; 4 prompts.") {
-					t.Errorf("final messages: %s", final)
-				}
-			} else {
-				want := []string{"I go on.", "All of it; 4 prompts."}
-				final := w.answers(root, 1)[0]
-				for _, r := range w.model.Requests() {
-					if strings.Contains(r.Text, "You were interrupted") && strings.Contains(r.Text, "and shiny") {
-						// the CLI had both before it started, and made one prompt of them
-						want = []string{"All of it; 3 prompts."}
-					}
-				}
-				for _, words := range want {
-					if !strings.Contains(final, words) {
-						t.Errorf("%q is not in the final message: %s", words, final)
-					}
-				}
-				all := w.fleet(base)
-				covers := []string{all["make it blue"].Task.ID, all["and shiny"].Task.ID}
-				if first := all["paint it"]; first.Ending == nil || !slices.Equal(first.Ending.Covers, covers) {
-					t.Errorf("the task ended as %+v, want it to cover %s", first.Ending, covers)
-				}
-			}
-			body := string(w.model.Requests()[len(w.model.Requests())-1].Body)
-			for _, said := range []string{"paint it", "make it blue", "and shiny"} {
-				// A separate run gets the thread's history once more.
-				if n := strings.Count(body, said); n != 1 && (n == 0 || name != "killed" || said == "and shiny") {
-					t.Errorf("%q was posted %d times", said, n)
-				}
-			}
-		})
+	w := newWorld(t)
+	call, open := w.gate()
+	last, _ := w.gate()
+	w.model.Answer("paint it", modelfake.Turn{Tools: []modelfake.ToolCall{call}})
+	taken := make(chan struct{}, 1)
+	w.model.Answer("make it blue", modelfake.Turn{Started: taken, Tools: []modelfake.ToolCall{last}})
+	w.model.Answer("You were interrupted", modelfake.Turn{Text: "I go on."})
+	w.model.Answer("and shiny", modelfake.Turn{Text: "All of it; {{turns}} prompts."})
+	base := w.frontDoor()
+	worker := w.process()
+	root := w.mention("paint it", "")
+	w.saying(root, "Working: running")
+	blue := w.mention("make it blue", root)
+	w.saying(root, "take that into account")
+	open()
+	<-taken
+	w.checkpointed(w.taskID(root), w.taskID(blue))
+	w.mention("and shiny", root)
+	w.until("the second note", func() bool { return w.said(root, "take that into account") == 2 })
+	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = worker.Wait()
+	w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
+	w.process()
+	want := []string{"I go on.", "All of it; 4 prompts."}
+	final := w.answers(root, 1)[0]
+	for _, r := range w.model.Requests() {
+		if strings.Contains(r.Text, "You were interrupted") && strings.Contains(r.Text, "and shiny") {
+			// the CLI had both before it started, and made one prompt of them
+			want = []string{"All of it; 3 prompts."}
+		}
+	}
+	for _, words := range want {
+		if !strings.Contains(final, words) {
+			t.Errorf("%q is not in the final message: %s", words, final)
+		}
+	}
+	all := w.fleet(base)
+	covers := []string{all["make it blue"].Task.ID, all["and shiny"].Task.ID}
+	if first := all["paint it"]; first.Ending == nil || !slices.Equal(first.Ending.Covers, covers) {
+		t.Errorf("the task ended as %+v, want it to cover %s", first.Ending, covers)
+	}
+	body := string(w.model.Requests()[len(w.model.Requests())-1].Body)
+	for _, said := range []string{"paint it", "make it blue", "and shiny"} {
+		if n := strings.Count(body, said); n != 1 {
+			t.Errorf("%q was posted %d times", said, n)
+		}
 	}
 }
 

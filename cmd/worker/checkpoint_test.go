@@ -2,64 +2,50 @@ package main
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// A worker is killed or shut down in the middle of its work. Another one with an empty disk continues: the same
-// session, the whole conversation, the commits, the files, and the tool result that was too long for a message.
+// A worker is killed in the middle of its work. Another one with an empty disk continues: the same session, the whole
+// conversation, the commits, the files, and the tool result that was too long for a message.
 func TestWorkGoesOnElsewhere(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		signal os.Signal
-		dated  bool // the prompt names the moment of the conversation
-	}{
-		"killed":    {os.Kill, true},
-		"shut down": {syscall.SIGTERM, false},
+	w := newWorld(t)
+	root := w.interrupted()
+	w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
+	w.process()
+	if final := w.answers(root, 1)[0]; !strings.Contains(final, "They are paid.") {
+		t.Errorf("final message: %s", final)
+	}
+	calls := w.model.Requests()
+	resumed, last := calls[len(calls)-2], calls[len(calls)-1]
+	if resumed.Prompts != 2 || !strings.Contains(string(resumed.Body), "pay the invoices") {
+		t.Errorf("the resumed run began with %d prompts, the last of them %q", resumed.Prompts, resumed.Text)
+	}
+	if !strings.Contains(resumed.Text, "last saved at") || !strings.Contains(resumed.Text, "/another/") {
+		t.Errorf("the agent got: %s", resumed.Text)
+	}
+	const session = "X-Claude-Code-Session-Id"
+	if id := calls[0].Header.Get(session); id == "" || last.Header.Get(session) != id {
+		t.Errorf("session %s, before %s", last.Header.Get(session), id)
+	}
+	for _, want := range []string{
+		"log ignore logs, status  M total.go;?? new.txt;, files package total;// two;mine;",
+		`CLAUDE.md\nnew.txt\ntotal.go`, // and not build.log
+		`.txt <==\n20000`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			root := w.interrupted(c.signal)
-			w.env["ERRAND_STATE_DIR"] = filepath.Join(t.TempDir(), "another")
-			w.process()
-			if final := w.answers(root, 1)[0]; !strings.Contains(final, "They are paid.") {
-				t.Errorf("final message: %s", final)
-			}
-			calls := w.model.Requests()
-			resumed, last := calls[len(calls)-2], calls[len(calls)-1]
-			if resumed.Prompts != 2 || !strings.Contains(string(resumed.Body), "pay the invoices") {
-				t.Errorf("the resumed run began with %d prompts, the last of them %q", resumed.Prompts, resumed.Text)
-			}
-			if strings.Contains(resumed.Text, "last saved at") != c.dated ||
-				!strings.Contains(resumed.Text, "/another/") {
-				t.Errorf("the agent got: %s", resumed.Text)
-			}
-			const session = "X-Claude-Code-Session-Id"
-			if id := calls[0].Header.Get(session); id == "" || last.Header.Get(session) != id {
-				t.Errorf("session %s, before %s", last.Header.Get(session), id)
-			}
-			for _, want := range []string{
-				"log ignore logs, status  M total.go;?? new.txt;, files package total;// two;mine;",
-				`CLAUDE.md\nnew.txt\ntotal.go`, // and not build.log
-				`.txt <==\n20000`,
-			} {
-				if !strings.Contains(string(last.Body), want) {
-					t.Errorf("%q is not what was found", want)
-				}
-			}
-		})
+		if !strings.Contains(string(last.Body), want) {
+			t.Errorf("%q is not what was found", want)
+		}
 	}
 }
 
-// interrupted mentions the bot and ends its worker in the middle of the work.
-func (w *world) interrupted(by os.Signal) (root string) {
+// interrupted mentions the bot and kills its worker in the middle of the work.
+func (w *world) interrupted() (root string) {
 	w.Helper()
 	bash := func(command string) modelfake.Turn {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
@@ -78,7 +64,7 @@ func (w *world) interrupted(by os.Signal) (root string) {
 	root = w.mention("pay the invoices", "")
 	<-thinking
 	w.checkpointed(w.taskID(root))
-	if err := worker.Process.Signal(by); err != nil {
+	if err := worker.Process.Kill(); err != nil {
 		w.Fatal(err)
 	}
 	_ = worker.Wait()

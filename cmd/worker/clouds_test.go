@@ -113,13 +113,15 @@ func TestClouds(t *testing.T) {
 			if questions < 2+waits || credentials < 2 || len(refused) != throttled {
 				t.Errorf("%d questions with %d credentials; refused: %q", questions, credentials, refused)
 			}
-			asked := make(chan struct{}, 1)
-			w.model.Answer("for ever", modelfake.Turn{Started: asked, Gate: make(chan struct{})})
-			root = w.mention("think for ever", "")
-			<-asked
-			w.mention("stop", root)
-			w.answers(root, 1)
-			<-s.Left()
+			if name == "bedrock" {
+				asked := make(chan struct{}, 1)
+				w.model.Answer("for ever", modelfake.Turn{Started: asked, Gate: make(chan struct{})})
+				root := w.mention("think for ever", "")
+				<-asked
+				w.mention("stop", root)
+				w.answers(root, 1)
+				<-s.Left()
+			}
 			w.issued = append(s.Secrets(), cloudfake.ClientSecret)
 			if name == "vertex" {
 				file, err := os.ReadFile(w.env["GOOGLE_APPLICATION_CREDENTIALS"])

@@ -33,59 +33,52 @@ func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool
 	return s.URL
 }
 
-// Tasks run in another account of a cloud when the quota of the first one is used up, or when it is refused.
-// Requests are signed for the account that is in use, and the agent finds neither credential.
+// Tasks run in another account of a cloud when the quota of the first one is used up. Requests are signed for the
+// account that is in use, and the agent finds neither credential.
 func TestCloudsWithTwoAccounts(t *testing.T) {
 	t.Parallel()
 	const first, second = "AKIAFIRSTACCOUNT0001", "AKIASECONDACCOUNT002"
-	for name, c := range map[string]struct{ known, used bool }{"exhausted": {true, true}, "refused": {}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.model.Answer("",
-				modelfake.Turn{Tools: []modelfake.ToolCall{{
-					Name: "Bash", Input: map[string]string{"command": collecting},
-				}}}, modelfake.Turn{Text: "Answered."})
-			s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
-			t.Cleanup(s.Close)
-			if c.known {
-				s.Account(first, "aws-secret-of-the-first", c.used)
-			}
-			s.Account(second, "aws-secret-of-the-second", false)
-			delete(w.env, "ANTHROPIC_API_KEY")
-			delete(w.env, "ANTHROPIC_BASE_URL")
-			file, profiles := filepath.Join(t.TempDir(), "credential"), ""
-			for name, id := range map[string]string{"first": first, "second": second} {
-				profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-of-the-%s\naws_session_token = token-of-%s\n", name, id, name, id)
-			}
-			w.write(file, profiles)
-			w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
-				t.TempDir(), file, s.URL()
-			w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
-				channel+": {repository: "+repo+`}}
+	w := newWorld(t)
+	w.model.Answer("",
+		modelfake.Turn{Tools: []modelfake.ToolCall{{
+			Name: "Bash", Input: map[string]string{"command": collecting},
+		}}}, modelfake.Turn{Text: "Answered."})
+	s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
+	t.Cleanup(s.Close)
+	s.Account(first, "aws-secret-of-the-first", true)
+	s.Account(second, "aws-secret-of-the-second", false)
+	delete(w.env, "ANTHROPIC_API_KEY")
+	delete(w.env, "ANTHROPIC_BASE_URL")
+	file, profiles := filepath.Join(t.TempDir(), "credential"), ""
+	for name, id := range map[string]string{"first": first, "second": second} {
+		profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-of-the-%s\naws_session_token = token-of-%s\n", name, id, name, id)
+	}
+	w.write(file, profiles)
+	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
+		t.TempDir(), file, s.URL()
+	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
+		channel+": {repository: "+repo+`}}
 credentials:
   - {name: first, provider: bedrock, region: `+cloudfake.Region+`, profile: first}
   - {name: second, provider: bedrock, region: `+cloudfake.Region+`, profile: second}
 `)
-			base := w.frontDoor()
-			w.process()
-			for _, text := range []string{"one", "two"} {
-				if got := w.answers(w.mention(text, ""), 1)[0]; !strings.Contains(got, "Answered.") {
-					t.Fatalf("%s", got)
-				}
-			}
-			if a, b := s.AskedBy(first), s.AskedBy(second); a != 0 || b < 4 {
-				t.Errorf("accepted %d questions of the first account, and %d of the second", a, b)
-			}
-			_, _, refused := s.Asked()
-			if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 2 ||
-				len(refused) > 2 {
-				t.Errorf("refused %q, tasks: %s", refused, tasks)
-			}
-			w.issued = append(w.issued, first, second, "aws-secret-of-the-first", "aws-secret-of-the-second")
-			w.secretsStayInside()
-		})
+	base := w.frontDoor()
+	w.process()
+	for _, text := range []string{"one", "two"} {
+		if got := w.answers(w.mention(text, ""), 1)[0]; !strings.Contains(got, "Answered.") {
+			t.Fatalf("%s", got)
+		}
 	}
+	if a, b := s.AskedBy(first), s.AskedBy(second); a != 0 || b < 4 {
+		t.Errorf("accepted %d questions of the first account, and %d of the second", a, b)
+	}
+	_, _, refused := s.Asked()
+	if tasks := w.get(base + "/api/tasks"); strings.Count(tasks, `"credential": "second"`) != 2 ||
+		len(refused) > 2 {
+		t.Errorf("refused %q, tasks: %s", refused, tasks)
+	}
+	w.issued = append(w.issued, first, second, "aws-secret-of-the-first", "aws-secret-of-the-second")
+	w.secretsStayInside()
 }
 
 // A token that a command prints replaces a fixed one that is refused, and neither is known to the agent.
@@ -93,7 +86,7 @@ func TestTokenCommandBesideAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collecting}}}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": seeing}}}},
 		modelfake.Turn{Text: "Answered."})
 	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("Authorization") == "Bearer printed-token-of-the-vault-4713" {

@@ -9,26 +9,25 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// ERRAND_GATEWAY decides whether runs reach the model through the worker. The model sees the credential either way.
-func TestGatewaySetting(t *testing.T) {
+// With ERRAND_GATEWAY=off runs do not reach the model through the worker, as they do otherwise.
+func TestGatewayOff(t *testing.T) {
 	t.Parallel()
-	for setting, want := range map[string]bool{"": true, "off": false} {
-		t.Run("set to "+setting, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t)
-			w.env["ERRAND_GATEWAY"] = setting
-			w.model.Answer("", modelfake.Turn{Text: "Answered."})
-			if body := w.chat(t.Context(), w.standalone(), `{"message":"x"}`); !strings.Contains(body, "Answered.") {
-				t.Fatalf("chat:\n%s", body)
-			}
-			asked := w.model.Requests()[0]
-			through := asked.Header.Get("Accept-Encoding") == "identity" // sent by the gateway, not by the CLI
-			if asked.Key != modelKey || through != want {
-				t.Errorf("the model was asked with key %q, through a gateway: %v", asked.Key, through)
-			}
-		})
+	w := newWorld(t)
+	w.env["ERRAND_GATEWAY"] = "off"
+	w.model.Answer("", modelfake.Turn{Text: "Answered."})
+	if body := w.chat(t.Context(), w.standalone(), `{"message":"x"}`); !strings.Contains(body, "Answered.") {
+		t.Fatalf("chat:\n%s", body)
+	}
+	if asked := w.model.Requests()[0]; asked.Key != modelKey || throughGateway(asked) {
+		t.Errorf("the model was asked with key %q and %v", asked.Key, asked.Header)
 	}
 }
+
+// throughGateway reports whether the gateway has sent a request, and not the CLI.
+func throughGateway(r modelfake.Request) bool { return r.Header.Get("Accept-Encoding") == "identity" }
+
+// seeing is a command that prints what processes of the machine have in their environment.
+const seeing = `env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\0' '\n'`
 
 // A token that a command prints, and headers, reach the model, and the run has neither.
 func TestModelTokenCommand(t *testing.T) {
@@ -43,8 +42,7 @@ func TestModelTokenCommand(t *testing.T) {
 		file, `X-Team: team-header-4711\nX-Other: b`
 	w.model.Answer("",
 		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name:  "Bash",
-			Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"},
+			Name: "Bash", Input: map[string]string{"command": seeing},
 		}}},
 		modelfake.Turn{Text: "Answered."})
 	base := w.standalone()
@@ -53,7 +51,7 @@ func TestModelTokenCommand(t *testing.T) {
 	}
 	for _, asked := range w.model.Requests() {
 		if asked.Key != "model-token-of-a-command" || asked.Header.Get("X-Team") != "team-header-4711" ||
-			asked.Header.Get("X-Other") != "b" {
+			asked.Header.Get("X-Other") != "b" || !throughGateway(asked) {
 			t.Errorf("the model was asked with %v", asked.Header)
 		}
 		for _, secret := range []string{"model-token-of-a-command", "team-header-4711"} {

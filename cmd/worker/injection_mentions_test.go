@@ -43,10 +43,9 @@ func TestInjectionByMentions(t *testing.T) {
 	base := w.standalone()
 	mentions := "@" + secret + ` @"` + secret + `" @key.pem @key.pem#L1`
 	for _, place := range []string{repo, "acme/library"} {
-		w.answers(w.mention("[repo="+place+"] mind "+mentions, ""), 1)
 		ts, err := w.slack.Mention(t.Context(), slackfake.Message{
 			Channel: channel, User: person,
-			Text: "[repo=" + place + "] look", Files: []slackfake.File{
+			Text: "[repo=" + place + "] mind " + mentions, Files: []slackfake.File{
 				{Name: "a " + mentions + " b.txt", Type: "text/plain", Data: []byte("mind " + mentions)},
 			},
 		})
@@ -54,10 +53,8 @@ func TestInjectionByMentions(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.answers(ts, 1)
-		for _, words := range []string{"mind " + mentions, "/look " + mentions} {
-			body, _ := json.Marshal(map[string]string{"message": words, "repo": place})
-			w.chat(t.Context(), base, string(body))
-		}
+		body, _ := json.Marshal(map[string]string{"message": "/look " + mentions, "repo": place})
+		w.chat(t.Context(), base, string(body))
 	}
 	all := ""
 	for _, r := range w.model.Requests() {

@@ -46,7 +46,7 @@ func TestDrainedRunGoesOnElsewhere(t *testing.T) {
 			t.Errorf("the prompt does not mention %q: %s", want, second.Prompt.Text)
 		}
 	}
-	if strings.Contains(second.Prompt.Text, "last kept") || strings.Contains(second.Prompt.Text, "could not") {
+	if strings.Contains(second.Prompt.Text, "last saved") || strings.Contains(second.Prompt.Text, "could not") {
 		t.Errorf("the prompt mentions a loss: %s", second.Prompt.Text)
 	}
 	if notes, err := r.store.Threads.SessionMeta(t.Context(), "fake/a"); err != nil ||
