@@ -279,16 +279,16 @@ func (r *Runner) check(s *Spec) *Error {
 	if err := tools.Check(s.Tools); err != nil {
 		return NewError(ClassInternal, err.Error())
 	}
-	info, err := os.Stat(s.Dir)
+	info, err := os.Stat(s.start())
 	switch {
-	case !filepath.IsAbs(s.Dir):
-		return NewError(ClassWorkspace, fmt.Sprintf("working directory %q is not absolute", s.Dir))
+	case !filepath.IsAbs(s.Dir) || s.Folder != "" && !filepath.IsLocal(s.Folder):
+		return NewError(ClassWorkspace, fmt.Sprintf("working directory %q of %q is not absolute", s.Folder, s.Dir))
 	case err != nil:
 		return NewError(ClassWorkspace, "working directory: "+err.Error())
 	case !info.IsDir():
-		return NewError(ClassWorkspace, "working directory "+s.Dir+" is not a directory")
-	case unix.Access(s.Dir, unix.R_OK|unix.X_OK) != nil:
-		return NewError(ClassWorkspace, "working directory "+s.Dir+" cannot be read by this user")
+		return NewError(ClassWorkspace, "working directory "+s.start()+" is not a directory")
+	case unix.Access(s.start(), unix.R_OK|unix.X_OK) != nil:
+		return NewError(ClassWorkspace, "working directory "+s.start()+" cannot be read by this user")
 	}
 	return nil
 }

@@ -137,8 +137,10 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 		return nil, nil
 	}
 	var args []string
-	if path := ownServers(s.Dir); s.trusts() && path != "" {
-		args = append(args, "--mcp-config="+path)
+	for _, dir := range slices.Compact([]string{s.Dir, s.start()}) {
+		if path := ownServers(dir); s.trusts() && path != "" {
+			args = append(args, "--mcp-config="+path)
+		}
 	}
 	entries := map[string]tools.Entry{}
 	for _, m := range r.cfg.Servers {

@@ -278,7 +278,7 @@ func (i *instructor) touch(ctx context.Context, in protocol.HookInput) {
 	}
 	name := file.Path + file.Notebook
 	if !filepath.IsAbs(name) {
-		name = filepath.Join(i.spec.Dir, name)
+		name = filepath.Join(i.spec.start(), name)
 	}
 	if below, err := filepath.Rel(i.spec.SeenAs, name); i.spec.SeenAs != "" && err == nil && filepath.IsLocal(below) {
 		name = filepath.Join(i.spec.Dir, below)

@@ -199,7 +199,7 @@ func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Err
 	}
 	c.dirs = dirs
 	if in.resume != nil {
-		if e := restoreSession(dirs, *in.resume, s.Dir); e != nil {
+		if e := restoreSession(dirs, *in.resume, s.start()); e != nil {
 			return nil, e
 		}
 		c.session = in.resume.ID
@@ -219,7 +219,7 @@ func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Err
 	}
 	p, err := r.start(ctx, *s, c.place, c.order)
 	if err != nil {
-		return nil, startFailure(err, s.Dir)
+		return nil, startFailure(err, s.start())
 	}
 	if len(p.Listeners) > 0 {
 		c.proxy = r.network.Open(c.note)
@@ -241,7 +241,7 @@ func (r *Runner) order(c *command, in invocation, p sandbox.Place) (keeper.Order
 	}
 	way := r.model.Access(c.gate)
 	o := keeper.Order{
-		Path: p.Program, Args: args, Dir: in.spec.Dir, Env: r.environment(in.spec, c.dirs.Inside(), way),
+		Path: p.Program, Args: args, Dir: in.spec.start(), Env: r.environment(in.spec, c.dirs.Inside(), way),
 		RunDir: c.dirs.Root, Secret: way.Credential.Piped(), Sealed: true,
 	}
 	if p.OwnNetwork {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // Spec says what to run. Only ID, Dir, Prompt and Profile are required.
 type Spec struct {
 	ID      string  // names the log files and marks the run's processes; [a-z0-9.-], at most 80 bytes
-	Dir     string  // working directory of the agent: absolute, exists
+	Dir     string  // directory of the agent: absolute, exists
+	Folder  string  // the directory below Dir in which the agent starts; empty: Dir
 	Files   string  // a further directory that the agent may use; empty: none
 	Also    []Also  // further clones; of their configuration, only agents and skills count, with TrustedConfig
 	Prompt  Message // the first user message, word for word
@@ -123,6 +125,9 @@ func (s Spec) covered(patterns []string) bool {
 	}
 	return pattern.Covers(patterns, names...)
 }
+
+// start returns the directory in which the agent starts.
+func (s Spec) start() string { return filepath.Join(s.Dir, s.Folder) }
 
 // further returns the directories that the run may use in addition to Dir.
 func (s Spec) further() []string {
@@ -286,7 +291,8 @@ func ServerSecrets(servers []MCPServer, getenv func(string) string) []string {
 // policy returns the policy of a run.
 func (r *Runner) policy(s Spec) tools.Policy {
 	return tools.Policy{
-		Profile: s.Profile, Dir: s.Dir, Clones: s.clones(), Roots: s.further(), Servers: r.servers(s), Rules: s.Rules,
+		Profile: s.Profile, Dir: s.Dir, Start: s.start(), Clones: s.clones(), Roots: s.further(), Servers: r.servers(s),
+		Rules: s.Rules,
 	}
 }
 

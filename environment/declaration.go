@@ -48,7 +48,7 @@ type Declaration struct {
 	Egress       hostlist.List     `yaml:"egress" default:"the fleet's" help:"The hosts that set-up, runs and checks reach. What a repository declares adds to the list of the fleet; what errand.yaml declares replaces it."`
 	PullRequests PullRequests      `yaml:"pull_requests" help:"How errand opens pull requests."`
 
-	ModelChoice `yaml:",inline"`
+	RunChoice `yaml:",inline"`
 }
 
 // DefaultLocks are files at the root of a repository that name what it depends on.
@@ -118,7 +118,7 @@ func (d Declaration) Checked() (Declaration, []string) {
 	var more []string
 	d.PullRequests, more = d.PullRequests.checked()
 	wrong = append(wrong, more...)
-	d.ModelChoice, more = d.checkedModels()
+	d.RunChoice, more = d.checkedChoice()
 	wrong = append(wrong, more...)
 	return d, append(wrong, d.dropBadLists()...)
 }
@@ -168,7 +168,7 @@ func CheckName(name string) string {
 }
 
 // Under returns d with everything that the operator declares, which wins: variables one by one, lists as a whole. Reach
-// does the same for Egress. The ModelChoice remains that of d.
+// does the same for Egress. The RunChoice remains that of d.
 func (d Declaration) Under(operator Declaration) Declaration {
 	env := map[string]string{}
 	maps.Copy(env, d.Env)

@@ -39,6 +39,9 @@ func TestParse(t *testing.T) {
 			map[string]string{"A": "b"},
 			[]string{`model: "--help"`, `models: "cook" is not a kind`, `models: fix: "-x"`},
 		},
+		"a directory outside": {
+			"directory: ../other\nenv: {A: b}\n", map[string]string{"A": "b"}, []string{`directory: "../other" is not`},
+		},
 		"wrong type":     {"checks: [make]\nenv: [A]\n", nil, []string{"at line 2"}},
 		"not YAML":       {"env: {A", nil, []string{"not YAML"}},
 		"many variables": {many, nil, []string{"V100 is one of"}},
@@ -163,6 +166,19 @@ func TestWithHosts(t *testing.T) {
 		got, err := WithHosts(text, []string{"a.example", "b.example"})
 		if got != want || (err != nil) != (want == "") {
 			t.Errorf("%q becomes %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestCheckDirectory(t *testing.T) {
+	t.Parallel()
+	for name, good := range map[string]bool{
+		".": true, "api": true, "services/api/": true, "a b/ü": true, "..a/b..": true, "": false, "/etc": false,
+		"..": false, "a/../b": false, "a/../../b": false, ".git": false, "a/.GIT/hooks": false, "a\nb": false,
+		"a\xff": false, strings.Repeat("a", maxValue+1): false,
+	} {
+		if why := CheckDirectory(name); (why == "") != good {
+			t.Errorf("%.50q: %q", name, why)
 		}
 	}
 }

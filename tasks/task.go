@@ -75,12 +75,14 @@ type Task struct {
 
 // Options are what a task may request besides its prompt. Submit limits duration and cost to the fleet's limits.
 type Options struct {
-	Model  string        `json:"model,omitempty"`
-	Effort string        `json:"effort,omitempty"`
-	Agent  string        `json:"agent,omitempty"`   // a named agent of the repository
-	MaxUSD float64       `json:"max_usd,omitempty"` // limit on the cost of all its runs; 0: the fleet's
-	Limit  time.Duration `json:"limit,omitempty"`   // limit on the duration of a run; 0: the fleet's
-	Plan   bool          `json:"plan,omitempty"`    // change nothing: the answer is a plan
+	Model  string `json:"model,omitempty"`
+	Effort string `json:"effort,omitempty"`
+	// Directory is the one of Repo in which the agent starts; "." is the root, and empty leaves it to others.
+	Directory string        `json:"directory,omitempty"`
+	Agent     string        `json:"agent,omitempty"`   // a named agent of the repository
+	MaxUSD    float64       `json:"max_usd,omitempty"` // limit on the cost of all its runs; 0: the fleet's
+	Limit     time.Duration `json:"limit,omitempty"`   // limit on the duration of a run; 0: the fleet's
+	Plan      bool          `json:"plan,omitempty"`    // change nothing: the answer is a plan
 }
 
 // maxID keeps an ID usable as a file name and inside a URL.

@@ -44,6 +44,7 @@ func chatCommand(t *terminal) *cobra.Command {
 		parameter{flag: "model", name: "model", about: "use this `model`"},
 		parameter{flag: "effort", name: "effort", about: "use this `effort`: low, medium, high, …"},
 		parameter{flag: "branch", name: "branch", about: "start from this `branch` of the repository"},
+		parameter{flag: "directory", name: "directory", about: "start in this `directory` of the repository"},
 		parameter{flag: "budget", name: "budget", about: "spend at most this many `dollars`, like 2.50"},
 		parameter{flag: "timeout", name: "timeout", about: "stop after this `time`, like 30m"},
 		parameter{

@@ -18,7 +18,7 @@ func TestForm(t *testing.T) {
 	r, thread, err := h.source.Post(t.Context(), h.Desk, url.Values{
 		"message": {"one\r\ntwo"}, "repo": {"acme/app"}, "also": {"acme/web"}, "agent": {"@strategist"},
 		"model": {"opus"}, "effort": {"low"}, "branch": {"next"}, "budget": {"$1.50"}, "timeout": {"20m"},
-		"profile": {"read"}, "plan": {"1"},
+		"profile": {"read"}, "plan": {"1"}, "directory": {"services/api"},
 	}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +29,7 @@ func TestForm(t *testing.T) {
 		got.Ref != "next" || got.Profile != agent.Read ||
 		got.Options != (tasks.Options{
 			Agent: "strategist", Model: "opus", Effort: "low", MaxUSD: 1.5, Limit: 20 * time.Minute, Plan: true,
+			Directory: "services/api",
 		}) {
 		t.Errorf("%+v in %s", got, thread)
 	}

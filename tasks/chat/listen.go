@@ -41,9 +41,10 @@ func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) e
 // request is the body of a request. Every field but the message may be empty.
 type request struct {
 	Message     string   `json:"message"`
-	Repo        string   `json:"repo"`   // owner/name
-	Repos       []string `json:"repos"`  // further ones
-	Branch      string   `json:"branch"` // of Repo
+	Repo        string   `json:"repo"`      // owner/name
+	Repos       []string `json:"repos"`     // further ones
+	Branch      string   `json:"branch"`    // of Repo
+	Directory   string   `json:"directory"` // of Repo
 	ProjectPath string   `json:"projectPath"`
 	Agent       string   `json:"agent"`
 	Thread      string   `json:"thread"`
@@ -76,7 +77,7 @@ type image struct {
 }
 
 // fields are the names in a request.
-const fields = "message, repo, repos, branch, projectPath, agent, thread, model, effort, budget, " +
+const fields = "message, repo, repos, branch, directory, projectPath, agent, thread, model, effort, budget, " +
 	"timeout, profile, plan and pictures"
 
 // serve submits a message and streams its task until it ends, or until the reader or the server leaves.
@@ -160,7 +161,7 @@ func (s *Source) task(req request, actor string) (tasks.Task, *intake.Problem) {
 		ID: tasks.NewID(now, s.Name(), identity), Source: s.Name(), Kind: "chat", Thread: s.Name() + "/" + thread,
 		Class: tasks.Interactive, Profile: cmp.Or(agent.Profile(req.Profile), agent.Write), Repo: req.Repo,
 		Also: req.Repos, Actor: actor, Prompt: req.Message, Options: tasks.Options{
-			Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@"),
+			Model: req.Model, Effort: req.Effort, Agent: strings.TrimPrefix(req.Agent, "@"), Directory: req.Directory,
 		},
 	}
 	switch {

@@ -47,10 +47,10 @@ func TestRequestBecomesATask(t *testing.T) {
 			tasks.Task{Thread: "chat/t-2", Dir: dir, Prompt: " /new-feature x\n"},
 		},
 		"all the options of Slack": {
-			`{"message": "Fix it", "repo": "acme/app", "branch": "next", "thread": "t", "budget": 2.5, "timeout": "3s", "plan": true}`,
+			`{"message": "Fix it", "repo": "acme/app", "branch": "next", "thread": "t", "budget": 2.5, "timeout": "3s", "plan": true, "directory": "services/api"}`,
 			tasks.Task{
 				Thread: "chat/t", Repo: "acme/app", Ref: "next", Prompt: "Fix it",
-				Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true},
+				Options: tasks.Options{MaxUSD: 2.5, Limit: 3 * time.Second, Plan: true, Directory: "services/api"},
 			},
 		},
 		"several repositories": {
@@ -142,6 +142,7 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		"budget in words":    {`{"message": "hi", "budget": "null"}`, 400, "Invalid option"},
 		"branch form":        {`{"message": "hi", "repo": "acme/app", "branch": "a..b"}`, 400, "Invalid option"},
 		"branch of nothing":  {`{"message": "hi", "branch": "next"}`, 400, "Invalid option"},
+		"directory outside":  {`{"message": "hi", "repo": "acme/app", "directory": "a/../.."}`, 400, "Bad request"},
 		"no picture": {
 			`{"message": "hi", "pictures": [{"name": "x.png", "data": "eA=="}]}`, 400, "Invalid option",
 		},

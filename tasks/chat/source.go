@@ -79,7 +79,8 @@ func (s *Source) Post(
 	t, p := s.task(request{
 		Message: strings.ReplaceAll(form.Get("message"), "\r\n", "\n"), // as forms are sent
 		Repo:    repo, Repos: also, Branch: form.Get("branch"), ProjectPath: form.Get("projectPath"),
-		Agent: form.Get("agent"), Thread: form.Get("thread"), Model: form.Get("model"), Effort: form.Get("effort"),
+		Directory: form.Get("directory"),
+		Agent:     form.Get("agent"), Thread: form.Get("thread"), Model: form.Get("model"), Effort: form.Get("effort"),
 		Budget: amount(form.Get("budget")), Timeout: form.Get("timeout"), Profile: form.Get("profile"),
 		Plan: form.Get("plan") != "",
 	}, people.Actor(ctx))

@@ -10,6 +10,8 @@ type Wish struct {
 	Of     string // whose it is, for people
 	Model  string
 	Effort string
+	// Directory is the one of the main repository in which the agent starts. A channel and the fleet have none.
+	Directory string
 	// Instructions are a text for the agent. Only an operator gives one.
 	Instructions string
 }
@@ -27,7 +29,7 @@ type Wishes struct {
 
 // Setting is a setting of a run, with whose wish counted.
 type Setting struct {
-	Name  string `json:"name"` // model or effort
+	Name  string `json:"name"` // model, effort or directory
 	Value string `json:"value"`
 	Of    string `json:"of"`
 }
@@ -60,6 +62,7 @@ func Settle(w Wishes) Settled {
 	}{
 		{"model", func(w Wish) string { return w.Model }, w.Models},
 		{"effort", func(w Wish) string { return w.Effort }, w.Efforts},
+		{"directory", func(w Wish) string { return w.Directory }, nil},
 	} {
 		offered := func(w Wish) string {
 			value := one.of(w)
@@ -99,11 +102,22 @@ func texts(wishes ...Wish) (all []Text) {
 }
 
 // Value returns the value of a setting; empty if the CLI decides.
-func (s Settled) Value(name string) string {
+func (s Settled) Value(name string) string { return s.Setting(name).Value }
+
+// Setting returns a setting; zero if nobody has a wish for it.
+func (s Settled) Setting(name string) Setting {
 	for _, one := range s.Settings {
 		if one.Name == name {
-			return one.Value
+			return one
 		}
 	}
-	return ""
+	return Setting{}
+}
+
+// Put replaces a setting. Without a value the setting is removed.
+func (s *Settled) Put(one Setting) {
+	s.Settings = slices.DeleteFunc(slices.Clone(s.Settings), func(was Setting) bool { return was.Name == one.Name })
+	if one.Value != "" {
+		s.Settings = append(s.Settings, one)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/argument"
 	"github.com/errand-fleet/errand/tasks"
 )
@@ -32,6 +33,21 @@ func (c Choices) check(o tasks.Options) error {
 			return &tasks.InputError{Sentence: fmt.Sprintf("The %s %s is not available here. Choose %s.",
 				choice.what, choice.name, strings.Join(choice.of, ", "))}
 		}
+	}
+	return nil
+}
+
+// checkDirectory validates the directory in which a task wants its agent to start.
+func checkDirectory(t tasks.Task) error {
+	if t.Options.Directory == "" {
+		return nil
+	}
+	why := environment.CheckDirectory(t.Options.Directory)
+	if t.Repo == "" {
+		why = fmt.Sprintf("The directory %.100q needs a repository: name one", t.Options.Directory)
+	}
+	if why != "" {
+		return &tasks.InputError{Sentence: why + "."}
 	}
 	return nil
 }

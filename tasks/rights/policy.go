@@ -56,7 +56,7 @@ type Policy struct {
 
 // Apply checks a task against the policy and returns it with the policy's limits applied.
 func (p Policy) Apply(t tasks.Task) (tasks.Task, error) {
-	if err := cmp.Or(t.Check(), p.Choices.check(t.Options)); err != nil {
+	if err := cmp.Or(t.Check(), p.Choices.check(t.Options), checkDirectory(t)); err != nil {
 		return t, err
 	}
 	if t.Repo != "" {

@@ -11,20 +11,24 @@ type Settled = policy.Settled
 
 // Settle collects what the request, the operator and the base branch of the main repository want of a run, and returns
 // what counts.
-func (p Policy) Settle(t tasks.Task, own environment.ModelChoice) Settled {
+func (p Policy) Settle(t tasks.Task, own environment.RunChoice) Settled {
 	w := policy.Wishes{
-		Request: policy.Wish{Of: "the request", Model: t.Options.Model, Effort: t.Options.Effort},
+		Request: policy.Wish{
+			Of: "the request", Model: t.Options.Model, Effort: t.Options.Effort, Directory: t.Options.Directory,
+		},
 		Channel: p.Channels[t.Channel],
-		Own:     policy.Wish{Of: environment.File, Model: own.For(t.Kind), Effort: own.Effort},
-		Fleet:   p.Fleet,
-		Models:  p.Choices.Models, Efforts: p.Choices.Efforts,
+		Own: policy.Wish{
+			Of: environment.File, Model: own.For(t.Kind), Effort: own.Effort, Directory: own.Directory,
+		},
+		Fleet:  p.Fleet,
+		Models: p.Choices.Models, Efforts: p.Choices.Efforts,
 	}
 	w.Channel.Of, w.Fleet.Of = "channel "+t.Channel, "the fleet"
 	for _, name := range t.Repositories() {
 		repo, _ := p.Allowed(name)
-		choice := repo.Environment.ModelChoice
+		choice := repo.Environment.RunChoice
 		w.Repositories = append(w.Repositories, policy.Wish{
-			Of: "repository " + name, Model: choice.For(t.Kind), Effort: choice.Effort,
+			Of: "repository " + name, Model: choice.For(t.Kind), Effort: choice.Effort, Directory: choice.Directory,
 			Instructions: repo.Instructions,
 		})
 	}

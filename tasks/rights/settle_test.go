@@ -24,7 +24,7 @@ func TestSettle(t *testing.T) {
 			return r, true
 		},
 	}
-	nothing := Repository{}.Environment.ModelChoice
+	nothing := Repository{}.Environment.RunChoice
 	own := nothing
 	own.Model, own.Models, own.Effort = "haiku", map[string]string{"fix": "opus", "plan": "x"}, "high"
 	for name, c := range map[string]struct {
@@ -51,6 +51,16 @@ func TestSettle(t *testing.T) {
 	}
 	if !slices.Equal(s.Before, []policy.Text{{For: "the fleet", Text: "fleet"}}) || !slices.Equal(s.After, after) {
 		t.Errorf("%+v", s)
+	}
+	own.Directory = "own"
+	if s := p.Settle(tasks.Task{Repo: "acme/api"}, own); s.Setting("directory") != (policy.Setting{
+		Name: "directory", Value: "own", Of: ".github/errand.yml",
+	}) {
+		t.Errorf("directory: %+v", s)
+	}
+	named := tasks.Task{Repo: "acme/api", Options: tasks.Options{Directory: "named"}}
+	if s := p.Settle(named, own); s.Value("directory") != "named" {
+		t.Errorf("directory of a request: %+v", s)
 	}
 	if s := p.Settle(tasks.Task{}, nothing); s.Value("model") != "sonnet" || len(s.After) > 0 {
 		t.Errorf("without a repository: %+v", s)

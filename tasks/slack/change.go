@@ -138,7 +138,7 @@ func (in *interpreter) amend(ctx context.Context, t tasks.Task, again bool, edit
 }
 
 // optionNames are the options that a message may begin with.
-const optionNames = "repo, branch, model, effort, budget, timeout and plan"
+const optionNames = "repo, branch, directory, model, effort, budget, timeout and plan"
 
 // cutOptions cuts the options off a message that begins with them: [repo=o/r model=opus plan]. A bracket without
 // options is text, such as [WIP]. Names of models may contain brackets.
@@ -182,6 +182,8 @@ func (r *request) set(option string) error {
 		r.repo = value // findPlace splits it
 	case "branch":
 		r.ref, err = tasks.ParseBranch(value)
+	case "directory":
+		r.options.Directory = value
 	case "model":
 		r.options.Model = value
 	case "effort":

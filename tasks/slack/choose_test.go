@@ -44,6 +44,21 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
+// A directory is one of the thread's repository, so it stays as long as that does.
+func TestWhichDirectory(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
+	last := func() [2]string { l := f.tasks()[0]; return [2]string{l.Repo, l.Options.Directory} }
+	root := f.say(ann, general, "", at+"[repo=api directory=services/a] one")
+	equal(t, "the message's", last(), [2]string{"acme/api", "services/a"})
+	f.say(ann, general, root, at+"two")
+	equal(t, "the thread's", last(), [2]string{"acme/api", "services/a"})
+	f.say(ann, general, root, at+"[repo=web] three")
+	equal(t, "another repository", last(), [2]string{"acme/web", ""})
+	f.say(ann, general, "", at+"[repo=none directory=services/a] four")
+	f.lastWord(ann, 1, "The directory \"services/a\" needs a repository: name one.")
+}
+
 // The repository comes from the message, otherwise from its thread, otherwise from its channel.
 func TestWhichRepository(t *testing.T) {
 	t.Parallel()

@@ -35,9 +35,10 @@ type interpreter struct {
 
 // help describes how to ask. The options are those of cutOptions.
 const help = "Mention me and say what you want done. I answer in the thread, and you can continue there. You can " +
-	"begin with options: [repo=owner/name branch=… model=… effort=… budget=… timeout=… plan]. In the thread, say " +
-	"stop, status, retry or mark as ready, or react to a request with ❌ to stop it. While a request waits you can " +
-	"edit or delete it. /errand followed by a request starts it without a mention, and /errand status shows yours. “" +
+	"begin with options: [repo=owner/name branch=… directory=… model=… effort=… budget=… timeout=… plan]. In the " +
+	"thread, say stop, status, retry or mark as ready, or react to a request with ❌ to stop it. While a request " +
+	"waits you can edit or delete it. /errand followed by a request starts it without a mention, and /errand " +
+	"status shows yours. “" +
 	app.ShortcutName + "” in the menu of a message asks in its thread."
 
 // inThread answers a command that was given outside any thread.

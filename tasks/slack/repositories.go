@@ -101,6 +101,9 @@ func (rs *repositories) chooseRepository(
 	if t.Ref != "" && t.Repo == "" {
 		return nil, inputError("A branch needs a repository: write [repo=owner/name branch=%s].", t.Ref)
 	}
+	if strings.EqualFold(t.Repo, thread.Repo) {
+		t.Options.Directory = cmp.Or(t.Options.Directory, thread.Options.Directory)
+	}
 	if t.Ref == "" && strings.EqualFold(t.Repo, thread.Repo) {
 		t.Ref = thread.Ref
 		if thread.Profile == agent.Untrusted { // the code at that ref is still untrusted
@@ -127,7 +130,7 @@ func withDefaults(said, thread tasks.Options) tasks.Options {
 	return tasks.Options{
 		Model: cmp.Or(said.Model, thread.Model), Effort: cmp.Or(said.Effort, thread.Effort),
 		Agent: cmp.Or(said.Agent, thread.Agent), MaxUSD: cmp.Or(said.MaxUSD, thread.MaxUSD),
-		Limit: cmp.Or(said.Limit, thread.Limit), Plan: said.Plan,
+		Limit: cmp.Or(said.Limit, thread.Limit), Plan: said.Plan, Directory: said.Directory,
 	}
 }
 

@@ -46,10 +46,11 @@ func TestReadRequest(t *testing.T) {
 			prompt: "in repo=acme/api,acme/web: fix", repo: "acme/api", also: []string{"acme/web"},
 		},
 		"[repo=none]what is a monad": {prompt: "what is a monad", repo: "none"},
-		"[REPO=acme/api, branch=fix/1 model=sonnet[1m] effort=high budget=$2.5 timeout=30m plan] go\non": {
+		"[REPO=acme/api, branch=fix/1 model=sonnet[1m] effort=high budget=$2.5 directory=services/api timeout=30m plan] go\non": {
 			prompt: "go\non", repo: "acme/api", ref: "fix/1",
 			options: tasks.Options{
 				Model: "sonnet[1m]", Effort: "high", MaxUSD: 2.5, Limit: 30 * time.Minute, Plan: true,
+				Directory: "services/api",
 			},
 		},
 		"[repo=https://github.com/acme/api/tree/dev] go": {prompt: "go", repo: "acme/api", ref: "dev"},
@@ -114,7 +115,7 @@ func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"[model=opus draft] x":   `"draft"`,
-		"[repo=a/b colour=red]":  `There is no option "colour". The options are repo, branch, model, effort, budget, timeout and plan.`,
+		"[repo=a/b colour=red]":  `There is no option "colour". The options are repo, branch, directory, model, effort, budget, timeout and plan.`,
 		"[plan=yes] x":           `"plan=yes"`,
 		"[repo= model=opus] x":   `"repo="`,
 		"[repo=a/b/c] x":         `"a/b/c" is not a repository`,

@@ -103,7 +103,7 @@ func (o *offerer) look(ctx context.Context, where capacity.Where) (reply capacit
 // offer queries the CLI in the same environment as a run's.
 func (o *offerer) offer(ctx context.Context, where capacity.Where) (*capacity.Offer, error) {
 	spec := agent.Spec{ID: fmt.Sprintf("offer-%d", time.Now().UnixNano()), Profile: agent.Write}
-	spec.Model = o.policy.Settle(tasks.Task{Repo: where.Repo}, environment.ModelChoice{}).Value("model")
+	spec.Model = o.policy.Settle(tasks.Task{Repo: where.Repo}, environment.RunChoice{}).Value("model")
 	spec, err := o.chooseDir(ctx, where, spec)
 	if err != nil {
 		return nil, err

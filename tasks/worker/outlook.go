@@ -54,7 +54,7 @@ func (o *offerer) outlook(ctx context.Context, name string) (*capacity.Outlook, 
 	if err := o.instructed(ctx, look, c); err != nil {
 		return nil, err
 	}
-	o.settles(look, name, declared.Own)
+	o.settles(look, c, declared.Own)
 	look.Add("sandbox", map[bool]string{true: "yes", false: "no"}[sandboxed])
 	look.Add("set-up", o.redacted(d.Setup)...)
 	look.Add("before each run", o.redacted(d.Start)...)
@@ -109,9 +109,10 @@ func (o *offerer) instructed(ctx context.Context, look *capacity.Outlook, c work
 	return nil
 }
 
-// settles adds the model, the effort and the operator's texts that count in a repository, also where they are others
-// for a kind of task or in a channel.
-func (o *offerer) settles(look *capacity.Outlook, name string, own environment.ModelChoice) {
+// settles adds the model, the effort, the directory and the operator's texts that count in a repository, also where
+// they are others for a kind of task or in a channel.
+func (o *offerer) settles(look *capacity.Outlook, c workspace.Clone, own environment.RunChoice) {
+	name := c.Repo
 	repo, _ := o.policy.Allowed(name)
 	usual := o.policy.Settle(tasks.Task{Repo: name}, own)
 	found, notes := map[string][]string{}, []string(nil)
@@ -144,6 +145,10 @@ func (o *offerer) settles(look *capacity.Outlook, name string, own environment.M
 	}
 	look.Add("model", found["model"]...)
 	look.Add("effort", found["effort"]...)
+	look.Add("directory", found["directory"]...)
+	if why := place.Missing(c.Dir, usual.Value("directory")); why != "" {
+		look.Miss(store.Warning, "The directory: "+why+".", "Runs start in the root.", "Correct it where it is set.")
+	}
 	look.Add("instructions of the operator", found["operator"]...)
 	for _, p := range o.policy.Plugins {
 		look.Add("plugin "+p.Repo, p.Names()...)

@@ -26,7 +26,7 @@ func TestSettings(t *testing.T) {
 	r.policy.Repository = func(string) (rights.Repository, bool) {
 		return rights.Repository{
 			Instructions: "REPOSITORY",
-			Environment:  environment.Declaration{ModelChoice: environment.ModelChoice{Effort: "low"}},
+			Environment:  environment.Declaration{RunChoice: environment.RunChoice{Effort: "low"}},
 		}, true
 	}
 	r.agent.do = nil

@@ -192,7 +192,10 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 	if len(past) > 0 {
 		t := past[len(past)-1].Task
 		v.Where = cmp.Or(strings.Join(t.Repositories(), ", "), t.Dir, "a scratch directory")
-		fields := map[string]string{"repo": strings.Join(t.Repositories(), ","), "branch": t.Ref, "projectPath": t.Dir}
+		fields := map[string]string{
+			"repo": strings.Join(t.Repositories(), ","), "branch": t.Ref, "projectPath": t.Dir,
+			"directory": t.Options.Directory,
+		}
 		if v.Draft == "" {
 			fields["agent"], fields["model"], fields["effort"], fields["plan"] =
 				t.Options.Agent, t.Options.Model, t.Options.Effort, ""

@@ -16,6 +16,7 @@ type submission struct {
 	Repository string   `json:"repository,omitempty" jsonschema:"owner/name that it works in"`
 	Further    []string `json:"further_repositories,omitempty" jsonschema:"owner/name of each further repository that it works in; each gets its own pull request"`
 	Branch     string   `json:"branch,omitempty" jsonschema:"of the repository, to start from"`
+	Directory  string   `json:"directory,omitempty" jsonschema:"of the repository, for the agent to start in"`
 	Thread     string   `json:"thread,omitempty" jsonschema:"of an earlier result of submit, to continue that conversation"`
 	Profile    string   `json:"profile,omitempty" jsonschema:"write, which is the default, or read"`
 	Model      string   `json:"model,omitempty"`
@@ -36,7 +37,7 @@ func (s *Server) submit(c call, in submission) (submitted, error) {
 	for name, value := range map[string]string{
 		"message": in.Message, "repo": strings.Join(append([]string{in.Repository}, in.Further...), ","),
 		"branch": in.Branch, "thread": in.Thread, "profile": in.Profile, "model": in.Model, "effort": in.Effort,
-		"timeout": in.Timeout,
+		"timeout": in.Timeout, "directory": in.Directory,
 	} {
 		form.Set(name, value)
 	}

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,10 +46,10 @@ func (p Policy) within(path string, dirs []string) bool {
 	})
 }
 
-// absolute makes a path absolute, relative to where the agent works.
+// absolute makes a path absolute, relative to where the agent starts.
 func (p Policy) absolute(path string) string {
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.Dir, path)
+		path = filepath.Join(cmp.Or(p.Start, p.Dir), path)
 	}
 	return filepath.Clean(path)
 }

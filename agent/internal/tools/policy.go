@@ -85,6 +85,7 @@ const (
 type Policy struct {
 	Profile Profile
 	Dir     string   // where the agent works, absolute
+	Start   string   // the directory in Dir that paths of calls are relative to; empty: Dir
 	Roots   []string // further directories that it may access, absolute
 	Clones  []string // those of Roots that it works in as in Dir
 	Texts   string   // a directory that it may only read, absolute; empty: none

@@ -81,6 +81,18 @@ func TestProfiles(t *testing.T) {
 	if v := (Policy{Profile: Write, Dir: dir}).Route(blocked); v.Action != Deny {
 		t.Errorf("what the CLI found out about a path does not count: %+v", v)
 	}
+	// Paths are relative to where the agent starts, and rules to the whole directory.
+	sub := filepath.Join(dir, "sub")
+	if os.Mkdir(sub, 0o700) != nil || os.Symlink(outside, filepath.Join(sub, "out")) != nil {
+		t.Fatal(sub)
+	}
+	for path, want := range map[string]Action{"x": Allow, "../x": Allow, "../../x": Deny, "out/x": Deny, "y": Deny} {
+		rules := []Rule{{Tool: "Write", Input: "sub/y", Action: Deny, Reason: "r"}}
+		p := Policy{Profile: Write, Dir: dir, Start: sub, Rules: rules}
+		if v := p.Route(Request{Tool: "Write", Input: []byte(file(path))}); v.Action != want {
+			t.Errorf("%s from sub: %+v, want %s", path, v, want)
+		}
+	}
 	for _, p := range []Profile{Write, Read, Untrusted} {
 		if v := (Policy{Profile: p, Dir: dir}).Route(Request{Tool: "AskUserQuestion", Human: true}); v.Action != Ask {
 			t.Errorf("a question to a person: %+v", v)

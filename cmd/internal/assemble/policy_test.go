@@ -126,7 +126,7 @@ func TestGuidanceOfTheConfiguration(t *testing.T) {
 	c.Routing.Channels = map[string]config.Channel{"C1": {Model: "haiku", Effort: "low", Instructions: "channel"}}
 	c.Routing.Repositories = map[string]config.Repository{"acme/api": {
 		Instructions: "repository",
-		Declaration:  environment.Declaration{ModelChoice: environment.ModelChoice{Model: "fable"}},
+		Declaration:  environment.Declaration{RunChoice: environment.RunChoice{Model: "fable"}},
 	}}
 	p, err := policyOf(c, nil)
 	repo, _ := p.Repository("acme/api")

@@ -28,8 +28,10 @@ type checkpoint struct {
 	Answers string `json:"answers,omitempty"`
 	// Repos are those of its conversation before it, if the session of the thread expires; see [rights.Conversation].
 	Repos []string `json:"repos"`
-	// Dir is the working directory.
+	// Dir is the directory in which the agent started.
 	Dir string `json:"dir"`
+	// Began is as in [place.Place.Began].
+	Began string `json:"began,omitempty"`
 	// Why says why it was interrupted, as a clause; "" if its worker stopped.
 	Why string `json:"why,omitempty"`
 	// Fresh says that the conversation cannot be resumed; all other fields but Dir are empty.
@@ -80,7 +82,7 @@ func (k *checkpointer) handOver(r *run, s setting, prompt string, cause error) {
 		c.Why, c.Fresh = failed.Why, failed.fresh
 	}
 	if c.Fresh {
-		k.save(r.Detached, r, place.Place{Dir: s.place.Dir}, checkpoint{Fresh: true}, 0)
+		k.save(r.Detached, r, place.Place{Dir: s.place.Start()}, checkpoint{Fresh: true}, 0)
 		return
 	}
 	if !res.Session.Holds(prompt) {
@@ -97,7 +99,7 @@ func (k *checkpointer) handOver(r *run, s setting, prompt string, cause error) {
 // save saves a checkpoint. If the clone cannot be packed, the conversation is saved without it, and the prompt of the
 // next run says so.
 func (k *checkpointer) save(ctx context.Context, r *run, p place.Place, c checkpoint, patience time.Duration) {
-	c.Dir = p.Dir
+	c.Dir, c.Began = p.Start(), p.Began()
 	saved := store.Checkpoint{
 		Session: store.Session{ID: c.Session.ID, Data: c.Session.Data}, Holds: r.mail.heldIn(c.Session),
 	}

@@ -28,6 +28,7 @@ type conversation struct {
 	lost    bool           // there is a session, but it cannot be read
 	said    []agent.Turn   // thread and the prompts of an interrupted run, for a CLI that cannot resume the session
 	repos   []string       // see [rights.Conversation]
+	began   string         // see [place.Place.Began]; "": anywhere
 }
 
 // saved is stored with a session.
@@ -36,6 +37,7 @@ type saved struct {
 
 	Session agent.Session `json:"session"`
 	Said    []agent.Turn  `json:"said,omitempty"`
+	Began   string        `json:"began,omitempty"` // see [place.Place.Began]
 }
 
 // conversation returns what the task continues: its interrupted run, which had absorbed the given turns, or the
@@ -58,6 +60,7 @@ func (p *Processor) conversation(
 		if c.session == nil {
 			c.repos = before.Repos // the interrupted run's session has what was lost
 		}
+		c.began = before.Began
 		c.session, c.said = &before.Session, remember(c.thread, asked(t, absorbed)...)
 	}
 	return c, nil
@@ -77,7 +80,9 @@ func (p *Processor) threadConversation(ctx context.Context, t tasks.Task) (conve
 	if err != nil {
 		return conversation{}, fmt.Errorf("read session of thread %s: %w", t.Thread, err)
 	}
-	return conversation{session: &past.Session, thread: past.Said, said: past.Said, repos: past.Repos}, nil
+	return conversation{
+		session: &past.Session, thread: past.Said, said: past.Said, repos: past.Repos, began: past.Began,
+	}, nil
 }
 
 // session returns the latest session of a thread.
@@ -118,7 +123,7 @@ func (p *Processor) saveConversation(r *run, c conversation, t tasks.Task, s set
 			repos = append(repos, repo)
 		}
 	}
-	notes := saved{rights.Conversation{Repos: repos}, res.Session, said}
+	notes := saved{rights.Conversation{Repos: repos}, res.Session, said, s.place.Began()}
 	err := r.Claim.SaveSession(r.Detached, store.Session{
 		ID: res.Session.ID, Meta: format.JSON(notes), Data: res.Session.Data,
 	})

@@ -291,18 +291,22 @@ func (p *Processor) prepare(r *run, j job, b briefing) (setting, error) {
 	if err != nil {
 		return setting{}, err
 	}
-	for _, note := range where.Notes {
-		p.notice(r, note)
-	}
-	if where.Lacking != "" {
-		p.notice(r, where.Lacking)
-	}
 	if err := r.mail.resume(before); err != nil {
 		return setting{}, err
 	}
 	continues, err := p.conversation(r.Ctx, j.task, b.Brief, before, r.mail.turns())
 	if err != nil {
 		return setting{}, err
+	}
+	where, err = where.StartIn(j.task, continues.began)
+	if err != nil {
+		return setting{}, err
+	}
+	for _, note := range where.Notes {
+		p.notice(r, note)
+	}
+	if where.Lacking != "" {
+		p.notice(r, where.Lacking)
 	}
 	where, reached, err := p.setUp(r, j.task, where)
 	return setting{briefing: b, place: where, before: before, conversation: continues, reached: reached}, err

@@ -149,8 +149,8 @@ func (p *resumeState) words(t tasks.Task, now place.Place) string {
 	}
 	say = append(say, p.aboutDir(t, now)...)
 	say = append(say, p.aboutFurther(now)...)
-	if p.Dir != now.Dir {
-		say = append(say, fmt.Sprintf("Your working directory is %s now; it was %s.", now.Dir, p.Dir))
+	if p.Dir != now.Start() {
+		say = append(say, fmt.Sprintf("Your working directory is %s now; it was %s.", now.Start(), p.Dir))
 	}
 	return strings.Join(say, " ")
 }

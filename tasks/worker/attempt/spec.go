@@ -48,8 +48,9 @@ func (p *Processor) spec(t tasks.Task, s setting) agent.Spec {
 	others := slices.DeleteFunc(where.OtherRepositories(), func(a agent.Also) bool { return t.Has(a.Repo) })
 	also = append(also, others...)
 	return agent.Spec{
-		ID: t.ID, Claimed: true, Dir: where.Dir, Files: where.Files, Also: also, Reads: where.Reads, Prompt: prompt,
-		System: format.Paragraphs(s.System, words, where.About), Profile: t.Profile, TrustedConfig: trusted,
+		ID: t.ID, Claimed: true, Dir: where.Dir, Folder: where.Folder, Files: where.Files, Also: also,
+		Reads: where.Reads, Prompt: prompt, System: format.Paragraphs(s.System, words, where.About),
+		Profile: t.Profile, TrustedConfig: trusted,
 		Instructions: where.Told(), Environment: where.Given(), Rules: p.Policy.Rules,
 		Model: where.Settled.Value("model"), Effort: where.Settled.Value("effort"), MaxUSD: t.Options.MaxUSD,
 		Schema: s.Schema, Resume: c.session, History: c.said, Limit: t.Options.Limit,

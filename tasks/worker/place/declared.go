@@ -28,7 +28,7 @@ type Declared struct {
 	// Lacking says what the worker lacks for it.
 	Lacking string
 	// Own is the model that the base branch wants.
-	Own environment.ModelChoice
+	Own environment.RunChoice
 }
 
 // Declarations reads what base branches declare. It is safe for concurrent use.
@@ -43,7 +43,7 @@ type Declarations struct {
 func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
 	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
 	reach := environment.Declaration{}.Reach(repo.Environment.Egress, l.Egress)
-	return Declared{Environment: environment.Declaration{Egress: reach}, Notes: notes, Own: own.ModelChoice}, err
+	return Declared{Environment: environment.Declaration{Egress: reach}, Notes: notes, Own: own.RunChoice}, err
 }
 
 // Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
@@ -54,7 +54,7 @@ func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspa
 	if err != nil {
 		return Declared{}, err
 	}
-	found.Notes, found.Own = notes, own.ModelChoice
+	found.Notes, found.Own = notes, own.RunChoice
 	if repo.Environment.Setup != nil {
 		found.From = "errand.yaml"
 	}

@@ -25,8 +25,10 @@ const maxAttachment = 20 << 20
 type Place struct {
 	Declared
 
-	// Dir is the working directory, and Files the thread's directory for files.
+	// Dir is the directory of the run, and Files the thread's directory for files.
 	Dir, Files string
+	// Folder is the directory below Dir in which the agent starts; "" is Dir.
+	Folder string
 	// Reads are other directories that Dir needs, read-only.
 	Reads []string
 	// Clone is the clone in Dir; zero without one.
@@ -84,7 +86,7 @@ func (p Place) Told() (all []agent.Instructions) {
 		add(t.For, t.Text)
 	}
 	for _, one := range p.Clones() {
-		all = append(all, one.Instructions...)
+		all = append(all, one.instructions()...)
 	}
 	for _, t := range p.Settled.After {
 		add(t.For, t.Text)
@@ -107,7 +109,7 @@ func (p Place) Given() agent.Environment {
 // Read reads a file from the run's directories.
 func (p Place) Read(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.Dir, path)
+		path = filepath.Join(p.Start(), path)
 	}
 	dirs := []string{p.Files}
 	for _, one := range p.Clones() {

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
+)
+
+// A run starts in a directory of its clone, and may change all of the clone; what starts before it runs in the root.
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	test := func(t *testing.T, b *bench) {
+		folder := "services/a b"
+		if err := os.MkdirAll(filepath.Join(b.dir, folder), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		res := b.run(t, t.Context(), Spec{
+			Profile: Write, Folder: folder, Environment: Environment{Start: []string{"pwd"}},
+			Prompt: Message{Text: "cat $TMPDIR/start.log; pwd; touch ../../beside && echo written"},
+		}, &host{})
+		want := b.dir + "\n" + filepath.Join(b.dir, folder) + "\nwritten"
+		if res.Outcome != Done || !strings.HasPrefix(res.Text, want) {
+			t.Errorf("%v %q, want %q", res.Error, res.Text, want)
+		}
+	}
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		test(t, newBench(t, "shell"))
+	})
+	t.Run("bwrap", func(t *testing.T) {
+		t.Parallel()
+		inSandbox(t, "shell", test)
+	})
+	b := newBench(t, "shell")
+	for _, folder := range []string{"none", "../x", "/tmp"} {
+		if _, err := b.Run(t.Context(), Spec{
+			ID: unique("folder"), Dir: b.dir, Folder: folder, Profile: Read, Prompt: Message{Text: "pwd"},
+		}, &host{}); err == nil {
+			t.Errorf("a run in %s", folder)
+		}
+	}
+}
+
+// The CLI works in the folder: relative paths of calls are below it, also for the policy, and a conversation goes on in
+// another folder.
+func TestCLIInFolder(t *testing.T) {
+	t.Parallel()
+	model, dir := newModel(t), t.TempDir()
+	for _, name := range []string{"services/api/x.txt", "web/y.txt", "CLAUDE.md", "services/CLAUDE.md"} {
+		path := filepath.Join(dir, name)
+		if os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte("OF THE HEAD "+name), 0o600) != nil {
+			t.Fatal(path)
+		}
+	}
+	given := handed(t, "acme/api", dir, map[string]string{"CLAUDE.md": "ROOT TEXT", "services/CLAUDE.md": "SERVICES TEXT"})
+	beside := filepath.Join(dir, "web/y.txt")
+	model.Answer("Go.", call("Bash", "command", "pwd"), call("Read", "file_path", beside),
+		call("Read", "file_path", "x.txt"), modelfake.Turn{Text: "Read."})
+	r := newCLI(t, model)
+	spec := Spec{
+		ID: "folder", Dir: dir, Folder: "services/api", Prompt: Message{Text: "Go."}, Profile: Write,
+		Instructions: []Instructions{given},
+	}
+	res := runCLI(t, r, spec, &host{})
+	requests := model.Requests()
+	last := string(requests[len(requests)-1].Body)
+	for _, want := range []string{
+		filepath.Join(dir, "services/api"), "OF THE HEAD web/y.txt", "OF THE HEAD services/api/x.txt",
+	} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the last request lacks %q", want)
+		}
+	}
+	if strings.Contains(last, "OF THE HEAD CLAUDE.md") || strings.Contains(last, "OF THE HEAD services/CLAUDE.md") {
+		t.Error("the head's instructions reached the model")
+	}
+	if strings.Count(last, "SERVICES TEXT") != 1 {
+		t.Errorf("the texts about the file that was read are there %d times", strings.Count(last, "SERVICES TEXT"))
+	}
+	model.Answer("More.", call("Bash", "command", "pwd"), modelfake.Turn{Text: "There."})
+	spec.Folder, spec.Prompt.Text, spec.Resume = "web", "More.", &res.Session
+	res = runCLI(t, r, spec, &host{})
+	requests = model.Requests()
+	if last := string(requests[len(requests)-1].Body); res.Fresh || !strings.Contains(last, filepath.Join(dir, "web")+`"`) &&
+		!strings.Contains(last, filepath.Join(dir, "web")+`\n`) || !strings.Contains(last, "Go.") {
+		t.Errorf("%+v goes on with %s", res, last)
+	}
+}

@@ -1,0 +1,102 @@
+package place
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
+)
+
+// directory is the name of the setting that says where agents start.
+const directory = "directory"
+
+// Start returns the directory in which the agent starts.
+func (p Place) Start() string { return filepath.Join(p.Dir, p.Folder) }
+
+// Began returns the main repository and the directory of it in which the agent starts, for a later run of the thread;
+// "" without one.
+func (p Place) Began() string {
+	if p.Clone.Repo == "" {
+		return ""
+	}
+	return strings.ToLower(p.Clone.Repo) + ":" + path.Clean(p.Folder)
+}
+
+// StartIn returns the place with the directory in which the agent of a task starts: that of the request, or the one in
+// which the conversation began (see Began), or the one that is set for the repository. An *InputError refuses a
+// directory of the request that the clone does not have. Another one that it does not have is left out with a note.
+func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
+	before, kept := strings.CutPrefix(began, strings.ToLower(t.Repo)+":")
+	chosen := p.Settled.Setting(directory)
+	if kept && t.Options.Directory == "" && before != path.Clean(chosen.Value) && Missing(p.Dir, before) == "" {
+		chosen = policy.Setting{Name: directory, Value: before, Of: "the thread"}
+		p.Settled.Put(chosen)
+	}
+	why := Missing(p.Dir, chosen.Value)
+	switch {
+	case why != "" && t.Options.Directory != "":
+		return p, &tasks.InputError{Sentence: fmt.Sprintf("The agent cannot start in %s of %s: %s. Name another "+
+			"directory, or . for the root.", agent.QuoteName(chosen.Value), t.Repo, why)}
+	case why != "":
+		p.Notes = append(p.Notes, fmt.Sprintf("The agent starts in the root and not in the directory %s of %s: %s. "+
+			"Correct it there.", agent.QuoteName(chosen.Value), chosen.Of, why))
+		p.Settled.Put(policy.Setting{Name: directory})
+	case path.Clean(chosen.Value) != ".":
+		p.Folder = path.Clean(chosen.Value)
+		p.About += fmt.Sprintf("\n\nYou start in the directory %s of the clone. The whole clone is in %s.",
+			agent.QuoteName(p.Folder), p.Dir)
+	}
+	return p, nil
+}
+
+// Missing says why an agent cannot start in a directory of a clone, as a clause for people; "" if it can. No part of
+// the name may be a link: a head could have one to a place outside the clone.
+func Missing(clone, name string) string {
+	root, err := os.OpenRoot(clone)
+	if err != nil {
+		return "the clone cannot be read"
+	}
+	defer root.Close()
+	for i, c := range name + "/" {
+		if c != '/' {
+			continue
+		}
+		info, err := root.Lstat(path.Clean(name[:i]))
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return "it does not exist there"
+		case err != nil:
+			return "it cannot be read"
+		case info.Mode()&fs.ModeSymlink != 0:
+			return "it is behind a symbolic link"
+		case !info.IsDir():
+			return "it is not a directory"
+		}
+	}
+	return ""
+}
+
+// instructions returns those of the repository in Clone. Those about everything in the directory in which the agent
+// starts come at once, as the CLI would load those of the directories above it.
+func (p Place) instructions() (all []agent.Instructions) {
+	for _, one := range p.Instructions {
+		one.Texts = slices.Clone(one.Texts)
+		for i, text := range one.Texts {
+			if p.Folder != "" && slices.ContainsFunc(text.Paths, func(pattern string) bool {
+				return strings.HasSuffix(pattern, "/**") && agent.Paths(pattern).MatchString(p.Folder)
+			}) {
+				one.Texts[i].Paths = nil
+			}
+		}
+		all = append(all, one)
+	}
+	return all
+}

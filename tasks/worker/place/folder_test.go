@@ -1,0 +1,113 @@
+package place
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/instructions"
+	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/workspace"
+)
+
+// The agent starts in the directory of the request, of the thread or of a setting. One that the clone does not have, or
+// only behind a link, is refused if the request names it, and otherwise left out with a note.
+func TestStartIn(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	dir := filepath.Join(top, "clone")
+	for _, name := range []string{"clone/a/b", "clone/c", "outside/d"} {
+		if err := os.MkdirAll(filepath.Join(top, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, target := range map[string]string{"out": "../outside", "inside": "a", "a/up": ".."} {
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		asked, set, began string
+		want, of          string // the directory, and whose wish counted
+		says              string // a part of the refusal or the note
+	}{
+		{want: ""},
+		{asked: "a/b/", want: "a/b", of: "the request"},
+		{asked: "a", set: "c", began: "acme/api:a/b", want: "a", of: "the request"},
+		{asked: ".", set: "c", want: "", of: "the request"},
+		{set: "c", want: "c", of: "errand.yaml"},
+		{set: "c", began: "acme/api:a/b", want: "a/b", of: "the thread"},
+		{set: "c", began: "acme/api:.", want: "", of: "the thread"},
+		{set: "c", began: "acme/api:c", want: "c", of: "errand.yaml"},
+		{set: "c", began: "acme/web:a", want: "c", of: "errand.yaml"},
+		{set: "c", began: "acme/api:gone", want: "c", of: "errand.yaml"},
+		{began: "acme/api:a", want: "a", of: "the thread"},
+		{asked: "none", says: "does not exist"},
+		{asked: "file", says: "not a directory"},
+		{asked: "file/x", says: "not a directory"},
+		{asked: "out", says: "symbolic link"},
+		{asked: "out/d", says: "symbolic link"},
+		{asked: "inside/b", says: "symbolic link"},
+		{asked: "a/up/c", says: "symbolic link"},
+		{set: "none", says: "starts in the root"},
+		{set: "out/d", says: "symbolic link"},
+	} {
+		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "Acme/api", Dir: dir}}
+		p.Settled.Put(policy.Setting{Name: "directory", Value: c.set, Of: "errand.yaml"})
+		if c.asked != "" {
+			p.Settled.Put(policy.Setting{Name: "directory", Value: c.asked, Of: "the request"})
+		}
+		got, err := p.StartIn(tasks.Task{Repo: "Acme/api", Options: tasks.Options{Directory: c.asked}}, c.began)
+		said := strings.Join(got.Notes, " ")
+		if err != nil {
+			said += err.Error()
+		}
+		if (err != nil) != (c.says != "" && c.asked != "") || (said == "") != (c.says == "") ||
+			!strings.Contains(said, c.says) {
+			t.Errorf("%+v: says %s", c, said)
+		}
+		if err != nil {
+			continue
+		}
+		if got.Start() != filepath.Join(dir, c.want) || got.Settled.Setting("directory").Of != c.of ||
+			strings.Contains(got.About, "You start in") != (c.want != "") {
+			t.Errorf("%+v: starts in %s, %+v, %s", c, got.Start(), got.Settled, got.About)
+		}
+		again, err := p.StartIn(tasks.Task{Repo: "acme/API"}, got.Began())
+		if err != nil || c.asked == "" && again.Start() != got.Start() {
+			t.Errorf("%+v: goes on in %s: %v", c, again.Start(), err)
+		}
+	}
+}
+
+// Texts about a directory come at once where the agent starts in it or below it.
+func TestInstructionsOnTheWay(t *testing.T) {
+	t.Parallel()
+	p := Place{Folder: "a/b", Instructions: []agent.Instructions{{Set: instructions.Set{Texts: []instructions.Text{
+		{Name: "root"}, {Name: "a", Paths: []string{"a/**"}}, {Name: "ab", Paths: []string{"x/**", "a/b/**"}},
+		{Name: "below", Paths: []string{"a/b/c/**"}}, {Name: "beside", Paths: []string{"c/**"}},
+		{Name: "go", Paths: []string{"**/*.go"}},
+	}}}}}
+	at := func(p Place) (once []string) {
+		for _, text := range p.Told()[0].Texts {
+			if len(text.Paths) == 0 {
+				once = append(once, text.Name)
+			}
+		}
+		return once
+	}
+	if got := at(p); !slices.Equal(got, []string{"root", "a", "ab"}) {
+		t.Errorf("at once: %q", got)
+	}
+	p.Folder = ""
+	if got := at(p); !slices.Equal(got, []string{"root"}) {
+		t.Errorf("at once in the root: %q", got)
+	}
+}
