@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 )
@@ -152,11 +153,15 @@ func MergeKey(t Task) string {
 	}, t.Also...)...)
 }
 
-// Title returns the first line of the prompt, shortened.
+// Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Line] and
+// [display.Capital].
 func (t Task) Title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
-	return untrusted.Cut(line, 100)
+	return display.Capital(untrusted.Cut(display.Line(line), maxTitle))
 }
+
+// maxTitle bounds a task's title, in characters.
+const maxTitle = 100
 
 // The names of a run's two logs: the extensions of their files in the log directory, and their names in the store.
 const (

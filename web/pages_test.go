@@ -143,7 +143,7 @@ func TestOrdersStayInTheirPlace(t *testing.T) {
 	h := newHarness(t)
 	h.submit(1, func(t *tasks.Task) { t.Prompt, t.Repo, t.Ref = "first \x1b]", "acme/one", "main\x1b[" })
 	h.submit(2, func(t *tasks.Task) { t.Prompt, t.Repo, t.Ref = "second \x07", "acme/two", "main\x07" })
-	h.contains(h.get("/"), http.StatusOK, `first </a>`, `second \x07</a>`, ">acme/one</a>", ">acme/two</a>")
+	h.contains(h.get("/"), http.StatusOK, `First</a>`, `Second \x07</a>`, ">acme/one</a>", ">acme/two</a>")
 	h.contains(h.get("/tasks/1700000000000001-test-x"), http.StatusOK, `<dd>main\x1b[</dd>`)
 }
 

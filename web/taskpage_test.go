@@ -137,7 +137,7 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 			}
 			h.contains(h.get("/tasks/"+second), http.StatusOK,
 				append(test.want, `class="state waiting">Waiting</span>`, ">Ahead of this task",
-					`<li><a href="/tasks/`+first+`">first</a>`, "1st in line")...)
+					`<li><a href="/tasks/`+first+`">First</a>`, "1st in line")...)
 		})
 	}
 }
@@ -189,7 +189,7 @@ func TestRunThatAsksIsNotAhead(t *testing.T) {
 		}
 	}
 	h.contains(h.get("/tasks/"+ids[6]), http.StatusOK, ">Ahead of this task",
-		`<a href="/tasks/`+ids[5]+`">runs</a>`, "!"+ids[0])
+		`<a href="/tasks/`+ids[5]+`">Runs</a>`, "!"+ids[0])
 }
 
 // The page has the machines of a task's runs: those that are alive with their load, the others with their ID.
@@ -354,7 +354,7 @@ func TestSteps(t *testing.T) {
 	page := h.get("/tasks/" + id)
 	h.contains(page, http.StatusOK, `class="took">1m23s<`, `class="took">0.4s<`,
 		`<b><a href="/tasks/`+other+`">follow-up by Dana</a></b>`,
-		`Dana: <a href="/tasks/`+other+`">on Mondays</a>`, `datetime="2026-11-02T10:00:00.000Z" data-show="clock"`,
+		`Dana: <a href="/tasks/`+other+`">On Mondays</a>`, `datetime="2026-11-02T10:00:00.000Z" data-show="clock"`,
 		`hidden>1 failed</button>`)
 	for _, m := range regexp.MustCompile(`<li class="entry[^>]* id="(e-[0-9-]+)"`).FindAllStringSubmatch(page.text, -1) {
 		h.contains(page, http.StatusOK, `href="#`+m[1]+`"`)

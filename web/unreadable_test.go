@@ -22,11 +22,11 @@ func TestUnreadableRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/", "/api/tasks"} {
-		h.contains(h.get(path), http.StatusOK, good, "unreadable record "+bad, "unreadable record "+worse)
+		h.contains(h.get(path), http.StatusOK, good, "Unreadable record "+bad, "Unreadable record "+worse)
 	}
 	for _, id := range []string{bad, worse} {
 		for _, path := range []string{"/tasks/", "/api/tasks/"} {
-			h.contains(h.get(path+id), http.StatusOK, "unreadable record "+id, "redis-cli DEL errand:task:"+id)
+			h.contains(h.get(path+id), http.StatusOK, "Unreadable record "+id, "redis-cli DEL errand:task:"+id)
 		}
 	}
 	for _, path := range []string{"/costs", "/chat", "/fleet"} {

@@ -19,14 +19,14 @@ func TestDemo(t *testing.T) {
 	for _, l := range looks {
 		tb.as(l)
 		for _, v := range []visit{
-			{name: "tasks", want: "explain the rounding", picture: "light"},
-			{name: "task-answered", path: "add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
-			{name: "failed", path: "rewrite the history", want: "budget"},
-			{name: "stopped", path: "delete all unused code", want: "topped"},
-			{name: "task-running", path: "find the flaky test", want: "Run the tests again", picture: "phone"},
-			{name: "asking", path: "store totals as integer cents", want: "Keep Total"},
-			{name: "waiting", path: "explain the rounding", want: "1 of 1"},
-			{name: "paused", path: "make the checkout usable", want: "resumes about"},
+			{name: "tasks", want: "Explain the rounding", picture: "light"},
+			{name: "task-answered", path: "Add a test for totals", want: "TestTotalKeepsCents", picture: "dark"},
+			{name: "failed", path: "Rewrite the history", want: "budget"},
+			{name: "stopped", path: "Delete all unused code", want: "topped"},
+			{name: "task-running", path: "Find the flaky test", want: "Run the tests again", picture: "phone"},
+			{name: "asking", path: "Store totals as integer cents", want: "Keep Total"},
+			{name: "waiting", path: "Explain the rounding", want: "1 of 1"},
+			{name: "paused", path: "Make the checkout usable", want: "resumes about"},
 			{name: "reviewed", path: "Review pull request", want: "drifts", picture: "light"},
 			{name: "chat", path: "Which packages", want: "invoice"},
 		} {

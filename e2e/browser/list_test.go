@@ -68,7 +68,7 @@ func TestListByKeyboard(t *testing.T) {
 	tb.keys("k") // from where the reader was
 	tb.focused(third)
 	tb.keys("\r")
-	tb.find("h1", "three")
+	tb.find("h1", "Three")
 	eval[bool](tb, "history.back(); true")
 	tb.find("h1", "Tasks")
 	tb.focused(third)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -60,9 +61,10 @@ func (l *live) ask(message string) {
 		l.Fatal(resp.Status)
 	}
 	l.open("/")
+	title := display.Capital(message)
 	l.wait(`[...document.querySelectorAll(".task .title")].some((e) => e.textContent.includes("` +
-		message + `") && (e.click(), true))`)
-	l.find("h1", message)
+		title + `") && (e.click(), true))`)
+	l.find("h1", title)
 	eval[bool](l.tab, "window.sameAsEver = true")
 }
 

@@ -10,10 +10,10 @@ import (
 // pages are all that there are; a new one is a line here.
 func (s *scene) pages() []visit {
 	return []visit{
-		{name: "tasks", path: "/", want: "fix the flaky test"},
+		{name: "tasks", path: "/", want: "Fix the flaky test"},
 		{
 			name: "tasks-filtered", path: "/?state=ended&ending=failed&repository=acme/payments",
-			want: "bump the Go version",
+			want: "Bump the Go version",
 		},
 		{name: "tasks-none", path: "/?text=nothing+has+these+words", want: "No task matches"},
 		{name: "tasks-reviews", path: "/?class=review", want: "Load fonts"},

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // sequences matches the control sequences of terminals, such as colours and titles (ECMA-48), which tools print.
@@ -81,6 +82,20 @@ func spellThose(s string, which func(rune) bool, escape func(rune) string) strin
 
 // Line returns Text on one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
+
+// Capital returns text with a capital first letter. Text whose first word may be code or a name stays as it is: such a
+// word has anything but small letters, like main.go, iOS, left-pad or fix:.
+func Capital(s string) string {
+	word, _, _ := strings.Cut(s, " ")
+	if !plainWord.MatchString(word) {
+		return s
+	}
+	_, n := utf8.DecodeRuneInString(s)
+	return strings.ToUpper(s[:n]) + s[n:]
+}
+
+// plainWord matches a word of small letters with what may follow it in a sentence.
+var plainWord = regexp.MustCompile(`^\p{Ll}+(['’]\p{Ll}+)?[,;.!?…]*$`)
 
 // Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
 func Lasted(d time.Duration) string {

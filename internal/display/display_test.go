@@ -28,3 +28,24 @@ func TestText(t *testing.T) {
 		t.Errorf("in a line it is %q, want %q", got, want)
 	}
 }
+
+// Text begins like a sentence, unless its first word may be code or a name.
+func TestCapital(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"fix the test": "Fix the test", "Fix it": "Fix it", "": "", "ändere es": "Ändere es", "what's new?": "What's new?",
+		"don’t ask": "Don’t ask", "hello, errand": "Hello, errand", "why?": "Why?", "a test": "A test",
+	} {
+		if got := Capital(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+	for _, same := range []string{
+		"go.mod is old", "`go vet` fails", "cmd/worker leaks", "iOS fails", "left-pad is old", "fix: round", "x2 fails",
+		"https://ci.example fails", "--race fails", "main() panics", "max_retries is ignored", "e.g. this", "修复测试",
+	} {
+		if got := Capital(same); got != same {
+			t.Errorf("%q: %q", same, got)
+		}
+	}
+}

@@ -151,7 +151,7 @@ const maxTitle = 80
 
 // Describe returns the state of one task in a sentence.
 func Describe(st tasks.Status, now time.Time) string {
-	title := "“" + untrusted.Short(st.Task.Title(), maxTitle) + "”"
+	title := "“" + untrusted.Cut(st.Task.Title(), maxTitle) + "”"
 	switch {
 	case st.Ending != nil:
 		h := st.Ending.Headline()

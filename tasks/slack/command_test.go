@@ -102,7 +102,7 @@ func TestSlashCommandAnswers(t *testing.T) {
 	equal(t, "answers", len(f.Ephemeral(general, ann)), n-2)
 	f.running("count again")
 	f.command(ann, general, "status")
-	if said := f.word(general, ann, n-1); !strings.HasPrefix(said, "“count again” has been running for ") ||
+	if said := f.word(general, ann, n-1); !strings.HasPrefix(said, "“Count again” has been running for ") ||
 		strings.Contains(said, "\n") {
 		t.Errorf("status: %s", said)
 	}

@@ -137,19 +137,19 @@ func TestStatusInThread(t *testing.T) {
 	f := newFrontDoor(t, Config{}, rights.Policy{})
 	root := f.say(ann, general, "", at+"one")
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 1, "“one” is waiting: no worker is alive.")
+	f.lastWord(bob, 1, "“One” is waiting: no worker is alive.")
 	if _, err := f.store.Workers.Beat(t.Context(),
 		store.Worker{ID: "w", Health: json.RawMessage(`{"ok":true}`)}); err != nil {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 2, "“one” is waiting: no worker is free yet.")
+	f.lastWord(bob, 2, "“One” is waiting: no worker is free yet.")
 	_, claim := f.begin()
 	f.say(ann, general, root, at+"[model=opus] two")
 	f.say(bob, general, root, "status")
 	said := f.word(general, bob, 3)
-	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“one” has been running for ") ||
-		second != "“two” is waiting: an earlier task of this thread is running." {
+	if first, second, _ := strings.Cut(said, "\n"); !strings.HasPrefix(first, "“One” has been running for ") ||
+		second != "“Two” is waiting: an earlier task of this thread is running." {
 		t.Errorf("status %q", said)
 	}
 	question, err := json.Marshal(tasks.Question{Key: "q", Text: "Which?"})
@@ -160,12 +160,12 @@ func TestStatusInThread(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.say(bob, general, root, "status")
-	equal(t, "asking", strings.HasPrefix(f.word(general, bob, 4), "“one” is waiting for your answer.\n"), true)
+	equal(t, "asking", strings.HasPrefix(f.word(general, bob, 4), "“One” is waiting for your answer.\n"), true)
 	f.say(ann, general, root, "stop")
 	f.word(general, ann, 1)
 	f.finish(claim, answered("yes"))
 	f.say(bob, general, root, "status")
-	f.lastWord(bob, 5, "“two”: 🛑 Stopped by u0ann")
+	f.lastWord(bob, 5, "“Two”: 🛑 Stopped by u0ann")
 }
 
 // A retry repeats the thread's latest request with the ones that its run had absorbed, once, however often the event

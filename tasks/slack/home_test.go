@@ -70,13 +70,13 @@ func TestHome(t *testing.T) {
 				equal(t, what, got, want)
 			}
 			wait := f.tasks()[0]
-			check("at first", entry(first, "count @U0BOB", "⏳ Working", " · acme/api"),
-				entry(wait, "wait", "⏳ Waiting: no worker is alive", ""))
+			check("at first", entry(first, "Count @U0BOB", "⏳ Working", " · acme/api"),
+				entry(wait, "Wait", "⏳ Waiting: no worker is alive", ""))
 			f.end(first, claim, answered("Forty-two."))
 			f.mention("last")
-			check("again", entry(f.tasks()[0], "last", "⏳ Waiting: no worker is alive", ""),
-				entry(wait, "wait", "⏳ Waiting: no worker is alive", ""),
-				entry(first, "count @U0BOB", "✅ Done (2m5s)", " · acme/api"))
+			check("again", entry(f.tasks()[0], "Last", "⏳ Waiting: no worker is alive", ""),
+				entry(wait, "Wait", "⏳ Waiting: no worker is alive", ""),
+				entry(first, "Count @U0BOB", "✅ Done (2m5s)", " · acme/api"))
 			equal(t, "calls", len(f.Calls("views.publish")), 3)
 			equal(t, "log", f.log.String(), "")
 		})
@@ -111,7 +111,7 @@ func TestHomeIsBounded(t *testing.T) {
 		f.mention(fmt.Sprint("task ", i))
 	}
 	got := f.home(ann)
-	equal(t, "tasks", []any{len(got), strings.HasPrefix(got[1], "task 11\n")}, []any{maxOwn + 1, true})
+	equal(t, "tasks", []any{len(got), strings.HasPrefix(got[1], "Task 11\n")}, []any{maxOwn + 1, true})
 	f.Fail("views.publish", slackfake.Failure{Error: "not_enabled"})
 	if err := f.OpenHome(t.Context(), ann, "home"); err != nil {
 		t.Error(err)
@@ -137,12 +137,12 @@ func TestHomeShowsWhatRuns(t *testing.T) {
 		}
 	}
 	got := f.home(ann)[1:]
-	equal(t, "tasks", []any{len(got), strings.Contains(strings.Join(got, ""), "review")}, []any{maxOwn, false})
+	equal(t, "tasks", []any{len(got), strings.Contains(strings.Join(got, ""), "Review")}, []any{maxOwn, false})
 	equal(t, "the first two", []bool{
-		strings.HasPrefix(got[0], "run for two hours\n⏳ Working"), strings.HasPrefix(got[1], "question 11\n✅"),
+		strings.HasPrefix(got[0], "Run for two hours\n⏳ Working"), strings.HasPrefix(got[1], "Question 11\n✅"),
 	}, []bool{true, true})
 	f.command(ann, general, "status")
-	if said := f.word(general, ann, 1); !strings.HasPrefix(said, "“run for two hours” has been running for ") ||
+	if said := f.word(general, ann, 1); !strings.HasPrefix(said, "“Run for two hours” has been running for ") ||
 		strings.Contains(said, "\n") {
 		t.Errorf("status: %s", said)
 	}

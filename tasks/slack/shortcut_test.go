@@ -134,7 +134,7 @@ func TestShortcutObeys(t *testing.T) {
 	task, _ := f.running("count")
 	root := mustOrigin(t, task).root()
 	for text, want := range map[string]string{
-		"mark as ready": noDraft + "\nYou said: mark as ready", "status": "“count” has been running for ",
+		"mark as ready": noDraft + "\nYou said: mark as ready", "status": "“Count” has been running for ",
 		" Stop. ": intake.Stopping,
 	} {
 		f.shortcut(ann, general, root)

@@ -17,7 +17,6 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/hibiken/asynqmon"
 
-	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -182,7 +181,7 @@ func (c *Console) describePayloads(ctx context.Context, list []byte) []byte {
 		if err != nil {
 			return match
 		}
-		text, err := json.Marshal(fmt.Sprintf("%s: %s\n%s", s.Task.Source, display.Line(s.Task.Title()), id))
+		text, err := json.Marshal(fmt.Sprintf("%s: %s\n%s", s.Task.Source, s.Task.Title(), id))
 		if err != nil {
 			return match
 		}

@@ -29,7 +29,7 @@ type row struct {
 
 func newRow(v view.Task, now time.Time) row {
 	r := row{
-		ID: v.Task.ID, Title: display.Text(v.Title), Source: v.Task.Source, Actor: display.Line(v.Name()),
+		ID: v.Task.ID, Title: v.Title, Source: v.Task.Source, Actor: display.Line(v.Name()),
 		State: v.State, Repo: v.Task.Repo, Created: v.Created, Age: display.Age(now.Sub(v.Created)),
 		Note: display.Text(v.Why), Late: display.Text(v.Unposted), Label: v.Headline(now).State,
 		Stopping: v.Stopping(), Asking: len(v.Questions) > 0,

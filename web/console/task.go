@@ -33,8 +33,8 @@ type taskView struct {
 	head
 	wait
 	Status          tasks.Status
-	Prompt          string
-	Long            bool // the prompt is folded
+	Prompt          string // empty if the title has all of it
+	Long            bool   // the prompt is folded
 	Pictures        string
 	Sentence        string
 	Answer, Partial template.HTML
@@ -165,6 +165,9 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 		row: newRow(view.NewTask(s), now), Status: s, Prompt: display.Text(s.Task.Prompt),
 		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
 		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
+	}
+	if strings.EqualFold(v.Prompt, v.Title) {
+		v.Prompt = ""
 	}
 	for _, q := range s.Questions {
 		v.Questions = append(v.Questions, question{Question: q})

@@ -44,7 +44,7 @@ func (e *entry) Tool() bool { return e.Kind == "tool_use" || e.Kind == "tool_res
 func (e *entry) Agents() bool { return e.Kind == "text" || e.Kind == "said" || e.Kind == "asked" }
 
 // Short returns the first words of a message.
-func (e *entry) Short() string { return display.Line(tasks.Task{Prompt: e.Text}.Title()) }
+func (e *entry) Short() string { return tasks.Task{Prompt: e.Text}.Title() }
 
 // timeline arranges events. static/task.js arranges later events in the same way, and fills in the skeletons.
 type timeline struct {

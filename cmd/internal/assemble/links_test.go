@@ -129,7 +129,7 @@ func TestLinkedPeople(t *testing.T) {
 			t.Errorf("the audit log has no %s: %s %v", entry, audit, err)
 		}
 	}
-	if said := w.command("U0DANA", "status"); !strings.Contains(said, "linked") {
+	if said := w.command("U0DANA", "status"); !strings.Contains(said, "Linked") {
 		t.Errorf("status: %s", said)
 	}
 }

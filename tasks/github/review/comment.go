@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
@@ -140,8 +140,8 @@ func (r *Report) findingsOutcome(e tasks.Ending, p findings.Plan, summary, moved
 		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.o.Head), headline),
 		text: p.Text(summary, r.pageOf()),
 		verdict: hub.Verdict{
-			Conclusion: "success", Title: capital(headline), Line: capital(headline) + ", see the conversation",
-			At: e.At,
+			Conclusion: "success", Title: display.Capital(headline), At: e.At,
+			Line: display.Capital(headline) + ", see the conversation",
 			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.pageOf()), maxSummary) +
 				"\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
@@ -185,12 +185,6 @@ func readAnswer(e tasks.Ending, log *slog.Logger) (findings.Answer, bool) {
 		f.Claim, f.Evidence = markdown.NeutralLine(f.Claim), markdown.Neutral(f.Evidence)
 	}
 	return a, true
-}
-
-// capital returns a line with a capital first letter.
-func capital(s string) string {
-	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + s[n:]
 }
 
 // limits returns the limits of a review and the invalid settings. If the settings are permanently unreadable, the

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
@@ -140,7 +138,7 @@ func (b *publication) clone(ctx context.Context, t tasks.Task, p place.Place) *t
 	}
 	return &tasks.Published{Due: true, Work: tasks.Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Fixes: p.Fixes,
-		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), subject(t)),
+		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Title()),
 		Verification: checks, Style: b.style(ctx, p),
 	}}
 }
@@ -214,8 +212,8 @@ func (b *publication) push(
 		return workspace.Pushed{}, nil, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
-		Branch: p.Branch, Message: message(t) + Trailers(t, p.CoAuthor) + "\n", TrustedConfig: p.Trusted, Ours: ours,
-		Refuse: p.RefusesSecrets(),
+		Branch: p.Branch, Message: t.Title() + "\n\n" + Trailers(t, p.CoAuthor) + "\n",
+		TrustedConfig: p.Trusted, Ours: ours, Refuse: p.RefusesSecrets(),
 		Author: p.Author, Asker: p.CoAuthor, Credit: func(message string) string {
 			return credit(message, t.ID, p.CoAuthor)
 		},
@@ -247,24 +245,4 @@ func (b *publication) permit(repo, branch, commit string) error {
 		return hold.ErrClaimLost
 	}
 	return err
-}
-
-// message returns the message of the commit with the uncommitted changes, up to its trailers.
-func message(t tasks.Task) string { return subject(t) + "\n\n" }
-
-// subject returns the first line of a prompt as a title. A first word that has anything but small
-// letters, such as the name of a file, stays as it is.
-func subject(t tasks.Task) string {
-	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return -1
-		}
-		return r
-	}, t.Title())
-	word, _, _ := strings.Cut(text, " ")
-	if strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsLower(r) }) {
-		return text
-	}
-	_, size := utf8.DecodeRuneInString(text)
-	return strings.ToUpper(text[:size]) + text[size:]
 }

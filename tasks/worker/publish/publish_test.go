@@ -82,17 +82,3 @@ func TestWhyNothingWasPublished(t *testing.T) {
 		}
 	}
 }
-
-// A commit and a pull request without words of the agent are titled with the prompt, which begins like a sentence.
-func TestSubject(t *testing.T) {
-	t.Parallel()
-	for prompt, want := range map[string]string{
-		"fix the flaky test\nplease": "Fix the flaky test", "Fix it": "Fix it", "go.mod is old": "go.mod is old",
-		"fix: round": "fix: round", "iOS fails": "iOS fails", "ändere es": "Ändere es", "": "", "a\tb c": "Ab c",
-		"npm install fails": "Npm install fails",
-	} {
-		if got := subject(tasks.Task{Prompt: prompt}); got != want {
-			t.Errorf("%q is titled %q, want %q", prompt, got, want)
-		}
-	}
-}

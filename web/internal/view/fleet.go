@@ -10,9 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
@@ -392,16 +391,11 @@ func allHeld(all []capacity.CredentialUse, now time.Time) string {
 
 // Sentences joins a problem and its remedy into sentences.
 func Sentences(what, remedy string) string {
-	text := capitalize(what) + "."
+	text := display.Capital(strings.TrimSuffix(what, ".")) + "."
 	if remedy != "" {
-		text += " " + capitalize(remedy) + "."
+		text += " " + display.Capital(strings.TrimSuffix(remedy, ".")) + "."
 	}
 	return text
-}
-
-func capitalize(s string) string {
-	r, n := utf8.DecodeRuneInString(s)
-	return string(unicode.ToUpper(r)) + strings.TrimSuffix(s[n:], ".")
 }
 
 // OfferProblem explains why a worker did not answer what it offers, and how to fix it.
