@@ -61,24 +61,24 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		want   []string
 		says   string
 	}{
-		"enough":  {all, []string{"warning: appendonly is off"}, ""},
+		"enough":  {all, []string{"warning: Redis runs without appendonly"}, ""},
 		"no info": {append(all[:7:7], "-info"), []string{"warning: the Redis user may not use INFO"}, "'info'"},
 		"no time": {append(all[:8:8], "-time"), []string{"error: the Redis user may not use TIME"}, "'time'"},
 		"no hashes": {
 			append(all[:8:8], "-hmget"),
 			[]string{
-				"warning: the Redis user may not use the key that records lost data", "warning: appendonly is off",
+				"warning: the Redis user may not use the key that records lost data", "warning: Redis runs without appendonly",
 			},
 			"'hmget'",
 		},
 		"no keys": {
 			append([]any{"~asynq:*"}, all[2:]...), []string{
-				"error: the Redis user may not use scripts on errand:*", "warning: appendonly is off",
+				"error: the Redis user may not use scripts on errand:*", "warning: Redis runs without appendonly",
 			}, "key",
 		},
 		"no channel": {
 			append(all[:2:2], all[3:]...), []string{
-				"error: the Redis user may not use the channel asynq:cancel", "warning: appendonly is off",
+				"error: the Redis user may not use the channel asynq:cancel", "warning: Redis runs without appendonly",
 			}, "channel",
 		},
 		"no channel of ours": {append(all[:3:3], all[4:]...), []string{
@@ -87,13 +87,13 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 			"error: the Redis user may not use the channel errand:mail",
 			"error: the Redis user may not use the channel errand:answers",
 			"error: the Redis user may not use the channel errand:asked",
-			"error: the Redis user may not use the channel errand:replies", "warning: appendonly is off",
+			"error: the Redis user may not use the channel errand:replies", "warning: Redis runs without appendonly",
 		}, "channel"},
 		"one channel less": {append(slices.Clone(all[:3:3]),
 			append([]any{
 				"&errand:cancel", "&errand:news", "&errand:mail", "&errand:asked", "&errand:replies",
 			}, all[4:]...)...), []string{
-			"error: the Redis user may not use the channel errand:answers", "warning: appendonly is off",
+			"error: the Redis user may not use the channel errand:answers", "warning: Redis runs without appendonly",
 		}, "channel"},
 	} {
 		found, err := acl(t, Config{}, admin, address, c.rights...).Doctor.Diagnose(t.Context())
@@ -101,7 +101,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if found[0].What == "appendonly is off" { // sort findings about rights first
+		if found[0].What == "Redis runs without appendonly" { // sort findings about rights first
 			found = append(found[1:], found[0])
 		}
 		got := brief(found)
@@ -116,7 +116,7 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t)
 	admin := dial(t, address)
-	const found = "error: " + OpenRedis + ",warning: appendonly is off"
+	const found = "error: " + OpenRedis + ",warning: Redis runs without appendonly"
 	check := func(want string, s *Store) {
 		t.Helper()
 		list, err := s.Doctor.Diagnose(t.Context())
@@ -136,7 +136,7 @@ func TestDiagnoseOpenRedis(t *testing.T) {
 		}
 		return s
 	}
-	check("warning: appendonly is off", store(Config{Redis: admin}))
+	check("warning: Redis runs without appendonly", store(Config{Redis: admin}))
 	if err := admin.Do(t.Context(), "ACL", "SETUSER", "default", "nopass").Err(); err != nil {
 		t.Fatal(err)
 	}

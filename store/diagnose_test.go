@@ -46,24 +46,24 @@ func TestDiagnose(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	check("warning: appendonly is off")
+	check("warning: Redis runs without appendonly")
 	set("appendonly", "yes")
-	check("note: appendfsync is everysec")
+	check("note: Redis runs with appendfsync everysec")
 	set("appendfsync", "no")
-	check("warning: appendfsync is no")
+	check("warning: Redis runs with appendfsync no")
 	set("appendfsync", "always")
 	check()
 	set("maxmemory-policy", "allkeys-lru")
-	check("warning: maxmemory-policy is allkeys-lru")
+	check("warning: Redis runs with maxmemory-policy allkeys-lru")
 	set("maxmemory", "1gb")
-	check("error: maxmemory-policy is allkeys-lru")
+	check("error: Redis runs with maxmemory-policy allkeys-lru")
 	set("maxmemory-policy", "noeviction")
 	if _, m, err := s.Doctor.Examine(t.Context()); m.Used <= 0 || m.Limit != 1<<30 || err != nil {
 		t.Errorf("memory: %+v, %v", m, err)
 	}
 	set("maxmemory-policy", "allkeys-lru")
 	set("appendonly", "no") // otherwise Redis would first write the file before it exits
-	check("error: maxmemory-policy is allkeys-lru", "warning: appendonly is off")
+	check("error: Redis runs with maxmemory-policy allkeys-lru", "warning: Redis runs without appendonly")
 	_ = client.Close()
 	if _, err := s.Doctor.Diagnose(t.Context()); err == nil {
 		t.Error("no error although Redis does not answer")

@@ -13,7 +13,7 @@ import (
 const oldest = "6.2"
 
 // evicts is the start of the text of the [Finding] about a Redis that drops keys when its memory is full.
-const evicts = "maxmemory-policy is "
+const evicts = "Redis runs with maxmemory-policy "
 
 // parseInfo parses the reply to Redis' INFO.
 func parseInfo(text string) map[string]string {
@@ -67,7 +67,7 @@ func diagnose(server map[string]string) (found []Finding) {
 func persistence(server map[string]string) []Finding {
 	one := func(level Severity, what, why, remedy string) []Finding { return []Finding{{level, what, why, remedy}} }
 	if server["aof_enabled"] != "1" {
-		return one(Warning, "appendonly is off",
+		return one(Warning, "Redis runs without appendonly",
 			"A restart of Redis loses all tasks since its last snapshot, if it takes any.",
 			"Set appendonly yes, and keep its directory on a volume.")
 	}
@@ -79,10 +79,10 @@ func persistence(server map[string]string) []Finding {
 	case "always":
 		return nil
 	case "everysec":
-		return one(Note, "appendfsync is everysec", "A crash of Redis or of its machine loses up to 2 s.",
+		return one(Note, "Redis runs with appendfsync everysec", "A crash of Redis or of its machine loses up to 2 s.",
 			"Set appendfsync always if that is too much: each step then waits for the disk.")
 	case "no":
-		return one(Warning, "appendfsync is no",
+		return one(Warning, "Redis runs with appendfsync no",
 			"A crash of Redis' machine loses what the system had not written yet, often 30 s.",
 			"Set appendfsync everysec or always.")
 	default:

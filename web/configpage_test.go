@@ -45,7 +45,7 @@ func TestConfigurationPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withConfiguration)
 	h.beat("same", "1")
-	a := h.get("/config?all=1")
+	a := h.get("/config")
 	h.contains(a, http.StatusOK, "ERRAND_MODELS is not a setting", "did you mean ERRAND_MODEL?",
 		"!errand.yaml: 1 repository", "!same.test",
 		"/etc/errand.yaml", "&lt;ann&gt;@acme.test", "Model: &lt;one&gt; is enough", "set, hidden", "A key.", "3h20m",
@@ -53,7 +53,12 @@ func TestConfigurationPage(t *testing.T) {
 	if strings.Index(a.text, "ERRAND_MODELS") > strings.Index(a.text, "/etc/errand.yaml") {
 		t.Error("the problems come last")
 	}
-	h.contains(h.get("/config"), http.StatusOK, "ANTHROPIC_API_KEY", "!3h20m", "!<code>ERRAND_MODEL</code>")
+	model, _, _ := strings.Cut(a.text, "<h3>Keep</h3>")
+	set, folded, _ := strings.Cut(model, "<summary>1 not set</summary>")
+	if !strings.Contains(set, "ANTHROPIC_API_KEY") || strings.Contains(set, "<code>ERRAND_MODEL</code>") ||
+		!strings.Contains(folded, "<code>ERRAND_MODEL</code>") {
+		t.Error("what is not set is not folded")
+	}
 	h.contains(h.get("/fleet"), http.StatusOK, `href="/config"`)
 	for _, path := range []string{"/config", "/api/config"} {
 		h.problem(h.get(path, "Authorization", "Bearer "+h.apiToken("some"+path[1:2], "operator", "acme/*")),
@@ -80,5 +85,5 @@ func TestWorkersWithAnotherFile(t *testing.T) {
 func TestConfigurationWithoutRedis(t *testing.T) {
 	t.Parallel()
 	h := newHarnessAt(t, &redis.Options{Addr: "127.0.0.1:1"}, withConfiguration)
-	h.contains(h.get("/config?all=1"), http.StatusOK, "Redis does not answer, so the workers", "3h20m")
+	h.contains(h.get("/config"), http.StatusOK, "Redis does not answer, so the workers", "3h20m")
 }

@@ -35,7 +35,7 @@ func TestHealthPage(t *testing.T) {
 			}
 		}
 	})
-	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "appendonly is off",
+	h.contains(h.get("/fleet"), http.StatusOK, "no worker is alive", "Start a worker", "Redis runs without appendonly",
 		"Set appendonly yes", "slack: this front door has received no event yet")
 	beat := func(id, health string) {
 		t.Helper()

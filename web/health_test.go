@@ -41,7 +41,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 	}
 	var f view.Fleet
 	h.into(h.get("/api/health"), http.StatusOK, &f)
-	if len(f.Findings) != 1 || f.Findings[0].What != "appendonly is off" || f.Tasks != (view.Tally{}) {
+	if len(f.Findings) != 1 || f.Findings[0].What != "Redis runs without appendonly" || f.Tasks != (view.Tally{}) {
 		t.Errorf("got %+v", f)
 	}
 	h.submit(1)
@@ -60,7 +60,7 @@ func TestHealthTellsOfRedis(t *testing.T) {
 		}
 	}
 	h.into(h.get("/api/health"), http.StatusServiceUnavailable, &f)
-	if f.OK || f.Problem != "maxmemory-policy is allkeys-lru" ||
+	if f.OK || f.Problem != "Redis runs with maxmemory-policy allkeys-lru" ||
 		f.Tasks != (view.Tally{Running: 1, Waiting: 2, Held: 1}) {
 		t.Errorf("got %+v", f)
 	}

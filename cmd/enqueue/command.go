@@ -159,9 +159,9 @@ func checkArguments(c *cobra.Command, args []string) error {
 	}
 	near := cmp.Or(strings.Join(c.SuggestionsFor(args[0]), ", "), spelling.Nearest(args[0], known))
 	if near != "" {
-		return fmt.Errorf("unknown command %q, try %s", args[0], near)
+		near = ", try " + near
 	}
-	return fmt.Errorf("unknown command %q, not one of %s", args[0], strings.Join(known, ", "))
+	return fmt.Errorf("unknown command %q%s", args[0], near)
 }
 
 // begin is called when the flags and arguments of a command are right.

@@ -41,7 +41,7 @@ func TestDoctor(t *testing.T) {
 	check(0, "worker w1, version v1, 1 of 4 slots in use\n", "\nok       w1: the CLI is version 2.1.332\n",
 		"\nwarning  w1: the agent's tools can read this process's memory\n", "worker w2, version unknown",
 		"\nnote     w2: it is shutting down",
-		"warning  appendonly is off", "tasks: 0 running, 1 waiting\n")
+		"warning  Redis runs without appendonly", "tasks: 0 running, 1 waiting\n")
 	if err := f.Store.Credentials.Hold(t.Context(), "k1", time.Now().Add(time.Hour), 0,
 		"the limit is reached"); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDoctorOfRedis(t *testing.T) {
 		}
 	}
 	if code, out, _ := f.run("doctor"); code != 1 ||
-		!strings.Contains(out, "error    maxmemory-policy is volatile-ttl\n") {
+		!strings.Contains(out, "error    Redis runs with maxmemory-policy volatile-ttl\n") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 	_ = f.redis.Close()

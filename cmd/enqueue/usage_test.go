@@ -22,7 +22,7 @@ func TestUsage(t *testing.T) {
 		"help serve":       {0, "Configure it with environment variables"},
 		"version":          {0, "enqueue (devel)"},
 		"-version":         {0, "enqueue (devel)"},
-		"fly":              {2, `enqueue: unknown command "fly", not one of answer, audit, `},
+		"fly":              {2, "enqueue: unknown command \"fly\"; `enqueue --help` says more\n"},
 		"lsit":             {2, "try list"},
 		"log":              {2, "try login, logout, logs"},
 		"serv":             {2, "try serve"},

@@ -72,11 +72,11 @@ func run(ctx context.Context, in invocation, o assemble.Options) int {
 	role := roleOf(*all, *door, once.chosen)
 	if !*printConfig && flags.NArg() == 1 && flags.Arg(0) == "healthcheck" {
 		c, _ := config.Load(in.getenv, role) // the worker has started with it
-		return exitCode(stderr, healthcheck(ctx, c.Worker.Addr, stdout))
+		return exitCode(stderr, role, healthcheck(ctx, c.Worker.Addr, stdout))
 	}
 	c, err := assemble.Load(in.getenv, role)
 	if *printConfig {
-		return exitCode(stderr, show(in, c, err))
+		return exitCode(stderr, role, show(in, c, err))
 	}
 	do := check(flags.Arg(0))
 	if flags.NArg() > 1 || flags.NArg() == 1 && do == nil {
@@ -88,12 +88,12 @@ func run(ctx context.Context, in invocation, o assemble.Options) int {
 		err = once.begin(c, &o)
 	}
 	if err != nil {
-		return exitCode(stderr, err)
+		return exitCode(stderr, role, err)
 	}
 	if do != nil {
-		return exitCode(stderr, do(ctx, c, stdout))
+		return exitCode(stderr, role, do(ctx, c, stdout))
 	}
-	return exitCode(stderr, serve(ctx, role, c, in, o))
+	return exitCode(stderr, role, serve(ctx, role, c, in, o))
 }
 
 // show prints a configuration, also one that was loaded with an error, and warnings. It returns all errors.
@@ -148,9 +148,13 @@ func serve(ctx context.Context, role config.Role, c config.Config, in invocation
 }
 
 // exitCode prints err, if any, and returns the exit code.
-func exitCode(stderr io.Writer, err error) int {
+func exitCode(stderr io.Writer, role config.Role, err error) int {
 	if err != nil {
-		fmt.Fprintln(stderr, "worker:", err)
+		name := "worker:"
+		if role == config.RoleFrontdoor {
+			name = "enqueue serve:" // it has started this program
+		}
+		fmt.Fprintln(stderr, name, err)
 		switch {
 		case errors.Is(err, worker.ErrGaveBack):
 			return 3

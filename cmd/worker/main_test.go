@@ -444,3 +444,14 @@ func (w *world) marked(run string) []int {
 	}
 	return pids
 }
+
+// The front door is started by enqueue serve, and its errors say so.
+func TestFrontDoorDoesNotStart(t *testing.T) {
+	t.Parallel()
+	var errs strings.Builder
+	in := invocation{[]string{"-front-door"}, func(string) string { return "" }, t.Output(), &errs}
+	if code := run(t.Context(), in, assemble.Options{}); code != 1 ||
+		!strings.HasPrefix(errs.String(), "enqueue serve: configuration: ") {
+		t.Errorf("exit %d: %s", code, errs.String())
+	}
+}

@@ -34,16 +34,15 @@ mcp: {tickets: {command: /usr/local/bin/tickets-mcp}}
 			t.Parallel()
 			tb := c.tab(t)
 			tb.as(l)
-			for _, v := range []visit{
-				{name: "config-file", path: "/config", want: "a setting that all processes share, differs"},
-				{name: "config-all", path: "/config?all=1", want: "ERRAND_RUN_MEMORY_GB"},
-			} {
-				tb.visit(v)
-				tb.fits(v.name)
-				tb.accessible(v.name)
-				tb.keep(fmt.Sprintf("%s/%s-%s.png", out, v.name, l.name), tb.shoot(true))
-				tb.check()
+			tb.visit(visit{name: "config", path: "/config", want: "a setting that all processes share, differs"})
+			for _, name := range []string{"config", "config-all"} {
+				tb.fits(name)
+				tb.accessible(name)
+				tb.keep(fmt.Sprintf("%s/%s-%s.png", out, name, l.name), tb.shoot(true))
+				eval[bool](tb, `for (const d of document.querySelectorAll("main details")) d.open = true; true`)
 			}
+			tb.find("main", "ERRAND_RUN_MEMORY_GB")
+			tb.check()
 		})
 	}
 }

@@ -3,6 +3,8 @@ package desk
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +73,7 @@ type CostSum struct {
 // CostRow is one row of the table.
 type CostRow struct {
 	CostKey
+	PersonName string `json:"person_name,omitempty"` // if Person is an account whose name a recent task has
 	CostSum
 }
 
@@ -107,7 +110,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	}
 	found := Costs{Rows: make([]CostRow, 0, len(sums)), Total: total.whole()}
 	for key, sum := range sums {
-		found.Rows = append(found.Rows, CostRow{key, sum.whole()})
+		found.Rows = append(found.Rows, CostRow{CostKey: key, CostSum: sum.whole()})
 	}
 	if left.Runs > 0 {
 		left = left.whole()
@@ -120,7 +123,35 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	if q.Limit > 0 && len(found.Rows) > q.Limit {
 		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
 	}
-	return found, nil
+	return found, d.nameAccounts(ctx, found.Rows)
+}
+
+// lookForNames is how many of the newest tasks are asked for the names of accounts.
+const lookForNames = 200
+
+// nameAccounts names the accounts of the rows, which are those of people without a name in People, as their sources do.
+func (d *Desk) nameAccounts(ctx context.Context, rows []CostRow) error {
+	if !slices.ContainsFunc(rows, func(r CostRow) bool { return strings.Contains(r.Person, "/") }) {
+		return nil
+	}
+	page, err := d.store.List(ctx, Filter{Limit: lookForNames}.query(nil, d.policy.People.Visible(ctx)))
+	if err != nil {
+		return fmt.Errorf("name accounts: %w", err)
+	}
+	names := map[string]string{}
+	for _, rec := range page.Records {
+		var t tasks.Task
+		if json.Unmarshal(rec.Task, &t) != nil {
+			continue
+		}
+		if who := d.policy.People.Account(t); names[who] == "" {
+			names[who] = t.Name
+		}
+	}
+	for i, r := range rows {
+		rows[i].PersonName = names[r.Person]
+	}
+	return nil
 }
 
 func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model+q.Credential != "" }

@@ -69,6 +69,14 @@ func TestCostsAreGrouped(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
 		}
 	}
+	named := f.task("named", "x")
+	named.Source, named.Actor, named.Name = "slack", "U1", "Ann Lee"
+	f.submit(named)
+	for _, r := range f.costs(CostQuery{By: []CostGroup{ByPerson}}).Rows {
+		if want := map[string]string{"slack/U1": "Ann Lee"}[r.Person]; r.PersonName != want {
+			t.Errorf("%s is named %q, want %q", r.Person, r.PersonName, want)
+		}
+	}
 	c := f.costs(CostQuery{By: []CostGroup{ByModel}, Limit: 2})
 	if got, want := c.lines(ByModel), "opus 1.40/3, haiku 0.20/1, = 1.60/5"; got != want || c.More != 1 {
 		t.Errorf("got %s, and %d more, want %s", got, c.More, want)

@@ -81,7 +81,7 @@ func TestWorkerLeavesARedisThatEvicts(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.workers(func(all []store.Worker) bool {
-		return len(all) == 1 && strings.Contains(string(all[0].Health), "maxmemory-policy is allkeys-lru")
+		return len(all) == 1 && strings.Contains(string(all[0].Health), "Redis runs with maxmemory-policy allkeys-lru")
 	})
 	id := f.submit(f.task("b", "y"))
 	set("noeviction")

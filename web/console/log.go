@@ -16,7 +16,7 @@ const logBytes = 32 << 10
 
 // logView is a page of a task's log.
 type logView struct {
-	ID string
+	ID, Title string
 	history
 }
 
@@ -37,7 +37,10 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	if _, rest, _ := bytes.Cut(text, []byte{'\n'}); from > 0 && len(rest) > 0 { // else it is one long line
 		text, from = rest, from+int64(len(text)-len(rest))
 	}
-	v := logView{ID: id, history: history{Past: true}}
+	v := logView{ID: id, Title: display.TaskID(id), history: history{Past: true}}
+	if s, err := c.view.Desk.Status(r.Context(), id); err == nil { // Redis may be away
+		v.Title = s.Task.Title()
+	}
 	if len(text) > 0 {
 		v.Entries = []*entry{{Kind: "log", Text: display.Text(string(text))}}
 	}

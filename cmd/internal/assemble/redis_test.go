@@ -41,13 +41,13 @@ func TestRedisIsLookedAt(t *testing.T) {
 		}
 	}
 	p := on(redistest.Start(t))
-	check(p, "", `level=WARN msg=redis what="appendonly is off"`)
+	check(p, "", `level=WARN msg=redis what="Redis runs without appendonly"`)
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
 		if err := p.Redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := p.Ready(t.Context()); err == nil || err.Error() != "maxmemory-policy is allkeys-lru" {
+	if err := p.Ready(t.Context()); err == nil || err.Error() != "Redis runs with maxmemory-policy allkeys-lru" {
 		t.Errorf("ready: %v", err)
 	}
 	if err := p.checkStart(t.Context()); err == nil ||

@@ -55,7 +55,7 @@ func TestChecksOfTheRest(t *testing.T) {
 	f := Fleet{
 		Redis: "ok", Workers: []Worker{{Version: "v1"}, {Version: "v2"}}, unserved: map[string]int{"slack": 2},
 		Sources:  []Source{{"slack", now, ""}, {"github", now, "wrong secret"}},
-		Findings: []store.Finding{{Severity: store.Warning, What: "appendonly is off"}},
+		Findings: []store.Finding{{Severity: store.Warning, What: "Redis runs without appendonly"}},
 		Credentials: []store.Credential{
 			{Name: "a", Until: now.Add(time.Hour), Why: "the limit"},
 			{Name: "b", Interval: time.Second},
@@ -68,7 +68,7 @@ func TestChecksOfTheRest(t *testing.T) {
 	}
 	want := []string{
 		"error no events arrive from github", "error no worker is set up for slack; waiting tasks: 2",
-		"error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning appendonly is off",
+		"error credential a: no run starts before 2026-01-02 04:04:05 UTC", "warning Redis runs without appendonly",
 		"note workers run different versions: v1, v2", "note credential b: runs start 1s apart",
 		"ok slack: the last event arrived at 2026-01-02 03:04:05 UTC", "ok Redis answers",
 	}

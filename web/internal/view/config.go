@@ -25,6 +25,13 @@ type SettingGroup struct {
 	Settings []Setting `json:"settings"`
 }
 
+// Given returns the settings that the environment sets, or the others.
+func (g SettingGroup) Given(given bool) []Setting {
+	return slices.DeleteFunc(slices.Clone(g.Settings), func(s Setting) bool {
+		return s.Origin == "environment" != given
+	})
+}
+
 // Setting is an environment variable.
 type Setting struct {
 	Name   string `json:"name"`
@@ -32,9 +39,6 @@ type Setting struct {
 	Origin string `json:"from"`  // "environment", "default", "computed" or "not set"
 	About  string `json:"about"` // one sentence
 }
-
-// Given reports whether the environment sets the value.
-func (s Setting) Given() bool { return s.Origin == "environment" }
 
 // Table is a section of errand.yaml.
 type Table struct {
