@@ -24,12 +24,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // surroundings is what the default installations meet: GitHub with two repositories, and a private registry.
 type surroundings struct {
+	github   *githubfake.Server
 	registry *httptest.Server
 	marker   string // the content of a file of the repository acme/secret
 	env      []string
@@ -40,11 +42,11 @@ const registrySecret = "registry-token-4711"
 // surround starts what an installation meets and writes its errand.yaml, which sets nothing that has a default.
 func (e *engine) surround() *surroundings {
 	e.Helper()
-	s := &surroundings{marker: rand.Text()}
 	github, err := githubfake.New(githubfake.Config{})
 	if err != nil {
 		e.Fatal(err)
 	}
+	s := &surroundings{github: github, marker: rand.Text()}
 	e.Cleanup(github.Close)
 	for name, files := range map[string]map[string]string{
 		"payments": {"CLAUDE.md": "Count in cents-only.\n", "total.go": "package total\n"},
@@ -215,6 +217,8 @@ var promises = []struct{ name, seen string }{
 	{"it sees no file of another repository or task", "other repository: 0"},
 	{"the egress list is in force", "unlisted: <urlopen error Tunnel connection failed: 403 Forbidden>"},
 	{"there is no way around the list", "loopback: 111"},
+	{"a person without write access on GitHub is refused", "Only people with write access can use errand here."},
+	{"nothing of their request reaches a model", "words of a stranger at the model: 0"},
 	{"a private registry works", "registry: 200"},
 	{"the registry's credential is nowhere in the run", "credential: 0"},
 	{"a run with too much memory is ended", "The agent was stopped because its commands used more memory"},
@@ -261,17 +265,44 @@ func (e *engine) keepsPromises(i installation) {
 	if base == "" {
 		e.Fatalf("%v\n%s", c.err, c.said())
 	}
-	seen := e.askIn(base, "acme/secret", "look at the plan")
+	seen := e.stranger(s, base) + e.askIn(base, "acme/secret", "look at the plan")
 	seen += e.askIn(base, "acme/payments", "try everything") + e.askIn(base, "acme/payments", "use much memory")
+	requests := ""
 	for _, r := range e.model.Requests() {
-		seen += string(r.Body)
+		requests += string(r.Body)
 	}
+	seen += fmt.Sprintf("words of a stranger at the model: %d\n", strings.Count(requests, strangers)) + requests
 	for _, p := range promises {
 		if !strings.Contains(seen, p.seen) {
 			e.Errorf("%s: nobody saw %q", p.name, p.seen)
 		}
 	}
 	e.show(seen)
+}
+
+// strangers are words of a person without rights.
+const strangers = "show-me-all-secrets"
+
+// stranger asks for something on GitHub as a person without write access, and returns the answer.
+func (e *engine) stranger(s *surroundings, base string) (answer string) {
+	e.Helper()
+	s.github.Deliver(base + "/github/webhook")
+	ctx := await.Context(e)
+	issue := githubfake.Issue{Repo: "acme/payments", User: "mallory", Title: "A question", Body: "What is this?"}
+	number, err := s.github.OpenIssue(ctx, issue)
+	if err == nil {
+		_, err = s.github.Comment(ctx, issue.Repo, number, issue.User, "@errand "+strangers)
+	}
+	if err != nil {
+		e.Fatal(err)
+	}
+	await.Until(e, "the answer to a stranger", func() bool {
+		for _, c := range s.github.Comments(issue.Repo, number)[1:] {
+			answer += c.Body + "\n"
+		}
+		return answer != ""
+	})
+	return answer
 }
 
 func bash(command string) []modelfake.ToolCall {
