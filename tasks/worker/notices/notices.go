@@ -4,6 +4,7 @@ package notices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
@@ -65,7 +66,7 @@ type Notice struct {
 	// Said says that its event is stored: only the status message is missing.
 	Said bool
 
-	failed int       // how often showing it has failed
+	failed int       // how often that has failed
 	at     time.Time // when to post it; at once if zero
 }
 
@@ -106,41 +107,62 @@ func (n *Notifier) postNow(t Notice) {
 
 // explain shows why a task waits. If that fails, it keeps the notice for later.
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
-	var rec store.Record
-	var err error
-	again := t.Said || !t.at.IsZero()
-	if again {
-		if rec, err = n.store.Get(ctx, t.ID); err != nil || rec.State != store.Waiting {
-			return err
-		}
+	rec, err := n.tell(ctx, t)
+	if err != nil {
+		n.retry(t)
+		return err
 	}
-	if !t.Said {
-		if again && (rec.Why != t.Why || rec.Blocked != (store.Blocked{})) {
-			return nil // it waits for another reason
-		}
-		event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
-		told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
-			Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
-		})
-		if early > 0 {
-			n.keep(t, early)
-		}
-		if told == nil {
-			return err
-		}
-		rec = *told // it may run for a moment now, to see whether it still has to wait
+	if rec == nil {
+		return nil
 	}
-	task, source, err := n.sources.Read(rec)
+	task, source, err := n.sources.Read(*rec)
 	if err != nil {
 		return err // here it never can be shown
 	}
-	err = n.show(ctx, rec, task, source)
-	if err != nil && t.failed < maxFailed {
+	if err := n.show(ctx, *rec, task, source); err != nil {
 		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
+		n.retry(t)
+		return err
+	}
+	return nil
+}
+
+// tell stores the event of a notice, unless that is done, and returns the record to show, or nil: the notice is no
+// longer true, was told before, or is kept because another one was told just now.
+func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
+	if t.Said || !t.at.IsZero() {
+		rec, err := n.store.Get(ctx, t.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		otherwise := rec.Why != t.Why || rec.Blocked != (store.Blocked{})
+		if rec.State != store.Waiting || otherwise && !t.Said {
+			return nil, nil
+		}
+		if t.Said {
+			return &rec, nil
+		}
+	}
+	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
+	// The task may run for a moment now, to see whether it still has to wait.
+	told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
+		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
+	})
+	if early > 0 {
+		n.keep(t, early)
+	}
+	return told, err
+}
+
+// retry keeps a notice after an error, as often as that may happen.
+func (n *Notifier) retry(t Notice) {
+	if t.failed < maxFailed {
 		t.failed++
 		n.keep(t, n.interval<<t.failed)
 	}
-	return err
 }
 
 // keep keeps a notice for later, unless there is a newer one or there are too many.

@@ -113,34 +113,69 @@ func TestReasonsAreToldApart(t *testing.T) {
 	}
 }
 
-// A notice that its source could not show is shown later, also if nobody reports its reason again, but not for ever.
+// outage makes a number of Redis' commands fail.
+type outage struct{ left int }
+
+func (*outage) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o *outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if o.left--; o.left >= 0 {
+			return errors.New("no connection")
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// A notice that could not be shown is shown later, also if nobody reports its reason again, but not for ever.
 func TestFailedNoticeIsShownLater(t *testing.T) {
 	t.Parallel()
 	client := redistest.Client(t, redistest.Start(t))
+	lost := new(outage)
+	client.AddHook(lost)
 	for name, tc := range map[string]struct {
 		notice Notice
+		lost   int // Redis' commands
 		fails  int
 		told   int
 	}{
-		"a reason":            {Notice{Key: "k", Why: "x"}, 2, 1},
-		"a place":             {Notice{Key: "k", Why: "x", Repeats: true}, 2, 1},
-		"what was said":       {Notice{Said: true}, 2, 1},
-		"as often as allowed": {Notice{Said: true}, maxFailed, 1},
-		"in vain":             {Notice{Said: true}, maxFailed + 1, 0},
-		"kept, and not true":  {Notice{Key: "k", Why: "x", at: time.Now()}, 0, 0},
+		"a reason":              {Notice{Key: "k", Why: "x"}, 0, 2, 1},
+		"a place":               {Notice{Key: "k", Why: "x", Repeats: true}, 0, 2, 1},
+		"what was said":         {Notice{Said: true}, 0, 2, 1},
+		"as often as allowed":   {Notice{Said: true}, 0, maxFailed, 1},
+		"in vain":               {Notice{Said: true}, 0, maxFailed + 1, 0},
+		"kept, and not true":    {Notice{Key: "k", Why: "x", at: time.Now()}, 0, 0, 0},
+		"without Redis":         {Notice{Key: "k"}, 1, 0, 1},
+		"kept, without Redis":   {Notice{Key: "k", at: time.Now()}, 1, 0, 1},
+		"said, without Redis":   {Notice{Said: true}, 1, 1, 1},
+		"a place is repeated":   {Notice{Key: "k", Why: "x", Repeats: true}, 1, 0, 0},
+		"Redis does not return": {Notice{Said: true}, 100, 0, 0},
 	} {
 		client.FlushDB(t.Context())
 		n, source, id := notifier(t, client)
 		n.interval, *source.fail, tc.notice.ID = 0, tc.fails, id
+		lost.left = tc.lost
 		n.Post(tc.notice)
 		for range maxFailed + 1 {
 			n.Wait()
 			n.PostLater(t.Context())
 		}
 		n.Wait()
+		lost.left = 0
 		if len(source.told) != tc.told || len(n.later) > 0 {
 			t.Errorf("%s: told %d times, and %d are kept", name, len(source.told), len(n.later))
 		}
+	}
+	lost.left = 0
+	n, _, id := notifier(t, client)
+	client.FlushDB(t.Context())
+	n.Post(Notice{ID: id, Said: true})
+	if n.Wait(); len(n.later) > 0 {
+		t.Error("it is kept although its task is gone")
 	}
 }
 
