@@ -155,7 +155,9 @@ func (s *Stream) beginMessage(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.message
-	s.blocks.answer.raw.begin(m.goesOn())
+	if text := s.blocks.answer.text; text != nil {
+		text.Seam(m.goesOn())
+	}
 	if m.open {
 		s.facts.Partial = s.facts.Partial[:m.before]
 	} else {
@@ -335,7 +337,9 @@ func (s *Stream) result(l *outputLine) {
 	s.endBlock(true)
 	r := l.Result
 	if text := s.message.endAnswer(r.Text); !r.IsError {
-		r.Text = text
+		if r.Text = text; s.message.cut {
+			r.Text = string(s.Redactor.Broken([]byte(text)))
+		}
 	} else {
 		r.Text = s.Names.Replace(r.Text)
 	}

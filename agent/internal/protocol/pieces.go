@@ -24,20 +24,27 @@ type rawPieces struct {
 	lines        []byte
 	given, shown []byte // the text of the lines, and what of it was reported
 	open         bool   // the line that is being handled is a piece
-	seam         int    // where in given a message begins that continues one that was cut; negative: not there
-	rest         []byte // the beginning of that message if a secret ends with it, which began before the cut
 }
 
-const (
-	maxRawPieces = 64 << 10 // bounds the lines of rawPieces, because a secret such as a key can be as long as an answer
-	leastHalf    = 6        // a shorter text often ends as some secret begins
-)
+// maxRawPieces bounds the lines of rawPieces, because a secret such as a key can be as long as an answer.
+const maxRawPieces = 64 << 10
 
 // blocks are the texts that are reported while they arrive. The answer goes on in the next message where the maximum of
 // tokens cut it, perhaps within a secret, and a thought may come between.
 type blocks struct {
 	answer liveBlock
 	aside  liveBlock // a thought, or the input of a tool call
+
+	line   []byte // the line that is being handled, unless it is long or among the lines of a block
+	others bool   // it is not of the message that has the answer
+}
+
+// begin begins with a line, or a part of a long one.
+func (b *blocks) begin(p piece) {
+	b.line, b.others = nil, false
+	if p.first && p.last {
+		b.line = p.text
+	}
 }
 
 // piece reports a piece of a block, except for an end of it that may be the beginning of a secret. Only its text may
@@ -54,6 +61,7 @@ func (s *Stream) piece(e Event) {
 		s.end(b)
 	}
 	b.latest, b.raw.open = e, true
+	b.raw.lines, s.blocks.line = append(b.raw.lines, s.blocks.line...), nil
 	b.raw.given = append(b.raw.given, e.Text...)
 	s.reportBlock(b, b.text.Write([]byte(e.Text)))
 }
@@ -71,7 +79,7 @@ func (s *Stream) endBlock(answer bool) {
 
 func (s *Stream) end(b *liveBlock) {
 	if b.text != nil {
-		s.reportBlock(b, b.text.Flush())
+		s.reportBlock(b, b.text.Break()) // it may have been broken off
 		s.settleRaw(b)
 	}
 }
@@ -94,7 +102,7 @@ func (s *Stream) logPart(p piece) {
 		s.settleRaw(&s.blocks.aside)
 		s.settleRaw(&s.blocks.answer)
 	}
-	s.Log.Raw(s.blocks.answer.withoutHalves(p.text))
+	s.Log.Raw(s.blocks.withoutHalves(p.text))
 }
 
 // logLine appends a line to the raw log after it was handled, unless logPart has done so.
@@ -106,9 +114,9 @@ func (s *Stream) logLine(p piece) {
 	k := &b.raw
 	switch whole := p.first && p.last; {
 	case whole && !k.open:
-		s.Log.Raw(s.blocks.answer.withoutHalves(p.text))
+		s.Log.Raw(s.blocks.withoutHalves(p.text))
 	case whole:
-		k.open, k.lines = false, append(k.lines, p.text...)
+		k.open = false
 		if len(k.shown) == len(k.given) || !bytes.HasPrefix(k.given, k.shown) || len(k.lines) > maxRawPieces {
 			s.settleRaw(b)
 		}
@@ -135,69 +143,40 @@ func (s *Stream) settleRaw(b *liveBlock) {
 // holdRaw starts over with a line of the text that is held back.
 func (b *liveBlock) holdRaw() {
 	k := &b.raw
-	held := b.held()
-	k.rest, k.seam = k.divide(k.given[:len(k.given)-len(held)])
-	k.given, k.shown = append(k.given[:0], held...), k.shown[:0]
+	k.given, k.shown = k.given[:0], k.shown[:0]
+	if b.text != nil {
+		k.given = append(k.given, b.text.Held()...)
+	}
 	k.lines = append(k.lines[:0], rawPiece(b.latest.Kind, k.given)...)
 }
 
-func (b *liveBlock) held() []byte {
-	if b.text == nil {
-		return nil
-	}
-	return b.text.Held()
-}
-
-// begin notes that a message begins, which continues the one before if that was cut.
-func (k *rawPieces) begin(continues bool) {
-	k.rest, k.seam = nil, -1
-	if continues {
-		k.seam = len(k.given)
-	}
-}
-
-// divide returns rest and seam as they are after text, which is the part of given that shown shows. The seam is 0 if
-// the secret may go on.
-func (k *rawPieces) divide(text []byte) (rest []byte, seam int) {
-	before, after := 0, 0
-	for before < min(len(text), len(k.shown)) && text[before] == k.shown[before] {
-		before++
-	}
-	if before > k.seam || k.seam >= len(text) {
-		return k.rest, k.seam - len(text)
-	}
-	own := text[k.seam:] // hidden, perhaps without its end
-	for after < min(len(own), len(k.shown)) && own[len(own)-1-after] == k.shown[len(k.shown)-1-after] {
-		after++
-	}
-	rest = append(slices.Clip(k.rest), own[:len(own)-after]...)
-	if after > 0 {
-		return rest, -1
-	}
-	return rest, 0
-}
-
 // withoutHalves returns a line that has whole texts, or a part of it, without the halves of a secret between whose
-// words a message was cut. Such a line comes after its pieces, which have all words. Whether the message was cut, and
-// how it goes on, is not known yet, so the end of a text that may begin a secret is hidden at once.
-func (b *liveBlock) withoutHalves(line []byte) []byte {
-	decided := len(b.raw.given) - len(b.held())
-	rest, seam := b.raw.divide(b.raw.given[:decided])
-	own := b.raw.given[decided+max(0, seam):]
-	if seam >= 0 {
-		rest = append(slices.Clip(rest), own...)
+// words a message was cut. Such a line comes after its pieces, which have all words. Lines of other messages stay.
+func (b *blocks) withoutHalves(line []byte) []byte {
+	if b.others {
+		return line
 	}
-	if len(rest) > 0 {
-		quoted, _ := jsontext.AppendQuote(nil, rest)
-		for _, field := range []string{`"text":"`, `"result":"`} {
-			line = bytes.ReplaceAll(line, append([]byte(field), quoted[1:len(quoted)-1]...), []byte(field+"[redacted]"))
+	for _, text := range []*redact.Stream{b.answer.text, b.aside.text} {
+		if text == nil {
+			continue
+		}
+		first, last := text.Halves()
+		if len(first) > 0 { // only an answer goes on in another message
+			for _, field := range []string{`"text":"`, `"result":"`} {
+				line = bytes.ReplaceAll(line, slices.Concat([]byte(field), inQuotes(first)), []byte(field+"[redacted]"))
+			}
+		}
+		if len(last) > 0 {
+			line = bytes.ReplaceAll(line, append(inQuotes(last), '"'), []byte(`[redacted]"`))
 		}
 	}
-	if len(own) >= leastHalf {
-		quoted, _ := jsontext.AppendQuote(nil, own)
-		line = bytes.ReplaceAll(line, quoted[1:], []byte(`[redacted]"`))
-	}
 	return line
+}
+
+// inQuotes returns a text as a JSON string has it.
+func inQuotes(text []byte) []byte {
+	quoted, _ := jsontext.AppendQuote(nil, text) // at worst, it replaces what is no text
+	return quoted[1 : len(quoted)-1]
 }
 
 // rawPiece returns the line of a piece with this text; nothing if it is empty.

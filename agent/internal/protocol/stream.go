@@ -182,9 +182,7 @@ func (s *Stream) Facts() Facts {
 	defer s.mu.Unlock()
 	f := s.facts
 	f.Open = s.clock.Turn
-	if len(f.Partial) >= maxPartial { // it was cut, perhaps within a secret
-		f.Partial = s.Redactor.Stream().Write(f.Partial)
-	}
+	f.Partial = s.Redactor.Broken(f.Partial)
 	return f
 }
 
@@ -204,6 +202,7 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			s.Log.Flush()
 			return
 		}
+		s.blocks.begin(p)
 		s.logPart(p)
 		if !p.last {
 			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
@@ -255,6 +254,7 @@ func (s *Stream) line(line []byte) {
 	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
 		s.latest.line = line
 		s.handle(&s.latest)
+		s.blocks.others = s.latest.Type == "user" || s.latest.Type == "assistant" && s.latest.Parent != ""
 		return
 	}
 	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the
@@ -334,10 +334,7 @@ func (s *Stream) reportRaw() {
 	s.mu.Lock()
 	var text []byte
 	if s.facts.Last == nil {
-		text = bytes.TrimSpace(s.facts.Printed)
-	}
-	if len(text) >= maxPartial {
-		text = s.Redactor.Stream().Write(text) // it was cut, perhaps within a secret
+		text = s.Redactor.Broken(bytes.TrimSpace(s.facts.Printed))
 	}
 	s.mu.Unlock()
 	s.message.newBlock = true

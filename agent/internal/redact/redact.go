@@ -97,10 +97,7 @@ func (r *Redactor) clean(b []byte) (_ []byte, changed bool) {
 // Head returns the first n characters of text, without secrets. Cutting text before redacting it would show the
 // beginning of a secret that crosses the cut.
 func (r *Redactor) Head(text []byte, n int) string {
-	if len(text) <= utf8.UTFMax*n {
-		return Clip(string(r.Bytes(text)), n)
-	}
-	return Clip(string(r.Stream().Write(text[:utf8.UTFMax*n])), n)
+	return Clip(string(r.Broken(text[:min(len(text), utf8.UTFMax*n)])), n)
 }
 
 // span is a range of bytes to hide.
@@ -169,6 +166,26 @@ func (r *Redactor) unsettled(b []byte) int {
 		for _, p := range r.filter.first[b[begin]] {
 			if _, is := p.match(b[begin:]); is == maybe {
 				return begin
+			}
+		}
+	}
+	return len(b)
+}
+
+// Broken returns a text that was broken off, without secrets and without the beginning of one.
+func (r *Redactor) Broken(text []byte) []byte {
+	s := r.Stream()
+	clean := bytes.Clone(s.Write(text))
+	return append(clean, s.Break()...)
+}
+
+// begun returns where the beginning of a secret may be with which b ends, unless it is so short that many texts end
+// like this. Otherwise it returns len(b).
+func (r *Redactor) begun(b []byte) int {
+	for begin := range max(0, len(b)-minSecret+1) {
+		for _, p := range r.filter.first[b[begin]] {
+			if s, is := p.match(b[begin:]); is == maybe && s.to-s.from >= minSecret {
+				return begin + s.from
 			}
 		}
 	}
@@ -351,10 +368,15 @@ type Stream struct {
 	hidden bool    // the last byte that was returned was hidden
 	found  bool    // there was a secret
 	out    []byte
+
+	at   int    // length of the texts before held
+	seam int    // where in them the latest part begins; negative: nowhere
+	half []byte // what the latest part begins with, if a secret ends there that began before the seam
+	last []byte // what Break has hidden of the text before
 }
 
 // Stream returns a Stream for a new text.
-func (r *Redactor) Stream() *Stream { return &Stream{redact: r} }
+func (r *Redactor) Stream() *Stream { return &Stream{redact: r, seam: -1} }
 
 // Write adds a piece and returns the text that can be shown. The result is valid until the next call, and only as long
 // as piece is.
@@ -370,10 +392,44 @@ func (s *Stream) Found() bool { return s.found }
 func (s *Stream) Flush() []byte {
 	rest := s.next(nil, true)
 	s.open, s.hidden = 0, false
+	s.at++ // so that nothing of another text comes right after this one
 	return rest
 }
 
+// Break is Flush for a text that may have been broken off within a secret: the rest does not show its beginning.
+func (s *Stream) Break() []byte {
+	from := s.redact.begun(s.held)
+	last := bytes.Clone(s.held[from:])
+	if len(last) > 0 {
+		s.spans = append(s.spans, span{from, len(s.held)})
+	}
+	rest := s.Flush()
+	s.last = last
+	return rest
+}
+
+// Seam notes that the next text is a part of its own, such as another message. If it continues the text before it, a
+// secret may be on both sides of the seam.
+func (s *Stream) Seam(continues bool) {
+	s.seam, s.half = -1, nil
+	if continues {
+		s.seam = s.at + len(s.held)
+	}
+}
+
+// Halves returns the halves of secrets in the part since the latest seam, which may not be shown where it stands alone:
+// what it begins with, and what it ends with, also after Break. That a secret goes on is supposed until it is known.
+func (s *Stream) Halves() (first, last []byte) {
+	last = s.held[min(max(0, s.seam-s.at), len(s.held)):]
+	last = append(s.last, last[s.redact.begun(last):]...)
+	if end := s.seam + len(s.half); s.seam >= 0 && end >= s.at {
+		return slices.Concat(s.half, s.held[end-s.at:]), last
+	}
+	return s.half, last
+}
+
 func (s *Stream) next(piece []byte, last bool) []byte {
+	s.last = nil
 	text, spans := piece, s.spans
 	if len(s.held) > 0 {
 		s.held = append(s.held, piece...)
@@ -395,12 +451,24 @@ func (s *Stream) next(piece []byte, last bool) []byte {
 	} else if len(show) > 0 {
 		s.hidden = false
 	}
+	s.extendHalf(text, spans)
 	s.spans = s.spans[:0]
 	for _, p := range spans {
 		if p.to > found.settled {
 			s.spans = append(s.spans, span{max(0, p.from-found.settled), p.to - found.settled})
 		}
 	}
+	s.at += found.settled
 	s.held = append(s.held[:0], text[found.settled:]...)
 	return show
+}
+
+// extendHalf adds to half what the spans of a text, which are in order, hide from the seam on.
+func (s *Stream) extendHalf(text []byte, spans []span) {
+	for _, p := range spans {
+		end := s.seam + len(s.half) - s.at
+		if s.seam >= 0 && p.from <= end && end < p.to {
+			s.half = append(s.half, text[end:p.to]...)
+		}
+	}
 }

@@ -156,15 +156,12 @@ const (
 	yes
 )
 
-// match reports whether b begins with p, and which part of b is secret. The body may continue after that part.
+// match reports whether b begins with p, and which part of b is then secret. The body may continue after that part.
 func (p *pattern) match(b []byte) (span, verdict) {
-	if len(b) < len(p.text) && bytes.HasPrefix(p.text, b) {
-		return span{}, maybe
-	}
-	if !bytes.HasPrefix(b, p.text) {
+	s := span{0, min(len(b), len(p.text))}
+	if !bytes.HasPrefix(p.text, b[:s.to]) {
 		return span{}, no
 	}
-	s := span{0, len(p.text)}
 	if p.names {
 		gap, _ := marks.follow(b[s.to:min(len(b), s.to+longestGap)])
 		s.from, s.to = s.to+gap, s.to+gap
@@ -172,10 +169,10 @@ func (p *pattern) match(b []byte) (span, verdict) {
 	n, _ := p.body.follow(b[s.to:min(len(b), s.to+p.least)])
 	s.to += n
 	switch {
-	case n == p.least:
+	case n == p.least && len(b) >= len(p.text):
 		return s, yes
 	case s.to == len(b):
-		return span{}, maybe
+		return s, maybe
 	default:
 		return span{}, no
 	}

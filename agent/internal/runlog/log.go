@@ -149,7 +149,7 @@ func (l *Log) endText(mark string) {
 		return
 	}
 	l.putText(time.Now(), x, mark, x.clean.Write(x.plain.Flush()))
-	l.putText(time.Now(), x, mark, x.clean.Flush())
+	l.putText(time.Now(), x, mark, x.clean.Break())
 	if l.open == x {
 		l.breakText()
 	}
