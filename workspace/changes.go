@@ -46,7 +46,7 @@ type change struct {
 // compares contents with the index only.
 func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	tree, err := s.git.run(ctx, "write-tree")
-	if _, failed := errors.AsType[*gitError](err); failed { // unmerged files, or a damaged index
+	if gitFailed(err) { // unmerged files, or a damaged index
 		if err := s.unstage(ctx); err != nil {
 			return c, err
 		}
@@ -72,9 +72,7 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	g := s.git
-	g.tree = s.files.Name()
-	out, err := g.run(ctx, "ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+	out, err := s.inTree().run(ctx, "ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
 	if err != nil {
 		return c, err
 	}
@@ -102,10 +100,24 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 // unstage resets the index to HEAD, so that staged changes become changes of files.
 func (s *shadow) unstage(ctx context.Context) error {
 	_, err := s.git.run(ctx, "read-tree", "--reset", "HEAD")
-	if _, failed := errors.AsType[*gitError](err); failed {
-		_, err = s.git.run(ctx, "read-tree", "HEAD")
+	if gitFailed(err) {
+		return s.inTree().renewIndex(ctx, "HEAD")
 	}
 	return err
+}
+
+// renewIndex makes the index of a clone, which git cannot read, that of a commit. What a sparse checkout has left out
+// is not known any more: all that is missing counts as left out, or it would be published as removed.
+func (g git) renewIndex(ctx context.Context, commit string) error {
+	_, err := g.run(ctx, "read-tree", commit)
+	if err != nil || !exists(filepath.Join(g.tree, ".git/info/sparse-checkout")) {
+		return err
+	}
+	missing, err := g.run(ctx, "ls-files", "-z", "--deleted")
+	if err != nil {
+		return err
+	}
+	return g.updateIndex(ctx, missing, "--skip-worktree")
 }
 
 func (s *shadow) change(name string, gone bool) change {

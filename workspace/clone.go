@@ -72,7 +72,8 @@ func (c clone) make(ctx context.Context, want Want, t tip, fill func(clone) erro
 	if err != nil {
 		return Clone{}, err
 	}
-	if err := dirtree.Remove(c.beside("submodules")); err != nil { // it is not about the new clone
+	// The old note is not about the new clone. Until the new one is written, none of them can be kept.
+	if err := os.WriteFile(c.beside("submodules"), nil, 0o600); err != nil {
 		return Clone{}, err
 	}
 	aside := c.beside("broken")
@@ -154,7 +155,7 @@ func (c clone) keep(ctx context.Context, want Want, t tip) (Clone, error) {
 		return Clone{}, err
 	}
 	links, pointers, err := c.git.having(bounded).inventory(ctx)
-	if _, failed := errors.AsType[*gitError](err); failed { // an agent has damaged the index
+	if gitFailed(err) { // an agent has damaged the index
 		c.mirror.w.log.WarnContext(ctx, "what the clone lacks is not known", "dir", c.dir, "err", err)
 		err = nil
 	}

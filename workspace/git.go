@@ -189,6 +189,12 @@ func (g git) holds(ctx context.Context, args ...string) (bool, error) {
 	return err == nil, err
 }
 
+// updateIndex changes the index for these names, each of which ends in a NUL.
+func (g git) updateIndex(ctx context.Context, names string, options ...string) error {
+	_, err := g.reading(names).run(ctx, append(append([]string{"update-index"}, options...), "-z", "--stdin")...)
+	return err
+}
+
 // gitObject is one of a repository's objects.
 type gitObject struct {
 	name, content string
@@ -279,23 +285,20 @@ func redact(s, secret string) string {
 }
 
 // The whole configuration of errand's git directories. Neither contains a remote: mirrors get the URL as an argument,
-// clones have none.
+// clones have none. Housekeeping is off for the agent's git too, because it would continue in the background after the
+// run.
 const (
 	mirrorConfig = `[core]
 	repositoryformatversion = 0
 	bare = true
 	logAllRefUpdates = false
-[gc]
-	auto = 0
-[maintenance]
-	auto = false
-`
-	// Housekeeping is off for the agent's git too, because it would continue in the background after the run.
+` + noHousekeeping
 	cloneConfig = `[core]
 	repositoryformatversion = 0
 	bare = false
 	logAllRefUpdates = true
-[gc]
+` + noHousekeeping
+	noHousekeeping = `[gc]
 	auto = 0
 [maintenance]
 	auto = false

@@ -1,10 +1,14 @@
 package workspace
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -94,6 +98,48 @@ func TestSparseCheckoutIsNoWork(t *testing.T) {
 		}
 	}
 }
+
+// They were not, either, if the index that says so is damaged or gone.
+func TestSparseCheckoutWithoutAnIndex(t *testing.T) {
+	t.Parallel()
+	for name, content := range map[string]string{"damaged": "garbage", "gone": ""} {
+		o, w, c := sparse(t)
+		p := publication()
+		want := map[string]string{"out/left-out.go": "x\n", "out/of/it.go": "y\n"}
+		for _, now := range []string{"two\n", "three\n"} { // the second has the index that errand has written
+			write(t, c.Dir+"/README.md", now)
+			if now == "two\n" {
+				write(t, c.Dir+"/.git/index", content)
+			}
+			want["README.md"] = now
+			if diff := cmp.Diff(want, workTree(t, o.restored(o.files(), bundle(t, w, c)).Dir)); diff != "" {
+				t.Errorf("%s: a checkpoint has:\n%s", name, diff)
+			}
+			published(t, w, c, p)
+			if files, _ := o.branch(ownBranch); !maps.Equal(files, want) {
+				t.Errorf("%s: published %q", name, files)
+			}
+		}
+	}
+}
+
+// An index of several parts is copied completely or not at all.
+func TestPartsOfTheIndex(t *testing.T) {
+	t.Parallel()
+	dir := fstest.MapFS{"index": {}, "sharedindex.1": {}, "sharedindex.2": {}}
+	names, err := matching(dir, "sharedindex.*")
+	if fmt.Sprint(names, err) != "[sharedindex.1 sharedindex.2] <nil>" {
+		t.Error(names, err)
+	}
+	if _, err := matching(unlisted{dir}, "sharedindex.*"); !errors.Is(err, fs.ErrPermission) {
+		t.Error(err)
+	}
+}
+
+// unlisted is a directory that may not be read.
+type unlisted struct{ fs.FS }
+
+func (unlisted) ReadDir(string) ([]fs.DirEntry, error) { return nil, fs.ErrPermission }
 
 // Whatever features of the index an agent's git uses, checkpoints have what is staged and what is on disk, and what its
 // sparse checkout leaves out stays so: the clone has the published commit, and the next publication removes none of it.

@@ -158,14 +158,9 @@ func (w *Workspace) Mirrors(ctx context.Context) ([]Mirror, error) {
 	return all, nil
 }
 
-// mirrorExts are the extensions of a mirror's files and directories. The mirror itself is last.
+// mirrorExts are the extensions of what belongs to a mirror. The mirror itself is last: if a removal is interrupted,
+// the rest is still listed.
 var mirrorExts = []string{".broken", ".tmp", ".size", ".fetched", ".git"}
-
-// parts returns everything to remove with a mirror, the mirror itself last: if the removal is interrupted, the rest is
-// still listed.
-func (m mirror) parts() []string {
-	return []string{m.beside("broken"), m.beside("tmp"), m.beside("size"), m.beside("fetched"), m.dir}
-}
 
 // DiscardMirror moves a mirror to the trash, for Empty to remove. It returns false and keeps the mirror if a clone
 // borrows from it, it was used since it was listed, or it has our commits that are on no branch of the remote.
@@ -184,8 +179,8 @@ func (w *Workspace) DiscardMirror(ctx context.Context, gone Mirror) (_ bool, err
 	if ours, err := m.holdsOurs(ctx); ours || err != nil {
 		return false, err
 	}
-	for _, path := range m.parts() {
-		if err := throwAway(w, path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	for _, ext := range mirrorExts {
+		if err := throwAway(w, m.beside(ext[1:])); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
 	}
@@ -215,16 +210,17 @@ func (m mirror) borrowed() (bool, error) {
 	}
 	owner, name := repoPath(m.repo)
 	for _, thread := range threads {
-		if !strings.HasSuffix(thread, ".lock") {
-			names, err := list(filepath.Join(root, thread, "repos", owner))
-			if err != nil {
-				return false, err
-			}
-			for _, n := range names {
-				if beside := besideClone.FindStringSubmatch(n); n == name ||
-					beside != nil && beside[1] == name && beside[2] != "index" {
-					return true, nil
-				}
+		if strings.HasSuffix(thread, ".lock") {
+			continue
+		}
+		names, err := list(filepath.Join(root, thread, "repos", owner))
+		if err != nil {
+			return false, err
+		}
+		for _, n := range names {
+			beside := besideClone.FindStringSubmatch(n)
+			if n == name || beside != nil && beside[1] == name && beside[2] != "index" {
+				return true, nil
 			}
 		}
 	}

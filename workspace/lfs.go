@@ -110,11 +110,12 @@ func (m mirror) fetchLFS(ctx context.Context, files []inLFS) (why map[content]st
 	limited, cancel := context.WithTimeout(ctx, lfsLimit)
 	defer cancel()
 	held, err := lock(limited, m.beside("lfs")) // not the mirror's own, which others need to fetch
-	if err == nil {
-		defer unlock(held)
-	} else if limited.Err() == nil {
+	if err != nil && limited.Err() == nil {
 		return nil, err
-	} // otherwise nothing can be fetched any more, which download says
+	}
+	if err == nil { // otherwise nothing can be fetched any more, which download says
+		defer unlock(held)
+	}
 	if err := os.MkdirAll(m.lfs(""), 0o700); err != nil {
 		return nil, err
 	}
@@ -312,15 +313,17 @@ func (m mirror) keepLFS(o content, from io.Reader) (err error) {
 // takes them for changed, because it executes no filter here. It marks those that have others. Attributes, which an
 // agent can change, do not matter.
 func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []change, err error) {
-	at, lines := map[string]int{}, false
+	at := map[string]int{}
+	inLines := true // git reads the names of objects in lines
 	var files []treeFile
 	for i, f := range changed {
 		if f.size >= 0 && !f.odd && !f.added && !isLink(s.files, f.name) {
-			at[f.name], lines = i, lines || strings.Contains(f.name, "\n")
+			at[f.name] = i
+			inLines = inLines && !strings.Contains(f.name, "\n")
 			files = append(files, treeFile{name: f.name, object: ":0:" + f.name})
 		}
 	}
-	if lines { // git reads names of objects in lines
+	if !inLines {
 		if files, _, err = tracked(ctx, s.git); err != nil {
 			return nil, err
 		}
@@ -372,9 +375,7 @@ func (s *shadow) fitLFS(ctx context.Context, changed []change) error {
 			names.WriteString(f.name + "\x00")
 		}
 	}
-	g := s.git
-	g.tree = s.files.Name()
-	left, err := g.leftToLFS(ctx, names.String())
+	left, err := s.inTree().leftToLFS(ctx, names.String())
 	for _, name := range left {
 		if !isPointer(s.files, name) {
 			return belongsToLFS(name)

@@ -85,7 +85,7 @@ func TestHalfDiscardedMirrorGoes(t *testing.T) {
 	o := newOrigin(t)
 	w := o.files()
 	m := w.mirror(api.Repo)
-	for done := range m.parts() {
+	for done := range mirrorExts {
 		for _, name := range []string{"broken", "tmp"} {
 			write(t, m.beside(name)+"/x", "12345")
 		}
@@ -93,8 +93,8 @@ func TestHalfDiscardedMirrorGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, m.beside("broken")+"/x", "12345")
-		for _, path := range m.parts()[:done] {
-			if err := dirtree.Remove(path); err != nil {
+		for _, ext := range mirrorExts[:done] {
+			if err := dirtree.Remove(m.beside(ext[1:])); err != nil {
 				t.Fatal(err)
 			}
 		}

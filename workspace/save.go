@@ -89,7 +89,8 @@ func (w *Workspace) clones(thread string) (all []Clone, err error) {
 	return all, nil
 }
 
-var besideClone = regexp.MustCompile(`^\.(.+)~(index|index\.new|snap|tmp|old|broken|strange|submodules|with|changes)$`)
+// besideClone matches what beside names, also that of other versions of errand.
+var besideClone = regexp.MustCompile(`^\.(.+)~(.+)$`)
 
 // list returns the names in a directory, or nothing if it does not exist.
 func list(dir string) ([]string, error) {

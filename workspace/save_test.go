@@ -199,3 +199,14 @@ func TestWorkSetAsideIsSaved(t *testing.T) {
 		t.Errorf("saved %v of an unreadable clone", names)
 	}
 }
+
+// What another version of errand keeps beside a clone is no clone.
+func TestNotesOfOtherVersionsAreNoClones(t *testing.T) {
+	t.Parallel()
+	w := newOrigin(t).files()
+	c := checkout(t, w, api)
+	write(t, w.mirror(api.Repo).clone(c.Dir).beside("later"), "x")
+	if names, err := w.Save(t.Context(), api.Thread, t.TempDir()); err != nil || len(names) > 0 {
+		t.Errorf("saved %v, %v", names, err)
+	}
+}

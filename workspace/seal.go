@@ -86,13 +86,12 @@ func (s *shadow) everything(ctx context.Context, trusted bool) (tree string, err
 		return "", fmt.Errorf("%w: its files have %d MiB together, and at most %d are allowed", ErrUnfit,
 			total>>20, maxCommit>>20)
 	}
-	g := s.git
-	g.tree = s.files.Name()
+	g := s.inTree()
 	// Removals go first: a directory may be in the place of a removed file.
-	if _, err := g.reading(gone.String()).run(ctx, "update-index", "--force-remove", "-z", "--stdin"); err != nil {
+	if err := g.updateIndex(ctx, gone.String(), "--force-remove"); err != nil {
 		return "", err
 	}
-	if _, err := g.reading(there.String()).run(ctx, "update-index", "--add", "--replace", "-z", "--stdin"); err != nil {
+	if err := g.updateIndex(ctx, there.String(), "--add", "--replace"); err != nil {
 		return "", err
 	}
 	if trusted {
@@ -192,7 +191,7 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 		}
 	}
 	_, err := c.git.run(ctx, "update-index", "-q", "--refresh")
-	if _, failed := errors.AsType[*gitError](err); failed {
+	if gitFailed(err) {
 		return nil // it fails if files have changed meanwhile
 	}
 	return err
@@ -202,11 +201,17 @@ func (c clone) adopt(ctx context.Context, head, tip string, trusted bool) error 
 // otherwise the next call would publish that these files are gone, or have changed.
 func (c clone) reindex(ctx context.Context, commit string) error {
 	flags, err := c.git.run(ctx, "ls-files", "-v", "-z") // "H name": without a flag
-	if err == nil && flagged.MatchString("\x00"+flags) {
-		_, err = c.git.run(ctx, "read-tree", "--reset", commit)
-	} else { // git compares all contents, also if line ends are converted
-		_, err = c.git.run(ctx, "read-tree", commit)
+	if gitFailed(err) || flags == "" {
+		return c.git.renewIndex(ctx, commit)
 	}
+	if err != nil {
+		return err
+	}
+	args := []string{"read-tree", commit} // git compares all contents, also if line ends are converted
+	if flagged.MatchString("\x00" + flags) {
+		args = []string{"read-tree", "--reset", commit}
+	}
+	_, err = c.git.run(ctx, args...)
 	return err
 }
 

@@ -30,7 +30,7 @@ type shadow struct {
 	git        git
 	files      *os.Root  // the work tree
 	head       string    // the SHA checked out
-	indexed    time.Time // when the agent's index was written
+	indexed    time.Time // when the agent's index was written; zero: there is none
 	unfinished []string  // operations that git had not finished, and flags; they are not copied
 	flags      bool      // the index keeps those that reveal clears
 	release    func()    // unlocks the thread
@@ -117,9 +117,14 @@ func (s *shadow) fill(ctx context.Context, x extent) (err error) {
 	if err := s.copy(ctx, x); err != nil {
 		return err
 	}
-	s.head, err = s.rev(ctx, "HEAD^{commit}")
-	return err
+	if s.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil || !s.indexed.IsZero() {
+		return err
+	}
+	return s.inTree().renewIndex(ctx, s.head) // an agent has removed it
 }
+
+// inTree returns a git that looks at the work tree.
+func (s *shadow) inTree() git { g := s.git; g.tree = s.files.Name(); return g }
 
 // copy fills the shadow from the agent's git directory.
 func (s *shadow) copy(ctx context.Context, x extent) error {
@@ -134,30 +139,50 @@ func (s *shadow) copy(ctx context.Context, x extent) error {
 		}
 	}
 	for _, pattern := range x.parts {
-		names := []string{pattern}
-		if strings.HasSuffix(pattern, "*") { // for others, Glob would hide errors
-			names, _ = fs.Glob(from.FS(), pattern)
+		parts, err := matching(from.FS(), pattern)
+		if err != nil {
+			return fmt.Errorf("list %s: %w", pattern, err)
 		}
-		for _, part := range names {
-			err := fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
-				switch {
-				case ctx.Err() != nil:
-					return context.Cause(ctx)
-				case errors.Is(err, fs.ErrNotExist):
-					return nil // it does not exist, or no longer
-				case err != nil:
-					return err
-				case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
-					return nil
-				}
-				return s.take(ctx, from, name, &x.room)
-			})
-			if err != nil {
+		for _, part := range parts {
+			if err := s.copyPart(ctx, from, part, &x.room); err != nil {
 				return fmt.Errorf("copy %s: %w", part, err)
 			}
 		}
 	}
 	return nil
+}
+
+// matching returns a name, or those in a directory that begin with what comes before its star. Unlike fs.Glob, it
+// ignores no error: without a part of the index, git could read none of it.
+func matching(dir fs.FS, pattern string) (names []string, _ error) {
+	prefix, starred := strings.CutSuffix(pattern, "*")
+	if !starred {
+		return []string{pattern}, nil
+	}
+	entries, err := fs.ReadDir(dir, ".")
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// copyPart copies a file, or a directory with all that is in it.
+func (s *shadow) copyPart(ctx context.Context, from *os.Root, part string, room *int64) error {
+	return fs.WalkDir(from.FS(), part, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it does not exist, or no longer
+		case err != nil:
+			return err
+		case !d.Type().IsRegular(), strings.HasPrefix(name, "objects/") && !object.MatchString(name):
+			return nil
+		}
+		return s.take(ctx, from, name, room)
+	})
 }
 
 // take copies one file if it exists and is a regular file.
@@ -262,8 +287,7 @@ func (s *shadow) reveal(ctx context.Context) error {
 	s.unfinished = append(s.unfinished, "the index flags of "+strings.Join(short(names), ", "))
 	// Separately, because each option turns off the other.
 	for _, option := range []string{"--no-assume-unchanged", "--no-skip-worktree"} {
-		g := s.git.reading(strings.Join(names, "\x00"))
-		if _, err := g.run(ctx, "update-index", option, "-z", "--stdin"); err != nil {
+		if err := s.git.updateIndex(ctx, strings.Join(names, "\x00"), option); err != nil {
 			return err
 		}
 	}

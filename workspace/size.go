@@ -43,8 +43,8 @@ const sizeName = ".size"
 // size returns the size of what belongs to a mirror.
 func (m mirror) size(ctx context.Context) int64 {
 	return measured(ctx, m.beside("size"), m.fetched(), func() (total int64) {
-		for _, path := range m.parts() {
-			total += diskSize(ctx, path)
+		for _, ext := range mirrorExts {
+			total += diskSize(ctx, m.beside(ext[1:]))
 		}
 		return total
 	})

@@ -269,7 +269,7 @@ func (w *Workspace) Restore(ctx context.Context, want Want, b Bundle) (_ Clone, 
 	}
 	made, err := w.make(ctx, c, want, t, func(tmp clone) error {
 		err := tmp.unbundle(ctx, b, pack)
-		if _, failed := errors.AsType[*gitError](err); failed {
+		if gitFailed(err) {
 			return fmt.Errorf("%w: %w", ErrBundle, err)
 		}
 		return err

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/dirtree"
 )
 
 // The files of a submodule are put into a new clone without a git directory. For git the directory then is a submodule
@@ -126,23 +128,24 @@ func fetchReason(err error) string {
 func (m mirror) addresses(ctx context.Context, commit string) (map[string]string, error) {
 	out, err := m.git.run(ctx, "config", "--blob", commit+":.gitmodules", "-z", "--get-regexp",
 		`^submodule\..*\.(path|url)$`)
-	if _, failed := errors.AsType[*gitError](err); failed {
+	if gitFailed(err) {
 		return nil, nil // it does not exist, or is not valid
 	}
 	if err != nil {
 		return nil, err
 	}
-	paths, urls := map[string]string{}, map[string]string{} // by name
-	for entry := range strings.SplitSeq(out, "\x00") {      // "submodule.<name>.path\n<value>"
+	names := map[string]string{}                       // by path; of several with one path the last counts, as for git
+	urls := map[string]string{}                        // by name
+	for entry := range strings.SplitSeq(out, "\x00") { // "submodule.<name>.path\n<value>"
 		key, value, _ := strings.Cut(entry, "\n")
 		if name, found := strings.CutSuffix(key, ".path"); found {
-			paths[name] = value
+			names[value] = name
 		} else if name, found := strings.CutSuffix(key, ".url"); found {
 			urls[name] = value
 		}
 	}
 	all := map[string]string{}
-	for name, at := range paths {
+	for at, name := range names {
 		all[at] = urls[name]
 	}
 	return all, nil
@@ -256,7 +259,8 @@ func (m mirror) syncInTime(ctx context.Context, commit string) (tip, error) {
 func (w *Workspace) FetchLater(repo string) { w.slow.Store(repo, time.Now().Add(slowFor)) }
 
 // FetchSlow fetches the repositories that did not arrive in time, so that later clones find them. Those that fail are
-// left for the next call, for about an hour. One that does not end in an hour is given up, so that others have a turn.
+// left for the next call, for about an hour, unless the failure is lasting. One that does not end in an hour is given
+// up, so that others have a turn.
 func (w *Workspace) FetchSlow(ctx context.Context) {
 	w.slow.Range(func(repo, until any) bool {
 		limited, cancel := context.WithTimeout(ctx, slowFor)
@@ -272,7 +276,7 @@ func (w *Workspace) FetchSlow(ctx context.Context) {
 		if err != nil {
 			w.log.WarnContext(ctx, "slow repository is not fetched", "repo", repo, "err", err)
 		}
-		if err == nil || time.Now().After(until.(time.Time)) {
+		if err == nil || Lasting(err) || time.Now().After(until.(time.Time)) {
 			w.slow.Delete(repo)
 		}
 		return true
@@ -379,7 +383,7 @@ func (c clone) inside(ctx context.Context, protected string, links []treeFile) (
 // putInside notes what a new clone has in submodules.
 func (c clone) putInside(there inside) error {
 	if len(there.All) == 0 {
-		return nil
+		return dirtree.Remove(c.beside("submodules"))
 	}
 	data, err := json.Marshal(there)
 	if err != nil {

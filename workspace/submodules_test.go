@@ -153,6 +153,19 @@ func TestNestedSubmodules(t *testing.T) {
 	if len(c.Lacks) > 0 { // they are within what is gone
 		t.Errorf("withdrawn: %s", lacks(c))
 	}
+	// A clone that was not finished is not kept: nobody knows whose files are there.
+	o.modules("main", map[string][2]string{"lib": {head, "../lib"}})
+	want.Keep, not = false, ""
+	c = checkout(t, w, want)
+	note := w.mirror(want.Repo).clone(c.Dir).beside("submodules")
+	write(t, note, "")
+	if err := os.WriteFile(note, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want.Keep, not = true, "acme/deep"
+	if c = checkout(t, w, want); !c.Fresh || workTree(t, c.Dir)["lib/in/deep/deep.txt"] != "" {
+		t.Errorf("unfinished: %+v", c)
+	}
 }
 
 // What is left out of a clone is said with the reason, and nothing is written outside of the submodules.
@@ -210,6 +223,23 @@ func TestSubmodulesOfTheProtectedBranch(t *testing.T) {
 	c := checkout(t, o.files(), want)
 	if len(c.Submodules) > 0 || len(c.Lacks) != 2 || slices.Contains(*asked, "acme/secret") {
 		t.Errorf("%+v, asked for %v", c, *asked)
+	}
+}
+
+// Of several submodules that .gitmodules has with one path, the last one counts, as for git.
+func TestTwoSubmodulesWithOnePath(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{".gitmodules": "" +
+		"[submodule \"b\"]\n\tpath = lib\n\turl = ../b\n[submodule \"a\"]\n\turl = ../a\n\tpath = lib\n" +
+		"[submodule \"c\"]\n\turl = ../c\n"})
+	w := o.files()
+	c := checkout(t, w, api)
+	for range 20 { // a map has another order each time
+		urls, err := w.mirror(api.Repo).addresses(t.Context(), c.Head)
+		if err != nil || !maps.Equal(urls, map[string]string{"lib": "../a"}) {
+			t.Fatal(urls, err)
+		}
 	}
 }
 
@@ -336,17 +366,27 @@ func TestSlowSubmodule(t *testing.T) {
 	})
 }
 
-// What was too slow for a clone is fetched for later ones; after an hour without success it is forgotten.
+// What was too slow for a clone is fetched for later ones; after an hour without success it is forgotten, and at once if
+// none can be expected.
 func TestSlowSubmoduleArrives(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)
 	lib := o.beside("acme/lib", map[string]string{"lib.txt": "lib\n"})
 	w := o.files()
-	w.FetchLater("acme/lib")
-	w.FetchLater("acme/gone")
+	w.cfg.Credential = func(_ context.Context, repo string) (username, password string, _ error) {
+		if repo == "acme/later" {
+			return "", "", errors.New("no answer")
+		}
+		return "", "", nil
+	}
+	for _, repo := range []string{"acme/lib", "acme/later", "acme/gone"} {
+		w.FetchLater(repo)
+	}
 	w.FetchSlow(t.Context())
-	if _, slow := w.slow.Load("acme/lib"); slow {
-		t.Error("it counts as slow")
+	for repo, want := range map[string]bool{"acme/lib": false, "acme/later": true, "acme/gone": false} {
+		if _, slow := w.slow.Load(repo); slow != want {
+			t.Errorf("%s is tried again: %t", repo, slow)
+		}
 	}
 	if err := os.RemoveAll(filepath.Join(o.root, "acme/lib.git")); err != nil {
 		t.Fatal(err)
@@ -354,12 +394,9 @@ func TestSlowSubmoduleArrives(t *testing.T) {
 	if _, err := w.mirror("acme/lib").syncInTime(t.Context(), lib); err != nil {
 		t.Error(err)
 	}
-	if _, slow := w.slow.Load("acme/gone"); !slow {
-		t.Error("it is not tried again")
-	}
-	w.slow.Store("acme/gone", time.Now().Add(-time.Second))
+	w.slow.Store("acme/later", time.Now().Add(-time.Second))
 	w.FetchSlow(t.Context())
-	if _, slow := w.slow.Load("acme/gone"); slow {
+	if _, slow := w.slow.Load("acme/later"); slow {
 		t.Error("it is tried for ever")
 	}
 }

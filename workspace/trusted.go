@@ -217,8 +217,7 @@ func (c clone) hide(ctx context.Context) error {
 		}
 	}
 	if names.Len() > 0 {
-		git := c.git.reading(names.String())
-		if _, err := git.run(ctx, "update-index", "-z", "--skip-worktree", "--stdin"); err != nil {
+		if err := c.git.updateIndex(ctx, names.String(), "--skip-worktree"); err != nil {
 			return err
 		}
 	}

@@ -295,6 +295,12 @@ func (e *gitError) Error() string {
 
 func (e *gitError) Unwrap() error { return e.err }
 
+// gitFailed reports whether git itself failed, and not what it needs or its caller.
+func gitFailed(err error) bool {
+	_, failed := errors.AsType[*gitError](err)
+	return failed
+}
+
 // line returns the most useful line of stderr: git's first own error, because advice and consequences follow it, or
 // else the last line.
 func (e *gitError) line() string {
