@@ -30,10 +30,8 @@ type ModelCredential struct {
 	Names        map[string]string                        // see Config.ModelNames; nil: those
 	Prices       PriceList                                // see Config.Prices; nil: those
 	Headers      http.Header                              // see Config.ModelHeaders; nil: those
-	Weight       float64                                  // its share of the runs; 0: 1
 	Repositories []string                                 // patterns of repositories whose runs may use it; empty: all
 	People       []string                                 // the Spec.Person of runs that may use it; empty: all
-	DailyCap     float64                                  // maximum US dollars a day in the fleet; 0: none. See Learn
 }
 
 // CheckCredentials returns everything that is wrong with credentials. New refuses them then.
@@ -71,8 +69,7 @@ func (c ModelCredential) expand(getenv func(string) string) (gateway.Named, erro
 		return gateway.Named{}, err
 	}
 	named := gateway.Named{
-		Token: c.Token, Name: c.Name, Weight: c.Weight, Cap: c.DailyCap, Names: c.Names,
-		Prices: c.Prices, Headers: c.Headers,
+		Token: c.Token, Name: c.Name, Names: c.Names, Prices: c.Prices, Headers: c.Headers,
 	}
 	if text == "" {
 		return named, nil
@@ -128,8 +125,7 @@ type (
 // Credentials returns the state of each credential for the model, by name. The only credential has no name.
 func (r *Runner) Credentials() map[string]CredentialState { return r.model.States() }
 
-// Learn merges what other workers know of credentials, and which ones have reached their cap: the Runner does not know
-// what other workers have spent. New runs do not start with a credential that has reached its cap.
+// Learn merges what other workers know of credentials.
 func (r *Runner) Learn(all map[string]CredentialState) { r.model.Learn(all) }
 
 // ModelCheck is the result of a one-token request with one credential. The only credential has no name.
@@ -168,18 +164,6 @@ func checkedClass(p gateway.Probe) Class {
 		return ClassRateLimit
 	}
 	return ClassOverloaded
-}
-
-// openFailure is why a run has no gateway.
-func openFailure(err error) *Error {
-	if !errors.Is(err, gateway.ErrCapped) {
-		return NewError(ClassInternal, err.Error())
-	}
-	e := NewError(ClassBudget, err.Error())
-	e.User = "The credentials for the model that this task may use have reached their caps for today; a new " +
-		"day begins at midnight UTC."
-	e.Remedy = "Raise daily_cap of a credential in errand.yaml, or wait until midnight UTC."
-	return e
 }
 
 // credentialsFor returns the names of the credentials that a run may use; nil: all. A run that asks the model nothing

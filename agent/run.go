@@ -212,7 +212,7 @@ func (r *Runner) command(ctx context.Context, in invocation) (_ *command, e *Err
 		gated.Addr = fmt.Sprintf("127.0.0.1:%d", sandbox.GatewayPort)
 	}
 	if c.gate, err = r.model.Open(gated); err != nil {
-		return nil, openFailure(err)
+		return nil, NewError(ClassInternal, err.Error())
 	}
 	if c.order, err = r.order(c, in, c.place); err != nil {
 		return nil, NewError(ClassWorkspace, err.Error())

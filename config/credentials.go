@@ -28,15 +28,10 @@ type Credential struct {
 	Resource     string `yaml:"resource" help:"Of Foundry."`
 
 	Models       map[string]string `yaml:"models" help:"What the provider calls opus, sonnet and haiku."`
-	Weight       float64           `yaml:"weight" default:"1" help:"Its share of the runs."`
 	Repositories []string          `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
 	People       []string          `yaml:"people" default:"all" help:"Names in people: whose runs may use it."`
 	Pools        []string          `yaml:"pools" default:"all" help:"Pools whose workers use it."`
-	DailyCap     float64           `yaml:"daily_cap" default:"no cap" help:"The most US dollars a day (UTC), after which it is left out."`
 }
-
-// maxWeight bounds Credential.Weight.
-const maxWeight = 1000
 
 func (v routingCheck) credentials(r Routing) {
 	seen := map[string]bool{}
@@ -50,12 +45,6 @@ func (v routingCheck) credentials(r Routing) {
 		}
 		seen[c.Name] = true
 		v.credential(c, at)
-		if !(c.Weight >= 0 && c.Weight <= maxWeight) { // written so that it also holds for .nan
-			v.add(fmt.Sprintf("must be a number above 0, at most %d", maxWeight), "", append(at, "weight")...)
-		}
-		if !(c.DailyCap >= 0 && c.DailyCap <= maxBudget) {
-			v.add("is not an amount", "write US dollars, like 20 or 2.5, or 0 for no cap", append(at, "daily_cap")...)
-		}
 		v.patterns(c.Repositories, append(at, "repositories"))
 		for _, name := range c.People {
 			if _, known := r.People[name]; !known {

@@ -13,7 +13,6 @@ repositories: {acme/api: {}, acme/web: {}}
 credentials:
   - name: team-a
     api_key: '{{env "TEAM_A_KEY"}}'
-    weight: 2.5
     repositories: ["Acme/*"]
   - {name: plan, oauth_token: '{{env "PLAN"}}'}
   - {name: old, auth_token: '{{env "OLD"}}'}
@@ -34,7 +33,7 @@ func TestCredentials(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Credential{
-		{Name: "team-a", APIKey: `{{env "TEAM_A_KEY"}}`, Weight: 2.5, Repositories: []string{"Acme/*"}},
+		{Name: "team-a", APIKey: `{{env "TEAM_A_KEY"}}`, Repositories: []string{"Acme/*"}},
 		{Name: "plan", OAuthToken: `{{env "PLAN"}}`},
 		{Name: "old", AuthToken: `{{env "OLD"}}`},
 		{Name: "vault", TokenCommand: "vault read"},
@@ -73,7 +72,7 @@ func TestCredentialProblems(t *testing.T) {
 		{`- {name: a, api_key: '{{env "K"}}'}
   - {name: a, api_key: '{{env "L"}}'}`, "f:3: credentials.2 has the name of another one; give each credential its own"},
 		{
-			name + "weight: 1",
+			name + "pools: [x]",
 			"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command",
 		},
 		{
@@ -84,17 +83,13 @@ func TestCredentialProblems(t *testing.T) {
 			name + "oauth_token: hush",
 			`f:3: credentials.1.oauth_token holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
 		},
-		{name + `api_key: '{{env "K"}}'
-    weight: -1`, "f:4: credentials.1.weight must be a number above 0, at most 1000"},
-		{name + `api_key: '{{env "K"}}'
-    weight: .nan`, "f:4: credentials.1.weight must be a number above 0, at most 1000"},
 		{
 			name + `api_key: '{{env "K"}}'
     repositories: ["["]`,
 			`f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		},
 		{name + `api_key: '{{env "K"}}'
-    daily_cap: -1`, "f:4: credentials.1.daily_cap is not an amount; write US dollars, like 20 or 2.5, or 0 for no cap"},
+    daily_cap: 9`, `f:4: knows no key "daily_cap"; remove it; set the limit at the provider, whose refusal holds the credential, or budgets: day:`},
 		{name + `api_key: '{{env "K"}}'
     people: [eve]`, `f:4: credentials.1.people has "eve", who is not among the people; write a name that people: has`},
 		{
@@ -126,7 +121,7 @@ func TestCredentialProblems(t *testing.T) {
     models: {gpt: x}`, "f:4: credentials.1.models has gpt; write opus, sonnet and haiku"},
 		{
 			name + `key: '{{env "K"}}'`,
-			`f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, token_command, provider, region, profile, project, file, resource, models, weight, repositories, people, pools, daily_cap` + "\n" +
+			`f:3: knows no key "key"; remove it or correct its spelling; the keys here are name, api_key, oauth_token, auth_token, token_command, provider, region, profile, project, file, resource, models, repositories, people, pools` + "\n" +
 				"f:2: credentials.1 has no value, or several; write one of api_key, oauth_token, auth_token and token_command",
 		},
 		{"a: {api_key: hush}", "f:2: credentials does not have the right form; write a list, each entry after a dash"},

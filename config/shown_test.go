@@ -22,7 +22,7 @@ instructions: Be brief.
 egress: {allow: any, private: [10.0.0.1]}
 registries: [{host: r.example, bearer: '{{env "hush"}}'}, {host: s.example, basic: '{{env "hush"}}'}]
 credentials:
-  - {name: a, api_key: '{{env "hush"}}', weight: 2.5}
+  - {name: a, api_key: '{{env "hush"}}'}
   - {name: b, token_command: hush}
   - {name: c, oauth_token: '{{env "hush"}}'}
   - {name: d, auth_token: '{{env "hush"}}'}
@@ -93,17 +93,17 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 			"credentials",
 			[]string{
 				"entry", "name", "api_key", "oauth_token", "auth_token", "token_command", "provider", "profile", "file",
-				"weight", "repositories", "people", "pools", "daily_cap",
+				"repositories", "people", "pools",
 			},
 			[][]string{
 				{
 					"by default", "", "", "", "", "", "anthropic", "the worker's credentials", "Google's default",
-					"1", "all", "all", "all", "no cap",
+					"all", "all", "all",
 				},
-				{"1", "a", hidden, "", "", "", "", "", "", "2.5", "", "", "", ""},
-				{"2", "b", "", "", "", hidden, "", "", "", "", "", "", "", ""},
-				{"3", "c", "", hidden, "", "", "", "", "", "", "", "", "", ""},
-				{"4", "d", "", "", hidden, "", "", "", "", "", "", "", "", ""},
+				{"1", "a", hidden, "", "", "", "", "", "", "", "", ""},
+				{"2", "b", "", "", "", hidden, "", "", "", "", "", ""},
+				{"3", "c", "", hidden, "", "", "", "", "", "", "", ""},
+				{"4", "d", "", "", hidden, "", "", "", "", "", "", ""},
 			},
 		},
 		{

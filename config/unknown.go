@@ -17,9 +17,11 @@ var removed = map[string]string{
 	"ask_above":      "limit what a task may cost with budgets: task:",
 	"cache_write":    "remove it; it is 1.25 times input",
 	"cache_write_1h": "remove it; it is twice input",
+	"daily_cap":      "remove it; set the limit at the provider, whose refusal holds the credential, or budgets: day:",
 	"match_email":    "list accounts under people:, or set slack: link: true, so that people link their own",
 	"realm":          "remove it; registries that want a token in exchange for the credential are not supported",
 	"reserve":        "remove it; a running task without a maximum reserves $1",
+	"weight":         "remove it; runs are spread evenly among the credentials that are free",
 
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -92,35 +91,6 @@ func (s *Credentials) Slow(ctx context.Context, credential string) error {
 func (s *Credentials) Ease(ctx context.Context, credential string) error {
 	_, err := s.run(ctx, "ease", credential, leastInterval.Microseconds())
 	return wrapf(err, "ease credential")
-}
-
-// ShareOpen publishes what the open runs of a worker have spent with each credential in US dollars, until its next
-// heartbeats fail, and returns what those of the other live workers have. A reader has no worker and nothing to
-// publish.
-func (s *Credentials) ShareOpen(
-	ctx context.Context, worker string, own map[string]float64,
-) (others map[string]float64, err error) {
-	var text []byte
-	if len(own) > 0 {
-		if text, err = json.Marshal(own); err != nil {
-			return nil, fmt.Errorf("share the costs of open runs: %w", err)
-		}
-	}
-	r, err := s.run(ctx, "shareopen", worker, text, workerTTL.Milliseconds())
-	if err != nil {
-		return nil, fmt.Errorf("share the costs of open runs: %w", err)
-	}
-	others = map[string]float64{}
-	for i := 1; i < len(r); i++ {
-		var one map[string]float64
-		if json.Unmarshal([]byte(r.text(i)), &one) != nil {
-			continue // of another version
-		}
-		for name, usd := range one {
-			others[name] += usd
-		}
-	}
-	return others, nil
 }
 
 // List lists the credentials with restricted starts, in no particular order.

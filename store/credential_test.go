@@ -206,39 +206,6 @@ func TestCredentialsInUse(t *testing.T) {
 	}
 }
 
-// What open runs have spent is known to other workers while their worker lives, and no longer once it says so.
-func TestOpenRunsAreShared(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		share := func(worker string, own, want map[string]float64) {
-			h.Helper()
-			if diff := cmp.Diff(want, must(s.Credentials.ShareOpen(ctx, worker, own)),
-				cmpopts.EquateEmpty()); diff != "" {
-				h.Errorf("%q (-want +got):\n%s", worker, diff)
-			}
-		}
-		for _, id := range []string{"w1", "w2", "w3"} {
-			must(s.Workers.Beat(ctx, Worker{ID: id}))
-		}
-		share("w1", map[string]float64{"a": 1, "b": 0.5}, nil)
-		share("w2", map[string]float64{"a": 2}, map[string]float64{"a": 1, "b": 0.5})
-		share("w3", nil, map[string]float64{"a": 3, "b": 0.5})
-		share("", nil, map[string]float64{"a": 3, "b": 0.5}) // a front door
-		share("w1", map[string]float64{"b": 0.25}, map[string]float64{"a": 2})
-		share("w3", nil, map[string]float64{"a": 2, "b": 0.25})
-		h.lapse("errand:open:w2", workerTTL) // without a word of it
-		share("w1", map[string]float64{"b": 0.25}, nil)
-		share("w3", nil, map[string]float64{"b": 0.25})
-		h.ok(h.rdb.Set(ctx, "errand:open:w2", "x", time.Minute).Err())
-		share("w3", nil, map[string]float64{"b": 0.25})
-		share("w1", nil, nil)
-		share("w3", nil, nil)
-		if n := h.rdb.Exists(ctx, "errand:open:w1", "errand:open:w3", "errand:open:").Val(); n != 0 {
-			h.Errorf("%d keys are left", n)
-		}
-	})
-}
-
 // A credential that is held is listed until ten minutes after that.
 func TestHeldCredentialIsListed(t *testing.T) {
 	onBoth(t, func(h *harness) {

@@ -71,7 +71,6 @@ package store
 //	                          string  burst intervals              empty; the request has taken its turn of the name (memos)
 //	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (votes)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
-//	<prefix>open:<worker>     string  15 s                         what its open runs have spent with each credential, as JSON
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,
 //	                                                               slowed = one after the other (credential)
 //	<prefix>login:<hash>      string  as long as the session       who a browser is, JSON; "used" for a used state of a login (logins)

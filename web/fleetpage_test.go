@@ -61,18 +61,18 @@ func TestHealthPage(t *testing.T) {
 	}
 }
 
-// The page shows the usage limits, caps and holds of credentials, and the API has the same. Only those who see the
+// The page shows the usage limits and holds of credentials, and the API has the same. Only those who see the
 // whole fleet get them.
 func TestCredentialsOnTheFleetPage(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	now := time.Now().UTC()
 	states := map[string]agent.CredentialState{
-		"team-a": {Seen: now, Cap: 2, Windows: []agent.CredentialWindow{{
+		"team-a": {Seen: now, Windows: []agent.CredentialWindow{{
 			Name: "5h", Used: 0.43, ResetsAt: now.Add(time.Hour),
 		}, {Name: "7d", Used: 0.9, ResetsAt: now.Add(-time.Hour)}}},
 		"team-b": {HeldAt: now, Status: 429, Until: now.Add(time.Hour)},
-		"team-d": {Seen: now, Cap: 0.5},
+		"team-d": {Seen: now},
 	}
 	if _, err := capacity.ShareCredentials(t.Context(), h.Store, states); err != nil {
 		t.Fatal(err)
@@ -85,11 +85,10 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	}
 	h.contains(h.get("/fleet"), http.StatusOK, "team-a", `value="0.43" aria-label="5h limit of team-a"`,
 		"43%, resets <time ", `title="`+now.Add(time.Hour).Format("2006-01-02 15:04:05 UTC"),
-		`value="0" aria-label="7d limit`, "$1.50 of $2.00",
-		"held: the model answered 429 until <time ",
-		"$0.50 of $0.50", "cap reached until <time ")
+		`value="0" aria-label="7d limit`, "$1.50",
+		"held: the model answered 429 until <time ", "$0.50")
 	h.contains(h.get("/api/health"), http.StatusServiceUnavailable, `"name": "team-a"`, `"spent_today_usd": 1.5`,
-		`"cap_usd": 2`, `"used": 0.43`, `"status": 429`)
+		`"used": 0.43`, `"status": 429`)
 	h.contains(h.get("/costs?by=credential&days=1"), http.StatusOK, "team-a", "$1.50", "team-d")
 	h.contains(h.get("/api/costs?by=credential&credential=team-d"), http.StatusOK, `"credential": "team-d"`,
 		`"cost_usd": 0.5`, "!team-a")

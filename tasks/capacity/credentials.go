@@ -28,7 +28,6 @@ func ShareCredentials(
 		before, now := maps.Clone(fleet), time.Now().UTC().Truncate(time.Second)
 		for name, state := range own {
 			known := fleet[name].Newer(state)
-			known.Cap = state.Cap
 			if now.Sub(known.Reported) >= time.Hour {
 				known.Reported = now
 			}
@@ -43,7 +42,7 @@ func ShareCredentials(
 }
 
 func sameCredential(a, b agent.CredentialState) bool {
-	return a.HeldAt.Equal(b.HeldAt) && a.Seen.Equal(b.Seen) && a.Reported.Equal(b.Reported) && a.Cap == b.Cap
+	return a.HeldAt.Equal(b.HeldAt) && a.Seen.Equal(b.Seen) && a.Reported.Equal(b.Reported)
 }
 
 // readCredentials decodes the memo. It leaves out what is old.
@@ -65,45 +64,19 @@ type CredentialUse struct {
 	agent.CredentialState
 }
 
-// CappedAt returns when the credential can be used again, because its cap for today is reached; zero: it is not.
-func (c CredentialUse) CappedAt(now time.Time) time.Time {
-	if c.Cap <= 0 || c.Spent+c.Live < c.Cap {
-		return time.Time{}
-	}
-	return now.UTC().Truncate(24 * time.Hour).Add(24 * time.Hour)
-}
-
-// UseCredentials adds to states what their credentials have spent today, also in the open runs of other workers than
-// the one whose states they are. It publishes what those of this one have spent; a reader has none.
-func UseCredentials(
-	ctx context.Context, s *store.Store, worker string, states map[string]agent.CredentialState,
-) (list []CredentialUse, err error) {
-	own := map[string]float64{}
-	for name, state := range states {
-		if state.Live > 0 {
-			own[name] = state.Live
-		}
-	}
-	open, err := s.Credentials.ShareOpen(ctx, worker, own)
+// Credentials lists the credentials for the model that workers have used lately, with what they have spent today.
+func Credentials(ctx context.Context, s *store.Store) (list []CredentialUse, err error) {
+	body, err := s.Memos.Memo(ctx, credentialsMemo)
 	if err != nil {
 		return nil, err
 	}
+	states := readCredentials(body)
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		one := CredentialUse{Name: name, CredentialState: states[name]}
 		if one.Spent, err = s.Costs.Spent(ctx, store.CredentialScope+name); err != nil {
 			return nil, err
 		}
-		one.Live += open[name]
 		list = append(list, one)
 	}
 	return list, nil
-}
-
-// Credentials lists the credentials for the model that workers have used lately.
-func Credentials(ctx context.Context, s *store.Store) ([]CredentialUse, error) {
-	body, err := s.Memos.Memo(ctx, credentialsMemo)
-	if err != nil {
-		return nil, err
-	}
-	return UseCredentials(ctx, s, "", readCredentials(body))
 }

@@ -323,18 +323,9 @@ func (a *fakeAgent) Credentials() map[string]agent.CredentialState {
 func (a *fakeAgent) Learn(known map[string]agent.CredentialState) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for name, old := range a.credentials {
-		state := known[name]
-		state.Live = old.Live
-		a.credentials[name] = state
+	for name := range a.credentials {
+		a.credentials[name] = known[name]
 	}
-}
-
-// change changes what is known of a credential.
-func (a *fakeAgent) change(name string, s agent.CredentialState) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.credentials[name] = s
 }
 
 // breaks gives the CLI a problem; nil repairs it.

@@ -230,7 +230,7 @@ func (w *Worker) build() {
 	w.waits = notices.New(c.Store, w.sources, c.Log)
 	mover := &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	w.credentials = &attempt.Credentials{
-		Known: c.Runner, Store: c.Store, Own: c.Credential, Worker: w.id, Log: c.Log,
+		Known: c.Runner, Store: c.Store, Own: c.Credential, Log: c.Log,
 	}
 	declarations := &place.Declarations{
 		Workspace: c.Workspace, Store: c.Store, Egress: c.Policy.Egress, Mise: c.Mise,

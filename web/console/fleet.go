@@ -94,14 +94,8 @@ type windowView struct {
 
 func newCredentialViews(all []capacity.CredentialUse, now time.Time) (list []credentialView) {
 	for _, c := range all {
-		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: display.Dollars(c.Spent + c.Live)}
-		if c.Cap > 0 {
-			v.Spent += " of " + display.Dollars(c.Cap)
-		}
-		switch capped := c.CappedAt(now); {
-		case capped.After(now):
-			v.Level, v.State, v.Until = "warning", "cap reached", capped
-		case c.Until.After(now):
+		v := credentialView{Name: c.Name, Level: "ok", State: "in use", Spent: display.Dollars(c.Spent)}
+		if c.Until.After(now) {
 			v.Level, v.State, v.Until = "warning", fmt.Sprintf("held: the model answered %d", c.Status), c.Until
 		}
 		for _, w := range c.Windows {

@@ -235,7 +235,6 @@ func (c *call) charge(b Bill, model string) {
 	usd := p.Cost(b)
 	api.Usage = api.Usage.Plus(b.Minus(c.bill.Usage))
 	api.CostUSD += usd - c.usd
-	c.lease.spend(usd - c.usd)
 	c.bill, c.usd = b, usd
 }
 

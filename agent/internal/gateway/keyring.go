@@ -18,8 +18,6 @@ type Named struct {
 	Token   func(context.Context) (string, error) // instead of Credential: returns a token; nil: none
 	Cloud   cloud.Provider                        // instead of Credential; nil: Anthropic's API or such a gateway
 	Name    string
-	Weight  float64           // its share of the runs; 0: 1
-	Cap     float64           // most US dollars a day; 0: any amount
 	Names   map[string]string // what the provider calls the models of families
 	Prices  PriceList         // come before the list prices
 	Headers http.Header       // of requests with it; nil: Config.Headers
@@ -45,7 +43,7 @@ type key struct {
 // several reports whether there is a choice.
 func (r *keyring) several() bool { return len(r.keys) > 1 }
 
-// take gives a run one of the named credentials; nil: of all, whatever they have spent. The caller returns the lease.
+// take gives a run one of the named credentials; nil: of all. The caller returns the lease.
 func (r *keyring) take(names []string) (*lease, error) {
 	l := &lease{ring: r}
 	for _, k := range r.keys {
@@ -59,16 +57,12 @@ func (r *keyring) take(names []string) (*lease, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	uncapped := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return names != nil && k.capped(now) })
-	if len(uncapped) == 0 {
-		return nil, ErrCapped
-	}
-	free := slices.DeleteFunc(slices.Clone(uncapped), func(k *key) bool { return k.held(now) })
+	free := slices.DeleteFunc(slices.Clone(l.allowed), func(k *key) bool { return k.held(now) })
 	if len(free) == 0 {
-		l.key = soonest(uncapped)
+		l.key = soonest(l.allowed)
 		l.trial = l.key.state.HeldAt
 	} else {
-		l.key = lightest(free)
+		l.key = slices.MinFunc(free, func(a, b *key) int { return a.runs - b.runs }) // of equal ones the first
 	}
 	l.key.runs++
 	return l, nil
@@ -101,9 +95,7 @@ type lease struct {
 	key     *key
 	trial   time.Time // since when the credential is held that the run tries; zero: it was free
 
-	// Guarded by ring.mu:
-	live  float64 // the lease's part of KeyState.Live
-	ended bool
+	ended bool // guarded by ring.mu
 }
 
 // accepted lets the credential be used again if it has been held since before the run.
@@ -139,18 +131,10 @@ func (l *lease) freeAt() time.Time {
 	if len(able) == 0 {
 		return time.Time{}
 	}
-	if at := soonest(able).freeAt(); at.After(now) {
+	if at := soonest(able).state.Until; at.After(now) {
 		return at
 	}
 	return now
-}
-
-// spend adds to what open runs have spent with the credential.
-func (l *lease) spend(usd float64) {
-	l.ring.mu.Lock()
-	defer l.ring.mu.Unlock()
-	l.live += usd
-	l.key.state.Live += usd
 }
 
 // end returns the lease. It may be called again.
@@ -160,6 +144,5 @@ func (l *lease) end() {
 	if !l.ended {
 		l.ended = true
 		l.key.runs--
-		l.key.state.Live -= l.live
 	}
 }

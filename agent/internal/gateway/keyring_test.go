@@ -221,13 +221,11 @@ func TestRunsStartWithTheOther(t *testing.T) {
 	}
 }
 
-// Runs are spread by weight, then by order, among the credentials that they may use.
+// Runs are spread evenly, then by order, among the credentials that they may use.
 func TestChoiceOfCredential(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
-	heavy := apiKey("b")
-	heavy.Weight = 2
-	u, _ := several(t, b, apiKey("a"), heavy, apiKey("c"))
+	u, _ := several(t, b, apiKey("a"), apiKey("b"), apiKey("c"))
 	names := func(allowed ...string) (got string) {
 		var opened []*Gateway
 		for range 8 {
@@ -243,7 +241,7 @@ func TestChoiceOfCredential(t *testing.T) {
 		return got
 	}
 	for range 2 {
-		if got := names(); got != "babcbabc" {
+		if got := names(); got != "abcabcab" {
 			t.Errorf("of all: %s", got)
 		}
 	}
@@ -336,7 +334,6 @@ func TestFreeCredentialThatMayServe(t *testing.T) {
 		"it is rejected":        {KeyState{Until: later, Status: 401}, limited(soon), soon},
 		"both are rejected":     {KeyState{Until: later, Status: 403}, refusing(401), time.Time{}},
 		"both lack the model":   {KeyState{Until: later, Status: 403}, lacking, time.Time{}},
-		"its cap ends":          {KeyState{CappedUntil: later}, lacking, later},
 		"its failed fetch ends": {KeyState{Until: soon, Status: 503}, refusing(402), soon},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"cmp"
-	"errors"
 	"math"
 	"net/http"
 	"slices"
@@ -17,12 +15,8 @@ type KeyState struct {
 	HeldAt  time.Time `json:"held_at,omitzero"`  // time of the last refusal or the acceptance after it; zero if none
 	Windows []Window  `json:"windows,omitempty"` // limits of a subscription
 	Seen    time.Time `json:"seen,omitzero"`     // time of the answer that Windows are from; zero if none
-	Cap     float64   `json:"cap_usd,omitempty"` // maximum US dollars a day; 0 is unlimited
 
 	Reported time.Time `json:"reported,omitzero"` // approximately when a worker last had the credential
-
-	CappedUntil time.Time `json:"-"` // end of the cap; until then only open runs use it
-	Live        float64   `json:"-"` // unsettled US dollars of open runs, of this worker or of the fleet
 }
 
 // Newer returns s with the hold and the windows of o where those are newer.
@@ -103,25 +97,14 @@ func (u *Upstream) States() map[string]KeyState {
 	return all
 }
 
-// Learn merges the states that other workers have stored, where they are newer, and takes over which caps are reached.
+// Learn merges the states that other workers have stored, where they are newer.
 func (u *Upstream) Learn(all map[string]KeyState) {
 	u.keys.mu.Lock()
 	defer u.keys.mu.Unlock()
 	for _, k := range u.keys.keys {
-		s, ok := all[k.Name]
-		if !ok {
-			continue
-		}
-		k.state = k.state.Newer(s)
-		k.state.CappedUntil = s.CappedUntil
+		k.state = k.state.Newer(all[k.Name])
 	}
 }
-
-// ErrCapped refuses a run because all credentials that it may use have reached their cap.
-var ErrCapped = errors.New("the credentials for the model have reached their caps for today")
-
-// capped reports whether no further run may use a credential.
-func (k *key) capped(now time.Time) bool { return k.state.CappedUntil.After(now) }
 
 // held reports whether the model has refused a credential until later.
 func (k *key) held(now time.Time) bool { return k.state.Until.After(now) }
@@ -138,21 +121,7 @@ func (k *key) rejected(now time.Time) bool {
 	return k.held(now)
 }
 
-// freeAt returns the time when the credential is neither held nor capped.
-func (k *key) freeAt() time.Time {
-	if k.state.CappedUntil.After(k.state.Until) {
-		return k.state.CappedUntil
-	}
-	return k.state.Until
-}
-
-// lightest returns the credential with the fewest runs per weight, counting the new run; of equal ones the first.
-func lightest(keys []*key) *key {
-	load := func(k *key) float64 { return float64(k.runs+1) / cmp.Or(k.Weight, 1) }
-	return slices.MinFunc(keys, func(a, b *key) int { return cmp.Compare(load(a), load(b)) })
-}
-
 // soonest returns the credential that becomes free first.
 func soonest(keys []*key) *key {
-	return slices.MinFunc(keys, func(a, b *key) int { return a.freeAt().Compare(b.freeAt()) })
+	return slices.MinFunc(keys, func(a, b *key) int { return a.state.Until.Compare(b.state.Until) })
 }

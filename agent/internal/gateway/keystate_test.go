@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -117,38 +116,4 @@ func TestHeldCredentialIsTried(t *testing.T) {
 			t.Error("a later hold does not last, because the run had tried the one before")
 		}
 	}
-}
-
-// A credential that has reached its cap is for no further run. A run under way keeps it.
-func TestCappedCredential(t *testing.T) {
-	t.Parallel()
-	b := newBank(t)
-	b.says("key-a", costing(1_000_000))
-	b.says("key-b", costing(500_000))
-	u, _ := several(t, b, apiKey("a"), apiKey("b"))
-	g := open(t, u)
-	ask(t, g)
-	if live := u.States()["a"].Live; live != 4 {
-		t.Errorf("$%f live", live)
-	}
-	midnight := time.Now().Add(time.Hour)
-	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}})
-	ask(t, g)
-	next := open(t, u, "a", "b")
-	ask(t, next)
-	if asked := b.taken(); !slices.Equal(asked, []string{"key-a", "key-a", "key-b"}) {
-		t.Errorf("asked %q", asked)
-	}
-	u.Learn(map[string]KeyState{"a": {CappedUntil: midnight}, "b": {CappedUntil: midnight}})
-	if _, err := u.Open(Run{Credentials: []string{"a", "b"}}); !errors.Is(err, ErrCapped) {
-		t.Errorf("a new run: %v", err)
-	}
-	open(t, u) // a run that asks nothing
-	g.Close()
-	next.Close()
-	if a, b := u.States()["a"].Live, u.States()["b"].Live; a != 0 || b != 0 {
-		t.Errorf("$%f and $%f live after the runs", a, b)
-	}
-	u.Learn(map[string]KeyState{"a": {}, "b": {}}) // the day is over
-	open(t, u, "a", "b")
 }

@@ -65,7 +65,7 @@ func newKey(c Named, transport http.RoundTripper, cfg Config) *key {
 	if c.Headers != nil {
 		cfg.Headers = c.Headers
 	}
-	k := &key{Named: c, transport: transport, state: KeyState{Cap: c.Cap}}
+	k := &key{Named: c, transport: transport}
 	switch {
 	case c.Cloud != nil:
 		k.transport = cloudSigner{next: transport, cloud: c.Cloud, headers: cfg.Headers, log: cfg.Log}

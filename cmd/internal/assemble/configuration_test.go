@@ -29,7 +29,7 @@ func configured(t *testing.T, redisURL string, unset ...string) config.Config {
 	if err := os.WriteFile(file, []byte(`
 repositories: {acme/api: {base: develop}, acme/site: {results: C1}}
 limits: {repository: 3}
-credentials: [{name: team-a, api_key: '{{env "`+canary+`name"}}', weight: 2.5, repositories: [acme/*]}]
+credentials: [{name: team-a, api_key: '{{env "`+canary+`name"}}', repositories: [acme/*]}]
 budgets: {day: 200, task: 0.5}
 people: {ann: {slack: U1, github: ann-acme, email: ann@acme.test}}
 roles: [{role: admin, people: [ann@acme.test]}]
@@ -89,7 +89,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				door.ServeHTTP(w, r)
 				for _, want := range []string{
 					"ANTHROPIC_API_KEY", "set, hidden", "1h", "ann@acme.test", "search.acme.test", "tickets", "develop",
-					"0.5", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "api_key", "2.5",
+					"0.5", "every weekday at 07:00 Europe/Berlin", "77", "team-a", "api_key",
 				} {
 					if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 						t.Fatalf("%s: %d without %s\n%s", path, w.Code, want, w.Body)

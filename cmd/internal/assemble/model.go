@@ -27,8 +27,7 @@ func credentials(c config.Config) (list []agent.ModelCredential) {
 			Name: one.Name, APIKey: one.APIKey, OAuthToken: one.OAuthToken, AuthToken: one.AuthToken,
 			Token: modelToken(c, one.TokenCommand), Cloud: credentialCloud(c.Cloud, one), Names: one.Models,
 			Prices:  modelPrices(c, cmp.Or(one.Provider, config.ProviderAnthropic)),
-			Headers: modelHeaders(c, one.Provider), Weight: one.Weight, Repositories: one.Repositories,
-			People: one.People, DailyCap: one.DailyCap,
+			Headers: modelHeaders(c, one.Provider), Repositories: one.Repositories, People: one.People,
 		})
 	}
 	return list

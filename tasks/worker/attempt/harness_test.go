@@ -89,7 +89,7 @@ func (f *fleet) idle(change ...func(*Config)) *Processor {
 	agents := c.Runner.(*known)
 	c.Sources = &sources.Set{All: []tasks.Source{f.source}}
 	c.Health = machine.NewHealth(machine.Config{CLI: agents, Store: c.Store, Every: time.Hour, Log: log})
-	c.Credentials = &Credentials{Known: agents, Store: c.Store, Own: c.Credential, Worker: c.Worker, Log: log}
+	c.Credentials = &Credentials{Known: agents, Store: c.Store, Own: c.Credential, Log: log}
 	c.Notices = notices.New(c.Store, c.Sources, log)
 	c.Moves = &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	return New(c)

@@ -375,18 +375,14 @@ func allHeld(all []capacity.CredentialUse, now time.Time) string {
 	}
 	var first time.Time
 	for _, c := range all {
-		until := c.CappedAt(now)
-		if c.Until.After(until) {
-			until = c.Until
-		}
-		if !until.After(now) {
+		if !c.Until.After(now) {
 			return ""
 		}
-		if first.IsZero() || until.Before(first) {
-			first = until
+		if first.IsZero() || c.Until.Before(first) {
+			first = c.Until
 		}
 	}
-	return "no run reaches the model before " + Time(first) + ": each of its credentials is held or has reached its cap"
+	return "no run reaches the model before " + Time(first) + ": each of its credentials is held"
 }
 
 // Sentences joins a problem and its remedy into sentences.
