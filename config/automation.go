@@ -54,7 +54,6 @@ func (r Routing) automations() map[string]Automation {
 type Webhook struct {
 	URL          string       `yaml:"url" hidden:"host" help:"The address that gets a POST."`
 	Secret       EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs it, as for hooks."`
-	Endings      []string     `yaml:"endings" default:"all" help:"The endings that count, such as failed."`
 	Repositories []string     `yaml:"repositories" default:"all" help:"Patterns of owner/name whose tasks count."`
 }
 
@@ -126,9 +125,6 @@ func (v routingCheck) signingSecret(secret EnvReference, path []string) {
 	}
 }
 
-// Endings are the kinds of endings that a webhook can choose. A withdrawn task posts nothing.
-var Endings = []string{"answered", "failed", "timed_out", "stalled", "cancelled", "refused", "lost", "superseded"}
-
 func (v routingCheck) webhooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Webhooks)) {
 		w, path := r.Webhooks[name], []string{"webhooks", name}
@@ -136,12 +132,6 @@ func (v routingCheck) webhooks(r Routing) {
 		v.signingSecret(w.Secret, path)
 		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			v.add("has no URL that errand can call", "write it like https://example.com/errand", append(path, "url")...)
-		}
-		for _, kind := range w.Endings {
-			if !slices.Contains(Endings, kind) {
-				v.add(fmt.Sprintf("has %q, which is no ending", kind), "write some of "+strings.Join(Endings, ", "),
-					append(path, "endings")...)
-			}
 		}
 		v.patterns(w.Repositories, append(path, "repositories"))
 	}

@@ -196,8 +196,7 @@ const (
 
 // HTTP configures the front door: webhooks, API and console.
 type HTTP struct {
-	Addr    string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr" help:"The address to listen on. Compose sets it."`
-	Publish string `env:"ERRAND_PUBLISH" envDefault:"127.0.0.1:8080" help:"Only for Compose: the published address on the host. 0.0.0.0:8080 for all interfaces."` // no program reads it
+	Addr string `env:"ERRAND_HTTP_ADDR" envDefault:"127.0.0.1:8080" check:"addr" help:"The address to listen on; under Compose the one that is published on the host. 0.0.0.0:8080 for all interfaces."`
 	// URL of the console for users, without a trailing slash; empty = posts do not link to it
 	PublicURL    string   `env:"ERRAND_PUBLIC_URL" check:"url" help:"The URL for people, used in posted links to the page of a task, like https://errand.example.com. Unset: no links."`
 	ConsoleToken Secret   `env:"ERRAND_CONSOLE_TOKEN" check:"token" help:"The token for console, API, queues and metrics. 'worker -standalone' creates and prints one if it is unset; 'enqueue serve' requires it."`

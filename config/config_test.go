@@ -65,10 +65,10 @@ var redisCert, redisKey = func() (string, string) {
 // full sets every variable, to something else than its default where it has one. Every secret's value contains hush.
 func full() map[string]string {
 	return map[string]string{
-		"REDIS_URL":              "rediss://:hush-redis%21@redis.example:6380/3",
-		"ERRAND_REDIS_CA_FILE":   "/keys/ca.pem",
-		"ERRAND_REDIS_CERT_FILE": "/keys/cert.pem",
-		"REDIS_PASSWORD":         "hush-compose", "ERRAND_PUBLISH": "0.0.0.0:80",
+		"REDIS_URL":                    "rediss://:hush-redis%21@redis.example:6380/3",
+		"ERRAND_REDIS_CA_FILE":         "/keys/ca.pem",
+		"ERRAND_REDIS_CERT_FILE":       "/keys/cert.pem",
+		"REDIS_PASSWORD":               "hush-compose",
 		"ERRAND_REDIS_KEY_FILE":        "/keys/key.pem",
 		"ANTHROPIC_DEFAULT_OPUS_MODEL": "o", "ANTHROPIC_DEFAULT_SONNET_MODEL": "s",
 		"ANTHROPIC_DEFAULT_HAIKU_MODEL": "h",
@@ -189,7 +189,7 @@ func TestLoadReadsEveryVariable(t *testing.T) {
 			AzureSecret: "hush-azure",
 		},
 		HTTP: HTTP{
-			Addr: ":0", Publish: "0.0.0.0:80", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
+			Addr: ":0", PublicURL: "https://errand.example", ConsoleToken: "hush-console-0123",
 			ProxyHeader: "X-Forwarded-User", Proxies: Networks{
 				netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8::/64"),
 			},
@@ -235,7 +235,7 @@ func TestLoadDefaults(t *testing.T) {
 		Slack:  Slack{APIURL: "https://slack.com/api/"},
 		GitHub: GitHub{APIURL: "https://api.github.com/", URL: "https://github.com"},
 		Model:  Model{APIKey: "k", BaseURL: "https://api.anthropic.com", Gateway: GatewayOn},
-		HTTP:   HTTP{Addr: "127.0.0.1:8080", Publish: "127.0.0.1:8080", LinkDays: 7},
+		HTTP:   HTTP{Addr: "127.0.0.1:8080", LinkDays: 7},
 		Worker: Worker{
 			Addr: "127.0.0.1:8081", Claude: "claude", Sandbox: SandboxAuto, Pool: "default",
 			Concurrency: 4, RunLimit: 7200e9, IdleLimit: 900e9, MemoryGB: 5, DiskGB: 20, Processes: 2000,

@@ -17,7 +17,7 @@ mcp:
     args: ["--of={{.Thread}}", x]
     env: {TICKETS_TOKEN: '{{env "T"}}', TOKEN_FILE: /etc/x}
   search: {url: "https://h/mcp?a=b", headers: {Authorization: 'Bearer {{env "S"}}'}, profiles: [read, write]}
-  old: {type: sse, url: "http://h"}
+  old: {url: "http://h/sse"}
 `))
 	want := map[string]Server{
 		"tickets": {
@@ -28,15 +28,10 @@ mcp:
 			URL: "https://h/mcp?a=b", Headers: map[string]string{"Authorization": `Bearer {{env "S"}}`},
 			Profiles: []string{"read", "write"},
 		},
-		"old": {Type: "sse", URL: "http://h"},
+		"old": {URL: "http://h/sse"},
 	}
 	if diff := cmp.Diff(want, got.MCP); diff != "" || len(p) > 0 {
 		t.Errorf("servers (-want +got):\n%s\nproblems: %v", diff, p)
-	}
-	for name, kind := range map[string]string{"tickets": ServerStdio, "search": ServerHTTP, "old": ServerSSE} {
-		if got := got.MCP[name].Kind(); got != kind {
-			t.Errorf("%s is of type %s, want %s", name, got, kind)
-		}
 	}
 }
 
@@ -55,21 +50,20 @@ func TestServerProblems(t *testing.T) {
 			"t:",
 			"f:2: mcp.t has neither command nor url; add `command: …` for a program to start, or `url: …` for a server to connect to",
 		},
-		{"t: {type: websocket}", `f:2: mcp.t.type must be stdio, http or sse, not "websocket"`},
 		{
 			"t: {command: ./x}",
 			`f:2: mcp.t.command is "./x", which would be looked for in each checkout; write an absolute path, or a name to find on PATH`,
 		},
 		{
-			"t: {type: stdio, command: x, url: 'http://h'}",
-			"f:2: mcp.t has a url or headers besides a command; keep command, args and env, or url and headers",
+			"t: {command: x, headers: {A: b}}",
+			"f:2: mcp.t has headers and no url; keep command, args and env, or url and headers",
 		},
 		{
 			"t: {command: x, url: 'http://h'}",
 			"f:2: mcp.t has a url and also a command, args or env; keep command, args and env, or url and headers",
 		},
 		{
-			"t: {type: sse}",
+			"t: {url: h}",
 			"f:2: mcp.t.url is not an absolute http or https URL without a user; write it like https://mcp.example.com/mcp",
 		},
 		{
@@ -93,7 +87,7 @@ func TestServerProblems(t *testing.T) {
 		{"t: {command: x, env: \"a\\nb\"}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{
 			"t: {run: x}",
-			`f:2: knows no key "run"; remove it or correct its spelling; the keys here are type, command, args, env, url, headers, profiles`,
+			`f:2: knows no key "run"; remove it or correct its spelling; the keys here are command, args, env, url, headers, profiles`,
 		},
 	} {
 		t.Run(tc.text, func(t *testing.T) {

@@ -54,7 +54,6 @@ func (c Config) Summary() string {
 	count(len(r.Credentials), "credential for the model", "credentials for the model")
 	count(r.Limits.Repository, "run at once in a repository", "runs at once in a repository")
 	count(r.Limits.User, "run at once for a person", "runs at once for a person")
-	count(r.Limits.Credential, "run at once with a credential", "runs at once with a credential")
 	for _, budget := range []struct {
 		usd float64
 		of  string

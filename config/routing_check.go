@@ -41,7 +41,6 @@ func (v routingCheck) options(r Routing) {
 type Limits struct {
 	Repository int `yaml:"repository" default:"no limit" help:"In each repository."`
 	User       int `yaml:"user" default:"no limit" help:"Of each person."`
-	Credential int `yaml:"credential" default:"no limit" help:"With each credential for the model."`
 }
 
 // Budgets bounds the cost of tasks in US dollars at list price. 0 = no budget. Days are UTC.
@@ -61,7 +60,7 @@ func (v routingCheck) limits(r Routing) {
 	for _, l := range []struct {
 		name string
 		n    int
-	}{{"repository", r.Limits.Repository}, {"user", r.Limits.User}, {"credential", r.Limits.Credential}} {
+	}{{"repository", r.Limits.Repository}, {"user", r.Limits.User}} {
 		if l.n < 0 {
 			v.add("is not a number of runs", "write the number of concurrent runs, like 3, or 0 for no limit",
 				"limits", l.name)
@@ -161,11 +160,9 @@ func (c *Config) checkResults(p *Problems) {
 	}
 }
 
-// GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository, and the
-// limits for outside authors.
+// GitHubPeople sets who may use errand on GitHub, in addition to people with write access to a repository.
 type GitHubPeople struct {
 	Label string   `yaml:"label" default:"errand" help:"The label that has an issue worked on and the pull request of a fork reviewed, if someone with write access adds it."`
-	Runs  int      `yaml:"fork_runs" default:"5" help:"The reviews a day (UTC) of pull requests of one outside author, in all repositories together."`
 	Bots  []string `yaml:"bots" help:"Logins of other bots that can use mentions and commands."`
 }
 
@@ -178,9 +175,6 @@ var botLogin = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*\[bot\]$`)
 func (v routingCheck) github(r Routing) {
 	if l := r.GitHub.Label; strings.ContainsAny(l, "\r\n") || utf8.RuneCountInString(l) > maxLabel {
 		v.add("must be a label of at most 50 characters in one line", "", "github", "label")
-	}
-	if r.GitHub.Runs < 0 {
-		v.add("must be the number of runs per day, like 5", "", "github", "fork_runs")
 	}
 	for i, bot := range r.GitHub.Bots {
 		if !botLogin.MatchString(bot) {
@@ -243,32 +237,12 @@ func (v routingCheck) slack(r Routing) {
 // and {{.Run}}. Env and Headers may also contain {{env "NAME"}} for secrets, which are read when the agent's runner is
 // created.
 type Server struct {
-	Type     string            `yaml:"type" default:"from the other keys" help:"The kind: stdio, http or sse."`
 	Command  string            `yaml:"command" help:"The program that each run starts: an absolute path, or a name on PATH."`
 	Args     []string          `yaml:"args" hidden:"all" help:"Its arguments, which may contain {{.Repo}}, {{.Run}} and {{.Thread}}."`
 	Env      map[string]string `yaml:"env" hidden:"all" help:"Its environment. {{env \"NAME\"}} is a secret from the worker's environment."`
-	URL      string            `yaml:"url" hidden:"host" help:"The server to connect to, instead of a program."`
+	URL      string            `yaml:"url" hidden:"host" help:"The server to connect to, instead of a program: over SSE if the path ends in /sse, and otherwise over streamable HTTP."`
 	Headers  map[string]string `yaml:"headers" hidden:"all" help:"The headers for it, with secrets as in env."`
 	Profiles []string          `yaml:"profiles" default:"write" help:"The profiles of the runs that get it."`
-}
-
-// The values of Server.Type.
-const (
-	ServerStdio = "stdio"
-	ServerHTTP  = "http"
-	ServerSSE   = "sse"
-)
-
-// Kind returns the type, derived from the other fields if Type is empty.
-func (s Server) Kind() string {
-	switch {
-	case s.Type != "":
-		return s.Type
-	case s.URL != "":
-		return ServerHTTP
-	default:
-		return ServerStdio
-	}
 }
 
 var (
@@ -285,13 +259,10 @@ func (v routingCheck) servers(r Routing) {
 				"write lower-case letters, digits and dashes, at most 32, and not errand, which is taken", path...)
 		}
 		s := r.MCP[name]
-		switch s.Kind() {
-		case ServerStdio:
-			v.stdio(s, path)
-		case ServerHTTP, ServerSSE:
+		if s.URL != "" {
 			v.remote(s, path)
-		default:
-			v.add(fmt.Sprintf("must be stdio, http or sse, not %q", s.Type), "", append(path, "type")...)
+		} else {
+			v.stdio(s, path)
 		}
 		for _, p := range s.Profiles {
 			if p != ProfileWrite && p != ProfileRead {
@@ -333,8 +304,8 @@ func (v routingCheck) registries(r Routing) {
 
 func (v routingCheck) stdio(s Server, path []string) {
 	switch {
-	case s.URL != "" || len(s.Headers) > 0:
-		v.add("has a url or headers besides a command", "keep command, args and env, or url and headers", path...)
+	case len(s.Headers) > 0:
+		v.add("has headers and no url", "keep command, args and env, or url and headers", path...)
 	case s.Command == "":
 		v.add("has neither command nor url",
 			"add `command: …` for a program to start, or `url: …` for a server to connect to", path...)

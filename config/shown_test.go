@@ -62,11 +62,11 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		},
 		{
 			"mcp",
-			[]string{"entry", "type", "command", "args", "env", "url", "headers", "profiles"},
+			[]string{"entry", "command", "args", "env", "url", "headers", "profiles"},
 			[][]string{
-				{"by default", "from the other keys", "", "", "", "", "", "write"},
-				{"one", "", "one", hidden, hidden, "", "", ""},
-				{"two", "", "", "", "", "mcp.example", hidden, ""},
+				{"by default", "", "", "", "", "", "write"},
+				{"one", "one", hidden, hidden, "", "", ""},
+				{"two", "", "", "", "mcp.example", hidden, ""},
 			},
 		},
 		{
@@ -118,7 +118,7 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		{
 			"limits",
 			[]string{"key", "value", "default"},
-			[][]string{{"repository", "", "no limit"}, {"user", "2", "no limit"}, {"credential", "", "no limit"}},
+			[][]string{{"repository", "", "no limit"}, {"user", "2", "no limit"}},
 		},
 		{
 			"budgets",
@@ -139,7 +139,7 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		{
 			"github",
 			[]string{"key", "value", "default"},
-			[][]string{{"label", "", "errand"}, {"fork_runs", "", "5"}},
+			[][]string{{"label", "", "errand"}},
 		},
 		{"login", []string{"key", "value", "default"}, [][]string{{"groups", "", "groups"}}},
 		{
@@ -160,8 +160,8 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		},
 		{
 			"webhooks",
-			[]string{"entry", "url", "secret", "endings", "repositories"},
-			[][]string{{"by default", "", "", "all", "all"}, {"z", "ops.example", hidden, "", ""}},
+			[]string{"entry", "url", "secret", "repositories"},
+			[][]string{{"by default", "", "", "all"}, {"z", "ops.example", hidden, ""}},
 		},
 	}
 	got := r.Sections()
@@ -209,7 +209,7 @@ repositories.instructions repositories.model repositories.models repositories.ef
 repositories.base repositories.profile repositories.results repositories.pool repositories.locks repositories.path
 repositories.tools repositories.egress repositories.pull_requests.branch_prefix repositories.pull_requests.title
 repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template
-channels.repository people.slack people.github people.email mcp.type mcp.command mcp.profiles
+channels.repository people.slack people.github people.email mcp.command mcp.profiles
 rules.tool rules.input rules.action rules.reason options.models options.efforts egress
 registries.host registries.repositories registries.paths
 credentials.name credentials.provider credentials.region credentials.profile credentials.project credentials.file
@@ -218,7 +218,7 @@ slack.people slack.teams slack.channels slack.bots slack.approvers slack.unmappe
 login.issuer login.client_id login.scopes login.groups login.account
 roles.role roles.people roles.groups roles.repositories
 schedules.when schedules.prompt schedules.repository schedules.branch schedules.profile schedules.results
-hooks.template hooks.repository hooks.branch hooks.profile hooks.results webhooks.endings webhooks.repositories`)
+hooks.template hooks.repository hooks.branch hooks.profile hooks.results webhooks.repositories`)
 	got := textKeys(reflect.TypeFor[Routing](), "")
 	slices.Sort(want)
 	slices.Sort(got)

@@ -28,16 +28,16 @@ people:
 rules:
   - {tool: Bash, input: "*git push*", action: deny, reason: No.}
   - {tool: "*", action: ask}
-limits: {repository: 2, credential: 10}
+limits: {repository: 2}
 budgets: {task: 2.5, day: 100, contact: "#platform"}
 slack: {people: [U1], teams: [T1, E1], channels: [C1], bots: [B1], approvers: [U2], unmapped: refuse, link: true}
-github: {label: run errand, fork_runs: 3, bots: ["renovate[bot]"]}
+github: {label: run errand, bots: ["renovate[bot]"]}
 schedules:
   deps: {when: every weekday at 07:00 Europe/Berlin, prompt: Update., repository: acme/api, branch: next, profile: write, budget: 2.5}
 hooks:
   alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "Look at {{.title}}.", repository: acme/web, rate: 10}
 webhooks:
-  ops: {url: "https://ops.example", secret: '{{env "OPS_SECRET"}}', endings: [failed], repositories: ["acme/*"]}
+  ops: {url: "https://ops.example", secret: '{{env "OPS_SECRET"}}', repositories: ["acme/*"]}
 `))
 	want := Routing{
 		Repositories: map[string]Repository{
@@ -49,19 +49,19 @@ webhooks:
 		Rules: []Rule{
 			{Tool: "Bash", Input: "*git push*", Action: ActionDeny, Reason: "No."}, {Tool: "*", Action: ActionAsk},
 		},
-		Limits:  Limits{Repository: 2, Credential: 10},
+		Limits:  Limits{Repository: 2},
 		Budgets: Budgets{Task: 2.5, Day: 100, Contact: "#platform"},
 		Slack: SlackPeople{
 			People: []string{"U1"}, Teams: []string{"T1", "E1"}, Channels: []string{"C1"}, Bots: []string{"B1"},
 			Approvers: []string{"U2"}, Unmapped: policy.UnmappedRefuse, Link: true,
 		},
-		GitHub: GitHubPeople{Label: "run errand", Runs: 3, Bots: []string{"renovate[bot]"}},
+		GitHub: GitHubPeople{Label: "run errand", Bots: []string{"renovate[bot]"}},
 		Hooks: map[string]Hook{"alerts": {
 			Secret: `{{env "ALERTS_SECRET"}}`, Template: "Look at {{.title}}.", Rate: 10,
 			Automation: Automation{Repository: "acme/web"},
 		}},
 		Webhooks: map[string]Webhook{"ops": {
-			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"failed"},
+			URL: "https://ops.example", Secret: `{{env "OPS_SECRET"}}`,
 			Repositories: []string{"acme/*"},
 		}},
 		Variables: []string{"ALERTS_SECRET", "OPS_SECRET"},
@@ -175,7 +175,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"repositories:\n  o/r: {trusted: yep, open: yep}", `f:2: repositories.o/r.trusted is "yep"; write true or false` +
 			"\n" + `f:2: repositories.o/r.open is "yep"; write true or false`},
 		{"repositories: &x\n  <<: *x", "f is not YAML (anchor 'x' value contains itself); correct the line"},
-		{"limits: &x {credential: 1}\nbudgets:\n  <<: *x\n  day: 2", `f:1: knows no key "credential"; remove it or correct its spelling; the keys here are task, user, channel, repository, day, contact`},
+		{"budgets: &x {day: 2}\nlimits:\n  <<: *x\n  user: 1", `f:1: knows no key "day"; remove it or correct its spelling; the keys here are repository, user`},
 		{
 			"---\npeople: {}\n---\npeople: {}",
 			"f holds more than one document; remove the line --- and merge what follows it",
@@ -224,7 +224,6 @@ func TestRoutingProblems(t *testing.T) {
 			"repositories:\n  a/b:\n    profile: write\n    results: C0123",
 			"f:4: repositories.a/b.results cannot be combined with profile: write; remove results, or set profile: read",
 		},
-		{"github:\n  fork_runs: -1", "f:2: github.fork_runs must be the number of runs per day, like 5"},
 		{
 			"github:\n  label: " + strings.Repeat("ä", 51),
 			"f:2: github.label must be a label of at most 50 characters in one line",
@@ -368,12 +367,11 @@ func TestRoutingProblems(t *testing.T) {
 			`f:3: hooks.x.secret holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
 			"f:4: hooks.x.template cannot be read: template: x:1: unclosed action; see docs/automation.md",
 		}, "\n")},
-		{"webhooks:\n  X:\n    url: ftp://ops\n    endings: [late]\n    repositories: ['[']", strings.Join([]string{
+		{"webhooks:\n  X:\n    url: ftp://ops\n    repositories: ['[']", strings.Join([]string{
 			"f:2: webhooks.X cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first",
 			"f:2: webhooks.X has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
 			"f:3: webhooks.X.url has no URL that errand can call; write it like https://example.com/errand",
-			`f:4: webhooks.X.endings has "late", which is no ending; write some of answered, failed, timed_out, stalled, cancelled, refused, lost, superseded`,
-			`f:5: webhooks.X.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
+			`f:4: webhooks.X.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		}, "\n")},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",

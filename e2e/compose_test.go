@@ -176,7 +176,7 @@ func TestWorkerScales(t *testing.T) {
 
 func TestFrontDoorIsLocalUnlessAsked(t *testing.T) {
 	t.Parallel()
-	for env, host := range map[string]string{"": "127.0.0.1", "ERRAND_PUBLISH=0.0.0.0:80\n": "0.0.0.0"} {
+	for env, host := range map[string]string{"": "127.0.0.1", "ERRAND_HTTP_ADDR=0.0.0.0:80\n": "0.0.0.0"} {
 		ports := mustLoad(t, sample+env).Services["enqueue"].Ports
 		if len(ports) != 1 || ports[0].HostIP != host || ports[0].Target != 8080 {
 			t.Errorf("with %q published as %v, want on %s", env, ports, host)

@@ -285,30 +285,6 @@ func TestLineKeepsItsCap(t *testing.T) {
 	})
 }
 
-// A task that one worker's credential has no room for comes again, perhaps to a worker with another one, and at once
-// when there is room.
-func TestFullCredentialAsksOtherWorkers(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		caps, other := Cap{"credential:a", 1}, Cap{"credential:b", 1}
-		var full *Full
-		held := must(h.ask(s, h.scoped(s, 1), caps))
-		second, third := h.scoped(s, 2), h.scoped(s, 3)
-		for _, id := range []string{second, third} {
-			if _, err := h.ask(s, id, caps); !errors.As(err, &full) {
-				h.Fatalf("claim = %v, want it full", err)
-			}
-			h.named(s, "it has just been refused")
-			if _, err := h.rdb.ZScore(ctx, "errand:ready", id).Result(); err != nil {
-				h.Errorf("no delivery will be tried: %v", err)
-			}
-		}
-		must(h.ask(s, second, other))
-		h.ok(held.End(ctx, nil))
-		h.named(s, "there is room", third)
-	})
-}
-
 // The release before made lines without their caps.
 func TestLineOfAnOlderRelease(t *testing.T) {
 	onBoth(t, func(h *harness) {

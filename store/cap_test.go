@@ -34,9 +34,9 @@ func (h *harness) counted(scope string) int64 {
 func TestFullScopeRefusesTheClaim(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		caps := []Cap{{"repo:", 2}, {"user:", 0}, {"credential:c", 3}}
+		caps := []Cap{{"repo:", 2}, {"user:", 0}, {"team:", 3}}
 		claim := func(n int, scopes ...string) (*Claim, error) {
-			return h.ask(s, h.scoped(s, n, scopes...), caps...)
+			return h.ask(s, h.scoped(s, n, append(scopes, "team:t")...), caps...)
 		}
 		first := must(claim(1, "repo:a", "user:u"))
 		must(claim(2, "repo:a", "user:u", "channel:x"))
@@ -54,8 +54,8 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 			h.Errorf("claim again = %+v, want repo:a full", err)
 		}
 		must(claim(4, "repo:b"))
-		if _, err := claim(5); !errors.As(err, &full) || full.Scope != "credential:c" {
-			h.Errorf("claim = %v, want credential:c full", err)
+		if _, err := claim(5); !errors.As(err, &full) || full.Scope != "team:t" {
+			h.Errorf("claim = %v, want team:t full", err)
 		}
 		if n := h.counted("user:u") + h.counted("channel:x"); n != 0 {
 			h.Errorf("%d counted where there is no cap", n)
@@ -74,7 +74,7 @@ func TestFullScopeRefusesTheClaim(t *testing.T) {
 func TestCapsDoNotLeak(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		caps := []Cap{{"repo:", 1}, {"credential:c", 1}}
+		caps := []Cap{{"repo:", 1}, {"team:", 1}}
 		ways := map[string]func(c *Claim){
 			"end":    func(c *Claim) { h.ok(c.End(ctx, nil)) },
 			"return": func(c *Claim) { h.ok(c.Return(ctx, Wait{})) },
@@ -90,14 +90,14 @@ func TestCapsDoNotLeak(t *testing.T) {
 		n := 0
 		for way, leave := range ways {
 			n++
-			c := must(h.ask(s, h.scoped(s, n, "repo:a"), caps...))
-			if h.counted("repo:a") != 1 || h.counted("credential:c") != 1 {
+			c := must(h.ask(s, h.scoped(s, n, "repo:a", "team:t"), caps...))
+			if h.counted("repo:a") != 1 || h.counted("team:t") != 1 {
 				h.Fatalf("%s: the run does not count", way)
 			}
 			h.ok(h.refresh(c))
 			leave(c)
 			_ = h.refresh(c) // a renewal in progress
-			if h.counted("repo:a")+h.counted("credential:c") != 0 {
+			if h.counted("repo:a")+h.counted("team:t") != 0 {
 				h.Errorf("%s: the run still counts", way)
 			}
 			if _, err := c.store.run(ctx, "release", c.ID(), c.Thread(), c.fence, c.token); err != nil &&
@@ -150,9 +150,9 @@ func TestCapsHoldInAFight(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		const tasks, workers = 24, 6
 		ctx, s := h.Context(), h.store(Config{})
-		caps := []Cap{{"repo:", 2}, {"credential:c", 3}}
+		caps := []Cap{{"repo:", 2}, {"team:", 3}}
 		for n := range tasks {
-			h.scoped(s, n, fmt.Sprint("repo:", n%3))
+			h.scoped(s, n, fmt.Sprint("repo:", n%3), "team:t")
 		}
 		var all, ended atomic.Int32
 		var repo [3]atomic.Int32

@@ -10,17 +10,14 @@ import (
 
 // Cap bounds the concurrent runs of a scope in the fleet. A task counts from its claim until it stops running.
 type Cap struct {
-	Scope string // an additional scope of the claim, or a kind ending in a colon: the task's scopes of that kind
+	Scope string // the kind of the task's scopes, ending in a colon
 	Max   int    // 0: no cap
 }
 
 // Of returns the task's scopes that the cap bounds.
 func (c Cap) Of(scopes []string) (bound []string) {
-	switch {
-	case c.Max <= 0:
+	if c.Max <= 0 {
 		return nil
-	case !strings.HasSuffix(c.Scope, ":"):
-		return []string{c.Scope}
 	}
 	for _, s := range scopes {
 		if strings.HasPrefix(s, c.Scope) {
@@ -64,20 +61,14 @@ func (e *Full) Error() string {
 // claim that Redis lost continues for Outage. The run of a dead owner counts until it is requeued.
 func (s *Store) lease() time.Duration { return s.cfg.ClaimTTL + s.cfg.Outage }
 
-// capArgs returns caps as arguments of claim.lua: the additional scopes, then pairs.
-func capArgs(caps []Cap) []any {
-	var own []string
-	var pairs []any
+// capArgs returns caps as arguments of scripts: pairs of a kind and its cap.
+func capArgs(caps []Cap) (pairs []any) {
 	for _, c := range caps {
-		if c.Max <= 0 {
-			continue
+		if c.Max > 0 {
+			pairs = append(pairs, c.Scope, fmt.Sprint(c.Max))
 		}
-		if !strings.HasSuffix(c.Scope, ":") {
-			own = append(own, c.Scope)
-		}
-		pairs = append(pairs, c.Scope, fmt.Sprint(c.Max))
 	}
-	return append([]any{strings.Join(own, "\n")}, pairs...)
+	return pairs
 }
 
 // NoSlot stores for display why no worker has room for a waiting task that is otherwise ready. It does not count as a

@@ -189,7 +189,7 @@ func (s *Store) Wake(ctx context.Context, ids ...string) error {
 // CallUp makes the first in each line ready if there are places for them that no step has given out: a cap was raised,
 // a place was not freed but has expired, or a task that was to take a place did not come.
 func (s *Store) CallUp(ctx context.Context, caps ...Cap) error {
-	_, err := s.run(ctx, "callup", capArgs(caps)[1:]...)
+	_, err := s.run(ctx, "callup", capArgs(caps)...)
 	return wrapf(err, "call up waiting tasks")
 }
 

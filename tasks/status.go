@@ -105,13 +105,10 @@ func ordinal(n int) string {
 
 // inScopeOf names a scope for people.
 func inScopeOf(full string) string {
-	switch kind, name, _ := strings.Cut(full, ":"); kind + ":" {
-	case scope.Repository:
-		return "in " + name
-	case scope.User:
-		return "for the same person"
+	if repo, ok := strings.CutPrefix(full, scope.Repository); ok {
+		return "in " + repo
 	}
-	return "with the model account"
+	return "for the same person"
 }
 
 // Headline returns the state at the given time.

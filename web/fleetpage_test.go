@@ -163,7 +163,7 @@ func TestFleetAtWork(t *testing.T) {
 		client := c.Redis.MakeRedisClient().(*redis.Client)
 		t.Cleanup(func() { _ = client.Close() })
 		c.Desk = desk.New(c.Store, queue.New(c.Store, client, time.Hour), rights.Policy{
-			Limits: rights.Limits{Repository: 2, Credential: 3}, Budgets: rights.Budgets{Day: 50},
+			Limits: rights.Limits{Repository: 2}, Budgets: rights.Budgets{Day: 50},
 		}, nil)
 	})
 	for i, kind := range []tasks.EndingKind{tasks.Answered, tasks.Answered, tasks.Failed, tasks.Cancelled} {
@@ -181,7 +181,7 @@ func TestFleetAtWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := store.Worker{
-		ID: "worker-1", Host: "mill.test", Credential: "team", Running: 2, Health: json.RawMessage(`{"ok":true}`),
+		ID: "worker-1", Host: "mill.test", Running: 2, Health: json.RawMessage(`{"ok":true}`),
 	}
 	if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestFleetAtWork(t *testing.T) {
 	h.contains(a, http.StatusOK, "<b>4</b> ended in 24 h",
 		"<b>1</b> failed",
 		"</th><td>2</td><td>1</td><td>1</td><td class=\"wide\"><meter max=\"1\" value=\"1.000\"", "≤ ",
-		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>", "each credential", "team <b>1</b>",
+		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>",
 		"$0.00 of $50.00", "!acme/ended <b>")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
 	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")

@@ -142,25 +142,6 @@ func TestTaskThatWaitsForALimit(t *testing.T) {
 	}
 }
 
-// A task that waits for a limit whose runs no filter finds shows no other runs as if they were those.
-func TestTaskThatWaitsForACredential(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{ID: "worker", Slots: 4}); err != nil {
-		t.Fatal(err)
-	}
-	first, second := h.submit(1), h.submit(2, func(t *tasks.Task) { t.Thread = "test/another" })
-	limit := store.Cap{Scope: store.CredentialScope + "main", Max: 1}
-	if _, err := h.Store.Claim(t.Context(), first, 0, "worker", limit); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := h.Store.Claim(t.Context(), second, 0, "worker", limit); err == nil {
-		t.Fatal("the limit does not hold")
-	}
-	h.contains(h.get("/tasks/"+second), http.StatusOK, `class="state waiting">Waiting</span>`,
-		"!>Ahead of this task", "!"+first, "!starts in")
-}
-
 // A run that waits for an answer leaves its place to others, so they do not wait for it.
 func TestRunThatAsksIsNotAhead(t *testing.T) {
 	t.Parallel()

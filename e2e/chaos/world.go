@@ -134,7 +134,7 @@ func (w *world) settle(set settings) (err error) {
 	if set.drill {
 		yaml += "limits:\n  repository: 1\n"
 	} else {
-		yaml += "limits:\n  repository: 9\n  credential: 14\n"
+		yaml += "limits:\n  repository: 9\n"
 	}
 	yaml += "budgets:\n  repository: 100000\n  day: 100000\n"
 	for _, f := range []struct {

@@ -1,12 +1,12 @@
--- prefix, (scope or kind, cap)... -> {'ok'}
+-- prefix, (kind of scope, cap)... -> {'ok'}
 -- Calls up tasks for places that became free without a step: their leases ended, a cap was raised or removed, or a task
--- that was called did not come. The cap of a credential is known only to workers that have it.
+-- that was called did not come.
 for _, scope in ipairs(redis.call('HKEYS', LINES)) do
   if redis.call('EXISTS', line_key(scope)) == 0 then
     redis.call('HDEL', LINES, scope)
   else
-    local cap = bound(scope, 2) or not of_credential(scope) and 1000000 -- none any more
-    if cap then redis.call('HSET', LINES, scope, int(cap)) end
+    local cap = bound(scope, 2) or 1000000 -- none any more
+    redis.call('HSET', LINES, scope, int(cap))
     call_up(scope)
   end
 end

@@ -1,4 +1,4 @@
--- prefix, id, delivery, worker, nonce, ttl ms, lease ms, the worker's clock, scopes of the worker, (scope or kind, cap)...
+-- prefix, id, delivery, worker, nonce, ttl ms, lease ms, the worker's clock, (kind of scope, cap)...
 --   -> {'ok', token, record} | {'notdue', at} | {'full', scope, runs there, cap, place in line} | another refusal
 local id, delivery, worker, nonce, ttl, lease = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local key = task_key(id)
@@ -31,17 +31,13 @@ if holder or head(thread) ~= id then
   return {'busy'}
 end
 local places = {}
-for scope in each((r[6] or '') .. '\n' .. ARGV[9]) do
-  local cap = bound(scope, 10)
+for scope in each(r[6]) do
+  local cap = bound(scope, 9)
   if cap then
     local there = redis.call('ZCOUNT', cap_key(scope), int(t), '+inf')
     local place = place_in(id, scope, cap - there, cap)
     if place > cap - there then
       refuse(int(there) .. ' ' .. int(cap) .. ' ' .. int(place) .. ' ' .. scope)
-      -- A worker with another credential may have room, and nothing tells here whether there is one.
-      if of_credential(scope) then
-        redis.call('ZADD', READY, int(tonumber(ARGV[8]) + math.min(2 + place / 50, 30) * 1000000), id)
-      end
       if r[9] and r[9] ~= scope then call_up(r[9]) end
       return {'full', scope, int(there), int(cap), int(place)}
     end

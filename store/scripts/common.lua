@@ -229,13 +229,9 @@ local function block(id, what)
   if redis.call('HGET', task_key(id), 'blocked') ~= what then redis.call('HSET', task_key(id), 'blocked', what) end
 end
 
--- of_credential reports whether a scope is that of the claiming worker's credential.
-local function of_credential(scope) return string.match(scope, '^credential:') end
-
--- make_ready puts a waiting task into READY if it is blocked, or if it waits there for a credential.
-local function make_ready(id, scope)
-  local if_new = scope and of_credential(scope) and 'LT' or 'NX'
-  redis.call('ZADD', READY, if_new, redis.call('HGET', task_key(id), 'at') or '0', id)
+-- make_ready puts a waiting task into READY if it is blocked.
+local function make_ready(id)
+  redis.call('ZADD', READY, 'NX', redis.call('HGET', task_key(id), 'at') or '0', id)
 end
 
 -- unblock makes a task leave its line and forget why it was blocked. It returns the scope of the line, or nil.
@@ -289,7 +285,7 @@ local function call_up(scope)
     if r[1] ~= scope then
       redis.call('ZREM', line_key(scope), id)
     else
-      make_ready(id, scope)
+      make_ready(id)
       if since == 0 or since > t then -- Redis' clock went back
         since = t
         redis.call('HSET', task_key(id), 'awaited', int(t))

@@ -143,7 +143,7 @@ func TestLinkedPersonIsOne(t *testing.T) {
 	if _, err := f.desk.Submit(here, chat); err != nil {
 		t.Fatal(err)
 	}
-	caps := f.desk.policy.Limits.Caps("")
+	caps := f.desk.policy.Limits.Caps()
 	claim, err := f.store.Claim(t.Context(), first, 0, "w", caps...)
 	if err != nil {
 		t.Fatal(err)

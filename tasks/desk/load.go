@@ -28,7 +28,7 @@ type LimitUse struct {
 	Uses []Use
 }
 
-// Use is one repository, person or credential with runs.
+// Use is one repository or person with runs.
 type Use struct {
 	Name    string
 	Runs    int // those that count under the limit, so none that waits for a person
@@ -42,7 +42,7 @@ const (
 )
 
 // Load summarizes the live tasks.
-func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []store.Worker) (Load, error) {
+func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord) (Load, error) {
 	l := Load{Next: map[string][]tasks.Status{}}
 	sees := f.desk.policy.People.Visible(ctx)
 	uses := map[string]*Use{}
@@ -53,19 +53,12 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 		return uses[scope]
 	}
 	next := map[string][]string{}
-	credentials := map[string]string{} // by worker
-	for _, w := range workers {
-		credentials[w.ID] = w.Credential
-	}
 	for _, rec := range live {
 		switch {
 		case sees != nil && !sees(rec.Scopes):
 		case rec.State == store.Running && !rec.Lent:
 			for _, scope := range rec.Scopes {
 				use(scope).Runs++
-			}
-			if name := credentials[rec.Worker]; name != "" && sees == nil {
-				use(store.CredentialScope+name).Runs++
 			}
 		case rec.State == store.Waiting:
 			if rec.Blocked.Scope != "" {
@@ -83,7 +76,6 @@ func (f *Fleet) Load(ctx context.Context, live []store.LiveRecord, workers []sto
 	}{
 		{"repository", scope.Repository, limits.Repository},
 		{"person", scope.User, limits.User},
-		{"credential", store.CredentialScope, limits.Credential},
 	} {
 		if kind.most > 0 {
 			l.Limits = append(l.Limits, LimitUse{kind.of, kind.most, mostUsed(uses, kind.prefix)})

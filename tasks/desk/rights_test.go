@@ -413,11 +413,11 @@ func TestBudgetOfAPerson(t *testing.T) {
 	second := f.task("b", "x")
 	second.Source, second.Thread, second.Actor = "chat", "chat/b", "reader@x.test"
 	f.submit(second)
-	claim, err := f.store.Claim(t.Context(), first, 0, "w", f.desk.policy.Limits.Caps("")...)
+	claim, err := f.store.Claim(t.Context(), first, 0, "w", f.desk.policy.Limits.Caps()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.store.Claim(t.Context(), second.ID, 0, "w", f.desk.policy.Limits.Caps("")...)
+	_, err = f.store.Claim(t.Context(), second.ID, 0, "w", f.desk.policy.Limits.Caps()...)
 	if full, ok := errors.AsType[*store.Full](err); !ok || full.Scope != "user:reader" {
 		t.Errorf("a second run: %v", err)
 	}

@@ -126,19 +126,19 @@ func TestForkFailsClosed(t *testing.T) {
 func TestForkRation(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 23, 0, 0, 0, time.UTC)
-	w := withToken(t, func(c *config) { c.ForkRuns, c.Now = 2, func() time.Time { return now } })
+	w := withToken(t, func(c *config) { c.Now = func() time.Time { return now } })
 	o := must(subject.Of(w.task(w.fork("one"), 0)))
 	w.hub.SetPermission(repo, "ben", "write")
 	if err := w.src.gate.Approve(t.Context(), o.Ref, o.Head, "ben"); err != nil {
 		t.Fatal(err)
 	}
 	run := func(n int) error { return brief(w, w.task(o.Number, n)) }
-	for _, n := range []int{1, 1, 2, 1, 2} { // a task that is briefed again counts once
+	for _, n := range []int{1, 1, 2, 1, 3, 4, 5, 2} { // a task that is briefed again counts once
 		if err := run(n); err != nil {
 			t.Error(n, err)
 		}
 	}
-	wantInput(t, run(3), "stranger has had 2 reviews of pull requests from forks today")
+	wantInput(t, run(6), "stranger has had 5 reviews of pull requests from forks today")
 	if err := run(2); err != nil {
 		t.Error(err)
 	}
@@ -150,7 +150,7 @@ func TestForkRation(t *testing.T) {
 		t.Error("another author:", err)
 	}
 	now = now.Add(2 * time.Hour)
-	if err := run(3); err != nil {
+	if err := run(6); err != nil {
 		t.Error("the next day:", err)
 	}
 }

@@ -85,7 +85,6 @@ type Config struct {
 
 	ForkLabel  string           // approves the head of a pull request from a fork for review; DefaultForkLabel if ""
 	Bots       []string         // logins of other bots that may make requests; see subject.Gate
-	ForkRuns   int              // runs a day on forks of one author; DefaultForkRuns if 0
 	Limiter    intake.Limiter   // limits requests on a pull request; nil for no limit
 	Board      Board            // shows the results of repositories that are only watched; nil if there are none
 	Quiet      time.Duration    // time from a push to its review, unless another push follows; DefaultQuiet if 0
@@ -97,7 +96,6 @@ type Config struct {
 // Defaults of Config.
 const (
 	DefaultForkLabel = "errand"
-	DefaultForkRuns  = 5
 	DefaultPollEvery = 5 * time.Minute
 	DefaultQuiet     = 30 * time.Second // lets people push a correction first
 )
@@ -178,7 +176,6 @@ func New(cfg Config) (*Source, error) {
 	}
 	refuse(cfg.Forge == nil, "no forge")
 	refuse(cfg.Memory == nil, "no memory")
-	refuse(cfg.ForkRuns < 0, "a negative number of runs on forks")
 	if err := errors.Join(problems...); err != nil {
 		return nil, fmt.Errorf("configure GitHub: %w", err)
 	}
@@ -192,7 +189,7 @@ func New(cfg Config) (*Source, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Quiet, cfg.PollEvery = cmp.Or(cfg.Quiet, DefaultQuiet), cmp.Or(cfg.PollEvery, DefaultPollEvery)
-	cfg.ForkLabel, cfg.ForkRuns = cmp.Or(cfg.ForkLabel, DefaultForkLabel), cmp.Or(cfg.ForkRuns, DefaultForkRuns)
+	cfg.ForkLabel = cmp.Or(cfg.ForkLabel, DefaultForkLabel)
 	cfg.ConsoleURL = strings.TrimRight(cfg.ConsoleURL, "/")
 	return assemble(cfg), nil
 }
@@ -203,7 +200,7 @@ func assemble(cfg Config) *Source {
 	hubAPI := thread.Client{Forge: cfg.Forge, Now: cfg.Now, Log: log, ConsoleURL: cfg.ConsoleURL}
 	g := &subject.Gate{
 		Forge: cfg.Forge, Memory: mem,
-		Bots: cfg.Bots, ForkLabel: cfg.ForkLabel, ForkRuns: cfg.ForkRuns, Now: cfg.Now,
+		Bots: cfg.Bots, ForkLabel: cfg.ForkLabel, Now: cfg.Now,
 	}
 	parts := shared{
 		api: hubAPI, gate: g, memory: mem, watched: cfg.watched, now: cfg.Now, log: log,

@@ -17,9 +17,6 @@ func TestReason(t *testing.T) {
 		"11th in line; 1 of 1 runs busy for the same person": {
 			State: store.Waiting, Blocked: store.Blocked{Scope: "user:slack/U1", Runs: 1, Max: 1, Place: 11},
 		},
-		"1st in line; 3 of 3 runs busy with the model account": {
-			State: store.Waiting, Blocked: store.Blocked{Scope: "credential:c", Runs: 3, Max: 3, Place: 1},
-		},
 		"2 tasks of this thread come first": {State: store.Waiting, Blocked: store.Blocked{Place: 2}},
 		"no worker is free yet":             {State: store.Waiting},
 		"the limit is reached":              {State: store.Waiting, Why: "the limit is reached"},

@@ -99,14 +99,9 @@ func LowerLimit(a, b float64) float64 {
 type Limits struct {
 	Repository int // for each repository
 	User       int // for each person
-	Credential int // for each model credential
 }
 
-// Caps returns the limits in the form that a claim takes. credential is the claiming worker's; empty if unknown.
-func (l Limits) Caps(credential string) []store.Cap {
-	caps := []store.Cap{{Scope: scope.Repository, Max: l.Repository}, {Scope: scope.User, Max: l.User}}
-	if credential != "" {
-		caps = append(caps, store.Cap{Scope: store.CredentialScope + credential, Max: l.Credential})
-	}
-	return caps
+// Caps returns the limits in the form that a claim takes.
+func (l Limits) Caps() []store.Cap {
+	return []store.Cap{{Scope: scope.Repository, Max: l.Repository}, {Scope: scope.User, Max: l.User}}
 }

@@ -26,17 +26,14 @@ import (
 
 // Webhook is a receiver of endings.
 type Webhook struct {
-	Name    string // [a-z0-9-]
-	URL     string
-	Secret  string             // signs requests; only front doors need it
-	Endings []tasks.EndingKind // that it wants; empty: all
+	Name   string // [a-z0-9-]
+	URL    string
+	Secret string // signs requests; only front doors need it
 	// patterns such as acme/*, of which one must match each repository of a task; empty: all tasks
 	Repositories []string
 }
 
-func (w Webhook) wants(t tasks.Task, kind tasks.EndingKind) bool {
-	return (len(w.Endings) == 0 || slices.Contains(w.Endings, kind)) && pattern.Covers(w.Repositories, t.Places()...)
-}
+func (w Webhook) wants(t tasks.Task) bool { return pattern.Covers(w.Repositories, t.Places()...) }
 
 // Config is what New needs. Inbox is required.
 type Config struct {
@@ -83,9 +80,9 @@ func (n note) id() string {
 }
 
 // Note notes the ending of a task for each webhook that wants it. It can be repeated.
-func (w *Webhooks) Note(ctx context.Context, t tasks.Task, kind tasks.EndingKind, ended time.Time) error {
+func (w *Webhooks) Note(ctx context.Context, t tasks.Task, ended time.Time) error {
 	for _, hook := range w.cfg.Webhooks {
-		if !hook.wants(t, kind) {
+		if !hook.wants(t) {
 			continue
 		}
 		n := note{Webhook: hook.Name, Task: t.ID, Ended: ended}

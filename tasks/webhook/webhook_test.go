@@ -73,23 +73,18 @@ func door(hooks ...Webhook) (w *Webhooks, inbox *taskstest.Inbox) {
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
-	w, _ := door(Webhook{
-		Name: "ops", URL: r.URL, Secret: secret, Endings: []tasks.EndingKind{tasks.Failed, tasks.Lost},
-		Repositories: []string{"acme/*"},
-	})
+	w, _ := door(Webhook{Name: "ops", URL: r.URL, Secret: secret, Repositories: []string{"acme/*"}})
 	for _, n := range []struct {
 		id, repo string
-		kind     tasks.EndingKind
 		at       time.Time
 	}{
-		{"1-a", "Acme/API", tasks.Failed, noon},
-		{"1-answered", "acme/api", tasks.Answered, noon},
-		{"1-other", "other/api", tasks.Failed, noon},
-		{"1-none", "", tasks.Failed, noon},
-		{"1-earlier", "acme/api", tasks.Failed, noon.Add(-time.Hour)}, // it was retried, and this is not its last ending
-		{"1-b", "acme/api", tasks.Lost, noon},
+		{"1-a", "Acme/API", noon},
+		{"1-other", "other/api", noon},
+		{"1-none", "", noon},
+		{"1-earlier", "acme/api", noon.Add(-time.Hour)}, // it was retried, and this is not its last ending
+		{"1-b", "acme/api", noon},
 	} {
-		if err := w.Note(t.Context(), tasks.Task{ID: n.id, Repo: n.repo}, n.kind, n.at); err != nil {
+		if err := w.Note(t.Context(), tasks.Task{ID: n.id, Repo: n.repo}, n.at); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -110,7 +105,7 @@ func TestWantsAllRepositories(t *testing.T) {
 	t.Parallel()
 	w := Webhook{Repositories: []string{"acme/*", "docs/site"}}
 	for also, want := range map[string]bool{"acme/web": true, "docs/site": true, "other/x": false} {
-		if got := w.wants(tasks.Task{Repo: "acme/api", Also: []string{also}}, tasks.Answered); got != want {
+		if got := w.wants(tasks.Task{Repo: "acme/api", Also: []string{also}}); got != want {
 			t.Errorf("with %s: %v", also, got)
 		}
 	}
@@ -126,7 +121,7 @@ func TestReceiverFails(t *testing.T) {
 		"reach the receiver: dial tcp":                 {Name: "gone", URL: "http://127.0.0.1:1/?token=t0k3n", Secret: secret},
 	} {
 		w, _ := door(hook)
-		err := w.Note(t.Context(), tasks.Task{ID: "1-a"}, tasks.Answered, noon)
+		err := w.Note(t.Context(), tasks.Task{ID: "1-a"}, noon)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "t0k3n") {
 			t.Errorf("%v, want %s", err, want)
 		}
@@ -137,7 +132,7 @@ func TestReceiverFails(t *testing.T) {
 func TestDeadDeliveries(t *testing.T) {
 	t.Parallel()
 	w, inbox := door(Webhook{Name: "ops", URL: "http://127.0.0.1:1", Secret: secret})
-	if err := w.Note(t.Context(), tasks.Task{ID: "forgotten"}, tasks.Answered, noon); err != nil {
+	if err := w.Note(t.Context(), tasks.Task{ID: "forgotten"}, noon); err != nil {
 		t.Fatal(err)
 	}
 	if said := inbox.Outcome("ops.forgotten.1795780800000000"); !strings.Contains(said, "the task is no longer kept") {

@@ -243,17 +243,16 @@ func TestIdleSuspectIsNotGivenUp(t *testing.T) {
 func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = rights.Limits{Credential: 2}
-	limited := func(c *Config) { c.Credential = "c" }
+	f.policy.Limits = rights.Limits{User: 2}
 	started, finish := f.running()
 	suspect := f.task("b", "x")
 	f.died(suspect, record.MaxCrashes-1)
-	f.worker(limited)
+	f.worker()
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
 	f.lapse(suspect.Thread)
 	f.idles(suspect.ID)
-	f.worker(limited)
+	f.worker()
 	fresh := f.submit(f.task("c", "x")) // there
 	if id := f.next(started); id != fresh {
 		t.Errorf("%s was started", id)

@@ -19,17 +19,17 @@ func TestEndingIsNoted(t *testing.T) {
 	noted := make(chan string, 10)
 	var calls atomic.Int32
 	f.worker(func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, at time.Time) error {
+		c.Ended = func(_ context.Context, task tasks.Task, at time.Time) error {
 			f.ending(task.ID) // its message is posted
 			if calls.Add(1) == 1 {
 				return errors.New("Redis is gone")
 			}
-			noted <- fmt.Sprintf("%s %s %t", task.ID, kind, at.IsZero())
+			noted <- fmt.Sprintf("%s %t", task.ID, at.IsZero())
 			return nil
 		}
 	})
 	id := f.submit(f.task("a", "x"))
-	if got := <-noted; got != id+" answered false" {
+	if got := <-noted; got != id+" false" {
 		t.Error(got)
 	}
 	if n := calls.Load(); n != 2 {
@@ -44,8 +44,8 @@ func TestEndingsOfAbsorbedTasksAreNoted(t *testing.T) {
 	runs := f.converses()
 	noted := make(chan string, 10)
 	f.talker(s, func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, at time.Time) error {
-			noted <- fmt.Sprintf("%s %s %t", task.Prompt, kind, at.IsZero())
+		c.Ended = func(_ context.Context, task tasks.Task, at time.Time) error {
+			noted <- fmt.Sprintf("%s %t", task.Prompt, at.IsZero())
 			return nil
 		}
 	})
@@ -54,7 +54,7 @@ func TestEndingsOfAbsorbedTasksAreNoted(t *testing.T) {
 	f.submit(f.task("a", "blue"))
 	run.take(run.next())
 	run.end <- answer("It is blue.")
-	f.equal("noted", []string{<-noted, <-noted}, []string{"paint it answered false", "blue answered false"})
+	f.equal("noted", []string{<-noted, <-noted}, []string{"paint it false", "blue false"})
 }
 
 // While a source lets a final message wait, another thread's task runs in the slot and at the place under the cap. The
@@ -62,7 +62,7 @@ func TestEndingsOfAbsorbedTasksAreNoted(t *testing.T) {
 func TestPostingHoldsNoSlot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits.Credential = 1
+	f.policy.Limits.User = 1
 	opens := make(chan struct{})
 	f.source.open = opens
 	ran := make(chan string, 10)
@@ -70,7 +70,7 @@ func TestPostingHoldsNoSlot(t *testing.T) {
 		ran <- s.ID
 		return answer("x"), nil
 	}
-	f.worker(withCredential, func(c *Config) { c.Slots = 2 }) // one for reviews
+	f.worker(func(c *Config) { c.Slots = 2 }) // one for reviews
 	review := func(thread string) string {
 		task := f.task(thread, "x")
 		task.Class = tasks.Review

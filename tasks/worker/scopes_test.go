@@ -56,7 +56,7 @@ func (f *fleet) noneCounts() {
 func TestLimitsHoldAcrossWorkers(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.policy.Limits = rights.Limits{User: 2, Credential: 3}
+	f.policy.Limits = rights.Limits{User: 2}
 	var mu sync.Mutex
 	live, most := map[string]int{}, map[string]int{}
 	count := func(who string, n int) {
@@ -84,7 +84,7 @@ func TestLimitsHoldAcrossWorkers(t *testing.T) {
 		ids = append(ids, f.submit(task))
 	}
 	for range 2 {
-		f.worker(func(c *Config) { c.Credential = "c" })
+		f.worker()
 	}
 	var order []string
 	for range 3 {
@@ -127,7 +127,7 @@ func TestLimitsDoNotLeak(t *testing.T) {
 	f.agent.do = untilStopped(started)
 	dead := f.task("c", "x")
 	f.submit(dead)
-	if _, err := f.store.Claim(t.Context(), dead.ID, 0, "dead", f.policy.Limits.Caps("")...); err != nil {
+	if _, err := f.store.Claim(t.Context(), dead.ID, 0, "dead", f.policy.Limits.Caps()...); err != nil {
 		t.Fatal(err)
 	}
 	f.lapse(dead.Thread)

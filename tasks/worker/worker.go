@@ -85,7 +85,7 @@ type Config struct {
 	Mise     bool                                // the machine has mise, which installs versions of tools
 	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil:
 	// nothing.
-	Ended      func(ctx context.Context, t tasks.Task, kind tasks.EndingKind, at time.Time) error
+	Ended      func(ctx context.Context, t tasks.Task, at time.Time) error
 	Exposed    func(repo string) map[string]string // those of Secrets that runs and checks get too; nil for none
 	ConsoleURL string                              // base URL of the console, without a trailing slash; may be empty
 
@@ -246,12 +246,12 @@ func (w *Worker) build() {
 		Worker: w.id, Store: c.Store, Queue: c.Queue, Runner: c.Runner, Workspace: c.Workspace, Sources: w.sources,
 		Policy: c.Policy, Pool: c.Pool, Slots: w.slots, Health: w.health, Credentials: w.credentials,
 		Declarations: declarations, Publisher: publisher, Notices: w.waits, Moves: mover, Outbox: w.outbox,
-		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(c.Credential), Credential: c.Credential,
+		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(), Credential: c.Credential,
 		IdleLimit: c.IdleLimit, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = &recovery.Recovery{
-		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Credential: c.Credential,
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy,
 		Notices: w.waits, Moves: mover, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,

@@ -33,7 +33,7 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 		return w, nil
 	}
 	ahead, err := c.ahead(ctx, s, &w)
-	if err != nil || s.Blocked.Scope != "" && w.AheadURL == "" {
+	if err != nil {
 		return w, err
 	}
 	for _, one := range ahead[:min(len(ahead), aheadOf)] {
@@ -46,8 +46,7 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 	return w, err
 }
 
-// ahead returns the runs that take up the limit that a task waits for, if a filter finds them, or the earlier tasks of
-// its thread.
+// ahead returns the runs that take up the limit that a task waits for, or the earlier tasks of its thread.
 func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.Status, error) {
 	if s.Blocked.Scope == "" {
 		open, err := c.view.Desk.Open(ctx, s.Task.Thread)
@@ -60,8 +59,6 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 		f.Repo = name
 	case "user":
 		f.Person = name
-	default: // no filter finds the runs
-		return nil, nil
 	}
 	w.AheadURL = listURL(f)
 	running, err := c.view.Desk.List(ctx, f)

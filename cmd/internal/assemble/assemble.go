@@ -289,7 +289,7 @@ func (p *Parts) sources(o Options) error {
 			Repository:     func(name string) bool { _, ok := p.policy.Repository(name); return ok },
 			Base:           func(name string) string { repo, _ := p.policy.Repository(name); return repo.Base },
 			Repositories:   slices.Sorted(maps.Keys(c.Routing.Repositories)), Quiet: o.Quiet, PollEvery: o.Look,
-			ForkLabel: c.Routing.GitHub.Label, ForkRuns: c.Routing.GitHub.Runs, Bots: c.Routing.GitHub.Bots,
+			ForkLabel: c.Routing.GitHub.Label, Bots: c.Routing.GitHub.Bots,
 			Board: &notices, Memory: p.Store.Memos, Inbox: p.inbox, Limiter: p.Store.Memos,
 			ConsoleURL: c.HTTP.PublicURL, Log: p.Log,
 		})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
@@ -57,11 +56,9 @@ func webhooks(c config.Config, getenv func(string) string) (list []webhook.Webho
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Webhooks)) {
 		w := c.Routing.Webhooks[name]
 		secret, _ := w.Secret.Read(getenv) // likewise
-		one := webhook.Webhook{Name: name, URL: w.URL, Secret: secret.Reveal(), Repositories: w.Repositories}
-		for _, kind := range w.Endings {
-			one.Endings = append(one.Endings, tasks.EndingKind(kind))
-		}
-		list = append(list, one)
+		list = append(list, webhook.Webhook{
+			Name: name, URL: w.URL, Secret: secret.Reveal(), Repositories: w.Repositories,
+		})
 	}
 	return list
 }

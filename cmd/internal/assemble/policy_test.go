@@ -105,12 +105,12 @@ func TestLimitsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	c := config.Config{}
 	c.Routing.Options = config.Options{Models: []string{"opus"}, Efforts: []string{"low"}}
-	c.Routing.Limits = config.Limits{Repository: 1, User: 2, Credential: 3}
+	c.Routing.Limits = config.Limits{Repository: 1, User: 2}
 	c.Routing.Budgets = config.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"}
 	p, err := policyOf(c, nil)
 	want := rights.Policy{
 		Choices: rights.Choices{Models: []string{"opus"}, Efforts: []string{"low"}},
-		Limits:  rights.Limits{Repository: 1, User: 2, Credential: 3},
+		Limits:  rights.Limits{Repository: 1, User: 2},
 		Budgets: rights.Budgets{Task: 1, User: 2, Channel: 3, Repository: 4, Day: 5, Contact: "ann"},
 	}
 	if !cmp.Equal(p.Choices, want.Choices) || p.Limits != want.Limits || p.Budgets != want.Budgets || err != nil {

@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"maps"
 	"net"
+	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -336,7 +338,8 @@ func servers(c config.Config) []agent.MCPServer {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.MCP)) {
 		s := c.Routing.MCP[name]
 		m := agent.MCPServer{
-			Name: name, Type: s.Kind(), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL, Headers: s.Headers,
+			Name: name, Type: serverType(s.URL), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL,
+			Headers: s.Headers,
 		}
 		for _, p := range s.Profiles {
 			m.Profiles = append(m.Profiles, agent.Profile(p))
@@ -344,6 +347,18 @@ func servers(c config.Config) []agent.MCPServer {
 		list = append(list, m)
 	}
 	return list
+}
+
+// serverType returns how the CLI talks to a server of tools.
+func serverType(address string) string {
+	u, err := url.Parse(address)
+	switch {
+	case address == "":
+		return agent.ServerStdio
+	case err == nil && path.Base(u.Path) == "sse":
+		return agent.ServerSSE
+	}
+	return agent.ServerHTTP
 }
 
 // registries are the package registries with a credential.

@@ -30,7 +30,7 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 		Redis: config.Redis{URL: config.RedisURL(redistest.Start(t))}, HTTP: config.HTTP{ConsoleToken: consoleToken},
 		Paths: config.Paths{State: t.TempDir()},
 		Routing: config.Routing{Webhooks: map[string]config.Webhook{"ops": {
-			URL: receiver.URL, Secret: `{{env "OPS_SECRET"}}`, Endings: []string{"answered"},
+			URL: receiver.URL, Secret: `{{env "OPS_SECRET"}}`,
 		}}},
 	}
 	var log bytes.Buffer
@@ -52,7 +52,7 @@ func TestWebhookOfTheFrontDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.End(w.Claim(task.ID), tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Because."}})
-	if err := p.webhooks.Note(t.Context(), task, tasks.Answered, w.Status(task.ID).Ended); err != nil {
+	if err := p.webhooks.Note(t.Context(), task, w.Status(task.ID).Ended); err != nil {
 		t.Fatal(err)
 	}
 	body := <-got

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -29,7 +28,7 @@ func (f Fleet) needs(p rights.Policy, now time.Time) (list []poolNeed) {
 	for _, rec := range f.Live {
 		demand.Add(rec, now)
 	}
-	startable := demand.Startable(p.Limits.Caps("")) // limits are for all pools together
+	startable := demand.Startable(p.Limits.Caps()) // limits are for all pools together
 	for _, pool := range capacity.Pools(p.Pools, f.Live, f.Workers) {
 		need := poolNeed{pool: tasks.ParsePool(pool.Name), startable: map[string]int{}}
 		own := f.in(need.pool)
@@ -46,7 +45,7 @@ func (f Fleet) needs(p rights.Policy, now time.Time) (list []poolNeed) {
 				running[rec.Class]++
 			}
 		}
-		need.wanted = own.need(p.Limits, running, need.startable)
+		need.wanted = own.need(running, need.startable)
 		list = append(list, need)
 	}
 	return list
@@ -89,17 +88,9 @@ func (f Fleet) mayStart(now time.Time) bool {
 }
 
 // need returns how many workers can run what runs and could start.
-func (f Fleet) need(limits rights.Limits, running, startable map[string]int) (workers int) {
-	slots, most := f.slots(), math.MaxInt
-	if limits.Credential > 0 {
-		credentials := map[string]bool{}
-		for _, w := range f.Workers {
-			credentials[w.Credential] = true
-		}
-		most = limits.Credential * max(len(credentials), 1)
-	}
-	total, automatic := 0, 0
-	each := func(n, slots int) { workers = max(workers, (min(n, most)+slots-1)/slots) }
+func (f Fleet) need(running, startable map[string]int) (workers int) {
+	slots, total, automatic := f.slots(), 0, 0
+	each := func(n, slots int) { workers = max(workers, (n+slots-1)/slots) }
 	for _, class := range tasks.Classes {
 		n := running[class] + startable[class]
 		each(n, machine.SlotsOf(class, slots))

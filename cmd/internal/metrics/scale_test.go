@@ -50,11 +50,6 @@ func TestNeededWorkers(t *testing.T) {
 		"one thread":    {fill: times(9, task(func(r *store.LiveRecord) { r.Thread = "t" })), want: 1},
 		"no worker yet": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Workers = nil }, want: 3},
 		"small workers": {fill: func(f *fakeFleet) { times(9, fresh)(f); f.Workers[0].Slots = 2 }, want: 5},
-		"credential":    {fill: times(9, fresh), limits: rights.Limits{Credential: 3}, want: 1},
-		"two credentials": {
-			fill:   func(f *fakeFleet) { times(9, fresh)(f); f.Workers = append(f.Workers, worker("b")) },
-			limits: rights.Limits{Credential: 4}, want: 2,
-		},
 		"held": {fill: func(f *fakeFleet) {
 			times(9, fresh)(f)
 			f.Credentials = []store.Credential{{Name: "a", Until: now.Add(time.Hour)}}

@@ -25,7 +25,6 @@ type Gate struct {
 	Memory    Memory
 	Bots      []string // logins of the bots that may request work
 	ForkLabel string   // approves the head of a pull request from a fork
-	ForkRuns  int      // on forks of one author a day
 	Now       func() time.Time
 }
 
@@ -109,6 +108,9 @@ func (g *Gate) MayRun(ctx context.Context, t tasks.Task, o Origin) (policy.Verdi
 	return policy.Decide(policy.Subject{}, policy.Fork, what, policy.Posture{Label: g.ForkLabel}), err
 }
 
+// forkRuns is how many runs a day the forks of one author get.
+const forkRuns = 5
+
 // countForkRun counts a run against its author's daily limit (UTC), which covers all repositories: an author who was
 // approved once must not be able to spend without limit. A task that is briefed again is counted once.
 func (g *Gate) countForkRun(ctx context.Context, t tasks.Task, author string) error {
@@ -123,7 +125,7 @@ func (g *Gate) countForkRun(ctx context.Context, t tasks.Task, author string) er
 		if slices.Contains(taken, t.ID) {
 			return nil, nil
 		}
-		if len(taken) >= g.ForkRuns {
+		if len(taken) >= forkRuns {
 			return nil, &tasks.InputError{Sentence: fmt.Sprintf(
 				"%s has had %d reviews of pull requests from forks today, the daily limit for one author.",
 				author, len(taken))}

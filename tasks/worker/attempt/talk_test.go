@@ -41,7 +41,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	task := f.task("a", "x")
 	id := f.submit(task)
 	claim, err := f.open(store.Config{Redis: client}).Claim(t.Context(), id, 0, "w",
-		store.Cap{Scope: "account:x", Max: 1})
+		store.Cap{Scope: "user:", Max: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestPlacesAreTakenBack(t *testing.T) {
 	takeBack := k.lend()
 	away.next.Store(1)
 	takeBack()
-	if n, err := f.redis().ZCard(t.Context(), "errand:cap:account:x").Result(); err != nil || n != 1 {
+	if n, err := f.redis().ZCard(t.Context(), "errand:cap:user:fake/somebody").Result(); err != nil || n != 1 {
 		t.Errorf("%d count, %v", n, err)
 	}
 

@@ -39,7 +39,7 @@ type Config struct {
 	PullRequests PullRequests
 	// Ended notes that a task has ended, after its final message was posted; it is called again if it fails. nil:
 	// nothing.
-	Ended func(ctx context.Context, t tasks.Task, kind tasks.EndingKind, at time.Time) error
+	Ended func(ctx context.Context, t tasks.Task, at time.Time) error
 	Meter Meter
 	Log   *slog.Logger
 }
@@ -209,7 +209,7 @@ func (o *Poster) announce(ctx context.Context, m finalMessage) error {
 	if o.Ended == nil || m.task.ID == "" || m.shown {
 		return nil
 	}
-	if err := o.Ended(ctx, m.task, m.ending.Kind, m.at); err != nil {
+	if err := o.Ended(ctx, m.task, m.at); err != nil {
 		return err
 	}
 	for _, id := range m.ending.Covers {
@@ -228,7 +228,7 @@ func (o *Poster) announce(ctx context.Context, m finalMessage) error {
 			o.Log.Warn("note the ending of an absorbed task", "run", id, "err", err)
 			continue
 		}
-		if err := o.Ended(ctx, t, m.ending.Kind, rec.Ended); err != nil {
+		if err := o.Ended(ctx, t, rec.Ended); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func (f *fleet) poster(source tasks.Source, change ...func(*Config)) *Poster {
 func (f *fleet) noting() (w *Poster, noted *[]string) {
 	noted = new([]string)
 	w = f.poster(f.source, func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, _ tasks.EndingKind, _ time.Time) error {
+		c.Ended = func(_ context.Context, task tasks.Task, _ time.Time) error {
 			*noted = append(*noted, task.ID)
 			return nil
 		}
@@ -147,8 +147,8 @@ func TestRetryBeforeItsMessageIsRead(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	w := f.poster(f.source, func(c *Config) {
-		c.Ended = func(_ context.Context, task tasks.Task, kind tasks.EndingKind, _ time.Time) error {
-			t.Errorf("%s: noted %q", task.ID, kind)
+		c.Ended = func(_ context.Context, task tasks.Task, _ time.Time) error {
+			t.Errorf("%s: noted", task.ID)
 			return nil
 		}
 	})

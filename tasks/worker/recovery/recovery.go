@@ -23,15 +23,14 @@ import (
 
 // Recovery repairs the state that a dead worker leaves: a run without a claim waits again, and a waiting task without a
 // delivery gets one. If two workers believe that they lead, the store lets one of them win. Only one goroutine uses it,
-// but for Deliver. Its exported fields are required except Credential.
+// but for Deliver. Its exported fields are required.
 type Recovery struct {
-	Store      *store.Store
-	Queue      *queue.Queue
-	Policy     rights.Policy
-	Credential string // identifies the model credential of the runs; "" if unknown
-	Notices    *notices.Notifier
-	Moves      *moves.Mover
-	Leader     *store.Leader
+	Store   *store.Store
+	Queue   *queue.Queue
+	Policy  rights.Policy
+	Notices *notices.Notifier
+	Moves   *moves.Mover
+	Leader  *store.Leader
 	// Observe is how long a claim must be missing before its run counts as dead.
 	Observe time.Duration
 	// Every is the time between two passes.
@@ -84,7 +83,7 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 
 	// asynq delivers what this leaves.
 	logline.Warn(r.Log, r.Queue.ReplaceLost(ctx), "replace lost deliveries")
-	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps(r.Credential)...), r.orderByShare(ctx, running))
+	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps()...), r.orderByShare(ctx, running))
 	if err != nil {
 		return err
 	}
@@ -150,7 +149,7 @@ func (r *Recovery) orderByShare(ctx context.Context, running []store.LiveRecord)
 	for _, rec := range slices.Concat(running, unblocked) {
 		demand.Add(rec, time.Now())
 	}
-	startable := demand.Startable(r.Policy.Limits.Caps(""))
+	startable := demand.Startable(r.Policy.Limits.Caps())
 	queues := map[string]bool{}
 	for _, rec := range startable {
 		queues[rec.Queue()] = true

@@ -226,7 +226,7 @@ type Activity struct {
 // Activity reads what the fleet is busy with.
 func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, error) {
 	return Await(ctx, func(ctx context.Context) (a Activity, err error) {
-		if a.Load, err = desk.FleetOf(v.Desk).Load(ctx, f.live, f.seen); err == nil {
+		if a.Load, err = desk.FleetOf(v.Desk).Load(ctx, f.live); err == nil {
 			a.Hours, err = v.Store.Tally.Hours(ctx, hours)
 		}
 		return a, err
