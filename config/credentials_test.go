@@ -46,7 +46,7 @@ func TestCredentials(t *testing.T) {
 	}
 	var printed bytes.Buffer
 	if err := c.Print(&printed); err != nil || leaks(printed.String()) ||
-		!strings.Contains(printed.String(), "7 credentials for the model") {
+		!strings.Contains(printed.String(), "credentials (7)") {
 		t.Errorf("%v, printed:\n%s", err, &printed)
 	}
 	for way, text := range everyWay(t, c) {

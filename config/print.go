@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strconv"
+	"reflect"
 	"strings"
 )
 
@@ -33,39 +33,16 @@ func (c Config) Print(w io.Writer) error {
 
 // Summary describes the content of errand.yaml in one line, or says that it is missing.
 func (c Config) Summary() string {
-	r, b := c.Routing, c.Routing.Budgets
 	var parts []string
-	count := func(n int, one, many string) {
-		if n == 1 {
-			many = one
-		}
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, many))
-		}
-	}
-	count(len(r.Repositories), "repository", "repositories")
-	count(len(r.Channels), "channel", "channels")
-	count(len(r.People), "person", "people")
-	count(len(r.Rules), "rule", "rules")
-	count(len(r.MCP), "MCP server", "MCP servers")
-	count(len(r.Schedules), "schedule", "schedules")
-	count(len(r.Hooks), "hook", "hooks")
-	count(len(r.Webhooks), "webhook", "webhooks")
-	count(len(r.Credentials), "credential for the model", "credentials for the model")
-	count(r.Limits.Repository, "run at once in a repository", "runs at once in a repository")
-	count(r.Limits.User, "run at once for a person", "runs at once for a person")
-	for _, budget := range []struct {
-		usd float64
-		of  string
-	}{
-		{b.Day, "/day"},
-		{b.Repository, "/day for a repository"},
-		{b.Channel, "/day for a channel"},
-		{b.User, "/day for a person"},
-		{b.Task, "/task"},
-	} {
-		if budget.usd > 0 {
-			parts = append(parts, "$"+strconv.FormatFloat(budget.usd, 'f', -1, 64)+budget.of)
+	sections := reflect.ValueOf(c.Routing)
+	for _, f := range keysOf(sections.Type()) {
+		name, value := f.Tag.Get("yaml"), sections.FieldByIndex(f.Index)
+		switch kind := value.Kind(); {
+		case value.IsZero():
+		case kind == reflect.Map, kind == reflect.Slice:
+			parts = append(parts, fmt.Sprintf("%s (%d)", name, value.Len()))
+		default:
+			parts = append(parts, name)
 		}
 	}
 	const nothing = "no repositories, limits or budgets are in force"

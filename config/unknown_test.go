@@ -67,7 +67,7 @@ func TestSummary(t *testing.T) {
 	for want, c := range map[string]Config{
 		"No errand.yaml: no repositories, limits or budgets are in force":           {},
 		"errand.yaml sets nothing: no repositories, limits or budgets are in force": {Paths: Paths{File: "errand.yaml"}},
-		"errand.yaml: 2 repositories, 1 channel, 3 runs at once in a repository, $200/day, $2.5/task": {
+		"errand.yaml: repositories (2), channels (1), limits, budgets": {
 			Paths: Paths{File: "errand.yaml"}, Routing: Routing{
 				Repositories: map[string]Repository{"a/b": {}, "a/c": {}}, Channels: map[string]Channel{"C1": {}},
 				Limits: Limits{Repository: 3}, Budgets: Budgets{Day: 200, Task: 2.5},

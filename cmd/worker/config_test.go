@@ -40,7 +40,7 @@ func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	var out, errs strings.Builder
 	code := run(t.Context(), invocation{[]string{"-print-config"}, w.getenv, &out, &errs}, assemble.Options{})
 	if code != 0 || errs.Len() > 0 ||
-		!strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": 2 repositories, $200/day\n") {
+		!strings.Contains(out.String(), "\n# "+w.env["ERRAND_CONFIG"]+": repositories (2), budgets\n") {
 		t.Errorf("exit %d: %s%s", code, errs.String(), out.String())
 	}
 }
@@ -108,7 +108,7 @@ func TestUnknownSettings(t *testing.T) {
 		<-tick.C
 		_, text = w.read(front+"/api/health", token)
 	}
-	for _, words := range []string{want, w.env["ERRAND_CONFIG"] + ": 1 repository, 1 channel"} {
+	for _, words := range []string{want, w.env["ERRAND_CONFIG"] + ": repositories (1), channels (1)"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%s is not in health: %s", words, text)
 		}

@@ -98,7 +98,6 @@ type Config struct {
 	Once       bool            // it takes one task and returns from Run when that has ended or waits for others
 	Wait       time.Duration   // with Once: Run returns if no task comes for this long; 0: no limit
 	Memory     func() int64    // returns the bytes available for further runs; if nil, only Slots limits them
-	RunMemory  int64           // bytes a run needs; 350 MiB if 0
 	Author     string          // name and address of errand in commits; those of its account at the forge if ""
 	IdleLimit  time.Duration   // stops a run that shows no sign of work for this long; 0 for no limit
 	Version    string          // of errand
@@ -211,7 +210,7 @@ func New(c Config) (*Worker, error) {
 	w := &Worker{
 		cfg: c, id: fmt.Sprintf("%s-%d-%s", host, os.Getpid(), uuid.NewString()[:8]), started: time.Now(),
 		once:  newOnce(),
-		slots: machine.NewSlots(c.total(), machine.Memory{Available: c.Memory, Run: c.RunMemory}, c.Log),
+		slots: machine.NewSlots(c.total(), machine.Memory{Available: c.Memory}, c.Log),
 	}
 	w.drained, w.drain = context.WithCancel(context.Background())
 	w.build()
