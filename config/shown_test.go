@@ -46,18 +46,18 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 			[]string{
 				"entry", "trusted", "base", "profile", "open", "pool", "env", "setup", "start", "locks", "tools",
 				"egress.allow", "egress.private", "pull_requests.branch_prefix", "pull_requests.labels",
-				"pull_requests.draft", "pull_requests.template", "secrets",
+				"pull_requests.draft", "pull_requests.template", "directory", "secrets",
 			},
 			[][]string{
 				{
 					"by default", "false", "the default branch", "write", "false", "default", "", "", "",
-					"lock files at the root", "", "the fleet's", "", "errand/", "", "true", "false", "",
+					"lock files at the root", "", "the fleet's", "", "errand/", "", "true", "false", "the root", "",
 				},
 				{
 					"acme/api", "true", "", "", "", "", hidden, hidden, hidden, "", "go: 1.26, node: 22",
-					"", "", "", "a, b", "", "", "",
+					"", "", "", "a, b", "", "", "", "",
 				},
-				{"acme/web", "", "next", "", "", "", "", "", "", "", "", "go, npm", "x.example", "", "", "", "", "T"},
+				{"acme/web", "", "next", "", "", "", "", "", "", "", "", "go, npm", "x.example", "", "", "", "", "", "T"},
 			},
 		},
 		{
@@ -205,7 +205,7 @@ func TestTextIsHiddenOrHoldsNoSecret(t *testing.T) {
 	t.Parallel()
 	want := strings.Fields(`
 instructions plugins.path plugins.sha256 channels.instructions channels.model channels.effort
-repositories.instructions repositories.model repositories.models repositories.effort
+repositories.instructions repositories.model repositories.models repositories.effort repositories.directory
 repositories.base repositories.profile repositories.results repositories.pool repositories.locks repositories.path
 repositories.tools repositories.egress repositories.pull_requests.branch_prefix repositories.pull_requests.title
 repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template

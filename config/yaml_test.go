@@ -125,7 +125,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"repositories:\n  o/r:\n    trust: true",
-			`f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, instructions, env, setup, start, locks, path, tools, egress, pull_requests, model, models, effort, secrets`,
+			`f:3: knows no key "trust"; remove it or correct its spelling; the keys here are trusted, base, profile, results, open, pool, instructions, env, setup, start, locks, path, tools, egress, pull_requests, model, models, effort, directory, secrets`,
 		},
 		{"repositories:\n  o/r: {trusted: maybe}", `f:2: repositories.o/r.trusted is "maybe"; write true or false`},
 		{
