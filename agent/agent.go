@@ -167,7 +167,7 @@ type Runner struct {
 
 	// Limits for the CLI's first answer, its exit after the end of the session, its silence, its answer to a ping, for
 	// the keeper after Grace, and for the wait of a run or a script for the first measurement of its disk; and the
-	// interval at which the CLI is asked for its usage. Tests shorten them.
+	// interval at which errand asks the CLI for its usage. Tests shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, diskPatience, usedEvery time.Duration
 
 	walk  dirtree.Walker   // measures the disk; tests delay it

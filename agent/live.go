@@ -158,7 +158,7 @@ func (h streamHandler) Idle() {
 	}
 }
 
-// Retry reports why the model is asked again, as far as that is known. It ends a run whose CLI would retry in vain for
+// Retry reports why a request to the model is repeated, if known. It ends a run whose CLI would retry in vain for
 // three minutes (CLI 2.1.329).
 func (h streamHandler) Retry(reason string, attempt, limit int) {
 	text := cmp.Or(h.gate.Trouble(), fmt.Sprintf("The model did not answer (%s).", cmp.Or(reason, "-")))

@@ -186,7 +186,7 @@ func (l *liveRun) ping() {
 	}
 }
 
-// usedEvery is how often the CLI is asked for the usage of its run. By itself it reports the usage only at the end of a
+// usedEvery is how often errand requests the usage of a run. By itself it reports the usage only at the end of a
 // turn, which can be hours away.
 const usedEvery = 15 * time.Second
 

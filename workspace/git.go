@@ -118,7 +118,7 @@ func findGit(root string, env []string) (git, error) {
 	return g, nil
 }
 
-// startLimit ends a git that hangs when it is asked about itself.
+// startLimit ends a git that hangs while it reports its version and what it can do.
 const startLimit = 5 * time.Minute
 
 var version = regexp.MustCompile(`git version (\d+)\.(\d+)`)

@@ -59,7 +59,7 @@ func (m mirror) blobs(
 		return nil, err
 	}
 	var asked strings.Builder
-	var small []int // the blobs that are asked for
+	var small []int // the blobs to read
 	for i := range blobs {
 		var line string
 		line, out, _ = strings.Cut(out, "\n")

@@ -229,7 +229,7 @@ func (s *shadow) take(ctx context.Context, from *os.Root, name string, room *int
 	return nil
 }
 
-// genuine reports whether the file f has the object that its name stands for.
+// genuine reports whether the file f has the object that its name says.
 func genuine(ctx context.Context, name string, f io.ReaderAt) bool {
 	id := sha1.New() //nolint:gosec // git's IDs
 	content, err := zlib.NewReader(io.NewSectionReader(f, 0, math.MaxInt64))

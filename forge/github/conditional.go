@@ -19,7 +19,7 @@ const (
 
 type repeatedKey struct{}
 
-// Repeated returns a context for requests that are made again and again, such as those of a poll: GitHub is asked only
+// Repeated returns a context for requests that are made again and again, such as those of a poll: they are only
 // for what has changed since the last time.
 func Repeated(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatedKey{}, true)

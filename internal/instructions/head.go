@@ -12,7 +12,7 @@ func tidy(text string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 }
 
-// header is what stands before a text between two lines of dashes.
+// header is what comes before a text, between two lines of dashes.
 type header map[string]any
 
 // list returns a value that is a list, or a text with commas.

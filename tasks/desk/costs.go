@@ -126,7 +126,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	return found, d.nameAccounts(ctx, found.Rows)
 }
 
-// lookForNames is how many of the newest tasks are asked for the names of accounts.
+// lookForNames is in how many of the newest tasks the names of accounts are looked for.
 const lookForNames = 200
 
 // nameAccounts names the accounts of the rows, which are those of people without a name in People, as their sources do.

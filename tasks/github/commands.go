@@ -15,7 +15,7 @@ import (
 )
 
 // A comment is a command if its first line begins with one of these words. The text behind a command that starts work,
-// and below it, is given to the agent. The others stand alone on the line, unless they have an argument.
+// and below it, is given to the agent. The others have nothing else on their line, unless they have an argument.
 const (
 	cmdReview     = "/review"
 	cmdReviewFull = "/review full"

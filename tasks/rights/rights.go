@@ -17,7 +17,7 @@ import (
 )
 
 // ForgeRights limits people to what they may do themselves on the forge: a request runs with the rights of its asker in
-// the repository. The forge is asked just before a run starts, before a run takes up a message, and for each answer to
+// the repository. The forge decides just before a run starts, before a run takes up a message, and for each answer to
 // a question, so that a permission counts as it is then. GitHub's own requests are checked in their briefs, because the
 // source knows which of them a person has made; only what their conversation has been about is checked here.
 type ForgeRights struct {

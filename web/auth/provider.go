@@ -50,7 +50,7 @@ func (p *Provider) name() string {
 	return p.Issuer
 }
 
-// client returns the OAuth client, and a context for its requests. The provider is asked for its addresses when the
+// client returns the OAuth client, and a context for its requests. It asks the provider for its addresses when the
 // first person logs in, so that errand starts without it.
 func (p *Provider) client(ctx context.Context) (context.Context, *oauth2.Config, error) {
 	ctx = oidc.ClientContext(ctx, p.HTTP) // also oauth2's

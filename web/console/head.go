@@ -147,7 +147,7 @@ func endingClass(k tasks.EndingKind) string {
 	return "failed"
 }
 
-// initials returns up to two letters that stand for a name.
+// initials returns up to two letters of a name.
 func initials(name string) string {
 	var letters []rune
 	for _, word := range strings.FieldsFunc(name, func(r rune) bool {

@@ -417,7 +417,7 @@ func (s *Stream) Seam(continues bool) {
 	}
 }
 
-// Halves returns the halves of secrets in the part since the latest seam, which may not be shown where it stands alone:
+// Halves returns the halves of secrets in the part since the latest seam, which must not be shown apart:
 // what it begins with, and what it ends with, also after Break. That a secret goes on is supposed until it is known.
 func (s *Stream) Halves() (first, last []byte) {
 	last = s.held[min(max(0, s.seam-s.at), len(s.held)):]

@@ -28,7 +28,7 @@ type tool struct {
 }
 
 // catalog has all known tools by the CLI's names: those of the profiles, those it adds by itself, and errand's. The
-// CLI offers no to-do list unless it is asked for one by name (2.1.332). No neutral name is one of the CLI's, and all
+// CLI offers no to-do list unless its name is given (2.1.332). No neutral name is one of the CLI's, and all
 // are different.
 var catalog = map[string]tool{
 	"Agent":        {neutral: "agent", verb: "Delegating:", arg: "description", harmless: true},

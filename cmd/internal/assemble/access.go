@@ -80,7 +80,7 @@ func (p *Parts) access() (*auth.Access, error) {
 	return a, nil
 }
 
-// askedAtOnce is about how many repositories a forge is asked at the same time.
+// askedAtOnce is for about how many repositories a forge gets requests at the same time.
 const askedAtOnce = 8
 
 // diagnoseRepositories names the repositories of errand.yaml that the forge does not know.

@@ -27,7 +27,7 @@ const (
 // askPart asks a service for its part of the identity.
 type askPart func(ctx context.Context) (string, error)
 
-// identityAgain is the pause before a service is asked again for its part of the identity.
+// identityAgain is the pause before the next request to a service for its part of the identity.
 const identityAgain = 10 * time.Second
 
 // identity returns the parts of this process's identity. The error says which services did not tell theirs.

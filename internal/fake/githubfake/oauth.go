@@ -37,7 +37,7 @@ type oauth struct {
 	tokens map[string]session
 }
 
-// session is what a code or a token stands for.
+// session is what a code or a token gives access to.
 type session struct {
 	person    Person
 	scopes    []string

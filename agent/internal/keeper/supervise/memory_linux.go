@@ -10,7 +10,7 @@ import (
 )
 
 // memoryOf returns the bytes that processes have together: those that each has for itself, and what they share, once.
-// Only the kernel knows which of them share what, and it takes long to tell. It is asked only if the answer decides
+// Only the kernel knows which of them share what, and it takes long to tell. It is read only if the answer decides
 // whether they exceed limit; below that, the largest share of one of them counts.
 func memoryOf(pids []int, limit int64) int64 {
 	var own, most, all int64
