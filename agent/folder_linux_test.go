@@ -48,6 +48,9 @@ func TestFolder(t *testing.T) {
 // another folder.
 func TestCLIInFolder(t *testing.T) {
 	t.Parallel()
+	if p := new(Runner).policy(Spec{Dir: "/clone", Folder: "web"}); p.Dir != "/clone" || p.Start != "/clone/web" {
+		t.Errorf("%+v", p)
+	}
 	model, dir := newModel(t), t.TempDir()
 	for _, name := range []string{"services/api/x.txt", "web/y.txt", "CLAUDE.md", "services/CLAUDE.md"} {
 		path := filepath.Join(dir, name)

@@ -6,8 +6,13 @@ import (
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
-// Settled is what counts for a run.
-type Settled = policy.Settled
+// The results of Settle.
+type (
+	// Settled is what counts for a run.
+	Settled = policy.Settled
+	// Setting is a setting of a run, with whose wish counted.
+	Setting = policy.Setting
+)
 
 // Settle collects what the request, the operator and the base branch of the main repository want of a run, and returns
 // what counts.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // directory is the name of the setting that says where agents start.
@@ -37,8 +37,11 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	before, kept := strings.CutPrefix(began, strings.ToLower(t.Repo)+":")
 	chosen := p.Settled.Setting(directory)
 	if kept && t.Options.Directory == "" && before != path.Clean(chosen.Value) && Missing(p.Dir, before) == "" {
-		chosen = policy.Setting{Name: directory, Value: before, Of: "the thread"}
+		chosen = rights.Setting{Name: directory, Value: before, Of: "the thread"}
 		p.Settled.Put(chosen)
+	}
+	if chosen.Value == "" {
+		return p, nil
 	}
 	why := Missing(p.Dir, chosen.Value)
 	switch {
@@ -48,7 +51,7 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	case why != "":
 		p.Notes = append(p.Notes, fmt.Sprintf("The agent starts in the root and not in the directory %s of %s: %s. "+
 			"Correct it there.", agent.QuoteName(chosen.Value), chosen.Of, why))
-		p.Settled.Put(policy.Setting{Name: directory})
+		p.Settled.Put(rights.Setting{Name: directory})
 	case path.Clean(chosen.Value) != ".":
 		p.Folder = path.Clean(chosen.Value)
 		p.About += fmt.Sprintf("\n\nYou start in the directory %s of the clone. The whole clone is in %s.",

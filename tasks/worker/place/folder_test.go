@@ -10,7 +10,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/instructions"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -60,9 +60,9 @@ func TestStartIn(t *testing.T) {
 		{set: "out/d", says: "symbolic link"},
 	} {
 		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "Acme/api", Dir: dir}}
-		p.Settled.Put(policy.Setting{Name: "directory", Value: c.set, Of: "errand.yaml"})
+		p.Settled.Put(rights.Setting{Name: "directory", Value: c.set, Of: "errand.yaml"})
 		if c.asked != "" {
-			p.Settled.Put(policy.Setting{Name: "directory", Value: c.asked, Of: "the request"})
+			p.Settled.Put(rights.Setting{Name: "directory", Value: c.asked, Of: "the request"})
 		}
 		got, err := p.StartIn(tasks.Task{Repo: "Acme/api", Options: tasks.Options{Directory: c.asked}}, c.began)
 		said := strings.Join(got.Notes, " ")
@@ -87,14 +87,27 @@ func TestStartIn(t *testing.T) {
 	}
 }
 
+// A place without a clone is left alone, also one whose directory is gone.
+func TestStartInNoClone(t *testing.T) {
+	t.Parallel()
+	p := Place{Dir: filepath.Join(t.TempDir(), "gone")}
+	if got, err := p.StartIn(tasks.Task{Dir: p.Dir}, ""); err != nil || len(got.Notes) > 0 || got.Start() != p.Dir {
+		t.Errorf("%+v: %v", got, err)
+	}
+}
+
 // Texts about a directory come at once where the agent starts in it or below it.
 func TestInstructionsOnTheWay(t *testing.T) {
 	t.Parallel()
-	p := Place{Folder: "a/b", Instructions: []agent.Instructions{{Set: instructions.Set{Texts: []instructions.Text{
-		{Name: "root"}, {Name: "a", Paths: []string{"a/**"}}, {Name: "ab", Paths: []string{"x/**", "a/b/**"}},
-		{Name: "below", Paths: []string{"a/b/c/**"}}, {Name: "beside", Paths: []string{"c/**"}},
+	set := instructions.Set{Texts: []instructions.Text{
+		{Name: "root"},
+		{Name: "a", Paths: []string{"a/**"}},
+		{Name: "ab", Paths: []string{"x/**", "a/b/**"}},
+		{Name: "below", Paths: []string{"a/b/c/**"}},
+		{Name: "beside", Paths: []string{"c/**"}},
 		{Name: "go", Paths: []string{"**/*.go"}},
-	}}}}}
+	}}
+	p := Place{Folder: "a/b", Instructions: []agent.Instructions{{Set: set}}}
 	at := func(p Place) (once []string) {
 		for _, text := range p.Told()[0].Texts {
 			if len(text.Paths) == 0 {
