@@ -17,7 +17,7 @@ type live struct {
 	token string
 }
 
-func newLive(t *testing.T) *live {
+func newLive(t *testing.T, env ...string) *live {
 	t.Helper()
 	cli, err := filepath.Abs("../../node_modules/.bin/claude")
 	if err != nil {
@@ -25,11 +25,11 @@ func newLive(t *testing.T) *live {
 	}
 	model := modelfake.New()
 	t.Cleanup(model.Close)
-	said := program(t, []string{
+	said := program(t, append([]string{
 		"ERRAND_SANDBOX=none", "ERRAND_ALLOW_ROOT=true",
 		"ERRAND_STATE_DIR=" + t.TempDir(), "ERRAND_CLAUDE=" + cli, "ANTHROPIC_BASE_URL=" + model.URL(),
 		"ANTHROPIC_API_KEY=sk-ant-browser",
-	}, "worker -standalone", "console", "token")
+	}, env...), "worker -standalone", "console", "token")
 	base, _, _ := strings.Cut(said[0], "/login?")
 	l := &live{newTab(t, base), model, said[1]}
 

@@ -7,6 +7,8 @@ import (
 	"image/draw"
 	"image/gif"
 	"image/png"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
@@ -16,7 +18,16 @@ import (
 //
 //nolint:paralleltest // alone, because encoding takes the processors that the waits of the other tests need
 func TestMovingPicture(t *testing.T) {
-	l := newLive(t)
+	tools := t.TempDir() // what the agent's commands find instead of a repository
+	for name, script := range map[string]string{
+		"rg": "[ $1 = -l ] && echo invoice/total.go checkout/cart.go || echo 'invoice/total.go:6:func Total(lines []float64) int {'",
+		"go": "echo '--- FAIL: TestTotal (0.00s): total of 0.29 = 28, want 29'; exit 1",
+	} {
+		if err := os.WriteFile(filepath.Join(tools, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l := newLive(t, "PATH="+tools+":"+os.Getenv("PATH"))
 	l.as(looks[0])
 	bash := func(command, about string) modelfake.ToolCall {
 		return modelfake.ToolCall{Name: "Bash", Input: map[string]string{"command": command, "description": about}}
@@ -28,18 +39,18 @@ func TestMovingPicture(t *testing.T) {
 	l.model.Answer("which package",
 		modelfake.Turn{
 			Gate: gates[0], Text: "I look at the packages first.",
-			Tools: []modelfake.ToolCall{bash("echo invoice/total.go invoice/total_test.go checkout/cart.go",
-				"List the Go files")},
+			Tools: []modelfake.ToolCall{bash("rg -l Total", "Look for totals")},
+			Usage: modelfake.Usage{Input: 24_000, Output: 300},
 		},
 		modelfake.Turn{
 			Gate: gates[1], Text: "Two of them handle totals.",
-			Tools: []modelfake.ToolCall{bash("echo 'invoice/total.go:6:func Total(lines []float64) int {'",
-				"Find where totals are rounded")},
+			Tools: []modelfake.ToolCall{bash("rg -n 'func Total' invoice", "Find where totals are rounded")},
+			Usage: modelfake.Usage{Input: 25_000, Output: 200},
 		},
 		modelfake.Turn{
 			Gate: gates[2], Text: "The conversion to cents cuts instead of rounding.",
-			Tools: []modelfake.ToolCall{bash("echo '--- FAIL: TestTotal (0.00s): total of 0.29 = 28, want 29'",
-				"Check it with a test")},
+			Tools: []modelfake.ToolCall{bash("go test ./invoice", "Check it with a test")},
+			Usage: modelfake.Usage{Input: 26_000, Output: 400},
 		},
 		modelfake.Turn{
 			Gate: gates[3],
@@ -56,7 +67,7 @@ func TestMovingPicture(t *testing.T) {
 	l.ask("which package rounds totals?")
 	l.find("#state", "Working")
 	frame(150)
-	for i, seen := range []string{"List the Go files", "Find where totals are rounded", "Check it with a test"} {
+	for i, seen := range []string{"Look for totals", "Find where totals are rounded", "Check it with a test"} {
 		close(gates[i])
 		l.find("#events", seen)
 		l.find("#state", "Working")

@@ -65,6 +65,7 @@ func cast() []part {
 				{
 					Pace: pace, Text: "I will put it beside the code.",
 					Tools: tool("Write", map[string]any{"file_path": "invoice/total_test.go", "content": test}),
+					Usage: modelfake.Usage{Input: 87_000, Output: 1_200},
 				},
 				{
 					Pace: pace,
@@ -193,6 +194,7 @@ func (s *scene) stopped(ctx context.Context, sys *system, t *teller) error {
 		modelfake.Turn{
 			Text:  "I will look for code without callers.",
 			Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{"pattern": "^func"}}},
+			Usage: modelfake.Usage{Input: 31_000, Output: 300},
 		},
 		modelfake.Turn{Started: working, Text: "There is one package with one function.", Hang: true})
 	id, ts, err := s.ask(ctx, sys, p)
@@ -295,7 +297,10 @@ func (s *scene) push(ctx context.Context, sys *system, t *teller) (id string, er
 // conversation sends a message to the chat and reads the answer to its end.
 func (s *scene) conversation(ctx context.Context, sys *system, t *teller) error {
 	const message = "Which packages does payments have?"
-	s.model.Answer(message, modelfake.Turn{Text: "One: `invoice`, which adds up the lines of an invoice."})
+	s.model.Answer(message, modelfake.Turn{
+		Text:  "One: `invoice`, which adds up the lines of an invoice.",
+		Usage: modelfake.Usage{Input: 23_000, Output: 200},
+	})
 	body, err := json.Marshal(map[string]string{"message": message, "repo": repo})
 	if err != nil {
 		return fmt.Errorf("encode the message: %w", err)

@@ -94,6 +94,7 @@ func (s *scene) lines() {
 		modelfake.Turn{
 			Text: "Let me look at how totals are computed.", Pace: pace,
 			Tools: tool("Grep", map[string]string{"pattern": "func Total", "output_mode": "files_with_matches"}),
+			Usage: modelfake.Usage{Input: 61_000, Output: 700},
 		},
 		modelfake.Turn{Tools: tool("Bash", map[string]string{
 			"command": "cat invoice/total.go", "description": "read it",
@@ -108,6 +109,7 @@ func (s *scene) lines() {
 		modelfake.Turn{
 			Text: "I will read the change and its surroundings.", Pace: pace,
 			Tools: tool("Glob", map[string]string{"pattern": "**/*.go"}),
+			Usage: modelfake.Usage{Input: 112_000, Output: 1_900},
 		},
 		modelfake.Turn{Tools: tool("Grep", map[string]string{"pattern": "math.Round", "output_mode": "content"})},
 		modelfake.Turn{Pace: pace, Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
