@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
@@ -216,7 +217,11 @@ func (s *scene) pullRequest(ctx context.Context, sys *system, t *teller) error {
 	return nil
 }
 
+// hidden matches errand's marks in a posted text, which GitHub does not show.
+var hidden = regexp.MustCompile(`<!--.*?-->\n`)
+
 // quote indents a posted text.
 func quote(s string) string {
+	s = hidden.ReplaceAllString(s, "")
 	return "                 │ " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n                 │ ")
 }
