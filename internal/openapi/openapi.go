@@ -24,6 +24,8 @@ type Document struct {
 	root    map[string]any            // the whole document, for references
 	schemas map[string]any            // the components, as JSON Schema
 	seen    map[string]bool           // checked responses
+
+	resolved map[string]*jsonschema.Resolved // schemas that were used, by their text
 }
 
 // Load reads a description from a file.
@@ -32,7 +34,10 @@ func Load(file string) (*Document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load description: %w", err)
 	}
-	d := &Document{root: map[string]any{}, paths: map[string]map[string]any{}, seen: map[string]bool{}}
+	d := &Document{
+		root: map[string]any{}, paths: map[string]map[string]any{}, seen: map[string]bool{},
+		resolved: map[string]*jsonschema.Resolved{},
+	}
 	if err := yaml.Unmarshal(data, &d.root); err != nil {
 		return nil, fmt.Errorf("load description: %w", err)
 	}
@@ -200,22 +205,38 @@ func (d *Document) checkEvents(schemas map[string]any, body []byte) error {
 
 // validate checks JSON against a schema of the description.
 func (d *Document) validate(schema any, body []byte) error {
-	whole := map[string]any{"$defs": d.schemas, "allOf": []any{strict(schema)}}
-	text, err := json.Marshal(whole)
+	resolved, err := d.schema(schema)
 	if err != nil {
-		return fmt.Errorf("write schema: %w", err)
-	}
-	var s jsonschema.Schema
-	if err := json.Unmarshal(text, &s); err != nil {
-		return fmt.Errorf("read schema: %w", err)
-	}
-	resolved, err := s.Resolve(nil)
-	if err != nil {
-		return fmt.Errorf("read schema: %w", err)
+		return err
 	}
 	var v any
 	if err := json.Unmarshal(body, &v); err != nil {
 		return errors.Join(fmt.Errorf("read response: %w", err), fmt.Errorf("%.200s", body))
 	}
 	return resolved.Validate(v)
+}
+
+// schema returns a schema of the document in the form that validates.
+func (d *Document) schema(schema any) (*jsonschema.Resolved, error) {
+	own, err := json.Marshal(strict(schema))
+	if err != nil {
+		return nil, fmt.Errorf("write schema: %w", err)
+	}
+	if known := d.resolved[string(own)]; known != nil {
+		return known, nil
+	}
+	text, err := json.Marshal(map[string]any{"$defs": d.schemas, "allOf": []any{json.RawMessage(own)}})
+	if err != nil {
+		return nil, fmt.Errorf("write schema: %w", err)
+	}
+	var s jsonschema.Schema
+	if err := json.Unmarshal(text, &s); err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	resolved, err := s.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("read schema: %w", err)
+	}
+	d.resolved[string(own)] = resolved
+	return resolved, nil
 }
