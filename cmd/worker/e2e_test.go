@@ -75,6 +75,9 @@ func TestMention(t *testing.T) {
 	if len(list.Tasks) != 3 || list.Tasks[0].Task.Repo != repo {
 		t.Errorf("tasks: %+v", list)
 	}
+	if page := w.get(base + "/queues/api/queues"); !strings.Contains(page, `"queue":"interactive"`) {
+		t.Errorf("the queue pages, of a user with the documented rights: %s", page)
+	}
 	id := list.Tasks[len(list.Tasks)-1].Task.ID
 	for _, ext := range []string{".log", ".ndjson"} {
 		log, err := os.ReadFile(filepath.Join(w.env["ERRAND_STATE_DIR"], "logs", id+ext))

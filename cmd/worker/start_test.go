@@ -17,7 +17,6 @@ import (
 	"github.com/errand-fleet/errand/cmd/internal/assemble"
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
 
@@ -110,19 +109,6 @@ func TestLogWithoutRedis(t *testing.T) {
 		if !json.Valid([]byte(line)) {
 			t.Errorf("no JSON: %s", line)
 		}
-	}
-}
-
-// Nothing that errand does for a mention, or that the queue pages need, exceeds the documented rights of its user of
-// Redis. Every other test of this package has that user as well.
-func TestUserOfRedis(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("look", modelfake.Turn{Text: "Seen."})
-	base := w.standalone()
-	w.answers(w.mention("look", ""), 1)
-	if page := w.get(base + "/queues/api/queues"); !strings.Contains(page, `"queue":"interactive"`) {
-		t.Errorf("the queue pages: %s", page)
 	}
 }
 
