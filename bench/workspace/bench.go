@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
+	"time"
 
 	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/workspace"
@@ -36,8 +38,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	quick := flags.Bool("quick", false, "a smoke run: a small repository")
 	readings := flags.Int("n", 0, "how many times each contender is measured (default 5)")
+	history := flags.Int("history", 0, "how many MB of history the repository has (default 2000)")
 	temp := flags.String("dir", "",
-		"where repositories and clones are written; they need some 20 GB (default: the system's temporary directory)")
+		"where repositories and clones are written; they need some 20 GB, and more with more history (default: the system's temporary directory)")
 	only := table.Only(flags, new(bench).steps())
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
@@ -45,6 +48,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	o := amounts(*quick)
 	if *readings > 0 {
 		o.Readings = *readings
+	}
+	if *history > 0 {
+		o.History = *history
 	}
 	o.Temp, o.Only = *temp, only
 	return o, nil
@@ -86,6 +92,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err != nil {
 		return nil, err
 	}
+	before := processors()
 	took, err := timed(func() error {
 		_, err := b.space.Checkout(ctx, workspace.Want{Thread: "next", Repo: repo})
 		return err
@@ -94,6 +101,18 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, err
 	}
 	b.report.Most("the first run of all: mirror and clone", took.Seconds(), 60, "%.1f s")
+	b.report.Note("processor time of that, with the server's", (processors() - before).Seconds(), "%.1f s")
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
+}
+
+// processors returns the processor time of this process and of those that it has waited for.
+func processors() (sum time.Duration) {
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var used syscall.Rusage
+		if syscall.Getrusage(who, &used) == nil {
+			sum += time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		}
+	}
+	return sum
 }

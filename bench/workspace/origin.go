@@ -74,7 +74,7 @@ func name(n int) string { return fmt.Sprintf("d%03d/e%03d/file%d.txt", n/2500, n
 
 // age adds commits that replace eight files of 128 KB each, which cannot be compressed.
 func (o *origin) age(ctx context.Context, commits int) error {
-	return o.feed(ctx, func(w io.Writer) {
+	return o.feed(ctx, 0, func(w io.Writer) {
 		random := rand.NewChaCha8([32]byte{})
 		for n := range commits {
 			fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
@@ -92,7 +92,7 @@ func (o *origin) age(ctx context.Context, commits int) error {
 
 // commit writes these files, with other content than before, on top of main.
 func (o *origin) commit(ctx context.Context, files []int) error {
-	return o.feed(ctx, func(w io.Writer) {
+	return o.feed(ctx, -1, func(w io.Writer) {
 		fmt.Fprintf(w, "commit refs/heads/main\ncommitter bench <bench@localhost> 1700000000 +0000\ndata 1\nx\n")
 		if len(files) < o.files {
 			fmt.Fprintln(w, "from refs/heads/main^0")
@@ -106,8 +106,8 @@ func (o *origin) commit(ctx context.Context, files []int) error {
 	})
 }
 
-// feed runs git fast-import with what write writes.
-func (o *origin) feed(ctx context.Context, write func(io.Writer)) error {
+// feed runs git fast-import with what write writes, and a level of compression, of which -1 is git's own.
+func (o *origin) feed(ctx context.Context, level int, write func(io.Writer)) error {
 	in, out := io.Pipe()
 	go func() {
 		w := bufio.NewWriter(out)
@@ -115,7 +115,8 @@ func (o *origin) feed(ctx context.Context, write func(io.Writer)) error {
 		fmt.Fprintln(w, "done")
 		_ = out.CloseWithError(w.Flush()) // git reports its own end
 	}()
-	err := git(ctx, in, "-C", o.dir, "fast-import", "--quiet", "--done")
+	compression := fmt.Sprintf("pack.compression=%d", level)
+	err := git(ctx, in, "-C", o.dir, "-c", compression, "fast-import", "--quiet", "--done")
 	_ = in.Close()
 	return err
 }
