@@ -166,7 +166,10 @@ func TestPlaceCallsTheFirst(t *testing.T) {
 			"its line is lost": {func(_, _ *Claim, line []string) {
 				h.ok(h.rdb.Del(ctx, "errand:line:repo:a").Err())
 				h.ok(s.Wake(ctx, line[1]))
-			}, []int{1}},
+				if place := must(s.Get(ctx, line[1])).Blocked.Place; place != 1 {
+					h.Errorf("it is number %d in the new line", place)
+				}
+			}, nil},
 		} {
 			h.empty()
 			a, b := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps...)), must(h.ask(s, h.scoped(s, 2, "repo:a"), caps...))
@@ -293,6 +296,7 @@ func TestLineOfAnOlderRelease(t *testing.T) {
 		older := h.scoped(s, 2, "repo:a")
 		h.full(s, 2, caps)
 		h.ok(h.rdb.Del(ctx, "errand:linecaps").Err())
+		h.ok(s.CallUp(ctx, caps))
 		next := h.scoped(s, 3, "repo:a")
 		must(s.EndWaiting(ctx, older, nil))
 		h.ok(h.rdb.ZRem(ctx, "errand:cap:repo:a", run.ID()).Err()) // as its worker ends it

@@ -85,7 +85,7 @@ func TestDeadHolderAfterAJump(t *testing.T) {
 		must(s.Leader("x", 5*time.Second).Lead(ctx))
 		j.beat(s, Worker{ID: "dead"})
 		j.ahead(jump)
-		must(s.Running(ctx))
+		j.ok(s.BoundClaims(ctx, must(s.Running(ctx))))
 		j.lives("errand:claim:runs", 15*time.Second)
 		for n, thread := range map[int]string{3: "ended", 4: "locked"} {
 			if _, err := s.Claim(ctx, j.submitTo(s, n, thread), 0, "w"); (jump < 0) != errors.Is(err, ErrBusy) {

@@ -30,7 +30,7 @@ package store
 //	<prefix>line:<scope>      zset    while it has members         waiting IDs that are blocked for the scope's cap; score = the microseconds
 //	                                                               the ID begins with, plus 4e15 for each more urgent class (claim,
 //	                                                               transition; every step that ends the wait removes it)
-//	<prefix>linecaps          hash    while it has members         the scopes with a line = the cap (claim, transition)
+//	<prefix>linecaps          hash    while it has members         the scopes with a line, and kinds = the cap (claim, transition)
 //	<prefix>spend:<day>:<scope>  hash  8 days since the last write  spent = what was settled that day, r:<id> = reserved for a run, in
 //	                                                               micro-dollars; day = days since 1970, UTC (costs)
 //	<prefix>costs:<day>       hash    90 days since the last write "<scopes and credential, a line each>[\nsize:<size>]\n<model>" = "<micro-dollars> <runs> <tokens: input,

@@ -33,7 +33,12 @@ func TestFreePlaceIsForTheFirst(t *testing.T) {
 			h.classed(one, 9, "background", "repo:a"),
 		}
 		for n, crashes := range map[int]int{8: 1, 9: 2} {
-			h.ok(h.rdb.HSet(ctx, "errand:task:"+task(n).ID, "crashes", crashes).Err())
+			for range crashes {
+				c := h.claim(one, task(n).ID)
+				h.ok(c.Idle(ctx, ""))
+				h.crash(c)
+				h.takeover(one, c)
+			}
 		}
 		ask := func(s *Store, id string) (*Claim, *Full) {
 			h.Helper()
@@ -121,5 +126,79 @@ func TestLineHoldsUpNoOther(t *testing.T) {
 			must(h.ask(s, second, caps...))
 			h.ok(user.End(ctx, nil))
 		}
+	})
+}
+
+// A run that has lost its worker comes first in line until it runs again, and then no more.
+func TestComesFirstUntilItRunsAgain(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s, caps := h.Context(), h.store(Config{}), Cap{"repo:", 1}
+		lost := h.classed(s, 1, "background", "repo:a")
+		c := must(h.ask(s, lost, caps))
+		h.crash(c)
+		h.takeover(s, c)
+		place := func(n int, why string, want int) {
+			h.Helper()
+			holder := must(h.ask(s, h.scoped(s, n, "repo:a"), caps))
+			rival := h.classed(s, n+1, "interactive", "repo:a")
+			for _, id := range []string{rival, lost} {
+				if _, err := h.ask(s, id, caps); err == nil {
+					h.Fatalf("%s: %s was not refused", why, id)
+				}
+			}
+			if got := must(s.Get(ctx, lost)).Blocked.Place; got != want {
+				h.Errorf("%s: place %d, want %d", why, got, want)
+			}
+			must(s.EndWaiting(ctx, rival, nil))
+			h.ok(holder.End(ctx, nil))
+		}
+		place(2, "its worker died", 1)
+		c = must(h.ask(s, lost, caps))
+		h.ok(c.Return(ctx, Wait{}))
+		place(4, "it was returned before it began", 1)
+		c = must(h.ask(s, lost, caps))
+		h.ok(c.Idle(ctx, ""))
+		h.ok(c.Return(ctx, Wait{}))
+		place(6, "it has run again", 2)
+	})
+}
+
+// While the caps are known, a task that has no place waits in line from its submission on, and so needs no delivery
+// that is refused. Those before it count although they have not come yet.
+func TestSubmitKnowsTheCaps(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		caps := []Cap{{"repo:", 2}, {"user:", 1}}
+		blocked := func(n int, want Blocked, scopes ...string) string {
+			h.Helper()
+			id := h.scoped(s, n, scopes...)
+			if got := must(s.Get(ctx, id)).Blocked; got != want {
+				h.Errorf("task %d: %+v, want %+v", n, got, want)
+			}
+			return id
+		}
+		blocked(1, Blocked{}, "user:none") // no leader has named the caps
+		blocked(2, Blocked{}, "user:none")
+		h.ok(s.CallUp(ctx, caps...))
+		first := blocked(3, Blocked{}, "user:u", "repo:a")
+		second := blocked(4, Blocked{"user:u", 0, 1, 2}, "user:u", "repo:b")
+		other := blocked(5, Blocked{}, "user:v", "repo:a")
+		blocked(6, Blocked{}, "channel:c")
+		h.named(s, "the desk enqueues what it submits")
+		held := []*Claim{must(h.ask(s, other, caps...)), must(h.ask(s, first, caps...))}
+		third := blocked(7, Blocked{"repo:a", 2, 2, 1}, "user:w", "repo:a")
+		for _, c := range held {
+			h.ok(c.End(ctx, nil))
+		}
+		h.named(s, "places are free", second, third)
+		for _, id := range []string{second, third} {
+			if c := must(h.ask(s, id, caps...)); c.Record().Delivery != 0 {
+				h.Errorf("%s had delivery %d", id, c.Record().Delivery)
+			}
+		}
+		waits := blocked(8, Blocked{"user:u", 1, 1, 1}, "user:u")
+		h.ok(s.CallUp(ctx, caps[0])) // the other limit was removed
+		h.named(s, "the limit is removed", waits)
+		blocked(9, Blocked{}, "user:w")
 	})
 }

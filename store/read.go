@@ -34,18 +34,13 @@ func (s *Store) Unblocked(ctx context.Context, n int64) ([]LiveRecord, error) {
 	return s.listed(ctx, s.key.ready(), n)
 }
 
-// Running reads only the running tasks, in the same way. A claim of theirs that would live for longer than ClaimTTL,
-// because Redis' clock went back, expires then.
+// Running reads only the running tasks, in the same way.
 func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
-	live, err := s.listed(ctx, s.key.running(), 0)
-	if err != nil {
-		return nil, err
-	}
-	return live, s.shorten(ctx, live)
+	return s.listed(ctx, s.key.running(), 0)
 }
 
-// shorten bounds the rest of the claims' lives.
-func (s *Store) shorten(ctx context.Context, live []LiveRecord) error {
+// BoundClaims makes claims that would live for longer than ClaimTTL, because Redis' clock went back, expire then.
+func (s *Store) BoundClaims(ctx context.Context, live []LiveRecord) error {
 	var left []*redis.DurationCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, r := range live {
@@ -62,8 +57,11 @@ func (s *Store) shorten(ctx context.Context, live []LiveRecord) error {
 }
 
 // LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, starting after an ID (""
-// for the first). next is the ID to continue with, or "" if these were the last.
-func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []LiveRecord, next string, err error) {
+// for the first). next is the ID to continue with, or "" if these were the last. It returns
+// those in known, which the caller has just read, oldest first, as they are.
+func (s *Store) LiveAfter(
+	ctx context.Context, after string, n int, known ...LiveRecord,
+) (live []LiveRecord, next string, err error) {
 	first := "-"
 	if after != "" {
 		first = "(" + after
@@ -77,9 +75,20 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 	if len(ids) == n {
 		next = ids[n-1]
 	}
-	live, err = s.live(ctx, ids)
+	ids = slices.DeleteFunc(ids, func(id string) bool {
+		i, is := slices.BinarySearchFunc(known, id, byID)
+		if is {
+			live = append(live, known[i])
+		}
+		return is
+	})
+	others, err := s.live(ctx, ids)
+	live = append(live, others...)
+	slices.SortFunc(live, func(a, b LiveRecord) int { return byID(a, b.ID) })
 	return live, next, err
 }
+
+func byID(r LiveRecord, id string) int { return strings.Compare(r.ID, id) }
 
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{

@@ -186,8 +186,8 @@ func (s *Store) Wake(ctx context.Context, ids ...string) error {
 	return wrapf(err, "wake tasks")
 }
 
-// CallUp makes the first in each line ready if there are places for them that no step has given out: a cap was raised,
-// a place was not freed but has expired, or a task that was to take a place did not come.
+// CallUp notes the caps for Submit. It makes the first in each line ready if there are places for them that no step has
+// given out: a cap was raised, a place was not freed but has expired, or a task that was to take a place did not come.
 func (s *Store) CallUp(ctx context.Context, caps ...Cap) error {
 	_, err := s.run(ctx, "callup", capArgs(caps)...)
 	return wrapf(err, "call up waiting tasks")

@@ -252,11 +252,18 @@ local function first_in(scope)
   end
 end
 
--- line_up adds a task to a scope's line and returns its place, from 1. A run that has lost its worker, and with it its
--- place, comes first; one that has lost several may be the cause. The order is then that of the classes and of the IDs.
--- A score is exact to 2 us, and Redis orders equal ones by the IDs themselves.
-local function line_up(id, scope)
-  local r = redis.call('HMGET', task_key(id), 'line', 'class', 'awaited', 'crashes')
+-- count_crash counts a run that was lost with its worker. A task that has lost one, and with it its place, comes first
+-- in a line until it runs again (idle.lua); one that has lost several may be the cause.
+local function count_crash(id)
+  local first = redis.call('HINCRBY', task_key(id), 'crashes', '1') == 1
+  redis.call('HSET', task_key(id), 'crashed', int(now()), 'first', first and '1' or '0')
+end
+
+-- line_up adds a task to the line of a scope with a cap and returns its place, from 1. Those that come first are
+-- followed by the others in the order of the classes and of the IDs. A score is exact to 2 us, and Redis orders equal
+-- ones by the IDs themselves.
+local function line_up(id, scope, cap)
+  local r = redis.call('HMGET', task_key(id), 'line', 'class', 'awaited', 'first')
   if r[1] ~= scope then
     if r[1] then redis.call('ZREM', line_key(r[1]), id) end
     redis.call('HSET', task_key(id), 'line', scope)
@@ -265,7 +272,7 @@ local function line_up(id, scope)
   local urgency = {interactive = 0, review = 1, background = 2}
   local rank = r[4] == '1' and -1 or urgency[r[2]] or 3
   redis.call('ZADD', line_key(scope), int(born(id) + 4000000000000000 * rank), id)
-  redis.call('HSETNX', LINES, scope, '1') -- callup.lua corrects it: the release before made lines without caps
+  redis.call('HSET', LINES, scope, int(cap))
   first_in(scope)
   return redis.call('ZRANK', line_key(scope), id) + 1
 end
@@ -298,28 +305,32 @@ local function call_up(scope)
   end
 end
 
--- join_line adds a task to the line of the first of its scopes that has one, and returns why it is blocked, or '' if
--- there is no line or the task is called at once.
+-- join_line adds a task to the line of the first of its scopes where it has to wait, or of the first with a cap, so that
+-- those which were called and have not come yet count. It returns why the task is blocked, or '' if it is called at once
+-- or no cap is known: LINES has those of kinds while there is a leader.
 local function join_line(id, scopes)
-  local lines = {}
-  for scope in each(scopes) do table.insert(lines, line_key(scope)) end
-  if #lines == 0 or redis.call('EXISTS', unpack(lines)) == 0 then return '' end
+  if redis.call('EXISTS', LINES) == 0 then return '' end
+  local line, most, runs
   for scope in each(scopes) do
-    if first_in(scope) then
-      local place, there = line_up(id, scope), redis.call('ZCOUNT', cap_key(scope), int(now()), '+inf')
-      block(id, int(there) .. ' ' .. redis.call('HGET', LINES, scope) .. ' ' .. int(place) .. ' ' .. scope)
-      call_up(scope)
-      return redis.call('HGET', task_key(id), 'blocked') or ''
+    local known = redis.call('HMGET', LINES, scope, string.match(scope, '^[^:]*:'))
+    local cap = tonumber(known[2] or known[1] or '')
+    if cap then
+      local there = redis.call('ZCOUNT', cap_key(scope), int(now()), '+inf')
+      local waits = there + redis.call('ZCARD', line_key(scope)) >= cap
+      if waits or not line then line, most, runs = scope, cap, there end
+      if waits then break end
     end
   end
-  return ''
+  if not line then return '' end
+  block(id, int(runs) .. ' ' .. int(most) .. ' ' .. int(line_up(id, line, most)) .. ' ' .. line)
+  call_up(line)
+  return redis.call('HGET', task_key(id), 'blocked') or ''
 end
 
 -- place_in returns a task's place in the line of a scope with free places, or 1 if there is no line.
 local function place_in(id, scope, free, cap)
   if free > 0 and redis.call('EXISTS', line_key(scope)) == 0 then return 1 end
-  redis.call('HSET', LINES, scope, int(cap))
-  local place = line_up(id, scope)
+  local place = line_up(id, scope, cap)
   if free <= 0 or place <= free then return place end
   call_up(scope)
   return (redis.call('ZRANK', line_key(scope), id) or 0) + 1 -- if it has left the line, there is a place

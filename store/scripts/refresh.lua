@@ -15,5 +15,5 @@ elseif not holder and r[2] == fence and (runner(thread) or id) == id then
 else
   return {'stale'}
 end
-hold(id, r[5], now(), ARGV[7])
+if r[5] then hold(id, r[5], now(), ARGV[7]) end
 return {'ok', r[3] or '', r[4] or ''}

@@ -19,8 +19,7 @@ if state == 'running' then
     for _, other in ipairs(redis.call('ZRANGE', absorbed_key(id), '0', '-1')) do
       local o = redis.pcall('HMGET', task_key(other), 'state', 'into')
       if not stay[other] and o[1] == 'absorbed' and o[2] == id then
-        redis.call('HINCRBY', task_key(other), 'crashes', '1')
-        redis.call('HSET', task_key(other), 'crashed', int(now()))
+        count_crash(other)
         redis.call('HINCRBY', task_key(other), 'delivery', '1') -- the dead worker may hold its present delivery
       end
     end
@@ -33,8 +32,7 @@ if ARGV[5] == '1' then
   if r[5] then
     redis.call('HINCRBY', key, 'attempt', '-1')
   else
-    redis.call('HINCRBY', key, 'crashes', '1')
-    redis.call('HSET', key, 'crashed', int(now()))
+    count_crash(id)
   end
 end
 redis.call('HINCRBY', key, 'delivery', '1')

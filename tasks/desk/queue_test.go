@@ -58,3 +58,33 @@ func TestCalledTasksComeFirst(t *testing.T) {
 		t.Errorf("%v, %v", next, err)
 	}
 }
+
+// A task that had a place when it was submitted keeps its place in the queue while it waits for a slot.
+func TestTaskWithAPlaceDoesNotComeFirst(t *testing.T) {
+	f := newFleet(t)
+	ctx := t.Context()
+	if _, err := f.store.Workers.Beat(ctx, store.Worker{ID: "w", Taking: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.store.CallUp(ctx, store.Cap{Scope: "user:", Max: 2}); err != nil {
+		t.Fatal(err)
+	}
+	older, called := f.submit(f.task("a", "x")), f.submit(f.task("b", "x"))
+	key := "errand:task:" + called
+	if !f.redis().HExists(ctx, key, "line").Val() {
+		t.Fatal("it has no place in a line")
+	}
+	for _, err := range []error{ // five seconds later
+		f.redis().HIncrBy(ctx, key, "awaited", -5_000_000).Err(),
+		f.redis().ZIncrBy(ctx, "errand:ready", -5_000_000, called).Err(),
+		f.queue.Deliver(ctx),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, err := f.redis().LRange(ctx, "asynq:{interactive}:pending", -2, -1).Result()
+	if err != nil || !slices.Equal(next, []string{called, older}) { // the last is taken first
+		t.Errorf("%v, %v", next, err)
+	}
+}

@@ -29,7 +29,7 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
-	queues := slices.Concat(slices.Clone(tasks.Classes), poolQueues(used))
+	queues := slices.Concat(tasks.Classes, poolQueues(used))
 	paused, err := q.store.Halts.Paused(ctx)
 	if err != nil {
 		return nil, err

@@ -132,10 +132,22 @@ func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) erro
 	return q.replace(ctx, d.ID, d.Number)
 }
 
+// clockMargin is how far this process' clock may be ahead of Redis', so that it can tell whether a lease of asynq has
+// ended. Workers write leases by their own clocks and renew them 25 s before the end.
+const clockMargin = 5 * time.Second
+
 // ReplaceLost gives another delivery to tasks that wait although a worker has theirs by asynq's account: the worker has
 // died, or Redis' reply to it was lost. asynq sees that when its lease of 30 s has ended, and waits one to two minutes.
-// A queue that cannot be read does not hold up the others.
+// A queue that cannot be read does not hold up the others. A process whose clock is ahead leaves all of them to asynq:
+// to it the leases of live workers have ended, too.
 func (q *Queue) ReplaceLost(ctx context.Context) error {
+	clock, err := q.redis.Time(ctx).Result()
+	if err != nil {
+		return fmt.Errorf("read redis' clock: %w", err)
+	}
+	if time.Since(clock) > clockMargin {
+		return nil
+	}
 	used, err := inspector(q).Queues()
 	if err != nil {
 		return fmt.Errorf("list queues: %w", err)

@@ -233,6 +233,7 @@ func TestLimitAcrossPools(t *testing.T) {
 	first := r.submit(r.task("a", "x"))
 	r.next(started)
 	r.member("gpu", own)
+	r.workers(func(all []store.Worker) bool { return len(all) == 2 })
 	limited, behind := r.submit(r.repoTask("b")), r.submit(r.repoTask("a"))
 	for must(r.store.Get(t.Context(), limited)).Blocked.Scope == "" {
 		continue

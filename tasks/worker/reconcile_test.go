@@ -11,6 +11,7 @@ import (
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
@@ -132,19 +133,8 @@ func TestLostDeliveryIsReplaced(t *testing.T) {
 	cancelled.Class = tasks.Background
 	f.submit(cancelled)
 	f.put("errand:task:"+cancelled.ID, "cancel_cause", record.CauseUser) // by a process that died before it ended the task
-	now := time.Now().Unix()
-	for id, ends := range map[string]int64{lost: now - 1, held: now + 60} { // as asynq takes a delivery
-		const key = "asynq:{" + tasks.Interactive + "}:"
-		if _, err := f.rdb.TxPipelined(ctx, func(p redis.Pipeliner) error {
-			p.LRem(ctx, key+"pending", 1, id)
-			p.LPush(ctx, key+"active", id)
-			p.HSet(ctx, key+"t:"+id, "state", "active")
-			p.ZAdd(ctx, key+"lease", redis.Z{Score: float64(ends), Member: id})
-			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	f.take(lost, time.Now().Add(-time.Second))
+	f.take(held, time.Now().Add(time.Minute))
 	recovery := f.idle().recovery
 	for range 2 {
 		recovery.Reconcile(ctx)
@@ -163,6 +153,52 @@ func TestLostDeliveryIsReplaced(t *testing.T) {
 	}
 	f.worker()
 	f.ending(lost)
+}
+
+// take does what asynq does when a worker takes a delivery whose lease ends then.
+func (f *fleet) take(id string, ends time.Time) {
+	f.Helper()
+	const key = "asynq:{" + tasks.Interactive + "}:"
+	if _, err := f.rdb.TxPipelined(f.Context(), func(p redis.Pipeliner) error {
+		p.LRem(f.Context(), key+"pending", 1, id)
+		p.LPush(f.Context(), key+"active", id)
+		p.HSet(f.Context(), key+"t:"+id, "state", "active")
+		p.ZAdd(f.Context(), key+"lease", redis.Z{Score: float64(ends.Unix()), Member: id})
+		return nil
+	}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// Lost deliveries are looked for in every fifth pass, because that reads all that workers have.
+func TestLostDeliveriesAreLookedForSeldom(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	recovery := f.idle().recovery
+	recovery.Reconcile(t.Context())
+	id := f.submit(f.task("a", "x"))
+	f.take(id, time.Now().Add(-time.Second))
+	for pass, want := range []int{0, 0, 0, 0, 1, 1} {
+		recovery.Reconcile(t.Context())
+		rec, err := f.store.Get(t.Context(), id)
+		if err != nil || rec.Delivery != want {
+			t.Errorf("pass %d: delivery %d, %v, want %d", pass, rec.Delivery, err, want)
+		}
+	}
+}
+
+// A leader whose clock is ahead leaves the deliveries of live workers alone, whose leases have ended to it.
+func TestLeaderAheadLeavesDeliveries(t *testing.T) {
+	t.Parallel()
+	url, clock := redisclock.ForTest(t)
+	f := newFleetOn(t, url)
+	f.jump(clock, -30*time.Second) // so this process is ahead
+	id := f.submit(f.task("a", "x"))
+	f.take(id, time.Now().Add(-4*time.Second)) // in 26 s for Redis and the worker
+	f.idle().recovery.Reconcile(t.Context())
+	if rec, err := f.store.Get(t.Context(), id); err != nil || rec.Delivery != 0 {
+		t.Errorf("delivery %d, %v", rec.Delivery, err)
+	}
 }
 
 // The task of a dead worker's run comes before all that wait, and the first that its run had absorbed if that task is

@@ -46,7 +46,10 @@ func (o *Outage) Inform(ctx context.Context) {
 	if term, err := o.Leader.Lead(ctx); err != nil || term == "" {
 		return // another worker does it, or Redis is unreachable, which the reconciler logs
 	}
-	seen := fleet{paused: paused, workers: o.workers(ctx), able: o.Health.State().OK}
+	seen := fleet{paused: paused, able: o.Health.State().OK}
+	if o.mayBe() {
+		seen.workers, _ = o.Store.Workers.List(ctx)
+	}
 	informed := 0
 	for looked := 0; looked < lookMost && ctx.Err() == nil; looked += lookStep {
 		live, next, err := o.Store.LiveAfter(ctx, o.after, lookStep)
@@ -131,15 +134,6 @@ func (o *Outage) tell(ctx context.Context, id string, why obstacle) bool {
 func (o *Outage) mayBe() bool {
 	last := o.Health.State()
 	return !last.At.IsZero() && (!last.OK || len(o.Policy.Pools) > 1)
-}
-
-// workers returns the live workers; none if they are unknown or mayBe is false.
-func (o *Outage) workers(ctx context.Context) []store.Worker {
-	if !o.mayBe() {
-		return nil
-	}
-	workers, _ := o.Store.Workers.List(ctx)
-	return workers
 }
 
 // begin starts a new walk. It forgets tasks that are no longer the first of their thread.

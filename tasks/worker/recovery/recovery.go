@@ -39,11 +39,16 @@ type Recovery struct {
 	Crashed func(class string)
 	Log     *slog.Logger
 
-	leads atomic.Bool
+	leads  atomic.Bool
+	passes int // that this worker has made as the leader
 
 	after string            // the walk through all live tasks continues after this one, or begins if ""
 	heads map[string]string // the first task of each thread in this walk
 }
+
+// seldom is how many passes there are to one that also looks for lost deliveries and claims that live too long: that
+// reads as much as the rest of the pass.
+const seldom = 5
 
 // One pass over live tasks reads lookStep tasks at a time, few enough to be repaired within a leader's lease, and at
 // most lookMost. A larger backlog takes several passes. Recovery is not delayed by that, because each pass examines
@@ -81,8 +86,16 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		}
 	}
 
-	// asynq delivers what this leaves.
-	logline.Warn(r.Log, r.Queue.ReplaceLost(ctx), "replace lost deliveries")
+	if r.passes%seldom == 0 {
+		// asynq delivers what this leaves.
+		if err := r.Queue.ReplaceLost(ctx); ctx.Err() == nil {
+			logline.Warn(r.Log, err, "replace lost deliveries")
+		}
+		if err := r.Store.BoundClaims(ctx, running); err != nil {
+			return err
+		}
+	}
+	r.passes++
 	err = errors.Join(r.Store.CallUp(ctx, r.Policy.Limits.Caps()...), r.orderByShare(ctx, running))
 	if err != nil {
 		return err
@@ -96,7 +109,7 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		if leads, err := r.stillLeads(ctx, term); !leads {
 			return err
 		}
-		if err := r.walk(ctx, term); err != nil {
+		if err := r.walk(ctx, term, running); err != nil {
 			return err
 		}
 		if r.after == "" {
@@ -113,8 +126,8 @@ func (r *Recovery) stillLeads(ctx context.Context, term string) (bool, error) {
 }
 
 // walk repairs the next live tasks. Afterwards r.after is "" if there are no more.
-func (r *Recovery) walk(ctx context.Context, term string) error {
-	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep)
+func (r *Recovery) walk(ctx context.Context, term string, running []store.LiveRecord) error {
+	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep, running...)
 	r.after = next
 	if err != nil {
 		return err
@@ -122,7 +135,10 @@ func (r *Recovery) walk(ctx context.Context, term string) error {
 	var live []store.LiveRecord
 	for _, rec := range found {
 		if rec.Unreadable != "" {
-			r.passOver(ctx, rec)
+			// No version can use it, so its thread continues; a record that another version may be able to read stays.
+			if r.Store.SetAside(ctx, rec.ID) == nil {
+				r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
+			}
 			continue
 		}
 		r.heads[rec.Thread] = cmp.Or(r.heads[rec.Thread], rec.ID)
@@ -277,13 +293,5 @@ const DeliverEvery = 250 * time.Millisecond
 func (r *Recovery) Deliver(ctx context.Context) {
 	if r.leads.Load() {
 		logline.Warn(r.Log, r.Queue.Deliver(ctx), "make deliveries")
-	}
-}
-
-// passOver sets a live record that cannot be decoded aside if no version can use it, so that its thread continues. A
-// record that another version may be able to read stays.
-func (r *Recovery) passOver(ctx context.Context, rec store.LiveRecord) {
-	if r.Store.SetAside(ctx, rec.ID) == nil {
-		r.Log.Error("unreadable record set aside", "run", rec.ID, "why", rec.Unreadable)
 	}
 }
