@@ -123,6 +123,7 @@ func endless() []modelfake.Turn {
 	turns := []modelfake.Turn{{
 		Pace: pace, Text: "I will run the tests of each package before I change anything.",
 		Tools: tool("Bash", map[string]any{"command": "ls -R . | head -20", "description": "List the packages"}),
+		Usage: modelfake.Usage{Input: 42_000, Output: 300},
 	}}
 	for range 12 {
 		turns = append(turns, modelfake.Turn{Tools: tool("Bash", map[string]any{
