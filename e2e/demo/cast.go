@@ -140,10 +140,6 @@ const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(
 // inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one
 // with a draft pull request, a second review of the pull request, and a conversation.
 func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
-	second, err := s.push(ctx, sys, t)
-	if err != nil {
-		return err
-	}
 	if err := s.stopped(ctx, sys, t); err != nil {
 		return err
 	}
@@ -151,6 +147,10 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 		return err
 	}
 	if err := s.paused(ctx, sys, t); err != nil {
+		return err
+	}
+	second, err := s.push(ctx, sys, t) // the review would wait for the usage limit, too
+	if err != nil {
 		return err
 	}
 	for _, p := range cast() {
