@@ -281,8 +281,10 @@ func (r *Runner) check(s *Spec) *Error {
 	}
 	info, err := os.Stat(s.start())
 	switch {
-	case !filepath.IsAbs(s.Dir) || s.Folder != "" && !filepath.IsLocal(s.Folder):
-		return NewError(ClassWorkspace, fmt.Sprintf("working directory %q of %q is not absolute", s.Folder, s.Dir))
+	case !filepath.IsAbs(s.Dir):
+		return NewError(ClassWorkspace, fmt.Sprintf("working directory %q is not absolute", s.Dir))
+	case s.Folder != "" && !filepath.IsLocal(s.Folder):
+		return NewError(ClassWorkspace, fmt.Sprintf("directory to start in %q is not below %q", s.Folder, s.Dir))
 	case err != nil:
 		return NewError(ClassWorkspace, "working directory: "+err.Error())
 	case !info.IsDir():

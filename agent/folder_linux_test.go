@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		res := b.run(t, t.Context(), Spec{
-			Profile: Write, Folder: folder, Environment: Environment{Start: []string{"pwd"}},
+			Profile: Write, Folder: "./" + folder + "/", Environment: Environment{Start: []string{"pwd"}},
 			Prompt: Message{Text: "cat $TMPDIR/start.log; pwd; touch ../../beside && echo written"},
 		}, &host{})
 		want := b.dir + "\n" + filepath.Join(b.dir, folder) + "\nwritten"
@@ -35,17 +36,19 @@ func TestFolder(t *testing.T) {
 		inSandbox(t, "shell", test)
 	})
 	b := newBench(t, "shell")
-	for _, folder := range []string{"none", "../x", "/tmp"} {
+	for folder, want := range map[string]string{
+		"none": "no such file", "../x": "not below", "/tmp": "not below",
+	} {
 		if _, err := b.Run(t.Context(), Spec{
 			ID: unique("folder"), Dir: b.dir, Folder: folder, Profile: Read, Prompt: Message{Text: "pwd"},
-		}, &host{}); err == nil {
-			t.Errorf("a run in %s", folder)
+		}, &host{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a run in %s: %v", folder, err)
 		}
 	}
 }
 
 // The CLI works in the folder: relative paths of calls are below it, also for the policy, and a conversation goes on in
-// another folder.
+// other folders, whatever their names.
 func TestCLIInFolder(t *testing.T) {
 	t.Parallel()
 	if p := new(Runner).policy(Spec{Dir: "/clone", Folder: "web"}); p.Dir != "/clone" || p.Start != "/clone/web" {
@@ -83,12 +86,25 @@ func TestCLIInFolder(t *testing.T) {
 	if strings.Count(last, "SERVICES TEXT") != 1 {
 		t.Errorf("the texts about the file that was read are there %d times", strings.Count(last, "SERVICES TEXT"))
 	}
-	model.Answer("More.", call("Bash", "command", "pwd"), modelfake.Turn{Text: "There."})
-	spec.Folder, spec.Prompt.Text, spec.Resume = "web", "More.", &res.Session
-	res = runCLI(t, r, spec, &host{})
-	requests = model.Requests()
-	if last := string(requests[len(requests)-1].Body); res.Fresh || !strings.Contains(last, filepath.Join(dir, "web")+`"`) &&
-		!strings.Contains(last, filepath.Join(dir, "web")+`\n`) || !strings.Contains(last, "Go.") {
-		t.Errorf("%+v goes on with %s", res, last)
+	long := "web/🚀 " + strings.Repeat("long/", 50) + "end"
+	if err := os.MkdirAll(filepath.Join(dir, long), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	said := []string{"Go."}
+	for n, folder := range []string{"web", long, long} {
+		said = append(said, fmt.Sprintf("Message %d.", n))
+		model.Answer(said[n+1], call("Bash", "command", "pwd"), modelfake.Turn{Text: "There."})
+		spec.Folder, spec.Prompt.Text, spec.Resume = folder, said[n+1], &res.Session
+		res = runCLI(t, r, spec, &host{})
+		requests = model.Requests()
+		last, there := string(requests[len(requests)-1].Body), filepath.Join(dir, folder)
+		for _, text := range said {
+			if res.Fresh || !strings.Contains(last, text) {
+				t.Errorf("the conversation in %.40s lacks %q", folder, text)
+			}
+		}
+		if !strings.Contains(last, there+`"`) && !strings.Contains(last, there+`\n`) {
+			t.Errorf("message %d goes on with %s", n, last)
+		}
 	}
 }

@@ -38,9 +38,11 @@ func (r *Runner) withServices(o *keeper.Order, s Spec, p sandbox.Place) error {
 	if len(s.Start) == 0 {
 		return nil
 	}
-	// They run in the root of the clone.
-	lines := strings.Repeat("cd ..\n", len(strings.FieldsFunc(s.Folder, func(r rune) bool { return r == '/' }))) +
-		strings.Join(s.Start, "\n") + "\n"
+	root, err := filepath.Rel(s.start(), s.Dir) // dots and slashes only
+	if err != nil {
+		return fmt.Errorf("find where to start the commands: %w", err)
+	}
+	lines := "cd " + root + "\n" + strings.Join(s.Start, "\n") + "\n"
 	for name, text := range map[string]string{startFile: lines, serviceFile: services} {
 		if err := os.WriteFile(filepath.Join(o.RunDir, name), []byte(text), 0o600); err != nil {
 			return fmt.Errorf("write the commands to start: %w", err)

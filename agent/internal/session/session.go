@@ -17,8 +17,12 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -28,15 +32,28 @@ import (
 // The CLI saves a conversation as a file of JSON lines and, in a directory with the session's name beside it, the tool
 // results that were too long for a message and the conversations of sub-agents.
 
+// maxProject is the length from which on the CLI cuts the name of a directory of sessions.
+const maxProject = 200
+
 // projectDir returns the CLI's directory for sessions that run in dir, below that of its configuration. Its name is
-// the path with everything but letters and digits turned into dashes.
+// the path with everything but letters and digits turned into dashes, for each unit of UTF-16. Of a long one only the
+// beginning is there, with a hash of the whole path (2.1.332).
 func projectDir(dir string) string {
-	return filepath.Join("projects", strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
-			return r
+	var name []byte
+	var hash int32
+	for _, unit := range utf16.Encode([]rune(dir)) {
+		hash = hash<<5 - hash + int32(unit)
+		char := byte('-')
+		if unit < utf8.RuneSelf && (unicode.IsLetter(rune(unit)) || unicode.IsDigit(rune(unit))) {
+			char = byte(unit)
 		}
-		return '-'
-	}, dir))
+		name = append(name, char)
+	}
+	if len(name) > maxProject {
+		name = append(name[:maxProject], '-')
+		name = strconv.AppendUint(name, uint64(max(int64(hash), -int64(hash))), 36)
+	}
+	return filepath.Join("projects", string(name))
 }
 
 // Restore writes a saved session to where the CLI looks for it when it runs in workDir. Where the conversation names

@@ -114,6 +114,23 @@ func TestSessionIsTakenAndPutElsewhere(t *testing.T) {
 	}
 }
 
+// The names are those of the CLI. It would not find a session under another one, or find two.
+func TestProjectDir(t *testing.T) {
+	t.Parallel()
+	long := "/w/" + strings.Repeat("long/", 39)
+	short := strings.ReplaceAll(long, "/", "-")
+	for dir, want := range map[string]string{
+		"/w/a_b-C.1": "-w-a-b-C-1",
+		"/w/🚀 ü":     "-w-----",
+		long + "xy":  short + "xy",
+		"/w/" + strings.Repeat("long/", 40) + "é": short + "lo-va5qke",
+	} {
+		if got := projectDir(dir); got != "projects/"+want {
+			t.Errorf("%s: %s", dir, got)
+		}
+	}
+}
+
 // A secret of the run is in no file of a saved session, and the lines of the conversation stay JSON.
 func TestSessionWithoutSecrets(t *testing.T) {
 	t.Parallel()
