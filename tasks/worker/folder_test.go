@@ -74,16 +74,16 @@ func TestFolderOfARepository(t *testing.T) {
 	}
 	ran := len(r.agent.specs())
 	if _, e := run(func(t *tasks.Task) { t.Options.Directory = "none" }); e.Kind != tasks.Refused ||
-		!strings.Contains(e.Reason, `"none" of acme/api: it does not exist there. Name another`) ||
+		!strings.Contains(e.Reason, `"none" of acme/api: the clone does not have it. Name another`) ||
 		len(r.agent.specs()) > ran {
 		t.Errorf("a directory that is not there: %+v", e)
 	}
 	r.declare("main", "directory: gone\n")
 	if fourth, e := run(func(t *tasks.Task) { t.Thread = "c" }); fourth.Folder != "" || len(e.Settings) > 0 ||
-		!strings.Contains(strings.Join(r.events(fourth.ID, agent.Notice), " "), "The agent starts in the root") {
+		!strings.Contains(strings.Join(r.events(fourth.ID, agent.Notice), " "), "So it starts in the root. The directory is that of .github/errand.yml.") {
 		t.Errorf("a setting that does not fit: %q, %+v", fourth.Folder, e)
 	}
-	r.foresees("warning The directory: it does not exist there.")
+	r.foresees("warning The directory: the clone does not have it.")
 }
 
 // A run that resumes elsewhere starts in the directory in which it began, although the setting has changed.

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,12 +28,13 @@ func (p Place) Began() string {
 	if p.Clone.Repo == "" {
 		return ""
 	}
-	return strings.ToLower(p.Clone.Repo) + ":" + path.Clean(p.Folder)
+	return strings.ToLower(p.Clone.Repo) + ":" + cmp.Or(p.gone, path.Clean(p.Folder))
 }
 
 // StartIn returns the place with the directory in which the agent of a task starts: that of the request, or the one in
 // which the conversation began (see Began), or the one that is set for the repository. An *InputError refuses a
-// directory of the request that the clone does not have. Another one that it does not have is left out with a note.
+// directory of the request that the clone does not have. Another one that it does not have is left out with a note, and
+// so is the one in which the conversation began: the agent itself may have moved it, and later requests still name it.
 func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	before, kept := strings.CutPrefix(began, strings.ToLower(t.Repo)+":")
 	chosen := p.Settled.Setting(directory)
@@ -43,17 +45,19 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	if chosen.Value == "" {
 		return p, nil
 	}
-	why := Missing(p.Dir, chosen.Value)
+	folder, why := path.Clean(chosen.Value), Missing(p.Dir, chosen.Value)
+	cannot := fmt.Sprintf("The agent cannot start in %q of %s: %s.", chosen.Value, t.Repo, why)
 	switch {
-	case why != "" && t.Options.Directory != "":
-		return p, &tasks.InputError{Sentence: fmt.Sprintf("The agent cannot start in %s of %s: %s. Name another "+
-			"directory, or . for the root.", agent.QuoteName(chosen.Value), t.Repo, why)}
+	case why != "" && t.Options.Directory != "" && (!kept || before != folder):
+		return p, &tasks.InputError{Sentence: cannot + " Name another directory, or . for the root."}
 	case why != "":
-		p.Notes = append(p.Notes, fmt.Sprintf("The agent starts in the root and not in the directory %s of %s: %s. "+
-			"Correct it there.", agent.QuoteName(chosen.Value), chosen.Of, why))
+		p.Notes = append(p.Notes, cannot+" So it starts in the root. The directory is that of "+chosen.Of+".")
 		p.Settled.Put(rights.Setting{Name: directory})
-	case path.Clean(chosen.Value) != ".":
-		p.Folder = path.Clean(chosen.Value)
+		if t.Options.Directory != "" {
+			p.gone = folder
+		}
+	case folder != ".":
+		p.Folder = folder
 		p.About += fmt.Sprintf("\n\nYou start in the directory %s of the clone. The whole clone is in %s.",
 			agent.QuoteName(p.Folder), p.Dir)
 	}
@@ -75,7 +79,7 @@ func Missing(clone, name string) string {
 		info, err := root.Lstat(path.Clean(name[:i]))
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return "it does not exist there"
+			return "the clone does not have it"
 		case err != nil:
 			return "it cannot be read"
 		case info.Mode()&fs.ModeSymlink != 0:

@@ -49,7 +49,7 @@ func TestStartIn(t *testing.T) {
 		{set: "c", began: "acme/web:a", want: "c", of: "errand.yaml"},
 		{set: "c", began: "acme/api:gone", want: "c", of: "errand.yaml"},
 		{began: "acme/api:a", want: "a", of: "the thread"},
-		{asked: "none", says: "does not exist"},
+		{asked: "none", says: "does not have it"},
 		{asked: "file", says: "not a directory"},
 		{asked: "file/x", says: "not a directory"},
 		{asked: "out", says: "symbolic link"},
@@ -94,6 +94,39 @@ func TestStartInNoClone(t *testing.T) {
 	if got, err := p.StartIn(tasks.Task{Dir: p.Dir}, ""); err != nil || len(got.Notes) > 0 || got.Start() != p.Dir {
 		t.Errorf("%+v: %v", got, err)
 	}
+}
+
+// A conversation goes on in the root if it has lost its directory, also where its requests go on naming it, and in the
+// directory again when that is back.
+func TestStartWithoutTheDirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	was, named := filepath.Join(dir, "was"), tasks.Task{Repo: "acme/api", Options: tasks.Options{Directory: "was/"}}
+	if err := os.Mkdir(was, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	began := ""
+	start := func(want, note string) {
+		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "acme/api", Dir: dir}}
+		p.Settled.Put(rights.Setting{Name: "directory", Value: "was/", Of: "the request"})
+		p, err := p.StartIn(named, began)
+		if err != nil || p.Start() != want || strings.Join(p.Notes, " ") != note {
+			t.Errorf("starts in %s, %q: %v", p.Start(), p.Notes, err)
+		}
+		began = p.Began()
+	}
+	start(was, "")
+	if err := os.Remove(was); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		start(dir, `The agent cannot start in "was/" of acme/api: the clone does not have it. So it starts in the root. `+
+			"The directory is that of the request.")
+	}
+	if err := os.Mkdir(was, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	start(was, "")
 }
 
 // Texts about a directory come at once where the agent starts in it or below it.
