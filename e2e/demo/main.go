@@ -71,8 +71,8 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	}
 	defer s.close()
 	t := &teller{w: stdout, start: time.Now(), said: make(chan struct{}, 1)}
-	stop := t.remind()
-	defer stop()
+	t.hush = t.remind()
+	defer t.hush()
 	t.say("errand", "starting the worker against fakes of Slack, GitHub and the model")
 	sys, err := startSystem(ctx, s.environment(filepath.Join(dir, "state")), log)
 	if err != nil {
@@ -82,6 +82,16 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	s.slack.Deliver(sys.base + "/slack/events")
 	s.github.Deliver(sys.base + "/github/webhook")
 
+	err = play(ctx, once, s, sys, t)
+	if ctx.Err() == nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "\nstopping")
+	return nil
+}
+
+// play shows the scenes, and then waits for the end of ctx unless once is set.
+func play(ctx context.Context, once bool, s *scene, sys *system, t *teller) error {
 	limited := ctx
 	if once {
 		var cancel context.CancelFunc
@@ -99,20 +109,20 @@ func show(ctx context.Context, once bool, stdout, log io.Writer) (err error) {
 	}
 	t.say("errand", "both answers are posted; more requests follow, which the console shows")
 	if !once {
-		fmt.Fprintf(stdout, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console,
+		fmt.Fprintf(t.w, "\n  console  %s\n  token    %s\n  queues   %s/queues/\n\n", sys.console,
 			sys.token, sys.base)
-		fmt.Fprint(stdout, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
+		fmt.Fprint(t.w, "The console's link works once, for 15 minutes; after that, log in with the token.\n\n")
 	}
-	switch err := s.inhabit(limited, sys, t); {
-	case once || ctx.Err() != nil:
+	err := s.inhabit(limited, sys, t)
+	if once || ctx.Err() != nil {
 		return err
-	case err != nil:
+	}
+	if err != nil {
 		t.say("errand", "the rest is missing: %v", err)
 	}
-	stop()
-	fmt.Fprint(stdout, "\nAll of it stays up until Ctrl-C.\n")
+	t.hush()
+	fmt.Fprint(t.w, "\nAll of it stays up until Ctrl-C.\n")
 	<-ctx.Done()
-	fmt.Fprintln(stdout, "\nstopping")
 	return nil
 }
 
@@ -124,6 +134,7 @@ type teller struct {
 	w     io.Writer
 	start time.Time
 	said  chan struct{} // holds one token after a line
+	hush  func()        // ends the reminders
 	mu    sync.Mutex    // held while a line is written
 }
 
