@@ -89,7 +89,7 @@ func TestCredentialProblems(t *testing.T) {
 			`f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		},
 		{name + `api_key: '{{env "K"}}'
-    daily_cap: 9`, `f:4: knows no key "daily_cap"; remove it; set the limit at the provider, whose refusal holds the credential, or budgets: day:`},
+    daily_cap: 9`, `f:4: knows no key "daily_cap"; remove it; set the limit at the provider, or budgets: day:`},
 		{name + `api_key: '{{env "K"}}'
     people: [eve]`, `f:4: credentials.1.people has "eve", who is not among the people; write a name that people: has`},
 		{

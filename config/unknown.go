@@ -12,20 +12,20 @@ import (
 var ofRuns = []string{"ERRAND_RUN", "ERRAND_WORKER"}
 
 // removed are former variables and keys of errand.yaml, and variables of the CLI that runs do not get, with what to do
-// instead.
+// instead. A key follows its section, because others may have one of the same name.
 var removed = map[string]string{
-	"ask_above":      "limit what a task may cost with budgets: task:",
-	"credential":     "remove it; a throttled credential starts its runs one after the other by itself",
-	"cache_write":    "remove it; it is 1.25 times input",
-	"cache_write_1h": "remove it; it is twice input",
-	"daily_cap":      "remove it; set the limit at the provider, whose refusal holds the credential, or budgets: day:",
-	"endings":        "remove it; the receiver finds the kind of ending in the task that it gets",
-	"fork_runs":      "remove it; forks of one author get 5 reviews a day",
-	"match_email":    "list accounts under people:, or set slack: link: true, so that people link their own",
-	"realm":          "remove it; registries that want a token in exchange for the credential are not supported",
-	"reserve":        "remove it; a running task without a maximum reserves $1",
-	"type":           "remove it; with url: it is http, or sse if the path ends in /sse, and otherwise stdio",
-	"weight":         "remove it; runs are spread evenly among the credentials that are free",
+	"budgets: ask_above":     "limit what a task may cost with budgets: task:",
+	"budgets: reserve":       "remove it; a running task without a maximum reserves $1",
+	"credentials: daily_cap": "remove it; set the limit at the provider, or budgets: day:",
+	"credentials: weight":    "remove it; runs are spread evenly among the credentials that are free",
+	"github: fork_runs":      "remove it; forks of one author get 5 reviews a day",
+	"limits: credential":     "remove it; a throttled credential starts its runs one by one",
+	"mcp: type":              "remove it; a url: whose path ends in /sse means sse, another http",
+	"prices: cache_write":    "remove it; it is 1.25 times input",
+	"prices: cache_write_1h": "remove it; it is twice input",
+	"registries: realm":      "remove it; such registries are not supported",
+	"slack: match_email":     "list accounts under people:, or set slack: link: true, so that people link their own",
+	"webhooks: endings":      "remove it; the receiver gets the kind of ending with the task",
 
 	"ANTHROPIC_MODEL":            "set ERRAND_MODEL",
 	"ANTHROPIC_SMALL_FAST_MODEL": "set ANTHROPIC_DEFAULT_HAIKU_MODEL",
@@ -43,7 +43,7 @@ var removed = map[string]string{
 	"ERRAND_MIN_CLAUDE":       "remove it; errand needs the version that it is verified with, or a later one",
 	"ERRAND_MODEL_TOKEN_LIFE": "remove it; a token is used for 5 minutes, or until it is refused",
 	"ERRAND_PUBLISH":          "set ERRAND_HTTP_ADDR, which Compose publishes",
-	"ERRAND_QUEUES_WRITABLE":  "remove it; the pages of the queues are read-only, and the console pauses and cancels",
+	"ERRAND_QUEUES_WRITABLE":  "remove it; the console pauses and cancels",
 	"ERRAND_SIGNING_KEY_FILE": "set ERRAND_SIGNING_KEY to the path",
 	"ERRAND_READY_CLIS":       "remove it; every run starts its own CLI, which takes about 0.25 s",
 }

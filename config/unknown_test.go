@@ -62,6 +62,42 @@ func TestFormerSettingIsAnError(t *testing.T) {
 	}
 }
 
+// A former key is an error that says what replaces it. In another section, or in the environment, its name is none.
+func TestFormerKeys(t *testing.T) {
+	t.Parallel()
+	for text, former := range map[string]string{
+		"budgets: {ask_above: 1}": "budgets: ask_above", "budgets: {reserve: 1}": "budgets: reserve",
+		"credentials:\n  - {name: a, daily_cap: 1}": "credentials: daily_cap",
+		"credentials:\n  - {name: a, weight: 1}":    "credentials: weight",
+		"github: {fork_runs: 1}":                    "github: fork_runs",
+		"limits: {credential: 1}":                   "limits: credential",
+		"mcp: {a: {type: sse, url: 'http://h'}}":    "mcp: type",
+		"prices: {api: {a: {cache_write: 1}}}":      "prices: cache_write",
+		"prices: {api: {a: {cache_write_1h: 1}}}":   "prices: cache_write_1h",
+		"registries:\n  - {realm: h}":               "registries: realm",
+		"slack: {match_email: [h]}":                 "slack: match_email",
+		"webhooks: {a: {endings: [failed]}}":        "webhooks: endings",
+		"credential: {a: b}":                        "", "credentials:\n  - {name: a, type: bedrock}": "",
+		"registries:\n  - {type: npm}": "", "repositories: {a/b: {weight: 2}}": "",
+	} {
+		var p Problems
+		parseRouting(&p, "f", []byte(text))
+		var got []string
+		for _, problem := range p {
+			if strings.Contains(problem.What, "knows no key") {
+				got = append(got, problem.Remedy)
+			}
+		}
+		if len(got) != 1 || former != "" && got[0] != removed[former] ||
+			former == "" && !strings.Contains(got[0], "the keys here are ") {
+			t.Errorf("%s: %q", text, got)
+		}
+	}
+	if got := Unknown([]string{"type=x", "weight=1", "credential=x"}); len(got) > 0 {
+		t.Errorf("of the environment: %v", got)
+	}
+}
+
 func TestSummary(t *testing.T) {
 	t.Parallel()
 	for want, c := range map[string]Config{

@@ -102,7 +102,8 @@ func (v routingCheck) mapping(n *yaml.Node, typ reflect.Type, path []string) {
 		case field != nil:
 			v.form(value, field, append(path, key.Value)...)
 		default:
-			v.p.add(v.at(key), fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[key.Value],
+			section := strings.Join(path[:min(len(path), 1)], "")
+			v.p.add(v.at(key), fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[section+": "+key.Value],
 				"remove it or correct its spelling; the keys here are "+strings.Join(keys, ", ")))
 		}
 		seen[key.Value] = key.Line

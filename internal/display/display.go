@@ -91,11 +91,11 @@ func Capital(s string) string {
 		return s
 	}
 	_, n := utf8.DecodeRuneInString(s)
-	return strings.ToUpper(s[:n]) + s[n:]
+	return strings.ToTitle(s[:n]) + s[n:] // not ToUpper, for Georgian
 }
 
-// plainWord matches a word of small letters with what may follow it in a sentence.
-var plainWord = regexp.MustCompile(`^\p{Ll}+(['’]\p{Ll}+)?[,;.!?…]*$`)
+// plainWord matches a word of small letters and accents with what may follow it in a sentence.
+var plainWord = regexp.MustCompile(`^\p{Ll}[\p{Ll}\p{M}]*(['’][\p{Ll}\p{M}]+)?[,;.!?…]*$`)
 
 // Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
 func Lasted(d time.Duration) string {

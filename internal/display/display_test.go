@@ -35,6 +35,7 @@ func TestCapital(t *testing.T) {
 	for text, want := range map[string]string{
 		"fix the test": "Fix the test", "Fix it": "Fix it", "": "", "ändere es": "Ändere es", "what's new?": "What's new?",
 		"don’t ask": "Don’t ask", "hello, errand": "Hello, errand", "why?": "Why?", "a test": "A test",
+		"e\u0301tat des tests": "E\u0301tat des tests",
 	} {
 		if got := Capital(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
@@ -43,6 +44,7 @@ func TestCapital(t *testing.T) {
 	for _, same := range []string{
 		"go.mod is old", "`go vet` fails", "cmd/worker leaks", "iOS fails", "left-pad is old", "fix: round", "x2 fails",
 		"https://ci.example fails", "--race fails", "main() panics", "max_retries is ignored", "e.g. this", "修复测试",
+		"გაასწორე ტესტი", "🐛 fix it", "“fix” it", "**fix** it", "@dana fix it", "useState fails",
 	} {
 		if got := Capital(same); got != same {
 			t.Errorf("%q: %q", same, got)

@@ -73,7 +73,7 @@ type CostSum struct {
 // CostRow is one row of the table.
 type CostRow struct {
 	CostKey
-	PersonName string `json:"person_name,omitempty"` // if Person is an account whose name a recent task has
+	PersonName string `json:"person_name,omitempty"` // if Person is an account whose own name a recent task has
 	CostSum
 }
 
@@ -126,30 +126,39 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	return found, d.nameAccounts(ctx, found.Rows)
 }
 
-// lookForNames is in how many of the newest tasks the names of accounts are looked for.
-const lookForNames = 200
+// namedIn is how many of the newest tasks tell the names of accounts.
+const namedIn = 200
 
-// nameAccounts names the accounts of the rows, which are those of people without a name in People, as their sources do.
+// nameAccounts names the accounts of the rows, which are those of people without a name in People, as their sources do,
+// unless two have the same name.
 func (d *Desk) nameAccounts(ctx context.Context, rows []CostRow) error {
 	if !slices.ContainsFunc(rows, func(r CostRow) bool { return strings.Contains(r.Person, "/") }) {
 		return nil
 	}
-	page, err := d.store.List(ctx, Filter{Limit: lookForNames}.query(nil, d.policy.People.Visible(ctx)))
+	people := d.policy.People
+	page, err := d.store.List(ctx, Filter{Limit: namedIn}.query(nil, people.Visible(ctx)))
 	if err != nil {
 		return fmt.Errorf("name accounts: %w", err)
 	}
-	names := map[string]string{}
+	names, bearers := map[string]string{}, map[string]int{}
+	for _, one := range people {
+		bearers[one.Name]++
+	}
 	for _, rec := range page.Records {
 		var t tasks.Task
 		if json.Unmarshal(rec.Task, &t) != nil {
 			continue
 		}
-		if who := d.policy.People.Account(t); names[who] == "" {
+		_, known := people.Author(t)
+		if who := people.Account(t); !known && names[who] == "" && t.Name != "" {
 			names[who] = t.Name
+			bearers[t.Name]++
 		}
 	}
 	for i, r := range rows {
-		rows[i].PersonName = names[r.Person]
+		if name := names[r.Person]; bearers[name] == 1 {
+			rows[i].PersonName = name
+		}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // spend settles a run of a task.
@@ -24,6 +26,40 @@ func (f *harness) spend(t tasks.Task, model string, usd float64) {
 		USD: usd, Model: model, Tokens: store.Tokens{Output: 10},
 	}); err != nil {
 		f.Fatal(err)
+	}
+}
+
+// An account has the name that a recent task knows, unless others have it, too. People whom an operator has named keep
+// that name.
+func TestCostsNameAccounts(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.policy.People = people.People{{Name: "cy", Slack: "U5"}, {Name: "Di", Slack: "U6"}}
+	f.desk = New(f.store, f.queue, f.policy, nil)
+	for _, one := range [][2]string{
+		{"U1", "Ann Lee"},
+		{"U2", ""},
+		{"U3", "Bo"},
+		{"U4", "Bo"},
+		{"U5", "Cy Young"},
+		{"U6", ""},
+		{"U7", "Di"},
+		{"U1", ""},
+		{"U1", "Ann"},
+	} {
+		task := f.task(fmt.Sprint("t", f.n), "x")
+		task.Source, task.Actor, task.Name = "slack", one[0], one[1]
+		f.spend(task, "opus", 1)
+	}
+	got := map[string]string{}
+	for _, r := range f.costs(CostQuery{By: []CostGroup{ByPerson}}).Rows {
+		got[r.Person] = r.PersonName
+	}
+	want := map[string]string{
+		"slack/U1": "Ann", "slack/U2": "", "slack/U3": "", "slack/U4": "", "cy": "", "Di": "", "slack/U7": "",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -67,14 +103,6 @@ func TestCostsAreGrouped(t *testing.T) {
 	} {
 		if got := f.costs(test.query).lines(test.query.By...); got != test.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
-		}
-	}
-	named := f.task("named", "x")
-	named.Source, named.Actor, named.Name = "slack", "U1", "Ann Lee"
-	f.submit(named)
-	for _, r := range f.costs(CostQuery{By: []CostGroup{ByPerson}}).Rows {
-		if want := map[string]string{"slack/U1": "Ann Lee"}[r.Person]; r.PersonName != want {
-			t.Errorf("%s is named %q, want %q", r.Person, r.PersonName, want)
 		}
 	}
 	c := f.costs(CostQuery{By: []CostGroup{ByModel}, Limit: 2})
