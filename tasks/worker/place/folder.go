@@ -2,7 +2,6 @@ package place
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -65,27 +64,27 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 }
 
 // Missing says why an agent cannot start in a directory of a clone, as a clause for people; "" if it can. No part of
-// the name may be a link: a head could have one to a place outside the clone.
+// the name may be a link, which could lead out of the clone, or cannot be listed: below that the workspace does not
+// replace the configuration of the CLI, and an earlier run may have written it.
 func Missing(clone, name string) string {
 	root, err := os.OpenRoot(clone)
 	if err != nil {
 		return "the clone cannot be read"
 	}
 	defer root.Close()
-	for i, c := range name + "/" {
-		if c != '/' {
-			continue
-		}
-		info, err := root.Lstat(path.Clean(name[:i]))
+	at := ""
+	for part := range strings.SplitSeq("./"+name, "/") {
+		at = path.Join(at, part)
+		info, err := root.Lstat(at)
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case err != nil: // what is above it can be read
 			return "the clone does not have it"
-		case err != nil:
-			return "it cannot be read"
 		case info.Mode()&fs.ModeSymlink != 0:
 			return "it is behind a symbolic link"
 		case !info.IsDir():
 			return "it is not a directory"
+		case info.Mode()&0o500 != 0o500:
+			return "it cannot be read"
 		}
 	}
 	return ""

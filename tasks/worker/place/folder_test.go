@@ -129,6 +129,30 @@ func TestStartWithoutTheDirectory(t *testing.T) {
 	start(was, "")
 }
 
+// No agent starts below a directory in which the workspace cannot look for files.
+func TestMissingBelowUnlisted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	middle := filepath.Join(dir, "a/b")
+	if err := os.MkdirAll(filepath.Join(middle, "c"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, shut := range []string{dir, middle} {
+		if why := Missing(dir, "a/b/c"); why != "" {
+			t.Fatal(why)
+		}
+		if err := os.Chmod(shut, 0o300); err != nil {
+			t.Fatal(err)
+		}
+		if why := Missing(dir, "a/b/c"); !strings.HasSuffix(why, "cannot be read") {
+			t.Errorf("below %s: %q", shut, why)
+		}
+		if err := os.Chmod(shut, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Texts about a directory come at once where the agent starts in it or below it.
 func TestInstructionsOnTheWay(t *testing.T) {
 	t.Parallel()
