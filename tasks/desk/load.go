@@ -23,7 +23,7 @@ type Spending = store.Spending
 
 // LimitUse is a limit on concurrent runs and where it is used most.
 type LimitUse struct {
-	Of   string // repository, person or credential
+	Of   string // repository or person
 	Max  int    // for each
 	Uses []Use
 }
