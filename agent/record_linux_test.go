@@ -21,9 +21,9 @@ var (
 	claudeFlag = flag.String("claude", "", "CLI for TestCLIErrors instead of the pinned one")
 )
 
-// Failures as the real CLI reports them. With -record, or with another CLI, these are all that a model server can cause.
-// With -record the words of the CLI are kept for TestRecordedErrors, which shows for the pinned version what the others
-// come to.
+// Failures as the real CLI reports them: with -record, or with another CLI, all that a model server can cause. With
+// -record the words of the CLI are kept for TestRecordedErrors, which shows for the pinned version what the others come
+// to.
 func TestCLIErrors(t *testing.T) {
 	t.Parallel()
 	for _, sc := range scenarios() {
