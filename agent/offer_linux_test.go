@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // checkout has an agent, a command, and everything that it could run: a hook, a helper, a
@@ -86,6 +88,20 @@ func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 				t.Errorf("it left a log: %v", entries)
 			}
 		})
+	}
+}
+
+// The counterpart to the test above: a run of the same checkout does run these.
+func TestCLIRunsWhatItsDirectoryHas(t *testing.T) {
+	t.Parallel()
+	dir, ran := checkout(t)
+	model := newModel(t)
+	model.Answer("", modelfake.Turn{Text: "Hi."})
+	runCLI(t, newCLI(t, model), Spec{
+		ID: "ran", Dir: dir, Prompt: Message{Text: "hi"}, Profile: Write, TrustedConfig: true,
+	}, &host{})
+	if entries, _ := os.ReadDir(ran); len(entries) == 0 {
+		t.Error("nothing was run")
 	}
 }
 
