@@ -142,7 +142,7 @@ func TestPrintedIsKept(t *testing.T) {
 	for name, c := range map[string]struct{ printed, partial, message string }{
 		"lines":         {forty.String(), strings.TrimSpace(forty.String()), "line 39 xxx"},
 		"secret":        {"one\ntwo " + secret + "\n", "one\ntwo [redacted]", "two [redacted]"},
-		"cut in secret": {long[5:] + secret[:5] + "\n", long[5:], ""},
+		"cut in secret": {long[9:] + secret[:9] + "\n", long[9:] + "[redacted]", ""},
 		"error":         {`{"type":"error","message":"It has expired."}`, "It has expired.", "It has expired."},
 		"error of the API": {
 			`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Overloaded", "Overloaded",

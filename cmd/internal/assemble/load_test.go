@@ -89,7 +89,7 @@ func TestNotices(t *testing.T) {
 		t.Errorf("got %+v", list)
 	}
 	c.Paths.File, c.Routing.Budgets.Day = "errand.yaml", 200
-	if list := Notices(c, nil); len(list) != 1 || list[0].Severity != "" || list[0].What != "errand.yaml: $200/day" {
+	if list := Notices(c, nil); len(list) != 1 || list[0].Severity != "" || list[0].What != "errand.yaml: budgets" {
 		t.Errorf("got %+v", list)
 	}
 	c.Slack.BotToken, c.GitHub.Token = "xoxb", "ghp"

@@ -91,6 +91,7 @@ func (f *fleet) idle(change ...func(*Config)) *Processor {
 	c.Health = machine.NewHealth(machine.Config{CLI: agents, Store: c.Store, Every: time.Hour, Log: log})
 	c.Credentials = &Credentials{Known: agents, Store: c.Store, Own: c.Credential, Log: log}
 	c.Notices = notices.New(c.Store, c.Sources, log)
+	f.Cleanup(c.Notices.Wait) // they write to the log
 	c.Moves = &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	return New(c)
 }
