@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/bench/door"
-	"github.com/errand-fleet/errand/tasks/inbox"
 )
 
 // queue is the queue of interactive tasks, which the bare contender also uses.
@@ -39,7 +38,7 @@ func (b *bench) contenders() ([]contender, error) {
 		{door.Program{
 			Name: bareName, Args: []string{b.self}, Env: []string{bareVariable + "=1"}, Dir: b.dir, Redis: b.redisURL,
 		}, "/", pending, ""},
-		{door.FrontDoor(b.Bin, b.dir, b.redisURL, b.slack), "/slack/events", pending, inbox.Incoming},
+		{door.FrontDoor(b.Bin, b.dir, b.redisURL, b.slack), "/slack/events", pending, "inbox"},
 	}
 	if !b.Bolt {
 		return list, nil

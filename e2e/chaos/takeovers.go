@@ -5,17 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/e2e/chaos/script"
-	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/desk"
-	"github.com/errand-fleet/errand/tasks/queue"
-	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // A drill of takeovers: busy workers with long runs, of which one dies and is replaced.
@@ -54,7 +51,7 @@ func drillTakeovers(ctx context.Context, set settings, out io.Writer) (ok bool, 
 			t.chat(ctx, step{place: inChat, thread: 2*i + 1, orders: script.Orders{Token: script.Token(i), Work: drillWork}})
 		})
 	}
-	if err := f.fill(ctx, set.waiting); err != nil {
+	if err := t.fill(ctx, set.waiting); err != nil {
 		return false, err
 	}
 	runs := drillRuns + min(set.waiting, 1)
@@ -78,27 +75,30 @@ func drillTakeovers(ctx context.Context, set settings, out io.Writer) (ok bool, 
 	return ok, nil
 }
 
-// fill submits n tasks of one repository, whose limit lets one of them run.
-func (f *fleet) fill(ctx context.Context, n int) error {
-	client := f.redis.client()
-	defer client.Close()
-	s, err := store.New(store.Config{Redis: client})
-	if err != nil {
-		return err
+// fill asks for n tasks in one repository, whose limit lets one of them run. It does not wait for their answers.
+func (t *traffic) fill(ctx context.Context, n int) error {
+	const senders = 16
+	var all sync.WaitGroup
+	var asked atomic.Int64
+	failed := make(chan error, senders)
+	for range senders {
+		all.Go(func() {
+			for i := int(asked.Add(1)); i <= n; i = int(asked.Add(1)) {
+				orders := script.Orders{Token: script.Token(drillRuns + i), Work: drillWork}
+				resp, err := t.call(ctx, http.MethodPost, "/api/chat", map[string]string{
+					"message": "please do " + orders.String(), "thread": fmt.Sprintf("waits-%d", i), "repo": repository,
+				})
+				if err != nil {
+					failed <- err
+					return
+				}
+				_ = resp.Body.Close() // the task goes on
+			}
+		})
 	}
-	d := desk.New(s, queue.New(s, client, time.Hour), rights.Policy{}, nil)
-	for i := range n {
-		token := script.Token(drillRuns + i)
-		t := tasks.Task{
-			ID: tasks.NewID(time.Now(), "chat", token), Source: "chat", Kind: "prompt", Thread: "chat/" + token,
-			Class: tasks.Background, Profile: agent.Read, Actor: "ann", Repo: repository,
-			Prompt: "please do " + script.Orders{Token: token, Work: drillWork}.String(),
-		}
-		if _, err := d.Submit(ctx, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	all.Wait()
+	close(failed)
+	return <-failed
 }
 
 // working waits until as many CLIs have taken up their messages.
