@@ -90,7 +90,7 @@ func TestHostileWords(t *testing.T) {
 		Result:    agent.Result{Text: evil, Partial: evil, Model: evil, Duration: time.Second},
 		Published: &tasks.Published{Work: tasks.Work{Repo: evil, Branch: evil}, Problem: evil},
 	})
-	tb.allow(narrowChart)
+	tb.allow(smallChart)
 	tb.open("/queues/queues/interactive/tasks/" + id)
 	tb.find("body", "Task Info")
 	tb.inert("/queues/")
