@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+
+	"golang.org/x/sys/unix"
 )
 
 const repo = "acme/large"
@@ -45,6 +47,7 @@ func newOrigin(ctx context.Context, root string, files, history int) (*origin, e
 	if err := o.age(ctx, history); err != nil {
 		return nil, err
 	}
+	unix.Sync() // a remote's disk is not the worker's
 	path, err := exec.LookPath("git")
 	if err != nil {
 		return nil, fmt.Errorf("find git: %w", err)
