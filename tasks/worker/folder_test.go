@@ -12,6 +12,7 @@ import (
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/policy"
+	"github.com/errand-fleet/errand/tasks/rights"
 )
 
 // An agent starts in the directory that the base branch sets, its thread keeps it when the setting changes, and the work
@@ -84,6 +85,36 @@ func TestFolderOfARepository(t *testing.T) {
 		t.Errorf("a setting that does not fit: %q, %+v", fourth.Folder, e)
 	}
 	r.foresees("warning The directory: the clone does not have it.")
+}
+
+// A request cannot switch off the rules of the directory that a trusted repository sets.
+func TestRequestsLeaveNoRulesBehind(t *testing.T) {
+	t.Parallel()
+	r := newRemote(t)
+	work := filepath.Join(r.TempDir(), "work")
+	r.git(r.root, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
+	if err := os.MkdirAll(filepath.Join(work, "api/.claude"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.write(work, "api/.claude/settings.json", "{}")
+	r.git(work, "add", "--all")
+	r.git(work, "commit", "--quiet", "--message", "rules")
+	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+	r.declare("main", "directory: api\n")
+	r.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return answer("done"), nil }
+	r.worker(r.disk(t.TempDir()), func(c *Config) {
+		c.Policy.Repository = func(string) (rights.Repository, bool) {
+			return rights.Repository{Trusted: true, Profile: agent.Write}, true
+		}
+	})
+	for asked, kind := range map[string]tasks.EndingKind{".": tasks.Refused, ".github": tasks.Refused, "api": tasks.Answered} {
+		task := r.repoTask("asked for " + asked)
+		task.Options.Directory = asked
+		e := r.ending(r.submit(task))
+		if e.Kind != kind || kind == tasks.Refused && !strings.Contains(e.Reason, "its rules in api/.claude/settings.json hold only for") {
+			t.Errorf("the request for %s: %+v", asked, e)
+		}
+	}
 }
 
 // A run that resumes elsewhere starts in the directory in which it began, although the setting has changed.

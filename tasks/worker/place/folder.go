@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
@@ -32,8 +34,9 @@ func (p Place) Began() string {
 
 // StartIn returns the place with the directory in which the agent of a task starts: that of the request, or the one in
 // which the conversation began (see Began), or the one that is set for the repository. An *InputError refuses a
-// directory of the request that the clone does not have. Another one that it does not have is left out with a note, and
-// so is the one in which the conversation began: the agent itself may have moved it, and later requests still name it.
+// directory of the request that the clone does not have, or that would leave rules behind (see rules). Another one that
+// the clone does not have is left out with a note, and so is the one in which the conversation began: the agent itself
+// may have moved it, and later requests still name it.
 func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	before, kept := strings.CutPrefix(began, strings.ToLower(t.Repo)+":")
 	chosen := p.Settled.Setting(directory)
@@ -46,8 +49,14 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	}
 	folder, why := path.Clean(chosen.Value), Missing(p.Dir, chosen.Value)
 	cannot := fmt.Sprintf("The agent cannot start in %q of %s: %s.", chosen.Value, t.Repo, why)
+	asked := t.Options.Directory != "" && (!kept || before != folder)
+	if rules := p.rules(); asked && why == "" && rules != "" && folder != path.Dir(path.Dir(rules)) {
+		return p, &tasks.InputError{Sentence: fmt.Sprintf("The agent cannot start in %q of %s: "+
+			"the repository is trusted, and its rules in %s hold only for agents that start there. "+
+			"Ask without a directory, or set it as `directory` in %s.", chosen.Value, t.Repo, rules, environment.File)}
+	}
 	switch {
-	case why != "" && t.Options.Directory != "" && (!kept || before != folder):
+	case why != "" && asked:
 		return p, &tasks.InputError{Sentence: cannot + " Name another directory, or . for the root."}
 	case why != "":
 		p.Notes = append(p.Notes, cannot+" So it starts in the root. The directory is that of "+chosen.Of+".")
@@ -61,6 +70,26 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 			agent.QuoteName(p.Folder), p.Dir)
 	}
 	return p, nil
+}
+
+// rules returns the name of the file with the CLI's own rules and hooks that hold where nobody asks for a directory; ""
+// if there are none, or if the repository's are not in force. The CLI reads those of the directory in which it starts,
+// and no others (seen on 2.1.332), so a request that names a directory could switch them off.
+func (p Place) rules() string {
+	if !p.Trusted || p.Clone.Repo == "" {
+		return ""
+	}
+	start := path.Clean(p.Usual)
+	if Missing(p.Dir, start) != "" {
+		start = "."
+	}
+	for _, name := range []string{"settings.json", "settings.local.json"} {
+		name = path.Join(start, ".claude", name)
+		if _, err := os.Lstat(filepath.Join(p.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return name
+		}
+	}
+	return ""
 }
 
 // Missing says why an agent cannot start in a directory of a clone, as a clause for people; "" if it can. No part of

@@ -1,6 +1,7 @@
 package place
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,6 +84,48 @@ func TestStartIn(t *testing.T) {
 		again, err := p.StartIn(tasks.Task{Repo: "acme/API"}, got.Began())
 		if err != nil || c.asked == "" && again.Start() != got.Start() {
 			t.Errorf("%+v: goes on in %s: %v", c, again.Start(), err)
+		}
+	}
+}
+
+// In a trusted repository a request cannot leave behind the rules that hold where nobody asks for a directory. A
+// conversation that began elsewhere goes on there.
+func TestRequestsKeepTheRules(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		about, asked, usual, began string
+		rules                      string // a file with rules
+		untrusted, refused         bool
+	}{
+		{about: "the root's", asked: "docs", rules: ".claude/settings.json", refused: true},
+		{about: "the root's local ones", asked: "docs", rules: ".claude/settings.local.json", refused: true},
+		{about: "those of the set directory", asked: "docs", usual: "api", rules: "api/.claude/settings.json", refused: true},
+		{about: "the same, by the root", asked: ".", usual: "api/", rules: "api/.claude/settings.json", refused: true},
+		{about: "the set one is gone", asked: "docs", usual: "gone", rules: ".claude/settings.json", refused: true},
+		{about: "a neighbour's thread", asked: "docs", began: "acme/web:docs", rules: ".claude/settings.json", refused: true},
+		{about: "the set one", asked: "api", usual: "api/", rules: "api/.claude/settings.json"},
+		{about: "the root", asked: "./", rules: ".claude/settings.json"},
+		{about: "rules of another directory", asked: "docs", rules: "docs/.claude/settings.json"},
+		{about: "the root's, which hold nowhere", asked: "docs", usual: "api", rules: ".claude/settings.json"},
+		{about: "its own conversation", asked: "docs", began: "acme/api:docs", rules: ".claude/settings.json"},
+		{about: "not asked", began: "acme/api:docs", rules: ".claude/settings.json"},
+		{about: "rules are not in force", asked: "docs", rules: ".claude/settings.json", untrusted: true},
+	} {
+		dir := t.TempDir()
+		for _, name := range []string{"api", "docs", filepath.Dir(c.rules)} {
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(filepath.Join(dir, c.rules), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "acme/api", Dir: dir}, Trusted: !c.untrusted, Usual: c.usual}
+		p.Settled.Put(rights.Setting{Name: "directory", Value: c.asked, Of: "the request"})
+		_, err := p.StartIn(tasks.Task{Repo: "acme/api", Options: tasks.Options{Directory: c.asked}}, c.began)
+		var refused *tasks.InputError
+		if errors.As(err, &refused) != c.refused || err != nil && !strings.Contains(err.Error(), " "+c.rules+" ") {
+			t.Errorf("%s: %v", c.about, err)
 		}
 	}
 }
