@@ -77,6 +77,25 @@ func (s Set) Names() (names []string) {
 	return names
 }
 
+// AtOnce returns s with the texts about wanted paths as texts about all, as many as there is room for beside those that
+// every run gets. The others stay as they are.
+func (s Set) AtOnce(wanted func(paths []string) bool) Set {
+	room := maxAlways
+	for _, t := range s.Texts {
+		if len(t.Paths) == 0 {
+			room -= len(t.Text)
+		}
+	}
+	s.Texts = slices.Clone(s.Texts)
+	for i, t := range s.Texts {
+		if len(t.Paths) > 0 && len(t.Text) <= room && wanted(t.Paths) {
+			s.Texts[i].Paths = nil
+			room -= len(t.Text)
+		}
+	}
+	return s
+}
+
 // Collect reads the instructions of a commit. The names are those of all its files that are Wanted, and may be more.
 func Collect(names []string, read Reader) (Set, error) {
 	c := collector{

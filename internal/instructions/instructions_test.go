@@ -291,3 +291,35 @@ func TestSkillsHavePlaces(t *testing.T) {
 		t.Errorf("files %q, notes %q", set.Names(), set.Notes)
 	}
 }
+
+// Texts about some paths come at once as far as there is room for them.
+func TestAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		root, first, second int // bytes
+		want                []string
+	}{
+		{0, 10, 10, []string{"root", "first", "second"}},
+		{0, maxAlways, 0, []string{"root", "first", "second"}},
+		{0, maxAlways, 1, []string{"root", "first"}},
+		{1, maxAlways, 10, []string{"root", "second"}},
+		{maxAlways + 1, 1, 0, []string{"root"}},
+	} {
+		s := Set{Texts: []Text{
+			{Name: "root", Text: strings.Repeat("x", c.root)},
+			{Name: "first", Text: strings.Repeat("x", c.first), Paths: []string{"a/**"}},
+			{Name: "second", Text: strings.Repeat("x", c.second), Paths: []string{"b/**"}},
+			{Name: "other", Paths: []string{"c/**"}},
+		}}
+		got := s.AtOnce(func(paths []string) bool { return paths[0] != "c/**" })
+		var names []string
+		for _, text := range got.Texts {
+			if len(text.Paths) == 0 {
+				names = append(names, text.Name)
+			}
+		}
+		if !slices.Equal(names, c.want) || len(s.Texts[1].Paths) == 0 {
+			t.Errorf("%+v: at once %q", c, names)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func TestFolderOfARepository(t *testing.T) {
 	if len(h.proposed()) == 0 || e.Changed.Files != 1 {
 		t.Errorf("the work outside of the directory is not published: %+v", e)
 	}
-	r.foresees("directory: services/api of .github/errand.yml\n", "!The directory:")
+	r.foresees("directory: services/api of .github/errand.yml\n", "!The directory")
 	r.forget()
 
 	r.declare("main", "directory: web\n")
@@ -84,7 +84,7 @@ func TestFolderOfARepository(t *testing.T) {
 		!strings.Contains(strings.Join(r.events(fourth.ID, agent.Notice), " "), "So it starts in the root. The directory is that of .github/errand.yml.") {
 		t.Errorf("a setting that does not fit: %q, %+v", fourth.Folder, e)
 	}
-	r.foresees("warning The directory: the clone does not have it.")
+	r.foresees(`warning The directory "gone" of .github/errand.yml: the clone does not have it.`)
 }
 
 // A request cannot switch off the rules of the directory that a trusted repository sets.

@@ -146,8 +146,10 @@ func (o *offerer) settles(look *capacity.Outlook, c workspace.Clone, own environ
 	look.Add("model", found["model"]...)
 	look.Add("effort", found["effort"]...)
 	look.Add("directory", found["directory"]...)
-	if why := place.Missing(c.Dir, usual.Value("directory")); why != "" {
-		look.Miss(store.Warning, "The directory: "+why+".", "Runs start in the root.", "Correct it where it is set.")
+	set := usual.Setting("directory")
+	if why := place.Missing(c.Dir, set.Value); why != "" {
+		look.Miss(store.Warning, fmt.Sprintf("The directory %q of %s: %s.", set.Value, set.Of, why),
+			"Runs start in the root.", "Correct it where it is set.")
 	}
 	look.Add("instructions of the operator", found["operator"]...)
 	for _, p := range o.policy.Plugins {

@@ -123,15 +123,15 @@ func Missing(clone, name string) string {
 // starts come at once, as the CLI would load those of the directories above it.
 func (p Place) instructions() (all []agent.Instructions) {
 	for _, one := range p.Instructions {
-		one.Texts = slices.Clone(one.Texts)
-		for i, text := range one.Texts {
-			if p.Folder != "" && slices.ContainsFunc(text.Paths, func(pattern string) bool {
-				return strings.HasSuffix(pattern, "/**") && agent.Paths(pattern).MatchString(p.Folder)
-			}) {
-				one.Texts[i].Paths = nil
-			}
-		}
+		one.Set = one.AtOnce(p.startsBelow)
 		all = append(all, one)
 	}
 	return all
+}
+
+// startsBelow reports whether the agent starts in a directory that one of these patterns names, or below it.
+func (p Place) startsBelow(patterns []string) bool {
+	return p.Folder != "" && slices.ContainsFunc(patterns, func(pattern string) bool {
+		return strings.HasSuffix(pattern, "/**") && agent.Paths(pattern).MatchString(p.Folder)
+	})
 }
