@@ -39,7 +39,7 @@
 //     events are redacted.
 //   - In a sandbox (Config.Sandbox) a run writes only to the directories of its Spec and its own directory. It sees
 //     nothing of Config.Hidden and no other processes, and has no capabilities. It reaches the hosts of Spec.Egress by
-//     a proxy of its own, and a run of the Untrusted profile none.
+//     its own proxy, and a run of the Untrusted profile none.
 //   - Nothing in a directory is executed or obeyed that the caller does not trust, and nothing at all in the
 //     directories above it.
 //

@@ -74,7 +74,7 @@ func (l *liveRun) watch() (finished bool) {
 	}
 }
 
-// messageRequest gets the next message on a goroutine of its own, because the host may take minutes. Only the
+// messageRequest gets the next message on a separate goroutine, because the host may take minutes. Only the
 // goroutine of watch uses it.
 type messageRequest struct {
 	next   func() (Message, bool)

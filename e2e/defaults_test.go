@@ -159,7 +159,7 @@ func (e *engine) chart(config oci) {
 	}
 }
 
-// machine starts the worker on this machine, as a user of its own.
+// machine starts the worker on this machine, as a separate user.
 func (e *engine) machine(s *surroundings) *container {
 	e.Helper()
 	home := filepath.Join(e.dir, "home")

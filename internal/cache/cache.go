@@ -46,7 +46,7 @@ func (c *Cache[T]) Get(ctx context.Context, key string, ask func(context.Context
 			limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Limit)
 			defer cancel()
 			defer func() {
-				if p := recover(); p != nil { // in a goroutine of its own it would end the process
+				if p := recover(); p != nil { // in a separate goroutine it would end the process
 					debug.PrintStack()
 					e.err = fmt.Errorf("panic: %v", p)
 				}

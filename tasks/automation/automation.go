@@ -2,7 +2,7 @@
 // another program.
 //
 // An [Automation] says when a task starts and what it is. Its tasks have the class background and the rights that
-// errand.yaml gives them; limits and budgets count it as a person of its own, such as "schedule:nightly".
+// errand.yaml gives them; limits and budgets count it as a separate person, such as "schedule:nightly".
 //
 // Of schedules the package promises that a time becomes at most one task, however many front doors there are; that
 // times which passed while no front door ran become one task together; that a schedule starts no task while its

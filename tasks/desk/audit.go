@@ -27,7 +27,7 @@ type AuditEntry struct {
 	Status int       `json:"status"`           // HTTP status, or its equivalent for an action in a source
 	Result string    `json:"result,omitempty"` // path of the resulting task or page
 	Answer string    `json:"answer,omitempty"` // to a question of the task; see recorded
-	Hash   string    `json:"hash,omitempty"`   // hash of this entry and the previous one; not part of its own input
+	Hash   string    `json:"hash,omitempty"`   // hash of this entry and the previous one; not part of its input
 }
 
 // auditTime bounds how long recording may delay a response.

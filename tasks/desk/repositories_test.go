@@ -112,7 +112,7 @@ func TestRightsInAllRepositories(t *testing.T) {
 		},
 		"public, unseen by bot": {
 			"D1", "public/unseen", "public/a", "",
-			"public/a is public and public/unseen is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own.",
+			"public/a is public and public/unseen is not, and pull requests in the one could show what is in the other. Ask for each in a separate conversation.",
 		},
 		"no answer": {"D1", "secret/a", "secret/broken", "", "-"},
 	} {

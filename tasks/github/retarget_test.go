@@ -15,7 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
-// branch creates a branch with a commit of its own.
+// branch creates a branch with its own commit.
 func (w *world) branch(name string) {
 	w.Helper()
 	must(w.repo.Commit(name, "main", map[string]string{name + ".txt": name}, "Begin "+name))

@@ -73,7 +73,7 @@ const (
 	unknown1  = "I do not know your account on GitHub, so I cannot see what you may do in acme/web. An operator can add you under people: in errand.yaml."
 	mayNot    = "This thread has been about a repository that you may not read. Start a new one."
 	elsewhere = "acme/api is private, and its answers may not be posted in this channel. Ask me in a direct message, or have an operator add the channel under channels: in errand.yaml."
-	together  = "This conversation has been about a repository that is not public, and an answer or a pull request in acme/api could show what is in it. Ask in a conversation of its own."
+	together  = "This conversation has been about a repository that is not public, and an answer or a pull request in acme/api could show what is in it. Ask in a separate conversation."
 	sandbox   = "may not read every repository that errand works on, and this worker has no sandbox that would keep commands away from the others. An operator can enable it (ERRAND_SANDBOX)"
 	steering  = "The worker has no sandbox, so only people who may read every repository that errand works on can answer this."
 	change    = " An operator can change that."
@@ -112,7 +112,7 @@ var table = slices.Concat(
 		row{who: "an account", subject: ann, what: "the same, to read, answered elsewhere", object: Object{Repos: []Repo{writes}, Past: []Repo{private2}}, verdict: "yes"},
 		row{who: "an account", subject: ann, what: "a public repository, after work in an open one", object: after(writes, open), verdict: "yes"},
 		row{who: "an account", subject: ann, what: "a private repository, after work in a public one", object: after(private, Repo{Name: "acme/old", Writes: true}), verdict: "yes"},
-		row{who: "errand itself, or a role alone", subject: errand, what: "a public and a private repository together", object: run(writes, private2), verdict: "no: acme/api is public and acme/web is not, and pull requests in the one could show what is in the other. Ask for each in a conversation of its own."},
+		row{who: "errand itself, or a role alone", subject: errand, what: "a public and a private repository together", object: run(writes, private2), verdict: "no: acme/api is public and acme/web is not, and pull requests in the one could show what is in the other. Ask for each in a separate conversation."},
 		row{who: "errand itself, or a role alone", subject: errand, what: "a public repository and an open one together", object: run(writes, open), verdict: "yes"},
 
 		row{who: "an account", subject: ann, what: "a private repository, answered in a channel", object: Object{Repos: []Repo{private}, Channel: true}, verdict: "no: " + elsewhere},

@@ -125,10 +125,10 @@ func combine(o Object) Verdict {
 		return allowed
 	case beside:
 		return no("%s is public and %s is not, and pull requests in the one could show what is in the other. Ask for "+
-			"each in a conversation of its own.", public, private)
+			"each in a separate conversation.", public, private)
 	}
 	return no("This conversation has been about a repository that is not public, and an answer or a pull request in "+
-		"%s could show what is in it. Ask in a conversation of its own.", public)
+		"%s could show what is in it. Ask in a separate conversation.", public)
 }
 
 // steer decides who may answer a question of a run: people who may do what the run may do.

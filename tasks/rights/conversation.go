@@ -39,7 +39,7 @@ func remembered(ctx context.Context, s *store.Store, t tasks.Task) (Conversation
 // unasked reports whether no person has asked for a task, or for it to be retried.
 func unasked(t tasks.Task) bool { return t.Unasked && t.Retrier == (tasks.Asker{}) }
 
-// Apart reports whether a task has to begin a conversation of its own: no person has asked for it whose rights could be
+// Apart reports whether a task has to begin a new conversation: no person has asked for it whose rights could be
 // checked, and the conversation of its thread has been about other repositories, or it is not known about which.
 func (p Policy) Apart(ctx context.Context, s *store.Store, t tasks.Task) (bool, error) {
 	if !p.limits() || !unasked(t) {

@@ -18,10 +18,10 @@ import (
 	"github.com/errand-fleet/errand/workspace"
 )
 
-// ownProcess is set in the environment of a test that runs in a process of its own.
+// ownProcess is set in the environment of a test that runs in a separate process.
 const ownProcess = "ERRAND_TEST_OWN_PROCESS"
 
-// apart runs a test again in a process of its own, and reports whether this is that process.
+// apart runs a test again in a separate process, and reports whether this is that process.
 func apart(t *testing.T, attr *syscall.SysProcAttr) bool {
 	t.Helper()
 	if os.Getenv(ownProcess) == t.Name() {

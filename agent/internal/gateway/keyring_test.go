@@ -466,7 +466,7 @@ func TestHoldsOnceForAllQuestions(t *testing.T) {
 	}
 }
 
-// Counting tokens has rights and limits of its own: a refusal there holds no credential, and it does not show that a
+// Counting tokens has its own rights and limits: a refusal there holds no credential, and it does not show that a
 // held one answers questions again.
 func TestCountingTokensWithSeveralCredentials(t *testing.T) {
 	t.Parallel()

@@ -414,7 +414,7 @@ func runLimits(w config.Worker) (list []string) {
 	return list
 }
 
-// disks returns the directories that runs write to, of which each may be a file system of its own.
+// disks returns the directories that runs write to, of which each may be a separate file system.
 func disks(c config.Config, workspace string) []string {
 	return []string{
 		c.Paths.State, workspace, filepath.Join(workspace, "mirrors"), filepath.Join(workspace, "threads"), LogDir(c),

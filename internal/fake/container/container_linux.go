@@ -1,4 +1,4 @@
-// Package container stands in for a container engine: it starts a program in namespaces of its own, whose root is
+// Package container stands in for a container engine: it starts a program in its own namespaces, whose root is
 // read-only but for three directories. They stay when the program starts again. The program that calls Wrap calls Enter
 // if Argument is its first argument.
 package container

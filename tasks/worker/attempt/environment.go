@@ -60,7 +60,7 @@ func (p *Processor) setUp(r *run, t tasks.Task, where place.Place) (_ place.Plac
 	return where, reached, err
 }
 
-// setUpIn runs the set-up of a place in a clone of its own, with secrets that it must not leave behind.
+// setUpIn runs the set-up of a place in a separate clone, with secrets that it must not leave behind.
 func (p *Processor) setUpIn(
 	ctx context.Context, r *run, c workspace.Clone, where place.Place, home agent.Layer,
 ) (reached []string, _ error) {

@@ -55,7 +55,7 @@ func kilobytes(status []byte, name string) int64 {
 	return n << 10
 }
 
-// ownSegments gives what this thread starts System V segments of its own, which end with the last process that could
+// ownSegments gives what this thread starts its own System V segments, which end with the last process that could
 // use them, and reports whether it has them: in a sandbox, and elsewhere if this process may create namespaces.
 func ownSegments() bool { return os.Getpid() == 1 || unix.Unshare(unix.CLONE_NEWIPC) == nil }
 

@@ -23,7 +23,7 @@ type supervisor struct {
 	order  Order
 	worker worker
 
-	segments bool // the run has System V segments of its own
+	segments bool // the run has its own System V segments
 
 	killAt   time.Time        // when to kill the leader; zero: not at all
 	deadline <-chan time.Time // fires then
