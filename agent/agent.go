@@ -85,7 +85,6 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/gateway"
 	"github.com/errand-fleet/errand/agent/internal/keeper"
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
-	"github.com/errand-fleet/errand/agent/internal/protocol"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/session"
@@ -170,8 +169,7 @@ type Runner struct {
 	// interval at which errand asks the CLI for its usage. Tests shorten them.
 	startLimit, exitLimit, pingAfter, pingLimit, keeperLimit, diskPatience, usedEvery time.Duration
 
-	walk  dirtree.Walker   // measures the disk; tests delay it
-	lines *protocol.Budget // memory of all runs for long lines of the CLI's output
+	walk dirtree.Walker // measures the disk; tests delay it
 
 	silentLimit time.Duration // silence of the worker after which a keeper ends its run; tests shorten it
 }
@@ -189,7 +187,6 @@ func New(c Config) (*Runner, error) {
 		keeperLimit: keeper.EndTimeout, diskPatience: diskPatience, usedEvery: usedEvery,
 		silentLimit: keeper.WorkerTimeout, keepers: &keeper.Program{Path: c.Keeper, Log: c.Log}, walk: dirtree.Walk,
 	}
-	r.lines = protocol.NewBudget(protocol.MaxLines)
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}

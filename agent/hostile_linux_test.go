@@ -59,7 +59,7 @@ func hostileMain(mode string) int {
 		h.answer("flooded")
 	case "huge":
 		_, _ = os.Stdout.WriteString(`{"type":"user","x":"`)
-		for range protocol.MaxLines >> 20 {
+		for range protocol.MaxLine >> 20 {
 			_, _ = os.Stdout.WriteString(strings.Repeat("x", 1<<20))
 		}
 		_, _ = os.Stdout.WriteString("\"}\n")

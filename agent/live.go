@@ -95,7 +95,7 @@ func (l *liveRun) read() {
 	}()
 	go func() {
 		defer close(l.quiet)
-		l.stream.Read(l.process.Stdout, l.r.lines)
+		l.stream.Read(l.process.Stdout)
 		_ = l.process.Stdout.Close()
 		l.control.Abort()
 		<-stderrRead

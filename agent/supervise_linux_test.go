@@ -55,7 +55,7 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 		}},
 		"huge": {"huge", func(t *testing.T, b *bench, r Result) {
 			info, err := os.Stat(b.logPath(unique("huge"), ".ndjson"))
-			if err != nil || info.Size() < protocol.MaxLines || r.Resources.MaxRSS == 0 {
+			if err != nil || info.Size() < protocol.MaxLine || r.Resources.MaxRSS == 0 {
 				t.Errorf("log %v, %v; %+v", info, err, r.Resources)
 			}
 		}},

@@ -17,7 +17,7 @@ import (
 )
 
 // crowd lets many runs live beside programs that use all processors, then write at the same time, and checks every line
-// in its raw log.
+// in its log.
 func (b *bench) crowd(ctx context.Context) error {
 	var seen crowded
 	o := order{Job: "crowd", Runs: b.Crowd, Lines: b.Lines, Loops: b.Loops, Beside: b.Beside}
@@ -26,7 +26,7 @@ func (b *bench) crowd(ctx context.Context) error {
 	}
 	lost := 0
 	for i := range b.Crowd {
-		got, err := inOrder(filepath.Join(b.dir, crowdID(i)+".ndjson"))
+		got, err := inOrder(filepath.Join(b.dir, crowdID(i)+".log"))
 		if err != nil {
 			return err
 		}
@@ -59,10 +59,10 @@ func inOrder(path string) (n int, err error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if !strings.Contains(lines.Text(), `"text_delta"`) {
+		if !strings.HasSuffix(lines.Text(), " of many") {
 			continue
 		}
-		if !strings.Contains(lines.Text(), fmt.Sprintf(`"text":%q`, fakecli.Number(n+1))) {
+		if !strings.HasSuffix(lines.Text(), " "+strings.TrimSpace(fakecli.Number(n+1))) {
 			break
 		}
 		n++

@@ -24,7 +24,7 @@ func (b *bench) idle(ctx context.Context) error {
 	if err := b.ask(ctx, order{Job: "idle", Runs: b.Idle}, &cost); err != nil {
 		return err
 	}
-	b.report.Most("heap and stacks of an idle run in the worker", cost.Heap/(1<<10), 120, "%.0f KB")
+	b.report.Most("heap and stacks of an idle run in the worker", cost.Heap/(1<<10), 250, "%.0f KB")
 	b.report.Most("goroutines of an idle run", float64(cost.Goroutines), 6, "%.0f")
 	b.report.Note("RSS of an idle run in the worker", cost.RSS/(1<<10), "%.0f KB")
 	return nil

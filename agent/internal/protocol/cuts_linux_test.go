@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -78,6 +79,27 @@ func (c *cutOutput) call(input string, whole bool) {
 
 func (c *cutOutput) whole(block, stop string) {
 	fmt.Fprintf(c, `{"type":"assistant","message":{"id":"m%d","stop_reason":%q,"content":[{%s}]}}`+"\n", c.n, stop, block)
+}
+
+// said writes a text of a sub-agent, whose lines do not say why its message has ended, and another's beside it.
+func (c *cutOutput) said(agent, text string) {
+	const form = `{"type":"assistant","parent_tool_use_id":%q,"message":{"id":"%[1]s-%d","stop_reason":null,"content":[%s]}}` + "\n"
+	c.n++
+	fmt.Fprintf(c, form, agent, c.n, `{"type":"text","text":`+quote(text)+`}`)
+	if c.random.IntN(2) == 0 {
+		fmt.Fprintf(c, form, "another", c.n, `{"type":"text","text":"Words of another."}`)
+	}
+	if c.random.IntN(2) == 0 {
+		fmt.Fprintf(c, form, agent, c.n, `{"type":"thinking","thinking":"Hm."}`)
+	}
+}
+
+// returned writes the end of a sub-agent, twice with its latest text.
+func (c *cutOutput) returned(agent, text string) {
+	const form = `{"type":"system","subtype":"task_notification","tool_use_id":%q,"status":"completed","summary":%s}` + "\n" +
+		`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":%[1]q,"content":[` +
+		`{"type":"text","text":%[3]s}]}]},"tool_use_result":{"content":[{"type":"text","text":%[2]s}]}}` + "\n"
+	fmt.Fprintf(c, form, agent, quote(text), quote("The report follows:\n  "+text+"\nagentId: 1"))
 }
 
 func (c *cutOutput) result(text string) {
@@ -201,6 +223,21 @@ var cuts = map[string]func(c *cutOutput, a, b string){
 		c.stop("tool_use")
 		c.result("")
 	},
+	"a sub-agent": func(c *cutOutput, a, b string) {
+		c.said("t1", a)
+		c.said("t1", b)
+		c.returned("t1", b)
+		c.result("Well.")
+	},
+	"a sub-agent cut twice": func(c *cutOutput, a, b string) {
+		at := c.random.IntN(len(b) + 1)
+		c.said("t1", a)
+		c.said("t1", b[:at])
+		c.said("t1", b[at:])
+		c.returned("t1", b[at:])
+		c.result("Well.")
+	},
+	"a sub-agent that was killed": func(c *cutOutput, a, _ string) { c.said("t1", a) },
 	"a call after a cut": func(c *cutOutput, a, b string) {
 		c.start()
 		c.text(a, true)
@@ -240,7 +277,7 @@ func TestSecretsAreHiddenWhereverTheyAreCut(t *testing.T) {
 	}
 }
 
-// The half of a secret is hidden in the lines of its message only: tools and sub-agents may use the same word.
+// The half of a secret is hidden in the words of its agent only: tools and other agents may use the same word.
 func TestWordsOfOthersStay(t *testing.T) {
 	t.Parallel()
 	c := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
@@ -254,10 +291,56 @@ func TestWordsOfOthersStay(t *testing.T) {
 	const agent = `{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"m9","content":[{"type":"text","text":"secret sauce"}]}}`
 	c.WriteString(result + "\n" + agent + "\n")
 	c.result("secret.")
-	all := sinks(t, redact.New("a-known-secret"), c.String())
-	raw := all[8]
-	if !strings.Contains(raw, result) || !strings.Contains(raw, agent) || strings.Contains(raw, `"secret."`) {
-		t.Error(raw)
+	const form = `{"type":"assistant","parent_tool_use_id":%q,"message":{"id":"m","content":[{"type":"text","text":%q}]}}` + "\n"
+	fmt.Fprintf(c, form, "t2", "a-known-")
+	fmt.Fprintf(c, form, "t3", "secret life")
+	fmt.Fprintf(c, form, "t2", "secret end")
+	r := newReading(t, redact.New("a-known-secret"))
+	r.readText(c.String())
+	_ = r.Log.Close()
+	raw, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{string(raw), r.said(Text)} {
+		if !strings.Contains(text, "secret life") || strings.Contains(text, "secret end") || strings.Contains(text, "secret.") {
+			t.Error(text)
+		}
+	}
+	if !bytes.Contains(raw, []byte(result)) || !bytes.Contains(raw, []byte(agent)) {
+		t.Errorf("%s", raw)
+	}
+}
+
+// What a sub-agent has said is forgotten when its call returns or the turn ends, and kept of few.
+func TestWordsOfSubagentsAreForgotten(t *testing.T) {
+	t.Parallel()
+	c := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
+	c.said("t1", strings.Repeat("x", 2*maxSecret))
+	r := newReading(t, nil)
+	r.readText(c.String())
+	if n := len(r.spoken["t1"].end); n != maxSecret {
+		t.Errorf("%d bytes are kept", n)
+	}
+	c.Reset()
+	c.returned("t1", "Done.")
+	r.readText(c.String())
+	if _, ok := r.spoken["t1"]; ok {
+		t.Error("an ended one is remembered")
+	}
+	c.Reset()
+	for i := range 3 * maxAgents {
+		c.said(fmt.Sprint("t", i), "Words.")
+	}
+	r.readText(c.String())
+	if n := len(r.spoken); n > maxAgents || n == 0 {
+		t.Errorf("%d are remembered", n)
+	}
+	c.Reset()
+	c.result("Done.")
+	r.readText(c.String())
+	if len(r.spoken) > 0 {
+		t.Error("some are remembered after the turn")
 	}
 }
 
@@ -269,7 +352,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 	if err := r.Log.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all := []string{r.said(Text), r.said(Thinking), r.said(ToolInput), r.said(TurnEnd)}
+	all := []string{r.said(Text), r.said(Thinking), r.said(ToolInput), r.said(TurnEnd), r.said(ToolResult)}
 	f := r.Facts()
 	all = append(all, redactor.String(strings.Join(f.Answers, "\n")), redactor.String(string(f.Partial)),
 		strings.Join(f.Raw, "\n"))
@@ -282,16 +365,13 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 		raw = string(data)
 		all = append(all, raw)
 	}
-	var pieces, wholes, joined strings.Builder
+	if strings.Contains(raw, "stream_event") {
+		t.Fatalf("pieces are in the raw log:\n%s", raw)
+	}
+	var wholes, joined strings.Builder
 	for line := range strings.Lines(raw) {
 		var l struct {
-			Result string
-			Event  struct {
-				Delta struct {
-					Text, Thinking string
-					JSON           string `json:"partial_json"`
-				}
-			}
+			Result  string
 			Message struct {
 				Content []struct{ Text, Thinking string }
 			}
@@ -299,14 +379,13 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 		if err := json.Unmarshal([]byte(line), &l); err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		pieces.WriteString(l.Event.Delta.Text + l.Event.Delta.Thinking + l.Event.Delta.JSON)
 		wholes.WriteString(l.Result + "\n")
 		for _, block := range l.Message.Content {
 			joined.WriteString(block.Text + block.Thinking)
 			wholes.WriteString(block.Text + block.Thinking + "\n")
 		}
 	}
-	return append(all, pieces.String(), joined.String(), wholes.String())
+	return append(all, joined.String(), wholes.String())
 }
 
 // shows returns the part of a secret that a text shows and should not: more of its beginning than many texts end with,

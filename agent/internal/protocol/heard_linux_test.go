@@ -14,7 +14,7 @@ func TestLongLineIsHeardOnItsWay(t *testing.T) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		r.Read(out, NewBudget(MaxLines))
+		r.Read(out)
 	}()
 	// The second piece should be requested when the first has been handled.
 	if _, err := io.WriteString(in, `{"type":"user","x":"`+strings.Repeat("x", 2*maxPiece)); err != nil {

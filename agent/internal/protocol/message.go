@@ -155,8 +155,8 @@ func (s *Stream) beginMessage(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.message
-	if text := s.blocks.answer.text; text != nil {
-		text.Seam(m.goesOn())
+	if !m.goesOn() {
+		delete(s.spoken, "")
 	}
 	if m.open {
 		s.facts.Partial = s.facts.Partial[:m.before]
@@ -220,28 +220,31 @@ const thinks = "(thinks) "
 
 // finishBlock handles a complete block of an agent's message. What arrived in pieces is in the log already.
 func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
-	if l.Error != "" {
-		b.Text = s.Names.Replace(b.Text)
-	}
 	main := l.Parent == ""
 	if main {
 		s.message.inText = b.Type == "text"
 	}
 	switch b.Type {
 	case "text":
-		if !main {
-			s.Log.Note(s.at, "%s%s", l.author(), b.Text)
-		} else if !s.message.streamed {
-			s.Log.Text(s.at, "", b.Text)
+		shown := s.showText(l.Parent, b.Text)
+		if l.Error != "" {
+			b.Text, shown = s.Names.Replace(b.Text), s.Names.Replace(shown)
 		}
 		if !main {
-			s.event(Event{Kind: Text, Text: b.Text, Parent: l.Parent, Agent: l.Agent})
-		} else if l.Error == "" {
+			s.Log.Note(s.at, "%s%s", l.author(), shown)
+			s.event(Event{Kind: Text, Text: shown, Parent: l.Parent, Agent: l.Agent})
+			return
+		}
+		if !s.message.streamed {
+			s.Log.Text(s.at, "", b.Text)
+		}
+		if l.Error == "" {
 			s.finishText(b.Text)
 		}
 	case "thinking":
+		shown := s.showPart("", b.Thinking)
 		if !main || !s.message.thought {
-			s.Log.Note(s.at, "%s%s%s", l.author(), thinks, b.Thinking)
+			s.Log.Note(s.at, "%s%s%s", l.author(), thinks, shown)
 		}
 	case "tool_use":
 		maps.DeleteFunc(s.message.calls, func(_ int, c *toolCall) bool { return c.id == b.ID })
@@ -278,6 +281,8 @@ func (m *messageState) endAnswer(result string) string {
 func (s *Stream) toolUse(id, name string, input []byte, l *outputLine) {
 	if l.Parent == "" {
 		s.message.ended = true
+	} else {
+		delete(s.spoken, l.Parent) // a text before a call was not cut
 	}
 	words, known := s.Describe(name, input)
 	if !known {
@@ -317,7 +322,10 @@ func (s *Stream) user(l *outputLine) {
 		stopped := s.stopped
 		s.mu.Unlock()
 		output, delegated := bytes.CutPrefix(b.Content, []byte(DelegatedResult))
-		text := s.Redactor.Head(output, maxPreview)
+		text := s.showReport(b.ToolUseID, s.Redactor.Head(output, maxPreview))
+		if b.ToolUseID != "" {
+			delete(s.spoken, b.ToolUseID) // the sub-agent has ended
+		}
 		failed, mark := b.IsError && !delegated, "←"
 		switch {
 		case failed && stopped:
@@ -336,6 +344,9 @@ func (s *Stream) user(l *outputLine) {
 func (s *Stream) result(l *outputLine) {
 	s.endBlock(true)
 	r := l.Result
+	if said := s.spoken[""]; said.latest != "" && strings.TrimSpace(said.latest) == strings.TrimSpace(r.Text) {
+		s.logInstead(r.Text, said.part)
+	}
 	if text := s.message.endAnswer(r.Text); !r.IsError {
 		if r.Text = text; s.message.cut {
 			r.Text = string(s.Redactor.Broken([]byte(text)))
@@ -359,6 +370,9 @@ func (s *Stream) result(l *outputLine) {
 	}
 	s.clock.Turn, s.clock.Ended, s.rests = false, s.at, false
 	clear(s.tools)
+	if f.Background == 0 {
+		clear(s.spoken)
+	}
 	s.mu.Unlock()
 	s.Log.Note(s.at, "= %s (%s, %s, %d turns, $%.4f)",
 		l.Subtype, cmp.Or(r.TerminalReason, "-"), cmp.Or(r.StopReason, "-"), int(r.NumTurns), r.CostUSD)

@@ -73,7 +73,8 @@ func (k *skimmer) forget(l *outputLine) {
 func decodedOnly(name []byte) bool {
 	switch string(name) {
 	case "model", "claude_code_version", "state", "attempt", "max_retries", "tool_name", "command_uuid",
-		"tasks", "description", "is_backgrounded", "status", "summary", "mcp_servers", "request", "response",
+		"tasks", "description", "is_backgrounded", "status", "summary", "tool_use_id",
+		"mcp_servers", "request", "response",
 		"rate_limit_info", "is_error", "result", "errors", "num_turns", "total_cost_usd", "api_error_status",
 		"api_error", "api_error_params", "terminal_reason", "stop_reason", "startup_failure_reason",
 		"structured_output", "modelUsage":

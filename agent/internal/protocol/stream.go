@@ -58,7 +58,9 @@ type Stream struct {
 	at  time.Time // when the output that is being handled was read
 
 	message messageState
-	blocks  blocks // the texts that are arriving
+	blocks  blocks            // the texts that are arriving
+	spoken  map[string]spoken // by the call of the sub-agent; "": the main agent
+	logged  []byte            // the line that is being handled, as the raw log will have it
 	skimmer skimmer
 	latest  outputLine // reused for each line
 	missing []string   // MCP servers that are known to be unavailable
@@ -119,6 +121,7 @@ func NewStream(c Config) *Stream {
 	return &Stream{
 		Config: c, now: time.Now, clock: Clock{Heard: now, Active: now},
 		message: messageState{calls: map[int]*toolCall{}}, sent: map[string]bool{}, tools: map[string]string{},
+		spoken: map[string]spoken{},
 	}
 }
 
@@ -186,14 +189,12 @@ func (s *Stream) Facts() Facts {
 	return f
 }
 
-// Read reads the CLI's stdout to its end. It waits for nothing except the log's files. Long lines take memory from the
-// budget.
-func (s *Stream) Read(stdout io.Reader, budget *Budget) {
-	s.read(newLineReader(stdout), newAssembler(budget))
+// Read reads the CLI's stdout to its end. It waits for nothing except the log's files.
+func (s *Stream) Read(stdout io.Reader) {
+	s.read(newLineReader(stdout), &assembler{limit: MaxLine})
 }
 
 func (s *Stream) read(in *lineReader, long *assembler) {
-	in.OnRead(func() { s.at = s.now() })
 	for {
 		p, err := in.Next()
 		if err != nil {
@@ -202,26 +203,51 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 			s.Log.Flush()
 			return
 		}
-		s.blocks.begin(p)
-		s.logPart(p)
-		if !p.last {
-			s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
-		}
-		if line, uncut := long.Add(p); line != nil {
-			s.hear(1)
-			if line = bytes.TrimRight(line, "\r\n"); uncut && len(line) > 0 {
-				s.line(line)
-			} else if !uncut {
-				s.cutLine(line)
-			}
-			long.Release()
-		}
-		s.logLine(p)
+		s.at = s.now()
+		s.readPiece(p, long)
 		if in.Drained() {
 			s.Log.Flush()
 		}
 	}
 }
+
+// readPiece handles a line when it is whole, or its beginning when it is too long, and then appends it to the raw log,
+// which has no pieces of messages: they come again as whole messages.
+func (s *Stream) readPiece(p piece, long *assembler) {
+	line, whole := long.Add(p)
+	if line == nil {
+		s.hear(0) // a line of many megabytes may take longer than the CLI has time to answer a ping
+		if long.lost {
+			s.logEnd(p, p.text)
+		}
+		return
+	}
+	s.hear(1)
+	if whole {
+		s.logged = line
+		if text := bytes.TrimRight(line, "\r\n"); len(text) > 0 {
+			s.line(text)
+		}
+		if len(bytes.TrimSpace(s.logged)) > 0 {
+			s.logEnd(p, s.logged)
+		}
+		s.logged = nil
+	} else {
+		s.cutLine(line[:min(len(line), headBytes)])
+		s.logEnd(p, line)
+	}
+	long.Release()
+}
+
+// logEnd appends text that ends with a piece to the raw log, where every line has a newline.
+func (s *Stream) logEnd(p piece, text []byte) {
+	s.Log.Raw(text)
+	if p.last && !bytes.HasSuffix(p.text, newline) {
+		s.Log.Raw(newline)
+	}
+}
+
+var newline = []byte("\n")
 
 // hear records that the CLI has written something: so many lines, or a part of one.
 func (s *Stream) hear(lines int64) {
@@ -254,7 +280,6 @@ func (s *Stream) line(line []byte) {
 	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
 		s.latest.line = line
 		s.handle(&s.latest)
-		s.blocks.others = s.latest.Type == "user" || s.latest.Type == "assistant" && s.latest.Parent != ""
 		return
 	}
 	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the
@@ -354,6 +379,7 @@ func (s *Stream) handle(l *outputLine) {
 	switch l.Type {
 	case "stream_event":
 		s.delta(l)
+		s.logged = bytes.Replace(s.logged, l.line, nil, 1)
 	case "assistant":
 		s.assistant(l)
 	case "user":

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -58,7 +59,7 @@ func newReading(t testing.TB, r *redact.Redactor) *reading {
 
 // readText reads a text that ends.
 func (r *reading) readText(text string) {
-	r.read(newLineReader(strings.NewReader(text)), newAssembler(&Budget{}))
+	r.Read(strings.NewReader(text))
 }
 
 // said joins the texts of the events of a kind.
@@ -92,17 +93,17 @@ const (
 func TestSecretsInPieces(t *testing.T) {
 	t.Parallel()
 	r := newReading(t, redact.New("a-known-secret"))
-	r.read(newLineReader(strings.NewReader(
-		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}`+"\n"+
-			delta("thinking", "hm, a-kno")+delta("thinking", "wn-secret? a-kn")+
-			delta("text", "own-secret? It is a-known-")+delta("text", "sec")+
-			`{"type":"system","subtype":"compact_boundary"}`+"\n"+delta("text", "ret, or a-kn")+blockStop+
-			blockStart+delta("text", "own-secret")+blockStop+
-			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}`+"\n"+
-			input(`{"command":"a-known`)+input(`-secret a`)+
-			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}`+"\n"+blockStop+
-			delta("text", " xoxb-12")+delta("text", "345678")+delta("text", "9 a")+
-			`{"type":"result","subtype":"success"}`+"\n"+delta("text", " a-k"))), newAssembler(&Budget{}))
+	r.Read(strings.NewReader(
+		`{"type":"stream_event","event":{"type":"message_start","message":{"id":"m1"}}}` + "\n" +
+			delta("thinking", "hm, a-kno") + delta("thinking", "wn-secret? a-kn") +
+			delta("text", "own-secret? It is a-known-") + delta("text", "sec") +
+			`{"type":"system","subtype":"compact_boundary"}` + "\n" + delta("text", "ret, or a-kn") + blockStop +
+			blockStart + delta("text", "own-secret") + blockStop +
+			`{"type":"stream_event","event":{"type":"content_block_start","content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n" +
+			input(`{"command":"a-known`) + input(`-secret a`) +
+			`{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{}}]}}` + "\n" + blockStop +
+			delta("text", " xoxb-12") + delta("text", "345678") + delta("text", "9 a") +
+			`{"type":"result","subtype":"success"}` + "\n" + delta("text", " a-k")))
 	if got, want := r.said(ToolInput), `{"command":"[redacted] a`; got != want {
 		t.Errorf("wrote %s, want %s", got, want)
 	}
@@ -170,57 +171,13 @@ func TestCutTextBeforeACall(t *testing.T) {
 	}
 }
 
-// A secret in pieces is in no line of the raw log either. All other lines are there as they came.
-func TestSecretsInRawPieces(t *testing.T) {
+// The raw log has no pieces of messages. All other lines are there as they came, also such that share one.
+func TestRawLogHasNoPieces(t *testing.T) {
 	t.Parallel()
-	secret := "a-known-secret"
-	r := newReading(t, redact.New(secret))
-	kept := func(line string) string { return line }
-	become := func(lines ...string) func(string) string {
-		return func(string) string { return strings.Join(lines, "") }
-	}
-	long := strings.Repeat("x", 2*maxPiece)
-	const begin = `{"type":"stream_event","event":{"type":"content_block_start",` +
-		`"content_block":{"type":"tool_use","id":"t1","name":"Bash"}}}` + "\n"
-	var in, want strings.Builder
-	for _, l := range []struct {
-		line string
-		log  func(line string) string
-	}{
-		{delta("text", "It is "), kept},
-		{delta("text", "a-kno"), nil},
-		{delta("text", "wn-secret, or a"), nil},
-		{
-			delta("text", "-known thin"),
-			become(delta("text", "[redacted], or ")),
-		},
-		{delta("text", ", a"), nil},
-		{delta("text", "-kn"), nil},
-		{blockStop, kept},
-		{blockStart, become(
-			delta("text", "a"), delta("text", "-known thin"), delta("text", ", a"), delta("text", "-kn"), blockStart,
-		)},
-		{delta("thinking", secret), become(delta("thinking", "[redacted]"))},
-		{begin, kept},
-		{input(`{"a":"a-kn`), nil},
-		{`{"type":"keep_alive"}` + "\n", kept},
-		{input(`own-secret`), become(input(`{"a":"[redacted]`))},
-		{input(`"}`), kept},
-		{delta("text", "And "), kept},
-		{delta("text", "one a-kno"), become(delta("text", "one "))},
-		{delta("text", long+" a-kn"), become(delta("text", long+" a-kn"), delta("text", "a-kno"))}, // not held back
-		{delta("text", "it is "), kept},
-		{delta("text", long+"a-kno"), kept},
-		{`{"type":"keep_alive"}` + "\n", kept},
-		{delta("text", "wn-secret"), become(delta("text", "[redacted]"))},
-		{delta("text", "a-known"), nil}, // broken off, right after a secret
-	} {
-		in.WriteString(l.line)
-		if l.log != nil {
-			want.WriteString(l.log(l.line))
-		}
-	}
-	r.Read(iotest.OneByteReader(strings.NewReader(in.String())), NewBudget(MaxLines))
+	piece := strings.TrimSpace(delta("text", "It is a-kno"))
+	const alive, whole = `{"type":"keep_alive"}`, `{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`
+	r := newReading(t, redact.New("a-known-secret"))
+	r.Read(strings.NewReader(piece + "\n" + alive + "\r\n\n" + piece + "\nwords " + piece + whole + "\n" + alive))
 	if err := r.Log.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -228,18 +185,12 @@ func TestSecretsInRawPieces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(strings.Split(want.String(), "\n"), strings.Split(string(got), "\n")); diff != "" {
+	if diff := cmp.Diff(alive+"\r\nwords "+whole+"\n"+alive+"\n", string(got)); diff != "" {
 		t.Errorf("raw log (-want +got):\n%s", diff)
-	}
-	many := strings.Repeat(delta("text", strings.Repeat("x", 100)), 10*maxRawPieces/100)
-	r.Read(strings.NewReader(delta("text", "sk-ant-12345678")+many), NewBudget(MaxLines))
-	if n := cap(r.blocks.answer.raw.lines) + cap(r.blocks.answer.raw.given); n > 4*maxRawPieces {
-		t.Errorf("%d bytes are held back", n)
 	}
 }
 
-// The whole lines of the raw log, which follow the pieces of a text, have no secret either that was cut between two
-// messages: not its beginning, unless that is very short, and never its end.
+// The lines of the raw log have no secret either that was cut between two messages: not its beginning, unless that is very short, and never its end.
 func TestCutSecretInWholeLines(t *testing.T) {
 	t.Parallel()
 	const key = "ghp_0123456789abcdef"
@@ -314,7 +265,7 @@ func TestCutSecretInWholeLines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := regexp.MustCompile(`(?m)^.*"stream_event".*\n`).ReplaceAllString(string(log), "")
+		got := string(log)
 		if got != want.String() {
 			t.Errorf("%s: the whole lines are\n%s\nwant\n%s", name, redact.Clip(got, 2000), redact.Clip(want.String(), 2000))
 		}
@@ -406,7 +357,7 @@ func TestTextIsInTheLogWhileItIsWritten(t *testing.T) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		r.Read(in, NewBudget(MaxLines))
+		r.Read(in)
 	}()
 	log := func() string {
 		text, err := os.ReadFile(r.log)
@@ -501,7 +452,7 @@ func TestRawLogOfManyReads(t *testing.T) {
 		iotest.OneByteReader(strings.NewReader(text.String())),
 	} {
 		r := newReading(t, redactor)
-		r.Read(in, NewBudget(MaxLines))
+		r.Read(in)
 		if err := r.Log.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -570,8 +521,7 @@ func TestPiecesOfACallAreRedacted(t *testing.T) {
 	}
 }
 
-// A run that waits for the CLI's next line should not keep the one before it, which may have used the memory of all
-// runs.
+// A run that waits for the CLI's next line should not keep the one before it.
 func TestWaitingKeepsNoLine(t *testing.T) {
 	t.Parallel()
 	for name, line := range map[string]string{
@@ -598,16 +548,13 @@ func TestBeginningsOfLongLinesCount(t *testing.T) {
 	var clock time.Time
 	r.now = func() time.Time { clock = clock.Add(time.Second); return clock }
 	long := strings.Repeat("x", 100)
-	in := newLineReader(strings.NewReader(
+	in := strings.NewReader(
 		`{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool",` +
 			`"input":{"content":"` + long + "\"}}}\n" +
 			`{"type":"keep_alive","x":"` + long + long + "\"}\n" +
 			`{"type":"user","message":{"content":"` + long + long + "\"}}\n" +
-			`{"type":"result","subtype":"success","x":"` + long + `","is_error":false}` + "\n"))
-	in.buffers = newReadBuffers(16)
-	a := newAssembler(&Budget{})
-	a.most = 64
-	r.read(in, a)
+			`{"type":"result","subtype":"success","x":"` + long + `","is_error":false}` + "\n")
+	r.read(&lineReader{r: bufio.NewReaderSize(in, 16)}, &assembler{limit: 64})
 	if diff := cmp.Diff([]string{"q1 of unknown form"}, r.asked); diff != "" {
 		t.Error(diff)
 	}
@@ -655,7 +602,7 @@ func TestTextIsRedactedAsOne(t *testing.T) {
 	var tail Tail
 	var all strings.Builder
 	ReadText(strings.NewReader(
-		strings.Repeat("x", 3*ownLine)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+
+		strings.Repeat("x", 1<<20)+"\n\x1b[31merror:\x1b[0m\x00 no\nkey:\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+
 			"\n"+
 			strings.Repeat(fakeKey[1:]+"\n", 5)+"-----END PRIVATE KEY-----\n-----BEGIN PRIVATE KEY-----\n"+fakeKey+"\n"+
 			fakeKey+"\n.\nBEGIN PRIVATE KEY-----"),
@@ -730,7 +677,7 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		r := newReading(b, redactor)
 		r.Handler = ignore{}
-		r.read(newLineReader(bytes.NewReader(text)), newAssembler(&Budget{}))
+		r.Read(bytes.NewReader(text))
 		if r.facts.Results != 1 || r.facts.RawLines > 0 {
 			b.Fatalf("facts %+v", r.facts)
 		}

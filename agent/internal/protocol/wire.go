@@ -4,10 +4,11 @@
 // to the CLI and answers the CLI's requests. The package decides nothing: it does not know why a run ends, what a
 // failure means, or which tools an agent may use.
 //
-// Reading never waits for a Handler's decisions, and memory is bounded for all runs together by a [Budget]. Every line
-// is logged whole. An object of the protocol is recognised on a separate line, next to other objects, or at the end
-// of a line of text, but never inside another value, which a tool could have written. JSON that the CLI splits over
-// several lines is logged and not understood; it never does that.
+// Reading never waits for a Handler's decisions, and memory is bounded: see [MaxLine]. Every line is logged whole,
+// except for pieces of messages, which come again in the line of the whole message. An object of the protocol is
+// recognised on a separate line, next to other objects, or at the end of a line of text, but never inside another
+// value, which a tool could have written. JSON that the CLI splits over several lines is logged and not understood; it
+// never does that.
 package protocol
 
 import (
@@ -43,6 +44,7 @@ type outputLine struct {
 	Background  bool   `json:"is_backgrounded"` // system/task_started
 	Status      string `json:"status"`          // system/task_notification
 	Summary     string `json:"summary"`         // system/task_notification
+	Call        string `json:"tool_use_id"`     // system/task_notification
 
 	Servers []mcpServer `json:"mcp_servers"` // system/init
 

@@ -173,10 +173,23 @@ func (r *Redactor) unsettled(b []byte) int {
 }
 
 // Broken returns a text that was broken off, without secrets and without the beginning of one.
-func (r *Redactor) Broken(text []byte) []byte {
-	s := r.Stream()
-	clean := bytes.Clone(s.Write(text))
-	return append(clean, s.Break()...)
+func (r *Redactor) Broken(text []byte) []byte { return []byte(r.Part("", string(text))) }
+
+// Part returns a text that follows another one, and may itself go on, without secrets: also without the end of one that
+// begins before it, and without the beginning of one with which it ends.
+func (r *Redactor) Part(before, text string) string {
+	all := []byte(before + text)
+	spans := r.find(all, true).spans
+	open := r.find(all, false).settled
+	if begun := open + r.begun(all[open:]); begun < len(all) {
+		spans = append(spans, span{begun, len(all)})
+	}
+	for i, s := range spans {
+		spans[i] = span{max(0, s.from-len(before)), s.to - len(before)}
+	}
+	spans = slices.DeleteFunc(spans, func(s span) bool { return s.to <= 0 })
+	part, _ := hide(nil, all[len(before):], spans, false)
+	return string(part)
 }
 
 // begun returns where the beginning of a secret may be with which b ends, unless it is so short that many texts end
@@ -368,22 +381,14 @@ type Stream struct {
 	hidden bool    // the last byte that was returned was hidden
 	found  bool    // there was a secret
 	out    []byte
-
-	at   int    // length of the texts before held
-	seam int    // where in them the latest part begins; negative: nowhere
-	half []byte // what the latest part begins with, if a secret ends there that began before the seam
-	last []byte // what Break has hidden of the text before
 }
 
 // Stream returns a Stream for a new text.
-func (r *Redactor) Stream() *Stream { return &Stream{redact: r, seam: -1} }
+func (r *Redactor) Stream() *Stream { return &Stream{redact: r} }
 
 // Write adds a piece and returns the text that can be shown. The result is valid until the next call, and only as long
 // as piece is.
 func (s *Stream) Write(piece []byte) []byte { return s.next(piece, false) }
-
-// Held returns the text that is held back. It may be a part of a secret. It is valid until the next call.
-func (s *Stream) Held() []byte { return s.held }
 
 // Found reports whether there was a secret in the texts so far.
 func (s *Stream) Found() bool { return s.found }
@@ -392,44 +397,18 @@ func (s *Stream) Found() bool { return s.found }
 func (s *Stream) Flush() []byte {
 	rest := s.next(nil, true)
 	s.open, s.hidden = 0, false
-	s.at++ // so that nothing of another text comes right after this one
 	return rest
 }
 
 // Break is Flush for a text that may have been broken off within a secret: the rest does not show its beginning.
 func (s *Stream) Break() []byte {
-	from := s.redact.begun(s.held)
-	last := bytes.Clone(s.held[from:])
-	if len(last) > 0 {
+	if from := s.redact.begun(s.held); from < len(s.held) {
 		s.spans = append(s.spans, span{from, len(s.held)})
 	}
-	rest := s.Flush()
-	s.last = last
-	return rest
-}
-
-// Seam notes that the next text is a part of its own, such as another message. If it continues the text before it, a
-// secret may be on both sides of the seam.
-func (s *Stream) Seam(continues bool) {
-	s.seam, s.half = -1, nil
-	if continues {
-		s.seam = s.at + len(s.held)
-	}
-}
-
-// Halves returns the halves of secrets in the part since the latest seam, which must not be shown apart:
-// what it begins with, and what it ends with, also after Break. That a secret goes on is supposed until it is known.
-func (s *Stream) Halves() (first, last []byte) {
-	last = s.held[min(max(0, s.seam-s.at), len(s.held)):]
-	last = append(s.last, last[s.redact.begun(last):]...)
-	if end := s.seam + len(s.half); s.seam >= 0 && end >= s.at {
-		return slices.Concat(s.half, s.held[end-s.at:]), last
-	}
-	return s.half, last
+	return s.Flush()
 }
 
 func (s *Stream) next(piece []byte, last bool) []byte {
-	s.last = nil
 	text, spans := piece, s.spans
 	if len(s.held) > 0 {
 		s.held = append(s.held, piece...)
@@ -451,24 +430,12 @@ func (s *Stream) next(piece []byte, last bool) []byte {
 	} else if len(show) > 0 {
 		s.hidden = false
 	}
-	s.extendHalf(text, spans)
 	s.spans = s.spans[:0]
 	for _, p := range spans {
 		if p.to > found.settled {
 			s.spans = append(s.spans, span{max(0, p.from-found.settled), p.to - found.settled})
 		}
 	}
-	s.at += found.settled
 	s.held = append(s.held[:0], text[found.settled:]...)
 	return show
-}
-
-// extendHalf adds to half what the spans of a text, which are in order, hide from the seam on.
-func (s *Stream) extendHalf(text []byte, spans []span) {
-	for _, p := range spans {
-		end := s.seam + len(s.half) - s.at
-		if s.seam >= 0 && p.from <= end && end < p.to {
-			s.half = append(s.half, text[end:p.to]...)
-		}
-	}
 }
