@@ -33,7 +33,7 @@ type Schedule struct {
 type Hook struct {
 	Secret   EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
 	Template string       `yaml:"template" help:"What makes the prompt of a request's JSON, in the syntax of Go's text/template."`
-	Rate     int          `yaml:"rate" default:"60" help:"The tasks an hour."`
+	Rate     int          `yaml:"rate" default:"60" help:"The requests an hour."`
 
 	Automation `yaml:",inline"`
 }

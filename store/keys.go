@@ -67,8 +67,6 @@ package store
 //	<prefix>pushed:<repository> <branch>
 //	                          list    SessionTTL since the last    commits that errand may have pushed (threads)
 //	<prefix>rate:<name>       string  until it has no effect       when all turns of this name would be back (memos)
-//	<prefix>rate:<name> <request>
-//	                          string  burst intervals              empty; the request has taken its turn of the name (memos)
 //	<prefix>votes:<id>        hash    Retention since the last     ratings of the task's answer, by person (votes)
 //	<prefix>memo:<name>       hash    SessionTTL since the last    a source's notes between tasks, with a revision (memos)
 //	<prefix>credential:<name> hash    10 min after it is free      how runs may start: until, why = held; refused, lapse; interval, next,

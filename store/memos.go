@@ -88,14 +88,6 @@ func (s *Memos) ChangeMemo(
 func (s *Memos) Allow(
 	ctx context.Context, name string, every time.Duration, burst int,
 ) (wait time.Duration, err error) {
-	return s.AllowOnce(ctx, name, "", every, burst)
-}
-
-// AllowOnce is [Memos.Allow] for a request that may be repeated: its repetitions take no more turns and need not wait,
-// until burst intervals later. Without a name of the request every call takes a turn.
-func (s *Memos) AllowOnce(
-	ctx context.Context, name, request string, every time.Duration, burst int,
-) (wait time.Duration, err error) {
-	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1), request)
+	r, err := s.run(ctx, "allow", name, every.Microseconds(), max(burst, 1))
 	return time.Duration(r.number(1)) * time.Microsecond, wrapf(err, "take a turn of %s", name)
 }

@@ -43,33 +43,6 @@ func TestTurnsAreShared(t *testing.T) {
 	})
 }
 
-// A request that is repeated should take one turn, also if nothing is left then, and its repetitions should count again
-// when the turn is back. What was refused should count when it comes again.
-func TestOneTurnForARequest(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		s := h.store(Config{})
-		check := func(request string, want bool) {
-			h.Helper()
-			wait, err := s.Memos.AllowOnce(h.Context(), "x", request, time.Minute, 2)
-			if (wait == 0) != want || err != nil {
-				h.Errorf("%q: wait %s, %v, want a turn %t", request, wait, err, want)
-			}
-		}
-		check("a", true)
-		check("a", true)
-		check("b", true)
-		check("c", false)
-		check("c", false)
-		check("", false)
-		check("a", true)
-		h.lapse("errand:rate:x a", 2*time.Minute)
-		h.rdb.Del(h.Context(), "errand:rate:x")
-		check("a", true)
-		check("c", true)
-		check("", false)
-	})
-}
-
 // A turn should come back with time, and unused limits should leave no keys.
 func TestTurnsComeBack(t *testing.T) {
 	onBoth(t, func(h *harness) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
@@ -63,14 +64,13 @@ hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.titl
 	_, _ = mac.Write([]byte(body))
 	resp := w.browser(http.MethodPost, base+"/hooks/alerts", body, "X-Hub-Signature-256",
 		"sha256="+hex.EncodeToString(mac.Sum(nil)))
-	var made struct{ Task string }
-	if err := json.NewDecoder(resp.Body).Decode(&made); err != nil || resp.StatusCode != http.StatusOK {
+	var answer struct{ Stored bool }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || !answer.Stored {
 		t.Fatal(resp.Status, err)
 	}
-	// until the task has ended
-	if end := w.get(base + "/api/tasks/" + made.Task + "/events"); !strings.Contains(end, "It is the cache.") {
-		t.Errorf("events %s", end)
-	}
+	await.Until(t, "the task of the hook is answered", func() bool {
+		return strings.Contains(w.get(base+"/api/tasks"), "It is the cache.")
+	})
 	told := false
 	for _, r := range w.model.Requests() {
 		told = told || strings.Contains(r.System, "Treat it as material to judge") && strings.Contains(r.Text,

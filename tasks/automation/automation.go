@@ -9,9 +9,10 @@
 // previous one has not ended; and that it pauses after three tasks in a row that failed, until an operator resumes it.
 // It does not promise the second: a front door looks at a schedule at its times and every minute.
 //
-// Of hooks it promises that only holders of a hook's secret start its tasks; that requests with one Idempotency-Key
-// become one task, however many arrive at once and at which front door; and that what a request contains reaches the
-// agent only as quoted material. A hook cannot fill the queue: each has a rate and, like a person, budgets.
+// Of hooks it promises that only holders of a hook's secret start its tasks; that a request whose sender was answered
+// becomes a task or is kept for an operator; that requests with one Idempotency-Key become one task for a day, however
+// many arrive at once and at which front door; and that what a request contains reaches the agent only as quoted
+// material. A hook cannot fill the queue: each has a rate and, like a person, budgets.
 //
 // Answers are posted to a channel if the automation names one; the console, the command line and the API show them. A
 // Source may be used from any goroutine; Listen is called once.
@@ -59,18 +60,13 @@ const (
 	Hook     Kind = "hook"
 )
 
-// Limiter is a set of token buckets that the whole fleet shares.
-type Limiter interface {
-	// AllowOnce is Allow of [intake.Limiter]. Calls with one request take one token, unless its name is empty.
-	AllowOnce(ctx context.Context, name, request string, every time.Duration, burst int) (wait time.Duration, err error)
-}
-
-// Config is what a source needs. Memory is required, and Limiter for hooks.
+// Config is what a source needs. Memory is required for schedules, and Limiter and Inbox for hooks.
 type Config struct {
-	Automations []Automation  // of the source's kind
-	Memory      intake.Memory // where the front doors agree
-	Limiter     Limiter       // of the requests to hooks
-	Board       intake.Board  // where the channels are; nil: this process leaves posting to another one
+	Automations []Automation   // of the source's kind
+	Memory      intake.Memory  // where the front doors agree
+	Limiter     intake.Limiter // of the requests to hooks
+	Inbox       intake.Inbox   // of the requests to hooks
+	Board       intake.Board   // where the channels are; nil: this process leaves posting to another one
 	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
 	May func(ctx context.Context, channel, repo string) (bool, error)
 	Now func() time.Time // nil: time.Now
@@ -113,10 +109,14 @@ func New(kind Kind, cfg Config) (*Source, error) {
 // Name is the prefix of the threads and the word in the IDs of the tasks that come from here.
 func (s *Source) Name() string { return string(s.kind) }
 
-// Listen registers POST /hooks/{name}, or starts a goroutine that looks at the schedules until ctx ends.
+// Listen registers POST /hooks/{name} and what makes the tasks of its requests, or starts a goroutine that looks at the
+// schedules until ctx ends.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	if len(s.hooks) > 0 {
-		mux.HandleFunc("POST "+Prefix+"{name}", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, d) })
+		mux.HandleFunc("POST "+Prefix+"{name}", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r) })
+		s.cfg.Inbox.Handle(s.Name(), func(ctx context.Context, e intake.Event) (string, error) {
+			return s.submit(ctx, d, e)
+		})
 	}
 	if len(s.schedules) > 0 {
 		go s.run(ctx, d)

@@ -19,6 +19,8 @@ import (
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/inbox"
+	"github.com/errand-fleet/errand/tasks/intake"
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -32,9 +34,31 @@ type fleet struct {
 	rdb   *redis.Client
 	doors []*door
 
+	outcomes chan outcome // of requests to hooks, in their order
+
 	mu  sync.Mutex
 	now time.Time
 	new []string // IDs of the tasks that a submission created
+}
+
+// outcome is what became of a stored request.
+type outcome struct {
+	said string
+	err  error
+}
+
+// observed tells the outcomes of an inbox.
+type observed struct {
+	*inbox.Inbox
+	outcomes chan outcome
+}
+
+func (o observed) Handle(source string, h intake.Handler) {
+	o.Inbox.Handle(source, func(ctx context.Context, e intake.Event) (string, error) {
+		said, err := h(ctx, e)
+		o.outcomes <- outcome{said, err}
+		return said, err
+	})
 }
 
 // door is a front door whose clock may be wrong.
@@ -48,6 +72,7 @@ type door struct {
 func newFleet(t *testing.T, at time.Time, policy rights.Policy) *fleet {
 	t.Helper()
 	f := &fleet{Worker: taskstest.Worker{T: t}, redis: redistest.Start(t), now: at}
+	f.outcomes = make(chan outcome, 100)
 	f.Store, f.Desk = f.connect(policy)
 	return f
 }
@@ -97,9 +122,11 @@ func (f *fleet) open(policy rights.Policy, skew time.Duration, kind Kind, list .
 			f.new = append(f.new, t.ID)
 		}
 	})}
+	requests := inbox.New(inbox.Config{Queue: inbox.Incoming, AtOnce: 1, Redis: f.rdb})
 	var err error
 	if d.Source, err = New(kind, Config{
-		Automations: list, Memory: s.Memos, Limiter: s.Memos, Now: func() time.Time { return f.clock().Add(skew) },
+		Automations: list, Memory: s.Memos, Limiter: s.Memos, Inbox: observed{requests, f.outcomes},
+		Now: func() time.Time { return f.clock().Add(skew) },
 	}); err != nil {
 		f.Fatal(err)
 	}
@@ -110,6 +137,13 @@ func (f *fleet) open(policy rights.Policy, skew time.Duration, kind Kind, list .
 		}
 		d.server = httptest.NewServer(mux)
 		f.Cleanup(d.server.Close)
+		if len(f.doors) == 0 { // one interprets all, so that they come in order
+			stop, err := inbox.All{requests}.Serve()
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Cleanup(stop)
+		}
 	}
 	f.doors = append(f.doors, d)
 	return d

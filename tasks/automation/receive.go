@@ -29,6 +29,8 @@ const (
 	maxSkew = 5 * time.Minute
 	// patience bounds what a response waits for while Redis hangs.
 	patience = 2500 * time.Millisecond
+	// keyLife is how long the requests with one key are one, after the first became a task.
+	keyLife = 24 * time.Hour
 )
 
 // defaultPerHour is the rate of a hook that names none.
@@ -59,16 +61,15 @@ func fail(status int, detail string) error {
 
 // accepted is the response to a request. Its status is 200, because Linear repeats a request after any other.
 type accepted struct {
-	Task string `json:"task"` // empty: the template has made nothing of the request
-	New  bool   `json:"new"`  // false: an earlier request had the same key
+	Stored bool `json:"stored"` // false: the template has made nothing of the request
 }
 
-// serve answers a request with the ID of its task.
-func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *desk.Desk) {
-	made, err := s.receive(w, r, d)
+// serve stores a request and answers it.
+func (s *Source) serve(w http.ResponseWriter, r *http.Request) {
+	stored, err := s.receive(w, r)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(made) // the sender may be gone
+		_ = json.NewEncoder(w).Encode(accepted{stored}) // the sender may be gone
 		return
 	}
 	p, ok := errors.AsType[*intake.Problem](err)
@@ -80,14 +81,14 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *desk.Desk) {
 	p.Write(w)
 }
 
-func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (accepted, error) {
+func (s *Source) receive(w http.ResponseWriter, r *http.Request) (stored bool, err error) {
 	body, status := intake.ReadBody(w, r, maxBody)
 	switch status {
 	case http.StatusOK:
 	case http.StatusRequestEntityTooLarge:
-		return accepted{}, fail(status, fmt.Sprintf("A request has at most %d bytes.", maxBody))
+		return false, fail(status, fmt.Sprintf("A request has at most %d bytes.", maxBody))
 	default:
-		return accepted{}, fail(status, "The body could not be read.")
+		return false, fail(status, "The body could not be read.")
 	}
 	e := s.hooks[r.PathValue("name")]
 	var signature string
@@ -98,13 +99,16 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (
 		if e != nil {
 			s.cfg.Log.Warn("hook refused: its signature, secret or timestamp is missing or wrong", "hook", e.Name)
 		}
-		return accepted{}, fail(http.StatusUnauthorized,
+		return false, fail(http.StatusUnauthorized,
 			"There is no such hook, or the signature, the secret or the timestamp is missing or wrong.")
 	}
-	// A sender that leaves now does not leave half a task.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	key, err := keyOf(r.Header, signature)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	return e.accept(ctx, d, keyOf(r.Header, signature), body)
+	return e.accept(ctx, key, body)
 }
 
 // The headers in which other services send the signature of a body, and the ID that the repetitions of a request have.
@@ -157,146 +161,105 @@ func (e *endpoint) verified(h http.Header, body []byte) string {
 
 func (e *endpoint) recent(at time.Time) bool { return e.source.cfg.Now().Sub(at).Abs() <= maxSkew }
 
-// accept submits the task of an authentic request.
-func (e *endpoint) accept(ctx context.Context, d *desk.Desk, k key, body []byte) (accepted, error) {
+// request is what the inbox keeps of a request.
+type request struct {
+	At     time.Time `json:"at"` // when it came
+	Prompt string    `json:"prompt"`
+}
+
+// accept stores an authentic request, unless the template makes nothing of it.
+func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored bool, err error) {
 	prompt, err := render(e.template, body)
 	if err != nil {
 		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
-		return accepted{}, fail(http.StatusUnprocessableEntity,
+		return false, fail(http.StatusUnprocessableEntity,
 			"The body does not match the hook's template. The front door's log says why.")
 	}
 	if prompt == "" {
-		return accepted{}, nil
+		return false, nil
 	}
-	first, err := e.first(ctx, k, body)
-	if err != nil || first.Done {
-		return accepted{Task: first.Task}, err
+	if err := e.limit(ctx); err != nil {
+		return false, err
 	}
-	id := first.Task
-	receipt, err := d.Submit(ctx, e.source.task(e.Automation, id, id, prompt))
-	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		return accepted{}, fail(http.StatusUnprocessableEntity, input.Sentence)
+	kept, err := json.Marshal(request{e.source.cfg.Now(), prompt})
+	if err != nil {
+		return false, fmt.Errorf("encode request of hook %s: %w", e.Name, err)
 	}
-	if err == nil && k.value != "" {
-		first.Done = true
-		_, err = e.note(ctx, k, first)
+	event := intake.Event{Source: string(Hook), Kind: e.Name, Body: kept}
+	if key == "" {
+		key = rand.Text()
+	} else {
+		event.Known = keyLife
 	}
-	return accepted{receipt.ID, receipt.New}, err
+	event.ID = e.Name + "." + digest(key)
+	err = e.source.cfg.Inbox.Accept(ctx, event)
+	return err == nil, err
 }
 
-// limit counts a request that is to become a task, once for all that have its key, and refuses it if there were too
-// many.
-func (e *endpoint) limit(ctx context.Context, k key) error {
-	every := time.Hour / time.Duration(e.PerHour)
-	wait, err := e.source.cfg.Limiter.AllowOnce(ctx, string(Hook)+"/"+e.Name, k.name(), every, e.PerHour)
+// limit counts a request, and refuses it if there were too many.
+func (e *endpoint) limit(ctx context.Context) error {
+	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, time.Hour/time.Duration(e.PerHour), e.PerHour)
 	if err != nil {
 		return fmt.Errorf("limit hook %s: %w", e.Name, err)
 	}
 	if wait > 0 {
 		return &intake.Problem{
 			Status: http.StatusTooManyRequests, Title: "Too many requests",
-			Detail: fmt.Sprintf("This hook starts %d tasks an hour.", e.PerHour), RetryAfter: wait,
+			Detail: fmt.Sprintf("This hook takes %d requests an hour.", e.PerHour), RetryAfter: wait,
 		}
 	}
 	return nil
 }
 
-// key is what repetitions of a request have in common. Without a value every request is a task.
-type key struct {
-	kind  string // "": of the sender
-	value string
-}
-
-// name returns a name that every key has for itself, or "".
-func (k key) name() string {
-	if k.value == "" {
-		return ""
-	}
-	return k.kind + digest(k.value)
-}
-
-// The kinds of keys that senders do not choose. The body of a repeated delivery may have another time.
-const (
-	ofSignature = "signature-"
-	ofDelivery  = "delivery-"
-)
-
-// keyOf returns the key of a request. With a timestamp and no key it is the signature, because the same signature is a
-// replay. It is the verified one, because a replay may have other headers that nothing verifies, or other letters in
-// them.
-func keyOf(h http.Header, signature string) key {
-	own := h.Get(intake.KeyHeader)
-	switch {
-	case own != "":
-		return key{value: own}
-	case h.Get(intake.TimestampHeader) != "":
-		return key{ofSignature, signature}
-	}
-	return key{ofDelivery, cmp.Or(h.Get(jiraDelivery), h.Get(linearDelivery))}
-}
-
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)
 
-// keyed is the task of a key.
-type keyed struct {
-	Task string `json:"task"`
-	Body string `json:"body"` // digest
-	Done bool   `json:"done"` // the task was submitted; its record may have expired since
-}
-
-// errKnown means that what is to be noted about a key is known.
-var errKnown = errors.New("known")
-
-func (e *endpoint) memo(k key) intake.Memo[keyed] {
-	name := string(Hook) + "/" + e.Name + "/" + k.name()
-	return intake.Memo[keyed]{Memory: e.source.cfg.Memory, Name: name, Log: e.source.cfg.Log}
-}
-
-// first returns the task of a request: that of the first request that had the key. Only the first counts for the limit.
-func (e *endpoint) first(ctx context.Context, k key, body []byte) (keyed, error) {
-	fresh := tasks.NewID(e.source.cfg.Now(), string(Hook), e.Name+"-"+strings.ToLower(rand.Text()[:12]))
-	own := keyed{Task: fresh, Body: digest(string(body))}
-	if k.value == "" {
-		return own, e.limit(ctx, k)
+// keyOf returns what repetitions of a request have in common. Without a key of its sender that is the signature if it
+// has a timestamp, because the same signature is a replay. It is the verified one, because a replay may have other
+// headers that nothing verifies, or other letters in them. Or else it is the delivery that a service's headers name.
+// Each kind of key begins with its own word. Without a key every request is another one.
+func keyOf(h http.Header, signature string) (string, error) {
+	own, delivery := h.Get(intake.KeyHeader), cmp.Or(h.Get(jiraDelivery), h.Get(linearDelivery))
+	switch {
+	case own != "" && !keyForm.MatchString(own):
+		return "", fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
+	case own != "":
+		return "key " + own, nil
+	case h.Get(intake.TimestampHeader) != "":
+		return "signature " + signature, nil
+	case delivery != "":
+		return "delivery " + delivery, nil
 	}
-	if !keyForm.MatchString(k.value) {
-		return keyed{}, fail(http.StatusBadRequest, "An Idempotency-Key has 1 to 255 printable characters of ASCII.")
-	}
-	first, err := e.memo(k).Load(ctx)
-	if err == nil && first.Task == "" {
-		if err := e.limit(ctx, k); err != nil {
-			return keyed{}, err
-		}
-		first, err = e.note(ctx, k, own)
-	}
-	if err != nil {
-		return keyed{}, err
-	}
-	if first.Body != own.Body && k.kind != ofDelivery {
-		return keyed{}, fail(http.StatusUnprocessableEntity,
-			"An earlier request had the same Idempotency-Key and another body.")
-	}
-	return first, nil
-}
-
-// note notes own about a key unless as much is noted, and returns what is noted then. A key counts for longer than the
-// record of its task is kept.
-func (e *endpoint) note(ctx context.Context, k key, own keyed) (noted keyed, err error) {
-	err = e.memo(k).Change(ctx, func(before *keyed) error {
-		noted = *before
-		if noted.Task != "" && (noted.Done || !own.Done) {
-			return errKnown // without a write, so that repetitions do not get in each other's way
-		}
-		noted, *before = own, own
-		return nil
-	})
-	if errors.Is(err, errKnown) {
-		err = nil
-	}
-	return noted, err
+	return "", nil
 }
 
 func digest(s string) string {
 	sum := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:16])
+}
+
+// refusal is why a request does not become a task. The inbox keeps the request for an operator.
+type refusal struct{ *tasks.InputError }
+
+func (refusal) Is(target error) bool { return target == intake.ErrUnreadable }
+
+// submit makes the task of a stored request. Its ID follows from the request.
+func (s *Source) submit(ctx context.Context, d *desk.Desk, e intake.Event) (outcome string, err error) {
+	hook := s.hooks[e.Kind]
+	if hook == nil {
+		return "", fmt.Errorf("errand.yaml of this front door has no hook %s", e.Kind) // another one's may have
+	}
+	var r request
+	if err := json.Unmarshal(e.Body, &r); err != nil {
+		return "", fmt.Errorf("read request of hook %s: %w: %w", e.Kind, err, intake.ErrUnreadable)
+	}
+	_, key, _ := strings.Cut(e.ID, ".")
+	id := tasks.NewID(r.At, s.Name(), e.Kind+"-"+key[:min(12, len(key))])
+	receipt, err := d.Submit(ctx, s.task(hook.Automation, id, id, r.Prompt))
+	if input, ok := errors.AsType[*tasks.InputError](err); ok {
+		return "", refusal{input}
+	}
+	if err != nil {
+		return "", fmt.Errorf("submit task of hook %s: %w", e.Kind, err)
+	}
+	return "Task " + receipt.ID + ".", nil
 }

@@ -391,7 +391,9 @@ func (v *repositoryPoll) accept(ctx context.Context, kind string, h remarkEvent,
 		return fmt.Errorf("encode remark on %s: %w", h.Ref, err)
 	}
 	id := fmt.Sprintf("%s-%s-%d", strings.ReplaceAll(kind, " ", "-"), h.Identity(), at)
-	err = v.p.inbox.Accept(ctx, intake.Event{Source: sourceName, Kind: kind, ID: id, Body: raw, Found: maxPollBack})
+	err = v.p.inbox.Accept(ctx, intake.Event{
+		Source: sourceName, Kind: kind, ID: id, Body: raw, Known: maxPollBack, Found: true,
+	})
 	if err != nil {
 		return fmt.Errorf("handle remark on %s: %w", h.Ref, err)
 	}

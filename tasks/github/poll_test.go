@@ -24,8 +24,8 @@ type once struct {
 
 // Accept interprets an event with a new ID.
 func (o *once) Accept(ctx context.Context, e intake.Event) error {
-	if e.Found != maxPollBack {
-		return fmt.Errorf("%s is known for %s", e.ID, e.Found)
+	if e.Known != maxPollBack || !e.Found {
+		return fmt.Errorf("%s is known for %s, found: %t", e.ID, e.Known, e.Found)
 	}
 	if o.known[e.ID] {
 		return nil

@@ -7,7 +7,7 @@
 //
 // It promises that an event which was accepted is interpreted at least once, by any front door, also after a crash; and
 // that an event with the ID of another one is not interpreted beside it or within an hour after it, or for as long as
-// errand may find it again. After that its handler finds what the first one has made. It does not promise an order.
+// its source wants. After that its handler finds what the first one has made. It does not promise an order.
 package inbox
 
 import (
@@ -124,10 +124,10 @@ func (b *Inbox) store(ctx context.Context, id string, e intake.Event) error {
 	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
 	_, err := b.client.Load().EnqueueContext(ctx, event, asynq.TaskID(id), asynq.Queue(b.cfg.Queue),
-		asynq.MaxRetry(maxRetries), asynq.Timeout(2*limit), asynq.Retention(kept+e.Found))
+		asynq.MaxRetry(maxRetries), asynq.Timeout(2*limit), asynq.Retention(kept+e.Known))
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		err = nil
-		if e.Found == 0 {
+		if !e.Found {
 			err = b.revive(id)
 		}
 	}
@@ -225,7 +225,7 @@ func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
 		log.Warn("interpret event", "err", err)
 		said := b.cfg.Redactor.String(err.Error())
 		if errors.Is(err, intake.ErrUnreadable) {
-			return fmt.Errorf("%s: %w", said, asynq.SkipRetry)
+			return givenUp(said)
 		}
 		return errors.New(said)
 	}
@@ -238,6 +238,13 @@ func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
 	}
 	return nil
 }
+
+// givenUp is an error after which asynq keeps an event for an operator, who reads its text.
+type givenUp string
+
+func (g givenUp) Error() string { return string(g) }
+
+func (givenUp) Is(target error) bool { return target == asynq.SkipRetry }
 
 // sourceOf returns the source of a stored event. Deliveries of versions without an inbox have it as their type.
 func sourceOf(headers map[string]string, taskType string) string {

@@ -197,7 +197,7 @@ func TestFoundEvents(t *testing.T) {
 			"bad": asynq.TaskStateArchived, "good": asynq.TaskStateCompleted,
 		} {
 			if err := b.Accept(t.Context(), intake.Event{
-				Source: "hub", Kind: "polled", ID: id, Body: []byte("{}"), Found: 48 * time.Hour,
+				Source: "hub", Kind: "polled", ID: id, Body: []byte("{}"), Known: 48 * time.Hour, Found: true,
 			}); err != nil {
 				t.Fatal(err)
 			}

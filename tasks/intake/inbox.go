@@ -13,7 +13,8 @@ type Event struct {
 	ID     string // the sender's; an event with the same one is the same event. Empty: every event is another one
 	Body   []byte
 	Again  bool          // an attempt to interpret it has failed
-	Found  time.Duration // for how long errand may find it again by itself, and so knows it; 0 if it was sent
+	Known  time.Duration // for how long after its interpretation, and an hour, the inbox knows its ID
+	Found  bool          // errand has found it by itself and may find it again, until which it stays given up
 }
 
 // Handler interprets an event and says in a few words what became of it. After an ErrUnreadable the event is kept for

@@ -85,7 +85,9 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 
 // automation makes the sources of tasks that start without a person.
 func (p *Parts) automation(notices *slackBoard) error {
-	cfg := automation.Config{Memory: p.Store.Memos, Limiter: p.Store.Memos, Log: p.Log}
+	cfg := automation.Config{
+		Memory: p.Store.Memos, Limiter: p.Store.Memos, Inbox: p.inbox, Log: p.Log,
+	}
 	cfg.May = func(ctx context.Context, channel, repo string) (bool, error) {
 		return p.policy.MayPost(ctx, channel, repo)
 	}
