@@ -32,7 +32,7 @@ func (all All) Failed(context.Context) ([]tasks.FailedEvent, error) {
 			}
 			for _, t := range found {
 				e := tasks.FailedEvent{
-					ID: t.ID, Source: sourceOf(t.Headers, t.Type), Kind: t.Headers[kindHeader], Attempts: t.Retried,
+					ID: t.ID, Source: t.Headers[sourceHeader], Kind: t.Headers[kindHeader], Attempts: t.Retried,
 					Failed: t.LastFailedAt, Problem: t.LastErr, Next: t.NextProcessAt,
 				}
 				if t.State == asynq.TaskStateArchived {

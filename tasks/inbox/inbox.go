@@ -208,7 +208,7 @@ func (b *Inbox) interpret(ctx context.Context, t *asynq.Task) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	h := t.Headers()
-	e := intake.Event{Source: sourceOf(h, t.Type()), Kind: h[kindHeader], ID: h[idHeader], Body: t.Payload()}
+	e := intake.Event{Source: h[sourceHeader], Kind: h[kindHeader], ID: h[idHeader], Body: t.Payload()}
 	n, _ := asynq.GetRetryCount(ctx)
 	e.Again = n > 0
 	log := b.cfg.Log.With("source", e.Source, "event", e.Kind, "id", e.ID)
@@ -245,8 +245,3 @@ type givenUp string
 func (g givenUp) Error() string { return string(g) }
 
 func (givenUp) Is(target error) bool { return target == asynq.SkipRetry }
-
-// sourceOf returns the source of a stored event. Deliveries of versions without an inbox have it as their type.
-func sourceOf(headers map[string]string, taskType string) string {
-	return cmp.Or(headers[sourceHeader], taskType)
-}

@@ -229,29 +229,6 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// Deliveries that a version without an inbox has stored are delivered.
-func TestDeliveriesOfAnEarlierVersion(t *testing.T) {
-	t.Parallel()
-	door, _ := fleet(t)
-	b := New(Config{Queue: Outgoing, AtOnce: 1, Redis: door().cfg.Redis})
-	got := make(chan intake.Event, 1)
-	b.Handle("webhook", func(_ context.Context, e intake.Event) (string, error) {
-		got <- e
-		return "", nil
-	})
-	if _, err := b.client.Load().Enqueue(asynq.NewTask("webhook", []byte("{}")), asynq.Queue(Outgoing)); err != nil {
-		t.Fatal(err)
-	}
-	stop, err := All{b}.Serve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
-	if e := <-got; string(e.Body) != "{}" {
-		t.Errorf("%+v", e)
-	}
-}
-
 // A front door stops its inboxes when its server begins to shut down, and before it closes Redis.
 func TestEachStopWaits(t *testing.T) {
 	t.Parallel()

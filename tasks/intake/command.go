@@ -51,15 +51,8 @@ type Reply struct {
 	Done bool   // whether the command changed anything
 }
 
-// Refusal returns a tasks.ErrRefused if the person may not do that, or nil.
-func (r Reply) Refusal() error {
-	if r.Text == policy.NotYours {
-		return tasks.ErrRefused
-	}
-	return nil
-}
-
-// Command is a command of one person. Carrying it out again changes nothing, so an event may arrive late and twice.
+// Command is a command of one person. Carrying it out again changes nothing, so an event may arrive late and twice. If
+// the person may not do that, the error is a tasks.ErrRefused, and the reply says so.
 type Command struct {
 	Desk *desk.Desk
 	ID   string                // what the message's ID would be as a task: the command is about earlier tasks only
@@ -82,7 +75,7 @@ func (c Command) Stop(ctx context.Context, threads ...string) (Reply, error) {
 	case stopped > 0:
 		return Reply{Text: Stopping, Done: true}, nil
 	case spared > 0:
-		return Reply{Text: policy.NotYours}, nil
+		return Reply{Text: policy.NotYours}, tasks.ErrRefused
 	}
 	return Reply{Text: NothingRuns}, nil
 }
@@ -102,7 +95,7 @@ func (c Command) RetryLatest(ctx context.Context, thread tasks.Thread) (Reply, e
 // Retry runs a task again.
 func (c Command) Retry(ctx context.Context, st tasks.Status) (Reply, error) {
 	if !c.May(st.Task) {
-		return Reply{Text: policy.NotYours}, nil
+		return Reply{Text: policy.NotYours}, tasks.ErrRefused
 	}
 	err := c.Desk.Repeat(ctx, st, c.At)
 	if errors.Is(err, tasks.ErrNotEnded) {

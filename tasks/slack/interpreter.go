@@ -207,7 +207,7 @@ func (in *interpreter) obey(ctx context.Context, o origin, word intake.Word, thr
 		} else {
 			reply, err = c.Stop(ctx, o.threadName())
 		}
-		return cmp.Or(err, reply.Refusal())
+		return err
 	})
 	if errors.Is(err, tasks.ErrRefused) {
 		err = nil

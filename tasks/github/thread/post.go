@@ -178,12 +178,12 @@ func (t Thread) near(ctx context.Context, m Message) Remarks {
 }
 
 // final returns the latest ending of the task after m.After among the marks, or nil. Marks of questions, updates and
-// notes do not count: they have no time, or are a note of an earlier version.
+// notes do not count: they have no time.
 func (m Message) final(sent map[string]bool) *tasks.Ending {
 	var last *tasks.Ending
 	for mark := range sent {
 		f := messageMark.FindStringSubmatch(mark)
-		if f == nil || f[1] != m.Task || f[2] == Note {
+		if f == nil || f[1] != m.Task {
 			continue
 		}
 		micros, err := strconv.ParseInt(f[3], 10, 64)
