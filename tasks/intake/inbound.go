@@ -12,75 +12,50 @@ package intake
 import (
 	"context"
 	"net/http"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Inbound records the events and connections of a front door. The zero value is ready to use.
 type Inbound struct {
-	mu          sync.Mutex
-	last        time.Time
-	refused     time.Time
-	connections int
-	err         error
+	last, refused atomic.Int64 // in Unix nanoseconds; 0: never
+	connections   atomic.Int32
+	err           atomic.Pointer[error]
 }
 
 // Accepted records an event whose sender was authenticated.
-func (i *Inbound) Accepted(at time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.last = at
-}
+func (i *Inbound) Accepted(at time.Time) { i.last.Store(at.UnixNano()) }
 
 // Refused records a request with a wrong signature.
-func (i *Inbound) Refused(at time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.refused = at
-}
+func (i *Inbound) Refused(at time.Time) { i.refused.Store(at.UnixNano()) }
 
 // Connected counts a connection that events arrive on.
-func (i *Inbound) Connected() { i.addConnections(1) }
+func (i *Inbound) Connected() { i.connections.Add(1) }
 
 // Disconnected counts a connection that has ended.
-func (i *Inbound) Disconnected() { i.addConnections(-1) }
-
-func (i *Inbound) addConnections(n int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.connections += n
-}
+func (i *Inbound) Disconnected() { i.connections.Add(-1) }
 
 // ConnectionFailed records why a connection could not be made or has ended.
-func (i *Inbound) ConnectionFailed(err error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.err = err
-}
+func (i *Inbound) ConnectionFailed(err error) { i.err.Store(&err) }
 
 // Last returns when the last event was accepted; zero if none was.
 func (i *Inbound) Last() time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.last
+	if last := i.last.Load(); last != 0 {
+		return time.Unix(0, last)
+	}
+	return time.Time{}
 }
 
 // ConnectionErr returns the last connection error, or nil while there is a connection.
 func (i *Inbound) ConnectionErr() error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.connections > 0 {
-		return nil
+	if err := i.err.Load(); err != nil && i.connections.Load() <= 0 {
+		return *err
 	}
-	return i.err
+	return nil
 }
 
 // LastRefused reports whether the most recent request had a wrong signature.
-func (i *Inbound) LastRefused() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.refused.After(i.last)
-}
+func (i *Inbound) LastRefused() bool { return i.refused.Load() > i.last.Load() }
 
 // RetryLimited repeats a call while it fails because of a rate limit, after the pauses that the service asks for.
 // limited returns the pause that an error asks for. The pauses together last at most budget; each counts as a second at
