@@ -13,9 +13,7 @@ package chat
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/url"
 	"os"
@@ -149,21 +147,14 @@ func (s *Source) Directory(path string) (string, error) {
 	if err := s.open(filepath.Clean(path)); err != nil {
 		return "", err
 	}
-	elsewhere := fmt.Errorf("%q is not in a directory that ERRAND_DIRS opens", path)
 	dir, err := filepath.EvalSymlinks(path)
-	switch {
-	case err != nil && !s.rooted(filepath.Clean(path)): // do not reveal whether it exists
-		return "", elsewhere
-	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%q does not exist", path)
-	case err != nil:
-		return "", fmt.Errorf("%q cannot be reached", path)
+	if err == nil {
+		if err := s.open(dir); err != nil {
+			return "", err
+		}
 	}
-	if err := s.open(dir); err != nil {
-		return "", err
-	}
-	if !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(resolved(root), dir) }) {
-		return "", elsewhere
+	if err != nil || !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(resolved(root), dir) }) {
+		return "", fmt.Errorf("%q does not exist, or is not in a directory that ERRAND_DIRS opens", path)
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("%q is not a directory", path)
@@ -177,13 +168,6 @@ func (s *Source) opens(root, dir string) bool {
 	state := resolved(s.cfg.StateDir)
 	private := s.cfg.StateDir != "" && within(dir, state) && (root == state || !within(root, state))
 	return within(dir, root) && !private
-}
-
-// rooted reports whether a path is lexically in an open directory, wherever its links lead.
-func (s *Source) rooted(path string) bool {
-	return slices.ContainsFunc(s.cfg.Dirs, func(root string) bool {
-		return s.opens(absolute(root), path) || s.opens(resolved(root), path)
-	})
 }
 
 // open returns an error for a directory of the system. Resolved paths count, too: /bin is a link into /usr or, on a
