@@ -153,11 +153,10 @@ func MergeKey(t Task) string {
 	}, t.Also...)...)
 }
 
-// Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Line] and
-// [display.Capital].
+// Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Title].
 func (t Task) Title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
-	return display.Capital(untrusted.Cut(display.Line(line), maxTitle))
+	return untrusted.Cut(display.Title(line), maxTitle)
 }
 
 // maxTitle bounds a task's title, in characters.

@@ -27,12 +27,15 @@ func invisible(r rune) bool {
 
 // Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js
 // does the same. Do not use it on markup: an unfinished control sequence would remove the markup after it.
-func Text(s string) string {
+func Text(s string) string { return Spelled(withoutSequences(s)) }
+
+// withoutSequences removes control sequences of terminals.
+func withoutSequences(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a single byte 0x9b begins a control sequence on some terminals
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
 	}
-	return Spelled(s)
+	return s
 }
 
 // Spelled spells out invisible characters. It removes nothing, so s may be markup.
@@ -83,11 +86,17 @@ func spellThose(s string, which func(rune) bool, escape func(rune) string) strin
 // Line returns Text on one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
 
+// Title returns text on one line, with a capital first letter and without invisible characters: phones put marks of
+// direction around names.
+func Title(s string) string {
+	return Capital(strings.Join(strings.Fields(Words(withoutSequences(s))), " "))
+}
+
 // Capital returns text with a capital first letter. Text whose first word may be code or a name stays as it is: such a
-// word has anything but small letters, like main.go, iOS, left-pad or fix:.
+// word has anything but small letters, like main.go, iOS, left-pad or fix:, or no vowel, like npm.
 func Capital(s string) string {
 	word, _, _ := strings.Cut(s, " ")
-	if !plainWord.MatchString(word) {
+	if !plainWord.MatchString(word) || noVowel.MatchString(word) {
 		return s
 	}
 	_, n := utf8.DecodeRuneInString(s)
@@ -96,6 +105,9 @@ func Capital(s string) string {
 
 // plainWord matches a word of small letters and accents with what may follow it in a sentence.
 var plainWord = regexp.MustCompile(`^\p{Ll}[\p{Ll}\p{M}]*(['’][\p{Ll}\p{M}]+)?[,;.!?…]*$`)
+
+// noVowel matches words of these letters alone. Most are abbreviations.
+var noVowel = regexp.MustCompile(`^[b-df-hj-np-tv-xz]+\P{L}*$`)
 
 // Lasted formats a duration in whole seconds, without zero units: 2h, 15m, 1h0m5s.
 func Lasted(d time.Duration) string {

@@ -45,6 +45,7 @@ func TestCapital(t *testing.T) {
 		"go.mod is old", "`go vet` fails", "cmd/worker leaks", "iOS fails", "left-pad is old", "fix: round", "x2 fails",
 		"https://ci.example fails", "--race fails", "main() panics", "max_retries is ignored", "e.g. this", "修复测试",
 		"გაასწორე ტესტი", "🐛 fix it", "“fix” it", "**fix** it", "@dana fix it", "useState fails",
+		"npm install fails", "ssh, why?",
 	} {
 		if got := Capital(same); got != same {
 			t.Errorf("%q: %q", same, got)
