@@ -44,7 +44,7 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
-// A directory is one of the thread's repository, so it stays as long as that does.
+// A later message names no directory: the worker keeps that of the conversation, and not one that it had to refuse.
 func TestWhichDirectory(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
@@ -52,7 +52,7 @@ func TestWhichDirectory(t *testing.T) {
 	root := f.say(ann, general, "", at+"[repo=api directory=services/a] one")
 	equal(t, "the message's", last(), [2]string{"acme/api", "services/a"})
 	f.say(ann, general, root, at+"two")
-	equal(t, "the thread's", last(), [2]string{"acme/api", "services/a"})
+	equal(t, "left to the worker", last(), [2]string{"acme/api", ""})
 	f.say(ann, general, root, at+"[repo=web] three")
 	equal(t, "another repository", last(), [2]string{"acme/web", ""})
 	f.say(ann, general, "", at+"[repo=none directory=services/a] four")

@@ -79,6 +79,9 @@ func TestFolderOfARepository(t *testing.T) {
 		len(r.agent.specs()) > ran {
 		t.Errorf("a directory that is not there: %+v", e)
 	}
+	if after, e := run(func(*tasks.Task) {}); after.Folder != "" || e.Kind != tasks.Answered {
+		t.Errorf("after a refusal the thread goes on in %q: %+v", after.Folder, e)
+	}
 	r.declare("main", "directory: gone\n")
 	if fourth, e := run(func(t *tasks.Task) { t.Thread = "c" }); fourth.Folder != "" || len(e.Settings) > 0 ||
 		!strings.Contains(strings.Join(r.events(fourth.ID, agent.Notice), " "), "So it starts in the root. The directory is that of .github/errand.yml.") {
