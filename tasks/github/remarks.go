@@ -31,20 +31,21 @@ type batch struct {
 
 // unanswered returns the remarks since the last answered one, and those in the same thread or review as the request.
 func (k conversation) unanswered(ctx context.Context) (batch, error) {
-	before, err := k.b.memory.Cursor(k.o.Ref).Load(ctx)
+	before, err := k.b.memory.State(ctx, k.o.Ref)
 	if err != nil {
 		return batch{}, err
 	}
-	return k.gather(ctx, before.Until, func(b batch, r thread.Remark) bool {
+	newest := before.LastAnswered
+	return k.gather(ctx, before.AnsweredUntil, func(b batch, r thread.Remark) bool {
 		mine := strings.EqualFold(r.Author, b.me)
-		last := r.Spot == before.Last || before.Last.Place == thread.InReview && r.Review == before.Last.ID
+		last := r.Spot == newest || newest.Place == thread.InReview && r.Review == newest.ID
 		switch {
 		case r.Thread != 0 && r.Thread == k.o.Asked.Thread:
 			return true
 		case r.Review != 0 && r.Review == b.asked.Review:
 			return true
 		}
-		return !mine && !last && !r.At.Before(before.Until) // there may be others in the same second
+		return !mine && !last && !r.At.Before(before.AnsweredUntil) // there may be others in the same second
 	})
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Memory stores the data of each pull request that outlives its tasks: its state, the findings of its reviews, and the
-// position in its conversation.
+// Memory stores the data of each pull request that outlives its tasks: its state and the findings of its reviews.
 type Memory struct {
 	Store intake.Memory
 	Log   *slog.Logger
@@ -32,23 +31,11 @@ func (m Memory) ChangeState(ctx context.Context, r thread.Ref, change func(*Stat
 	return m.memo(r).Change(ctx, change)
 }
 
-// cursor is the position in a pull request's conversation.
-type cursor struct {
-	// time of the newest answered comment; all before it were read with it
-	Until    time.Time   `json:"until,omitzero"`
-	Last     thread.Spot `json:"last,omitzero"`      // the newest answered comment
-	Stranger bool        `json:"stranger,omitempty"` // a person without access was informed
-}
-
-func (m Memory) Cursor(r thread.Ref) intake.Memo[cursor] {
-	return intake.Memo[cursor]{Memory: m.Store, Name: "github/" + r.String() + "/seen", Log: m.Log}
-}
-
 // Answered records that a comment was answered.
 func (m Memory) Answered(ctx context.Context, r thread.Ref, p thread.Spot, at time.Time) error {
-	return m.Cursor(r).Change(ctx, func(v *cursor) error {
-		if at.After(v.Until) {
-			v.Until, v.Last = at, p
+	return m.ChangeState(ctx, r, func(v *State) error {
+		if at.After(v.AnsweredUntil) {
+			v.AnsweredUntil, v.LastAnswered = at, p
 		}
 		return nil
 	})
@@ -56,7 +43,7 @@ func (m Memory) Answered(ctx context.Context, r thread.Ref, p thread.Spot, at ti
 
 // FirstStranger reports whether this is the first person without access on a pull request, and records it.
 func (m Memory) FirstStranger(ctx context.Context, r thread.Ref) (first bool, err error) {
-	err = m.Cursor(r).Change(ctx, func(v *cursor) error {
+	err = m.ChangeState(ctx, r, func(v *State) error {
 		first, v.Stranger = !v.Stranger, true
 		return nil
 	})

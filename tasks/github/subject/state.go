@@ -3,6 +3,8 @@ package subject
 import (
 	"strings"
 	"time"
+
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 // Limits of automatic reviews and automatic work on a pull request until a person writes.
@@ -25,6 +27,11 @@ type State struct {
 	Paused    bool      `json:"paused,omitempty"` // a person has stopped automatic work
 	PausedBy  string    `json:"paused_by,omitempty"`
 	CommandAt time.Time `json:"said,omitzero"` // time of the last pause or resume command
+
+	// AnsweredUntil is the time of the newest answered comment, LastAnswered. All before it were read with it.
+	AnsweredUntil time.Time   `json:"answered_until,omitzero"`
+	LastAnswered  thread.Spot `json:"last_answered,omitzero"`
+	Stranger      bool        `json:"stranger,omitempty"` // a person without access was informed
 
 	Commands []string `json:"obeyed,omitempty"` // task IDs of the newest comments whose commands ran
 
