@@ -253,7 +253,7 @@ func (s *Source) submit(ctx context.Context, d *desk.Desk, e intake.Event) (outc
 		return "", fmt.Errorf("read request of hook %s: %w: %w", e.Kind, err, intake.ErrUnreadable)
 	}
 	_, key, _ := strings.Cut(e.ID, ".")
-	id := tasks.NewID(r.At, s.Name(), e.Kind+"-"+key[:min(12, len(key))])
+	id := tasks.NewID(r.At, string(Hook), e.Kind+"-"+key[:min(12, len(key))])
 	receipt, err := d.Submit(ctx, s.task(hook.Automation, id, id, r.Prompt))
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
 		return "", refusal{input}

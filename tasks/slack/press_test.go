@@ -100,7 +100,9 @@ func TestStopButton(t *testing.T) {
 			f.told(carol, intake.Stopping)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
 
-			r.stop()
+			if err := r.progress.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
 			equal(t, "status", f.status(task), "🛑 Stopped")
 			if err := f.Press(t.Context(), ann, general, status, render.ActionStop); err == nil {

@@ -36,10 +36,8 @@ type report struct {
 	log    *slog.Logger
 
 	progress *progress
-	stop     context.CancelFunc
-	done     chan struct{} // closed when no edit is under way any more
 
-	// what Slack shows below the thread, unless it has removed it; until done is closed, of the goroutine that edits
+	// what Slack shows below the thread, unless it has removed it; until progress is closed, of its goroutine
 	native   string
 	nativeAt time.Time // when it was set
 }
@@ -52,30 +50,24 @@ func (rs *reporter) Open(ctx context.Context, t tasks.Task) (tasks.Report, error
 	}
 	r := &report{
 		reporter: rs, task: t, origin: o, log: rs.log.With("run", t.ID, "thread", t.Thread),
-		progress: newProgress(rs.now), done: make(chan struct{}),
+		progress: newProgress(rs.now),
 	}
-	stop, cancel := context.WithCancel(ctx)
-	r.stop = cancel
 	shown := r.progress.status()
 	d, posted, err := rs.openStatus(ctx, o, t, shown)
 	if err != nil {
 		r.log.Warn("report without status", "err", err)
-		close(r.done)
 		return r, nil
 	}
 	if !posted {
 		shown = render.Status{} // the message may say anything
 	}
-	go func() {
-		defer close(r.done)
-		// The edits have ctx, not stop: an aborted edit could still arrive, after the last one.
-		r.progress.keep(stop, shown, rs.interval, func(s render.Status) error {
-			err := d.show(ctx, s, rs.console.RunButtons(t.ID))
-			d.logFirst(ctx, err)
-			r.showNative(ctx, r.progress.doing())
-			return err
-		})
-	}()
+	r.progress.keep(ctx, shown, rs.interval, func(s render.Status) error {
+		// The edits have ctx, which Close does not end: an aborted edit could still arrive, after the last one.
+		err := d.show(ctx, s, rs.console.RunButtons(t.ID))
+		d.logFirst(ctx, err)
+		r.showNative(ctx, r.progress.doing())
+		return err
+	})
 	return r, nil
 }
 
@@ -145,11 +137,8 @@ func (r *report) Update(e agent.Event) { r.progress.add(e) }
 // Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status
 // message. An error means that some of it may be missing.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
-	r.stop()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := r.progress.Close(ctx); err != nil {
+		return err
 	}
 	defer r.showNative(ctx, "")
 	f, err := r.find(ctx, r.origin, r.task)
@@ -313,11 +302,11 @@ func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Endi
 	return failed
 }
 
-// progress is what a status message shows of a run.
+// progress is what a status message shows of a run, and shows it.
 type progress struct {
+	intake.Writer[render.Status]
 	now   func() time.Time
 	began time.Time
-	wake  chan struct{} // holds one token when there is something new
 
 	mu      sync.Mutex
 	working bool
@@ -327,7 +316,7 @@ type progress struct {
 }
 
 func newProgress(now func() time.Time) *progress {
-	return &progress{now: now, began: now(), wake: make(chan struct{}, 1)}
+	return &progress{now: now, began: now()}
 }
 
 // add records an event. It does not block.
@@ -346,12 +335,8 @@ func (p *progress) add(e agent.Event) {
 		p.asking, changed = p.asking-1, true
 	}
 	p.mu.Unlock()
-	if !changed {
-		return // the pieces of an answer, which are many
-	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
+	if changed { // not by the pieces of an answer, which are many
+		p.Changed()
 	}
 }
 
@@ -367,26 +352,21 @@ func (p *progress) status() render.Status {
 	return render.Working(p.action, p.steps, p.now().Sub(p.began))
 }
 
-// keep writes the status whenever it has changed, but not more often than once per interval, nor before a rate limit
-// ends. It returns when stop ends, after a write that has begun, or when there is nothing to write on any more.
+// keep begins to write the status whenever it has changed, but not more often than once per interval, nor before a rate
+// limit ends. That ends with ctx or Close, or when there is nothing to write on any more.
 func (p *progress) keep(
-	stop context.Context, last render.Status, interval time.Duration, write func(render.Status) error,
+	ctx context.Context, last render.Status, interval time.Duration, write func(render.Status) error,
 ) {
-	minute := time.NewTicker(time.Minute)
-	defer minute.Stop()
-	stop, end := context.WithCancel(stop)
-	defer end()
-	intake.Throttle[render.Status]{
-		Value: p.status, Changed: p.wake, Refresh: minute.C,
-		Write: func(s render.Status) (pause time.Duration, ok bool) {
-			err := write(s)
-			if errors.Is(err, errNoDisplay) {
-				end()
-			}
-			limit, limited := retryAfter(err)
-			return max(interval, limit), !limited
-		},
-	}.Run(stop, last, interval)
+	p.Value, p.Refresh = p.status, time.Minute
+	p.Write = func(s render.Status) (pause time.Duration, ok bool) {
+		err := write(s)
+		if errors.Is(err, errNoDisplay) {
+			return intake.NoMore, true
+		}
+		limit, limited := retryAfter(err)
+		return max(interval, limit), !limited
+	}
+	p.Start(ctx, last, interval)
 }
 
 // talkWait is how long a message of the agent's waits for Slack's rate limit: it is not posted again later.

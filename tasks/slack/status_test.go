@@ -88,13 +88,8 @@ func keeping(t *testing.T, last render.Status, b *board) (p *progress, stop func
 	t.Helper()
 	b.began = time.Now()
 	p = newProgress(time.Now)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		p.keep(ctx, last, 3*time.Second, b.write)
-	}()
-	return p, func() { cancel(); <-done }
+	p.keep(t.Context(), last, 3*time.Second, b.write)
+	return p, func() { _ = p.Close(context.WithoutCancel(t.Context())) }
 }
 
 // pass lets time pass within a bubble.

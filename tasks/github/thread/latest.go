@@ -9,44 +9,28 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Latest holds the newest text for a slow writer.
+// Latest holds the newest text for a slow writer. Close ends the writing.
 type Latest struct {
-	text    atomic.Pointer[string]
-	changed chan struct{}
-	stop    context.CancelFunc
-	done    chan struct{} // closed when no write is running
+	intake.Writer[string]
+	text atomic.Pointer[string]
 }
 
 // Put never blocks.
 func (l *Latest) Put(text string) {
 	l.text.Store(&text)
-	select {
-	case l.changed <- struct{}{}:
-	default:
-	}
-}
-
-// Close ends the writing, and waits for a write that is running.
-func (l *Latest) Close(ctx context.Context) error {
-	l.stop()
-	select {
-	case <-l.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	l.Changed()
 }
 
 // ShowLatest returns a Latest whose texts show writes at intervals. The first failure is logged.
 func ShowLatest(
 	ctx context.Context, interval time.Duration, log *slog.Logger, show func(context.Context, string) error,
 ) *Latest {
-	stopped, stop := context.WithCancel(ctx)
-	l := &Latest{changed: make(chan struct{}, 1), stop: stop, done: make(chan struct{})}
+	l := &Latest{}
 	l.text.Store(new(string))
 	warned := false
-	write := func(text string) (time.Duration, bool) {
-		// The writes use ctx, not stopped: a cancelled one could still arrive, after the final text.
+	l.Value = func() string { return *l.text.Load() }
+	l.Write = func(text string) (time.Duration, bool) {
+		// The writes use ctx, which Close does not end: a cancelled one could still arrive, after the final text.
 		err := show(ctx, text)
 		if err != nil && !warned && ctx.Err() == nil {
 			warned = true
@@ -54,10 +38,6 @@ func ShowLatest(
 		}
 		return interval, err == nil
 	}
-	go func() {
-		defer close(l.done)
-		value := func() string { return *l.text.Load() }
-		intake.Throttle[string]{Value: value, Changed: l.changed, Write: write}.Run(stopped, "", 0)
-	}()
+	l.Start(ctx, "", 0)
 	return l
 }
