@@ -59,7 +59,7 @@ func (c *Claim) Reserve(ctx context.Context, amount float64, budgets ...Budget) 
 // than 80 %, as they were then. It returns [ErrStale] if the claim is lost or the task has ended.
 func (c *Claim) Spend(ctx context.Context, e Expense, budgets ...Budget) (near []Spending, err error) {
 	args := []any{
-		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Size, e.Credential,
+		c.ID(), c.fence, c.store.cfg.CostCap, e.Model, microUSD(e.USD), e.Credential,
 		fmt.Sprint(e.Input, e.Output, e.CacheRead, e.CacheCreation),
 	}
 	r, err := c.run(ctx, "spend", append(args, budgetArgs(budgets)...)...)
@@ -117,7 +117,6 @@ type Tokens struct{ Input, Output, CacheRead, CacheCreation int64 }
 type Expense struct {
 	USD   float64
 	Model string // one line; opaque
-	Size  string // of what the run worked on, kept as Cost.Size; one word, or empty
 	Tokens
 
 	// Credential is the name of the model's credential: the run also counts in the scope [CredentialScope] and name.
@@ -128,17 +127,15 @@ type Expense struct {
 // CredentialScope is the prefix of the scopes of credentials for the model.
 const CredentialScope = "credential:"
 
-// Cost is the total of a day's runs with the same scopes, model and size.
+// Cost is the total of a day's runs with the same scopes and model.
 type Cost struct {
 	Day    time.Time // of the settlement, by Redis' clock: midnight UTC
 	Scopes []string
 	Model  string
-	Size   string
 	Other  bool // the runs beyond [Config.CostCap], whose scopes and models are unknown
 
 	Runs int64
 	USD  float64
-	Max  float64 // the highest cost of a run with a Size
 	Tokens
 }
 
@@ -190,20 +187,15 @@ func decodeCost(day int64, cell, sums string) Cost {
 	if end := strings.LastIndexByte(cell, '\n'); end < 0 {
 		c.Other = true
 	} else {
-		scopes := cell[:end]
-		c.Model = cell[end+1:]
-		if i := strings.LastIndex(scopes, "\nsize:"); i >= 0 {
-			scopes, c.Size = scopes[:i], scopes[i+len("\nsize:"):]
-		}
-		c.Scopes = lines(strings.TrimPrefix(scopes, "\n"))
+		c.Scopes, c.Model = lines(strings.TrimPrefix(cell[:end], "\n")), cell[end+1:]
 	}
-	var n [7]int64
+	var n [6]int64
 	for i, sum := range strings.Fields(sums) {
 		if i < len(n) {
 			n[i], _ = strconv.ParseInt(sum, 10, 64)
 		}
 	}
-	c.USD, c.Runs, c.Tokens, c.Max = float64(n[0])/1e6, n[1], Tokens{n[2], n[3], n[4], n[5]}, float64(n[6])/1e6
+	c.USD, c.Runs, c.Tokens = float64(n[0])/1e6, n[1], Tokens{n[2], n[3], n[4], n[5]}
 	return c
 }
 

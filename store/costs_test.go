@@ -70,7 +70,7 @@ func TestCostsAreToldApart(t *testing.T) {
 func TestCostsByCredential(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		e := Expense{USD: 3, Model: "opus", Size: "small", Tokens: Tokens{Input: 30}, Credential: "b"}
+		e := Expense{USD: 3, Model: "opus", Tokens: Tokens{Input: 30}, Credential: "b"}
 		must(h.claim(s, h.scoped(s, 1, "repo:r")).Spend(ctx, e))
 		c := h.claim(s, h.scoped(s, 2))
 		e = Expense{USD: 0.5, Credential: "a"}
@@ -79,8 +79,8 @@ func TestCostsByCredential(t *testing.T) {
 		day := h.today()
 		want := []Cost{
 			{
-				Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Size: "small", Runs: 1, USD: 3,
-				Max: 3, Tokens: Tokens{Input: 30},
+				Day: day, Scopes: []string{"repo:r", "credential:b"}, Model: "opus", Runs: 1, USD: 3,
+				Tokens: Tokens{Input: 30},
 			},
 			{Day: day, Scopes: []string{"credential:a"}, Runs: 1, USD: 0.5},
 		}
@@ -91,38 +91,6 @@ func TestCostsByCredential(t *testing.T) {
 			if spent := must(s.Costs.Spent(ctx, scope)); spent != want {
 				h.Errorf("%s has spent $%.2f, want $%.2f", scope, spent, want)
 			}
-		}
-	})
-}
-
-// Runs with a size are apart from others, with the highest cost of one. The size does not affect what is spent.
-func TestCostsBySize(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{CostCap: 4})
-		for n, e := range []Expense{
-			{USD: 1, Model: "opus", Size: "small"},
-			{USD: 4, Model: "opus", Size: "small"},
-			{USD: 2, Model: "opus", Size: "small"},
-			{USD: 3, Model: "opus", Size: "large"},
-			{USD: 2.5, Model: "opus"},
-		} {
-			must(h.claim(s, h.scoped(s, n, "repo:r")).Spend(ctx, e))
-		}
-		must(h.claim(s, h.scoped(s, 5)).Spend(ctx, Expense{USD: 0.5, Size: "small"}))
-		must(h.claim(s, h.scoped(s, 6, "repo:s")).Spend(ctx, Expense{USD: 0.25, Size: "small"})) // beyond the cap
-		day, repo := h.today(), []string{"repo:r"}
-		want := []Cost{
-			{Day: day, Scopes: repo, Model: "opus", Size: "small", Runs: 3, USD: 7, Max: 4},
-			{Day: day, Scopes: repo, Model: "opus", Size: "large", Runs: 1, USD: 3, Max: 3},
-			{Day: day, Scopes: repo, Model: "opus", Runs: 1, USD: 2.5},
-			{Day: day, Size: "small", Runs: 1, USD: 0.5, Max: 0.5},
-			{Day: day, Other: true, Runs: 1, USD: 0.25},
-		}
-		if diff := gocmp.Diff(want, h.costs(s)); diff != "" {
-			h.Error(diff)
-		}
-		if spent := must(s.Costs.Spent(ctx, "repo:r")); spent != 12.5 {
-			h.Errorf("spent $%.2f in the repository, want 12.50", spent)
 		}
 	})
 }

@@ -142,7 +142,6 @@ type Brief struct {
 	Since  string          // full SHA of an earlier head: write the changes since it, if it still exists, to since.diff
 	Keep   bool            // keep the clone as the thread's last run left it
 	Fresh  bool            // do not continue the thread's conversation
-	Lines  int             // changed lines of the change that is reviewed; 0: it is no review
 	Schema json.RawMessage // JSON schema of the answer; nil: free text
 }
 

@@ -2,7 +2,6 @@ package web
 
 import (
 	"encoding/csv"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,15 +19,9 @@ import (
 // spend submits the n-th task and records the cost of a run.
 func (h *harness) spend(n int, model string, usd float64, change func(*tasks.Task)) {
 	h.Helper()
-	h.spendSized(n, model, "", usd, change)
-}
-
-// spendSized does the same for a review of a change of some size.
-func (h *harness) spendSized(n int, model, size string, usd float64, change func(*tasks.Task)) {
-	h.Helper()
 	id := h.submit(n, func(t *tasks.Task) { t.Thread = t.ID }, change)
 	e := store.Expense{
-		USD: usd, Model: model, Size: size, Tokens: store.Tokens{
+		USD: usd, Model: model, Tokens: store.Tokens{
 			Input: 1000, Output: 200, CacheRead: 30_000, CacheCreation: 4,
 		},
 	}
@@ -90,34 +83,6 @@ func TestCostsAPI(t *testing.T) {
 		"days must be a number from 1 to 90.")
 	_ = h.redis.Close()
 	h.problem(h.get("/api/costs"), http.StatusServiceUnavailable)
-}
-
-func TestCostsOfReviews(t *testing.T) {
-	t.Parallel()
-	h := settled(t)
-	inAPI := func(t *tasks.Task) { t.Repo = "acme/api" }
-	h.spendSized(4, "opus", "≤50", 0.5, inAPI)
-	h.spendSized(5, "haiku", "≤50", 0.25, inAPI)
-	h.spendSized(6, "opus", ">1000", 3, inAPI)
-	h.spendSized(7, "opus", "≤200", 9, func(t *tasks.Task) { t.Repo = "acme/web" })
-	var c api.Costs
-	h.into(h.get("/api/costs?by=size&repository=acme/api"), http.StatusOK, &c)
-	var got []string
-	for _, row := range c.Rows {
-		got = append(got, fmt.Sprintf("%s %.2f %d %.2f", row.Size, row.USD, row.Runs, row.Max))
-	}
-	// from the smallest
-	if diff := cmp.Diff([]string{"≤50 0.75 2 0.50", ">1000 3.00 1 3.00", " 1.25 2 0.00"}, got); diff != "" {
-		t.Error(diff)
-	}
-	h.contains(h.get("/costs?repository=acme/api"), http.StatusOK, "Reviews by size of the change",
-		`<th scope="row">≤50</th><td class="usd">$0.38</td>`, `<th scope="row">&gt;1000</th><td class="usd">$3.00</td>`,
-		"!≤200", "!by=size")
-	h.contains(h.get("/costs?by=size"), http.StatusOK, `<i>no size</i>`, `<th scope="row">≤200</th>`)
-	h.contains(h.get("/costs?repository=none/none"), http.StatusOK, "!Reviews by size")
-	if a := h.get("/api/costs?format=csv&by=size"); !strings.Contains(a.text, "\n≤50,0.75,2,") {
-		t.Errorf("got %s", a.text)
-	}
 }
 
 // A spreadsheet that opens the file computes no formulas.

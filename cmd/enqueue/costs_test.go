@@ -52,31 +52,8 @@ func TestCosts(t *testing.T) {
 		}
 	}
 	if code, _, errs := f.run("costs", "--csv", "--by", "who"); code != 2 ||
-		!strings.Contains(errs, "repository, model, credential and size") {
+		!strings.Contains(errs, "repository, model and credential") {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-func TestCostsBySize(t *testing.T) {
-	t.Parallel()
-	f := newFrontDoor(t)
-	for _, e := range []store.Expense{{USD: 1, Size: "≤50"}, {USD: 2, Size: "≤50"}, {USD: 5, Size: ">1000"}, {USD: 3}} {
-		c := f.Claim(f.submit("x"))
-		if _, err := c.Spend(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
-		f.End(c, tasks.Ending{Kind: tasks.Answered})
-	}
-	code, out, errs := f.run("costs", "--by", "size")
-	want := strings.Join([]string{
-		"SIZE   MEAN   HIGHEST  COST    RUNS  TOKENS IN  OUT",
-		"≤50    $1.50  $2.00    $3.00   2     0          0",
-		">1000  $5.00  $5.00    $5.00   1     0          0",
-		"-                      $3.00   1     0          0",
-		"all                    $11.00  4     0          0", "",
-	}, "\n")
-	if code != 0 || errs != "" || out != want {
-		t.Errorf("exit %d: %s\ngot\n%swant\n%s", code, errs, out, want)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -270,7 +269,7 @@ func costsCommand(t *terminal) *cobra.Command {
 		parameter{flag: "to", name: "to", about: "up to this `day`", valid: validDay},
 	)
 	by := flags.String("by", "",
-		"comma-separated `columns` to group by: day, person, channel, repository, model, credential, size; default day")
+		"comma-separated `columns` to group by: day, person, channel, repository, model, credential; default day")
 	sheet := flags.Bool("csv", false, "print CSV")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if t.raw && *sheet {
@@ -292,24 +291,13 @@ func costsCommand(t *terminal) *cobra.Command {
 func (t *terminal) printCosts(c row) {
 	by := strings.Split(c.text("by"), ",")
 	heads := strings.Split(strings.ToUpper(c.text("by")), ",")
-	bySize := slices.Contains(by, "size")
-	if bySize {
-		heads = append(heads, "MEAN", "HIGHEST")
-	}
 	list := newTable(append(heads, "COST", "RUNS", "TOKENS IN", "OUT")...)
 	list.spare = []string{"OUT", "TOKENS IN", "RUNS"}
 	add := func(cells []string, r row) {
-		dollars, runs := r.number("cost_usd"), r.number("runs")
-		switch {
-		case bySize && r.has("size") && runs > 0:
-			cells = append(cells, display.Dollars(dollars/runs), display.Dollars(r.number("max_usd")))
-		case bySize: // runs that are not of one size
-			cells = append(cells, "", "")
-		}
 		used, _ := r["usage"].(map[string]any)
 		u := row(used)
 		in := u.number("input_tokens") + u.number("cache_read_input_tokens") + u.number("cache_creation_input_tokens")
-		list.add(append(cells, display.Dollars(dollars), r.text("runs"), fmt.Sprintf("%.0f", in),
+		list.add(append(cells, display.Dollars(r.number("cost_usd")), r.text("runs"), fmt.Sprintf("%.0f", in),
 			u.text("output_tokens"))...)
 	}
 	for _, r := range c.rows("rows") {

@@ -28,7 +28,7 @@ func (s *scene) pages() []visit {
 		{name: "log", path: "/tasks/" + s.answered + "/log", want: "TestTotal"},
 		{name: "chat", path: "/chat", want: "Repository"},
 		{name: "chat-conversation", path: "/chat/fridays", want: "There are 53."},
-		{name: "costs", path: "/costs", want: "Reviews by size"},
+		{name: "costs", path: "/costs", want: "Total"},
 		{name: "costs-groups", path: "/costs?by=day&by=person&by=repository", want: "slack/Ann-Lee"},
 		{name: "config", path: "/config", want: "REDIS_URL"},
 		{name: "audit", path: "/audit?verify=1&what=log&since=2026-01-01", want: "is intact"},

@@ -103,7 +103,7 @@ func (s *scene) ended(source, actor, repo, prompt string, ago, took time.Duratio
 	})
 	c := s.Claim(id)
 	if _, err := c.Spend(s.Context(), store.Expense{
-		USD: e.Result.CostUSD, Model: "claude-opus-4-8", Size: tasks.SizeOf(int(400 * e.Result.CostUSD)),
+		USD: e.Result.CostUSD, Model: "claude-opus-4-8",
 		Tokens: store.Tokens{Input: 40_000, Output: 900},
 	}); err != nil {
 		s.Fatal(err)

@@ -21,8 +21,7 @@ import (
 type CostGroup string
 
 // The groups. A run counts on the day (UTC, by Redis' clock) when it is settled; for its task's asker, channel and
-// repository; for its main model; for the names of the model's credentials that it used, as far as they have any; and,
-// if it is a review that was completed, for the size of the reviewed change.
+// repository; for its main model; and for the names of the model's credentials that it used, as far as they have any.
 const (
 	ByDay        CostGroup = "day"
 	ByPerson     CostGroup = "person"
@@ -30,11 +29,10 @@ const (
 	ByRepository CostGroup = "repository"
 	ByModel      CostGroup = "model"
 	ByCredential CostGroup = "credential"
-	BySize       CostGroup = "size"
 )
 
 // CostGroups lists all groups.
-var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel, ByCredential, BySize}
+var CostGroups = []CostGroup{ByDay, ByPerson, ByChannel, ByRepository, ByModel, ByCredential}
 
 // CostQuery selects the costs to sum up. Names are those of a [CostKey]; people and channels can be named without
 // their source.
@@ -58,14 +56,12 @@ type CostKey struct {
 
 	Credential string `json:"credential,omitempty"` // its name in errand.yaml
 
-	Size  string `json:"size,omitempty"`  // one of Sizes
-	Other bool   `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
+	Other bool `json:"other,omitempty"` // runs of which only the day is known, because that day had too many kinds
 }
 
 // CostSum is the total of several runs.
 type CostSum struct {
 	USD   float64     `json:"cost_usd"`
-	Max   float64     `json:"max_usd,omitempty"` // the highest cost of a run with a size
 	Runs  int64       `json:"runs"`
 	Usage agent.Usage `json:"usage"`
 }
@@ -77,7 +73,7 @@ type CostRow struct {
 	CostSum
 }
 
-// Costs is a table of costs: newest days first, and within a day the smallest size and then the highest cost first.
+// Costs is a table of costs: newest days first, and within a day the highest cost first.
 type Costs struct {
 	Rows    []CostRow `json:"rows"`
 	More    int       `json:"more,omitempty"`     // rows beyond the limit
@@ -117,7 +113,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 		found.LeftOut = &left
 	}
 	slices.SortFunc(found.Rows, func(a, b CostRow) int {
-		return cmp.Or(cmp.Compare(b.Day, a.Day), compareSizes(a.Size, b.Size), cmp.Compare(b.USD, a.USD),
+		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(b.USD, a.USD),
 			cmp.Compare(b.Runs, a.Runs), a.compare(b.CostKey))
 	})
 	if q.Limit > 0 && len(found.Rows) > q.Limit {
@@ -176,7 +172,7 @@ func (q CostQuery) key(c store.Cost, people people.People) CostKey {
 	k := CostKey{
 		Day: c.Day.Format(time.DateOnly), Person: people.Named(scope.Name(c.Scopes, scope.User)),
 		Channel: scope.Name(c.Scopes, scope.Channel), Repo: scope.Name(c.Scopes, scope.Repository), Model: c.Model,
-		Credential: scope.Name(c.Scopes, store.CredentialScope), Size: c.Size,
+		Credential: scope.Name(c.Scopes, store.CredentialScope),
 	}
 	for i, field := range k.fields() {
 		if !slices.Contains(q.By, CostGroups[i]) {
@@ -189,7 +185,7 @@ func (q CostQuery) key(c store.Cost, people people.People) CostKey {
 
 // fields returns the properties of a row in the order of CostGroups.
 func (k *CostKey) fields() []*string {
-	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model, &k.Credential, &k.Size}
+	return []*string{&k.Day, &k.Person, &k.Channel, &k.Repo, &k.Model, &k.Credential}
 }
 
 // Name returns the row's value for one of the CostGroups.
@@ -199,20 +195,8 @@ func (k CostKey) compare(l CostKey) int {
 	return slices.CompareFunc(k.fields(), l.fields(), func(a, b *string) int { return cmp.Compare(*a, *b) })
 }
 
-// compareSizes orders sizes; runs without one come last.
-func compareSizes(a, b string) int {
-	place := func(size string) int {
-		if i := slices.Index(tasks.Sizes, size); i >= 0 {
-			return i
-		}
-		return len(tasks.Sizes)
-	}
-	return cmp.Compare(place(a), place(b))
-}
-
 func (s *CostSum) add(c store.Cost) {
 	s.USD += c.USD
-	s.Max = max(s.Max, c.Max)
 	s.Runs += c.Runs
 	s.Usage.Input += c.Input
 	s.Usage.Output += c.Output

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	gocmp "github.com/google/go-cmp/cmp"
 )
@@ -49,35 +48,6 @@ func TestRunsAreInTheCosts(t *testing.T) {
 		{CostKey: desk.CostKey{}, CostSum: desk.CostSum{USD: 0.3, Runs: 1}},
 	}
 	if diff := gocmp.Diff(want, f.costs(desk.CostQuery{By: []desk.CostGroup{desk.ByModel}}).Rows); diff != "" {
-		t.Error(diff)
-	}
-}
-
-// A completed review counts for the size of its change. Other runs have no size.
-func TestReviewsAreInTheCostsBySize(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.source.brief = func(t tasks.Task) (tasks.Brief, error) {
-		lines := map[string]int{"small": 50, "large": 51, "fails": 51}
-		return tasks.Brief{Lines: lines[t.Prompt]}, nil
-	}
-	f.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
-		r := costing(0.5)
-		if s.Prompt.Text == "fails" {
-			r.Outcome, r.Error = agent.Failed, agent.NewError(agent.ClassRequest, "the request is wrong")
-		}
-		return r, nil
-	}
-	f.worker()
-	for _, prompt := range []string{"small", "large", "large", "fails", "no review"} {
-		f.ending(f.submit(f.task(prompt, prompt)))
-	}
-	want := []desk.CostRow{
-		{CostKey: desk.CostKey{Size: "≤50"}, CostSum: desk.CostSum{USD: 0.5, Max: 0.5, Runs: 1}},
-		{CostKey: desk.CostKey{Size: "≤200"}, CostSum: desk.CostSum{USD: 1, Max: 0.5, Runs: 2}},
-		{CostSum: desk.CostSum{USD: 1, Runs: 2}},
-	}
-	if diff := gocmp.Diff(want, f.costs(desk.CostQuery{By: []desk.CostGroup{desk.BySize}}).Rows); diff != "" {
 		t.Error(diff)
 	}
 }

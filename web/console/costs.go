@@ -24,7 +24,6 @@ const (
 type costsView struct {
 	Query       view.CostsQuery
 	Periods, By []choice
-	Reviews     []reviewLine // completed reviews by the size of the change
 	Rows        []costLine
 	Total       costFigures
 	More        int          // rows that are not shown
@@ -55,9 +54,6 @@ type costName struct {
 	Known bool   // it is a name, and not "other" or "no repository"
 }
 
-// reviewLine is what the reviews of changes of one size cost, formatted.
-type reviewLine struct{ Size, Reviews, Mean, Share, Max, Total string }
-
 // costFigures are sums, formatted.
 type costFigures struct{ Cost, Runs, In, Out string }
 
@@ -66,35 +62,7 @@ func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	v := newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day))
-	bySize := q.CostQuery
-	bySize.By, bySize.Limit = []desk.CostGroup{desk.BySize}, 0
-	if found, err = c.view.Desk.Costs(r.Context(), bySize); err != nil {
-		return err
-	}
-	v.Reviews = newReviewLines(found.Rows)
-	return c.out.Page(w, r, http.StatusOK, "costs", v)
-}
-
-// newReviewLines formats the rows of costs by size. Runs without a size are not completed reviews.
-func newReviewLines(rows []desk.CostRow) (list []reviewLine) {
-	highest := 0.0
-	for _, row := range rows {
-		if row.Size != "" {
-			highest = max(highest, row.USD/float64(row.Runs))
-		}
-	}
-	for _, row := range rows {
-		if row.Size == "" {
-			continue
-		}
-		mean := row.USD / float64(row.Runs)
-		list = append(list, reviewLine{
-			row.Size, strconv.FormatInt(row.Runs, 10), display.Dollars(mean), share(mean, highest),
-			display.Dollars(row.Max), display.Dollars(row.USD),
-		})
-	}
-	return list
+	return c.out.Page(w, r, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
 }
 
 // share returns a part of the highest amount, as a number up to 1; empty if that is 0.
@@ -121,9 +89,6 @@ func newCostsView(found desk.Costs, q view.CostsQuery, today time.Time) costsVie
 		v.Periods = append(v.Periods, choice{label, costsURL(q, func(q *view.CostsQuery) { q.Days = n }), n == q.Days})
 	}
 	for _, group := range desk.CostGroups {
-		if group == desk.BySize {
-			continue // the page has a separate table
-		}
 		only := costsURL(q, func(q *view.CostsQuery) { q.By = []desk.CostGroup{group} })
 		v.By = append(v.By, choice{string(group), only, slices.Contains(q.By, group)})
 	}
@@ -162,7 +127,7 @@ func newCostLine(q view.CostsQuery, row desk.CostRow, highest float64, today tim
 			name = costName{Text: "other"}
 		case name.Text == "":
 			name = costName{Text: "no " + string(group)}
-		case len(name.Text) <= view.MaxFilter && group != desk.BySize:
+		case len(name.Text) <= view.MaxFilter:
 			name.URL = costsURL(narrowed(q, group, name.Text))
 		}
 		if group == desk.ByPerson {
@@ -193,7 +158,7 @@ func tasksURL(q view.CostsQuery, key desk.CostKey, today time.Time) string {
 	for _, group := range q.By {
 		name := key.Name(group)
 		if name == "" || len(name) > view.MaxFilter ||
-			slices.Contains([]desk.CostGroup{desk.ByModel, desk.ByCredential, desk.BySize}, group) {
+			slices.Contains([]desk.CostGroup{desk.ByModel, desk.ByCredential}, group) {
 			return ""
 		}
 		q = narrowed(q, group, name)

@@ -69,7 +69,6 @@ func (r *Reviews) Brief(ctx context.Context, t tasks.Task, o subject.Origin) (ta
 		Base:   o.Base,
 		Schema: findings.Schema(),
 		Diff:   true,
-		Lines:  max(1, pr.GetAdditions()+pr.GetDeletions()),
 		Since:  since,
 		Fresh:  true, // an earlier review is of another commit
 	}, nil

@@ -227,14 +227,13 @@ func (a *admission) afford(r *run, t tasks.Task) (maxUSD float64, err error) {
 	return rights.LowerLimit(maxUSD, left), nil
 }
 
-// settle records what a run has cost, however it ended. An interrupted run has a cost, too. lines is the size of the
-// change that it reviews.
-func (a *admission) settle(r *run, lines int) tasks.Bill {
+// settle records what a run has cost, however it ended. An interrupted run has a cost, too.
+func (a *admission) settle(r *run) tasks.Bill {
 	rec := r.Claim.Record()
 	bill := tasks.Bill{Earlier: rec.Cost, Crashes: rec.Crashes}
 	var near []store.Spending
 	_, err := r.Persist("settle", func() (err error) {
-		near, err = r.Claim.Spend(r.Detached, expense(r.result, lines), a.budgets.Daily()...)
+		near, err = r.Claim.Spend(r.Detached, expense(r.result), a.budgets.Daily()...)
 		return err
 	})
 	if err != nil {
@@ -251,13 +250,9 @@ func (a *admission) settle(r *run, lines int) tasks.Bill {
 	return bill
 }
 
-// expense converts a run's result for the store. Only completed reviews have a size, so that those with a size can be
-// compared.
-func expense(r agent.Result, lines int) store.Expense {
+// expense converts a run's result for the store.
+func expense(r agent.Result) store.Expense {
 	e := store.Expense{USD: r.CostUSD, Model: format.OneWord(r.Model), Tokens: store.Tokens(r.Usage)}
-	if r.Outcome == agent.Done {
-		e.Size = tasks.SizeOf(lines)
-	}
 	if r.API != nil {
 		e.Credential = r.API.Credential
 	}

@@ -179,7 +179,7 @@ func (p *Processor) execute(r *run) (tasks.Ending, error) {
 	if err != nil {
 		return p.refused(r, err)
 	}
-	ending, err := p.conclude(r, j, s.Lines) // decide how the task goes on
+	ending, err := p.conclude(r, j) // decide how the task goes on
 	if err != nil {
 		p.interrupt(r, s, done.spec, err) // save what another run continues
 		return tasks.Ending{}, err
@@ -348,12 +348,11 @@ func (p *Processor) perform(r *run, j job, s setting) (performance, error) {
 }
 
 // conclude settles the run's cost and turns its result into the task's ending. It returns an error instead if the run
-// was interrupted, with the cause, or if it failed and will be tried again, with the time. lines is the size of the
-// change that the run has reviewed.
-func (p *Processor) conclude(r *run, j job, lines int) (tasks.Ending, error) {
+// was interrupted, with the cause, or if it failed and will be tried again, with the time.
+func (p *Processor) conclude(r *run, j job) (tasks.Ending, error) {
 	p.Meter.Ran(j.task, r.result)
 	p.admission.recordThrottle(r)
-	bill := p.admission.settle(r, lines)
+	bill := p.admission.settle(r)
 	if err := p.Health.Blame(r.Detached, r.result.Error); err != nil {
 		return tasks.Ending{}, err
 	}
