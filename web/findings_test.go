@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -19,18 +18,11 @@ type reviewer struct {
 	err    error
 }
 
-func (r *reviewer) Review(_ context.Context, t tasks.Task, _ tasks.Ending) (*tasks.ReviewResult, error) {
+func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
 	if string(t.Origin) != r.origin {
-		return nil, fmt.Errorf("the origin is %q", t.Origin)
+		return nil
 	}
-	return r.result, r.err
-}
-
-func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) (*tasks.ReviewResult, error) {
-	if string(t.Origin) != r.origin {
-		return nil, fmt.Errorf("the origin is %q", t.Origin)
-	}
-	return r.result, nil
+	return r.result
 }
 
 func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
@@ -58,35 +50,17 @@ func TestAcceptance(t *testing.T) {
 	h.contains(h.get("/api/findings?repository=acme/api"), http.StatusServiceUnavailable)
 }
 
+// A review is shown in its own words, with what to do next, in place of the JSON that the agent answered with.
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{origin: `{"pull":7}`, result: &tasks.ReviewResult{
-		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Summary: "Two **problems**.", Reported: 2,
-		Findings: []tasks.Finding{
-			{
-				ID: "a1", Severity: "critical", Status: "open", New: true, Here: true, First: "abc1234",
-				Last: "abc1234", Path: "invoice/total.go", Line: 6, StartLine: 5,
-				Claim: "It is a `string`. <script>", Evidence: "- one\n- two", Suggestion: "return <1>",
-				URL: "https://hub.example/acme/api/pull/7#discussion_r1",
-			},
-			{
-				ID: "b2", Severity: "minor", Status: "open", Here: true, First: "def5678", Last: "abc1234",
-				Path: "invoice/total.go", Line: 5, Removed: true, Answered: true, Claim: "Old.",
-			},
-			{
-				ID: "c3", Severity: "major", Status: "fixed", Here: true, First: "def5678", Last: "abc1234",
-				Path: "x\u202e.go", Claim: "Gone.",
-			},
-			{
-				ID: "d4", Severity: "major", Status: "open", New: true, Here: true, First: "abc1234", Path: "far.go",
-				Line: 70, Original: "as it is\nand was", Claim: "Far.",
-			},
-		},
+		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Reported: 2,
+		Text: "Two **problems**.\n\n**critical** [`a.go:5`](https://hub.example/acme/api/blob/abc/a.go#L5): It is a `string`. <script>",
 	}}
 	h := newHarness(t, func(c *Config) { c.Reviews = map[string]tasks.Reviewer{"test": source} })
 	id := h.submit(1, func(t *tasks.Task) { t.Origin = json.RawMessage(source.origin) })
 	c := h.Claim(id)
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "!Review of")
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "!problems")
 	changes := changesOf(goFile)
 	changes.Head = "abc1234"
 	h.changed(c, changes)
@@ -94,20 +68,11 @@ func TestFindings(t *testing.T) {
 	e.Result.Structured = []byte(`{"findings": [], "summary": "as JSON"}`)
 	h.End(c, e)
 	h.contains(h.get("/"), http.StatusOK, `<a href="https://hub.example/acme/api/pull/7">2 findings in abc1234</a></p>`)
-	page := h.get("/tasks/" + id)
-	h.contains(page, http.StatusOK,
-		"Review of abc1234", "Two <strong>problems</strong>.", "3 open: 1 critical, 1 major, 1 minor", "1 settled",
-		"Reviewed change", "!as JSON", "!<h2>Answer",
-		`<a href="https://hub.example/acme/api/pull/7#discussion_r1">invoice/total.go:5–6</a>`, "<code>string</code>",
-		"<li>one", "return &lt;1&gt;", "!<script>alert",
-		`id="at-a1-L5" class="add mark"`, `id="at-b2-O5" class="del mark"`, `id="at-d4-L71" class="mark"`, "and was",
-		"<span>new</span>", "Next: push fixes, or comment /fix", "!errand remembers",
-		"still open, found at def5678, answered", "fixed at abc1234, found at def5678", `x\u202e.go`)
-	if page.text = page.text[strings.Index(page.text, `id="finding-a1"`):]; strings.Index(page.text,
-		`id="finding-d4"`) > strings.Index(page.text, `id="finding-b2"`) {
-		t.Error("an earlier finding comes before a new one")
-	}
-	source.err = errors.New("the ledger cannot be read")
-	h.contains(h.get("/tasks/"+id), http.StatusOK, "as JSON", "!Review of")
-	h.contains(h.get("/"), http.StatusOK, "2 findings in abc1234") // the list reads no ledger
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "Two <strong>problems</strong>.", "<code>string</code>",
+		`<a href="https://hub.example/acme/api/blob/abc/a.go#L5"`, "!<script>alert", "Next: push fixes, or comment /fix",
+		"Reviewed change", "!as JSON")
+	h.contains(h.get("/api/tasks/"+id), http.StatusOK, `"review": "Two **problems**.`, `"summary": "as JSON"`, `!"pull"`)
+	source.result.Reported = 0
+	h.contains(h.get("/tasks/"+id), http.StatusOK, "Two <strong>problems</strong>.", "!Next: push")
+	h.contains(h.get("/"), http.StatusOK, "0 findings in abc1234")
 }

@@ -47,8 +47,8 @@ type Scheduler = api.Scheduler
 // Inbox keeps what was sent to errand until it is interpreted, and deliveries of webhooks.
 type Inbox = api.Inbox
 
-// Task returns what the API returns of a task.
-func Task(s tasks.Status) any { return view.NewTask(s) }
+// Task returns what the API returns of a task, without the text of a review.
+func Task(s tasks.Status) any { return new(view.Reader).NewTask(s) }
 
 // The parts of the page of the configuration.
 type (
@@ -157,7 +157,7 @@ func New(cfg Config) (*Handler, error) {
 		Reviews: cfg.Reviews, Explain: explain, Now: now, Log: log,
 	}
 	h.console = console.New(console.Config{
-		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat, Reviews: cfg.Reviews,
+		View: h.view, Logs: h.logs, Out: out, Audit: audit, Links: cfg.Links, Chat: cfg.Chat,
 		Examine: cfg.Examine, Redis: cfg.Redis,
 	}, h.mux)
 	life, cancel := context.WithCancel(context.Background())

@@ -10,14 +10,15 @@ import (
 	"github.com/errand-fleet/errand/web/api"
 )
 
-// reviews is a source that knows the findings of one repository.
+// reviews is a source that knows one review, and what became of the findings in one repository.
 type reviews struct{}
 
-func (reviews) Review(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
-	return nil, nil
+func (reviews) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
+	if t.Prompt != "Review it" {
+		return nil
+	}
+	return &tasks.ReviewResult{Text: "One problem.\n\n**critical**: It overflows.\x1b[2J"}
 }
-
-func (reviews) Reported(tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) { return nil, nil }
 
 func (reviews) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
 	if repo != "acme/api" {

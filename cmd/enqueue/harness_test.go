@@ -90,7 +90,7 @@ func newFrontDoor(t *testing.T) *frontDoor {
 	door, err := web.New(web.Config{
 		Token: testToken, Desk: f.Desk, Store: f.Store, LogDir: f.logs, Mux: mux, FleetToken: fleetToken,
 		Roles:     map[string]policy.Role{chat.Pattern: policy.User},
-		Reviews:   map[string]tasks.Reviewer{"test": reviews{}},
+		Reviews:   map[string]tasks.Reviewer{"slack": reviews{}},
 		Scheduler: timed, Inbox: f.inboxes,
 		Examine: func(context.Context) []store.Finding { return f.services },
 		Redis:   asynq.RedisClientOpt{Addr: rdb.Options().Addr},

@@ -248,7 +248,7 @@ func (t *terminal) printTask(v task) {
 	}
 	texts := []string{display.Text("> " + strings.ReplaceAll(v.Task.Prompt, "\n", "\n> ")), display.Text(v.comment())}
 	if v.Ending != nil {
-		texts = append(texts, answerText(t.stdout, v))
+		texts = append(texts, v.answer())
 	}
 	for _, text := range texts {
 		if text = strings.TrimSpace(text); text != "" {

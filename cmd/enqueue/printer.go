@@ -125,7 +125,7 @@ func (p *eventPrinter) timestamp(e event) string {
 func (p *eventPrinter) end(v task) {
 	e := v.Ending
 	if !p.screen.Printed() {
-		p.screen.Text(answerText(p.side, v))
+		p.screen.Text(v.answer())
 	}
 	p.screen.Status("")
 	style, words := term.Red, v.state()
@@ -143,7 +143,7 @@ func (p *eventPrinter) end(v task) {
 	}
 }
 
-// indentJSON indents an answer that is JSON, such as a review's. It returns any other answer unchanged.
+// indentJSON indents an answer that is JSON. It returns any other answer unchanged.
 func indentJSON(answer string) string {
 	var b bytes.Buffer
 	if json.Indent(&b, []byte(answer), "", "  ") != nil {

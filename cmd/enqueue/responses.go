@@ -39,6 +39,7 @@ type task struct {
 	Sentence  string   // how it ended
 	Footer    string   // its run in a line
 	Notes     []string // what was published
+	Review    string   // the result of a review
 }
 
 // ending is how a task ended.
@@ -86,6 +87,10 @@ func (t task) said() string {
 	}
 	return strings.TrimSpace(strings.TrimSpace(r.Text) + "\n\n" + strings.TrimSpace(r.Partial))
 }
+
+// answer returns a task's answer for people: a review in words, other JSON indented, and anything else as it is. It is
+// safe to print.
+func (t task) answer() string { return display.Text(cmp.Or(t.Review, indentJSON(t.said()))) }
 
 // comment returns a sentence about how the task ended, unless its answer in the form of a schema says it all.
 func (t task) comment() string {

@@ -16,7 +16,6 @@ import (
 	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/internal/respond"
-	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 // Bounds of what a page shows of changes. All stored changes can be reached from the page of the changes, file by file.
@@ -125,7 +124,7 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 	b, err := c.out.Render(r.Context(), "diff", struct {
 		row
 		Changes *changesView
-	}{newRow(view.NewTask(s), c.view.Now()), v})
+	}{newRow(c.view.NewTask(s), c.view.Now()), v})
 	if err == nil {
 		respond.HTML(w, http.StatusOK, b)
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 	"github.com/errand-fleet/errand/web/internal/respond"
-	"github.com/errand-fleet/errand/web/internal/view"
 )
 
 // Chat configures the chat page.
@@ -168,7 +167,7 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue
 		}
-		t := turn{taskView: newTaskView(s, history{}, desk.Logged{}, now), Asked: []utterance{asked}}
+		t := turn{taskView: newTaskView(c.view.NewTask(s), history{}, desk.Logged{}, now), Asked: []utterance{asked}}
 		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
 			t.Interrupted = formatMarkdown(strings.TrimSpace(e.Result.Partial))
 		}
@@ -222,7 +221,7 @@ func (c *Console) recent(ctx context.Context) ([]recent, error) {
 		thread, ok := strings.CutPrefix(s.Task.Thread, chatSource+"/")
 		known := slices.ContainsFunc(list, func(r recent) bool { return r.Thread == thread })
 		if ok && !known && len(list) < chatRecent {
-			list = append(list, recent{newRow(view.NewTask(s), c.view.Now()), thread})
+			list = append(list, recent{newRow(c.view.NewTask(s), c.view.Now()), thread})
 		}
 	}
 	return list, nil

@@ -28,10 +28,6 @@ import (
 	"github.com/errand-fleet/errand/web/logs"
 )
 
-// maxRenders is how many pages of tasks and conversations are rendered at once. Each may take 20 MB, and after a
-// restart every open page is requested again.
-const maxRenders = 4
-
 // Console is the pages. Create one with New and close it.
 type Console struct {
 	view    *view.Reader
@@ -40,7 +36,6 @@ type Console struct {
 	audit   *auth.Audit
 	links   func(tasks.Task) tasks.Links
 	chat    Chat
-	reviews map[string]tasks.Reviewer
 	examine func(context.Context) []store.Finding
 	queues  *asynqmon.HTTPHandler
 	renders chan struct{} // holds one element for each page with a timeline that is being rendered
@@ -54,7 +49,6 @@ type Config struct {
 	Audit   *auth.Audit
 	Links   func(tasks.Task) tasks.Links // the pages of other products that a task is about; nil: unknown
 	Chat    Chat
-	Reviews map[string]tasks.Reviewer             // by source
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Redis asynq.RedisConnOpt // for asynqmon, which opens its own connections
@@ -64,8 +58,7 @@ type Config struct {
 func New(cfg Config, mux *http.ServeMux) *Console {
 	c := &Console{
 		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat,
-		reviews: cfg.Reviews, examine: cfg.Examine, queues: newQueues(cfg.Redis),
-		renders: make(chan struct{}, maxRenders),
+		examine: cfg.Examine, queues: newQueues(cfg.Redis), renders: make(chan struct{}, maxRenders),
 	}
 	if c.links == nil {
 		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
@@ -102,17 +95,6 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 
 // Close closes asynqmon's connections to Redis.
 func (c *Console) Close() error { return c.queues.Close() }
-
-// renderSlot waits for permission to render a page with a timeline. It fails if the client gives up first. The slot is
-// released before the page is sent: clients may read slowly.
-func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
-	select {
-	case c.renders <- struct{}{}:
-		return func() { <-c.renders }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // newQueues embeds asynqmon, read-only. Payloads are task IDs, and results the words of endings or what became of an
 // event; anything else in this Redis is not shown.

@@ -136,7 +136,7 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		v.addActivity(busy, now)
+		v.addActivity(busy, c.view)
 		v.addHours(busy.Hours)
 		kept, err := c.view.Environments(ctx, "")
 		if err != nil {
@@ -166,7 +166,8 @@ func (v *fleetPageView) addMachines() {
 	}
 }
 
-func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
+func (v *fleetPageView) addActivity(a view.Activity, read *view.Reader) {
+	now := read.Now()
 	v.Limits, v.Budget = a.Limits, a.Budget
 	for _, q := range v.Queues {
 		if q.Pool != "" {
@@ -184,7 +185,7 @@ func (v *fleetPageView) addActivity(a view.Activity, now time.Time) {
 			line.P50, line.P95 = "≤ "+display.Age(waited.Quantile(0.5)), "≤ "+display.Age(waited.Quantile(0.95))
 		}
 		for _, s := range a.Next[q.Class] {
-			line.Next = append(line.Next, newRow(view.NewTask(s), now))
+			line.Next = append(line.Next, newRow(read.NewTask(s), now))
 		}
 		v.Classes = append(v.Classes, line)
 	}

@@ -130,7 +130,7 @@ func (c *Console) listSections(ctx context.Context, v *listView) error {
 	if err != nil {
 		return err
 	}
-	v.addSections(found, func(list []tasks.Status) []row { return c.rows(ctx, v.Filter, view.NewTasks(list)) })
+	v.addSections(found, func(list []tasks.Status) []row { return c.rows(ctx, v.Filter, c.view.NewTasks(list)) })
 	return nil
 }
 
@@ -144,7 +144,7 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 		}) {
 			r.Label = "Asks"
 		}
-		c.addOutcome(&r, t.Whole())
+		r.addOutcome(t)
 		r.ByRepo = listURL(f, func(f *desk.Filter) { f.Repo = r.Repo })
 		r.ByActor = listURL(f, func(f *desk.Filter) { f.Person = cmp.Or(t.Person, r.Source+"/"+t.Task.Actor) })
 		rows = append(rows, r)
@@ -153,23 +153,15 @@ func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (ro
 }
 
 // addOutcome adds what came of an ended task: its pull request, or the findings of a review and their commit.
-func (c *Console) addOutcome(r *row, s tasks.Status) {
-	if s.Ending == nil {
-		return
-	}
-	pulls, _ := pullLinks(s, "")
-	if source := c.reviewer(s); source != nil {
-		review, err := source.Reported(s.Task, *s.Ending)
-		if err != nil {
-			c.view.Log.Debug("list without findings", "run", r.ID, "err", err)
-		} else if review != nil {
-			found := "findings"
-			if review.Reported == 1 {
-				found = "finding"
-			}
-			r.Note = fmt.Sprintf("%d %s in %s", review.Reported, found, display.Line(review.Head))
-			pulls, _ = pullLinks(tasks.Status{}, review.URL)
+func (r *row) addOutcome(t view.Task) {
+	pulls, _ := pullLinks(t.Status, "")
+	if review := t.Reviewed; review != nil {
+		found := "findings"
+		if review.Reported == 1 {
+			found = "finding"
 		}
+		r.Note = fmt.Sprintf("%d %s in %s", review.Reported, found, display.Line(review.Head))
+		pulls, _ = pullLinks(tasks.Status{}, review.URL)
 	}
 	if len(pulls) == 1 {
 		r.NoteURL = pulls[0].URL

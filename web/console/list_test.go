@@ -68,7 +68,7 @@ func TestRows(t *testing.T) {
 	} {
 		test.status.Created = now.Add(-3 * 24 * time.Hour)
 		test.want.Created, test.want.Age = test.status.Created, "3d"
-		if got := newRow(view.NewTask(test.status), now); got != test.want {
+		if got := newRow(new(view.Reader).NewTask(test.status), now); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
 	}

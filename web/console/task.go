@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -40,7 +41,6 @@ type taskView struct {
 	Answer, Partial template.HTML
 	Published       template.HTML // the branch and pull request of the work
 	Changes         *changesView  // nil: there are none
-	Findings        *findingsView // nil: the task is no review; otherwise instead of Answer
 	Questions       []question    // that wait for an answer
 	Votes           []tasks.Vote  // on the answer
 	Delivery        string        // its page among those of the queues
@@ -116,7 +116,8 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	v := newTaskView(s, past, t.Used, c.view.Now())
+	shown := c.view.NewTask(s)
+	v := newTaskView(shown, past, t.Used, c.view.Now())
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
 		q := &v.Questions[i]
@@ -124,7 +125,15 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 		v.May.Answer = v.May.Answer || q.May
 	}
 	v.head = newHead(s, c.links(s.Task), c.view.Now())
-	c.readWork(ctx, s, &v)
+	if shown.Reviewed != nil {
+		v.addReview(*shown.Reviewed)
+	}
+	v.Changes = c.shortChanges(ctx, s)
+	if v.Live && v.Changes != nil { // the steps are what matters: they come soon after
+		for i := range v.Changes.Files {
+			v.Changes.Files[i].Open = false
+		}
+	}
 	if v.Opened && v.Changes != nil && len(s.Ending.Also) == 0 {
 		v.Published = "" // the headline and the changes say the same
 	}
@@ -160,9 +169,10 @@ func (v *taskView) closeLinks() {
 	}
 }
 
-func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) taskView {
+func newTaskView(t view.Task, past history, used desk.Logged, now time.Time) taskView {
+	s := t.Status
 	v := taskView{
-		row: newRow(view.NewTask(s), now), Status: s, Prompt: display.Text(s.Task.Prompt),
+		row: newRow(t, now), Status: s, Prompt: display.Text(s.Task.Prompt),
 		Long: len(s.Task.Prompt) > longPrompt, Pictures: pictureNames(s.Task), Delivery: deliveryPath(s),
 		Meter: newMeter(s, used, now), Live: s.Ending == nil && !past.Past, history: past, Attempts: attempts(s),
 	}
@@ -191,6 +201,18 @@ func newTaskView(s tasks.Status, past history, used desk.Logged, now time.Time) 
 		v.Settings = e.Settings
 	}
 	return v
+}
+
+// addReview shows the result of a review instead of the answer that it was made from.
+func (v *taskView) addReview(r tasks.ReviewResult) {
+	v.Answer, v.Sentence, v.Next = formatMarkdown(r.Text), "", ""
+	switch {
+	case r.Reported == 0:
+	case v.Status.Task.Profile == agent.Untrusted:
+		v.Next = "Next: push fixes. errand then reviews them."
+	default:
+		v.Next = "Next: push fixes, or comment /fix on the pull request to have errand make them."
+	}
 }
 
 // pictureNames lists the pictures that came with a task.

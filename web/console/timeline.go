@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"html/template"
 	"strings"
@@ -168,4 +169,19 @@ func took(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", d.Seconds())
 	}
 	return tasks.Lasted(d)
+}
+
+// maxRenders is how many pages of tasks and conversations are rendered at once. Each may take 20 MB, and after a
+// restart every open page is requested again.
+const maxRenders = 4
+
+// renderSlot waits for permission to render a page with a timeline. It fails if the client gives up first. The slot is
+// released before the page is sent: clients may read slowly.
+func (c *Console) renderSlot(ctx context.Context) (release func(), err error) {
+	select {
+	case c.renders <- struct{}{}:
+		return func() { <-c.renders }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }

@@ -37,7 +37,7 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 		return w, err
 	}
 	for _, one := range ahead[:min(len(ahead), aheadOf)] {
-		w.Ahead = append(w.Ahead, newRow(view.NewTask(one), now))
+		w.Ahead = append(w.Ahead, newRow(c.view.NewTask(one), now))
 	}
 	past, err := c.view.Desk.List(ctx, desk.Filter{State: string(store.Ended), Limit: estimateFrom})
 	if err == nil {

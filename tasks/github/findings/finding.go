@@ -108,7 +108,6 @@ type Known struct {
 	Status  Status `json:"status"`
 	Thread  string `json:"thread,omitempty"`  // node ID of its review thread; "" if it is in the summary only
 	Comment int64  `json:"comment,omitempty"` // ID of the comment that started the thread
-	First   string `json:"first,omitempty"`   // head it was found in
 	// Answered: a person has replied. The finding is not raised again, but its thread is still resolved when it is
 	// fixed.
 	Answered bool   `json:"answered,omitempty"`

@@ -138,7 +138,7 @@ func (l *Ledger) Told(task string, posted Plan) {
 			f = f.brief() // its thread has the rest; the summary is written again each time
 		}
 		if l.find(f.ID) < 0 { // or Observe has adopted its thread already
-			l.Known = append(l.Known, Known{Finding: f, Status: Open, First: s.Head, Last: s.Head})
+			l.Known = append(l.Known, Known{Finding: f, Status: Open, Last: s.Head})
 		}
 	}
 	l.narrow(slices.Concat(posted.Inline, posted.Summary))
@@ -194,7 +194,7 @@ func (l *Ledger) Dismiss(id, by string) bool {
 		for _, s := range l.Settled {
 			if i := slices.IndexFunc(s.Plan.Inline, func(f Finding) bool { return f.ID == id }); i >= 0 {
 				l.Known = append(l.Known, Known{
-					Finding: s.Plan.Inline[i].brief(), Status: Dismissed, First: s.Head, Last: s.Head, By: by,
+					Finding: s.Plan.Inline[i].brief(), Status: Dismissed, Last: s.Head, By: by,
 				})
 				l.fit()
 				return true
@@ -275,7 +275,7 @@ func (l *Ledger) adopt(t Thread) Known {
 	for _, s := range l.Settled {
 		for _, f := range s.Plan.Inline {
 			if f.ID == t.Finding {
-				return Known{Finding: f.brief(), Status: Open, First: s.Head, Last: s.Head}
+				return Known{Finding: f.brief(), Status: Open, Last: s.Head}
 			}
 		}
 	}

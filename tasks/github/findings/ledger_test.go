@@ -258,7 +258,7 @@ func TestObserve(t *testing.T) {
 	want := []Known{
 		{
 			Finding: Finding{ID: ids[0], Severity: Minor, Path: "main.go", StartLine: 23, Line: 25, Claim: closes},
-			Status:  Open, Thread: "T1", Comment: 5, First: "h1", Last: "h1",
+			Status:  Open, Thread: "T1", Comment: 5, Last: "h1",
 		},
 		{
 			Finding: Finding{ID: "0123", Severity: Critical, Path: "x.go", Line: 3, Side: Right, Claim: races},
@@ -280,7 +280,7 @@ func TestObserve(t *testing.T) {
 	l, _ = reviewed()
 	p := l.Settle(Input{Task: "t2", Head: "h2", Answer: Answer{Findings: []Finding{at(50, Minor, races)}}})
 	l.Observe([]Thread{{ID: "T3", Finding: p.Inline[0].ID, Path: "main.go", Line: 50}})
-	if k := l.Known[0]; k.Severity != Minor || k.Claim != races || k.First != "h2" {
+	if k := l.Known[0]; k.Severity != Minor || k.Claim != races || k.Last != "h2" {
 		t.Errorf("unsaid: %+v", k)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/settings"
+	"github.com/errand-fleet/errand/tasks/github/subject"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -138,11 +139,11 @@ func (r *Report) findingsOutcome(e tasks.Ending, p findings.Plan, summary, moved
 	headline := p.Headline()
 	o := outcome{
 		ending: e, title: fmt.Sprintf("Review of %s: %s", hub.ShortSHA(r.o.Head), headline),
-		text: p.Text(summary, r.pageOf()),
+		text: p.Text(summary, pageOf(r.task, r.o)),
 		verdict: hub.Verdict{
 			Conclusion: "success", Title: display.Capital(headline), At: e.At,
 			Line: display.Capital(headline) + ", see the conversation",
-			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(r.pageOf()), maxSummary) +
+			Summary: strings.TrimSpace(untrusted.Cut(p.Lines(pageOf(r.task, r.o)), maxSummary) +
 				"\n\nThe review is in the conversation of the pull request.\n\n" + markdown.Unping(e.Footer())),
 		},
 	}
@@ -161,10 +162,10 @@ func (r *Report) findingsOutcome(e tasks.Ending, p findings.Plan, summary, moved
 // maxSummary is the most characters of findings in a check run's summary, of the 65,535 that GitHub allows.
 const maxSummary = 60_000
 
-// pageOf returns the web addresses of the pull request.
-func (r *Report) pageOf() findings.Page {
-	address, _, _ := strings.Cut(r.o.URL, "/pull/")
-	return findings.Page{Repo: address, Pull: r.o.URL, Head: r.o.Head, Fork: r.task.Profile == agent.Untrusted}
+// pageOf returns the web addresses of the pull request of a task.
+func pageOf(t tasks.Task, o subject.Origin) findings.Page {
+	address, _, _ := strings.Cut(o.URL, "/pull/")
+	return findings.Page{Repo: address, Pull: o.URL, Head: o.Head, Fork: t.Profile == agent.Untrusted}
 }
 
 // found decodes the agent's findings, or returns false if it gave only text.

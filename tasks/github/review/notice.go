@@ -57,8 +57,8 @@ func (r *Report) tellFindings(
 		return n, "", err
 	}
 	result := r.findingsOutcome(n.Ending, p, a.Summary, moved)
-	n.Headline, n.Body, n.Quiet = result.title, p.Notice(a.Summary, r.pageOf())+settingsErrors(unknown), !p.News() &&
-		!r.o.ByPerson()
+	n.Headline, n.Quiet = result.title, !p.News() && !r.o.ByPerson()
+	n.Body = p.Notice(a.Summary, pageOf(r.task, r.o)) + settingsErrors(unknown)
 	if moved != "" {
 		n.Body = "The pull request has moved on to " + hub.ShortSHA(moved) + " since.\n\n" + n.Body
 		return n, moved, nil

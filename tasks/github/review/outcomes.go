@@ -5,16 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/google/go-github/v60/github"
 
 	hub "github.com/errand-fleet/errand/forge/github"
+	"github.com/errand-fleet/errand/internal/markdown"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
@@ -110,68 +108,28 @@ func (r *Reviews) observe(ctx context.Context, where thread.Thread, o subject.Or
 	return r.memory.changeLedger(ctx, o.Ref, func(l *findings.Ledger) { l.Observe(observed(threads)) })
 }
 
-// Review returns the result of a review with the history of its findings, or nil if it has none. It reads the ledger
-// and asks GitHub nothing.
-func (r *Reviews) Review(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
-	v, o, answer, err := reported(t, e, r.api.Log)
-	if v == nil || err != nil {
-		return nil, err
+// Reported returns the result of a review, or nil if it has none. It reads only the task and its ending. The text has
+// the agent's words, which are not made harmless for GitHub.
+func (*Reviews) Reported(t tasks.Task, e tasks.Ending) *tasks.ReviewResult {
+	if t.Kind != subject.KindReview || e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
+		return nil
 	}
-	ledger, err := r.memory.ledgerMemo(o.Ref).Load(ctx)
+	answer, err := findings.Read(e.Result.Structured)
 	if err != nil {
-		return nil, err
-	}
-	for _, k := range ledger.History(o.Head, answer.Findings) {
-		v.Findings = append(v.Findings, tasks.Finding{
-			ID: k.ID, Severity: string(k.Severity), Status: string(k.Status), New: k.First == o.Head,
-			Here: k.First == o.Head || k.Last == o.Head, First: hub.ShortSHA(k.First), Last: hub.ShortSHA(k.Last),
-			Answered: k.Answered, Path: k.Path, Line: k.Line, StartLine: k.StartLine, Removed: k.Side == findings.Left,
-			Claim: k.Claim, Evidence: k.Evidence, Suggestion: k.Suggestion, Original: k.Original, URL: addressOf(o, k),
-		})
-	}
-	return v, nil
-}
-
-// Reported returns the result of a review without the history of its findings, or nil if it has none.
-func (*Reviews) Reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
-	v, _, _, err := reported(t, e, slog.New(slog.DiscardHandler))
-	return v, err
-}
-
-// reported returns what Reported does, with what the review is about and its answer.
-func reported(
-	t tasks.Task, e tasks.Ending, log *slog.Logger,
-) (*tasks.ReviewResult, subject.Origin, findings.Answer, error) {
-	answer, ok := readAnswer(e, log)
-	if t.Kind != subject.KindReview || !ok {
-		return nil, subject.Origin{}, answer, nil
+		return nil
 	}
 	o, err := subject.Of(t)
 	if err != nil {
-		return nil, o, answer, err
+		return nil
 	}
+	for i, f := range answer.Findings {
+		answer.Findings[i].Evidence = markdown.Closed(f.Evidence)
+	}
+	plan := findings.Plan{Inline: answer.Findings}
+	text := plan.Notice(markdown.Closed(answer.Summary), pageOf(t, o))
 	return &tasks.ReviewResult{
-		Head: hub.ShortSHA(o.Head), URL: o.URL, Summary: answer.Summary, Reported: len(answer.Findings),
-	}, o, answer, nil
-}
-
-// addressOf returns the web address of a finding: its comment, its line, or the pull request.
-func addressOf(o subject.Origin, k findings.Known) string {
-	repo, _, _ := strings.Cut(o.URL, "/pull/")
-	switch {
-	case k.Comment != 0:
-		return fmt.Sprintf("%s#discussion_r%d", o.URL, k.Comment)
-	case k.Path == "" || k.Side == findings.Left:
-		return o.URL + "/files"
+		Head: hub.ShortSHA(o.Head), URL: o.URL, Text: text, Reported: len(answer.Findings),
 	}
-	line := ""
-	switch {
-	case k.StartLine > 0:
-		line = fmt.Sprintf("#L%d-L%d", k.StartLine, k.Line)
-	case k.Line > 0:
-		line = fmt.Sprintf("#L%d", k.Line)
-	}
-	return repo + "/blob/" + cmp.Or(k.Last, o.Head) + (&url.URL{Path: "/" + k.Path}).EscapedPath() + line
 }
 
 // Acceptance returns what people did with the findings of the reviews of a repository, by kind.

@@ -41,7 +41,7 @@ func (r *Report) postPlan(
 		if len(placed.Inline) == 0 {
 			return placed, "", r.announce(ctx, placed, m)
 		}
-		err = r.submit(ctx, m.findings()+placed.Intro(r.pageOf()), placed.Inline)
+		err = r.submit(ctx, m.findings()+placed.Intro(pageOf(r.task, r.o)), placed.Inline)
 		if err == nil {
 			return placed, "", nil
 		}
@@ -50,7 +50,7 @@ func (r *Report) postPlan(
 		}
 		r.log.Warn("post findings on lines", "err", err)
 	}
-	if err := r.submit(ctx, m.findings()+placed.Whole(r.pageOf()), nil); err != nil {
+	if err := r.submit(ctx, m.findings()+placed.Whole(pageOf(r.task, r.o)), nil); err != nil {
 		return unplaced, "", err
 	}
 	return placed, "", nil
@@ -70,7 +70,7 @@ func (r *Report) announce(ctx context.Context, p findings.Plan, m mark) error {
 	if first, ok := old[1]; !ok || first.mark.compare(m) == 0 {
 		return nil
 	}
-	return r.submit(ctx, m.findings()+p.Aside(r.pageOf()), nil)
+	return r.submit(ctx, m.findings()+p.Aside(pageOf(r.task, r.o)), nil)
 }
 
 // rejected reports whether an error means that GitHub rejects the content of a review.

@@ -221,8 +221,7 @@ func New(log *slog.Logger) (*Responder, error) {
 	} {
 		words := template.FuncMap{"code": code, "short": display.TaskID, "when": when}
 		t, err := template.New("layout.html").Funcs(words).ParseFS(pageFiles,
-			"pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/findings.html",
-			"pages/"+name+".html")
+			"pages/layout.html", "pages/timeline.html", "pages/changes.html", "pages/"+name+".html")
 		if err != nil {
 			return nil, fmt.Errorf("web: parse page %s: %w", name, err)
 		}

@@ -5,7 +5,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,25 +43,26 @@ type Task struct {
 
 	Footer string   `json:"footer,omitempty"` // its run in a line: duration, turns, cost, model
 	Notes  []string `json:"notes,omitempty"`  // the published work, a line for each repository
+	Review string   `json:"review,omitempty"` // the result of a review, as Markdown
 
-	origin json.RawMessage // of the task
-}
-
-// Whole returns the status with the task's origin, for its source.
-func (t Task) Whole() tasks.Status {
-	s := t.Status
-	s.Task.Origin = t.origin
-	return s
+	Reviewed *tasks.ReviewResult `json:"-"` // the same with its pull request; nil: the task is no review with findings
 }
 
 // NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
-func NewTask(s tasks.Status) Task {
-	v := Task{Status: s, Title: s.Task.Title(), origin: s.Task.Origin}
-	v.Task.Origin = nil
-	if s.Ending != nil {
-		v.Sentence, v.Footer, v.Notes = s.Ending.Sentence(), s.Ending.Footer(), s.Ending.Notes()
+func (v *Reader) NewTask(s tasks.Status) Task {
+	t := Task{Status: s, Title: s.Task.Title()}
+	t.Task.Origin = nil
+	if s.Ending == nil {
+		return t
 	}
-	return v
+	t.Sentence, t.Footer, t.Notes = s.Ending.Sentence(), s.Ending.Footer(), s.Ending.Notes()
+	if source := v.Reviews[s.Task.Source]; source != nil {
+		t.Reviewed = source.Reported(s.Task, *s.Ending)
+	}
+	if t.Reviewed != nil {
+		t.Review = t.Reviewed.Text
+	}
+	return t
 }
 
 // Listing is a page of tasks, newest first.
@@ -90,14 +90,14 @@ func (v *Reader) List(ctx context.Context, query url.Values) (Listing, desk.Filt
 	if err != nil {
 		return Listing{}, filter, err
 	}
-	return Listing{Tasks: NewTasks(found.Tasks), Next: found.Next}, filter, nil
+	return Listing{Tasks: v.NewTasks(found.Tasks), Next: found.Next}, filter, nil
 }
 
 // NewTasks returns the views of tasks.
-func NewTasks(list []tasks.Status) []Task {
+func (v *Reader) NewTasks(list []tasks.Status) []Task {
 	views := make([]Task, 0, len(list))
 	for _, s := range list {
-		views = append(views, NewTask(s))
+		views = append(views, v.NewTask(s))
 	}
 	return views
 }
