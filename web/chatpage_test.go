@@ -181,10 +181,10 @@ func TestChatChanges(t *testing.T) {
 	h.contains(h.say(url.Values{"message": {"fix it"}, "repo": {"acme/api"}}), http.StatusOK, "!Changes")
 	c := h.Claim(h.only())
 	h.changed(c, changesOf(goFile))
-	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div id="work"><section class="changes"`, ">total.go</a>")
+	h.contains(h.get("/chat/t-1"), http.StatusOK, `<div id="work"><section class="changes"`, ">invoice/total.go</h3>")
 	h.End(c, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{Text: "Fixed."}})
 	h.say(url.Values{"message": {"thanks"}, "thread": {"t-1"}, "repo": {"acme/api"}})
-	h.contains(h.get("/chat/t-1"), http.StatusOK, ">total.go</a>")
+	h.contains(h.get("/chat/t-1"), http.StatusOK, ">invoice/total.go</h3>")
 }
 
 // only returns the ID of the only waiting task.

@@ -6,10 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,9 +34,9 @@ type changesView struct {
 	At      time.Time
 	Live    bool // more may follow
 	Checks  *tasks.Verification
-	Verdict string // of the checks, in a few words
-	Tree    []*treeNode
-	Files   []diffFile
+	Verdict string     // of the checks, in a few words
+	List    []diffFile // all, without lines
+	Files   []diffFile // those on the page
 	Left    []string
 	Missing int
 }
@@ -72,29 +68,12 @@ type diffFile struct {
 
 // diffLine is a line of a unified diff.
 type diffLine struct {
-	Class    string // add, del, hunk or note; empty: unchanged
-	Sign     string
-	Old, New int    // numbers; 0: the version lacks the line
-	ID       string // of a line of code
-	Mark     bool   // a finding is about it
-	Parts    []codePart
-
-	text string
+	Class string // add, del, hunk or note; empty: unchanged
+	Text  string // with the sign
 }
 
-// Numbered reports whether it is a line of code.
-func (l diffLine) Numbered() bool { return l.Old+l.New > 0 }
-
-// codePart is a piece of a line in one colour.
-type codePart struct{ Class, Text string }
-
-// treeNode is a file, or a directory if it has nodes. A directory with one directory only is shown with it, as a/b.
-type treeNode struct {
-	Name, Href     string // Href is empty for a directory
-	Added, Removed int
-	Binary         bool
-	Nodes          []*treeNode
-}
+// lineClasses are the classes of lines by their first byte.
+var lineClasses = map[string]string{"+": "add", "-": "del", "@": "hunk", `\`: "note"}
 
 // changesPage shows all changes of a task, or those of one file (?file=).
 func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
@@ -163,37 +142,32 @@ func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file st
 	for _, name := range d.Left {
 		v.Left = append(v.Left, fileName(name))
 	}
-	paint := newPainter(c.view.Now)
 	open := openLines
 	if most == taskLines {
 		open = openFirst
 	}
-	var tree treeNode
 	for _, f := range d.Files {
 		shown := newDiffFile(f)
 		link := v.Path() + "?file=" + shown.Anchor + "#" + shown.Anchor
 		if shown.Href = "#" + shown.Anchor; file != "" {
 			shown.Href = link
 		}
-		tree.add(strings.Split(shown.Name, "/"), shown)
+		v.List = append(v.List, shown)
 		if file != "" && file != shown.Anchor {
 			continue
 		}
 		if file != "" {
 			most, open = maxPatch, maxPatch
 		}
-		shown.Lines = parsePatch(f.Patch, shown.Anchor)
+		shown.Lines = diffLines(f.Patch)
 		if n := len(shown.Lines); n > most {
 			shown.Lines, shown.Elsewhere, shown.Href, shown.Size = nil, true, link, n
 		} else {
 			shown.Open = n <= open
 			most, open = most-n, open-n
-			paint.paint(shown.Name, shown.Lines)
 		}
 		v.Files = append(v.Files, shown)
 	}
-	tree.join()
-	v.Tree = tree.Nodes
 	return v, nil
 }
 
@@ -224,85 +198,29 @@ func fileName(s string) string {
 	return strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace(display.Code(s))
 }
 
-var hunkHeader = regexp.MustCompile(`^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@`)
-
-// parsePatch reads the hunks of a patch. The IDs of the lines are anchor-L12 in the new version, anchor-O12 in the old
-// one.
-func parsePatch(patch, anchor string) (lines []diffLine) {
-	inside, before, now := false, 0, 0
-	for line := range strings.SplitSeq(strings.TrimSuffix(patch, "\n"), "\n") {
-		if m := hunkHeader.FindStringSubmatch(line); m != nil {
-			inside = true
-			before, _ = strconv.Atoi(m[1])
-			now, _ = strconv.Atoi(m[2])
-			lines = append(lines, diffLine{Class: "hunk", text: line})
-			continue
+// diffLines returns the lines of a patch of one file from its first hunk on.
+func diffLines(patch string) (lines []diffLine) {
+	_, hunks, found := strings.Cut(patch, "\n@@ ")
+	if !found {
+		return nil
+	}
+	windows := true
+	for text := range strings.SplitSeq("@@ "+strings.TrimSuffix(hunks, "\n"), "\n") {
+		l := diffLine{Text: text}
+		if text != "" {
+			l.Class = lineClasses[text[:1]]
 		}
-		if line == "" || !inside || !strings.ContainsAny(line[:1], `+- \`) {
-			inside = false
-			continue
-		}
-		l := diffLine{Sign: line[:1], text: line[1:]}
-		switch l.Sign {
-		case "\\":
-			l = diffLine{Class: "note", text: strings.TrimSpace(l.text)}
-		case "+":
-			l.Class, l.New = "add", now
-			now++
-		case "-":
-			l.Class, l.Old = "del", before
-			before++
-		default:
-			l.Old, l.New = before, now
-			before, now = before+1, now+1
-		}
+		windows = windows && (l.Class == "hunk" || l.Class == "note" || strings.HasSuffix(text, "\r"))
 		lines = append(lines, l)
 	}
-	windows := !slices.ContainsFunc(lines, func(l diffLine) bool {
-		return l.Numbered() && !strings.HasSuffix(l.text, "\r")
-	})
-	for i := range lines {
-		l := &lines[i]
+	for i, l := range lines {
 		if windows { // otherwise the differences in line ends are worth seeing
-			l.text = strings.TrimSuffix(l.text, "\r")
+			l.Text = strings.TrimSuffix(l.Text, "\r")
 		}
-		if l.New > 0 {
-			l.ID = fmt.Sprintf("%s-L%d", anchor, l.New)
-		} else {
-			l.ID = fmt.Sprintf("%s-O%d", anchor, l.Old)
+		if r := []rune(l.Text); len(l.Text) > longLine && len(r) > longLine {
+			l.Text = string(r[:longLine]) + fmt.Sprintf(" … %d more characters", len(r)-longLine)
 		}
-		if r := []rune(l.text); len(l.text) > longLine && len(r) > longLine {
-			l.text = string(r[:longLine]) + fmt.Sprintf(" … %d more characters", len(r)-longLine)
-		}
-		l.Parts = plainParts(l.text)
+		lines[i].Text = display.Code(l.Text)
 	}
 	return lines
-}
-
-func plainParts(text string) []codePart { return []codePart{{Text: display.Code(text)}} }
-
-// add adds a file at its place below the node.
-func (n *treeNode) add(names []string, f diffFile) {
-	n.Added, n.Removed = n.Added+f.Added, n.Removed+f.Removed
-	if len(names) == 1 || len(names) > 64 {
-		n.Nodes = append(n.Nodes, &treeNode{
-			Name: path.Join(names...), Href: f.Href, Added: f.Added, Removed: f.Removed, Binary: f.Binary,
-		})
-		return
-	}
-	// the files are sorted
-	if last := len(n.Nodes) - 1; last < 0 || n.Nodes[last].Name != names[0] || n.Nodes[last].Href != "" {
-		n.Nodes = append(n.Nodes, &treeNode{Name: names[0]})
-	}
-	n.Nodes[len(n.Nodes)-1].add(names[1:], f)
-}
-
-// join merges directories with the only directory inside them.
-func (n *treeNode) join() {
-	for _, below := range n.Nodes {
-		for len(below.Nodes) == 1 && below.Nodes[0].Href == "" {
-			below.Name, below.Nodes = below.Name+"/"+below.Nodes[0].Name, below.Nodes[0].Nodes
-		}
-		below.join()
-	}
 }
