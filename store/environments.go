@@ -15,20 +15,6 @@ import (
 // Environments holds which environments have to be replaced.
 type Environments struct{ *conn }
 
-// MaxEnvironments bounds the environments in a heartbeat.
-const MaxEnvironments = 100
-
-// Environment is what a worker reports about an environment on its machine.
-type Environment struct {
-	ID      string    `json:"id"`
-	Repo    string    `json:"repo"`
-	Created time.Time `json:"made"`
-	Used    time.Time `json:"used"` // by the start of a run
-	Seconds float64   `json:"set_up_seconds"`
-	Size    int64     `json:"bytes"`
-	From    string    `json:"from,omitempty"` // what declared the set-up; empty: an earlier release set it up
-}
-
 // Rebuild says that the runs of a repository do not use environments from before At, and who wanted that. The zero
 // value says nothing.
 type Rebuild struct {

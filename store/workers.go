@@ -38,7 +38,6 @@ type Worker struct {
 	Sources             []string        `json:",omitempty"` // that it is set up for; none: unknown
 	Digest              string          `json:",omitempty"` // of its configuration, to find differences; empty: unknown
 	URL                 string          `json:",omitempty"` // where front doors on other machines can request logs
-	Environments        []Environment   `json:",omitempty"` // on its machine: the last used, at most MaxEnvironments
 }
 
 // defaultPool names the default pool in keys.

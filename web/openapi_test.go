@@ -88,7 +88,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Ending": tasks.Ending{}, "Result": agent.Result{}, "Failure": agent.Error{}, "Usage": agent.Usage{},
 		"Question": tasks.Question{}, "Answer": tasks.Answer{}, "Event": agent.Event{}, "Fleet": view.Fleet{},
 		"Queue": queue.Depth{}, "Pool": capacity.PoolState{}, "Halt": store.Halt{}, "Halted": desk.Halted{},
-		"Environments": api.Environments{}, "Environment": desk.Environment{}, "Rebuild": store.Rebuild{},
+		"Rebuild": store.Rebuild{},
 		"Outlook": capacity.Outlook{}, "Fact": capacity.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
 		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": desk.CostRow{},
 		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
@@ -169,7 +169,6 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		t.Helper()
 		if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
 			ID: "w", Host: "m", Started: time.Now(), Health: json.RawMessage(`{"ok":true}`),
-			Environments: []store.Environment{{ID: "e", Repo: "acme/api"}},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -198,7 +197,6 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	for _, name := range []string{"acme%2Fapi", "none"} {
 		post("/api/fleet/environments/"+name+"/rebuild", "")
 	}
-	get("/api/fleet/environments")
 	beat()
 	for _, name := range []string{"x", "none"} {
 		post("/api/schedules/"+name+"/resume", "")

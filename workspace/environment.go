@@ -35,7 +35,6 @@ type Environment struct {
 	Size     int64         `json:"size"` // bytes of its files
 	Dirs     []string      `json:"dirs"` // directories of the clone, relative to it
 	SetUpDir string        `json:"seen"` // path of the clone during the set-up: its files may contain it
-	From     string        `json:"from"` // what declared the set-up
 	Used     time.Time     `json:"-"`    // by the start of a run
 
 	// Files are ignored files outside of Dirs, relative to the clone, such as extensions compiled beside their sources.
@@ -54,13 +53,12 @@ func (s Environments) path(id string) string {
 	return filepath.Join(s.w.cfg.Dir, "environments", id)
 }
 
-// Use returns the environment with want's ID, and sets it up first if none exists. fill is called with a new clone of
+// Use returns the environment with an ID, and sets it up first if none exists. fill is called with a new clone of
 // c's protected commit and a layer for the home; one process of the machine does that while the others wait. The
 // environment stays until release is called. If fill fails, its error is returned as it is, and nothing is kept.
 func (s Environments) Use(
-	ctx context.Context, c Clone, want Environment, fill func(ctx context.Context, setUp Clone, home Layer) error,
+	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
 ) (e Environment, release func(), err error) {
-	id := want.ID
 	for {
 		held, err := share(ctx, s.path(id)+".lock")
 		if err != nil {
@@ -71,7 +69,7 @@ func (s Environments) Use(
 			return e, func() { unlock(held) }, nil
 		}
 		unlock(held)
-		if err := s.make(ctx, c, want, fill); err != nil {
+		if err := s.make(ctx, c, id, fill); err != nil {
 			return e, nil, err
 		}
 	}
@@ -95,9 +93,8 @@ func (s Environments) read(id string) (e Environment, err error) {
 
 // make sets up an environment, unless another process has done so meanwhile.
 func (s Environments) make(
-	ctx context.Context, c Clone, want Environment, fill func(ctx context.Context, setUp Clone, home Layer) error,
+	ctx context.Context, c Clone, id string, fill func(ctx context.Context, setUp Clone, home Layer) error,
 ) (err error) {
-	id := want.ID
 	held, err := lock(ctx, s.path(id)+".lock")
 	if err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)
@@ -117,8 +114,7 @@ func (s Environments) make(
 		return err
 	}
 	e := Environment{
-		ID: id, Repo: c.Repo, Created: time.Now(), Took: time.Since(begun), SetUpDir: setUp.Dir,
-		From: want.From, dir: tmp,
+		ID: id, Repo: c.Repo, Created: time.Now(), Took: time.Since(begun), SetUpDir: setUp.Dir, dir: tmp,
 	}
 	if err := s.finish(ctx, &e, setUp, home); err != nil {
 		return fmt.Errorf("set up %s: %w", c.Repo, err)

@@ -56,7 +56,7 @@ func TestEnvironment(t *testing.T) {
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
-			e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, setUp(t, &times))
+			e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times))
 			if err != nil {
 				t.Error(err)
 				return
@@ -72,7 +72,7 @@ func TestEnvironment(t *testing.T) {
 	if times.Load() != 1 {
 		t.Errorf("set up %d times", times.Load())
 	}
-	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, nil)
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestChangesOfAnEnvironment(t *testing.T) {
 	var times atomic.Int32
 	changes := func(c Clone, id string) []Layer {
 		t.Helper()
-		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: id}, setUp(t, &times))
+		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, id, setUp(t, &times))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestFailedSetUp(t *testing.T) {
 	w, c := environmentOf(t)
 	var times atomic.Int32
 	failed := errors.New("no network")
-	_, _, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"},
+	_, _, err := EnvironmentsOf(w).Use(t.Context(), c, "one",
 		func(ctx context.Context, c Clone, home Layer) error {
 			return errors.Join(setUp(t, &times)(ctx, c, home), failed)
 		})
@@ -182,7 +182,7 @@ func TestFailedSetUp(t *testing.T) {
 			t.Errorf("left behind: %s", strings.Join(found, " "))
 		}
 	}
-	if _, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, setUp(t, &times)); err != nil {
+	if _, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times)); err != nil {
 		t.Error(err)
 	} else {
 		release()
@@ -202,7 +202,7 @@ func TestFilesInALayer(t *testing.T) {
 	t.Parallel()
 	w, c := environmentOf(t)
 	var times atomic.Int32
-	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"}, setUp(t, &times))
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one", setUp(t, &times))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestFilesInALayer(t *testing.T) {
 func TestIgnoredDirectories(t *testing.T) {
 	t.Parallel()
 	w, c := environmentOf(t)
-	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: "one"},
+	e, release, err := EnvironmentsOf(w).Use(t.Context(), c, "one",
 		func(_ context.Context, c Clone, home Layer) error {
 			write(t, filepath.Join(home.Changes, "upper", "x"), "x")
 			write(t, filepath.Join(c.Dir, "only", "node_modules", "x"), "x")

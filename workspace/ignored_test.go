@@ -25,7 +25,7 @@ func TestFilesOfAnEnvironment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, Environment{ID: id},
+		e, release, err := EnvironmentsOf(w).Use(t.Context(), c, id,
 			func(_ context.Context, c Clone, home Layer) error {
 				if err := os.MkdirAll(filepath.Join(home.Changes, "upper"), 0o700); err != nil {
 					return err

@@ -141,7 +141,7 @@ func TestBaseOfAPullRequestIsNotTrusted(t *testing.T) {
 		if id := testGit(t, c.Dir, "rev-parse", "origin/"+want+":CLAUDE.md"); err != nil || ids[0] != id {
 			t.Errorf("protected %q: version %q, want %q, %v", protected, ids, id, err)
 		}
-		err = EnvironmentsOf(w).make(t.Context(), c, Environment{ID: "of-" + want},
+		err = EnvironmentsOf(w).make(t.Context(), c, "of-"+want,
 			func(_ context.Context, setUp Clone, _ Layer) error {
 				if setUp.Head != c.ProtectedSHA {
 					t.Errorf("protected %q: the set-up is at %s", protected, setUp.Head)

@@ -27,7 +27,7 @@ func (b *bench) setup(ctx context.Context) error {
 		return err
 	}
 	begun := time.Now()
-	e, release, err := p.space.Use(ctx, p.clone, workspace.Environment{ID: "kept"}, p.npm)
+	e, release, err := p.space.Use(ctx, p.clone, "kept", p.npm)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (b *bench) setup(ctx context.Context) error {
 	var again []time.Duration
 	for range b.Readings {
 		begun := time.Now()
-		_, release, err := p.space.Use(ctx, p.clone, workspace.Environment{ID: "kept"}, nil)
+		_, release, err := p.space.Use(ctx, p.clone, "kept", nil)
 		if err != nil {
 			return err
 		}

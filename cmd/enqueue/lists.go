@@ -149,24 +149,15 @@ func findingsCommand(t *terminal) *cobra.Command {
 }
 
 func envCommand(t *terminal) *cobra.Command {
-	list := t.listOf("List the environments that workers keep", listing{
-		request: "GET /api/fleet/environments", field: "environments", none: "No live worker keeps an environment.",
-		heads: []string{"REPOSITORY", "HOST", "AGE", "SET-UP", "SIZE", "USED", "STATE"},
-		spare: []string{"SET-UP", "SIZE", "USED"},
-		cells: func(r row) []string {
-			state := "current"
-			if r.has("rebuild") {
-				state = "outdated"
-			}
-			return []string{
-				r.text("repo"), r.text("host"), r.age("made"), r.lasted("set_up_seconds"), r.bytes("bytes"),
-				r.age("used") + " ago", state,
-			}
+	c := &cobra.Command{
+		Use: "env", Short: "Rebuild the environment of a repository",
+		RunE: func(*cobra.Command, []string) error {
+			return usageError{errors.New("missing command, such as rebuild")}
 		},
-	})
-	rebuild := t.action("rebuild OWNER/NAME", "Set up a new environment for the next run",
+	}
+	c.AddCommand(t.action("rebuild OWNER/NAME", "Set up a new environment for the next run",
 		"POST /api/fleet/environments/%s/rebuild", func(r row) string {
 			return "the next run in " + r.text("repo") + " sets up a new environment, on every worker"
-		})
-	return group("env", "List the environments of repositories, or rebuild one", list, rebuild)
+		}))
+	return c
 }

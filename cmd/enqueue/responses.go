@@ -196,12 +196,3 @@ func (r row) minute(name string) string {
 	}
 	return r.time(name).Local().Format("2006-01-02 15:04 -0700")
 }
-
-func (r row) age(name string) string { return display.Age(time.Since(r.time(name))) }
-
-func (r row) bytes(name string) string { return display.Bytes(int64(r.number(name))) }
-
-// lasted returns a number of seconds as a duration.
-func (r row) lasted(name string) string {
-	return display.Lasted(time.Duration(r.number(name) * float64(time.Second)))
-}

@@ -51,6 +51,7 @@ func TestUsage(t *testing.T) {
 		"logs":                  {2, "enqueue logs: missing ID; "},
 		"findings":              {2, "enqueue findings: missing --repo OWNER/NAME; "},
 		"env rebiuld a/b":       {2, `enqueue env: unknown command "rebiuld", try rebuild; `},
+		"env":                   {2, "enqueue env: missing command, such as rebuild; "},
 		"env rebuild":           {2, "enqueue env rebuild: missing OWNER/NAME; "},
 		"token create":          {2, "enqueue token create: missing NAME; "},
 		"token create x":        {2, "enqueue token create: missing --scope ROLE; "},
@@ -111,7 +112,7 @@ func TestHelpOfEveryCommand(t *testing.T) {
 func TestGroupsList(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
-	for _, name := range []string{"audit", "env", "inbox", "people", "schedules", "token"} {
+	for _, name := range []string{"audit", "inbox", "people", "schedules", "token"} {
 		code, out, errs := f.run(name)
 		wantCode, want, wantErrs := f.run(name, "list")
 		if code != 0 || wantCode != 0 || out != want || errs != wantErrs || out+errs == "" {

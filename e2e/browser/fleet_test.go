@@ -11,21 +11,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An operator pauses a class, cordons a worker and rebuilds an environment by buttons; the page, which is live, says
-// who did it.
+// An operator pauses a class and cordons a worker by buttons; the page, which is live, says who did it.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	c := newConsole(t)
-	at := time.Now().Add(-30 * time.Hour)
-	kept := []store.Environment{
-		{ID: "a", Repo: "acme/web", Created: at, Used: at.Add(29 * time.Hour), Seconds: 41, Size: 640 << 20},
-		{ID: "b", Repo: "acme/firmware", Created: at, Used: at, Seconds: 312, Size: 3 << 30},
-	}
 	for i, running := range []int{3, 1} {
 		id := fmt.Sprintf("mill-%d", i+1)
 		c.alive(store.Worker{
 			ID: id, Host: id + ".acme.example", Version: "v1.4.0", Pid: 7, Slots: 4, Running: running, Memory: 11 << 29,
-			Started: time.Now().Add(-26 * time.Hour), Environments: kept,
+			Started: time.Now().Add(-26 * time.Hour),
 		}, cli)
 	}
 	c.alive(store.Worker{
@@ -66,8 +60,6 @@ func TestFleet(t *testing.T) {
 	tb.find("main", "paused review tasks")
 	tb.press("#halt-mill-1")
 	tb.find("main", "cordoned it")
-	tb.press(`[aria-label="Rebuild acme/web"]`)
-	tb.find("main", "outdated")
 	tb.check()
 	for _, l := range looks {
 		tb := c.tab(t)

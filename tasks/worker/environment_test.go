@@ -15,7 +15,6 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/environment"
-	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -536,14 +535,13 @@ func TestRebuild(t *testing.T) {
 	if left, err := r.rdb.HKeys(t.Context(), rebuilds).Result(); err != nil || !slices.Equal(left, []string{"acme/api"}) {
 		t.Errorf("rebuilds of %s are left, %v", left, err)
 	}
-	w.beat(t.Context())
-	kept, err := desk.FleetOf(r.desk).Environments(t.Context(), "")
-	if err != nil || len(kept) != 2 || kept[0].Repo != "acme/api" || kept[0].Took() <= 0 || kept[0].Size != 0 ||
-		kept[0].From != environment.File {
+	kept, err := workspace.EnvironmentsOf(w.cfg.Workspace).List()
+	if err != nil || len(kept) != 2 {
 		t.Fatalf("%+v, %v", kept, err)
 	}
-	if kept[0].Rebuild != nil || kept[1].Rebuild == nil || *kept[1].Rebuild != done {
-		t.Errorf("%+v", kept)
+	kept = slices.DeleteFunc(kept, func(e workspace.Environment) bool { return done.Outdated(e.ID) })
+	if len(kept) != 1 || kept[0].Repo != "acme/api" || kept[0].Took <= 0 {
+		t.Fatalf("new environments: %+v", kept)
 	}
 	close(goOn)
 	if e := r.ending(first); e.Kind != tasks.Answered {
@@ -568,40 +566,6 @@ func TestRebuild(t *testing.T) {
 		case <-t.Context().Done():
 			t.Fatal("the old environment stays")
 		}
-	}
-}
-
-// Heartbeats have the environments that were used last, and do not read the disk each time.
-func TestInventory(t *testing.T) {
-	t.Parallel()
-	f, dir := newFleet(t), t.TempDir()
-	w := f.idle(newRemote(t).disk(dir))
-	now := time.Now()
-	keep := func(n int) {
-		id := filepath.Join(dir, "environments", fmt.Sprint(n))
-		at := now.Add(time.Duration(-n) * time.Minute)
-		err := errors.Join(os.MkdirAll(id, 0o700), os.WriteFile(filepath.Join(id, "environment.json"),
-			fmt.Appendf(nil, `{"id":"%d"}`, n), 0o600),
-			os.WriteFile(id+".used", nil, 0o600), os.Chtimes(id+".used", at, at))
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for n := range store.MaxEnvironments + 1 {
-		keep(n + 1)
-	}
-	list := w.inventory.environments()
-	if len(list) != store.MaxEnvironments || list[0].ID != "1" ||
-		list[len(list)-1].ID != fmt.Sprint(store.MaxEnvironments) {
-		t.Errorf("%d environments: %+v", len(list), list)
-	}
-	keep(0)
-	if list := w.inventory.environments(); list[0].ID != "1" {
-		t.Error("the disk was read again at once")
-	}
-	w.inventory.at = w.inventory.at.Add(-inventoryKept)
-	if list := w.inventory.environments(); list[0].ID != "0" {
-		t.Error("the list is never renewed")
 	}
 }
 

@@ -21,7 +21,6 @@ func (w *Worker) beat(ctx context.Context) {
 		Taking: w.taking.Load(),
 		Health: format.JSON(w.health.State().Health), Notices: w.notices(), Digest: w.cfg.Digest, URL: w.cfg.URL,
 		Sources: w.sources.Names(), Memory: w.slots.Memory.Known(), Credential: w.cfg.Credential,
-		Environments: w.inventory.environments(),
 	})
 	if taking := int64(pulse.Taking); w.peers.Swap(taking) != taking {
 		w.health.Nudge()

@@ -46,6 +46,9 @@ func (j *janitor) tidy(ctx context.Context) {
 	})
 }
 
+// outdatedEvery is the time between two calls of tidyOutdated.
+const outdatedEvery = time.Minute
+
 // tidyOutdated removes the environments that no run will use again. It runs often: an operator who asks for it may need
 // the disk.
 func (j *janitor) tidyOutdated(ctx context.Context) {

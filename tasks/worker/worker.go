@@ -184,7 +184,6 @@ type Worker struct {
 	outage      *recovery.Outage
 	janitor     *janitor
 	offers      *offerer
-	inventory   *inventory
 	credentials *attempt.Credentials
 }
 
@@ -268,7 +267,6 @@ func (w *Worker) build() {
 		secrets: c.Secrets, exposed: c.Exposed, limits: c.Limits, health: w.health,
 		declarations: declarations, publisher: publisher, log: log,
 	}
-	w.inventory = &inventory{workspace: c.Workspace, log: log}
 }
 
 // Run takes tasks until ctx ends, or one task with Config.Once, and then shuts down within Timing.Shutdown: it takes no
@@ -295,7 +293,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{min(recovery.DeliverEvery, w.cfg.Timing.Reconcile), w.recovery.Deliver},
 		{w.cfg.Timing.Observe, w.outage.Inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
-		{inventoryKept, w.janitor.tidyOutdated},
+		{outdatedEvery, w.janitor.tidyOutdated},
 	} {
 		running.Go(func() { every(loops, l.every, l.do) })
 	}

@@ -81,16 +81,6 @@ func (a *API) halt(do view.HaltFunc) respond.Handler {
 	}
 }
 
-// Environments is the response of GET /api/fleet/environments.
-type Environments struct {
-	Environments []desk.Environment `json:"environments"`
-}
-
-func (a *API) environments(w http.ResponseWriter, r *http.Request) error {
-	all, err := a.View.Environments(r.Context(), r.URL.Query().Get("repo"))
-	return a.send(w, Environments{all}, err)
-}
-
 func (a *API) rebuild(w http.ResponseWriter, r *http.Request) error {
 	done, err := a.View.Rebuild(r)
 	return a.send(w, done, err)

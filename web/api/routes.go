@@ -35,7 +35,6 @@ func (a *API) Route(mux *http.ServeMux) {
 		"DELETE /api/links/{name}":    respond.For(policy.Admin, a.removeLink),
 		"GET /api/openapi.yaml":       respond.For(policy.Viewer, a.describe),
 
-		"GET /api/fleet/environments":                 respond.For(policy.Viewer, a.environments),
 		"POST /api/fleet/environments/{name}/rebuild": respond.For(policy.Operator, a.rebuild),
 
 		"GET /api/schedules":                respond.For(policy.Viewer, a.schedules),

@@ -85,8 +85,6 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"POST /fleet/classes/{name}/resume":   respond.For(policy.Operator, c.halt((*desk.Fleet).Resume)),
 		"POST /fleet/workers/{name}/cordon":   respond.For(policy.Operator, c.halt((*desk.Fleet).Cordon)),
 		"POST /fleet/workers/{name}/uncordon": respond.For(policy.Operator, c.halt((*desk.Fleet).Uncordon)),
-
-		"POST /fleet/environments/{name}/rebuild": respond.For(policy.Operator, c.rebuild),
 	})
 	mux.HandleFunc("/queues/", c.serveQueues)
 	cfg.Out.Allow("/queues/", policy.Operator)

@@ -1,10 +1,8 @@
 package console
 
 import (
-	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -26,7 +24,6 @@ type fleetPageView struct {
 	Machines         []machineView
 	Running, Slots   int
 	Classes          []classView
-	Environments     []environmentView
 	Keys             []credentialView
 	Limits           []desk.LimitUse
 	Budget           desk.Spending
@@ -68,14 +65,6 @@ type classView struct {
 	Paused   *store.Halt
 	P50, P95 string // of the waiting time, for tasks that started lately
 	Next     []row
-}
-
-// environmentView is an environment, formatted.
-type environmentView struct {
-	desk.Environment
-	// of the repository in URLs; empty: the visitor may not rebuild, or the row above has the button
-	Path                  string
-	Age, Took, Size, Used string
 }
 
 // credentialView is a credential for the model, formatted.
@@ -138,11 +127,6 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.addActivity(busy, c.view)
 		v.addHours(busy.Hours)
-		kept, err := c.view.Environments(ctx, "")
-		if err != nil {
-			return err
-		}
-		v.addEnvironments(ctx, kept, now)
 	}
 	if v.Asked && c.examine != nil {
 		v.Services = view.WorstFirst(c.examine(ctx))
@@ -217,24 +201,6 @@ func (v *fleetPageView) addHours(hours []store.Hour) {
 
 func (h hourView) sum() int { return h.Done + h.Stopped + h.Failed }
 
-func (v *fleetPageView) addEnvironments(ctx context.Context, all []desk.Environment, now time.Time) {
-	for i, e := range all {
-		line := environmentView{
-			Environment: e, Age: display.Age(now.Sub(e.Created)), Took: tasks.Lasted(e.Took()),
-			Size: display.Bytes(e.Size), Used: display.Age(now.Sub(e.Used)),
-		}
-		if (i == 0 || all[i-1].Repo != e.Repo) && people.VisitorOf(ctx).Operates(ctx, e.Repo) == nil {
-			line.Path = url.PathEscape(e.Repo)
-		}
-		v.Environments = append(v.Environments, line)
-	}
-}
-
-// Rebuilds reports whether the visitor may rebuild one of the environments.
-func (v fleetPageView) Rebuilds() bool {
-	return slices.ContainsFunc(v.Environments, func(e environmentView) bool { return e.Path != "" })
-}
-
 // split separates the checks that passed.
 func split(checks []view.Check) (problems, passed []view.Check) {
 	for _, c := range checks {
@@ -272,15 +238,6 @@ func (c *Console) halt(do view.HaltFunc) respond.Handler {
 		http.Redirect(w, r, "/fleet", http.StatusSeeOther)
 		return nil
 	}
-}
-
-// rebuild is the handler of the button that makes a repository get a new environment.
-func (c *Console) rebuild(w http.ResponseWriter, r *http.Request) error {
-	if _, err := c.view.Rebuild(r); err != nil {
-		return err
-	}
-	http.Redirect(w, r, "/fleet#environments", http.StatusSeeOther)
-	return nil
 }
 
 func newWorkerViews(workers []view.Worker) []workerView {

@@ -38,7 +38,7 @@ func (p *Processor) setUp(r *run, t tasks.Task, where place.Place) (_ place.Plac
 		return where, nil, err
 	}
 	kept, asked := workspace.EnvironmentsOf(p.Workspace), time.Now()
-	e, release, err := kept.Use(r.Ctx, where.Clone, workspace.Environment{ID: id, From: where.From},
+	e, release, err := kept.Use(r.Ctx, where.Clone, id,
 		func(ctx context.Context, c workspace.Clone, home workspace.Layer) error {
 			if failed := p.setUps.since(id, asked); failed != nil {
 				return failed

@@ -21,8 +21,6 @@ const maxNotes = 10
 // Declared is the environment that a run in a clone gets.
 type Declared struct {
 	Environment environment.Declaration
-	// From is what declares its set-up.
-	From string
 	// Notes are what is wrong with the declaration, for the followers of the task.
 	Notes []string
 	// Lacking says what the worker lacks for it.
@@ -49,15 +47,12 @@ func (l *Declarations) Least(ctx context.Context, repo rights.Repository, c work
 // Of returns the environment that the base branch declares, under the operator's. Without a set-up by either, that of a
 // devcontainer.json counts.
 func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspace.Clone) (Declared, error) {
-	found := Declared{From: environment.File}
+	var found Declared
 	own, notes, err := l.read(ctx, c, environment.File, environment.Parse)
 	if err != nil {
 		return Declared{}, err
 	}
 	found.Notes, found.Own = notes, own.RunChoice
-	if repo.Environment.Setup != nil {
-		found.From = "errand.yaml"
-	}
 	for _, name := range environment.DevcontainerFiles {
 		if own.Setup != nil || repo.Environment.Setup != nil {
 			break
@@ -67,7 +62,7 @@ func (l *Declarations) Of(ctx context.Context, repo rights.Repository, c workspa
 			return Declared{}, err
 		}
 		dev.Egress = own.Egress
-		own, found.From, found.Notes = dev.Under(own), name, append(found.Notes, notes...)
+		own, found.Notes = dev.Under(own), append(found.Notes, notes...)
 	}
 	found.Environment = own.Under(repo.Environment)
 	found.Environment.Egress = own.Reach(repo.Environment.Egress, l.Egress)

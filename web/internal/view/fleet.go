@@ -233,13 +233,6 @@ func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, er
 	})
 }
 
-// Environments lists the environments that workers keep, for one repository or all.
-func (v *Reader) Environments(ctx context.Context, repo string) ([]desk.Environment, error) {
-	return Await(ctx, func(ctx context.Context) ([]desk.Environment, error) {
-		return desk.FleetOf(v.Desk).Environments(ctx, repo)
-	})
-}
-
 // HaltFunc pauses, resumes, cordons or uncordons what has a name.
 type HaltFunc = func(f *desk.Fleet, ctx context.Context, name string) (desk.Halted, error)
 
