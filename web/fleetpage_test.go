@@ -120,7 +120,7 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	viewer := []string{"Authorization", "Bearer " + h.apiToken("see", "viewer")}
 	h.contains(page(), http.StatusOK, `action="/fleet/classes/interactive/pause"`,
 		`action="/fleet/workers/mill-1.test/cordon"`, `href="/queues/"`,
-		`href="/tasks/`+id+`"`, "1 of 4 slots", "interactive</th><td>1</td><td>2h</td>")
+		"1 of 4 slots", `interactive</th><td><a href="/?state=waiting&amp;class=interactive">1</a></td><td>2h</td>`)
 	h.contains(page(viewer...), http.StatusOK, "mill-1.test", "!<form method=\"post\" action=\"/fleet",
 		`!href="/queues/"`)
 
@@ -156,44 +156,26 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	h.contains(page(limited...), http.StatusOK, "!/pause", "!/cordon")
 }
 
-// The page shows what ended by hour, and the limits in force with who uses them.
+// The page shows what ended by hour, and what is spent of the day's budget.
 func TestFleetAtWork(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, func(c *Config) {
 		client := c.Redis.MakeRedisClient().(*redis.Client)
 		t.Cleanup(func() { _ = client.Close() })
 		c.Desk = desk.New(c.Store, queue.New(c.Store, client, time.Hour), rights.Policy{
-			Limits: rights.Limits{Repository: 2}, Budgets: rights.Budgets{Day: 50},
+			Budgets: rights.Budgets{Day: 50},
 		}, nil)
 	})
 	for i, kind := range []tasks.EndingKind{tasks.Answered, tasks.Answered, tasks.Failed, tasks.Cancelled} {
 		h.End(h.Claim(h.inRepo(i+1, "acme/ended")), tasks.Ending{Kind: kind, At: time.Now()})
 	}
-	h.Claim(h.inRepo(9, "acme/app"))
-	asks, err := h.Store.Claim(t.Context(), h.submit(10, func(t *tasks.Task) {
-		t.Repo, t.Thread = "acme/app",
-			"chat/asks"
-	}), 0, "worker-1", store.Cap{Scope: "repo:", Max: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := asks.Lend(t.Context()); err != nil { // it waits for a person
-		t.Fatal(err)
-	}
-	w := store.Worker{
-		ID: "worker-1", Host: "mill.test", Running: 2, Health: json.RawMessage(`{"ok":true}`),
-	}
-	if _, err := h.Store.Workers.Beat(t.Context(), w); err != nil {
-		t.Fatal(err)
-	}
 	a := h.get("/fleet")
 	h.contains(a, http.StatusOK, "<b>4</b> ended in 24 h",
 		"<b>1</b> failed",
 		"</th><td>2</td><td>1</td><td>1</td><td class=\"wide\"><meter max=\"1\" value=\"1.000\"", "≤ ",
-		"Runs at once, each repository", "at most 2", "acme/app <b>1</b>",
-		"$0.00 of $50.00", "!acme/ended <b>")
+		"<b>$0.00</b> of $50.00 spent today")
 	limited := []string{"Authorization", "Bearer " + h.apiToken("team", "operator", "other/*")}
-	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "at most 2", "!acme/app")
+	h.contains(h.get("/fleet", append(limited, "Accept", "text/html")...), http.StatusOK, "!spent today")
 }
 
 // The page of the fleet shows pools if there is more than the default one, and the page of a task names its pool.

@@ -65,7 +65,7 @@ func TestFleet(t *testing.T) {
 		tb := c.tab(t)
 		tb.as(l)
 		tb.open("/fleet")
-		tb.find("main", "Next in review")
+		tb.find("main", "Ended tasks by hour")
 		tb.fits("fleet-busy")
 		tb.accessible("fleet-busy")
 		tb.keep(fmt.Sprintf("%s/fleet-busy-%s.png", out, l.name), tb.shoot(true))

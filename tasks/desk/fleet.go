@@ -21,8 +21,16 @@ func (f *Fleet) Credentials(ctx context.Context) ([]capacity.CredentialUse, erro
 	return capacity.Credentials(ctx, f.desk.store)
 }
 
-// Fleet is the desk for operators: which classes and workers take tasks, and what they are busy with. It is safe for
-// concurrent use.
+// DayBudget returns the fleet's budget of a day in US dollars; 0 if there is none, or if the visitor does not see the
+// whole fleet.
+func (f *Fleet) DayBudget(ctx context.Context) float64 {
+	if !people.VisitorOf(ctx).Has(policy.See) {
+		return 0
+	}
+	return f.desk.policy.Budgets.Day
+}
+
+// Fleet is the desk for operators: which classes and workers take tasks. It is safe for concurrent use.
 type Fleet struct{ desk *Desk }
 
 // FleetOf returns the fleet of a desk.

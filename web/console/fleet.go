@@ -25,8 +25,7 @@ type fleetPageView struct {
 	Running, Slots   int
 	Classes          []classView
 	Keys             []credentialView
-	Limits           []desk.LimitUse
-	Budget           desk.Spending
+	Budget           string // of the fleet today; empty: it has none
 	Hours            []hourView
 	Ended            int  // in these hours
 	Failed           int  // how many of them failed
@@ -57,14 +56,13 @@ type workerView struct {
 	Level, State string // a severity, and words
 }
 
-// classView is a class with the tasks that come first.
+// classView is a class, formatted.
 type classView struct {
 	view.ClassTally
 	Class    string
 	Wait     string // the longest one; empty if no task waits
 	Paused   *store.Halt
 	P50, P95 string // of the waiting time, for tasks that started lately
-	Next     []row
 }
 
 // credentialView is a credential for the model, formatted.
@@ -115,18 +113,19 @@ func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
 	v := fleetPageView{
 		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx),
 		Operator: people.VisitorOf(ctx).Operates(ctx, "") == nil,
+		Budget:   view.USD(desk.FleetOf(c.view.Desk).DayBudget(ctx)),
 	}
 	v.Asked = v.SeesServices && r.URL.Query().Has("services")
 	v.Problems, v.Passed = split(v.Checks)
 	v.addMachines()
 	v.Keys = newCredentialViews(v.CredentialUse, now)
 	if v.Redis == "ok" { // otherwise there is nothing more to read
-		busy, err := c.view.Activity(ctx, v.Fleet, endedHours)
+		hours, err := c.view.Hours(ctx, endedHours)
 		if err != nil {
 			return err
 		}
-		v.addActivity(busy, c.view)
-		v.addHours(busy.Hours)
+		v.addClasses(hours, now)
+		v.addHours(hours)
 	}
 	if v.Asked && c.examine != nil {
 		v.Services = view.WorstFirst(c.examine(ctx))
@@ -150,9 +149,8 @@ func (v *fleetPageView) addMachines() {
 	}
 }
 
-func (v *fleetPageView) addActivity(a view.Activity, read *view.Reader) {
-	now := read.Now()
-	v.Limits, v.Budget = a.Limits, a.Budget
+// addClasses adds the classes with what waits and runs, and how long tasks waited lately.
+func (v *fleetPageView) addClasses(hours []store.Hour, now time.Time) {
 	for _, q := range v.Queues {
 		if q.Pool != "" {
 			continue // pauses are of the default pool's, as the button makes them
@@ -162,14 +160,11 @@ func (v *fleetPageView) addActivity(a view.Activity, read *view.Reader) {
 			line.Wait = display.Age(line.Longest)
 		}
 		waited := store.Distribution{}
-		for _, h := range a.Hours[max(0, len(a.Hours)-waitHours):] {
+		for _, h := range hours[max(0, len(hours)-waitHours):] {
 			waited = waited.Add(h.Waited[q.Class])
 		}
 		if d := waited.Quantile(1); d > 0 {
 			line.P50, line.P95 = "≤ "+display.Age(waited.Quantile(0.5)), "≤ "+display.Age(waited.Quantile(0.95))
-		}
-		for _, s := range a.Next[q.Class] {
-			line.Next = append(line.Next, newRow(read.NewTask(s), now))
 		}
 		v.Classes = append(v.Classes, line)
 	}

@@ -217,20 +217,9 @@ func (f Fleet) OfClass(class string, now time.Time) (u ClassTally) {
 	return u
 }
 
-// Activity is what the fleet is busy with, and was in the last hours.
-type Activity struct {
-	desk.Load
-	Hours []store.Hour
-}
-
-// Activity reads what the fleet is busy with.
-func (v *Reader) Activity(ctx context.Context, f Fleet, hours int) (Activity, error) {
-	return Await(ctx, func(ctx context.Context) (a Activity, err error) {
-		if a.Load, err = desk.FleetOf(v.Desk).Load(ctx, f.live); err == nil {
-			a.Hours, err = v.Store.Tally.Hours(ctx, hours)
-		}
-		return a, err
-	})
+// Hours reads what ended, and how long tasks waited, in each of the last hours.
+func (v *Reader) Hours(ctx context.Context, hours int) ([]store.Hour, error) {
+	return Await(ctx, func(ctx context.Context) ([]store.Hour, error) { return v.Store.Tally.Hours(ctx, hours) })
 }
 
 // HaltFunc pauses, resumes, cordons or uncordons what has a name.
