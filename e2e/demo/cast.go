@@ -140,15 +140,19 @@ const test = "package invoice\n\nimport \"testing\"\n\nfunc TestTotalKeepsCents(
 // inhabit leaves tasks in the other states of the console: stopped, failed, running, asking, waiting and paused, one
 // with a draft pull request, a second review of the pull request, and a conversation.
 func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
+	t.await("the task that Carl stops")
 	if err := s.stopped(ctx, sys, t); err != nil {
 		return err
 	}
+	t.await("the answer in the chat")
 	if err := s.conversation(ctx, sys, t); err != nil {
 		return err
 	}
+	t.await("the task that reaches the usage limit")
 	if err := s.paused(ctx, sys, t); err != nil {
 		return err
 	}
+	t.await("the push to the pull request")
 	second, err := s.push(ctx, sys, t) // the review would wait for the usage limit, too
 	if err != nil {
 		return err
@@ -156,12 +160,14 @@ func (s *scene) inhabit(ctx context.Context, sys *system, t *teller) error {
 	for _, p := range cast() {
 		if p.stays && second != "" {
 			t.say("github", "the push is reviewed half a minute after it, unless another one follows")
+			t.await("the review of the push")
 			if err := sys.until(ctx, second, func(s status) bool { return s.ended(tasks.Answered) }); err != nil {
 				return fmt.Errorf("wait for the second review: %w", err)
 			}
 			t.say("github", "the pull request is reviewed again")
 			second = ""
 		}
+		t.await("the task of " + p.name)
 		s.model.Answer(p.prompt, p.turns...)
 		id, _, err := s.ask(ctx, sys, p)
 		if err != nil {

@@ -98,12 +98,15 @@ func play(ctx context.Context, once bool, s *scene, sys *system, t *teller) erro
 		limited, cancel = context.WithTimeout(ctx, patience)
 		defer cancel()
 	}
+	t.await("the worker to be ready")
 	if err := sys.awaitReady(limited); err != nil {
 		return err
 	}
+	t.await("the answer to the mention in Slack")
 	if err := s.mention(limited, sys, t); err != nil {
 		return err
 	}
+	t.await("the review of the pull request")
 	if err := s.pullRequest(limited, sys, t); err != nil {
 		return err
 	}
@@ -135,7 +138,21 @@ type teller struct {
 	start time.Time
 	said  chan struct{} // holds one token after a line
 	hush  func()        // ends the reminders
-	mu    sync.Mutex    // held while a line is written
+	mu    sync.Mutex    // held while a line is written, and for waits
+	waits string        // for what the demo waits
+}
+
+// await sets what the demo waits for, for the reminders.
+func (t *teller) await(what string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waits = what
+}
+
+func (t *teller) awaited() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waits
 }
 
 // remind prints a line after each silence, until stop is called.
@@ -150,7 +167,7 @@ func (t *teller) remind() (stop func()) {
 			case <-t.said:
 				waited = silence
 			case <-time.After(silence):
-				t.print("errand", "still waiting, for %s so far", waited)
+				t.print("errand", "waiting for %s, %s so far", t.awaited(), waited)
 				waited += silence
 			}
 		}
