@@ -98,6 +98,24 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	}
 }
 
+// What the front door and a worker both report is on the page once.
+func TestANoteIsShownOnce(t *testing.T) {
+	t.Parallel()
+	note := store.Finding{Severity: store.Note, What: "errand.yaml has one repository"}
+	h := newHarness(t, func(c *Config) { c.Notices = []store.Finding{note} })
+	other := store.Finding{Severity: store.Note, What: "the disk is slow"}
+	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
+		ID: "w1", Host: "mill.test", Health: json.RawMessage(`{"ok":true}`), Notices: []store.Finding{note, other},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	page := h.get("/fleet")
+	h.contains(page, http.StatusOK, other.What)
+	if n := strings.Count(page.text, note.What); n != 1 {
+		t.Errorf("the note is shown %d times", n)
+	}
+}
+
 // Operators pause classes and cordon workers by buttons, viewers see who did it, and the log has both.
 func TestPauseAndCordonByButtons(t *testing.T) {
 	t.Parallel()

@@ -144,6 +144,9 @@ func (v *fleetPageView) addMachines() {
 			m.Name = w.ID
 		}
 		m.Problems, m.Passed = split(w.Checks)
+		m.Problems = slices.DeleteFunc(m.Problems, func(c view.Check) bool {
+			return slices.Contains(v.Problems, c) // such as a note about the errand.yaml that all have
+		})
 		v.Machines = append(v.Machines, m)
 		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
 	}
