@@ -153,10 +153,21 @@ func MergeKey(t Task) string {
 	}, t.Also...)...)
 }
 
-// Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Title].
+// Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Line] and
+// [display.Capital].
 func (t Task) Title() string {
+	return display.Capital(untrusted.Cut(display.Line(t.firstLine()), maxTitle))
+}
+
+// Subject returns the title for a commit and a pull request. Invisible characters are left out of it rather than
+// spelled out: phones put marks of direction around names.
+func (t Task) Subject() string {
+	return display.Capital(untrusted.Cut(display.Line(display.Words(t.firstLine())), maxTitle))
+}
+
+func (t Task) firstLine() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
-	return untrusted.Cut(display.Title(line), maxTitle)
+	return line
 }
 
 // maxTitle bounds a task's title, in characters.

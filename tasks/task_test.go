@@ -35,11 +35,23 @@ func TestTitle(t *testing.T) {
 	t.Parallel()
 	for prompt, want := range map[string]string{
 		"  fix the flaky test\nplease": "Fix the flaky test", "go.mod is old": "go.mod is old", "": "", "a\tb c": "A b c",
-		"fix \x1b[31mit\u202e": "Fix it", "name it \u2068Dana’s phone\u2069": "Name it Dana’s phone",
+		"fix \x1b[31mit\u202e":   `Fix it\u202e`,
 		strings.Repeat("a ", 60): "A " + strings.Repeat("a ", 48) + "a…",
 	} {
 		if got := (Task{Prompt: prompt}).Title(); got != want {
 			t.Errorf("%q is titled %q, want %q", prompt, got, want)
+		}
+	}
+}
+
+// A subject is a title without what nobody sees.
+func TestSubject(t *testing.T) {
+	t.Parallel()
+	for prompt, want := range map[string]string{
+		"name it \u2068Dana’s phone\u2069\nplease": "Name it Dana’s phone", "\u200ffix\u202e it": "Fix it", "": "",
+	} {
+		if got := (Task{Prompt: prompt}).Subject(); got != want {
+			t.Errorf("%q has the subject %q, want %q", prompt, got, want)
 		}
 	}
 }

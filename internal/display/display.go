@@ -27,15 +27,12 @@ func invisible(r rune) bool {
 
 // Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js
 // does the same. Do not use it on markup: an unfinished control sequence would remove the markup after it.
-func Text(s string) string { return Spelled(withoutSequences(s)) }
-
-// withoutSequences removes control sequences of terminals.
-func withoutSequences(s string) string {
+func Text(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a single byte 0x9b begins a control sequence on some terminals
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
 	}
-	return s
+	return Spelled(s)
 }
 
 // Spelled spells out invisible characters. It removes nothing, so s may be markup.
@@ -85,12 +82,6 @@ func spellThose(s string, which func(rune) bool, escape func(rune) string) strin
 
 // Line returns Text on one line.
 func Line(s string) string { return strings.Join(strings.Fields(Text(s)), " ") }
-
-// Title returns text on one line, with a capital first letter and without invisible characters: phones put marks of
-// direction around names.
-func Title(s string) string {
-	return Capital(strings.Join(strings.Fields(Words(withoutSequences(s))), " "))
-}
 
 // Capital returns text with a capital first letter. Text whose first word may be code or a name stays as it is: such a
 // word has anything but small letters, like main.go, iOS, left-pad or fix:, or no vowel, like npm.

@@ -138,7 +138,7 @@ func (b *publication) clone(ctx context.Context, t tasks.Task, p place.Place) *t
 	}
 	return &tasks.Published{Due: true, Work: tasks.Work{
 		Repo: t.Repo, Branch: p.Branch, Commit: pushed.Commit, Base: cmp.Or(p.Into, p.Clone.Base), Fixes: p.Fixes,
-		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Title()),
+		Title:        cmp.Or(b.Policy.Redactor.String(pushed.Subject), t.Subject()),
 		Verification: checks, Style: b.style(ctx, p),
 	}}
 }
@@ -212,7 +212,7 @@ func (b *publication) push(
 		return workspace.Pushed{}, nil, err
 	}
 	pushed, err := b.Workspace.Publish(ctx, p.Clone, workspace.Publication{
-		Branch: p.Branch, Message: t.Title() + "\n\n" + Trailers(t, p.CoAuthor) + "\n",
+		Branch: p.Branch, Message: t.Subject() + "\n\n" + Trailers(t, p.CoAuthor) + "\n",
 		TrustedConfig: p.Trusted, Ours: ours, Refuse: p.RefusesSecrets(),
 		Author: p.Author, Asker: p.CoAuthor, Credit: func(message string) string {
 			return credit(message, t.ID, p.CoAuthor)
