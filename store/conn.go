@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -158,12 +157,4 @@ func (c *conn) indexed(ctx context.Context, key string, first int) ([]Record, er
 		return nil, err
 	}
 	return c.records(ctx, ids)
-}
-
-func (c *conn) state(ctx context.Context, id string) (State, error) {
-	state, err := c.redis.HGet(ctx, c.key.task(id), "state").Result()
-	if errors.Is(err, redis.Nil) {
-		err = ErrNotFound
-	}
-	return State(state), err
 }

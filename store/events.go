@@ -16,13 +16,15 @@ import (
 const (
 	maxEvent = 16 << 10 // bytes
 	batch    = 100      // events per read
+	readers  = 4        // followers that read at a time
 )
 
 // EventLog holds the events of tasks.
 type EventLog struct {
 	*conn
 	values    *values
-	hub       *hub
+	news      *hints
+	reading   chan struct{} // a token for each follower that is reading
 	most      int           // events kept of a task
 	retention time.Duration // of a task's events once it is posted
 }
@@ -55,25 +57,33 @@ func (s *EventLog) Read(ctx context.Context, id, after string, limit int) ([]Eve
 	if limit <= 0 {
 		limit = batch
 	}
+	events, _, err := s.read(ctx, id, after, limit)
+	return events, err
+}
+
+// read is [EventLog.Read] with a limit. It also returns the task's state, or "" if it does not exist. The state is
+// older than the events: if the task has ended, the stream has all of them.
+func (s *EventLog) read(ctx context.Context, id, after string, limit int) ([]Event, State, error) {
 	if !ValidEventID(after) {
-		return nil, fmt.Errorf("read events of %s: %q is no event ID", id, after)
+		return nil, "", fmt.Errorf("read events of %s: %q is no event ID", id, after)
 	}
 	from := "-"
 	if after != "" && after != "0" {
 		from = "(" + after
 	}
-	var early *redis.SliceCmd
+	var record *redis.SliceCmd
 	var stream *redis.XMessageSliceCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		early = p.HMGet(ctx, s.key.task(id), "early") // before the stream, into which they move
+		record = p.HMGet(ctx, s.key.task(id), "state", "early") // before the stream, into which they move
 		stream = p.XRangeN(ctx, s.key.events(id), from, "+", int64(limit))
 		return nil
 	})
 	if err := cmp.Or(err, stream.Err()); err != nil {
-		return nil, fmt.Errorf("read events of %s: %w", id, err)
+		return nil, "", fmt.Errorf("read events of %s: %w", id, err)
 	}
-	events := joinEvents(reply(early.Val()).text(0), after, stream.Val())
-	return events[:min(limit, len(events))], nil
+	fields := reply(record.Val())
+	events := joinEvents(fields.text(1), after, stream.Val())
+	return events[:min(limit, len(events))], State(fields.text(0)), nil
 }
 
 // joinEvents returns the events after an event's ID: those in the record that come after it, and what was read of the

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -10,8 +11,8 @@ import (
 // task has ended and nothing is left to read. An error (ctx's, Redis' or [ErrNotFound]) is the last element. A caller
 // that breaks off can continue later with the last ID.
 //
-// A process uses one subscription for everything that it follows, and reads each stream once for all followers (see
-// hub). A slow caller does not delay others, and misses nothing that the stream still has.
+// The followers of a process share one subscription, which says that a task has new events. Each reads for itself, so
+// a slow caller does not delay others, and misses nothing that the stream still has.
 func (s *EventLog) Follow(ctx context.Context, id, after string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f := &follower{log: s, id: id, after: after, yield: yield}
@@ -30,82 +31,67 @@ type follower struct {
 	id    string
 	after string // the last event that was yielded; empty if none
 	yield func(Event, error) bool
-	over  bool // the caller has stopped, or the end was reached
-
-	archive bool // it has read the archived events
 }
 
-// follow reads the existing events itself and then lets the hub read. It starts over whenever the hub drops it.
+// follow yields what was archived, once, and then what the stream has and gets. It subscribes only if the task has not
+// ended.
 func (f *follower) follow(ctx context.Context) error {
-	for {
-		// Read the state before the stream: if the task has ended, the stream then has all of its events.
-		state, err := f.log.state(ctx, f.id)
-		if err == nil {
-			err = f.catchUp(ctx)
-		}
-		if err != nil || f.over || state == Ended {
-			return err
-		}
-		if err := f.listen(ctx); err != nil || f.over {
-			return err
-		}
-	}
-}
-
-// catchUp reads what was archived, once, and until the stream has nothing more.
-func (f *follower) catchUp(ctx context.Context) error {
-	if !f.archive {
-		events, err := f.log.archived(ctx, f.id)
-		if err != nil {
-			return err
-		}
-		f.archive = true
-		f.emit(events)
-	}
-	for {
-		events, err := f.log.Read(ctx, f.id, f.after, batch)
-		if err != nil {
-			return err
-		}
-		f.emit(events)
-		if f.over || len(events) < batch {
-			return nil
-		}
-	}
-}
-
-// listen yields what the hub reads, until the hub drops this follower.
-func (f *follower) listen(ctx context.Context) error {
-	news, leave := f.log.hub.join(f.id, f.after)
-	defer leave()
-	// The hub may have read events for other followers after our own read and before we joined.
-	if err := f.catchUp(ctx); err != nil {
+	archived, err := f.log.archived(ctx, f.id)
+	if err != nil || f.emit(archived) {
 		return err
 	}
-	for !f.over {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case events, more := <-news:
-			if !more {
-				return nil
-			}
-			f.emit(events)
-		}
+	look := func() bool {
+		var over bool
+		over, err = f.catchUp(ctx)
+		return over || err != nil
 	}
-	return nil
+	if look() {
+		return err
+	}
+	waited := f.log.news.waitFor(ctx, f.log.key.news(), f.id, look)
+	return cmp.Or(err, waited)
 }
 
-// emit yields the events that the caller does not have yet.
-func (f *follower) emit(events []Event) {
-	for _, e := range events {
-		if f.over {
-			return
+// catchUp yields what the stream has. It reports whether nothing follows: the caller has stopped, or the task has
+// ended.
+func (f *follower) catchUp(ctx context.Context) (over bool, _ error) {
+	for {
+		events, state, err := f.read(ctx)
+		if err != nil || f.emit(events) {
+			return true, err
 		}
+		if len(events) == batch {
+			continue // there may be more
+		}
+		if state == "" {
+			return true, ErrNotFound
+		}
+		return state == Ended, nil
+	}
+}
+
+// read reads what comes next. Only a few followers do so at a time, so that they leave connections to others.
+func (f *follower) read(ctx context.Context) ([]Event, State, error) {
+	select {
+	case f.log.reading <- struct{}{}:
+		defer func() { <-f.log.reading }()
+	case <-ctx.Done():
+		return nil, "", context.Cause(ctx)
+	}
+	return f.log.read(ctx, f.id, f.after, batch)
+}
+
+// emit yields the events that the caller does not have yet. It reports whether the caller has stopped, or got the end
+// mark.
+func (f *follower) emit(events []Event) (over bool) {
+	for _, e := range events {
 		if !later(e.ID, f.after) {
 			continue
 		}
 		f.after = e.ID
-		f.over = !f.yield(e, nil) || e.End
+		if !f.yield(e, nil) || e.End {
+			return true
+		}
 	}
+	return false
 }

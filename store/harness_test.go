@@ -60,6 +60,15 @@ func dial(t *testing.T, url string) *redis.Client {
 	return redistest.Client(t, url)
 }
 
+// passing is a hook that changes nothing.
+type passing struct{}
+
+func (passing) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (passing) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
 // store is one process of the fleet. cfg needs no client.
 func (h *harness) store(cfg Config) *Store {
 	h.Helper()
@@ -70,7 +79,7 @@ func (h *harness) store(cfg Config) *Store {
 	if err != nil {
 		h.Fatal(err)
 	}
-	s.Events.hub.poll = 20 * time.Millisecond
+	s.Events.news.poll = 20 * time.Millisecond
 	return s
 }
 

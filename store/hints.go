@@ -11,12 +11,11 @@ import (
 // hints passes published hints to whatever waits for them in this process, over one subscription. A hint only says
 // that there may be something to read: listeners read Redis when they get one, and from time to time without one.
 //
-// While anything listens, hints has one goroutine. Hints of events (key.news) are not part of it: every event causes
-// one, so only processes with followers subscribe to them (see hub).
+// While anything listens, hints has one goroutine.
 type hints struct {
 	redis    Client
-	channels []string
 	poll     time.Duration // how often waitFor looks without a hint
+	channels []string
 
 	mu        sync.Mutex
 	listeners map[subject]map[chan struct{}]bool
@@ -27,11 +26,8 @@ type hints struct {
 // subject is what a hint is about: a task, a thread or a key, depending on the channel.
 type subject struct{ channel, name string }
 
-func newHints(r Client, k keys, poll time.Duration) *hints {
-	return &hints{
-		redis: r, poll: poll, listeners: map[subject]map[chan struct{}]bool{},
-		channels: []string{k.cancel(), k.answers(), k.mail(), k.asked(), k.replies()},
-	}
+func newHints(r Client, poll time.Duration, channels ...string) *hints {
+	return &hints{redis: r, poll: poll, channels: channels, listeners: map[subject]map[chan struct{}]bool{}}
 }
 
 // listen returns a channel with a token when there was a hint about one of the subjects since the last receive. It also

@@ -91,7 +91,7 @@ func TestLatestLog(t *testing.T) {
 
 // vanish removes a part of a log after it was listed and before it is read.
 type vanish struct {
-	counter
+	passing
 	remove func()
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // resend is a client that loses the first reply to a script and sends it again, as go-redis does.
-type resend struct{ counter }
+type resend struct{ passing }
 
 func (r *resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {

@@ -48,7 +48,7 @@ import (
 // Config configures a store. Redis is required. A zero duration or number means the default in brackets.
 type Config struct {
 	Redis    Client         // not closed by the store; Cluster and Ring are refused
-	Blocking Client         // for the subscription and reads of followers, separate from the others; nil = Redis
+	Blocking Client         // for subscriptions, separate from the others; nil = Redis
 	Prefix   string         // of every key ["errand:"]
 	Objects  objects.Bucket // for values that are too large for Redis; nil: all are in Redis
 
@@ -129,8 +129,10 @@ func New(cfg Config) (*Store, error) {
 func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 	c := &conn{redis: cfg.Redis, key: keys{cfg.Prefix}, scripts: scripts, replicas: cfg.Replicas}
 	v := &values{bucket: cfg.Objects}
-	h := newHints(cfg.Blocking, c.key, cfg.Refresh)
-	follow := &hub{conn: c, blocking: cfg.Blocking, poll: 2 * time.Second, feeds: map[string]*feed{}}
+	k := c.key
+	h := newHints(cfg.Blocking, cfg.Refresh, k.cancel(), k.answers(), k.mail(), k.asked(), k.replies())
+	// Every event causes a hint, so only processes with followers subscribe to them.
+	news := newHints(cfg.Blocking, 2*time.Second, k.news())
 	return &Store{
 		conn: c, cfg: cfg, values: v, hints: h,
 
@@ -139,7 +141,7 @@ func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 		Credentials:  &Credentials{c},
 		Doctor:       newDoctor(cfg, c, v),
 		Environments: &Environments{c},
-		Events:       &EventLog{c, v, follow, cfg.EventCap, cfg.Retention},
+		Events:       &EventLog{c, v, news, make(chan struct{}, readers), cfg.EventCap, cfg.Retention},
 		Halts:        &Halts{c},
 		Links:        &Links{List{c, "links"}},
 		Logins:       &Logins{c},

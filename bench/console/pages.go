@@ -82,7 +82,7 @@ func (s *stage) delays(ctx context.Context) error {
 	r.Most("from an event to the browser, p50", table.Milliseconds(all.Percentile(.5)), 100, "%.1f ms")
 	r.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 500, "%.1f ms")
 	r.Note("events written meanwhile, a second", float64(wrote)/s.Time.Seconds(), "%.0f")
-	r.Most("readings of Redis for an event, which pages share", (readsAfter-reads)/float64(wrote), 1.1, "%.2f")
+	r.Most("readings of Redis for an event in a page", (readsAfter-reads)/float64(len(all.Delays)), 1.1, "%.2f")
 	r.Note("CPU of the front door for an event in a page",
 		float64(cpuAfter-cpu)/float64(time.Microsecond)/float64(len(all.Delays)), "%.0f µs")
 	all, _, err = s.write(ctx, joint, func() error { return pause(ctx, s.Time) })
