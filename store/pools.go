@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"strings"
-	"time"
 )
 
 // QueueOf returns the name of the queue of a class in a pool; the empty name is the default pool. Its queues have the
@@ -28,9 +27,9 @@ func CutQueue(queue string) (pool, class string) {
 // Queue returns the name of the queue that the task belongs to.
 func (r Record) Queue() string { return QueueOf(r.Pool, r.Class) }
 
-// Move gives a waiting task to another pool, where it is due at the given time; zero is now. rec is the record that the
-// caller saw: its delivery is no longer valid. Move returns [ErrStale] if the task no longer waits for it.
-func (s *Store) Move(ctx context.Context, rec Record, pool string, at time.Time) error {
-	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, pool, micros(at), rand.Text())
+// Move gives a waiting task to another pool. rec is the record that the caller saw: its delivery is no longer valid.
+// Move returns [ErrStale] if the task no longer waits for it.
+func (s *Store) Move(ctx context.Context, rec Record, pool string) error {
+	_, err := s.run(ctx, "move", rec.ID, rec.Delivery, pool, rand.Text())
 	return wrapf(err, "move %s", rec.ID)
 }

@@ -100,7 +100,7 @@ func TestLostAnswers(t *testing.T) {
 			return failed(s.Workers.Beat(h.Context(), Worker{ID: "w"}))
 		},
 		"move": func(h *harness, s *Store, _ *Claim) any {
-			return s.Move(h.Context(), Record{ID: other(h, s)}, "gpu", time.Time{})
+			return s.Move(h.Context(), Record{ID: other(h, s)}, "gpu")
 		},
 		"pause":  func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
 		"cordon": func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },

@@ -101,7 +101,7 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		return failed(w.s.Questions.Answer(ctx, id, "k", nil, ""))
 	},
 	"Move": func(ctx context.Context, w world, id string) error {
-		return w.s.Move(ctx, Record{ID: id}, "gpu", time.Time{})
+		return w.s.Move(ctx, Record{ID: id}, "gpu")
 	},
 	"Threads.Lock": func(ctx context.Context, w world, _ string) error {
 		return failed(w.s.Threads.Lock(ctx, "t", time.Minute))

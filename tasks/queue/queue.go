@@ -213,10 +213,10 @@ func (q *Queue) newClient() enqueue {
 	}
 }
 
-// Move gives a waiting task to another pool, whose workers can take it at the given time. It returns [store.ErrStale]
-// if the task has another delivery or no longer waits.
-func (q *Queue) Move(ctx context.Context, rec store.Record, pool string, at time.Time) error {
-	if err := q.store.Move(ctx, rec, pool, at); err != nil {
+// Move gives a waiting task to another pool. It returns [store.ErrStale] if the task has another delivery or no longer
+// waits.
+func (q *Queue) Move(ctx context.Context, rec store.Record, pool string) error {
+	if err := q.store.Move(ctx, rec, pool); err != nil {
 		return err
 	}
 	// The queue that it leaves may have no workers. A worker that has the delivery finds it stale.

@@ -128,27 +128,30 @@ func TestPoolChangesWhileATaskWaits(t *testing.T) {
 	}
 }
 
-// A worker that claims a task of another pool hands it to that pool and uses no attempt. Its log says so.
-func TestWorkerMovesATask(t *testing.T) {
+// A worker that claims a task of another pool gives it back and uses no attempt, and the leader moves it.
+func TestWorkerGivesBackATaskOfAnotherPool(t *testing.T) {
 	t.Parallel()
-	r, own, said := pooled(t, "gpu"), &fakeAgent{}, &lines{}
+	r, said := pooled(t, "gpu"), &lines{}
 	id := r.submit(r.repoTask("a"))
 	r.inPool("arm")
 	w := r.idle(r.disk(t.TempDir()), logged(said), func(c *Config) { c.Pool = "gpu" })
 	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); !errors.Is(err, attempt.ErrReturned) {
 		t.Fatal(err)
 	}
-	said.await(t, fmt.Sprintf(`msg="task moved" worker=%s run=%s from=gpu to=arm`, w.id, id))
 	rec := must(r.store.Get(t.Context(), id))
-	if rec.Pool != "arm" || rec.Delivery != 2 || rec.State != store.Waiting || rec.Attempt != 0 ||
-		len(r.agent.specs()) > 0 {
+	if rec.Pool != "gpu" || rec.Why != "it belongs to pool arm" || rec.State != store.Waiting || rec.Attempt != 0 ||
+		!rec.At.After(time.Now()) || len(r.agent.specs()) > 0 {
 		t.Errorf("%+v", rec)
 	}
-	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); err != nil { // the delivery that moved
+	w.recovery.Reconcile(t.Context())
+	said.await(t, fmt.Sprintf(`msg="task moved" worker=%s run=%s from=gpu to=arm`, w.id, id))
+	moved := must(r.store.Get(t.Context(), id))
+	if moved.Pool != "arm" || moved.Delivery != 2 || !moved.At.Equal(rec.At) {
+		t.Errorf("%+v", moved)
+	}
+	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 1); err != nil { // the delivery that moved
 		t.Errorf("the earlier delivery: %v", err)
 	}
-	r.member("arm", own)
-	r.ran(id, own)
 }
 
 // Retries, takeovers and a person's retry stay in the pool.

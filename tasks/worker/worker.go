@@ -35,7 +35,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
 	"github.com/errand-fleet/errand/tasks/worker/place"
@@ -226,7 +225,6 @@ func (w *Worker) build() {
 	})
 	w.sources = &sources.Set{All: c.Sources}
 	w.waits = notices.New(c.Store, w.sources, c.Log)
-	mover := &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	w.credentials = &attempt.Credentials{
 		Known: c.Runner, Store: c.Store, Own: c.Credential, Log: c.Log,
 	}
@@ -243,14 +241,14 @@ func (w *Worker) build() {
 	w.attempts = attempt.New(attempt.Config{
 		Worker: w.id, Store: c.Store, Queue: c.Queue, Runner: c.Runner, Workspace: c.Workspace, Sources: w.sources,
 		Policy: c.Policy, Pool: c.Pool, Slots: w.slots, Health: w.health, Credentials: w.credentials,
-		Declarations: declarations, Publisher: publisher, Notices: w.waits, Moves: mover, Outbox: w.outbox,
+		Declarations: declarations, Publisher: publisher, Notices: w.waits, Outbox: w.outbox,
 		Secrets: c.Secrets, Exposed: c.Exposed, Caps: c.Policy.Limits.Caps(), Credential: c.Credential,
 		IdleLimit: c.IdleLimit, LogDir: c.LogDir, Drained: w.drained, Meter: c.Meter, Log: c.Log,
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = &recovery.Recovery{
 		Store: c.Store, Queue: c.Queue, Policy: c.Policy,
-		Notices: w.waits, Moves: mover, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
+		Notices: w.waits, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
 	}

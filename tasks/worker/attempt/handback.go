@@ -14,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
@@ -52,9 +51,6 @@ func (p *Processor) handBack(run *run, cause error) error {
 	}
 
 	rec.Delivery++
-	if _, elsewhere := errors.AsType[moves.ElsewhereError](cause); elsewhere {
-		logline.Warn(p.Log, p.Moves.Move(run.Detached, rec), "move task to another pool", "run", rec.ID)
-	}
 	if w.key != "" {
 		p.Notices.Post(notices.Notice{
 			ID: rec.ID, Delivery: rec.Delivery, Key: w.key, Why: w.Why, Said: w.message != "",

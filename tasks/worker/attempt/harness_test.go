@@ -19,7 +19,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
 )
@@ -92,7 +91,6 @@ func (f *fleet) idle(change ...func(*Config)) *Processor {
 	c.Credentials = &Credentials{Known: agents, Store: c.Store, Own: c.Credential, Log: log}
 	c.Notices = notices.New(c.Store, c.Sources, log)
 	f.Cleanup(c.Notices.Wait) // they write to the log
-	c.Moves = &moves.Mover{Queue: c.Queue, Policy: c.Policy, Log: log}
 	return New(c)
 }
 

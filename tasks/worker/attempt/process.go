@@ -26,13 +26,13 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/place"
 	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
@@ -206,6 +206,10 @@ func (p *Processor) accept(r *run) (job, error) {
 	return j, err
 }
 
+// movedWait is when a task of another pool can be taken again, ± 50 %. The leader moves it before, unless it reads
+// another errand.yaml.
+const movedWait = 5 * time.Second
+
 // open decodes the task and checks that this worker may try it.
 func (p *Processor) open(r *run) (job, error) {
 	rec := r.Claim.Record()
@@ -213,8 +217,10 @@ func (p *Processor) open(r *run) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	if pool := p.Policy.PoolOf(rec); pool != p.Pool {
-		return job{}, moves.Elsewhere(pool)
+	if pool := p.Policy.PoolOf(rec); pool != p.Pool { // the pool has changed since, and the leader moves the task
+		return job{}, &tasks.ErrLater{
+			At: time.Now().Add(jitter.Around(movedWait)), Why: "it belongs to pool " + tasks.PoolName(pool),
+		}
 	}
 	j := job{task: task, source: source, maxUSD: task.Options.MaxUSD}
 	if r.mail, err = p.mailbox(r, j); err != nil {

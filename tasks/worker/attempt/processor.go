@@ -11,7 +11,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/machine"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 	"github.com/errand-fleet/errand/tasks/worker/outbox"
 	"github.com/errand-fleet/errand/tasks/worker/place"
@@ -44,7 +43,6 @@ type Config struct {
 	Declarations *place.Declarations
 	Publisher    *publish.Publisher
 	Notices      *notices.Notifier
-	Moves        *moves.Mover
 	Outbox       *outbox.Poster
 
 	// Secrets returns more variables for the set-up of a repository, and Exposed those of them that runs and checks get

@@ -17,7 +17,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
-	"github.com/errand-fleet/errand/tasks/worker/moves"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
@@ -29,7 +28,6 @@ type Recovery struct {
 	Queue   *queue.Queue
 	Policy  rights.Policy
 	Notices *notices.Notifier
-	Moves   *moves.Mover
 	Leader  *store.Leader
 	// Observe is how long a claim must be missing before its run counts as dead.
 	Observe time.Duration
@@ -249,10 +247,25 @@ func (r *Recovery) ensureDeliveries(ctx context.Context, live []store.LiveRecord
 			_, err := record.EndWaiting(ctx, r.Store, rec.ID, record.CancellationOf(rec.Record).Ending())
 			logline.Warn(r.Log, err, "end task", "run", rec.ID)
 		} else if r.Policy.PoolOf(rec.Record) != rec.Pool {
-			logline.Warn(r.Log, r.Moves.Move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
+			logline.Warn(r.Log, r.move(ctx, rec.Record), "move task to another pool", "run", rec.ID)
 		}
 	}
 	return r.wake(ctx, live)
+}
+
+// move gives a waiting task to the pool of its repository, which has changed in errand.yaml since it was submitted. It
+// does nothing if the task no longer waits.
+func (r *Recovery) move(ctx context.Context, rec store.Record) error {
+	pool := r.Policy.PoolOf(rec)
+	err := r.Queue.Move(ctx, rec, pool)
+	if errors.Is(err, store.ErrStale) || errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Log.Info("task moved", "run", rec.ID, "from", tasks.PoolName(rec.Pool), "to", tasks.PoolName(pool))
+	return nil
 }
 
 // wake wakes waiting tasks that no step may have made ready, and tells people the places of the others.
