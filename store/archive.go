@@ -119,11 +119,9 @@ func (s *EventLog) ReadBefore(
 	if before != "" {
 		from = "(" + before
 	}
-	var early *redis.SliceCmd
 	var stream *redis.XMessageSliceCmd
 	var value *redis.StringCmd
 	err = s.pipelined(ctx, func(p redis.Pipeliner) error {
-		early = p.HMGet(ctx, s.key.task(id), "early") // before the stream, as in Read
 		stream = p.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1)
 		value = p.HGet(ctx, s.key.log(id), archive)
 		return nil
@@ -133,7 +131,7 @@ func (s *EventLog) ReadBefore(
 	}
 	entries := stream.Val()
 	slices.Reverse(entries)
-	events = appendNewer(earlier(earlyEvents(reply(early.Val()).text(0)), before), decodeEvents(entries))
+	events = decodeEvents(entries)
 	if len(events) <= limit && value.Val() != "" {
 		old, err := s.unpackEvents(ctx, value.Val())
 		if err != nil {

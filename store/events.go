@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +28,7 @@ type EventLog struct {
 	retention time.Duration // of a task's events once it is posted
 }
 
-// Event is one entry of a task's stream. The stream begins with the run; the events before it are in the record.
+// Event is one entry of a task's stream.
 type Event struct {
 	ID   string          // its place in the stream; pass it as after to read on from here
 	Data json.RawMessage // opaque; nil for the end mark. Followers share it, so do not change it
@@ -74,32 +73,14 @@ func (s *EventLog) read(ctx context.Context, id, after string, limit int) ([]Eve
 	var record *redis.SliceCmd
 	var stream *redis.XMessageSliceCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		record = p.HMGet(ctx, s.key.task(id), "state", "early") // before the stream, into which they move
+		record = p.HMGet(ctx, s.key.task(id), "state")
 		stream = p.XRangeN(ctx, s.key.events(id), from, "+", int64(limit))
 		return nil
 	})
 	if err := cmp.Or(err, stream.Err()); err != nil {
 		return nil, "", fmt.Errorf("read events of %s: %w", id, err)
 	}
-	fields := reply(record.Val())
-	events := joinEvents(fields.text(1), after, stream.Val())
-	return events[:min(limit, len(events))], State(fields.text(0)), nil
-}
-
-// joinEvents returns the events after an event's ID: those in the record that come after it, and what was read of the
-// stream.
-func joinEvents(early, after string, stream []redis.XMessage) []Event {
-	events := slices.DeleteFunc(earlyEvents(early), func(e Event) bool { return !later(e.ID, after) })
-	return appendNewer(events, decodeEvents(stream))
-}
-
-// earlyEvents decodes the events in a record, oldest first. emit of common.lua describes them.
-func earlyEvents(field string) (events []Event) {
-	for _, line := range lines(field) {
-		id, data, _ := strings.Cut(line, " ")
-		events = append(events, Event{ID: id, Data: raw(data)})
-	}
-	return events
+	return decodeEvents(stream.Val()), State(reply(record.Val()).text(0)), nil
 }
 
 func decodeEvents(entries []redis.XMessage) []Event {

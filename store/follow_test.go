@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,6 +119,40 @@ func TestSlowFollowerHoldsUpNobody(t *testing.T) {
 			h.Errorf("the slow one got %v", got)
 		}
 	})
+}
+
+// Followers read while the run writes, and get each event once.
+func TestFollowersOfARunThatWrites(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		want := []string{`{"n":1}`, `{"n":2}`, `{"n":3}`, "end"}
+		var all sync.WaitGroup
+		for n := range 30 {
+			id := h.submitTo(s, n, fmt.Sprint(n))
+			for range 4 {
+				all.Go(func() {
+					if got, err := collect(ctx, s, id); err != nil || !slices.Equal(got, want) {
+						h.Errorf("followed %v, %v", got, err)
+					}
+				})
+			}
+			c := h.claim(s, id)
+			h.ok(c.Append(ctx, event(1)))
+			h.ok(c.Append(ctx, event(2), event(3)))
+			h.ok(c.End(ctx, nil))
+		}
+		all.Wait()
+	})
+}
+
+func collect(ctx context.Context, s *Store, id string) (got []string, err error) {
+	for e, err := range s.Events.Follow(ctx, id, "") {
+		if err != nil {
+			return got, err
+		}
+		got = append(got, texts([]Event{e})...)
+	}
+	return got, nil
 }
 
 // An invented ID far ahead, as a browser may send it, should affect only its own follower.

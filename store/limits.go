@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -101,19 +100,18 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return wrapf(err, "note that %s waits", c.ID())
 }
 
-// Explanation is an event that explains to the followers of a waiting task why it waits.
+// Explanation says why a task waits.
 type Explanation struct {
-	Delivery int // delivery that the task waits for
-	Key      string
-	Event    json.RawMessage
+	Delivery int           // that the task waits for
+	Key      string        // of the reason
 	Interval time.Duration // minimum time between two explanations
 }
 
-// Explain appends an explanation to a waiting task's events and returns the task as it was in that step. It returns nil
-// and changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
+// Explain notes that people are told why a task waits, and returns the task as it was in that step. It returns nil and
+// changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
 // longer waits for the delivery. If only the interval was in the way, retryIn is what is left of it.
 func (s *Store) Explain(ctx context.Context, id string, e Explanation) (task *Record, retryIn time.Duration, _ error) {
-	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, []byte(e.Event), e.Interval.Microseconds(), s.cfg.EventCap)
+	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, e.Interval.Microseconds())
 	if err != nil {
 		return nil, 0, fmt.Errorf("explain why %s waits: %w", id, err)
 	}

@@ -165,9 +165,6 @@ func WriteFile(dir, name string, data []byte) (path string, err error) {
 // is the task whose run it joined.
 const Absorbed agent.Kind = "absorbed"
 
-// Waits is the Tool of a notice event that says why a task waits.
-const Waits = "waiting"
-
 // Notice reports the result of a task elsewhere than where it was requested: of one on a pull request whose repository
 // is only watched, or of one that no person asked for.
 type Notice struct {

@@ -28,7 +28,6 @@ type Status struct {
 	At       time.Time `json:"not_before,omitzero"` // the earliest start of a waiting task
 	Why      string    `json:"why,omitempty"`       // why it waits, as a clause; also set while a run starts
 	Blocked  Blocked   `json:"-"`                   // the same for the console
-	Unable   bool      `json:"-"`                   // Why is that no worker may or can run it
 	Cancel   string    `json:"cancelled_by,omitempty"`
 	Ending   *Ending   `json:"ending,omitempty"`
 	CostUSD  float64   `json:"cost_usd,omitempty"` // of all runs that are settled, also those before a retry

@@ -18,7 +18,7 @@ import (
 	"github.com/errand-fleet/errand/internal/display"
 )
 
-// patience is how long a task may wait before the watcher checks the fleet for a reason.
+// patience is how long a task may wait before the watcher asks why, and how often it asks again.
 const patience = 4 * time.Second
 
 // cancelWindow is how long after the first Ctrl-C a second one cancels the task.
@@ -70,7 +70,7 @@ func (w *watch) run(ctx context.Context, headline string) error {
 		printf(w.stderr, "%s\n", w.stderr.Paint(term.Dim, display.Line(headline)))
 	}
 	updates := w.api.follow(ctx, w.id)
-	problem := w.checkFleet(ctx)
+	reasons := w.askWhy(ctx)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -92,11 +92,8 @@ func (w *watch) run(ctx context.Context, headline string) error {
 			}
 		case <-w.enter:
 			return w.leave(exitInterrupted)
-		case why := <-problem:
-			if w.progress.started.IsZero() {
-				w.screen.Note(w.stderr.Paint(term.Yellow,
-					"! the task waits because "+display.Line(why)+"; `enqueue doctor` shows what to do"))
-			}
+		case why := <-reasons:
+			w.screen.Note(w.stderr.Paint(term.Yellow, "! waiting: "+display.Line(why)))
 		case <-tick.C:
 		}
 	}
@@ -149,23 +146,36 @@ func (w *watch) refresh(now time.Time) {
 	w.screen.Status("  " + line)
 }
 
-// checkFleet asks once, after a while, whether the fleet can run tasks, and sends the problem if not.
-func (w *watch) checkFleet(ctx context.Context) <-chan string {
-	problem := make(chan string, 1)
+// askWhy sends why the task waits, each time that the reason changes.
+func (w *watch) askWhy(ctx context.Context) <-chan string {
+	reasons := make(chan string)
 	if w.raw {
-		return problem
+		return reasons
 	}
 	go func() {
-		select {
-		case <-time.After(w.patience):
-		case <-ctx.Done():
-			return
-		}
-		if _, f, err := w.api.health(ctx); err == nil && f.Problem != "" {
-			problem <- f.Problem
+		tick := time.NewTicker(w.patience)
+		defer tick.Stop()
+		last := ""
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			var v task
+			_, err := w.api.call(ctx, "GET /api/tasks/"+w.id, nil, &v)
+			if err != nil || v.State != "waiting" || v.Why == last {
+				continue
+			}
+			last = v.Why
+			select {
+			case reasons <- last:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
-	return problem
+	return reasons
 }
 
 // onSignal handles a signal and returns an exit code to leave with. On a terminal the first Ctrl-C asks, the second

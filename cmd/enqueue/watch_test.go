@@ -224,7 +224,7 @@ func TestChatThatIsAbsorbed(t *testing.T) {
 	}
 }
 
-// The follower prints why a task waits if the fleet cannot run it.
+// The follower prints why a task waits.
 func TestChatSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
@@ -232,7 +232,7 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	r := f.start("chat", "--follow", "Hello")
 	c := f.Claim(f.whole(r.task()))
 	if got, want := r.line(r.stderr),
-		"! the task waits because no worker is alive; `enqueue doctor` shows what to do\n"; got != want {
+		"! waiting: no worker is alive\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	f.End(c, tasks.Ending{Kind: tasks.Answered})

@@ -154,19 +154,9 @@ local function drop_oldest(stream, sum)
   end
 end
 
--- emit appends values to a task's events, from the first on. The events of a task without a stream are in the field
--- early of its record, a line "<ID> <data>" each (explain.lua), and move into the stream when it begins. If a worker of
--- the release before has begun the stream, they stay in the record.
+-- emit appends values to a task's events, from the first on.
 local function emit(id, cap, field, values, first)
   local stream = events_key(id)
-  local early = redis.call('HGET', task_key(id), 'early')
-  if early and redis.call('EXISTS', stream) == 0 then
-    for line in each(early) do
-      local at, data = string.match(line, '^(%S+) (.*)$')
-      redis.call('XADD', stream, at, 'data', data)
-    end
-    redis.call('HDEL', task_key(id), 'early')
-  end
   local sum = written(redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1])
   for i = first or 1, #values do
     sum = sum + #values[i]

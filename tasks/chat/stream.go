@@ -82,8 +82,6 @@ func (s *stream) send(l desk.Logged) {
 		s.Send(l.ID, "", event{Type: "token", Content: &e.Text})
 	case e.Kind == agent.ToolUse:
 		s.Send(l.ID, "", event{Type: "tool_use", Content: &e.Text, Tool: e.Tool})
-	case e.Kind == agent.Notice && e.Tool == tasks.Waits:
-		s.Send(l.ID, "", event{Type: "waiting", Content: &e.Text})
 	case e.Kind == tasks.Said:
 		s.Send(l.ID, "", event{Type: "update", Content: &e.Text})
 	case e.Kind == tasks.Asked:

@@ -13,11 +13,10 @@ import (
 	"github.com/errand-fleet/errand/tasks/desk"
 )
 
-// waitCheck is how often the stream of a waiting task looks whether a worker can run it.
+// waitCheck is how often the stream of a task looks whether it waits, and why.
 const waitCheck = 3 * time.Second
 
-// tellWaits starts to send why no worker can run a waiting task: the other reasons for waiting are events, which come
-// from workers. The function that it returns ends that.
+// tellWaits starts to send why a task waits, each time that the reason changes. The function that it returns ends that.
 func (s *Source) tellWaits(ctx context.Context, d *desk.Desk, out *stream, id string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var telling sync.WaitGroup
@@ -35,14 +34,12 @@ func (s *Source) tellWaits(ctx context.Context, d *desk.Desk, out *stream, id st
 			if err != nil {
 				continue // the next look may succeed
 			}
-			if status.Ending != nil || !status.Started.IsZero() {
-				return
+			if status.State != "waiting" || status.Why == last {
+				continue
 			}
-			if status.Unable && status.Why != last {
-				last = status.Why
-				text := "Waiting: " + last
-				out.Send("", "", event{Type: "waiting", Content: &text})
-			}
+			last = status.Why
+			text := "Waiting: " + last
+			out.Send("", "", event{Type: "waiting", Content: &text})
 		}
 	})
 	return func() {

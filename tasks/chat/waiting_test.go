@@ -11,22 +11,28 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 )
 
-// The stream of a task that no worker can run says so, also without a worker that could post an event.
-func TestStreamSaysThatNoWorkerCan(t *testing.T) {
+// The stream of a task says why it waits each time that this changes, also after a run and without a worker.
+func TestStreamSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, Config{})
 	h.source.waitCheck = time.Millisecond
 	r := h.ask(`{"message":"x"}`)
-	if e := r.event(); e["type"] != "waiting" || e["content"] != "Waiting: no worker is alive" {
-		t.Errorf("event %v", e)
+	waits := func(why string) {
+		t.Helper()
+		if e := r.event(); e["type"] != "waiting" || e["content"] != "Waiting: "+why {
+			t.Errorf("event %v", e)
+		}
 	}
+	waits("no worker is alive")
 	unable := store.Worker{ID: "w", Host: "h", Health: []byte(`{"problem":"too old","sentence":"The CLI is too old."}`)}
 	if _, err := h.Store.Workers.Beat(t.Context(), unable); err != nil {
 		t.Fatal(err)
 	}
-	if e := r.event(); e["type"] != "waiting" || e["content"] != "Waiting: no worker can run tasks: the CLI is too old" {
-		t.Errorf("event %v", e)
+	waits("no worker can run tasks: the CLI is too old")
+	if err := h.Claim(r.id).Return(t.Context(), store.Wait{Why: "a limit is reached", At: time.Now().Add(time.Hour)}); err != nil {
+		t.Fatal(err)
 	}
+	waits("a limit is reached")
 }
 
 // Whoever names an agent that does not exist hears it at once.

@@ -204,7 +204,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []tasks.Status) {
 			why = "no worker is set up for " + s.Task.Source
 		}
 		if why != "" {
-			list[i].Why, list[i].Unable = why, true
+			list[i].Why = why
 		}
 	}
 }

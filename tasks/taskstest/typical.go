@@ -47,8 +47,7 @@ func (y *Typical) Wait(ctx context.Context) (id string, err error) {
 	if !ok {
 		return "", fmt.Errorf("claim beyond the limit: %w", err)
 	}
-	why := event(agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + tasks.BlockedBy(tasks.Blocked(full.Blocked))})
-	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Delivery: 1, Key: fmt.Sprint(full.Scope, full.Place), Event: why})
+	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Delivery: 1, Key: fmt.Sprint(full.Scope, full.Place)})
 	return id, err
 }
 

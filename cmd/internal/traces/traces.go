@@ -236,7 +236,7 @@ func (t *trace) calls(run *span, r store.Run, events []agent.Event) {
 			// Without its text, which can contain a name or the output of a command.
 			run.Events = append(run.Events, object{
 				"timeUnixNano": strconv.FormatInt(e.Time.UnixNano(), 10), "name": "notice",
-				"attributes": []object{attribute("errand.notice", cmp.Or(e.Tool, string(e.Class)))},
+				"attributes": []object{attribute("errand.notice", string(e.Class))},
 			})
 		case agent.ToolUse:
 			parent := cmp.Or(open[e.Parent], run)

@@ -38,7 +38,6 @@ func TestSpansHaveNoText(t *testing.T) {
 	t.Parallel()
 	spans := spansOf("",
 		agent.Event{Kind: agent.Notice, Text: "The set-up failed: hush-output"},
-		agent.Event{Kind: agent.Notice, Text: "Waiting: hush-line", Tool: tasks.Waits},
 		agent.Event{Kind: agent.Notice, Text: "trying again: hush", Class: agent.ClassOverloaded},
 		agent.Event{Kind: agent.Text, Text: "hush-answer"},
 		agent.Event{
@@ -56,7 +55,7 @@ func TestSpansHaveNoText(t *testing.T) {
 			notices = append(notices, e["attributes"].([]object)[0]["value"].(object)["stringValue"])
 		}
 	}
-	if want := "[ waiting overloaded]"; fmt.Sprint(notices) != want || len(spans) != 8 {
+	if want := "[ overloaded]"; fmt.Sprint(notices) != want || len(spans) != 8 {
 		t.Errorf("%d spans, notices %q", len(spans), notices)
 	}
 }

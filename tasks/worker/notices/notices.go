@@ -1,5 +1,5 @@
-// Package notices tells people why their tasks wait: as notices in the tasks' status, to their followers and in the
-// places where they were requested, and as messages in their threads.
+// Package notices tells people why their tasks wait: in the tasks' status messages, where they were requested, and as
+// messages in their threads.
 package notices
 
 import (
@@ -11,10 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
 	"github.com/errand-fleet/errand/tasks/worker/sources"
@@ -63,7 +61,7 @@ type Notice struct {
 	Why string
 	// Repeats says that the leader sees the reason again, and reports it.
 	Repeats bool
-	// Said says that its event is stored: only the status message is missing.
+	// Said says that the reason is marked as told: only the status message is missing.
 	Said bool
 
 	failed int       // how often that has failed
@@ -127,8 +125,8 @@ func (n *Notifier) explain(ctx context.Context, t Notice) error {
 	return nil
 }
 
-// tell stores the event of a notice, unless that is done, and returns the record to show, or nil: the notice is no
-// longer true, was told before, or is kept because another one was told just now.
+// tell marks the reason of a notice as told, unless that is done, and returns the record to show, or nil: the notice is
+// no longer true, was told before, or is kept because another one was told just now.
 func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
 	if t.Said || !t.at.IsZero() {
 		rec, err := n.store.Get(ctx, t.ID)
@@ -146,10 +144,9 @@ func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
 			return &rec, nil
 		}
 	}
-	event := agent.Event{Kind: agent.Notice, Tool: tasks.Waits, Text: "Waiting: " + t.Why, Time: time.Now()}
 	// The task may run for a moment now, to see whether it still has to wait.
 	told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
-		Delivery: t.Delivery, Key: t.Key, Event: format.JSON(event), Interval: n.interval,
+		Delivery: t.Delivery, Key: t.Key, Interval: n.interval,
 	})
 	if early > 0 {
 		n.keep(t, early)
