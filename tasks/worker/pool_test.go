@@ -273,15 +273,15 @@ func TestThreadsOfAnEmptyPool(t *testing.T) {
 	r.submit(r.repoTask("a"))
 	r.submit(r.task("b", "x")) // its worker only has no slot
 	w := r.idle(func(c *Config) { c.Sources = []tasks.Source{source} })
-	w.outage.Leader, w.outage.Observe = w.cfg.Store.Leader("outage", time.Minute), time.Hour
+	w.recovery.Observe = time.Hour
 	w.beat(t.Context())
-	w.outage.Inform(t.Context())
+	w.inform(t.Context())
 	if n := len(source.said); n > 0 {
 		t.Errorf("%d threads were informed at once", n)
 	}
-	w.outage.Observe = 1
+	w.recovery.Observe = 1
 	for range 3 {
-		w.outage.Inform(t.Context())
+		w.inform(t.Context())
 	}
 	if n := len(source.said); n != 1 {
 		t.Fatalf("informed %d threads", n)

@@ -132,33 +132,52 @@ func TestTasksWaitForAnAbleWorker(t *testing.T) {
 }
 
 // maxInformed is how many threads one pass informs.
-const maxInformed = 20
+const maxInformed = 8
 
-// Among workers that cannot run tasks, one informs the threads, a few at a time and each only once.
-func TestOneUnableWorkerTells(t *testing.T) {
+// inform makes a pass of the leader's and waits for what it posts.
+func (w *Worker) inform(ctx context.Context) {
+	w.recovery.Reconcile(ctx)
+	w.waits.Wait()
+}
+
+// If no worker can run tasks, the leader informs the threads, a few at a time and each only once.
+func TestLeaderTellsThatNoWorkerCan(t *testing.T) {
 	t.Parallel()
 	f, source := talking(t, nil)
 	source.said = make(chan string, 100)
 	broken := func() *Worker {
 		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
-		w.outage.Leader = w.cfg.Store.Leader("outage", time.Minute)
-		w.outage.Observe = 1
+		w.recovery.Observe, w.recovery.Every = 1, time.Minute
+		w.recovery.Leader = w.cfg.Store.Leader("recovery", time.Minute)
 		w.beat(t.Context())
 		return w
 	}
 	one, other := broken(), broken()
+	const threads = 2*maxInformed + 5
 	for i := range 105 { // the last thread has many
-		f.submit(f.task(fmt.Sprint(min(i, maxInformed+4)), "x"))
+		f.submit(f.task(fmt.Sprint(min(i, threads-1)), "x"))
 	}
-	for look, want := range []int{maxInformed, 5, 0} {
-		one.outage.Inform(t.Context())
-		other.outage.Inform(t.Context())
-		if n := len(source.said); n != want {
-			t.Errorf("round %d informed %d threads, want %d", look, n, want)
+	informed := 0
+	for range 5 {
+		one.inform(t.Context())
+		other.inform(t.Context())
+		if n := len(source.said); n > maxInformed {
+			t.Errorf("a pass informed %d threads, want at most %d", n, maxInformed)
 		}
 		for len(source.said) > 0 {
 			<-source.said
+			informed++
 		}
+	}
+	if informed != threads {
+		t.Errorf("informed %d times, want each of %d threads once", informed, threads)
+	}
+	one.recovery.Resign(t.Context())
+	for range 5 {
+		other.inform(t.Context())
+	}
+	if n := len(source.said); n > 0 {
+		t.Errorf("the next leader informed %d threads again", n)
 	}
 }
 
@@ -169,15 +188,15 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	source.said = make(chan string, 100)
 	broken := &fakeAgent{health: noCLI}
 	w := f.idle(with(broken), func(c *Config) { c.Sources = []tasks.Source{source} })
-	w.outage.Observe = 1
+	w.recovery.Observe, w.recovery.Every = 1, time.Minute
 	w.beat(t.Context())
 	for i := range maxInformed + 5 {
 		f.submit(f.task(fmt.Sprint(i), "x"))
 	}
-	w.outage.Inform(t.Context())
+	w.inform(t.Context())
 	broken.breaks(nil)
 	w.health.Check(t.Context())
-	w.outage.Inform(t.Context())
+	w.inform(t.Context())
 	if n := len(source.said); n != maxInformed {
 		t.Errorf("informed %d threads, want %d", n, maxInformed)
 	}
@@ -185,7 +204,7 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	w.health.Check(t.Context())
 	w.beat(t.Context())
 	for range 3 {
-		w.outage.Inform(t.Context())
+		w.inform(t.Context())
 	}
 	if n := len(source.said); n != maxInformed+5 {
 		t.Errorf("informed %d threads in both outages, want each once: %d", n, maxInformed+5)

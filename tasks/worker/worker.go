@@ -180,7 +180,6 @@ type Worker struct {
 	outbox      *outbox.Poster
 	recovery    *recovery.Recovery
 	waits       *notices.Notifier
-	outage      *recovery.Outage
 	janitor     *janitor
 	offers      *offerer
 	credentials *attempt.Credentials
@@ -247,14 +246,10 @@ func (w *Worker) build() {
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = &recovery.Recovery{
-		Store: c.Store, Queue: c.Queue, Policy: c.Policy,
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Pool: c.Pool, Health: w.health,
 		Notices: w.waits, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
-	}
-	w.outage = &recovery.Outage{
-		Store: c.Store, Policy: c.Policy, Pool: c.Pool, Health: w.health, Notices: w.waits,
-		Leader: c.Store.Leader("outage", 3*c.Timing.Observe), Observe: c.Timing.Observe,
 	}
 	w.janitor = &janitor{
 		store: c.Store, workspace: c.Workspace, logDir: c.LogDir, retention: c.Retention,
@@ -289,7 +284,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Outbox, w.waits.PostLater},
 		{w.cfg.Timing.Reconcile, w.recovery.Reconcile},
 		{min(recovery.DeliverEvery, w.cfg.Timing.Reconcile), w.recovery.Deliver},
-		{w.cfg.Timing.Observe, w.outage.Inform},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},
 		{outdatedEvery, w.janitor.tidyOutdated},
 	} {

@@ -89,18 +89,28 @@ func (n *Notifier) PostLater(context.Context) {
 
 // postNow posts a notice in the background, or keeps it for later.
 func (n *Notifier) postNow(t Notice) {
-	select {
-	case n.tokens <- struct{}{}:
-	default:
-		n.keep(t, 0)
-		return
-	}
-	n.posting.Go(func() {
-		defer func() { <-n.tokens }()
+	begun := n.Background(func() {
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
 		defer cancel()
 		logline.Warn(n.log, n.explain(ctx, t), "post why a task waits", "run", t.ID)
 	})
+	if !begun {
+		n.keep(t, 0)
+	}
+}
+
+// Background posts something in the background. It returns false, and does nothing, if too many are under way.
+func (n *Notifier) Background(post func()) bool {
+	select {
+	case n.tokens <- struct{}{}:
+	default:
+		return false
+	}
+	n.posting.Go(func() {
+		defer func() { <-n.tokens }()
+		post()
+	})
+	return true
 }
 
 // explain shows why a task waits. If that fails, it keeps the notice for later.
@@ -205,29 +215,29 @@ func (n *Notifier) show(ctx context.Context, rec store.Record, t tasks.Task, sou
 // the task's status says the same.
 func (n *Notifier) SayOnce(
 	ctx context.Context, id, text string, noticed bool, first func(context.Context) (bool, error),
-) (said, over bool) {
+) (over bool) {
 	ctx, cancel := context.WithTimeout(logline.WithRun(ctx, id), limit)
 	defer cancel()
 	rec, err := n.store.Get(ctx, id)
 	if err != nil {
-		return false, false // it is gone, or Redis is unreachable
+		return false // it is gone, or Redis is unreachable
 	}
 	t, source, err := n.sources.Read(rec)
 	if err != nil {
-		return false, true // a worker that can read it does it
+		return true // a worker that can read it does it
 	}
 	can := source.Capabilities()
 	if !can.TalkAbout(t) {
-		return false, true
+		return true
 	}
 	if is, err := first(ctx); err != nil || !is {
-		return false, err == nil
+		return err == nil
 	}
 	if noticed && can.Waits != nil && (can.ShowsWait == nil || can.ShowsWait(t)) {
-		return false, true
+		return true
 	}
 	logline.Warn(n.log, can.Say(ctx, t, text), "say why a task waits", "run", id)
-	return true, true
+	return true
 }
 
 // PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.

@@ -1,5 +1,5 @@
 // Package recovery repairs what dead workers leave, and tells people when no worker can run their tasks. Every worker
-// is a candidate for both, and only a leader works: see [Recovery] and [Outage].
+// is a candidate for it, and only the leader works: see [Recovery].
 package recovery
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
+	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
@@ -27,9 +29,12 @@ type Recovery struct {
 	Store   *store.Store
 	Queue   *queue.Queue
 	Policy  rights.Policy
+	Pool    string // of this worker
+	Health  *machine.Health
 	Notices *notices.Notifier
 	Leader  *store.Leader
-	// Observe is how long a claim must be missing before its run counts as dead.
+	// Observe is how long a claim must be missing before its run counts as dead, and all workers unable before threads
+	// are informed.
 	Observe time.Duration
 	// Every is the time between two passes.
 	Every time.Duration
@@ -42,6 +47,8 @@ type Recovery struct {
 
 	after string            // the walk through all live tasks continues after this one, or begins if ""
 	heads map[string]string // the first task of each thread in this walk
+
+	informed sync.Map // IDs of tasks whose threads are informed, or cannot be, that no worker can run them
 }
 
 // seldom is how many passes there are to one that also looks for lost deliveries and claims that live too long: that
@@ -99,17 +106,21 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		return err
 	}
 
-	if r.after == "" {
-		r.heads = map[string]string{} // a walk begins; the one before may have ended early
+	if r.after == "" { // a walk begins; the one before may have ended early
+		r.forget()
+		r.heads = map[string]string{}
 	}
+	seen := r.lookAtFleet(ctx)
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; looked < lookMost && time.Since(begun) < r.Every; looked += lookStep {
 		if leads, err := r.stillLeads(ctx, term); !leads {
 			return err
 		}
-		if err := r.walk(ctx, term, running); err != nil {
+		live, err := r.walk(ctx, term, running)
+		if err != nil {
 			return err
 		}
+		r.inform(&seen, live)
 		if r.after == "" {
 			return nil // the next pass starts from the beginning
 		}
@@ -123,14 +134,15 @@ func (r *Recovery) stillLeads(ctx context.Context, term string) (bool, error) {
 	return err == nil && again == term, err
 }
 
-// walk repairs the next live tasks. Afterwards r.after is "" if there are no more.
-func (r *Recovery) walk(ctx context.Context, term string, running []store.LiveRecord) error {
+// walk repairs the next live tasks and returns them. Afterwards r.after is "" if there are no more.
+func (r *Recovery) walk(
+	ctx context.Context, term string, running []store.LiveRecord,
+) (live []store.LiveRecord, _ error) {
 	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep, running...)
 	r.after = next
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var live []store.LiveRecord
 	for _, rec := range found {
 		if rec.Unreadable != "" {
 			// No version can use it, so its thread continues; a record that another version may be able to read stays.
@@ -143,9 +155,9 @@ func (r *Recovery) walk(ctx context.Context, term string, running []store.LiveRe
 		live = append(live, rec)
 	}
 	if err := r.recoverDead(ctx, term, live); err != nil {
-		return err
+		return nil, err
 	}
-	return r.ensureDeliveries(ctx, live)
+	return live, r.ensureDeliveries(ctx, live)
 }
 
 // ordered is how many deliveries of a queue are in the order of shares: more than start between two passes.
