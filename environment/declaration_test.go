@@ -145,31 +145,6 @@ func TestReach(t *testing.T) {
 	}
 }
 
-func TestWithHosts(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                             "egress:\n  - a.example\n  - b.example\n",
-		"# c\nsetup: [x] # y\n":        "# c\nsetup: [x] # y\negress:\n  - a.example\n  - b.example\n",
-		"egress: [npm]\nsetup:\n- x\n": "egress: [npm, a.example, b.example]\nsetup:\n  - x\n",
-		"# c\n":                        "# c\negress:\n  - a.example\n  - b.example\n",
-		"egress: # c\n":                "egress: # c\n  - a.example\n  - b.example\n",
-		"egress: # c\nsetup: [x]\n":    "egress: # c\n  - a.example\n  - b.example\nsetup: [x]\n",
-		"# c\n---\n# d\n":              "# c\n---\n# d\negress:\n  - a.example\n  - b.example\n",
-		"null\n":                       "egress:\n  - a.example\n  - b.example\n",
-		"~\n---\n# d\nb: 1\n":          "egress:\n  - a.example\n  - b.example\n---\n# d\nb: 1\n",
-		"egress: none\n":               "",
-		"a: 1\n---\nb: [\n":            "",
-		"egress: {allow: [x]}\n":       "",
-		"- x\n":                        "",
-		"a: [\n":                       "",
-	} {
-		got, err := WithHosts(text, []string{"a.example", "b.example"})
-		if got != want || (err != nil) != (want == "") {
-			t.Errorf("%q becomes %q, %v", text, got, err)
-		}
-	}
-}
-
 func TestCheckDirectory(t *testing.T) {
 	t.Parallel()
 	for name, good := range map[string]bool{

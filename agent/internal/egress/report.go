@@ -15,7 +15,7 @@ type Report struct {
 	Reached  []string  `json:"reached,omitempty"`
 	Refused  []Refusal `json:"refused,omitempty"`
 	Refusals int       `json:"refusals,omitempty"` // refused connections and requests
-	Learn    bool      `json:"learn,omitempty"`    // Reached is to be proposed as a list
+	Learn    bool      `json:"learn,omitempty"`    // Reached is to be shown as a list
 }
 
 // Refusal is a host that a run could not reach.

@@ -14,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/worker/place"
-	"github.com/errand-fleet/errand/tasks/worker/publish"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -25,9 +24,10 @@ const setUpLimit = 30 * time.Minute
 const maxOutput = 2000
 
 // setUp gives a run the environment of its repository, and returns the place with it. It runs the set-up if no run on
-// this machine has needed the same environment before, and then returns the hosts that it has reached, if they are to
-// be proposed.
-func (p *Processor) setUp(r *run, t tasks.Task, where place.Place) (_ place.Place, reached []string, err error) {
+// this machine has needed the same environment before, and then returns the hosts that it has reached.
+func (p *Processor) setUp(
+	r *run, t tasks.Task, where place.Place,
+) (_ place.Place, reached *agent.EgressReport, err error) {
 	d := where.Environment
 	where.Exposed, err = p.exposed(r, t, where.Clone)
 	if err != nil || len(d.Setup) == 0 {
@@ -63,7 +63,7 @@ func (p *Processor) setUp(r *run, t tasks.Task, where place.Place) (_ place.Plac
 // setUpIn runs the set-up of a place in a separate clone, with secrets that it must not leave behind.
 func (p *Processor) setUpIn(
 	ctx context.Context, r *run, c workspace.Clone, where place.Place, home agent.Layer,
-) (reached []string, _ error) {
+) (reached *agent.EgressReport, _ error) {
 	d, id := where.Environment, r.Claim.ID()
 	secrets, env := p.secrets(c.Repo), maps.Clone(d.Env)
 	maps.Copy(env, secrets)
@@ -80,12 +80,12 @@ func (p *Processor) setUpIn(
 // runSetUp runs the lines of a set-up where script says, and reports it to the task's followers.
 func (p *Processor) runSetUp(
 	ctx context.Context, r *run, lines []string, script agent.Script,
-) (reached []string, _ error) {
+) (reached *agent.EgressReport, _ error) {
 	repo := script.Repo
 	p.notice(r, "Setting up the environment of "+repo)
 	script.Limit, script.Line = setUpLimit, "set -e\n"+strings.Join(lines, "\n")
 	s, err := p.Runner.Script(ctx, script)
-	reached = publish.Reached(nil, s.Egress)
+	reached = s.Egress
 	if err != nil {
 		return reached, err
 	}

@@ -151,12 +151,7 @@ type (
 		place        place.Place
 		before       *resumeState
 		conversation conversation
-		reached      []string // hosts that its set-up has reached and that are to be proposed as the egress list
-	}
-	// performance is what the agent was told to do, and the hosts that it has reached with its set-up.
-	performance struct {
-		spec    agent.Spec
-		reached []string
+		reached      *agent.EgressReport // what its set-up has reached; nil: it has not run
 	}
 )
 
@@ -175,16 +170,16 @@ func (p *Processor) execute(r *run) (tasks.Ending, error) {
 	if err != nil {
 		return p.refused(r, err)
 	}
-	done, err := p.perform(r, j, s) // run the agent
+	spec, err := p.perform(r, j, s) // run the agent
 	if err != nil {
 		return p.refused(r, err)
 	}
 	ending, err := p.conclude(r, j) // decide how the task goes on
 	if err != nil {
-		p.interrupt(r, s, done.spec, err) // save what another run continues
+		p.interrupt(r, s, spec, err) // save what another run continues
 		return tasks.Ending{}, err
 	}
-	return p.publish(r, j, s, ending, done.reached), nil // make the work public
+	return p.publish(r, j, s, ending), nil // make the work public
 }
 
 // accept decodes the task, looks for an earlier answer, asks what its asker may do now, and reserves its cost. It hands
@@ -318,8 +313,9 @@ func (p *Processor) prepare(r *run, j job, b briefing) (setting, error) {
 	return setting{briefing: b, place: where, before: before, conversation: continues, reached: reached}, err
 }
 
-// perform runs the agent. It sets the run's result. An error means that nothing ran.
-func (p *Processor) perform(r *run, j job, s setting) (performance, error) {
+// perform runs the agent, and returns what it was told to do. It sets the run's result. An error means that nothing
+// ran.
+func (p *Processor) perform(r *run, j job, s setting) (agent.Spec, error) {
 	given := newAnswers(s.before)
 	host := &host{
 		mailbox: r.mail, record: p.record(r), report: r.report, given: given, slow: p.admission.throttleReporter(r),
@@ -344,13 +340,9 @@ func (p *Processor) perform(r *run, j job, s setting) (performance, error) {
 	host.record.close()
 	result.Text = given.after(result.Text)
 	result.Fresh = result.Fresh || s.conversation.lost
-	reached := publish.Reached(s.reached, result.Egress)
-	if len(reached) > 0 { // also in the set-up
-		result.Egress = cmp.Or(result.Egress, &agent.EgressReport{Learn: true})
-		result.Egress.Reached = reached
-	}
+	result.Egress = publish.Reached(result.Egress, s.reached)
 	r.result = result
-	return performance{spec: spec, reached: reached}, err
+	return spec, err
 }
 
 // conclude settles the run's cost and turns its result into the task's ending. It returns an error instead if the run
@@ -408,15 +400,10 @@ func (p *Processor) interrupt(r *run, s setting, spec agent.Spec, cause error) {
 
 // publish saves the conversation for the thread's next task, and makes the run's work public. It returns the ending
 // with what has become of the work.
-func (p *Processor) publish(r *run, j job, s setting, e tasks.Ending, reached []string) tasks.Ending {
+func (p *Processor) publish(r *run, j job, s setting, e tasks.Ending) tasks.Ending {
 	p.saveConversation(r, s.conversation, j.task, s)
 	e.Settings = s.place.Settled.Settings
 	e.Changed = p.changes.keep(r, s.place, s.Diff) // the next step makes the work a part of the history
-	work := publish.Work{
-		Hold: r.Hold, Task: j.task, Place: s.place, Result: r.result, Show: r.report.Update,
-		Notice: func(text string) { p.notice(r, text) },
-	}
-	e, checked := p.Publisher.Publish(work, e)
-	p.Publisher.ProposeEgress(work, publish.Reached(reached, &agent.EgressReport{Learn: true, Reached: checked}))
-	return e
+	work := publish.Work{Hold: r.Hold, Task: j.task, Place: s.place, Result: r.result, Show: r.report.Update}
+	return p.Publisher.Publish(work, e)
 }

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -92,4 +93,21 @@ func (b *Publisher) CommandsOf(ctx context.Context, repo string) ([]string, erro
 	ctx, cancel := context.WithTimeout(ctx, askCommandsFor)
 	defer cancel()
 	return b.Commands(ctx, repo)
+}
+
+// Reached returns the report of a run with the hosts that another part of it has reached, its set-up or a check, if
+// they are to be listed.
+func Reached(run, part *agent.EgressReport) *agent.EgressReport {
+	if part == nil || !part.Learn {
+		return run
+	}
+	all := agent.EgressReport{}
+	if run != nil {
+		all = *run
+	}
+	all.Learn = true
+	all.Reached = slices.Concat(all.Reached, part.Reached)
+	slices.Sort(all.Reached)
+	all.Reached = slices.Compact(all.Reached)
+	return &all
 }

@@ -1,5 +1,5 @@
 // Package publish makes the work of runs public: it pushes branches after the repository's checks, and opens pull
-// requests. It also proposes the hosts that runs have reached as an egress list.
+// requests.
 package publish
 
 import (
@@ -42,8 +42,6 @@ type Publisher struct {
 	Author     string // name and address of errand in commits; those of its account at the forge if ""
 	ConsoleURL string // base URL of the console, without a trailing slash; may be empty
 	Log        *slog.Logger
-
-	learning learning
 }
 
 // Scripts runs the checks. *agent.Runner implements it.
@@ -77,16 +75,16 @@ func (b *Publisher) Publishes(t tasks.Task) bool {
 }
 
 // Publish pushes the work of an answered task in each of its repositories, and tries once to open the pull requests. It
-// returns the ending with what was published, and the hosts that the checks have reached. Errors are reported in the
-// ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the store decides
-// whether this worker may store the ending.
-func (b *Publisher) Publish(w Work, e tasks.Ending) (_ tasks.Ending, reached []string) {
+// returns the ending with what was published, and with the hosts that the checks have reached. Errors are reported in
+// the ending: they lose neither the answer nor the work, which stays in the clones. After a lost claim, the store
+// decides whether this worker may store the ending.
+func (b *Publisher) Publish(w Work, e tasks.Ending) tasks.Ending {
 	if w.Place.Branch == "" || e.Kind != tasks.Answered {
-		return e, nil
+		return e
 	}
 	limited, cancel := during(w.Hold, w.checksLeft()+2*publishFor)
 	defer cancel()
-	one := &publication{Publisher: b, work: w}
+	one := &publication{Publisher: b, work: w, reached: e.Result.Egress}
 	var all []*tasks.Published
 	for _, p := range w.Place.Clones() {
 		done := one.clone(limited, place.ForRepository(w.Task, p.Clone.Repo), p)
@@ -106,7 +104,8 @@ func (b *Publisher) Publish(w Work, e tasks.Ending) (_ tasks.Ending, reached []s
 	defer cancel()
 	err := b.proposeAll(limited, w.Task, &e) // the outbox retries
 	logline.Warn(b.Log, err, "open pull request", "run", w.Task.ID, "thread", w.Task.Thread)
-	return e, one.reached
+	e.Result.Egress = one.reached
+	return e
 }
 
 // publication is the state of one Publish. One goroutine uses it.
@@ -114,9 +113,9 @@ type publication struct {
 	*Publisher
 
 	work      Work
-	verifying time.Time // when the first checks began; zero before
-	stuck     bool      // a process of the checks could not be stopped
-	reached   []string  // hosts that the checks have reached
+	verifying time.Time           // when the first checks began; zero before
+	stuck     bool                // a process of the checks could not be stopped
+	reached   *agent.EgressReport // the run's, with what its checks have reached
 }
 
 // clone pushes the work in one clone. It returns nil if there is nothing to publish.
