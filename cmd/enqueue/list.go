@@ -304,9 +304,6 @@ func (t *terminal) printCosts(c row) {
 		names := make([]string, len(by))
 		for i, group := range by {
 			names[i] = cmp.Or(r.text(group), "-")
-			if group == "person" && r.has("person_name") {
-				names[i] = r.text("person_name")
-			}
 			if r.has("other") && group != "day" {
 				names[i] = "(other)"
 			}

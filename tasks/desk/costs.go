@@ -3,15 +3,12 @@ package desk
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -69,7 +66,6 @@ type CostSum struct {
 // CostRow is one row of the table.
 type CostRow struct {
 	CostKey
-	PersonName string `json:"person_name,omitempty"` // if Person is an account whose own name a recent task has
 	CostSum
 }
 
@@ -119,44 +115,7 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 	if q.Limit > 0 && len(found.Rows) > q.Limit {
 		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
 	}
-	return found, d.nameAccounts(ctx, found.Rows)
-}
-
-// namedIn is how many of the newest tasks tell the names of accounts.
-const namedIn = 200
-
-// nameAccounts names the accounts of the rows, which are those of people without a name in People, as their sources do,
-// unless two have the same name.
-func (d *Desk) nameAccounts(ctx context.Context, rows []CostRow) error {
-	if !slices.ContainsFunc(rows, func(r CostRow) bool { return strings.Contains(r.Person, "/") }) {
-		return nil
-	}
-	people := d.policy.People
-	page, err := d.store.List(ctx, Filter{Limit: namedIn}.query(nil, people.Visible(ctx)))
-	if err != nil {
-		return fmt.Errorf("name accounts: %w", err)
-	}
-	names, bearers := map[string]string{}, map[string]int{}
-	for _, one := range people {
-		bearers[one.Name]++
-	}
-	for _, rec := range page.Records {
-		var t tasks.Task
-		if json.Unmarshal(rec.Task, &t) != nil {
-			continue
-		}
-		_, known := people.Author(t)
-		if who := people.Account(t); !known && names[who] == "" && t.Name != "" {
-			names[who] = t.Name
-			bearers[t.Name]++
-		}
-	}
-	for i, r := range rows {
-		if name := names[r.Person]; bearers[name] == 1 {
-			rows[i].PersonName = name
-		}
-	}
-	return nil
+	return found, nil
 }
 
 func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model+q.Credential != "" }

@@ -3,7 +3,6 @@ package desk
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
-	"github.com/errand-fleet/errand/tasks/people"
 )
 
 // spend settles a run of a task.
@@ -26,40 +24,6 @@ func (f *harness) spend(t tasks.Task, model string, usd float64) {
 		USD: usd, Model: model, Tokens: store.Tokens{Output: 10},
 	}); err != nil {
 		f.Fatal(err)
-	}
-}
-
-// An account has the name that a recent task knows, unless others have it, too. People whom an operator has named keep
-// that name.
-func TestCostsNameAccounts(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	f.policy.People = people.People{{Name: "cy", Slack: "U5"}, {Name: "Di", Slack: "U6"}}
-	f.desk = New(f.store, f.queue, f.policy, nil)
-	for _, one := range [][2]string{
-		{"U1", "Ann Lee"},
-		{"U2", ""},
-		{"U3", "Bo"},
-		{"U4", "Bo"},
-		{"U5", "Cy Young"},
-		{"U6", ""},
-		{"U7", "Di"},
-		{"U1", ""},
-		{"U1", "Ann"},
-	} {
-		task := f.task(fmt.Sprint("t", f.n), "x")
-		task.Source, task.Actor, task.Name = "slack", one[0], one[1]
-		f.spend(task, "opus", 1)
-	}
-	got := map[string]string{}
-	for _, r := range f.costs(CostQuery{By: []CostGroup{ByPerson}}).Rows {
-		got[r.Person] = r.PersonName
-	}
-	want := map[string]string{
-		"slack/U1": "Ann", "slack/U2": "", "slack/U3": "", "slack/U4": "", "cy": "", "Di": "", "slack/U7": "",
-	}
-	if !maps.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

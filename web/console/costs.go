@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -129,9 +128,6 @@ func newCostLine(q view.CostsQuery, row desk.CostRow, highest float64, today tim
 			name = costName{Text: "no " + string(group)}
 		case len(name.Text) <= view.MaxFilter:
 			name.URL = costsURL(narrowed(q, group, name.Text))
-		}
-		if group == desk.ByPerson {
-			name.Text = cmp.Or(row.PersonName, name.Text)
 		}
 		name.Text = display.Text(name.Text)
 		l.Names = append(l.Names, name)
