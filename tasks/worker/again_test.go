@@ -279,7 +279,7 @@ func TestParkedTaskIsToldAndCancelled(t *testing.T) {
 			id := f.submit(f.task("a", "x"))
 			said := <-s.said
 			for _, want := range []string{
-				at.UTC().Format("15:04 UTC"), "(in 48 min)", row.why, "kept",
+				at.UTC().Format("15:04 UTC"), "(in 48m)", row.why, "kept",
 			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("%q is not in %q", want, said)
@@ -311,7 +311,7 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	f.worker(withCredential)
 	e := f.ending(f.submit(f.task("a", "x")))
 	if e.Kind != tasks.Failed || !strings.Contains(e.Sentence(),
-		at.UTC().Format("15:04 UTC on 2 January")+" (in 2 days)") {
+		at.UTC().Format("15:04 UTC on 2 January")+" (in 60h)") {
 		t.Errorf("ending %s: %s", e.Kind, e.Sentence())
 	}
 	if e := f.ending(f.submit(f.task("b", "y"))); e.Kind != tasks.Answered {

@@ -8,6 +8,7 @@ import (
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/record"
 )
 
@@ -46,7 +47,8 @@ func (a *retryError) announcement() string {
 	if !a.Counts {
 		return fmt.Sprintf("Continuing: %s.", a.Why)
 	}
-	return fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", span(time.Until(a.At)), a.next, a.of, a.Why)
+	wait := tasks.Lasted(max(time.Until(a.At), 0))
+	return fmt.Sprintf("Retrying in %s, attempt %d of %d: %s.", wait, a.next, a.of, a.Why)
 }
 
 // retryDecision decides by the class of a failure whether the task is retried (docs/errors.md). If it is not, given
@@ -74,7 +76,8 @@ func (t Timing) retryDecision(run *run) (next *retryError, given string) {
 	}
 	if lifted := t.lifted(r); !lifted.IsZero() {
 		if lasts := lasting(rec, parkLimit, now); lasts >= horizon {
-			return nil, fmt.Sprintf(" The task has already waited for that for %s.", span(lasts))
+			waited := tasks.Lasted(lasts.Round(time.Minute))
+			return nil, fmt.Sprintf(" The task has already waited for that for %s.", waited)
 		}
 		a.At, a.Counts, a.Parked = lifted.Add(jitter.UpTo(2*t.Reset)), false, parkLimit
 		return a, ""

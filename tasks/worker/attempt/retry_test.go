@@ -132,18 +132,6 @@ func parkedIsSaidOnce(t *testing.T, shows bool) {
 	}
 }
 
-func TestSpan(t *testing.T) {
-	t.Parallel()
-	for d, want := range map[time.Duration]string{
-		-time.Second: "0 s", 40 * time.Second: "40 s", 48*time.Minute + 20*time.Second: "48 min",
-		5*time.Hour + 59*time.Minute + 40*time.Second: "6 h 0 min", 60 * time.Hour: "2 days",
-	} {
-		if got := span(d); got != want {
-			t.Errorf("%s is %q, want %q", d, got, want)
-		}
-	}
-}
-
 // Every failure has a clause, also one of a class without a sentence, and one that begins with another alphabet.
 func TestClause(t *testing.T) {
 	t.Parallel()

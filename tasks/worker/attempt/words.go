@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 )
 
 // whyPaused says why a task waits for long: for the end of an outage, or until a time.
@@ -27,22 +28,7 @@ func moment(at, now time.Time) string {
 	if at.Sub(now) > 12*time.Hour {
 		form = "15:04 UTC on 2 January"
 	}
-	return at.UTC().Format(form) + " (in " + span(at.Sub(now)) + ")"
-}
-
-// span formats a duration with a sensible precision.
-func span(d time.Duration) string {
-	if s := int(d.Seconds()); s < 90 {
-		return fmt.Sprintf("%d s", max(s, 0))
-	}
-	m := int(d.Round(time.Minute).Minutes())
-	if m < 120 {
-		return fmt.Sprintf("%d min", m)
-	}
-	if m < 48*60 {
-		return fmt.Sprintf("%d h %d min", m/60, m%60)
-	}
-	return fmt.Sprintf("%d days", m/60/24)
+	return at.UTC().Format(form) + " (in " + tasks.Lasted(at.Sub(now).Round(time.Minute)) + ")"
 }
 
 // clause returns why a run failed, as a clause.
