@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxLog   = 5 << 20 // bytes of a part
+	maxLog   = 8 << 20 // bytes of a part
 	logParts = 4       // kept per log: a task may move between workers many times
 )
 
@@ -25,7 +25,7 @@ type LogPart struct {
 // SaveLog stores what this claim's run wrote to one of the task's logs, by a name such as "log". Unlike the other
 // steps of a holder it also works after the task has ended or was taken over, because it only replaces its own part.
 // The part lives for Retention, like the record. Each log keeps its latest 4 parts. SaveLog returns [ErrTooLarge]
-// beyond 5 MiB and [ErrNotFound] if the task is gone.
+// beyond 8 MiB and [ErrNotFound] if the task is gone.
 func (c *Claim) SaveLog(ctx context.Context, name string, data []byte) error {
 	return c.saveLog(ctx, name, data, logParts)
 }

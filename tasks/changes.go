@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -119,14 +118,12 @@ func redactPatch(patch string, redact func(string) string) (clean string, change
 	return strings.Join(lines, "\n") + "\n", true
 }
 
-// Encode packs the changes for the store.
+// Encode returns the changes as the store keeps them.
 func (c Changes) Encode() []byte {
 	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	e := json.NewEncoder(z)
+	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(c) // plain data, and a buffer takes everything
-	_ = z.Close()
 	return out.Bytes()
 }
 

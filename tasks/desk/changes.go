@@ -1,20 +1,14 @@
 package desk
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
-
-// maxUnpacked bounds the JSON of changes, in bytes: a character has at most six.
-const maxUnpacked = 16 << 20
 
 // Changes reads the latest changes of a task's run: of the last checkpoint while it runs, and of its end. It returns
 // [tasks.ErrNotFound] if there are none.
@@ -29,11 +23,7 @@ func (d *Desk) Changes(ctx context.Context, id string) (c tasks.Changes, err err
 	if err != nil {
 		return c, err
 	}
-	z, err := gzip.NewReader(bytes.NewReader(parts[len(parts)-1].Data))
-	if err == nil {
-		err = json.NewDecoder(io.LimitReader(z, maxUnpacked)).Decode(&c)
-	}
-	if err != nil {
+	if err := json.Unmarshal(parts[len(parts)-1].Data, &c); err != nil {
 		d.log.Warn("read changes", "run", id, "err", err) // of another version of errand
 		return tasks.Changes{}, tasks.ErrNotFound
 	}

@@ -1,11 +1,8 @@
 package worker
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +24,7 @@ func (f *fleet) keptLog(id, name string) []string {
 	}
 	var texts []string
 	for _, p := range parts {
-		texts = append(texts, unpack(f.T, p.Data))
+		texts = append(texts, string(p.Data))
 	}
 	return texts
 }
@@ -144,18 +141,4 @@ func TestStreamIsBoundedUnderDeltas(t *testing.T) {
 	if seen != most {
 		t.Errorf("%d events, want the latest %d", seen, most)
 	}
-}
-
-// unpack returns what was packed.
-func unpack(t *testing.T, data []byte) string {
-	t.Helper()
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -11,7 +11,6 @@ package logs
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -215,11 +214,11 @@ func (l *Reader) saved(ctx context.Context, q query) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all bytes.Buffer
-	for _, p := range parts {
-		all.Write(p.Data)
+	all := make([]io.Reader, len(parts))
+	for i, p := range parts {
+		all[i] = bytes.NewReader(p.Data)
 	}
-	return gzip.NewReader(&all) // of one part after the other
+	return io.NopCloser(io.MultiReader(all...)), nil
 }
 
 // variant returns which of a task's logs a request is for: the readable one or, with ?raw=1, the CLI's own lines.

@@ -2,7 +2,6 @@ package attempt
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/errand-fleet/errand/tasks"
@@ -17,13 +17,11 @@ import (
 )
 
 const (
-	// How many packed bytes of a run's logs are stored; together this is the store's limit per run.
-	keptPeople = 2 << 20
-	keptRaw    = 3 << 20
+	// How many bytes of a run's logs are stored. The store compresses them.
+	keptPeople = 4 << 20
+	keptRaw    = 8 << 20
 
 	uploadFor = 10 * time.Second // because a drain has to continue
-	packPiece = 64 << 10         // bytes that are packed at once, in whole lines if possible
-	packMost  = 64 << 20         // bytes that are read at most for one half of a log
 )
 
 // runLogs are the parts of a task's log files that one run writes. Earlier runs on this machine wrote the parts
@@ -63,8 +61,8 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// uploadLogs stores the run's part of the logs, as gzip, so that they can be read when this machine is gone. Errors are
-// only logged, because the logs are on this disk.
+// uploadLogs stores the run's part of the logs, so that they can be read when this machine is gone. Errors are only
+// logged, because the logs are on this disk.
 func (p *Processor) uploadLogs(r *run) {
 	ctx, cancel := context.WithTimeout(r.Detached, uploadFor)
 	defer cancel()
@@ -85,9 +83,9 @@ func (l runLog) save(ctx context.Context, r *run) error {
 		return fmt.Errorf("open log: %w", err)
 	}
 	defer f.Close()
-	data, err := pack(f, l.from, l.to, l.limit, cutLine(l.name))
+	data, err := excerpt(f, l.from, l.to, l.limit, cutLine(l.name))
 	if err != nil {
-		return fmt.Errorf("pack %s: %w", filepath.Base(l.path), err)
+		return fmt.Errorf("read %s: %w", filepath.Base(l.path), err)
 	}
 	return r.Claim.SaveLog(ctx, l.name, data)
 }
@@ -100,47 +98,25 @@ func cutLine(name string) string {
 	return "[… %d bytes are missing here; the complete log is on the worker's machine …]\n"
 }
 
-// pack compresses the bytes of a file between two offsets into at most limit bytes of gzip. If that is too little, it
-// keeps the beginning and the end, with a line between them that says how many bytes are missing; cut is the format
-// of that line. Each piece is a gzip file, because concatenated gzip files are one, too.
-func pack(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, error) {
-	half := (limit - 1<<10) / 2 // leave room for the line
-	var head, tail []byte
-	for most := from + packMost; from < min(to, most); {
-		piece, err := readPiece(file, from, min(to, from+packPiece))
-		if err != nil {
-			return nil, err
-		}
-		if i := bytes.LastIndexByte(piece, '\n'); i >= 0 && from+int64(len(piece)) < to {
-			piece = piece[:i+1]
-		}
-		packed := gzipped(piece)
-		if len(head)+len(packed) > half {
-			break
-		}
-		head = append(head, packed...)
-		from += int64(len(piece))
+// excerpt returns the bytes of a file between two offsets. Of more than limit bytes it keeps the first and last lines,
+// with a line between them that says how many bytes are missing; cut is the format of that line.
+func excerpt(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, error) {
+	if to-from <= int64(limit) {
+		return readPiece(file, from, to)
 	}
-	for least := to - packMost; to > max(from, least); {
-		start := max(from, to-packPiece)
-		piece, err := readPiece(file, start, to)
-		if err != nil {
-			return nil, err
-		}
-		if i := bytes.IndexByte(piece, '\n'); i >= 0 && i < len(piece)-1 && start > from {
-			piece = piece[i+1:]
-		}
-		packed := gzipped(piece)
-		if len(tail)+len(packed) > half {
-			break
-		}
-		tail = append(packed, tail...)
-		to -= int64(len(piece))
+	half := int64(limit-1<<10) / 2 // leave room for the line
+	head, err := readPiece(file, from, from+half)
+	if err != nil {
+		return nil, err
 	}
-	if from < to {
-		head = append(head, gzipped(fmt.Appendf(nil, cut, to-from))...)
+	tail, err := readPiece(file, to-half, to)
+	if err != nil {
+		return nil, err
 	}
-	return append(head, tail...), nil
+	head = head[:bytes.LastIndexByte(head, '\n')+1]
+	tail = tail[bytes.IndexByte(tail, '\n')+1:]
+	missing := to - from - int64(len(head)+len(tail))
+	return slices.Concat(head, fmt.Appendf(nil, cut, missing), tail), nil
 }
 
 // readPiece returns the bytes of a file between two offsets.
@@ -150,13 +126,4 @@ func readPiece(file io.ReaderAt, from, to int64) ([]byte, error) {
 		return nil, err
 	}
 	return piece, nil
-}
-
-// gzipped compresses data into a gzip file.
-func gzipped(data []byte) []byte {
-	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestSpeed) // the level is valid, and a buffer takes everything
-	_, _ = z.Write(data)
-	_ = z.Close()
-	return out.Bytes()
 }
