@@ -3,35 +3,7 @@ package store
 import (
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
-
-func TestPause(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		h.ok(s.Halts.Pause(ctx, "review", "Ada L."))
-		h.ok(s.Halts.Pause(ctx, "review", "Ben"))
-		h.ok(s.Halts.Pause(ctx, "background", ""))
-		got := must(s.Halts.Paused(ctx))
-		if diff := cmp.Diff(map[string]Halt{"review": {By: "Ada L."}, "background": {}}, got,
-			cmpopts.IgnoreFields(Halt{}, "Since")); diff != "" {
-			h.Error(diff)
-		}
-		for class, halt := range got {
-			if d := time.Since(halt.Since); d < -2*time.Second || d > time.Minute {
-				h.Errorf("%s is paused since %v", class, halt.Since)
-			}
-		}
-		for range 2 {
-			h.ok(s.Halts.Resume(ctx, "review"))
-		}
-		if got := must(s.Halts.Paused(ctx)); len(got) != 1 {
-			h.Errorf("still paused: %v", got)
-		}
-	})
-}
 
 // The cordon of a worker goes an hour after the worker. That of a host stays, and so does that of a worker which was
 // only cut off.
@@ -48,15 +20,15 @@ func TestCordonOfTheDead(t *testing.T) {
 			beat(id, 0)
 		}
 		for _, name := range []string{"dead", "cut-off", "host-of-dead"} {
-			h.ok(s.Halts.Cordon(ctx, name, "Ada"))
+			h.ok(s.Cordoned.Add(ctx, name, Halt{By: "Ada"}))
 		}
 		beat("watch", time.Minute)
 		beat("cut-off", 50*time.Minute)
-		if got := must(s.Halts.Cordoned(ctx)); len(got) != 3 {
+		if got := must(s.Cordoned.All(ctx)); len(got) != 3 {
 			h.Errorf("within the hour: %v", got)
 		}
 		beat("watch", 20*time.Minute)
-		got := must(s.Halts.Cordoned(ctx))
+		got := must(s.Cordoned.All(ctx))
 		if _, there := got["dead"]; there || len(got) != 2 {
 			h.Errorf("after the hour: %v", got)
 		}
@@ -71,9 +43,8 @@ func TestCordon(t *testing.T) {
 		if cordoned(a) || cordoned(b) {
 			h.Error("cordoned at first")
 		}
-		h.ok(s.Halts.Cordon(ctx, "a", "Ada"))
-		h.ok(s.Halts.Cordon(ctx, "a", "Ben"))
-		h.ok(s.Halts.Cordon(ctx, "h2", ""))
+		h.ok(s.Cordoned.Add(ctx, "a", Halt{By: "Ada"}))
+		h.ok(s.Cordoned.Add(ctx, "h2", Halt{}))
 		if !cordoned(a) || !cordoned(b) || cordoned(Worker{ID: "c", Host: "h1"}) ||
 			!cordoned(Worker{ID: "d", Host: "h2"}) {
 			h.Error("heartbeats do not say what is cordoned")
@@ -82,11 +53,8 @@ func TestCordon(t *testing.T) {
 		if list[0].Cordon == nil || list[0].Cordon.By != "Ada" || list[1].Cordon == nil || list[2].Cordon != nil {
 			h.Errorf("%+v", list)
 		}
-		if !must(s.Halts.Uncordon(ctx, "a")) || must(s.Halts.Uncordon(ctx, "a")) || cordoned(a) {
+		if !must(s.Cordoned.Remove(ctx, "a")) || must(s.Cordoned.Remove(ctx, "a")) || cordoned(a) {
 			h.Error("not uncordoned")
-		}
-		if got := must(s.Halts.Cordoned(ctx)); len(got) != 1 || got["h2"].Since.IsZero() {
-			h.Errorf("cordoned: %v", got)
 		}
 	})
 }

@@ -81,12 +81,12 @@ package store
 //	<prefix>worker:<id>       string  15 s                         a worker's state, JSON (workers)
 //	<prefix>workers           zset    trimmed by each beat         worker IDs; score = when it was seen (workers)
 //	<prefix>pool:<pool>       zset    15 s since the last beat     the IDs of its workers; score = when it was seen (workers)
-//	<prefix>paused            hash    forever                      classes whose tasks are not taken = "<unix seconds> <who>" (halts)
-//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = "<unix seconds> <who>" (halts);
+//	<prefix>paused            hash    forever                      classes whose tasks are not taken = since when and who, JSON (lists)
+//	<prefix>cordoned          hash    forever                      worker IDs and hosts that take no tasks = likewise (lists);
 //	                                                               an ID goes an hour after its worker (workers)
 //	<prefix>departed          zset    trimmed by each beat         cordoned IDs of dead workers; score = when that was noticed (workers)
-//	<prefix>rebuilds          hash    forever                      repositories whose environments have to be replaced =
-//	                                                               "<unix microseconds> <who>" (environments)
+//	<prefix>rebuilds          hash    forever                      repositories whose environments have to be replaced = since when
+//	                                                               and who, JSON (lists)
 //	<prefix>inquiries         list    30 s since the last          questions of front doors to any worker of the default pool (inquiry)
 //	<prefix>inquiries:<pool>  list    30 s since the last          the same of another pool (inquiry)
 //	<prefix>reply:<key>       string  as long as its worker set    a worker's reply to one of them (inquiry)
@@ -182,10 +182,7 @@ func (k keys) mail() string { return k.prefix + "mail" }
 
 func (k keys) news() string { return k.prefix + "news" }
 
-func (k keys) ready() string    { return k.prefix + "ready" }
-func (k keys) cordoned() string { return k.prefix + "cordoned" }
-func (k keys) paused() string   { return k.prefix + "paused" }
-func (k keys) rebuilds() string { return k.prefix + "rebuilds" }
+func (k keys) ready() string { return k.prefix + "ready" }
 
 func (k keys) inquiries(pool string) string {
 	if pool == "" {

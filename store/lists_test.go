@@ -5,26 +5,39 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// An entry of a list stays until it is removed.
+// An entry of a list stays until it is removed. One that cannot be read counts as well.
 func TestLists(t *testing.T) {
 	onBoth(t, func(h *harness) {
-		ctx, c := h.Context(), h.store(Config{}).conn
-		list, other := &List{c, "l"}, &List{c, "other"}
-		for _, body := range []string{`1`, `2`} {
-			h.ok(list.Save(ctx, "a", json.RawMessage(body)))
+		ctx, s := h.Context(), h.store(Config{})
+		list, ada, ben := s.Paused, Halt{"Ada L.", time.Unix(2e9, 0).UTC()}, Halt{By: "Ben"}
+		h.ok(list.Save(ctx, "saved", ben))
+		h.ok(list.Save(ctx, "saved", ada))
+		h.ok(list.Add(ctx, "added", ada))
+		h.ok(list.Add(ctx, "added", ben))
+		h.ok(h.rdb.HSet(ctx, "errand:paused", "unreadable", "7 Ada").Err())
+		h.ok(s.Cordoned.Save(ctx, "saved", ben))
+		want := map[string]Halt{"saved": ada, "added": ada, "unreadable": {}}
+		if diff := cmp.Diff(want, must(list.All(ctx))); diff != "" {
+			h.Error(diff)
 		}
-		h.ok(other.Save(ctx, "a", json.RawMessage(`3`)))
-		if all := must(list.All(ctx)); len(all) != 1 || all["a"] != `2` {
-			h.Errorf("entries %v", all)
-		}
-		for _, want := range []bool{true, false} {
-			if found := must(list.Remove(ctx, "a")); found != want {
-				h.Errorf("removed %t, want %t", found, want)
+		for name, one := range want {
+			if got := must(list.Read(ctx, name)); got != one {
+				h.Errorf("%s: %v", name, got)
+			}
+			for _, found := range []bool{true, false} {
+				if removed := must(list.Remove(ctx, name)); removed != found {
+					h.Errorf("%s: removed %t, want %t", name, removed, found)
+				}
+			}
+			if _, err := list.Read(ctx, name); !errors.Is(err, ErrNotFound) {
+				h.Errorf("%s: %v", name, err)
 			}
 		}
-		if all := must(other.All(ctx)); len(all) != 1 {
+		if all := must(s.Cordoned.All(ctx)); len(all) != 1 {
 			h.Errorf("the other list has %v", all)
 		}
 	})
@@ -39,7 +52,7 @@ func TestLinksHaveOneUserEach(t *testing.T) {
 				json.RawMessage(`{"login":"`+login+`","until":"`+until+`"}`))
 		}
 		later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339Nano)
-		h.ok(s.Links.Save(h.Context(), "unreadable", json.RawMessage(`[`)))
+		h.ok(h.rdb.HSet(h.Context(), "errand:links", "unreadable", "[").Err())
 		h.ok(save("old", "Ann", time.Now().Add(-time.Hour).UTC().Format(time.RFC3339Nano)))
 		h.ok(save("a", "ann", later))
 		h.ok(save("a", "Ann", later))

@@ -102,10 +102,8 @@ func TestLostAnswers(t *testing.T) {
 		"move": func(h *harness, s *Store, _ *Claim) any {
 			return s.Move(h.Context(), Record{ID: other(h, s)}, "gpu")
 		},
-		"pause":  func(h *harness, s *Store, _ *Claim) any { return s.Halts.Pause(h.Context(), "review", "Ada") },
-		"cordon": func(h *harness, s *Store, _ *Claim) any { return s.Halts.Cordon(h.Context(), "w", "Ada") },
-		"rebuild": func(h *harness, s *Store, _ *Claim) any {
-			return s.Environments.Rebuild(h.Context(), Rebuild{Repo: "acme/api", By: "Ada", At: time.Unix(2e9, 0)})
+		"pause": func(h *harness, s *Store, _ *Claim) any {
+			return s.Paused.Add(h.Context(), "review", Halt{By: "Ada", Since: time.Unix(2e9, 0)})
 		},
 		"lock thread": func(h *harness, s *Store, _ *Claim) any {
 			return failed(s.Threads.Lock(h.Context(), "idle", never))

@@ -177,10 +177,11 @@ const others = "SweepObjects Ready Unblocked BoundClaims Wake CallUp Counts Lead
 	"Threads.Resolve Workers.Beat Workers.List Workers.Inquire Workers.Respond Credentials.Admit " +
 	"Credentials.Hold Credentials.Slow Credentials.Ease Credentials.Refuse Credentials.List Costs.Spent " +
 	"Costs.Days Logins.Save Logins.Read Logins.Drop Logins.Once Logins.Take " +
-	"Links.Save Links.Link Links.Read Links.All Links.Remove Tokens.Save Tokens.Read Tokens.All Tokens.Remove " +
+	"Links.Save Links.Add Links.Link Links.Read Links.All Links.Remove Tokens.Save Tokens.Add Tokens.Read Tokens.All Tokens.Remove " +
 	"Audit.Append Audit.List Audit.Verify Tally.Hours " +
-	"Halts.Pause Halts.Resume Halts.Paused Halts.Cordon Halts.Uncordon Halts.Cordoned " +
-	"Environments.Sweep Environments.Rebuild Environments.RebuildOf Environments.Rebuilds "
+	"Paused.Save Paused.Add Paused.Read Paused.All Paused.Remove " +
+	"Cordoned.Save Cordoned.Add Cordoned.Read Cordoned.All Cordoned.Remove " +
+	"Rebuilds.Save Rebuilds.Add Rebuilds.Read Rebuilds.All Rebuilds.Remove "
 
 // TestStateMachine tries every step in every situation, and wants the transitions that docs/states.md draws, no less
 // and no more.

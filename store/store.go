@@ -37,6 +37,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -76,24 +77,26 @@ type Store struct {
 	values *values
 	hints  *hints
 
-	Audit        *Audit
-	Costs        *Costs
-	Credentials  *Credentials
-	Doctor       *Doctor
-	Environments *Environments
-	Events       *EventLog
-	Halts        *Halts
-	Links        *Links
-	Logins       *Logins
-	Memos        *Memos
-	Outbox       *Outbox
-	Pictures     *Pictures
-	Questions    *Questions
-	Tally        *Tally
-	Threads      *Threads
-	Tokens       *List // what API tokens may do, by their hashes
-	Votes        *Votes
-	Workers      *Workers
+	Audit       *Audit
+	Costs       *Costs
+	Credentials *Credentials
+	Doctor      *Doctor
+	Events      *EventLog
+	Links       *Links
+	Logins      *Logins
+	Memos       *Memos
+	Outbox      *Outbox
+	Pictures    *Pictures
+	Questions   *Questions
+	Tally       *Tally
+	Threads     *Threads
+	Votes       *Votes
+	Workers     *Workers
+
+	Paused   *List[Halt]            // classes of which workers take no deliveries
+	Cordoned *List[Halt]            // workers that take none, by ID or host; see [Halt]
+	Rebuilds *List[Rebuild]         // the last ones, by repository in lower case
+	Tokens   *List[json.RawMessage] // what API tokens may do, by their hashes
 }
 
 // New returns a store. It checks the configuration and does not connect to Redis.
@@ -136,24 +139,26 @@ func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 	return &Store{
 		conn: c, cfg: cfg, values: v, hints: h,
 
-		Audit:        &Audit{c, cfg.AuditCap},
-		Costs:        &Costs{c},
-		Credentials:  &Credentials{c},
-		Doctor:       newDoctor(cfg, c, v),
-		Environments: &Environments{c},
-		Events:       &EventLog{c, v, news, make(chan struct{}, readers), cfg.EventCap, cfg.Retention},
-		Halts:        &Halts{c},
-		Links:        &Links{List{c, "links"}},
-		Logins:       &Logins{c},
-		Memos:        &Memos{c, cfg.SessionTTL},
-		Outbox:       &Outbox{c, cfg.Retention},
-		Pictures:     &Pictures{c, v, cfg.SessionTTL},
-		Questions:    &Questions{c, cfg.Retention},
-		Tally:        &Tally{c},
-		Threads:      &Threads{c, v, cfg.SessionTTL},
-		Tokens:       &List{c, "tokens"},
-		Votes:        &Votes{c, cfg.Retention},
-		Workers:      &Workers{c, h},
+		Audit:       &Audit{c, cfg.AuditCap},
+		Costs:       &Costs{c},
+		Credentials: &Credentials{c},
+		Doctor:      newDoctor(cfg, c, v),
+		Events:      &EventLog{c, v, news, make(chan struct{}, readers), cfg.EventCap, cfg.Retention},
+		Links:       &Links{List[json.RawMessage]{c, "links"}},
+		Logins:      &Logins{c},
+		Memos:       &Memos{c, cfg.SessionTTL},
+		Outbox:      &Outbox{c, cfg.Retention},
+		Pictures:    &Pictures{c, v, cfg.SessionTTL},
+		Questions:   &Questions{c, cfg.Retention},
+		Tally:       &Tally{c},
+		Threads:     &Threads{c, v, cfg.SessionTTL},
+		Votes:       &Votes{c, cfg.Retention},
+		Workers:     &Workers{c, h},
+
+		Paused:   &List[Halt]{c, "paused"},
+		Cordoned: &List[Halt]{c, cordoned},
+		Rebuilds: &List[Rebuild]{c, "rebuilds"},
+		Tokens:   &List[json.RawMessage]{c, "tokens"},
 	}
 }
 

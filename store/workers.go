@@ -46,7 +46,7 @@ const defaultPool = "default"
 // Pulse is the reply to a heartbeat.
 type Pulse struct {
 	Taking   int  // workers of its pool that take tasks, with this one
-	Cordoned bool // this one takes no tasks; see [Halts.Cordon]
+	Cordoned bool // this one takes no tasks; see [Store.Cordoned]
 }
 
 // Beat records that the worker is alive for the next 15 s, and whether it takes tasks.
@@ -68,7 +68,7 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	var index *redis.ZSliceCmd
 	var cordons *redis.MapStringStringCmd
 	if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		index, cordons = p.ZRangeWithScores(ctx, s.key.workers(), 0, -1), p.HGetAll(ctx, s.key.cordoned())
+		index, cordons = p.ZRangeWithScores(ctx, s.key.workers(), 0, -1), p.HGetAll(ctx, s.key.list(cordoned))
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
@@ -96,8 +96,8 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 			}
 			w.Seen = at(z)
 			for _, name := range []string{w.ID, w.Host} {
-				if value, ok := cordons.Val()[name]; ok && w.Cordon == nil {
-					h := halt(value)
+				if body, ok := cordons.Val()[name]; ok && w.Cordon == nil {
+					h := readEntry[Halt](body)
 					w.Cordon = &h
 				}
 			}

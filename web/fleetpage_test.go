@@ -146,7 +146,7 @@ func TestPauseAndCordonByButtons(t *testing.T) {
 	for _, path := range []string{"/fleet/classes/interactive/pause", "/fleet/workers/mill-1.test/cordon"} {
 		h.redirects(h.do("POST", path, "", append(ops, "Accept", "text/html")...), "/fleet")
 	}
-	paused, err := h.Store.Halts.Paused(t.Context())
+	paused, err := h.Store.Paused.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ func TestRebuildAnEnvironment(t *testing.T) {
 		!strings.HasPrefix(out, "the next run in acme/api sets up") {
 		t.Errorf("exit %d, %q, %s", code, out, errs)
 	}
-	if all, err := f.Store.Environments.Rebuilds(t.Context()); err != nil || all.Of("acme/api").At.Before(before) {
-		t.Errorf("%+v, %v", all, err)
+	if r, err := f.Store.Rebuilds.Read(t.Context(), "acme/api"); err != nil || r.At.Before(before) {
+		t.Errorf("%+v, %v", r, err)
 	}
 	if code, _, errs := f.run("env", "rebuild", "acme"); code == 0 ||
 		!strings.Contains(errs, "is not the name of a repository") {

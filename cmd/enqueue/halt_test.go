@@ -27,11 +27,11 @@ func TestPauseAndCordon(t *testing.T) {
 			!strings.HasPrefix(out, step.out) {
 			t.Errorf("%s: exit %d, %q, %s", step.command, code, out, errs)
 		}
-		paused, err := f.Store.Halts.Paused(t.Context())
+		paused, err := f.Store.Paused.All(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		cordoned, err := f.Store.Halts.Cordoned(t.Context())
+		cordoned, err := f.Store.Cordoned.All(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

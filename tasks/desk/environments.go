@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/forge"
@@ -26,5 +27,5 @@ func (f *Fleet) Rebuild(ctx context.Context, repo string) (store.Rebuild, error)
 	r := store.Rebuild{
 		Repo: repo, By: people.PublicName(ctx), At: time.Now().UTC().Truncate(time.Microsecond),
 	}
-	return r, f.desk.store.Environments.Rebuild(ctx, r)
+	return r, f.desk.store.Rebuilds.Save(ctx, strings.ToLower(repo), r)
 }

@@ -2,9 +2,11 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -47,13 +49,11 @@ func (f *Fleet) Pause(ctx context.Context, class string) (Halted, error) {
 	if err := mayHalt(ctx, class); err != nil {
 		return Halted{}, err
 	}
-	if err := f.desk.store.Halts.Pause(ctx, class, people.PublicName(ctx)); err != nil {
+	halted, err := halt(ctx, f.desk.store.Paused, class)
+	if err != nil {
 		return Halted{}, err
 	}
-	if err := f.desk.queue.Pause(ctx, class); err != nil {
-		return Halted{}, err
-	}
-	return f.halted(ctx, class, f.desk.store.Halts.Paused)
+	return halted, f.desk.queue.Pause(ctx, class)
 }
 
 // Resume undoes Pause. A pause by asynq's own tools ends as well.
@@ -61,7 +61,7 @@ func (f *Fleet) Resume(ctx context.Context, class string) (Halted, error) {
 	if err := mayHalt(ctx, class); err != nil {
 		return Halted{}, err
 	}
-	if err := f.desk.store.Halts.Resume(ctx, class); err != nil {
+	if _, err := f.desk.store.Paused.Remove(ctx, class); err != nil {
 		return Halted{}, err
 	}
 	return Halted{Name: class}, f.desk.queue.Resume(ctx, class)
@@ -79,10 +79,7 @@ func (f *Fleet) Cordon(ctx context.Context, name string) (Halted, error) {
 	if !slices.ContainsFunc(seen, func(w store.Worker) bool { return w.ID == name || w.Host == name }) {
 		return Halted{}, &tasks.InputError{Sentence: fmt.Sprintf("No live worker has the ID or the host %q.", name)}
 	}
-	if err := f.desk.store.Halts.Cordon(ctx, name, people.PublicName(ctx)); err != nil {
-		return Halted{}, err
-	}
-	return f.halted(ctx, name, f.desk.store.Halts.Cordoned)
+	return halt(ctx, f.desk.store.Cordoned, name)
 }
 
 // Uncordon undoes Cordon.
@@ -90,7 +87,7 @@ func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
 	if err := people.VisitorOf(ctx).Operates(ctx, ""); err != nil {
 		return Halted{}, err
 	}
-	found, err := f.desk.store.Halts.Uncordon(ctx, name)
+	found, err := f.desk.store.Cordoned.Remove(ctx, name)
 	if err != nil {
 		return Halted{}, err
 	}
@@ -102,15 +99,17 @@ func (f *Fleet) Uncordon(ctx context.Context, name string) (Halted, error) {
 	return Halted{Name: name}, nil
 }
 
-// halted reads back who did it first.
-func (f *Fleet) halted(
-	ctx context.Context, name string, all func(context.Context) (map[string]store.Halt, error),
-) (Halted, error) {
-	list, err := all(ctx)
-	if h, ok := list[name]; ok && err == nil {
-		return Halted{name, &h}, nil
+// halt adds a name to those that are halted, and returns who did it first.
+func halt(ctx context.Context, list *store.List[store.Halt], name string) (Halted, error) {
+	now := store.Halt{By: people.PublicName(ctx), Since: time.Now().UTC().Truncate(time.Second)}
+	if err := list.Add(ctx, name, now); err != nil {
+		return Halted{}, err
 	}
-	return Halted{Name: name}, err
+	first, err := list.Read(ctx, name)
+	if errors.Is(err, store.ErrNotFound) { // somebody has ended it meanwhile
+		return Halted{Name: name}, nil
+	}
+	return Halted{name, &first}, err
 }
 
 // mayHalt checks that a class exists and that the visitor is an operator of all repositories.

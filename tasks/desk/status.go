@@ -188,7 +188,7 @@ func (d *Desk) noteUnable(ctx context.Context, list []tasks.Status) {
 	if err != nil {
 		return // the task's own reason still holds
 	}
-	paused, err := d.store.Halts.Paused(ctx)
+	paused, err := d.store.Paused.All(ctx)
 	if err != nil {
 		return
 	}

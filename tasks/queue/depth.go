@@ -30,7 +30,7 @@ func (q *Queue) Depths(ctx context.Context) ([]Depth, error) {
 		return nil, fmt.Errorf("list queues: %w", err)
 	}
 	queues := slices.Concat(tasks.Classes, poolQueues(used))
-	paused, err := q.store.Halts.Paused(ctx)
+	paused, err := q.store.Paused.All(ctx)
 	if err != nil {
 		return nil, err
 	}

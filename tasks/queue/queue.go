@@ -258,7 +258,7 @@ func (q *Queue) each(ctx context.Context, class string, do func(queue string) er
 // Pauses makes asynq pause those queues of a pool whose class is paused. Workers call it before they take deliveries,
 // because a queue may be new. Only Resume ends a pause: what this has read may be old by then.
 func (q *Queue) Pauses(ctx context.Context, pool string) error {
-	paused, err := q.store.Halts.Paused(ctx)
+	paused, err := q.store.Paused.All(ctx)
 	if err != nil {
 		return err
 	}

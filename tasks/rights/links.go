@@ -16,7 +16,7 @@ func ListLinks(ctx context.Context, s *store.Links) ([]people.Link, error) {
 	list := make([]people.Link, 0, len(all))
 	for _, body := range all {
 		var l people.Link
-		if json.Unmarshal([]byte(body), &l) == nil && time.Now().Before(l.Until) {
+		if json.Unmarshal(body, &l) == nil && time.Now().Before(l.Until) {
 			list = append(list, l)
 		}
 	}

@@ -42,7 +42,7 @@ func (j *janitor) tidy(ctx context.Context) {
 	j.alone(ctx, func() error {
 		// Threads first: the work that is saved from them counts as logs.
 		return errors.Join(j.discardOutdated(ctx), j.tidyThreads(ctx), j.workspace.Empty(), j.tidyLogs(ctx),
-			j.tendMirrors(ctx), j.store.SweepObjects(ctx), j.store.Environments.Sweep(ctx))
+			j.tendMirrors(ctx), j.store.SweepObjects(ctx))
 	})
 }
 
@@ -120,12 +120,12 @@ func (j *janitor) discardOutdated(ctx context.Context) error {
 	if err != nil || len(environments) == 0 {
 		return err
 	}
-	rebuilds, err := j.store.Environments.Rebuilds(ctx)
+	rebuilds, err := j.store.Rebuilds.All(ctx)
 	if err != nil {
 		return err
 	}
 	for _, e := range environments {
-		if rebuilds.Of(e.Repo).Outdated(e.ID) {
+		if rebuilds[strings.ToLower(e.Repo)].Outdated(e.ID) {
 			if _, err := j.discardEnvironment(ctx, e); err != nil {
 				return err
 			}

@@ -34,7 +34,7 @@ type Token struct {
 
 // Tokens manages API tokens.
 type Tokens struct {
-	Store *store.List
+	Store *store.List[json.RawMessage]
 	Now   func() time.Time
 }
 
@@ -101,7 +101,7 @@ func (t *Tokens) List(ctx context.Context) ([]Token, error) {
 	list := []Token{}
 	for _, body := range stored {
 		var one Token
-		if json.Unmarshal([]byte(body), &one) == nil {
+		if json.Unmarshal(body, &one) == nil {
 			list = append(list, one)
 		}
 	}
@@ -114,7 +114,7 @@ func (t *Tokens) Revoke(ctx context.Context, name string) (found bool, err error
 	stored, err := t.Store.All(ctx)
 	for hash, body := range stored {
 		var one Token
-		if err == nil && json.Unmarshal([]byte(body), &one) == nil && one.Name == name {
+		if err == nil && json.Unmarshal(body, &one) == nil && one.Name == name {
 			found, err = t.Store.Remove(ctx, hash)
 		}
 	}

@@ -44,7 +44,7 @@ func ReadFleet(ctx context.Context, s *store.Store) (f Fleet, err error) {
 	if f.Workers, err = s.Workers.List(ctx); err != nil {
 		return f, err
 	}
-	if f.Paused, err = s.Halts.Paused(ctx); err != nil {
+	if f.Paused, err = s.Paused.All(ctx); err != nil {
 		return f, err
 	}
 	if f.Credentials, err = s.Credentials.List(ctx); err != nil {

@@ -132,8 +132,8 @@ func (l *Declarations) ID(
 	}
 	// The set-up runs what is on the protected branch, so those of other branches are others.
 	key := d.Key(c.Repo, append(slices.Clone(versions), c.Protected))
-	rebuild, err := l.Store.Environments.RebuildOf(ctx, c.Repo)
-	if err != nil {
+	rebuild, err := l.Store.Rebuilds.Read(ctx, strings.ToLower(c.Repo))
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return "", nil, err
 	}
 	return rebuild.Name(key), versions, nil

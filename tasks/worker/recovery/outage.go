@@ -25,7 +25,7 @@ type fleet struct {
 
 // lookAtFleet reads what may keep tasks from running. What it cannot read counts as no obstacle.
 func (r *Recovery) lookAtFleet(ctx context.Context) (seen fleet) {
-	seen.paused, _ = r.Store.Halts.Paused(ctx)
+	seen.paused, _ = r.Store.Paused.All(ctx)
 	last := r.Health.State()
 	if !last.At.IsZero() && (!last.OK || len(r.Policy.Pools) > 1) {
 		seen.workers, _ = r.Store.Workers.List(ctx)

@@ -155,7 +155,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 	if f.unposted, err = v.Store.Outbox.Backlog(ctx); err != nil {
 		return Fleet{}, err
 	}
-	if f.cordoned, err = v.Store.Halts.Cordoned(ctx); err != nil {
+	if f.cordoned, err = v.Store.Cordoned.All(ctx); err != nil {
 		return Fleet{}, err
 	}
 	for _, w := range s.Workers {
