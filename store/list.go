@@ -27,78 +27,6 @@ func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	return c, nil
 }
 
-// Unended is the tasks that have not ended, as far as a query accepts their heads.
-type Unended struct {
-	Counts
-	RunningIDs, WaitingIDs []string // their IDs, newest first; of those that wait at most the query's Limit
-	Partial                bool     // the query's Look ended the counting
-}
-
-// Unended counts the tasks that have not ended. Without a Head its cost does not depend on how many there are, except
-// for those that run. The query's State and Match do not count.
-func (s *Store) Unended(ctx context.Context, q ListQuery) (u Unended, err error) {
-	if q.Limit <= 0 {
-		q.Limit = 50
-	}
-	everything := q.Head == nil
-	if everything {
-		if u.Counts, err = s.Counts(ctx); err != nil {
-			return u, err
-		}
-		if u.RunningIDs, err = s.redis.ZRange(ctx, s.key.running(), 0, -1).Result(); err != nil {
-			return u, fmt.Errorf("read running tasks: %w", err)
-		}
-		slices.Sort(u.RunningIDs) // the index is in the order of the claims
-		slices.Reverse(u.RunningIDs)
-	}
-	live, step := ListQuery{State: Waiting}, glance
-	if everything {
-		step = min(step, 4*q.Limit)
-	}
-	for looked := 0; ; {
-		ids, err := s.older(ctx, live, step)
-		if err != nil {
-			return u, fmt.Errorf("read live tasks: %w", err)
-		}
-		heads, err := s.readHeads(ctx, ids)
-		if err != nil {
-			return u, fmt.Errorf("read live tasks: %w", err)
-		}
-		for _, r := range heads {
-			if everything || q.Head(r) {
-				u.add(r, q.Limit, !everything)
-			}
-		}
-		looked += len(ids)
-		if len(ids) < step || everything && len(u.WaitingIDs) == q.Limit {
-			return u, nil
-		}
-		if q.Look > 0 && looked >= q.Look {
-			u.Partial = !everything
-			return u, nil
-		}
-		live.Before = ids[len(ids)-1]
-	}
-}
-
-// add adds a task by its head, of those that wait at most so many. The others are only added if they are to be
-// counted. A record without a state cannot be read; it is listed with those that wait until it is set aside.
-func (u *Unended) add(r Record, most int, count bool) {
-	if (r.State == Waiting || r.State == "") && len(u.WaitingIDs) < most {
-		u.WaitingIDs = append(u.WaitingIDs, r.ID)
-	}
-	switch {
-	case !count:
-	case r.State == Waiting:
-		u.Waiting++
-	case r.State == Running:
-		u.Running++
-		u.RunningIDs = append(u.RunningIDs, r.ID)
-	case r.State == Absorbed:
-		u.Absorbed++
-	}
-}
-
 // glance is how many IDs a filtered listing reads per round trip.
 const glance = 500
 
@@ -162,10 +90,11 @@ func (q ListQuery) all() bool {
 	return q.State == "" && q.ID == nil && q.Head == nil && q.Match == nil
 }
 
-// wants reports whether the query accepts the head of a record. A record without a state cannot be read, and will not
-// run.
+// wants reports whether the query accepts the head of a record. A record without a state cannot be read. It is listed
+// with those that wait until it is set aside, and with the ended ones then.
 func (q ListQuery) wants(r Record) bool {
-	return (q.State == "" || q.State == r.State || q.State == Ended && r.State == "") && (q.Head == nil || q.Head(r))
+	unreadable := r.State == "" && (q.State == Waiting || q.State == Ended)
+	return (q.State == "" || q.State == r.State || unreadable) && (q.Head == nil || q.Head(r))
 }
 
 // older reads the next IDs, newest first.

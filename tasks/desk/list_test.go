@@ -178,6 +178,12 @@ func TestOverview(t *testing.T) {
 			[][]string{{other}, nil, {second}, nil},
 			store.Counts{Running: 1, Waiting: 1},
 		},
+		"bounded and filtered": {
+			t.Context(),
+			Filter{Limit: 1, Source: "fake"},
+			[][]string{{other, asking}, {quiet}, {second}, {ended}},
+			store.Counts{Running: 3, Waiting: 1},
+		},
 		"may answer": {
 			user,
 			Filter{Limit: 10},
@@ -200,7 +206,8 @@ func TestOverview(t *testing.T) {
 			}
 			got = append(got, ids)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" || o.Counts != test.counts || o.Partial {
+		if diff := cmp.Diff(test.want, got); diff != "" || o.Counts != test.counts ||
+			o.Partial != (name == "bounded and filtered") {
 			t.Errorf("%s: counts %+v, partial %t, want %+v\n%s", name, o.Counts, o.Partial, test.counts, diff)
 		}
 	}

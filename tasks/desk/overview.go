@@ -17,9 +17,9 @@ type Overview struct {
 	Waiting []tasks.Status
 	Ended   []tasks.Status
 
-	// Counts counts all tasks of each state, not only those above; Running includes those that ask.
+	// Counts counts all tasks that run or wait, not only those above; Running includes those that ask.
 	Counts  store.Counts
-	Partial bool // there are too many tasks to count: there are at least so many
+	Partial bool // more tasks may wait: with a filter, only those above are counted
 }
 
 // maxAsking bounds how many tasks with questions one overview reads.
@@ -34,16 +34,35 @@ func (d *Desk) Overview(ctx context.Context, f Filter) (o Overview, err error) {
 		}
 	}()
 	q := f.query(d.policy.People, d.policy.People.Visible(ctx))
-	live, err := d.store.Unended(ctx, q)
+	running, err := d.store.Running(ctx)
 	if err != nil {
 		return o, err
 	}
-	o.Counts, o.Partial = live.Counts, live.Partial
-	if o.Asking, o.Running, err = d.readRunning(ctx, live.RunningIDs, f.Limit); err != nil {
+	var ids []string
+	for _, r := range slices.Backward(running) { // newest first
+		if q.Head == nil || q.Head(r.Record) {
+			ids = append(ids, r.ID)
+		}
+	}
+	if o.Asking, o.Running, err = d.readRunning(ctx, ids, f.Limit); err != nil {
 		return o, err
 	}
-	if o.Waiting, err = d.readIn(ctx, live.WaitingIDs, store.Waiting); err != nil {
+	waiting, err := d.store.List(ctx, store.ListQuery{
+		State: store.Waiting, Limit: q.Limit, Head: q.Head, Look: q.Look,
+	})
+	if err != nil {
 		return o, err
+	}
+	if o.Waiting, err = d.statuses(ctx, waiting.Records); err != nil {
+		return o, err
+	}
+	o.Counts = store.Counts{Running: len(ids), Waiting: len(waiting.Records)}
+	o.Partial = waiting.Next != ""
+	if q.Head == nil {
+		o.Partial = false
+		if o.Counts, err = d.store.Counts(ctx); err != nil {
+			return o, err
+		}
 	}
 	q.State = store.Ended
 	ended, err := d.store.List(ctx, q)

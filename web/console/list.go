@@ -276,19 +276,13 @@ func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row)
 		v.None = !v.Filtered
 		return
 	}
-	counted := func(n int) string {
-		if o.Partial {
-			return strconv.Itoa(n) + "+"
-		}
-		return strconv.Itoa(n)
-	}
 	if len(asking) > 0 {
 		v.Sections = append(v.Sections, section{
 			Name: "asking", Title: "Needs you", Rows: asking, Count: strconv.Itoa(len(asking)),
 		})
 	}
 	s := section{
-		Name: "running", Title: "Running", Rows: running, Count: counted(o.Counts.Running),
+		Name: "running", Title: "Running", Rows: running, Count: strconv.Itoa(o.Counts.Running),
 		Empty: "Nothing is running.",
 	}
 	if o.Counts.Running+o.Counts.Waiting == 0 {
@@ -303,9 +297,12 @@ func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row)
 	if !v.Filtered || o.Counts.Running > 0 {
 		v.Sections = append(v.Sections, s)
 	}
-	if o.Counts.Waiting > 0 {
-		s := section{Name: "waiting", Title: "Waiting", Rows: waiting, Count: counted(o.Counts.Waiting)}
-		if o.Counts.Waiting > len(waiting) {
+	if o.Counts.Waiting > 0 || o.Partial {
+		s := section{Name: "waiting", Title: "Waiting", Rows: waiting, Count: strconv.Itoa(o.Counts.Waiting)}
+		if o.Partial {
+			s.Count += "+"
+		}
+		if o.Partial || o.Counts.Waiting > len(waiting) {
 			s.All = all(store.Waiting)
 		}
 		v.Sections = append(v.Sections, s)
