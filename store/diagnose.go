@@ -223,34 +223,24 @@ func Unwritable(err error) (why, remedy string) {
 	return "", ""
 }
 
-// channels reports the channels that this process may not use. A script that may not publish stops half-way.
+// channels reports the channels that this process may not use. Permissions are patterns (docs/redis.md), so it tries
+// one channel of asynq and one of errand. A script that may not publish stops half-way.
 func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
-	hear := func(channel string) error {
-		subscription := subscribe(ctx, s.redis, channel)
-		defer subscription.Close()
-		_, err := subscription.Receive(ctx)
-		return err
-	}
-	// The hint names no task, so no process acts on it.
-	say := func(channel string) error { return s.redis.Publish(ctx, channel, "").Err() }
-	const noOffer = "No front door can ask workers without it, and a chat does not know what it may offer."
+	subscription := subscribe(ctx, s.redis, "asynq:cancel")
+	defer subscription.Close()
+	_, heard := subscription.Receive(ctx)
+	said := s.redis.Publish(ctx, s.key.news(), "").Err() // it names no task, so no process acts on it
 	for _, use := range []struct {
-		channel string
-		try     func(string) error
-		why     string
+		channels, why string
+		err           error
 	}{
-		{"asynq:cancel", hear, "asynq listens there, and logs an error every five seconds without it."},
-		{s.key.cancel(), hear, "No run can be cancelled without it."},
-		{s.key.news(), say, "No task can be run or ended without it."},
-		{s.key.mail(), say, "No task can be submitted without it."},
-		{s.key.answers(), say, "No question can be answered without it."},
-		{s.key.asked(), say, noOffer},
-		{s.key.replies(), say, noOffer},
+		{"asynq:*", "asynq listens there, and logs an error every five seconds without them.", heard},
+		{s.key.prefix + "*", "No task can be submitted, run or cancelled without them.", said},
 	} {
-		if err := use.try(use.channel); denied(err) {
-			found = append(found, refused(Fatal, "the channel "+use.channel, use.why, err))
-		} else if err != nil {
-			return nil, fmt.Errorf("diagnose redis: %w", err)
+		if denied(use.err) {
+			found = append(found, refused(Fatal, "the channels "+use.channels, use.why, use.err))
+		} else if use.err != nil {
+			return nil, fmt.Errorf("diagnose redis: %w", use.err)
 		}
 	}
 	return found, nil
