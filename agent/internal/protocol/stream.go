@@ -61,9 +61,8 @@ type Stream struct {
 	blocks  blocks            // the texts that are arriving
 	spoken  map[string]spoken // by the call of the sub-agent; "": the main agent
 	logged  []byte            // the line that is being handled, as the raw log will have it
-	skimmer skimmer
-	latest  outputLine // reused for each line
-	missing []string   // MCP servers that are known to be unavailable
+	latest  outputLine        // reused for each line
+	missing []string          // MCP servers that are known to be unavailable
 
 	mu    sync.Mutex
 	facts Facts
@@ -276,8 +275,8 @@ func (s *Stream) cutLine(line []byte) {
 // and an allowed tool call is answered with its own input. Everything that goes to logs, events and results is redacted
 // there.
 func (s *Stream) line(line []byte) {
-	defer s.skimmer.forget(&s.latest)
-	if s.skimmer.skim(line, &s.latest) || s.latest.decode(line) {
+	defer func() { s.latest = outputLine{} }() // a waiting run does not keep the line
+	if s.latest.decode(line) {
 		s.latest.line = line
 		s.handle(&s.latest)
 		return
