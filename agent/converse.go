@@ -222,9 +222,6 @@ func (l *liveRun) wait() {
 	l.in.Close()
 	l.hosted.Wait()
 	l.control.Wait()
-	if l.tools != nil {
-		l.tools.Close()
-	}
 }
 
 // waitAll returns when every process of a run is dead and quiet is closed, which means that all its output was read.

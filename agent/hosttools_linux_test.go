@@ -146,7 +146,7 @@ func TestCLIHostToolFails(t *testing.T) {
 	}
 	want := []string{
 		"true no entry with [redacted]", "true internal error of the tool", "false it is [redacted]",
-		`true validating "arguments": validating root: unexpected additional properties ["x"]`,
+		`true check arguments: validating root: unexpected additional properties ["x"]`,
 	}
 	if diff := cmp.Diff(want, answered(t, model)); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
@@ -213,7 +213,6 @@ func TestOtherToolServers(t *testing.T) {
 		return "",
 			nil
 	})}, nil, nil)
-	defer s.Close()
 	for _, l := range []*liveRun{{}, {tools: s}} {
 		if got, err := l.answer(t.Context(), &protocol.Request{Subtype: "mcp_message", Server: "other"}); err == nil {
 			t.Errorf("for another server: %v", got)

@@ -185,15 +185,22 @@ func (t Tool) check() error {
 	case t.Run == nil:
 		return errors.New("it has no Run function")
 	}
+	_, err := t.schema()
+	return err
+}
+
+// schema returns the schema of the arguments.
+func (t Tool) schema() (*jsonschema.Resolved, error) {
 	var schema jsonschema.Schema
 	if err := json.Unmarshal(t.Input, &schema); err != nil {
-		return fmt.Errorf("read its schema: %w", err)
+		return nil, fmt.Errorf("read its schema: %w", err)
 	}
 	if schema.Type != "object" {
-		return errors.New("its arguments are not an object")
+		return nil, errors.New("its arguments are not an object")
 	}
-	if _, err := schema.Resolve(nil); err != nil {
-		return fmt.Errorf("resolve its schema: %w", err)
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("resolve its schema: %w", err)
 	}
-	return nil
+	return resolved, nil
 }

@@ -2,8 +2,8 @@
 //
 // A [Policy] decides calls by the run's [Profile], its directories and its [Rule]s. A [Server] offers [Tool]s of this
 // process to one CLI over its control protocol; an [MCPServer] is a server outside this process. [Describe] puts a call
-// into words. The package starts no process and knows nothing of runs. Everything but [Server.Close] may be called from
-// any number of goroutines.
+// into words. The package starts no process and knows nothing of runs. Everything may be called from any number of
+// goroutines.
 package tools
 
 import (

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"regexp"
@@ -16,8 +15,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
@@ -26,48 +24,159 @@ import (
 // control request, and takes the reply from the control response.
 type Server struct {
 	run     context.Context
+	tools   []Tool
+	schemas []*jsonschema.Resolved // of the arguments of each tool
 	redact  *redact.Redactor
 	failed  func(tool string, panicked any, stack []byte)
-	session *mcp.ServerSession
-	conn    *serverConn
+
+	mu    sync.Mutex
+	calls map[string]context.CancelFunc // that are under way, by the ID of the request
 }
 
 // errWithdrawn ends a call that the agent has withdrawn.
 var errWithdrawn = errors.New("the agent withdrew its call")
 
-// Serve starts a server of tools that have passed Check. Calls end with run at the latest, the server with Close.
-// failed is called for a tool that panicked.
+// Serve returns a server of tools that have passed Check. Calls end with run at the latest. failed is called for a tool
+// that panicked.
 func Serve(
 	run context.Context, tools []Tool, redactor *redact.Redactor, failed func(tool string, panicked any, stack []byte),
 ) *Server {
-	s := &Server{run: run, redact: redactor, failed: failed, conn: newServerConn()}
-	// Only tools, and always the same ones: nothing to announce, nothing to log to the client.
-	server := mcp.NewServer(&mcp.Implementation{Name: ServerName, Version: "1"}, &mcp.ServerOptions{
-		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
-	})
+	s := &Server{run: run, tools: tools, redact: redactor, failed: failed, calls: map[string]context.CancelFunc{}}
 	for _, t := range tools {
-		mcp.AddTool(server, &mcp.Tool{
-			Name: t.Name, Description: t.Description, InputSchema: t.Input,
-			Annotations: &mcp.ToolAnnotations{ReadOnlyHint: t.ReadOnly},
-			// The CLI would otherwise hide the tool until the model searches for it.
-			Meta: mcp.Meta{"anthropic/alwaysLoad": true},
-		}, func(ctx context.Context, _ *mcp.CallToolRequest, args json.RawMessage) (*mcp.CallToolResult, any, error) {
-			text, err := s.call(ctx, t, args)
-			if err != nil {
-				return nil, nil, errors.New(s.redact.String(err.Error()))
-			}
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s.redact.String(text)}}}, nil, nil
-		})
+		schema, err := t.schema()
+		if err != nil {
+			panic("serve tools: " + err.Error()) // Check has passed it
+		}
+		s.schemas = append(s.schemas, schema)
 	}
-	session, err := server.Connect(run, s.conn, nil)
-	if err != nil {
-		panic("serve tools: " + err.Error()) // only serverConn.Connect could fail
-	}
-	s.session = session
 	return s
 }
 
-// call makes a call of a tool. request is the context of the MCP request, which does not end with the run.
+// message is a request of JSON-RPC, or a notification, which has no ID.
+type message struct {
+	Method string          `json:"method"`
+	ID     json.RawMessage `json:"id"`
+	Params json.RawMessage `json:"params"`
+}
+
+// object is a JSON object of the protocol.
+type object map[string]any
+
+// Answer answers a message of the CLI, and returns the content of the control response. It returns when the call is
+// over; the end of ctx withdraws the call. A notification has no response and is acknowledged, because the CLI waits
+// for an answer to each control request.
+func (s *Server) Answer(ctx context.Context, text json.RawMessage) (any, error) {
+	var m message
+	if err := json.Unmarshal(text, &m); err != nil {
+		return nil, fmt.Errorf("read MCP message: %w", err)
+	}
+	if m.Method == "" {
+		return nil, errors.New("the MCP message is no request")
+	}
+	reply := object{"jsonrpc": "2.0", "id": m.ID}
+	if m.ID == nil {
+		s.notified(m)
+		reply["id"], reply["result"] = 0, object{}
+	} else if result, err := s.result(ctx, m); err != nil {
+		reply["error"] = object{"code": -32601, "message": err.Error()} // there is no such method
+	} else {
+		reply["result"] = result
+	}
+	return object{"mcp_response": reply}, nil
+}
+
+// notified handles a notification. Only the withdrawal of a call has an effect.
+func (s *Server) notified(m message) {
+	var params struct {
+		ID json.RawMessage `json:"requestId"`
+	}
+	if m.Method != "notifications/cancelled" || json.Unmarshal(m.Params, &params) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cancel := s.calls[string(params.ID)]; cancel != nil {
+		cancel()
+	}
+}
+
+// result returns the result of a request.
+func (s *Server) result(ctx context.Context, m message) (any, error) {
+	var params struct {
+		Version   string          `json:"protocolVersion"`
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(m.Params, &params); err != nil && m.Params != nil {
+		return nil, fmt.Errorf("read parameters: %w", err)
+	}
+	switch m.Method {
+	case "initialize": // all versions have what is used here
+		return object{
+			"protocolVersion": params.Version, "capabilities": object{"tools": object{}},
+			"serverInfo": object{"name": ServerName, "version": "1"},
+		}, nil
+	case "ping":
+		return object{}, nil
+	case "tools/list":
+		return object{"tools": s.list()}, nil
+	case "tools/call":
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		s.begin(m.ID, cancel)
+		defer s.begin(m.ID, nil)
+		said, err := s.find(ctx, params.Name, params.Arguments)
+		if err != nil {
+			said = err.Error()
+		}
+		content := []object{{"type": "text", "text": s.redact.String(said)}}
+		return object{"content": content, "isError": err != nil}, nil
+	}
+	return nil, fmt.Errorf("unknown method %s", m.Method)
+}
+
+// begin records how a call is withdrawn; nil: it is over.
+func (s *Server) begin(id json.RawMessage, cancel context.CancelFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.calls[string(id)] = cancel; cancel == nil {
+		delete(s.calls, string(id))
+	}
+}
+
+func (s *Server) list() []object {
+	list := []object{}
+	for _, t := range s.tools {
+		list = append(list, object{
+			"name": t.Name, "description": t.Description, "inputSchema": t.Input,
+			"annotations": object{"readOnlyHint": t.ReadOnly},
+			// The CLI would otherwise hide the tool until the model searches for it.
+			"_meta": object{"anthropic/alwaysLoad": true},
+		})
+	}
+	return list
+}
+
+// find finds a tool and makes a call of it whose arguments fit the tool's schema.
+func (s *Server) find(ctx context.Context, name string, args json.RawMessage) (string, error) {
+	i := slices.IndexFunc(s.tools, func(t Tool) bool { return t.Name == name })
+	if i < 0 {
+		return "", fmt.Errorf("unknown tool %q", name)
+	}
+	if args == nil || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	var values map[string]any
+	if err := json.Unmarshal(args, &values); err != nil {
+		return "", fmt.Errorf("read arguments: %w", err)
+	}
+	if err := s.schemas[i].Validate(values); err != nil {
+		return "", fmt.Errorf("check arguments: %w", err)
+	}
+	return s.call(ctx, s.tools[i], args)
+}
+
+// call makes a call of a tool. request is the context of the control request, which does not end with the run.
 func (s *Server) call(request context.Context, t Tool, args json.RawMessage) (_ string, err error) {
 	ctx, cancel := context.WithCancelCause(s.run)
 	defer cancel(nil)
@@ -84,132 +193,6 @@ func (s *Server) call(request context.Context, t Tool, args json.RawMessage) (_ 
 		}
 	}()
 	return t.Run(ctx, args)
-}
-
-// Answer passes a message of the CLI to the server and returns the content of the control response. It returns when the
-// call is over; the end of ctx withdraws the call.
-func (s *Server) Answer(ctx context.Context, message json.RawMessage) (any, error) {
-	m, err := jsonrpc.DecodeMessage(message)
-	if err != nil {
-		return nil, fmt.Errorf("read MCP message: %w", err)
-	}
-	req, ok := m.(*jsonrpc.Request)
-	if !ok {
-		return nil, errors.New("unexpected MCP response")
-	}
-	reply, err := s.conn.Do(ctx, req)
-	if err != nil {
-		return nil, fmt.Errorf("answer MCP message %s: %w", req.Method, err)
-	}
-	return map[string]any{"mcp_response": reply}, nil
-}
-
-// Close ends the server. No call may be running.
-func (s *Server) Close() {
-	_ = s.conn.Close()
-	_ = s.session.Wait() // the end of the connection, as an error
-}
-
-// serverConn is the server's end of a connection on which each message is answered separately.
-type serverConn struct {
-	in     chan *jsonrpc.Request
-	closed chan struct{}
-	close  func()
-
-	mu      sync.Mutex
-	waiting map[jsonrpc.ID]chan<- *jsonrpc.Response
-}
-
-func newServerConn() *serverConn {
-	c := &serverConn{
-		in: make(chan *jsonrpc.Request), closed: make(chan struct{}),
-		waiting: map[jsonrpc.ID]chan<- *jsonrpc.Response{},
-	}
-	c.close = sync.OnceFunc(func() { close(c.closed) })
-	return c
-}
-
-// Do passes a request to the server and waits for its response. A notification has no response and is acknowledged,
-// because the CLI waits for an answer to each control request.
-func (c *serverConn) Do(ctx context.Context, r *jsonrpc.Request) (json.RawMessage, error) {
-	if !r.IsCall() {
-		return json.RawMessage(`{"jsonrpc":"2.0","id":0,"result":{}}`), c.put(r)
-	}
-	reply := make(chan *jsonrpc.Response, 1)
-	c.mu.Lock()
-	_, taken := c.waiting[r.ID]
-	if !taken {
-		c.waiting[r.ID] = reply
-	}
-	c.mu.Unlock()
-	if taken {
-		return nil, fmt.Errorf("id %v is in use", r.ID.Raw())
-	}
-	if err := c.put(r); err != nil {
-		return nil, err
-	}
-	withdrawn := context.AfterFunc(ctx, func() { c.withdraw(r.ID) })
-	defer withdrawn()
-	select {
-	case m := <-reply:
-		return jsonrpc.EncodeMessage(m)
-	case <-c.closed:
-		return nil, io.ErrClosedPipe
-	}
-}
-
-// put passes a message to the server, which takes it without waiting for other calls.
-func (c *serverConn) put(r *jsonrpc.Request) error {
-	select {
-	case c.in <- r:
-		return nil
-	case <-c.closed:
-		return io.ErrClosedPipe
-	}
-}
-
-// withdraw cancels a call in the server's protocol.
-func (c *serverConn) withdraw(id jsonrpc.ID) {
-	params, _ := json.Marshal(map[string]any{"requestId": id.Raw()})               // a number or a string
-	_ = c.put(&jsonrpc.Request{Method: "notifications/cancelled", Params: params}) // it fails only if the call is over
-}
-
-// Connect implements [mcp.Transport].
-func (c *serverConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
-
-// SessionID implements [mcp.Connection].
-func (c *serverConn) SessionID() string { return "" }
-
-// Read implements [mcp.Connection]: the server reads the next message.
-func (c *serverConn) Read(context.Context) (jsonrpc.Message, error) {
-	select {
-	case r := <-c.in:
-		return r, nil
-	case <-c.closed:
-		return nil, io.EOF
-	}
-}
-
-// Write implements [mcp.Connection]: the server answers. Messages that are not responses are dropped, because the CLI
-// cannot receive them.
-func (c *serverConn) Write(_ context.Context, m jsonrpc.Message) error {
-	r, ok := m.(*jsonrpc.Response)
-	if !ok {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if reply, ok := c.waiting[r.ID]; ok {
-		delete(c.waiting, r.ID)
-		reply <- r
-	}
-	return nil
-}
-
-// Close implements [mcp.Connection]. It may be repeated.
-func (c *serverConn) Close() error {
-	c.close()
-	return nil
 }
 
 // MCPServer is a server of tools outside this process, which the CLI of each run starts or connects to. The agent sees

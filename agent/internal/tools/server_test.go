@@ -17,7 +17,7 @@ func simple(name string, run func(context.Context) (string, error)) Tool {
 	return New(name, "A tool of the test.", func(ctx context.Context, _ struct{}) (string, error) { return run(ctx) })
 }
 
-// Both ways in which the CLI withdraws a call end its context, and nothing else; after Close nothing is left.
+// Both ways in which the CLI withdraws a call end its context, and nothing else.
 func TestToolServerWithdrawal(t *testing.T) {
 	t.Parallel()
 	const call, cancelled = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait","arguments":{}}}`,
@@ -43,7 +43,6 @@ func TestToolServerWithdrawal(t *testing.T) {
 					}),
 					simple("now", func(context.Context) (string, error) { return "at once", nil }),
 				}, nil, nil)
-				defer s.Close()
 				initialize(t, s)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
@@ -90,7 +89,6 @@ func TestToolServerRedacts(t *testing.T) {
 		simple("result", func(context.Context) (string, error) { return said, nil }),
 		simple("error", func(context.Context) (string, error) { return "", errors.New(said) }),
 	}, redact.New("s3cret-value"), nil)
-	defer s.Close()
 	initialize(t, s)
 	for i, tool := range []string{"result", "error"} {
 		got, err := s.Answer(t.Context(), json.RawMessage(fmt.Sprintf(
@@ -111,9 +109,19 @@ func TestToolServerOddMessages(t *testing.T) {
 			t.Errorf("%s: %v", m, got)
 		}
 	}
-	s.Close()
-	if got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0","id":1,"method":"ping"}`)); err == nil {
-		t.Errorf("after the end: %v", got)
+	for m, want := range map[string]string{
+		`"id":"a","method":"ping"`:                                                 `"id":"a","jsonrpc":"2.0","result":{}`,
+		`"id":1,"method":"resources/list"`:                                         `"error":{"code":-32601,`,
+		`"id":1,"method":"tools/call","params":[]`:                                 `"error":{`,
+		`"id":1,"method":"tools/call","params":{}`:                                 `"isError":true`,
+		`"id":1,"method":"tools/call","params":{"name":"now","arguments":{"x":1}}`: `"isError":true`,
+		`"id":1,"method":"tools/call","params":{"name":"now","arguments":[]}`:      `"isError":true`,
+		`"method":"notifications/cancelled","params":{"requestId":9}`:              `"result":{}`,
+	} {
+		got, err := s.Answer(t.Context(), json.RawMessage(`{"jsonrpc":"2.0",`+m+`}`))
+		if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), want) {
+			t.Errorf("%s: %s, %v", m, line, err)
+		}
 	}
 }
 
