@@ -12,9 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
-	"github.com/errand-fleet/errand/agent/internal/fetch"
+	"github.com/errand-fleet/errand/internal/cache"
 )
 
 // Provider is the model in a cloud. It is safe for concurrent use.
@@ -48,25 +49,42 @@ type Provider interface {
 // credential.
 var ErrUnreachable = errors.New("the service that gives credentials cannot be reached or fails")
 
-// Lasting returns the Get of a [fetch.Shared] for tokens of get, which keeps a token until it is time to renew it. If
-// that fails, the last token is used until it expires. status returns the HTTP status of the answer that caused an
-// error of get, or 0 if there was no answer.
-func Lasting[T any](
+// Tokens shares the tokens of a credential. Its SDK keeps a token until it is time to renew it. If that fails, the last
+// token is used until it expires.
+type Tokens[T any] struct {
+	get    func(context.Context) (T, error)
+	expiry func(T) time.Time
+	status func(error) int
+
+	answers cache.Cache[T]
+	last    atomic.Pointer[T] // nil: there was none
+}
+
+// NewTokens returns the Tokens of get. status returns the HTTP status of the answer that caused an error of get, or 0
+// if there was no answer.
+func NewTokens[T any](
 	get func(context.Context) (T, error), expiry func(T) time.Time, status func(error) int,
-) func(context.Context) (T, time.Duration, error) {
-	var last T
-	had := false
-	return func(ctx context.Context) (T, time.Duration, error) {
-		token, err := get(ctx)
-		if err == nil {
-			last, had = token, true
-			return token, 0, nil
+) *Tokens[T] {
+	t := &Tokens[T]{get: get, expiry: expiry, status: status}
+	t.answers.Limit, t.answers.Life, t.answers.ErrorLife = 30*time.Second, time.Second, 5*time.Second
+	t.answers.Now = time.Now
+	return t
+}
+
+// Current returns a token that has not expired.
+func (t *Tokens[T]) Current(ctx context.Context) (T, error) {
+	token, err := t.answers.Get(ctx, "", func(ctx context.Context) (T, error) {
+		token, err := t.get(ctx)
+		if err != nil {
+			return token, unfetched(err, t.status(err), t.last.Load() != nil)
 		}
-		if had && time.Now().Before(expiry(last)) {
-			return last, min(fetch.FailurePause, time.Until(expiry(last))), nil
-		}
-		return token, fetch.FailurePause, unfetched(err, status(err), had)
+		t.last.Store(&token)
+		return token, nil
+	})
+	if last := t.last.Load(); err != nil && last != nil && time.Now().Before(t.expiry(*last)) {
+		return *last, nil
 	}
+	return token, err
 }
 
 // unfetched returns why a token was not fetched: err, with ErrUnreachable if the credential is not the cause. Without

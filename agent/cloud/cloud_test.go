@@ -28,8 +28,8 @@ type answered int
 
 func (a answered) Error() string { return fmt.Sprint("answered with ", int(a)) }
 
-func lasting(s *service) func(context.Context) (time.Time, time.Duration, error) {
-	return Lasting(s.get, func(token time.Time) time.Time { return token }, func(err error) int {
+func tokens(s *service) *Tokens[time.Time] {
+	return NewTokens(s.get, func(token time.Time) time.Time { return token }, func(err error) int {
 		a, _ := errors.AsType[answered](err)
 		return int(a)
 	})
@@ -40,19 +40,24 @@ func TestFailedRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{life: time.Minute}
-		get := lasting(s)
-		first, life, err := get(t.Context())
-		if err != nil || life != 0 {
-			t.Fatal(life, err)
+		all := tokens(s)
+		first, err := all.Current(t.Context())
+		if err != nil {
+			t.Fatal(err)
 		}
 		s.err = errors.New("unreachable")
 		time.Sleep(58 * time.Second) //nolint:forbidigo // in a bubble
-		if token, life, err := get(t.Context()); err != nil || !token.Equal(first) || life != 2*time.Second {
-			t.Errorf("%v for %v, %v", token, life, err)
+		if token, err := all.Current(t.Context()); err != nil || !token.Equal(first) {
+			t.Errorf("%v, %v", token, err)
 		}
 		time.Sleep(3 * time.Second) //nolint:forbidigo // in a bubble
-		if token, _, err := get(t.Context()); err == nil {
+		if token, err := all.Current(t.Context()); err == nil {
 			t.Errorf("%v is used after its end", token)
+		}
+		s.err = nil
+		time.Sleep(5 * time.Second) //nolint:forbidigo // in a bubble
+		if token, err := all.Current(t.Context()); err != nil || token.Equal(first) {
+			t.Errorf("%v, %v after the failure", token, err)
 		}
 	})
 }
@@ -72,16 +77,20 @@ func TestUnreachable(t *testing.T) {
 		"gone at first": {false, gone, false}, "fails at first": {false, fails, true},
 		"refuses at first": {false, refuses, false}, "limits at first": {false, limits, true},
 	} {
-		s := &service{life: -time.Minute}
-		get := lasting(s)
-		if c.had {
-			if _, _, err := get(t.Context()); err != nil {
-				t.Fatal(err)
+		synctest.Test(t, func(t *testing.T) {
+			s := &service{life: -time.Minute}
+			all := tokens(s)
+			if c.had {
+				if _, err := all.Current(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 			}
-		}
-		s.err = c.err
-		if _, _, err := get(t.Context()); !errors.Is(err, c.err) || errors.Is(err, ErrUnreachable) != c.unreachable {
-			t.Errorf("%s: %v", name, err)
-		}
+			s.err = c.err
+			_, err := all.Current(t.Context())
+			if !errors.Is(err, c.err) || errors.Is(err, ErrUnreachable) != c.unreachable {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }

@@ -74,6 +74,15 @@ func (c *Cache[T]) Peek(key string) (value T, ok bool) {
 	return value, false
 }
 
+// Drop forgets the answer for key if it is known and stale.
+func (c *Cache[T]) Drop(key string, stale func(T) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil && e.done && e.err == nil && stale(e.value) {
+		delete(c.entries, key)
+	}
+}
+
 // entry returns the entry for key; first means that the caller has to fill it.
 func (c *Cache[T]) entry(key string) (e *cached[T], first bool) {
 	c.mu.Lock()

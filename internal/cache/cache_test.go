@@ -194,3 +194,18 @@ func TestPanic(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 }
+
+// An answer that is dropped is asked for again, unless it is another one or still on its way.
+func TestCacheDrops(t *testing.T) {
+	t.Parallel()
+	c := Cache[int]{Limit: time.Minute, Now: time.Now}
+	n := 0
+	ask := func(context.Context) (int, error) { n++; return n, nil }
+	c.Drop("a", func(int) bool { return true })
+	for want, stale := range []int{0, 7, 1} {
+		c.Drop("a", func(v int) bool { return v == stale })
+		if v, err := c.Get(t.Context(), "a", ask); err != nil || v != max(1, want) {
+			t.Errorf("stale %d: %d, %v", stale, v, err)
+		}
+	}
+}

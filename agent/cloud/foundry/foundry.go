@@ -16,7 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/errand-fleet/errand/agent/cloud"
-	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Config says which resource of Foundry, and with which credential.
@@ -33,7 +32,7 @@ const scope = "https://cognitiveservices.azure.com/.default"
 type Foundry struct {
 	cfg    Config
 	base   *url.URL
-	tokens fetch.Shared[azcore.AccessToken] // without Config.Key
+	tokens *cloud.Tokens[azcore.AccessToken] // without Config.Key
 }
 
 // New prepares the credential. It asks for no token yet.
@@ -59,7 +58,7 @@ func New(cfg Config) (*Foundry, error) {
 	get := func(ctx context.Context) (azcore.AccessToken, error) {
 		return credential.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{scope}})
 	}
-	f.tokens.Get = cloud.Lasting(get, func(t azcore.AccessToken) time.Time { return t.ExpiresOn }, status)
+	f.tokens = cloud.NewTokens(get, func(t azcore.AccessToken) time.Time { return t.ExpiresOn }, status)
 	return f, nil
 }
 
@@ -104,7 +103,7 @@ func (f *Foundry) Sign(req *http.Request, _ []byte) error {
 		req.Header.Set("X-Api-Key", f.cfg.Key)
 		return nil
 	}
-	token, err := f.tokens.Wait(req.Context())
+	token, err := f.tokens.Current(req.Context())
 	if err != nil {
 		return fmt.Errorf("get a token of Entra ID: %w", err)
 	}

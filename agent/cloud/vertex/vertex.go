@@ -18,7 +18,6 @@ import (
 	"golang.org/x/oauth2/google"
 
 	"github.com/errand-fleet/errand/agent/cloud"
-	"github.com/errand-fleet/errand/agent/internal/fetch"
 )
 
 // Config says which Vertex AI, and with which credential.
@@ -43,7 +42,7 @@ type Vertex struct {
 	cfg    Config
 	base   *url.URL
 	models *regexp.Regexp // the paths of models
-	tokens fetch.Shared[*oauth2.Token]
+	tokens *cloud.Tokens[*oauth2.Token]
 }
 
 // New finds the credential. It asks for no token yet.
@@ -62,7 +61,7 @@ func New(ctx context.Context, cfg Config) (*Vertex, error) {
 	}
 	v := &Vertex{cfg: cfg, base: base}
 	get := func(context.Context) (*oauth2.Token, error) { return found.TokenSource.Token() }
-	v.tokens.Get = cloud.Lasting(get, func(t *oauth2.Token) time.Time { return t.Expiry }, status)
+	v.tokens = cloud.NewTokens(get, func(t *oauth2.Token) time.Time { return t.Expiry }, status)
 	v.models = regexp.MustCompile(`^/projects/` + regexp.QuoteMeta(cfg.Project) + `/locations/` +
 		regexp.QuoteMeta(cfg.Region) + publisher + `([^/:]+):(rawPredict|streamRawPredict)$`)
 	return v, nil
@@ -154,7 +153,7 @@ func (v *Vertex) Direct(u *url.URL) {
 
 // Sign implements cloud.Provider.
 func (v *Vertex) Sign(req *http.Request, _ []byte) error {
-	token, err := v.tokens.Wait(req.Context())
+	token, err := v.tokens.Current(req.Context())
 	if err != nil {
 		return fmt.Errorf("get a token of Google: %w", err)
 	}

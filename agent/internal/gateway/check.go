@@ -60,7 +60,7 @@ func (u *Upstream) check(ctx context.Context, k *key, model string) Probe {
 		text, _ := io.ReadAll(body)
 		err = k.Cloud.Sign(req.Clone(ctx), text) // gives a more precise error than the answer to a run
 	}
-	if s, ok := k.transport.(*signer); ok && err == nil && s.tokens != nil {
+	if s, ok := k.transport.(*signer); ok && err == nil && s.fetch != nil {
 		_, err = s.current(ctx, "") // likewise
 	}
 	var res *http.Response

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"sync/atomic"
 	"time"
 
-	"github.com/errand-fleet/errand/agent/internal/fetch"
+	"github.com/errand-fleet/errand/internal/cache"
 )
 
-// tokenLife is how long a token is used that nobody refuses.
-const tokenLife = 5 * time.Minute
+const (
+	tokenLife  = 5 * time.Minute  // how long a token is used that nobody refuses
+	fetchLimit = 30 * time.Second // how long fetching one may take
+)
 
 // Pauses between fetches that change nothing.
 const (
@@ -25,9 +28,11 @@ const (
 type signer struct {
 	next    http.RoundTripper
 	headers http.Header
-	tokens  *fetch.Shared[string] // nil: the credential does not change
+	fetch   func(context.Context) (string, error) // nil: the credential does not change
 
-	replaced time.Time // when a token was last fetched because one was refused; used by the function for Renew
+	tokens   cache.Cache[string]
+	last     atomic.Pointer[string] // the last token; nil: there was none
+	replaced time.Time              // when one was last fetched because it was refused; used by the function for Drop
 }
 
 // newSigner returns the transport that a credential and a configuration want in front of another one.
@@ -36,30 +41,26 @@ func newSigner(next http.RoundTripper, c Named, cfg Config) *signer {
 	if c.Token == nil {
 		return s
 	}
-	last := ""
-	s.tokens = &fetch.Shared[string]{Get: func(ctx context.Context) (string, time.Duration, error) {
+	s.tokens.Limit, s.tokens.Life, s.tokens.ErrorLife, s.tokens.Now = fetchLimit, tokenLife, failurePause, time.Now
+	s.fetch = func(ctx context.Context) (string, error) {
 		token, err := c.Token(ctx)
 		if err == nil && token == "" {
 			err = errors.New("the token is empty")
 		}
-		switch {
-		case err == nil:
-			last = token
-			return token, tokenLife, nil
-		case last == "":
-			cfg.Log.Warn("get a token for the model", "err", err)
-			return "", failurePause, err
+		if err == nil {
+			s.last.Store(&token)
+			return token, nil
 		}
-		cfg.Log.Warn("get a token for the model; the last one is used", "err", err) // it may still be accepted
-		return last, failurePause, nil
-	}}
+		cfg.Log.Warn("get a token for the model; a last one is used", "err", err)
+		return "", err
+	}
 	return s
 }
 
 // RoundTrip sends a request. If its token is refused, it fetches another one and tries once more.
 func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 	res, used, err := s.send(req)
-	if err != nil || s.tokens == nil || res.StatusCode != http.StatusUnauthorized || req.GetBody == nil {
+	if err != nil || s.fetch == nil || res.StatusCode != http.StatusUnauthorized || req.GetBody == nil {
 		return res, err
 	}
 	if fresh, err := s.current(req.Context(), used); err != nil || fresh == used {
@@ -80,7 +81,7 @@ func (s *signer) RoundTrip(req *http.Request) (*http.Response, error) {
 func (s *signer) send(req *http.Request) (res *http.Response, token string, err error) {
 	req = req.Clone(req.Context())
 	maps.Copy(req.Header, s.headers)
-	if s.tokens != nil {
+	if s.fetch != nil {
 		if token, err = s.current(req.Context(), ""); err != nil && req.Context().Err() != nil {
 			return nil, "", err
 		}
@@ -96,16 +97,21 @@ func (s *signer) send(req *http.Request) (res *http.Response, token string, err 
 	return res, token, err
 }
 
-// current returns the token, which is fetched if it is too old or is the refused one, unless that is "".
+// current returns the token, which is fetched if it is too old or is the refused one, unless that is "". While that
+// fails, it is the last one, which may still be accepted.
 func (s *signer) current(ctx context.Context, refused string) (string, error) {
-	s.tokens.Renew(func(token string) bool {
+	s.tokens.Drop("", func(token string) bool {
 		replace := token == refused && time.Since(s.replaced) >= refusedPause
 		if replace {
 			s.replaced = time.Now()
 		}
 		return replace
 	})
-	return s.tokens.Wait(ctx)
+	token, err := s.tokens.Get(ctx, "", s.fetch)
+	if last := s.last.Load(); err != nil && last != nil && ctx.Err() == nil {
+		return *last, nil
+	}
+	return token, err
 }
 
 // withClientCertificate makes a transport show the certificate that the CLI would show, by the same variables.

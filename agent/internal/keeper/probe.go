@@ -3,8 +3,11 @@ package keeper
 import (
 	"cmp"
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/errand-fleet/errand/internal/cache"
 )
 
 // probeTimeout bounds an attempt to find out whether something works here. It takes milliseconds, and seconds where
@@ -25,76 +28,26 @@ func (u *Unavailable) Error() string { return u.Problem + ": " + u.Remedy }
 type Probe[T any] struct {
 	Limit time.Duration // of an attempt; 0: 2 minutes
 
-	mu      sync.Mutex
-	found   *T          // nil: it was not seen to work
-	current *attempt[T] // nil: none is under way
-}
-
-// attempt is what several starts may wait for.
-type attempt[T any] struct {
-	waiting     int
-	cancel      context.CancelFunc
-	done        chan struct{}
-	found       T            // set when done is closed
-	unavailable *Unavailable // so is this
+	prepare sync.Once
+	answers cache.Cache[T]
 }
 
 // Find returns what try has found. Those who ask while an attempt is under way share it. Each of them stops waiting
-// when its ctx ends, and the attempt ends when nobody waits for it: one run that is stopped does not make anything look
-// broken for the others.
+// when its ctx ends: one run that is stopped does not make anything look broken for the others.
 func (p *Probe[T]) Find(ctx context.Context, try func(context.Context) (T, *Unavailable)) (T, *Unavailable) {
-	p.mu.Lock()
-	if p.found != nil {
-		defer p.mu.Unlock()
-		return *p.found, nil
-	}
-	a := p.current
-	if a == nil {
-		a = p.begin(ctx, try)
-	}
-	a.waiting++
-	p.mu.Unlock()
-
-	select {
-	case <-a.done:
-		return a.found, a.unavailable
-	case <-ctx.Done():
-		p.leave(a)
-		var none T
-		return none, &Unavailable{Problem: ctx.Err().Error(), Remedy: "try it again", Busy: true}
-	}
-}
-
-// begin starts an attempt. The caller holds the lock.
-func (p *Probe[T]) begin(ctx context.Context, try func(context.Context) (T, *Unavailable)) *attempt[T] {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(p.Limit, probeTimeout))
-	a := &attempt[T]{cancel: cancel, done: make(chan struct{})}
-	p.current = a
-	go func() {
-		defer cancel()
-		a.found, a.unavailable = try(ctx)
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.current == a {
-			p.current = nil
+	p.prepare.Do(func() { p.answers.Limit, p.answers.Now = cmp.Or(p.Limit, probeTimeout), time.Now })
+	found, err := p.answers.Get(ctx, "", func(ctx context.Context) (T, error) {
+		found, unavailable := try(ctx)
+		if unavailable != nil {
+			return found, unavailable
 		}
-		if a.unavailable == nil {
-			p.found = &a.found
-		}
-		close(a.done)
-	}()
-	return a
-}
-
-// leave ends an attempt that nobody waits for any more. What asks later makes another one.
-func (p *Probe[T]) leave(a *attempt[T]) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if a.waiting--; a.waiting > 0 {
-		return
+		return found, nil
+	})
+	if unavailable, ok := errors.AsType[*Unavailable](err); ok {
+		return found, unavailable
 	}
-	a.cancel()
-	if p.current == a {
-		p.current = nil
+	if err != nil {
+		return found, &Unavailable{Problem: err.Error(), Remedy: "try it again", Busy: true}
 	}
+	return found, nil
 }
