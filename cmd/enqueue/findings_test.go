@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/web/api"
 )
@@ -25,6 +26,20 @@ func (reviews) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, e
 		return nil, nil
 	}
 	return []tasks.Acceptance{{Kind: "security", Fixed: 12}, {Kind: "tests", Fixed: 1, Dismissed: 3, Ignored: 2}}, nil
+}
+
+// A review is shown in words, not in the JSON that the agent answered with.
+func TestShowAReview(t *testing.T) {
+	t.Parallel()
+	f := newFrontDoor(t)
+	id := f.submit("Review it")
+	f.End(f.Claim(id), tasks.Ending{
+		Kind: tasks.Answered, Result: agent.Result{Structured: json.RawMessage(`{"summary": "As JSON."}`)},
+	})
+	code, out, errs := f.run("show", id)
+	if code != 0 || errs != "" || !strings.HasSuffix(out, "\n> Review it\n\nOne problem.\n\n**critical**: It overflows.\n") {
+		t.Errorf("exit %d: %s%s", code, errs, out)
+	}
 }
 
 func TestFindings(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -111,10 +110,7 @@ func cost(v task) string {
 func showCommand(t *terminal) *cobra.Command {
 	c := &cobra.Command{Use: "show ID", Short: "Show a task and its answer"}
 	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
-		return show(ctx, t, "GET /api/tasks/"+id, nil, func(v task) {
-			defer t.stdout.Page(t.getenv)()
-			t.printTask(v)
-		})
+		return show(ctx, t, "GET /api/tasks/"+id, nil, t.printTask)
 	})
 }
 
@@ -126,10 +122,7 @@ func diffCommand(t *terminal) *cobra.Command {
 		Annotations: map[string]string{"json": "the diff as it is, also on a terminal"},
 	}
 	return t.aboutTask(c, func(ctx context.Context, id string, _ []string) error {
-		if !t.raw {
-			defer t.stdout.Page(t.getenv)()
-		}
-		err := t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
+		return t.copyResponse(ctx, "/api/tasks/"+id+"/diff", func(line string) string {
 			if t.raw || !t.stdout.TTY() {
 				return line
 			}
@@ -140,10 +133,6 @@ func diffCommand(t *terminal) *cobra.Command {
 			}
 			return text
 		})
-		if errors.Is(err, syscall.EPIPE) && t.stdout.Err() == nil {
-			return nil // the user has left the pager
-		}
-		return err
 	})
 }
 

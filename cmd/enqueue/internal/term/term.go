@@ -6,11 +6,9 @@
 package term
 
 import (
-	"errors"
 	"io"
 	"os"
 	"strings"
-	"syscall"
 	"unicode"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +23,6 @@ type Out struct {
 	fd      int  // of the terminal, or -1
 	colours bool // the terminal shows colours and the user wants them
 	dumb    bool // the terminal can only print
-	paged   bool // w is a pager
 }
 
 // NewOut returns a stream that writes to w. It respects NO_COLOR (no-color.org) and TERM=dumb.
@@ -47,7 +44,7 @@ func IsTerminal(f *os.File) bool {
 // Write implements [io.Writer].
 func (o *Out) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
-	if o.err == nil && !o.pagerGone(err) {
+	if o.err == nil {
 		o.err = err
 	}
 	return n, err
@@ -233,9 +230,4 @@ func Cut(s string, n int) string {
 // Pad appends blanks to text up to n columns.
 func Pad(s string, n int) string {
 	return s + strings.Repeat(" ", max(0, n-Cells(s)))
-}
-
-// pagerGone reports whether a write failed because the user has left the pager.
-func (o *Out) pagerGone(err error) bool {
-	return o.paged && (errors.Is(err, syscall.EPIPE) || errors.Is(err, io.ErrClosedPipe))
 }
