@@ -11,8 +11,7 @@ package store
 //	                                                               the key first (questions)
 //	<prefix>spent:<id>        string  Retention                    a message used as an answer: "<id> <nonce>" of the asking
 //	                                                               task and of the call that answered (questions)
-//	<prefix>pictures:<id>     hash    SessionTTL since the save,   <n> = the data of the n-th picture that came with the task (pictures)
-//	                                  Retention once posted
+//	<prefix>pictures:<id>     hash    1 h; with a task as that     <n> = the data of the n-th picture that came with the task (pictures)
 //	<prefix>tasks             zset    trimmed by the leader        all IDs, score 0: sorted by text, which is by time (transition)
 //	<prefix>live              zset    while not ended              the IDs that have not ended, score 0 (transition, claim)
 //	<prefix>ready             zset    while it waits               the IDs that wait and are not blocked; score = when to make sure of its

@@ -13,14 +13,17 @@ import (
 type Pictures struct {
 	*conn
 	values *values
-	life   time.Duration // of pictures whose task never ends
 }
 
-// maxPictures bounds the pictures of one task, in bytes.
-const maxPictures = 8 << 20
+const (
+	// maxPictures bounds the pictures of one task, in bytes.
+	maxPictures = 8 << 20
+	// unsubmitted is how long pictures live whose task is not submitted.
+	unsubmitted = time.Hour
+)
 
 // Save stores the pictures of a task before the task is submitted. It can be repeated, and changes nothing once the
-// task or its pictures exist. The pictures live for SessionTTL, and for Retention after the task's final message is
+// task or its pictures exist. The pictures live for an hour, and with a task until Retention after its final message is
 // posted. Save returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
@@ -44,22 +47,10 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	}
 	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, s.key.pictures(id), fields...)
-		p.PExpire(ctx, s.key.pictures(id), s.life)
+		p.PExpire(ctx, s.key.pictures(id), unsubmitted)
 		return nil
 	})
 	return wrapf(err, "save pictures of %s", id)
-}
-
-// Drop removes what Save stored for a task that was not accepted. It changes nothing if the task exists.
-func (s *Pictures) Drop(ctx context.Context, id string) error {
-	r, err := s.run(ctx, "droppictures", id)
-	if err != nil {
-		return fmt.Errorf("drop pictures of %s: %w", id, err)
-	}
-	for i := range r[1:] {
-		s.values.discard(ctx, r.text(i+1))
-	}
-	return nil
 }
 
 // Read returns what Save stored, in the same order, or nothing if it has expired.

@@ -14,13 +14,13 @@ func TestPictures(t *testing.T) {
 		id := task(1).ID
 		data := [][]byte{[]byte("one"), {0, 1, 255}}
 		h.ok(s.Pictures.Save(ctx, id, data))
-		h.ok(s.Pictures.Drop(ctx, id))
-		if left, err := s.Pictures.Read(ctx, id); err != nil || left != nil {
-			h.Errorf("dropped, but there are %v, %v", left, err)
+		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > unsubmitted {
+			h.Errorf("without a task, kept for %s", ttl)
 		}
-		h.ok(s.Pictures.Save(ctx, id, data))
 		h.put(s, task(1))
-		h.ok(s.Pictures.Drop(ctx, id)) // there is a task now
+		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
+			h.Errorf("of a task that waits, kept for %s", ttl)
+		}
 		if diff := cmp.Diff(data, must(s.Pictures.Read(ctx, id))); diff != "" {
 			h.Error(diff)
 		}

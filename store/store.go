@@ -148,7 +148,7 @@ func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 		Logins:      &Logins{c},
 		Memos:       &Memos{c, cfg.SessionTTL},
 		Outbox:      &Outbox{c, cfg.Retention},
-		Pictures:    &Pictures{c, v, cfg.SessionTTL},
+		Pictures:    &Pictures{c, v},
 		Questions:   &Questions{c, cfg.Retention},
 		Tally:       &Tally{c},
 		Threads:     &Threads{c, v, cfg.SessionTTL},

@@ -38,6 +38,7 @@ if ARGV[12] ~= '' then redis.call('HSET', key, 'pool', ARGV[12]) end
 redis.call('ZADD', waiting, born(id), id)
 redis.call('ZADD', LIVE, '0', id)
 redis.call('ZADD', TASKS, '0', id)
+redis.call('PERSIST', pictures_key(id))
 if ARGV[10] ~= '' then
   redis.call('SET', topic_key(thread), ARGV[10], 'PX', ARGV[11])
   redis.call('ZADD', thread_key(thread), '0', id)

@@ -86,7 +86,6 @@ type Receipt struct {
 // may still succeed; when the same event arrives again, Submit finds the task.
 func (d *Desk) Submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 	receipt, err := d.submit(ctx, t)
-	d.dropPictures(ctx, t, receipt, err)
 	if err == nil {
 		d.submitted(t, receipt)
 	}

@@ -28,15 +28,3 @@ func (d *Desk) savePictures(ctx context.Context, t tasks.Task) error {
 	}
 	return err
 }
-
-// dropPictures removes the pictures again if the task was refused or was an answer. After any other error it keeps
-// them, because the sender tries again.
-func (d *Desk) dropPictures(ctx context.Context, t tasks.Task, r Receipt, err error) {
-	_, refused := errors.AsType[*tasks.InputError](err)
-	if len(t.Pictures) == 0 || !refused && !r.Answered {
-		return
-	}
-	if err := d.store.Pictures.Drop(ctx, t.ID); err != nil {
-		d.log.Warn("drop pictures", "run", t.ID, "err", err) // they expire
-	}
-}

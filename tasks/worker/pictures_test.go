@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
@@ -68,20 +67,5 @@ func TestTooManyPictures(t *testing.T) {
 		if _, err := f.desk.Status(t.Context(), task.ID); !errors.Is(err, tasks.ErrNotFound) {
 			t.Errorf("it was stored: %v", err)
 		}
-	}
-}
-
-// A task that is refused leaves no pictures behind.
-func TestPicturesOfWhatIsRefused(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	task := f.task("a", strings.Repeat("x", 1<<20))
-	task.Pictures = []tasks.Picture{{Name: "a.png", Type: "image/png", Data: []byte("first")}}
-	_, err := f.desk.Submit(t.Context(), task)
-	if _, ok := errors.AsType[*tasks.InputError](err); !ok {
-		t.Errorf("%v", err)
-	}
-	if left, err := f.store.Pictures.Read(t.Context(), task.ID); err != nil || left != nil {
-		t.Errorf("there are %d, %v", len(left), err)
 	}
 }
