@@ -35,15 +35,14 @@ func (u Usage) Minus(v Usage) Usage {
 // API is what the gateway of a run saw of its traffic with the model, which the CLI does not report. A call is a
 // request for an answer; the CLI repeats calls that fail.
 type API struct {
-	Calls     int               `json:"calls"`
-	Usage     Usage             `json:"usage"`                // of all calls; estimated for interrupted ones
-	CostUSD   float64           `json:"cost_usd"`             // of all calls, at list price or at Config.Prices
-	Status    int               `json:"status,omitempty"`     // of the latest ended call; 0: no answer, or no call
-	Errors    map[int]int       `json:"errors,omitempty"`     // number of failed calls by status
-	Problem   string            `json:"problem,omitempty"`    // why the latest failure did not reach the model
-	RetryAt   time.Time         `json:"retry_at,omitzero"`    // when the failed call may be repeated; zero: unknown
-	Limits    map[string]string `json:"limits,omitempty"`     // latest anthropic-ratelimit-* headers, by suffix
-	FirstByte time.Duration     `json:"first_byte,omitempty"` // of the latest answer: time to its first byte
+	Calls   int               `json:"calls"`
+	Usage   Usage             `json:"usage"`             // of all calls; estimated for interrupted ones
+	CostUSD float64           `json:"cost_usd"`          // of all calls, at list price or at Config.Prices
+	Status  int               `json:"status,omitempty"`  // of the latest ended call; 0: no answer, or no call
+	Errors  map[int]int       `json:"errors,omitempty"`  // number of failed calls by status
+	Problem string            `json:"problem,omitempty"` // why the latest failure did not reach the model
+	RetryAt time.Time         `json:"retry_at,omitzero"` // when the failed call may be repeated; zero: unknown
+	Limits  map[string]string `json:"limits,omitempty"`  // latest anthropic-ratelimit-* headers, by suffix
 
 	Credential string    `json:"credential,omitempty"` // name of the run's; empty: the only one
 	FreeAt     time.Time `json:"free_at,omitzero"`     // of several: when one may serve the run that was refused
@@ -248,12 +247,6 @@ func (t *traffic) countError(status int) {
 	t.api.Errors[status]++
 }
 
-func (t *traffic) firstByte(after time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.api.FirstByte = after
-}
-
 func rateLimits(h http.Header) map[string]string {
 	limits := map[string]string{}
 	for name := range h {
@@ -298,7 +291,7 @@ func (o observer) RoundTrip(req *http.Request) (*http.Response, error) {
 		// With its length the asker would know the end of an answer before the call is charged, and could ask again.
 		res.ContentLength = -1
 		res.Header.Del("Content-Length")
-		res.Body = newMeter(res, func() { c.first = time.Now(); o.seen.firstByte(c.first.Sub(c.began)) }, c.update)
+		res.Body = newMeter(res, func() { c.first = time.Now() }, c.update)
 	case req.Context().Err() == nil:
 		o.seen.unreachable(err)
 		o.note("the model cannot be reached: %v", err)

@@ -134,6 +134,30 @@ func TestHeadOfASecret(t *testing.T) {
 	}
 }
 
+// Neither part of a text that was cut within a secret shows much of it.
+func TestPart(t *testing.T) {
+	t.Parallel()
+	r := New("a-known-secret")
+	for _, c := range []struct{ before, text, want string }{
+		{"", "It is a-known-", "It is [redacted]"},
+		{"It is a-known-", "secret.", "[redacted]."},
+		{"It is a-kno", "wn-secret", "[redacted]"},
+		{"", "It is a-kno", "It is a-kno"},
+		{"a-known-secret", " and more", " and more"},
+		{"a-known-", "thing", "thing"},
+		{"a-known-", "secret, a-known-", "[redacted], [redacted]"},
+		{"is ghp_0123456789abcdef", "xyz and more", "[redacted] and more"},
+		{"a-known-secret", "", ""},
+	} {
+		if got := r.Part(c.before, c.text); got != c.want {
+			t.Errorf("%q after %q becomes %q, want %q", c.text, c.before, got, c.want)
+		}
+	}
+	if got := (*Redactor)(nil).Part("a", "b"); got != "b" {
+		t.Errorf("no redactor makes it %q", got)
+	}
+}
+
 // plainRedact does what a Redactor promises in the plainest way: each place of text is compared with each form of a
 // secret, and each shape.
 func plainRedact(known []string, text string) string {
