@@ -177,6 +177,39 @@ func TestOneKeyOneTask(t *testing.T) {
 	}
 }
 
+// shelf is an inbox that only keeps.
+type shelf struct{ kept []intake.Event }
+
+func (*shelf) Handle(string, intake.Handler) {}
+
+func (s *shelf) Accept(_ context.Context, e intake.Event) error {
+	s.kept = append(s.kept, e)
+	return nil
+}
+
+// A key counts for a day. Requests without one are kept no longer than other events.
+func TestKeyCountsForADay(t *testing.T) {
+	t.Parallel()
+	requests := &shelf{}
+	source, err := New(Hook, Config{Automations: []Automation{alerts()}, Limiter: unlimited{}, Inbox: requests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	if err := source.Listen(t.Context(), mux, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"known", ""} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Prefix+"alerts", strings.NewReader("{}"))
+		r.Header.Set(intake.SignatureHeader, sign("{}"))
+		r.Header.Set(intake.KeyHeader, key)
+		mux.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if all := requests.kept; len(all) != 2 || all[0].Known != 24*time.Hour || all[1].Known != 0 || all[0].Found {
+		t.Errorf("%+v", all)
+	}
+}
+
 // A request that is interpreted again, after a crash, is the same task.
 func TestRequestIsInterpretedAgain(t *testing.T) {
 	t.Parallel()
