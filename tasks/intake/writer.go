@@ -25,9 +25,11 @@ const NoMore time.Duration = -1
 // Start begins to write, after a pause and without last, which is written already. The writing ends with ctx or Close.
 func (w *Writer[T]) Start(ctx context.Context, last T, pause time.Duration) {
 	stopped, stop := context.WithCancel(ctx)
-	w.stop, w.changed, w.done = stop, make(chan struct{}, 1), make(chan struct{})
+	w.stop = stop
+	w.changed, w.done = make(chan struct{}, 1), make(chan struct{})
 	go func() {
 		defer close(w.done)
+		defer stop()
 		w.run(stopped, last, pause)
 	}()
 }
