@@ -33,7 +33,8 @@ func TestQuick(t *testing.T) {
 	for _, row := range []string{
 		`event to the browser, p50 .* <= 100.0 ms`, `for a page that is open +\d+\.\d KB +<= 40.0 KB`,
 		`goroutines for a page that is open +[12]\.\d\d`,
-		`readings of Redis for an event in a page .* +[01]\.\d\d +<= 1\.10`, `taken in time while pages are open .* >= 0.98`,
+		`readings of Redis for an event in a page +[01]\.\d\d +<= 1\.10`,
+		`taken in time while pages are open .* >= 0.98`,
 		`RSS that the front door has .* <= \d+ MB +PASS`,
 		`first byte of a list: the newest tasks, p50 .* <= 50.0 ms`,
 		`first byte of a list: a text that is in none, p50 .* <= 50.0 ms`,
