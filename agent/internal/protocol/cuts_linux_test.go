@@ -277,6 +277,31 @@ func TestSecretsAreHiddenWhereverTheyAreCut(t *testing.T) {
 	}
 }
 
+// A CLI that is killed while it writes a line shows no part of a secret in it, and nothing of a piece of a message, which
+// may be the rest of a secret.
+func TestKilledWithinALine(t *testing.T) {
+	t.Parallel()
+	const secret, shape = "kq7-Zw93vR_x2Lm8-Qy5T", "ghp_0a1B2c3D4e5F6g7"
+	c := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
+	c.start()
+	c.event(`"content_block_delta","delta":{"type":"text_delta","text":"It is ` + secret[:10] + `"}`)
+	for name, output := range map[string]string{
+		"a message":            `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"It is ` + secret[:20],
+		"no line of the CLI":   "It is " + secret[:20],
+		"the result of a tool": `{"type":"user","message":{"content":[{"type":"tool_result","content":"` + shape,
+		"a piece": c.String() + `{"type":"stream_event","event":{"type":"content_block_delta",` +
+			`"delta":{"type":"text_delta","text":"` + secret[10:] + " and",
+		"a piece in the line of another": c.String() + `{"type":"keep_alive"}{"type":"stream_event","event":{"type":"content_block_delta",` +
+			`"delta":{"type":"text_delta","text":"` + secret[10:] + " and",
+	} {
+		for _, shown := range sinks(t, redact.New(secret), output) {
+			if part := shows(shown, secret, 10) + shows(shown, shape, 0); part != "" {
+				t.Errorf("%s: %q is in\n%s", name, part, shown)
+			}
+		}
+	}
+}
+
 // The half of a secret is hidden in the words of its agent only: tools and other agents may use the same word.
 func TestWordsOfOthersStay(t *testing.T) {
 	t.Parallel()
@@ -370,6 +395,9 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 	}
 	var wholes, joined strings.Builder
 	for line := range strings.Lines(raw) {
+		if !json.Valid([]byte(line)) { // broken off
+			continue
+		}
 		var l struct {
 			Result  string
 			Message struct {

@@ -242,7 +242,7 @@ func (s *Stream) readPiece(p piece, long *assembler) {
 func (s *Stream) logEnd(p piece, text []byte) {
 	s.Log.Raw(text)
 	if p.last && !bytes.HasSuffix(p.text, newline) {
-		s.Log.Raw(newline)
+		s.Log.BreakRaw()
 	}
 }
 
@@ -297,8 +297,13 @@ func (s *Stream) line(line []byte) {
 			at = end
 		default:
 			next := 0
-			if !errors.Is(err, io.ErrUnexpectedEOF) { // otherwise it is a value without its end
+			switch {
+			case !errors.Is(err, io.ErrUnexpectedEOF):
 				next = trailingObjects(line[at:])
+			case bytes.HasPrefix(bytes.TrimSpace(line[at:]), []byte(`{"type":"stream_event"`)):
+				// The CLI was killed within a piece of a message, which may be the second part of a secret.
+				s.logged = bytes.Replace(s.logged, line[at:], nil, 1)
+				line = line[:at]
 			}
 			if next == 0 {
 				s.raw(line[text:])

@@ -87,6 +87,9 @@ func open(peoplePath, rawPath string, redactor *redact.Redactor) (*Log, error) {
 // Raw appends output of the CLI.
 func (l *Log) Raw(text []byte) { l.checkRaw(l.raw.Write(l.screen.Write(text))) }
 
+// BreakRaw ends a line of that output that was broken off, perhaps within a secret.
+func (l *Log) BreakRaw() { l.checkRaw(l.raw.Write(append(l.screen.Break(), '\n'))) }
+
 // Flush makes everything written so far visible to readers of the files.
 func (l *Log) Flush() {
 	l.checkRaw(l.raw.Flush())
