@@ -102,6 +102,18 @@ func TestEventsAreInterpreted(t *testing.T) {
 	}
 }
 
+// A secret in an event, such as a private key that was cut within quotes, takes nothing but itself away.
+func TestEventsWithASecret(t *testing.T) {
+	t.Parallel()
+	door, inspector := fleet(t)
+	key := strings.Repeat("MIIEvQIBADANBgkq", 4)
+	accept(t, door(), "1", `{"action":"created","body":"\"BEGIN PRIVATE KEY-----\n`+key+`\n\" fails"}`)
+	info, err := inspector.GetTaskInfo(Incoming, "hub.1")
+	if want := `{"action":"created","body":"\"[redacted]\" fails"}`; err != nil || string(info.Payload) != want {
+		t.Errorf("%s, %v", info.Payload, err)
+	}
+}
+
 // An event is tried again until it can be interpreted, and no earlier than a service wants.
 func TestEventsAreTriedAgain(t *testing.T) {
 	t.Parallel()

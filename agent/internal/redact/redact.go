@@ -14,6 +14,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"maps"
 	"net/url"
 	"regexp"
 	"slices"
@@ -72,14 +74,60 @@ func (r *Redactor) String(s string) string {
 	return s
 }
 
-// JSON returns the JSON value v without secrets. The result is valid JSON: if a secret crosses the bounds of a string,
-// all of v is hidden.
+// JSON returns the JSON value v without secrets: v itself if it has none. It looks at each string as the program that
+// decodes v will see it, so the result is JSON with the same members. If a secret crosses the bounds of a string, or v
+// is not JSON, all of v is hidden.
 func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
-	clean, changed := r.clean(v)
-	if changed && !json.Valid(clean) {
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.UseNumber()
+	var value any
+	if r == nil || d.Decode(&value) != nil || d.Decode(new(any)) != io.EOF {
+		return whole(v, r.Finds(v))
+	}
+	value, changed := r.value("", value)
+	clean := []byte(v)
+	if changed {
+		clean, _ = json.Marshal(value) // what was decoded can be encoded
+	}
+	crosses := func(s span) bool { return bytes.IndexByte(clean[s.from:s.to], '"') >= 0 } // no body has a quote
+	return whole(clean, slices.ContainsFunc(r.find(clean, true).spans, crosses))
+}
+
+// whole returns a JSON value, or all of it hidden.
+func whole(v json.RawMessage, hidden bool) json.RawMessage {
+	if hidden {
 		return json.RawMessage(`"` + redacted + `"`)
 	}
-	return clean
+	return v
+}
+
+// value returns a decoded JSON value without secrets. name is that of the member it is in.
+func (r *Redactor) value(name string, value any) (_ any, changed bool) {
+	switch v := value.(type) {
+	case string:
+		before := name + `"` // the name may say that the value is a secret
+		clean := after(before, []byte(before+v), r.find([]byte(before+v), true).spans)
+		return clean, clean != v
+	case json.Number:
+		if r.Finds([]byte(v)) {
+			return redacted, true
+		}
+	case []any:
+		for i := range v {
+			var is bool
+			v[i], is = r.value("", v[i])
+			changed = changed || is
+		}
+	case map[string]any:
+		for _, name := range slices.Collect(maps.Keys(v)) {
+			clean, is := r.value(name, v[name])
+			hidden := r.String(name)
+			delete(v, name)
+			v[hidden] = clean
+			changed = changed || is || hidden != name
+		}
+	}
+	return value, changed
 }
 
 // Finds reports whether b has a secret.
@@ -184,6 +232,11 @@ func (r *Redactor) Part(before, text string) string {
 	if begun := open + r.begun(all[open:]); begun < len(all) {
 		spans = append(spans, span{begun, len(all)})
 	}
+	return after(before, all, spans)
+}
+
+// after returns what follows before in all, with the spans replaced.
+func after(before string, all []byte, spans []span) string {
 	for i, s := range spans {
 		spans[i] = span{max(0, s.from-len(before)), s.to - len(before)}
 	}

@@ -104,8 +104,20 @@ func TestRedactorInBase64(t *testing.T) {
 
 func TestRedactedJSON(t *testing.T) {
 	t.Parallel()
-	r := New("a-known-secret", `"quoted"`)
+	r := New("a-known-secret", `"quoted"`, "1234567")
+	const (
+		half  = `MIIEvQIBADANBgkqMIIEvQIBADANBgkq`
+		begin = `BEGIN PRIVATE KEY-----\n`
+	)
 	for in, want := range map[string]string{
+		`{"n":1.0e3,"a":"a\"` + begin + half + half + `\n\"","b":"b"}`: `{"a":"a\"[redacted]\"","b":"b","n":1.0e3}`,
+		`["` + begin + half + half + `\n\u003c/outside\u003e then"]`:   `["[redacted]\u003c/outside\u003e then"]`,
+		`["` + begin + half + `\n\t\t\t\t\t\t\t\"x"]`:                  `["` + begin + half + `\n\t\t\t\t\t\t\t\"x"]`,
+		`{"aws_secret_access_key": "` + half + `\/\/` + half + `"}`:    `{"aws_secret_access_key":"[redacted]"}`,
+		`{"a-known-secret": [1234567, null]}`:                          `{"[redacted]":["[redacted]",null]}`,
+		`{"a": "a-known-secret`:                                        `"[redacted]"`,
+		`{"a": 1} `:                                                    `{"a": 1} `,
+
 		`{"a":1}`:                `{"a":1}`,
 		`{"a":"a-known-secret"}`: `{"a":"[redacted]"}`,
 		`{"quoted":1}`:           `"[redacted]"`,
