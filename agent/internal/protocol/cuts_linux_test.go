@@ -390,7 +390,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 		raw = string(data)
 		all = append(all, raw)
 	}
-	if strings.Contains(raw, "stream_event") {
+	if strings.Contains(raw, "content_block_delta") {
 		t.Fatalf("pieces are in the raw log:\n%s", raw)
 	}
 	var wholes, joined strings.Builder

@@ -146,6 +146,9 @@ func (s *Stream) delta(l *outputLine) {
 			s.toolUse(c.id, c.name, c.input, l)
 		}
 		delete(m.calls, index)
+	case "ping":
+	default:
+		s.unknown(l.Type + "/" + l.Event.Type)
 	}
 }
 

@@ -211,7 +211,7 @@ func (s *Stream) read(in *lineReader, long *assembler) {
 }
 
 // readPiece handles a line when it is whole, or its beginning when it is too long, and then appends it to the raw log,
-// which has no pieces of messages: they come again as whole messages.
+// which has no pieces of a message's blocks: each block comes again as a whole.
 func (s *Stream) readPiece(p piece, long *assembler) {
 	line, whole := long.Add(p)
 	if line == nil {
@@ -383,7 +383,9 @@ func (s *Stream) handle(l *outputLine) {
 	switch l.Type {
 	case "stream_event":
 		s.delta(l)
-		s.logged = bytes.Replace(s.logged, l.line, nil, 1)
+		if bytes.Contains(l.line, []byte(`"content_block_delta"`)) {
+			s.logged = bytes.Replace(s.logged, l.line, nil, 1)
+		}
 	case "assistant":
 		s.assistant(l)
 	case "user":
