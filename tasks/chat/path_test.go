@@ -32,7 +32,7 @@ func tree(t *testing.T) string {
 	}
 	for link, to := range map[string]string{
 		"open/out": "beside", "open/in": "open/project", "alias": "open", "open/system": "/usr/bin",
-		"open/dangling": "nothing",
+		"beside/system": "/usr/lib", "open/dangling": "nothing",
 	} {
 		if !filepath.IsAbs(to) {
 			to = filepath.Join(top, to)
@@ -56,10 +56,11 @@ func TestPaths(t *testing.T) {
 		"alias/project":      "=open/project",
 		"open/project/../in": "has .. in it",
 		"open/..":            "has .. in it",
-		"open/system":        "is in /usr, which belongs to the system",
 		"open/file":          "is not a directory",
 		// the refusal does not reveal what exists there
 		"beside":         nowhere,
+		"beside/system":  nowhere,
+		"open/system":    nowhere,
 		"openly":         nowhere,
 		"beside/missing": nowhere,
 		"missing":        nowhere,
@@ -138,6 +139,10 @@ func TestSystemDirectoriesAreClosed(t *testing.T) {
 		if got, err := s.Directory(dir); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
 			t.Errorf("%s is %q, %v", dir, got, err)
 		}
+	}
+	link := filepath.Join(tree(t), "open/system")
+	if got, err := s.Directory(link); err == nil || !strings.Contains(err.Error(), "belongs to the system") {
+		t.Errorf("%s is %q, %v", link, got, err)
 	}
 	// These need not exist: only the rule is tested.
 	for _, dir := range []string{

@@ -143,18 +143,17 @@ func (s *Source) Directory(path string) (string, error) {
 	case slices.Contains(strings.Split(path, "/"), ".."):
 		return "", fmt.Errorf("%q has .. in it", path)
 	}
-	// Check before any look-up, so that the answer does not reveal what exists there, and again for the real path.
+	// Check before any look-up, and the real path only where ERRAND_DIRS opens it, so that the answer does not reveal
+	// what exists elsewhere or where links lead.
 	if err := s.open(filepath.Clean(path)); err != nil {
 		return "", err
 	}
 	dir, err := filepath.EvalSymlinks(path)
-	if err == nil {
-		if err := s.open(dir); err != nil {
-			return "", err
-		}
-	}
 	if err != nil || !slices.ContainsFunc(s.cfg.Dirs, func(root string) bool { return s.opens(resolved(root), dir) }) {
 		return "", fmt.Errorf("%q does not exist, or is not in a directory that ERRAND_DIRS opens", path)
+	}
+	if err := s.open(dir); err != nil {
+		return "", err
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return "", fmt.Errorf("%q is not a directory", path)
