@@ -155,19 +155,22 @@ func MergeKey(t Task) string {
 
 // Title returns the first line of the prompt, shortened, safe to show and with a capital; see [display.Line] and
 // [display.Capital].
-func (t Task) Title() string {
-	return display.Capital(untrusted.Cut(display.Line(t.firstLine()), maxTitle))
-}
+func (t Task) Title() string { return t.headline(display.Line) }
 
 // Subject returns the title for a commit and a pull request. Invisible characters are left out of it rather than
 // spelled out: phones put marks of direction around names.
 func (t Task) Subject() string {
-	return display.Capital(untrusted.Cut(display.Line(display.Words(t.firstLine())), maxTitle))
+	return t.headline(func(line string) string { return display.Line(display.Words(display.Plain(line))) })
 }
 
-func (t Task) firstLine() string {
-	line, _, _ := strings.Cut(strings.TrimSpace(t.Prompt), "\n")
-	return line
+// headline returns the first line of the prompt that is not empty once it is clean.
+func (t Task) headline(clean func(line string) string) string {
+	for line := range strings.Lines(strings.TrimSpace(t.Prompt)) {
+		if line = clean(line); line != "" {
+			return display.Capital(untrusted.Cut(line, maxTitle))
+		}
+	}
+	return ""
 }
 
 // maxTitle bounds a task's title, in characters.

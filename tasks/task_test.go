@@ -36,6 +36,7 @@ func TestTitle(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"  fix the flaky test\nplease": "Fix the flaky test", "go.mod is old": "go.mod is old", "": "", "a\tb c": "A b c",
 		"fix \x1b[31mit\u202e":   `Fix it\u202e`,
+		"\x1b[31m\nfix it":       "Fix it",
 		strings.Repeat("a ", 60): "A " + strings.Repeat("a ", 48) + "a…",
 	} {
 		if got := (Task{Prompt: prompt}).Title(); got != want {
@@ -49,6 +50,7 @@ func TestSubject(t *testing.T) {
 	t.Parallel()
 	for prompt, want := range map[string]string{
 		"name it \u2068Dana’s phone\u2069\nplease": "Name it Dana’s phone", "\u200ffix\u202e it": "Fix it", "": "",
+		"fix \x1b[31mit\x1b[0m now": "Fix it now", "\u2068\u2069\n\u200e \u200e\nfix it": "Fix it",
 	} {
 		if got := (Task{Prompt: prompt}).Subject(); got != want {
 			t.Errorf("%q has the subject %q, want %q", prompt, got, want)

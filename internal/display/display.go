@@ -27,12 +27,15 @@ func invisible(r rune) bool {
 
 // Text removes control sequences of terminals and spells out other invisible characters. The console's static/task.js
 // does the same. Do not use it on markup: an unfinished control sequence would remove the markup after it.
-func Text(s string) string {
+func Text(s string) string { return Spelled(Plain(s)) }
+
+// Plain removes control sequences of terminals like Text, and keeps other invisible characters.
+func Plain(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd") // a single byte 0x9b begins a control sequence on some terminals
 	if strings.ContainsRune(s, '\x1b') {
 		s = sequences.ReplaceAllString(s, "")
 	}
-	return Spelled(s)
+	return s
 }
 
 // Spelled spells out invisible characters. It removes nothing, so s may be markup.
