@@ -98,21 +98,25 @@ func TestCredentialsOnTheFleetPage(t *testing.T) {
 	}
 }
 
-// What the front door and a worker both report is on the page once.
+// A note that the front door and a worker both report is on the page once. A fault is a fault of each of them.
 func TestANoteIsShownOnce(t *testing.T) {
 	t.Parallel()
 	note := store.Finding{Severity: store.Note, What: "errand.yaml has one repository"}
-	h := newHarness(t, func(c *Config) { c.Notices = []store.Finding{note} })
+	fault := store.Finding{Severity: store.Fatal, What: "the disk is full"}
+	h := newHarness(t, func(c *Config) { c.Notices = []store.Finding{note, fault} })
 	other := store.Finding{Severity: store.Note, What: "the disk is slow"}
 	if _, err := h.Store.Workers.Beat(t.Context(), store.Worker{
-		ID: "w1", Host: "mill.test", Health: json.RawMessage(`{"ok":true}`), Notices: []store.Finding{note, other},
+		ID: "w1", Host: "mill.test", Health: json.RawMessage(`{"ok":true}`),
+		Notices: []store.Finding{note, fault, other},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	page := h.get("/fleet")
 	h.contains(page, http.StatusOK, other.What)
-	if n := strings.Count(page.text, note.What); n != 1 {
-		t.Errorf("the note is shown %d times", n)
+	for what, want := range map[string]int{note.What: 1, fault.What: 2} {
+		if n := strings.Count(page.text, what); n != want {
+			t.Errorf("%q is shown %d times, want %d", what, n, want)
+		}
 	}
 }
 

@@ -145,7 +145,7 @@ func (v *fleetPageView) addMachines() {
 		}
 		m.Problems, m.Passed = split(w.Checks)
 		m.Problems = slices.DeleteFunc(m.Problems, func(c view.Check) bool {
-			return slices.Contains(v.Problems, c) // such as a note about the errand.yaml that all have
+			return c.Severity == store.Note && slices.Contains(v.Problems, c) // such as one about errand.yaml
 		})
 		v.Machines = append(v.Machines, m)
 		v.Running, v.Slots = v.Running+w.Running, v.Slots+w.Slots
