@@ -70,7 +70,9 @@ func (w *watch) run(ctx context.Context, headline string) error {
 		printf(w.stderr, "%s\n", w.stderr.Paint(term.Dim, display.Line(headline)))
 	}
 	updates := w.api.follow(ctx, w.id)
-	reasons := w.askWhy(ctx)
+	waiting, started := context.WithCancel(ctx)
+	defer started()
+	reasons := w.askWhy(waiting)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -82,6 +84,10 @@ func (w *watch) run(ctx context.Context, headline string) error {
 			}
 			if done, err := w.update(n); done {
 				return err
+			}
+			if !w.progress.started.IsZero() { // from now on the events say why it waits
+				started()
+				reasons = nil
 			}
 			if err := w.writeErr(); err != nil {
 				return fmt.Errorf("%w; the task continues: `enqueue logs -f %s`", err, w.name)
@@ -146,7 +152,7 @@ func (w *watch) refresh(now time.Time) {
 	w.screen.Status("  " + line)
 }
 
-// askWhy sends why the task waits, each time that the reason changes.
+// askWhy sends why the task waits, each time that the reason changes, until ctx ends.
 func (w *watch) askWhy(ctx context.Context) <-chan string {
 	reasons := make(chan string)
 	if w.raw {

@@ -230,12 +230,12 @@ func TestChatSaysWhyItWaits(t *testing.T) {
 	f := newFrontDoor(t)
 	f.patience = time.Millisecond
 	r := f.start("chat", "--follow", "Hello")
-	c := f.Claim(f.whole(r.task()))
+	id := f.whole(r.task())
 	if got, want := r.line(r.stderr),
 		"! waiting: no worker is alive\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	f.End(c, tasks.Ending{Kind: tasks.Answered})
+	f.End(f.Claim(id), tasks.Ending{Kind: tasks.Answered})
 	if code, _, errs := r.rest(); code != 0 {
 		t.Errorf("exit %d: %s", code, errs)
 	}
@@ -259,13 +259,15 @@ func TestQuestionsAreToldWithTheirAnswer(t *testing.T) {
 	}
 }
 
-// A run that went from one machine to another is followed on, over a front door that went away as well.
+// A run that went from one machine to another is followed on, over a front door that went away as well. Why it waits
+// in between is for the events to say.
 func TestLogsAreFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t)
+	f.patience = time.Millisecond
 	id := f.submit("Hello")
 	c := f.Claim(id)
-	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus"})
+	f.Append(c, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()})
 	r := f.start("logs", "-f", id)
 	if got := r.line(r.stdout); !strings.HasSuffix(got, "— started, opus\n") {
 		t.Errorf("at first got %q", got)
@@ -274,6 +276,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	if err := c.Return(t.Context(), store.Wait{Why: "its worker shuts down"}); err != nil {
 		t.Fatal(err)
 	}
+	f.run("show", id) // takes longer than the watcher's patience
 	f.cutStream()
 	c, err := f.Store.Claim(t.Context(), id, 1, "worker-2")
 	if err != nil {
