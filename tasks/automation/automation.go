@@ -65,12 +65,19 @@ type Config struct {
 	Automations []Automation   // of the source's kind
 	Memory      intake.Memory  // where the front doors agree
 	Limiter     intake.Limiter // of the requests to hooks
-	Inbox       intake.Inbox   // of the requests to hooks
+	Inbox       Inbox          // of the requests to hooks
 	Board       intake.Board   // where the channels are; nil: this process leaves posting to another one
 	// May reports whether answers about a repository, or about none, may be posted in a channel. Required with Board.
 	May func(ctx context.Context, channel, repo string) (bool, error)
 	Now func() time.Time // nil: time.Now
 	Log *slog.Logger     // nil: discard
+}
+
+// Inbox keeps the requests to hooks.
+type Inbox interface {
+	intake.Inbox
+	// Knows reports whether Accept would store nothing new: the event with this ID is stored and was not given up.
+	Knows(ctx context.Context, source, id string) (bool, error)
 }
 
 // Source starts the tasks of all automations of one kind. Make it with New.

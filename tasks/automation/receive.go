@@ -178,9 +178,6 @@ func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored 
 	if prompt == "" {
 		return false, nil
 	}
-	if err := e.limit(ctx); err != nil {
-		return false, err
-	}
 	kept, err := json.Marshal(request{e.source.cfg.Now(), prompt})
 	if err != nil {
 		return false, fmt.Errorf("encode request of hook %s: %w", e.Name, err)
@@ -192,11 +189,20 @@ func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored 
 		event.Known = keyLife
 	}
 	event.ID = e.Name + "." + digest(key)
+	known, err := e.source.cfg.Inbox.Knows(ctx, event.Source, event.ID)
+	if err != nil {
+		return false, fmt.Errorf("receive request of hook %s: %w", e.Name, err)
+	}
+	if !known {
+		if err := e.limit(ctx); err != nil {
+			return false, err
+		}
+	}
 	err = e.source.cfg.Inbox.Accept(ctx, event)
 	return err == nil, err
 }
 
-// limit counts a request, and refuses it if there were too many.
+// limit counts a request that is new, and refuses it if there were too many.
 func (e *endpoint) limit(ctx context.Context) error {
 	wait, err := e.source.cfg.Limiter.Allow(ctx, string(Hook)+"/"+e.Name, time.Hour/time.Duration(e.PerHour), e.PerHour)
 	if err != nil {

@@ -182,6 +182,8 @@ type shelf struct{ kept []intake.Event }
 
 func (*shelf) Handle(string, intake.Handler) {}
 
+func (*shelf) Knows(context.Context, string, string) (bool, error) { return false, nil }
+
 func (s *shelf) Accept(_ context.Context, e intake.Event) error {
 	s.kept = append(s.kept, e)
 	return nil
@@ -191,7 +193,7 @@ func (s *shelf) Accept(_ context.Context, e intake.Event) error {
 func TestKeyCountsForADay(t *testing.T) {
 	t.Parallel()
 	requests := &shelf{}
-	source, err := New(Hook, Config{Automations: []Automation{alerts()}, Limiter: unlimited{}, Inbox: requests})
+	source, err := New(Hook, Config{Automations: []Automation{alerts()}, Limiter: &turns{}, Inbox: requests})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -427,6 +429,31 @@ func TestLimitsOfAHook(t *testing.T) {
 	}
 }
 
+// A sender that has not got the answer sends the request again: that is no other request.
+func TestRepetitionsAreNotLimited(t *testing.T) {
+	t.Parallel()
+	h := alerts()
+	h.PerHour = 1
+	f := newHooks(t, 1, rights.Policy{}, h)
+	for _, c := range []struct {
+		key  string
+		want int
+	}{{"1", 200}, {"1", 200}, {"2", 429}, {"1", 200}} {
+		got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"), intake.KeyHeader, c.key)
+		if got.status != c.want {
+			t.Errorf("%s: %+v, want %d", c.key, got, c.want)
+		}
+	}
+}
+
+// turns counts the turns that are taken.
+type turns struct{ taken int }
+
+func (l *turns) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
+	l.taken++
+	return 0, nil
+}
+
 // The policy refuses tasks of hooks like those of people. An operator sees that in the inbox, and a sender that repeats
 // the request has it tried again.
 func TestRefusedByPolicy(t *testing.T) {
@@ -453,13 +480,14 @@ func TestRefusedByPolicy(t *testing.T) {
 	}
 }
 
-// A request that Redis does not take is refused, so that its sender sends it again.
+// A request that Redis does not take is refused, so that its sender sends it again. It does not count.
 func TestWithoutRedis(t *testing.T) {
 	t.Parallel()
 	nowhere := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1}) // nothing listens on tcpmux
 	defer nowhere.Close()
+	limiter := &turns{}
 	source, err := New(Hook, Config{
-		Automations: []Automation{alerts()}, Limiter: unlimited{},
+		Automations: []Automation{alerts()}, Limiter: limiter,
 		Inbox: inbox.New(inbox.Config{Queue: inbox.Incoming, Redis: nowhere}),
 	})
 	if err != nil {
@@ -476,10 +504,7 @@ func TestWithoutRedis(t *testing.T) {
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "same Idempotency-Key") {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}
-}
-
-type unlimited struct{}
-
-func (unlimited) Allow(context.Context, string, time.Duration, int) (time.Duration, error) {
-	return 0, nil
+	if limiter.taken > 0 {
+		t.Errorf("%d turns for nothing", limiter.taken)
+	}
 }

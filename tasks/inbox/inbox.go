@@ -128,7 +128,7 @@ func (b *Inbox) store(ctx context.Context, id string, e intake.Event) error {
 	if errors.Is(err, asynq.ErrTaskIDConflict) {
 		err = nil
 		if !e.Found {
-			err = b.revive(id)
+			err = b.revive(ctx, id)
 		}
 	}
 	if err != nil {
@@ -146,17 +146,50 @@ func (b *Inbox) replicated(ctx context.Context, id string) error {
 	if err := b.cfg.Replicate(ctx); err != nil {
 		return err
 	}
-	_, err := b.inspector.GetTaskInfo(b.cfg.Queue, id)
+	_, err := b.find(ctx, id)
 	return err
 }
 
 // revive tries an event again that was given up and that its sender has sent again.
-func (b *Inbox) revive(id string) error {
-	info, err := b.inspector.GetTaskInfo(b.cfg.Queue, id)
+func (b *Inbox) revive(ctx context.Context, id string) error {
+	info, err := b.find(ctx, id)
 	if err == nil && info.State == asynq.TaskStateArchived {
 		err = b.inspector.RunTask(b.cfg.Queue, id)
 	}
 	return err
+}
+
+// Knows reports whether an event with this ID is stored and was not given up.
+func (b *Inbox) Knows(ctx context.Context, source, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, acceptLimit)
+	defer cancel()
+	info, err := b.find(ctx, source+"."+id)
+	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for event of %s: %w", source, err)
+	}
+	return info.State != asynq.TaskStateArchived, nil
+}
+
+// find returns an event. asynq's inspector takes no context, so nobody waits for it while Redis hangs.
+func (b *Inbox) find(ctx context.Context, id string) (*asynq.TaskInfo, error) {
+	type found struct {
+		info *asynq.TaskInfo
+		err  error
+	}
+	done := make(chan found, 1)
+	go func() {
+		info, err := b.inspector.GetTaskInfo(b.cfg.Queue, id)
+		done <- found{info, err}
+	}()
+	select {
+	case f := <-done:
+		return f.info, f.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // All are the inboxes of a front door.
