@@ -99,7 +99,8 @@ func cutLine(name string) string {
 }
 
 // excerpt returns the bytes of a file between two offsets. Of more than limit bytes it keeps the first and last lines,
-// with a line between them that says how many bytes are missing; cut is the format of that line.
+// with a line between them that says how many bytes are missing; cut is the format of that line. A line is cut if it
+// fills most of what is kept of the beginning or the end.
 func excerpt(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, error) {
 	if to-from <= int64(limit) {
 		return readPiece(file, from, to)
@@ -113,9 +114,16 @@ func excerpt(file io.ReaderAt, from, to int64, limit int, cut string) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	head = head[:bytes.LastIndexByte(head, '\n')+1]
-	tail = tail[bytes.IndexByte(tail, '\n')+1:]
+	if end := bytes.LastIndexByte(head, '\n') + 1; end > len(head)/2 {
+		head = head[:end]
+	}
+	if begin := bytes.IndexByte(tail, '\n') + 1; begin < len(tail)/2 {
+		tail = tail[begin:]
+	}
 	missing := to - from - int64(len(head)+len(tail))
+	if !bytes.HasSuffix(head, []byte("\n")) {
+		cut = "\n" + cut
+	}
 	return slices.Concat(head, fmt.Appendf(nil, cut, missing), tail), nil
 }
 
