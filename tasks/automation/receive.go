@@ -178,17 +178,10 @@ func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored 
 	if prompt == "" {
 		return false, nil
 	}
-	kept, err := json.Marshal(request{e.source.cfg.Now(), prompt})
+	event, err := e.event(key, prompt)
 	if err != nil {
-		return false, fmt.Errorf("encode request of hook %s: %w", e.Name, err)
+		return false, err
 	}
-	event := intake.Event{Source: string(Hook), Kind: e.Name, Body: kept}
-	if key == "" {
-		key = rand.Text()
-	} else {
-		event.Known = keyLife
-	}
-	event.ID = e.Name + "." + digest(key)
 	known, err := e.source.cfg.Inbox.Knows(ctx, event.Source, event.ID)
 	if err != nil {
 		return false, fmt.Errorf("receive request of hook %s: %w", e.Name, err)
@@ -200,6 +193,33 @@ func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored 
 	}
 	err = e.source.cfg.Inbox.Accept(ctx, event)
 	return err == nil, err
+}
+
+// event returns what the inbox keeps of a request, unless no fleet would take its task.
+func (e *endpoint) event(key, prompt string) (intake.Event, error) {
+	event := intake.Event{Source: string(Hook), Kind: e.Name}
+	if key == "" {
+		key = rand.Text()
+	} else {
+		event.Known = keyLife
+	}
+	event.ID = e.Name + "." + digest(key)
+	r := request{e.source.cfg.Now(), prompt}
+	if err := e.task(event.ID, r).Check(); err != nil {
+		return event, fail(http.StatusUnprocessableEntity, err.Error())
+	}
+	var err error
+	if event.Body, err = json.Marshal(r); err != nil {
+		return event, fmt.Errorf("encode request of hook %s: %w", e.Name, err)
+	}
+	return event, nil
+}
+
+// task returns the task of a request. Its ID follows from the request.
+func (e *endpoint) task(eventID string, r request) tasks.Task {
+	_, key, _ := strings.Cut(eventID, ".")
+	id := tasks.NewID(r.At, string(Hook), e.Name+"-"+key[:min(12, len(key))])
+	return e.source.task(e.Automation, id, id, r.Prompt)
 }
 
 // limit counts a request that is new, and refuses it if there were too many.
@@ -243,12 +263,8 @@ func digest(s string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// refusal is why a request does not become a task. The inbox keeps the request for an operator.
-type refusal struct{ *tasks.InputError }
-
-func (refusal) Is(target error) bool { return target == intake.ErrUnreadable }
-
-// submit makes the task of a stored request. Its ID follows from the request.
+// submit makes the task of a stored request. The inbox keeps a refused one for an operator, whose errand.yaml has to
+// allow it: the request itself was checked when it came.
 func (s *Source) submit(ctx context.Context, d *desk.Desk, e intake.Event) (outcome string, err error) {
 	hook := s.hooks[e.Kind]
 	if hook == nil {
@@ -258,11 +274,9 @@ func (s *Source) submit(ctx context.Context, d *desk.Desk, e intake.Event) (outc
 	if err := json.Unmarshal(e.Body, &r); err != nil {
 		return "", fmt.Errorf("read request of hook %s: %w: %w", e.Kind, err, intake.ErrUnreadable)
 	}
-	_, key, _ := strings.Cut(e.ID, ".")
-	id := tasks.NewID(r.At, string(Hook), e.Kind+"-"+key[:min(12, len(key))])
-	receipt, err := d.Submit(ctx, s.task(hook.Automation, id, id, r.Prompt))
+	receipt, err := d.Submit(ctx, hook.task(e.ID, r))
 	if input, ok := errors.AsType[*tasks.InputError](err); ok {
-		return "", refusal{input}
+		return "", fmt.Errorf("%w: %w", intake.ErrUnreadable, input)
 	}
 	if err != nil {
 		return "", fmt.Errorf("submit task of hook %s: %w", e.Kind, err)

@@ -429,6 +429,31 @@ func TestLimitsOfAHook(t *testing.T) {
 	}
 }
 
+// What can be no task is refused at once, so that its sender hears it.
+func TestRequestsThatAreNoTasks(t *testing.T) {
+	t.Parallel()
+	h := alerts()
+	h.Prompt = "/{{if .long}}{{.long}}{{else}}clear{{end}}"
+	requests := &shelf{}
+	source, err := New(Hook, Config{Automations: []Automation{h}, Limiter: &turns{}, Inbox: requests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]string{
+		"{}": "/clear is a terminal command",
+		`{"long": "` + strings.Repeat("x", maxPrompt) + `"}`: "does not match the hook's template",
+	} {
+		_, err := source.hooks["alerts"].accept(t.Context(), "", []byte(body))
+		p, ok := errors.AsType[*intake.Problem](err)
+		if !ok || p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Detail, want) {
+			t.Errorf("%.20s: %v", body, err)
+		}
+	}
+	if len(requests.kept) > 0 {
+		t.Errorf("%+v", requests.kept)
+	}
+}
+
 // A sender that has not got the answer sends the request again: that is no other request.
 func TestRepetitionsAreNotLimited(t *testing.T) {
 	t.Parallel()

@@ -161,8 +161,6 @@ func (b *Inbox) revive(ctx context.Context, id string) error {
 
 // Knows reports whether an event with this ID is stored and was not given up.
 func (b *Inbox) Knows(ctx context.Context, source, id string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, acceptLimit)
-	defer cancel()
 	info, err := b.find(ctx, source+"."+id)
 	if errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
 		return false, nil
