@@ -67,6 +67,10 @@ type Task struct {
 
 	Reply *Reply `json:"-"` // set by a source for Submit if the message may be an answer; nil: it is a task
 
+	// Unattended is set by a source for Submit if no person hears what that returns: a budget that is used up then
+	// refuses the task not there but at its turn, in its ending.
+	Unattended bool `json:"-"`
+
 	NotBefore time.Time `json:"not_before,omitzero"` // earliest start; zero: at once
 
 	Trace string `json:"trace,omitempty"` // W3C traceparent of the request's trace, which the task continues; or empty

@@ -21,6 +21,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/internal/await"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/inbox"
@@ -502,6 +503,25 @@ func TestRefusedByPolicy(t *testing.T) {
 			return err == nil && len(list) == 1 && list[0].Source == "hook" && list[0].Kind == "alerts" &&
 				list[0].Next.IsZero() && strings.Contains(list[0].Problem, "acme/api")
 		})
+	}
+}
+
+// A budget that is used up is said in the ending of a task, which the channel of the hook gets. No request stays in the
+// inbox for it.
+func TestRequestOverBudget(t *testing.T) {
+	t.Parallel()
+	policy := rights.Policy{Budgets: rights.Budgets{Day: 1}}
+	f := newHooks(t, 1, policy, alerts())
+	post := func() string {
+		f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+		return f.task()
+	}
+	first := f.Claim(post())
+	if _, err := first.Spend(t.Context(), store.Expense{USD: 1}, policy.Budgets.Daily()...); err != nil {
+		t.Fatal(err)
+	}
+	if st := f.Status(post()); st.Ending != nil || f.made() != 2 {
+		t.Errorf("%+v, of %d tasks", st.Ending, f.made())
 	}
 }
 

@@ -12,7 +12,7 @@ func (s *Source) task(a Automation, id, thread, prompt string) tasks.Task {
 	return tasks.Task{
 		ID: id, Source: s.Name(), Kind: s.Name(), Thread: s.Name() + "/" + thread, Class: tasks.Background,
 		Profile: a.Profile, Repo: a.Repo, Ref: a.Branch, Actor: s.Name() + ":" + a.Name, Prompt: prompt,
-		Options: tasks.Options{MaxUSD: a.MaxUSD}, Origin: originIn(a.Results),
+		Options: tasks.Options{MaxUSD: a.MaxUSD}, Origin: originIn(a.Results), Unattended: true,
 	}
 }
 

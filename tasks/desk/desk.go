@@ -112,7 +112,9 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 		if err := d.savePictures(ctx, t); err != nil {
 			return Receipt{}, err
 		}
-		budgets = d.policy.Budgets.Daily()
+		if !t.Unattended {
+			budgets = d.policy.Budgets.Daily()
+		}
 	}
 	rec, created, err := d.store.Submit(ctx, record, budgets...)
 	if open, ok := errors.AsType[*store.OpenQuestion](err); ok {

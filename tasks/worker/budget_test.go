@@ -65,6 +65,11 @@ func TestBudgetWarnsAndRefuses(t *testing.T) {
 	if input, ok := errors.AsType[*tasks.InputError](err); !ok || input.Sentence != sentence {
 		t.Errorf("submit = %v", err)
 	}
+	program := f.task("b", "x")
+	program.Unattended = true
+	if e := f.ending(f.submit(program)); e.Kind != tasks.Refused || e.Sentence() != sentence {
+		t.Errorf("ending of what nobody asked for = %+v", e)
+	}
 	again := f.task("a", "x")
 	again.ID = ids[0] // an accepted task is not refused when its event is delivered again
 	if r, err := f.desk.Submit(t.Context(), again); err != nil || r.New {
