@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/rights"
 )
@@ -44,18 +45,43 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
-// A later message names no directory: the worker keeps that of the conversation, and not one that it had to refuse.
+// A directory is one of the thread's repository, so it stays as long as that does. One that was refused is forgotten:
+// the worker knows where the conversation began.
 func TestWhichDirectory(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
 	last := func() [2]string { l := f.tasks()[0]; return [2]string{l.Repo, l.Options.Directory} }
 	root := f.say(ann, general, "", at+"[repo=api directory=services/a] one")
 	equal(t, "the message's", last(), [2]string{"acme/api", "services/a"})
+	one, claim := f.begin()
 	f.say(ann, general, root, at+"two")
+	equal(t, "the thread's", last(), [2]string{"acme/api", "services/a"})
+	equal(t, "of what the run may absorb", tasks.MergeKey(f.tasks()[0]), tasks.MergeKey(one))
+	end := func(claim *store.Claim, kind tasks.EndingKind) {
+		f.finish(claim, tasks.Ending{Kind: kind})
+		if err := claim.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(kind tasks.EndingKind) {
+		_, claim := f.begin()
+		end(claim, kind)
+	}
+	end(claim, tasks.Failed)
+	run(tasks.Failed)
+	f.say(ann, general, root, at+"three")
+	equal(t, "the thread's, without a session", last(), [2]string{"acme/api", "services/a"})
+	run(tasks.Answered)
+	f.say(ann, general, root, at+"[directory=misspelt] four")
+	equal(t, "another one", last(), [2]string{"acme/api", "misspelt"})
+	run(tasks.Refused)
+	f.say(ann, general, root, at+"five")
 	equal(t, "left to the worker", last(), [2]string{"acme/api", ""})
-	f.say(ann, general, root, at+"[repo=web] three")
+	run(tasks.Answered)
+	f.say(ann, general, root, at+"[directory=services/a] six")
+	f.say(ann, general, root, at+"[repo=web] seven")
 	equal(t, "another repository", last(), [2]string{"acme/web", ""})
-	f.say(ann, general, "", at+"[repo=none directory=services/a] four")
+	f.say(ann, general, "", at+"[repo=none directory=services/a] eight")
 	f.lastWord(ann, 1, "The directory \"services/a\" needs a repository: name one.")
 }
 

@@ -286,6 +286,9 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	if thread, err = in.digest.threadOf(ctx, m.origin, thread); err != nil {
 		return tasks.Task{}, err
 	}
+	if thread, err = in.withoutRefused(ctx, thread); err != nil {
+		return tasks.Task{}, err
+	}
 	t := m.origin.task(r.prompt + m.rest)
 	o := m.origin
 	if u, err := in.people.get(ctx, o.User); err == nil { // mostly cached, because the guard has asked
@@ -295,6 +298,22 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	o.Moved = thread.Latest != "" && t.Ref != "" && (t.Ref != thread.Ref || !strings.EqualFold(t.Repo, thread.Repo))
 	t.Origin = o.json()
 	return t, err
+}
+
+// withoutRefused returns a thread without the directory of a latest task that was refused: it may be misspelt. The next
+// task then starts where the conversation began, which its worker knows.
+func (in *interpreter) withoutRefused(ctx context.Context, thread tasks.Thread) (tasks.Thread, error) {
+	if thread.Options.Directory == "" {
+		return thread, nil
+	}
+	latest, err := in.desk.Latest(ctx, thread)
+	if errors.Is(err, tasks.ErrNotFound) {
+		return thread, nil
+	}
+	if latest.Ending != nil && latest.Ending.Kind == tasks.Refused {
+		thread.Options.Directory = ""
+	}
+	return thread, err
 }
 
 // threadOf returns what a message takes over from its thread's latest task; zero for the first message of a thread. A
