@@ -35,7 +35,7 @@ func TestQuick(t *testing.T) {
 	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`session of 5 MB in \d+ lines`, `cat > file +[\d.]+ s`, `errand +[\d.]+ s .* - .* MB`,
-		`peak RSS .* <= 24.0 MB`, `PSS of .* keeper.* <= 1.5 MB`, `what a run adds .* <= 8.0 ms`,
+		`peak RSS .* <= 64.0 MB`, `PSS of .* keeper.* <= 1.5 MB`, `what a run adds .* <= 8.0 ms`,
 		`heap and stacks of an idle run .* <= 250 KB +PASS`, `goroutines of an idle run +[56] +<= 6 +PASS`,
 		`not in the logs, in their order +0 +<= 0 +PASS`, `leader killed, .* <= 100 ms`, `worker killed, .* <= 8.0 s`,
 	} {
