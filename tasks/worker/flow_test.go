@@ -426,6 +426,34 @@ func TestDeadWorkersTasksAreTakenOver(t *testing.T) {
 	}
 }
 
+// A task that has crashed too many workers does not run, even if it is delivered before the leader has ended it.
+func TestTasksOfTooManyCrashesDoNotRun(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	id := f.submit(f.task("a", "x"))
+	for range record.MaxCrashes {
+		rec, err := f.store.Get(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := f.store.Claim(t.Context(), id, rec.Delivery, "dead")
+		if err == nil {
+			err = c.Idle(t.Context(), "") // it had begun
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.lapse("fake/a")
+		if _, err := f.store.Requeue(t.Context(), id, rec.Delivery, c.Record().Fence, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.worker()
+	if e := f.ending(id); e.Kind != tasks.Lost || len(f.agent.specs()) > 0 {
+		t.Errorf("%d runs, %+v", len(f.agent.specs()), e)
+	}
+}
+
 // lapse makes the claim of a thread expire now.
 func (f *fleet) lapse(thread string) {
 	f.Helper()

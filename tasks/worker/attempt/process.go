@@ -192,6 +192,9 @@ func (p *Processor) accept(r *run) (job, error) {
 	if err := p.recall(r, j); err != nil { // Redis may have lost the ending
 		return job{}, err
 	}
+	if r.Claim.Record().Crashes >= record.MaxCrashes { // it was delivered before the leader ended it
+		return job{}, &overError{tasks.Ending{Kind: tasks.Lost, At: time.Now()}}
+	}
 	j.task, j.limited, err = p.briefs.permit(r.Ctx, j.task)
 	if err != nil {
 		return job{}, err

@@ -21,10 +21,11 @@ const (
 	recallPause = 500 * time.Millisecond
 )
 
-// alreadyAnswered is the cause of a task that does not run again because its final message is posted.
-type alreadyAnswered struct{ ending tasks.Ending }
+// overError is the cause of a task that does not run again: its final message is posted already, or it has crashed too
+// many workers.
+type overError struct{ ending tasks.Ending }
 
-func (*alreadyAnswered) Error() string { return "the final message is in the thread already" }
+func (*overError) Error() string { return "the task is over" }
 
 // recall looks in the thread for the final message of a task that has, or may have, started before. If the source is
 // rate limited, the task waits, because otherwise the work would be done twice. After any other error the task runs,
@@ -53,7 +54,7 @@ func (p *Processor) recall(r *run, j job) error {
 	} else {
 		e.Reason = "This ended before, and the record was lost. The thread says how."
 	}
-	return &alreadyAnswered{ending: *e}
+	return &overError{ending: *e}
 }
 
 // findFinal looks for a final message, a few times unless the source says when to ask again.

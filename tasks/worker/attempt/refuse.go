@@ -21,7 +21,7 @@ const objectsWait = 20 * time.Second
 // refused handles an error from before the run. A cancel, an error that the person or an operator has to fix, and an
 // error that occurred too often end the task. refused returns any other error, and the task is tried again.
 func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
-	if found, ok := errors.AsType[*alreadyAnswered](err); ok { // the task is over, whatever happened since
+	if found, ok := errors.AsType[*overError](err); ok { // the task is over, whatever happened since
 		return found.ending, nil
 	}
 	if by, ok := errors.AsType[record.Cancellation](run.Cause()); ok {
