@@ -121,20 +121,25 @@ func (b *Inbox) Accept(ctx context.Context, e intake.Event) error {
 }
 
 func (b *Inbox) store(ctx context.Context, id string, e intake.Event) error {
+	err := b.enqueue(ctx, id, e)
+	if errors.Is(err, asynq.ErrTaskIDConflict) && !e.Found {
+		if err := b.forget(ctx, id); err != nil {
+			return err
+		}
+		err = b.enqueue(ctx, id, e)
+	}
+	if err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+		return err
+	}
+	return b.replicated(ctx, id)
+}
+
+func (b *Inbox) enqueue(ctx context.Context, id string, e intake.Event) error {
 	headers := map[string]string{sourceHeader: e.Source, kindHeader: e.Kind, idHeader: e.ID}
 	event := asynq.NewTaskWithHeaders(taskType, b.cfg.Redactor.JSON(e.Body), headers)
 	_, err := b.client.Load().EnqueueContext(ctx, event, asynq.TaskID(id), asynq.Queue(b.cfg.Queue),
 		asynq.MaxRetry(maxRetries), asynq.Timeout(2*limit), asynq.Retention(kept+e.Known))
-	if errors.Is(err, asynq.ErrTaskIDConflict) {
-		err = nil
-		if !e.Found {
-			err = b.revive(ctx, id)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return b.replicated(ctx, id)
+	return err
 }
 
 // replicated waits until no fail-over of Redis can lose an event. A new master confirms its own writes, and may lack
@@ -150,11 +155,15 @@ func (b *Inbox) replicated(ctx context.Context, id string) error {
 	return err
 }
 
-// revive tries an event again that was given up and that its sender has sent again.
-func (b *Inbox) revive(ctx context.Context, id string) error {
+// forget makes room for an event that its sender has sent again if it was given up. What the sender says now counts: it
+// may have been given up weeks ago.
+func (b *Inbox) forget(ctx context.Context, id string) error {
 	info, err := b.find(ctx, id)
 	if err == nil && info.State == asynq.TaskStateArchived {
-		err = b.inspector.RunTask(b.cfg.Queue, id)
+		err = b.inspector.DeleteTask(b.cfg.Queue, id)
+	}
+	if errors.Is(err, asynq.ErrTaskNotFound) { // another repetition of it was faster
+		return nil
 	}
 	return err
 }

@@ -26,7 +26,7 @@ type Inbox interface {
 	// Handle sets the handler for the events of a source, before any event is interpreted.
 	Handle(source string, h Handler)
 	// Accept stores an event of at most MaxEvent bytes, so that its sender may forget it. It succeeds if the event is
-	// known, and has it tried again if it was sent and given up. An error means that the event is not stored.
+	// known, and replaces one that was sent and given up. An error means that the event is not stored.
 	Accept(ctx context.Context, e Event) error
 }
 
