@@ -15,6 +15,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
 	"github.com/errand-fleet/errand/tasks/desk"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/attempt"
 )
@@ -128,28 +129,34 @@ func TestPoolChangesWhileATaskWaits(t *testing.T) {
 	}
 }
 
-// A worker that claims a task of another pool gives it back and uses no attempt, and the leader moves it.
+// A worker that claims a task of another pool gives it back and uses no attempt, and the leader moves it. The more often
+// it was given back, the longer it waits: the leader may read another errand.yaml.
 func TestWorkerGivesBackATaskOfAnotherPool(t *testing.T) {
 	t.Parallel()
 	r, said := pooled(t, "gpu"), &lines{}
 	id := r.submit(r.repoTask("a"))
 	r.inPool("arm")
+	for delivery := range 5 {
+		if err := must(r.store.Claim(t.Context(), id, delivery, "w")).Return(t.Context(), store.Wait{}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := r.idle(r.disk(t.TempDir()), logged(said), func(c *Config) { c.Pool = "gpu" })
-	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 0); !errors.Is(err, attempt.ErrReturned) {
+	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 5); !errors.Is(err, attempt.ErrReturned) {
 		t.Fatal(err)
 	}
 	rec := must(r.store.Get(t.Context(), id))
 	if rec.Pool != "gpu" || rec.Why != "it belongs to pool arm" || rec.State != store.Waiting || rec.Attempt != 0 ||
-		!rec.At.After(time.Now()) || len(r.agent.specs()) > 0 {
+		!rec.At.After(time.Now().Add(queue.Backoff(5)/4)) || len(r.agent.specs()) > 0 {
 		t.Errorf("%+v", rec)
 	}
 	w.recovery.Reconcile(t.Context())
 	said.await(t, fmt.Sprintf(`msg="task moved" worker=%s run=%s from=gpu to=arm`, w.id, id))
 	moved := must(r.store.Get(t.Context(), id))
-	if moved.Pool != "arm" || moved.Delivery != 2 || !moved.At.Equal(rec.At) {
+	if moved.Pool != "arm" || moved.Delivery != 7 || !moved.At.Equal(rec.At) {
 		t.Errorf("%+v", moved)
 	}
-	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 1); err != nil { // the delivery that moved
+	if _, err := w.attempts.Process(t.Context(), tasks.Interactive, id, 6); err != nil { // the delivery that moved
 		t.Errorf("the earlier delivery: %v", err)
 	}
 }

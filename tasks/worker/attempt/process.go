@@ -29,6 +29,7 @@ import (
 	"github.com/errand-fleet/errand/internal/jitter"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
+	"github.com/errand-fleet/errand/tasks/queue"
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/worker/hold"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
@@ -204,10 +205,6 @@ func (p *Processor) accept(r *run) (job, error) {
 	return j, err
 }
 
-// movedWait is when a task of another pool can be taken again, ± 50 %. The leader moves it before, unless it reads
-// another errand.yaml.
-const movedWait = 5 * time.Second
-
 // open decodes the task and checks that this worker may try it.
 func (p *Processor) open(r *run) (job, error) {
 	rec := r.Claim.Record()
@@ -215,9 +212,12 @@ func (p *Processor) open(r *run) (job, error) {
 	if err != nil {
 		return job{}, err
 	}
-	if pool := p.Policy.PoolOf(rec); pool != p.Pool { // the pool has changed since, and the leader moves the task
+	if pool := p.Policy.PoolOf(rec); pool != p.Pool {
+		// The pool has changed since, and the leader moves the task. It does not while it reads an older errand.yaml,
+		// so the task waits longer each time.
 		return job{}, &tasks.ErrLater{
-			At: time.Now().Add(jitter.Around(movedWait)), Why: "it belongs to pool " + tasks.PoolName(pool),
+			At:  time.Now().Add(jitter.Around(queue.Backoff(rec.Delivery))),
+			Why: "it belongs to pool " + tasks.PoolName(pool),
 		}
 	}
 	j := job{task: task, source: source, maxUSD: task.Options.MaxUSD}
