@@ -58,7 +58,7 @@ type liveRun struct {
 
 // newLiveRun returns the state of a run that has been started. It reads nothing yet.
 func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
-	s, redactor := in.spec, r.cfg.Redactor
+	s, redactor := in.spec, in.redactor
 	l := &liveRun{
 		invocation: in, command: c, r: r, policy: r.policy(s), in: protocol.NewStdin(c.process.Stdin),
 		disk: r.newDiskWatch(s, c.dirs.Root), idle: make(chan struct{}, 1), quiet: make(chan struct{}),
@@ -86,7 +86,7 @@ func (l *liveRun) read() {
 	go func() {
 		defer close(stderrRead)
 		defer l.process.Stderr.Close()
-		protocol.ReadText(l.process.Stderr, l.r.cfg.Redactor, func(text []byte) {
+		protocol.ReadText(l.process.Stderr, l.redactor, func(text []byte) {
 			for line := range strings.Lines(string(text)) {
 				l.stderr.Add([]byte(line))
 				l.log.Note(time.Now(), "[stderr] %s", line)
@@ -162,7 +162,7 @@ func (h streamHandler) Idle() {
 // three minutes (CLI 2.1.329).
 func (h streamHandler) Retry(reason string, attempt, limit int) {
 	text := cmp.Or(h.gate.Trouble(), fmt.Sprintf("The model did not answer (%s).", cmp.Or(reason, "-")))
-	text = h.r.cfg.Redactor.String(fmt.Sprintf("%s Trying again (%d of %d).", text, attempt, limit))
+	text = h.redactor.String(fmt.Sprintf("%s Trying again (%d of %d).", text, attempt, limit))
 	class := assistantErrors[reason]
 	if api := h.gate.Seen(); api != nil { // the fleet starts fewer runs because of it, so the CLI's word is not enough
 		class = apiClass(api)

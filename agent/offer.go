@@ -68,7 +68,7 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 		return Offer{}, NewError(ClassInternal, err.Error())
 	}
 	defer func() { _ = log.Close() }()
-	l, e := r.launch(ctx, &invocation{cli: cli, spec: s, host: Unattended{}, log: log})
+	l, e := r.launch(ctx, &invocation{cli: cli, spec: s, host: Unattended{}, log: log, redactor: r.cfg.Redactor})
 	if e != nil && ctx.Err() != nil {
 		return Offer{}, context.Cause(ctx)
 	}

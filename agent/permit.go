@@ -70,8 +70,8 @@ func (l *liveRun) hooks() map[string]any {
 
 // announce reports a shell command in the text of a skill or command, because the CLI does not report it.
 func (h streamHandler) announce(in protocol.HookInput) {
-	words := tools.Describe(h.r.cfg.Redactor, h.spec.Dir, in.Tool, json.RawMessage(in.Input))
-	text := h.r.cfg.Redactor.OneLine("The text of /" + in.Command + " asks for a command: " + words)
+	words := tools.Describe(h.redactor, h.spec.Dir, in.Tool, json.RawMessage(in.Input))
+	text := h.redactor.OneLine("The text of /" + in.Command + " asks for a command: " + words)
 	h.log.Note(time.Now(), "! %s", text)
 	h.host.Event(Event{Time: time.Now(), Kind: Notice, Text: text})
 }
@@ -113,7 +113,7 @@ func (l *liveRun) route(r ToolRequest) tools.Verdict {
 
 // decide routes a call. It waits for the host's decision, or makes a delegated call.
 func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
-	redactor := l.r.cfg.Redactor
+	redactor := l.redactor
 	r.Text = tools.Describe(redactor, l.spec.Dir, r.Tool, r.Input)
 	v := l.route(r)
 	switch v.Action {

@@ -104,7 +104,7 @@ type Resources struct {
 
 // result describes the run once everything has ended.
 func (l *liveRun) result(finished bool, cause error) *Result {
-	f, exit, redactor, api := l.stream.Facts(), l.process.Exit, l.r.cfg.Redactor, l.gate.Seen()
+	f, exit, redactor, api := l.stream.Facts(), l.process.Exit, l.redactor, l.gate.Seen()
 	answers, partial := f.Answers, redactor.String(strings.TrimSpace(string(f.Partial)))
 	if l.reminder > 0 { // the answer to the reminder repeats the one before it
 		answers = slices.Delete(slices.Clone(answers), l.reminder, min(l.reminder+1, len(answers)))

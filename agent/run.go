@@ -46,11 +46,12 @@ func (r *Runner) Run(ctx context.Context, s Spec, h Host) (Result, error) {
 	for _, line := range s.instructed(r.cfg.Redactor) {
 		s.Header = append(slices.Clip(s.Header), "instructions "+line)
 	}
-	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, r.cfg.Redactor, started)
+	redactor := r.cfg.Redactor.ForRun()
+	log, err := runlog.Open(r.cfg.LogDir, s.ID, s.Header, redactor, started)
 	if err != nil {
 		return Result{}, NewError(ClassInternal, err.Error()) // another worker may have room for a log
 	}
-	in := &invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log}
+	in := &invocation{cli: cli, spec: s, resume: s.Resume, host: h, log: log, redactor: redactor}
 	res, e := r.runOnce(ctx, in)
 	if why := notResumed(res, e); why != nil && in.resume != nil && ctx.Err() == nil {
 		log.Note(time.Now(), "! %s; beginning a new conversation", why.Message)
@@ -108,6 +109,8 @@ type invocation struct {
 	resume *Session // the conversation to continue; nil: a new one
 	host   Host
 	log    *runlog.Log
+
+	redactor *Redactor // also hides the parts of secrets that the agent has said
 }
 
 // runOnce runs the CLI once. Its frame and that of Run stay on the stack while the run lives, so they have only

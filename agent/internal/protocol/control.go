@@ -183,7 +183,7 @@ func (s *Stream) system(l *outputLine) {
 	case "task_progress":
 		s.Log.Note(s.at, "[%s] %s", cmp.Or(l.Agent, "sub-agent"), l.Description)
 	case "task_notification":
-		summary := s.showReport(l.Call, s.Redactor.Head([]byte(l.Summary), maxPreview))
+		summary := s.Redactor.Head([]byte(l.Summary), maxPreview)
 		s.Log.Note(s.at, "task %s: %s", cmp.Or(l.Status, "-"), summary)
 	case "api_retry":
 		s.Handler.Retry(l.Error, int(l.Attempt), int(l.MaxRetries))

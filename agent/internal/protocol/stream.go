@@ -59,7 +59,7 @@ type Stream struct {
 
 	message messageState
 	blocks  blocks            // the texts that are arriving
-	spoken  map[string]spoken // by the call of the sub-agent; "": the main agent
+	spoken  map[string]string // ends of texts that may be cut within a secret, by the agent's call; "": the main agent
 	logged  []byte            // the line that is being handled, as the raw log will have it
 	latest  outputLine        // reused for each line
 	missing []string          // MCP servers that are known to be unavailable
@@ -120,7 +120,7 @@ func NewStream(c Config) *Stream {
 	return &Stream{
 		Config: c, now: time.Now, clock: Clock{Heard: now, Active: now},
 		message: messageState{calls: map[int]*toolCall{}}, sent: map[string]bool{}, tools: map[string]string{},
-		spoken: map[string]spoken{},
+		spoken: map[string]string{},
 	}
 }
 

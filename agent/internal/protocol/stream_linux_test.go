@@ -40,6 +40,7 @@ const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5
 
 func newReading(t testing.TB, r *redact.Redactor) *reading {
 	t.Helper()
+	r = r.ForRun()
 	dir := t.TempDir()
 	log, err := runlog.Open(dir, "x", nil, r, time.Unix(0, 0))
 	if err != nil {

@@ -44,7 +44,6 @@ type outputLine struct {
 	Background  bool   `json:"is_backgrounded"` // system/task_started
 	Status      string `json:"status"`          // system/task_notification
 	Summary     string `json:"summary"`         // system/task_notification
-	Call        string `json:"tool_use_id"`     // system/task_notification
 
 	Servers []mcpServer `json:"mcp_servers"` // system/init
 

@@ -1,8 +1,8 @@
 // Package redact removes secrets from text, and makes text safe to show in a terminal or a chat.
 //
 // A [Redactor] hides the values it was given, in every form in which they commonly appear, and everything that looks
-// like a well-known kind of credential. It is immutable and safe for concurrent use. A [Stream] does the same for text
-// that arrives in pieces. [Plain] and [Clip] make untrusted text harmless and short.
+// like a well-known kind of credential. A [Stream] does the same for text that arrives in pieces. [Plain] and [Clip]
+// make untrusted text harmless and short.
 //
 // The package cannot hide a secret that it was not given and that has no well-known form, nor one that was encrypted,
 // compressed or rewritten character by character.
@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -28,36 +30,60 @@ const redacted = "[redacted]"
 
 // Redactor removes secrets from text: the values it was given, in all their forms (see forms), and anything with the
 // shape of a well-known kind of credential (see shapes). It hides every byte of a secret, also where two secrets
-// overlap, and replaces each run of hidden bytes with one [redacted]. A Redactor is immutable and safe for concurrent
-// use. A nil *Redactor hides nothing.
+// overlap, and replaces each run of hidden bytes with one [redacted]. A Redactor is safe for concurrent use, and only
+// Part changes it. A nil *Redactor hides nothing.
 type Redactor struct {
-	secrets []pattern
-	filter  filter
+	known    atomic.Pointer[patterns]
+	learning sync.Mutex
+	learnt   int // parts of secrets
+}
+
+// patterns are what a Redactor looks for.
+type patterns struct {
+	all    []pattern
+	filter filter
 }
 
 // New returns a Redactor for the given secrets and the well-known shapes. It ignores empty and very short values.
 func New(secrets ...string) *Redactor {
-	r := &Redactor{}
+	var all []pattern
 	for _, s := range shapes {
-		r.secrets = append(r.secrets, pattern{text: []byte(s.text), names: s.names, body: s.body, least: s.least})
+		all = append(all, pattern{text: []byte(s.text), names: s.names, body: s.body, least: s.least})
 	}
-	return r.with(secrets)
+	return redactor(all, secrets)
 }
 
 // Known returns a Redactor for only the given secrets. It keeps everything else, such as signatures, valid.
-func Known(secrets ...string) *Redactor { return new(Redactor).with(secrets) }
+func Known(secrets ...string) *Redactor { return redactor(nil, secrets) }
 
-func (r *Redactor) with(secrets []string) *Redactor {
+func redactor(known []pattern, secrets []string) *Redactor {
+	r := &Redactor{}
+	r.set(known, secrets)
+	return r
+}
+
+// ForRun returns a Redactor that hides the same, and learns by itself.
+func (r *Redactor) ForRun() *Redactor {
+	if r == nil {
+		return nil
+	}
+	run := &Redactor{}
+	run.known.Store(r.known.Load())
+	return run
+}
+
+// set makes r look for patterns and secrets.
+func (r *Redactor) set(known []pattern, secrets []string) {
+	all := slices.Clone(known)
 	for _, s := range secrets {
 		for _, f := range Forms(s) {
 			known := func(p pattern) bool { return p.body == 0 && string(p.text) == f }
-			if !slices.ContainsFunc(r.secrets, known) {
-				r.secrets = append(r.secrets, pattern{text: []byte(f)})
+			if !slices.ContainsFunc(all, known) {
+				all = append(all, pattern{text: []byte(f)})
 			}
 		}
 	}
-	r.filter = newFilter(r.secrets)
-	return r
+	r.known.Store(&patterns{all, newFilter(all)})
 }
 
 // Bytes returns b without secrets. It returns b itself if b has no secrets, otherwise a copy.
@@ -155,18 +181,20 @@ type span struct{ from, to int }
 type findings struct {
 	spans   []span  // ordered by the beginnings of the secrets
 	open    charset // the sets of secrets that may continue after the text
+	opened  int     // where the first of these begins
 	settled int     // the text from here on may be the beginning of a secret
 }
 
 // find looks for secrets in b. If last is set, no text follows b.
 func (r *Redactor) find(b []byte, last bool) findings {
-	f := findings{settled: len(b)}
+	f := findings{settled: len(b), opened: len(b)}
 	if r == nil {
 		return f
 	}
-	var known bodies
-	for at := r.filter.next(b, 0); at < len(b); at = r.filter.next(b, at+stride) {
-		for _, a := range r.filter.anchors(b[at:]) {
+	var measured bodies
+	known := &r.known.Load().filter
+	for at := known.next(b, 0); at < len(b); at = known.next(b, at+stride) {
+		for _, a := range known.anchors(b[at:]) {
 			begin := at - a.offset
 			if begin < 0 || b[begin] != a.secret.text[0] {
 				continue
@@ -181,15 +209,16 @@ func (r *Redactor) find(b []byte, last bool) findings {
 			}
 			s = span{begin + s.from, begin + s.to}
 			if body := a.secret.body; body != 0 {
-				if s.to = known.end(b, body, s.to); s.to == len(b) {
+				if s.to = measured.end(b, body, s.to); s.to == len(b) {
 					f.open |= body
+					f.opened = min(f.opened, begin)
 				}
 			}
 			f.spans = append(f.spans, s)
 		}
 	}
 	if !last {
-		f.settled = r.unsettled(b)
+		f.settled = known.unsettled(b)
 	}
 	return f
 }
@@ -209,9 +238,9 @@ func (l *bodies) end(b []byte, set charset, at int) int {
 }
 
 // unsettled checks the last bytes of b, which are too few for the filter, and returns where a secret may begin there.
-func (r *Redactor) unsettled(b []byte) int {
+func (f *filter) unsettled(b []byte) int {
 	for begin := max(0, len(b)-shortest+1); begin < len(b); begin++ {
-		for _, p := range r.filter.first[b[begin]] {
+		for _, p := range f.first[b[begin]] {
 			if _, is := p.match(b[begin:]); is == maybe {
 				return begin
 			}
@@ -223,11 +252,25 @@ func (r *Redactor) unsettled(b []byte) int {
 // Broken returns a text that was broken off, without secrets and without the beginning of one.
 func (r *Redactor) Broken(text []byte) []byte { return []byte(r.Part("", string(text))) }
 
+// Open returns the end of a text with which a secret may begin, or that is in one that may go on. It is empty for most
+// texts.
+func (r *Redactor) Open(text string) string {
+	f := r.find([]byte(text), false)
+	return text[min(f.settled, f.opened):]
+}
+
 // Part returns a text that follows another one, and may itself go on, without secrets: also without the end of one that
-// begins before it, and without the beginning of one with which it ends.
+// begins before it, and without the beginning of one with which it ends. From then on r hides both parts of a secret
+// that it found across the two texts, wherever they come again: see learn.
 func (r *Redactor) Part(before, text string) string {
 	all := []byte(before + text)
 	spans := r.find(all, true).spans
+	for _, s := range spans {
+		if at := len(before); s.from < at && at < s.to {
+			r.learn(string(all[s.from:at]))
+			r.learn(string(all[at:s.to]))
+		}
+	}
 	open := r.find(all, false).settled
 	if begun := open + r.begun(all[open:]); begun < len(all) {
 		spans = append(spans, span{begun, len(all)})
@@ -245,11 +288,29 @@ func after(before string, all []byte, spans []span) string {
 	return string(part)
 }
 
+// learn hides a part of a secret from now on, wherever it comes. It leaves out what is short or may be words of a text,
+// which readers would miss.
+func (r *Redactor) learn(part string) {
+	part = strings.TrimSpace(part[:min(len(part), longestPart)])
+	if len(part) < minLine && (len(part) < minPart || !unlikeWords.MatchString(part)) {
+		return
+	}
+	r.learning.Lock()
+	defer r.learning.Unlock()
+	if r.learnt < maxLearnt && r.String(part) != redacted {
+		r.learnt++
+		r.set(r.known.Load().all, []string{part})
+	}
+}
+
+// unlikeWords matches what few words have.
+var unlikeWords = regexp.MustCompile(`[0-9]|[a-z][A-Z]`)
+
 // begun returns where the beginning of a secret may be with which b ends, unless it is so short that many texts end
 // like this. Otherwise it returns len(b).
 func (r *Redactor) begun(b []byte) int {
 	for begin := range max(0, len(b)-minSecret+1) {
-		for _, p := range r.filter.first[b[begin]] {
+		for _, p := range r.known.Load().filter.first[b[begin]] {
 			if s, is := p.match(b[begin:]); is == maybe && s.to-s.from >= minSecret {
 				return begin + s.from
 			}
@@ -278,6 +339,10 @@ func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 const (
 	minSecret = 6  // a shorter value, such as a test's "x", would redact most of the log
 	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
+	minPart   = 8  // the same for a part of a secret that is unlike words
+
+	longestPart = 4 << 10 // more than a part of a private key has
+	maxLearnt   = 50      // parts; an agent could write any number
 )
 
 // Forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings

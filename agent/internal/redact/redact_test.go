@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -167,6 +168,54 @@ func TestPart(t *testing.T) {
 	}
 	if got := (*Redactor)(nil).Part("a", "b"); got != "b" {
 		t.Errorf("no redactor makes it %q", got)
+	}
+}
+
+// A run hides both parts of a secret that was found across two texts from then on, if they are no words. Other runs do
+// not.
+func TestPartsAreLearnt(t *testing.T) {
+	t.Parallel()
+	const secret = "kq7-Zw93vR_x2Lm8-Qy5T"
+	all := New(secret, "my-secret-javascript", "correct-horse-battery-staple")
+	run := all.ForRun()
+	run.Part("It is "+secret[:9], secret[9:]+".")
+	run.Part("is my-secret-", "javascript.")
+	run.Part("is correct-", "horse-battery-staple.")
+	run.Part("is ghp_0123456789abcdef", "Thanks")
+	run.Part("is "+secret[:17], secret[17:]+".")
+	for text, want := range map[string]string{
+		secret[:9] + " and " + secret[9:] + ".": "[redacted] and [redacted].",
+		`"kq7-Zw93v", R_x2Lm8 and _x2Lm8-Qy5T`:  `"[redacted]", R_x2Lm8 and _x2Lm8-Qy5T`,
+		"javascript, Thanks, " + secret[17:]:    "javascript, Thanks, " + secret[17:],
+		"my horse-battery-staple":               "my [redacted]",
+		"the whole " + secret:                   "the whole [redacted]",
+	} {
+		if got := run.String(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+	if got := all.String(secret[9:]); got != secret[9:] {
+		t.Errorf("another run makes it %q", got)
+	}
+	for i := range maxLearnt { // an agent can write any number
+		run.Part(fmt.Sprintf("ghp_%016d", i), fmt.Sprintf("%016d", i))
+	}
+	if run.learnt != maxLearnt {
+		t.Errorf("%d are learnt", run.learnt)
+	}
+}
+
+// A text is open from where a secret may begin or go on.
+func TestOpenEnd(t *testing.T) {
+	t.Parallel()
+	r := New("a-known-secret")
+	for text, want := range map[string]string{
+		"Words.": "", "a-known-secret.": "", "It is a-kno": "a-kno", "is ghp_0123456789abcdef": "ghp_0123456789abcdef",
+		"ghp_0123": "ghp_0123", "ghp_0123456789abcdef and a-known-secret.": "",
+	} {
+		if got := r.Open(text); got != want {
+			t.Errorf("%q is open from %q, want %q", text, got, want)
+		}
 	}
 }
 
