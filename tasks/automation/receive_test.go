@@ -442,7 +442,7 @@ func TestRequestsThatAreNoTasks(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		"{}": "/clear is a terminal command",
-		`{"long": "` + strings.Repeat("x", maxPrompt) + `"}`: "does not match the hook's template",
+		`{"long": "` + strings.Repeat("x", 64<<10) + `"}`: "does not match the hook's template",
 	} {
 		_, err := source.hooks["alerts"].accept(t.Context(), "", []byte(body))
 		p, ok := errors.AsType[*intake.Problem](err)

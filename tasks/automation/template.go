@@ -13,8 +13,9 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 )
 
-// maxPrompt bounds what a template makes of a payload, which it may repeat.
-const maxPrompt = 512 << 10
+// maxPrompt bounds what a template makes of a payload, which it may repeat. Redis keeps that for a day: at a rate of 60
+// an hour about 100 MB of it at most.
+const maxPrompt = 64 << 10
 
 var errTooLong = errors.New("the prompt is too long")
 
