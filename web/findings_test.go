@@ -22,7 +22,11 @@ func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
 	if string(t.Origin) != r.origin {
 		return nil
 	}
-	return r.result
+	return &tasks.ReviewResult{Head: r.result.Head, URL: r.result.URL, Reported: r.result.Reported}
+}
+
+func (r *reviewer) Result(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return r.result, r.err
 }
 
 func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
@@ -54,7 +58,7 @@ func TestAcceptance(t *testing.T) {
 func TestFindings(t *testing.T) {
 	t.Parallel()
 	source := &reviewer{origin: `{"pull":7}`, result: &tasks.ReviewResult{
-		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Reported: 2,
+		Head: "abc1234", URL: "https://hub.example/acme/api/pull/7", Reported: 2, Waits: true,
 		Text: "Two **problems**.\n\n**critical** [`a.go:5`](https://hub.example/acme/api/blob/abc/a.go#L5): It is a `string`. <script>",
 	}}
 	h := newHarness(t, func(c *Config) { c.Reviews = map[string]tasks.Reviewer{"test": source} })
@@ -72,7 +76,14 @@ func TestFindings(t *testing.T) {
 		`<a href="https://hub.example/acme/api/blob/abc/a.go#L5"`, "!<script>alert", "Next: push fixes, or comment /fix",
 		"Reviewed change", "!as JSON")
 	h.contains(h.get("/api/tasks/"+id), http.StatusOK, `"review": "Two **problems**.`, `"summary": "as JSON"`, `!"pull"`)
-	source.result.Reported = 0
+	h.contains(h.get("/api/tasks"), http.StatusOK, `"summary": "as JSON"`, `!"review":`)
+	sent, err := Task(t.Context(), h.Status(id), map[string]tasks.Reviewer{"test": source}) // of webhooks
+	if body, _ := json.Marshal(sent); err != nil || !strings.Contains(string(body), `"review":"Two`) {
+		t.Errorf("%s, %v", body, err)
+	}
+	source.result.Waits, source.result.Reported = false, 0
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "Two <strong>problems</strong>.", "!Next: push")
 	h.contains(h.get("/"), http.StatusOK, "0 findings in abc1234")
+	source.err = errors.New("it cannot be read")
+	h.contains(h.get("/api/tasks/"+id), http.StatusServiceUnavailable)
 }

@@ -47,8 +47,10 @@ type Scheduler = api.Scheduler
 // Inbox keeps what was sent to errand until it is interpreted, and deliveries of webhooks.
 type Inbox = api.Inbox
 
-// Task returns what the API returns of a task, without the text of a review.
-func Task(s tasks.Status) any { return new(view.Reader).NewTask(s) }
+// Task returns what the API returns of one task. reviews are those of the sources.
+func Task(ctx context.Context, s tasks.Status, reviews map[string]tasks.Reviewer) (any, error) {
+	return (&view.Reader{Reviews: reviews}).Whole(ctx, s)
+}
 
 // The parts of the page of the configuration.
 type (

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/workspace"
 )
 
@@ -34,18 +36,27 @@ func (c *console) theReviewed() string {
 	if err := run.SaveLatest(c.Context(), tasks.DiffLog, changes.Encode()); err != nil {
 		c.Fatal(err)
 	}
+	answer := findings.Answer{
+		Summary: "Rounding is right now. One comparison of floats is **new** and wrong.",
+		Findings: []findings.Finding{{
+			ID: "floats", Severity: findings.Critical, Confidence: findings.High, Path: "invoice/total.go", Line: 17,
+			Side:     findings.Right,
+			Claim:    "Two floats are compared with `==`, which is never true for these two.",
+			Evidence: "`0.1+0.2` is a constant expression, and exact; `sum` is not. The branch is dead:\n\n- with lines of 0.1 and 0.2, `sum` is 0.30000000000000004.",
+			Original: "\tif sum == 0.1+0.2 {", Suggestion: "\tif math.Abs(sum-0.3) < 1e-9 {",
+		}},
+	}
 	c.End(run, tasks.Ending{Kind: tasks.Answered, Result: agent.Result{
-		CostUSD: 0.42, Duration: 2 * time.Minute, Model: "claude-opus-4-8", Structured: raw(map[string]any{
-			"summary": "Rounding is right now. One comparison of floats is **new** and wrong.",
-			"findings": []any{map[string]any{
-				"id": "floats", "severity": "critical", "confidence": "high", "path": "invoice/total.go", "line": 17,
-				"side":     "RIGHT",
-				"claim":    "Two floats are compared with `==`, which is never true for these two.",
-				"evidence": "`0.1+0.2` is a constant expression, and exact; `sum` is not. The branch is dead:\n\n- with lines of 0.1 and 0.2, `sum` is 0.30000000000000004.",
-				"original": "\tif sum == 0.1+0.2 {", "suggestion": "\tif math.Abs(sum-0.3) < 1e-9 {",
-			}},
-		}),
+		CostUSD: 0.42, Duration: 2 * time.Minute, Model: "claude-opus-4-8", Structured: raw(answer),
 	}})
+	var posted findings.Ledger
+	key := fmt.Sprintf("%s@%d", id, c.Status(id).Ending.At.UnixMicro())
+	posted.Told(key, posted.Settle(findings.Input{Task: key, Head: head, Answer: answer}))
+	err := c.Store.Memos.ChangeMemo(c.Context(), "github/acme/payments#41/findings",
+		func(json.RawMessage) (json.RawMessage, error) { return raw(posted), nil })
+	if err != nil {
+		c.Fatal(err)
+	}
 	return id
 }
 

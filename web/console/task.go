@@ -116,7 +116,10 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	shown := c.view.NewTask(s)
+	shown, err := c.view.Whole(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	v := newTaskView(shown, past, t.Used, c.view.Now())
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
@@ -207,7 +210,7 @@ func newTaskView(t view.Task, past history, used desk.Logged, now time.Time) tas
 func (v *taskView) addReview(r tasks.ReviewResult) {
 	v.Answer, v.Sentence, v.Next = formatMarkdown(r.Text), "", ""
 	switch {
-	case r.Reported == 0:
+	case !r.Waits:
 	case v.Status.Task.Profile == agent.Untrusted:
 		v.Next = "Next: push fixes. errand then reviews them."
 	default:

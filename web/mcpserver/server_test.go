@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
@@ -61,6 +62,29 @@ func TestOneMessagePerRequest(t *testing.T) {
 		problem := w.Header().Get("Content-Type") == "application/problem+json"
 		if w.Code != want || problem == (want == http.StatusOK) {
 			t.Errorf("%.60q: %d %v %s, want %d", body, w.Code, w.Header(), w.Body, want)
+		}
+	}
+}
+
+// reviews is a source of one review.
+type reviews struct{ tasks.Reviewer }
+
+func (reviews) Reported(tasks.Task, tasks.Ending) *tasks.ReviewResult { return &tasks.ReviewResult{} }
+
+func (reviews) Result(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return &tasks.ReviewResult{Text: "One problem.\x1b[2J"}, nil
+}
+
+// The answer of a review is its text, not the JSON of the agent.
+func TestAnswerOfAReview(t *testing.T) {
+	t.Parallel()
+	s := &Server{View: &view.Reader{Reviews: map[string]tasks.Reviewer{"github": reviews{}}, Now: time.Now}}
+	e := tasks.Ending{Kind: tasks.Answered}
+	e.Result.Text = "As JSON."
+	for source, want := range map[string]string{"github": "One problem.", "slack": e.Result.Text} {
+		got, err := s.show(call{ctx: t.Context()}, tasks.Status{Task: tasks.Task{Source: source}, Ending: &e})
+		if err != nil || got.Answer != want {
+			t.Errorf("%s: %q, %v", source, got.Answer, err)
 		}
 	}
 }

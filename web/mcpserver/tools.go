@@ -99,8 +99,11 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 	until := time.Now().Add(min(time.Duration(in.Wait)*time.Second, maxWait))
 	for {
 		found, err := s.View.Task(c.on(in.Task))
-		if err != nil || found.Ending != nil || len(found.Questions) > 0 || !time.Now().Before(until) {
-			return s.show(found), err
+		if err != nil {
+			return status{}, err
+		}
+		if found.Ending != nil || len(found.Questions) > 0 || !time.Now().Before(until) {
+			return s.show(c, found)
 		}
 		select {
 		case <-c.ctx.Done():
@@ -108,14 +111,18 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 		case <-c.Context().Done(): // the client is gone
 			return status{}, c.Context().Err()
 		case <-s.Life.Done(): // the client asks another front door
-			return s.show(found), nil
+			return s.show(c, found)
 		case <-time.After(waitStep):
 		}
 	}
 }
 
 // show returns a status without control sequences and with the end of a long answer cut off.
-func (s *Server) show(st tasks.Status) status {
+func (s *Server) show(c call, st tasks.Status) (status, error) {
+	whole, err := s.View.Whole(c.ctx, st)
+	if err != nil {
+		return status{}, err
+	}
 	line := st.Headline(s.View.Now())
 	shown := status{
 		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: display.Line(line.State + ": " + line.Detail),
@@ -131,8 +138,8 @@ func (s *Server) show(st tasks.Status) status {
 		shown.Questions = append(shown.Questions, one)
 	}
 	if e := st.Ending; e != nil {
-		shown.Ending, shown.Answer, shown.Problem = string(e.Kind), display.Text(cut(e.Said())),
-			display.Text(e.Sentence())
+		shown.Ending, shown.Problem = string(e.Kind), display.Text(e.Sentence())
+		shown.Answer = display.Text(cut(cmp.Or(whole.Review, e.Said())))
 		shown.Note, shown.CostUSD = display.Text(e.Note()), e.CostUSD()
 		for i, p := range e.Publications() {
 			if i == 0 {
@@ -142,7 +149,7 @@ func (s *Server) show(st tasks.Status) status {
 			}
 		}
 	}
-	return shown
+	return shown, nil
 }
 
 // cut returns the beginning of a long text, and says so.
@@ -173,7 +180,10 @@ func (s *Server) answer(c call, in reply) (replied, error) {
 func (s *Server) cancel(c call, in which) (status, error) {
 	found, err := s.View.Cancel(c.on(in.Task))
 	s.record(c, "cancel", in.Task, err)
-	return s.show(found), err
+	if err != nil {
+		return status{}, err
+	}
+	return s.show(c, found)
 }
 
 type logQuery struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/config"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/automation"
 	"github.com/errand-fleet/errand/tasks/webhook"
 	"github.com/errand-fleet/errand/web"
@@ -80,7 +81,22 @@ func checkSigningSecrets(c config.Config, getenv func(string) string) (problems 
 // webhookBody returns what webhooks send of a task: what the API returns.
 func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended time.Time, err error) {
 	s, err := p.Desk.Status(ctx, id)
-	return web.Task(s), s.Ended, err
+	if err != nil {
+		return nil, s.Ended, err
+	}
+	body, err = web.Task(ctx, s, p.reviews())
+	return body, s.Ended, err
+}
+
+// reviews returns the reviews of the sources.
+func (p *Parts) reviews() map[string]tasks.Reviewer {
+	all := map[string]tasks.Reviewer{}
+	for _, s := range p.Sources {
+		if r := s.Capabilities().Reviews; r != nil {
+			all[s.Name()] = r
+		}
+	}
+	return all
 }
 
 // automation makes the sources of tasks that start without a person.

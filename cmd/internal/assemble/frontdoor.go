@@ -59,7 +59,6 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	mux := http.NewServeMux()
 	var inbound []web.Inbound
-	reviews := map[string]tasks.Reviewer{}
 	talk := console.Chat{
 		Repositories: slices.Sorted(maps.Keys(p.Config.Routing.Repositories)), Dirs: p.Config.Paths.Dirs,
 		Models: p.Config.Routing.Options.Models, Efforts: p.Config.Routing.Options.Efforts, Source: p.chat,
@@ -68,12 +67,8 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 		if err := s.Listen(ctx, mux, p.Desk); err != nil {
 			return nil, fmt.Errorf("listen for %s: %w", s.Name(), err)
 		}
-		can := s.Capabilities()
-		if can.Inbound != nil {
-			inbound = append(inbound, web.Inbound{Source: s.Name(), Last: can.Inbound})
-		}
-		if can.Reviews != nil {
-			reviews[s.Name()] = can.Reviews
+		if last := s.Capabilities().Inbound; last != nil {
+			inbound = append(inbound, web.Inbound{Source: s.Name(), Last: last})
 		}
 	}
 	metrics.NewFleet(p.registry, p.policy, func(ctx context.Context) (metrics.Fleet, error) {
@@ -87,7 +82,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p},
 		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
-		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: reviews,
+		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: p.reviews(),
 		Scheduler: p.schedules, Inbox: p.served, Open: signed, Mux: mux, Ready: p.Ready,
 		Explain: p.explain, Log: p.Log,
 		Roles: map[string]policy.Role{chat.Pattern: policy.User, "GET /metrics": policy.Operator},

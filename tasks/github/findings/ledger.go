@@ -40,12 +40,13 @@ type Input struct {
 	Answer Answer
 }
 
-// Plan returns the decision for a task.
-func (l *Ledger) Plan(task string) (Plan, bool) {
+// Plan returns the decision for a task, and whether it was posted. found is false if the task was not settled, or if
+// several others were settled after it.
+func (l *Ledger) Plan(task string) (p Plan, posted, found bool) {
 	if i := l.index(task); i >= 0 {
-		return l.Settled[i].Plan, true
+		return l.Settled[i].Plan, l.Settled[i].Told, true
 	}
-	return Plan{}, false
+	return Plan{}, false, false
 }
 
 func (l *Ledger) index(task string) int {
@@ -55,7 +56,7 @@ func (l *Ledger) index(task string) int {
 // Settle decides the content of a review: findings that are new and that no person has dismissed or answered. A later
 // review raises nothing less serious than the ones before. All new findings are in the plan's Inline.
 func (l *Ledger) Settle(in Input) Plan {
-	if p, done := l.Plan(in.Task); done {
+	if p, _, done := l.Plan(in.Task); done {
 		return p
 	}
 	found := slices.Clone(in.Answer.Findings)
@@ -128,7 +129,7 @@ func (l *Ledger) Told(task string, posted Plan) {
 		return
 	}
 	s := &l.Settled[i]
-	s.Told = true
+	s.Told, s.Plan.Inline, s.Plan.Below = true, posted.All(), posted.Below
 	if overtaken := slices.ContainsFunc(l.Settled[i+1:], func(later settled) bool { return later.Told }); !overtaken {
 		l.Reviewed = s.Head
 		l.rechecked(s.Plan)
@@ -177,6 +178,14 @@ func (l *Ledger) narrow(told []Finding) {
 // Recheck lists the open findings that the agent should check again.
 func (l *Ledger) Recheck() []Known {
 	return l.those(func(k Known) bool { return k.Status == Open })
+}
+
+// Waits reports whether the last posted review is of a head, and the pull request is not merged and has findings that
+// people have neither fixed, dismissed nor answered.
+func (l *Ledger) Waits(head string) bool {
+	return l.Reviewed == head && slices.ContainsFunc(l.Known, func(k Known) bool {
+		return k.Status == Open && !k.Answered && !k.Counted
+	})
 }
 
 // Final lists the findings that a person has dismissed or answered and that must not be raised again. Answered findings

@@ -178,10 +178,22 @@ func TestOnlyWhatWasToldIsKnown(t *testing.T) {
 	if len(p.Inline) != 1 {
 		t.Errorf("next: %+v", p)
 	}
-	p.Inline = nil // below the repository's floor, say
+	p.Inline, p.Below = nil, 1 // below the repository's floor, say
 	l.Told("t3", p)
 	if l.Reviewed != "h3" || len(l.Known) != 1 {
 		t.Errorf("told: %+v", l)
+	}
+	if posted, told, _ := l.Plan("t3"); !told || len(posted.Inline) > 0 || posted.Below != 1 {
+		t.Errorf("posted: %+v", posted)
+	}
+	if _, told, settled := l.Plan("t2"); told || !settled {
+		t.Error("the review before counts as posted")
+	}
+	if !l.Waits("h3") || l.Waits("h1") {
+		t.Error("the last review has an open finding, and only it")
+	}
+	if l.Count(l.Outcomes(true)); l.Waits("h3") {
+		t.Error("a merged pull request has findings that wait")
 	}
 }
 
@@ -300,7 +312,7 @@ func TestLedgerIsBounded(t *testing.T) {
 		if n := size(l); n > maxLedger || len(l.Known) > maxKnown {
 			t.Fatalf("%d bytes, %d known", n, len(l.Known))
 		}
-		if _, settled := l.Plan(fmt.Sprint("task-h", n)); !settled {
+		if _, _, settled := l.Plan(fmt.Sprint("task-h", n)); !settled {
 			t.Fatalf("the review at hand is forgotten")
 		}
 	}

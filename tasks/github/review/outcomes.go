@@ -108,29 +108,56 @@ func (r *Reviews) observe(ctx context.Context, where thread.Thread, o subject.Or
 	return r.memory.changeLedger(ctx, o.Ref, func(l *findings.Ledger) { l.Observe(observed(threads)) })
 }
 
-// Reported returns the result of a review, or nil if it has none. It reads only the task and its ending. The text has
-// the agent's words, which are not made harmless for GitHub.
+// Reported returns the result of a review without its text, or nil if it has none. It reads only the task and its
+// ending.
 func (*Reviews) Reported(t tasks.Task, e tasks.Ending) *tasks.ReviewResult {
+	result, _, _ := reported(t, e)
+	return result
+}
+
+func reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, subject.Origin, findings.Answer) {
 	if t.Kind != subject.KindReview || e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
-		return nil
+		return nil, subject.Origin{}, findings.Answer{}
 	}
 	answer, err := findings.Read(e.Result.Structured)
 	if err != nil {
-		return nil
+		return nil, subject.Origin{}, findings.Answer{}
 	}
 	o, err := subject.Of(t)
 	if err != nil {
-		return nil
+		return nil, subject.Origin{}, findings.Answer{}
 	}
-	for i, f := range answer.Findings {
-		answer.Findings[i].Evidence = markdown.Closed(f.Evidence)
-	}
-	plan := findings.Plan{Inline: answer.Findings}
-	text := plan.Notice(markdown.Closed(answer.Summary), pageOf(t, o))
-	return &tasks.ReviewResult{
-		Head: hub.ShortSHA(o.Head), URL: o.URL, Text: text, Reported: len(answer.Findings),
-	}
+	return &tasks.ReviewResult{Head: hub.ShortSHA(o.Head), URL: o.URL, Reported: len(answer.Findings)}, o, answer
 }
+
+// Result returns the result of a review with its text, or nil if it has none. The text is what was posted. If that is
+// not known, the text has all findings of the agent, and says so; they are not made harmless for GitHub.
+func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+	result, o, answer := reported(t, e)
+	if result == nil {
+		return nil, nil
+	}
+	l, err := r.memory.ledgerMemo(o.Ref).Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan, posted, _ := l.Plan(markOf(t, o, e).key())
+	note := ""
+	if !posted {
+		for i, f := range answer.Findings {
+			answer.Findings[i].Evidence = markdown.Closed(f.Evidence)
+		}
+		if plan = (findings.Plan{Inline: answer.Findings}); result.Reported > 0 {
+			note = "\n\n" + notKnownAsPosted
+		}
+	}
+	result.Text = plan.Notice(markdown.Closed(answer.Summary), pageOf(t, o)) + note
+	result.Waits = posted && l.Waits(o.Head)
+	return result, nil
+}
+
+// notKnownAsPosted ends the text of a review that is not posted yet, could not be, or is one of many.
+const notKnownAsPosted = "These are all findings of the agent. The pull request shows which of them were posted."
 
 // Acceptance returns what people did with the findings of the reviews of a repository, by kind.
 func (r *Reviews) Acceptance(ctx context.Context, repo string) ([]tasks.Acceptance, error) {

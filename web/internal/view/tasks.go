@@ -6,6 +6,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -43,9 +44,23 @@ type Task struct {
 
 	Footer string   `json:"footer,omitempty"` // its run in a line: duration, turns, cost, model
 	Notes  []string `json:"notes,omitempty"`  // the published work, a line for each repository
-	Review string   `json:"review,omitempty"` // the result of a review, as Markdown
+	Review string   `json:"review,omitempty"` // the result of a review, as Markdown; empty in lists
 
 	Reviewed *tasks.ReviewResult `json:"-"` // the same with its pull request; nil: the task is no review with findings
+}
+
+// Whole returns the view of one task, with the text of a review.
+func (v *Reader) Whole(ctx context.Context, s tasks.Status) (Task, error) {
+	t := v.NewTask(s)
+	if t.Reviewed == nil {
+		return t, nil
+	}
+	result, err := v.Reviews[s.Task.Source].Result(ctx, s.Task, *s.Ending)
+	if err != nil {
+		return t, fmt.Errorf("read the review of %s: %w", s.Task.ID, err)
+	}
+	t.Reviewed, t.Review = result, result.Text
+	return t, nil
 }
 
 // NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
@@ -58,9 +73,6 @@ func (v *Reader) NewTask(s tasks.Status) Task {
 	t.Sentence, t.Footer, t.Notes = s.Ending.Sentence(), s.Ending.Footer(), s.Ending.Notes()
 	if source := v.Reviews[s.Task.Source]; source != nil {
 		t.Reviewed = source.Reported(s.Task, *s.Ending)
-	}
-	if t.Reviewed != nil {
-		t.Review = t.Reviewed.Text
 	}
 	return t
 }
