@@ -104,10 +104,10 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 	if !only {
 		err := d.permitNew(ctx, t)
 		if err != nil {
-			return Receipt{}, err
+			return d.known(ctx, t.ID, err)
 		}
 		if t, record, err = d.record(t); err != nil {
-			return Receipt{}, err
+			return d.known(ctx, t.ID, err)
 		}
 		if err := d.savePictures(ctx, t); err != nil {
 			return Receipt{}, err
@@ -147,6 +147,15 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 		d.log.Info("task submitted", "run", t.ID, "thread", rec.Thread, "source", t.Source)
 	}
 	return Receipt{ID: t.ID, New: created, Position: rec.Before, Joins: rec.Joins}, nil
+}
+
+// known returns the receipt of a task that is stored already, although it would be refused now: a sender that did not
+// hear of the first time submits it again. Otherwise it returns the refusal.
+func (d *Desk) known(ctx context.Context, id string, refusal error) (Receipt, error) {
+	if _, err := d.store.Get(ctx, id); err != nil {
+		return Receipt{}, refusal
+	}
+	return Receipt{ID: id}, nil
 }
 
 // enqueue enqueues a task that waits. If it fails, the leader does it a little later.

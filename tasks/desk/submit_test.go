@@ -3,11 +3,13 @@ package desk
 import (
 	"context"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/queue"
+	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -63,5 +65,22 @@ func TestSubmitTakesTwoRoundTrips(t *testing.T) {
 		if s, err := f.desk.Status(t.Context(), id); err != nil || s.Task.Thread != want {
 			t.Errorf("the task is in thread %s, want %s (%v)", s.Task.Thread, want, err)
 		}
+	}
+}
+
+// A sender that did not hear that its task is stored submits it again, perhaps after the policy has changed.
+func TestSubmitFindsATaskThatIsRefusedNow(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	known, other := f.task("a", "do it"), f.task("b", "do it")
+	known.Repo, other.Repo = "acme/api", "acme/api"
+	f.submit(known)
+	f.policy.Repository = func(string) (rights.Repository, bool) { return rights.Repository{}, false }
+	desk := New(f.store, f.queue, f.policy, nil)
+	if r, err := desk.Submit(t.Context(), known); err != nil || r != (Receipt{ID: known.ID}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := desk.Submit(t.Context(), other); !strings.Contains(sentence(err), "is not one errand works on") {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
