@@ -7,7 +7,9 @@
 //
 // It promises that an event which was accepted is interpreted at least once, by any front door, also after a crash; and
 // that an event with the ID of another one is not interpreted beside it or within an hour after it, or for as long as
-// its source wants. After that its handler finds what the first one has made. It does not promise an order.
+// its source wants. After that its handler finds what the first one has made. An event that was given up is replaced if
+// it is sent again; several that are sent at the same moment may then be interpreted one after the other. It does not
+// promise an order.
 package inbox
 
 import (
