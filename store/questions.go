@@ -64,6 +64,11 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 	return r.text(0) == "ok", wrapf(err, "mark as said for %s", id)
 }
 
+// Unsay takes back that [Questions.FirstWhileWaiting] was called with the key, because nothing was said.
+func (s *Questions) Unsay(ctx context.Context, id, key string) error {
+	return wrapf(s.redis.HDel(ctx, s.key.questions(id), "s:"+key).Err(), "unmark as said for %s", id)
+}
+
 // Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is
 // the ID that the answer would have as a task, or empty. If it becomes the answer, submitting it or answering with it
 // again returns [ErrSpent], for as long as the task is kept. Answer returns [ErrNotFound] if the question does not

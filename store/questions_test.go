@@ -65,6 +65,9 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 			must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
 			h.Error("said twice while it waits, or not at all")
 		}
+		if h.ok(s.Questions.Unsay(ctx, id, "w")); !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
+			h.Error("what was not said is marked as said")
+		}
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
 			h.Errorf("a stale holder asked: %v", err)
 		}

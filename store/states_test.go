@@ -158,6 +158,9 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {
 		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
 	},
+	"Questions.Unsay": func(ctx context.Context, w world, id string) error {
+		return w.s.Questions.Unsay(ctx, id, "k")
+	},
 	"Pushing":     func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession": func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },
 	"SaveCheckpoint": func(ctx context.Context, w world, _ string) error {

@@ -49,8 +49,8 @@ type Capabilities struct {
 	// returns an *ErrLater.
 	Final func(ctx context.Context, t Task, after time.Time) (*Ending, error)
 
-	// Say posts an intermediate message of the agent. It is called at most once for the same text of a task. It comes
-	// with Ask: without one of them, the agent can do neither.
+	// Say posts an intermediate message of the agent. It is called again for the same text of a task
+	// only after an error. It comes with Ask: without one of them, the agent can do neither.
 	Say func(ctx context.Context, t Task, text string) error
 	// Ask shows a question to the people who can answer it. They answer with a message in the thread, which
 	// Desk.Submit takes for the answer while the question is open, or through Desk.Answer, as the console does. It may

@@ -34,6 +34,15 @@ func WhyNoWorkerIn(seen []store.Worker, pool string) string {
 	return why
 }
 
+// WhyNoWorkerFor explains the same, and that none of those workers is set up for the task's source.
+func WhyNoWorkerFor(seen []store.Worker, pool, source string) string {
+	why := WhyNoWorkerIn(seen, pool)
+	if why == "" && !Served(InPool(seen, pool), source) {
+		return "no worker is set up for " + source
+	}
+	return why
+}
+
 // PoolState is a pool with its workers and its live tasks.
 type PoolState struct {
 	Name    string `json:"name"`

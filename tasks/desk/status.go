@@ -197,11 +197,9 @@ func (d *Desk) noteUnable(ctx context.Context, list []tasks.Status) {
 			continue
 		}
 		halt, isPaused := paused[s.Task.Class]
-		why := capacity.WhyNoWorkerIn(seen, s.Pool)
+		why := capacity.WhyNoWorkerFor(seen, s.Pool, s.Task.Source)
 		if isPaused {
 			why = capacity.WhyPaused(s.Task.Class, halt)
-		} else if why == "" && !capacity.Served(capacity.InPool(seen, s.Pool), s.Task.Source) {
-			why = "no worker is set up for " + s.Task.Source
 		}
 		if why != "" {
 			list[i].Why = why

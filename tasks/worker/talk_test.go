@@ -24,6 +24,7 @@ type talkingSource struct {
 	said  chan string
 	asked chan tasks.Question
 	mute  error // of Ask
+	hush  error // of Say
 
 	settled chan tasks.Answer // nil: the test ignores them
 }
@@ -35,8 +36,10 @@ func (s *talkingSource) Capabilities() tasks.Capabilities {
 }
 
 func (s *talkingSource) say(_ context.Context, _ tasks.Task, text string) error {
-	s.said <- text
-	return nil
+	if s.hush == nil {
+		s.said <- text
+	}
+	return s.hush
 }
 
 func (s *talkingSource) ask(_ context.Context, _ tasks.Task, q tasks.Question) error {

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -181,6 +182,108 @@ func TestLeaderTellsThatNoWorkerCan(t *testing.T) {
 	}
 }
 
+// Threads are informed unless a worker takes tasks and can run them, or one that drains may be replaced soon. The
+// leader's own health decides as little as that of others.
+func TestWhoCountsAsAble(t *testing.T) {
+	t.Parallel()
+	broken := with(&fakeAgent{health: noCLI})
+	for name, test := range map[string]struct {
+		leader, other []func(*Config)
+		bring         func(t *testing.T, leader *Worker)
+		want          string
+	}{
+		"the leader can": {other: []func(*Config){broken}},
+		"the leader is cordoned": {
+			other: []func(*Config){broken},
+			bring: func(t *testing.T, leader *Worker) {
+				t.Helper()
+				if err := leader.cfg.Store.Cordoned.Add(t.Context(), leader.id, store.Halt{By: "Ada"}); err != nil {
+					t.Fatal(err)
+				}
+			},
+			want: "No worker can run tasks: the worker has no Claude Code CLI.",
+		},
+		"the leader drains": {
+			other: []func(*Config){broken},
+			bring: func(_ *testing.T, leader *Worker) { leader.drain() },
+		},
+		"the other one has another source": {
+			leader: []func(*Config){broken},
+			other:  []func(*Config){func(c *Config) { c.Sources = []tasks.Source{renamed{c.Sources[0]}} }},
+			want:   "No worker is set up for fake.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, source := talking(t, nil)
+			speaks := func(c *Config) { c.Sources = []tasks.Source{source} }
+			leader := f.idle(append([]func(*Config){speaks}, test.leader...)...)
+			other := f.idle(append([]func(*Config){speaks}, test.other...)...)
+			if test.bring != nil {
+				test.bring(t, leader)
+			}
+			f.submit(f.task("a", "x"))
+			leader.recovery.Observe, leader.recovery.Every = 1, time.Minute
+			leader.beat(t.Context())
+			other.beat(t.Context())
+			leader.inform(t.Context())
+			var said string
+			if len(source.said) > 0 {
+				said = <-source.said
+			}
+			if !strings.HasPrefix(said, test.want) || (said == "") != (test.want == "") {
+				t.Errorf("said %q, want %q", said, test.want)
+			}
+		})
+	}
+}
+
+// A new leader does not count the threads that another one has informed, or that cannot be informed.
+func TestNewLeaderInformsNewThreads(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	source.said = make(chan string, 100)
+	leader := func() *Worker {
+		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
+		w.recovery.Observe, w.recovery.Every = 1, time.Minute
+		w.beat(t.Context())
+		return w
+	}
+	one, other := leader(), leader()
+	for i := range 3 * maxInformed {
+		f.submit(f.task(fmt.Sprint(i), "x"))
+	}
+	for range 3 {
+		one.inform(t.Context())
+	}
+	told := len(source.said)
+	one.recovery.Resign(t.Context())
+	f.submit(f.task("new", "x"))
+	other.inform(t.Context())
+	if n := len(source.said); told != 3*maxInformed || n != told+1 {
+		t.Errorf("informed %d threads, and the next leader %d", told, n-told)
+	}
+}
+
+// A thread whose message could not be posted is informed by a later pass.
+func TestFailedMessageIsPostedLater(t *testing.T) {
+	t.Parallel()
+	f, source := talking(t, nil)
+	w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{source} })
+	w.recovery.Observe, w.recovery.Every = 1, time.Minute
+	w.beat(t.Context())
+	f.submit(f.task("a", "x"))
+	source.hush = errors.New("limited")
+	w.inform(t.Context())
+	source.hush = nil
+	for range 2 {
+		w.inform(t.Context())
+	}
+	if n := len(source.said); n != 1 {
+		t.Errorf("informed %d times, want once", n)
+	}
+}
+
 // A repaired fleet informs nobody, although a pass had not reached all threads. The next outage begins with them.
 func TestOutageIsOverInTheMiddle(t *testing.T) {
 	t.Parallel()
@@ -196,6 +299,7 @@ func TestOutageIsOverInTheMiddle(t *testing.T) {
 	w.inform(t.Context())
 	broken.breaks(nil)
 	w.health.Check(t.Context())
+	w.beat(t.Context())
 	w.inform(t.Context())
 	if n := len(source.said); n != maxInformed {
 		t.Errorf("informed %d threads, want %d", n, maxInformed)

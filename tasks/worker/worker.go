@@ -246,8 +246,8 @@ func (w *Worker) build() {
 		Timing: c.Timing.Timing, Claimed: w.claimed,
 	})
 	w.recovery = &recovery.Recovery{
-		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Pool: c.Pool, Health: w.health,
-		Notices: w.waits, Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
+		Store: c.Store, Queue: c.Queue, Policy: c.Policy, Notices: w.waits,
+		Leader: c.Store.Leader("recovery", c.Timing.Lead), Observe: c.Timing.Observe,
 		Every: c.Timing.Reconcile, Crashed: func(class string) { c.Meter.Returned(class, attempt.ReturnCrash) },
 		Log: log,
 	}

@@ -67,13 +67,14 @@ func (p *Processor) handBack(run *run, cause error) error {
 // the status, while the claim still protects it: after a death right here, the next run repeats nothing.
 func (p *Processor) announce(run *run, key, text string) {
 	e := agent.Event{Kind: agent.Notice, Text: text, Time: time.Now()}
-	p.Notices.SayOnce(run.Detached, run.Claim.ID(), text, true, func(ctx context.Context) (bool, error) {
+	_, err := p.Notices.SayOnce(run.Detached, run.Claim.ID(), text, true, func(ctx context.Context) (bool, error) {
 		first, err := run.Claim.First(ctx, key)
 		if first {
 			logline.Warn(p.Log, run.Claim.Append(ctx, format.JSON(e)), "store events", "run", run.Claim.ID())
 		}
 		return first, err
 	})
+	logline.Warn(p.Log, err, "say why a task waits", "run", run.Claim.ID())
 }
 
 // waiting is how an unfinished task waits.

@@ -208,7 +208,7 @@ func (h *Health) Problem(ctx context.Context) error {
 }
 
 // Unable hands back a task that this worker cannot run, without counting an attempt. No thread is informed: another
-// worker takes the task at once, or outage says that there is no such worker.
+// worker takes the task at once, or the leader says that there is no such worker.
 func Unable() *tasks.ErrLater {
 	return &tasks.ErrLater{At: time.Now(), Why: "the worker that took it cannot run tasks"}
 }

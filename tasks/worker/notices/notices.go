@@ -210,34 +210,35 @@ func (n *Notifier) show(ctx context.Context, rec store.Record, t tasks.Task, sou
 	return nil
 }
 
-// SayOnce posts a message about a task to its thread, if its source can speak and first returns true. If a notice has
-// the same, a source that shows notices says nothing. over means that it need not be tried again. Errors are logged:
-// the task's status says the same.
+// SayOnce posts a message about a task to its thread, if its source can speak and first returns true, and reports
+// whether it did. If a notice has the same, a source that shows notices says nothing.
 func (n *Notifier) SayOnce(
 	ctx context.Context, id, text string, noticed bool, first func(context.Context) (bool, error),
-) (over bool) {
+) (said bool, _ error) {
 	ctx, cancel := context.WithTimeout(logline.WithRun(ctx, id), limit)
 	defer cancel()
 	rec, err := n.store.Get(ctx, id)
 	if err != nil {
-		return false // it is gone, or Redis is unreachable
+		return false, err
 	}
 	t, source, err := n.sources.Read(rec)
 	if err != nil {
-		return true // a worker that can read it does it
+		return false, err
 	}
 	can := source.Capabilities()
 	if !can.TalkAbout(t) {
-		return true
+		return false, nil
 	}
 	if is, err := first(ctx); err != nil || !is {
-		return err == nil
+		return false, err
 	}
 	if noticed && can.Waits != nil && (can.ShowsWait == nil || can.ShowsWait(t)) {
-		return true
+		return false, nil
 	}
-	logline.Warn(n.log, can.Say(ctx, t, text), "say why a task waits", "run", id)
-	return true
+	if err := can.Say(ctx, t, text); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.

@@ -196,9 +196,9 @@ func TestShownReasonIsNotSaid(t *testing.T) {
 	t.Parallel()
 	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
 	for _, noticed := range []bool{true, false} {
-		over := n.SayOnce(t.Context(), id, "x", noticed, func(context.Context) (bool, error) { return true, nil })
-		if said := len(source.told) == 1; said == noticed || !over {
-			t.Errorf("noticed %t: said %t, over %t", noticed, said, over)
+		said, err := n.SayOnce(t.Context(), id, "x", noticed, func(context.Context) (bool, error) { return true, nil })
+		if tried := len(source.told) == 1; tried == noticed || said || (err == nil) != noticed {
+			t.Errorf("noticed %t: tried %t, said %t, %v", noticed, tried, said, err)
 		}
 	}
 }

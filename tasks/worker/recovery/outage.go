@@ -2,11 +2,15 @@ package recovery
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/capacity"
+	"github.com/errand-fleet/errand/tasks/worker/logline"
 )
 
 // maxInformed is how many threads one pass informs, so that a long queue does not use up a source's rate limit.
@@ -16,92 +20,105 @@ const maxInformed = 8
 // informed, because an autoscaler may be starting one.
 const emptyPool = 10
 
-// fleet is what one pass sees of the fleet.
-type fleet struct {
-	paused   map[string]store.Halt // by class
-	workers  []store.Worker        // live ones; none if they are unknown, or if some worker can run any task
-	informed int                   // threads in this pass
-}
-
-// lookAtFleet reads what may keep tasks from running. What it cannot read counts as no obstacle.
-func (r *Recovery) lookAtFleet(ctx context.Context) (seen fleet) {
-	seen.paused, _ = r.Store.Paused.All(ctx)
-	last := r.Health.State()
-	if !last.At.IsZero() && (!last.OK || len(r.Policy.Pools) > 1) {
-		seen.workers, _ = r.Store.Workers.List(ctx)
-	}
-	return seen
-}
+// lookAgain times Observe is how long a thread is left alone after it was informed, or could not be.
+const lookAgain = 10
 
 // obstacle is why no worker can run a task.
 type obstacle struct {
 	reason string // a sentence without its full stop; "" if there is none, or if that is unknown
-	pause  bool   // it is a pause of the task's class
+	key    string // of the message, which a thread gets once
+	until  string // when the task starts
+}
+
+// late returns the tasks that are the first of their threads and have waited for as long as Observe.
+func (r *Recovery) late(live []store.LiveRecord) (list []store.LiveRecord) {
+	for _, rec := range live {
+		if rec.State == store.Waiting && r.heads[rec.Thread] == rec.ID && time.Since(rec.Due()) >= r.Observe {
+			list = append(list, rec)
+		}
+	}
+	return list
+}
+
+// inform informs threads in the background. It does nothing while an earlier pass still does.
+func (r *Recovery) inform(ctx context.Context, late []store.LiveRecord) {
+	if len(late) == 0 || !r.informing.CompareAndSwap(false, true) {
+		return
+	}
+	begun := r.Notices.Background(func() {
+		defer r.informing.Store(false)
+		r.informAll(ctx, late)
+	})
+	if !begun {
+		r.informing.Store(false)
+	}
+}
+
+// informAll says in the threads of late tasks, the oldest first, that no worker can run them or that their class is
+// paused. It posts at most maxInformed messages, and none to a source that has just failed to post one. What it cannot
+// read counts as no obstacle.
+func (r *Recovery) informAll(ctx context.Context, late []store.LiveRecord) {
+	paused, _ := r.Store.Paused.All(ctx)
+	workers, _ := r.Store.Workers.List(ctx)
+	if r.looked == nil {
+		r.looked = map[string]time.Time{}
+	}
+	maps.DeleteFunc(r.looked, func(_ string, at time.Time) bool { return time.Since(at) >= lookAgain*r.Observe })
+	informed, failed := 0, map[string]bool{}
+	for _, rec := range late {
+		if ctx.Err() != nil || informed == maxInformed {
+			return
+		}
+		source := tasks.SourceOf(rec.ID)
+		if _, is := r.looked[rec.ID]; is || failed[source] {
+			continue
+		}
+		why := r.why(paused, workers, rec.Record)
+		if why.reason == "" {
+			continue
+		}
+		r.looked[rec.ID] = time.Now()
+		said, err := r.tell(context.WithoutCancel(ctx), rec.ID, why)
+		if said {
+			informed++
+		}
+		failed[source] = err != nil
+	}
 }
 
 // why says why no worker can run a task.
-func (r *Recovery) why(seen *fleet, rec store.Record) obstacle {
-	if halt, is := seen.paused[rec.Class]; is {
-		return obstacle{reason: capacity.WhyPaused(rec.Class, halt), pause: true}
+func (r *Recovery) why(paused map[string]store.Halt, workers []store.Worker, rec store.Record) obstacle {
+	if halt, is := paused[rec.Class]; is {
+		return obstacle{capacity.WhyPaused(rec.Class, halt), "paused", "they are resumed"}
 	}
-	if r.Health.State().OK && rec.Pool == r.Pool {
+	if len(workers) == 0 { // this worker's heartbeat is not visible yet
 		return obstacle{}
 	}
-	if len(seen.workers) == 0 { // this worker's heartbeat is not visible yet
+	members := capacity.InPool(workers, rec.Pool)
+	if len(members) == 0 && time.Since(rec.Due()) < emptyPool*r.Observe {
 		return obstacle{}
 	}
-	if len(capacity.InPool(seen.workers, rec.Pool)) == 0 && time.Since(rec.Due()) < emptyPool*r.Observe {
+	if slices.ContainsFunc(members, func(w store.Worker) bool { return w.Draining }) { // another may replace it soon
 		return obstacle{}
 	}
-	return obstacle{reason: capacity.WhyNoWorkerIn(seen.workers, rec.Pool)}
+	return obstacle{capacity.WhyNoWorkerFor(workers, rec.Pool, tasks.SourceOf(rec.ID)), "unable", "that is fixed"}
 }
 
-// inform says in the threads of tasks, once, that no worker of their pool can run them or that their class is paused.
-// It looks at the first task of a thread when that has waited for as long as Observe.
-func (r *Recovery) inform(seen *fleet, live []store.LiveRecord) {
-	for _, rec := range live { // the oldest first
-		if rec.State != store.Waiting || r.heads[rec.Thread] != rec.ID || time.Since(rec.Due()) < r.Observe {
-			continue
-		}
-		why := r.why(seen, rec.Record)
-		if why.reason == "" || seen.informed == maxInformed {
-			continue
-		}
-		if _, is := r.informed.LoadOrStore(rec.ID, true); is {
-			continue
-		}
-		seen.informed++
-		if !r.Notices.Background(func() { r.tell(rec.ID, why) }) {
-			r.informed.Delete(rec.ID)
-		}
-	}
-}
-
-// tell informs the thread of a task, once. After an error the next walk tries it again.
-func (r *Recovery) tell(id string, why obstacle) {
-	key, until := "unable", "that is fixed."
-	if why.pause {
-		key, until = "paused", "they are resumed."
-	}
-	text := strings.ToUpper(why.reason[:1]) + why.reason[1:] + ". This waits and starts by itself when " + until
-	over := r.Notices.SayOnce(context.Background(), id, text, false, func(ctx context.Context) (bool, error) {
-		return r.Store.Questions.FirstWhileWaiting(ctx, id, key)
+// tell informs the thread of a task, once, and reports whether it did so now. The error is its source's; a later pass
+// tries again. A thread is not informed if this worker is not set up for its source or dies during the post: the task's
+// status says the same.
+func (r *Recovery) tell(ctx context.Context, id string, why obstacle) (said bool, _ error) {
+	reason := strings.ToUpper(why.reason[:1]) + why.reason[1:]
+	text := reason + ". This waits and starts by itself when " + why.until + "."
+	first := false
+	said, err := r.Notices.SayOnce(ctx, id, text, false, func(ctx context.Context) (_ bool, err error) {
+		first, err = r.Store.Questions.FirstWhileWaiting(ctx, id, why.key)
+		return first, err
 	})
-	if !over {
-		r.informed.Delete(id)
+	if !first || err == nil {
+		return said, nil
 	}
-}
-
-// forget forgets informed tasks that are no longer the first of their thread. The store knows them.
-func (r *Recovery) forget() {
-	first := map[string]bool{}
-	for _, id := range r.heads {
-		first[id] = true
-	}
-	r.informed.Range(func(id, _ any) bool {
-		if !first[id.(string)] { //nolint:forcetypeassert // inform stores IDs
-			r.informed.Delete(id)
-		}
-		return true
-	})
+	logline.Warn(r.Log, err, "say why a task waits", "run", id)
+	logline.Warn(r.Log, r.Store.Questions.Unsay(ctx, id, why.key), "say why a task waits", "run", id)
+	return false, err
 }

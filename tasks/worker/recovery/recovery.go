@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/errand-fleet/errand/tasks/record"
 	"github.com/errand-fleet/errand/tasks/rights"
 	"github.com/errand-fleet/errand/tasks/worker/logline"
-	"github.com/errand-fleet/errand/tasks/worker/machine"
 	"github.com/errand-fleet/errand/tasks/worker/notices"
 )
 
@@ -29,12 +27,10 @@ type Recovery struct {
 	Store   *store.Store
 	Queue   *queue.Queue
 	Policy  rights.Policy
-	Pool    string // of this worker
-	Health  *machine.Health
 	Notices *notices.Notifier
 	Leader  *store.Leader
-	// Observe is how long a claim must be missing before its run counts as dead, and all workers unable before threads
-	// are informed.
+	// Observe is how long a claim must be missing before its run counts as dead. It is also how long a task must wait
+	// before its thread is told that no worker can run it.
 	Observe time.Duration
 	// Every is the time between two passes.
 	Every time.Duration
@@ -48,7 +44,8 @@ type Recovery struct {
 	after string            // the walk through all live tasks continues after this one, or begins if ""
 	heads map[string]string // the first task of each thread in this walk
 
-	informed sync.Map // IDs of tasks whose threads are informed, or cannot be, that no worker can run them
+	informing atomic.Bool          // threads are being informed
+	looked    map[string]time.Time // by task: when its thread was informed, or could not be; used while informing
 }
 
 // seldom is how many passes there are to one that also looks for lost deliveries and claims that live too long: that
@@ -107,10 +104,10 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 	}
 
 	if r.after == "" { // a walk begins; the one before may have ended early
-		r.forget()
 		r.heads = map[string]string{}
 	}
-	seen := r.lookAtFleet(ctx)
+	var late []store.LiveRecord
+	defer func() { r.inform(ctx, late) }()
 	// Repairs take time, too: after one interval, the rest is left to the next pass.
 	for begun, looked := time.Now(), 0; looked < lookMost && time.Since(begun) < r.Every; looked += lookStep {
 		if leads, err := r.stillLeads(ctx, term); !leads {
@@ -120,7 +117,7 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		if err != nil {
 			return err
 		}
-		r.inform(&seen, live)
+		late = append(late, r.late(live)...)
 		if r.after == "" {
 			return nil // the next pass starts from the beginning
 		}
