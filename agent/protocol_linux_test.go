@@ -338,3 +338,33 @@ func TestEveryMessageHasARole(t *testing.T) {
 		t.Errorf("flattened: %s", h.Text)
 	}
 }
+
+// What a run learns of a secret that a message cut is hidden in all that the run shows and returns, and not in others.
+func TestARunLearnsPartsOfSecrets(t *testing.T) {
+	t.Parallel()
+	const begin, rest = "kq7-Zw93vR", "_x2Lm8-Qy5T"
+	said := func(id, text string) string {
+		return `{"type":"assistant","parent_tool_use_id":"` + id + `","message":{"id":"` + text +
+			`","content":[{"type":"text","text":"` + text + `"}]}}`
+	}
+	result := strings.Replace(scripted, "done", "It said "+rest, 1)
+	b := newBench(t, "script", func(c *Config) { c.Redactor = NewRedactor(begin + rest) })
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  string
+	}{
+		{"learns", []string{said("t1", begin), said("t1", rest), result}, "It said [redacted]"},
+		{"other", []string{said("t1", rest), result}, "It said " + rest},
+	} {
+		h, id := &host{}, unique("learn-"+c.name)
+		res := b.run(t, t.Context(), Spec{ID: id, Prompt: script(c.lines...)}, h)
+		if res.Text != c.want {
+			t.Errorf("%s: %q", c.name, res.Text)
+		}
+		raw, err := os.ReadFile(b.logPath(id, ".ndjson"))
+		if err != nil || strings.Contains(string(raw), rest) != strings.Contains(c.want, rest) {
+			t.Errorf("%s: %s, %v", c.name, raw, err)
+		}
+	}
+}
