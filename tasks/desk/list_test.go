@@ -184,6 +184,12 @@ func TestOverview(t *testing.T) {
 			[][]string{{other, asking}, {quiet}, {second}, {ended}},
 			store.Counts{Running: 3, Waiting: 1},
 		},
+		"as many as fit, filtered": {
+			t.Context(),
+			Filter{Limit: 2, Source: "fake"},
+			[][]string{{other, asking}, {quiet}, {second, first}, {ended}},
+			store.Counts{Running: 3, Waiting: 2},
+		},
 		"may answer": {
 			user,
 			Filter{Limit: 10},

@@ -48,15 +48,16 @@ func (d *Desk) Overview(ctx context.Context, f Filter) (o Overview, err error) {
 		return o, err
 	}
 	waiting, err := d.store.List(ctx, store.ListQuery{
-		State: store.Waiting, Limit: q.Limit, Head: q.Head, Look: q.Look,
+		State: store.Waiting, Limit: f.Limit + 1, Head: q.Head, Look: q.Look, // one more shows whether there are more
 	})
 	if err != nil {
 		return o, err
 	}
-	if o.Waiting, err = d.statuses(ctx, waiting.Records); err != nil {
+	shown := waiting.Records[:min(len(waiting.Records), f.Limit)]
+	if o.Waiting, err = d.statuses(ctx, shown); err != nil {
 		return o, err
 	}
-	o.Counts = store.Counts{Running: len(ids), Waiting: len(waiting.Records)}
+	o.Counts = store.Counts{Running: len(ids), Waiting: len(shown)}
 	o.Partial = waiting.Next != ""
 	if q.Head == nil {
 		o.Partial = false

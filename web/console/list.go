@@ -272,7 +272,7 @@ func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row)
 		return listURL(v.Filter, func(f *desk.Filter) { f.State = string(state) })
 	}
 	asking, running, waiting, ended := rows(o.Asking), rows(o.Running), rows(o.Waiting), rows(o.Ended)
-	if len(asking)+len(running)+len(waiting)+len(ended) == 0 && o.Counts == (store.Counts{}) {
+	if len(asking)+len(running)+len(waiting)+len(ended) == 0 && o.Counts == (store.Counts{}) && !o.Partial {
 		v.None = !v.Filtered
 		return
 	}
@@ -285,7 +285,7 @@ func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row)
 		Name: "running", Title: "Running", Rows: running, Count: strconv.Itoa(o.Counts.Running),
 		Empty: "Nothing is running.",
 	}
-	if o.Counts.Running+o.Counts.Waiting == 0 {
+	if o.Counts.Running+o.Counts.Waiting == 0 && !o.Partial {
 		s.Empty = "Nothing is running or waiting."
 	}
 	if n := len(asking); n > 0 {
@@ -301,6 +301,9 @@ func (v *listView) addSections(o desk.Overview, rows func([]tasks.Status) []row)
 		s := section{Name: "waiting", Title: "Waiting", Rows: waiting, Count: strconv.Itoa(o.Counts.Waiting)}
 		if o.Partial {
 			s.Count += "+"
+		}
+		if o.Counts.Waiting == 0 {
+			s.Count, s.Empty = "", "None of the newest tasks waits."
 		}
 		if o.Partial || o.Counts.Waiting > len(waiting) {
 			s.All = all(store.Waiting)

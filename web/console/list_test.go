@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -71,5 +73,20 @@ func TestRows(t *testing.T) {
 		if got := newRow(new(view.Reader).NewTask(test.status), now); got != test.want {
 			t.Errorf("%s: got %+v, want %+v", name, got, test.want)
 		}
+	}
+}
+
+// While more tasks may wait than were looked at, the list does not say that none does.
+func TestListDoesNotKnowWhatWaits(t *testing.T) {
+	t.Parallel()
+	none := func([]tasks.Status) []row { return nil }
+	v := newListView(desk.Filter{Limit: view.DefaultList}, view.Snapshot{}, time.Now())
+	v.addSections(desk.Overview{Partial: true}, none)
+	want := []section{
+		{Name: "running", Title: "Running", Count: "0", Empty: "Nothing is running."},
+		{Name: "waiting", Title: "Waiting", Empty: "None of the newest tasks waits.", All: "/?state=waiting"},
+	}
+	if diff := cmp.Diff(want, v.Sections); v.None || diff != "" {
+		t.Errorf("it says that there are no tasks: %t; sections (-want +got):\n%s", v.None, diff)
 	}
 }
