@@ -6,48 +6,57 @@ import (
 )
 
 // Writer passes the newest of many values to where writing is slow. It pauses between two writes and skips values that
-// are overtaken.
-type Writer[T comparable] struct {
-	Value   func() T      // returns the newest value
-	Refresh time.Duration // how often to read Value without a change; 0 for never
-	// Write writes a value. It returns the time until the next write, or [NoMore], and whether the value is written. A
-	// value that is not is written again, unless there is a newer one.
-	Write func(T) (pause time.Duration, ok bool)
-
+// are overtaken. A nil Writer writes nothing.
+type Writer struct {
 	changed chan struct{} // holds one token when there may be another value
 	stop    context.CancelFunc
 	done    chan struct{} // closed when no write is running
 }
 
+// Writing says what a [Writer] writes, and when.
+type Writing[T comparable] struct {
+	Value func() T // returns the newest value
+	// Write writes a value. It returns the time until the next write, or [NoMore], and whether the value is written. A
+	// value that is not is written again, unless there is a newer one.
+	Write func(T) (pause time.Duration, ok bool)
+
+	Refresh time.Duration // how often to read Value without a change; 0 for never
+	Last    T             // what is written already
+	Pause   time.Duration // before the first write
+}
+
 // NoMore is the pause after a write that was the last one.
 const NoMore time.Duration = -1
 
-// Start begins to write, after a pause and without last, which is written already. The writing ends with ctx or Close.
-func (w *Writer[T]) Start(ctx context.Context, last T, pause time.Duration) {
+// StartWriter begins to write. That ends with ctx or Close.
+func StartWriter[T comparable](ctx context.Context, what Writing[T]) *Writer {
 	stopped, stop := context.WithCancel(ctx)
-	w.stop = stop
-	w.changed, w.done = make(chan struct{}, 1), make(chan struct{})
+	w := &Writer{make(chan struct{}, 1), stop, make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		defer stop()
-		w.run(stopped, last, pause)
+		what.run(stopped, w.changed)
 	}()
+	return w
 }
 
-// Changed says that there may be another value. It never blocks, and does nothing before Start.
-func (w *Writer[T]) Changed() {
+// Changed says that there may be another value. It never blocks.
+func (w *Writer) Changed() {
+	if w == nil {
+		return
+	}
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
 }
 
-// Done is closed when nothing is written any more. It is nil without Start.
-func (w *Writer[T]) Done() <-chan struct{} { return w.done }
+// Done is closed when nothing is written any more.
+func (w *Writer) Done() <-chan struct{} { return w.done }
 
-// Close ends the writing, and waits for a write that is running. It does nothing without Start.
-func (w *Writer[T]) Close(ctx context.Context) error {
-	if w.stop == nil {
+// Close ends the writing, and waits for a write that is running.
+func (w *Writer) Close(ctx context.Context) error {
+	if w == nil {
 		return nil
 	}
 	w.stop()
@@ -59,13 +68,14 @@ func (w *Writer[T]) Close(ctx context.Context) error {
 	}
 }
 
-func (w *Writer[T]) run(stop context.Context, last T, pause time.Duration) {
+func (w Writing[T]) run(stop context.Context, changed <-chan struct{}) {
 	var refresh <-chan time.Time
 	if w.Refresh > 0 {
 		ticker := time.NewTicker(w.Refresh)
 		defer ticker.Stop()
 		refresh = ticker.C
 	}
+	last, pause := w.Last, w.Pause
 	for ok := true; pause != NoMore; {
 		select {
 		case <-time.After(pause):
@@ -79,7 +89,7 @@ func (w *Writer[T]) run(stop context.Context, last T, pause time.Duration) {
 		}
 		pause = 0
 		select {
-		case <-w.changed:
+		case <-changed:
 		case <-refresh:
 		case <-stop.Done():
 			return

@@ -130,7 +130,7 @@ func TestStatusThatIsGone(t *testing.T) {
 			r := w.open(w.source, task)
 			w.Fail("chat.update", slackfake.Failure{Error: why, Times: -1})
 			r.Update(agent.Event{Kind: agent.ToolUse, Text: "One"})
-			<-r.progress.Done()
+			<-r.progress.writer.Done()
 			r.Update(agent.Event{Kind: agent.ToolUse, Text: "Two"})
 			equal(t, "edits", len(w.Calls("chat.update")), 1)
 			if err := w.source.Waits(t.Context(), task, tasks.QueuedHeadline(1)); err != nil {

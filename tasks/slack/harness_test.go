@@ -147,7 +147,7 @@ func (w *workspace) open(s *Source, t tasks.Task) *report {
 		w.Fatal(err)
 	}
 	r, _ := rep.(*report)
-	w.Cleanup(func() { _ = r.progress.Close(context.Background()) })
+	w.Cleanup(func() { _ = r.progress.writer.Close(context.Background()) })
 	return r
 }
 

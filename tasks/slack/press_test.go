@@ -100,7 +100,7 @@ func TestStopButton(t *testing.T) {
 			f.told(carol, intake.Stopping)
 			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
 
-			if err := r.progress.Close(t.Context()); err != nil {
+			if err := r.progress.writer.Close(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})

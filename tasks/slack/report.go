@@ -137,7 +137,7 @@ func (r *report) Update(e agent.Event) { r.progress.add(e) }
 // Close posts the parts of the final message that are not in the thread yet, in order, and then ends the status
 // message. An error means that some of it may be missing.
 func (r *report) Close(ctx context.Context, e tasks.Ending) error {
-	if err := r.progress.Close(ctx); err != nil {
+	if err := r.progress.writer.Close(ctx); err != nil {
 		return err
 	}
 	defer r.showNative(ctx, "")
@@ -304,9 +304,9 @@ func (r *report) endStatus(ctx context.Context, f found, id string, e tasks.Endi
 
 // progress is what a status message shows of a run, and shows it.
 type progress struct {
-	intake.Writer[render.Status]
-	now   func() time.Time
-	began time.Time
+	writer *intake.Writer // nil without a status message
+	now    func() time.Time
+	began  time.Time
 
 	mu      sync.Mutex
 	working bool
@@ -336,7 +336,7 @@ func (p *progress) add(e agent.Event) {
 	}
 	p.mu.Unlock()
 	if changed { // not by the pieces of an answer, which are many
-		p.Changed()
+		p.writer.Changed()
 	}
 }
 
@@ -353,12 +353,11 @@ func (p *progress) status() render.Status {
 }
 
 // keep begins to write the status whenever it has changed, but not more often than once per interval, nor before a rate
-// limit ends. That ends with ctx or Close, or when there is nothing to write on any more.
+// limit ends. That ends with ctx or the writer's Close, or when there is nothing to write on any more.
 func (p *progress) keep(
 	ctx context.Context, last render.Status, interval time.Duration, write func(render.Status) error,
 ) {
-	p.Value, p.Refresh = p.status, time.Minute
-	p.Write = func(s render.Status) (pause time.Duration, ok bool) {
+	written := func(s render.Status) (pause time.Duration, ok bool) {
 		err := write(s)
 		if errors.Is(err, errNoDisplay) {
 			return intake.NoMore, true
@@ -366,7 +365,9 @@ func (p *progress) keep(
 		limit, limited := retryAfter(err)
 		return max(interval, limit), !limited
 	}
-	p.Start(ctx, last, interval)
+	p.writer = intake.StartWriter(ctx, intake.Writing[render.Status]{
+		Value: p.status, Write: written, Refresh: time.Minute, Last: last, Pause: interval,
+	})
 }
 
 // talkWait is how long a message of the agent's waits for Slack's rate limit: it is not posted again later.

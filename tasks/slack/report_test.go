@@ -204,7 +204,7 @@ func TestReportEndsWithItsContext(t *testing.T) {
 	}
 	cancel()
 	r, _ := rep.(*report)
-	<-r.progress.Done()
+	<-r.progress.writer.Done()
 }
 
 // Whatever interrupts an attempt to close, and in whichever process the next attempt is made, every part is posted

@@ -89,7 +89,7 @@ func keeping(t *testing.T, last render.Status, b *board) (p *progress, stop func
 	b.began = time.Now()
 	p = newProgress(time.Now)
 	p.keep(t.Context(), last, 3*time.Second, b.write)
-	return p, func() { _ = p.Close(context.WithoutCancel(t.Context())) }
+	return p, func() { _ = p.writer.Close(context.WithoutCancel(t.Context())) }
 }
 
 // pass lets time pass within a bubble.

@@ -9,17 +9,20 @@ import (
 	"github.com/errand-fleet/errand/tasks/intake"
 )
 
-// Latest holds the newest text for a slow writer. Close ends the writing.
+// Latest holds the newest text for a slow writer.
 type Latest struct {
-	intake.Writer[string]
-	text atomic.Pointer[string]
+	text   atomic.Pointer[string]
+	writer *intake.Writer
 }
 
 // Put never blocks.
 func (l *Latest) Put(text string) {
 	l.text.Store(&text)
-	l.Changed()
+	l.writer.Changed()
 }
+
+// Close ends the writing, and waits for a write that is running.
+func (l *Latest) Close(ctx context.Context) error { return l.writer.Close(ctx) }
 
 // ShowLatest returns a Latest whose texts show writes at intervals. The first failure is logged.
 func ShowLatest(
@@ -28,8 +31,7 @@ func ShowLatest(
 	l := &Latest{}
 	l.text.Store(new(string))
 	warned := false
-	l.Value = func() string { return *l.text.Load() }
-	l.Write = func(text string) (time.Duration, bool) {
+	write := func(text string) (time.Duration, bool) {
 		// The writes use ctx, which Close does not end: a cancelled one could still arrive, after the final text.
 		err := show(ctx, text)
 		if err != nil && !warned && ctx.Err() == nil {
@@ -38,6 +40,8 @@ func ShowLatest(
 		}
 		return interval, err == nil
 	}
-	l.Start(ctx, "", 0)
+	l.writer = intake.StartWriter(ctx, intake.Writing[string]{
+		Value: func() string { return *l.text.Load() }, Write: write,
+	})
 	return l
 }

@@ -13,7 +13,7 @@ func TestLatestEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		l := ShowLatest(ctx, time.Second, nil, func(context.Context, string) error { return nil })
 		cancel()
-		<-l.Done() // or the bubble is deadlocked
+		<-l.writer.Done() // or the bubble is deadlocked
 		if err := l.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
