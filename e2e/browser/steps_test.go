@@ -97,8 +97,8 @@ func TestQuestionArrives(t *testing.T) {
 	tb.wait(`!document.title.startsWith("Needs you") && !document.querySelector(".question")`)
 }
 
-// The tree of the changes so far leads to their files while the task runs.
-func TestTreeOfARunningTask(t *testing.T) {
+// The page of a running task shows the files of its latest checkpoint, and fits beside its steps.
+func TestChangesOfARunningTask(t *testing.T) {
 	t.Parallel()
 	s := newScene(newConsole(t))
 	tb := s.tab(t)
@@ -106,10 +106,7 @@ func TestTreeOfARunningTask(t *testing.T) {
 		tb.as(l)
 		tb.open("/tasks/" + s.running)
 		tb.find("#timeline.live", "faketime")
-		tb.find(".tree", "weeks.go")
-		tb.wait(`document.querySelector(".tree").offsetHeight > 0`)
-		tb.press(".tree a[href^='#']")
-		tb.wait(`location.hash.length > 1 && document.querySelector(location.hash).matches("details.file")`)
+		tb.find(".changes", "weeks.go")
 		tb.fits("a running task with changes")
 	}
 }
