@@ -311,7 +311,7 @@ func TestLimitBeyondTheHorizon(t *testing.T) {
 	f.worker(withCredential)
 	e := f.ending(f.submit(f.task("a", "x")))
 	if e.Kind != tasks.Failed || !strings.Contains(e.Sentence(),
-		at.UTC().Format("15:04 UTC on 2 January")+" (in 60h)") {
+		at.UTC().Format("15:04 UTC on 2 January")+" (in 2d)") {
 		t.Errorf("ending %s: %s", e.Kind, e.Sentence())
 	}
 	if e := f.ending(f.submit(f.task("b", "y"))); e.Kind != tasks.Answered {

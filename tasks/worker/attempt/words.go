@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
-	"github.com/errand-fleet/errand/tasks"
 )
 
 // whyPaused says why a task waits for long: for the end of an outage, or until a time.
@@ -28,7 +28,14 @@ func moment(at, now time.Time) string {
 	if at.Sub(now) > 12*time.Hour {
 		form = "15:04 UTC on 2 January"
 	}
-	return at.UTC().Format(form) + " (in " + tasks.Lasted(at.Sub(now).Round(time.Minute)) + ")"
+	away := max(at.Sub(now), 0)
+	if away >= 48*time.Hour {
+		return at.UTC().Format(form) + " (in " + display.Age(away) + ")"
+	}
+	if away > 2*time.Minute {
+		away = away.Round(time.Minute)
+	}
+	return at.UTC().Format(form) + " (in " + display.Lasted(away) + ")"
 }
 
 // clause returns why a run failed, as a clause.
