@@ -23,8 +23,8 @@ const (
 )
 
 // Save stores the pictures of a task before the task is submitted. It can be repeated, and changes nothing once the
-// task or its pictures exist. The pictures live for an hour, and with a task until Retention after its final message is
-// posted. Save returns [ErrTooLarge] beyond 8 MiB in all.
+// task exists. The pictures live for an hour after the last Save, and with a task until Retention after its final
+// message is posted. Save returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	size, fields := 0, make([]any, 0, 2*len(data))
 	for _, d := range data {
@@ -33,10 +33,12 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	if size > maxPictures {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
 	}
-	if n, err := s.redis.Exists(ctx, s.key.task(id), s.key.pictures(id)).Result(); err != nil {
-		return fmt.Errorf("save pictures of %s: %w", id, err)
-	} else if n > 0 {
-		return nil
+	if n, err := s.redis.Exists(ctx, s.key.task(id)).Result(); err != nil || n > 0 {
+		return wrapf(err, "save pictures of %s", id)
+	}
+	saved, err := s.redis.PExpire(ctx, s.key.pictures(id), unsubmitted).Result()
+	if err != nil || saved {
+		return wrapf(err, "save pictures of %s", id)
 	}
 	for i, d := range data {
 		value, err := s.values.keep(ctx, picture, id, d)
@@ -45,7 +47,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		}
 		fields = append(fields, strconv.Itoa(i), value)
 	}
-	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
+	_, err = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, s.key.pictures(id), fields...)
 		p.PExpire(ctx, s.key.pictures(id), unsubmitted)
 		return nil

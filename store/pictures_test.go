@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -17,7 +18,13 @@ func TestPictures(t *testing.T) {
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > unsubmitted {
 			h.Errorf("without a task, kept for %s", ttl)
 		}
+		h.ok(s.redis.PExpire(ctx, s.key.pictures(id), time.Second).Err())
+		h.ok(s.Pictures.Save(ctx, id, data)) // the message is interpreted again
+		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= time.Minute {
+			h.Errorf("saved again, kept for %s", ttl)
+		}
 		h.put(s, task(1))
+		h.ok(s.Pictures.Save(ctx, id, data))
 		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
 			h.Errorf("of a task that waits, kept for %s", ttl)
 		}
