@@ -2,6 +2,7 @@ package store
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,12 +78,22 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		},
 		"no channel": {
 			append(all[:2:2], all[3:]...), []string{
-				"error: the Redis user may not use the channels asynq:*", "warning: Redis runs without appendonly",
+				"error: the Redis user may not use the channel asynq:cancel", "warning: Redis runs without appendonly",
 			}, "channel",
 		},
 		"no channel of ours": {
 			append(all[:3:3], all[4:]...), []string{
-				"error: the Redis user may not use the channels errand:*", "warning: Redis runs without appendonly",
+				"error: the Redis user may not use the channels errand:cancel, errand:news, errand:mail, errand:answers, " +
+					"errand:asked, errand:replies",
+				"warning: Redis runs without appendonly",
+			}, "channel",
+		},
+		"one channel less": {
+			append(slices.Clone(all[:3:3]), append([]any{
+				"&errand:news", "&errand:mail", "&errand:answers", "&errand:asked", "&errand:replies",
+			}, all[4:]...)...),
+			[]string{
+				"error: the Redis user may not use the channels errand:cancel", "warning: Redis runs without appendonly",
 			}, "channel",
 		},
 	} {

@@ -223,25 +223,37 @@ func Unwritable(err error) (why, remedy string) {
 	return "", ""
 }
 
-// channels reports the channels that this process may not use. Permissions are patterns (docs/redis.md), so it tries
-// one channel of asynq and one of errand. A script that may not publish stops half-way.
+// channels reports the channels that this process may not use. A script that may not publish stops half-way.
 func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 	subscription := subscribe(ctx, s.redis, "asynq:cancel")
 	defer subscription.Close()
 	_, heard := subscription.Receive(ctx)
-	said := s.redis.Publish(ctx, s.key.news(), "").Err() // it names no task, so no process acts on it
-	for _, use := range []struct {
-		channels, why string
-		err           error
-	}{
-		{"asynq:*", "asynq listens there, and logs an error every five seconds without them.", heard},
-		{s.key.prefix + "*", "No task can be submitted, run or cancelled without them.", said},
-	} {
-		if denied(use.err) {
-			found = append(found, refused(Fatal, "the channels "+use.channels, use.why, use.err))
-		} else if use.err != nil {
-			return nil, fmt.Errorf("diagnose redis: %w", use.err)
+	if denied(heard) {
+		found = append(found, refused(Fatal, "the channel asynq:cancel",
+			"asynq listens there, and logs an error every five seconds without it.", heard))
+	} else if heard != nil {
+		return nil, fmt.Errorf("diagnose redis: %w", heard)
+	}
+	channels := []string{
+		s.key.cancel(), s.key.news(), s.key.mail(), s.key.answers(), s.key.asked(), s.key.replies(),
+	}
+	said, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, c := range channels {
+			p.Publish(ctx, c, "") // it names no task, so no process acts on it
 		}
+		return nil
+	})
+	var lacking []string
+	for i, c := range said {
+		if denied(c.Err()) {
+			lacking = append(lacking, channels[i])
+		} else if c.Err() != nil {
+			return nil, fmt.Errorf("diagnose redis: %w", c.Err())
+		}
+	}
+	if len(lacking) > 0 {
+		found = append(found, refused(Fatal, "the channels "+strings.Join(lacking, ", "),
+			"Tasks cannot be submitted, run, asked about or cancelled without all of them.", err))
 	}
 	return found, nil
 }
