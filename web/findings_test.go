@@ -19,7 +19,7 @@ type reviewer struct {
 }
 
 func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
-	if string(t.Origin) != r.origin {
+	if r.result == nil || string(t.Origin) != r.origin {
 		return nil
 	}
 	return &tasks.ReviewResult{Head: r.result.Head, URL: r.result.URL, Reported: r.result.Reported}
