@@ -77,8 +77,8 @@ func (s *Server) Answer(ctx context.Context, text json.RawMessage) (any, error) 
 	if m.ID == nil {
 		s.notified(m)
 		reply["id"], reply["result"] = 0, object{}
-	} else if result, err := s.result(ctx, m); err != nil {
-		reply["error"] = object{"code": -32601, "message": err.Error()} // there is no such method
+	} else if result, code, err := s.result(ctx, m); err != nil {
+		reply["error"] = object{"code": code, "message": err.Error()}
 	} else {
 		reply["result"] = result
 	}
@@ -100,48 +100,65 @@ func (s *Server) notified(m message) {
 	}
 }
 
-// result returns the result of a request.
-func (s *Server) result(ctx context.Context, m message) (any, error) {
+// The codes of errors of JSON-RPC.
+const (
+	invalidRequest = -32600
+	unknownMethod  = -32601
+	invalidParams  = -32602
+)
+
+// result returns the result of a request, or an error with its code.
+func (s *Server) result(ctx context.Context, m message) (_ any, code int, _ error) {
 	var params struct {
 		Version   string          `json:"protocolVersion"`
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(m.Params, &params); err != nil && m.Params != nil {
-		return nil, fmt.Errorf("read parameters: %w", err)
+		return nil, invalidParams, fmt.Errorf("read parameters: %w", err)
 	}
 	switch m.Method {
 	case "initialize": // all versions have what is used here
 		return object{
 			"protocolVersion": params.Version, "capabilities": object{"tools": object{}},
 			"serverInfo": object{"name": ServerName, "version": "1"},
-		}, nil
+		}, 0, nil
 	case "ping":
-		return object{}, nil
+		return object{}, 0, nil
 	case "tools/list":
-		return object{"tools": s.list()}, nil
+		return object{"tools": s.list()}, 0, nil
 	case "tools/call":
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		s.begin(m.ID, cancel)
-		defer s.begin(m.ID, nil)
+		if !s.begin(m.ID, cancel) {
+			return nil, invalidRequest, errors.New("a call with this ID has not ended")
+		}
+		defer s.end(m.ID)
 		said, err := s.find(ctx, params.Name, params.Arguments)
 		if err != nil {
 			said = err.Error()
 		}
 		content := []object{{"type": "text", "text": s.redact.String(said)}}
-		return object{"content": content, "isError": err != nil}, nil
+		return object{"content": content, "isError": err != nil}, 0, nil
 	}
-	return nil, fmt.Errorf("unknown method %s", m.Method)
+	return nil, unknownMethod, fmt.Errorf("unknown method %s", m.Method)
 }
 
-// begin records how a call is withdrawn; nil: it is over.
-func (s *Server) begin(id json.RawMessage, cancel context.CancelFunc) {
+// begin records how a call is withdrawn. It returns false if a call with the ID has not ended.
+func (s *Server) begin(id json.RawMessage, cancel context.CancelFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.calls[string(id)] = cancel; cancel == nil {
-		delete(s.calls, string(id))
+	if s.calls[string(id)] != nil {
+		return false
 	}
+	s.calls[string(id)] = cancel
+	return true
+}
+
+func (s *Server) end(id json.RawMessage) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, string(id))
 }
 
 func (s *Server) list() []object {

@@ -112,7 +112,7 @@ func TestToolServerOddMessages(t *testing.T) {
 	for m, want := range map[string]string{
 		`"id":"a","method":"ping"`:                                                 `"id":"a","jsonrpc":"2.0","result":{}`,
 		`"id":1,"method":"resources/list"`:                                         `"error":{"code":-32601,`,
-		`"id":1,"method":"tools/call","params":[]`:                                 `"error":{`,
+		`"id":1,"method":"tools/call","params":[]`:                                 `"error":{"code":-32602,`,
 		`"id":1,"method":"tools/call","params":{}`:                                 `"isError":true`,
 		`"id":1,"method":"tools/call","params":{"name":"now","arguments":{"x":1}}`: `"isError":true`,
 		`"id":1,"method":"tools/call","params":{"name":"now","arguments":[]}`:      `"isError":true`,
@@ -123,6 +123,32 @@ func TestToolServerOddMessages(t *testing.T) {
 			t.Errorf("%s: %s, %v", m, line, err)
 		}
 	}
+}
+
+// A second call with the ID of a call that has not ended is refused, and the first can still be withdrawn.
+func TestToolServerRefusesAnIDInUse(t *testing.T) {
+	t.Parallel()
+	begun, over := make(chan struct{}), make(chan any)
+	s := Serve(t.Context(), []Tool{simple("wait", func(ctx context.Context) (string, error) {
+		close(begun)
+		<-ctx.Done()
+		return "", ctx.Err()
+	})}, nil, nil)
+	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}`
+	go func() {
+		got, _ := s.Answer(t.Context(), json.RawMessage(call))
+		over <- got
+	}()
+	<-begun
+	got, err := s.Answer(t.Context(), json.RawMessage(call))
+	if line, _ := json.Marshal(got); err != nil || !strings.Contains(string(line), `"error":{"code":-32600,`) {
+		t.Errorf("%s, %v", line, err)
+	}
+	withdrawal := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`
+	if _, err := s.Answer(t.Context(), json.RawMessage(withdrawal)); err != nil {
+		t.Error(err)
+	}
+	<-over
 }
 
 func TestNewRefusesWhatHasNoSchema(t *testing.T) {
