@@ -31,7 +31,7 @@ type EventLog struct {
 // Event is one entry of a task's stream.
 type Event struct {
 	ID   string          // its place in the stream; pass it as after to read on from here
-	Data json.RawMessage // opaque; nil for the end mark. Followers share it, so do not change it
+	Data json.RawMessage // opaque; nil for the end mark
 	End  bool            // the task has ended; nothing follows unless it is retried
 }
 

@@ -4,8 +4,7 @@ package store
 //
 //	key                       type    lives                        what
 //	<prefix>task:<id>         hash    Retention once posted        the record (transition, claim)
-//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim);
-//	                                                               the events before it are in the record (limits)
+//	<prefix>events:<id>       stream  Retention once posted        field data = one event, field end = the end mark (events, claim)
 //	<prefix>questions:<id>    hash    Retention once posted        q:<key> = a question, f:<key> = the fence of the asking claim,
 //	                                                               a:<key> = its answer, s:<key> = the nonce of the call that used
 //	                                                               the key first (questions)

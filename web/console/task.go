@@ -256,7 +256,7 @@ func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string
 	return v, nil
 }
 
-// begins reports whether entries have the beginning of a run. Notes about its wait may come before.
+// begins reports whether entries have the beginning of a run. Notes of errand may come before.
 func begins(list []*entry) bool {
 	i := slices.IndexFunc(list, func(e *entry) bool { return e.Kind != "notice" })
 	return i >= 0 && list[i].Kind == "started"

@@ -51,7 +51,7 @@ func newSigner(next http.RoundTripper, c Named, cfg Config) *signer {
 			s.last.Store(&token)
 			return token, nil
 		}
-		cfg.Log.Warn("get a token for the model; a last one is used", "err", err)
+		cfg.Log.Warn("get a token for the model; the last one is used, if there is one", "err", err)
 		return "", err
 	}
 	return s

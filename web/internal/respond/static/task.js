@@ -265,10 +265,9 @@ async function refresh() {
 function setState(e) {
   const state = $("state");
   if (!state || state.classList.contains("stopping") || state.classList.contains("asking")) return; // they stay so until a refresh
-  const waits = e.kind === "notice" && e.tool === "waiting";
-  if (state.classList.contains("running") === waits || e.kind === "started") refresh();
-  state.textContent = waits ? "Waiting" : "Working";
-  state.className = "state " + (waits ? "waiting" : "running");
+  if (!state.classList.contains("running") || e.kind === "started") refresh();
+  state.textContent = "Working";
+  state.className = "state running";
   const doing = { text: "Writing", thinking: "Thinking", tool_use: displayed(e.text || "") }[e.kind];
   if (doing && $("doing")) $("doing").textContent = doing;
 }
