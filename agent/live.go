@@ -68,7 +68,7 @@ func (r *Runner) newLiveRun(in invocation, c *command) *liveRun {
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.control = protocol.NewControl(l.in, l.stdinFailed)
 	if len(s.Tools) > 0 {
-		l.tools = tools.Serve(l.ctx, s.Tools, redactor, l.toolFailed)
+		l.tools = tools.Serve(l.ctx, s.Tools, r.cfg.Redactor, l.toolFailed) // the agent reads the results
 	}
 	l.stream = protocol.NewStream(protocol.Config{
 		Redactor: redactor, Log: in.log, Control: l.control, Handler: streamHandler{l}, Names: c.gate.Names(),

@@ -68,7 +68,8 @@ func (r *Runner) Offer(ctx context.Context, s Spec) (Offer, error) {
 		return Offer{}, NewError(ClassInternal, err.Error())
 	}
 	defer func() { _ = log.Close() }()
-	l, e := r.launch(ctx, &invocation{cli: cli, spec: s, host: Unattended{}, log: log, redactor: r.cfg.Redactor})
+	in := &invocation{cli: cli, spec: s, host: Unattended{}, log: log, redactor: r.cfg.Redactor.ForRun()}
+	l, e := r.launch(ctx, in)
 	if e != nil && ctx.Err() != nil {
 		return Offer{}, context.Cause(ctx)
 	}

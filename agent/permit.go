@@ -113,8 +113,8 @@ func (l *liveRun) route(r ToolRequest) tools.Verdict {
 
 // decide routes a call. It waits for the host's decision, or makes a delegated call.
 func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
-	redactor := l.redactor
-	r.Text = tools.Describe(redactor, l.spec.Dir, r.Tool, r.Input)
+	r.Text = tools.Describe(l.redactor, l.spec.Dir, r.Tool, r.Input)
+	told := l.r.cfg.Redactor // of what the agent reads
 	v := l.route(r)
 	switch v.Action {
 	case Allow:
@@ -126,9 +126,9 @@ func (l *liveRun) decide(ctx context.Context, r ToolRequest) Decision {
 		result, err := v.Run(ctx, r)
 		if err != nil {
 			reason := "errand tried to make this call in place of the tool, and failed: " + err.Error()
-			return Decision{Reason: redactor.String(reason)}
+			return Decision{Reason: told.String(reason)}
 		}
-		return Decision{Reason: protocol.DelegatedResult + redactor.String(result)}
+		return Decision{Reason: protocol.DelegatedResult + told.String(result)}
 	default:
 		return Decision{Reason: v.Reason}
 	}

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
@@ -79,6 +80,11 @@ func TestSubmitFindsATaskThatIsRefusedNow(t *testing.T) {
 	desk := New(f.store, f.queue, f.policy, nil)
 	if r, err := desk.Submit(t.Context(), known); err != nil || r != (Receipt{ID: known.ID}) {
 		t.Errorf("%+v, %v", r, err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := desk.Submit(gone, known); !errors.Is(err, context.Canceled) {
+		t.Errorf("without an answer of Redis: %v", err)
 	}
 	if r, err := desk.Submit(t.Context(), other); !strings.Contains(sentence(err), "is not one errand works on") {
 		t.Errorf("%+v, %v", r, err)

@@ -112,7 +112,7 @@ func (r *Redactor) JSON(v json.RawMessage) json.RawMessage {
 	}
 	value, changed := r.value("", value)
 	clean := []byte(v)
-	if changed {
+	if changed || r.Finds(v) { // also in a member that another one of its name has replaced
 		clean, _ = json.Marshal(value) // what was decoded can be encoded
 	}
 	crosses := func(s span) bool { return bytes.IndexByte(clean[s.from:s.to], '"') >= 0 } // no body has a quote

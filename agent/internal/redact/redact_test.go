@@ -118,6 +118,8 @@ func TestRedactedJSON(t *testing.T) {
 		`{"a-known-secret": [1234567, null]}`:                          `{"[redacted]":["[redacted]",null]}`,
 		`{"a": "a-known-secret`:                                        `"[redacted]"`,
 		`{"a": 1} `:                                                    `{"a": 1} `,
+		`{"a": "a-known-secret", "a": "x"}`:                            `{"a":"x"}`,
+		`[{"b": {"a": "a-known-secret", "a": 1}}]`:                     `[{"b":{"a":1}}]`,
 
 		`{"a":1}`:                `{"a":1}`,
 		`{"a":"a-known-secret"}`: `{"a":"[redacted]"}`,
