@@ -91,8 +91,7 @@ func TestDiagnoseUserOfACLs(t *testing.T) {
 		"one channel less": {
 			append(slices.Clone(all[:3:3]), append([]any{
 				"&errand:news", "&errand:mail", "&errand:answers", "&errand:asked", "&errand:replies",
-			}, all[4:]...)...),
-			[]string{
+			}, all[4:]...)...), []string{
 				"error: the Redis user may not use the channels errand:cancel", "warning: Redis runs without appendonly",
 			}, "channel",
 		},
