@@ -40,7 +40,7 @@ func shellSkills(t *testing.T, skills ...string) (dir string) {
 }
 
 // The CLI executes shell commands in the text of skills and commands only for a trusted checkout, and each one passes
-// the rules and people as a call of the agent does, and stands in the log.
+// the rules and people as a call of the agent does, and is in the log.
 func TestCLIShellInSkills(t *testing.T) {
 	t.Parallel()
 	elsewhere := func(context.Context, ToolRequest) (string, error) { return "DELEGATED", nil }

@@ -22,7 +22,7 @@ func (h *harness) spent(s *Store, n int, cost float64, scopes ...string) []Spend
 	return near
 }
 
-// A reservation stands under the day of Redis' clock, in UTC, and is kept for eight days, so that what a run of a week
+// A reservation counts for the day of Redis' clock, in UTC, and is kept for eight days, so that what a run of a week
 // has reserved is not forgotten.
 func TestReservationsStandUnderTheirDay(t *testing.T) {
 	onBoth(t, func(h *harness) {

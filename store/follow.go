@@ -40,20 +40,19 @@ func (f *follower) follow(ctx context.Context) error {
 	if err != nil || f.emit(archived) {
 		return err
 	}
-	look := func() bool {
-		var over bool
-		over, err = f.catchUp(ctx)
-		return over || err != nil
-	}
-	if look() {
+	over, err := f.catchUp(ctx)
+	if over {
 		return err
 	}
-	waited := f.log.news.waitFor(ctx, f.log.key.news(), f.id, look)
+	waited := f.log.news.waitFor(ctx, f.log.key.news(), f.id, func() bool {
+		over, err = f.catchUp(ctx)
+		return over
+	})
 	return cmp.Or(err, waited)
 }
 
-// catchUp yields what the stream has. It reports whether nothing follows: the caller has stopped, or the task has
-// ended.
+// catchUp yields what the stream has. It reports whether nothing follows: the caller has stopped, the task has ended,
+// or there was an error.
 func (f *follower) catchUp(ctx context.Context) (over bool, _ error) {
 	for {
 		events, state, err := f.read(ctx)

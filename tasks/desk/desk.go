@@ -150,7 +150,7 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 }
 
 // known returns the receipt of a task that is stored already, although it would be refused now: a sender that did not
-// hear of the first time submits it again. If there is none, it returns the refusal.
+// hear of the first time submits it again. Otherwise it returns the refusal.
 func (d *Desk) known(ctx context.Context, id string, refusal error) (Receipt, error) {
 	_, err := d.store.Get(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

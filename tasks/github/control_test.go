@@ -175,7 +175,7 @@ func TestShortAnswers(t *testing.T) {
 	})
 }
 
-// A command that stands alone does nothing with words behind it. Its author gets a sign, and the reason if they have
+// A command without arguments does nothing with words behind it. Its author gets a sign, and the reason if they have
 // mentioned errand: other bots may have that command with words.
 func TestWordsBehindControls(t *testing.T) {
 	t.Parallel()

@@ -338,7 +338,7 @@ func TestPlanBehindSeveralWithdrawnRequests(t *testing.T) {
 	}
 }
 
-// A request that stands counts after the later ones were deleted.
+// A request that was not deleted counts after the later ones were deleted.
 func TestPlanBehindARequestThatStands(t *testing.T) {
 	t.Parallel()
 	for body, plan := range map[string]bool{"/approve": false, "/fix": false, "/plan something else": true} {

@@ -134,7 +134,7 @@ func (s *Server) result(ctx context.Context, m message) (_ any, code int, _ erro
 			return nil, invalidRequest, errors.New("a call with this ID has not ended")
 		}
 		defer s.end(m.ID)
-		said, err := s.find(ctx, params.Name, params.Arguments)
+		said, err := s.invoke(ctx, params.Name, params.Arguments)
 		if err != nil {
 			said = err.Error()
 		}
@@ -174,8 +174,8 @@ func (s *Server) list() []object {
 	return list
 }
 
-// find finds a tool and makes a call of it whose arguments fit the tool's schema.
-func (s *Server) find(ctx context.Context, name string, args json.RawMessage) (string, error) {
+// invoke makes a call of the named tool if the arguments fit its schema.
+func (s *Server) invoke(ctx context.Context, name string, args json.RawMessage) (string, error) {
 	i := slices.IndexFunc(s.tools, func(t Tool) bool { return t.Name == name })
 	if i < 0 {
 		return "", fmt.Errorf("unknown tool %q", name)
