@@ -69,13 +69,13 @@ func TestCLISecretThatWasCut(t *testing.T) {
 	t.Parallel()
 	type turn = modelfake.Turn
 	for name, second := range map[string]turn{
-		"at-once":         {Text: "281706 is no key."},
-		"after-a-thought": {Thinking: "Hm.", Text: "281706 is no key."},
+		"at-once":         {Text: "39281706 is no key."},
+		"after-a-thought": {Thinking: "Hm.", Text: "39281706 is no key."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, h := newModel(t), &host{}
-			model.Answer("", turn{Text: "And 9f8e7d6c5b4a39", Stop: "max_tokens"}, second)
+			model.Answer("", turn{Text: "And 9f8e7d6c5b4a", Stop: "max_tokens"}, second)
 			r := newCLI(t, model)
 			r.cfg.Redactor = NewRedactor("9f8e7d6c5b4a39281706")
 			id := "cut-secret-" + name
@@ -95,7 +95,8 @@ func TestCLISecretThatWasCut(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, half := range []string{"9f8e", "281706"} {
+				// Eight digits: fewer can be part of an ID that the CLI made up.
+				for _, half := range []string{"9f8e7d6c", "39281706"} {
 					if strings.Contains(string(log), half) {
 						t.Errorf("%s has %s:\n%s", kind, half, log)
 					}
