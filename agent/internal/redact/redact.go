@@ -22,6 +22,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -35,7 +36,7 @@ const redacted = "[redacted]"
 type Redactor struct {
 	known    atomic.Pointer[patterns]
 	learning sync.Mutex
-	learnt   int // parts of secrets
+	learnt   int // bytes of parts of secrets: see learn
 }
 
 // patterns are what a Redactor looks for.
@@ -288,23 +289,60 @@ func after(before string, all []byte, spans []span) string {
 	return string(part)
 }
 
-// learn hides a part of a secret from now on, wherever it comes. It leaves out what is short or may be words of a text,
-// which readers would miss.
+// learn hides a part of a secret from now on, wherever it comes. It leaves out what is short or may be words, which
+// readers would miss. Each part makes the search slower, so a run learns a limited number of bytes, of which a part
+// takes leastLearnt.
 func (r *Redactor) learn(part string) {
 	part = strings.TrimSpace(part[:min(len(part), longestPart)])
-	if len(part) < minLine && (len(part) < minPart || !unlikeWords.MatchString(part)) {
+	if len(part) < minPart || likeWords(part) {
 		return
 	}
 	r.learning.Lock()
 	defer r.learning.Unlock()
-	if r.learnt < maxLearnt && r.String(part) != redacted {
-		r.learnt++
+	if takes := max(len(part), leastLearnt); r.learnt+takes <= maxLearnt && r.String(part) != redacted {
+		r.learnt += takes
 		r.set(r.known.Load().all, []string{part})
 	}
 }
 
-// unlikeWords matches what few words have.
-var unlikeWords = regexp.MustCompile(`[0-9]|[a-z][A-Z]`)
+// likeWords reports whether a text may be words, names in code, or numbers. Of random characters, almost every second
+// one is of another kind than the one before it; of those, less than every fourth.
+func likeWords(text string) bool {
+	places, before := 0, space
+	for _, c := range text {
+		now := kindOf(c)
+		if now != before && now != space && before != space && (before != capital || now != letter) {
+			places++
+		}
+		before = now
+	}
+	return 4*places < len(text)
+}
+
+// kind is a kind of characters.
+type kind int
+
+const (
+	space kind = iota // and what stands between words, parts of names, and numbers
+	letter
+	capital
+	digit
+	mark
+)
+
+func kindOf(c rune) kind {
+	switch {
+	case unicode.IsUpper(c):
+		return capital
+	case unicode.IsLetter(c):
+		return letter
+	case unicode.IsDigit(c):
+		return digit
+	case unicode.IsSpace(c), strings.ContainsRune("-_./:,", c):
+		return space
+	}
+	return mark
+}
 
 // begun returns where the beginning of a secret may be with which b ends, unless it is so short that many texts end
 // like this. Otherwise it returns len(b).
@@ -339,10 +377,11 @@ func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 const (
 	minSecret = 6  // a shorter value, such as a test's "x", would redact most of the log
 	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
-	minPart   = 8  // the same for a part of a secret that is unlike words
+	minPart   = 8  // length from which a part of a secret is learnt
 
 	longestPart = 4 << 10 // more than a part of a private key has
-	maxLearnt   = 50      // parts; an agent could write any number
+	leastLearnt = 160     // what a short part takes: it has many forms
+	maxLearnt   = 8 << 10 // an agent could write any number of parts
 )
 
 // Forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings

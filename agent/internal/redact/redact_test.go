@@ -173,24 +173,36 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A run hides both parts of a secret that was found across two texts from then on, if they are no words. Other runs do
-// not.
+// A run hides both parts of a secret that was found across two texts from then on, if they are neither words, names nor
+// numbers, whatever their length. Other runs do not.
 func TestPartsAreLearnt(t *testing.T) {
 	t.Parallel()
-	const secret = "kq7-Zw93vR_x2Lm8-Qy5T"
-	all := New(secret, "my-secret-javascript", "correct-horse-battery-staple")
+	const (
+		secret = "kq7-Zw93vR_x2Lm8-Qy5T"
+		key    = "BEGIN PRIVATE KEY-----\n" + fakeKey
+	)
+	all := New(secret, "my-secret-javascript", "correct-horse-battery-staple", "20261130-000000000000000-1")
 	run := all.ForRun()
-	run.Part("It is "+secret[:9], secret[9:]+".")
-	run.Part("is my-secret-", "javascript.")
-	run.Part("is correct-", "horse-battery-staple.")
-	run.Part("is ghp_0123456789abcdef", "Thanks")
-	run.Part("is "+secret[:17], secret[17:]+".")
+	for _, cut := range [][2]string{
+		{"It is " + secret[:9], secret[9:] + "."},
+		{"is my-secret-", "javascript."},
+		{"is correct-", "horse-battery-staple."},
+		{"is 20261130-", "000000000000000-1"},
+		{"is ghp_0123456789abcdef", "Thanks"},
+		{"is ghp_0123456789abcdef", "TestCommandsOfSha256sum of others"},
+		{"is " + key, "The 3 tests of the service pass\nnow with python3 and 12 others."},
+		{"is " + secret[:17], secret[17:] + "."},
+	} {
+		run.Part(cut[0], cut[1])
+	}
 	for text, want := range map[string]string{
-		secret[:9] + " and " + secret[9:] + ".": "[redacted] and [redacted].",
-		`"kq7-Zw93v", R_x2Lm8 and _x2Lm8-Qy5T`:  `"[redacted]", R_x2Lm8 and _x2Lm8-Qy5T`,
-		"javascript, Thanks, " + secret[17:]:    "javascript, Thanks, " + secret[17:],
-		"my horse-battery-staple":               "my [redacted]",
-		"the whole " + secret:                   "the whole [redacted]",
+		secret[:9] + " and " + secret[9:] + ".":                           "[redacted] and [redacted].",
+		`"kq7-Zw93v", R_x2Lm8 and _x2Lm8-Qy5T`:                            `"[redacted]", R_x2Lm8 and _x2Lm8-Qy5T`,
+		"javascript, Thanks, " + secret[17:]:                              "javascript, Thanks, " + secret[17:],
+		"my horse-battery-staple, TestCommandsOfSha256sum":                "my horse-battery-staple, TestCommandsOfSha256sum",
+		"000000000000000-1":                                               "000000000000000-1",
+		"The 3 tests of the service pass\nnow with python3 and 12 others": "The 3 tests of the service pass\nnow with python3 and 12 others",
+		"the whole " + secret:                                             "the whole [redacted]",
 	} {
 		if got := run.String(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
@@ -199,11 +211,24 @@ func TestPartsAreLearnt(t *testing.T) {
 	if got := all.String(secret[9:]); got != secret[9:] {
 		t.Errorf("another run makes it %q", got)
 	}
-	for i := range maxLearnt { // an agent can write any number
-		run.Part(fmt.Sprintf("ghp_%016d", i), fmt.Sprintf("%016d", i))
-	}
-	if run.learnt != maxLearnt {
-		t.Errorf("%d are learnt", run.learnt)
+}
+
+// An agent can write any number of parts of any length: they slow the search by a limited amount.
+func TestLearntPartsAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{1, longestPart / 20} {
+		run := New().ForRun()
+		before := len(run.known.Load().all)
+		for i := range 100 {
+			var part strings.Builder
+			for n := range lines {
+				fmt.Fprintf(&part, "a1B2c3D4e5F%dg%dh\n", i, n)
+			}
+			run.Part("BEGIN PRIVATE KEY-----\n"+strings.Repeat("x", 48), part.String())
+		}
+		if n := len(run.known.Load().all) - before; n == 0 || n > 500 {
+			t.Errorf("%d forms of parts with %d lines are learnt", n, lines)
+		}
 	}
 }
 
