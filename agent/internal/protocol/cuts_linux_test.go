@@ -289,6 +289,10 @@ func TestKilledWithinALine(t *testing.T) {
 	c := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
 	c.start()
 	c.event(`"content_block_delta","delta":{"type":"text_delta","text":"It is ` + secret[:10] + `"}`)
+	begun := &cutOutput{random: rand.New(rand.NewPCG(1, 1))}
+	begun.start()
+	begun.text("It is "+secret[:17], true)
+	begun.stop("max_tokens")
 	for name, output := range map[string]string{
 		"a message":            `{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"It is ` + secret[:20],
 		"no line of the CLI":   "It is " + secret[:20],
@@ -297,9 +301,12 @@ func TestKilledWithinALine(t *testing.T) {
 			`"delta":{"type":"text_delta","text":"` + secret[10:] + " and",
 		"a piece in the line of another": c.String() + `{"type":"keep_alive"}{"type":"stream_event","event":{"type":"content_block_delta",` +
 			`"delta":{"type":"text_delta","text":"` + secret[10:] + " and",
+		"the message after a cut one": begun.String() + `{"type":"assistant","message":{"id":"n","content":[{"type":"text","text":"` +
+			secret[17:] + " and",
+		"the result after a cut one": begun.String() + `{"type":"result","subtype":"success","result":"` + secret[17:] + " and",
 	} {
 		for _, shown := range sinks(t, redact.New(secret), output) {
-			if part := shows(shown, secret, 10, 3) + shows(shown, shape, 0, 3); part != "" {
+			if part := shows(shown, secret, 10, 3) + shows(shown, secret, 17, 3) + shows(shown, shape, 0, 3); part != "" {
 				t.Errorf("%s: %q is in\n%s", name, part, shown)
 			}
 		}

@@ -297,11 +297,10 @@ func (s *Stream) line(line []byte) {
 			at = end
 		default:
 			next := 0
-			switch {
-			case !errors.Is(err, io.ErrUnexpectedEOF):
+			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				next = trailingObjects(line[at:])
-			case bytes.HasPrefix(bytes.TrimSpace(line[at:]), []byte(`{"type":"stream_event"`)):
-				// The CLI was killed within a piece of a message, which may be the second part of a secret.
+			} else if bytes.HasPrefix(bytes.TrimSpace(line[at:]), []byte(`{"type":"`)) {
+				// The CLI was killed within a line of the protocol, whose text may be the second part of a secret.
 				s.logged = bytes.Replace(s.logged, line[at:], nil, 1)
 				line = line[:at]
 			}
