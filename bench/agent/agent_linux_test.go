@@ -139,7 +139,7 @@ func TestOnlyWhoReadsAllIsMeasured(t *testing.T) {
 		t.Errorf("said %s, printed %s", problem.String(), out.String())
 	}
 	b := &bench{options: options{Repetitions: 1}, lines: 10, progress: &problem}
-	err := b.compare(t.Context(), []contender{{"half", func(context.Context) (sample, error) {
+	_, err := b.compare(t.Context(), []contender{{"half", func(context.Context) (sample, error) {
 		return sample{Lines: 5}, nil
 	}}})
 	if err == nil || !strings.Contains(err.Error(), "5 of 10 lines") {

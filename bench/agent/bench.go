@@ -60,7 +60,7 @@ type bench struct {
 	session  string // the file
 	size     int64  // of it
 	lines    int64
-	report   report
+	report   table.Report
 	progress io.Writer
 }
 
@@ -105,7 +105,7 @@ func (b *bench) steps() []table.Step {
 }
 
 // measure runs all steps.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	if runtime.GOOS != "linux" {
 		return nil, errors.New("what is measured is read from /proc: this needs Linux")
 	}
@@ -125,9 +125,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 		return nil, fmt.Errorf("look at session: %w", err)
 	}
 	b.size = info.Size()
-	b.report.machine = table.Machine(ctx)
-	b.report.session = fmt.Sprintf("session of %.0f MB in %d lines; medians of %d readings", mega(b.size),
-		b.lines, b.Repetitions)
+	b.report.About(ctx, "session of %.0f MB in %d lines; medians of %d readings", mega(b.size), b.lines, b.Repetitions)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

@@ -6,11 +6,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/fakecli"
@@ -20,10 +17,7 @@ import (
 func main() {
 	agent.KeeperMain()
 	play(os.Getenv(fakecli.RoleVariable))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }
 
 // workerRole is this program as a worker.

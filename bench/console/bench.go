@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"text/tabwriter"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -51,27 +50,8 @@ type bench struct {
 	redisURL string
 	redis    *redis.Client
 	slack    *door.Slack
-	report   report
+	report   table.Report
 	progress io.Writer
-}
-
-// report holds the results.
-type report struct {
-	machine string
-	table.Bars
-}
-
-// Print writes the table.
-func (r *report) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n\n", r.machine)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	r.Write(w)
-	return w.Flush()
-}
-
-// run executes the command and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return table.Run(ctx, args, stdout, stderr, parse, measure)
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -89,7 +69,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // measure runs all steps on a separate Redis with an append-only file, as in a fleet.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
 	defer b.slack.Close()
 	if b.self, err = os.Executable(); err != nil {
@@ -105,8 +85,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	}
 	defer func() { err = errors.Join(err, r.Stop(ctx)) }()
 	b.redis, b.redisURL = r.Client, r.URL
-	b.report.machine = fmt.Sprintf("%s\n%d pages that watch %d runs; %d tasks in the list", table.Machine(ctx), o.Pages,
-		o.Runs, o.Tasks)
+	b.report.About(ctx, "%d pages that watch %d runs; %d tasks in the list", o.Pages, o.Runs, o.Tasks)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

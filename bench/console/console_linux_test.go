@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 func TestMain(m *testing.M) {
@@ -25,11 +27,11 @@ func TestQuick(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	var table, progress bytes.Buffer
-	if code := run(t.Context(), []string{"-quick", "-bin", bin}, &table, &progress); code != 0 {
+	var out, progress bytes.Buffer
+	if code := table.Run(t.Context(), []string{"-quick", "-bin", bin}, &out, &progress, parse, measure); code != 0 {
 		t.Fatalf("exit %d: %s", code, progress.String())
 	}
-	t.Logf("\n%s", table.String())
+	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`event to the browser, p50 .* <= 100.0 ms`, `for a page that is open +\d+\.\d KB +<= 40.0 KB`,
 		`goroutines for a page that is open +[12]\.\d\d`,
@@ -39,7 +41,7 @@ func TestQuick(t *testing.T) {
 		`first byte of a list: the newest tasks, p50 .* <= 50.0 ms`,
 		`first byte of a list: a text that is in none, p50 .* <= 50.0 ms`,
 	} {
-		if !regexp.MustCompile(row).Match(table.Bytes()) {
+		if !regexp.MustCompile(row).Match(out.Bytes()) {
 			t.Errorf("the table has no row like %s", row)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // workerVariable makes this program act as the worker.
@@ -18,10 +18,7 @@ const workerVariable = "ERRAND_BENCH_WORKER"
 
 func main() {
 	play()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }
 
 // play runs the worker in a re-executed process and exits; it returns in any other process.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"regexp"
-	"text/tabwriter"
 
 	"github.com/errand-fleet/errand/bench/table"
 )
@@ -57,7 +56,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 type bench struct {
 	options
 	dir    string // for all files; removed at the end
-	report report
+	report table.Report
 }
 
 // steps are the measurements, in order.
@@ -68,28 +67,14 @@ func (b *bench) steps() []table.Step {
 }
 
 // measure runs all steps.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	b := &bench{options: o}
 	if b.dir, err = os.MkdirTemp(o.Temp, "be-"); err != nil { // short, because it holds the path of a socket
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	b.report.machine = fmt.Sprintf("%s\nfiles of %d MB, %d dependencies; medians of %d readings", table.Machine(ctx),
-		o.Download>>20, o.Dependencies, o.Readings)
+	b.report.About(ctx, "files of %d MB, %d dependencies; medians of %d readings", o.Download>>20, o.Dependencies,
+		o.Readings)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
-}
-
-// report holds the results.
-type report struct {
-	machine string
-	table.Bars
-}
-
-// Print writes the table.
-func (r *report) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n\n", r.machine)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	r.Write(w)
-	return w.Flush()
 }

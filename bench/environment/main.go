@@ -3,19 +3,11 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/bench/table"
 )
 
 func main() {
 	agent.KeeperMain()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"github.com/errand-fleet/errand/agent"
@@ -56,11 +55,7 @@ type bench struct {
 	desk     *desk.Desk
 	store    *store.Store
 	progress io.Writer
-	report   report
-}
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return table.Run(ctx, args, stdout, stderr, parse, measure)
+	report   table.Report
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -86,7 +81,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // measure runs all steps, each on a separate Redis and fleet.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	b := &bench{options: o, progress: progress}
 	if b.dir, err = os.MkdirTemp("", "b"); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
@@ -99,9 +94,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	if err := os.Symlink(self, filepath.Join(b.dir, fakecli.Name)); err != nil {
 		return nil, fmt.Errorf("name the CLI: %w", err)
 	}
-	b.report.machine = table.Machine(ctx)
-	b.report.title = fmt.Sprintf("%d workers, %d silent runs, %d waiting tasks; each state observed for %v", o.Workers,
-		o.Runs, o.Waiting, o.Look)
+	b.report.About(ctx, "%d workers, %d silent runs, %d waiting tasks; each state observed for %v", o.Workers, o.Runs,
+		o.Waiting, o.Look)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }
@@ -271,23 +265,6 @@ func (b *bench) observe(ctx context.Context) (observed, error) {
 	fmt.Fprintf(b.progress, "%.0f commands/s, %.1f %% of a core, %d connections: %s\n", o.commands, 100*o.cpu,
 		o.connections, o.most(took))
 	return o, nil
-}
-
-// report is what is printed.
-type report struct {
-	table.Bars
-	machine, title string
-}
-
-// Print implements table.Report.
-func (r *report) Print(out io.Writer) error {
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	fmt.Fprintf(out, "%s\n%s\n\n", r.machine, r.title)
-	r.Write(w)
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
-	}
-	return nil
 }
 
 // most lists the most frequent commands.

@@ -6,14 +6,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 	"github.com/errand-fleet/errand/internal/fake/container"
 )
 
@@ -25,8 +23,5 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", container.Enter(os.Args[2:]))
 		os.Exit(1)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }

@@ -57,13 +57,8 @@ type bench struct {
 	redisURL string
 	redis    *redis.Client
 	slack    *door.Slack
-	report   report
+	report   table.Report
 	progress io.Writer
-}
-
-// run executes the command and returns the exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	return table.Run(ctx, args, stdout, stderr, parse, measure)
 }
 
 func parse(args []string, stderr io.Writer) (options, error) {
@@ -88,7 +83,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // measure runs all steps on a separate Redis with an append-only file, as in a fleet.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	b := &bench{options: o, progress: progress, slack: door.NewSlack()}
 	defer b.slack.Close()
 	if b.self, err = os.Executable(); err != nil {
@@ -104,7 +99,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	}
 	defer func() { err = errors.Join(err, r.Stop(ctx)) }()
 	b.redis, b.redisURL = r.Client, r.URL
-	b.report.begin(ctx, b.options)
+	b.report.About(ctx, "%d connections; medians of %d readings of %d events", door.Connections, o.Readings, o.Requests)
 	err = table.Take(ctx, progress, o.Only, b.steps())
 	return &b.report, err
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 func TestMain(m *testing.M) {
@@ -24,11 +26,11 @@ func TestQuick(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	var table, progress bytes.Buffer
-	if code := run(t.Context(), []string{"-quick", "-bolt=false", "-bin", bin}, &table, &progress); code != 0 {
+	var out, progress bytes.Buffer
+	if code := table.Run(t.Context(), []string{"-quick", "-bolt=false", "-bin", bin}, &out, &progress, parse, measure); code != 0 {
 		t.Fatalf("exit %d: %s", code, progress.String())
 	}
-	t.Logf("\n%s", table.String())
+	t.Logf("\n%s", out.String())
 	for _, row := range []string{
 		`bare asynq +\d+ +1.00 +- `, `errand +\d+ +\d\.\d\d +- `, `of a bare handler's .* >= 0.60`,
 		`half the rate .* <= 15.0 ms`,
@@ -38,7 +40,7 @@ func TestQuick(t *testing.T) {
 		`events refused while .* +0 +<= 0 +PASS`, `lost, also by .* +0 +<= 0 +PASS`,
 		`to the CLI, p50 .* <= 150 ms`, `with traces, as a multiple .* <= 1.020`, `receiver of traces +0`,
 	} {
-		if !regexp.MustCompile(row).Match(table.Bytes()) {
+		if !regexp.MustCompile(row).Match(out.Bytes()) {
 			t.Errorf("the table has no row like %s", row)
 		}
 	}

@@ -6,14 +6,12 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // bareVariable makes this program act as the bare contender.
@@ -21,10 +19,7 @@ const bareVariable = "ERRAND_BENCH_BARE"
 
 func main() {
 	play()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }
 
 // play runs the role of a re-executed process and exits; it returns in any other process.

@@ -46,11 +46,42 @@ func (b *bench) rate(ctx context.Context) error {
 			readings[i] = append(readings[i], r)
 		}
 	}
+	medians := map[string]reading{} // by contender
 	for i, c := range list {
-		b.report.readings = append(b.report.readings, named{c.Name, middle(readings[i])})
+		medians[c.Name] = middle(readings[i])
 	}
-	b.report.compare()
+	b.sideBySide(list, medians)
+	b.compare(medians[ownName], medians[bareName], medians[boltName])
 	return nil
+}
+
+// sideBySide adds the table of the contenders.
+func (b *bench) sideBySide(list []contender, medians map[string]reading) {
+	b.report.Compare("contender", "events/s", "of bare", "of Bolt", "CPU for one", "of Bolt", "of Redis", "p50 at half",
+		"p99 at half")
+	limit, bolt := medians[bareName], medians[boltName]
+	for _, c := range list {
+		r := medians[c.Name]
+		b.report.Compare(c.Name, fmt.Sprintf("%.0f", r.rate), table.Ratio(r.rate, limit.rate),
+			table.Ratio(r.rate, bolt.rate), fmt.Sprintf("%.0f µs", micros(r.cpu)),
+			table.Ratio(float64(r.cpu), float64(bolt.cpu)), fmt.Sprintf("%.0f µs", micros(r.redis)),
+			fmt.Sprintf("%.1f ms", table.Milliseconds(r.p50)), fmt.Sprintf("%.1f ms", table.Milliseconds(r.half)))
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// compare compares errand with the others. Bolt has zeros if it was not measured.
+func (b *bench) compare(own, limit, bolt reading) {
+	r := &b.report
+	r.Least("answers a second, as a multiple of a bare handler's", own.answers/limit.answers, 0.80, "%.2f")
+	if bolt.rate > 0 {
+		r.Least("the same of Bolt's", own.answers/bolt.answers, 2.5, "%.2f")
+		r.Most("CPU for an answer, as a multiple of Bolt's", float64(own.answer)/float64(bolt.answer), 0.35, "%.2f")
+	}
+	r.Least("the rate while events are interpreted, as a multiple of a bare handler's", own.rate/limit.rate, 0.60, "%.2f")
+	r.Most("p99 of the answer at half the rate", table.Milliseconds(own.half), 15, "%.1f ms")
+	r.Least("events a second until they are tasks, as a multiple of a bare handler's", own.tasks/limit.tasks, 0.45, "%.2f")
 }
 
 // middle returns the median of each value separately.

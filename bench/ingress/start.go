@@ -14,6 +14,7 @@ import (
 
 	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/fakecli"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // patience bounds the wait for one run.
@@ -64,8 +65,8 @@ func (b *bench) start(ctx context.Context) (err error) {
 	}
 	slices.Sort(delays)
 	all := door.Load{Delays: delays}
-	b.report.Most("from an event to the CLI, p50", milliseconds(all.Percentile(.5)), 150, "%.0f ms")
-	b.report.Most("the same, p99", milliseconds(all.Percentile(.99)), 350, "%.0f ms")
+	b.report.Most("from an event to the CLI, p50", table.Milliseconds(all.Percentile(.5)), 150, "%.0f ms")
+	b.report.Most("the same, p99", table.Milliseconds(all.Percentile(.99)), 350, "%.0f ms")
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // perRun is the number of progress events of a busy run in a second; the worker joins more frequent ones.
@@ -47,7 +48,7 @@ func (b *bench) storm(ctx context.Context) (err error) {
 	}
 	b.report.Most(fmt.Sprintf("events lost while %d runs write %d times a second each", b.Storm, perRun),
 		float64(int64(b.Requests/4+b.Requests/2)-waiting), 0, "%.0f")
-	b.report.Note("p99 of the answer meanwhile", milliseconds(half.Percentile(.99)), "%.1f ms")
+	b.report.Note("p99 of the answer meanwhile", table.Milliseconds(half.Percentile(.99)), "%.1f ms")
 	b.report.Note("pieces written meanwhile, a second", float64(written.Load())/half.Wall.Seconds(), "%.0f")
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/errand-fleet/errand/bench/door"
+	"github.com/errand-fleet/errand/bench/table"
 )
 
 // trouble is how Slack's API answers for a while.
@@ -45,7 +46,7 @@ func (b *bench) trouble(ctx context.Context) error {
 	}
 	b.report.Most("events refused while Slack's API is slow or fails", float64(refused), 0, "%.0f")
 	b.report.Most("lost, also by a front door that was killed", float64(lost), 0, "%.0f")
-	b.report.Most("p99 of the answer meanwhile", milliseconds(answer), 100, "%.1f ms")
+	b.report.Most("p99 of the answer meanwhile", table.Milliseconds(answer), 100, "%.1f ms")
 	return nil
 }
 

@@ -10,12 +10,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/errand-fleet/errand/bench/door"
@@ -25,10 +22,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }
 
 type options struct {
@@ -53,7 +47,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // measure comments on one pull request after the other.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	hub, err := githubfake.New(githubfake.Config{})
 	if err != nil {
 		return nil, fmt.Errorf("start GitHub: %w", err)
@@ -79,7 +73,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 	}
 	defer func() { err = errors.Join(err, worker.Stop()) }()
 
-	r := &report{machine: table.Machine(ctx), options: o, took: make([]time.Duration, o.Comments)}
+	r, took := &table.Report{}, make([]time.Duration, o.Comments)
+	r.About(ctx, "%d comments on pull requests of %d repositories, GITHUB_POLL=20s", o.Comments, o.Repositories)
 	answers := make(chan error, o.Comments)
 	for i := range o.Comments {
 		if !door.Until(ctx, time.Now().Add(o.Pause)) {
@@ -98,7 +93,7 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 					return strings.Contains(c.Body, "It adds a total.")
 				})
 			})
-			r.took[i] = time.Since(begun)
+			took[i] = time.Since(begun)
 			answers <- err
 		}()
 	}
@@ -107,6 +102,10 @@ func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report
 			return nil, fmt.Errorf("wait for an answer: %w", err)
 		}
 	}
+	slices.Sort(took)
+	all := door.Load{Delays: took}
+	r.Note("from a comment to its answer, median", all.Percentile(.5).Seconds(), "%.1f s")
+	r.Most("95th percentile", all.Percentile(.95).Seconds(), 60, "%.1f s")
 	return r, nil
 }
 
@@ -136,28 +135,6 @@ func fill(ctx context.Context, hub *githubfake.Server, dir string, o options) er
 	}
 	if err := os.WriteFile(filepath.Join(dir, "errand.yaml"), []byte(settings.String()), 0o600); err != nil {
 		return fmt.Errorf("write settings: %w", err)
-	}
-	return nil
-}
-
-type report struct {
-	machine string
-	options options
-	took    []time.Duration
-}
-
-// Print implements table.Report.
-func (r *report) Print(out io.Writer) error {
-	fmt.Fprintf(out, "%s\n%d comments on pull requests of %d repositories, GITHUB_POLL=20s\n\n", r.machine,
-		r.options.Comments, r.options.Repositories)
-	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	slices.Sort(r.took)
-	var bars table.Bars
-	bars.Note("from a comment to its answer, median", r.took[len(r.took)/2].Seconds(), "%.1f s")
-	bars.Most("95th percentile", r.took[min(len(r.took)*95/100, len(r.took)-1)].Seconds(), 60, "%.1f s")
-	bars.Write(w)
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("print: %w", err)
 	}
 	return nil
 }

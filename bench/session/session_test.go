@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -83,30 +82,5 @@ func TestMixture(t *testing.T) {
 		bytesOf["stream_event  content_block_delta thinking_delta"]
 	if share := float64(pieces) / float64(out.Len()); share < 0.2 || share > 0.5 {
 		t.Errorf("%.0f %% of the bytes are pieces of messages", 100*share)
-	}
-}
-
-func TestEqualSizesGiveEqualBytes(t *testing.T) {
-	t.Parallel()
-	var a, b bytes.Buffer
-	for _, out := range []io.Writer{&a, &b} {
-		if _, err := Write(out, 1<<20); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !bytes.Equal(a.Bytes(), b.Bytes()) {
-		t.Error("two sessions of one size differ")
-	}
-}
-
-// full fails as a full disk does.
-type full struct{}
-
-func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
-
-func TestFullDiskIsTold(t *testing.T) {
-	t.Parallel()
-	if _, err := Write(full{}, 4<<20); err == nil {
-		t.Error("no error for a session that could not be written")
 	}
 }

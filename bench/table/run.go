@@ -7,22 +7,31 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
-// Report is the result of a benchmark.
-type Report interface {
-	Print(out io.Writer) error
+// Main is the main function of a benchmark, which a signal ends in order.
+func Main[O any](
+	parse func(args []string, stderr io.Writer) (O, error),
+	measure func(ctx context.Context, o O, progress io.Writer) (*Report, error),
+) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
+	stop()
+	os.Exit(code)
 }
 
 // Run parses the arguments, measures, prints, and returns the exit code. A missed bar is a result, not a failure.
 func Run[O any](ctx context.Context, args []string, stdout, stderr io.Writer,
 	parse func(args []string, stderr io.Writer) (O, error),
-	measure func(ctx context.Context, o O, progress io.Writer) (Report, error),
+	measure func(ctx context.Context, o O, progress io.Writer) (*Report, error),
 ) int {
 	o, err := parse(args, stderr)
 	switch {

@@ -62,7 +62,7 @@ type bench struct {
 	dir    string // for all files; removed at the end
 	origin *origin
 	space  *workspace.Workspace
-	report report
+	report table.Report
 }
 
 // steps are the measurements, in order.
@@ -76,13 +76,14 @@ func (b *bench) steps() []table.Step {
 }
 
 // measure runs all steps.
-func measure(ctx context.Context, o options, progress io.Writer) (_ table.Report, err error) {
+func measure(ctx context.Context, o options, progress io.Writer) (_ *table.Report, err error) {
 	b := &bench{options: o}
 	if b.dir, err = os.MkdirTemp(o.Temp, "bench-"); err != nil {
 		return nil, fmt.Errorf("create directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
-	b.report.begin(ctx, o)
+	b.report.About(ctx, "repository of %d files and %d MB of history; medians of %d readings", o.Files, o.History,
+		o.Readings)
 	fmt.Fprintln(progress, "== generate")
 	if b.origin, err = newOrigin(ctx, filepath.Join(b.dir, "origin"), o.Files, o.History); err != nil {
 		return nil, err

@@ -3,17 +3,9 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/signal"
-	"syscall"
-
 	"github.com/errand-fleet/errand/bench/table"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := table.Run(ctx, os.Args[1:], os.Stdout, os.Stderr, parse, measure)
-	stop()
-	os.Exit(code)
+	table.Main(parse, measure)
 }
