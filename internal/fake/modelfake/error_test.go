@@ -10,52 +10,6 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-func TestErrors(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		turn          modelfake.Turn
-		kind, message string
-	}{
-		"401":      {modelfake.Turn{Status: 401}, "authentication_error", "authentication_error"},
-		"429":      {modelfake.Turn{Status: 429, Message: "slow down"}, "rate_limit_error", "slow down"},
-		"500":      {modelfake.Turn{Status: 500}, "api_error", "api_error"},
-		"529":      {modelfake.Turn{Status: 529}, "overloaded_error", "overloaded_error"},
-		"own type": {modelfake.Turn{Status: 400, ErrorType: "mine"}, "mine", "mine"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := modelfake.New()
-			defer s.Close()
-			c.turn.Header = http.Header{"Retry-After": {"2"}}
-			s.Answer("", c.turn)
-			for _, body := range []string{streaming, whole, streaming} {
-				r := ask(t, s, body)
-				wantError(t, r, c.turn.Status, c.kind, c.message)
-				if got := r.header.Get("Retry-After"); got != "2" {
-					t.Errorf("retry-after %q", got)
-				}
-			}
-		})
-	}
-}
-
-func TestErrorThatPasses(t *testing.T) {
-	t.Parallel()
-	s := modelfake.New()
-	defer s.Close()
-	s.Answer("", modelfake.Turn{Status: 529, Times: 2, Text: "back"}, modelfake.Turn{Text: "next"})
-	wantError(t, ask(t, s, whole), 529, "overloaded_error", "overloaded_error")
-	wantError(t, ask(t, s, whole), 529, "overloaded_error", "overloaded_error")
-	for range 2 {
-		if got := answerText(t, s, user("hello")); got != "back" {
-			t.Errorf("after two errors: %q", got)
-		}
-	}
-	if got := answerText(t, s, user("hello"), assistant("back"), toolResult()); got != "next" {
-		t.Errorf("the turn after it: %q", got)
-	}
-}
-
 func TestForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -8,15 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-const (
-	streaming = `{"model":"m","stream":true,"messages":[{"role":"user","content":"hello"}]}`
-	whole     = `{"model":"m","stream":false,"messages":[{"role":"user","content":"hello"}]}`
-)
+const whole = `{"model":"m","stream":false,"messages":[{"role":"user","content":"hello"}]}`
 
 func TestMatch(t *testing.T) {
 	t.Parallel()
@@ -70,89 +65,11 @@ func TestPromptIsNotExpandedTwice(t *testing.T) {
 	}
 }
 
-func TestAnswerRefusesWhatIsNotJSON(t *testing.T) {
-	t.Parallel()
-	s := modelfake.New()
-	defer s.Close()
-	defer func() {
-		if recover() == nil {
-			t.Error("no panic")
-		}
-	}()
-	s.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: make(chan int)}}})
-}
-
-func TestRequests(t *testing.T) {
-	t.Parallel()
-	s := modelfake.New()
-	defer s.Close()
-	ask(t, s, `{"model":"m","stream":true,"system":[{"type":"text","text":"be"},{"type":"text","text":"kind"}],`+
-		`"tools":[{"name":"Bash"},{"name":"Read"}],"messages":[`+user("hello")+`]}`)
-	got := s.Requests()
-	want := modelfake.Request{
-		Method: "POST", Path: "/v1/messages", Key: "sk-ant-test", Header: got[0].Header, Body: got[0].Body,
-		Text: "hello", Prompts: 1, System: "be\nkind", Model: "m", Stream: true, Messages: 1,
-		Tools: []string{"Bash", "Read"},
-	}
-	if diff := cmp.Diff([]modelfake.Request{want}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if got[0].Header.Get("Anthropic-Version") == "" || !json.Valid(got[0].Body) {
-		t.Errorf("header %v, body %s", got[0].Header, got[0].Body)
-	}
-	got[0].Text = "changed"
-	if s.Requests()[0].Text != "hello" {
-		t.Error("the caller's copy is the server's own")
-	}
-}
-
-func TestBearerTokenIsAKey(t *testing.T) {
-	t.Parallel()
-	s := modelfake.New()
-	defer s.Close()
-	req := request(t.Context(), s, http.MethodPost, "/v1/messages", whole)
-	req.Header.Del("X-Api-Key")
-	req.Header.Set("Authorization", "Bearer token")
-	if r := do(t, req); r.status != http.StatusOK {
-		t.Errorf("status %d: %s", r.status, r.body)
-	}
-	if got := s.Requests()[0].Key; got != "token" {
-		t.Errorf("key %q", got)
-	}
-}
-
-func TestStartedAndGate(t *testing.T) {
-	t.Parallel()
-	s := modelfake.New()
-	defer s.Close()
-	started, gate := make(chan struct{}), make(chan struct{})
-	s.Answer("", modelfake.Turn{Text: "through", Started: started, Gate: gate})
-	answered := make(chan response, 1)
-	go func() { answered <- ask(t, s, whole) }()
-	<-started
-	if n := len(s.Requests()); n != 1 {
-		t.Errorf("%d requests are recorded at the start of the first turn", n)
-	}
-	select {
-	case r := <-answered:
-		t.Errorf("answered before the gate: %s", r.body)
-	case gate <- struct{}{}:
-	}
-	if r := <-answered; !strings.Contains(r.body, "through") {
-		t.Errorf("got %s", r.body)
-	}
-	close(gate)
-	if r := ask(t, s, whole); !strings.Contains(r.body, "through") { // and no test receives from started
-		t.Errorf("got %s", r.body)
-	}
-}
-
-// response is what a client got; err is the error of reading the body.
+// response is what a client got.
 type response struct {
 	status int
 	header http.Header
 	body   string
-	err    error
 }
 
 func request(ctx context.Context, s *modelfake.Server, method, path, body string) *http.Request {
@@ -163,10 +80,6 @@ func request(ctx context.Context, s *modelfake.Server, method, path, body string
 	req.Header.Set("X-Api-Key", "sk-ant-test")
 	req.Header.Set("Anthropic-Version", "2023-06-01")
 	return req
-}
-
-func post(ctx context.Context, s *modelfake.Server, body string) (*http.Response, error) {
-	return http.DefaultClient.Do(request(ctx, s, http.MethodPost, "/v1/messages?beta=true", body))
 }
 
 func ask(t *testing.T, s *modelfake.Server, body string) response {
@@ -183,7 +96,10 @@ func do(t *testing.T, req *http.Request) response {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	return response{resp.StatusCode, resp.Header, string(body), err}
+	if err != nil {
+		t.Error(err)
+	}
+	return response{resp.StatusCode, resp.Header, string(body)}
 }
 
 // answerText asks without streaming and returns the only text of the answer.
