@@ -51,20 +51,6 @@ func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 // patience ends only what hangs: a loaded machine may take minutes for a step that takes a moment.
 const patience = 20 * time.Minute
 
-// eventually waits for a state that nothing announces.
-func eventually(t *testing.T, what string, reached func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for !reached() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("in %v not reached: %s", patience, what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // origin is the remote repository acme/api, and a person's checkout of it.
 type origin struct {
 	t    *testing.T

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 func TestPresentCommitNeedsNoFetch(t *testing.T) {
@@ -196,7 +198,7 @@ func TestOneFetchServesWhoWaits(t *testing.T) {
 				}
 				done <- c
 			}()
-			eventually(t, "the other checkout waits for the mirror", func() bool {
+			await.Until(t, "the other checkout waits for the mirror", func() bool {
 				free, err := tryLock(m.beside("use"))
 				if err != nil {
 					t.Fatal(err)

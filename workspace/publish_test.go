@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/errand-fleet/errand/internal/await"
 )
 
 const ownBranch = "errand/slack-1a2b3c4d5e"
@@ -86,7 +88,7 @@ func TestChangeInTheMomentOfTheIndex(t *testing.T) {
 	if err := errors.Join(os.Chtimes(index, info.ModTime(), info.ModTime()), os.Remove(c.Dir+"/gone.txt")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the next second", func() bool { return time.Now().Unix() > info.ModTime().Unix() })
+	await.Until(t, "the next second", func() bool { return time.Now().Unix() > info.ModTime().Unix() })
 	b, err := w.Snapshot(t.Context(), c, bundleLimit)
 	if err != nil {
 		t.Fatal(err)

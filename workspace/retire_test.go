@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -210,48 +209,5 @@ func TestMirrorStaysWhileItIsCloned(t *testing.T) {
 	release()
 	if gone, err := w.DiscardMirror(t.Context(), m); !gone || err != nil {
 		t.Errorf("discard: %t, %v", gone, err)
-	}
-}
-
-// Clones remain complete while the janitor runs.
-func TestMirrorsAreDiscardedBesideClones(t *testing.T) {
-	t.Parallel()
-	o := newOrigin(t)
-	w := o.files()
-	var all sync.WaitGroup
-	for _, thread := range []string{"a", "b"} {
-		all.Go(func() {
-			for range 5 {
-				c, err := w.Checkout(t.Context(), Want{Thread: thread, Repo: api.Repo})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if out, err := tryGit(t, c.Dir, "fsck", "--strict"); err != nil {
-					t.Errorf("%v: %s", err, out)
-				}
-				if err := os.RemoveAll(c.Dir); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	for {
-		select {
-		case <-done:
-			return
-		default:
-		}
-		list, err := w.Mirrors(t.Context())
-		for _, m := range list {
-			if err == nil {
-				_, err = w.DiscardMirror(t.Context(), m)
-			}
-		}
-		if err != nil {
-			t.Error(err)
-		}
 	}
 }

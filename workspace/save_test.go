@@ -64,6 +64,8 @@ func TestWorkIsSaved(t *testing.T) {
 	testGit(t, c.Dir, "checkout", "--quiet", "-b", "other")
 	testGit(t, c.Dir, "reset", "--quiet", "--hard", "HEAD~1")
 	testGit(t, c.Dir, "checkout", "--quiet", "main")
+	aside := testGit(t, c.Dir, "commit-tree", "-m", "kept aside", "HEAD^{tree}")
+	testGit(t, c.Dir, "update-ref", "refs/aside/one", aside) // git keeps no reflog of it
 	for _, n := range []string{"first", "second"} {
 		write(t, c.Dir+"/README.md", n+"\n")
 		testGit(t, c.Dir, "stash")
@@ -86,7 +88,7 @@ func TestWorkIsSaved(t *testing.T) {
 			t.Errorf("%s is %q, want %q", ref, got, want)
 		}
 	}
-	for _, sha := range []string{lost, dropped, stashed} {
+	for _, sha := range []string{lost, dropped, aside, stashed} {
 		testGit(t, again, "cat-file", "-e", sha+"^{tree}")
 	}
 	for name, want := range map[string]string{

@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strconv"
@@ -39,33 +38,13 @@ func (w *Workspace) Tend(ctx context.Context, repo string) (err error) {
 		return nil
 	}
 	m.git = m.git.holding(held)
-	if err := secure(m.dir, mirrorConfig, ""); err != nil {
+	if err := secure(m.dir, mirrorConfig, ""); err != nil { // it also removes what a killed git was writing
 		return err
 	}
 	if err := m.dropNames(ctx); err != nil {
 		return err
 	}
-	if err := m.dropUnfinished(); err != nil {
-		return err
-	}
 	return m.pack(ctx)
-}
-
-// dropUnfinished removes what a git left that was killed while it wrote a pack or an object. Only git
-// prune would, which drops objects, too. The caller holds the mirror's lock, so none is being written.
-func (m mirror) dropUnfinished() error {
-	for _, dir := range []string{"pack", "??"} {
-		names, err := filepath.Glob(filepath.Join(m.dir, "objects", dir, "tmp_*"))
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			if err := os.Remove(name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Refs in a mirror that name our commits.
