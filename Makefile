@@ -25,7 +25,7 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 VCS := $(shell git rev-parse HEAD >/dev/null 2>&1 && echo auto || echo false)
 
 .PHONY: help setup machine build install release site trial-install trial-cold demo guide run bench bench-ingress bench-console bench-workspace bench-environment bench-fleet bench-poll bench-gateway bench-clouds chaos upgrade image oci trial-oci test check lint \
-	fmt vuln mutants peers contracts browser pictures proof groups clean
+	fmt vuln mutants peers browser pictures proof groups clean
 
 # A target's comment is `## TIME | TEXT`. Times are for two cores.
 help: ## | Show this list
@@ -100,11 +100,6 @@ browser: setup build $(BROWSER)/node_modules/.package-lock.json ## 30 s | Check 
 
 mutants: setup build ## 50 min | Change the product in 150 small ways, and list those that no test notices (ARGS='-only REGEXP', '-seed N -n N', -list)
 	go run -C tools ./mutants $(ARGS)
-
-contracts: $(PEERS)/node_modules/.package-lock.json ## 15 min | Record the calls of all tests again, and write docs/contracts.md
-	rm -f $(CURDIR)/e2e/out/calls.ndjson && mkdir -p e2e/out
-	RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson $(MAKE) test
-	cd $(PEERS) && RECORD_CALLS=$(CURDIR)/e2e/out/calls.ndjson go test -count=1 -run TestContractsAreDocumented . -update
 
 pictures: ## 1 min | Make the pictures of the documents again
 	@$(MAKE) browser ARGS='-run "TestDemo|TestMovingPicture" -pictures'

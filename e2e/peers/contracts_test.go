@@ -1,8 +1,6 @@
 package peers
 
 import (
-	"bufio"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -99,18 +97,13 @@ var aliases = map[string]string{
 }
 
 // docs/contracts.md lists every operation that errand calls: none is without a schema, a permission that the App asks
-// for, a rate class and a test.
+// for, and a rate class.
 func TestContractsAreDocumented(t *testing.T) {
 	t.Parallel()
-	calls := readCalls(t)
 	var page strings.Builder
 	page.WriteString(contractsHead)
-	tests := map[string][]string{}
-	for _, c := range calls {
-		tests[c.Name] = append(tests[c.Name], c.Test)
-	}
 	sites := callSites(t)
-	page.WriteString("## GitHub\n\n| operation | schema | called in | permission | rate class | a test |\n|---|---|---|---|---|---|\n")
+	page.WriteString("## GitHub\n\n| operation | schema | called in | permission | rate class |\n|---|---|---|---|---|\n")
 	known := githubfake.Contract().Operations
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
 		if !strings.Contains(name, " ") {
@@ -132,10 +125,9 @@ func TestContractsAreDocumented(t *testing.T) {
 		if id == "" {
 			id = "schema.graphql"
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s | %s |\n", name, id, strings.Join(sites[name], ", "), permission,
-			class, firstTest(t, name, tests))
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", name, id, strings.Join(sites[name], ", "), permission, class)
 	}
-	page.WriteString("\n## Slack\n\n| method | called in | rate class | repeated | a test |\n|---|---|---|---|---|\n")
+	page.WriteString("\n## Slack\n\n| method | called in | rate class | repeated |\n|---|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(sites)) {
 		if strings.Contains(name, " ") {
 			continue
@@ -146,13 +138,8 @@ func TestContractsAreDocumented(t *testing.T) {
 		if limits[name].class == "" {
 			t.Errorf("%s has no rate class", name)
 		}
-		fmt.Fprintf(&page, "| `%s` | %s | %s | %s | %s |\n", name, strings.Join(sites[name], ", "), limits[name].class,
-			limits[name].repeated, firstTest(t, name, tests))
-	}
-	for name, by := range tests {
-		if sites[name] == nil {
-			t.Errorf("%s calls %s, and no file is known to", by[0], name)
-		}
+		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", name, strings.Join(sites[name], ", "), limits[name].class,
+			limits[name].repeated)
 	}
 	compareGolden(t, filepath.Join(root, "docs", "contracts.md"), page.String())
 }
@@ -160,29 +147,14 @@ func TestContractsAreDocumented(t *testing.T) {
 const contractsHead = `# Contracts
 
 Every operation of GitHub and Slack that errand calls. ` + "`make peers`" +
-	` generates this page and fails when it is out of date; ` + "`make contracts`" + ` writes it again.
-[testing.md](testing.md) explains how the calls are checked.
+	` fails when this page is out of date; ` + "`make peers ARGS='-run Contracts -update'`" + `
+writes it again. [testing.md](testing.md) explains how the calls are checked.
 
 GitHub: *schema* is the operationId of GitHub's description. *Permission* is the one of the App's manifest that allows the call. All calls count
 against the primary limit of the installation or token; those that write also against the secondary limit for content. The client
 repeats no call: a rate limit makes the task wait until it ends, and what was written is found again by its hidden mark.
 
 `
-
-// firstTest names one of the tests that make the call.
-func firstTest(t *testing.T, name string, tests map[string][]string) string {
-	t.Helper()
-	all := tests[name]
-	if len(all) == 0 {
-		t.Errorf("no test calls %s: write one, and run `make contracts`", name)
-		return ""
-	}
-	named := slices.DeleteFunc(slices.Clone(all), func(one string) bool { return !strings.Contains(one, ".Test") })
-	if len(named) > 0 {
-		all = named
-	}
-	return "`" + slices.Min(all) + "`"
-}
 
 // permissionFor names the permission of the App's manifest that allows an operation.
 func permissionFor(name string, op contract.Operation) (string, error) {
@@ -304,55 +276,6 @@ func eachCall(t *testing.T, dir string, visit func(file, service, method string)
 		return nil
 	})
 	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// readCalls returns the recorded calls. With -update it first takes those of the file that RECORD_CALLS names: of each
-// operation the shortest of each form.
-func readCalls(t *testing.T) (calls []contract.Call) {
-	t.Helper()
-	path := filepath.Join("testdata", "calls.ndjson")
-	if from := os.Getenv("RECORD_CALLS"); *update && from != "" {
-		best := map[string]string{}
-		eachLine(t, from, func(line string, c contract.Call) {
-			key := c.Name + strings.Join(slices.Sorted(maps.Keys(c.Args)), ",")
-			if body, ok := c.Body.(object); ok {
-				key += strings.Join(slices.Sorted(maps.Keys(body)), ",")
-			} else if c.Body != nil {
-				key += fmt.Sprint(c.Body)
-			}
-			if was := best[key]; !strings.HasPrefix(c.Test, "internal/") && !strings.HasSuffix(c.Test, ".main") &&
-				(was == "" || len(line) < len(was) || len(line) == len(was) && line < was) {
-				best[key] = line
-			}
-		})
-		if err := os.WriteFile(path,
-			[]byte(strings.Join(slices.Sorted(maps.Values(best)), "\n")+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eachLine(t, path, func(_ string, c contract.Call) { calls = append(calls, c) })
-	return calls
-}
-
-func eachLine(t *testing.T, path string, visit func(string, contract.Call)) {
-	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 10<<20)
-	for lines.Scan() {
-		var c contract.Call
-		if err := json.Unmarshal(lines.Bytes(), &c); err != nil {
-			t.Fatal(err)
-		}
-		visit(lines.Text(), c)
-	}
-	if err := lines.Err(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/vektah/gqlparser/v2/ast"
+	"github.com/vektah/gqlparser/v2/parser"
 
 	"github.com/errand-fleet/errand/internal/fake/contract"
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
@@ -72,6 +74,57 @@ func TestGitHubSchemas(t *testing.T) {
 	compareExtract(t, e, filepath.Join("..", "..", "internal", "fake", "githubfake", "schemas.json.gz"))
 }
 
+// The fake's schema of GraphQL is a part of GitHub's.
+func TestGraphQLSchema(t *testing.T) {
+	t.Parallel()
+	read := func(path ...string) *ast.SchemaDocument {
+		text, err := os.ReadFile(filepath.Join(path...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc, err := parser.ParseSchema(&ast.Source{Name: path[len(path)-1], Input: string(text)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return doc
+	}
+	whole := read("node_modules", "@octokit", "graphql-schema", "schema.graphql").Definitions
+	for _, ours := range read("..", "..", "internal", "fake", "githubfake", "schema.graphql").Definitions {
+		theirs := whole.ForName(ours.Name)
+		if theirs == nil || theirs.Kind != ours.Kind {
+			t.Errorf("GitHub has no %s %s", ours.Kind, ours.Name)
+			continue
+		}
+		for _, value := range ours.EnumValues {
+			if theirs.EnumValues.ForName(value.Name) == nil {
+				t.Errorf("%s.%s: GitHub has no such value", ours.Name, value.Name)
+			}
+		}
+		for _, field := range ours.Fields {
+			if their := theirs.Fields.ForName(field.Name); their == nil || their.Type.String() != field.Type.String() {
+				t.Errorf("%s.%s: GitHub has %v", ours.Name, field.Name, their)
+			} else {
+				compareArguments(t, ours.Name+"."+field.Name, field.Arguments, their.Arguments)
+			}
+		}
+	}
+}
+
+// compareArguments expects arguments that GitHub has, and all that it requires.
+func compareArguments(t *testing.T, field string, ours, theirs ast.ArgumentDefinitionList) {
+	t.Helper()
+	for _, argument := range ours {
+		if their := theirs.ForName(argument.Name); their == nil || their.Type.String() != argument.Type.String() {
+			t.Errorf("%s(%s: %s): GitHub has %v", field, argument.Name, argument.Type, their)
+		}
+	}
+	for _, their := range theirs {
+		if their.Type.NonNull && their.DefaultValue == nil && ours.ForName(their.Name) == nil {
+			t.Errorf("%s lacks the argument %s", field, their.Name)
+		}
+	}
+}
+
 // unpublished are routes of GitHub that its description of REST leaves out.
 var unpublished = map[string]bool{
 	"POST /graphql": true, // checked against the schema of GraphQL
@@ -81,7 +134,7 @@ var unpublished = map[string]bool{
 // Schema. Blocks have to be of a kind that the SDK knows.
 func TestSlackSchemas(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(limited(t), modern(t), "slackschemas.mjs")
+	cmd := exec.CommandContext(limited(t), "node", "slackschemas.mjs")
 	said := &strings.Builder{}
 	cmd.Stderr = said
 	out, err := cmd.Output()

@@ -104,7 +104,6 @@ type Server struct {
 	url     string
 	ownDir  bool   // Dir is ours to remove
 	backend string // path of git-http-backend
-	maker   string // the test
 
 	http      *http.Server
 	rest, web []route      // filled by New, then read only
@@ -142,7 +141,6 @@ func New(cfg Config) (*Server, error) {
 		cfg:    cfg,
 		client: &http.Client{Transport: &http.Transport{}, Timeout: cfg.HookTimeout},
 		change: make(chan struct{}),
-		maker:  contract.Maker(),
 		repos:  map[string]*Repo{},
 		tokens: map[string]grant{},
 		lastID: firstID,

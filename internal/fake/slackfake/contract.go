@@ -32,7 +32,6 @@ func (s *Server) checkCall(name string, form url.Values) error {
 	if m, ok := args["metadata"].(map[string]any); ok && len(m) == 0 && name == "chat.update" {
 		delete(args, "metadata") // it takes the metadata away, says the reference of chat.update; the types forget that
 	}
-	Contract().Record(contract.Call{Name: name, Test: s.maker, Args: args})
 	return s.breach(Contract().Check(schema, args, true))
 }
 

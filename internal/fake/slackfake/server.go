@@ -108,7 +108,6 @@ type Server struct {
 	served  chan struct{}      // closed when the accept loop has ended
 	client  *http.Client       // sends the events
 	methods map[string]method  // by name; not written after New
-	maker   string             // the test
 
 	mu         sync.Mutex
 	changed    chan struct{} // closed and replaced at every change: see Wait
@@ -155,7 +154,6 @@ func New(cfg Config) *Server {
 		cfg:        cfg,
 		url:        "http://" + ln.Addr().String(),
 		stop:       stop,
-		maker:      contract.Maker(),
 		served:     make(chan struct{}),
 		client:     &http.Client{Transport: &http.Transport{}, Timeout: cfg.AnswerWithin},
 		changed:    make(chan struct{}),
