@@ -86,7 +86,7 @@ fmt: ## 10 s | Format the code
 vuln: ## 1 min | Look for known vulnerabilities in the dependencies (needs the network)
 	$(TOOL) govulncheck ./...
 
-peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against other projects' frameworks, libraries and emulators, and behind nginx; 1 min more on first use
+peers: setup build $(PEERS)/node_modules/.package-lock.json ## 15 s | Test against other projects' frameworks and libraries, and behind nginx; 1 min more on first use
 	@scripts/machine nginx
 	cd $(PEERS) && go test -count=1 -timeout 30m $(ARGS) .
 

@@ -1,8 +1,6 @@
 // Package peers tests errand and its fakes with other projects' programs: Slack's own framework as an app of the fake
-// workspace; real webhooks, signed by GitHub's own library, at the front door; a worker with other projects'
-// emulators of Slack and GitHub; and its traces at the OpenTelemetry Collector's receiver. `make peers` installs them
-// and runs the tests. They show whether the fakes behave like the services, and whether the worker works with other
-// implementations. ARGS=-update rewrites the golden files.
+// workspace; real webhooks, signed by GitHub's own library, at the front door; and a worker's traces at the OpenTelemetry
+// Collector's receiver. `make peers` installs them and runs the tests. ARGS=-update rewrites the golden files.
 package peers
 
 import (
