@@ -60,7 +60,7 @@ func (s *EventLog) Archive(ctx context.Context, id string) error {
 
 // archived returns the archived events of a task, oldest first.
 func (s *EventLog) archived(ctx context.Context, id string) ([]Event, error) {
-	value, err := s.redis.HGet(ctx, s.key.log(id), archive).Result()
+	value, err := s.redis.HGet(ctx, s.key("log", id), archive).Result()
 	if errors.Is(err, redis.Nil) {
 		return nil, nil
 	}
@@ -122,8 +122,8 @@ func (s *EventLog) ReadBefore(
 	var stream *redis.XMessageSliceCmd
 	var value *redis.StringCmd
 	err = s.pipelined(ctx, func(p redis.Pipeliner) error {
-		stream = p.XRevRangeN(ctx, s.key.events(id), from, "-", int64(limit)+1)
-		value = p.HGet(ctx, s.key.log(id), archive)
+		stream = p.XRevRangeN(ctx, s.key("events", id), from, "-", int64(limit)+1)
+		value = p.HGet(ctx, s.key("log", id), archive)
 		return nil
 	})
 	if err := cmp.Or(err, stream.Err()); err != nil && !errors.Is(err, redis.Nil) {

@@ -45,7 +45,7 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 		var chain *redis.SliceCmd
 		var at *redis.TimeCmd
 		if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			chain, at = p.HMGet(ctx, s.key.audit()+"chain", "head", "seq"), p.Time(ctx)
+			chain, at = p.HMGet(ctx, s.key("auditchain"), "head", "seq"), p.Time(ctx)
 			return nil
 		}); err != nil {
 			return AuditEntry{}, fmt.Errorf("append audit entry: %w", err)
@@ -58,7 +58,7 @@ func (s *Audit) Append(ctx context.Context, body func(seq int64, at time.Time) (
 		e := AuditEntry{Body: b, Hash: link256(head, b)}
 		if _, err = s.run(ctx, "audit", head, e.Hash, b, s.most); errors.Is(err, ErrStale) {
 			// go-redis repeats a lost request
-			if now, _ := s.redis.HGet(ctx, s.key.audit()+"chain", "head").Result(); now != e.Hash {
+			if now, _ := s.redis.HGet(ctx, s.key("auditchain"), "head").Result(); now != e.Hash {
 				continue
 			}
 			err = nil
@@ -79,7 +79,7 @@ func link256(before string, body []byte) string {
 
 // List returns up to n entries, newest first, after leaving out the newest skip.
 func (s *Audit) List(ctx context.Context, skip, n int) ([]AuditEntry, error) {
-	lines, err := s.redis.LRange(ctx, s.key.audit(), int64(-skip-n), int64(-skip-1)).Result()
+	lines, err := s.redis.LRange(ctx, s.key("audit"), int64(-skip-n), int64(-skip-1)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
@@ -98,7 +98,7 @@ func (s *Audit) Verify(ctx context.Context) (n int, err error) {
 	var state *redis.MapStringStringCmd
 	var lines *redis.StringSliceCmd
 	if _, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		state, lines = p.HGetAll(ctx, s.key.audit()+"chain"), p.LRange(ctx, s.key.audit(), 0, -1)
+		state, lines = p.HGetAll(ctx, s.key("auditchain")), p.LRange(ctx, s.key("audit"), 0, -1)
 		return nil
 	}); err != nil {
 		return 0, fmt.Errorf("read audit log: %w", err)

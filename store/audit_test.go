@@ -41,7 +41,7 @@ func TestAuditFindsEveryChangedByte(t *testing.T) {
 			}
 		}
 		r := rand.New(rand.NewPCG(1, 2))
-		ctx, list, chain := h.Context(), s.key.audit(), s.key.audit()+"chain"
+		ctx, list, chain := h.Context(), s.key("audit"), s.key("auditchain")
 		fields := []string{"seq", "head", "removed", "base"}
 		for n := range 1000 {
 			at := int64(n % (20 + len(fields)))

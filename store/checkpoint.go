@@ -49,7 +49,7 @@ func (s *Store) Checkpoint(ctx context.Context, id string) (Checkpoint, error) {
 }
 
 func (s *Store) readCheckpoint(ctx context.Context, id string) (Checkpoint, error) {
-	f, err := s.redis.HGetAll(ctx, s.key.checkpoint(id)).Result()
+	f, err := s.redis.HGetAll(ctx, s.key("checkpoint", id)).Result()
 	if err == nil && len(f) == 0 {
 		err = ErrNotFound
 	}

@@ -188,7 +188,7 @@ type Watch struct {
 // five times as often for Outage.
 func (c *Claim) Keep(ctx context.Context, w Watch) {
 	cfg := c.store.cfg
-	cancelled, leave := c.store.hints.listen(subject{c.store.key.cancel(), c.ID()})
+	cancelled, leave := c.store.hints.listen(subject{c.store.key("cancel"), c.ID()})
 	defer leave()
 	k := &keeping{
 		Claim: c, watch: w, renewals: make(chan renewal, 1), next: time.NewTimer(cfg.Refresh),
@@ -321,12 +321,12 @@ func (c *Claim) GiveBack(ctx context.Context, last bool, ids ...string) error {
 // Mail calls look at once and then, until ctx ends, whenever a task is submitted to the thread, and every Refresh in
 // case a hint was lost or a task became due.
 func (c *Claim) Mail(ctx context.Context, look func()) {
-	_ = c.store.hints.waitFor(ctx, c.store.key.mail(), c.Thread(), func() bool { look(); return false })
+	_ = c.store.hints.waitFor(ctx, c.store.key("mail"), c.Thread(), func() bool { look(); return false })
 }
 
 // Absorbed returns the tasks that a task's run has absorbed and not given back, in the order in which it absorbed
 // them.
 func (s *Store) Absorbed(ctx context.Context, id string) ([]Record, error) {
-	records, err := s.indexed(ctx, s.key.absorbed(id), 0)
+	records, err := s.indexed(ctx, s.key("absorbed", id), 0)
 	return records, wrapf(err, "read what %s absorbed", id)
 }

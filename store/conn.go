@@ -20,10 +20,10 @@ func subscribe(ctx context.Context, c Client, channels ...string) *redis.PubSub 
 	return c.(*redis.Client).Subscribe(ctx, channels...) //nolint:forcetypeassert // New has checked it
 }
 
-// conn is what the tables share: the connection to Redis, the names of the keys and the scripts. It is read-only.
+// conn is what the tables share: the connection to Redis, the prefix of the keys and the scripts. It is read-only.
 type conn struct {
 	redis    Client
-	key      keys
+	prefix   string // of every key
 	scripts  map[string]*redis.Script
 	replicas int // Config.Replicas
 }
@@ -34,7 +34,7 @@ var replicated = []string{"submit", "amend", "answer", "cancel", "retry", "pushi
 // run executes one script in one round trip, or two if Redis does not have the script yet. It returns Redis' errors
 // and the script's refusals, and [ErrNotReplicated] for a step that is in replicated.
 func (c *conn) run(ctx context.Context, name string, args ...any) (reply, error) {
-	args = append([]any{c.key.prefix}, args...)
+	args = append([]any{c.prefix}, args...)
 	var cmd *redis.Cmd
 	if c.replicas > 0 && slices.Contains(replicated, name) {
 		var err error
@@ -114,7 +114,7 @@ func each[C redis.Cmder](
 }
 
 func (c *conn) get(ctx context.Context, id string) (Record, error) {
-	fields, err := c.redis.HGetAll(ctx, c.key.task(id)).Result()
+	fields, err := c.redis.HGetAll(ctx, c.key("task", id)).Result()
 	if wrongType(err) {
 		return noHash(id), nil
 	}
@@ -133,7 +133,7 @@ func (c *conn) records(ctx context.Context, ids []string) ([]Record, error) {
 		return nil, nil
 	}
 	replies, err := each(ctx, c, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, c.key.task(id))
+		return p.HGetAll(ctx, c.key("task", id))
 	})
 	if err != nil {
 		return nil, err

@@ -167,7 +167,7 @@ func (s *Costs) readDays(ctx context.Context, from, to int64) ([]map[string]stri
 	var replies []*redis.MapStringStringCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for day := from; day <= to; day++ {
-			replies = append(replies, p.HGetAll(ctx, s.key.costs(strconv.FormatInt(day, 10))))
+			replies = append(replies, p.HGetAll(ctx, s.key("costs", strconv.FormatInt(day, 10))))
 		}
 		return nil
 	})

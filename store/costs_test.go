@@ -179,7 +179,7 @@ func TestCostsAreKept(t *testing.T) {
 		s := h.store(Config{})
 		h.mini.SetTime(time.Date(2040, 1, 2, 0, 0, 0, 0, time.UTC))
 		must(h.claim(s, h.scoped(s, 1)).Spend(h.Context(), Expense{USD: 1}))
-		key := s.key.costs(fmt.Sprint(dayOf(h.today())))
+		key := s.key("costs", fmt.Sprint(dayOf(h.today())))
 		if ttl := h.rdb.TTL(h.Context(), key).Val(); ttl != CostDays*24*time.Hour {
 			h.Errorf("%s lives for %s", key, ttl)
 		}

@@ -95,13 +95,13 @@ func (s *Credentials) Ease(ctx context.Context, credential string) error {
 
 // List lists the credentials with restricted starts, in no particular order.
 func (s *Credentials) List(ctx context.Context) ([]Credential, error) {
-	names, err := s.redis.ZRange(ctx, s.key.credentials(), 0, -1).Result()
+	names, err := s.redis.ZRange(ctx, s.key("credentials"), 0, -1).Result()
 	if err != nil {
 		return nil, fmt.Errorf("list credentials: %w", err)
 	}
 	var list []Credential
 	for _, name := range names { // usually one or a few
-		f, err := s.redis.HGetAll(ctx, s.key.credential(name)).Result()
+		f, err := s.redis.HGetAll(ctx, s.key("credential", name)).Result()
 		if err != nil {
 			return nil, fmt.Errorf("read credential %s: %w", name, err)
 		}

@@ -127,7 +127,7 @@ func (s *Doctor) Epoch(ctx context.Context, known string) (epoch string, lost ti
 
 // loss reports for [Config.Retention] that Redis has lost its data.
 func (s *Doctor) loss(ctx context.Context, now time.Time) ([]Finding, error) {
-	r, err := s.redis.HMGet(ctx, s.key.epoch(), "lost").Result()
+	r, err := s.redis.HMGet(ctx, s.key("epoch"), "lost").Result()
 	if err != nil {
 		return nil, fmt.Errorf("look for redis' epoch: %w", err)
 	}
@@ -169,7 +169,7 @@ func (s *Doctor) access(ctx context.Context) (found []Finding, err error) {
 		return nil, nil
 	}
 	// The keys and channels of errand and asynq, scripts, and a write that needs memory but changes nothing.
-	for i, key := range []string{s.key.prefix + "x", "asynq:x"} {
+	for i, key := range []string{s.prefix + "x", "asynq:x"} {
 		err := s.redis.Eval(ctx, "return redis.call('SETRANGE', KEYS[1], 0, '')", []string{key}).Err()
 		if denied(err) {
 			found = append(found, refused(Fatal, "scripts on "+key[:len(key)-1]+"*",
@@ -235,7 +235,7 @@ func (s *Doctor) channels(ctx context.Context) (found []Finding, err error) {
 		return nil, fmt.Errorf("diagnose redis: %w", heard)
 	}
 	channels := []string{
-		s.key.cancel(), s.key.news(), s.key.mail(), s.key.answers(), s.key.asked(), s.key.replies(),
+		s.key("cancel"), s.key("news"), s.key("mail"), s.key("answers"), s.key("asked"), s.key("replies"),
 	}
 	said, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, c := range channels {

@@ -73,8 +73,8 @@ func (s *EventLog) read(ctx context.Context, id, after string, limit int) ([]Eve
 	var record *redis.SliceCmd
 	var stream *redis.XMessageSliceCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
-		record = p.HMGet(ctx, s.key.task(id), "state")
-		stream = p.XRangeN(ctx, s.key.events(id), from, "+", int64(limit))
+		record = p.HMGet(ctx, s.key("task", id), "state")
+		stream = p.XRangeN(ctx, s.key("events", id), from, "+", int64(limit))
 		return nil
 	})
 	if err := cmp.Or(err, stream.Err()); err != nil {

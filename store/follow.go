@@ -44,7 +44,7 @@ func (f *follower) follow(ctx context.Context) error {
 	if over {
 		return err
 	}
-	waited := f.log.news.waitFor(ctx, f.log.key.news(), f.id, func() bool {
+	waited := f.log.news.waitFor(ctx, f.log.key("news"), f.id, func() bool {
 		over, err = f.catchUp(ctx)
 		return over
 	})

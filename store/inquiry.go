@@ -22,6 +22,14 @@ type inquiry struct {
 	Question json.RawMessage `json:"question"`
 }
 
+// inquiries returns the key of the inquiries of a pool.
+func (s *Workers) inquiries(pool string) string {
+	if pool == "" {
+		return s.key("inquiries")
+	}
+	return s.key("inquiries", pool)
+}
+
 // Inquire sends a question to any free worker of a pool and waits for the reply until ctx ends, which is the error. It
 // then withdraws the question unless a worker has it already. The key identifies the question: while an earlier reply
 // with that key is kept, Inquire returns that reply.
@@ -35,22 +43,22 @@ func (s *Workers) Inquire(ctx context.Context, pool, key string, question json.R
 		return nil, fmt.Errorf("inquire %s: %w", key, err)
 	}
 	_, err = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.LPush(ctx, s.key.inquiries(pool), body)
-		p.LTrim(ctx, s.key.inquiries(pool), 0, maxInquiries-1)
-		p.PExpire(ctx, s.key.inquiries(pool), inquiryTTL)
-		p.Publish(ctx, s.key.asked(), "")
+		p.LPush(ctx, s.inquiries(pool), body)
+		p.LTrim(ctx, s.inquiries(pool), 0, maxInquiries-1)
+		p.PExpire(ctx, s.inquiries(pool), inquiryTTL)
+		p.Publish(ctx, s.key("asked"), "")
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("inquire %s: %w", key, err)
 	}
-	gone := s.hints.waitFor(ctx, s.key.replies(), key, func() bool {
+	gone := s.hints.waitFor(ctx, s.key("replies"), key, func() bool {
 		answer, err = s.replied(ctx, key)
 		return answer != nil
 	})
 	if gone != nil {
 		// Withdraw the question, so that no worker prepares a reply for nothing. If that fails, the question expires.
-		_ = s.redis.LRem(context.WithoutCancel(ctx), s.key.inquiries(pool), 1, body).Err()
+		_ = s.redis.LRem(context.WithoutCancel(ctx), s.inquiries(pool), 1, body).Err()
 		return nil, fmt.Errorf("inquire %s: %w", key, errors.Join(gone, err))
 	}
 	return answer, nil
@@ -58,7 +66,7 @@ func (s *Workers) Inquire(ctx context.Context, pool, key string, question json.R
 
 // replied returns the stored reply, or nil.
 func (s *Workers) replied(ctx context.Context, key string) (json.RawMessage, error) {
-	answer, err := s.redis.Get(ctx, s.key.reply(key)).Result()
+	answer, err := s.redis.Get(ctx, s.key("reply", key)).Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		return nil, nil
@@ -75,9 +83,9 @@ func (s *Workers) Respond(
 	ctx context.Context, pool string, ready func() bool,
 	answer func(ctx context.Context, question json.RawMessage) (json.RawMessage, time.Duration),
 ) error {
-	return s.hints.waitFor(ctx, s.key.asked(), "", func() bool {
+	return s.hints.waitFor(ctx, s.key("asked"), "", func() bool {
 		for ctx.Err() == nil && ready() {
-			body, err := s.redis.RPop(ctx, s.key.inquiries(pool)).Bytes()
+			body, err := s.redis.RPop(ctx, s.inquiries(pool)).Bytes()
 			if err != nil {
 				return false // no inquiry, or Redis is away
 			}
@@ -93,8 +101,8 @@ func (s *Workers) Respond(
 				continue
 			}
 			_, _ = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error { // on failure the inquirer asks again
-				p.Set(ctx, s.key.reply(q.Key), []byte(words), keep)
-				p.Publish(ctx, s.key.replies(), q.Key)
+				p.Set(ctx, s.key("reply", q.Key), []byte(words), keep)
+				p.Publish(ctx, s.key("replies"), q.Key)
 				return nil
 			})
 		}

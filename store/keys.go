@@ -1,5 +1,9 @@
 package store
 
+import "strings"
+
+// key returns a key: the prefix and the parts, with colons between.
+//
 // Every key, with its type, its lifetime and the file that writes it. <prefix> is Config.Prefix, "errand:" by default.
 //
 //	key                       type    lives                        what
@@ -98,93 +102,4 @@ package store
 // A session, a checkpoint, a picture and a part of a log are values as in values.go, which may be in Config.Objects.
 //
 // scripts/common.lua has the same names for the scripts.
-type keys struct{ prefix string }
-
-func (k keys) replicated() string { return k.prefix + "replicated" }
-
-func (k keys) task(id string) string { return k.prefix + "task:" + id }
-
-func (k keys) events(id string) string { return k.prefix + "events:" + id }
-
-func (k keys) pictures(id string) string { return k.prefix + "pictures:" + id }
-
-func (k keys) questions(id string) string { return k.prefix + "questions:" + id }
-
-func (k keys) waiting(thread string) string { return k.prefix + "waiting:" + thread }
-
-func (k keys) line(scope string) string { return k.prefix + "line:" + scope }
-
-func (k keys) claim(thread string) string { return k.prefix + "claim:" + thread }
-
-func (k keys) session(thread string) string { return k.prefix + "session:" + thread }
-
-func (k keys) topic(thread string) string { return k.prefix + "topic:" + thread }
-
-func (k keys) thread(thread string) string { return k.prefix + "thread:" + thread }
-
-func (k keys) checkpoint(id string) string { return k.prefix + "checkpoint:" + id }
-
-func (k keys) absorbed(id string) string { return k.prefix + "absorbed:" + id }
-
-func (k keys) log(id string) string { return k.prefix + "log:" + id }
-
-func (k keys) costs(day string) string { return k.prefix + "costs:" + day }
-
-func (k keys) memo(name string) string { return k.prefix + "memo:" + name }
-
-func (k keys) list(name string) string { return k.prefix + name }
-
-func (k keys) votes(id string) string { return k.prefix + "votes:" + id }
-
-func (k keys) alias(alias string) string { return k.prefix + "alias:" + alias }
-
-func (k keys) credential(n string) string { return k.prefix + "credential:" + n }
-
-func (k keys) pushed(r, branch string) string { return k.prefix + "pushed:" + r + " " + branch }
-
-func (k keys) worker(id string) string { return k.prefix + "worker:" + id }
-
-func (k keys) reply(key string) string { return k.prefix + "reply:" + key }
-
-func (k keys) login(hash string) string { return k.prefix + "login:" + hash }
-
-func (k keys) audit() string { return k.prefix + "audit" }
-
-func (k keys) asked() string { return k.prefix + "asked" }
-
-func (k keys) replies() string { return k.prefix + "replies" }
-
-func (k keys) tasks() string { return k.prefix + "tasks" }
-
-func (k keys) joined() string { return k.prefix + "joined" }
-
-func (k keys) live() string { return k.prefix + "live" }
-
-func (k keys) running() string { return k.prefix + "running" }
-
-func (k keys) epoch() string { return k.prefix + "epoch" }
-
-func (k keys) outbox() string { return k.prefix + "outbox" }
-
-func (k keys) undelivered() string { return k.prefix + "undelivered" }
-
-func (k keys) credentials() string { return k.prefix + "credentials" }
-
-func (k keys) workers() string { return k.prefix + "workers" }
-
-func (k keys) cancel() string { return k.prefix + "cancel" }
-
-func (k keys) answers() string { return k.prefix + "answers" }
-
-func (k keys) mail() string { return k.prefix + "mail" }
-
-func (k keys) news() string { return k.prefix + "news" }
-
-func (k keys) ready() string { return k.prefix + "ready" }
-
-func (k keys) inquiries(pool string) string {
-	if pool == "" {
-		return k.prefix + "inquiries"
-	}
-	return k.prefix + "inquiries:" + pool
-}
+func (c *conn) key(parts ...string) string { return c.prefix + strings.Join(parts, ":") }

@@ -16,7 +16,8 @@ type Counts struct{ Waiting, Running, Absorbed int }
 func (s *Store) Counts(ctx context.Context) (Counts, error) {
 	var live, running, joined *redis.IntCmd
 	_, err := s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		live, running, joined = p.ZCard(ctx, s.key.live()), p.ZCard(ctx, s.key.running()), p.SCard(ctx, s.key.joined())
+		live, running = p.ZCard(ctx, s.key("live")), p.ZCard(ctx, s.key("running"))
+		joined = p.SCard(ctx, s.key("joined"))
 		return nil
 	})
 	if err != nil {
@@ -99,9 +100,9 @@ func (q ListQuery) wants(r Record) bool {
 
 // older reads the next IDs, newest first.
 func (s *Store) older(ctx context.Context, q ListQuery, n int) ([]string, error) {
-	index, last, first := s.key.tasks(), "+", "-"
+	index, last, first := s.key("tasks"), "+", "-"
 	if q.State != "" && q.State != Ended {
-		index = s.key.live()
+		index = s.key("live")
 	}
 	if q.Before != "" {
 		last = "(" + q.Before
@@ -166,7 +167,7 @@ func (s *Store) withoutLive(ctx context.Context, q ListQuery, ids []string) ([]s
 	if q.State != Ended || len(ids) == 0 {
 		return ids, nil
 	}
-	args := []any{"ZMSCORE", s.key.live()} // the client's ZMScore does not tell 0 from none
+	args := []any{"ZMSCORE", s.key("live")} // the client's ZMScore does not tell 0 from none
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -186,7 +187,7 @@ func (s *Store) withoutLive(ctx context.Context, q ListQuery, ids []string) ([]s
 // readHeads reads what [ListQuery.Head] sees, and leaves out expired records.
 func (s *Store) readHeads(ctx context.Context, ids []string) ([]Record, error) {
 	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
-		return p.HMGet(ctx, s.key.task(id), "state", "class", "scopes", "pool")
+		return p.HMGet(ctx, s.key("task", id), "state", "class", "scopes", "pool")
 	})
 	if err != nil {
 		return nil, err

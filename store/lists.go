@@ -38,7 +38,7 @@ func (s *List[T]) Save(ctx context.Context, name string, entry T) error {
 	if err != nil {
 		return fmt.Errorf("marshal entry of %s: %w", s.name, err)
 	}
-	return wrapf(s.redis.HSet(ctx, s.key.list(s.name), name, body).Err(), "save entry of %s", s.name)
+	return wrapf(s.redis.HSet(ctx, s.key(s.name), name, body).Err(), "save entry of %s", s.name)
 }
 
 // Add is Save for a name that has no entry. An existing entry stays.
@@ -47,20 +47,20 @@ func (s *List[T]) Add(ctx context.Context, name string, entry T) error {
 	if err != nil {
 		return fmt.Errorf("marshal entry of %s: %w", s.name, err)
 	}
-	return wrapf(s.redis.HSetNX(ctx, s.key.list(s.name), name, body).Err(), "add entry of %s", s.name)
+	return wrapf(s.redis.HSetNX(ctx, s.key(s.name), name, body).Err(), "add entry of %s", s.name)
 }
 
 // Link stores a link of a user, whose body has the keys login and until, the latter in UTC. It returns [ErrStale]
 // if another user's link with the login counts.
 func (s *Links) Link(ctx context.Context, user, login string, body json.RawMessage) error {
-	_, err := s.run(ctx, "savelink", s.key.list(s.name), user, []byte(body), strings.ToLower(login),
+	_, err := s.run(ctx, "savelink", s.key(s.name), user, []byte(body), strings.ToLower(login),
 		time.Now().UTC().Format("2006-01-02T15:04:05"))
 	return wrapf(err, "save link of %s", user)
 }
 
 // Read reads an entry, or returns [ErrNotFound].
 func (s *List[T]) Read(ctx context.Context, name string) (T, error) {
-	body, err := s.redis.HGet(ctx, s.key.list(s.name), name).Result()
+	body, err := s.redis.HGet(ctx, s.key(s.name), name).Result()
 	if errors.Is(err, redis.Nil) {
 		err = ErrNotFound
 	}
@@ -69,7 +69,7 @@ func (s *List[T]) Read(ctx context.Context, name string) (T, error) {
 
 // All returns all entries of a list by their names.
 func (s *List[T]) All(ctx context.Context) (map[string]T, error) {
-	bodies, err := s.redis.HGetAll(ctx, s.key.list(s.name)).Result()
+	bodies, err := s.redis.HGetAll(ctx, s.key(s.name)).Result()
 	all := make(map[string]T, len(bodies))
 	for name, body := range bodies {
 		all[name] = readEntry[T](body)
@@ -86,6 +86,6 @@ func readEntry[T any](body string) (one T) {
 
 // Remove removes an entry of a list. It reports whether the entry existed.
 func (s *List[T]) Remove(ctx context.Context, name string) (bool, error) {
-	n, err := s.redis.HDel(ctx, s.key.list(s.name), name).Result()
+	n, err := s.redis.HDel(ctx, s.key(s.name), name).Result()
 	return n > 0, wrapf(err, "remove entry of %s", s.name)
 }

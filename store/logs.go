@@ -57,7 +57,7 @@ func (c *Claim) saveLog(ctx context.Context, name string, data []byte, parts int
 // Log reads the stored parts of one of a task's logs in the order of its runs. It returns [ErrNotFound] if no part is
 // stored.
 func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
-	fields, err := s.redis.HKeys(ctx, s.key.log(id)).Result()
+	fields, err := s.redis.HKeys(ctx, s.key("log", id)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read log of %s: %w", id, err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) Log(ctx context.Context, id, name string) ([]LogPart, error) {
 		if of != name {
 			continue
 		}
-		value, err := s.redis.HGet(ctx, s.key.log(id), field).Result()
+		value, err := s.redis.HGet(ctx, s.key("log", id), field).Result()
 		if errors.Is(err, redis.Nil) { // a later run's part replaced it
 			continue
 		}

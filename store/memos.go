@@ -31,7 +31,7 @@ func (s *Memos) Memo(ctx context.Context, name string) (json.RawMessage, error) 
 }
 
 func (s *Memos) memo(ctx context.Context, name string) (memo, error) {
-	values, err := s.redis.HMGet(ctx, s.key.memo(name), "body", "rev").Result()
+	values, err := s.redis.HMGet(ctx, s.key("memo", name), "body", "rev").Result()
 	if wrongType(err) {
 		return memo{}, nil
 	}
@@ -52,7 +52,7 @@ func (s *Memos) setMemo(ctx context.Context, name string, rev int64, body json.R
 	if len(body) > maxMemo {
 		return fmt.Errorf("write memo %s: %d bytes, limit %d: %w", name, len(body), maxMemo, ErrTooLarge)
 	}
-	_, err := s.run(ctx, "setmemo", s.key.memo(name), rev, []byte(body), s.life.Milliseconds())
+	_, err := s.run(ctx, "setmemo", s.key("memo", name), rev, []byte(body), s.life.Milliseconds())
 	return wrapf(err, "write memo %s", name)
 }
 

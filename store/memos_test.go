@@ -26,7 +26,7 @@ func TestMemos(t *testing.T) {
 		if n, err := s.Memos.memo(h.Context(), "pr"); err != nil || string(n.body) != `2` || n.rev != 2 {
 			h.Errorf("got %+v, %v", n, err)
 		}
-		if ttl := s.redis.PTTL(h.Context(), s.key.memo("pr")).Val(); ttl <= 0 || ttl > s.cfg.SessionTTL {
+		if ttl := s.redis.PTTL(h.Context(), s.key("memo", "pr")).Val(); ttl <= 0 || ttl > s.cfg.SessionTTL {
 			h.Errorf("kept for %s", ttl)
 		}
 		if err := s.Memos.setMemo(h.Context(), "pr", 2, make([]byte, maxMemo+1)); !errors.Is(err, ErrTooLarge) {

@@ -99,9 +99,9 @@ func (s *Outbox) Backlog(ctx context.Context) (Unposted, error) {
 	var ids, last *redis.StringSliceCmd
 	since := strconv.FormatInt(time.Now().Add(-24*time.Hour).UnixMicro(), 10)
 	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		count, ids = p.ZCard(ctx, s.key.outbox()), p.ZRange(ctx, s.key.outbox(), 0, lookedAt-1)
-		givenUp = p.ZCount(ctx, s.key.undelivered(), since, "+inf")
-		last = p.ZRange(ctx, s.key.undelivered(), -1, -1)
+		count, ids = p.ZCard(ctx, s.key("outbox")), p.ZRange(ctx, s.key("outbox"), 0, lookedAt-1)
+		givenUp = p.ZCount(ctx, s.key("undelivered"), since, "+inf")
+		last = p.ZRange(ctx, s.key("undelivered"), -1, -1)
 		return nil
 	})
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *Outbox) Backlog(ctx context.Context) (Unposted, error) {
 		return u, nil
 	}
 	ended, err := each(ctx, s.conn, ids.Val(), func(p redis.Pipeliner, id string) *redis.SliceCmd {
-		return p.HMGet(ctx, s.key.task(id), "ended", "shown", "unposted")
+		return p.HMGet(ctx, s.key("task", id), "ended", "shown", "unposted")
 	})
 	if err != nil {
 		return Unposted{}, fmt.Errorf("look at the outbox: %w", err)

@@ -33,10 +33,10 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 	if size > maxPictures {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
 	}
-	if n, err := s.redis.Exists(ctx, s.key.task(id)).Result(); err != nil || n > 0 {
+	if n, err := s.redis.Exists(ctx, s.key("task", id)).Result(); err != nil || n > 0 {
 		return wrapf(err, "save pictures of %s", id)
 	}
-	saved, err := s.redis.PExpire(ctx, s.key.pictures(id), unsubmitted).Result()
+	saved, err := s.redis.PExpire(ctx, s.key("pictures", id), unsubmitted).Result()
 	if err != nil || saved {
 		return wrapf(err, "save pictures of %s", id)
 	}
@@ -48,8 +48,8 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		fields = append(fields, strconv.Itoa(i), value)
 	}
 	_, err = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSet(ctx, s.key.pictures(id), fields...)
-		p.PExpire(ctx, s.key.pictures(id), unsubmitted)
+		p.HSet(ctx, s.key("pictures", id), fields...)
+		p.PExpire(ctx, s.key("pictures", id), unsubmitted)
 		return nil
 	})
 	return wrapf(err, "save pictures of %s", id)
@@ -57,7 +57,7 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 
 // Read returns what Save stored, in the same order, or nothing if it has expired.
 func (s *Pictures) Read(ctx context.Context, id string) ([][]byte, error) {
-	fields, err := s.redis.HGetAll(ctx, s.key.pictures(id)).Result()
+	fields, err := s.redis.HGetAll(ctx, s.key("pictures", id)).Result()
 	if err != nil {
 		return nil, fmt.Errorf("read pictures of %s: %w", id, err)
 	}

@@ -15,17 +15,17 @@ func TestPictures(t *testing.T) {
 		id := task(1).ID
 		data := [][]byte{[]byte("one"), {0, 1, 255}}
 		h.ok(s.Pictures.Save(ctx, id, data))
-		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > unsubmitted {
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl <= 0 || ttl > unsubmitted {
 			h.Errorf("without a task, kept for %s", ttl)
 		}
-		h.ok(s.redis.PExpire(ctx, s.key.pictures(id), time.Second).Err())
+		h.ok(s.redis.PExpire(ctx, s.key("pictures", id), time.Second).Err())
 		h.ok(s.Pictures.Save(ctx, id, data)) // the message is interpreted again
-		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= time.Minute {
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl <= time.Minute {
 			h.Errorf("saved again, kept for %s", ttl)
 		}
 		h.put(s, task(1))
 		h.ok(s.Pictures.Save(ctx, id, data))
-		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl != -1 {
 			h.Errorf("of a task that waits, kept for %s", ttl)
 		}
 		if diff := cmp.Diff(data, must(s.Pictures.Read(ctx, id))); diff != "" {
@@ -42,12 +42,12 @@ func TestPictures(t *testing.T) {
 		h.ok(err)
 		h.ok(s.Outbox.MarkPosted(ctx, post))
 		h.ok(s.Pictures.Save(ctx, id, data)) // the message is delivered again
-		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
 		}
 		_, err = s.Retry(ctx, id, nil)
 		h.ok(err)
-		if ttl := s.redis.PTTL(ctx, s.key.pictures(id)).Val(); ttl != -1 {
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl != -1 {
 			h.Errorf("of a task that runs again, kept for %s", ttl)
 		}
 	})

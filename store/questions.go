@@ -42,9 +42,9 @@ func (c *Claim) Ask(ctx context.Context, key string, body json.RawMessage) (answ
 // every Refresh in case an announcement was lost.
 func (c *Claim) Await(ctx context.Context, key string) (json.RawMessage, error) {
 	var answer string
-	err := c.store.hints.waitFor(ctx, c.store.key.answers(), c.ID(), func() (known bool) {
+	err := c.store.hints.waitFor(ctx, c.store.key("answers"), c.ID(), func() (known bool) {
 		var err error
-		answer, err = c.store.redis.HGet(ctx, c.store.key.questions(c.ID()), "a:"+key).Result()
+		answer, err = c.store.redis.HGet(ctx, c.store.key("questions", c.ID()), "a:"+key).Result()
 		return err == nil
 	})
 	return raw(answer), wrapf(err, "await answer for %s", c.ID())
@@ -66,7 +66,7 @@ func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool
 
 // Unsay takes back that [Questions.FirstWhileWaiting] was called with the key, because nothing was said.
 func (s *Questions) Unsay(ctx context.Context, id, key string) error {
-	return wrapf(s.redis.HDel(ctx, s.key.questions(id), "s:"+key).Err(), "unmark as said for %s", id)
+	return wrapf(s.redis.HDel(ctx, s.key("questions", id), "s:"+key).Err(), "unmark as said for %s", id)
 }
 
 // Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is
@@ -98,7 +98,7 @@ func (s *Questions) ListAll(ctx context.Context, ids []string) ([][]Question, er
 		return nil, nil
 	}
 	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.key.questions(id)) // a key of another type holds no questions
+		return p.HGetAll(ctx, s.key("questions", id)) // a key of another type holds no questions
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read questions of %s: %w", strings.Join(ids, ", "), err)

@@ -26,17 +26,17 @@ type LiveRecord struct {
 // Live reads all tasks that wait or run, oldest first, in three round trips. The result is not a snapshot: a record
 // may change between the round trips, so [Store.Requeue] checks it again.
 func (s *Store) Live(ctx context.Context) ([]LiveRecord, error) {
-	return s.listed(ctx, s.key.live(), 0)
+	return s.listed(ctx, s.key("live"), 0)
 }
 
 // Unblocked reads at most n of the tasks that wait and are not blocked, in the same way.
 func (s *Store) Unblocked(ctx context.Context, n int64) ([]LiveRecord, error) {
-	return s.listed(ctx, s.key.ready(), n)
+	return s.listed(ctx, s.key("ready"), n)
 }
 
 // Running reads only the running tasks, in the same way.
 func (s *Store) Running(ctx context.Context) ([]LiveRecord, error) {
-	return s.listed(ctx, s.key.running(), 0)
+	return s.listed(ctx, s.key("running"), 0)
 }
 
 // BoundClaims makes claims that would live for longer than ClaimTTL, because Redis' clock went back, expire then.
@@ -44,13 +44,13 @@ func (s *Store) BoundClaims(ctx context.Context, live []LiveRecord) error {
 	var left []*redis.DurationCmd
 	err := s.pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, r := range live {
-			left = append(left, p.PTTL(ctx, s.key.claim(r.Thread)))
+			left = append(left, p.PTTL(ctx, s.key("claim", r.Thread)))
 		}
 		return nil
 	})
 	for i, r := range live {
 		if err == nil && left[i].Val() > s.cfg.ClaimTTL {
-			err = s.redis.PExpire(ctx, s.key.claim(r.Thread), s.cfg.ClaimTTL).Err()
+			err = s.redis.PExpire(ctx, s.key("claim", r.Thread), s.cfg.ClaimTTL).Err()
 		}
 	}
 	return wrapf(err, "read live claims")
@@ -67,7 +67,7 @@ func (s *Store) LiveAfter(
 		first = "(" + after
 	}
 	ids, err := s.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
-		Key: s.key.live(), Start: first, Stop: "+", ByLex: true, Count: int64(n),
+		Key: s.key("live"), Start: first, Stop: "+", ByLex: true, Count: int64(n),
 	}).Result()
 	if err != nil {
 		return nil, "", fmt.Errorf("read live tasks: %w", err)
@@ -114,7 +114,7 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 		return nil, nil
 	}
 	replies, err := each(ctx, s.conn, ids, func(p redis.Pipeliner, id string) *redis.SliceCmd {
-		return p.HMGet(ctx, s.key.task(id), liveFields...)
+		return p.HMGet(ctx, s.key("task", id), liveFields...)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read live tasks: %w", err)
@@ -128,7 +128,7 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 		}
 		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
 			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != "", Explained: got["explained"]})
-			claims = append(claims, s.key.claim(r.Thread))
+			claims = append(claims, s.key("claim", r.Thread))
 		}
 	}
 	if len(live) == 0 {
@@ -156,9 +156,9 @@ func (s *Store) Places(ctx context.Context, records []Record) ([]int, error) {
 				continue
 			}
 			if r.Blocked.Scope == "" {
-				threads[i] = p.ZRank(ctx, s.key.waiting(r.Thread), r.ID)
+				threads[i] = p.ZRank(ctx, s.key("waiting", r.Thread), r.ID)
 			} else {
-				lines[i] = p.ZRank(ctx, s.key.line(r.Blocked.Scope), r.ID)
+				lines[i] = p.ZRank(ctx, s.key("line", r.Blocked.Scope), r.ID)
 			}
 		}
 		return nil

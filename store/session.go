@@ -42,7 +42,7 @@ func (c *Claim) SaveSession(ctx context.Context, ses Session) error {
 // Session reads the thread's latest session. It returns [ErrNotFound] if the thread has no session or it has expired,
 // and [ErrDamaged] if it differs from what was saved.
 func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
-	f, err := s.redis.HGetAll(ctx, s.key.session(thread)).Result()
+	f, err := s.redis.HGetAll(ctx, s.key("session", thread)).Result()
 	if wrongType(err) {
 		err = ErrDamaged
 	}
@@ -61,7 +61,7 @@ func (s *Threads) Session(ctx context.Context, thread string) (Session, error) {
 
 // SessionMeta reads only the notes about the thread's latest session. It returns [ErrNotFound] like Session.
 func (s *Threads) SessionMeta(ctx context.Context, thread string) (json.RawMessage, error) {
-	meta, err := s.redis.HGet(ctx, s.key.session(thread), "meta").Result()
+	meta, err := s.redis.HGet(ctx, s.key("session", thread), "meta").Result()
 	if errors.Is(err, redis.Nil) {
 		err = ErrNotFound
 	}

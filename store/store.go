@@ -130,12 +130,12 @@ func New(cfg Config) (*Store, error) {
 }
 
 func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
-	c := &conn{redis: cfg.Redis, key: keys{cfg.Prefix}, scripts: scripts, replicas: cfg.Replicas}
+	c := &conn{redis: cfg.Redis, prefix: cfg.Prefix, scripts: scripts, replicas: cfg.Replicas}
 	v := &values{bucket: cfg.Objects}
-	k := c.key
-	h := newHints(cfg.Blocking, cfg.Refresh, k.cancel(), k.answers(), k.mail(), k.asked(), k.replies())
+	h := newHints(cfg.Blocking, cfg.Refresh,
+		c.key("cancel"), c.key("answers"), c.key("mail"), c.key("asked"), c.key("replies"))
 	// Every event causes a hint, so only processes with followers subscribe to them.
-	news := newHints(cfg.Blocking, 2*time.Second, k.news())
+	news := newHints(cfg.Blocking, 2*time.Second, c.key("news"))
 	return &Store{
 		conn: c, cfg: cfg, values: v, hints: h,
 
@@ -165,7 +165,7 @@ func newStore(cfg Config, scripts map[string]*redis.Script) *Store {
 // Replicate waits until Config.Replicas have what anyone has written to this master before, for writes of others than
 // the store. Its error is [ErrNotReplicated] or one of Redis.
 func (s *Store) Replicate(ctx context.Context) error {
-	err := s.replicate(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.key.replicated(), "", 0) })
+	err := s.replicate(ctx, func(p redis.Pipeliner) { p.Set(ctx, s.key("replicated"), "", 0) })
 	return wrapf(err, "wait for replicas")
 }
 

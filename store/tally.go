@@ -70,7 +70,7 @@ func (s *Tally) Hours(ctx context.Context, n int) ([]Hour, error) {
 		for i := range list {
 			list[i] = Hour{last.Add(time.Duration(i-n+1) * time.Hour), map[string]int{}, map[string]Distribution{}}
 			if day := dayOf(list[i].Start); days[day] == nil {
-				days[day] = p.HGetAll(ctx, fmt.Sprint(s.key.prefix, "tally:", day))
+				days[day] = p.HGetAll(ctx, s.key("tally", fmt.Sprint(day)))
 			}
 		}
 		return nil

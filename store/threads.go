@@ -20,7 +20,7 @@ type Threads struct {
 // Topic reads what the latest task of a thread stored for its next one; see [Record]. It outlives the tasks and
 // expires with the thread's session. Topic returns [ErrNotFound] if it has expired or the thread never had a task.
 func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, error) {
-	topic, err := s.redis.Get(ctx, s.key.topic(thread)).Result()
+	topic, err := s.redis.Get(ctx, s.key("topic", thread)).Result()
 	switch {
 	case wrongType(err):
 		return nil, fmt.Errorf("read topic of %s: %w", thread, ErrDamaged)
@@ -35,20 +35,20 @@ func (s *Threads) Topic(ctx context.Context, thread string) (json.RawMessage, er
 // OpenTasks reads the tasks of a thread that wait or run, in the order in which they start. Absorbed tasks are not
 // included.
 func (s *Threads) OpenTasks(ctx context.Context, thread string) ([]Record, error) {
-	records, err := s.indexed(ctx, s.key.waiting(thread), 0)
+	records, err := s.indexed(ctx, s.key("waiting", thread), 0)
 	return records, wrapf(err, "read open tasks of %s", thread)
 }
 
 // LatestTasks reads the newest n tasks of a thread that stored a topic, oldest first, in any state. Expired tasks are
 // left out.
 func (s *Threads) LatestTasks(ctx context.Context, thread string, n int) ([]Record, error) {
-	records, err := s.indexed(ctx, s.key.thread(thread), -n)
+	records, err := s.indexed(ctx, s.key("thread", thread), -n)
 	return records, wrapf(err, "read latest tasks of %s", thread)
 }
 
 // Next reads the thread's running task or the one that starts next. It returns [ErrNotFound] if none waits or runs.
 func (s *Threads) Next(ctx context.Context, thread string) (Record, error) {
-	ids, err := s.redis.ZRange(ctx, s.key.waiting(thread), 0, 0).Result()
+	ids, err := s.redis.ZRange(ctx, s.key("waiting", thread), 0, 0).Result()
 	if err != nil {
 		return Record{}, fmt.Errorf("get next task of %s: %w", thread, err)
 	}
@@ -71,7 +71,7 @@ func (s *Threads) Alias(ctx context.Context, alias, thread string) error {
 // Resolve returns the thread of an alias, or the name itself if it is no alias. It follows one hop. An
 // alias expires SessionTTL after its last use, with the thread's session.
 func (s *Threads) Resolve(ctx context.Context, thread string) (string, error) {
-	target, err := s.redis.GetEx(ctx, s.key.alias(thread), s.life).Result()
+	target, err := s.redis.GetEx(ctx, s.key("alias", thread), s.life).Result()
 	if errors.Is(err, redis.Nil) {
 		return thread, nil
 	}
@@ -92,6 +92,6 @@ func (c *Claim) Pushing(ctx context.Context, repo, branch, commit string) error 
 
 // Pushed lists the latest commits that errand may have pushed to a branch. They expire SessionTTL after the last push.
 func (s *Threads) Pushed(ctx context.Context, repo, branch string) ([]string, error) {
-	commits, err := s.redis.LRange(ctx, s.key.pushed(repo, branch), 0, -1).Result()
+	commits, err := s.redis.LRange(ctx, s.key("pushed", repo+" "+branch), 0, -1).Result()
 	return commits, wrapf(err, "read pushes to %s of %s", branch, repo)
 }

@@ -37,7 +37,7 @@ func (s *Votes) Vote(ctx context.Context, id, voter string, v Vote) (first strin
 
 // Of returns the votes on a task's answer, by voter.
 func (s *Votes) Of(ctx context.Context, id string) (map[string]Vote, error) {
-	fields, err := s.redis.HGetAll(ctx, s.key.votes(id)).Result()
+	fields, err := s.redis.HGetAll(ctx, s.key("votes", id)).Result()
 	votes := make(map[string]Vote, len(fields))
 	for voter, field := range fields {
 		vote, more, _ := strings.Cut(field, "\n")

@@ -31,7 +31,7 @@ func TestVote(t *testing.T) {
 		}, got); diff != "" || err != nil {
 			h.Errorf("votes: %v, %s", err, diff)
 		}
-		if ttl := s.redis.PTTL(h.Context(), s.key.votes("1")).Val(); ttl <= 0 || ttl > s.cfg.Retention {
+		if ttl := s.redis.PTTL(h.Context(), s.key("votes", "1")).Val(); ttl <= 0 || ttl > s.cfg.Retention {
 			h.Errorf("kept for %s", ttl)
 		}
 		for i := range maxVoters - 3 {

@@ -68,7 +68,7 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	var index *redis.ZSliceCmd
 	var cordons *redis.MapStringStringCmd
 	if _, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		index, cordons = p.ZRangeWithScores(ctx, s.key.workers(), 0, -1), p.HGetAll(ctx, s.key.list(cordoned))
+		index, cordons = p.ZRangeWithScores(ctx, s.key("workers"), 0, -1), p.HGetAll(ctx, s.key(cordoned))
 		return nil
 	}); err != nil {
 		return nil, fmt.Errorf("list workers: %w", err)
@@ -80,7 +80,7 @@ func (s *Workers) List(ctx context.Context) ([]Worker, error) {
 	at := func(z redis.Z) time.Time { return time.UnixMicro(int64(z.Score)) }
 	names := make([]string, len(seen))
 	for i, z := range seen {
-		names[i] = s.key.worker(fmt.Sprint(z.Member))
+		names[i] = s.key("worker", fmt.Sprint(z.Member))
 	}
 	states, err := s.redis.MGet(ctx, names...).Result()
 	if err != nil {
