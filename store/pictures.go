@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Pictures holds the pictures that came with tasks.
@@ -26,32 +24,26 @@ const (
 // task exists. The pictures live for an hour after the last Save, and with a task until Retention after its final
 // message is posted. Save returns [ErrTooLarge] beyond 8 MiB in all.
 func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
-	size, fields := 0, make([]any, 0, 2*len(data))
+	size := 0
 	for _, d := range data {
 		size += len(d)
 	}
 	if size > maxPictures {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
 	}
-	if n, err := s.redis.Exists(ctx, s.key("task", id)).Result(); err != nil || n > 0 {
+	r, err := s.run(ctx, "savepictures", id, unsubmitted.Milliseconds())
+	if err != nil || r.text(0) == "ok" {
 		return wrapf(err, "save pictures of %s", id)
 	}
-	saved, err := s.redis.PExpire(ctx, s.key("pictures", id), unsubmitted).Result()
-	if err != nil || saved {
-		return wrapf(err, "save pictures of %s", id)
-	}
+	args := []any{id, unsubmitted.Milliseconds()}
 	for i, d := range data {
 		value, err := s.values.keep(ctx, picture, id, d)
 		if err != nil {
 			return fmt.Errorf("save pictures of %s: %w", id, err)
 		}
-		fields = append(fields, strconv.Itoa(i), value)
+		args = append(args, i, value)
 	}
-	_, err = s.redis.TxPipelined(ctx, func(p redis.Pipeliner) error {
-		p.HSet(ctx, s.key("pictures", id), fields...)
-		p.PExpire(ctx, s.key("pictures", id), unsubmitted)
-		return nil
-	})
+	_, err = s.run(ctx, "savepictures", args...)
 	return wrapf(err, "save pictures of %s", id)
 }
 

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"bytes"
+	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
 
@@ -49,6 +52,36 @@ func TestPictures(t *testing.T) {
 		h.ok(err)
 		if ttl := s.redis.PTTL(ctx, s.key("pictures", id)).Val(); ttl != -1 {
 			h.Errorf("of a task that runs again, kept for %s", ttl)
+		}
+	})
+}
+
+// meanwhile is a bucket that does something during each Put.
+type meanwhile struct {
+	*bucket
+	do func()
+}
+
+func (b meanwhile) Put(ctx context.Context, key string, data io.Reader, size int64) error {
+	b.do()
+	return b.bucket.Put(ctx, key, data, size)
+}
+
+// Pictures of a task that another process submits during a Save live as long as the task.
+func TestPicturesBesideSubmit(t *testing.T) {
+	onBoth(t, func(h *harness) {
+		ctx, s := h.Context(), h.store(Config{})
+		rec, data := task(1), [][]byte{noise(100 << 10)}
+		slow := h.store(Config{Objects: meanwhile{&bucket{Dir: h.dir()}, func() {
+			h.ok(s.Pictures.Save(ctx, rec.ID, data))
+			h.put(s, rec)
+		}}})
+		h.ok(slow.Pictures.Save(ctx, rec.ID, data))
+		if ttl := s.redis.PTTL(ctx, s.key("pictures", rec.ID)).Val(); ttl != -1 {
+			h.Errorf("kept for %s", ttl)
+		}
+		if got := must(s.Pictures.Read(ctx, rec.ID)); !bytes.Equal(got[0], data[0]) {
+			h.Error("another picture is stored")
 		}
 	})
 }
