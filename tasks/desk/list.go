@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,10 +22,13 @@ const (
 	lookClosely = 1000
 )
 
+// defaultLimit is how many tasks a page has at most if its filter does not say.
+const defaultLimit = 50
+
 // Filter selects tasks. The zero value selects the newest ones.
 type Filter struct {
 	State  string // waiting, running, absorbed, ended; empty: any
-	Limit  int    // 0: 50
+	Limit  int    // 0: defaultLimit
 	Before string // an ID: only older tasks, for the next page
 
 	Source, Repo string
@@ -115,7 +119,9 @@ func (d *Desk) statuses(ctx context.Context, records []store.Record) ([]tasks.St
 
 // query converts the filter for the store.
 func (f Filter) query(known people.People, sees func(scopes []string) bool) store.ListQuery {
-	q := store.ListQuery{State: store.State(f.State), Limit: f.Limit, Before: f.Before, Look: lookQuickly}
+	q := store.ListQuery{
+		State: store.State(f.State), Limit: cmp.Or(f.Limit, defaultLimit), Before: f.Before, Look: lookQuickly,
+	}
 	if f.Days > 0 {
 		q.Since = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-f.Days)
 	}

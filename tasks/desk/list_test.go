@@ -162,7 +162,7 @@ func TestOverview(t *testing.T) {
 	}{
 		"all": {
 			t.Context(),
-			Filter{Limit: 10},
+			Filter{}, // the default limit
 			[][]string{{other, asking}, {quiet}, {second, first}, {ended}},
 			store.Counts{Running: 3, Waiting: 2},
 		},

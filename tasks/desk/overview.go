@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,6 +34,7 @@ func (d *Desk) Overview(ctx context.Context, f Filter) (o Overview, err error) {
 			err = fmt.Errorf("list tasks by state: %w", err)
 		}
 	}()
+	f.Limit = cmp.Or(f.Limit, defaultLimit)
 	q := f.query(d.policy.People, d.policy.People.Visible(ctx))
 	running, err := d.store.Running(ctx)
 	if err != nil {
