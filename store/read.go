@@ -19,7 +19,8 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) { return s.g
 type LiveRecord struct {
 	Record           // without Task, Ending and other fields that the reconciler does not need
 	Claimed   bool   // its thread's claim exists and is this record's latest
-	Explained string // key of the last [Store.Explain]; empty if it was never explained
+	Tell      string // see [Wait]
+	Explained string // key of the last [Store.Explained]; empty if there was none
 	Lent      bool   // it waits for a person and does not count under its caps ([Claim.Lend])
 }
 
@@ -93,7 +94,7 @@ func byID(r LiveRecord, id string) int { return strings.Compare(r.ID, id) }
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{
 	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created",
-	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker", "explained",
+	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker", "tell", "explained",
 }
 
 // listed returns the tasks in a sorted set that wait or run and can be read, in the order of their IDs: of its first n
@@ -127,7 +128,9 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 			got[name] = values.text(j)
 		}
 		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
-			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != "", Explained: got["explained"]})
+			live = append(live, LiveRecord{
+				Record: r, Lent: got["lent"] != "", Tell: got["tell"], Explained: got["explained"],
+			})
 			claims = append(claims, s.key("claim", r.Thread))
 		}
 	}
