@@ -53,11 +53,6 @@ func TestThreadCallsTheNext(t *testing.T) {
 				h.crash(c)
 				h.ok(s.Wake(ctx, task(2).ID, task(3).ID))
 			},
-			"by a version that wakes nobody": func(c *Claim) {
-				h.ok(c.End(ctx, nil))
-				h.ok(h.rdb.Del(ctx, "errand:claim:"+c.Thread()).Err())
-				h.ok(s.Wake(ctx, task(3).ID))
-			},
 		} {
 			h.empty()
 			first := h.submit(s, 1)
@@ -285,23 +280,6 @@ func TestLineKeepsItsCap(t *testing.T) {
 		if got := must(s.Get(ctx, h.scoped(s, 7, "repo:a"))).Blocked; got != (Blocked{"repo:a", 1, 3, 4}) {
 			h.Errorf("a new task: %+v", got)
 		}
-	})
-}
-
-// The release before made lines without their caps.
-func TestLineOfAnOlderRelease(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s, caps := h.Context(), h.store(Config{}), Cap{"repo:", 1}
-		run := must(h.ask(s, h.scoped(s, 1, "repo:a"), caps))
-		older := h.scoped(s, 2, "repo:a")
-		h.full(s, 2, caps)
-		h.ok(h.rdb.Del(ctx, "errand:linecaps").Err())
-		h.ok(s.CallUp(ctx, caps))
-		next := h.scoped(s, 3, "repo:a")
-		must(s.EndWaiting(ctx, older, nil))
-		h.ok(h.rdb.ZRem(ctx, "errand:cap:repo:a", run.ID()).Err()) // as its worker ends it
-		h.ok(s.CallUp(ctx, caps))
-		h.named(s, "the leader looks", next)
 	})
 }
 

@@ -96,10 +96,6 @@ func TestRunningAndLiveAfter(t *testing.T) {
 		h.ok(b.End(ctx, nil))
 		runs(ids[2])
 		h.crash(c)
-		h.rdb.Del(ctx, "errand:running") // as with workers of a version without it
-		runs()
-		must(s.Silent(ctx, "1", LiveRecord{Record: c.Record()}))
-		runs(ids[2])
 		h.takeover(s, c)
 		runs()
 		var walk []string

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/errand-fleet/errand/internal/redisclock"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 )
@@ -120,42 +118,6 @@ func TestOutboxOfSources(t *testing.T) {
 		if !ok || err != nil || p.ID != id || p.Attempt != 1 {
 			h.Errorf("took %+v, %v", p, err)
 		}
-	})
-}
-
-// What a version without the outboxes of sources does to the outbox counts: its scripts write only one of the keys.
-func TestOutboxBesideAnOlderVersion(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		older := func(id string, due time.Time) {
-			h.Helper()
-			h.ok(h.rdb.ZAdd(ctx, "errand:outbox", redis.Z{Score: float64(due.UnixMicro()), Member: id}).Err())
-		}
-		take := func(what, want string) {
-			h.Helper()
-			if p, _, err := s.Outbox.Take(ctx, "", "test"); err != nil || p.ID != want {
-				h.Errorf("%s: took %q, %v; want %q", what, p.ID, err, want)
-			}
-		}
-		ids := []string{h.ended(s, 1), h.ended(s, 2), h.ended(s, 3)}
-		left := make([]string, 0, len(ids))
-		for key, score := range map[string]int64{"errand:outbox": 3, "errand:outbox:test": 3, "errand:outboxes": 1} {
-			if n := h.rdb.ZCard(ctx, key).Val() + h.rdb.SCard(ctx, key).Val(); n != score {
-				left = append(left, fmt.Sprint(key, " has ", n))
-			}
-		}
-		if len(left) > 0 {
-			h.Errorf("an older version would not find all: %v", left)
-		}
-
-		older(ids[0], time.Now().Add(time.Minute)) // it has the lease
-		take("leased by the older version", ids[1])
-		h.ok(h.rdb.ZRem(ctx, "errand:outbox", ids[2]).Err()) // it has posted this one
-		take("posted by the older version", "")
-		h.ok(h.rdb.Del(ctx, "errand:outbox:test", "errand:outboxes").Err()) // all of them are from the older version
-		older(ids[0], time.Now().Add(-time.Minute))
-		take("put there by the older version", ids[0])
-		take("all are leased", "")
 	})
 }
 

@@ -64,7 +64,6 @@ begin_run(key, t, worker)
 if doubtful(id, r[8]) then redis.call('HSET', key, 'doubt', '1') end
 if tonumber(r[7] or '0') > 0 then -- see Claim.Idle
   redis.call('HSET', key, 'idle', '1')
-  redis.call('HSETNX', key, 'crashed', int(t)) -- an older requeue.lua did not store it
 end
 unblock(id)
 redis.call('HINCRBY', key, 'attempt', '1')

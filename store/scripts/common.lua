@@ -131,14 +131,8 @@ local function each(list) return string.gmatch(list or '', '[^\n]+') end
 -- The newest events of a task have at most this many bytes together.
 local EVENT_BYTES = 4 * 1024 * 1024
 
--- written returns how many bytes of events a stream had got up to an entry of it. Entries of the release before do not
--- say, and count as nothing.
-local function written(entry)
-  for i = 1, entry and #entry[2] or 0, 2 do
-    if entry[2][i] == 'sum' then return tonumber(entry[2][i + 1]) end
-  end
-  return 0
-end
+-- written returns how many bytes of events a stream had got up to an entry of it, which is its second field.
+local function written(entry) return entry and tonumber(entry[2][4]) or 0 end
 
 -- drop_oldest drops the oldest events of a stream beyond EVENT_BYTES. sum is what the stream has got.
 local function drop_oldest(stream, sum)
@@ -360,8 +354,7 @@ local function let_go(id)
   end
 end
 
--- The outbox of a source has the source's part of OUTBOX, so that a worker need not look at what others post. OUTBOX is
--- what counts: a version without the outboxes of sources writes only there.
+-- The outbox of a source has the source's part of OUTBOX, so that a worker need not look at what others post.
 local function outbox_of(source) return OUTBOX .. ':' .. source end
 local function source_of(id) return string.match(id, '^[^-]*%-([^-]+)') or '' end
 

@@ -4,7 +4,6 @@ for i = 3, #ARGV, 2 do
   local id, fence, us = ARGV[i], ARGV[i + 1], ''
   local r = redis.pcall('HMGET', task_key(id), 'state', 'thread', 'fence', 'silent')
   if r[1] == 'running' and r[3] == fence and redis.call('EXISTS', claim_key(r[2])) == 0 then
-    redis.call('ZADD', RUNNING, fence, id) -- also for a run that a version without the index has claimed
     -- The stored time counts only for the same run and the same term of the leader.
     local since = string.match(r[4] or '', '^' .. fence .. ' ' .. term .. ' (%d+)$')
     if not since or tonumber(since) > t then -- Redis' clock went back

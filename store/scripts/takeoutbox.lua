@@ -1,44 +1,17 @@
 -- prefix, id or '', lease us, nonce, sources or '' for all -> {'ok', id, attempt, delivery} | {'no'}
 local t, id, sources = now(), ARGV[2], set(ARGV[5])
 
--- file fills the outboxes of sources again if a version without them has put something into OUTBOX, or removed it.
-local function file()
-  local filed, all = 0, redis.call('SMEMBERS', OUTBOX .. 'es')
-  for _, source in ipairs(all) do filed = filed + redis.call('ZCARD', outbox_of(source)) end
-  if filed == redis.call('ZCARD', OUTBOX) then return end
-  for _, source in ipairs(all) do redis.call('DEL', outbox_of(source)) end
-  redis.call('DEL', OUTBOX .. 'es')
-  local due = redis.call('ZRANGE', OUTBOX, '0', '-1', 'WITHSCORES')
-  for i = 1, #due, 2 do due_at(due[i], tonumber(due[i + 1])) end
-end
-
--- first_of returns the ID of a source that has been due longest, and since when. It corrects what another version left.
-local function first_of(source)
-  while true do
-    local first = redis.call('ZRANGEBYSCORE', outbox_of(source), '-inf', int(t), 'LIMIT', '0', '1')[1]
-    if not first then return end
-    local due = redis.call('ZSCORE', OUTBOX, first)
-    if not due then
-      undue(first)
-    elseif tonumber(due) > t then
-      redis.call('ZADD', outbox_of(source), due, first)
-    else
-      return first, tonumber(due)
-    end
-  end
-end
-
 -- first_due returns the ID that has been due longest, of those from the sources. A day after its end it may be from
 -- another one: no worker seems to have its source, and somebody has to give it up.
 local function first_due()
   local found, since
   for _, source in ipairs(redis.call('SMEMBERS', OUTBOX .. 'es')) do
-    local first, due = first_of(source)
+    local first, due = unpack(redis.call('ZRANGEBYSCORE', outbox_of(source), '-inf', int(t), 'WITHSCORES', 'LIMIT', '0', '1'))
     if first and ARGV[5] ~= '' and source ~= '' and not sources[source] then
       local ended = redis.pcall('HGET', task_key(first), 'ended')
       if type(ended) == 'string' and (tonumber(ended) or 0) >= t - 86400000000 then first = nil end
     end
-    if first and (not found or due < since) then found, since = first, due end
+    if first and (not found or tonumber(due) < since) then found, since = first, tonumber(due) end
   end
   return found
 end
@@ -52,7 +25,6 @@ if t < looked or t > looked + tonumber(ARGV[3]) then
   end
 end
 redis.call('SET', P .. 'looked', int(t))
-if id == '' then file() end
 local delivery
 repeat
   if ARGV[2] == '' then

@@ -113,7 +113,7 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		if leads, err := r.stillLeads(ctx, term); !leads {
 			return err
 		}
-		live, err := r.walk(ctx, term, running)
+		live, err := r.walk(ctx, running)
 		if err != nil {
 			return err
 		}
@@ -132,9 +132,7 @@ func (r *Recovery) stillLeads(ctx context.Context, term string) (bool, error) {
 }
 
 // walk repairs the next live tasks and returns them. Afterwards r.after is "" if there are no more.
-func (r *Recovery) walk(
-	ctx context.Context, term string, running []store.LiveRecord,
-) (live []store.LiveRecord, _ error) {
+func (r *Recovery) walk(ctx context.Context, running []store.LiveRecord) (live []store.LiveRecord, _ error) {
 	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep, running...)
 	r.after = next
 	if err != nil {
@@ -150,9 +148,6 @@ func (r *Recovery) walk(
 		}
 		r.heads[rec.Thread] = cmp.Or(r.heads[rec.Thread], rec.ID)
 		live = append(live, rec)
-	}
-	if err := r.recoverDead(ctx, term, live); err != nil {
-		return nil, err
 	}
 	return live, r.ensureDeliveries(ctx, live)
 }
