@@ -143,40 +143,36 @@ func TestPlanIsDropped(t *testing.T) {
 func TestPlanWithAFailedRequest(t *testing.T) {
 	t.Parallel()
 	failed := tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended}
-	for _, body := range []string{"/plan something else", "@errand and the tax"} {
-		for name, fail := range map[string]func(f front, first, second tasks.Task){
-			"one by one": func(f front, first, second tasks.Task) { f.close(first, failed); f.close(second, failed) },
-			"backwards":  func(f front, first, second tasks.Task) { f.close(second, failed); f.close(first, failed) },
-			"together": func(f front, first, second tasks.Task) {
-				e := failed
-				e.Covers = []string{second.ID}
-				f.close(first, e)
-			},
-			"stopped elsewhere": func(f front, first, second tasks.Task) {
-				f.close(first, tasks.Ending{Kind: tasks.Cancelled, By: "bob", At: ended})
-				f.close(second, failed)
-			},
-		} {
-			t.Run(body+" "+name, func(t *testing.T) {
-				t.Parallel()
-				f, n, ask, _ := plannedIssue(t)
-				fail(f, ask("ann", body), ask("ann", "@errand but use a library"))
-				if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write ||
-					task.Kind != subject.KindIssue {
-					t.Errorf("the plan that was posted: %+v", task)
-				}
-				f.signs(n, f.comment(n, "ann", "/approve"), notDone)
-				other := f.issue("mallory", "Tax is wrong", "It is too high.")
-				request := func(body string) tasks.Task {
-					f.comment(other, "ann", body)
-					return f.latestTask()
-				}
-				fail(f, request("/plan"), request(strings.Replace(body, "/plan", "@errand", 1)))
-				if task := request("@errand why?"); task.Options.Plan {
-					t.Errorf("no plan was made: %+v", task)
-				}
-			})
-		}
+	for body, fail := range map[string]func(f front, first, second tasks.Task){
+		"/plan something else": func(f front, first, second tasks.Task) {
+			e := failed
+			e.Covers = []string{second.ID}
+			f.close(first, e)
+		},
+		"@errand and the tax": func(f front, first, second tasks.Task) {
+			f.close(second, failed)
+			f.close(first, tasks.Ending{Kind: tasks.Cancelled, By: "bob", At: ended})
+		},
+	} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			f, n, ask, _ := plannedIssue(t)
+			fail(f, ask("ann", body), ask("ann", "@errand but use a library"))
+			if task := ask("ann", "/approve"); task.Options.Plan || task.Profile != agent.Write ||
+				task.Kind != subject.KindIssue {
+				t.Errorf("the plan that was posted: %+v", task)
+			}
+			f.signs(n, f.comment(n, "ann", "/approve"), notDone)
+			other := f.issue("mallory", "Tax is wrong", "It is too high.")
+			request := func(body string) tasks.Task {
+				f.comment(other, "ann", body)
+				return f.latestTask()
+			}
+			fail(f, request("/plan"), request("@errand and the tax"))
+			if task := request("@errand why?"); task.Options.Plan {
+				t.Errorf("no plan was made: %+v", task)
+			}
+		})
 	}
 }
 
@@ -259,82 +255,39 @@ func TestPlanIsWithdrawn(t *testing.T) {
 // A request that is deleted leaves the plan that it would change or drop, also one that is made meanwhile.
 func TestPlanBehindAWithdrawnRequest(t *testing.T) {
 	t.Parallel()
-	for _, body := range []string{"@errand and the tax", "/plan something else", "/fix"} {
-		for _, made := range []bool{false, true} {
-			t.Run(fmt.Sprint(body, made), func(t *testing.T) {
-				t.Parallel()
-				f, _, _, _ := plannedIssue(t)
-				n := f.issue("mallory", "Tax is wrong", "It is too high.")
-				ask := func(body string) tasks.Task {
-					f.comment(n, "ann", body)
-					return f.latestTask()
-				}
-				planning := ask("/plan")
-				id := f.comment(n, "ann", body)
-				f.signs(n, id, eyes)
-				end := func() {
-					e := answered("All of it.")
-					e.At = tasks.Born(planning.ID)
-					f.close(planning, e)
-				}
-				if made {
-					end()
-				}
-				if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
-					t.Fatal(err)
-				}
-				correction := f.comment(n, "ann", "@errand but use a library")
-				f.signs(n, correction, eyes)
-				if task := f.latestTask(); !task.Options.Plan || task.Profile != agent.Read {
-					t.Errorf("a plan is still being made or waits: %+v", task)
-				}
-				if err := f.hub.DeleteComment(t.Context(), repo, n, correction, "ann"); err != nil {
-					t.Fatal(err)
-				}
-				if !made {
-					end()
-				}
-				f.signs(n, f.comment(n, "ann", "/approve"), eyes)
-			})
-		}
-	}
-}
-
-// Requests that are deleted or edited away while they wait leave the plan that was posted, in whatever order they go.
-func TestPlanBehindSeveralWithdrawnRequests(t *testing.T) {
-	t.Parallel()
-	for _, bodies := range [][]string{
-		{"@errand and the tax", "/plan something else", "/fix"},
-		{"/fix", "/plan something else", "@errand and the tax"},
-		{"/approve", "/fix", "/fix"},
-		{"/approve", "/plan something else", "/fix"},
-	} {
-		for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-			t.Run(fmt.Sprint(bodies, order), func(t *testing.T) {
-				t.Parallel()
-				f, n, _, _ := plannedIssue(t)
-				var ids []int64
-				for _, body := range bodies {
-					id := f.comment(n, "ann", body)
-					f.signs(n, id, eyes)
-					ids = append(ids, id)
-				}
-				for k, which := range order {
-					if k == 1 && bodies[which] != "/approve" { // an approval cannot be edited
-						if err := f.hub.EditComment(t.Context(), repo, n, ids[which], "ann",
-							"Never mind."); err != nil {
-							t.Fatal(err)
-						}
-					} else if err := f.hub.DeleteComment(t.Context(), repo, n, ids[which], "ann"); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if all := f.tasks(); len(all) > 0 {
-					t.Fatalf("%+v", all)
-				}
-				f.signs(n, f.comment(n, "ann", "/approve"), eyes)
-			})
-		}
+	for body, made := range map[string]bool{"@errand and the tax": true, "/fix": false} {
+		t.Run(body, func(t *testing.T) {
+			t.Parallel()
+			f, _, _, _ := plannedIssue(t)
+			n := f.issue("mallory", "Tax is wrong", "It is too high.")
+			f.comment(n, "ann", "/plan")
+			planning := f.latestTask()
+			id := f.comment(n, "ann", body)
+			f.signs(n, id, eyes)
+			end := func() {
+				e := answered("All of it.")
+				e.At = tasks.Born(planning.ID)
+				f.close(planning, e)
+			}
+			if made {
+				end()
+			}
+			if err := f.hub.DeleteComment(t.Context(), repo, n, id, "ann"); err != nil {
+				t.Fatal(err)
+			}
+			correction := f.comment(n, "ann", "@errand but use a library")
+			f.signs(n, correction, eyes)
+			if task := f.latestTask(); !task.Options.Plan || task.Profile != agent.Read {
+				t.Errorf("a plan is still being made or waits: %+v", task)
+			}
+			if err := f.hub.DeleteComment(t.Context(), repo, n, correction, "ann"); err != nil {
+				t.Fatal(err)
+			}
+			if !made {
+				end()
+			}
+			f.signs(n, f.comment(n, "ann", "/approve"), eyes)
+		})
 	}
 }
 
@@ -386,38 +339,6 @@ func TestPlanBehindARemovedLabel(t *testing.T) {
 	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
 }
 
-// What is retried counts again: a plan that is made after the work waits, and work that is done after a plan drops it.
-func TestPlanOfARetry(t *testing.T) {
-	t.Parallel()
-	f, n, ask, answer := plannedIssue(t)
-	retry := func(task tasks.Task, text string, last tasks.Task) {
-		t.Helper()
-		e := answered(text)
-		e.Retried = tasks.Born(last.ID)
-		e.At = e.Retried
-		f.close(task, e)
-	}
-	failed := tasks.Ending{Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended}
-	plan := ask("ann", "/plan all of it")
-	f.close(plan, failed)
-	f.cancel(plan.ID)
-	work := ask("ann", "/fix")
-	answer(work, "Done.")
-	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
-	retry(plan, "All of it.", work)
-	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
-	f.cancel(f.latestTask().ID)
-
-	f, n, ask, answer = plannedIssue(t)
-	work = ask("ann", "/fix")
-	f.close(work, failed)
-	f.cancel(work.ID)
-	plan = ask("ann", "/plan all of it")
-	answer(plan, "All of it.")
-	retry(work, "Done.", plan)
-	f.signs(n, f.comment(n, "ann", "/approve"), notDone)
-}
-
 // A plan that is made while the work as a whole has been requested is not waited for.
 func TestPlanBehindTheWork(t *testing.T) {
 	t.Parallel()
@@ -452,25 +373,6 @@ func TestPlanBehindALateLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.signs(n, f.comment(n, "ann", "/approve"), eyes)
-}
-
-// A plan that is made while the label asks for the work as a whole is not waited for either.
-func TestPlanBehindTheLabel(t *testing.T) {
-	t.Parallel()
-	f, n, ask, _ := plannedIssue(t)
-	planning := ask("ann", "/plan")
-	if err := f.hub.LabelIssue(t.Context(), repo, n, "errand", "ann"); err != nil {
-		t.Fatal(err)
-	}
-	if work := f.latestTask(); must(subject.Of(work)).Action != subject.ActionLabeled {
-		t.Fatalf("%+v", work)
-	}
-	e := answered("All of it.")
-	e.At = tasks.Born(planning.ID)
-	f.close(planning, e)
-	if next := ask("ann", "@errand but use a library"); next.Options.Plan || next.Profile != agent.Write {
-		t.Errorf("%+v", next)
-	}
 }
 
 // An approval that the fleet or the repository's settings refuse leaves the plan waiting.
