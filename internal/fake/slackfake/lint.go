@@ -14,10 +14,9 @@ const (
 	maxBlocks   = 50     // blocks
 	maxBlockID  = 255
 	maxSection  = 3_000
-	maxField    = 2_000
+	maxLabel    = 2_000 // of an input
 	maxHeader   = 150
 	maxMarkdown = 12_000 // of all markdown blocks of the message together
-	maxAltText  = 2_000
 
 	// Slack also bounds the message as a whole, which no reference tells: one markdown block may have 13,297
 	// characters, with a divider beside it 13,172 (bolt-js#2509). We read that as 125 for each block, which also
@@ -29,20 +28,12 @@ const (
 // textTruncated is no refusal but a warning: Slack's own name for it.
 const textTruncated = "message_truncated"
 
-// blockTypes are allowed in a message.
-var blockTypes = []string{
-	"actions", "alert", "card", "carousel", "container", "context", "context_actions", "data_table",
-	"data_visualization", "divider", "file", "header", "image", "input", "markdown", "plan", "rich_text", "section",
-	"table", "task_card", "video",
-}
-
 // Lint says what Slack would hold against a message: one line for each problem, beginning with Slack's error code, as
 // "invalid_blocks: must be less than 3001 characters [json-pointer:/blocks/0/text/text]". The fake refuses a message
 // for the same problems, except for message_truncated: then the text is cut. The 4,000 characters of text that
 // chat.update takes are not in it.
 //
-// It knows the blocks a bot writes (section, header, context, actions, markdown, image); of the others only that
-// they exist.
+// It knows the blocks that errand writes and refuses others: better said than swallowed.
 func Lint(blocks json.RawMessage, text string) []string {
 	var lines []string
 	for _, p := range lint(blocks, text) {
@@ -116,11 +107,12 @@ func (l *linter) block(at string, raw json.RawMessage) {
 		Type    string `json:"type"`
 		BlockID string `json:"block_id"`
 	}
-	switch err := json.Unmarshal(raw, &b); {
-	case err != nil:
+	if err := json.Unmarshal(raw, &b); err != nil {
 		l.invalid(at, "must be an object with a type")
 		return
-	case !slices.Contains(blockTypes, b.Type):
+	}
+	check, known := l.checks()[b.Type]
+	if !known {
 		l.invalid(at+"/type", "unsupported type: %s", b.Type)
 		return
 	}
@@ -132,9 +124,7 @@ func (l *linter) block(at string, raw json.RawMessage) {
 		l.blockIDs = append(l.blockIDs, b.BlockID)
 	}
 	l.total += blockCost + weigh(raw)
-	if check, ok := l.checks()[b.Type]; ok {
-		check(at, raw)
-	}
+	check(at, raw)
 }
 
 // weigh counts the characters of all "text" in a block, however deep.

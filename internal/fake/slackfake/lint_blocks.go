@@ -21,32 +21,17 @@ func (l *linter) checks() map[string]func(at string, raw json.RawMessage) {
 		"context":  l.context,
 		"actions":  l.actions,
 		"markdown": l.markdownBlock,
-		"image":    l.image,
 		"input":    l.input,
+		"divider":  func(string, json.RawMessage) {},
 	}
 }
 
 func (l *linter) section(at string, raw json.RawMessage) {
 	var b struct {
-		Text      json.RawMessage   `json:"text"`
-		Fields    []json.RawMessage `json:"fields"`
-		Accessory json.RawMessage   `json:"accessory"`
+		Text json.RawMessage `json:"text"`
 	}
-	if !l.read(at, raw, &b) {
-		return
-	}
-	if b.Text == nil && len(b.Fields) == 0 {
-		l.invalid(at, "must define either `text` or `fields`")
-	}
-	if b.Text != nil {
+	if l.read(at, raw, &b) {
 		l.text(at+"/text", b.Text, maxSection, "plain_text", "mrkdwn")
-	}
-	l.count(at+"/fields", len(b.Fields), 0, 10)
-	for i, f := range b.Fields {
-		l.text(fmt.Sprintf("%s/fields/%d", at, i), f, maxField, "plain_text", "mrkdwn")
-	}
-	if b.Accessory != nil {
-		l.element(at+"/accessory", b.Accessory)
 	}
 }
 
@@ -61,11 +46,7 @@ func (l *linter) header(at string, raw json.RawMessage) {
 
 func (l *linter) context(at string, raw json.RawMessage) {
 	for where, e := range l.elements(at, raw, 10) {
-		if kind(e) == "image" {
-			l.image(where, e)
-		} else {
-			l.text(where, e, maxSection, "plain_text", "mrkdwn")
-		}
+		l.text(where, e, maxSection, "plain_text", "mrkdwn")
 	}
 }
 
@@ -94,25 +75,6 @@ func (l *linter) markdownBlock(at string, raw json.RawMessage) {
 	l.tables += len(tableLine.FindAllString(fencedCode.ReplaceAllString(b.Text, ""), -1))
 }
 
-// image serves the block and the element.
-func (l *linter) image(at string, raw json.RawMessage) {
-	var b struct {
-		URL  string          `json:"image_url"`
-		File json.RawMessage `json:"slack_file"`
-		Alt  string          `json:"alt_text"`
-	}
-	if !l.read(at, raw, &b) {
-		return
-	}
-	if b.URL == "" && b.File == nil {
-		l.invalid(at, "must define either `image_url` or `slack_file`")
-	}
-	if b.Alt == "" {
-		l.invalid(at, "missing required field: alt_text")
-	}
-	l.atMost(at+"/alt_text", b.Alt, maxAltText)
-}
-
 // element checks an interactive element, of which we know buttons and menus, and returns its action_id.
 func (l *linter) element(at string, raw json.RawMessage) string {
 	var e struct {
@@ -122,16 +84,12 @@ func (l *linter) element(at string, raw json.RawMessage) string {
 		URL      string          `json:"url"`
 		Style    string          `json:"style"`
 	}
-	switch what := kind(raw); {
-	case what == "":
-		l.invalid(at+"/type", "missing required field: type")
-		return ""
-	case what == "image":
-		l.image(at, raw)
-		return ""
-	case what == "static_select":
+	switch what := kind(raw); what {
+	case "button":
+	case "static_select":
 		return l.menu(at, raw)
-	case what != "button":
+	default:
+		l.invalid(at+"/type", "unsupported type: %s", what)
 		return ""
 	}
 	if !l.read(at, raw, &e) {

@@ -55,9 +55,9 @@ func (l *linter) input(at string, raw json.RawMessage) {
 	if !l.read(at, raw, &b) {
 		return
 	}
-	l.text(at+"/label", b.Label, maxField, "plain_text")
+	l.text(at+"/label", b.Label, maxLabel, "plain_text")
 	if b.Hint != nil {
-		l.text(at+"/hint", b.Hint, maxField, "plain_text")
+		l.text(at+"/hint", b.Hint, maxLabel, "plain_text")
 	}
 	var e struct {
 		ActionID    string          `json:"action_id"`
