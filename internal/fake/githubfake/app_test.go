@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"net/http"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,55 +41,6 @@ func appTransport(t *testing.T, s *githubfake.Server, id int64, key *rsa.Private
 func installed(t *testing.T, s *githubfake.Server, tr *ghinstallation.AppsTransport) *github.Client {
 	t.Helper()
 	return aim(t, s, github.NewClient(&http.Client{Transport: ghinstallation.NewFromAppsTransport(tr, 5)}))
-}
-
-func TestAppAndInstallation(t *testing.T) {
-	t.Parallel()
-	s, tr := startApp(t, githubfake.Config{BotLogin: "fleet"})
-	app := aim(t, s, github.NewClient(&http.Client{Transport: tr}))
-	me, _, err := app.Apps.Get(t.Context(), "")
-	if err != nil || me.GetID() != 77 || me.GetSlug() != "fleet" {
-		t.Fatalf("app: %v %v", me, err)
-	}
-	inst, _, err := app.Apps.FindRepositoryInstallation(t.Context(), "acme", "api")
-	if err != nil || inst.GetID() != 5 || inst.GetAccount().GetLogin() != "acme" {
-		t.Fatalf("installation: %v %v", inst, err)
-	}
-	if list, _, err := app.Apps.ListInstallations(t.Context(), nil); err != nil || len(list) != 1 ||
-		list[0].GetID() != 5 {
-		t.Errorf("installations: %v %v", list, err)
-	}
-	_, _, err = app.Repositories.Get(t.Context(), "acme", "api")
-	wantError(t, err, 403, "Resource not accessible by integration")
-
-	c := installed(t, s, tr)
-	open(t, s)
-	v, _, err := c.Issues.CreateComment(t.Context(), "acme", "api", 1, &github.IssueComment{Body: new("hi")})
-	if err != nil || v.GetUser().GetLogin() != "fleet[bot]" || v.GetUser().GetType() != "Bot" {
-		t.Errorf("comment by %v (%v), want fleet[bot], a Bot", v.GetUser(), err)
-	}
-	_, _, err = c.Users.Get(t.Context(), "")
-	wantError(t, err, 403, "Resource not accessible by integration")
-	_, _, err = c.Apps.Get(t.Context(), "")
-	wantError(t, err, 401, "A JSON web token could not be decoded")
-
-	// The token also opens git.
-	token := must(ghinstallation.NewFromAppsTransport(tr, 5).Token(t.Context()))(t)
-	if !strings.HasPrefix(token, "ghs_") {
-		t.Errorf("token %q", token)
-	}
-	g := newGit(t, token)
-	g.run(t, "ls-remote", s.Repo(repo).CloneURL())
-}
-
-func TestInstallationInPayload(t *testing.T) {
-	t.Parallel()
-	s, _ := startApp(t, githubfake.Config{})
-	rc := receive(t, s)
-	open(t, s)
-	if got := lastPull(t, rc).GetInstallation().GetID(); got != 5 {
-		t.Errorf("installation.id = %d, want 5", got)
-	}
 }
 
 func TestAppJWTRefused(t *testing.T) {
@@ -143,29 +92,6 @@ func TestAppJWTRefused(t *testing.T) {
 	}
 }
 
-func TestInstallationTokenExpires(t *testing.T) {
-	t.Parallel()
-	var ahead atomic.Int64
-	s, tr := startApp(t, githubfake.Config{Now: func() time.Time {
-		return time.Now().Add(time.Duration(ahead.Load()))
-	}})
-	token := must(ghinstallation.NewFromAppsTransport(tr, 5).Token(t.Context()))(t)
-	c := newClient(t, s, token)
-	if _, _, err := c.Repositories.Get(t.Context(), "acme", "api"); err != nil {
-		t.Fatal(err)
-	}
-	ahead.Store(int64(59 * time.Minute))
-	if _, _, err := c.Repositories.Get(t.Context(), "acme", "api"); err != nil {
-		t.Errorf("after 59 minutes: %v", err)
-	}
-	ahead.Store(int64(61 * time.Minute))
-	_, _, err := c.Repositories.Get(t.Context(), "acme", "api")
-	wantError(t, err, 401, "Bad credentials")
-	if _, err := newGit(t, token).try(t, "ls-remote", s.Repo(repo).CloneURL()); err == nil {
-		t.Error("git took an expired token")
-	}
-}
-
 func TestNarrowedToken(t *testing.T) {
 	t.Parallel()
 	s, tr := startApp(t, githubfake.Config{})
@@ -200,29 +126,4 @@ func TestNarrowedToken(t *testing.T) {
 	wantError(t, err, 422, "does not exist or is not accessible")
 	_, err = ask(&github.InstallationTokenOptions{Permissions: &github.InstallationPermissions{Secrets: new("write")}})
 	wantError(t, err, 422, "permissions requested are not granted")
-}
-
-func TestCredentials(t *testing.T) {
-	t.Parallel()
-	s, r := start(t, githubfake.Config{})
-	me, _, err := newClient(t, s, "ghp_test").Users.Get(t.Context(), "")
-	if err != nil || me.GetLogin() != "errand" || me.GetType() != "User" {
-		t.Fatalf("user: %v %v", me, err)
-	}
-	_, _, err = newClient(t, s, "ghp_wrong").Users.Get(t.Context(), "")
-	wantError(t, err, 401, "Bad credentials")
-	nobody := newClient(t, s, "")
-	_, _, err = nobody.Users.Get(t.Context(), "")
-	wantError(t, err, 401, "Requires authentication")
-	_, _, err = nobody.Repositories.Get(t.Context(), "acme", "api")
-	wantError(t, err, 404, "Not Found")
-	r.SetPrivate(false)
-	open(t, s)
-	if _, _, err = nobody.Repositories.Get(t.Context(), "acme", "api"); err != nil {
-		t.Errorf("public repository: %v", err)
-	}
-	_, _, err = nobody.Issues.CreateComment(t.Context(), "acme", "api", 1, &github.IssueComment{Body: new("x")})
-	wantError(t, err, 401, "Requires authentication")
-	_, _, err = newClient(t, s, "ghp_test").Apps.Get(t.Context(), "")
-	wantError(t, err, 401, "A JSON web token could not be decoded")
 }

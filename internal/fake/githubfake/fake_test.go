@@ -3,14 +3,10 @@ package githubfake_test
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-github/v60/github"
@@ -93,71 +89,6 @@ func wantError(t *testing.T, err error, status int, message string) {
 	if e.DocumentationURL == "" {
 		t.Error("the error has no documentation_url")
 	}
-}
-
-// receiver is a webhook endpoint that checks signatures as ours does.
-type receiver struct {
-	*httptest.Server
-	status int // of the answer
-
-	mu     sync.Mutex
-	events []any
-	guids  []string
-	log    []string // event and action
-}
-
-func receive(t *testing.T, s *githubfake.Server) *receiver {
-	t.Helper()
-	rc := &receiver{status: http.StatusNoContent}
-	rc.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.Header.Get(github.SHA256SignatureHeader), "sha256=") {
-			http.Error(w, "no sha256 signature", http.StatusUnauthorized)
-			return
-		}
-		payload, err := github.ValidatePayload(r, []byte("github-secret"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusUnauthorized)
-			return
-		}
-		e, err := github.ParseWebHook(github.WebHookType(r), payload)
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		action := ""
-		if a, ok := e.(interface{ GetAction() string }); ok {
-			action = a.GetAction()
-		}
-		rc.mu.Lock()
-		rc.events = append(rc.events, e)
-		rc.guids = append(rc.guids, github.DeliveryID(r))
-		rc.log = append(rc.log, strings.TrimSuffix(github.WebHookType(r)+" "+action, " "))
-		rc.mu.Unlock()
-		w.WriteHeader(rc.status)
-	}))
-	t.Cleanup(rc.Close)
-	s.Deliver(rc.URL + "/github/webhook")
-	return rc
-}
-
-func (rc *receiver) seen() []string {
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
-	return slices.Clone(rc.log)
-}
-
-// last is the latest event of a type.
-func last[T any](t *testing.T, rc *receiver) T {
-	t.Helper()
-	rc.mu.Lock()
-	defer rc.mu.Unlock()
-	for _, e := range slices.Backward(rc.events) {
-		if v, ok := e.(T); ok {
-			return v
-		}
-	}
-	t.Fatalf("no %T among %v", *new(T), rc.log)
-	panic("unreachable")
 }
 
 // gitClient runs git as our workers do: the token comes from a credential

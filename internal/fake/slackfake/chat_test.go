@@ -15,22 +15,6 @@ import (
 
 func divider() slack.Block { return slack.NewDividerBlock() }
 
-func TestPostIntoAThread(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	root := seed(t, s, slackfake.Message{Text: "please"})
-	seed(t, s, slackfake.Message{Text: "something else"})
-	reply := post(t, c, slack.MsgOptionText("working", false), slack.MsgOptionTS(root))
-	seed(t, s, slackfake.Message{Text: "thanks", ThreadTS: root})
-
-	equal(t, "thread", texts(s.Messages(channel, root)), []string{"please", "working", "thanks"})
-	equal(t, "top level", texts(s.Messages(channel, "")), []string{"please", "something else"})
-	equal(t, "other channel", texts(s.Messages("C0OTHER", root)), []string(nil))
-	equal(t, "the bot's message", s.Messages(channel, root)[1], slackfake.Message{
-		Channel: channel, TS: reply, ThreadTS: root, User: bot, BotID: "B0ERRAND", Text: "working",
-	})
-}
-
 func TestPostAnswersWithTheMessage(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
@@ -169,24 +153,6 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-func TestUpdateMayDropBlocks(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{DropBlocks: true})
-	ts := post(t, c, slack.MsgOptionText("one", false), slack.MsgOptionBlocks(divider()))
-	for _, tc := range []struct {
-		opt    slack.MsgOption
-		blocks string
-	}{
-		{slack.MsgOptionBlocks(divider(), divider()), `[{"type":"divider"},{"type":"divider"}]`},
-		{slack.MsgOptionText("two", false), ""},
-	} {
-		if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, ts, tc.opt); err != nil {
-			t.Fatal(err)
-		}
-		equal(t, "blocks", string(s.Messages(channel, "")[0].Blocks), tc.blocks)
-	}
-}
-
 func TestUpdateRefusals(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
@@ -219,53 +185,4 @@ func TestUpdateRefusals(t *testing.T) {
 		slack.MsgOptionText(strings.Repeat("x", 4_000), false)); err != nil {
 		t.Errorf("4,000 characters: %v", err)
 	}
-}
-
-func TestDelete(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	theirs := seed(t, s, slackfake.Message{Text: "mine"})
-	ours := post(t, c, slack.MsgOptionText("one", false))
-	_, _, err := c.DeleteMessageContext(t.Context(), channel, theirs)
-	want(t, "a person's", err, "cant_delete_message")
-	if _, _, err := c.DeleteMessageContext(t.Context(), channel, ours); err != nil {
-		t.Fatal(err)
-	}
-	_, _, err = c.DeleteMessageContext(t.Context(), channel, ours)
-	want(t, "again", err, "message_not_found")
-	equal(t, "left", texts(s.Messages(channel, "")), []string{"mine"})
-}
-
-func TestEphemeralIsSeenByOneAndNeverFoundAgain(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	ts, err := c.PostEphemeralContext(t.Context(), channel, alice, slack.MsgOptionText("psst", false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "Alice sees", texts(s.Ephemeral(channel, alice)), []string{"psst"})
-	equal(t, "Bob sees", texts(s.Ephemeral(channel, "U0BOB")), []string(nil))
-	equal(t, "the channel sees", texts(s.Messages(channel, "")), []string(nil))
-	_, _, _, err = c.UpdateMessageContext(t.Context(), channel, ts, slack.MsgOptionText("x", false))
-	want(t, "update", err, "message_not_found")
-	_, err = c.PostEphemeralContext(t.Context(), channel, "alice", slack.MsgOptionText("psst", false))
-	want(t, "no such user", err, "user_not_in_channel")
-}
-
-func TestPermalink(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{Now: func() time.Time { return time.Unix(1_700_000_000, 0) }})
-	root := seed(t, s, slackfake.Message{Text: "please"})
-	reply := post(t, c, slack.MsgOptionText("working", false), slack.MsgOptionTS(root))
-	for ts, path := range map[string]string{
-		root:  "/archives/C0GENERAL/p1700000000000000",
-		reply: "/archives/C0GENERAL/p1700000000000001?thread_ts=1700000000.000000&cid=C0GENERAL",
-	} {
-		link, err := c.GetPermalinkContext(t.Context(), &slack.PermalinkParameters{Channel: channel, Ts: ts})
-		if err != nil || link != s.URL()+path {
-			t.Errorf("permalink of %s = %q, %v; want %s", ts, link, err, path)
-		}
-	}
-	_, err := c.GetPermalinkContext(t.Context(), &slack.PermalinkParameters{Channel: channel, Ts: "1600000000.000001"})
-	want(t, "nobody's", err, "message_not_found")
 }

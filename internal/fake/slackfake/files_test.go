@@ -22,40 +22,6 @@ func attach(c *slack.Client, t *testing.T, change ...func(*slack.UploadFileParam
 	return c.UploadFileContext(t.Context(), p)
 }
 
-func TestFileInAThread(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	root := seed(t, s, slackfake.Message{Text: "please"})
-	done, err := attach(c, t, func(p *slack.UploadFileParameters) { p.ThreadTimestamp = root })
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := s.Messages(channel, root)[1]
-	equal(t, "message", m, slackfake.Message{
-		Channel: channel, TS: m.TS, ThreadTS: root, User: bot, BotID: "B0ERRAND", Text: "see",
-		Files: []slackfake.File{{ID: done.ID, Name: "report.md", Title: "Report", Size: 4, Data: []byte("fine")}},
-	})
-	replies, _, _, err := c.GetConversationRepliesContext(t.Context(),
-		&slack.GetConversationRepliesParameters{ChannelID: channel, Timestamp: root})
-	if err != nil || len(replies) != 2 || len(replies[1].Files) != 1 || replies[1].Files[0].Name != "report.md" {
-		t.Errorf("thread: %+v, %v", replies, err)
-	}
-
-	// Without a title it should have its name; without a channel it should stay private.
-	if _, err := attach(c, t, func(p *slack.UploadFileParameters) {
-		p.Title, p.ThreadTimestamp = "", root
-	}); err != nil {
-		t.Error(err)
-	}
-	if _, err := attach(c, t, func(p *slack.UploadFileParameters) { p.Channel = "" }); err != nil {
-		t.Error(err)
-	}
-	list := s.Messages(channel, root)
-	equal(t, "messages", len(list), 3)
-	equal(t, "title", list[2].Files[0].Title, "report.md")
-	equal(t, "top level", texts(s.Messages(channel, "")), []string{"please"})
-}
-
 func TestFileRefusals(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{Channels: []slackfake.Channel{

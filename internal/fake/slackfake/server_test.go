@@ -1,10 +1,6 @@
 package slackfake_test
 
 import (
-	"net/http"
-	"net/url"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,29 +84,6 @@ func TestTokenIsAFormFieldOrABearerHeader(t *testing.T) {
 	want(t, "no token", err, "not_authed")
 }
 
-func TestJSONBodyIsAForm(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, slackfake.Config{})
-	body := `{"channel":"C0GENERAL","text":"hi","thread_ts":null,"blocks":[{"type":"divider"}]}`
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.APIURL()+"chat.postMessage",
-		strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json; charset=utf-8")
-	req.Header.Set("Authorization", "Bearer xoxb-test")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	equal(t, "content type", resp.Header.Get("Content-Type"), "application/json; charset=utf-8")
-	got := s.Messages(channel, "")
-	if len(got) != 1 || got[0].Text != "hi" || string(got[0].Blocks) != `[{"type":"divider"}]` {
-		t.Errorf("messages = %+v, want one with text and blocks", got)
-	}
-}
-
 func TestUnknownMethod(t *testing.T) {
 	t.Parallel()
 	s, c := start(t, slackfake.Config{})
@@ -118,25 +91,6 @@ func TestUnknownMethod(t *testing.T) {
 	want(t, "emoji.list", err, "unknown_method")
 	if n := len(s.Calls("emoji.list")); n != 1 {
 		t.Errorf("%d calls recorded, want 1: what we do not model must be seen", n)
-	}
-}
-
-func TestCallsInOrderWithoutTheToken(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1_700_000_000, 0)
-	s, c := start(t, slackfake.Config{Now: func() time.Time { return at }})
-	post(t, c, slack.MsgOptionText("one", false))
-	_, _, err := c.PostMessageContext(t.Context(), channel)
-	want(t, "empty message", err, "no_text")
-	if _, err := c.AuthTestContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "calls", s.Calls("chat.postMessage"), []slackfake.Call{
-		{Method: "chat.postMessage", Time: at, Status: 200, Form: url.Values{"channel": {channel}, "text": {"one"}}},
-		{Method: "chat.postMessage", Time: at, Status: 200, Form: url.Values{"channel": {channel}}, Error: "no_text"},
-	})
-	if all := s.Calls(""); len(all) != 3 || all[2].Method != "auth.test" {
-		t.Errorf("all calls = %+v, want three, auth.test last", all)
 	}
 }
 
@@ -154,17 +108,4 @@ func TestTimestampsAreUniqueAndIncreasing(t *testing.T) {
 	}
 	// The clock stops, then goes back: each ts should still grow.
 	equal(t, "ts", got, []string{"1700000000.000100", "1700000000.000101", "1700000000.000102"})
-}
-
-func TestCloseTwice(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	s.Close()
-	s.Close()
-	if _, err := c.AuthTestContext(t.Context()); err == nil {
-		t.Error("a closed workspace answers")
-	}
-	if ok := regexp.MustCompile(`^http://127\.0\.0\.1:\d+/api/$`).MatchString(s.APIURL()); !ok {
-		t.Errorf("APIURL = %q", s.APIURL())
-	}
 }
