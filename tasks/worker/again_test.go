@@ -175,7 +175,7 @@ func TestWaitsForAnotherTry(t *testing.T) {
 // other run starts meanwhile. After hours it is given up.
 func TestTaskOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
-	const tries = 6 // each one is slower than the one before, as starts are when a model is throttled
+	const tries = 3 // each one is slower than the one before, as starts are when a model is throttled
 	f := newFleet(t)
 	s := &talkingSource{fakeSource: f.source, said: make(chan string, 10)}
 	f.agent.do = failing(times(maxAttempts+tries, failed(agent.ClassOverloaded))...)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -133,12 +132,8 @@ func TestChangesBeyondACheckpoint(t *testing.T) {
 func TestReviewedChangeIsKept(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	work, reviewed := t.TempDir(), false
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
-	r.write(work, "new.txt", "new\n")
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "topic")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/topic")
+	reviewed := false
+	head := r.push("refs/heads/topic", map[string]string{"new.txt": "new\n"})
 	r.source.brief = func(tasks.Task) (tasks.Brief, error) { return tasks.Brief{Diff: reviewed}, nil }
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		r.write(s.Dir, "README.md", "by the agent\n")
@@ -160,7 +155,7 @@ func TestReviewedChangeIsKept(t *testing.T) {
 			continue
 		}
 		if err != nil || len(c.Files) != 1 || c.Files[0].Name != "new.txt" ||
-			c.Head != r.git(work, "rev-parse", "HEAD") {
+			c.Head != head {
 			t.Errorf("changes %+v, %v", c, err)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -177,7 +176,7 @@ func TestCheckpointThatCannotBeRestored(t *testing.T) {
 		"work":    func(r *remote, id string) { r.replaceWork(id, "# v2 git bundle\n\n") },
 		"none":    func(r *remote, id string) { r.replaceWork(id, "") },
 		"base": func(r *remote, _ string) { // the commit that the work builds on is gone
-			bare := filepath.Join(r.root, "acme", "api.git")
+			bare := r.bare()
 			tree := r.git(bare, "rev-parse", "main^{tree}")
 			r.git(bare, "update-ref", "refs/heads/main", r.git(bare, "commit-tree", "-m", "another", tree))
 			r.git(bare, "gc", "--quiet", "--prune=now")

@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -24,16 +23,7 @@ import (
 // declare commits .github/errand.yml to a branch of the repository.
 func (r *remote) declare(branch, text string) {
 	r.Helper()
-	work := r.TempDir()
-	bare := filepath.Join(r.root, "acme", "api.git")
-	r.git(work, "clone", "--quiet", bare, ".")
-	if err := os.MkdirAll(filepath.Join(work, ".github"), 0o700); err != nil {
-		r.Fatal(err)
-	}
-	r.write(work, environment.File, text)
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "declare")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+	r.push("refs/heads/"+branch, map[string]string{environment.File: text})
 }
 
 // The agent and the checks get the environment of the base branch, under the operator's.
@@ -211,18 +201,10 @@ func TestDevcontainer(t *testing.T) {
 			r.policy.Repository = func(string) (rights.Repository, bool) {
 				return rights.Repository{Environment: c.operator}, true
 			}
-			work := filepath.Join(t.TempDir(), "work")
-			r.git("", "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
-			if err := errors.Join(os.Mkdir(filepath.Join(work, ".github"), 0o700),
-				os.MkdirAll(filepath.Join(work, ".devcontainer"), 0o700)); err != nil {
-				t.Fatal(err)
-			}
-			r.write(work, environment.File, c.file)
-			r.write(work, ".devcontainer/devcontainer.json",
-				`{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`)
-			r.git(work, "add", "--all")
-			r.git(work, "commit", "--quiet", "--message", "declare")
-			r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+			const dev = `{"image": "x", "postCreateCommand": "npm ci", "remoteEnv": {"A": "dev", "B": "dev"}} // end`
+			r.push("refs/heads/main", map[string]string{
+				environment.File: c.file, ".devcontainer/devcontainer.json": dev,
+			})
 			var scripts []agent.Script
 			r.agent.do, r.agent.script = nil, leaves(&scripts, agent.Scripted{Outcome: agent.Done})
 			r.worker(r.disk(t.TempDir()))
@@ -380,11 +362,11 @@ func TestExposedSecrets(t *testing.T) {
 			func(*remote, *tasks.Task) {}, base64.StdEncoding.EncodeToString([]byte("ann:npm_secret-1")), true,
 		},
 		"a commit": {func(r *remote, t *tasks.Task) {
-			t.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main")
+			t.Ref = r.git(r.bare(), "rev-parse", "main")
 		}, "", false},
 		"a branch that is named like a commit": {func(r *remote, t *tasks.Task) {
 			t.Ref = "deadbeef"
-			r.git(filepath.Join(r.root, "acme", "api.git"), "update-ref", "refs/heads/deadbeef", "main")
+			r.git(r.bare(), "update-ref", "refs/heads/deadbeef", "main")
 		}, "", true},
 		"read":       {func(_ *remote, t *tasks.Task) { t.Profile = agent.Read }, "", false},
 		"untrusted":  {func(_ *remote, t *tasks.Task) { t.Profile = agent.Untrusted }, "", false},
@@ -438,7 +420,7 @@ func TestCommitOfAForkIsNotExecuted(t *testing.T) {
 	t.Parallel()
 	r, _, publishing := publishingFleet(t, func(*remote, agent.Spec) {})
 	r.worker(r.disk(t.TempDir()), publishing)
-	bare := filepath.Join(r.root, "acme", "api.git")
+	bare := r.bare()
 	commit := r.git(bare, "-c", "user.name=Eve", "-c", "user.email=eve@example.com", "commit-tree", "-p", "main", "-m",
 		"from a fork", "main^{tree}")
 	r.git(bare, "update-ref", "refs/pull/1/head", commit)
@@ -464,7 +446,7 @@ func TestSecretsAfterACommit(t *testing.T) {
 	}
 	stop := r.worker(r.disk(t.TempDir()), publishing, exposed)
 	named, later, other := r.repoTask("a"), r.repoTask("a"), r.repoTask("b")
-	named.Ref, later.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main"), "main"
+	named.Ref, later.Ref = r.git(r.bare(), "rev-parse", "main"), "main"
 	r.ending(r.submit(named))
 	r.ending(r.submit(later))
 	stop()
@@ -486,7 +468,7 @@ func TestSecretsAfterACommitWasRead(t *testing.T) {
 		c.Exposed = func(string) map[string]string { return map[string]string{"TOKEN": "npm_secret-1"} }
 	})
 	named, later := r.repoTask("a"), r.repoTask("a")
-	named.Ref, later.Ref = r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", "main"), "main"
+	named.Ref, later.Ref = r.git(r.bare(), "rev-parse", "main"), "main"
 	named.Profile = agent.Read
 	r.ending(r.submit(named))
 	r.ending(r.submit(later))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -563,10 +564,11 @@ func TestHugeAnswer(t *testing.T) {
 func TestUnknownSource(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	f.worker()
 	task := f.task("a", "x")
 	task.Source = "elsewhere"
 	f.submit(task)
+	f.put("errand:task:"+task.ID, "attempt", strconv.Itoa(maxAttempts-1))
+	f.worker()
 	ctx := await.Context(t)
 	for l, err := range f.desk.Follow(ctx, task.ID, "") {
 		if err != nil {

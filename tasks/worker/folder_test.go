@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,18 +19,10 @@ import (
 func TestFolderOfARepository(t *testing.T) {
 	t.Parallel()
 	r, h, with := publishingFleet(t, (*remote).everything)
-	work := filepath.Join(r.TempDir(), "work")
-	r.git(r.root, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
-	for _, name := range []string{"services/api", "web"} {
-		if err := os.MkdirAll(filepath.Join(work, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		r.write(work, name+"/CLAUDE.md", "ABOUT "+name)
-	}
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "directories")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-	r.declare("main", "directory: services/api\n")
+	r.push("refs/heads/main", map[string]string{
+		"services/api/CLAUDE.md": "ABOUT services/api", "web/CLAUDE.md": "ABOUT web",
+		environment.File: "directory: services/api\n",
+	})
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		r.write(s.Dir, "README.md", "changed by "+s.ID)
 		return answer("done"), nil
@@ -94,16 +85,7 @@ func TestFolderOfARepository(t *testing.T) {
 func TestRequestsLeaveNoRulesBehind(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	work := filepath.Join(r.TempDir(), "work")
-	r.git(r.root, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), work)
-	if err := os.MkdirAll(filepath.Join(work, "api/.claude"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	r.write(work, "api/.claude/settings.json", "{}")
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "rules")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-	r.declare("main", "directory: api\n")
+	r.push("refs/heads/main", map[string]string{"api/.claude/settings.json": "{}", environment.File: "directory: api\n"})
 	r.agent.do = func(context.Context, agent.Spec, agent.Host) (agent.Result, error) { return answer("done"), nil }
 	r.worker(r.disk(t.TempDir()), func(c *Config) {
 		c.Policy.Repository = func(string) (rights.Repository, bool) {

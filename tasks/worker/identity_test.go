@@ -36,7 +36,7 @@ func (r *remote) signsWith() (disk func(*Config), verified func(branch string) s
 	if err != nil {
 		r.Fatal(err)
 	}
-	allowed, bare := filepath.Join(r.TempDir(), "allowed"), filepath.Join(r.root, "acme", "api.git")
+	allowed, bare := filepath.Join(r.TempDir(), "allowed"), r.bare()
 	r.write(filepath.Dir(allowed), "allowed", "* "+signer.PublicKey()+"\n")
 	disk = func(c *Config) {
 		var err error
@@ -84,7 +84,7 @@ func TestResumedWorkIsSigned(t *testing.T) {
 	if got := verified(branch); got != "Do it, work" {
 		t.Errorf("pushed %s", got)
 	}
-	bare := filepath.Join(r.root, "acme", "api.git")
+	bare := r.bare()
 	const want = "bot <3+bot@users.noreply.github.com> ann <3+ann@users.noreply.github.com>"
 	if got := r.git(bare, "log", "--format=%cn <%ce> %(trailers:key=Co-authored-by,valueonly,separator=%x2C)",
 		"main.."+branch); got != want+"\n"+want {
@@ -117,17 +117,11 @@ func TestPullRequestSettings(t *testing.T) {
 	h.draft = true
 	r.declare("main",
 		"pull_requests: {branch_prefix: bot/, title: 'x ', labels: [a, b], draft: false, template: true}\n")
-	work := t.TempDir()
-	bare := filepath.Join(r.root, "acme", "api.git")
-	r.git(work, "clone", "--quiet", bare, ".")
-	r.write(work, environment.TemplateFile, "## From the base\n")
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "template")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
-	r.write(work, environment.TemplateFile, "## From the head\n")
-	r.write(work, environment.File, "pull_requests: {branch_prefix: evil/, labels: [evil]}\n")
-	r.git(work, "commit", "--quiet", "--all", "--message", "evil")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/head")
+	r.push("refs/heads/main", map[string]string{environment.TemplateFile: "## From the base\n"})
+	r.push("refs/heads/head", map[string]string{
+		environment.TemplateFile: "## From the head\n",
+		environment.File:         "pull_requests: {branch_prefix: evil/, labels: [evil]}\n",
+	})
 	prefix := environment.PullRequests{Title: "[op] "}
 	r.policy.Repository = func(string) (rights.Repository, bool) {
 		return rights.Repository{Environment: environment.Declaration{PullRequests: prefix}}, true
@@ -159,7 +153,7 @@ func TestPullRequestSettings(t *testing.T) {
 		again.Published.Branch != e.Published.Branch {
 		t.Errorf("ending = %+v", again)
 	}
-	if got := r.git(bare, "branch", "--list", "--format=%(refname:short)"); strings.Contains(got, "new/") ||
+	if got := r.git(r.bare(), "branch", "--list", "--format=%(refname:short)"); strings.Contains(got, "new/") ||
 		strings.Contains(got, "errand/") {
 		t.Errorf("branches:\n%s", got)
 	}

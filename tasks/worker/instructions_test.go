@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -14,14 +13,8 @@ import (
 func TestInstructionsOfTheBaseBranch(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	work := t.TempDir()
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
 	for branch, text := range map[string]string{"main": "base\n", "head": "evil\n"} {
-		r.git(work, "checkout", "--quiet", "-B", branch, "origin/main")
-		r.write(work, "CLAUDE.md", text)
-		r.git(work, "add", "--all")
-		r.git(work, "commit", "--quiet", "--message", text)
-		r.git(work, "push", "--quiet", "origin", branch)
+		r.push("refs/heads/"+branch, map[string]string{"CLAUDE.md": text})
 	}
 	r.agent.do = nil
 	base := ""

@@ -17,14 +17,10 @@ import (
 func TestLacksAreSaid(t *testing.T) {
 	t.Parallel()
 	r, _, publishes := publishingFleet(t, func(*remote, agent.Spec) {})
-	work := t.TempDir()
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
-	r.write(work, ".gitattributes", "*.bin filter=lfs\n")
-	r.write(work, "a.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:"+strings.Repeat("a", 64)+"\nsize 1\n")
-	r.git(work, "add", "--all")
-	r.git(work, "update-index", "--add", "--cacheinfo", "160000,"+strings.Repeat("1", 40)+",lib")
-	r.git(work, "commit", "--quiet", "--message", "more")
-	r.git(work, "push", "--quiet", "origin", "HEAD:main")
+	r.push("refs/heads/main", map[string]string{
+		".gitattributes": "*.bin filter=lfs\n", "lib": "commit " + strings.Repeat("1", 40),
+		"a.bin": "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("a", 64) + "\nsize 1\n",
+	})
 	r.worker(r.disk(t.TempDir()), publishes)
 	id := r.submit(r.repoTask("a"))
 	s := r.resumed(id)
@@ -68,15 +64,11 @@ func TestSlowSubmoduleIsFetched(t *testing.T) {
 func TestSubmoduleIsPartOfTheConversation(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"), filepath.Join(r.root, "acme", "lib.git"))
+	r.git(r.root, "clone", "--quiet", "--bare", r.bare(), filepath.Join(r.root, "acme", "lib.git"))
 	lib := r.git(filepath.Join(r.root, "acme", "lib.git"), "rev-parse", "main")
-	work := t.TempDir()
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
-	r.write(work, ".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib\n")
-	r.git(work, "add", "--all")
-	r.git(work, "update-index", "--add", "--cacheinfo", "160000,"+lib+",lib")
-	r.git(work, "commit", "--quiet", "--message", "more")
-	r.git(work, "push", "--quiet", "origin", "HEAD:main")
+	r.push("refs/heads/main", map[string]string{
+		".gitmodules": "[submodule \"lib\"]\n\tpath = lib\n\turl = ../lib\n", "lib": "commit " + lib,
+	})
 	r.agent.do = nil
 	r.worker(r.disk(t.TempDir()))
 	task := r.repoTask("a")

@@ -82,7 +82,7 @@ func publishingFleet(t *testing.T, edit func(r *remote, s agent.Spec)) (*remote,
 // pushed returns the commit subjects of a thread's branch at the remote, newest first.
 func (r *remote) pushed(thread string) string {
 	r.Helper()
-	bare := filepath.Join(r.root, "acme", "api.git")
+	bare := r.bare()
 	if r.git(bare, "branch", "--list", publish.Branch("", thread)) == "" {
 		return ""
 	}
@@ -135,7 +135,7 @@ func TestWorkIsPublished(t *testing.T) {
 	}
 	want.Commit = works[0].Commit
 	if !reflect.DeepEqual(works[0], want) ||
-		want.Commit != r.git(filepath.Join(r.root, "acme", "api.git"), "rev-parse", want.Branch) {
+		want.Commit != r.git(r.bare(), "rev-parse", want.Branch) {
 		t.Errorf("proposed %+v, want %+v", works[0], want)
 	}
 	if e.Kind != tasks.Answered || e.Note() != "Pull request acme/api#7: https://hub.example/7 · 3 files, +3 −1" {
@@ -480,7 +480,7 @@ func TestCrashAfterThePush(t *testing.T) {
 			if got := r.pushed("fake/a"); got != "Do it, work" || e.Published.PullRequest.Number != 7 {
 				t.Errorf("pushed %s, ending %+v", got, e.Published)
 			}
-			bare := filepath.Join(r.root, "acme", "api.git")
+			bare := r.bare()
 			if got := r.git(bare, "show", publish.Branch("", "fake/a")+":README.md"); got != "in the end" ||
 				len(h.proposed()) != 1 {
 				t.Errorf("README.md is %q, proposed %+v", got, h.proposed())
@@ -496,12 +496,7 @@ func TestStrangersContentStaysApart(t *testing.T) {
 	r.agent.do = func(_ context.Context, s agent.Spec, _ agent.Host) (agent.Result, error) {
 		return answer(r.files(s.Dir)["README.md"]), nil
 	}
-	fork := t.TempDir()
-	bare := filepath.Join(r.root, "acme", "api.git")
-	r.git(r.root, "clone", "--quiet", bare, fork)
-	r.write(fork, "README.md", "a stranger's\n")
-	r.git(fork, "commit", "--quiet", "--all", "--message", "two")
-	r.git(fork, "push", "--quiet", bare, "HEAD:refs/pull/7/head")
+	r.push("refs/pull/7/head", map[string]string{"README.md": "a stranger's\n"})
 	r.worker(r.disk(filepath.Join(r.root, "disk")))
 
 	theirs := r.repoTask("t")

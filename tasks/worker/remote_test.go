@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,24 +28,48 @@ type remote struct {
 func newRemote(t *testing.T) *remote {
 	t.Helper()
 	r := &remote{fleet: newFleet(t), root: t.TempDir(), started: make(chan agent.Spec, 10)}
-	work := t.TempDir()
-	bare := filepath.Join(r.root, "acme", "api.git")
-	r.git(r.root, "init", "--quiet", "--bare", "--initial-branch=main", bare)
-	r.git(work, "init", "--quiet", "--initial-branch=main")
-	r.write(work, "README.md", "one\n")
-	r.write(work, ".gitignore", "*.log\n")
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "one")
-	r.git(work, "push", "--quiet", bare, "HEAD:refs/heads/main")
+	r.git(r.root, "init", "--quiet", "--bare", "--initial-branch=main", r.bare())
+	r.push("refs/heads/main", map[string]string{"README.md": "one\n", ".gitignore": "*.log\n"})
 	r.work = r.everything
 	r.agent.do = r.run
 	return r
 }
 
+// bare is the directory of acme/api.
+func (r *remote) bare() string { return filepath.Join(r.root, "acme", "api.git") }
+
+// push commits files to a ref of acme/api, which begins at main if it is new, and returns the commit. A file that is
+// "commit" and an ID is a submodule.
+func (r *remote) push(ref string, files map[string]string) (commit string) {
+	r.Helper()
+	text := "commit " + ref + "\ncommitter Ann <a@example.com> now\ndata 1\nx\n"
+	for _, from := range []string{ref, "refs/heads/main"} {
+		if _, err := os.Stat(filepath.Join(r.bare(), from)); err == nil {
+			text += "from " + from + "^0\n"
+			break
+		}
+	}
+	for name, content := range files {
+		if id, ok := strings.CutPrefix(content, "commit "); ok {
+			text += "M 160000 " + id + " " + name + "\n"
+		} else {
+			text += fmt.Sprintf("M 100644 inline %s\ndata %d\n%s\n", name, len(content), content)
+		}
+	}
+	r.gitReading(text, r.bare(), "fast-import", "--quiet", "--date-format=now")
+	return r.git(r.bare(), "rev-parse", ref)
+}
+
 func (r *remote) git(dir string, args ...string) string {
 	r.Helper()
+	return r.gitReading("", dir, args...)
+}
+
+// gitReading runs git with an input.
+func (r *remote) gitReading(input, dir string, args ...string) string {
+	r.Helper()
 	cmd := exec.CommandContext(r.Context(), "git", args...)
-	cmd.Dir = dir
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(input)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ann",
 		"GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=a@example.com",

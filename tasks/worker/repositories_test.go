@@ -22,7 +22,7 @@ import (
 // second adds the repository acme/web.
 func (r *remote) second() {
 	r.Helper()
-	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"),
+	r.git(r.root, "clone", "--quiet", "--bare", r.bare(),
 		filepath.Join(r.root, "acme", "web.git"))
 }
 
@@ -346,7 +346,7 @@ func TestLimitsOfSeveralRepositories(t *testing.T) {
 		"acme/web": {Environment: list("both.example", "*.wild.example", "b.example")},
 	}
 	h := &hub{checks: []string{"make test"}}
-	r.git(r.root, "clone", "--quiet", "--bare", filepath.Join(r.root, "acme", "api.git"),
+	r.git(r.root, "clone", "--quiet", "--bare", r.bare(),
 		filepath.Join(r.root, "acme", "lib.git"))
 	var space *workspace.Workspace
 	var checked []agent.Script
@@ -441,13 +441,7 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 		r.write(s.Dir, "README.md", fmt.Sprint("round ", n, "\n"))
 	})
 	r.second()
-	work := r.TempDir()
-	r.git(work, "clone", "--quiet", filepath.Join(r.root, "acme", "api.git"), ".")
-	r.write(work, "rules.md", "be kind\n")
-	r.write(work, "CLAUDE.md", "see @rules.md\n")
-	r.git(work, "add", "--all")
-	r.git(work, "commit", "--quiet", "--message", "rules")
-	r.git(work, "push", "--quiet", "origin", "HEAD:refs/heads/main")
+	r.push("refs/heads/main", map[string]string{"rules.md": "be kind\n", "CLAUDE.md": "see @rules.md\n"})
 	r.worker(r.disk(r.TempDir()), with, func(c *Config) {
 		c.Policy.Repository = func(name string) (rights.Repository, bool) {
 			return rights.Repository{Trusted: name == "acme/api"}, true
@@ -460,7 +454,7 @@ func TestInstructionsBesideAnUntrustedRepository(t *testing.T) {
 		if s := r.agent.specs()[i]; s.TrustedConfig != (len(task.Also) == 0) {
 			t.Errorf("run %d trusts: %v", i, s.TrustedConfig)
 		}
-		bare := filepath.Join(r.root, "acme", "api.git")
+		bare := r.bare()
 		if got := r.git(bare, "show", publish.Branch("", "fake/a")+":CLAUDE.md"); got != "see @rules.md" {
 			t.Errorf("pushed %q after run %d", got, i)
 		}

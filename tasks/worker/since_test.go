@@ -16,7 +16,7 @@ import (
 func TestSinceAnEarlierHead(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	bare, work := filepath.Join(r.root, "acme", "api.git"), t.TempDir()
+	bare, work := r.bare(), t.TempDir()
 	r.git(work, "clone", "--quiet", bare, ".")
 	head := func(branch string) string { return r.git(bare, "rev-parse", branch) }
 	push := func(text string) {

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,7 +21,7 @@ func TestDangerousHistoryEndsTheTask(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
 	r.worker(r.disk(t.TempDir()))
-	bare := filepath.Join(r.root, "acme", "api.git")
+	bare := r.bare()
 	objects := t.TempDir()
 	inner := r.git(bare, "rev-parse", "main^{tree}")
 	r.write(objects, "tree", "40000 .git\x00"+string(unhex(t, inner)))
@@ -40,14 +41,16 @@ func TestDangerousHistoryEndsTheTask(t *testing.T) {
 func TestGitsReasonIsTold(t *testing.T) {
 	t.Parallel()
 	r := newRemote(t)
-	r.worker(r.disk(t.TempDir()))
-	bare := filepath.Join(r.root, "acme", "api.git")
+	bare := r.bare()
 	blob := r.git(bare, "rev-parse", "main:README.md")
 	r.git(bare, "update-ref", "refs/heads/main", r.git(bare, "commit-tree", "-m", "x", "main^{tree}"))
 	if err := os.Remove(filepath.Join(bare, "objects", blob[:2], blob[2:])); err != nil {
 		t.Fatal(err)
 	}
-	e := r.ending(r.submit(r.repoTask("a")))
+	id := r.submit(r.repoTask("a"))
+	r.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-1))
+	r.worker(r.disk(t.TempDir()))
+	e := r.ending(id)
 	if e.Kind != tasks.Failed || !strings.Contains(e.Reason, "in 3 attempts: git clone: ") {
 		t.Errorf("ending = %+v", e)
 	}

@@ -104,7 +104,7 @@ func TestChecksAreRun(t *testing.T) {
 				cmpopts.EquateEmpty()); diff != "" {
 				t.Error(diff)
 			}
-			bare := filepath.Join(r.root, "acme", "api.git")
+			bare := r.bare()
 			if files := r.git(bare, "ls-tree", "--name-only",
 				publish.Branch("", "fake/a")); strings.Contains(files, "by-product") {
 				t.Errorf("what a check left behind was published: %s", files)
