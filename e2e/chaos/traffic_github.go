@@ -61,7 +61,7 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	})
 	t.under.Go(func() {
 		pause(ctx, s.late)
-		send := func(ctx context.Context) error { return t.webhook(ctx, hook) }
+		send := func(ctx context.Context) error { return t.webhook(ctx, token, hook) }
 		if t.deliver(ctx, token, send) {
 			t.accept(token)
 			t.repeat(ctx, s, func() { _ = send(ctx) })
@@ -70,8 +70,8 @@ func (t *traffic) pull(ctx context.Context, s step) error {
 	return nil
 }
 
-// webhook delivers a webhook to the front door.
-func (t *traffic) webhook(ctx context.Context, d githubfake.Delivery) error {
+// webhook delivers a webhook to the front door. A version without an inbox answers what became of it.
+func (t *traffic) webhook(ctx context.Context, token string, d githubfake.Delivery) error {
 	resp, err := t.w.github.Send(ctx, d.Event, nil, githubfake.SendOptions{
 		GUID: d.GUID, Body: d.Body, To: t.base + "/github/webhook",
 	})
@@ -83,6 +83,7 @@ func (t *traffic) webhook(ctx context.Context, d githubfake.Delivery) error {
 	if err != nil || resp.StatusCode/100 != 2 {
 		return fmt.Errorf("deliver webhook: answered %s: %s", resp.Status, said)
 	}
+	t.outcome(token, strings.TrimSpace(string(said)))
 	return nil
 }
 
@@ -96,14 +97,21 @@ func (t *traffic) askOutcomes(inbox *asynq.Inspector) {
 		if err != nil || len(stored.Result) == 0 {
 			continue // it waits, or Redis has lost it
 		}
-		t.ledger.change(e.token, func(ev *event) {
-			if said := string(stored.Result); strings.HasPrefix(said, "Task ") {
-				ev.task = true
-			} else {
-				ev.declined = said
-			}
-		})
+		t.outcome(e.token, string(stored.Result))
 	}
+}
+
+// outcome notes what errand says has become of a webhook.
+func (t *traffic) outcome(token, said string) {
+	t.ledger.change(token, func(ev *event) {
+		switch {
+		case ev.task || ev.declined != "" || said == "Stored.": // in the inbox
+		case strings.HasPrefix(said, "Task "):
+			ev.task = true
+		default:
+			ev.declined = said
+		}
+	})
 }
 
 // hook finds the webhook of a head, and errand's ID for its task, which depends on the payload's time and the delivery,
