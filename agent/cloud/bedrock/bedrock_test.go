@@ -324,25 +324,3 @@ func TestNoCredential(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// BenchmarkSign signs a question of 50 KB, the CLI's usual one.
-func BenchmarkSign(b *testing.B) {
-	bedrock, err := New(b.Context(), Config{Region: "eu-west-1"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	bedrock.credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-		return aws.Credentials{AccessKeyID: "AKIA", SecretAccessKey: "secret"}, nil
-	})
-	body := make([]byte, 50<<10)
-	for b.Loop() {
-		req, err := http.NewRequestWithContext(b.Context(), http.MethodPost,
-			"https://bedrock.example/model/x/invoke", http.NoBody)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := bedrock.Sign(req, body); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

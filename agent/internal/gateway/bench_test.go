@@ -4,10 +4,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -165,41 +163,4 @@ func processTime(b *testing.B) time.Duration {
 		b.Fatal(err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// BenchmarkIdleGateway is what a gateway holds while its run asks nothing, its connection to the CLI included.
-func BenchmarkIdleGateway(b *testing.B) {
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, eventStream)
-	}))
-	defer model.Close()
-	held := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc + m.StackInuse
-	}
-	u := newUpstream(b, model.URL, kinds["key"])
-	var gateways []*Gateway
-	var conns []net.Conn
-	before := held()
-	for b.Loop() {
-		g := startGateway(b, u)
-		c, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := request(b, g, kinds["key"], "/v1/messages", anyQuestion).Write(c); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := c.Read(make([]byte, 4<<10)); err != nil {
-			b.Fatal(err)
-		}
-		gateways, conns = append(gateways, g), append(conns, c)
-	}
-	b.ReportMetric(float64(held()-before)/float64(len(gateways)), "B/gateway")
-	for i, g := range gateways {
-		_ = conns[i].Close()
-		g.Close()
-	}
 }

@@ -408,26 +408,6 @@ func denying(t *testing.T, message string) *Upstream {
 	return u
 }
 
-// An account that lacks the model is held, so that the task is repeated with another credential.
-func TestCloudWithoutTheModel(t *testing.T) {
-	t.Parallel()
-	u := denying(t, "You don't have access to the model.")
-	g := open(t, u)
-	status, _ := send(t, http.MethodPost, u.Access(g).Cloud["SKY_URL"]+"/ask/claude-opus-5-5", `{}`)
-	api, known := g.Seen(), u.States()["aws"]
-	if status != http.StatusForbidden || api.FreeAt.IsZero() || api.FreeAt.After(time.Now()) || known.Until.IsZero() {
-		t.Errorf("status %d, seen %+v, known %+v", status, api, known)
-	}
-	if next := open(t, u); next.lease.key.Name != "key" {
-		t.Errorf("the next run has %s", next.lease.key.Name)
-	}
-	for _, p := range u.Check(t.Context(), "claude-opus-5-5") {
-		if p.Denied != (p.Name == "aws") {
-			t.Errorf("checked %+v", p)
-		}
-	}
-}
-
 // A run that was served and then asks for what its account lacks or its policy forbids does not take it from the others,
 // and is not repeated: it would meet the same refusal.
 func TestChoiceOfARunHoldsNothing(t *testing.T) {
@@ -452,6 +432,11 @@ func TestChoiceOfARunHoldsNothing(t *testing.T) {
 		}
 		if at := g.Seen().FreeAt; !at.IsZero() {
 			t.Errorf("%s: the run is to be repeated at %v", message, at)
+		}
+		for _, p := range u.Check(t.Context(), "claude-opus-5-5") {
+			if p.Denied != (p.Name == "aws") {
+				t.Errorf("checked %+v", p)
+			}
 		}
 	}
 }

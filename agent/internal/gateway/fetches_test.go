@@ -75,17 +75,3 @@ func TestNothingIsFetchedForARun(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkFetches reads a question of 4 MB.
-func BenchmarkFetches(b *testing.B) {
-	line := `{"type":"tool_result","tool_use_id":"x","content":[{"type":"text","text":"` + strings.Repeat("x", 4000) +
-		`"}]},`
-	body := []byte(`{"messages":[{"role":"user","content":[` + strings.Repeat(line, 1000) +
-		`{"type":"text","text":"x"}]}]}`)
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		if what := fetches(body); what != "" {
-			b.Fatal(what)
-		}
-	}
-}

@@ -243,7 +243,8 @@ func TestGatewayDiesWithItsRun(t *testing.T) {
 	g.Close() // may be repeated
 }
 
-// Each piece is there before the model says the next: a gateway that held one back would block both.
+// Each piece is there before the model says the next, also with several credentials: a gateway that held one back would
+// block both.
 func TestGatewayStreams(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"event: ping\n", "data: {}\n\n", "half a li", "ne\n", "x"}
@@ -260,18 +261,20 @@ func TestGatewayStreams(t *testing.T) {
 		}
 	}))
 	defer model.Close()
-	g := newGateway(t, model.URL, kinds["key"])
-	res := unread(t, g)
-	defer res.Body.Close()
-	for _, want := range pieces {
-		got := make([]byte, len(want))
-		if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
-			t.Fatalf("read %q, %v; want %q", got, err, want)
+	for _, credentials := range [][]Named{{apiKey("a")}, {apiKey("a"), apiKey("b")}} {
+		u, _ := several(t, &bank{Server: model}, credentials...)
+		res := unread(t, startGateway(t, u))
+		defer res.Body.Close()
+		for _, want := range pieces {
+			got := make([]byte, len(want))
+			if _, err := io.ReadFull(res.Body, got); err != nil || string(got) != want {
+				t.Fatalf("read %q, %v; want %q", got, err, want)
+			}
+			heard <- struct{}{}
 		}
-		heard <- struct{}{}
-	}
-	if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
-		t.Errorf("at the end: %q, %v", rest, err)
+		if rest, err := io.ReadAll(res.Body); err != nil || len(rest) > 0 {
+			t.Errorf("at the end: %q, %v", rest, err)
+		}
 	}
 }
 

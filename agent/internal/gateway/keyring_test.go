@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -386,56 +385,6 @@ func TestAnswerBesideARefusal(t *testing.T) {
 	ask(t, g)
 	if at := g.Seen().FreeAt; !at.IsZero() {
 		t.Errorf("free at %v although the own credential is accepted", at)
-	}
-}
-
-// An answer streams as with one credential, and a question that the CLI withdraws holds nothing.
-func TestStreamsWithSeveralCredentials(t *testing.T) {
-	t.Parallel()
-	b := newBank(t)
-	heard, waits := make(chan struct{}), make(chan struct{})
-	b.says("key-a", func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, "first")
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-heard:
-		case <-req.Context().Done():
-		}
-		_, _ = io.WriteString(w, "second")
-	})
-	u, log := several(t, b, apiKey("a"), apiKey("c"))
-	g := open(t, u, "a")
-	res, err := http.DefaultTransport.RoundTrip(request(t, g, g.lease.key.Credential, messagesPath, anyQuestion))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	first := make([]byte, len("first"))
-	if _, err := io.ReadFull(res.Body, first); err != nil || string(first) != "first" {
-		t.Fatalf("%q, %v", first, err)
-	}
-	close(heard)
-	if rest, err := io.ReadAll(res.Body); err != nil || string(rest) != "second" {
-		t.Errorf("%q, %v", rest, err)
-	}
-	b.says("key-c", func(_ http.ResponseWriter, req *http.Request) {
-		close(waits)
-		<-req.Context().Done()
-	})
-	g = open(t, u, "c")
-	ctx, cancel := context.WithCancel(t.Context())
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		answerTo(t, request(t, g, g.lease.key.Credential, messagesPath, anyQuestion).WithContext(ctx))
-	}()
-	<-waits
-	cancel()
-	<-gone
-	g.Close()
-	if api := g.Seen(); log.Len() > 0 || api.Unreachable() || api.Calls != 1 {
-		t.Errorf("log %s, seen %+v", log, api)
 	}
 }
 

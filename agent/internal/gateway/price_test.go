@@ -91,3 +91,31 @@ func TestOwnPrices(t *testing.T) {
 		t.Errorf("$%f", api.CostUSD)
 	}
 }
+
+// Where an operator allows certain models, a run that names none starts with the CLI's default if that is allowed, and
+// otherwise with the first of them.
+func TestAllowedModels(t *testing.T) {
+	t.Parallel()
+	key, login := Credential{APIKey: "k"}, Credential{OAuthToken: "t"}
+	for _, c := range []struct {
+		credential Credential
+		allowed    []string
+		start      string // empty: the CLI's default
+		opus       bool   // may be asked
+	}{
+		{key, nil, "", true},
+		{key, []string{"haiku", "opus"}, "", true},
+		{key, []string{"sonnet", "haiku"}, "sonnet", false},
+		{key, []string{"haiku"}, "haiku", false},
+		{key, []string{"haiku", "default"}, "", true},
+		{login, []string{"haiku", "sonnet"}, "", false},
+		{login, []string{"opus"}, "opus", true},
+	} {
+		u, _ := several(t, newBank(t), Named{Credential: c.credential})
+		u.cfg.Models = c.allowed
+		start, opus := u.StartModel(""), open(t, u).allows("claude-opus-5-5")
+		if start != c.start || opus != c.opus || u.StartModel("own") != "own" {
+			t.Errorf("of %q a run starts with %q; opus %t", c.allowed, start, opus)
+		}
+	}
+}

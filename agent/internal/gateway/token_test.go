@@ -2,21 +2,16 @@ package gateway
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"io"
 	"log/slog"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -328,73 +323,42 @@ func TestTokenIsRefusedAgain(t *testing.T) {
 // The worker shows a company's gateway its certificate.
 func TestClientCertificate(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	certFile, keyFile, pool := clientCertificate(t, dir)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ClientAuth: tls.RequireAnyClientCert}
+	server.TLS.VerifyConnection = func(c tls.ConnectionState) error {
+		if !c.PeerCertificates[0].Equal(server.Certificate()) { // both ends have the same
+			return errors.New("another certificate")
+		}
+		return nil
+	}
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	ca := filepath.Join(dir, "ca.pem")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{
-		Type: "CERTIFICATE", Bytes: server.Certificate().Raw,
-	}), 0o600); err != nil {
+	der, err := x509.MarshalPKCS8PrivateKey(server.TLS.Certificates[0].PrivateKey)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
-		name, cert, key string
-		ok              bool
-	}{{"with it", certFile, keyFile, true}, {"without it", "", "", false}} {
-		env := map[string]string{
-			"NODE_EXTRA_CA_CERTS": ca, "CLAUDE_CODE_CLIENT_CERT": c.cert, "CLAUDE_CODE_CLIENT_KEY": c.key,
+	cert, key := filepath.Join(t.TempDir(), "client.pem"), filepath.Join(t.TempDir(), "client.key")
+	for name, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: server.Certificate().Raw}, key: {Type: "PRIVATE KEY", Bytes: der},
+	} {
+		if err := os.WriteFile(name, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
 		}
+	}
+	for _, env := range []map[string]string{
+		{"NODE_EXTRA_CA_CERTS": cert, "CLAUDE_CODE_CLIENT_CERT": cert, "CLAUDE_CODE_CLIENT_KEY": key},
+		{"NODE_EXTRA_CA_CERTS": cert},
+	} {
 		u, err := NewUpstream(Config{
-			BaseURL: server.URL, Credentials: []Named{{Credential: Credential{APIKey: "key"}}},
-			Getenv: func(name string) string { return env[name] }, Log: slog.New(slog.DiscardHandler),
+			BaseURL: server.URL, Credentials: []Named{apiKey("a")}, Log: slog.New(slog.DiscardHandler),
+			Getenv: func(name string) string { return env[name] },
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := startGateway(t, u)
-		resp, err := http.DefaultClient.Do(request(t, g, Credential{APIKey: g.token}, messagesPath, anyQuestion))
-		if err == nil {
-			_ = resp.Body.Close()
-		}
-		if (err == nil && resp.StatusCode == http.StatusOK) != c.ok {
-			t.Errorf("%s: %v, %v", c.name, resp, err)
+		if status, text := ask(t, startGateway(t, u)); (status == http.StatusOK) != (len(env) == 3) {
+			t.Errorf("with %v: %d %s", env, status, text)
 		}
 	}
-}
-
-func clientCertificate(t *testing.T, dir string) (certFile, keyFile string, pool *x509.CertPool) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile = filepath.Join(dir, "client.pem"), filepath.Join(dir, "client.key")
-	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
-	for name, content := range map[string][]byte{
-		certFile: text, keyFile: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}),
-	} {
-		if err := os.WriteFile(name, slices.Clone(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pool = x509.NewCertPool()
-	pool.AppendCertsFromPEM(text)
-	return certFile, keyFile, pool
 }

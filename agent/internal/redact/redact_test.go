@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 )
@@ -441,60 +440,6 @@ func TestRedactStreamHoldsBackLittle(t *testing.T) {
 	s.Write([]byte("a-known"))
 	if got := string(s.Flush()); got != "a-known" {
 		t.Errorf("the rest is %q", got)
-	}
-}
-
-// benchmarkLines are lines as the CLI writes them, with Go code for text: pieces of an answer, and what a tool read.
-func benchmarkLines(b *testing.B) map[string][]byte {
-	b.Helper()
-	code, err := os.ReadFile("redact.go")
-	if err != nil {
-		b.Fatal(err)
-	}
-	line := func(v any) []byte {
-		text, _ := json.Marshal(v)
-		return append(text, '\n')
-	}
-	type m = map[string]any
-	lines := map[string][]byte{}
-	for at := 0; at+8 < len(code); at += 8 {
-		lines["deltas"] = append(lines["deltas"], line(m{
-			"type": "stream_event", "session_id": "689d7d76-042f-4f6b-9bd8-1126cadfa7fc",
-			"uuid": "a15978a2-7364-4ff8-8081-bb9e215de7fe", "parent_tool_use_id": nil,
-			"event": m{
-				"type": "content_block_delta", "index": 0,
-				"delta": m{"type": "text_delta", "text": string(code[at : at+8])},
-			},
-		})...)
-	}
-	for range 20 {
-		lines["results"] = append(lines["results"], line(m{
-			"type": "user", "message": m{
-				"role": "user", "content": []m{{
-					"tool_use_id": "toolu_1", "type": "tool_result", "content": string(code),
-				}},
-			},
-			"tool_use_result": m{"stdout": string(code), "stderr": ""},
-		})...)
-	}
-	return lines
-}
-
-func BenchmarkRedactor(b *testing.B) {
-	r := New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc", "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
-		"the-console-token", fakeKey)
-	for name, text := range benchmarkLines(b) {
-		lines := bytes.SplitAfter(text, []byte("\n"))
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			s := r.Stream()
-			for b.Loop() {
-				for _, line := range lines {
-					s.Write(line)
-				}
-			}
-		})
 	}
 }
 
