@@ -118,6 +118,10 @@ func TestConclude(t *testing.T) {
 		"deaf because it was dead": {
 			cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL"}, want: ClassKilled,
 		},
+		"deaf because it refused to start": {
+			facts: protocol.Facts{Last: failed(protocol.Result{Errors: []string{"No conversation found with session ID: x"}}), Open: true},
+			cause: errStdin, exit: keeper.Exit{Code: 143, Stopped: true}, want: ClassSession,
+		},
 		"deaf because it had no room": {
 			cause: errStdin, exit: keeper.Exit{Code: -1, Signal: "SIGKILL", OOM: 2}, want: ClassOOM,
 		},

@@ -68,6 +68,8 @@ func conclude(f *protocol.Facts, finished bool, cause error, exit keeper.Exit, s
 		return Failed, NewError(ClassConfig, cause.Error()+lastWords)
 	case errors.Is(cause, errStart):
 		return Failed, NewError(ClassStart, cause.Error()+lastWords)
+	case errors.Is(cause, errStdin) && f.Last != nil && f.Last.IsError && !f.Began:
+		return Failed, classifyResult(f) // it refused to start, and exits slowly
 	case errors.Is(cause, errStdin) && exit.Stopped:
 		return Failed, NewError(ClassNoResult, cause.Error()+lastWords)
 	case errors.Is(cause, errStdin):
