@@ -116,20 +116,9 @@ func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 	return &bench{Runner: r, dir: dir, alive: alive}
 }
 
-func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h *host) Result {
+func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h Host) Result {
 	t.Helper()
-	if s.ID == "" {
-		s.ID = unique(strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name())))
-	}
-	if s.Prompt.Text == "" {
-		s.Prompt.Text = "hello"
-	}
-	if s.Profile == "" {
-		s.Profile = Read
-	}
-	if s.Dir == "" {
-		s.Dir = b.dir
-	}
+	s = b.with(t, s)
 	res, err := b.Run(ctx, s, h)
 	if err != nil {
 		t.Fatalf("Run: %v", err)
@@ -171,24 +160,46 @@ func TestAnswer(t *testing.T) {
 // A CLI that ignores everything, and processes that left its session and its environment, are gone when Run returns.
 func TestLimitEndsEverything(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "mute-hang-escape-ignore-term-never-exit")
-	b.startLimit = time.Hour
-	res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
-	if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
-		t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
-			res.Resources.Swept)
-	}
-	b.gone(t)
+	inBoth(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
+		b.startLimit = time.Hour
+		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
+		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
+			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
+				res.Resources.Swept)
+		}
+		b.gone(t)
+	})
 }
 
 func TestLeftoversOfAGoodRunAreSwept(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "talk-escape")
-	res := b.run(t, t.Context(), Spec{}, &host{})
-	if res.Outcome != Done || res.Resources.Swept != 2 {
-		t.Errorf("outcome %s, swept %d; want done, 2", res.Outcome, res.Resources.Swept)
+	inBoth(t, "talk-escape", func(t *testing.T, b *bench) {
+		res := b.run(t, t.Context(), Spec{}, &host{})
+		if res.Outcome != Done || res.Resources.Swept != 2 {
+			t.Errorf("outcome %s, swept %d; want done, 2", res.Outcome, res.Resources.Swept)
+		}
+		b.gone(t)
+	})
+}
+
+func TestEndsWithoutAnswer(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]struct {
+		class  Class
+		code   int
+		signal string
+	}{"exit-2": {ClassConfig, 2, ""}, "exit-0": {ClassNoResult, 0, ""}, "die": {ClassKilled, -1, "SIGKILL"}} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			inBoth(t, mode, func(t *testing.T, b *bench) {
+				res := b.run(t, t.Context(), Spec{}, &host{})
+				if res.Outcome != Failed || res.Error.Class != want.class || res.Error.User == "" ||
+					res.ExitCode != want.code || res.Signal != want.signal {
+					t.Errorf("result %+v, error %+v", res, res.Error)
+				}
+			})
+		})
 	}
-	b.gone(t)
 }
 
 func TestCauseOfTheCaller(t *testing.T) {
@@ -255,11 +266,8 @@ func TestStoppedWhileTheCLIExits(t *testing.T) {
 	if err != nil || res.Outcome != Done && res.Outcome != Stopped {
 		t.Fatalf("result = %+v, %v", res, err)
 	}
-	log, err := os.ReadFile(b.logPath(unique("exiting"), ".log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(log), "did not exit") || !strings.Contains(string(log), ": the worker leaves") {
+	log := b.read(t, "exiting", ".log")
+	if strings.Contains(log, "did not exit") || !strings.Contains(log, ": the worker leaves") {
 		t.Errorf("log:\n%s", log)
 	}
 }
@@ -365,19 +373,6 @@ func TestWithdrawnQuestion(t *testing.T) {
 	}
 }
 
-func TestEndsWithoutAnswer(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]Class{"exit-2": ClassConfig, "exit-0": ClassNoResult, "die": ClassKilled} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			res := newBench(t, mode).run(t, t.Context(), Spec{}, &host{})
-			if res.Outcome != Failed || res.Error.Class != want || res.Error.User == "" {
-				t.Errorf("outcome %s, error %+v; want failed, %s", res.Outcome, res.Error, want)
-			}
-		})
-	}
-}
-
 func TestPermission(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -430,9 +425,8 @@ func TestOddOutputIsKeptAndHarmless(t *testing.T) {
 	if res.Text != "after the big line" || res.Resources.Raw != 2 || res.Resources.Unknown["novelty"] != 1 {
 		t.Errorf("text %q, resources %+v", res.Text, res.Resources)
 	}
-	raw, err := os.ReadFile(b.logPath(unique("big"), ".ndjson"))
-	if err != nil || len(raw) < 6<<20 || !strings.Contains(string(raw), "\nnot json\n\x00\xff\xfe\n") {
-		t.Errorf("raw log has %d bytes, err %v", len(raw), err)
+	if raw := b.read(t, "big", ".ndjson"); len(raw) < 6<<20 || !strings.Contains(raw, "\nnot json\n\x00\xff\xfe\n") {
+		t.Errorf("raw log has %d bytes", len(raw))
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
 		if info, err := os.Stat(b.logPath(unique("big"), ext)); err != nil || info.Mode().Perm() != 0o600 {
@@ -480,9 +474,9 @@ func TestSecretsStayOut(t *testing.T) {
 		b, h := newBench(t, "talk"), &host{}
 		res := b.run(t, t.Context(), Spec{ID: unique("hush"), Prompt: Message{Text: "say sk-ant-test-secret"}}, h)
 		events, _ := json.Marshal(h.events)
-		log, _ := os.ReadFile(b.logPath(unique("hush"), ".log"))
-		raw, _ := os.ReadFile(b.logPath(unique("hush"), ".ndjson"))
-		for _, s := range []string{res.Text, string(events), string(log), string(raw)} {
+		for _, s := range []string{
+			res.Text, string(events), b.read(t, "hush", ".log"), b.read(t, "hush", ".ndjson"),
+		} {
 			if s == "" || strings.Contains(s, "sk-ant") {
 				t.Errorf("empty, or with the secret: %s", s)
 			}
@@ -530,6 +524,38 @@ func TestNothingRuns(t *testing.T) {
 			}
 		})
 	}
+}
+
+// put writes files below a directory, by their paths.
+func put(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// said joins the texts of the events of a kind.
+func (h *host) said(kind Kind) (text string) {
+	for _, e := range h.events {
+		if e.Kind == kind {
+			text += e.Text
+		}
+	}
+	return text
+}
+
+// read returns a log of a run; ext is .log or .ndjson.
+func (r *Runner) read(t *testing.T, id, ext string) string {
+	t.Helper()
+	log, err := os.ReadFile(r.logPath(unique(id), ext))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(log)
 }
 
 // logPath returns the path of a log of a run; ext is .log or .ndjson.

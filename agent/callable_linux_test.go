@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,24 +11,17 @@ import (
 // called is a directory with a command, a skill and an agent, and a file outside that must not be read.
 func called(t *testing.T) (dir, secret string) {
 	t.Helper()
-	dir, secret = t.TempDir(), filepath.Join(t.TempDir(), "secret.txt")
-	for path, text := range map[string]string{
-		secret:                        "SECRET-OUTSIDE\n",
-		filepath.Join(dir, "key.pem"): "SECRET-INSIDE\n",
-		filepath.Join(dir, ".claude/commands/look.md"):         "---\ndescription: looks\n---\nLOOK-HERE $ARGUMENTS and @key.pem\n",
-		filepath.Join(dir, ".claude/skills/see/SKILL.md"):      "---\nname: see\ndescription: sees\n---\nSEE-THERE $ARGUMENTS\n",
-		filepath.Join(dir, ".claude/agents/strategist.md"):     "---\nname: strategist\ndescription: Plans ahead\n---\nPlan.\n",
-		filepath.Join(dir, ".claude/settings.json"):            `{"env":{"CLAUDE_CODE_DISABLE_FILE_MENTIONS":"0"}}`,
-		filepath.Join(dir, ".claude/rules/unrelated/empty.md"): "-\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir, secret
+	dir, outside := t.TempDir(), t.TempDir()
+	put(t, outside, map[string]string{"secret.txt": "SECRET-OUTSIDE\n"})
+	put(t, dir, map[string]string{
+		"key.pem":                          "SECRET-INSIDE\n",
+		".claude/commands/look.md":         "---\ndescription: looks\n---\nLOOK-HERE $ARGUMENTS and @key.pem\n",
+		".claude/skills/see/SKILL.md":      "---\nname: see\ndescription: sees\n---\nSEE-THERE $ARGUMENTS\n",
+		".claude/agents/strategist.md":     "---\nname: strategist\ndescription: Plans ahead\n---\nPlan.\n",
+		".claude/settings.json":            `{"env":{"CLAUDE_CODE_DISABLE_FILE_MENTIONS":"0"}}`,
+		".claude/rules/unrelated/empty.md": "-\n",
+	})
+	return dir, filepath.Join(outside, "secret.txt")
 }
 
 // The CLI reads no file that a text names as @path, by whatever way the text comes to it: neither policy nor log
@@ -38,7 +30,7 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	t.Parallel()
 	dir, secret := called(t)
 	mentions := "@" + secret + ` @"` + secret + `" @key.pem @key.pem#L1 ！@` + secret
-	skill := modelfake.ToolCall{Name: "Skill", Input: map[string]string{"skill": "see", "args": mentions}}
+	skill := call("Skill", "skill", "see", "args", mentions)
 	for name, c := range map[string]struct {
 		spec Spec
 		more []Message
@@ -70,9 +62,8 @@ func TestCLIReadsNoMentionedFiles(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t)
-			model.Answer("", modelfake.Turn{Text: "Yes."})
-			model.Answer("Use the skill.", modelfake.Turn{Tools: []modelfake.ToolCall{skill}})
+			model := newModel(t, modelfake.Turn{Text: "Yes."})
+			model.Answer("Use the skill.", skill)
 			model.Answer("SEE-THERE", modelfake.Turn{Text: "Yes."}) // what a skill says is a prompt to the fake
 			c.spec.ID, c.spec.Dir, c.spec.Profile, c.spec.TrustedConfig = "mentions-"+name, dir, Write, true
 			if res := runCLI(t, newCLI(t, model), c.spec, &host{more: c.more}); res.Outcome != Done {
@@ -112,8 +103,7 @@ func TestCLICallsAgents(t *testing.T) {
 	for _, m := range messages[1:] {
 		h.more = append(h.more, m.Message)
 	}
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Planned."})
+	model := newModel(t, modelfake.Turn{Text: "Planned."})
 	runCLI(t, newCLI(t, model), Spec{
 		ID: "agents", Dir: dir, Profile: Write, TrustedConfig: true, Prompt: messages[0].Message,
 	}, h)

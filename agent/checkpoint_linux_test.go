@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -27,9 +26,7 @@ func TestCLICheckpoint(t *testing.T) {
 	model, dir := newModel(t), t.TempDir()
 	thinking := make(chan struct{}, 1)
 	model.Answer("count",
-		modelfake.Turn{Text: "I count.", Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": seq},
-		}}},
+		modelfake.Turn{Text: "I count.", Tools: bash(seq).Tools},
 		modelfake.Turn{Started: thinking, Hang: true})
 	ctx, stop := context.WithCancelCause(t.Context())
 	var kept Session
@@ -91,7 +88,7 @@ func TestCheckpointHoldsUpNothing(t *testing.T) {
 		close(gate) // the model answers while the checkpoint hangs
 	}()
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "hanging", Dir: t.TempDir(), Prompt: Message{Text: "wait"}, Profile: Read, CheckpointEvery: checkpointEvery,
+		ID: "hanging", Prompt: Message{Text: "wait"}, CheckpointEvery: checkpointEvery,
 		Checkpoint: func(ctx context.Context, _ Session) {
 			if calls.Add(1) == 1 {
 				close(entered)
@@ -111,8 +108,8 @@ func TestSessionIsNotFound(t *testing.T) {
 	res := b.run(t, t.Context(), Spec{ID: unique("many-projects"), Prompt: Message{
 		Text: "mkdir -p $CLAUDE_CONFIG_DIR/projects; cd $CLAUDE_CONFIG_DIR/projects; seq 10001 | xargs mkdir",
 	}, Profile: Write}, &host{})
-	log, err := os.ReadFile(b.logPath(unique("many-projects"), ".log"))
-	if want := "the session is not saved: "; res.Outcome != Done || !strings.Contains(string(log), want) {
-		t.Errorf("%s, %v, log %s, %v", res.Outcome, res.Error, log, err)
+	log := b.read(t, "many-projects", ".log")
+	if want := "the session is not saved: "; res.Outcome != Done || !strings.Contains(log, want) {
+		t.Errorf("%s, %v, log %s", res.Outcome, res.Error, log)
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -38,23 +39,30 @@ func newCLI(t *testing.T, model *modelfake.Server, change ...func(*Config)) *Run
 	return r
 }
 
-func newModel(t *testing.T) *modelfake.Server {
+// newModel is a model that answers any prompt with these turns, or as Answer says later.
+func newModel(t *testing.T, turns ...modelfake.Turn) *modelfake.Server {
 	t.Helper()
 	m := modelfake.New()
 	t.Cleanup(m.Close)
+	if len(turns) > 0 {
+		m.Answer("", turns...)
+	}
 	return m
 }
 
+// with completes a run's specification.
+func (b *bench) with(t *testing.T, s Spec) Spec {
+	s.ID = cmp.Or(s.ID, unique(strings.ToLower(strings.NewReplacer("/", ".", "_", "-").Replace(t.Name()))))
+	s.Prompt.Text, s.Profile, s.Dir = cmp.Or(s.Prompt.Text, "hello"), cmp.Or(s.Profile, Read), cmp.Or(s.Dir, b.dir)
+	return s
+}
+
+// runCLI makes a run of the Read profile with any prompt in an empty directory, unless s says otherwise.
 func runCLI(t *testing.T, r *Runner, s Spec, h Host) Result {
 	t.Helper()
 	s.ID = unique(s.ID)
-	res, err := r.Run(t.Context(), s, h)
-	if err != nil {
-		t.Fatalf("Run: %v", err)
-	}
-	if left := marked(s.ID); len(left) > 0 {
-		t.Errorf("alive after Run: %v", left)
-	}
+	s.Prompt.Text = cmp.Or(s.Prompt.Text, "x")
+	res := (&bench{Runner: r, dir: t.TempDir()}).run(t, t.Context(), s, h)
 	if t.Failed() {
 		log, _ := os.ReadFile(r.logPath(s.ID, ".log"))
 		t.Logf("log:\n%s", log)
@@ -68,26 +76,17 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	model.Answer("", modelfake.Turn{Text: "You said {{prompt}}; that makes {{turns}}."})
 	r := newCLI(t, model)
 	h := &host{}
-	first := runCLI(t, r, Spec{
-		ID: "first", Dir: dir, Prompt: Message{Text: "blue"}, System: "Speak of colours.", Profile: Read,
-	}, h)
+	first := runCLI(t, r, Spec{ID: "first", Dir: dir, Prompt: Message{Text: "blue"}, System: "Speak of colours."}, h)
 	if first.Outcome != Done || first.Text != "You said blue; that makes 1." || len(first.Session.Data) == 0 ||
 		first.Model == "" {
 		t.Fatalf("first = %+v", first)
 	}
-	var streamed strings.Builder
-	for _, e := range h.events {
-		if e.Kind == Text {
-			streamed.WriteString(e.Text)
-		}
-	}
-	if streamed.String() != first.Text {
-		t.Errorf("streamed %q", streamed.String())
+	if streamed := h.said(Text); streamed != first.Text {
+		t.Errorf("streamed %q", streamed)
 	}
 	// Another directory, as on another worker.
 	second := runCLI(t, r, Spec{
-		ID: "second", Dir: t.TempDir(), Prompt: Message{Text: "red"}, System: "Speak of shapes.", Profile: Read,
-		Resume: &first.Session,
+		ID: "second", Prompt: Message{Text: "red"}, System: "Speak of shapes.", Resume: &first.Session,
 	}, &host{})
 	if second.Text != "You said red; that makes 2." || second.Session.ID != first.Session.ID {
 		t.Errorf("second = %+v", second)
@@ -116,11 +115,9 @@ func TestCLICredentials(t *testing.T) {
 			t.Parallel()
 			model, dir := newModel(t), t.TempDir()
 			look := "env > env.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline >> env.txt; grep -rh . $CLAUDE_CONFIG_DIR $HOME $TMPDIR >> env.txt; true"
-			model.Answer("",
-				modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": look}}}},
-				modelfake.Turn{Text: "ok"})
+			model.Answer("", bash(look), modelfake.Turn{Text: "ok"})
 			r := newCLI(t, model, func(cfg *Config) { cfg.Credential, cfg.Redactor = c, nil })
-			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Profile: Write}, &host{})
 			if res.Text != "ok" {
 				t.Fatalf("result %+v", res)
 			}
@@ -152,17 +149,9 @@ func TestCLIWrites(t *testing.T) {
 	t.Parallel()
 	model, dir, outside := newModel(t), t.TempDir(), t.TempDir()
 	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "in.txt"), "content": "inside"},
-		}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Write", Input: map[string]string{
-				"file_path": filepath.Join(outside, "out.txt"), "content": "outside",
-			},
-		}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": "mkdir made && echo done"},
-		}}},
+		call("Write", "file_path", filepath.Join(dir, "in.txt"), "content", "inside"),
+		call("Write", "file_path", filepath.Join(outside, "out.txt"), "content", "outside"),
+		bash("mkdir made && echo done"),
 		modelfake.Turn{Text: "Written."})
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{ID: "writes", Dir: dir, Prompt: Message{Text: "write"}, Profile: Write}, h)
@@ -178,13 +167,8 @@ func TestCLIWrites(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(outside, "out.txt")); err == nil {
 		t.Error("the agent wrote outside its directory")
 	}
-	var words []string
-	for _, e := range h.events {
-		if e.Kind == ToolUse {
-			words = append(words, e.Text)
-		}
-	}
-	if len(words) != 3 || words[0] != "Writing in.txt" || words[2] != "Running mkdir made && echo done" {
+	if words := h.said(ToolUse); !strings.HasPrefix(words, "Writing in.txt") ||
+		!strings.HasSuffix(words, "Running mkdir made && echo done") {
 		t.Errorf("words = %q", words)
 	}
 }
@@ -204,33 +188,24 @@ func TestCLIReadsOnly(t *testing.T) {
 func readsOnly(t *testing.T, profile Profile) {
 	t.Helper()
 	model, dir, outside := newModel(t), t.TempDir(), t.TempDir()
-	for path, content := range map[string]string{
-		filepath.Join(dir, "x.txt"): "INNER", filepath.Join(outside, "x.txt"): "SECRET-OUTSIDE",
-		filepath.Join(outside, "unnamed.txt"): "",
-	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, dir, map[string]string{"x.txt": "INNER"})
+	put(t, outside, map[string]string{"x.txt": "SECRET-OUTSIDE", "unnamed.txt": ""})
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	call := func(tool string, input map[string]string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: tool, Input: input}}}
-	}
-	read := func(path string) modelfake.Turn { return call("Read", map[string]string{"file_path": path}) }
+	read := func(path string) modelfake.Turn { return call("Read", "file_path", path) }
 	grep := func(path string) modelfake.Turn {
-		return call("Grep", map[string]string{"pattern": "SECRET", "path": path, "output_mode": "content"})
+		return call("Grep", "pattern", "SECRET", "path", path, "output_mode", "content")
 	}
 	find := func(path, pattern string) modelfake.Turn {
-		return call("Glob", map[string]string{"path": path, "pattern": pattern})
+		return call("Glob", "path", path, "pattern", pattern)
 	}
 	refused := []modelfake.Turn{
 		read(filepath.Join(outside, "x.txt")), read("link/x.txt"), read("../" + filepath.Base(outside) + "/x.txt"),
 		read("/proc/self/root" + filepath.Join(outside, "x.txt")), grep(outside), grep("link"), find(outside, "*.txt"),
 		find(dir, outside+"/*.txt"),
-		call("Bash", map[string]string{"command": "touch " + filepath.Join(dir, "touched")}),
-		call("Write", map[string]string{"file_path": filepath.Join(dir, "touched"), "content": "x"}),
+		bash("touch " + filepath.Join(dir, "touched")),
+		call("Write", "file_path", filepath.Join(dir, "touched"), "content", "x"),
 	}
 	made := []modelfake.Turn{ // the CLI finds nothing for the last two, and does not ask
 		read(filepath.Join(dir, "x.txt")), grep("."), find(dir, "../*/*.txt"), find(dir, "link/*"),
@@ -274,21 +249,13 @@ func TestCLIProjectConfig(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, dir := newModel(t), t.TempDir()
-			for file, text := range map[string]string{
+			put(t, dir, map[string]string{
 				"CLAUDE.md":             "Always mention pelicans.",
 				".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch hooked"}]}]}}`,
 				".mcp.json":             `{"mcpServers":{"x":{"type":"stdio","command":"/bin/sh","args":["-c","touch served"]}}}`,
-			} {
-				path := filepath.Join(dir, file)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
+			})
 			runCLI(t, newCLI(t, model), Spec{
-				ID: "config-" + name, Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: trusted,
+				ID: "config-" + name, Dir: dir, Profile: Write, TrustedConfig: trusted,
 			}, &host{})
 			for _, made := range []string{"hooked", "served"} {
 				if _, err := os.Stat(filepath.Join(dir, made)); (err == nil) != trusted {
@@ -311,9 +278,7 @@ func TestCLIToolsDieWithTheRun(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
-		"command": "exec 9>alive; (nohup sleep 600 >/dev/null 2>&1 &) ; (setsid env -i /bin/bash -c 'echo started >&9; exec /bin/sleep 600' &) ; tail -f /dev/null",
-	}}}})
+	model.Answer("", bash("exec 9>alive; (nohup sleep 600 >/dev/null 2>&1 &) ; (setsid env -i /bin/bash -c 'echo started >&9; exec /bin/sleep 600' &) ; tail -f /dev/null"))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	alive := make(chan *os.File, 1)
 	go func() {
@@ -403,35 +368,5 @@ func TestHealthNamesTheKeeper(t *testing.T) {
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig ||
 		!strings.Contains(e.Remedy, "install errand-keeper") {
 		t.Errorf("run: %v", err)
-	}
-}
-
-func TestCLIStructuredAnswer(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
-		Name: "StructuredOutput", Input: map[string]any{"grade": 7},
-	}}})
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "structured", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
-		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
-	}, &host{})
-	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
-		t.Errorf("outcome %s, structured %s", res.Outcome, res.Structured)
-	}
-}
-
-// A message that comes while the agent works reaches the same run.
-func TestCLIFurtherMessages(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	model.Answer("first", modelfake.Turn{Text: "one"})
-	model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
-	h := &host{more: []Message{{Text: "second"}}}
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "further", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read,
-	}, h)
-	if res.Text != "one\n\ntwo, after 2" {
-		t.Errorf("text = %q, outcome %s", res.Text, res.Outcome)
 	}
 }

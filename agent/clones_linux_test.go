@@ -9,12 +9,12 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// The CLI works in further clones as in its own directory, with the operator's rules for paths. It loads no settings or
+// The CLI works in further clones, and in a further directory, as in its own directory, with the operator's rules for paths. It loads no settings or
 // memory from them, and agents and skills only if they are trusted.
 func TestCLIFurtherClones(t *testing.T) {
 	t.Parallel()
 	also := t.TempDir()
-	for path, text := range map[string]string{
+	put(t, also, map[string]string{
 		"CLAUDE.md": "ALSO-MEMORY\n", "AGENTS.md": "ALSO-AGENTS\n", ".claude/CLAUDE.md": "ALSO-MEMORY\n",
 		".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` +
 			also + `/hooked"}]}]}}`,
@@ -25,37 +25,32 @@ func TestCLIFurtherClones(t *testing.T) {
 		".claude/settings.local.json":   `{"env":{"ALSO":"1"}}`,
 		".claude/rules/unrelated/a.md":  "ALSO-RULE\n",
 		".claude/output-styles/also.md": "---\nname: also\n---\nALSO-STYLE\n",
-	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(also, path)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(also, path), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	for name, trusted := range map[string]bool{"trusted": true, "not-trusted": false} {
-		model := newModel(t)
-		write := func(name string) modelfake.ToolCall {
-			return modelfake.ToolCall{Name: "Write", Input: map[string]string{
-				"file_path": filepath.Join(also, name), "content": "x",
-			}}
+		further, files := t.TempDir(), map[string]bool{
+			name: true, "by-bash-" + name: true, "docs/" + name: false, "hooked": false, "served": false,
 		}
-		model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
-			write(name), write("docs/" + name), {
-				Name: "Bash", Input: map[string]string{"command": "touch " + also + "/by-bash-" + name},
-			},
+		write := func(path string) modelfake.ToolCall {
+			return call("Write", "file_path", path, "content", "x").Tools[0]
+		}
+		model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
+			write(filepath.Join(also, name)), write(filepath.Join(also, "docs", name)), write(filepath.Join(further, "x")),
+			bash("touch " + also + "/by-bash-" + name).Tools[0],
 		}}, modelfake.Turn{Text: "Done."})
 		res := runCLI(t, newCLI(t, model), Spec{
-			ID: "clones-" + name, Dir: t.TempDir(), Also: []Also{{"acme/web", also}}, Prompt: Message{Text: "x"},
-			Profile: Write, TrustedConfig: trusted,
+			ID: "clones-" + name, Also: []Also{{"acme/web", also}}, Files: further, Profile: Write, TrustedConfig: trusted,
 			Rules: []Rule{{Tool: "Write", Input: "docs/**", Action: Deny, Reason: "not the docs"}},
 		}, &host{})
 		if res.Outcome != Done {
 			t.Fatalf("%s: %+v", name, res)
 		}
-		for file, want := range map[string]bool{
-			name: true, "by-bash-" + name: true, "docs/" + name: false, "hooked": false, "served": false,
-		} {
+		if _, err := os.Stat(filepath.Join(further, "x")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(string(model.Requests()[0].Body), further) {
+			t.Errorf("%s: the model does not know of the further directory", name)
+		}
+		for file, want := range files {
 			if _, err := os.Stat(filepath.Join(also, file)); (err == nil) != want {
 				t.Errorf("%s: %s: %v", name, file, err)
 			}

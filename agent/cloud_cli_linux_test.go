@@ -176,8 +176,7 @@ func refusingCloud(t *testing.T, name string, r refusal) string {
 // A task whose account of AWS lacks the model can be repeated with a credential of another kind.
 func TestCLIModelDeniedByACloud(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Answered."})
+	model := newModel(t, modelfake.Turn{Text: "Answered."})
 	url := refusingCloud(t, "bedrock", refusal{
 		status: 403, kind: "AccessDeniedException",
 		message: "You don't have access to the model with the specified model ID.",
@@ -187,7 +186,14 @@ func TestCLIModelDeniedByACloud(t *testing.T) {
 		cfg.Credential = Credential{}
 		cfg.Credentials = []ModelCredential{{Name: "aws", Cloud: aws}, {Name: "key", APIKey: "sk-ant-key-2"}}
 	})
-	answersWithTheKey(t, r, ClassModel)
+	res := runCLI(t, r, Spec{ID: "other-cloud"}, &host{})
+	if e := res.Error; e == nil || e.Class != ClassModel || res.Retry() != RetryReset || res.RetryAt.IsZero() ||
+		res.RetryAt.After(time.Now()) {
+		t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
+	}
+	if res := runCLI(t, r, Spec{ID: "other-cloud"}, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
+		t.Errorf("then %v, %+v", res.Error, res.API)
+	}
 }
 
 // inCloud has the model in a cloud that refuses all questions. Its name begins with that of the cloud.

@@ -19,15 +19,8 @@ func TestCLIUnknownConversation(t *testing.T) {
 	for name, data := range map[string][]byte{"lost": nil, "damaged": []byte("no session\n")} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model, dir := newModel(t), t.TempDir()
-			model.Answer("", modelfake.Turn{Text: "Fine."})
-			command := filepath.Join(dir, ".claude/commands/greet.md")
-			if err := os.MkdirAll(filepath.Dir(command), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(command, []byte("Greet the pelican."), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			model, dir := newModel(t, modelfake.Turn{Text: "Fine."}), t.TempDir()
+			put(t, dir, map[string]string{".claude/commands/greet.md": "Greet the pelican."})
 			res := runCLI(t, newCLI(t, model), Spec{
 				ID: "unknown-" + name, Dir: dir, Prompt: Message{Text: "/greet"}, Profile: Write, TrustedConfig: true,
 				Resume:  &Session{ID: "8a4f6b0e-58d1-4f0c-9d3b-1f4f0e3f9a11", Data: data},
@@ -53,10 +46,9 @@ func TestCLIUnknownConversation(t *testing.T) {
 // Attachments should reach the model: pictures as pictures, text as text.
 func TestCLIFiles(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Seen."})
+	model := newModel(t, modelfake.Turn{Text: "Seen."})
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
-	res := runCLI(t, newCLI(t, model), Spec{ID: "files", Dir: t.TempDir(), Profile: Read, Prompt: Message{
+	res := runCLI(t, newCLI(t, model), Spec{ID: "files", Prompt: Message{
 		Text: "Look.", Files: []File{
 			{Name: "dot.png", Type: "image/png", Data: png},
 			{Name: "notes.txt", Type: "text/plain", Data: []byte("a pelican")},
@@ -69,39 +61,16 @@ func TestCLIFiles(t *testing.T) {
 	}
 }
 
-// A message can change the model and the mode of the conversation that goes on.
-func TestCLIModelAndMode(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Yes."})
-	h := &host{more: []Message{{Text: "two", Model: "haiku", Mode: Act}}}
-	runCLI(t, newCLI(t, model), Spec{
-		ID: "modes", Dir: t.TempDir(), Profile: Read, Prompt: Message{Text: "one", Mode: Plan},
-	}, h)
-	calls := model.Requests()
-	if len(calls) != 2 || strings.Contains(calls[0].Model, "haiku") || !strings.Contains(calls[1].Model, "haiku") {
-		t.Fatalf("%d calls: %+v", len(calls), calls)
-	}
-	if n := strings.Count(strings.ToLower(string(calls[0].Body)), "plan mode"); n == 0 {
-		t.Error("the first turn was not in plan mode")
-	}
-}
-
-// Plan mode changes nothing, even if the profile allows it.
+// Plan mode changes nothing, even if the profile allows it. A message can change the mode, and the model, of the
+// conversation that goes on.
 func TestCLIPlanChangesNothing(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	write := modelfake.Turn{Tools: []modelfake.ToolCall{{
-		Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "made"), "content": "x"},
-	}}}
-	touch := func(name string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": "touch " + filepath.Join(dir, name)},
-		}}}
-	}
-	model.Answer("plan", write, touch("touched"), modelfake.Turn{Text: "A plan."})
+	touch := func(name string) modelfake.Turn { return bash("touch " + filepath.Join(dir, name)) }
+	model.Answer("plan", call("Write", "file_path", filepath.Join(dir, "made"), "content", "x"), touch("touched"),
+		modelfake.Turn{Text: "A plan."})
 	model.Answer("go", touch("done"), modelfake.Turn{Text: "Done."})
-	h := &host{more: []Message{{Text: "go", Mode: Act}}}
+	h := &host{more: []Message{{Text: "go", Model: "haiku", Mode: Act}}}
 	res := runCLI(t, newCLI(t, model), Spec{
 		ID: "plan", Dir: dir, Profile: Write, Prompt: Message{Text: "plan", Mode: Plan},
 	}, h)
@@ -112,6 +81,11 @@ func TestCLIPlanChangesNothing(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	calls := model.Requests()
+	if first, last := calls[0], calls[len(calls)-1]; strings.Contains(first.Model, "haiku") ||
+		!strings.Contains(last.Model, "haiku") || !strings.Contains(strings.ToLower(string(first.Body)), "plan mode") {
+		t.Errorf("%s was asked first, %s last: %s", first.Model, last.Model, first.Body)
 	}
 }
 
@@ -160,36 +134,28 @@ func TestCLIIgnoresWhatLiesAbove(t *testing.T) {
 	t.Parallel()
 	model, top := newModel(t), t.TempDir()
 	dir := filepath.Join(top, "state", "clone")
-	for path, text := range map[string]string{
-		filepath.Join(dir, "CLAUDE.md"):                     "Mention pelicans.",
-		filepath.Join(top, "CLAUDE.md"):                     "Mention herons.",
-		filepath.Join(top, "state", "CLAUDE.local.md"):      "Mention cranes.",
-		filepath.Join(top, "state", ".claude", "CLAUDE.md"): "Mention storks.",
-		filepath.Join(top, ".claude", "rules", "birds.md"):  "Mention egrets.",
-		filepath.Join(top, ".claude", "commands", "egg.md"): "Mention eggs.",
-		filepath.Join(top, ".claude", "agents", "bird.md"):  "---\nname: bird\ndescription: mentions ibises\n---\nx",
-		filepath.Join(top, ".claude", "settings.json"):      `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` + top + `/hooked"}]}]}}`,
-		filepath.Join(top, ".mcp.json"):                     `{"mcpServers":{"x":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/served"]}}}`,
-	} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, dir, map[string]string{
+		"CLAUDE.md": "Mention pelicans.",
+		".mcp.json": `{"mcpServers":{"own":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/own"]}}}`,
+	})
+	put(t, top, map[string]string{
+		"CLAUDE.md":               "Mention herons.",
+		"state/CLAUDE.local.md":   "Mention cranes.",
+		"state/.claude/CLAUDE.md": "Mention storks.",
+		".claude/rules/birds.md":  "Mention egrets.",
+		".claude/commands/egg.md": "Mention eggs.",
+		".claude/agents/bird.md":  "---\nname: bird\ndescription: mentions ibises\n---\nx",
+		".claude/settings.json":   `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"touch ` + top + `/hooked"}]}]}}`,
+		".mcp.json":               `{"mcpServers":{"x":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/served"]}}}`,
+	})
 	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
-	}
-	own := `{"mcpServers":{"own":{"type":"stdio","command":"/bin/sh","args":["-c","touch ` + top + `/own"]}}}`
-	if err := os.WriteFile(filepath.Join(dir, ".mcp.json"), []byte(own), 0o600); err != nil {
-		t.Fatal(err)
 	}
 	fleet := MCPServer{
 		Name: "fleet", Type: ServerStdio, Command: "/bin/sh", Args: []string{"-c", "touch " + top + "/fleet"},
 	}
 	r := newCLI(t, model, func(c *Config) { c.Servers = []MCPServer{fleet} })
-	runCLI(t, r, Spec{ID: "above", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, TrustedConfig: true}, &host{})
+	runCLI(t, r, Spec{ID: "above", Dir: dir, Profile: Write, TrustedConfig: true}, &host{})
 	body := string(model.Requests()[0].Body)
 	if !strings.Contains(body, "pelicans") {
 		t.Error("the checkout's own CLAUDE.md is missing")

@@ -64,12 +64,7 @@ func usageLimit(until time.Time) http.Header {
 // once. The others start with the other one.
 func TestCLIStartsWithAnotherCredential(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": "env; cat /proc/[0-9]*/environ"},
-		}}},
-		modelfake.Turn{Text: "Answered."})
+	model := newModel(t, bash("env; cat /proc/[0-9]*/environ"), modelfake.Turn{Text: "Answered."})
 	address, refused := refusing(t, model, "sk-ant-first-1", http.StatusTooManyRequests,
 		usageLimit(time.Now().Add(2*time.Hour)))
 	var log bytes.Buffer
@@ -85,12 +80,12 @@ func TestCLIStartsWithAnotherCredential(t *testing.T) {
 		}
 	})
 	check := func(name string) {
-		res := runCLI(t, r, Spec{ID: name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+		res := runCLI(t, r, Spec{ID: name, Profile: Write}, &host{})
 		if res.Outcome != Done || res.Text != "Answered." || res.API.Credential != "second" || len(res.API.Errors) > 0 {
 			t.Errorf("%s: %s, %v, api %+v", name, res.Outcome, res.Error, res.API)
 		}
 	}
-	res := runCLI(t, r, Spec{ID: "refused", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	res := runCLI(t, r, Spec{ID: "refused", Profile: Write}, &host{})
 	if e := res.Error; e == nil || e.Class != ClassUsageLimit || res.Retry() != RetryReset || res.RetryAt.IsZero() ||
 		res.RetryAt.After(time.Now()) || res.API.Credential != "first" {
 		t.Errorf("refused: %v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
@@ -115,36 +110,6 @@ func TestCLIStartsWithAnotherCredential(t *testing.T) {
 	}
 }
 
-// The run after a refused one has the other credential, also of another kind.
-func TestCLIAnotherKindOfCredential(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Answered."})
-	address, _ := refusing(t, model, "oauth-1", http.StatusForbidden, nil)
-	answersWithTheKey(t, newCLI(t, model, impatient, func(cfg *Config) {
-		cfg.BaseURL, cfg.Credential = address, Credential{}
-		cfg.Credentials = []ModelCredential{
-			{Name: "plan", OAuthToken: "oauth-1"}, {Name: "key", APIKey: "sk-ant-key-2"},
-		}
-	}), ClassAuth)
-}
-
-// answersWithTheKey checks that a run fails with an error of a class, and can be repeated at once with the credential
-// "key".
-func answersWithTheKey(t *testing.T, r *Runner, class Class) {
-	t.Helper()
-	id := "other-than-" + strings.ReplaceAll(string(class), "_", "-")
-	spec := Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
-	res := runCLI(t, r, spec, &host{})
-	if e := res.Error; e == nil || e.Class != class || res.Retry() != RetryReset || res.RetryAt.IsZero() ||
-		res.RetryAt.After(time.Now()) {
-		t.Errorf("%v, again %s at %v", res.Error, res.Retry(), res.RetryAt)
-	}
-	if res := runCLI(t, r, spec, &host{}); res.Text != "Answered." || res.API.Credential != "key" {
-		t.Errorf("then %v, %+v", res.Error, res.API)
-	}
-}
-
 // Only runs of its repositories use a credential.
 func TestCredentialsOfRepositories(t *testing.T) {
 	t.Parallel()
@@ -163,9 +128,7 @@ func TestCredentialsOfRepositories(t *testing.T) {
 	if both.API == nil || both.API.Credential != "acme" {
 		t.Errorf("in two repositories: %v, %+v", both.Error, both.API)
 	}
-	_, err := b.Run(t.Context(), Spec{
-		ID: unique("none"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Repo: "other/web",
-	}, &host{})
+	_, err := b.Run(t.Context(), b.with(t, Spec{Repo: "other/web"}), &host{})
 	if err == nil || !strings.Contains(err.Error(),
 		`none of the credentials for the model is for repository "other/web"`) {
 		t.Errorf("without a credential: %v", err)
@@ -204,8 +167,7 @@ func TestCredentialsOfPeople(t *testing.T) {
 // counts.
 func TestCLIOtherPrices(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Answered.", Usage: modelfake.Usage{Input: 1_000_000}}) // $4 at list price
+	model := newModel(t, modelfake.Turn{Text: "Answered.", Usage: modelfake.Usage{Input: 1_000_000}}) // $4 at list price
 	var log strings.Builder
 	r := newCLI(t, model, impatient, func(c *Config) {
 		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
@@ -214,12 +176,9 @@ func TestCLIOtherPrices(t *testing.T) {
 		}}
 		c.Prices = PriceList{{Pattern: "claude-*", Price: Price{Input: 0.5, Output: 1}}}
 	})
-	res, err := r.Run(t.Context(), Spec{
-		ID: unique("prices"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, MaxUSD: 2,
-	}, &host{})
-	if err != nil || res.Outcome != Done || math.Abs(res.CostUSD-0.5) > 0.01 ||
-		res.API.Credential != "team" {
-		t.Errorf("%s, %v, %v, $%f, api %+v", res.Outcome, res.Error, err, res.CostUSD, res.API)
+	res := runCLI(t, r, Spec{ID: "other-prices", MaxUSD: 2}, &host{})
+	if res.Outcome != Done || math.Abs(res.CostUSD-0.5) > 0.01 || res.API.Credential != "team" {
+		t.Errorf("%s, %v, $%f, api %+v", res.Outcome, res.Error, res.CostUSD, res.API)
 	}
 	if log.String() != "" { // the CLI counts at list prices
 		t.Errorf("warnings: %s", log.String())
@@ -302,8 +261,7 @@ func TestCLIRefusedKeyIsRedacted(t *testing.T) {
 	if len(all) != 1 || all[0].Problem == nil || !strings.Contains(all[0].Problem.Message, "unknown key [redacted]") {
 		t.Errorf("%+v", all)
 	}
-	spec := Spec{ID: "refused-key", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}
-	res := runCLI(t, r, spec, &host{})
+	res := runCLI(t, r, Spec{ID: "refused-key"}, &host{})
 	if e := res.Error; e == nil || !strings.Contains(e.Message, "unknown key [redacted]") {
 		t.Errorf("%+v", e)
 	}

@@ -47,8 +47,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{queries: map[string]int{}, names: map[string][]string{
 		"allowed.example.": {publicAddr.String()}, "secret.example.": {"127.0.0.1"},
 		"metadata.example.": {"169.254.169.254"}, "rebind.example.": {publicAddr.String(), "127.0.0.1"},
-		"six.example.": {"::1"}, "mapped.example.": {"64:ff9b::7f00:1"}, "shared.example.": {"100.64.0.1"},
-		"zero.example.": {"0.0.0.0"}, "registry.example.": {"127.0.0.1"},
+		"zero.example.": {"0.0.0.0"}, "registry.example.": {"127.0.0.1"}, "registry.example.com.": {"127.0.0.1"},
 	}}
 	w.allowed = w.server(t, publicAddr.String(), "allowed")
 	w.secret = w.server(t, "127.0.0.1", "secret")
@@ -158,8 +157,6 @@ func (w *world) resolve() {
 			m.RCode = dnsmessage.RCodeNameError
 		case ip.Is4() && q.Type == dnsmessage.TypeA:
 			m.Answers = []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AResource{A: ip.As4()}}}
-		case ip.Is6() && q.Type == dnsmessage.TypeAAAA:
-			m.Answers = []dnsmessage.Resource{{Header: header, Body: &dnsmessage.AAAAResource{AAAA: ip.As16()}}}
 		}
 		if answer, err := m.Pack(); err == nil {
 			_, _ = w.dns.WriteTo(answer, from)
@@ -245,10 +242,7 @@ func TestAttempts(t *testing.T) {
 		},
 		{"the metadata service by name", `curl -sS http://metadata.example/latest/`, "which has a private address", ""},
 		{"the metadata service, raw", `exec 3<>/dev/tcp/169.254.169.254/80 || echo closed`, "closed", ""},
-		{"shared address space by name", `curl -sS http://shared.example/`, "which has a private address", ""},
 		{"the unspecified address by name", `curl -sS -p http://zero.example:SECRET/`, "response 403", ""},
-		{"IPv6 loopback by name", `curl -sS http://six.example/`, "which has a private address", ""},
-		{"NAT64 by name", `curl -sS http://mapped.example/`, "which has a private address", ""},
 		{
 			"loopback by address",
 			`curl -sS -x http://PROXY http://127.0.0.1:SECRET/; curl -sS --noproxy x -p -x http://PROXY http://127.0.0.1:SECRET/`, "response 403", "",
@@ -335,8 +329,7 @@ func TestAttempts(t *testing.T) {
 		w := newWorld(t)
 		w.install(b)
 		egress := Egress{Mode: hostlist.Listed, Hosts: []string{
-			w.fill("ALLOWED"), "metadata.example", "shared.example", "six.example", "mapped.example",
-			w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
+			w.fill("ALLOWED"), "metadata.example", w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
 		}}
 		for _, c := range attempts {
 			res := b.run(t, t.Context(), Spec{
@@ -484,10 +477,9 @@ func TestReportOfARun(t *testing.T) {
 		if e := res.Egress; e == nil || len(e.Refused) != 100 || e.Refusals != 122 || len(e.Reached) != 1 || e.Learn {
 			t.Fatalf("%+v", e)
 		}
-		log, err := os.ReadFile(filepath.Join(b.cfg.LogDir, unique("egress-report")+".log"))
-		if n := strings.Count(string(log),
-			"refused a connection to h1.example, which the egress list does not allow"); err != nil || n != 1 {
-			t.Errorf("%d lines in the log, %v", n, err)
+		if n := strings.Count(b.read(t, "egress-report", ".log"),
+			"refused a connection to h1.example, which the egress list does not allow"); n != 1 {
+			t.Errorf("%d lines in the log", n)
 		}
 		res = b.run(t, t.Context(), Spec{
 			Profile: Write, Prompt: Message{Text: "curl -sS http://sk-ant-test-secret/"},
@@ -531,46 +523,6 @@ func TestOptionsOfJava(t *testing.T) {
 	})
 }
 
-// Package managers work through the proxy: they find a registry whose name only the worker can resolve.
-func TestPackageManagers(t *testing.T) {
-	t.Parallel()
-	inSandbox(t, "shell", func(t *testing.T, b *bench) {
-		w := newWorld(t)
-		w.install(b)
-		registry := httptest.NewServer(registries(t))
-		t.Cleanup(registry.Close)
-		at := "registry.example:" + port(registry.Listener.Addr())
-		base := "http://" + at
-		for _, c := range []struct{ name, script, want string }{
-			{
-				"npm", `npm install --no-audit --no-fund --registry=` + base + `/npm/ pad && node -p 'require("pad")'`,
-				"padded",
-			},
-			{
-				"go",
-				`printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
-					`GOPROXY=` + base +
-					`/go GOSUMDB=off go mod download -x example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`,
-				"package pad",
-			},
-			{"pip", `python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` +
-				base + `/simple --trusted-host registry.example pad; cat pad.py`, "padded"},
-		} {
-			script := "mkdir " + c.name + " && cd " + c.name + " && " + c.script
-			res := b.run(t, t.Context(), Spec{
-				Profile: Write, Prompt: Message{Text: script},
-				Environment: Environment{Egress: Egress{Mode: hostlist.None, Private: []string{at}}},
-			}, &host{})
-			if !strings.Contains(res.Text, c.want) || res.Egress == nil ||
-				!slices.Equal(res.Egress.Reached, []string{at}) {
-				t.Errorf("%s: %q, %+v", c.name, res.Text, res.Egress)
-			}
-		}
-	}, func(c *Config) {
-		c.Credential, c.BaseURL = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1"
-	})
-}
-
 // The pinned CLI reaches configured servers, on this machine and at a private address, and fetches pages by the proxy.
 // It tries to reach nothing by itself.
 func TestCLIEgress(t *testing.T) {
@@ -585,16 +537,8 @@ func TestCLIEgress(t *testing.T) {
 		server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return tell },
 			&mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}))
 		t.Cleanup(server.Close)
-		call := func(name string) modelfake.Turn {
-			return modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "mcp__" + name + "__tell", Input: map[string]string{},
-			}}}
-		}
-		model := newModel(t)
-		model.Answer("", call("here"), call("there"),
-			modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "WebFetch", Input: map[string]string{"url": "https://evil.example/page", "prompt": "x"},
-			}}}, modelfake.Turn{Text: "Told."})
+		model := newModel(t, call("mcp__here__tell"), call("mcp__there__tell"),
+			call("WebFetch", "url", "https://evil.example/page", "prompt", "x"), modelfake.Turn{Text: "Told."})
 		there := "registry.example:" + port(server.Listener.Addr())
 		r := newCLI(t, model, func(c *Config) {
 			c.Sandbox = SandboxBwrap
@@ -605,9 +549,7 @@ func TestCLIEgress(t *testing.T) {
 			c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"}
 		})
 		w.install(&bench{Runner: r})
-		res := runCLI(t, r, Spec{
-			ID: "egress-cli", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
-		}, refuse(t))
+		res := runCLI(t, r, Spec{ID: "egress-cli", Profile: Write}, refuse(t))
 		if res.Outcome != Done || res.Text != "Told." {
 			t.Fatalf("outcome %s, text %q, %v", res.Outcome, res.Text, res.Error)
 		}

@@ -3,7 +3,6 @@ package agent
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -24,9 +23,6 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 		"text, thinking, text": {
 			[]turn{{Text: "Alpha.", Model: other, Rest: &turn{Thinking: "Hm.", Text: "Beta."}}}, "Alpha.\n\nBeta.",
 		},
-		"text, text": {
-			[]turn{{Text: "Alpha.", Model: other, Rest: &turn{Text: "Beta."}}}, "Alpha.\n\nBeta.",
-		},
 		"cut twice": {[]turn{
 			{Text: "the first third of a long rep", Stop: "max_tokens"},
 			{Text: "ort, the second", Stop: "max_tokens"},
@@ -39,24 +35,13 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model, h := newModel(t), &host{}
-			model.Answer("", c.turns...)
+			h := &host{}
 			id := "blocks-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
-			res := runCLI(t, newCLI(t, model), Spec{
-				ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
-			}, h)
+			res := runCLI(t, newCLI(t, newModel(t, c.turns...)), Spec{ID: id}, h)
 			if res.Text != c.want || res.Model != "claude-other-1" || res.StopReason != "end_turn" {
 				t.Errorf("text %q, model %s, stopped by %s", res.Text, res.Model, res.StopReason)
 			}
-			said, ended := "", ""
-			for _, e := range h.events {
-				switch e.Kind {
-				case Text:
-					said += e.Text
-				case TurnEnd:
-					ended = e.Text
-				}
-			}
+			said, ended := h.said(Text), h.said(TurnEnd)
 			if said != c.want || ended != c.want {
 				t.Errorf("events have %q, and %q at the end of the turn", said, ended)
 			}
@@ -67,67 +52,23 @@ func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 // A secret that the maximum of tokens cut is hidden where readers see the text grow, also if a thought comes between.
 func TestCLISecretThatWasCut(t *testing.T) {
 	t.Parallel()
-	type turn = modelfake.Turn
-	for name, second := range map[string]turn{
-		"at-once":         {Text: "39281706 is no key."},
-		"after-a-thought": {Thinking: "Hm.", Text: "39281706 is no key."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model, h := newModel(t), &host{}
-			model.Answer("", turn{Text: "And 9f8e7d6c5b4a", Stop: "max_tokens"}, second)
-			r := newCLI(t, model)
-			r.cfg.Redactor = NewRedactor("9f8e7d6c5b4a39281706")
-			id := "cut-secret-" + name
-			res := runCLI(t, r, Spec{ID: id, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read}, h)
-			const want = "And [redacted] is no key."
-			said := ""
-			for _, e := range h.events {
-				if e.Kind == Text {
-					said += e.Text
-				}
-			}
-			if res.Text != want || said != want {
-				t.Errorf("result %q, events %q", res.Text, said)
-			}
-			for _, kind := range []string{".log", ".ndjson"} {
-				log, err := os.ReadFile(r.logPath(unique(id), kind))
-				if err != nil {
-					t.Fatal(err)
-				}
-				// Eight digits: fewer can be part of an ID that the CLI made up.
-				for _, half := range []string{"9f8e7d6c", "39281706"} {
-					if strings.Contains(string(log), half) {
-						t.Errorf("%s has %s:\n%s", kind, half, log)
-					}
-				}
-			}
-		})
-	}
-}
-
-// A CLI that prints something and leaves: these are the only words there are about why.
-func TestPrintedAndLeft(t *testing.T) {
-	t.Parallel()
 	h := &host{}
-	res := newBench(t, "print", func(c *Config) { c.Redactor = NewRedactor("9f8e7d6c5b4a39281706") }).run(t,
-		t.Context(), Spec{}, h)
-	const printed = "This version has expired.\n404 [redacted] is no key\nPlease update"
-	if res.Outcome != Failed || res.Error.Class != ClassNoResult ||
-		!strings.Contains(res.Error.Message, "This version has expired. / 404 [redacted] is no key / Please update") {
-		t.Fatalf("result %+v, error %+v", res, res.Error)
+	r := newCLI(t, newModel(t, modelfake.Turn{Text: "And 9f8e7d6c5b4a", Stop: "max_tokens"},
+		modelfake.Turn{Thinking: "Hm.", Text: "39281706 is no key."}))
+	r.cfg.Redactor = NewRedactor("9f8e7d6c5b4a39281706")
+	res := runCLI(t, r, Spec{ID: "cut-secret"}, h)
+	const want = "And [redacted] is no key."
+	if said := h.said(Text); res.Text != want || said != want {
+		t.Errorf("result %q, events %q", res.Text, said)
 	}
-	if res.Partial != printed {
-		t.Errorf("partial %q", res.Partial)
-	}
-	said := ""
-	for _, e := range h.events {
-		if e.Kind == Text {
-			said += e.Text
+	for _, kind := range []string{".log", ".ndjson"} {
+		log := r.read(t, "cut-secret", kind)
+		// Eight digits: fewer can be part of an ID that the CLI made up.
+		for _, half := range []string{"9f8e7d6c", "39281706"} {
+			if strings.Contains(log, half) {
+				t.Errorf("%s has %s:\n%s", kind, half, log)
+			}
 		}
-	}
-	if said != printed {
-		t.Errorf("events have %q", said)
 	}
 }
 
@@ -141,6 +82,11 @@ func TestPrintedIsKept(t *testing.T) {
 	}
 	secret, long := "9f8e7d6c5b4a39281706", strings.Repeat("y", 64<<10)
 	for name, c := range map[string]struct{ printed, partial, message string }{
+		"no line": {
+			"This version has expired.\n404 " + secret + " is no key\nPlease \x1b[31mupdate\x1b[0m",
+			"This version has expired.\n404 [redacted] is no key\nPlease update",
+			"This version has expired. / 404 [redacted] is no key / Please update",
+		},
 		"lines":         {forty.String(), strings.TrimSpace(forty.String()), "line 39 xxx"},
 		"secret":        {"one\ntwo " + secret + "\n", "one\ntwo [redacted]", "two [redacted]"},
 		"cut in secret": {long[9:] + secret[:9] + "\n", long[9:] + "[redacted]", ""},
@@ -161,8 +107,9 @@ func TestPrintedIsKept(t *testing.T) {
 			if res.Outcome != Failed || !strings.Contains(res.Error.Message, c.message) {
 				t.Errorf("failed with %v", res.Error)
 			}
-			if res.Partial != c.partial {
-				t.Errorf("partial of %d bytes %.100q, want %d %.100q", len(res.Partial), res.Partial, len(c.partial), c.partial)
+			if res.Partial != c.partial || h.said(Text) != c.partial {
+				t.Errorf("partial of %d bytes %.100q, want %d %.100q, said %.100q", len(res.Partial), res.Partial,
+					len(c.partial), c.partial, h.said(Text))
 			}
 		})
 	}

@@ -27,21 +27,13 @@ func TestFolder(t *testing.T) {
 			t.Errorf("%v %q, want %q", res.Error, res.Text, want)
 		}
 	}
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		test(t, newBench(t, "shell"))
-	})
-	t.Run("bwrap", func(t *testing.T) {
-		t.Parallel()
-		inSandbox(t, "shell", test)
-	})
+	inBoth(t, "shell", test)
 	b := newBench(t, "shell")
 	for folder, want := range map[string]string{
 		"none": "no such file", "../x": "not below", "/tmp": "not below",
 	} {
-		if _, err := b.Run(t.Context(), Spec{
-			ID: unique("folder"), Dir: b.dir, Folder: folder, Profile: Read, Prompt: Message{Text: "pwd"},
-		}, &host{}); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := b.Run(t.Context(), b.with(t, Spec{Folder: folder}), &host{})
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a run in %s: %v", folder, err)
 		}
 	}
@@ -55,12 +47,11 @@ func TestCLIInFolder(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	model, dir := newModel(t), t.TempDir()
+	files := map[string]string{}
 	for _, name := range []string{"services/api/x.txt", "web/y.txt", "CLAUDE.md", "services/CLAUDE.md"} {
-		path := filepath.Join(dir, name)
-		if os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte("OF THE HEAD "+name), 0o600) != nil {
-			t.Fatal(path)
-		}
+		files[name] = "OF THE HEAD " + name
 	}
+	put(t, dir, files)
 	given := handed(t, "acme/api", dir, map[string]string{"CLAUDE.md": "ROOT TEXT", "services/CLAUDE.md": "SERVICES TEXT"})
 	beside := filepath.Join(dir, "web/y.txt")
 	model.Answer("Go.", call("Bash", "command", "pwd"), call("Read", "file_path", beside),

@@ -36,8 +36,7 @@ func TestCLIPrices(t *testing.T) {
 	}
 	model.Answer("begin", modelfake.Turn{Text: "ok"})
 	r := newCLI(t, model, impatient)
-	res := runCLI(t, r, Spec{ID: "prices", Dir: t.TempDir(), Prompt: Message{Text: "begin"}, Profile: Read},
-		&host{more: slices.Clone(messages)})
+	res := runCLI(t, r, Spec{ID: "prices", Prompt: Message{Text: "begin"}}, &host{more: slices.Clone(messages)})
 	// by which the CLI looks for a model
 	asked := slices.DeleteFunc(model.Requests(), func(q modelfake.Request) bool { return q.Text == "Hi" })
 	claims := claims(t, r.logPath(unique("prices"), ".ndjson"))

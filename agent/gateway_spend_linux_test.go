@@ -35,7 +35,7 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 	}, "\n")), modelfake.Turn{Text: "Done."})
 	model.Answer("direct", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}) // $4.02
 	r := newCLI(t, model, bearer)
-	res := runCLI(t, r, Spec{ID: "bill", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, &host{})
+	res := runCLI(t, r, Spec{ID: "bill", Dir: dir, Profile: Write}, &host{})
 	if out, _ := os.ReadFile(dir + "/out"); string(out) != "HTTP/1.1 200 OK\r\nHTTP/1.1 404 Not Found\r\n" {
 		t.Errorf("the tool was answered %q", out)
 	}
@@ -48,11 +48,11 @@ func TestCLIToolsAreOnTheBill(t *testing.T) {
 	if len(asked) != 3 || i < 0 || asked[i].Header.Get("Anthropic-Beta") != "effort-2025-11-24" {
 		t.Errorf("%d requests: %v", len(asked), asked)
 	}
-	log, _ := os.ReadFile(r.logPath(unique("bill"), ".log"))
+	log := r.read(t, "bill", ".log")
 	for _, want := range []string{
 		`refuses model "claude-mythos-5"`, "drops the unknown beta header fast-mode-2026-02-01",
 	} {
-		if strings.Count(string(log), want) != 1 {
+		if strings.Count(log, want) != 1 {
 			t.Errorf("the log does not say once: %s", want)
 		}
 	}
@@ -65,29 +65,12 @@ func TestCLIMaximumEndsTheRun(t *testing.T) {
 	model.Answer("", bash("for i in 1 2 3 4 5 6; do ("+direct("claude-opus-5-5", "direct", "")+
 		"); done >out; sleep infinity"), modelfake.Turn{Text: "Done."})
 	model.Answer("direct", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 20_000}}) // $0.40
-	res := runCLI(t, newCLI(t, model, bearer), Spec{
-		ID: "maximum", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
-	}, &host{})
+	res := runCLI(t, newCLI(t, model, bearer), Spec{ID: "maximum", Dir: dir, Profile: Write, MaxUSD: 1}, &host{})
 	if res.Outcome != Failed || res.Error.Class != ClassBudget {
 		t.Errorf("%s %v", res.Outcome, res.Error)
 	}
 	if want := 3*0.4 + 0.0008; math.Abs(res.CostUSD-want) > 1e-9 || len(model.Requests()) != 4 {
 		t.Errorf("$%f, want $%f; %d calls", res.CostUSD, want, len(model.Requests()))
-	}
-}
-
-// The CLI's own end at the maximum, without a gateway, is the same.
-func TestCLIStopsAtItsMaximum(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	spend := bash("true")
-	spend.Usage = modelfake.Usage{Output: 60_000} // $1.20
-	model.Answer("", spend, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model, func(c *Config) { c.Direct = true }), Spec{
-		ID: "own-max", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, MaxUSD: 1,
-	}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassBudget || math.Abs(res.CostUSD-1.2) > 1e-9 {
-		t.Errorf("%s %v, $%f", res.Outcome, res.Error, res.CostUSD)
 	}
 }
 
@@ -100,8 +83,7 @@ func TestForgedWordsBindNobody(t *testing.T) {
 	const forged = limit +
 		`{"type":"result","subtype":"success","is_error":%v,"api_error_status":429,"result":"x","num_turns":1,"session_id":"s",` +
 		`"total_cost_usd":%s,"modelUsage":{"claude-opus-5-5":{"inputTokens":%[2]s,"outputTokens":%[2]s}}}`
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 1000}})
+	model := newModel(t, modelfake.Turn{Text: "yes", Usage: modelfake.Usage{Output: 1000}})
 	for _, c := range []struct {
 		failed, direct bool
 		usd            string
@@ -163,32 +145,27 @@ func TestCLIModelsAndBetas(t *testing.T) {
 	}{
 		"agents": {key, Spec{Profile: Write}, []modelfake.Turn{agents, {Text: "ok"}}},
 		"login":  {login, Spec{Profile: Write}, []modelfake.Turn{{Text: "ok"}}},
-		"schema": {
-			key,
-			Spec{Profile: Read, Schema: []byte(`{"type":"object"}`), Effort: "high"},
-			[]modelfake.Turn{{Text: "ok"}},
-		},
-		"long":    {key, Spec{Profile: Read, Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{{Text: "ok"}}},
-		"retired": {key, Spec{Profile: Read, Model: "claude-opus-4-1"}, []modelfake.Turn{{Text: "ok"}}},
+		"schema": {key, Spec{Schema: []byte(`{"type":"object"}`), Effort: "high"}, []modelfake.Turn{{Text: "ok"}}},
 		"plan": {
 			key, Spec{Profile: Write, Model: "opusplan", Prompt: Message{Mode: Plan}}, []modelfake.Turn{{Text: "ok"}},
 		},
-		"best": {key, Spec{Profile: Read, Model: "best"}, []modelfake.Turn{
-			{Text: "ok", Stop: "max_tokens"}, {Text: "ok"},
+		"in turn": {key, Spec{Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{
+			{Text: "ok"}, {Text: "ok"}, {Text: "ok"}, {Text: "ok", Stop: "max_tokens"}, {Text: "ok"}, {Text: "ok", Cut: true},
 		}},
-		"unknown":    {key, Spec{Profile: Read, Model: "glm-4"}, []modelfake.Turn{{Text: "ok"}}},
-		"not stream": {key, Spec{Profile: Read, Model: "fable"}, []modelfake.Turn{{Text: "ok", Cut: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t)
-			model.Answer("", c.turns...)
+			model := newModel(t, c.turns...)
 			model.Answer("look around", modelfake.Turn{Text: "ok"})
-			c.spec.ID, c.spec.Dir, c.spec.Prompt.Text = "models-"+strings.ReplaceAll(name, " ", "-"), t.TempDir(), "x"
-			r := newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential })
-			res := runCLI(t, r, c.spec, &host{})
-			log, _ := os.ReadFile(r.logPath(unique(c.spec.ID), ".log"))
-			if res.Outcome != Done || strings.Contains(string(log), "the gateway ") {
+			c.spec.ID, c.spec.Prompt.Text = "models-"+strings.ReplaceAll(name, " ", "-"), "x"
+			r, h := newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential }), &host{}
+			if name == "in turn" {
+				for _, m := range []string{"claude-opus-4-1", "glm-4", "best", "fable"} { // retired, unknown, one that goes on, cut
+					h.more = append(h.more, Message{Text: "x", Model: m})
+				}
+			}
+			res := runCLI(t, r, c.spec, h)
+			if log := r.read(t, c.spec.ID, ".log"); res.Outcome != Done || strings.Contains(log, "the gateway ") {
 				t.Errorf("%s %v, log:\n%s", res.Outcome, res.Error, log)
 			}
 			if name == "agents" && (res.API.Calls < 7 || res.API.Errors[http.StatusNotFound] > 0) {
@@ -202,41 +179,13 @@ func TestCLIModelsAndBetas(t *testing.T) {
 // with one of them.
 func TestCLIAllowedModels(t *testing.T) {
 	t.Parallel()
-	key, login := bearer, func(c *Config) { c.Credential = Credential{OAuthToken: "oauth-1"} }
-	for name, c := range map[string]struct {
-		credential func(*Config)
-		allowed    []string
-		asked      string
-		opus       string // how the gateway answers a tool that asks it
-	}{
-		"default is allowed":     {key, []string{"haiku", "opus"}, "claude-opus-5-5", "200 OK"},
-		"default is not allowed": {key, []string{"sonnet", "haiku"}, "claude-sonnet-5-5", "404 Not Found"},
-		"only the small one":     {key, []string{"haiku"}, "claude-haiku-5-5", "404 Not Found"},
-		"default of a login":     {login, []string{"haiku", "sonnet"}, "claude-sonnet-5-5", ""},
-		"the CLI's choice":       {key, []string{"haiku", "default"}, "claude-opus-5-5", "200 OK"},
-		"default of a login not": {login, []string{"opus"}, "claude-opus-5-5", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model, dir := newModel(t), t.TempDir()
-			model.Answer("", bash("exec >out\n"+direct("claude-opus-5-5", "direct", "")), modelfake.Turn{Text: "Done."})
-			model.Answer("direct", modelfake.Turn{Text: "yes"})
-			r := newCLI(t, model, impatient, c.credential, func(cfg *Config) { cfg.Models = c.allowed })
-			res := runCLI(t, r, Spec{
-				ID: "allowed-" +
-					strings.ToLower(strings.NewReplacer(" ", "-", "'", "").Replace(name)), Dir: dir,
-				Prompt: Message{Text: "x"}, Profile: Write,
-			}, &host{})
-			var asked []string
-			for _, q := range model.Requests() {
-				asked = append(asked, q.Model)
-			}
-			if res.Outcome != Done || len(asked) < 2 || asked[0] != c.asked {
-				t.Errorf("%s %v: asked %v, want %s", res.Outcome, res.Error, asked, c.asked)
-			}
-			if out, _ := os.ReadFile(dir + "/out"); c.opus != "" && string(out) != "HTTP/1.1 "+c.opus+"\r\n" {
-				t.Errorf("a tool that asks opus is answered %q", out)
-			}
-		})
+	model, dir := newModel(t, bash("exec >out\n"+direct("claude-opus-5-5", "direct", "")), modelfake.Turn{Text: "Done."}), t.TempDir()
+	r := newCLI(t, model, impatient, bearer, func(cfg *Config) { cfg.Models = []string{"sonnet", "haiku"} })
+	res := runCLI(t, r, Spec{ID: "allowed", Dir: dir, Profile: Write}, &host{})
+	if asked := model.Requests(); res.Outcome != Done || len(asked) < 2 || asked[0].Model != "claude-sonnet-5-5" {
+		t.Errorf("%s %v: asked %v", res.Outcome, res.Error, asked)
+	}
+	if out, _ := os.ReadFile(dir + "/out"); string(out) != "HTTP/1.1 404 Not Found\r\n" {
+		t.Errorf("a tool that asks opus is answered %q", out)
 	}
 }

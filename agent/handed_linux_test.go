@@ -43,16 +43,10 @@ func TestCLIGetsInstructions(t *testing.T) {
 			t.Parallel()
 			model, dir, traps := newModel(t), t.TempDir(), t.TempDir()
 			trap := filepath.Join(traps, "ran")
-			put := func(name, text string) {
-				path := filepath.Join(dir, name)
-				if os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(text), 0o600) != nil {
-					t.Fatal(path)
-				}
-			}
-			put("sub/x.txt", "x\n")
-			put("CLAUDE.md", "OF THE HEAD")
-			put("sub/CLAUDE.md", "OF THE HEAD")
-			put(".claude/settings.json", hooksFor(trap))
+			put(t, dir, map[string]string{
+				"sub/x.txt": "x\n", "CLAUDE.md": "OF THE HEAD", "sub/CLAUDE.md": "OF THE HEAD",
+				".claude/settings.json": hooksFor(trap),
+			})
 			given := handed(t, "acme/api", dir, map[string]string{
 				"CLAUDE.md": "ROOT TEXT\n@docs/style.md\n", "docs/style.md": "IMPORTED TEXT", "sub/CLAUDE.md": long,
 				".claude/skills/deploy/SKILL.md": "---\ndescription: ON OFFER\nhooks: {Stop: [{hooks: [{type: command, " +
@@ -161,20 +155,15 @@ func TestCLICallsHandedSkills(t *testing.T) {
 func TestCLIGetsOperatorsSkillsBesideTrustedOnes(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	own := filepath.Join(dir, ".claude/skills/deploy/SKILL.md")
-	if os.MkdirAll(filepath.Dir(own), 0o700) != nil ||
-		os.WriteFile(own, []byte("---\ndescription: ON OFFER\n---\nx\n"), 0o600) != nil {
-		t.Fatal(own)
-	}
+	skill := map[string]string{".claude/skills/deploy/SKILL.md": "---\ndescription: ON OFFER\n---\nx\n"}
+	put(t, dir, skill)
 	house := handed(t, "house", "", map[string]string{
 		".claude/skills/house/SKILL.md": "---\ndescription: OF THE HOUSE\n---\nx\n",
 	})
 	model.Answer("Go.", modelfake.Turn{Text: "Done."})
 	runCLI(t, newCLI(t, model), Spec{
 		ID: "trusted-house", Dir: dir, Prompt: Message{Text: "Go."}, Profile: Write, TrustedConfig: true,
-		Instructions: []Instructions{house, handed(t, "acme/api", dir, map[string]string{
-			".claude/skills/deploy/SKILL.md": "---\ndescription: ON OFFER\n---\nx\n",
-		})},
+		Instructions: []Instructions{house, handed(t, "acme/api", dir, skill)},
 	}, &host{})
 	first := string(model.Requests()[0].Body)
 	for _, want := range []string{"ON OFFER", "OF THE HOUSE"} {

@@ -99,12 +99,10 @@ func TestCLIHostTools(t *testing.T) {
 	for _, profile := range []Profile{Write, Read, Untrusted} {
 		t.Run(string(profile), func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t)
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}},
+			model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}},
 				modelfake.Turn{Text: "Added."})
 			res := runCLI(t, newCLI(t, model), Spec{
-				ID: "tools-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile,
-				Tools: []Tool{add},
+				ID: "tools-" + string(profile), Profile: profile, Tools: []Tool{add},
 			}, refuse(t))
 			if res.Outcome != Done || res.Text != "Added." {
 				t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
@@ -124,16 +122,14 @@ func TestCLIHostTools(t *testing.T) {
 // An error of a tool should reach the agent without secrets, and affect no other call.
 func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
+	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
 		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}),
 		hostCall("tells", map[string]int{"x": 1}),
 	}}, modelfake.Turn{Text: "So be it."})
 	var logged bytes.Buffer
 	r := newCLI(t, model, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
 	res := runCLI(t, r, Spec{
-		ID: "tool-fails", Dir: t.TempDir(), Prompt: Message{Text: "x"},
-		Profile: Read, Tools: []Tool{
+		ID: "tool-fails", Tools: []Tool{
 			simple("fails", func(context.Context) (string, error) {
 				return "", errors.New("no entry with sk-ant-test-credential")
 			}),
@@ -159,8 +155,7 @@ func TestCLIHostToolFails(t *testing.T) {
 // Each of the two calls ends only when the other has begun.
 func TestCLIHostToolsAtOnce(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{
+	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
 		hostCall("one", struct{}{}), hostCall("two", struct{}{}),
 	}}, modelfake.Turn{Text: "Both."})
 	var begun sync.WaitGroup
@@ -170,10 +165,7 @@ func TestCLIHostToolsAtOnce(t *testing.T) {
 		tool.ReadOnly = true
 		return tool
 	}
-	runCLI(t, newCLI(t, model), Spec{
-		ID: "tools-at-once", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
-		Tools: []Tool{meet("one"), meet("two")},
-	}, refuse(t))
+	runCLI(t, newCLI(t, model), Spec{ID: "tools-at-once", Tools: []Tool{meet("one"), meet("two")}}, refuse(t))
 	got := answered(t, model)
 	slices.Sort(got) // whichever comes first
 	if diff := cmp.Diff([]string{"false one", "false two"}, got); diff != "" {
@@ -184,8 +176,7 @@ func TestCLIHostToolsAtOnce(t *testing.T) {
 // A tool that waits, for a person perhaps, hears why the run ends.
 func TestCLIStopReachesHostTool(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("wait", struct{}{})}})
+	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("wait", struct{}{})}})
 	enough := errors.New("someone said stop")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	var heard error

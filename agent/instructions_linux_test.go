@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -99,29 +98,21 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, top := newModel(t), t.TempDir()
-			put := func(path, text string) {
-				path = filepath.Join(top, path)
-				if os.MkdirAll(filepath.Dir(path), 0o700) != nil || os.WriteFile(path, []byte(text), 0o600) != nil {
-					t.Fatal(path)
-				}
-			}
+			files := map[string]string{clone + "sub/x.txt": "x\n"}
 			for _, dir := range []string{"", "state/", clone, clone + "sub/"} {
 				for _, file := range instructionFiles {
 					if mark := "MARK(" + dir + file + ")"; !slices.Contains(c.without, file) {
-						put(dir+file, "---\nname: x\ndescription: "+mark+"\n---\n"+mark+"\n@imported.md\n")
-						put(filepath.Dir(dir+file)+"/imported.md", "imported\n")
+						files[dir+file] = "---\nname: x\ndescription: " + mark + "\n---\n" + mark + "\n@imported.md\n"
+						files[filepath.Dir(dir+file)+"/imported.md"] = "imported\n"
 					}
 				}
 			}
-			put(clone+"sub/x.txt", "x\n")
+			put(t, top, files)
 			if out, err := exec.Command("git", "init", "-q", filepath.Join(top, clone)).CombinedOutput(); err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
-			read := modelfake.ToolCall{
-				Name: "Read", Input: map[string]string{"file_path": filepath.Join(top, clone, "sub/x.txt")},
-			}
-			model.Answer("x", modelfake.Turn{Tools: []modelfake.ToolCall{read}}, modelfake.Turn{Text: "Read."})
-			files := opened(t, top)
+			model.Answer("x", call("Read", "file_path", filepath.Join(top, clone, "sub/x.txt")), modelfake.Turn{Text: "Read."})
+			seen := opened(t, top)
 			spec := Spec{
 				ID: "opens-" + name, Dir: filepath.Join(top, clone), Prompt: Message{Text: "x"}, Profile: Write,
 				TrustedConfig: c.obeys != "",
@@ -129,15 +120,12 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 			runCLI(t, newCLI(t, model), spec, &host{})
 			// As workspace takes them from the base branch, and what instructions import.
 			known := regexp.MustCompile(`^state/clone/(sub/)?(\.claude/.*|CLAUDE\.md|AGENTS\.md|imported\.md)$`)
-			for _, file := range files() {
+			for _, file := range seen() {
 				if file != clone+"sub/x.txt" && (c.obeys == "" || !known.MatchString(file)) {
 					t.Errorf("%s was opened", file)
 				}
 			}
-			told := ""
-			for _, r := range model.Requests() {
-				told += string(r.Body)
-			}
+			told := bodies(model)
 			for _, mark := range strings.Split(told, "MARK(")[1:] {
 				if mark, _, _ = strings.Cut(mark, ")"); c.obeys == "" || !known.MatchString(mark) {
 					t.Errorf("%s reached the model", mark)

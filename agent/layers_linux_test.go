@@ -1,14 +1,11 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
 
@@ -33,15 +30,7 @@ func TestLayers(t *testing.T) {
 	root := house(t)
 	seen := filepath.Join(root, "hidden", "of", "other")
 	inSandbox(t, "", func(t *testing.T, b *bench) {
-		for file, text := range map[string]string{"home/tool": "old", "home/gone": "x", "vendor/a:b,c\\d/lib": "lib"} {
-			path := filepath.Join(root, file)
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
+		put(t, root, map[string]string{"home/tool": "old", "home/gone": "x", "vendor/a:b,c\\d/lib": "lib"})
 		show := "cat ~/tool; ls ~; cat vendor/*/*; cat " + seen + "/vendor/*/lib"
 		for _, c := range []struct{ thread, line, want string }{
 			{"a", show, "oldgone\ntool\nliblib"},
@@ -73,24 +62,9 @@ func TestLayersOfAnOrdinaryUser(t *testing.T) {
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		root := house(t)
 		tool := filepath.Join(root, "lower", "tool")
-		if err := errors.Join(os.Mkdir(filepath.Dir(tool), 0o700),
-			os.WriteFile(tool, []byte("old"), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command("/proc/self/exe")
-		cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=layered", "AGENT_TEST_DIR="+root,
-			"TMPDIR="+filepath.Join(root, "temp"))
-		if os.Getuid() == 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-			own := func(path string, _ os.DirEntry, err error) error {
-				return errors.Join(err, os.Lchown(path, 65534, 65534))
-			}
-			if err := filepath.WalkDir(root, own); err != nil {
-				t.Fatal(err)
-			}
-		}
-		out, err := cmd.CombinedOutput()
-		if want := "done old<nil>"; err != nil || string(out) != want {
+		put(t, root, map[string]string{"lower/tool": "old"})
+		out, err := asOrdinary(t, root, "AGENT_TEST_MODE=layered", "TMPDIR="+filepath.Join(root, "temp"))
+		if want := "done old<nil>"; err != nil || out != want {
 			t.Fatalf("%v %s, want %s", err, out, want)
 		}
 		if text, err := os.ReadFile(tool); string(text) != "old" {
@@ -140,13 +114,7 @@ func TestLayersWithoutSandbox(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
 	root := t.TempDir()
-	for file, text := range map[string]string{"home/tool": "old", "vendor/lib": "lib"} {
-		path := filepath.Join(root, file)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
-			os.WriteFile(path, []byte(text), 0o600)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, root, map[string]string{"home/tool": "old", "vendor/lib": "lib"})
 	for _, want := range []string{"oldlib", "newmore"} {
 		s, err := b.Script(t.Context(), Script{
 			ID: unique("none"), Dir: b.dir,

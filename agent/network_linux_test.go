@@ -88,12 +88,9 @@ func TestOwnNetworksSideBySide(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			inSandbox(t, "", func(t *testing.T, _ *bench) {
-				model := newModel(t)
-				model.Answer("", modelfake.Turn{Text: fmt.Sprint("answer ", i)})
+				model := newModel(t, modelfake.Turn{Text: fmt.Sprint("answer ", i)})
 				r := newCLI(t, model, func(c *Config) { c.Sandbox = SandboxBwrap })
-				res := runCLI(t, r, Spec{
-					ID: fmt.Sprint("network-", i), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted,
-				}, &host{})
+				res := runCLI(t, r, Spec{ID: fmt.Sprint("network-", i), Profile: Untrusted}, &host{})
 				if want := fmt.Sprint("answer ", i); res.Text != want || res.API.Calls == 0 {
 					t.Errorf("%s %v %q, want %q", res.Outcome, res.Error, res.Text, want)
 				}

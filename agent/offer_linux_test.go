@@ -9,35 +9,25 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// checkout has an agent, a command, and everything that it could run: a hook, a helper, a
-// server. Each would
-// leave a file.
+// checkout has an agent, a command, and everything that it could run: a hook, a helper, a server. Each would leave a
+// file.
 func checkout(t *testing.T) (dir, ran string) {
 	t.Helper()
 	dir, ran = t.TempDir(), t.TempDir()
 	touch := "touch " + filepath.Join(ran, "it")
-	for name, text := range map[string]string{
+	put(t, dir, map[string]string{
 		".claude/agents/strategist.md":    "---\nname: strategist\ndescription: Plans ahead with sk-ant-test-credential\n---\nPlan.\n",
 		".claude/commands/new-feature.md": "---\ndescription: Begins a feature\nargument-hint: \"[name]\"\n---\nBegin $ARGUMENTS.\n",
 		".claude/settings.json": `{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"` + touch +
 			`"}]}]},"apiKeyHelper":"` + touch + `"}`,
 		".mcp.json": `{"mcpServers":{"own":{"command":"sh","args":["-c","` + touch + `"]}}}`,
-	} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	})
 	return dir, ran
 }
 
+// Nothing of the directory runs, as it would in a run (TestCLIProjectConfig).
 func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 	t.Parallel()
 	dir, ran := checkout(t)
@@ -88,20 +78,6 @@ func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 				t.Errorf("it left a log: %v", entries)
 			}
 		})
-	}
-}
-
-// The counterpart to the test above: a run of the same checkout does run these.
-func TestCLIRunsWhatItsDirectoryHas(t *testing.T) {
-	t.Parallel()
-	dir, ran := checkout(t)
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Text: "Hi."})
-	runCLI(t, newCLI(t, model), Spec{
-		ID: "ran", Dir: dir, Prompt: Message{Text: "hi"}, Profile: Write, TrustedConfig: true,
-	}, &host{})
-	if entries, _ := os.ReadDir(ran); len(entries) == 0 {
-		t.Error("nothing was run")
 	}
 }
 

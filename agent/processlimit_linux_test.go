@@ -4,37 +4,19 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/errand-fleet/errand/agent/internal/agenttest"
 )
 
 // A fork bomb, with a bound for the machine's sake: each process starts two more, in a new session, until
 // there are too many.
 const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait; }; export -f bomb; bomb 8`
 
-// A run with too many processes should be ended completely, without affecting others, and with the reason.
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
-	tooMany := func(t *testing.T, b *bench) {
-		other := agenttest.Lead(t, `setsid sleep 1000 & echo up; read x; echo "still here"`)
+	inBoth(t, "shell", func(t *testing.T, b *bench) {
 		b.cfg.MaxProcesses = 100
-		res := b.run(t, t.Context(), Spec{Prompt: Message{Text: bomb}, Profile: Write, Limit: time.Minute}, &host{})
-		if res.Outcome != Failed || res.Error.Class != ClassProcesses ||
-			!strings.Contains(res.Error.User, "more processes than a run may have") {
-			t.Errorf("result %+v, %v", res, res.Error)
+		if res := tooMuch(t, b, bomb, ClassProcesses); res.Error != nil && !strings.Contains(res.Error.User, "more processes than a run may have") {
+			t.Error(res.Error)
 		}
-		b.gone(t)
-		_ = other.Stdin.Close()
-		other.Expect(t, "still here")
-		other.Ended(t)
-	}
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		tooMany(t, newBench(t, "shell"))
-	})
-	t.Run("bwrap", func(t *testing.T) {
-		t.Parallel()
-		inSandbox(t, "shell", tooMany)
 	})
 }
 

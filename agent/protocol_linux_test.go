@@ -94,20 +94,22 @@ func TestSubAgentsAreToldApart(t *testing.T) {
 	}
 }
 
-// Unknown kinds of lines should be counted, with one notice for each kind.
+// Unknown kinds of lines and tools should be counted, with one notice for each kind.
 func TestUnknownLinesAreNotedOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "script")
-	res := b.run(t, t.Context(), Spec{ID: "unknown", Prompt: script(
+	const tool = `{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Novelty","input":{}}]}}`
+	res := b.run(t, t.Context(), Spec{ID: unique("unknown"), Prompt: script(
 		`{"type":"system","subtype":"brand_new"}`, `{"type":"system","subtype":"brand_new"}`,
-		`{"type":"novelty"}`, scripted,
+		`{"type":"novelty"}`, tool, tool, strings.Replace(tool, "Novelty", "mcp__x__y", 1), scripted,
 	)}, &host{})
-	if diff := cmp.Diff(map[string]int{"system/brand_new": 2, "novelty": 1}, res.Resources.Unknown); diff != "" {
+	if diff := cmp.Diff(map[string]int{"system/brand_new": 2, "novelty": 1, "tool:Novelty": 2}, res.Resources.Unknown); diff != "" {
 		t.Error(diff)
 	}
-	log, err := os.ReadFile(b.logPath("unknown", ".log"))
-	if n := strings.Count(string(log), "something unknown: system/brand_new"); err != nil || n != 1 {
-		t.Errorf("noted %d times, %v", n, err)
+	for _, kind := range []string{"system/brand_new", "tool:Novelty"} {
+		if n := strings.Count(b.read(t, "unknown", ".log"), "something unknown: "+kind); n != 1 {
+			t.Errorf("%s is noted %d times", kind, n)
+		}
 	}
 }
 
@@ -171,9 +173,7 @@ func TestMessageWhileTheHostIsAsked(t *testing.T) {
 	}
 	b := newBench(t, "again")
 	b.pingAfter = 500 * time.Millisecond // wakes the CLI of this test
-	res, err := b.Run(t.Context(), Spec{
-		ID: unique("between"), Dir: b.dir, Prompt: Message{Text: "one"}, Profile: Read,
-	}, h)
+	res, err := b.Run(t.Context(), b.with(t, Spec{Prompt: Message{Text: "one"}}), h)
 	if err != nil || res.Text != "echo: one\n\ntwo" {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -256,26 +256,17 @@ func TestSecondRunOfAnIDIsRefused(t *testing.T) {
 	b.run(t, t.Context(), spec, &host{asked: func(context.Context) {}}) // its ID is free again
 }
 
-// A structured answer should be redacted and stay valid JSON.
-func TestSecretsInAStructuredAnswer(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "script", func(c *Config) { c.Redactor = NewRedactor(`"quoted"`) })
-	res := b.run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(
-		`{"type":"result","subtype":"success","is_error":false,"result":"7","structured_output":{"quoted":7},"session_id":"s"}`, scripted,
-	)}, &host{})
-	if string(res.Structured) != `"[redacted]"` {
-		t.Errorf("structured %s", res.Structured)
-	}
-}
-
-// The structured answer should stay, regardless of later text.
+// A structured answer should stay, regardless of later text, redacted and valid JSON.
 func TestStructuredAnswerStands(t *testing.T) {
 	t.Parallel()
-	res := newBench(t, "script").run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(
-		`{"type":"result","subtype":"success","is_error":false,"result":"7","structured_output":{"grade":7},"session_id":"s"}`, scripted,
-	)}, &host{})
-	if string(res.Structured) != `{"grade":7}` {
-		t.Errorf("structured %s", res.Structured)
+	b := newBench(t, "script", func(c *Config) { c.Redactor = NewRedactor(`"quoted"`) })
+	for key, want := range map[string]string{"grade": `{"grade":7}`, "quoted": `"[redacted]"`} {
+		res := b.run(t, t.Context(), Spec{Schema: json.RawMessage(`{}`), Prompt: script(
+			`{"type":"result","subtype":"success","is_error":false,"result":"7","structured_output":{"`+key+`":7},"session_id":"s"}`, scripted,
+		)}, &host{})
+		if string(res.Structured) != want {
+			t.Errorf("structured %s", res.Structured)
+		}
 	}
 }
 

@@ -32,8 +32,7 @@ func TestCLIErrors(t *testing.T) {
 		}
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t)
-			model.Answer("", sc.turns...)
+			model := newModel(t, sc.turns...)
 			var s Spec
 			var cli string
 			r := newCLI(t, model, func(c *Config) {

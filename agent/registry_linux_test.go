@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -83,156 +84,55 @@ func TestRegistries(t *testing.T) {
 	reg := newPrivateRegistry(t)
 	at := "registry.example.com:" + port(reg.Listener.Addr())
 	base := "https://" + at
-	vars := map[string]string{
-		"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "WRONG": "robot:wrong-password",
-		"NODE_EXTRA_CA_CERTS": reg.ca,
-	}
-	getenv := func(name string) string {
-		if value := vars[name]; value != "" {
-			return value
-		}
-		return os.Getenv(name)
-	}
+	vars := map[string]string{"NPM_TOKEN": registryToken, "GO_LOGIN": registryLogin, "NODE_EXTRA_CA_CERTS": reg.ca}
+	getenv := func(name string) string { return cmp.Or(vars[name], os.Getenv(name)) }
 	const mark = "what the run can find"
 	search := "\necho " + mark + "\n" + `cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline 2>/dev/null | tr '\0' '\n'; env; grep -rs . /tmp "$HOME" 2>/dev/null`
+	none := func(*Registry, *Spec) {}
+	basic := func(r *Registry, _ *Spec) { r.Bearer, r.Basic = "", `{{env "GO_LOGIN"}}` }
+	profile := func(p Profile) func(*Registry, *Spec) { return func(_ *Registry, s *Spec) { s.Profile = p } }
 	for _, c := range []struct {
-		name     string
-		registry Registry
-		spec     Spec
-		script   string
-		want     string // part of the output
-		requests bool   // some arrive with the credential
+		name, script string
+		want         string // part of the output
+		requests     bool   // some arrive with the credential
+		change       func(*Registry, *Spec)
 	}{
+		{"npm", `mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base +
+			`/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true, none},
+		{"go", `mkdir go; cd go; printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && ` +
+			`GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod GOPROXY=` + base +
+			`/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`, "package pad", true, basic},
+		{"pip", `mkdir pip; cd pip; python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` +
+			base + `/simple pad; cat pad.py`, "padded", true, basic},
+		{"headers of its own", `curl -sS -H 'Authorization: Bearer own' -H 'Cookie: a=b' -H 'X-HTTP-Method-Override: DELETE' ` +
+			base + `/npm/pad`, `"pad"`, true, none},
 		{
-			"npm",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`mkdir npm; cd npm; npm install --no-audit --no-fund --registry=` + base +
-				`/npm/ pad && node -p 'require("pad")' && grep -c ` + base + ` package-lock.json`, "padded\n1", true,
+			"publishing", `for m in PUT POST DELETE PATCH; do curl -sS -X $m -d x ` + base + `/npm/pad; done`,
+			"nothing can be published there", false, none,
 		},
+		{"another path", `curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base +
+			`/npm/../go/x`, "do not read this path", false, func(r *Registry, _ *Spec) { r.Paths = []string{"/npm/"} }},
+		{"an answer with the credential", `curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true, basic},
+		{"a token", `curl -sS ` + base + `/npm/token`, "the answer is a token", true, basic},
+		{"a redirect to another host", `curl -sSL ` + base + `/npm/away`, "response 403", true, none},
+		{"another repository besides", `curl -sSk ` + base + `/npm/pad`, "response 403", false, func(r *Registry, s *Spec) {
+			r.Repositories, s.Repo, s.Also = []string{"acme/*"}, "acme/api", []Also{{Repo: "other/web"}}
+		}},
+		{"profile read", `curl -sSk ` + base + `/npm/pad`, "response 403", false, profile(Read)},
 		{
-			"go",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`mkdir go; cd go; printf 'module x\n\ngo 1.21\n\nrequire example.org/pad v1.0.0\n' >go.mod && GOTOOLCHAIN=local GOFLAGS=-modcacherw GOMODCACHE=$PWD/mod ` +
-				`GOPROXY=` + base +
-				`/go GOSUMDB=off go mod download example.org/pad && cat mod/example.org/pad@v1.0.0/pad.go`,
-			"package pad", true,
-		},
-		{
-			"pip",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`mkdir pip; cd pip; python3 -m pip install --no-cache-dir --disable-pip-version-check --target . --index-url ` + base + `/simple pad; cat pad.py`, "padded", true,
-		},
-		{"curl", Registry{Bearer: `{{env "NPM_TOKEN"}}`}, Spec{}, `curl -sS ` + base + `/npm/pad`, `"pad"`, true},
-		{
-			"another credential is replaced",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`curl -sS -H 'Authorization: Bearer own' -H 'Cookie: a=b' ` + base + `/npm/pad`, `"pad"`, true,
-		},
-		{
-			"publishing",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`for m in PUT POST DELETE PATCH; do curl -sS -X $m -d x ` + base + `/npm/pad; done`,
-			"nothing can be published there", false,
-		},
-		{
-			"npm publish",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`mkdir own; cd own; echo '{"name":"own","version":"1.0.0"}' >package.json; echo '//` + at +
-				`/npm/:_authToken=x' >.npmrc; npm publish --registry=` + base + `/npm/ 2>&1`, "403", true,
-		},
-		{
-			"another method by a header",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`curl -sS -H 'X-HTTP-Method-Override: DELETE' ` + base + `/npm/pad`, `"pad"`, true,
-		},
-		{
-			"another path",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}},
-			Spec{},
-			`curl -sS ` + base + `/go/example.org/pad/@v/list ` + base + `/npmx; curl -sS --path-as-is ` + base +
-				`/npm/../go/x`, "do not read this path", false,
-		},
-		{
-			"a path that looks like another",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Paths: []string{"/npm/"}},
-			Spec{},
-			`curl -sS --path-as-is ` + base + `/npm/%2e%2e/go/x ` + base + `/npm/..%2fgo/x ` + base + `'/npm/\..\go'`,
-			"do not read this path", false,
-		},
-		{
-			"an answer with the credential",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`curl -sS ` + base + `/npm/echo`, "the answer shows the credential", true,
-		},
-		{
-			"a token",
-			Registry{Basic: `{{env "GO_LOGIN"}}`},
-			Spec{},
-			`curl -sS ` + base + `/npm/token`,
-			"the answer is a token", true,
-		},
-		{
-			"a redirect to another host",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{},
-			`curl -sSL ` + base + `/npm/away`, "response 403", true,
-		},
-		{
-			"another repository",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}},
-			Spec{Repo: "other/api"},
-			`curl -sSk ` + base + `/npm/pad`, "response 403", false,
-		},
-		{
-			"another repository besides",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"acme/*"}},
-			Spec{Repo: "acme/api", Also: []Also{{Repo: "other/web"}}},
-			`curl -sSk ` + base + `/npm/pad`,
-			"response 403", false,
-		},
-		{
-			"the repository",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`, Repositories: []string{"ACME/*"}},
-			Spec{Repo: "acme/api"},
-			`curl -sS ` + base + `/npm/pad`, `"pad"`, true,
-		},
-		{
-			"profile read",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{Profile: Read},
-			`curl -sSk ` + base + `/npm/pad`, "response 403", false,
-		},
-		{
-			"an untrusted run",
-			Registry{Bearer: `{{env "NPM_TOKEN"}}`},
-			Spec{Profile: Untrusted},
-			`curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`, ">\n0",
-			false,
+			"an untrusted run", `curl -sSk ` + base + `/npm/pad; echo "<${SSL_CERT_FILE##*/}>"; env | grep -c certificates.pem`,
+			">\n0", false, profile(Untrusted),
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			reg.accepted()
-			c.registry.Host = at
+			registry, spec := Registry{Host: at, Bearer: `{{env "NPM_TOKEN"}}`}, Spec{Profile: Write}
+			c.change(&registry, &spec)
 			inSandbox(t, "shell", func(t *testing.T, b *bench) {
-				w := newWorld(t)
-				w.mu.Lock()
-				w.names["registry.example.com."] = []string{"127.0.0.1"}
-				w.mu.Unlock()
-				w.install(b)
-				c.spec.Prompt.Text, c.spec.ID = c.script+search, unique("registry-"+strings.ReplaceAll(c.name, " ", "-"))
-				c.spec.Egress = Egress{Mode: hostlist.None}
-				if c.spec.Profile == "" {
-					c.spec.Profile = Write
-				}
-				res := b.run(t, t.Context(), c.spec, &host{})
+				newWorld(t).install(b)
+				spec.Prompt.Text, spec.ID = c.script+search, unique("registry-"+strings.ReplaceAll(c.name, " ", "-"))
+				spec.Egress = Egress{Mode: hostlist.None}
+				res := b.run(t, t.Context(), spec, &host{})
 				printed, found, _ := strings.Cut(res.Text, mark)
 				if !strings.Contains(printed, c.want) || !strings.Contains(found, "PATH=") {
 					t.Errorf("it printed %q (%v, %+v) and found %q", printed, res.Error, res.Egress, found)
@@ -248,7 +148,7 @@ func TestRegistries(t *testing.T) {
 						t.Errorf("headers %v", h)
 					}
 				}
-				log, err := os.ReadFile(filepath.Join(b.cfg.LogDir, c.spec.ID+".ndjson"))
+				log, err := os.ReadFile(b.logPath(spec.ID, ".ndjson"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -261,7 +161,7 @@ func TestRegistries(t *testing.T) {
 			}, func(cfg *Config) {
 				cfg.Credential, cfg.BaseURL, cfg.Getenv =
 					Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1", getenv
-				cfg.Registries = []Registry{c.registry}
+				cfg.Registries = []Registry{registry}
 				cfg.Redactor = nil // so that nothing hides what is there
 			})
 		})
@@ -274,11 +174,7 @@ func TestRegistryOfAScript(t *testing.T) {
 	reg := newPrivateRegistry(t)
 	at := "registry.example.com:" + port(reg.Listener.Addr())
 	inSandbox(t, "", func(t *testing.T, b *bench) {
-		w := newWorld(t)
-		w.mu.Lock()
-		w.names["registry.example.com."] = []string{"127.0.0.1"}
-		w.mu.Unlock()
-		w.install(b)
+		newWorld(t).install(b)
 		for repos, want := range map[string]string{
 			"acme/api": `"pad"`, "other/api": "response 403", "acme/api acme/web": `"pad"`,
 			"acme/api other/web": "response 403",
@@ -315,12 +211,8 @@ func TestRegistryOfAScript(t *testing.T) {
 		}
 	}, func(cfg *Config) {
 		cfg.Registries = []Registry{{Host: at, Bearer: registryToken, Repositories: []string{"acme/*"}}}
-		cfg.Getenv = func(name string) string {
-			if name == "NODE_EXTRA_CA_CERTS" {
-				return reg.ca
-			}
-			return os.Getenv(name)
-		}
+		ca := map[string]string{"NODE_EXTRA_CA_CERTS": reg.ca}
+		cfg.Getenv = func(name string) string { return cmp.Or(ca[name], os.Getenv(name)) }
 	})
 }
 

@@ -53,14 +53,11 @@ func TestCLIDenyRule(t *testing.T) {
 	model.Answer("subtask", calls("Bash", "command", "ls -l"), modelfake.Turn{Text: "nothing seen"})
 	model.Answer("", calls("Bash", "command", "ls"), calls("Read", "file_path", "notes.key"),
 		calls("Bash", "command", "echo fine"),
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Agent", Input: map[string]string{
-			"description": "look", "prompt": "subtask", "subagent_type": "general-purpose",
-		}}}},
+		call("Agent", "description", "look", "prompt", "subtask", "subagent_type", "general-purpose"),
 		modelfake.Turn{Text: "Done."})
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "deny", Dir: dir, Prompt: Message{Text: "x"},
-		Profile: Write, Rules: []Rule{
+		ID: "deny", Dir: dir, Profile: Write, Rules: []Rule{
 			{Tool: "Bash", Input: "ls*", Action: Deny, Reason: "No listing here."},
 			{Tool: "read", Input: "**/*.key", Action: Deny, Reason: "No keys either."},
 		},
@@ -100,7 +97,7 @@ func TestCLIAskRule(t *testing.T) {
 		return Decision{Reason: "Ann said no."}
 	}}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "ask", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write,
+		ID: "ask", Dir: dir, Profile: Write,
 		Rules: []Rule{{Tool: "Bash", Action: Ask, Reason: "Shells need a word."}},
 	}, h)
 	if res.Text != "Done." || len(asked) != 3 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" ||
@@ -121,9 +118,7 @@ func TestCLIAskRule(t *testing.T) {
 func TestCLIDelegate(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	fetch := modelfake.Turn{Tools: []modelfake.ToolCall{{
-		Name: "WebFetch", Input: map[string]string{"url": "https://example.org", "prompt": "x"},
-	}}}
+	fetch := call("WebFetch", "url", "https://example.org", "prompt", "x")
 	model.Answer("", calls("Bash", "command", "mkdir made"), calls("Bash", "command", "ls"), fetch,
 		modelfake.Turn{Text: "Done."})
 	var did []string
@@ -139,8 +134,7 @@ func TestCLIDelegate(t *testing.T) {
 	}
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "delegate", Dir: dir, Prompt: Message{Text: "x"},
-		Profile: Write, Rules: []Rule{
+		ID: "delegate", Dir: dir, Profile: Write, Rules: []Rule{
 			{Tool: "Bash", Action: Delegate, Run: run}, {Tool: "WebFetch", Action: Delegate, Run: run},
 		},
 	}, h)
@@ -199,7 +193,7 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 		},
 	}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "order", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write, Rules: askAll, Limit: time.Minute,
+		ID: "order", Dir: dir, Profile: Write, Rules: askAll, Limit: time.Minute,
 	}, h)
 	if diff := cmp.Diff([]string{"C", "B", "A"}, h.results()); diff != "" || res.Text != "Done." {
 		t.Errorf("%s\nresult %+v", diff, res)
@@ -209,13 +203,11 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 // Rules do not keep an agent from answering in the form that was asked for.
 func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
+	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{{
 		Name: "StructuredOutput", Input: map[string]any{"grade": 7},
 	}}})
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "form", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read,
-		Rules:  []Rule{{Tool: "*", Action: Deny}},
+		ID: "form", Rules: []Rule{{Tool: "*", Action: Deny}},
 		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
 	}, &host{})
 	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
@@ -227,8 +219,7 @@ func TestCLIRulesAndStructuredAnswer(t *testing.T) {
 // it.
 func TestCLIRulesAndServers(t *testing.T) {
 	t.Parallel()
-	model := newModel(t)
-	model.Answer("", calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"),
+	model := newModel(t, calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"),
 		modelfake.Turn{Text: "Done."})
 	type in struct {
 		Text string `json:"text"`
@@ -238,47 +229,12 @@ func TestCLIRulesAndServers(t *testing.T) {
 	})
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "servers", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Untrusted, Tools: []Tool{note},
+		ID: "servers", Profile: Untrusted, Tools: []Tool{note},
 		Rules: []Rule{{Tool: "Bash", Action: Allow}},
 	}, h)
 	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" ||
 		!strings.HasPrefix(got[1], "failed: ") {
 		t.Errorf("results %q, %+v", got, res)
-	}
-}
-
-// The agent may use the additional directory like its working directory, and its prompt should name it.
-func TestCLIFurtherDirectory(t *testing.T) {
-	t.Parallel()
-	model, dir, further := newModel(t), t.TempDir(), t.TempDir()
-	model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Write", Input: map[string]string{"file_path": filepath.Join(further, "x.txt"), "content": "x"},
-		}}}, modelfake.Turn{Text: "Done."})
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "root", Dir: dir, Files: further, Prompt: Message{Text: "x"}, Profile: Write,
-	}, &host{})
-	if b, err := os.ReadFile(filepath.Join(further, "x.txt")); res.Text != "Done." || err != nil || string(b) != "x" {
-		t.Errorf("result %+v, file %q, %v", res, b, err)
-	}
-	if body := model.Requests()[0].Body; !strings.Contains(string(body), further) {
-		t.Error("the model does not know of it")
-	}
-}
-
-func TestUnknownToolIsLoggedOnce(t *testing.T) {
-	t.Parallel()
-	model := newModel(t)
-	model.Answer("", calls("Novelty", "a", "1"), calls("Novelty", "a", "2"), calls("Novelty", "a", "3"),
-		calls("mcp__x__y", "a", "3"), modelfake.Turn{Text: "Done."})
-	r := newCLI(t, model)
-	res := runCLI(t, r, Spec{ID: "unknown", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, &host{})
-	log, err := os.ReadFile(r.logPath(unique("unknown"), ".log"))
-	if n := strings.Count(string(log), "unknown: tool:Novelty"); err != nil || n != 1 {
-		t.Errorf("logged %d times, %v", n, err)
-	}
-	if diff := cmp.Diff(map[string]int{"tool:Novelty": 3}, res.Resources.Unknown); diff != "" {
-		t.Error(diff)
 	}
 }
 

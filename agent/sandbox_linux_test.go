@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,11 +25,22 @@ func inSandbox(t *testing.T, mode string, test func(t *testing.T, b *bench), cha
 	b.startLimit = time.Hour
 	if path, why := b.sandbox.Path(t.Context()); path != "" {
 		test(t, b)
-	} else if _, err := b.Run(t.Context(), Spec{
-		ID: "refused", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
-	}, &host{}); err == nil {
+	} else if _, err := b.Run(t.Context(), b.with(t, Spec{}), &host{}); err == nil {
 		t.Errorf("a run without the sandbox it needs: %v", why)
 	}
+}
+
+// inBoth runs a test without a sandbox, and in one.
+func inBoth(t *testing.T, mode string, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		test(t, newBench(t, mode))
+	})
+	t.Run("bwrap", func(t *testing.T) {
+		t.Parallel()
+		inSandbox(t, mode, test)
+	})
 }
 
 // house makes the places a worker has. It is not below the directory for temporary files, which a sandbox replaces
@@ -113,23 +125,28 @@ func TestSandboxView(t *testing.T) {
 		inSandbox(t, "", func(t *testing.T, _ *bench) {
 			root := house(t)
 			checkView(t, root, func(script string) (string, error) {
-				cmd := exec.Command("/proc/self/exe")
-				cmd.Dir, cmd.Env = "/", append(os.Environ(), "AGENT_TEST_MODE=ordinary", "AGENT_TEST_DIR="+root,
-					"AGENT_TEST_SCRIPT="+script)
-				if os.Getuid() == 0 {
-					cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-					own := func(path string, _ os.DirEntry, err error) error {
-						return errors.Join(err, os.Lchown(path, 65534, 65534))
-					}
-					if err := filepath.WalkDir(root, own); err != nil {
-						return "", err
-					}
-				}
-				out, err := cmd.CombinedOutput()
-				return string(out), err
+				return asOrdinary(t, root, "AGENT_TEST_MODE=ordinary", "AGENT_TEST_SCRIPT="+script)
 			})
 		})
 	})
+}
+
+// asOrdinary runs this program as another user, whose a directory becomes, and returns its output.
+func asOrdinary(t *testing.T, root string, env ...string) (string, error) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Dir, cmd.Env = "/", slices.Concat(os.Environ(), []string{"AGENT_TEST_DIR=" + root}, env)
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		own := func(path string, _ os.DirEntry, err error) error {
+			return errors.Join(err, os.Lchown(path, 65534, 65534))
+		}
+		if err := filepath.WalkDir(root, own); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // ordinaryMain is a worker of another user.
@@ -196,30 +213,6 @@ func checkView(t *testing.T, root string, run func(script string) (string, error
 	}
 }
 
-// A sandbox changes nothing of what is promised of a run's end.
-func TestSandboxLimitEndsEverything(t *testing.T) {
-	t.Parallel()
-	inSandbox(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
-		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
-		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
-			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
-				res.Resources.Swept)
-		}
-		b.gone(t)
-	})
-}
-
-func TestSandboxLeftoversOfAGoodRunAreSwept(t *testing.T) {
-	t.Parallel()
-	inSandbox(t, "talk-escape", func(t *testing.T, b *bench) {
-		res := b.run(t, t.Context(), Spec{}, &host{})
-		if res.Outcome != Done || res.Resources.Swept != 2 {
-			t.Errorf("outcome %s, swept %d; want done, 2", res.Outcome, res.Resources.Swept)
-		}
-		b.gone(t)
-	})
-}
-
 // The CLI should get its TERM, what it saves then should exist, and its exit should be reported unchanged.
 func TestSandboxTermIsTheCLIs(t *testing.T) {
 	t.Parallel()
@@ -229,26 +222,6 @@ func TestSandboxTermIsTheCLIs(t *testing.T) {
 			t.Errorf("result = %+v", res)
 		}
 	})
-}
-
-func TestSandboxEndsWithoutAnswer(t *testing.T) {
-	t.Parallel()
-	for mode, want := range map[string]struct {
-		class  Class
-		code   int
-		signal string
-	}{"exit-2": {ClassConfig, 2, ""}, "exit-0": {ClassNoResult, 0, ""}, "die": {ClassKilled, -1, "SIGKILL"}} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			inSandbox(t, mode, func(t *testing.T, b *bench) {
-				res := b.run(t, t.Context(), Spec{}, &host{})
-				if res.Outcome != Failed || res.Error.Class != want.class || res.ExitCode != want.code ||
-					res.Signal != want.signal {
-					t.Errorf("result %+v, error %+v", res, res.Error)
-				}
-			})
-		})
-	}
 }
 
 func TestSandboxWorkerKilled(t *testing.T) {
@@ -312,16 +285,10 @@ func TestCLIInSandbox(t *testing.T) {
 		root, model := house(t), newModel(t)
 		dir := filepath.Join(root, "state/clone")
 		model.Answer("first",
-			modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "Bash", Input: map[string]string{"command": "echo a > a; touch " + root + "/else/x; cat " +
-					root + "/state/logs/x"},
-			}}},
-			modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "Write", Input: map[string]string{"file_path": filepath.Join(dir, "b"), "content": "b"},
-			}}},
-			modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Grep", Input: map[string]string{
-				"pattern": "content", "path": dir, "output_mode": "content",
-			}}}},
+			bash("echo a > a; touch "+root+"/else/x; cat "+
+				root+"/state/logs/x"),
+			call("Write", "file_path", filepath.Join(dir, "b"), "content", "b"),
+			call("Grep", "pattern", "content", "path", dir, "output_mode", "content"),
 			modelfake.Turn{Text: "one"})
 		model.Answer("second", modelfake.Turn{Text: "two, after {{turns}}"})
 		r := newCLI(t, model, func(c *Config) {
@@ -335,12 +302,7 @@ func TestCLIInSandbox(t *testing.T) {
 		if first.Text != "one" || len(first.Session.Data) == 0 { // the CLI may leave a process that is about to end
 			t.Errorf("first = %+v", first)
 		}
-		var results []string
-		for _, e := range h.events {
-			if e.Kind == ToolResult {
-				results = append(results, e.Text)
-			}
-		}
+		results := h.results()
 		if len(results) != 3 || !strings.Contains(results[0], "Read-only file system") ||
 			!strings.Contains(results[0], "No such file") || !strings.Contains(results[2], "content of") {
 			t.Errorf("results of tools: %q", results)
@@ -378,7 +340,7 @@ func TestSandboxThatDoesNotWork(t *testing.T) {
 	}
 	refused := func(b *bench, want string) {
 		t.Helper()
-		_, err := b.Run(t.Context(), Spec{ID: "x", Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read}, &host{})
+		_, err := b.Run(t.Context(), b.with(t, Spec{}), &host{})
 		if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassConfig || !strings.Contains(e.Message, want) ||
 			!strings.Contains(e.User, "sandbox") {
 			t.Errorf("error = %v, want one about %s", err, want)

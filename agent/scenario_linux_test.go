@@ -116,7 +116,7 @@ func scenarios() []scenario {
 		env: map[string]string{"CLAUDE_CODE_MAX_TURNS": "1"}, want: ClassMaxTurns,
 	})
 	add(scenario{
-		name: "budget", want: ClassBudget,
+		name: "budget", live: true, want: ClassBudget,
 		turns: []modelfake.Turn{
 			{Tools: bash("true").Tools, Usage: modelfake.Usage{Input: 1_000_000, Output: 1000}}, {Text: "x"},
 		},
@@ -125,9 +125,7 @@ func scenarios() []scenario {
 	})
 	var wrong []modelfake.Turn
 	for range 12 {
-		wrong = append(wrong, modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "StructuredOutput", Input: map[string]string{"no": "grade"},
-		}}})
+		wrong = append(wrong, call("StructuredOutput", "no", "grade"))
 	}
 	add(scenario{
 		name: "schema", live: true, turns: wrong, want: ClassSchema,

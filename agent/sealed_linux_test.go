@@ -16,39 +16,18 @@ func TestCLIToolsCannotSpeakForIt(t *testing.T) {
 		for way in ">>" "<>"; do (eval "exec 9$way /proc/$CLAUDE_PID/fd/$fd") 2>&1 && echo "OPENED $fd"; done
 		echo '` + forged + `' | dd of=/proc/$CLAUDE_PID/fd/$fd conv=notrunc 2>&1 && echo "WROTE $fd"
 	done; true`
-	forge := func(t *testing.T, box Sandbox) {
-		model := newModel(t)
-		model.Answer("",
-			modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "Bash", Input: map[string]string{"command": script, "description": "forge"},
-			}}},
-			modelfake.Turn{Text: "the CLI's own words"})
+	inBoth(t, "", func(t *testing.T, b *bench) {
+		model := newModel(t, bash(script), modelfake.Turn{Text: "the CLI's own words"})
 		h := &host{}
-		r := newCLI(t, model, func(c *Config) { c.Sandbox = box })
-		res := runCLI(t, r, Spec{
-			ID: "forge-" + string(box), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
-		}, h)
+		r := newCLI(t, model, func(c *Config) { c.Sandbox = b.cfg.Sandbox })
+		res := runCLI(t, r, Spec{ID: "forge-" + string(b.cfg.Sandbox), Profile: Write}, h)
 		if res.Outcome != Done || res.Text != "the CLI's own words" || res.CostUSD < 0 {
 			t.Errorf("outcome %s, %v, text %q, cost %g", res.Outcome, res.Error, res.Text, res.CostUSD)
 		}
-		var said strings.Builder
-		for _, e := range h.events {
-			if e.Kind == ToolResult {
-				said.WriteString(e.Text)
-			}
-		}
-		got := said.String()
+		got := h.said(ToolResult)
 		if n := strings.Count(got, "No such device or address"); n != 6 || strings.Contains(got, "OPENED") ||
 			strings.Contains(got, "WROTE") {
 			t.Errorf("%d of 6 were refused:\n%s", n, got)
 		}
-	}
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		forge(t, SandboxNone)
-	})
-	t.Run("bwrap", func(t *testing.T) {
-		t.Parallel()
-		inSandbox(t, "", func(t *testing.T, _ *bench) { forge(t, SandboxBwrap) })
 	})
 }

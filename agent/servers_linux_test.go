@@ -68,9 +68,7 @@ func lookup(vars map[string]string) func(string) string {
 func TestCLIServer(t *testing.T) {
 	t.Parallel()
 	model, servers := newModel(t), []MCPServer{teller(t, "teller")}
-	model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
-		Name: "mcp__teller__tell", Input: map[string]string{"Word": "hello"},
-	}}}, modelfake.Turn{Text: "Told."})
+	model.Answer("", call("mcp__teller__tell", "Word", "hello"), modelfake.Turn{Text: "Told."})
 	getenv := lookup(map[string]string{"TELLER": "teller-secret"})
 	var temp string
 	r := newCLI(t, model, func(c *Config) {
@@ -88,16 +86,13 @@ func TestCLIServer(t *testing.T) {
 			t.Errorf("found %q", found)
 			return
 		}
-		info, err := os.Stat(found[0])
-		if err != nil {
+		if info, err := os.Stat(found[0]); err != nil {
 			t.Error(err)
-			return
+		} else {
+			mode = info.Mode()
 		}
-		mode = info.Mode()
 	}
-	res := runCLI(t, r, Spec{
-		ID: "server", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write, Thread: "chat/1", Repo: "acme/api",
-	}, h)
+	res := runCLI(t, r, Spec{ID: "server", Profile: Write, Thread: "chat/1", Repo: "acme/api"}, h)
 	if res.Outcome != Done || res.Text != "Told." {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
@@ -112,10 +107,8 @@ func TestCLIServer(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 	for _, ext := range []string{".log", ".ndjson"} {
-		log, err := os.ReadFile(r.logPath(unique("server"), ext))
-		if err != nil || !strings.Contains(string(log), "hello [redacted]") ||
-			strings.Contains(string(log), "teller-secret") {
-			t.Errorf("%s, %v: the secret is there, or the answer is not", ext, err)
+		if log := r.read(t, "server", ext); !strings.Contains(log, "hello [redacted]") || strings.Contains(log, "teller-secret") {
+			t.Errorf("%s: the secret is there, or the answer is not", ext)
 		}
 	}
 }
@@ -137,9 +130,7 @@ func TestCLIServersByProfile(t *testing.T) {
 				// The CLI would otherwise hide them from the Write profile until the model searches for them.
 				c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"}
 			})
-			runCLI(t, r, Spec{
-				ID: "servers-" + string(profile), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: profile,
-			}, &host{})
+			runCLI(t, r, Spec{ID: "servers-" + string(profile), Profile: profile}, &host{})
 			got := slices.DeleteFunc(model.Requests()[0].Tools, func(name string) bool {
 				return !strings.HasPrefix(name, "mcp__")
 			})
@@ -170,67 +161,48 @@ func TestCLIServerMissing(t *testing.T) {
 		}
 	}
 	h := &host{more: []Message{{Text: "again"}}}
-	res := runCLI(t, r, Spec{ID: "missing", Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write}, h)
+	res := runCLI(t, r, Spec{ID: "missing", Profile: Write}, h)
 	if res.Outcome != Done {
 		t.Errorf("outcome %s", res.Outcome)
 	}
-	var told []string
-	turn := 1
+	var told []string // not again in the second turn
 	for _, e := range h.events {
-		switch e.Kind {
-		case TurnEnd:
-			turn++
-		case Notice:
-			told = append(told, fmt.Sprintf("turn %d: %s", turn, e.Text))
+		if e.Kind == Notice {
+			told = append(told, e.Text)
 		}
 	}
 	slices.Sort(told)
 	want := []string{
-		"turn 1: The MCP server dead is not available (failed); the agent works without its tools.",
-		"turn 1: The MCP server deaf is not available (failed); the agent works without its tools.",
-		"turn 1: The MCP server nobody is not available (failed); the agent works without its tools.",
+		"The MCP server dead is not available (failed); the agent works without its tools.",
+		"The MCP server deaf is not available (failed); the agent works without its tools.",
+		"The MCP server nobody is not available (failed); the agent works without its tools.",
 	}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	log, err := os.ReadFile(r.logPath(unique("missing"), ".log"))
-	if err != nil || !strings.Contains(string(log), "The MCP server dead is not available") {
-		t.Errorf("the log does not say so: %v", err)
+	if log := r.read(t, "missing", ".log"); !strings.Contains(log, "The MCP server dead is not available") {
+		t.Error("the log does not say so")
 	}
 }
 
 // A question of a server goes to the host, and its answer to the server.
 func TestCLIServerAsks(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		decision Decision
-		want     string
-	}{
-		"answered": {Decision{Allow: true, Input: []byte(`{"branch":"main"}`)}, "accept main"},
-		"declined": {Decision{}, "decline <nil>"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model := newModel(t)
-			model.Answer("", modelfake.Turn{Tools: []modelfake.ToolCall{{
-				Name: "mcp__teller__ask", Input: map[string]string{},
-			}}}, modelfake.Turn{Text: "Asked."})
-			r := newCLI(t, model, func(c *Config) {
-				c.Servers, c.Getenv = []MCPServer{teller(t, "teller")}, lookup(map[string]string{"TELLER": "x"})
-			})
-			h := &host{permit: func(r ToolRequest) Decision {
-				if f := r.Form; !r.Human || r.Tool != "mcp__teller" || f == nil || f.Message != "Which branch?" ||
-					!slices.Equal(f.Fields, []string{"branch"}) || !strings.Contains(string(f.Schema), "string") {
-					t.Errorf("request %+v", r)
-				}
-				return c.decision
-			}}
-			res := runCLI(t, r, Spec{
-				ID: "server-asks-" + name, Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Write,
-			}, h)
-			if got := h.results(); res.Outcome != Done || !slices.Equal(got, []string{c.want}) {
-				t.Errorf("results %q, %+v", got, res)
-			}
-		})
+	model := newModel(t, call("mcp__teller__ask"), call("mcp__teller__ask"), modelfake.Turn{Text: "Asked."})
+	r := newCLI(t, model, func(c *Config) {
+		c.Servers, c.Getenv = []MCPServer{teller(t, "teller")}, lookup(map[string]string{"TELLER": "x"})
+	})
+	decisions := []Decision{{Allow: true, Input: []byte(`{"branch":"main"}`)}, {}}
+	h := &host{permit: func(r ToolRequest) (d Decision) {
+		if f := r.Form; !r.Human || r.Tool != "mcp__teller" || f == nil || f.Message != "Which branch?" ||
+			!slices.Equal(f.Fields, []string{"branch"}) || !strings.Contains(string(f.Schema), "string") {
+			t.Errorf("request %+v", r)
+		}
+		d, decisions = decisions[0], decisions[1:]
+		return d
+	}}
+	res := runCLI(t, r, Spec{ID: "server-asks", Profile: Write}, h)
+	if got := h.results(); res.Outcome != Done || !slices.Equal(got, []string{"accept main", "decline <nil>"}) {
+		t.Errorf("results %q, %+v", got, res)
 	}
 }

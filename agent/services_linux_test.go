@@ -8,7 +8,7 @@ import (
 // What the start leaves running is there for the CLI and ends with the run. It has none of the CLI's pipes.
 func TestServices(t *testing.T) {
 	t.Parallel()
-	services := func(t *testing.T, b *bench) {
+	inBoth(t, "shell", func(t *testing.T, b *bench) {
 		start := []string{"echo out; echo err >&2; read x || echo no input; ls -l /proc/$$/fd >$TMPDIR/open; export FOO=x", "sleep 1000 & echo $! >$TMPDIR/service"}
 		script := `kill -0 $(cat $TMPDIR/service) && echo alive; cat $TMPDIR/start.log; grep -c 'pipe\|socket' $TMPDIR/open; echo "[$FOO]"`
 		res := b.run(t, t.Context(), Spec{
@@ -18,14 +18,6 @@ func TestServices(t *testing.T) {
 			t.Errorf("%v %q, want %q", res.Error, res.Text, want)
 		}
 		b.gone(t)
-	}
-	t.Run("none", func(t *testing.T) {
-		t.Parallel()
-		services(t, newBench(t, "shell"))
-	})
-	t.Run("bwrap", func(t *testing.T) {
-		t.Parallel()
-		inSandbox(t, "shell", services)
 	})
 }
 

@@ -27,15 +27,7 @@ func shellSkills(t *testing.T, skills ...string) (dir string) {
 		files[".claude/skills/"+name+"/SKILL.md"] = fmt.Sprintf("---\nname: %[1]s\ndescription: sees\nallowed-tools: Bash(*)\n---\n"+
 			"SEE !`touch %[1]s && echo OUT-`%[1]s\n\n```!\ntouch %[1]s-block\n```\n", name)
 	}
-	for path, text := range files {
-		path = filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	put(t, dir, files)
 	return dir
 }
 
@@ -71,13 +63,12 @@ func TestCLIShellInSkills(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t)
 			var use modelfake.Turn
 			for _, skill := range skills {
-				use.Tools = append(use.Tools, modelfake.ToolCall{Name: "Skill", Input: map[string]string{"skill": skill}})
+				use.Tools = append(use.Tools, call("Skill", "skill", skill).Tools...)
 			}
+			model := newModel(t, use, modelfake.Turn{Text: "Yes."})
 			model.Answer("SEE", modelfake.Turn{Text: "Yes."}) // the text of a skill is a prompt to the fake
-			model.Answer("", use, modelfake.Turn{Text: "Yes."})
 			s := c.spec
 			s.ID, s.Dir, s.Profile = "shell-"+strings.ReplaceAll(name, " ", "-"), shellSkills(t, skills...), Write
 			s.Prompt.Text = "/look"
@@ -105,11 +96,10 @@ func TestCLIShellInSkills(t *testing.T) {
 					t.Errorf("the model was not told %q", told)
 				}
 			}
-			log, err := os.ReadFile(r.logPath(unique(s.ID), ".log"))
-			want := s.TrustedConfig && !s.inert
-			if err != nil || strings.Contains(string(log), "! The text of /look asks for a command: "+
-				"Running touch look && echo OUT") != want {
-				t.Errorf("log, %v:\n%s", err, log)
+			log := r.read(t, s.ID, ".log")
+			if strings.Contains(log, "! The text of /look asks for a command: Running touch look && echo OUT") !=
+				(s.TrustedConfig && !s.inert) {
+				t.Errorf("log:\n%s", log)
 			}
 		})
 	}

@@ -35,11 +35,9 @@ func TestSuperviseAwkwardRuns(t *testing.T) {
 			}
 		}},
 		"torn": {"torn", func(t *testing.T, b *bench, r Result) {
-			log, err := os.ReadFile(b.logPath(unique("torn"), ".log"))
-			raw, rerr := os.ReadFile(b.logPath(unique("torn"), ".ndjson"))
-			for _, s := range []string{string(log), string(raw), r.Stderr} {
+			for _, s := range []string{b.read(t, "torn", ".log"), b.read(t, "torn", ".ndjson"), r.Stderr} {
 				if !strings.Contains(s, "key [redacted].") || strings.Contains(s, "sk-ant") {
-					t.Errorf("%q, %v", s, errors.Join(err, rerr))
+					t.Errorf("%q", s)
 				}
 			}
 		}},
@@ -171,7 +169,7 @@ func TestSuperviseCancelBeforeStart(t *testing.T) {
 func TestSuperviseCancelTwice(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "hostile stubborn")
-	b.cfg.Grace = 10 * time.Second
+	b.cfg.Grace = 3 * time.Second
 	ctx, stop := context.WithCancelCause(t.Context())
 	h := &host{on: func(e Event) {
 		if e.Kind == Text {
@@ -179,7 +177,7 @@ func TestSuperviseCancelTwice(t *testing.T) {
 			stop(errors.New("second"))
 		}
 	}}
-	res := b.run(t, ctx, Spec{Limit: 5 * time.Second, IdleLimit: 4 * time.Second}, h) // both end within the grace
+	res := b.run(t, ctx, Spec{Limit: 2 * time.Second, IdleLimit: time.Second}, h) // both end within the grace
 	stop(errors.New("third"))
 	if res.Outcome != Stopped || res.Signal != "SIGKILL" || context.Cause(ctx).Error() != "first" {
 		t.Errorf("outcome %s, %q, cause %v", res.Outcome, res.Signal, context.Cause(ctx))
@@ -240,9 +238,7 @@ func TestSuperviseNoRoomForALog(t *testing.T) {
 	if err := os.WriteFile(b.cfg.LogDir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := b.Run(t.Context(), Spec{
-		ID: unique("noroom"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
-	}, &host{})
+	_, err := b.Run(t.Context(), b.with(t, Spec{}), &host{})
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassInternal {
 		t.Errorf("error = %v", err)
 	}
@@ -261,9 +257,7 @@ func TestSuperviseBusyCLI(t *testing.T) {
 	if _, err := f.WriteString("#!/bin/true\n"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = b.Run(t.Context(), Spec{
-		ID: unique("busy"), Dir: b.dir, Prompt: Message{Text: "x"}, Profile: Read,
-	}, &host{})
+	_, err = b.Run(t.Context(), b.with(t, Spec{}), &host{})
 	if e, ok := errors.AsType[*Error](err); !ok || e.Class != ClassStart || e.Class.Retry() != RetrySoon {
 		t.Errorf("error = %v", err)
 	}

@@ -25,7 +25,7 @@ func TestCLITellsWhatItUses(t *testing.T) {
 			close(gate) // the turn goes on only once there is news of it
 		}
 	}}
-	first := runCLI(t, r, Spec{ID: "used", Dir: dir, Prompt: Message{Text: "x"}, Profile: Write}, h)
+	first := runCLI(t, r, Spec{ID: "used", Dir: dir, Profile: Write}, h)
 	if len(told) < 2 || told[0].CostUSD <= 0 || told[0].Usage.Output >= first.Usage.Output {
 		t.Fatalf("reported %+v of %+v", told, first.Usage)
 	}

@@ -3,7 +3,6 @@ package gateway
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -87,13 +86,9 @@ func BenchmarkHeldCredential(b *testing.B) {
 	var times [2][]time.Duration
 	var ways [2]*Upstream
 	for i, credentials := range [][]Named{{apiKey("good")}, {apiKey("held"), apiKey("good")}} {
-		u, err := NewUpstream(Config{
-			BaseURL: url, Credentials: credentials, Getenv: func(string) string { return "" },
-			Log: slog.New(slog.DiscardHandler),
+		u := upstream(b, Config{
+			BaseURL: url, Credentials: credentials,
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
 		ways[i] = u
 	}
 	for b.Loop() {
@@ -120,7 +115,7 @@ func BenchmarkStreamCPU(b *testing.B) {
 	const streams, events = 50, 400
 	line := "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"text\":\"" +
 		strings.Repeat("x", 100) + "\"}}\n\n"
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	model := serve(b, func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		w.Header().Set("Content-Type", "text/event-stream")
 		tick := time.NewTicker(time.Second / tokensPerSecond)
@@ -130,9 +125,8 @@ func BenchmarkStreamCPU(b *testing.B) {
 			_, _ = io.WriteString(w, line)
 			_ = http.NewResponseController(w).Flush()
 		}
-	}))
-	defer model.Close()
-	direct, u := &Gateway{url: model.URL}, newUpstream(b, model.URL, kinds["key"])
+	})
+	direct, u := &Gateway{url: model.URL}, upstream(b, Config{BaseURL: model.URL, Credentials: []Named{{Credential: kinds["key"]}}})
 	used := func(gateway func() *Gateway) time.Duration {
 		before := processTime(b)
 		var all sync.WaitGroup
@@ -150,7 +144,7 @@ func BenchmarkStreamCPU(b *testing.B) {
 	var more time.Duration
 	for b.Loop() {
 		without := used(func() *Gateway { return direct })
-		more += used(func() *Gateway { return startGateway(b, u) }) - without
+		more += used(func() *Gateway { return open(b, u) }) - without
 	}
 	b.ReportMetric(100*more.Seconds()/float64(b.N)/streams/(events/tokensPerSecond), "%core/stream")
 }

@@ -3,9 +3,7 @@ package gateway
 import (
 	"errors"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -20,7 +18,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	type question struct{ path, as, model, version string }
 	asked := make(chan question, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		as := req.Header.Get("X-Api-Key") + strings.TrimSuffix(req.Header.Get("Authorization"), " "+string(body))
 		var q struct {
@@ -40,14 +38,13 @@ func TestCheck(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"message":"The provided model identifier is invalid."}`)
 		}
-	}))
-	t.Cleanup(server.Close)
+	})
 	base, err := cloud.Base(server.URL + "/sky")
 	if err != nil {
 		t.Fatal(err)
 	}
-	u, err := NewUpstream(Config{
-		BaseURL: server.URL + "/base", Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	u := upstream(t, Config{
+		BaseURL: server.URL + "/base",
 		Credentials: []Named{
 			{Name: "good", Credential: Credential{APIKey: "good"}},
 			{Name: "bad", Credential: Credential{APIKey: "bad"}},
@@ -57,9 +54,6 @@ func TestCheck(t *testing.T) {
 			{Name: "unsigned", Cloud: &sky{base: base, fail: errors.New("the profile prod does not exist")}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	host := strings.TrimPrefix(server.URL, "http://")
 	want := []Probe{
 		{Name: "good", Host: host, Status: 200},

@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -69,27 +67,23 @@ func newSky(t *testing.T, run Run) (s *sky, base string, requests func() []arriv
 	t.Helper()
 	var mu sync.Mutex
 	var all []arrived
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		body, _ := io.ReadAll(req.Body)
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, arrived{req.RequestURI, req.Header, string(body)})
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"type":"message","usage":{"input_tokens":1000000,"output_tokens":0}}`)
-	}))
-	t.Cleanup(server.Close)
+	})
 	base9, err := cloud.Base(server.URL + "/v9")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s = &sky{base: base9}
-	u, err := NewUpstream(Config{
-		Credentials: []Named{{Cloud: s}}, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
-		Headers: http.Header{"X-Team": {"platform"}},
+	u := upstream(t, Config{
+		Credentials: []Named{{Cloud: s}},
+		Headers:     http.Header{"X-Team": {"platform"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	run.Note = func(string, ...any) {}
 	g, err := u.Open(run)
 	if err != nil {
@@ -176,8 +170,7 @@ func TestCloudGetsSignedRequests(t *testing.T) {
 // While the credential of one account cannot be fetched, runs start with another one.
 func TestCloudWithoutACredential(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(server.Close)
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	base, err := cloud.Base(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -345,15 +338,14 @@ func TestCloudAccounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			server := serve(t, func(w http.ResponseWriter, req *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				if strings.HasPrefix(req.URL.Path, "/a/") {
 					maps.Copy(w.Header(), c.header)
 					w.WriteHeader(c.status)
 					_, _ = io.WriteString(w, c.text)
 				}
-			}))
-			t.Cleanup(server.Close)
+			})
 			in := func(name string) Named {
 				base, err := cloud.Base(server.URL + "/" + name)
 				if err != nil {
@@ -389,7 +381,7 @@ func TestCloudAccounts(t *testing.T) {
 // denying returns an upstream with an account of AWS that denies access to Opus, and an API key.
 func denying(t *testing.T, message string) *Upstream {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		if strings.Contains(req.URL.Path, "opus") {
 			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
@@ -398,8 +390,7 @@ func denying(t *testing.T, message string) *Upstream {
 			return
 		}
 		_, _ = io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`)
-	}))
-	t.Cleanup(server.Close)
+	})
 	base, err := cloud.Base(server.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -445,20 +436,15 @@ func TestChoiceOfARunHoldsNothing(t *testing.T) {
 func TestHeadersOfACredential(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 1)
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+	server := serve(t, func(_ http.ResponseWriter, req *http.Request) {
 		got <- req.Header.Get("X-Team")
-	}))
-	t.Cleanup(server.Close)
+	})
 	none := apiKey("none")
 	none.Headers = http.Header{}
-	u, err := NewUpstream(Config{
-		BaseURL: server.URL, Credentials: []Named{apiKey("all"), none}, Getenv: func(string) string { return "" },
-		Log:     slog.New(slog.DiscardHandler),
+	u := upstream(t, Config{
+		BaseURL: server.URL, Credentials: []Named{apiKey("all"), none},
 		Headers: http.Header{"X-Team": {"platform"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	for name, want := range map[string]string{"all": "platform", "none": ""} {
 		ask(t, open(t, u, name))
 		if team := <-got; team != want {

@@ -22,32 +22,44 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
-// newUpstream returns the way to the model at url with credential.
-func newUpstream(t testing.TB, url string, credential Credential) *Upstream {
+// serve plays a server until the end of the test.
+func serve(t testing.TB, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	u, err := NewUpstream(Config{
-		BaseURL: url, Credentials: []Named{{Credential: credential}}, Getenv: func(string) string { return "" },
-		Log: slog.New(slog.DiscardHandler),
-	})
+	s := httptest.NewServer(answer)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// upstream returns the way to a model, without an environment unless c has one.
+func upstream(t testing.TB, c Config) *Upstream {
+	t.Helper()
+	if c.Getenv == nil {
+		c.Getenv = func(string) string { return "" }
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	u, err := NewUpstream(c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
 }
 
-// newGateway returns the gateway of a run that asks the model at upstream with credential.
-func newGateway(t testing.TB, upstream string, credential Credential, change ...func(*Upstream)) *Gateway {
+// newGateway returns the gateway of a run that asks the model at url with credential.
+func newGateway(t testing.TB, url string, credential Credential, change ...func(*Upstream)) *Gateway {
 	t.Helper()
-	u := newUpstream(t, upstream, credential)
+	u := upstream(t, Config{BaseURL: url, Credentials: []Named{{Credential: credential}}})
 	for _, f := range change {
 		f(u)
 	}
-	return startGateway(t, u)
+	return open(t, u)
 }
 
-func startGateway(t testing.TB, u *Upstream) *Gateway {
+// open opens the gateway of a run that may use the named credentials.
+func open(t testing.TB, u *Upstream, names ...string) *Gateway {
 	t.Helper()
-	g, err := u.Open(Run{Note: func(string, ...any) {}})
+	g, err := u.Open(Run{Note: func(string, ...any) {}, Credentials: names})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +119,12 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 			t.Parallel()
 			var got *http.Request
 			var body []byte
-			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			model := serve(t, func(w http.ResponseWriter, req *http.Request) {
 				got = req
 				body, _ = io.ReadAll(req.Body)
 				w.Header().Set("Request-Id", "req_1")
 				_, _ = io.WriteString(w, "the answer")
-			}))
-			defer model.Close()
+			})
 			g := newGateway(t, model.URL+"/base", credential)
 			req := request(t, g, credential, "/v1/messages?beta=true", anyQuestion)
 			req.Header.Set("Anthropic-Beta", "effort-2025-11-24, fast-mode-2026-02-01,claude-code-20250219")
@@ -147,8 +158,7 @@ func TestGatewayPutsTheCredentialIn(t *testing.T) {
 func TestGatewayRefuses(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
-	model := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls.Add(1) }))
-	defer model.Close()
+	model := serve(t, func(http.ResponseWriter, *http.Request) { calls.Add(1) })
 	for name, credential := range kinds {
 		g, other := newGateway(t, model.URL, credential), newGateway(t, model.URL, credential)
 		if seen := redact.New().String("env: " + g.token); strings.Contains(seen, g.token) || g.token == other.token {
@@ -249,7 +259,7 @@ func TestGatewayStreams(t *testing.T) {
 	t.Parallel()
 	pieces := []string{"event: ping\n", "data: {}\n\n", "half a li", "ne\n", "x"}
 	heard := make(chan struct{})
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	model := serve(t, func(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, p := range pieces {
 			_, _ = io.WriteString(w, p)
@@ -259,11 +269,10 @@ func TestGatewayStreams(t *testing.T) {
 			case <-req.Context().Done():
 			}
 		}
-	}))
-	defer model.Close()
+	})
 	for _, credentials := range [][]Named{{apiKey("a")}, {apiKey("a"), apiKey("b")}} {
 		u, _ := several(t, &bank{Server: model}, credentials...)
-		res := unread(t, startGateway(t, u))
+		res := unread(t, open(t, u))
 		defer res.Body.Close()
 		for _, want := range pieces {
 			got := make([]byte, len(want))
@@ -283,7 +292,7 @@ func TestGatewayHoldsUpTheModel(t *testing.T) {
 	t.Parallel()
 	const all = 64 << 20 // far more than the buffers of the connections
 	wrote := make(chan int, 1)
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	model := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(2 * time.Second))
 		w.Header().Set("Content-Type", "text/event-stream")
 		piece, sent := bytes.Repeat([]byte("data: {}\n\n"), 10_000), 0
@@ -294,8 +303,7 @@ func TestGatewayHoldsUpTheModel(t *testing.T) {
 			}
 		}
 		wrote <- sent
-	}))
-	t.Cleanup(model.Close)
+	})
 	g := newGateway(t, model.URL, kinds["key"])
 	res := unread(t, g)
 	defer res.Body.Close()
@@ -330,10 +338,9 @@ func TestGatewayHidesNoFailure(t *testing.T) {
 // those that have shown it.
 func TestGatewayDropsTheIdle(t *testing.T) {
 	t.Parallel()
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	model := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "answered")
-	}))
-	defer model.Close()
+	})
 	g := newGateway(t, model.URL, kinds["key"])
 	hold := func(sent string) net.Conn {
 		c, err := net.Dial("tcp", strings.TrimPrefix(g.url, "http://"))

@@ -89,25 +89,8 @@ func apiKey(name string) Named {
 func several(t *testing.T, b *bank, credentials ...Named) (*Upstream, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	u, err := NewUpstream(Config{
-		BaseURL: b.URL, Credentials: credentials, Getenv: func(string) string { return "" },
-		Log: slog.New(slog.NewTextHandler(&log, nil)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := upstream(t, Config{BaseURL: b.URL, Credentials: credentials, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	return u, &log
-}
-
-// open opens the gateway of a run that may use the named credentials.
-func open(t *testing.T, u *Upstream, names ...string) *Gateway {
-	t.Helper()
-	g, err := u.Open(Run{Note: func(string, ...any) {}, Credentials: names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(g.Close)
-	return g
 }
 
 // ask asks a question as the CLI of the run would.

@@ -62,8 +62,8 @@ func TestTokenOfACommand(t *testing.T) {
 	var mu sync.Mutex
 	prints, fetched := "one", 0
 	var broken error
-	u, err := NewUpstream(Config{
-		BaseURL: c.URL, Getenv: func(string) string { return "" }, Log: slog.New(slog.DiscardHandler),
+	u := upstream(t, Config{
+		BaseURL: c.URL,
 		Headers: http.Header{"X-Team": {"platform"}},
 		Credentials: []Named{{Token: func(context.Context) (string, error) {
 			mu.Lock()
@@ -72,13 +72,10 @@ func TestTokenOfACommand(t *testing.T) {
 			return prints, broken
 		}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if !u.Gated() {
 		t.Fatal("a run would get the token itself")
 	}
-	g := startGateway(t, u)
+	g := open(t, u)
 	own := u.Access(g).Credential
 	if own.AuthToken == "" || own.AuthToken == "one" || own.AuthToken == g.lease.key.AuthToken {
 		t.Errorf("the run has %+v", own)
@@ -350,14 +347,11 @@ func TestClientCertificate(t *testing.T) {
 		{"NODE_EXTRA_CA_CERTS": cert, "CLAUDE_CODE_CLIENT_CERT": cert, "CLAUDE_CODE_CLIENT_KEY": key},
 		{"NODE_EXTRA_CA_CERTS": cert},
 	} {
-		u, err := NewUpstream(Config{
-			BaseURL: server.URL, Credentials: []Named{apiKey("a")}, Log: slog.New(slog.DiscardHandler),
+		u := upstream(t, Config{
+			BaseURL: server.URL, Credentials: []Named{apiKey("a")},
 			Getenv: func(name string) string { return env[name] },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if status, text := ask(t, startGateway(t, u)); (status == http.StatusOK) != (len(env) == 3) {
+		if status, text := ask(t, open(t, u)); (status == http.StatusOK) != (len(env) == 3) {
 			t.Errorf("with %v: %d %s", env, status, text)
 		}
 	}

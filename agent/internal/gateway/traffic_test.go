@@ -202,11 +202,10 @@ func TestTrafficIsCounted(t *testing.T) {
 		},
 	}
 	var n int
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	model := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		n++
 		answers[n-1](w)
-	}))
-	defer model.Close()
+	})
 	g := newGateway(t, model.URL, kinds["key"])
 	used := Usage{Input: 8, Output: 40, CacheRead: 3, CacheCreation: 5}
 	requests, tokens := map[string]string{"requests-remaining": "7"},
@@ -273,11 +272,10 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			model := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", c.kind)
 				_, _ = io.WriteString(w, c.body)
-			}))
-			defer model.Close()
+			})
 			g := newGateway(t, model.URL, kinds["key"])
 			answerTo(t, request(t, g, kinds["key"], "/v1/messages", anyQuestion))
 			api := g.Seen()
@@ -293,11 +291,10 @@ func TestErrorInsteadOfAnAnswerIsFree(t *testing.T) {
 // that the maximum is spent.
 func TestAnswerEndsAfterItsCharge(t *testing.T) {
 	t.Parallel()
-	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	model := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"usage":{"input_tokens":1,"output_tokens":1}}`) // with its length
-	}))
-	defer model.Close()
+	})
 	g := newGateway(t, model.URL, kinds["key"])
 	res := unread(t, g)
 	defer res.Body.Close()
@@ -312,12 +309,11 @@ func TestAnswerEndsAfterItsCharge(t *testing.T) {
 func TestUnansweredIsNotUnreachable(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{})
-	model := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) {
+	model := serve(t, func(_ http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)
 		close(asked)
 		<-req.Context().Done()
-	}))
-	defer model.Close()
+	})
 	g := newGateway(t, model.URL, kinds["key"])
 	silent := func(when string) {
 		t.Helper()
@@ -387,14 +383,12 @@ func TestUpstreamFollowsTheEnvironment(t *testing.T) {
 	t.Parallel()
 	t.Run("proxy", func(t *testing.T) {
 		t.Parallel()
-		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		proxy := serve(t, func(w http.ResponseWriter, req *http.Request) {
 			_, _ = io.WriteString(w, "by proxy to "+req.RequestURI)
-		}))
-		defer proxy.Close()
-		inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		})
+		inside := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, "directly")
-		}))
-		defer inside.Close()
+		})
 		for upstream, want := range map[string]string{"http://model.test/x": "by proxy to http://model.test/x/v1/messages", inside.URL: "directly"} {
 			env := map[string]string{"http_proxy": proxy.URL, "NO_PROXY": "127.0.0.1"}
 			g := newGateway(t, upstream, kinds["key"], func(u *Upstream) {

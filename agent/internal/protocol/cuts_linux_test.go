@@ -452,22 +452,11 @@ func sinks(t *testing.T, redactor *redact.Redactor, output string) []string {
 	t.Helper()
 	r := newReading(t, redactor)
 	r.readText(output)
-	if err := r.Log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	log, raw := r.logs(t)
 	all := []string{r.said(Text), r.said(Thinking), r.said(ToolInput), r.said(TurnEnd), r.said(ToolResult)}
 	f := r.Facts()
 	all = append(all, r.Redactor.String(strings.Join(f.Answers, "\n")), r.Redactor.String(string(f.Partial)),
-		strings.Join(f.Raw, "\n"))
-	raw := ""
-	for _, ext := range []string{".log", ".ndjson"} {
-		data, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ext)
-		if err != nil {
-			t.Fatal(err)
-		}
-		raw = string(data)
-		all = append(all, raw)
-	}
+		strings.Join(f.Raw, "\n"), log, raw)
 	if strings.Contains(raw, "content_block_delta") {
 		t.Fatalf("pieces are in the raw log:\n%s", raw)
 	}

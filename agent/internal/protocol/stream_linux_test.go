@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -61,6 +60,23 @@ func newReading(t testing.TB, r *redact.Redactor) *reading {
 // readText reads a text that ends.
 func (r *reading) readText(text string) {
 	r.Read(strings.NewReader(text))
+}
+
+// logs closes the log, and returns it for people and raw.
+func (r *reading) logs(t *testing.T) (people, raw string) {
+	t.Helper()
+	if err := r.Log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var texts [2]string
+	for i, ext := range []string{".log", ".ndjson"} {
+		text, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ext)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = string(text)
+	}
+	return texts[0], texts[1]
 }
 
 // said joins the texts of the events of a kind.
@@ -139,11 +155,8 @@ func TestBlocksWithoutPieces(t *testing.T) {
 		line("m2", "max_tokens", `{"type":"text","text":"At last a-known-"}`) +
 		line("m3", "end_turn", `{"type":"text","text":"secret."}`) +
 		`{"type":"result","subtype":"success"}` + "\n")
-	log, err := os.ReadFile(r.log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(string(log), "")
+	log, _ := r.logs(t)
+	got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(log, "")
 	if want := "\nFirst.\nThen a-k\n→ Bash {}\nAt last [redacted].\n= success"; !strings.Contains(got, want) {
 		t.Errorf("the log is\n%s", got)
 	}
@@ -179,13 +192,7 @@ func TestRawLogHasNoPieces(t *testing.T) {
 	const alive, whole = `{"type":"keep_alive"}`, `{"type":"assistant","message":{"content":[{"type":"text","text":"x"}]}}`
 	r := newReading(t, redact.New("a-known-secret"))
 	r.Read(strings.NewReader(piece + "\n" + alive + "\r\n\n" + piece + "\nwords " + piece + whole + "\n" + alive))
-	if err := r.Log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, got := r.logs(t)
 	if diff := cmp.Diff(alive+"\r\nwords "+whole+"\n"+alive+"\n", string(got)); diff != "" {
 		t.Errorf("raw log (-want +got):\n%s", diff)
 	}
@@ -201,14 +208,8 @@ func TestEventsOfAMessageAreLogged(t *testing.T) {
 		event(`"error","error":{"type":"overloaded_error"}`) + `{"type":"stream_event"}` + "\n"
 	r := newReading(t, nil)
 	r.readText(events + delta("text", "words"))
-	if err := r.Log.Close(); err != nil {
-		t.Fatal(err)
-	}
-	raw, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(events, string(raw)); diff != "" {
+	_, raw := r.logs(t)
+	if diff := cmp.Diff(events, raw); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(map[string]int{"stream_event/error": 1}, r.facts.Unknown); diff != "" {
@@ -284,15 +285,9 @@ func TestCutSecretInWholeLines(t *testing.T) {
 		fmt.Fprintf(&in, result, c.texts[last])
 		fmt.Fprintf(&want, result, c.want[last])
 		r.readText(in.String())
-		if err := r.Log.Close(); err != nil {
-			t.Fatal(err)
-		}
-		log, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, log := r.logs(t)
 		got := ""
-		for line := range strings.Lines(string(log)) {
+		for line := range strings.Lines(log) {
 			if !strings.Contains(line, `"stream_event"`) {
 				got += line
 			}
@@ -318,11 +313,8 @@ func TestBrokenOffTextsAreApart(t *testing.T) {
 	} {
 		r := newReading(t, nil)
 		r.readText(lines)
-		log, err := os.ReadFile(r.log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(string(log), ""); !strings.HasSuffix(got, want) {
+		log, _ := r.logs(t)
+		if got := regexp.MustCompile(`(?m)^[\d:.]{12} `).ReplaceAllString(log, ""); !strings.HasSuffix(got, want) {
 			t.Errorf("the log is\n%s\nwant at its end\n%s", got, want)
 		}
 	}
@@ -449,15 +441,9 @@ func TestSecretsAtACut(t *testing.T) {
 		const result = `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"t1",` +
 			`"content":"%[1]s"}]}}`
 		r.readText(fmt.Sprintf(call+"\n"+result+"\n%[1]s", text))
-		if err := r.Log.Close(); err != nil {
-			t.Fatal(err)
-		}
-		log, err := os.ReadFile(r.log)
-		if err != nil {
-			t.Fatal(err)
-		}
+		log, _ := r.logs(t)
 		for name, text := range map[string]string{
-			"log": string(log), "tool use": r.said(ToolUse), "tool result": r.said(ToolResult),
+			"log": log, "tool use": r.said(ToolUse), "tool result": r.said(ToolResult),
 		} {
 			if text == "" || strings.Contains(text, "xa") {
 				t.Errorf("after %d: the %s is %.200q", before, name, text)
@@ -484,13 +470,7 @@ func TestRawLogOfManyReads(t *testing.T) {
 	} {
 		r := newReading(t, redactor)
 		r.Read(in)
-		if err := r.Log.Close(); err != nil {
-			t.Fatal(err)
-		}
-		got, err := os.ReadFile(strings.TrimSuffix(r.log, ".log") + ".ndjson")
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, got := r.logs(t)
 		if string(got) != want {
 			t.Errorf("%d bytes, want %d", len(got), len(want))
 		}
@@ -646,81 +626,6 @@ func TestTextIsRedactedAsOne(t *testing.T) {
 		t.Errorf("the tail has %d bytes, and its end is %q", len(tail), tail[max(0, len(tail)-50):])
 	}
 }
-
-// sessionOutput is a long session as the CLI writes it, in the proportions of a real one: by bytes a third pieces of
-// answers, a tenth what they make together, and the rest what tools put out, which is written twice.
-func sessionOutput(tb testing.TB, size int) []byte {
-	tb.Helper()
-	code, err := os.ReadFile("stream.go")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	code = bytes.Repeat(code, 10)
-	type m = map[string]any
-	var out bytes.Buffer
-	say := func(v m) {
-		v["session_id"], v["uuid"], v["parent_tool_use_id"] =
-			"689d7d76-042f-4f6b-9bd8-1126cadfa7fc", "a15978a2-7364-4ff8-8081-bb9e215de7fe", nil
-		line, _ := json.Marshal(v)
-		out.Write(append(line, '\n'))
-	}
-	event := func(v m) { say(m{"type": "stream_event", "event": v}) }
-	for turn := 0; out.Len() < size; turn++ {
-		id, tool := fmt.Sprintf("msg_%d", turn), fmt.Sprintf("toolu_%d", turn)
-		text := string(code[turn*100%40_000:][:5000])
-		event(m{"type": "message_start", "message": m{"id": id, "model": "fake", "content": []m{}}})
-		for at := 0; at < len(text); at += 50 {
-			event(m{
-				"type": "content_block_delta", "index": 0, "delta": m{"type": "text_delta", "text": text[at : at+50]},
-			})
-		}
-		say(m{"type": "assistant", "message": m{
-			"id": id, "model": "fake", "content": []m{{"type": "text", "text": text}},
-		}})
-		event(m{"type": "content_block_stop", "index": 0})
-		say(m{"type": "assistant", "message": m{"id": id, "model": "fake", "content": []m{
-			{"type": "tool_use", "id": tool, "name": "Bash", "input": m{"command": "cat agent/run.go"}},
-		}}})
-		event(m{"type": "message_stop"})
-		output := string(code[turn*1000%20_000:][:10_000+turn*7000%30_000])
-		say(m{
-			"type": "user", "message": m{
-				"role": "user", "content": []m{{
-					"tool_use_id": tool, "type": "tool_result", "content": output, "is_error": false,
-				}},
-			},
-			"tool_use_result": m{"stdout": output, "stderr": "", "interrupted": false, "isImage": false},
-		})
-	}
-	say(m{"type": "result", "subtype": "success", "is_error": false, "result": "done", "num_turns": 1})
-	return out.Bytes()
-}
-
-// BenchmarkRead is the whole reading path: lines, both logs through the redactor, decoding and events.
-func BenchmarkRead(b *testing.B) {
-	text := sessionOutput(b, 50<<20)
-	redactor := redact.New("xoxb-1-the-bot-token", "the-signing-secret-0123456789abc",
-		"ghp_0123456789abcdefghijklmnopqrstuvwxyz", "the-console-token", fakeKey)
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		r := newReading(b, redactor)
-		r.Handler = ignore{}
-		r.Read(bytes.NewReader(text))
-		if r.facts.Results != 1 || r.facts.RawLines > 0 {
-			b.Fatalf("facts %+v", r.facts)
-		}
-	}
-}
-
-// ignore is a Handler that does nothing.
-type ignore struct{}
-
-func (ignore) Event(Event)                         {}
-func (ignore) Idle()                               {}
-func (ignore) Retry(string, int, int)              {}
-func (ignore) Used(float64, map[string]ModelUsage) {}
-func (ignore) Ask(string, *Request)                {}
 
 // What a stop interrupts did not fail; what failed before it did.
 func TestStoppedCallsDidNotFail(t *testing.T) {
