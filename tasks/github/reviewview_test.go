@@ -1,6 +1,7 @@
 package github
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -26,7 +27,7 @@ func TestReviewForTheConsole(t *testing.T) {
 		source := w.src.Capabilities().Reviews
 		see := func(task tasks.Task, e tasks.Ending, want ...string) *tasks.ReviewResult {
 			w.Helper()
-			got := must(source.Result(w.Context(), task, e))
+			got := source.Result(w.Context(), task, e)
 			if got == nil {
 				w.Fatal("the review is not known")
 			}
@@ -45,6 +46,11 @@ func TestReviewForTheConsole(t *testing.T) {
 		w.close(task, e)
 		w.close(task, e)
 		got := see(task, e, "Two, @octocat.", place, "!It is small", "Not shown: 1 finding below", "!all findings")
+		unread, cancel := context.WithCancel(w.Context())
+		cancel()
+		if r := source.Result(unread, task, e); !strings.Contains(r.Text, "These are all findings of the agent.") {
+			w.Errorf("what was posted cannot be read: %s", r.Text)
+		}
 		got.Text = ""
 		want := &tasks.ReviewResult{Head: hub.ShortSHA(pr.HeadSHA), URL: fmt.Sprintf("%s/%s/pull/%d", w.hub.URL(), repo, n), Reported: 2}
 		if diff := cmp.Diff(want, source.Reported(task, e)); diff != "" {
@@ -79,7 +85,7 @@ func TestReviewForTheConsole(t *testing.T) {
 			if r := source.Reported(of.task, of.e); r != nil {
 				w.Errorf("%s: %+v", name, r)
 			}
-			if r := must(source.Result(w.Context(), of.task, of.e)); r != nil {
+			if r := source.Result(w.Context(), of.task, of.e); r != nil {
 				w.Errorf("%s: %+v", name, r)
 			}
 		}

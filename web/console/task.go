@@ -116,10 +116,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	shown, err := c.view.Whole(ctx, s)
-	if err != nil {
-		return nil, err
-	}
+	shown := c.view.Whole(ctx, s)
 	v := newTaskView(shown, past, t.Used, c.view.Now())
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {

@@ -103,7 +103,7 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 			return status{}, err
 		}
 		if found.Ending != nil || len(found.Questions) > 0 || !time.Now().Before(until) {
-			return s.show(c, found)
+			return s.show(c, found), nil
 		}
 		select {
 		case <-c.ctx.Done():
@@ -111,18 +111,15 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 		case <-c.Context().Done(): // the client is gone
 			return status{}, c.Context().Err()
 		case <-s.Life.Done(): // the client asks another front door
-			return s.show(c, found)
+			return s.show(c, found), nil
 		case <-time.After(waitStep):
 		}
 	}
 }
 
 // show returns a status without control sequences and with the end of a long answer cut off.
-func (s *Server) show(c call, st tasks.Status) (status, error) {
-	whole, err := s.View.Whole(c.ctx, st)
-	if err != nil {
-		return status{}, err
-	}
+func (s *Server) show(c call, st tasks.Status) status {
+	whole := s.View.Whole(c.ctx, st)
 	line := st.Headline(s.View.Now())
 	shown := status{
 		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: display.Line(line.State + ": " + line.Detail),
@@ -149,7 +146,7 @@ func (s *Server) show(c call, st tasks.Status) (status, error) {
 			}
 		}
 	}
-	return shown, nil
+	return shown
 }
 
 // cut returns the beginning of a long text, and says so.
@@ -183,7 +180,7 @@ func (s *Server) cancel(c call, in which) (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	return s.show(c, found)
+	return s.show(c, found), nil
 }
 
 type logQuery struct {

@@ -84,8 +84,7 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 	if err != nil {
 		return nil, s.Ended, err
 	}
-	body, err = web.Task(ctx, s, p.reviews())
-	return body, s.Ended, err
+	return web.Task(ctx, s, p.reviews()), s.Ended, nil
 }
 
 // reviews returns the reviews of the sources.

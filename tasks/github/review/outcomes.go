@@ -131,15 +131,16 @@ func reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, subject.Origin
 }
 
 // Result returns the result of a review with its text, or nil if it has none. The text is what was posted. If that is
-// not known, the text has all findings of the agent, and says so; they are not made harmless for GitHub.
-func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
+// not known, or cannot be read, the text has all findings of the agent, and says so; they are not made harmless for
+// GitHub.
+func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) *tasks.ReviewResult {
 	result, o, answer := reported(t, e)
 	if result == nil {
-		return nil, nil
+		return nil
 	}
 	l, err := r.memory.ledgerMemo(o.Ref).Load(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil && ctx.Err() == nil {
+		r.memory.Log.Warn("read what a review has posted", "run", t.ID, "err", err)
 	}
 	plan, posted, _ := l.Plan(markOf(t, o, e).key())
 	note := ""
@@ -153,10 +154,11 @@ func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*ta
 	}
 	result.Text = plan.Notice(markdown.Closed(answer.Summary), pageOf(t, o)) + note
 	result.Waits = posted && l.Waits(o.Head)
-	return result, nil
+	return result
 }
 
-// notKnownAsPosted ends the text of a review that is not posted yet, could not be, or is one of many.
+// notKnownAsPosted ends the text of a review that is not posted yet, could not be, or is one of many, or whose ledger
+// cannot be read.
 const notKnownAsPosted = "These are all findings of the agent. The pull request shows which of them were posted."
 
 // Acceptance returns what people did with the findings of the reviews of a repository, by kind.
