@@ -8,6 +8,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 )
 
@@ -109,4 +110,22 @@ func TestChangesOfARunningTask(t *testing.T) {
 		tb.find(".changes", "weeks.go")
 		tb.fits("a running task with changes")
 	}
+}
+
+// A task that is handed back says so by no event: its page looks after a while.
+func TestHandedBack(t *testing.T) {
+	t.Parallel()
+	c := newConsole(t)
+	id := c.submit(func(t *tasks.Task) { t.Prompt = "paint it" })
+	claim := c.Claim(id)
+	c.Append(claim, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()})
+	tb := c.tab(t)
+	tb.open("/tasks/" + id)
+	tb.find("#state", "Working")
+	if err := claim.Return(c.Context(), store.Wait{At: time.Now().Add(time.Hour), Why: "the worker stopped"}); err != nil {
+		t.Fatal(err)
+	}
+	eval[bool](tb, "quiet = 19, window.sameAsEver = true")
+	tb.find(".headline", "the worker stopped")
+	tb.wait(`document.querySelector("#state").textContent !== "Working" && window.sameAsEver === true`)
 }

@@ -243,11 +243,12 @@ function replacePart(old, now) {
   if (focus) stops(now).find((e) => name(e) === name(focus))?.focus({ preventScroll: true });
 }
 
-let refreshes = 0;
+let refreshes = 0, quiet = 0; // and the seconds since the last event or refresh
 
 // refresh reloads the parts that events do not change: state, answer, questions, details. Of several calls the last one counts.
-async function refresh() {
+async function refresh(failed = () => location.reload()) {
   const mine = ++refreshes;
+  quiet = 0;
   try {
     const now = await page(location.pathname), next = now.getElementById("timeline");
     if (!timeline.classList.contains("live") && next.dataset.events) return location.reload(); // the task runs again
@@ -257,8 +258,13 @@ async function refresh() {
       if ($(id) && now.getElementById(id)) replacePart($(id), now.getElementById(id));
     }
   } catch {
-    location.reload();
+    failed();
   }
+}
+
+// watch refreshes a page without events now and then: a task that is handed back says so by none.
+function watch() {
+  if (++quiet >= 20 && !document.hidden && timeline.classList.contains("live")) refresh(() => {});
 }
 
 // setState shows a state until the page is refreshed.
@@ -343,6 +349,7 @@ function follow() {
   const onEvent = (m) => {
     const e = JSON.parse(m.data), follows = atEnd(), steps = events.querySelectorAll("li").length;
     after = m.lastEventId;
+    quiet = 0;
     setState(e);
     if (e.kind === "used") meter(e);
     if (e.kind === "started" && $("elapsed") && !$("elapsed").dataset.since) $("elapsed").dataset.since = e.time;
@@ -413,6 +420,6 @@ if ($("search")) {
 }
 if (timeline && timeline.dataset.events) {
   tick();
-  setInterval(tick, 1000);
+  setInterval(() => { tick(); watch(); }, 1000);
   follow();
 }
