@@ -1,6 +1,8 @@
 package web
 
 import (
+	"bytes"
+	"compress/gzip"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -171,14 +173,23 @@ func TestPartsOfALogAreJoined(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	id := h.submit(1)
-	for _, part := range []string{"one\n", "two\n"} {
+	for _, part := range []string{"one\n", packed("two\n"), "three\n"} {
 		c := h.Claim(id)
 		h.keep(c, "log", part)
 		if err := c.Return(t.Context(), store.Wait{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	h.wantLog(id, "", "one\ntwo\n")
+	h.wantLog(id, "", "one\ntwo\nthree\n")
+}
+
+// packed returns a part of a log as earlier versions saved it.
+func packed(text string) string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write([]byte(text)) // memory takes it
+	_ = z.Close()
+	return b.String()
 }
 
 func TestLogsNeedTheFleetsToken(t *testing.T) {

@@ -11,6 +11,7 @@ package logs
 import (
 	"bytes"
 	"cmp"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -217,6 +218,9 @@ func (l *Reader) saved(ctx context.Context, q query) (io.ReadCloser, error) {
 	all := make([]io.Reader, len(parts))
 	for i, p := range parts {
 		all[i] = bytes.NewReader(p.Data)
+		if z, err := gzip.NewReader(bytes.NewReader(p.Data)); err == nil { // saved by an earlier version
+			all[i] = z
+		}
 	}
 	return io.NopCloser(io.MultiReader(all...)), nil
 }
