@@ -130,11 +130,11 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
 		v.From = append(v.From, choice{Label: name, Here: name == q.From})
 	}
 	if v.Verified {
-		if v.Intact, v.Problem, err = c.audit.Verify(r.Context()); err != nil {
+		if v.Intact, v.Problem, err = c.Audit.Verify(r.Context()); err != nil {
 			return err
 		}
 	}
-	list, next, err := c.audit.List(r.Context(), q)
+	list, next, err := c.Audit.List(r.Context(), q)
 	if err != nil {
 		return err
 	}
@@ -150,5 +150,5 @@ func (c *Console) auditPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		v.Older = "/audit?" + older.Encode()
 	}
-	return c.out.Page(w, r, http.StatusOK, "audit", v)
+	return c.Out.Page(w, r, http.StatusOK, "audit", v)
 }

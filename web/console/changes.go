@@ -77,7 +77,7 @@ var lineClasses = map[string]string{"+": "add", "-": "del", "@": "hunk", `\`: "n
 
 // changesPage shows all changes of a task, or those of one file (?file=).
 func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
-	s, err := c.view.Task(r)
+	s, err := c.View.Task(r)
 	if err != nil {
 		return err
 	}
@@ -100,10 +100,10 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 				"it has reached no checkpoint yet, or the changes have expired.")
 	}
 	v.Page = true
-	b, err := c.out.Render(r.Context(), "diff", struct {
+	b, err := c.Out.Render(r.Context(), "diff", struct {
 		row
 		Changes *changesView
-	}{newRow(c.view.NewTask(s), c.view.Now()), v})
+	}{newRow(c.View.NewTask(s), c.View.Now()), v})
 	if err == nil {
 		respond.HTML(w, http.StatusOK, b)
 	}
@@ -115,7 +115,7 @@ func (c *Console) changesPage(w http.ResponseWriter, r *http.Request) error {
 func (c *Console) shortChanges(ctx context.Context, s tasks.Status) *changesView {
 	v, err := c.changes(ctx, s, taskLines, "")
 	if err != nil {
-		c.view.Log.Warn("read changes", "run", s.Task.ID, "err", err)
+		c.View.Log.Warn("read changes", "run", s.Task.ID, "err", err)
 		return &changesView{Task: s.Task.ID, Failed: "The changes cannot be read at the moment."}
 	}
 	return v
@@ -124,7 +124,7 @@ func (c *Console) shortChanges(ctx context.Context, s tasks.Status) *changesView
 // changes returns a task's changes with at most so many lines, or nil if there are none. file is the anchor of the only
 // file to show; empty: all.
 func (c *Console) changes(ctx context.Context, s tasks.Status, most int, file string) (*changesView, error) {
-	d, err := c.view.Desk.Changes(ctx, s.Task.ID)
+	d, err := c.View.Desk.Changes(ctx, s.Task.ID)
 	if errors.Is(err, tasks.ErrNotFound) {
 		return nil, nil
 	}

@@ -120,7 +120,7 @@ func (c *Console) showChat(w http.ResponseWriter, r *http.Request, status int, v
 }
 
 func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, error) {
-	v.Chat = c.chat
+	v.Chat = c.Chat
 	if visitor := people.VisitorOf(ctx); !visitor.Has(policy.Start) {
 		v.Repositories = slices.DeleteFunc(slices.Clone(v.Repositories), func(repo string) bool {
 			return !visitor.May(ctx, policy.Start, repo).Allowed
@@ -129,13 +129,13 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 			v.Dirs = nil
 		}
 	}
-	fleet, err := c.view.Snapshot(ctx)
+	fleet, err := c.View.Snapshot(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var past []tasks.Status
 	if v.Thread != "" {
-		past, err = c.view.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
+		past, err = c.View.Desk.History(ctx, chatSource+"/"+v.Thread, chatTurns)
 	} else {
 		v.Recent, err = c.recent(ctx)
 	}
@@ -154,20 +154,20 @@ func (c *Console) renderChat(ctx context.Context, v chatView) (*bytes.Buffer, er
 	if err := c.readTurns(ctx, past, &v); err != nil {
 		return nil, err
 	}
-	v.Trouble = fleet.Trouble(c.view.Now())
-	return c.out.Render(ctx, "chat", v)
+	v.Trouble = fleet.Trouble(c.View.Now())
+	return c.Out.Render(ctx, "chat", v)
 }
 
 // readTurns reads the turns of a conversation from its tasks. The fields of the form default to those of the last task.
 func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatView) error {
-	now := c.view.Now()
+	now := c.View.Now()
 	for _, s := range past {
 		asked := utterance{display.Line(s.Name()), pictureNames(s.Task), formatMarkdown(s.Task.Prompt)}
 		if i := slices.IndexFunc(v.Turns, func(t turn) bool { return t.ID == s.Into }); i >= 0 {
 			v.Turns[i].Asked = append(v.Turns[i].Asked, asked) // absorbed: the other task's run answers it
 			continue
 		}
-		t := turn{taskView: newTaskView(c.view.NewTask(s), history{}, desk.Logged{}, now), Asked: []utterance{asked}}
+		t := turn{taskView: newTaskView(c.View.NewTask(s), history{}, desk.Logged{}, now), Asked: []utterance{asked}}
 		if e := s.Ending; e != nil && e.Kind != tasks.Answered {
 			t.Interrupted = formatMarkdown(strings.TrimSpace(e.Result.Partial))
 		}
@@ -212,7 +212,7 @@ func (c *Console) readTurns(ctx context.Context, past []tasks.Status, v *chatVie
 
 // recent lists the latest conversations.
 func (c *Console) recent(ctx context.Context) ([]recent, error) {
-	found, err := c.view.Desk.List(ctx, desk.Filter{Source: chatSource, Limit: 4 * chatRecent})
+	found, err := c.View.Desk.List(ctx, desk.Filter{Source: chatSource, Limit: 4 * chatRecent})
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +221,7 @@ func (c *Console) recent(ctx context.Context) ([]recent, error) {
 		thread, ok := strings.CutPrefix(s.Task.Thread, chatSource+"/")
 		known := slices.ContainsFunc(list, func(r recent) bool { return r.Thread == thread })
 		if ok && !known && len(list) < chatRecent {
-			list = append(list, recent{newRow(c.view.NewTask(s), c.view.Now()), thread})
+			list = append(list, recent{newRow(c.View.NewTask(s), c.View.Now()), thread})
 		}
 	}
 	return list, nil
@@ -238,7 +238,7 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 		return respond.Error(http.StatusBadRequest, "Invalid form",
 			"A message can have at most 1 MiB of text and 8 MB of pictures.")
 	}
-	if c.chat.Source == nil {
+	if c.Chat.Source == nil {
 		return respond.Error(http.StatusNotFound, "No chat", "Chat is not available here.")
 	}
 	draft := r.PostForm.Get("message")
@@ -246,7 +246,7 @@ func (c *Console) postChat(w http.ResponseWriter, r *http.Request) error {
 	var thread string
 	if err == nil {
 		r.PostForm.Set("message", draft+texts)
-		_, thread, err = c.chat.Source.Post(r.Context(), c.view.Desk, r.PostForm, pictures)
+		_, thread, err = c.Chat.Source.Post(r.Context(), c.View.Desk, r.PostForm, pictures)
 	}
 	if mistake, ok := errors.AsType[*tasks.InputError](err); ok {
 		v := chatView{Form: r.PostForm, Draft: draft, Mistake: mistake.Sentence}

@@ -30,13 +30,8 @@ import (
 
 // Console is the pages. Create one with New and close it.
 type Console struct {
-	view    *view.Reader
-	logs    *logs.Reader
-	out     *respond.Responder
-	audit   *auth.Audit
-	links   func(tasks.Task) tasks.Links
-	chat    Chat
-	examine func(context.Context) []store.Finding
+	Config
+
 	queues  *asynqmon.HTTPHandler
 	renders chan struct{} // holds one element for each page with a timeline that is being rendered
 }
@@ -56,12 +51,9 @@ type Config struct {
 
 // New returns a console and adds its routes to mux.
 func New(cfg Config, mux *http.ServeMux) *Console {
-	c := &Console{
-		view: cfg.View, logs: cfg.Logs, out: cfg.Out, audit: cfg.Audit, links: cfg.Links, chat: cfg.Chat,
-		examine: cfg.Examine, queues: newQueues(cfg.Redis), renders: make(chan struct{}, maxRenders),
-	}
-	if c.links == nil {
-		c.links = func(tasks.Task) tasks.Links { return tasks.Links{} }
+	c := &Console{Config: cfg, queues: newQueues(cfg.Redis), renders: make(chan struct{}, maxRenders)}
+	if c.Links == nil {
+		c.Links = func(tasks.Task) tasks.Links { return tasks.Links{} }
 	}
 	cfg.Out.Route(mux, map[string]respond.Route{
 		"GET /{$}":                respond.For(policy.Viewer, c.listPage),
@@ -75,8 +67,8 @@ func New(cfg Config, mux *http.ServeMux) *Console {
 		"GET /tasks/{id}":         respond.For(policy.Guest, c.taskPage),
 		"GET /tasks/{id}/log":     respond.For(policy.Guest, c.logPage),
 		"GET /tasks/{id}/changes": respond.For(policy.Guest, c.changesPage),
-		"POST /tasks/{id}/cancel": respond.For(policy.User, button(c.view.Cancel)),
-		"POST /tasks/{id}/retry":  respond.For(policy.Operator, button(c.view.Retry)),
+		"POST /tasks/{id}/cancel": respond.For(policy.User, button(c.View.Cancel)),
+		"POST /tasks/{id}/retry":  respond.For(policy.Operator, button(c.View.Retry)),
 		"POST /tasks/{id}/answer": respond.For(policy.User, c.answerQuestion),
 		"POST /format":            respond.For(policy.Viewer, c.formatText),
 		"GET /queues/tasks/{id}":  respond.For(policy.Viewer, c.redirectToTask),
@@ -120,7 +112,7 @@ var endingWord = regexp.MustCompile(`^[a-z_]{1,20}( \([a-z_-]{1,40}\))?$`)
 // serveQueues serves asynqmon. Its pages need inline scripts and styles.
 func (c *Console) serveQueues(w http.ResponseWriter, r *http.Request) {
 	if err := people.VisitorOf(r.Context()).Operates(r.Context(), ""); err != nil {
-		c.out.Fail(w, r, err)
+		c.Out.Fail(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Security-Policy",
@@ -157,7 +149,7 @@ var payload = regexp.MustCompile(`"payload":"([0-9]{16}-[a-z0-9.-]{1,63})"`)
 func (c *Console) describePayloads(ctx context.Context, list []byte) []byte {
 	return payload.ReplaceAllFunc(list, func(match []byte) []byte {
 		id := string(payload.FindSubmatch(match)[1])
-		s, err := c.view.Desk.Status(ctx, id)
+		s, err := c.View.Desk.Status(ctx, id)
 		if err != nil {
 			return match
 		}
@@ -185,7 +177,7 @@ func deliveryPath(s tasks.Status) string {
 
 // redirectToTask redirects from a delivery to the page of its task.
 func (c *Console) redirectToTask(w http.ResponseWriter, r *http.Request) error {
-	id, err := c.view.Desk.Delivered(r.Context(), r.PathValue("id"))
+	id, err := c.View.Desk.Delivered(r.Context(), r.PathValue("id"))
 	if err == nil {
 		http.Redirect(w, r, "/tasks/"+id, http.StatusSeeOther) //nolint:gosec // the store knows it as an ID
 	}

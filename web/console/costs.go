@@ -57,11 +57,11 @@ type costName struct {
 type costFigures struct{ Cost, Runs, In, Out string }
 
 func (c *Console) costsPage(w http.ResponseWriter, r *http.Request) error {
-	found, q, err := c.view.Costs(r.Context(), r.URL.Query(), costRows)
+	found, q, err := c.View.Costs(r.Context(), r.URL.Query(), costRows)
 	if err != nil {
 		return err
 	}
-	return c.out.Page(w, r, http.StatusOK, "costs", newCostsView(found, q, c.view.Now().UTC().Truncate(view.Day)))
+	return c.Out.Page(w, r, http.StatusOK, "costs", newCostsView(found, q, c.View.Now().UTC().Truncate(view.Day)))
 }
 
 // share returns a part of the highest amount, as a number up to 1; empty if that is 0.

@@ -42,18 +42,13 @@ type hourView struct {
 	Share                 string // the part of the busiest hour's number, up to 1
 }
 
-// machineView is a worker with its checks.
+// machineView is a worker with its checks, formatted.
 type machineView struct {
-	workerView
-	Name             string // for a cordon: its host, or its ID if the host has several workers
-	Problems, Passed []view.Check
-}
-
-// workerView is a worker, formatted.
-type workerView struct {
 	view.Worker
-	CLI, Memory  string
-	Level, State string // a severity, and words
+	Name             string // for a cordon: its host, or its ID if the host has several workers
+	CLI, Memory      string
+	Level, State     string // a severity, and words
+	Problems, Passed []view.Check
 }
 
 // classView is a class, formatted.
@@ -109,28 +104,28 @@ const (
 
 // fleetPage shows the fleet. The services are checked on request only: that takes a while.
 func (c *Console) fleetPage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), c.view.Now()
+	ctx, now := r.Context(), c.View.Now()
 	v := fleetPageView{
-		Fleet: c.view.Fleet(ctx), SeesServices: view.SeesServices(ctx),
+		Fleet: c.View.Fleet(ctx), SeesServices: view.SeesServices(ctx),
 		Operator: people.VisitorOf(ctx).Operates(ctx, "") == nil,
-		Budget:   view.USD(desk.FleetOf(c.view.Desk).DayBudget(ctx)),
+		Budget:   view.USD(desk.FleetOf(c.View.Desk).DayBudget(ctx)),
 	}
 	v.Asked = v.SeesServices && r.URL.Query().Has("services")
 	v.Problems, v.Passed = split(v.Checks)
 	v.addMachines()
 	v.Keys = newCredentialViews(v.CredentialUse, now)
 	if v.Redis == "ok" { // otherwise there is nothing more to read
-		hours, err := c.view.Hours(ctx, endedHours)
+		hours, err := c.View.Hours(ctx, endedHours)
 		if err != nil {
 			return err
 		}
 		v.addClasses(hours, now)
 		v.addHours(hours)
 	}
-	if v.Asked && c.examine != nil {
-		v.Services = view.WorstFirst(c.examine(ctx))
+	if v.Asked && c.Examine != nil {
+		v.Services = view.WorstFirst(c.Examine(ctx))
 	}
-	return c.out.LivePage(w, r, "fleet", v)
+	return c.Out.LivePage(w, r, "fleet", v)
 }
 
 func (v *fleetPageView) addMachines() {
@@ -138,8 +133,8 @@ func (v *fleetPageView) addMachines() {
 	for _, w := range v.Workers {
 		hosts[w.Host]++
 	}
-	for _, w := range newWorkerViews(v.Workers) {
-		m := machineView{workerView: w, Name: w.Host}
+	for _, w := range v.Workers {
+		m := newMachineView(w)
 		if hosts[w.Host] != 1 || w.Host == "" {
 			m.Name = w.ID
 		}
@@ -230,7 +225,7 @@ func (v fleetPageView) Worst() store.Severity {
 // halt returns the handler of a button that pauses, resumes, cordons or uncordons what the path names.
 func (c *Console) halt(do view.HaltFunc) respond.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if _, err := c.view.Halt(r, do); err != nil {
+		if _, err := c.View.Halt(r, do); err != nil {
 			return err
 		}
 		http.Redirect(w, r, "/fleet", http.StatusSeeOther)
@@ -238,23 +233,20 @@ func (c *Console) halt(do view.HaltFunc) respond.Handler {
 	}
 }
 
-func newWorkerViews(workers []view.Worker) []workerView {
-	list := make([]workerView, len(workers))
-	for i, w := range workers {
-		cli, err := capacity.ReadHealth(w.Health)
-		list[i] = workerView{
-			Worker: w, CLI: cli.Version, Memory: display.Bytes(w.Memory), Level: "ok", State: "takes tasks",
-		}
-		switch {
-		case err != nil || !cli.OK:
-			list[i].Level, list[i].State = "error", "cannot run tasks"
-		case w.Draining:
-			list[i].Level, list[i].State = "note", "shutting down"
-		case w.Cordon != nil:
-			list[i].Level, list[i].State = "warning", "cordoned"
-		case w.Checks[0].Severity == store.Warning: // the worst is first
-			list[i].Level, list[i].State = "warning", "takes tasks, with a warning"
-		}
+func newMachineView(w view.Worker) machineView {
+	cli, err := capacity.ReadHealth(w.Health)
+	m := machineView{
+		Worker: w, Name: w.Host, CLI: cli.Version, Memory: display.Bytes(w.Memory), Level: "ok", State: "takes tasks",
 	}
-	return list
+	switch {
+	case err != nil || !cli.OK:
+		m.Level, m.State = "error", "cannot run tasks"
+	case w.Draining:
+		m.Level, m.State = "note", "shutting down"
+	case w.Cordon != nil:
+		m.Level, m.State = "warning", "cordoned"
+	case w.Checks[0].Severity == store.Warning: // the worst is first
+		m.Level, m.State = "warning", "takes tasks, with a warning"
+	}
+	return m
 }

@@ -301,9 +301,9 @@ func newEgressView(r *agent.EgressReport) *egressView {
 
 // readMachines looks up the workers of the attempts. Of a worker that is not alive only the ID is known.
 func (c *Console) readMachines(ctx context.Context, list []attempt) (machines []store.Worker) {
-	alive, err := c.view.Store.Workers.List(ctx)
+	alive, err := c.View.Store.Workers.List(ctx)
 	if err != nil {
-		c.view.Log.Warn("list workers", "err", err)
+		c.View.Log.Warn("list workers", "err", err)
 		return nil
 	}
 	for _, a := range list {

@@ -92,26 +92,26 @@ func bySections(f desk.Filter) bool {
 }
 
 func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
-	ctx, now := r.Context(), c.view.Now()
+	ctx, now := r.Context(), c.View.Now()
 	filter, err := view.ParseFilter(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	fleet, err := c.view.Snapshot(ctx)
+	fleet, err := c.View.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 	v := newListView(filter, fleet, now)
 	v.Visitor, v.Views = people.Actor(ctx), builtIn(ctx, filter)
-	for _, in := range c.view.Inbound {
+	for _, in := range c.View.Inbound {
 		v.Slack, v.GitHub = v.Slack || in.Source == "slack", v.GitHub || in.Source == "github"
 	}
-	v.Chat = c.chat.Source != nil && people.VisitorOf(ctx).Role >= policy.User
+	v.Chat = c.Chat.Source != nil && people.VisitorOf(ctx).Role >= policy.User
 	if bySections(filter) {
 		err = c.listSections(ctx, &v)
 	} else {
 		var l view.Listing
-		if l, _, err = c.view.List(ctx, r.URL.Query()); err == nil {
+		if l, _, err = c.View.List(ctx, r.URL.Query()); err == nil {
 			v.addPage(l, c.rows(ctx, v.Filter, l.Tasks))
 		}
 	}
@@ -119,28 +119,28 @@ func (c *Console) listPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.suggest()
-	return c.out.LivePage(w, r, "list", v)
+	return c.Out.LivePage(w, r, "list", v)
 }
 
 // listSections adds the tasks by what people do about them.
 func (c *Console) listSections(ctx context.Context, v *listView) error {
 	f := v.Filter
 	f.Limit = min(f.Limit, sectionRows)
-	found, err := c.view.Desk.Overview(ctx, f)
+	found, err := c.View.Desk.Overview(ctx, f)
 	if err != nil {
 		return err
 	}
-	v.addSections(found, func(list []tasks.Status) []row { return c.rows(ctx, v.Filter, c.view.NewTasks(list)) })
+	v.addSections(found, func(list []tasks.Status) []row { return c.rows(ctx, v.Filter, c.View.NewTasks(list)) })
 	return nil
 }
 
 // rows returns the rows of tasks. Names link to the list with a filter.
 func (c *Console) rows(ctx context.Context, f desk.Filter, list []view.Task) (rows []row) {
-	now := c.view.Now()
+	now := c.View.Now()
 	for _, t := range list {
 		r := newRow(t, now)
 		if r.Asking && !slices.ContainsFunc(t.Questions, func(q tasks.Question) bool {
-			return c.view.Desk.Permits(ctx, t.Task, q.Answering())
+			return c.View.Desk.Permits(ctx, t.Task, q.Answering())
 		}) {
 			r.Label = "Asks"
 		}

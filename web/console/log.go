@@ -22,7 +22,7 @@ type logView struct {
 
 // logPage shows a page of the readable log: its end, or the lines before an offset (?before=, in bytes).
 func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
-	id, err := c.view.ID(r)
+	id, err := c.View.ID(r)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil || before < 0 {
 		return respond.BadQuery("before must be an offset in the log, a whole number.")
 	}
-	text, from, err := c.logs.Read(r.Context(), id, before, logBytes)
+	text, from, err := c.Logs.Read(r.Context(), id, before, logBytes)
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 		text, from = rest, from+int64(len(text)-len(rest))
 	}
 	v := logView{ID: id, Title: display.TaskID(id), history: history{Past: true}}
-	if s, err := c.view.Desk.Status(r.Context(), id); err == nil { // Redis may be away
+	if s, err := c.View.Desk.Status(r.Context(), id); err == nil { // Redis may be away
 		v.Title = s.Task.Title()
 	}
 	if len(text) > 0 {
@@ -47,5 +47,5 @@ func (c *Console) logPage(w http.ResponseWriter, r *http.Request) error {
 	if from > 0 {
 		v.Older = fmt.Sprintf("/tasks/%s/log?before=%d", id, from)
 	}
-	return c.out.Page(w, r, http.StatusOK, "log", v)
+	return c.Out.Page(w, r, http.StatusOK, "log", v)
 }

@@ -72,7 +72,7 @@ func (q question) Formatted() template.HTML { return formatMarkdown(q.Text) }
 type may struct{ Answer, Stop, Retry, Chat, Raw, Others, Queues bool }
 
 func (c *Console) may(ctx context.Context, t tasks.Task) may {
-	v, desk := people.VisitorOf(ctx), c.view.Desk
+	v, desk := people.VisitorOf(ctx), c.View.Desk
 	return may{
 		Stop:  desk.Permits(ctx, t, policy.Stop),
 		Retry: desk.Permits(ctx, t, policy.Operate), Chat: v.Role >= policy.User,
@@ -94,7 +94,7 @@ func (c *Console) taskPage(w http.ResponseWriter, r *http.Request) error {
 	if !store.ValidEventID(before) {
 		return respond.BadQuery("before must be the ID of an event, such as 1700000000000-0.")
 	}
-	s, err := c.view.Task(r)
+	s, err := c.View.Task(r)
 	if err != nil {
 		return err
 	}
@@ -116,15 +116,15 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	shown := c.view.Whole(ctx, s)
-	v := newTaskView(shown, past, t.Used, c.view.Now())
+	shown := c.View.Whole(ctx, s)
+	v := newTaskView(shown, past, t.Used, c.View.Now())
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {
 		q := &v.Questions[i]
-		q.May = c.view.Desk.Permits(ctx, s.Task, q.Answering())
+		q.May = c.View.Desk.Permits(ctx, s.Task, q.Answering())
 		v.May.Answer = v.May.Answer || q.May
 	}
-	v.head = newHead(s, c.links(s.Task), c.view.Now())
+	v.head = newHead(s, c.Links(s.Task), c.View.Now())
 	if shown.Reviewed != nil {
 		v.addReview(*shown.Reviewed)
 	}
@@ -158,7 +158,7 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if !v.May.Others {
 		v.closeLinks()
 	}
-	return c.out.Render(ctx, "task", v)
+	return c.Out.Render(ctx, "task", v)
 }
 
 // closeLinks removes what leads a guest to pages that they may not see.
@@ -228,7 +228,7 @@ func pictureNames(t tasks.Task) string {
 func (c *Console) readHistory(ctx context.Context, s tasks.Status, before string, t *timeline) (history, error) {
 	id := s.Task.ID
 	v := history{Past: before != "", Skeletons: skeletons()}
-	events, more, err := c.view.Store.Events.ReadBefore(ctx, id, before, pageEvents)
+	events, more, err := c.View.Store.Events.ReadBefore(ctx, id, before, pageEvents)
 	if err != nil {
 		return v, fmt.Errorf("read events: %w", err)
 	}
@@ -280,7 +280,7 @@ func button(do func(*http.Request) (tasks.Status, error)) respond.Handler {
 // answerQuestion is the buttons and the field below a question.
 func (c *Console) answerQuestion(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, view.MaxAnswer)
-	id, _, err := c.view.Answer(r, r.PostFormValue("question"), r.PostFormValue("answer"))
+	id, _, err := c.View.Answer(r, r.PostFormValue("question"), r.PostFormValue("answer"))
 	return redirectBack(w, r, id, err)
 }
 

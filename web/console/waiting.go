@@ -28,7 +28,7 @@ const (
 
 // readWait looks up what a task waits for. A task that waits for a time has that in its headline.
 func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err error) {
-	now := c.view.Now()
+	now := c.View.Now()
 	if s.Ending != nil || s.State != string(store.Waiting) || !s.Headline(now).Until.IsZero() {
 		return w, nil
 	}
@@ -37,9 +37,9 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 		return w, err
 	}
 	for _, one := range ahead[:min(len(ahead), aheadOf)] {
-		w.Ahead = append(w.Ahead, newRow(c.view.NewTask(one), now))
+		w.Ahead = append(w.Ahead, newRow(c.View.NewTask(one), now))
 	}
-	past, err := c.view.Desk.List(ctx, desk.Filter{State: string(store.Ended), Limit: estimateFrom})
+	past, err := c.View.Desk.List(ctx, desk.Filter{State: string(store.Ended), Limit: estimateFrom})
 	if err == nil {
 		w.Estimate = estimate(s, ahead, past.Tasks, now)
 	}
@@ -49,7 +49,7 @@ func (c *Console) readWait(ctx context.Context, s tasks.Status) (w wait, err err
 // ahead returns the runs that take up the limit that a task waits for, or the earlier tasks of its thread.
 func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.Status, error) {
 	if s.Blocked.Scope == "" {
-		open, err := c.view.Desk.Open(ctx, s.Task.Thread)
+		open, err := c.View.Desk.Open(ctx, s.Task.Thread)
 		at := slices.IndexFunc(open, func(one tasks.Status) bool { return one.Task.ID == s.Task.ID })
 		return open[:max(0, at)], err
 	}
@@ -61,7 +61,7 @@ func (c *Console) ahead(ctx context.Context, s tasks.Status, w *wait) ([]tasks.S
 		f.Person = name
 	}
 	w.AheadURL = listURL(f)
-	running, err := c.view.Desk.List(ctx, f)
+	running, err := c.View.Desk.List(ctx, f)
 	return slices.DeleteFunc(running.Tasks, func(one tasks.Status) bool {
 		return len(one.Questions) > 0 // it leaves its place to others
 	}), err
