@@ -12,7 +12,7 @@ func TestSettingsShowNoSecret(t *testing.T) {
 	c := loadFull(t)
 	given := 0
 	for _, s := range c.Settings() {
-		if s.Given {
+		if s.Given() {
 			given++
 		}
 		if leaks(s.Value) || s.Secret && s.Value != "" && s.Value != redacted {

@@ -16,7 +16,7 @@ func (c Config) Print(w io.Writer) error {
 	for _, group := range c.ByGroup() {
 		fmt.Fprintln(out, "#", group[0].Group)
 		for _, s := range group {
-			if s.Given {
+			if s.Given() {
 				fmt.Fprintf(out, "%s=%s\n", s.Name, Quote(s.Value))
 			} else {
 				fmt.Fprintf(out, "# %s=%s\n", s.Name, Quote(cmp.Or(s.Default, s.Value)))

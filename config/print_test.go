@@ -214,7 +214,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("%d variables and keys, at most %d", count, maxSettings)
 	}
 	for _, s := range new(Config).Settings() {
-		if !strings.HasSuffix(s.Help, ".") || s.Brief() == "" {
+		if !strings.HasSuffix(s.Help, ".") || s.About == "" {
 			t.Errorf("%s: %q is no sentence", s.Name, s.Help)
 		}
 	}

@@ -10,17 +10,29 @@ import (
 	"unicode/utf8"
 )
 
-// Setting is an environment variable as it may be shown.
+// Setting is an environment variable as it may be shown, and as the API has it.
 type Setting struct {
-	Group   string // such as "Slack: optional"
-	Name    string
-	Default string // as text; empty: none, or a computed one
-	Help    string // sentences for operators
-	Secret  bool
+	Name   string `json:"name"`
+	Value  string `json:"value"` // in the form that Load reads; of a secret only [redacted]; empty: none
+	Origin string `json:"from"`  // see below
+	About  string `json:"about"` // the first sentence of Help
 
-	Value string // in the form that Load reads; of a secret only [redacted]; empty: none
-	Given bool   // by the environment; otherwise Value is the default, or was computed
+	Group   string `json:"-"` // such as "Slack: optional"
+	Default string `json:"-"` // as text; empty: none, or a computed one
+	Help    string `json:"-"` // sentences for operators
+	Secret  bool   `json:"-"`
 }
+
+// Where the value of a setting is from.
+const (
+	fromEnvironment = "environment"
+	fromDefault     = "default"
+	computed        = "computed"
+	notSet          = "not set"
+)
+
+// Given reports whether the environment has set it.
+func (s Setting) Given() bool { return s.Origin == fromEnvironment }
 
 // Settings returns all settings in force, without secrets.
 func (c Config) Settings() []Setting {
@@ -28,11 +40,20 @@ func (c Config) Settings() []Setting {
 	for _, s := range c.settings() {
 		_, secret := s.value.(Secret)
 		one := Setting{
-			Group: s.title, Name: s.name, Default: s.preset, Help: s.help, Secret: secret, Value: text(s.value),
-			Given: slices.Contains(c.Given, s.name),
+			Group: s.title, Name: s.name, Default: s.preset, Help: s.help, About: firstSentence(s.help), Secret: secret,
+			Value: text(s.value), Origin: fromDefault,
 		}
-		if s.field.IsZero() && !one.Given {
+		given := slices.Contains(c.Given, s.name)
+		if s.field.IsZero() && !given {
 			one.Value = s.preset
+		}
+		switch {
+		case given:
+			one.Origin = fromEnvironment
+		case one.Value == "":
+			one.Origin = notSet
+		case one.Default == "":
+			one.Origin = computed
 		}
 		all = append(all, one)
 	}
@@ -78,14 +99,13 @@ func Quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`, "`", "\\`").Replace(s) + `"`
 }
 
-var firstSentence = regexp.MustCompile(`^(.+?\.) [A-Z0-9']`)
+var sentenceEnd = regexp.MustCompile(`^(.+?\.) [A-Z0-9']`)
 
-// Brief returns the first sentence of Help.
-func (s Setting) Brief() string {
-	if m := firstSentence.FindStringSubmatch(s.Help); m != nil {
+func firstSentence(text string) string {
+	if m := sentenceEnd.FindStringSubmatch(text); m != nil {
 		return m[1]
 	}
-	return s.Help
+	return text
 }
 
 // ByGroup returns all settings as Settings does, group by group.

@@ -13,20 +13,57 @@ import (
 	"github.com/errand-fleet/errand/internal/hostlist"
 )
 
+// Shown is the configuration in force as people may see it: without secrets. The API sends it.
+type Shown struct {
+	Groups []Group   `json:"groups"` // of environment variables
+	File   string    `json:"file"`   // the path of errand.yaml; empty: none
+	Tables []Section `json:"tables"` // the content of errand.yaml
+
+	Digest string `json:"-"` // see [Config.Digest]
+}
+
+// Group is the settings of one subject.
+type Group struct {
+	Title    string    `json:"title"`
+	Settings []Setting `json:"settings"`
+}
+
+// Given returns the settings that the environment sets, or the others.
+func (g Group) Given(given bool) []Setting {
+	return slices.DeleteFunc(slices.Clone(g.Settings), func(s Setting) bool { return s.Given() != given })
+}
+
 // Section is a section of errand.yaml as a table. A cell is empty if the key is not set, or has no default.
 type Section struct {
-	Key     string
-	Columns []string
-	Rows    [][]string
+	Title   string     `json:"title"`
+	Columns []string   `json:"columns"`
+	Rows    [][]string `json:"rows"`
+}
+
+const hiddenSecret = "set, hidden"
+
+// Shown returns what people may see of a configuration.
+func (c Config) Shown() *Shown {
+	shown := &Shown{File: c.Paths.File, Digest: c.Digest(), Tables: c.Routing.Sections()}
+	for _, settings := range c.ByGroup() {
+		for i, s := range settings {
+			if s.Secret && s.Value != "" {
+				settings[i].Value = hiddenSecret
+			}
+		}
+		shown.Groups = append(shown.Groups, Group{settings[0].Group, settings})
+	}
+	return shown
 }
 
 // Sections returns what errand.yaml sets, and the defaults of other keys. Secrets, and what may hold one, are left out:
 // their fields have the tag hidden.
-func (r Routing) Sections() (all []Section) {
+func (r Routing) Sections() []Section {
+	all := []Section{}
 	for _, f := range keysOf(reflect.TypeOf(r)) {
 		value := reflect.ValueOf(r).FieldByIndex(f.Index)
 		entries := entriesOf(value, "", f.Tag.Get("default"))
-		s := Section{Key: f.Tag.Get("yaml")}
+		s := Section{Title: f.Tag.Get("yaml")}
 		if f.Type.Kind() == reflect.String {
 			s.Columns = []string{"value"}
 			if !value.IsZero() {
@@ -119,7 +156,7 @@ func cellsOf(v reflect.Value, path, preset string) (cells [][]string) {
 			u, _ := url.Parse(text) // nil has no host
 			text = cmp.Or(u, &url.URL{}).Hostname()
 		default:
-			text = "set, hidden"
+			text = hiddenSecret
 		}
 		cells = append(cells, []string{key, text, preset})
 	}

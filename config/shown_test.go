@@ -173,7 +173,7 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 	}
 	var keys []string
 	for _, section := range (Routing{}).Sections() {
-		keys = append(keys, section.Key)
+		keys = append(keys, section.Title)
 	}
 	if want := strings.Fields("egress limits budgets slack github login"); !slices.Equal(keys, want) {
 		t.Errorf("without errand.yaml, %q have defaults, want %q", keys, want)

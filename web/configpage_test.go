@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/store"
 )
 
@@ -16,17 +17,17 @@ func withConfiguration(c *Config) {
 			Severity: store.Warning, What: "ERRAND_MODELS is not a setting", Remedy: "did you mean ERRAND_MODEL?",
 		},
 	}
-	c.Shown = &Configuration{
-		Groups: []SettingGroup{
-			{Title: "Model: <one> is enough", Settings: []Setting{{
+	c.Shown = &config.Shown{
+		Groups: []config.Group{
+			{Title: "Model: <one> is enough", Settings: []config.Setting{{
 				Name: "ANTHROPIC_API_KEY", Value: "set, hidden", Origin: "environment", About: "A key.",
 			}, {Name: "ERRAND_MODEL", Value: "", Origin: "not set", About: "The model."}}},
-			{Title: "Keep", Settings: []Setting{{
+			{Title: "Keep", Settings: []config.Setting{{
 				Name: "ERRAND_RUN_LIMIT", Value: "3h20m", Origin: "default", About: "Logs.",
 			}}},
 		},
 		File: "/etc/errand.yaml",
-		Tables: []Table{{
+		Tables: []config.Section{{
 			Title: "Roles", Columns: []string{"role", "people"}, Rows: [][]string{{"admin", "<ann>@acme.test"}},
 		}},
 		Digest: "1",

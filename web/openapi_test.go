@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/errand-fleet/errand/agent"
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/openapi"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -91,7 +92,7 @@ func TestEveryPropertyIsDescribed(t *testing.T) {
 		"Rebuild": store.Rebuild{},
 		"Outlook": capacity.Outlook{}, "Fact": capacity.Fact{}, "Worker": view.Worker{}, "Finding": store.Finding{},
 		"Costs": api.Costs{}, "Findings": api.Findings{}, "Acceptance": tasks.Acceptance{}, "CostRow": desk.CostRow{},
-		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": view.Setting{},
+		"CostSum": desk.CostSum{}, "ConfigReport": view.ConfigReport{}, "Setting": config.Setting{},
 		"AuditPage": api.AuditPage{}, "AuditEntry": desk.AuditEntry{},
 		"Verified": api.Verified{}, "TokenRequest": api.TokenRequest{}, "Token": auth.Token{},
 		"NewToken": api.NewToken{}, "TokenList": api.TokenList{}, "Offer": capacity.Offer{},

@@ -25,6 +25,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -52,14 +53,6 @@ func Task(ctx context.Context, s tasks.Status, reviews map[string]tasks.Reviewer
 	return (&view.Reader{Reviews: reviews}).Whole(ctx, s)
 }
 
-// The parts of the page of the configuration.
-type (
-	Configuration = view.Configuration
-	SettingGroup  = view.SettingGroup
-	Setting       = view.Setting
-	Table         = view.Table
-)
-
 // Config configures a Handler. Token, Desk, Store and Redis are required.
 type Config struct {
 	// the console token: printable ASCII without space, quotes, comma, semicolon and backslash
@@ -82,7 +75,7 @@ type Config struct {
 	Inbound []Inbound                    // sources whose events the health reports on
 	Notices []store.Finding              // about the configuration of this process
 	// the configuration of this process, without secrets; nil: it is not shown
-	Shown   *Configuration
+	Shown   *config.Shown
 	Examine func(context.Context) []store.Finding // checks the services of the sources; nil if there are none
 
 	Scheduler Scheduler // nil: there are no schedules

@@ -16,7 +16,6 @@ import (
 
 	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
-	"github.com/errand-fleet/errand/web"
 )
 
 const canary = "canary-0123456789-"
@@ -109,9 +108,9 @@ func TestNoSecretIsShown(t *testing.T) {
 // Every setting is on the page once, explained in one sentence.
 func TestEverySettingIsExplained(t *testing.T) {
 	t.Parallel()
-	seen := map[string]web.Setting{}
+	seen := map[string]config.Setting{}
 	c := configured(t, "redis://:p@127.0.0.1:1/0", "GITHUB_TOKEN")
-	for _, g := range configuration(c).Groups {
+	for _, g := range c.Shown().Groups {
 		if g.Title == "" || len(g.Settings) == 0 {
 			t.Errorf("group %+v", g)
 		}

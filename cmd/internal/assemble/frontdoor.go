@@ -82,7 +82,7 @@ func (p *Parts) FrontDoor(ctx context.Context) (*Door, error) {
 	h, err := web.New(web.Config{
 		Token: p.Config.HTTP.ConsoleToken.Reveal(), Desk: p.Desk, Store: p.Store, Redis: queuesRedis{p},
 		LogDir: LogDir(p.Config), FleetToken: p.Config.FleetToken().Reveal(), Examine: p.examine, Notices: p.notices,
-		Shown: configuration(p.Config), Inbound: inbound, Chat: talk, Links: p.links, Reviews: p.reviews(),
+		Shown: p.Config.Shown(), Inbound: inbound, Chat: talk, Links: p.links, Reviews: p.reviews(),
 		Scheduler: p.schedules, Inbox: p.served, Open: signed, Mux: mux, Ready: p.Ready,
 		Explain: p.explain, Log: p.Log,
 		Roles: map[string]policy.Role{chat.Pattern: policy.User, "GET /metrics": policy.Operator},

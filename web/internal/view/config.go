@@ -5,52 +5,16 @@ import (
 	"context"
 	"slices"
 
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/people"
 	"github.com/errand-fleet/errand/tasks/policy"
 )
 
-// Configuration is what is in force in a front door, without secrets.
-type Configuration struct {
-	Groups []SettingGroup `json:"groups"` // of environment variables
-	File   string         `json:"file"`   // the path of errand.yaml; empty: none
-	Tables []Table        `json:"tables"` // the content of errand.yaml
-
-	Digest string `json:"-"` // of errand.yaml and the settings that all processes share
-}
-
-// SettingGroup is the settings of one subject.
-type SettingGroup struct {
-	Title    string    `json:"title"`
-	Settings []Setting `json:"settings"`
-}
-
-// Given returns the settings that the environment sets, or the others.
-func (g SettingGroup) Given(given bool) []Setting {
-	return slices.DeleteFunc(slices.Clone(g.Settings), func(s Setting) bool {
-		return s.Origin == "environment" != given
-	})
-}
-
-// Setting is an environment variable.
-type Setting struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"` // of a secret only whether it is set
-	Origin string `json:"from"`  // "environment", "default", "computed" or "not set"
-	About  string `json:"about"` // one sentence
-}
-
-// Table is a section of errand.yaml.
-type Table struct {
-	Title   string     `json:"title"`
-	Columns []string   `json:"columns"`
-	Rows    [][]string `json:"rows"`
-}
-
 // ConfigReport is the configuration and its problems.
 type ConfigReport struct {
 	Problems []Check `json:"problems"` // the worst first
-	*Configuration
+	*config.Shown
 	Redis string `json:"redis"` // "ok", or why the workers are unknown
 }
 
@@ -65,8 +29,7 @@ func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 		return ConfigReport{}, err
 	}
 	r := ConfigReport{
-		Configuration: cmp.Or(v.Config, &Configuration{Groups: []SettingGroup{}, Tables: []Table{}}),
-		Redis:         "ok",
+		Shown: cmp.Or(v.Config, &config.Shown{Groups: []config.Group{}, Tables: []config.Section{}}), Redis: "ok",
 	}
 	problems := append(checklist{}, v.Notices...)
 	live, err := Await(ctx, v.Store.Workers.List)
@@ -76,7 +39,7 @@ func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 			err.Error(), "")
 	}
 	for _, w := range live {
-		for _, found := range append(w.Notices, v.Config.differs(w)...) {
+		for _, found := range append(w.Notices, v.differs(w)...) {
 			found.What = "worker on " + w.Host + ": " + found.What
 			problems = append(problems, found)
 		}
@@ -86,8 +49,8 @@ func (v *Reader) Configured(ctx context.Context) (ConfigReport, error) {
 }
 
 // differs warns of a worker with another errand.yaml or another shared setting.
-func (c *Configuration) differs(w store.Worker) []Check {
-	if c == nil || w.Digest == "" || w.Digest == c.Digest {
+func (v *Reader) differs(w store.Worker) []Check {
+	if v.Config == nil || w.Digest == "" || w.Digest == v.Config.Digest {
 		return nil
 	}
 	return []Check{{

@@ -144,7 +144,7 @@ func (v *Reader) readFleet(ctx context.Context) (Fleet, error) {
 		Credentials: s.Credentials, Tasks: Tally{Running: s.Counts.Running, Waiting: s.Counts.Waiting},
 	}
 	for i, w := range s.Workers {
-		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.Config.differs(w)...))
+		f.Workers[i].Checks = WorstFirst(append(f.Workers[i].Checks, v.differs(w)...))
 	}
 	if f.Queues, err = v.Desk.Depths(ctx); err != nil {
 		return Fleet{}, err

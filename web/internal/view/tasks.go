@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/errand-fleet/errand/config"
 	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -28,7 +29,7 @@ type Reader struct {
 	Store   *store.Store
 	Inbound []Inbound                         // sources whose events the health reports on
 	Notices []store.Finding                   // about the configuration of this process
-	Config  *Configuration                    // of this process; nil: it is not shown
+	Config  *config.Shown                     // of this process; nil: it is not shown
 	Reviews map[string]tasks.Reviewer         // by source
 	Explain func(error) (what, remedy string) // why Redis cannot be used
 	Now     func() time.Time
