@@ -72,7 +72,7 @@ func TestServerProblems(t *testing.T) {
 		},
 		{
 			"t:\n    command: x\n    profiles: [untrusted]",
-			"f:4: mcp.t.profiles must be `write` or `read`, not \"untrusted\"; runs on untrusted input get no servers",
+			`f:4: mcp.t.profiles.1 must be write or read, not "untrusted"`,
 		},
 		{
 			"t:\n    command: x\n    env:\n      API_KEY: hush",
