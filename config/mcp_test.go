@@ -56,11 +56,11 @@ func TestServerProblems(t *testing.T) {
 		},
 		{
 			"t: {command: x, headers: {A: b}}",
-			"f:2: mcp.t has headers and no url; keep command, args and env, or url and headers",
+			"f:2: mcp.t has headers or a type and no url; keep command, args and env, or url, type and headers",
 		},
 		{
 			"t: {command: x, url: 'http://h'}",
-			"f:2: mcp.t has a url and also a command, args or env; keep command, args and env, or url and headers",
+			"f:2: mcp.t has a url and also a command, args or env; keep command, args and env, or url, type and headers",
 		},
 		{
 			"t: {url: h}",
@@ -70,6 +70,7 @@ func TestServerProblems(t *testing.T) {
 			"t: {url: 'https://hush:hush@h'}",
 			"f:2: mcp.t.url is not an absolute http or https URL without a user; write it like https://mcp.example.com/mcp",
 		},
+		{"t: {url: 'http://h', type: ws}", `f:2: mcp.t.type must be http or sse, not "ws"`},
 		{
 			"t:\n    command: x\n    profiles: [untrusted]",
 			`f:4: mcp.t.profiles.1 must be write or read, not "untrusted"`,
@@ -87,7 +88,7 @@ func TestServerProblems(t *testing.T) {
 		{"t: {command: x, env: \"a\\nb\"}", "f:2: mcp.t.env does not have the right form; write keys with values"},
 		{
 			"t: {run: x}",
-			`f:2: knows no key "run"; remove it or correct its spelling; the keys here are command, args, env, url, headers, profiles`,
+			`f:2: knows no key "run"; remove it or correct its spelling; the keys here are command, args, env, url, type, headers, profiles`,
 		},
 	} {
 		t.Run(tc.text, func(t *testing.T) {

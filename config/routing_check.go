@@ -147,7 +147,8 @@ type Server struct {
 	Command  string            `yaml:"command" help:"The program that each run starts: an absolute path, or a name on PATH."`
 	Args     []string          `yaml:"args" hidden:"all" help:"Its arguments, which may contain {{.Repo}}, {{.Run}} and {{.Thread}}."`
 	Env      map[string]string `yaml:"env" hidden:"all" help:"Its environment. {{env \"NAME\"}} is a secret from the worker's environment."`
-	URL      string            `yaml:"url" hidden:"host" help:"The server to connect to, instead of a program: over SSE if the path ends in /sse, and otherwise over streamable HTTP."`
+	URL      string            `yaml:"url" hidden:"host" help:"The server to connect to, instead of a program."`
+	Type     string            `yaml:"type" default:"sse if the path ends in /sse, else http" check:"oneof http sse" help:"How to connect to it: http (streamable HTTP), or sse, its predecessor."`
 	Headers  map[string]string `yaml:"headers" hidden:"all" help:"The headers for it, with secrets as in env."`
 	Profiles []string          `yaml:"profiles" default:"write" check:"oneof write read" help:"The profiles of the runs that get it."`
 }
@@ -205,8 +206,8 @@ func (v routingCheck) registries(r Routing) {
 
 func (v routingCheck) stdio(s Server, path []string) {
 	switch {
-	case len(s.Headers) > 0:
-		v.add("has headers and no url", "keep command, args and env, or url and headers", path...)
+	case len(s.Headers) > 0 || s.Type != "":
+		v.add("has headers or a type and no url", "keep command, args and env, or url, type and headers", path...)
 	case s.Command == "":
 		v.add("has neither command nor url",
 			"add `command: …` for a program to start, or `url: …` for a server to connect to", path...)
@@ -220,7 +221,8 @@ func (v routingCheck) remote(s Server, path []string) {
 	u, err := url.Parse(s.URL)
 	switch {
 	case s.Command != "" || len(s.Args)+len(s.Env) > 0:
-		v.add("has a url and also a command, args or env", "keep command, args and env, or url and headers", path...)
+		v.add("has a url and also a command, args or env", "keep command, args and env, or url, type and headers",
+			path...)
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil:
 		v.add("is not an absolute http or https URL without a user", "write it like https://mcp.example.com/mcp",
 			append(path, "url")...)

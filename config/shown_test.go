@@ -62,11 +62,11 @@ webhooks: {z: {secret: '{{env "hush"}}', url: "https://ops.example/hush"}}
 		},
 		{
 			"mcp",
-			[]string{"entry", "command", "args", "env", "url", "headers", "profiles"},
+			[]string{"entry", "command", "args", "env", "url", "type", "headers", "profiles"},
 			[][]string{
-				{"by default", "", "", "", "", "", "write"},
-				{"one", "one", hidden, hidden, "", "", ""},
-				{"two", "", "", "", "mcp.example", hidden, ""},
+				{"by default", "", "", "", "", "sse if the path ends in /sse, else http", "", "write"},
+				{"one", "one", hidden, hidden, "", "", "", ""},
+				{"two", "", "", "", "mcp.example", "", hidden, ""},
 			},
 		},
 		{
@@ -209,7 +209,7 @@ repositories.instructions repositories.model repositories.models repositories.ef
 repositories.base repositories.profile repositories.results repositories.pool repositories.locks repositories.path
 repositories.tools repositories.egress repositories.pull_requests.branch_prefix repositories.pull_requests.title
 repositories.pull_requests.labels repositories.pull_requests.draft repositories.pull_requests.template
-channels.repository people.slack people.github people.email mcp.command mcp.profiles
+channels.repository people.slack people.github people.email mcp.command mcp.type mcp.profiles
 rules.tool rules.input rules.action rules.reason options.models options.efforts egress
 registries.host registries.repositories registries.paths
 credentials.name credentials.provider credentials.region credentials.profile credentials.project credentials.file

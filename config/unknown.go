@@ -20,7 +20,6 @@ var removed = map[string]string{
 	"credentials: weight":    "remove it; runs are spread evenly among the credentials that are free",
 	"github: fork_runs":      "remove it; forks of one author get 5 reviews a day",
 	"limits: credential":     "remove it; a throttled credential starts its runs one by one",
-	"mcp: type":              "remove it; a url: whose path ends in /sse means sse, another http",
 	"prices: cache_write":    "remove it; it is 1.25 times input",
 	"prices: cache_write_1h": "remove it; it is twice input",
 	"registries: realm":      "remove it; such registries are not supported",

@@ -71,7 +71,6 @@ func TestFormerKeys(t *testing.T) {
 		"credentials:\n  - {name: a, weight: 1}":    "credentials: weight",
 		"github: {fork_runs: 1}":                    "github: fork_runs",
 		"limits: {credential: 1}":                   "limits: credential",
-		"mcp: {a: {type: sse, url: 'http://h'}}":    "mcp: type",
 		"prices: {api: {a: {cache_write: 1}}}":      "prices: cache_write",
 		"prices: {api: {a: {cache_write_1h: 1}}}":   "prices: cache_write_1h",
 		"registries:\n  - {realm: h}":               "registries: realm",

@@ -37,8 +37,12 @@ func TestServers(t *testing.T) {
 	got := servers(load(t, `mcp:
   tickets: {command: x, args: [a], env: {B: c}}
   search: {url: "https://h", headers: {D: e}, profiles: [read, write]}
+  old: {url: "https://h/sse"}
+  older: {url: "https://h/events", type: sse}
 `))
 	want := []agent.MCPServer{
+		{Name: "old", Type: agent.ServerSSE, URL: "https://h/sse"},
+		{Name: "older", Type: agent.ServerSSE, URL: "https://h/events"},
 		{
 			Name: "search", Type: agent.ServerHTTP, URL: "https://h", Headers: map[string]string{"D": "e"},
 			Profiles: []agent.Profile{agent.Read, agent.Write},

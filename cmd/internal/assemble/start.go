@@ -1,6 +1,7 @@
 package assemble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -338,7 +339,7 @@ func servers(c config.Config) []agent.MCPServer {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.MCP)) {
 		s := c.Routing.MCP[name]
 		m := agent.MCPServer{
-			Name: name, Type: serverType(s.URL), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL,
+			Name: name, Type: serverType(s), Command: s.Command, Args: s.Args, Env: s.Env, URL: s.URL,
 			Headers: s.Headers,
 		}
 		for _, p := range s.Profiles {
@@ -350,15 +351,15 @@ func servers(c config.Config) []agent.MCPServer {
 }
 
 // serverType returns how the CLI talks to a server of tools.
-func serverType(address string) string {
-	u, err := url.Parse(address)
+func serverType(s config.Server) string {
+	u, err := url.Parse(s.URL)
 	switch {
-	case address == "":
+	case s.URL == "":
 		return agent.ServerStdio
-	case err == nil && path.Base(u.Path) == "sse":
+	case s.Type == "" && err == nil && path.Base(u.Path) == "sse":
 		return agent.ServerSSE
 	}
-	return agent.ServerHTTP
+	return cmp.Or(s.Type, agent.ServerHTTP)
 }
 
 // registries are the package registries with a credential.
