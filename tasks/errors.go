@@ -37,7 +37,13 @@ func Later(d time.Duration, why string) *ErrLater {
 }
 
 // InputError is a mistake of the person who asked. Sentence explains it to them. Retrying does not help.
-type InputError struct{ Sentence string }
+type InputError struct {
+	Sentence string
+	Option   string // the option of the request that is the mistake, such as OptionDirectory; empty: something else
+}
+
+// OptionDirectory is the option of a request that says in which directory its agent starts.
+const OptionDirectory = "directory"
 
 func (e *InputError) Error() string { return e.Sentence }
 

@@ -45,8 +45,8 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
-// A directory is one of the thread's repository, so it stays as long as that does. One that was refused is forgotten:
-// the worker knows where the conversation began.
+// A directory is one of the thread's repository and branch, so it stays as long as they do. One for which a message was
+// refused is forgotten: the worker knows where the conversation began.
 func TestWhichDirectory(t *testing.T) {
 	t.Parallel()
 	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
@@ -57,31 +57,37 @@ func TestWhichDirectory(t *testing.T) {
 	f.say(ann, general, root, at+"two")
 	equal(t, "the thread's", last(), [2]string{"acme/api", "services/a"})
 	equal(t, "of what the run may absorb", tasks.MergeKey(f.tasks()[0]), tasks.MergeKey(one))
-	end := func(claim *store.Claim, kind tasks.EndingKind) {
-		f.finish(claim, tasks.Ending{Kind: kind})
+	end := func(claim *store.Claim, e tasks.Ending) {
+		f.finish(claim, e)
 		if err := claim.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run := func(kind tasks.EndingKind) {
+	run := func(e tasks.Ending) {
 		_, claim := f.begin()
-		end(claim, kind)
+		end(claim, e)
 	}
-	end(claim, tasks.Failed)
-	run(tasks.Failed)
+	end(claim, tasks.Ending{Kind: tasks.Failed})
+	run(tasks.Ending{Kind: tasks.Failed})
 	f.say(ann, general, root, at+"three")
 	equal(t, "the thread's, without a session", last(), [2]string{"acme/api", "services/a"})
-	run(tasks.Answered)
+	run(tasks.Ending{Kind: tasks.Refused, Reason: "Your budget for today is used up."})
+	f.say(ann, general, root, at+"again")
+	equal(t, "the thread's, after a refusal for another reason", last(), [2]string{"acme/api", "services/a"})
+	run(tasks.Ending{Kind: tasks.Answered})
 	f.say(ann, general, root, at+"[directory=misspelt] four")
 	equal(t, "another one", last(), [2]string{"acme/api", "misspelt"})
-	run(tasks.Refused)
+	run(tasks.Ending{Kind: tasks.Refused, Option: tasks.OptionDirectory})
 	f.say(ann, general, root, at+"five")
 	equal(t, "left to the worker", last(), [2]string{"acme/api", ""})
-	run(tasks.Answered)
+	run(tasks.Ending{Kind: tasks.Answered})
 	f.say(ann, general, root, at+"[directory=services/a] six")
-	f.say(ann, general, root, at+"[repo=web] seven")
+	f.say(ann, general, root, at+"[branch=dev] seven")
+	equal(t, "another branch", last(), [2]string{"acme/api", ""})
+	f.say(ann, general, root, at+"[directory=services/a] eight")
+	f.say(ann, general, root, at+"[repo=web] nine")
 	equal(t, "another repository", last(), [2]string{"acme/web", ""})
-	f.say(ann, general, "", at+"[repo=none directory=services/a] eight")
+	f.say(ann, general, "", at+"[repo=none directory=services/a] ten")
 	f.lastWord(ann, 1, "The directory \"services/a\" needs a repository: name one.")
 }
 

@@ -286,7 +286,7 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	if thread, err = in.digest.threadOf(ctx, m.origin, thread); err != nil {
 		return tasks.Task{}, err
 	}
-	if thread, err = in.withoutRefused(ctx, thread); err != nil {
+	if thread, err = in.withoutMistake(ctx, thread); err != nil {
 		return tasks.Task{}, err
 	}
 	t := m.origin.task(r.prompt + m.rest)
@@ -300,9 +300,9 @@ func (in *interpreter) request(ctx context.Context, m message, thread tasks.Thre
 	return t, err
 }
 
-// withoutRefused returns a thread without the directory of a latest task that was refused: it may be misspelt. The next
-// task then starts where the conversation began, which its worker knows.
-func (in *interpreter) withoutRefused(ctx context.Context, thread tasks.Thread) (tasks.Thread, error) {
+// withoutMistake returns a thread without the directory for which its latest task was refused: it may be misspelt. The
+// next task then starts where the conversation began, which its worker knows.
+func (in *interpreter) withoutMistake(ctx context.Context, thread tasks.Thread) (tasks.Thread, error) {
 	if thread.Options.Directory == "" {
 		return thread, nil
 	}
@@ -310,7 +310,7 @@ func (in *interpreter) withoutRefused(ctx context.Context, thread tasks.Thread) 
 	if errors.Is(err, tasks.ErrNotFound) {
 		return thread, nil
 	}
-	if latest.Ending != nil && latest.Ending.Kind == tasks.Refused {
+	if latest.Ending != nil && latest.Ending.Option == tasks.OptionDirectory {
 		thread.Options.Directory = ""
 	}
 	return thread, err

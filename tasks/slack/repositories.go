@@ -101,11 +101,8 @@ func (rs *repositories) chooseRepository(
 	if t.Ref != "" && t.Repo == "" {
 		return nil, inputError("A branch needs a repository: write [repo=owner/name branch=%s].", t.Ref)
 	}
-	if strings.EqualFold(t.Repo, thread.Repo) {
-		t.Options.Directory = cmp.Or(t.Options.Directory, thread.Options.Directory)
-	}
 	if t.Ref == "" && strings.EqualFold(t.Repo, thread.Repo) {
-		t.Ref = thread.Ref
+		t.Ref, t.Options.Directory = thread.Ref, cmp.Or(t.Options.Directory, thread.Options.Directory)
 		if thread.Profile == agent.Untrusted { // the code at that ref is still untrusted
 			t.Profile = agent.Untrusted
 		}
@@ -126,7 +123,7 @@ func (rs *repositories) ofChannel(channel string) string {
 }
 
 // withDefaults completes the options of a message by those of its thread, but for the directory, which is one of a
-// repository.
+// version of a repository.
 func withDefaults(said, thread tasks.Options) tasks.Options {
 	return tasks.Options{
 		Model: cmp.Or(said.Model, thread.Model), Effort: cmp.Or(said.Effort, thread.Effort),

@@ -42,7 +42,9 @@ func (p *Processor) refused(run *run, err error) (tasks.Ending, error) {
 		return tasks.Ending{}, err
 	}
 	if input, mistake := errors.AsType[*tasks.InputError](err); mistake {
-		return tasks.Ending{Kind: tasks.Refused, At: time.Now(), Reason: input.Sentence}, nil
+		return tasks.Ending{
+			Kind: tasks.Refused, At: time.Now(), Reason: input.Sentence, Option: input.Option,
+		}, nil
 	}
 	if err := p.blameMachine(run.Detached, run.Claim.Record(), err); err != nil {
 		return tasks.Ending{}, err

@@ -51,13 +51,16 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	cannot := fmt.Sprintf("The agent cannot start in %q of %s: %s.", chosen.Value, t.Repo, why)
 	asked := t.Options.Directory != "" && (!kept || before != folder)
 	if rules := p.rules(); asked && why == "" && rules != "" && folder != path.Dir(path.Dir(rules)) {
-		return p, &tasks.InputError{Sentence: fmt.Sprintf("The agent cannot start in %q of %s: "+
-			"the repository is trusted, and its rules in %s hold only for agents that start there. "+
-			"Ask without a directory, or set it as `directory` in %s.", chosen.Value, t.Repo, rules, environment.File)}
+		return p, &tasks.InputError{Option: tasks.OptionDirectory, Sentence: fmt.Sprintf(
+			"The agent cannot start in %q of %s: the repository is trusted, and its rules in %s hold only for agents "+
+				"that start there. Ask without a directory, or set it as `directory` in %s.",
+			chosen.Value, t.Repo, rules, environment.File)}
 	}
 	switch {
 	case why != "" && asked:
-		return p, &tasks.InputError{Sentence: cannot + " Name another directory, or . for the root."}
+		return p, &tasks.InputError{
+			Option: tasks.OptionDirectory, Sentence: cannot + " Name another directory, or . for the root.",
+		}
 	case why != "":
 		p.Notes = append(p.Notes, cannot+" So it starts in the root. The directory is that of "+chosen.Of+".")
 		p.Settled.Put(rights.Setting{Name: directory})

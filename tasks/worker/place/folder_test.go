@@ -69,6 +69,9 @@ func TestStartIn(t *testing.T) {
 		said := strings.Join(got.Notes, " ")
 		if err != nil {
 			said += err.Error()
+			if input, _ := errors.AsType[*tasks.InputError](err); input == nil || input.Option != tasks.OptionDirectory {
+				t.Errorf("%+v: %#v", c, err)
+			}
 		}
 		if (err != nil) != (c.says != "" && c.asked != "") || (said == "") != (c.says == "") ||
 			!strings.Contains(said, c.says) {
@@ -126,6 +129,9 @@ func TestRequestsKeepTheRules(t *testing.T) {
 		var refused *tasks.InputError
 		if errors.As(err, &refused) != c.refused || err != nil && !strings.Contains(err.Error(), " "+c.rules+" ") {
 			t.Errorf("%s: %v", c.about, err)
+		}
+		if c.refused && refused.Option != tasks.OptionDirectory {
+			t.Errorf("%s: refused for %q", c.about, refused.Option)
 		}
 	}
 }
