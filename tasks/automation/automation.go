@@ -120,7 +120,7 @@ func (s *Source) Name() string { return string(s.kind) }
 // schedules until ctx ends.
 func (s *Source) Listen(ctx context.Context, mux *http.ServeMux, d *desk.Desk) error {
 	if len(s.hooks) > 0 {
-		mux.HandleFunc("POST "+Prefix+"{name}", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r) })
+		mux.HandleFunc("POST "+Prefix+"{name}", func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, d) })
 		s.cfg.Inbox.Handle(s.Name(), func(ctx context.Context, e intake.Event) (string, error) {
 			return s.submit(ctx, d, e)
 		})

@@ -65,8 +65,8 @@ type accepted struct {
 }
 
 // serve stores a request and answers it.
-func (s *Source) serve(w http.ResponseWriter, r *http.Request) {
-	stored, err := s.receive(w, r)
+func (s *Source) serve(w http.ResponseWriter, r *http.Request, d *desk.Desk) {
+	stored, err := s.receive(w, r, d)
 	if err == nil {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(accepted{stored}) // the sender may be gone
@@ -81,7 +81,7 @@ func (s *Source) serve(w http.ResponseWriter, r *http.Request) {
 	p.Write(w)
 }
 
-func (s *Source) receive(w http.ResponseWriter, r *http.Request) (stored bool, err error) {
+func (s *Source) receive(w http.ResponseWriter, r *http.Request, d *desk.Desk) (stored bool, err error) {
 	body, status := intake.ReadBody(w, r, maxBody)
 	switch status {
 	case http.StatusOK:
@@ -108,7 +108,7 @@ func (s *Source) receive(w http.ResponseWriter, r *http.Request) (stored bool, e
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), patience)
 	defer cancel()
-	return e.accept(ctx, key, body)
+	return e.accept(ctx, d, key, body)
 }
 
 // The headers in which other services send the signature of a body, and the ID that the repetitions of a request have.
@@ -168,7 +168,7 @@ type request struct {
 }
 
 // accept stores an authentic request, unless the template makes nothing of it.
-func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored bool, err error) {
+func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []byte) (stored bool, err error) {
 	prompt, err := render(e.template, body)
 	if err != nil {
 		e.source.cfg.Log.Warn("fill template of hook", "hook", e.Name, "err", err)
@@ -188,6 +188,9 @@ func (e *endpoint) accept(ctx context.Context, key string, body []byte) (stored 
 	}
 	if !known {
 		if err := e.limit(ctx); err != nil {
+			return false, err
+		}
+		if err := e.afford(ctx, d); err != nil {
 			return false, err
 		}
 	}
@@ -235,6 +238,29 @@ func (e *endpoint) limit(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// afford refuses a request that is new if a budget is used up. The first one of a day becomes a task all the same: its
+// ending says so where the results of the hook go.
+func (e *endpoint) afford(ctx context.Context, d *desk.Desk) error {
+	now := e.source.cfg.Now().UTC()
+	err := d.Affords(ctx, e.task("", request{At: now}))
+	if _, over := errors.AsType[*tasks.InputError](err); !over {
+		return err
+	}
+	name := string(Hook) + "/" + e.Name + "/refused/" + now.Format(time.DateOnly)
+	again, err := e.source.cfg.Limiter.Allow(ctx, name, 24*time.Hour, 1)
+	if err != nil {
+		return fmt.Errorf("limit hook %s: %w", e.Name, err)
+	}
+	if again == 0 {
+		return nil
+	}
+	return &intake.Problem{
+		Status: http.StatusTooManyRequests, Title: "Budget used up",
+		Detail:     "A budget of this hook is used up. A new day begins at midnight UTC.",
+		RetryAfter: now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now),
+	}
 }
 
 var keyForm = regexp.MustCompile(`^[ -~]{1,255}$`)

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -199,7 +200,7 @@ func TestKeyCountsForADay(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if err := source.Listen(t.Context(), mux, nil); err != nil {
+	if err := source.Listen(t.Context(), mux, &desk.Desk{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"known", ""} {
@@ -444,7 +445,7 @@ func TestRequestsThatAreNoTasks(t *testing.T) {
 		"{}": "/clear is a terminal command",
 		`{"long": "` + strings.Repeat("x", 64<<10) + `"}`: "does not match the hook's template",
 	} {
-		_, err := source.hooks["alerts"].accept(t.Context(), "", []byte(body))
+		_, err := source.hooks["alerts"].accept(t.Context(), nil, "", []byte(body))
 		p, ok := errors.AsType[*intake.Problem](err)
 		if !ok || p.Status != http.StatusUnprocessableEntity || !strings.Contains(p.Detail, want) {
 			t.Errorf("%.20s: %v", body, err)
@@ -506,8 +507,8 @@ func TestRefusedByPolicy(t *testing.T) {
 	}
 }
 
-// A budget that is used up is said in the ending of a task, which the channel of the hook gets. No request stays in the
-// inbox for it.
+// A budget that is used up is said once a day in the ending of a task, which the channel of the hook gets. Further
+// requests become none, and none stays in the inbox for it.
 func TestRequestOverBudget(t *testing.T) {
 	t.Parallel()
 	policy := rights.Policy{Budgets: rights.Budgets{Day: 1}}
@@ -522,6 +523,17 @@ func TestRequestOverBudget(t *testing.T) {
 	}
 	if st := f.Status(post()); st.Ending != nil || f.made() != 2 {
 		t.Errorf("%+v, of %d tasks", st.Ending, f.made())
+	}
+	got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
+	if got.status != http.StatusTooManyRequests || !strings.Contains(got.Detail, "midnight") ||
+		err != nil || wait < 1 || wait > 24*3600+1 || f.made() != 2 {
+		t.Errorf("%+v of %d tasks, retry after %d s: %v", got, f.made(), wait, err)
+	}
+	f.now = f.now.Add(24 * time.Hour) // of the front door; the budget is counted by the clock of Redis
+	post()
+	if f.made() != 3 {
+		t.Errorf("%d tasks, want one more a day later", f.made())
 	}
 }
 
@@ -539,7 +551,7 @@ func TestWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	if err := source.Listen(t.Context(), mux, nil); err != nil {
+	if err := source.Listen(t.Context(), mux, &desk.Desk{}); err != nil {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Prefix+"alerts", strings.NewReader("{}"))

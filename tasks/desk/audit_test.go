@@ -77,10 +77,10 @@ var deskActions = map[string]func(f *harness, ctx context.Context) (string, erro
 // deskSilent are the methods that record nothing. People change nothing with most of them. Supersede is automatic, and
 // votes and links are no changes of a task: a source records with As what it has done for a person.
 var deskSilent = map[string]bool{
-	"As": true, "CastVote": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true, "Find": true, "Follow": true,
-	"History": true, "Latest": true, "List": true, "Metered": true, "Offer": true, "OfferLink": true, "Open": true,
-	"Overview": true, "PermitNow": true, "PermitReady": true, "Permits": true, "Questions": true, "Status": true,
-	"Supersede": true, "Thread": true, "Unlink": true,
+	"Affords": true, "As": true, "CastVote": true, "Changes": true, "Costs": true, "Delivered": true, "Depths": true,
+	"Find": true, "Follow": true, "History": true, "Latest": true, "List": true, "Metered": true, "Offer": true,
+	"OfferLink": true, "Open": true, "Overview": true, "PermitNow": true, "PermitReady": true, "Permits": true,
+	"Questions": true, "Status": true, "Supersede": true, "Thread": true, "Unlink": true,
 }
 
 func (f *harness) stopped() string {

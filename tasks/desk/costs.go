@@ -9,6 +9,7 @@ import (
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/store"
+	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/internal/format"
 	"github.com/errand-fleet/errand/tasks/internal/scope"
 	"github.com/errand-fleet/errand/tasks/people"
@@ -116,6 +117,28 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 		found.Rows, found.More = found.Rows[:q.Limit], len(found.Rows)-q.Limit
 	}
 	return found, nil
+}
+
+// Affords returns an *InputError if one of today's budgets is used up in which a task would count. So does Submit, but
+// not for a task that is unattended.
+func (d *Desk) Affords(ctx context.Context, t tasks.Task) error {
+	scopes := append(d.policy.People.Scopes(t), store.Fleet)
+	for _, b := range d.policy.Budgets.Daily() {
+		for _, s := range scopes {
+			if b.USD <= 0 || !strings.HasPrefix(s, b.Scope) {
+				continue
+			}
+			spent, err := d.store.Costs.Spent(ctx, s)
+			if err != nil {
+				return err
+			}
+			if spent >= b.USD {
+				over := store.OverBudget{Spending: store.Spending{Scope: s, Spent: spent, Budget: b.USD}}
+				return d.policy.Budgets.Refusal(&over)
+			}
+		}
+	}
+	return nil
 }
 
 func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model+q.Credential != "" }
