@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -169,15 +168,13 @@ func pageOf(t tasks.Task, o subject.Origin) findings.Page {
 }
 
 // found decodes the agent's findings, or returns false if it gave only text.
-func (r *Report) found(e tasks.Ending) (findings.Answer, bool) { return readAnswer(e, r.log) }
-
-func readAnswer(e tasks.Ending, log *slog.Logger) (findings.Answer, bool) {
+func (r *Report) found(e tasks.Ending) (findings.Answer, bool) {
 	if e.Kind != tasks.Answered || len(e.Result.Structured) == 0 {
 		return findings.Answer{}, false
 	}
 	a, err := findings.Read(e.Result.Structured)
 	if err != nil {
-		log.Warn("review without findings", "err", err) // its text is posted
+		r.log.Warn("review without findings", "err", err) // its text is posted
 		return findings.Answer{}, false
 	}
 	a.Summary = markdown.Neutral(a.Summary)
