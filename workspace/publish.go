@@ -115,14 +115,15 @@ func (l load) prepare(ctx context.Context, s *shadow, work work, base string, p 
 	if l.remote, err = m.update(ctx); err != nil {
 		return l, err
 	}
-	onto, err := m.ref(ctx, "refs/heads/"+base)
+	refs, err := m.refs(ctx, "refs/heads/"+base, "refs/heads/"+p.Branch)
 	if err != nil {
 		return l, err
 	}
-	there, err := m.ref(ctx, "refs/heads/"+p.Branch)
-	if err != nil && !errors.Is(err, ErrRef) {
+	onto, err := among(refs, "refs/heads/"+base)
+	if err != nil {
 		return l, err
 	}
+	there, _ := among(refs, "refs/heads/"+p.Branch) // it may be new
 	l.base, l.branch = onto.Commit, there.Commit
 	signing, err := l.signing(ctx, s, p)
 	if err != nil {

@@ -36,32 +36,40 @@ func (r Ref) branch() string {
 
 // resolve finds what want names in the mirror, without fetching.
 func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
-	name, err := m.git.run(ctx, "symbolic-ref", "HEAD")
+	head, err := m.git.run(ctx, "symbolic-ref", "HEAD")
 	if err != nil {
 		return tip{}, err
 	}
-	fallback := strings.TrimPrefix(strings.TrimSpace(name), "refs/heads/")
+	fallback := strings.TrimPrefix(strings.TrimSpace(head), "refs/heads/")
 	t := tip{protected: cmp.Or(strings.TrimPrefix(want.Protected, "refs/heads/"), fallback)}
-	protected, err := m.ref(ctx, "refs/heads/"+t.protected)
+	t.base = cmp.Or(strings.TrimPrefix(want.Base, "refs/heads/"), t.protected)
+	names := want.names(fallback)
+	patterns := append([]string{"refs/heads/" + t.protected, "refs/heads/" + t.base}, names...)
+	if want.Own != "" {
+		patterns = append(patterns, "refs/heads/"+want.Own, "refs/heads/**/"+path.Base(want.Own))
+	}
+	refs, err := m.refs(ctx, patterns...)
 	if err != nil {
 		return t, err
 	}
-	t.base = cmp.Or(strings.TrimPrefix(want.Base, "refs/heads/"), t.protected)
-	base, err := m.ref(ctx, "refs/heads/"+t.base)
+	protected, err := among(refs, "refs/heads/"+t.protected)
+	if err != nil {
+		return t, err
+	}
+	base, err := among(refs, "refs/heads/"+t.base)
 	if err != nil {
 		return t, err
 	}
 	t.protectedSHA, t.baseSHA = protected.Commit, base.Commit
-	if want.Own != "" {
-		if t.at, err = m.own(ctx, want.Own); err != nil || t.at.Commit != "" {
-			return t, err
-		}
+	if t.at = own(refs, want.Own); t.at.Commit != "" {
+		return t, nil
 	}
-	if t.at, err = m.named(ctx, want.Ref, fallback); err != nil || !t.at.IsCommit() {
+	if !fullSHA.MatchString(want.Ref) {
+		t.at, err = among(refs, names...)
 		return t, err
 	}
-	if want.Strange {
-		return t, nil
+	if t.at.Commit, err = m.commit(ctx, want.Ref); err != nil || want.Strange {
+		return t, err
 	}
 	if t.stray, err = m.isStray(ctx, t.at.Commit); err != nil {
 		return t, err
@@ -73,42 +81,65 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	return t, nil
 }
 
-// named finds what a Want.Ref names.
-func (m mirror) named(ctx context.Context, name, fallback string) (Ref, error) {
-	if fullSHA.MatchString(name) {
-		commit, err := m.commit(ctx, name)
-		return Ref{Commit: commit}, err
+// names returns the full names of the refs that Ref may stand for, in the order in which they count.
+func (w Want) names(fallback string) []string {
+	switch {
+	case w.Ref == "":
+		return []string{"refs/heads/" + fallback}
+	case strings.HasPrefix(w.Ref, "refs/"):
+		return []string{w.Ref}
 	}
-	names := []string{"refs/heads/" + name, "refs/tags/" + name}
-	if name == "" {
-		names = []string{"refs/heads/" + fallback}
-	}
-	if strings.HasPrefix(name, "refs/") {
-		names = []string{name}
-	}
-	for _, full := range names {
-		if found, err := m.ref(ctx, full); !errors.Is(err, ErrRef) {
-			return found, err
-		}
-	}
-	return Ref{}, fmt.Errorf("%w: %q", ErrRef, name)
+	return []string{"refs/heads/" + w.Ref, "refs/tags/" + w.Ref}
 }
 
-// ref finds the ref with a full name and the commit that it leads to.
-func (m mirror) ref(ctx context.Context, name string) (Ref, error) {
-	// The pattern also matches the refs below a directory of that name.
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname)", name)
+// refs lists the refs that patterns match, by their names. What leads to no commit, such as a tag of a file, has none.
+func (m mirror) refs(ctx context.Context, patterns ...string) (list []Ref, _ error) {
+	const format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
+	out, err := m.git.run(ctx, append([]string{"for-each-ref", format}, patterns...)...)
 	if err != nil {
-		return Ref{}, err
+		return nil, err
 	}
 	for line := range strings.Lines(out) {
-		object, found, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if found == name {
-			commit, err := m.commit(ctx, object)
-			return Ref{Name: name, Commit: commit}, err
+		fields := strings.Fields(line) // the last two are empty unless it is an annotated tag
+		ref, kind, object := Ref{Name: fields[0]}, fields[len(fields)-2], fields[len(fields)-1]
+		switch kind {
+		case "commit":
+			ref.Commit = object
+		case "tag": // some versions of git follow only the first of several
+			if ref.Commit, err = m.commit(ctx, object); err != nil && !errors.Is(err, ErrRef) {
+				return nil, err
+			}
+		}
+		list = append(list, ref)
+	}
+	return list, nil
+}
+
+// among returns the first of the names that a ref with a commit has.
+func among(refs []Ref, names ...string) (Ref, error) {
+	for _, name := range names {
+		for _, r := range refs {
+			if r.Name == name && r.Commit != "" {
+				return r, nil
+			}
 		}
 	}
-	return Ref{}, fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(name, "refs/heads/"))
+	return Ref{}, fmt.Errorf("%w: %q", ErrRef, strings.TrimPrefix(names[0], "refs/heads/"))
+}
+
+// own returns the branch with a name or, if none exists, one with the same last part that Publish may push to. It
+// returns the zero Ref if there is neither.
+func own(refs []Ref, name string) (own Ref) {
+	for _, r := range refs {
+		branch := r.branch()
+		if branch == "" || path.Base(branch) != path.Base(name) {
+			continue
+		}
+		if branch == name || own.Name == "" && publishable.MatchString(branch) {
+			own = r
+		}
+	}
+	return own
 }
 
 // commit returns the commit with an ID, or the one that the tag with an ID leads to. A tag may also lead to a tree or a
@@ -124,21 +155,6 @@ func (m mirror) commit(ctx context.Context, id string) (string, error) {
 		return "", fmt.Errorf("%w: %q", ErrRef, id)
 	}
 	return strings.TrimSpace(out), err
-}
-
-// own returns the branch with a name or, if none exists, one with the same last part that Publish may push to. It
-// returns the zero Ref if there is neither.
-func (m mirror) own(ctx context.Context, name string) (own Ref, err error) {
-	out, err := m.git.run(ctx, "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads/"+name,
-		"refs/heads/**/"+path.Base(name))
-	for line := range strings.Lines(out) {
-		sha, full, _ := strings.Cut(strings.TrimSpace(line), " ")
-		found := Ref{Name: full, Commit: sha}
-		if own.Name == "" && publishable.MatchString(found.branch()) || found.branch() == name {
-			own = found
-		}
-	}
-	return own, err
 }
 
 // isStray reports whether no branch and no tag of the remote has a commit in its history. Such a commit is in the
