@@ -55,12 +55,8 @@ func (s *shadow) changes(ctx context.Context) (c changes, err error) {
 	if err != nil {
 		return c, err
 	}
-	head, err := s.rev(ctx, "HEAD^{tree}")
-	if err != nil {
-		return c, err
-	}
 	c.tree = strings.TrimSpace(tree)
-	c.staged = c.tree != head
+	c.staged = c.tree != s.headTree
 	if !s.flags {
 		if err := s.reveal(ctx); err != nil {
 			return c, err

@@ -191,6 +191,9 @@ func (g git) holds(ctx context.Context, args ...string) (bool, error) {
 
 // updateIndex changes the index for these names, each of which ends in a NUL.
 func (g git) updateIndex(ctx context.Context, names string, options ...string) error {
+	if names == "" {
+		return nil
+	}
 	_, err := g.reading(names).run(ctx, append(append([]string{"update-index"}, options...), "-z", "--stdin")...)
 	return err
 }
@@ -202,6 +205,9 @@ type gitObject struct {
 
 // objects reads the objects with these names, each in a line, in their order. It returns an error if one is missing.
 func (g git) objects(ctx context.Context, names string) ([]gitObject, error) {
+	if names == "" {
+		return nil, nil
+	}
 	out, err := g.reading(names).run(ctx, "cat-file", "--batch")
 	if err != nil {
 		return nil, err

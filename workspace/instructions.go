@@ -84,9 +84,6 @@ func (m mirror) blobs(
 			small = append(small, i)
 		}
 	}
-	if len(small) == 0 {
-		return blobs, nil
-	}
 	read, err := m.git.objects(ctx, asked.String())
 	if err != nil {
 		return nil, err

@@ -184,12 +184,15 @@ func (g git) inventory(ctx context.Context) (links []treeFile, pointers []inLFS,
 		there[name] = true
 	}
 	files = slices.DeleteFunc(files, func(f treeFile) bool { return !there[f.name] })
-	pointers, err = g.readPointers(ctx, files)
+	pointers, _, err = g.readPointers(ctx, files)
 	return links, pointers, err
 }
 
 // leftToLFS returns those of the names, which end in a NUL, that attributes leave to Git LFS.
 func (g git) leftToLFS(ctx context.Context, names string, how ...string) (left []string, _ error) {
+	if names == "" {
+		return nil, nil
+	}
 	out, err := g.reading(names).run(ctx, append([]string{"check-attr", "-z", "--stdin"}, append(how, "filter")...)...)
 	fields := strings.Split(out, "\x00") // "<name>", "filter", "<value>"
 	for i := 2; i < len(fields); i += 3 {
@@ -200,45 +203,41 @@ func (g git) leftToLFS(ctx context.Context, names string, how ...string) (left [
 	return left, err
 }
 
-// readPointers returns the files whose objects are pointers. An object may be any name of git's without line breaks.
-func (g git) readPointers(ctx context.Context, files []treeFile) (list []inLFS, _ error) {
+// readPointers returns the files whose objects are pointers, and the sizes of all. An object may be any name of git's
+// without line breaks.
+func (g git) readPointers(ctx context.Context, files []treeFile) (list []inLFS, sizes []int64, _ error) {
 	if len(files) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var objects strings.Builder
+	var objects, short strings.Builder
 	for _, f := range files {
 		objects.WriteString(f.object + "\n")
 	}
-	texts, err := g.small(ctx, objects.String(), maxPointer)
-	for i, text := range texts {
-		if m := pointer.FindStringSubmatch(text); m != nil {
-			size, _ := strconv.ParseInt(m[2], 10, 64) // the pattern matches digits only
-			list = append(list, inLFS{content{m[1], size}, files[i].name})
-		}
-	}
-	return list, err
-}
-
-// small reads those of the objects, each in a line, that are shorter than a limit. The others are "".
-func (g git) small(ctx context.Context, names string, limit int) ([]string, error) {
-	out, err := g.reading(names).run(ctx, "cat-file", "--batch-check=%(objectname) %(objectsize)")
+	out, err := g.reading(objects.String()).run(ctx, "cat-file",
+		"--batch-check=%(objecttype) %(objectname) %(objectsize)")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var short strings.Builder
-	var at []int
-	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
-	for i, line := range lines {
-		object, size, _ := strings.Cut(line, " ")
-		if n, err := strconv.Atoi(size); err == nil && n < limit {
-			short.WriteString(object + "\n")
-			at = append(at, i)
+	var at []int // the files whose objects are short
+	for line := range strings.Lines(out) {
+		size := int64(0)
+		if blob := strings.Fields(line); len(blob) == 3 && blob[0] == "blob" { // otherwise "<object> missing"
+			if size, err = strconv.ParseInt(blob[2], 10, 64); err != nil {
+				return nil, nil, errOutput
+			}
+			if size < maxPointer {
+				short.WriteString(blob[1] + "\n")
+				at = append(at, len(sizes))
+			}
+		}
+		sizes = append(sizes, size)
+	}
+	texts, err := g.objects(ctx, short.String())
+	for i, text := range texts {
+		if m := pointer.FindStringSubmatch(text.content); m != nil {
+			size, _ := strconv.ParseInt(m[2], 10, 64) // the pattern matches digits only
+			list = append(list, inLFS{content{m[1], size}, files[at[i]].name})
 		}
 	}
-	read, err := g.objects(ctx, short.String())
-	texts := make([]string, len(lines))
-	for i, object := range read {
-		texts[at[i]] = object.content
-	}
-	return texts, err
+	return list, sizes, err
 }

@@ -329,7 +329,7 @@ func (s *shadow) withoutLFS(ctx context.Context, changed []change) (kept []chang
 		}
 		files = slices.DeleteFunc(files, func(f treeFile) bool { _, found := at[f.name]; return !found })
 	}
-	pointers, err := s.git.readPointers(ctx, files)
+	pointers, _, err := s.git.readPointers(ctx, files)
 	if err != nil {
 		return nil, err
 	}
@@ -387,33 +387,4 @@ func (s *shadow) fitLFS(ctx context.Context, changed []change) error {
 func belongsToLFS(name string) error {
 	return fmt.Errorf("%w: %q belongs to Git LFS (.gitattributes), where errand writes nothing; leave it out",
 		ErrUnfit, name)
-}
-
-// knownLFS refuses commits with pointers whose contents the server lacks: whoever clones them would get nothing.
-func (s *shadow) knownLFS(ctx context.Context, tip string) error {
-	out, err := s.git.run(ctx, "rev-list", "--objects", tip, "--not", "--alternate-refs")
-	if err != nil {
-		return err
-	}
-	var files []treeFile
-	for line := range strings.Lines(out) { // "<object> <name>"; a commit has no name
-		if object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && name != "" {
-			files = append(files, treeFile{name: name, object: object})
-		}
-	}
-	pointers, err := s.git.readPointers(ctx, files)
-	if err != nil {
-		return err
-	}
-	var unknown strings.Builder
-	for _, f := range pointers {
-		if !s.clone.mirror.hasLFS(f.content) {
-			unknown.WriteString(f.name + "\x00")
-		}
-	}
-	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
-	if err == nil && len(left) > 0 {
-		err = belongsToLFS(left[0])
-	}
-	return err
 }

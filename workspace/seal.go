@@ -25,11 +25,7 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 		return w, fmt.Errorf("%w: %s is not finished", ErrUnfit, s.unfinished[0])
 	}
 	w.head = s.head
-	if w.tree, err = s.everything(ctx, trusted); err != nil {
-		return w, err
-	}
-	old, err := s.rev(ctx, w.head+"^{tree}")
-	if err != nil || w.tree != old {
+	if w.tree, err = s.everything(ctx, trusted); err != nil || w.tree != s.headTree {
 		return w, err
 	}
 	beyond, err := s.git.run(ctx, "rev-list", "--max-count=1", w.head, "--not", "--alternate-refs")
@@ -39,22 +35,18 @@ func (s *shadow) work(ctx context.Context, trusted bool) (w work, err error) {
 
 // seal returns the commit to publish: the one checked out, plus one commit of the uncommitted work on top of parent.
 func (s *shadow) seal(ctx context.Context, w work, parent string, p Publication) (tip string, err error) {
-	tip = w.head
-	old, err := s.rev(ctx, w.head+"^{tree}")
-	if err == nil && w.tree != old { // otherwise nothing is uncommitted
-		tip = parent
-		old, err = s.rev(ctx, parent+"^{tree}")
+	if w.tree == s.headTree { // nothing is uncommitted
+		return w.head, s.weigh(ctx, w.head)
 	}
+	tip = parent
+	old, err := s.rev(ctx, parent+"^{tree}")
 	if err == nil && w.tree != old {
 		tip, err = s.commitTree(ctx, w.tree, parent, p)
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := s.weigh(ctx, tip); err != nil {
-		return "", err
-	}
-	return tip, s.knownLFS(ctx, tip)
+	return tip, s.weigh(ctx, tip)
 }
 
 // everything returns the tree of all files in the work tree. Git reads those that differ from the index, so that line
@@ -130,26 +122,39 @@ func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publicat
 	return strings.TrimSpace(out), err
 }
 
-// weigh refuses commits with files that are too large, including the agent's own commits.
+// weigh refuses commits, including the agent's own, with files that are too large, or with pointers whose contents the
+// server of Git LFS lacks: whoever clones them would get nothing.
 func (s *shadow) weigh(ctx context.Context, tip string) error {
-	args := []string{"rev-list", "--objects", tip, "--not", "--alternate-refs"}
-	large, err := s.git.run(ctx, append(args, fmt.Sprintf("--filter=blob:limit=%d", maxFile+1),
-		"--filter-print-omitted")...)
+	out, err := s.git.run(ctx, "rev-list", "--objects", tip, "--not", "--alternate-refs")
 	if err != nil {
 		return err
 	}
-	_, object, found := strings.Cut("\n"+large, "\n~") // "~<object>": left out by the filter
-	if !found {
-		return nil
+	var files []treeFile
+	for line := range strings.Lines(out) { // "<object> <name>"; a commit has no name
+		if object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && name != "" {
+			files = append(files, treeFile{name: name, object: object})
+		}
 	}
-	object, _, _ = strings.Cut(object, "\n")
-	all, err := s.git.run(ctx, args...)
+	pointers, sizes, err := s.git.readPointers(ctx, files)
 	if err != nil {
 		return err
 	}
-	_, name, _ := strings.Cut("\n"+all, "\n"+object+" ") // "<object> <name>"
-	name, _, _ = strings.Cut(name, "\n")
-	return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, name, maxFile>>20)
+	for i, size := range sizes {
+		if size > maxFile {
+			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, files[i].name, maxFile>>20)
+		}
+	}
+	var unknown strings.Builder
+	for _, f := range pointers {
+		if !s.clone.mirror.hasLFS(f.content) {
+			unknown.WriteString(f.name + "\x00")
+		}
+	}
+	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
+	if err == nil && len(left) > 0 {
+		err = belongsToLFS(left[0])
+	}
+	return err
 }
 
 // take copies the commit to publish from the shadow into the mirror and checks every object. The caller holds the

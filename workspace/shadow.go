@@ -30,6 +30,7 @@ type shadow struct {
 	git        git
 	files      *os.Root  // the work tree
 	head       string    // the SHA checked out
+	headTree   string    // its tree
 	indexed    time.Time // when the agent's index was written; zero: there is none
 	unfinished []string  // operations that git had not finished, and flags; they are not copied
 	flags      bool      // the index keeps those that reveal clears
@@ -117,8 +118,13 @@ func (s *shadow) fill(ctx context.Context, x extent) (err error) {
 	if err := s.copy(ctx, x); err != nil {
 		return err
 	}
-	if s.head, err = s.rev(ctx, "HEAD^{commit}"); err != nil || !s.indexed.IsZero() {
+	out, err := s.git.run(ctx, "rev-parse", "HEAD^{commit}", "HEAD^{tree}")
+	if err != nil {
 		return err
+	}
+	s.head, s.headTree, _ = strings.Cut(strings.TrimSpace(out), "\n")
+	if !s.indexed.IsZero() {
+		return nil
 	}
 	return s.inTree().renewIndex(ctx, s.head) // an agent has removed it
 }

@@ -216,10 +216,8 @@ func (c clone) hide(ctx context.Context) error {
 			names.WriteString(name + "\x00")
 		}
 	}
-	if names.Len() > 0 {
-		if err := c.git.updateIndex(ctx, names.String(), "--skip-worktree"); err != nil {
-			return err
-		}
+	if err := c.git.updateIndex(ctx, names.String(), "--skip-worktree"); err != nil {
+		return err
 	}
 	const exclude = ".git/info/exclude"
 	old, _ := root.ReadFile(exclude) // what cannot be read, such as a directory of an agent, gives way
