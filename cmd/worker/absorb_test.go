@@ -47,44 +47,6 @@ func (w *world) gate() (call modelfake.ToolCall, open func()) {
 	}
 }
 
-// A message of the thread reaches the live run through the CLI while a tool runs: one answer covers both, and both
-// tasks end.
-func TestMessageIsAbsorbed(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	call, open := w.gate()
-	w.model.Answer("paint it", modelfake.Turn{Tools: []modelfake.ToolCall{call}}, modelfake.Turn{Text: "Painted."})
-	w.model.Answer("make it blue", modelfake.Turn{Text: "It is blue; {{turns}} prompts."})
-	base := w.standalone()
-	root := w.mention("paint it", "")
-	w.saying(root, "Working: running")
-	second := w.mention("make it blue", root)
-	w.saying(root, "take that into account")
-	open()
-	final := w.answers(root, 1)[0]
-	if !strings.Contains(final, "It is blue; 2 prompts.") {
-		t.Errorf("final message: %s", final)
-	}
-	all := w.fleet(base)
-	first, other := all["paint it"], all["make it blue"]
-	if first.State != "ended" || other.State != "ended" || other.Into != first.Task.ID ||
-		len(first.Ending.Covers) != 1 || other.Ending.Kind != tasks.Answered {
-		t.Errorf("ended as %+v and %+v", first, other)
-	}
-	if n := len(w.model.Requests()); n != 2 {
-		t.Errorf("the model was asked %d times", n)
-	}
-	for _, ts := range []string{root, second} {
-		w.until("nobody looks", func() bool { return len(w.slack.Reactions(channel, ts)) == 0 })
-	}
-	if n := len(w.answers(root, 1)); n != 1 {
-		t.Errorf("%d final messages", n)
-	}
-	if log := w.get(base + "/api/tasks/" + other.Task.ID + "/log"); !strings.Contains(log, "It is blue") {
-		t.Errorf("log of the absorbed task:\n%s", log)
-	}
-}
-
 // A worker is shut down when one message has been taken up and another has not. The run continues with the first, and
 // the second is sent again, with the prompt or after it. tasks/worker has what happens after a death.
 func TestAbsorbedMessagesSurviveTheirWorker(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"image/png"
 	"net/http"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -125,49 +123,6 @@ func TestConversation(t *testing.T) {
 	if page := w.get(base + "/chat/" + task.Thread); !strings.Contains(page, "three. (2 prompts)") ||
 		!strings.Contains(page, "one two thr") {
 		t.Errorf("the page of what went on: %s", page)
-	}
-}
-
-// A worker describes what a clone or a local directory offers, at no cost, and leaves nothing behind.
-func TestAgents(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	root, err := os.MkdirTemp("/tmp", "we") //nolint:usetesting // not below ERRAND_STATE_DIR
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(root) })
-	file := filepath.Join(root, "project", ".claude", "agents", "strategist.md")
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte("---\nname: strategist\ndescription: Plans\n---\nPlan.\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	w.env["ERRAND_DIRS"] = root
-	if _, err := w.github.CreateRepo("acme", "tools",
-		map[string]string{".claude/commands/new-feature.md": "Begin $ARGUMENTS.\n"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"],
-		[]byte("repositories:\n  acme/tools:\n    trusted: true\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	base := w.standalone()
-	if got := w.get(base + "/api/agents?projectPath=" +
-		url.QueryEscape(filepath.Join(root, "project"))); !strings.Contains(got, `"strategist"`) {
-		t.Errorf("of the directory: %s", got)
-	}
-	if got := w.get(base + "/api/agents?repo=acme/tools"); !strings.Contains(got, `"new-feature"`) ||
-		strings.Contains(got, `"strategist"`) {
-		t.Errorf("of the repository: %s", got)
-	}
-	if resp := w.browser(http.MethodGet,
-		base+"/api/agents?projectPath=/etc", ""); resp.StatusCode != http.StatusBadRequest {
-		t.Errorf("of a directory of the system: %s", resp.Status)
-	}
-	if asked := w.model.Requests(); len(asked) > 0 {
-		t.Errorf("the model was asked %d times", len(asked))
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/cmd/internal/assemble"
-	"github.com/errand-fleet/errand/internal/await"
 )
 
 // -print-config reports every problem that would stop the start, and prints the settings that errand.yaml puts in
@@ -69,8 +67,8 @@ func TestPrintConfigChecksContainment(t *testing.T) {
 	}
 }
 
-// A setting with a wrong name is reported with the likely right one: in the printed configuration, in the log of the
-// start, and in the fleet's health.
+// A setting with a wrong name is reported with the likely right one beside the printed configuration. TestNotices of
+// package assemble has what the log and the fleet's health say.
 func TestUnknownSettings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -93,24 +91,5 @@ func TestUnknownSettings(t *testing.T) {
 	}
 	if errs, err := printed("ERRAND_GRACE=1s"); err == nil || strings.Count(errs, "ERRAND_GRACE") != 1 {
 		t.Errorf("with a former setting: %v: %s", err, errs)
-	}
-	line := w.processLog("LIMT")
-	if !strings.Contains(line, want) || !strings.Contains(line, "did you mean ERRAND_RUN_LIMIT?") ||
-		!strings.Contains(line, "WARN") {
-		t.Errorf("the log says %s", line)
-	}
-	front := w.frontDoor()
-	ctx := await.Context(t)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	text := ""
-	for !strings.Contains(text, want) && ctx.Err() == nil { // until the worker's first heartbeat
-		<-tick.C
-		_, text = w.read(front+"/api/health", token)
-	}
-	for _, words := range []string{want, w.env["ERRAND_CONFIG"] + ": repositories (1), channels (1)"} {
-		if !strings.Contains(text, words) {
-			t.Errorf("%s is not in health: %s", words, text)
-		}
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/errand-fleet/errand/internal/await"
-	"github.com/errand-fleet/errand/internal/fake/githubfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
@@ -88,102 +86,8 @@ func TestMention(t *testing.T) {
 	w.secretsStayInside()
 }
 
-// An opened pull request is reviewed: a status on its head and one comment, which is edited for a new head and left
-// unchanged by a redelivery.
-func TestPullRequest(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("Review pull request",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Glob", Input: map[string]string{"pattern": "*.go"}}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{
-			"summary": "It adds cents to euros.", "findings": []any{},
-		}}}})
-	w.standalone()
-
-	n, err := w.github.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Base: "main", Head: "fix-total", Title: "Fix the total", Body: "As discussed.", User: "ann",
-		Files: map[string]string{"total.go": "package total\n\nvar Total = 1\n"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	head := w.github.Pulls(repo)[0].HeadSHA
-	w.reviewed(n, head)
-	comments := w.github.Comments(repo, n)
-	if len(comments) != 1 || !strings.Contains(comments[0].Body, "adds cents to euros") ||
-		!strings.Contains(comments[0].Body, head[:7]) {
-		t.Fatalf("comments: %+v", comments)
-	}
-	var saw bool
-	for _, r := range w.model.Requests() {
-		saw = saw || strings.Contains(r.System, "changes.diff")
-	}
-	if !saw {
-		t.Error("the agent did not get the diff")
-	}
-
-	d, _ := w.github.LastDelivery("pull_request")
-	if err := w.github.Redeliver(t.Context(), d.GUID); err != nil {
-		t.Fatal(err)
-	}
-	head2, err := w.github.PushPR(t.Context(), repo, n,
-		map[string]string{"total.go": "package total\n\nvar Total = 2\n"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.reviewed(n, head2)
-	comments = w.github.Comments(repo, n)
-	if len(comments) != 1 || comments[0].Edits == 0 || !strings.Contains(comments[0].Body, head2[:7]) {
-		t.Errorf("comments after a push: %+v", comments)
-	}
-	reviews := 0
-	for _, st := range w.github.Statuses(repo, head) {
-		if st.State == "success" {
-			reviews++
-		}
-	}
-	if reviews != 1 {
-		t.Errorf("the first head, which was delivered twice, was reviewed %d times", reviews)
-	}
-	w.secretsStayInside()
-}
-
-// reviewed waits until the status of a head is settled.
-func (w *world) reviewed(n int, head string) {
-	w.Helper()
-	ctx := await.Context(w)
-	err := w.github.Wait(ctx, func(s *githubfake.Server) bool {
-		for _, st := range s.Statuses(repo, head) {
-			if st.State == "success" {
-				return len(s.Comments(repo, n)) > 0
-			}
-		}
-		return false
-	})
-	if err != nil {
-		w.Fatalf("wait for review of %s: %v; statuses %+v", head, err, w.github.Statuses(repo, head))
-	}
-}
-
-// A CLI that ignores everything is gone after its limit, with every process that it started, and the thread shows why.
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	alive := w.stubborn()
-	w.env["ERRAND_RUN_LIMIT"] = "2s"
-	w.standalone()
-	root := w.mention("go", "")
-	alive.up(w)
-	w.someMarked(root)
-	alive.gone(w)
-	final := w.answers(root, 1)[0]
-	if !strings.Contains(final, "time limit of 2s") || !strings.Contains(final, "I had got as far as this") {
-		t.Errorf("final message: %s", final)
-	}
-	w.noneMarked(root)
-}
-
-// The same when its worker is killed: the keeper ends the run, and another worker finishes the task.
+// A CLI that ignores everything is gone when its worker is killed, with every process that it started: the keeper ends the
+// run. Another worker begins again, and ends it after its limit. The thread shows why.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -206,7 +110,8 @@ func TestKilledWorker(t *testing.T) {
 	again.up(w) // the CLI runs again
 	again.gone(w)
 	final := w.answers(root, 1)
-	if len(final) != 1 || !strings.Contains(final[0], "time limit of 6s") {
+	if len(final) != 1 || !strings.Contains(final[0], "time limit of 6s") ||
+		!strings.Contains(final[0], "I had got as far as this") {
 		t.Errorf("final message: %q", final)
 	}
 	w.noneMarked(root)

@@ -79,6 +79,7 @@ func TestMetrics(t *testing.T) {
 // process on its machine can connect.
 func TestWorkerShowsMetrics(t *testing.T) {
 	t.Parallel()
+	w := newWorld(t)
 	for _, c := range []struct {
 		set, shown string
 		want       int
@@ -89,7 +90,6 @@ func TestWorkerShowsMetrics(t *testing.T) {
 		{"", "", 401},
 		{"", token, 401},
 	} {
-		w := newWorld(t)
 		w.env["ERRAND_METRICS_TOKEN"] = c.set
 		loaded, err := config.Load(w.getenv, config.RoleWorker)
 		if err != nil {

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
@@ -48,36 +46,6 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.answers(root, 1)
-}
-
-// processLog starts a worker process, like process, and returns the first line of its log that contains these words.
-func (w *world) processLog(words string) string {
-	w.Helper()
-	r, out, err := os.Pipe()
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = r.Close() })
-	w.processTo(out)
-	_ = out.Close()
-	found := make(chan string, 1)
-	go func() {
-		for log := bufio.NewScanner(r); log.Scan(); { // to the end, so that the worker does not block
-			if strings.Contains(log.Text(), words) {
-				select {
-				case found <- log.Text():
-				default:
-				}
-			}
-		}
-	}()
-	select {
-	case line := <-found:
-		return line
-	case <-time.After(await.Bound):
-		w.Fatalf("the worker does not log %q", words)
-		return ""
-	}
 }
 
 // says waits for a message of the bot with this text.
