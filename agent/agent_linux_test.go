@@ -19,21 +19,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unstopped is the context of a run that is not stopped.
-type unstopped struct{ context.Context }
-
-func (unstopped) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (unstopped) Done() <-chan struct{}       { return nil }
-func (unstopped) Err() error                  { return nil }
-func (unstopped) Value(any) any               { return nil }
-
 // host records its calls and answers as its fields say.
 type host struct {
 	permit func(ToolRequest) Decision
-	asked  func(context.Context) // instead of permit
-	next   []Message             // handed over while the run lives
-	more   []Message             // handed over at idle, one after another
-	idled  int                   // how often that was asked
+	asked  func(context.Context)                 // instead of permit
+	next   []Message                             // handed over while the run lives
+	hand   func(context.Context) (Message, bool) // instead of next
+	rests  func()                                // called at idle
+	more   []Message                             // handed over at idle, one after another
+	idled  int                                   // how often that was asked
 	on     func(Event)
 
 	mu     sync.Mutex
@@ -69,6 +63,9 @@ func (h *host) Permit(ctx context.Context, r ToolRequest) Decision {
 }
 
 func (h *host) Next(ctx context.Context) (Message, bool) {
+	if h.hand != nil {
+		return h.hand(ctx)
+	}
 	if len(h.next) > 0 {
 		m := h.next[0]
 		h.next = h.next[1:]
@@ -79,7 +76,9 @@ func (h *host) Next(ctx context.Context) (Message, bool) {
 }
 
 func (h *host) Idle(context.Context) (Message, bool) {
-	h.idled++
+	if h.idled++; h.rests != nil {
+		h.rests()
+	}
 	if len(h.more) == 0 {
 		return Message{}, false
 	}
@@ -221,21 +220,20 @@ func TestCauseOfTheCaller(t *testing.T) {
 	}
 }
 
-func TestSilenceIsAStall(t *testing.T) {
+func TestNoStart(t *testing.T) {
 	t.Parallel()
-	res := newBench(t, "hang").run(t, t.Context(), Spec{IdleLimit: 200 * time.Millisecond}, &host{})
-	if res.Outcome != Stalled {
-		t.Errorf("outcome = %s", res.Outcome)
-	}
-}
-
-func TestUnansweredStart(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, "mute")
-	b.startLimit = 100 * time.Millisecond
-	res := b.run(t, t.Context(), Spec{}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassStart {
-		t.Errorf("result = %+v", res)
+	for mode, want := range map[string]struct {
+		class   Class
+		message string
+	}{"mute": {ClassStart, "did not answer"}, "refuse": {ClassConfig, "no thanks"}} {
+		b := newBench(t, mode)
+		if mode == "mute" {
+			b.startLimit = 100 * time.Millisecond
+		}
+		res := b.run(t, t.Context(), Spec{}, &host{})
+		if res.Outcome != Failed || res.Error.Class != want.class || !strings.Contains(res.Error.Message, want.message) {
+			t.Errorf("result = %+v", res)
+		}
 	}
 }
 
@@ -261,26 +259,14 @@ func TestStoppedWhileTheCLIExits(t *testing.T) {
 	b := newBench(t, "never-exit")
 	ctx, stop := context.WithCancelCause(t.Context())
 	defer stop(nil)
-	h := &resting{host: &host{}, rests: func() { stop(errors.New("the worker leaves")) }}
-	res, err := b.Run(ctx, Spec{ID: unique("exiting"), Dir: b.dir, Profile: Read, Prompt: Message{Text: "hello"}}, h)
-	if err != nil || res.Outcome != Done && res.Outcome != Stopped {
-		t.Fatalf("result = %+v, %v", res, err)
+	h := &host{rests: func() { stop(errors.New("the worker leaves")) }}
+	if res := b.run(t, ctx, Spec{ID: unique("exiting")}, h); res.Outcome != Done && res.Outcome != Stopped {
+		t.Fatalf("result = %+v", res)
 	}
 	log := b.read(t, "exiting", ".log")
 	if strings.Contains(log, "did not exit") || !strings.Contains(log, ": the worker leaves") {
 		t.Errorf("log:\n%s", log)
 	}
-}
-
-// resting is a host that does something when the agent has nothing left to do.
-type resting struct {
-	*host
-	rests func()
-}
-
-func (h *resting) Idle(ctx context.Context) (Message, bool) {
-	h.rests()
-	return h.host.Idle(ctx)
 }
 
 // A CLI that has not answered yet has no turn to interrupt and no session to end: it is ended at once.
@@ -337,14 +323,6 @@ func TestDeafCLI(t *testing.T) {
 		t.Errorf("result = %+v", res)
 	}
 	b.gone(t)
-}
-
-func TestRefusedStart(t *testing.T) {
-	t.Parallel()
-	res := newBench(t, "refuse").run(t, t.Context(), Spec{}, &host{})
-	if res.Outcome != Failed || res.Error.Class != ClassConfig || !strings.Contains(res.Error.Message, "no thanks") {
-		t.Errorf("result = %+v", res)
-	}
 }
 
 // An answer to an earlier message is no answer to the one that the CLI died on.

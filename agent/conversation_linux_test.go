@@ -97,9 +97,20 @@ func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
 	model.Answer("first", modelfake.Turn{Text: "one", Gate: gate, Started: begun})
 	model.Answer("second", modelfake.Turn{Text: "two"})
 	ctx, cancel := context.WithCancelCause(t.Context())
+	handed := false // once the model works on the first: the CLI merges messages that arrive together
+	hand := func(ctx context.Context) (Message, bool) {
+		if !handed {
+			handed = true
+			<-begun
+			return Message{Text: "second"}, true
+		}
+		cancel(errors.New("enough")) // the message is written to the CLI
+		<-ctx.Done()
+		return Message{}, false
+	}
 	res, err := newCLI(t, model).Run(ctx, Spec{
 		ID: "withdraw", Dir: t.TempDir(), Prompt: Message{Text: "first"}, Profile: Read,
-	}, &lateHost{begun: begun, sent: func() { cancel(errors.New("enough")) }})
+	}, &host{hand: hand})
 	if err != nil || res.Outcome != Stopped {
 		t.Errorf("%+v, %v", res, err)
 	}
@@ -108,25 +119,6 @@ func TestCLIStopWithdrawsWhatWaits(t *testing.T) {
 			t.Error("the waiting message was taken up")
 		}
 	}
-}
-
-// lateHost sends a second message once the model works on the first: the CLI merges messages that arrive together.
-type lateHost struct {
-	host
-	begun  <-chan struct{}
-	handed bool
-	sent   func() // called once the message is written to the CLI
-}
-
-func (h *lateHost) Next(ctx context.Context) (Message, bool) {
-	if !h.handed {
-		h.handed = true
-		<-h.begun
-		return Message{Text: "second"}, true
-	}
-	h.sent()
-	<-ctx.Done()
-	return Message{}, false
 }
 
 // A trusted checkout brings its own CLAUDE.md, and nothing of the directories it happens to lie in.

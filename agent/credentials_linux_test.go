@@ -110,56 +110,34 @@ func TestCLIStartsWithAnotherCredential(t *testing.T) {
 	}
 }
 
-// Only runs of its repositories use a credential.
-func TestCredentialsOfRepositories(t *testing.T) {
+// Only runs of its repositories and its people use a credential.
+func TestCredentialsOfRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "talk", func(c *Config) {
 		c.Credentials = []ModelCredential{
 			{Name: "web", APIKey: "sk-ant-web-1", Repositories: []string{"acme/web"}},
 			{Name: "acme", APIKey: "sk-ant-acme-2", Repositories: []string{"acme/*"}},
+			{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}},
 		}
 	})
-	for repo, want := range map[string]string{"Acme/web": "web", "acme/api": "acme"} {
-		if res := b.run(t, t.Context(), Spec{Repo: repo}, &host{}); res.API == nil || res.API.Credential != want {
-			t.Errorf("%s: %v, %+v", repo, res.Error, res.API)
+	for _, c := range []struct {
+		spec Spec
+		want string
+	}{
+		{Spec{Repo: "Acme/web"}, "web"}, {Spec{Repo: "acme/api", Person: "bob"}, "acme"},
+		{Spec{Repo: "acme/web", Also: []Also{{"acme/api", t.TempDir()}}}, "acme"}, {Spec{Repo: "other/web", Person: "ann"}, "ann"},
+	} {
+		if res := b.run(t, t.Context(), c.spec, &host{}); res.API == nil || res.API.Credential != c.want {
+			t.Errorf("%s: %v, %+v", c.want, res.Error, res.API)
 		}
 	}
-	both := b.run(t, t.Context(), Spec{Also: []Also{{"acme/api", t.TempDir()}}, Repo: "acme/web"}, &host{})
-	if both.API == nil || both.API.Credential != "acme" {
-		t.Errorf("in two repositories: %v, %+v", both.Error, both.API)
-	}
-	_, err := b.Run(t.Context(), b.with(t, Spec{Repo: "other/web"}), &host{})
+	_, err := b.Run(t.Context(), b.with(t, Spec{Repo: "other/web", Person: "bob"}), &host{})
 	if err == nil || !strings.Contains(err.Error(),
-		`none of the credentials for the model is for repository "other/web"`) {
+		`none of the credentials for the model is for repository "other/web" and person "bob"`) {
 		t.Errorf("without a credential: %v", err)
 	}
 	if _, err := b.Offer(t.Context(), Spec{ID: unique("offer"), Dir: t.TempDir(), Profile: Read}); err != nil {
 		t.Errorf("an offer needs a credential: %v", err)
-	}
-}
-
-// Only runs of its people use a credential.
-func TestCredentialsOfPeople(t *testing.T) {
-	t.Parallel()
-	with := func(list ...ModelCredential) *bench {
-		return newBench(t, "talk", func(c *Config) { c.Credentials = list })
-	}
-	run := func(r *bench, person string) (Result, error) {
-		return r.Run(t.Context(), Spec{
-			ID: unique("person"), Dir: t.TempDir(), Prompt: Message{Text: "x"}, Profile: Read, Person: person,
-		}, &host{})
-	}
-	r := with(ModelCredential{Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"}},
-		ModelCredential{Name: "all", APIKey: "sk-ant-all-2"})
-	for person, want := range map[string]string{"ann": "ann", "bob": "all", "": "all"} {
-		if res, err := run(r, person); err != nil || res.API == nil || res.API.Credential != want {
-			t.Errorf("%q: %v, %+v", person, err, res.API)
-		}
-	}
-	if _, err := run(with(ModelCredential{
-		Name: "ann", APIKey: "sk-ant-ann-1", People: []string{"ann"},
-	}), "bob"); err == nil || !strings.Contains(err.Error(), `person "bob"`) {
-		t.Errorf("without a credential: %v", err)
 	}
 }
 

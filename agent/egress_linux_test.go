@@ -200,6 +200,11 @@ func (w *world) fill(script string) string {
 	).Replace(script)
 }
 
+// gated has runs with a gateway, whose model nobody asks.
+func gated(c *Config) {
+	c.Credential, c.BaseURL = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1"
+}
+
 // ask sends the request $1 to the proxy and prints the answer.
 const ask = `ask() { exec 7<>/dev/tcp/${p%:*}/${p#*:} && printf "$1" >&7 && timeout 5 cat <&7; exec 7<&-; }; p=PROXY; `
 
@@ -355,9 +360,7 @@ func TestAttempts(t *testing.T) {
 			!slices.Equal(res.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("the allowed host: %q, %+v", res.Text, res.Egress)
 		}
-	}, func(c *Config) {
-		c.Credential, c.BaseURL = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1"
-	})
+	}, gated)
 }
 
 // A tunnel to port 443 is for the host that it names. The worker's own proxy leads to the servers of the test, because
@@ -419,8 +422,7 @@ func TestNameInTheHandshake(t *testing.T) {
 		}) {
 			t.Errorf("the worker's proxy was asked for %q", asked)
 		}
-	}, func(c *Config) {
-		c.Credential, c.BaseURL = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1"
+	}, gated, func(c *Config) {
 		c.Getenv = func(name string) string {
 			if name == "HTTPS_PROXY" {
 				return "http://user:word@" + company
@@ -499,9 +501,7 @@ func TestReportOfARun(t *testing.T) {
 			!slices.Equal(s.Egress.Reached, []string{w.fill("ALLOWED")}) {
 			t.Errorf("a script: %+v, %+v, %v", s, s.Egress, err)
 		}
-	}, func(c *Config) {
-		c.Credential, c.BaseURL = Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1"
-	})
+	}, gated)
 }
 
 // Java finds the proxy and the home by options, which a repository's own ones follow.

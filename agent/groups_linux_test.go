@@ -12,7 +12,7 @@ import (
 // A run that takes memory faster than its keeper looks is ended with the same reason, with and without a sandbox, and
 // the next one finds nothing of it.
 func TestRunsInGroups(t *testing.T) {
-	test := func(t *testing.T, b *bench) {
+	inBoth(t, "shell", func(t *testing.T, b *bench) {
 		if b.keepers.Groups == nil {
 			t.Fatal("runs have no groups")
 		}
@@ -29,7 +29,5 @@ func TestRunsInGroups(t *testing.T) {
 		if s := b.script(t, t.Context(), "grep -c errand-run- /proc/self/cgroup", 0); s.Output != "1" {
 			t.Errorf("the next one: %+v", s)
 		}
-	}
-	t.Run("alone", func(t *testing.T) { test(t, newBench(t, "shell")) })
-	t.Run("in a sandbox", func(t *testing.T) { inSandbox(t, "shell", test) })
+	})
 }

@@ -350,7 +350,7 @@ func workerMain() int {
 	if limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_SILENT")); err == nil {
 		r.silentLimit = limit
 	}
-	res, err := r.Run(unstopped{}, Spec{
+	res, err := r.Run(context.Background(), Spec{
 		ID: os.Getenv("AGENT_TEST_RUN"), Dir: os.Getenv("AGENT_TEST_DIR"), Prompt: Message{Text: "x"}, Profile: Read,
 	}, &host{})
 	if err != nil || os.WriteFile(os.Getenv("AGENT_TEST_DIR")+"/result",

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent/internal/session"
-	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
 // knock makes a script that prints whether an address accepts connections.
@@ -76,24 +75,6 @@ func TestNetworks(t *testing.T) {
 			}, func(cfg *Config) {
 				cfg.Credential, cfg.Direct, cfg.BaseURL = Credential{APIKey: "sk-ant-test-1"}, c.direct,
 					"http://127.0.0.1:1"
-			})
-		})
-	}
-}
-
-// The gateway is inside the run's own network, where every run has the same address.
-func TestOwnNetworksSideBySide(t *testing.T) {
-	t.Parallel()
-	for i := range 3 {
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Parallel()
-			inSandbox(t, "", func(t *testing.T, _ *bench) {
-				model := newModel(t, modelfake.Turn{Text: fmt.Sprint("answer ", i)})
-				r := newCLI(t, model, func(c *Config) { c.Sandbox = SandboxBwrap })
-				res := runCLI(t, r, Spec{ID: fmt.Sprint("network-", i), Profile: Untrusted}, &host{})
-				if want := fmt.Sprint("answer ", i); res.Text != want || res.API.Calls == 0 {
-					t.Errorf("%s %v %q, want %q", res.Outcome, res.Error, res.Text, want)
-				}
 			})
 		})
 	}

@@ -165,42 +165,34 @@ func TestPingThatCannotBeWritten(t *testing.T) {
 func TestMessageWhileTheHostIsAsked(t *testing.T) {
 	t.Parallel()
 	asked, taken := make(chan struct{}), make(chan struct{})
-	h := &between{asked: asked, taken: taken}
+	h := &host{}
 	h.on = func(e Event) {
 		if e.Kind == Text && strings.Contains(e.Text, "begun") {
 			close(taken)
 		}
 	}
+	h.hand = func(ctx context.Context) (Message, bool) {
+		wait := asked
+		asked = nil
+		select {
+		case <-wait:
+			return Message{Text: "two"}, true
+		case <-ctx.Done():
+			return Message{}, false
+		}
+	}
+	first := asked
+	h.rests = func() {
+		if h.idled == 1 {
+			close(first)
+			<-taken
+		}
+	}
 	b := newBench(t, "again")
 	b.pingAfter = 500 * time.Millisecond // wakes the CLI of this test
-	res, err := b.Run(t.Context(), b.with(t, Spec{Prompt: Message{Text: "one"}}), h)
-	if err != nil || res.Text != "echo: one\n\ntwo" {
-		t.Errorf("%+v, %v", res, err)
+	if res := b.run(t, t.Context(), Spec{Prompt: Message{Text: "one"}}, h); res.Text != "echo: one\n\ntwo" {
+		t.Errorf("%+v", res)
 	}
-}
-
-// between hands over a message during Next, and then has no more.
-type between struct {
-	host
-	asked, taken chan struct{}
-}
-
-func (h *between) Next(ctx context.Context) (Message, bool) {
-	select {
-	case <-h.asked:
-		h.asked = nil
-		return Message{Text: "two"}, true
-	case <-ctx.Done():
-		return Message{}, false
-	}
-}
-
-func (h *between) Idle(context.Context) (Message, bool) {
-	if h.idled++; h.idled == 1 {
-		close(h.asked)
-		<-h.taken
-	}
-	return Message{}, false
 }
 
 // Answers to pings prove the process, not the agent: silence stays silence.

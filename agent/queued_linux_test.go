@@ -16,36 +16,28 @@ func says(s Session, text string) bool {
 	return err == nil && bytes.Contains(a.Conversation(), []byte(text))
 }
 
-// letters is a host that hands over the test's messages and reports each call of Next.
-type letters struct {
-	host
-	post  chan Message
-	asked chan struct{}
-}
-
-func (h *letters) Next(ctx context.Context) (Message, bool) {
-	h.asked <- struct{}{}
-	select {
-	case m := <-h.post:
-		return m, true
-	case <-ctx.Done():
-		return Message{}, false
-	}
-}
-
 // The CLI notes what it throws away when it is interrupted, by its ID. It is not in the conversation for that.
 func TestCLIThrowsAwayWhatIsQueued(t *testing.T) {
 	t.Parallel()
-	model, h := newModel(t), &letters{post: make(chan Message), asked: make(chan struct{}, 2)}
+	model, post, asked := newModel(t), make(chan Message), make(chan struct{}, 2)
+	h := &host{hand: func(ctx context.Context) (Message, bool) {
+		asked <- struct{}{}
+		select {
+		case m := <-post:
+			return m, true
+		case <-ctx.Done():
+			return Message{}, false
+		}
+	}}
 	model.Answer("count", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "mcp__errand__wait"}}})
 	first, second := Message{
 		ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f10", Text: "count",
 	}, Message{ID: "0d9ee9d7-64ba-4a7c-a5a5-2b2d6d7a3f11", Text: "faster"}
 	ctx, stop := context.WithCancelCause(t.Context())
 	wait := NewTool("wait", "Waits.", func(ctx context.Context, _ struct{}) (string, error) {
-		<-h.asked
-		h.post <- second
-		<-h.asked // it has been sent
+		<-asked
+		post <- second
+		<-asked // it has been sent
 		stop(errors.New("enough"))
 		<-ctx.Done()
 		return "", ctx.Err()

@@ -27,16 +27,12 @@ func registries(t *testing.T) http.Handler {
 	})
 	file("/npm/pad/-/pad-1.0.0.tgz", tarball)
 	mux.HandleFunc("GET /npm/pad", func(w http.ResponseWriter, req *http.Request) {
-		scheme := "http"
-		if req.TLS != nil {
-			scheme = "https"
-		}
 		sum, old := sha512.Sum512(tarball), sha1.Sum(tarball)
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"name": "pad", "dist-tags": map[string]string{"latest": "1.0.0"},
 			"versions": map[string]any{"1.0.0": map[string]any{
 				"name": "pad", "version": "1.0.0", "main": "pad.js", "dist": map[string]string{
-					"tarball":   scheme + "://" + req.Host + "/npm/pad/-/pad-1.0.0.tgz",
+					"tarball":   "https://" + req.Host + "/npm/pad/-/pad-1.0.0.tgz",
 					"shasum":    hex.EncodeToString(old[:]),
 					"integrity": "sha512-" + base64.StdEncoding.EncodeToString(sum[:]),
 				},

@@ -158,10 +158,8 @@ func TestRegistries(t *testing.T) {
 						t.Errorf("the run has seen %q", secret)
 					}
 				}
-			}, func(cfg *Config) {
-				cfg.Credential, cfg.BaseURL, cfg.Getenv =
-					Credential{AuthToken: "sk-ant-test-1"}, "http://127.0.0.1:1", getenv
-				cfg.Registries = []Registry{registry}
+			}, gated, func(cfg *Config) {
+				cfg.Getenv, cfg.Registries = getenv, []Registry{registry}
 				cfg.Redactor = nil // so that nothing hides what is there
 			})
 		})

@@ -151,7 +151,7 @@ func asOrdinary(t *testing.T, root string, env ...string) (string, error) {
 
 // ordinaryMain is a worker of another user.
 func ordinaryMain() int {
-	text, err := runIn(unstopped{}, os.Getenv("AGENT_TEST_DIR"), os.Getenv("AGENT_TEST_SCRIPT"))
+	text, err := runIn(context.Background(), os.Getenv("AGENT_TEST_DIR"), os.Getenv("AGENT_TEST_SCRIPT"))
 	fmt.Println(text)
 	if err != nil {
 		fmt.Println(err)
