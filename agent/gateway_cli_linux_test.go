@@ -14,7 +14,8 @@ import (
 // impatient is a CLI that does not repeat a question that failed.
 func impatient(c *Config) { c.Env = map[string]string{"CLAUDE_CODE_MAX_RETRIES": "0"} }
 
-// A long wait fails in the CLI at once, which does not say how long: the gateway knows.
+// A long wait fails in the CLI at once, which does not say how long: the gateway knows. The CLI takes the run's gateway
+// for the model's. People get the address of the model, which they can check.
 func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 	t.Parallel()
 	reset := time.Now().Add(2 * time.Hour).Truncate(time.Second)
@@ -43,7 +44,8 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 			model := newModel(t, modelfake.Turn{Status: c.status, Header: c.header})
 			start := time.Now()
 			r := newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential })
-			res := runCLI(t, r, Spec{ID: "retry-" + strings.ReplaceAll(name, " ", "-")}, &host{})
+			id, h := "retry-"+strings.ReplaceAll(name, " ", "-"), &host{}
+			res := runCLI(t, r, Spec{ID: id}, h)
 			if res.Error == nil || res.Error.Class != c.class || res.API.Status != c.status ||
 				res.API.Errors[c.status] == 0 {
 				t.Fatalf("error %v, api %+v", res.Error, res.API)
@@ -57,6 +59,15 @@ func TestCLIGatewayKnowsWhenToRetry(t *testing.T) {
 			}
 			if long := time.Until(res.RetryAt) > soon; long == strings.Contains(res.Error.User, "Try again") {
 				t.Errorf("again at %v: %s", res.RetryAt, res.Error.User)
+			}
+			if c.class == ClassUsageLimit {
+				return
+			}
+			address, log := "("+strings.TrimPrefix(model.URL(), "http://")+")", r.read(t, id, ".log")
+			for _, text := range []string{res.Error.Message, h.said(TurnEnd), log} {
+				if !strings.Contains(text, address) || strings.Count(text, address) != strings.Count(text, "127.0.0.1") {
+					t.Errorf("another address than %s: %s", address, text)
+				}
 			}
 		})
 	}
@@ -120,24 +131,5 @@ func TestCLIDirect(t *testing.T) {
 	if h := r.Health(t.Context()); !h.OK || h.Gateway ||
 		!strings.Contains(strings.Join(h.Notices, ";"), "ERRAND_GATEWAY=on") {
 		t.Errorf("health %+v", h)
-	}
-}
-
-// The CLI takes the run's gateway for the model's. People get the address of the model, which they can check.
-func TestCLIOverloadedNamesTheModel(t *testing.T) {
-	t.Parallel()
-	model, h := newModel(t, modelfake.Turn{Status: 529}), &host{}
-	r := newCLI(t, model, impatient)
-	res := runCLI(t, r, Spec{ID: "overloaded"}, h)
-	address := "(" + strings.TrimPrefix(model.URL(), "http://") + ")"
-	if res.Error == nil || res.Error.Class != ClassOverloaded || !strings.Contains(res.Error.Message, address) {
-		t.Errorf("failed with %v, without %s", res.Error, address)
-	}
-	if last := h.events[len(h.events)-1]; last.Kind != TurnEnd || !strings.Contains(last.Text, address) {
-		t.Errorf("the last event is %+v", last)
-	}
-	log := r.read(t, "overloaded", ".log")
-	if !strings.Contains(log, address) || strings.Count(log, address) != strings.Count(log, "127.0.0.1") {
-		t.Errorf("log:\n%s", log)
 	}
 }

@@ -119,17 +119,28 @@ func TestCLIHostTools(t *testing.T) {
 	}
 }
 
-// An error of a tool should reach the agent without secrets, and affect no other call.
+// An error of a tool should reach the agent without secrets, and affect no other call. Calls of tools that only read are
+// made at once: each of two ends only when the other has begun.
 func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()
 	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
 		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}),
 		hostCall("tells", map[string]int{"x": 1}),
+	}}, modelfake.Turn{Tools: []modelfake.ToolCall{
+		hostCall("one", struct{}{}), hostCall("two", struct{}{}),
 	}}, modelfake.Turn{Text: "So be it."})
 	var logged bytes.Buffer
 	r := newCLI(t, model, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	var begun sync.WaitGroup
+	begun.Add(2)
+	meet := func(name string) Tool {
+		tool := simple(name, func(context.Context) (string, error) { begun.Done(); begun.Wait(); return name, nil })
+		tool.ReadOnly = true
+		return tool
+	}
 	res := runCLI(t, r, Spec{
 		ID: "tool-fails", Tools: []Tool{
+			meet("one"), meet("two"),
 			simple("fails", func(context.Context) (string, error) {
 				return "", errors.New("no entry with sk-ant-test-credential")
 			}),
@@ -142,34 +153,15 @@ func TestCLIHostToolFails(t *testing.T) {
 	}
 	want := []string{
 		"true no entry with [redacted]", "true internal error of the tool", "false it is [redacted]",
-		`true check arguments: validating root: unexpected additional properties ["x"]`,
+		`true check arguments: validating root: unexpected additional properties ["x"]`, "false one", "false two",
 	}
-	if diff := cmp.Diff(want, answered(t, model)); diff != "" {
+	got := answered(t, model)
+	slices.Sort(got[4:]) // whichever comes first
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
 	if got := logged.String(); !strings.Contains(got, "host tool panicked") || !strings.Contains(got, "out of range") {
 		t.Errorf("the worker's log: %s", got)
-	}
-}
-
-// Each of the two calls ends only when the other has begun.
-func TestCLIHostToolsAtOnce(t *testing.T) {
-	t.Parallel()
-	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
-		hostCall("one", struct{}{}), hostCall("two", struct{}{}),
-	}}, modelfake.Turn{Text: "Both."})
-	var begun sync.WaitGroup
-	begun.Add(2)
-	meet := func(name string) Tool {
-		tool := simple(name, func(context.Context) (string, error) { begun.Done(); begun.Wait(); return name, nil })
-		tool.ReadOnly = true
-		return tool
-	}
-	runCLI(t, newCLI(t, model), Spec{ID: "tools-at-once", Tools: []Tool{meet("one"), meet("two")}}, refuse(t))
-	got := answered(t, model)
-	slices.Sort(got) // whichever comes first
-	if diff := cmp.Diff([]string{"false one", "false two"}, got); diff != "" {
-		t.Errorf("results (-want +got):\n%s", diff)
 	}
 }
 

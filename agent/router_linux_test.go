@@ -200,27 +200,12 @@ func TestCLIAnswersInAnyOrder(t *testing.T) {
 	}
 }
 
-// Rules do not keep an agent from answering in the form that was asked for.
-func TestCLIRulesAndStructuredAnswer(t *testing.T) {
-	t.Parallel()
-	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{{
-		Name: "StructuredOutput", Input: map[string]any{"grade": 7},
-	}}})
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "form", Rules: []Rule{{Tool: "*", Action: Deny}},
-		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
-	}, &host{})
-	if res.Outcome != Done || string(res.Structured) != `{"grade":7}` {
-		t.Errorf("outcome %s, structured %s", res.Outcome, res.Structured)
-	}
-}
-
-// Where rules are, the agent still has the tools it was given for its profile; what a profile has not, no rule gives
-// it.
+// Where rules are, the agent still has the tools it was given for its profile, and the form of its answer; what a
+// profile has not, no rule gives it.
 func TestCLIRulesAndServers(t *testing.T) {
 	t.Parallel()
 	model := newModel(t, calls("mcp__errand__note", "text", "hello"), calls("Bash", "command", "ls"),
-		modelfake.Turn{Text: "Done."})
+		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "StructuredOutput", Input: map[string]any{"grade": 7}}}})
 	type in struct {
 		Text string `json:"text"`
 	}
@@ -230,9 +215,10 @@ func TestCLIRulesAndServers(t *testing.T) {
 	h := &host{}
 	res := runCLI(t, newCLI(t, model), Spec{
 		ID: "servers", Profile: Untrusted, Tools: []Tool{note},
-		Rules: []Rule{{Tool: "Bash", Action: Allow}},
+		Rules:  []Rule{{Tool: "Bash", Action: Allow}},
+		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
 	}, h)
-	if got := h.results(); res.Text != "Done." || len(got) != 2 || got[0] != "noted hello" ||
+	if got := h.results(); string(res.Structured) != `{"grade":7}` || len(got) < 2 || got[0] != "noted hello" ||
 		!strings.HasPrefix(got[1], "failed: ") {
 		t.Errorf("results %q, %+v", got, res)
 	}
