@@ -2,10 +2,8 @@ package bedrock
 
 import (
 	"context"
-	"crypto/sha1"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -147,15 +145,10 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// role is that of a web identity.
-const role = "arn:aws:iam::1:role/errand"
-
-// services is a server for the services of AWS that give credentials, to those who ask in the right way.
-func services(t *testing.T) string {
-	t.Helper()
-	until := time.Now().Add(time.Hour).UTC()
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /sts", func(w http.ResponseWriter, req *http.Request) {
+// Credentials come from where AWS' configuration says, such as the web identity of a pod (IRSA).
+func TestWebIdentity(t *testing.T) {
+	const role = "arn:aws:iam::1:role/errand"
+	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.FormValue("Action") != "AssumeRoleWithWebIdentity" || req.FormValue("RoleArn") != role ||
 			req.FormValue("WebIdentityToken") != "token-of-the-pod" {
 			t.Errorf("STS was asked %v", req.Form)
@@ -164,101 +157,34 @@ func services(t *testing.T) string {
 		_, _ = fmt.Fprintf(w, `<AssumeRoleWithWebIdentityResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/">
 <AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>ASIAWEB</AccessKeyId><SecretAccessKey>s</SecretAccessKey>
 <SessionToken>session</SessionToken><Expiration>%s</Expiration></Credentials>
-</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, until.Format(time.RFC3339))
-	})
-	mux.HandleFunc("GET /sso/federation/credentials", func(w http.ResponseWriter, req *http.Request) {
-		q, token := req.URL.Query(), req.Header.Get("X-Amz-Sso_bearer_token")
-		if token != "sso-token" || q.Get("account_id") != "1" || q.Get("role_name") != "errand" {
-			t.Errorf("the portal of SSO was asked %v, %v", q, req.Header)
-		}
-		const answer = `{"roleCredentials": {"accessKeyId": "ASIASSO", "secretAccessKey": "s",
-			"sessionToken": "session", "expiration": %d}}`
-		_, _ = fmt.Fprintf(w, answer, until.UnixMilli())
-	})
-	mux.HandleFunc("PUT /latest/api/token", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "600")
-		_, _ = fmt.Fprint(w, "machine-token")
-	})
-	const machine = "GET /latest/meta-data/iam/security-credentials/{role...}"
-	mux.HandleFunc(machine, func(w http.ResponseWriter, req *http.Request) {
-		switch {
-		case req.Header.Get("X-Aws-Ec2-Metadata-Token") != "machine-token":
-			t.Error("the machine was asked without its token")
-		case req.PathValue("role") == "":
-			_, _ = fmt.Fprint(w, "errand")
-		default:
-			_, _ = fmt.Fprintf(w, `{"Code": "Success", "AccessKeyId": "ASIAEC2", "SecretAccessKey": "s",
-				"Token": "session", "Expiration": %q}`, until.Format(time.RFC3339))
-		}
-	})
-	server := httptest.NewServer(mux)
-	t.Cleanup(server.Close)
-	return server.URL
-}
-
-// Credentials come from where AWS' configuration says: the web identity of a pod (IRSA), a login by single sign-on, the
-// role of the machine.
-func TestChain(t *testing.T) {
-	const session = `[profile p]
-sso_session = acme
-sso_account_id = 1
-sso_role_name = errand
-[sso-session acme]
-sso_region = eu-west-1
-sso_start_url = https://acme.awsapps.com/start
-`
-	cached := fmt.Sprintf("%x.json", sha1.Sum([]byte("acme"))) // AWS' name of the file
-	login := `{"accessToken": "sso-token", "expiresAt": "` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"}`
-	for want, c := range map[string]struct{ variables, files map[string]string }{
-		"ASIAWEB": {
-			map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "token", "AWS_ROLE_ARN": role},
-			map[string]string{"token": "token-of-the-pod"},
-		},
-		"ASIASSO": {
-			map[string]string{"AWS_PROFILE": "p"},
-			map[string]string{".aws/config": session, ".aws/sso/cache/" + cached: login},
-		},
-		"ASIAEC2": {},
+</AssumeRoleWithWebIdentityResult></AssumeRoleWithWebIdentityResponse>`, time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	}))
+	t.Cleanup(sts.Close)
+	dir := t.TempDir()
+	token := filepath.Join(dir, "token")
+	if err := os.WriteFile(token, []byte("token-of-the-pod"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"HOME": dir, "AWS_CONFIG_FILE": dir + "/config", "AWS_SHARED_CREDENTIALS_FILE": dir + "/credentials",
+		"AWS_ENDPOINT_URL_STS": sts.URL, "AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ROLE_ARN": role,
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
 	} {
-		t.Run(want, func(t *testing.T) {
-			base, dir := services(t), t.TempDir()
-			t.Chdir(dir)
-			for name, text := range c.files {
-				made := os.MkdirAll(filepath.Dir(name), 0o700)
-				if err := errors.Join(made, os.WriteFile(name, []byte(text), 0o600)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			variables := map[string]string{
-				"HOME": dir, "AWS_CONFIG_FILE": dir + "/.aws/config",
-				"AWS_SHARED_CREDENTIALS_FILE": dir + "/.aws/credentials", "AWS_ENDPOINT_URL_STS": base + "/sts",
-				"AWS_ENDPOINT_URL_SSO": base + "/sso", "AWS_EC2_METADATA_SERVICE_ENDPOINT": base,
-			}
-			for _, name := range []string{
-				"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
-				"AWS_ROLE_ARN", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_DISABLED",
-			} {
-				variables[name] = ""
-			}
-			maps.Copy(variables, c.variables)
-			for name, value := range variables {
-				t.Setenv(name, value)
-			}
-			b, err := New(t.Context(), Config{Region: "eu-west-1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			const address = "https://bedrock.example/model/x/invoke"
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
-			err = b.Sign(req, nil)
-			signed, token := req.Header.Get("Authorization"), req.Header.Get("X-Amz-Security-Token")
-			if err != nil || !strings.Contains(signed, "Credential="+want+"/") || token != "session" {
-				t.Errorf("%v: %v", err, req.Header)
-			}
-		})
+		t.Setenv(name, value)
+	}
+	b, err := New(t.Context(), Config{Region: "eu-west-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const address = "https://bedrock.example/model/x/invoke"
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Sign(req, nil)
+	signed, session := req.Header.Get("Authorization"), req.Header.Get("X-Amz-Security-Token")
+	if err != nil || !strings.Contains(signed, "Credential=ASIAWEB/") || session != "session" {
+		t.Errorf("%v: %v", err, req.Header)
 	}
 }
 
