@@ -124,8 +124,10 @@ func TestCredentialsOfRuns(t *testing.T) {
 		spec Spec
 		want string
 	}{
-		{Spec{Repo: "Acme/web"}, "web"}, {Spec{Repo: "acme/api", Person: "bob"}, "acme"},
-		{Spec{Repo: "acme/web", Also: []Also{{"acme/api", t.TempDir()}}}, "acme"}, {Spec{Repo: "other/web", Person: "ann"}, "ann"},
+		{Spec{Repo: "Acme/web"}, "web"},
+		{Spec{Repo: "acme/api", Person: "bob"}, "acme"},
+		{Spec{Repo: "acme/web", Also: []Also{{"acme/api", t.TempDir()}}}, "acme"},
+		{Spec{Repo: "other/web", Person: "ann"}, "ann"},
 	} {
 		if res := b.run(t, t.Context(), c.spec, &host{}); res.API == nil || res.API.Credential != c.want {
 			t.Errorf("%s: %v, %+v", c.want, res.Error, res.API)

@@ -82,7 +82,7 @@ func TestCLIInFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := []string{"Go."}
-	for n, folder := range []string{"web", long, long} {
+	for n, folder := range []string{long, "web"} {
 		said = append(said, fmt.Sprintf("Message %d.", n))
 		model.Answer(said[n+1], call("Bash", "command", "pwd"), modelfake.Turn{Text: "There."})
 		spec.Folder, spec.Prompt.Text, spec.Resume = folder, said[n+1], &res.Session
