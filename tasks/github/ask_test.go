@@ -64,30 +64,30 @@ func TestQuestionBodies(t *testing.T) {
 // An update should be posted once, even if GitHub's response is lost or someone has copied its mark; a refusal
 // should be reported.
 func TestTalkOnce(t *testing.T) {
-	both(t, func(w *world) {
-		n, task, _ := w.talk()
-		must(w.hub.Comment(w.Context(), repo, n, "mallory",
-			thread.Message{Task: task.ID, What: questionOf(colours)}.Mark(1)+"\nNo."))
-		for _, say := range []func() error{
-			func() error { return w.src.Ask(w.Context(), task, colours) },
-			func() error { return w.src.Say(w.Context(), task, "Half.") },
-		} {
-			before := len(w.ours(n))
-			w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true})
-			for range 2 {
-				if err := say(); err != nil {
-					w.Error(err)
-				}
-			}
-			if got := w.ours(n); len(got) != before+1 {
-				w.Errorf("%q", got)
+	t.Parallel()
+	w := withApp(t)
+	n, task, _ := w.talk()
+	must(w.hub.Comment(w.Context(), repo, n, "mallory",
+		thread.Message{Task: task.ID, What: questionOf(colours)}.Mark(1)+"\nNo."))
+	for _, say := range []func() error{
+		func() error { return w.src.Ask(w.Context(), task, colours) },
+		func() error { return w.src.Say(w.Context(), task, "Half.") },
+	} {
+		before := len(w.ours(n))
+		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true})
+		for range 2 {
+			if err := say(); err != nil {
+				w.Error(err)
 			}
 		}
-		w.hub.Fail(createComment, githubfake.Failure{Status: 403})
-		if err := w.src.Say(w.Context(), task, "All."); !hub.Permanent(err) {
-			w.Errorf("refused: %v", err)
+		if got := w.ours(n); len(got) != before+1 {
+			w.Errorf("%q", got)
 		}
-	})
+	}
+	w.hub.Fail(createComment, githubfake.Failure{Status: 403})
+	if err := w.src.Say(w.Context(), task, "All."); !hub.Permanent(err) {
+		w.Errorf("refused: %v", err)
+	}
 }
 
 // A question to a person who commented on a line should appear there.

@@ -96,75 +96,75 @@ func (w *world) wantSaid(n int, want ...string) {
 }
 
 func TestOneCommentPerPullRequest(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		// Others talk for more than a page, and one of them has copied our mark.
-		for i := range 105 {
-			must(w.hub.Comment(w.Context(), repo, n, "octocat", fmt.Sprint(i)))
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	// Others talk for more than a page, and one of them has copied our mark.
+	for i := range 105 {
+		must(w.hub.Comment(w.Context(), repo, n, "octocat", fmt.Sprint(i)))
+	}
+	first, second, third := w.task(n, 0), w.task(n, 1), w.task(n, 2)
+	copied := marked("review", second, answered("")) + "mine"
+	must(w.hub.Comment(w.Context(), repo, n, "mallory", copied))
+	must(w.hub.Comment(w.Context(), repo, n, must(w.src.forge.Login(w.Context())), "see <!-- errand:review -->"))
+	w.close(first, answered("One."))
+	if got := w.said(n); len(got) != 108 {
+		w.Fatalf("%d comments", len(got))
+	}
+	last := func() string { all := w.said(n); return all[len(all)-1] }
+	me := must(w.src.forge.Login(w.Context()))
+	for _, c := range []struct {
+		name string
+		t    tasks.Task
+		e    tasks.Ending
+		want string
+	}{
+		{"a new task", second, answered("Two."), "1: Two."},
+		{"the same again", second, answered("Two."), "1: Two."},
+		{"an older task", first, answered("One, late."), "1: Two."},
+		{"a newer one", third, answered("Three."), "2: Three."},
+	} {
+		w.close(c.t, c.e)
+		if got := last(); got != "107 "+me+" "+c.want {
+			w.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		first, second, third := w.task(n, 0), w.task(n, 1), w.task(n, 2)
-		copied := marked("review", second, answered("")) + "mine"
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", copied))
-		must(w.hub.Comment(w.Context(), repo, n, must(w.src.forge.Login(w.Context())), "see <!-- errand:review -->"))
-		w.close(first, answered("One."))
-		if got := w.said(n); len(got) != 108 {
-			w.Fatalf("%d comments", len(got))
-		}
-		last := func() string { all := w.said(n); return all[len(all)-1] }
-		me := must(w.src.forge.Login(w.Context()))
-		for _, c := range []struct {
-			name string
-			t    tasks.Task
-			e    tasks.Ending
-			want string
-		}{
-			{"a new task", second, answered("Two."), "1: Two."},
-			{"the same again", second, answered("Two."), "1: Two."},
-			{"an older task", first, answered("One, late."), "1: Two."},
-			{"a newer one", third, answered("Three."), "2: Three."},
-		} {
-			w.close(c.t, c.e)
-			if got := last(); got != "107 "+me+" "+c.want {
-				w.Errorf("%s: %s, want %s", c.name, got, c.want)
-			}
-		}
-		// Tried again, the same task has a new ending.
-		again := answered("Three, again.")
-		again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
-		w.close(third, again)
-		w.close(third, answered("Three.")) // an outbox item from before
-		if got := last(); got != "107 "+me+" 3: Three, again." {
-			w.Error(got)
-		}
-	})
+	}
+	// Tried again, the same task has a new ending.
+	again := answered("Three, again.")
+	again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
+	w.close(third, again)
+	w.close(third, answered("Three.")) // an outbox item from before
+	if got := last(); got != "107 "+me+" 3: Three, again." {
+		w.Error(got)
+	}
 }
 
 func TestFailuresAndTheComment(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		e := func(k tasks.EndingKind) tasks.Ending {
-			return tasks.Ending{Kind: k, Reason: "Because " + string(k) + ".", At: ended}
-		}
-		i := 0
-		end := func(e tasks.Ending) { i++; w.close(w.task(n, i), e) }
-		end(e(tasks.Refused))
-		end(e(tasks.Cancelled))
-		w.wantSaid(n)
-		end(e(tasks.Failed))
-		w.wantSaid(n, "0 ME 0: Because failed.")
-		end(e(tasks.Lost))
-		w.wantSaid(n, "0 ME 1: The workers running this died several ti")
-		end(e(tasks.Refused))
-		w.wantSaid(n, "0 ME 1: The workers running this died several ti")
-		end(answered("Fine."))
-		w.wantSaid(n, "0 ME 2: Fine.")
-		for _, k := range []tasks.EndingKind{
-			tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost, tasks.Cancelled, tasks.Refused,
-		} {
-			end(e(k))
-		}
-		w.wantSaid(n, "0 ME 2: Fine.")
-	})
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	e := func(k tasks.EndingKind) tasks.Ending {
+		return tasks.Ending{Kind: k, Reason: "Because " + string(k) + ".", At: ended}
+	}
+	i := 0
+	end := func(e tasks.Ending) { i++; w.close(w.task(n, i), e) }
+	end(e(tasks.Refused))
+	end(e(tasks.Cancelled))
+	w.wantSaid(n)
+	end(e(tasks.Failed))
+	w.wantSaid(n, "0 ME 0: Because failed.")
+	end(e(tasks.Lost))
+	w.wantSaid(n, "0 ME 1: The workers running this died several ti")
+	end(e(tasks.Refused))
+	w.wantSaid(n, "0 ME 1: The workers running this died several ti")
+	end(answered("Fine."))
+	w.wantSaid(n, "0 ME 2: Fine.")
+	for _, k := range []tasks.EndingKind{
+		tasks.Failed, tasks.TimedOut, tasks.Stalled, tasks.Lost, tasks.Cancelled, tasks.Refused,
+	} {
+		end(e(k))
+	}
+	w.wantSaid(n, "0 ME 2: Fine.")
 }
 
 func TestLongAnswer(t *testing.T) {
@@ -252,73 +252,73 @@ func TestCloseGoesOn(t *testing.T) {
 
 // An edit whose response is lost, or whose comment is gone, is tried again: there is one comment in the end.
 func TestLostAnswers(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		task := w.task(n, 0)
-		w.close(task, answered("One."))
-		next := w.task(n, 1)
-		w.hub.Fail(editComment, githubfake.Failure{Status: 502, After: true})
-		if err := w.report(next).Close(w.Context(), answered("Two.")); err == nil {
-			w.Error("closed on a 502")
-		}
-		w.close(next, answered("Two."))
-		w.wantSaid(n, "0 ME 1: Two.")
-		// Deleted between our reading and our writing.
-		last := w.task(n, 2)
-		w.hub.Fail(editComment, githubfake.Failure{Status: 404})
-		if err := w.report(last).Close(w.Context(), answered("Three.")); err == nil {
-			w.Error("gave up an answer")
-		}
-		w.close(last, answered("Three."))
-		w.wantSaid(n, "0 ME 2: Three.")
-	})
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	task := w.task(n, 0)
+	w.close(task, answered("One."))
+	next := w.task(n, 1)
+	w.hub.Fail(editComment, githubfake.Failure{Status: 502, After: true})
+	if err := w.report(next).Close(w.Context(), answered("Two.")); err == nil {
+		w.Error("closed on a 502")
+	}
+	w.close(next, answered("Two."))
+	w.wantSaid(n, "0 ME 1: Two.")
+	// Deleted between our reading and our writing.
+	last := w.task(n, 2)
+	w.hub.Fail(editComment, githubfake.Failure{Status: 404})
+	if err := w.report(last).Close(w.Context(), answered("Three.")); err == nil {
+		w.Error("gave up an answer")
+	}
+	w.close(last, answered("Three."))
+	w.wantSaid(n, "0 ME 2: Three.")
 }
 
 func TestCloseErrors(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		task := w.task(n, 0)
-		w.hub.Fail(listComments, githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"120"}}})
-		err := w.report(task).Close(w.Context(), answered("Fine."))
-		if later, ok := errors.AsType[*tasks.ErrLater](err); !ok || time.Until(later.At) < time.Minute {
-			w.Errorf("got %v", err)
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	task := w.task(n, 0)
+	w.hub.Fail(listComments, githubfake.Failure{Status: 429, Header: http.Header{"Retry-After": {"120"}}})
+	err := w.report(task).Close(w.Context(), answered("Fine."))
+	if later, ok := errors.AsType[*tasks.ErrLater](err); !ok || time.Until(later.At) < time.Minute {
+		w.Errorf("got %v", err)
+	}
+	w.hub.Fail(listComments, githubfake.Failure{Status: 401})
+	if err := w.report(task).Close(w.Context(), answered("Fine.")); err == nil {
+		w.Error("gave up on credentials that can be renewed")
+	}
+	if len(w.hub.Comments(repo, n)) != 0 {
+		w.wantSaid(n)
+	}
+	// While a conversation is locked, the indicator says so, and the answer is posted later.
+	locked := githubfake.Failure{
+		Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
+	}
+	w.hub.Fail(createComment, locked)
+	w.wantUnposted(task, answered("Fine."), "GitHub says 403: Unable to create comment because issue is locked.", false)
+	wantLight := func(want string) {
+		w.Helper()
+		sha := w.pull(n).HeadSHA
+		got := "nothing"
+		for _, c := range w.hub.CheckRuns(repo, sha) {
+			got = c.Conclusion + " " + c.Summary
 		}
-		w.hub.Fail(listComments, githubfake.Failure{Status: 401})
-		if err := w.report(task).Close(w.Context(), answered("Fine.")); err == nil {
-			w.Error("gave up on credentials that can be renewed")
+		for _, s := range w.hub.Statuses(repo, sha) {
+			got = strings.Replace(s.State+" "+s.Description, "error", "neutral", 1)
 		}
-		if len(w.hub.Comments(repo, n)) != 0 {
-			w.wantSaid(n)
+		if got != want {
+			w.Errorf("got %s, want %s\n%s", got, want, w.logs)
 		}
-		// While a conversation is locked, the indicator says so, and the answer is posted later.
-		locked := githubfake.Failure{
-			Status: 403, Body: `{"message":"Unable to create comment because issue is locked."}`,
-		}
-		w.hub.Fail(createComment, locked)
-		w.wantUnposted(task, answered("Fine."), "GitHub says 403: Unable to create comment because issue is locked.", false)
-		wantLight := func(want string) {
-			w.Helper()
-			sha := w.pull(n).HeadSHA
-			got := "nothing"
-			for _, c := range w.hub.CheckRuns(repo, sha) {
-				got = c.Conclusion + " " + c.Summary
-			}
-			for _, s := range w.hub.Statuses(repo, sha) {
-				got = strings.Replace(s.State+" "+s.Description, "error", "neutral", 1)
-			}
-			if got != want {
-				w.Errorf("got %s, want %s\n%s", got, want, w.logs)
-			}
-		}
-		wantLight("neutral Not reviewed: GitHub does not let errand comment. The answer is in the run's log.")
-		w.hub.Fail(createComment, locked)
-		overloaded := tasks.Ending{
-			Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute),
-			Retried: ended.Add(time.Second),
-		}
-		w.wantUnposted(task, overloaded, "GitHub says 403: Unable to create comment because issue is locked.", false)
-		wantLight("neutral Not reviewed: The model is overloaded.")
-	})
+	}
+	wantLight("neutral Not reviewed: GitHub does not let errand comment. The answer is in the run's log.")
+	w.hub.Fail(createComment, locked)
+	overloaded := tasks.Ending{
+		Kind: tasks.Failed, Reason: "The model is overloaded.", At: ended.Add(time.Minute),
+		Retried: ended.Add(time.Second),
+	}
+	w.wantUnposted(task, overloaded, "GitHub says 403: Unable to create comment because issue is locked.", false)
+	wantLight("neutral Not reviewed: The model is overloaded.")
 }
 
 // wantUnposted closes the report of a task whose final message GitHub refuses.
@@ -396,20 +396,20 @@ func TestOpenWithoutOrigin(t *testing.T) {
 
 // Nothing is written before there is something to read.
 func TestNoCommentAtTheBeginning(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		task := w.task(n, 0)
-		w.report(task).Update(use("Reading"))
-		w.wait(func() bool {
-			all := w.lights(task.Ref)
-			return strings.HasPrefix(all[len(all)-1], "in_progress") || strings.HasPrefix(all[len(all)-1], "pending")
-		})
-		for _, route := range []string{
-			createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions",
-		} {
-			if got := w.hub.Calls(route); len(got) != 0 {
-				w.Errorf("%s: %d calls", route, len(got))
-			}
-		}
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	task := w.task(n, 0)
+	w.report(task).Update(use("Reading"))
+	w.wait(func() bool {
+		all := w.lights(task.Ref)
+		return strings.HasPrefix(all[len(all)-1], "in_progress") || strings.HasPrefix(all[len(all)-1], "pending")
 	})
+	for _, route := range []string{
+		createComment, "POST /repos/{o}/{r}/pulls/{n}/reviews", "POST /repos/{o}/{r}/issues/{n}/reactions",
+	} {
+		if got := w.hub.Calls(route); len(got) != 0 {
+			w.Errorf("%s: %d calls", route, len(got))
+		}
+	}
 }

@@ -46,34 +46,34 @@ func (f front) states(tasks ...tasks.Task) (all []string) {
 }
 
 func TestPauseAndResume(t *testing.T) {
-	both(t, func(w *world) {
-		w.talkers()
-		n := w.quietOpen()
-		f := w.listen()
-		o := thread.Ref{Repo: repo, Number: n}
-		w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
-		if p := must(w.src.memory.State(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
-			w.Errorf("%+v", p)
-		}
-		w.signs(n, f.comment(n, "cleo", "/resume"), "confused")
-		if p := must(w.src.memory.State(w.Context(), o)); !p.Paused {
-			w.Error("a reader has resumed it")
-		}
-		if err := w.src.memory.ChangeState(w.Context(), o, func(p *subject.State) error {
-			p.Reviews, p.Rounds = 5, 5
-			return nil
-		}); err != nil {
-			w.Fatal(err)
-		}
-		w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
-		if p := must(w.src.memory.State(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 ||
-			p.Rounds != 0 {
-			w.Errorf("%+v", p)
-		}
-		if all := f.tasks(); len(all) > 0 {
-			w.Errorf("tasks: %+v", all)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	o := thread.Ref{Repo: repo, Number: n}
+	w.signs(n, f.comment(n, "ann", "/pause"), "eyes", "hooray")
+	if p := must(w.src.memory.State(w.Context(), o)); !p.Paused || p.PausedBy != "ann" {
+		w.Errorf("%+v", p)
+	}
+	w.signs(n, f.comment(n, "cleo", "/resume"), "confused")
+	if p := must(w.src.memory.State(w.Context(), o)); !p.Paused {
+		w.Error("a reader has resumed it")
+	}
+	if err := w.src.memory.ChangeState(w.Context(), o, func(p *subject.State) error {
+		p.Reviews, p.Rounds = 5, 5
+		return nil
+	}); err != nil {
+		w.Fatal(err)
+	}
+	w.signs(n, f.comment(n, "ann", "/resume"), "eyes", "hooray")
+	if p := must(w.src.memory.State(w.Context(), o)); p.Paused || p.PausedBy != "" || p.Reviews != 0 ||
+		p.Rounds != 0 {
+		w.Errorf("%+v", p)
+	}
+	if all := f.tasks(); len(all) > 0 {
+		w.Errorf("tasks: %+v", all)
+	}
 }
 
 // A pause that GitHub delivers late or twice should not pause again, and is in the audit log once.
@@ -148,31 +148,31 @@ func TestRetryCommand(t *testing.T) {
 // Help, what is no command, and who may not ask: one short answer each, on whatever surface, however often GitHub
 // delivers.
 func TestShortAnswers(t *testing.T) {
-	both(t, func(w *world) {
-		w.talkers()
-		n := w.quietOpen()
-		f := w.listen()
-		w.signs(n, f.comment(n, "ann", "/help"), "eyes", "hooray")
-		w.wantOurs(n, help(remarkEvent{}))
-		first := w.hub.Deliveries("issue_comment")[0].GUID
-		w.signs(n, f.comment(n, "ann", "@errand /merge"), "confused")
-		w.wantOurs(n, help(remarkEvent{}), unknownCommand)
-		if err := w.hub.Redeliver(w.Context(), first); err != nil {
-			w.Fatal(err)
-		}
-		for range 3 {
-			w.signs(n, f.comment(n, "cleo", "/help"), "confused")
-		}
-		w.wait(func() bool { return len(w.ours(n)) >= 3 })
-		w.wantOurs(n, help(remarkEvent{}), unknownCommand, noWork)
-		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "",
-			githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
-		w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
-		if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID ||
-			!strings.HasSuffix(c[1].Body, "-->\n"+help(remarkEvent{})) {
-			w.Errorf("%+v", c)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.talkers()
+	n := w.quietOpen()
+	f := w.listen()
+	w.signs(n, f.comment(n, "ann", "/help"), "eyes", "hooray")
+	w.wantOurs(n, help(remarkEvent{}))
+	first := w.hub.Deliveries("issue_comment")[0].GUID
+	w.signs(n, f.comment(n, "ann", "@errand /merge"), "confused")
+	w.wantOurs(n, help(remarkEvent{}), unknownCommand)
+	if err := w.hub.Redeliver(w.Context(), first); err != nil {
+		w.Fatal(err)
+	}
+	for range 3 {
+		w.signs(n, f.comment(n, "cleo", "/help"), "confused")
+	}
+	w.wait(func() bool { return len(w.ours(n)) >= 3 })
+	w.wantOurs(n, help(remarkEvent{}), unknownCommand, noWork)
+	must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "",
+		githubfake.Line{Path: "change.go", Line: 1, Body: "/help"}))
+	w.wait(func() bool { return len(w.hub.ReviewComments(repo, n)) == 2 })
+	if c := w.hub.ReviewComments(repo, n); c[1].InReplyTo != c[0].ID ||
+		!strings.HasSuffix(c[1].Body, "-->\n"+help(remarkEvent{})) {
+		w.Errorf("%+v", c)
+	}
 }
 
 // A command without arguments does nothing with words behind it. Its author gets a sign, and the reason if they have

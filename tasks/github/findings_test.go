@@ -16,6 +16,7 @@ import (
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/findings"
 	"github.com/errand-fleet/errand/tasks/github/subject"
+	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
 const (
@@ -137,48 +138,48 @@ func TestReReview(t *testing.T) {
 
 // An interrupted report should continue, and no thread be answered twice.
 func TestReReviewGoesOn(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		w.close(w.task(n, 0), reviewed("One.", flaw("mended", 1)))
-		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": lines(10, 1, "better")}))
-		task, e := w.task(n, 1), w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed})
-		limited := githubfake.Failure{
-			Status: 200, Body: `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}`,
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	w.close(w.task(n, 0), reviewed("One.", flaw("mended", 1)))
+	must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": lines(10, 1, "better")}))
+	task, e := w.task(n, 1), w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed})
+	limited := githubfake.Failure{
+		Status: 200, Body: `{"errors":[{"type":"RATE_LIMITED","message":"API rate limit exceeded"}]}`,
+	}
+	pass := githubfake.Failure{Hold: closedChan()}
+	for i, c := range []struct {
+		failures []githubfake.Failure // of GraphQL, one after the other
+		reply    *githubfake.Failure
+		replies  int
+	}{
+		{failures: []githubfake.Failure{{Status: 502}}},
+		{failures: []githubfake.Failure{limited}},
+		{failures: []githubfake.Failure{pass, {
+			Status: 200, Body: `{"errors":[{"message":"Something went wrong"}]}`,
+		}}},
+		{reply: &githubfake.Failure{Status: 502}},
+		{reply: &githubfake.Failure{Status: 502, After: true}, replies: 1},
+		{failures: []githubfake.Failure{pass, pass, {Status: 502}}, replies: 1},
+		{failures: []githubfake.Failure{pass, pass, {Status: 502, After: true}}, replies: 1},
+	} {
+		for _, f := range c.failures {
+			w.hub.Fail(askThreads, f)
 		}
-		pass := githubfake.Failure{Hold: closedChan()}
-		for i, c := range []struct {
-			failures []githubfake.Failure // of GraphQL, one after the other
-			reply    *githubfake.Failure
-			replies  int
-		}{
-			{failures: []githubfake.Failure{{Status: 502}}},
-			{failures: []githubfake.Failure{limited}},
-			{failures: []githubfake.Failure{pass, {
-				Status: 200, Body: `{"errors":[{"message":"Something went wrong"}]}`,
-			}}},
-			{reply: &githubfake.Failure{Status: 502}},
-			{reply: &githubfake.Failure{Status: 502, After: true}, replies: 1},
-			{failures: []githubfake.Failure{pass, pass, {Status: 502}}, replies: 1},
-			{failures: []githubfake.Failure{pass, pass, {Status: 502, After: true}}, replies: 1},
-		} {
-			for _, f := range c.failures {
-				w.hub.Fail(askThreads, f)
-			}
-			if c.reply != nil {
-				w.hub.Fail(createReply, *c.reply)
-			}
-			if err := w.report(task).Close(w.Context(), e); err == nil {
-				w.Errorf("attempt %d: no error", i+1)
-			}
-			if got := len(w.told(n)["mended"].Comments) - 1; got != c.replies {
-				w.Errorf("attempt %d: %d replies, want %d", i+1, got, c.replies)
-			}
+		if c.reply != nil {
+			w.hub.Fail(createReply, *c.reply)
 		}
-		w.close(task, e)
-		if th := w.told(n)["mended"]; len(th.Comments) != 2 || th.ResolvedBy == "" {
-			w.Errorf("%+v", th)
+		if err := w.report(task).Close(w.Context(), e); err == nil {
+			w.Errorf("attempt %d: no error", i+1)
 		}
-	})
+		if got := len(w.told(n)["mended"].Comments) - 1; got != c.replies {
+			w.Errorf("attempt %d: %d replies, want %d", i+1, got, c.replies)
+		}
+	}
+	w.close(task, e)
+	if th := w.told(n)["mended"]; len(th.Comments) != 2 || th.ResolvedBy == "" {
+		w.Errorf("%+v", th)
+	}
 }
 
 func closedChan() <-chan struct{} {
@@ -195,24 +196,24 @@ func requested(t tasks.Task) tasks.Task {
 
 // Where GitHub does not show or end threads, there is still a review.
 func TestReReviewWithoutThreads(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		w.close(w.task(n, 0), reviewed("One.", flaw("mended", 1), flaw("open", 7)))
-		e := w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed})
-		refused := githubfake.Failure{
-			Status: 200, Times: -1,
-			Body: `{"data":{"repository":null},"errors":[{"type":"FORBIDDEN","path":["repository"],"message":"x"}]}`,
-		}
-		w.hub.Fail(askThreads, refused)
-		task := requested(w.task(n, 1))
-		if b := must(w.src.Brief(w.Context(), task, "")); !strings.Contains(b.System, "It is open") {
-			w.Error(b.System)
-		}
-		w.close(task, e)
-		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open, 1 fixed") {
-			w.Error(body)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	w.close(w.task(n, 0), reviewed("One.", flaw("mended", 1), flaw("open", 7)))
+	e := w.rechecked(n, map[string]findings.Status{"mended": findings.Fixed})
+	refused := githubfake.Failure{
+		Status: 200, Times: -1,
+		Body: `{"data":{"repository":null},"errors":[{"type":"FORBIDDEN","path":["repository"],"message":"x"}]}`,
+	}
+	w.hub.Fail(askThreads, refused)
+	task := requested(w.task(n, 1))
+	if b := must(w.src.Brief(w.Context(), task, "")); !strings.Contains(b.System, "It is open") {
+		w.Error(b.System)
+	}
+	w.close(task, e)
+	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 still open, 1 fixed") {
+		w.Error(body)
+	}
 }
 
 // A review that was overtaken is not remembered: the next one says it all.
@@ -233,32 +234,32 @@ func TestOvertakenReviewIsForgotten(t *testing.T) {
 
 // The author of a pull request from a fork may answer and resolve threads, but cannot silence a review with that.
 func TestForkAuthorSettlesNothing(t *testing.T) {
-	both(t, func(w *world) {
-		f := w.listen()
-		w.hub.SetPermission(repo, "ben", "write")
-		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
-			Repo: repo, Head: "theirs", Fork: true, User: "stranger", Title: "Add ten lines",
-			Files: map[string]string{"ten.txt": lines(10, 0, "")},
-		}))
-		f.label(n, DefaultForkLabel, "ben")
-		task := f.only()
-		w.close(task, reviewed("Three.", flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
-		must(w.hub.ReplyThread(w.Context(), repo, n, w.told(n)["answered"].Comment, "stranger", "On purpose."))
-		w.resolve(n, "resolved", "stranger")
-		w.resolve(n, "dismissed", "ben")
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	w.hub.SetPermission(repo, "ben", "write")
+	n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+		Repo: repo, Head: "theirs", Fork: true, User: "stranger", Title: "Add ten lines",
+		Files: map[string]string{"ten.txt": lines(10, 0, "")},
+	}))
+	f.label(n, DefaultForkLabel, "ben")
+	task := f.only()
+	w.close(task, reviewed("Three.", flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
+	must(w.hub.ReplyThread(w.Context(), repo, n, w.told(n)["answered"].Comment, "stranger", "On purpose."))
+	w.resolve(n, "resolved", "stranger")
+	w.resolve(n, "dismissed", "ben")
 
-		text := w.briefed(task).System
-		open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
-		if strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
-			!strings.Contains(final, "It is dismissed") {
-			w.Errorf("the agent gets\n%s", text)
-		}
-		task.ID = tasks.NewID(time.Now(), "github", "again")
-		w.close(task, w.rechecked(n, nil, flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
-		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "2 still open") {
-			w.Error(body)
-		}
-	})
+	text := w.briefed(task).System
+	open, final, _ := strings.Cut(text, `<outside what="settled findings">`)
+	if strings.Count(open, "It is ") != 2 || strings.Count(final, "It is ") != 1 ||
+		!strings.Contains(final, "It is dismissed") {
+		w.Errorf("the agent gets\n%s", text)
+	}
+	task.ID = tasks.NewID(time.Now(), "github", "again")
+	w.close(task, w.rechecked(n, nil, flaw("answered", 1), flaw("resolved", 3), flaw("dismissed", 5)))
+	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "2 still open") {
+		w.Error(body)
+	}
 }
 
 // If all memory is lost, posted findings should be found by their marks, and dismissed ones stay dismissed.
@@ -284,7 +285,13 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 	t.Parallel()
 	w := withToken(t)
 	n := w.openCode("ten")
-	for i := range 2 * subject.MaxReviews {
+	if err := w.src.memory.ChangeState(t.Context(), thread.Ref{Repo: repo, Number: n}, func(p *subject.State) error {
+		p.Reviews = subject.MaxReviews - 2
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
 		task, e := w.task(n, 2*i), reviewed("Well.")
 		if i%4 == 0 {
 			e = answered("Well, in words.")
@@ -298,7 +305,7 @@ func TestPauseAfterFiveReviews(t *testing.T) {
 		w.close(w.task(n, 2*i+1), tasks.Ending{Kind: tasks.Failed, At: ended.Add(-time.Hour)})
 		w.close(task, e)
 		w.close(task, e) // is not counted twice
-		if got := strings.Contains(w.hub.Comments(repo, n)[0].Body, "Comment `/review`"); got != (i >= 2*subject.MaxReviews-2) {
+		if got := strings.Contains(w.hub.Comments(repo, n)[0].Body, "Comment `/review`"); got != (i >= 2) {
 			w.Errorf("review %d: says how to go on: %v", i+1, got)
 		}
 		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{fmt.Sprint(i): "more\n"}))
@@ -333,19 +340,19 @@ func TestFullReview(t *testing.T) {
 
 // A retried task has another answer: its earlier findings are known, and its new ones should be posted.
 func TestReviewTriedAgain(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		task := w.task(n, 0)
-		w.close(task, reviewed("One.", flaw("wasteful", 1)))
-		again := reviewed("Two.", flaw("wasteful", 1), flaw("racy", 9))
-		again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
-		w.close(task, again)
-		w.close(task, again)
-		w.wantReviews(n, []string{"ten.txt:1 wasteful"}, []string{"ten.txt:9 racy"})
-		if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 new finding, 1 still open") {
-			w.Error(body)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	task := w.task(n, 0)
+	w.close(task, reviewed("One.", flaw("wasteful", 1)))
+	again := reviewed("Two.", flaw("wasteful", 1), flaw("racy", 9))
+	again.At, again.Retried = ended.Add(time.Minute), ended.Add(time.Second)
+	w.close(task, again)
+	w.close(task, again)
+	w.wantReviews(n, []string{"ten.txt:1 wasteful"}, []string{"ten.txt:9 racy"})
+	if body := w.hub.Comments(repo, n)[0].Body; !strings.Contains(body, "1 new finding, 1 still open") {
+		w.Error(body)
+	}
 }
 
 // Redis lost the ending of a review, and the task was superseded before it ran again: its verdict stays.

@@ -28,64 +28,64 @@ func (f front) label(n int, label, user string) {
 
 // A stranger's pull request should wait for an approval by someone with write access, which is for one head.
 func TestForkWaitsForLabel(t *testing.T) {
-	both(t, func(w *world) {
-		f := w.listen()
-		w.hub.SetPermission(repo, "ben", "write")
-		w.hub.SetPermission(repo, "cleo", "read")
-		w.hub.SetPermission(repo, "dora", "read")
-		n := w.fork("theirs")
-		known := map[string]bool{}
-		count := func(want int, when string) (latest tasks.Task) { // two of one second are in no order
-			w.Helper()
-			all := f.tasks()
-			if len(all) != want {
-				w.Fatalf("%s: %d tasks, want %d\n%s", when, len(all), want, w.logs)
+	t.Parallel()
+	w := withApp(t)
+	f := w.listen()
+	w.hub.SetPermission(repo, "ben", "write")
+	w.hub.SetPermission(repo, "cleo", "read")
+	w.hub.SetPermission(repo, "dora", "read")
+	n := w.fork("theirs")
+	known := map[string]bool{}
+	count := func(want int, when string) (latest tasks.Task) { // two of one second are in no order
+		w.Helper()
+		all := f.tasks()
+		if len(all) != want {
+			w.Fatalf("%s: %d tasks, want %d\n%s", when, len(all), want, w.logs)
+		}
+		for _, t := range all {
+			if !known[t.ID] {
+				known[t.ID], latest = true, t
 			}
-			for _, t := range all {
-				if !known[t.ID] {
-					known[t.ID], latest = true, t
-				}
-			}
-			return latest
 		}
-		count(0, "opened")
-		f.label(n, "documentation", "ben")
-		count(0, "another label")
-		f.label(n, DefaultForkLabel, "dependabot[bot]")
-		count(0, "a bot's word")
+		return latest
+	}
+	count(0, "opened")
+	f.label(n, "documentation", "ben")
+	count(0, "another label")
+	f.label(n, DefaultForkLabel, "dependabot[bot]")
+	count(0, "a bot's word")
 
-		// The worker checks the permission.
-		f.label(n, "Errand", "cleo") // GitHub keeps the case in which a label was created
-		task := count(1, "the label")
-		if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" ||
-			task.Actor != "cleo" {
-			w.Errorf("submitted %+v", task)
-		}
-		wantInput(w.T, brief(w, task), "cleo has no write access to acme/api.")
-		f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
-		count(1, "reopened")
+	// The worker checks the permission.
+	f.label(n, "Errand", "cleo") // GitHub keeps the case in which a label was created
+	task := count(1, "the label")
+	if task.Profile != agent.Untrusted || task.Ref != w.pull(n).HeadSHA || task.Kind != "review" ||
+		task.Actor != "cleo" {
+		w.Errorf("submitted %+v", task)
+	}
+	wantInput(w.T, brief(w, task), "cleo has no write access to acme/api.")
+	f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
+	count(1, "reopened")
 
-		f.label(n, DefaultForkLabel, "ben")
-		task = count(2, "the label again")
-		if err := brief(w, task); err != nil {
-			w.Error(err)
-		}
-		p := must(w.src.memory.State(w.Context(), must(subject.Of(task)).Ref))
-		if p.Approved != w.pull(n).HeadSHA || p.ApprovedBy != "ben" {
-			w.Errorf("noted %+v", p)
-		}
-		f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
-		count(2, "reopened after the word") // its review runs
+	f.label(n, DefaultForkLabel, "ben")
+	task = count(2, "the label again")
+	if err := brief(w, task); err != nil {
+		w.Error(err)
+	}
+	p := must(w.src.memory.State(w.Context(), must(subject.Of(task)).Ref))
+	if p.Approved != w.pull(n).HeadSHA || p.ApprovedBy != "ben" {
+		w.Errorf("noted %+v", p)
+	}
+	f.send("pull_request", must(w.hub.Payload("reopened", repo, n, "stranger")), githubfake.SendOptions{})
+	count(2, "reopened after the word") // its review runs
 
-		// An approval without write access should run nothing, even if another person has approved.
-		f.label(n, DefaultForkLabel, "dora")
-		wantInput(w.T, brief(w, count(3, "a reader's label")), "dora has no write access to acme/api.")
+	// An approval without write access should run nothing, even if another person has approved.
+	f.label(n, DefaultForkLabel, "dora")
+	wantInput(w.T, brief(w, count(3, "a reader's label")), "dora has no write access to acme/api.")
 
-		// An approval should not cover later pushes, and later approvals not earlier ones.
-		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
-		count(0, "pushed, and what was agreed to is not there any more")
-		wantInput(w.T, brief(w, task), "Superseded")
-	})
+	// An approval should not cover later pushes, and later approvals not earlier ones.
+	must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
+	count(0, "pushed, and what was agreed to is not there any more")
+	wantInput(w.T, brief(w, task), "Superseded")
 }
 
 // A pull request of the repository's own needs no label, and none does anything to it.

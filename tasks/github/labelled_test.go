@@ -59,25 +59,25 @@ func TestConflictsLabelOfWhomever(t *testing.T) {
 
 // People with triage access can request a review on GitHub, but only those with write access should get one.
 func TestReviewRequestedByWhomever(t *testing.T) {
-	both(t, func(w *world) {
-		w.hub.SetPermission(repo, "ann", "write")
-		w.hub.SetPermission(repo, "cleo", "read")
-		n := w.quietOpen()
-		f := w.listen()
-		ask := func(sender string) {
-			w.Helper()
-			p := must(w.hub.Payload("review_requested", repo, n, sender))
-			p["requested_reviewer"] = map[string]any{"login": must(w.src.forge.Login(w.Context()))}
-			f.send("pull_request", p, githubfake.SendOptions{})
-		}
-		ask("cleo")
-		wantInput(w.T, brief(w, f.only()), "cleo has no write access to acme/api.")
-		if _, err := f.desk.Withdraw(w.Context(), f.only().ID); err != nil {
-			w.Fatal(err)
-		}
-		ask("ann")
-		if err := brief(w, f.only()); err != nil {
-			w.Error(err)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.hub.SetPermission(repo, "ann", "write")
+	w.hub.SetPermission(repo, "cleo", "read")
+	n := w.quietOpen()
+	f := w.listen()
+	ask := func(sender string) {
+		w.Helper()
+		p := must(w.hub.Payload("review_requested", repo, n, sender))
+		p["requested_reviewer"] = map[string]any{"login": must(w.src.forge.Login(w.Context()))}
+		f.send("pull_request", p, githubfake.SendOptions{})
+	}
+	ask("cleo")
+	wantInput(w.T, brief(w, f.only()), "cleo has no write access to acme/api.")
+	if _, err := f.desk.Withdraw(w.Context(), f.only().ID); err != nil {
+		w.Fatal(err)
+	}
+	ask("ann")
+	if err := brief(w, f.only()); err != nil {
+		w.Error(err)
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
 
-// A poll reads as many pages as were updated since the last one.
+// A poll reads as many pages of issues as were updated since the last one.
 func TestPollReadsAllPages(t *testing.T) {
 	t.Parallel()
 	f, look := looker(t)
@@ -22,20 +22,12 @@ func TestPollReadsAllPages(t *testing.T) {
 	look(time.Hour)
 	f.hub.Deliver("")
 	f.issue("ann", "Broken", "@errand why?")
-	missed := f.open(func(pr *githubfake.PR) { pr.Head = "missed" })
 	for i := range minPolled {
 		f.issue("mallory", fmt.Sprint("Issue ", i), "It is.")
-		f.open(func(pr *githubfake.PR) { pr.Head, pr.Draft = fmt.Sprint("draft", i), true })
 	}
 	look(DefaultPollEvery)
-	var got []string
-	for _, task := range f.tasks() {
-		got = append(got, task.Kind+" "+task.Thread)
-	}
-	slices.Sort(got)
-	want := []string{"comment github/acme/api#1", fmt.Sprintf("review github/acme/api#%d/review", missed)}
-	if !slices.Equal(got, want) {
-		t.Errorf("tasks %q, want %q", got, want)
+	if task := f.only(); task.Kind+" "+task.Thread != "comment github/acme/api#1" {
+		t.Errorf("%+v", task)
 	}
 }
 
@@ -64,7 +56,7 @@ func TestPollMissesNothingBetweenPages(t *testing.T) {
 	f.hub.Deliver("")
 	want := map[string]bool{}
 	last := 0
-	for i := range minPolled + 60 {
+	for i := range minPolled + 5 {
 		last = f.open(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("missed", i) })
 		want[fmt.Sprintf("github/acme/api#%d/review", last)] = true
 	}

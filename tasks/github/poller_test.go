@@ -229,15 +229,15 @@ func TestForkLabelAfterItsPoll(t *testing.T) {
 // An event and a poll that handle a label at the same time submit one review.
 func TestForkLabelDuringItsPoll(t *testing.T) {
 	t.Parallel()
-	const readSettings = "GET /repos/{o}/{r}/contents/{path}"
+	const listEvents = "GET /repos/{o}/{r}/issues/{n}/events"
 	f, look, event := withheldLabel(t)
 	f.hub.Deliver(f.url)
 
-	before := len(f.hub.Calls(readSettings))
+	before := len(f.hub.Calls(listEvents))
 	hold, done := make(chan struct{}), make(chan struct{})
-	f.hub.Fail(readSettings, githubfake.Failure{Hold: hold})
+	f.hub.Fail(listEvents, githubfake.Failure{Hold: hold})
 	go func() { defer close(done); look(DefaultPollEvery) }()
-	f.wait(func() bool { return len(f.hub.Calls(readSettings)) > before })
+	f.wait(func() bool { return len(f.hub.Calls(listEvents)) > before })
 	f.send("pull_request", event, githubfake.SendOptions{})
 	f.only()
 	close(hold)

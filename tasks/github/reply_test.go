@@ -83,51 +83,51 @@ func TestReplyBodies(t *testing.T) {
 
 // The answer is in the thread on the line where it was asked, and in the conversation where it is for several places.
 func TestReplyGoesWhereItWasAsked(t *testing.T) {
-	both(t, func(w *world) {
-		w.talkers()
-		n := w.quietOpen()
-		at := githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}
-		must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "@errand?", at, at))
-		lines := w.hub.ReviewComments(repo, n)
-		a, b := lines[0].ID, lines[1].ID
-		onA := thread.Spot{Place: thread.OnLine, ID: a, Thread: a}
-		all := w.asks(n, onA, onA,
-			thread.Spot{Place: thread.OnLine, ID: b, Thread: b}, thread.Spot{Place: thread.InReview, ID: lines[0].ReviewID})
-		for i, c := range []struct {
-			task   tasks.Task
-			covers []string
-			line   int64 // 0: the conversation
-		}{
-			{all[0], nil, a},
-			{all[1], []string{all[0].ID}, a},
-			{all[0], []string{all[2].ID}, 0},
-			{all[2], []string{all[3].ID}, 0},
-			{all[3], nil, 0},
-		} {
-			lines, said := len(w.hub.ReviewComments(repo, n)), len(w.hub.Comments(repo, n))
-			e := answered("Because.")
-			e.Covers, e.At = c.covers, ended.Add(time.Duration(i)*time.Minute)
-			w.close(c.task, e)
-			newLines, newSaid := w.hub.ReviewComments(repo, n)[lines:], w.hub.Comments(repo, n)[said:]
-			switch {
-			case len(newLines)+len(newSaid) != 1:
-				w.Errorf("%d: %d replies", i, len(newLines)+len(newSaid))
-			case c.line != 0 && (len(newLines) != 1 || newLines[0].InReplyTo != c.line):
-				w.Errorf("%d: %+v", i, newSaid)
-			case c.line == 0 && len(newSaid) != 1:
-				w.Errorf("%d: %+v", i, newLines)
-			}
+	t.Parallel()
+	w := withApp(t)
+	w.talkers()
+	n := w.quietOpen()
+	at := githubfake.Line{Path: "change.go", Line: 1, Body: "@errand why?"}
+	must(w.hub.Review(w.Context(), repo, n, "ann", "COMMENT", "@errand?", at, at))
+	lines := w.hub.ReviewComments(repo, n)
+	a, b := lines[0].ID, lines[1].ID
+	onA := thread.Spot{Place: thread.OnLine, ID: a, Thread: a}
+	all := w.asks(n, onA, onA,
+		thread.Spot{Place: thread.OnLine, ID: b, Thread: b}, thread.Spot{Place: thread.InReview, ID: lines[0].ReviewID})
+	for i, c := range []struct {
+		task   tasks.Task
+		covers []string
+		line   int64 // 0: the conversation
+	}{
+		{all[0], nil, a},
+		{all[1], []string{all[0].ID}, a},
+		{all[0], []string{all[2].ID}, 0},
+		{all[2], []string{all[3].ID}, 0},
+		{all[3], nil, 0},
+	} {
+		lines, said := len(w.hub.ReviewComments(repo, n)), len(w.hub.Comments(repo, n))
+		e := answered("Because.")
+		e.Covers, e.At = c.covers, ended.Add(time.Duration(i)*time.Minute)
+		w.close(c.task, e)
+		newLines, newSaid := w.hub.ReviewComments(repo, n)[lines:], w.hub.Comments(repo, n)[said:]
+		switch {
+		case len(newLines)+len(newSaid) != 1:
+			w.Errorf("%d: %d replies", i, len(newLines)+len(newSaid))
+		case c.line != 0 && (len(newLines) != 1 || newLines[0].InReplyTo != c.line):
+			w.Errorf("%d: %+v", i, newSaid)
+		case c.line == 0 && len(newSaid) != 1:
+			w.Errorf("%d: %+v", i, newLines)
 		}
-		signs := func(i int) (all []string) {
-			for _, r := range w.hub.ReviewComments(repo, n)[i].Reactions {
-				all = append(all, r.Content)
-			}
-			return all
+	}
+	signs := func(i int) (all []string) {
+		for _, r := range w.hub.ReviewComments(repo, n)[i].Reactions {
+			all = append(all, r.Content)
 		}
-		if !slices.Equal(signs(0), []string{"hooray"}) || !slices.Equal(signs(1), []string{"hooray"}) {
-			w.Errorf("reactions: %v %v", signs(0), signs(1))
-		}
-	})
+		return all
+	}
+	if !slices.Equal(signs(0), []string{"hooray"}) || !slices.Equal(signs(1), []string{"hooray"}) {
+		w.Errorf("reactions: %v %v", signs(0), signs(1))
+	}
 }
 
 // A line's thread that is gone is no reason to lose an answer.
@@ -144,74 +144,74 @@ func TestReplyWithoutItsThread(t *testing.T) {
 
 // An answer is said once, whatever happens while it is posted; one that was tried again is another.
 func TestReplyOnce(t *testing.T) {
-	both(t, func(w *world) {
-		n, task, comment := w.talk()
-		// Another user has copied our mark.
-		e := answered("Because.")
-		must(w.hub.Comment(w.Context(), repo, n, "mallory", thread.Message{
-			Task: task.ID, What: string(e.Kind), At: e.At.UnixMicro(),
-		}.Mark(1)+"\nNo."))
-		close := func() error { return w.report(task).Close(w.Context(), e) }
-		w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived anyway
-		if close() == nil {
-			w.Error("closed, though nobody knows whether it arrived")
+	t.Parallel()
+	w := withApp(t)
+	n, task, comment := w.talk()
+	// Another user has copied our mark.
+	e := answered("Because.")
+	must(w.hub.Comment(w.Context(), repo, n, "mallory", thread.Message{
+		Task: task.ID, What: string(e.Kind), At: e.At.UnixMicro(),
+	}.Mark(1)+"\nNo."))
+	close := func() error { return w.report(task).Close(w.Context(), e) }
+	w.hub.Fail(createComment, githubfake.Failure{Status: 502, After: true}) // it arrived anyway
+	if close() == nil {
+		w.Error("closed, though nobody knows whether it arrived")
+	}
+	w.hub.Fail("POST /repos/{o}/{r}/issues/comments/{id}/reactions", githubfake.Failure{Status: 502})
+	if close() == nil {
+		w.Error("closed without the sign")
+	}
+	for range 2 {
+		if err := close(); err != nil {
+			w.Error(err)
 		}
-		w.hub.Fail("POST /repos/{o}/{r}/issues/comments/{id}/reactions", githubfake.Failure{Status: 502})
-		if close() == nil {
-			w.Error("closed without the sign")
-		}
-		for range 2 {
-			if err := close(); err != nil {
-				w.Error(err)
-			}
-		}
-		if got := w.ours(n); len(got) != 1 {
-			w.Errorf("%q", got)
-		}
-		w.signs(n, comment, "hooray")
-		e.At = e.At.Add(time.Minute) // Redis has lost the ending before
-		if err := close(); err != nil || len(w.ours(n)) != 1 {
-			w.Errorf("%v %q", err, w.ours(n))
-		}
-		found, err := w.src.Final(w.Context(), task, time.Time{})
-		if err != nil || found == nil || found.Kind != tasks.Answered || !found.At.Equal(ended) {
-			w.Errorf("found %+v, %v", found, err)
-		}
-		e.Retried = e.At.Add(-time.Second)
-		if found, err := w.src.Final(w.Context(), task, e.Retried); err != nil || found != nil {
-			w.Errorf("found %+v, %v", found, err)
-		}
-		if err := close(); err != nil || len(w.ours(n)) != 2 {
-			w.Errorf("%v %q", err, w.ours(n))
-		}
-	})
+	}
+	if got := w.ours(n); len(got) != 1 {
+		w.Errorf("%q", got)
+	}
+	w.signs(n, comment, "hooray")
+	e.At = e.At.Add(time.Minute) // Redis has lost the ending before
+	if err := close(); err != nil || len(w.ours(n)) != 1 {
+		w.Errorf("%v %q", err, w.ours(n))
+	}
+	found, err := w.src.Final(w.Context(), task, time.Time{})
+	if err != nil || found == nil || found.Kind != tasks.Answered || !found.At.Equal(ended) {
+		w.Errorf("found %+v, %v", found, err)
+	}
+	e.Retried = e.At.Add(-time.Second)
+	if found, err := w.src.Final(w.Context(), task, e.Retried); err != nil || found != nil {
+		w.Errorf("found %+v, %v", found, err)
+	}
+	if err := close(); err != nil || len(w.ours(n)) != 2 {
+		w.Errorf("%v %q", err, w.ours(n))
+	}
 }
 
 // An update is not an ending: the answer should still be posted, and a retried task can ask again.
 func TestReplyAfterQuestion(t *testing.T) {
-	both(t, func(w *world) {
-		n, task, _ := w.talk()
-		ask := func(key string) {
-			w.Helper()
-			if err := w.src.Ask(w.Context(), task, tasks.Question{Key: key, Text: "Which?", Until: ended}); err != nil {
-				w.Error(err)
-			}
-		}
-		ask("one")
-		if err := w.src.Say(w.Context(), task, "Half of it."); err != nil {
+	t.Parallel()
+	w := withApp(t)
+	n, task, _ := w.talk()
+	ask := func(key string) {
+		w.Helper()
+		if err := w.src.Ask(w.Context(), task, tasks.Question{Key: key, Text: "Which?", Until: ended}); err != nil {
 			w.Error(err)
 		}
-		if found, err := w.src.Final(w.Context(), task, time.Time{}); err != nil || found != nil {
-			w.Errorf("found %+v, %v", found, err)
-		}
-		if err := w.report(task).Close(w.Context(), answered("Because.")); err != nil {
-			w.Error(err)
-		}
-		ask("two")
-		if got := w.ours(n); len(got) != 4 {
-			w.Errorf("%q", got)
-		}
-	})
+	}
+	ask("one")
+	if err := w.src.Say(w.Context(), task, "Half of it."); err != nil {
+		w.Error(err)
+	}
+	if found, err := w.src.Final(w.Context(), task, time.Time{}); err != nil || found != nil {
+		w.Errorf("found %+v, %v", found, err)
+	}
+	if err := w.report(task).Close(w.Context(), answered("Because.")); err != nil {
+		w.Error(err)
+	}
+	ask("two")
+	if got := w.ours(n); len(got) != 4 {
+		w.Errorf("%q", got)
+	}
 }
 
 func TestReplyErrors(t *testing.T) {

@@ -137,70 +137,70 @@ func TestFindingBodies(t *testing.T) {
 }
 
 func TestFindings(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		var all []findings.Finding
-		for i := range 8 {
-			all = append(all, flaw(fmt.Sprint("f", i), i+1))
-		}
-		task := w.task(n, 0)
-		w.close(task, reviewed("Much.", all...))
-		w.close(task, reviewed("Much.", all...)) // after an answer that was lost
-		w.wantReviews(n, []string{
-			"ten.txt:1 f0", "ten.txt:2 f1", "ten.txt:3 f2", "ten.txt:4 f3", "ten.txt:5 f4", "ten.txt:6 f5",
-		})
-		w.wantSaid(n, "0 ME 0: Much.")
-		body := w.hub.Comments(repo, n)[0].Body
-		if !strings.Contains(body, "8 new findings") || strings.Count(body, "ten.txt:") != 8 ||
-			strings.Count(body, "Read it.") != 2 {
-			w.Error(body)
-		}
-		if got := strings.TrimPrefix(w.light(w.pull(n).HeadSHA), "neutral: "); got != "8 new findings" &&
-			got != "8 new findings, see the conversation" {
-			w.Error(got)
-		}
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	var all []findings.Finding
+	for i := range 8 {
+		all = append(all, flaw(fmt.Sprint("f", i), i+1))
+	}
+	task := w.task(n, 0)
+	w.close(task, reviewed("Much.", all...))
+	w.close(task, reviewed("Much.", all...)) // after an answer that was lost
+	w.wantReviews(n, []string{
+		"ten.txt:1 f0", "ten.txt:2 f1", "ten.txt:3 f2", "ten.txt:4 f3", "ten.txt:5 f4", "ten.txt:6 f5",
 	})
+	w.wantSaid(n, "0 ME 0: Much.")
+	body := w.hub.Comments(repo, n)[0].Body
+	if !strings.Contains(body, "8 new findings") || strings.Count(body, "ten.txt:") != 8 ||
+		strings.Count(body, "Read it.") != 2 {
+		w.Error(body)
+	}
+	if got := strings.TrimPrefix(w.light(w.pull(n).HeadSHA), "neutral: "); got != "8 new findings" &&
+		got != "8 new findings, see the conversation" {
+		w.Error(got)
+	}
 }
 
 // An interrupted report should continue, and nothing be submitted twice.
 func TestFindingsGoOn(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		task, e := w.task(n, 0), reviewed("One.", flaw("one", 1), flaw("two", 99))
-		for i, f := range []struct {
-			route   string
-			failure githubfake.Failure
-			Reviews int
-		}{
-			{listReviews, githubfake.Failure{Status: 502}, 0},
-			{listFiles, githubfake.Failure{Status: 502}, 0},
-			{getPull, githubfake.Failure{Status: 502}, 0},
-			{createReview, githubfake.Failure{
-				Status: 422, Body: `{"message":"x","errors":["was submitted too quickly"]}`,
-			}, 0},
-			{createReview, githubfake.Failure{Status: 502}, 0},
-			{createReview, githubfake.Failure{Status: 502, After: true}, 1},
-			{"GET /repos/{o}/{r}/pulls/{n}/reviews/{id}/comments", githubfake.Failure{Status: 502}, 1},
-			{createComment, githubfake.Failure{After: true}, 1},
-		} {
-			w.hub.Fail(f.route, f.failure)
-			if err := w.report(task).Close(w.Context(), e); err == nil || len(w.hub.Reviews(repo, n)) != f.Reviews {
-				w.Errorf("attempt %d: %v, %d reviews, want %d", i+1, err, len(w.hub.Reviews(repo, n)), f.Reviews)
-			}
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	task, e := w.task(n, 0), reviewed("One.", flaw("one", 1), flaw("two", 99))
+	for i, f := range []struct {
+		route   string
+		failure githubfake.Failure
+		Reviews int
+	}{
+		{listReviews, githubfake.Failure{Status: 502}, 0},
+		{listFiles, githubfake.Failure{Status: 502}, 0},
+		{getPull, githubfake.Failure{Status: 502}, 0},
+		{createReview, githubfake.Failure{
+			Status: 422, Body: `{"message":"x","errors":["was submitted too quickly"]}`,
+		}, 0},
+		{createReview, githubfake.Failure{Status: 502}, 0},
+		{createReview, githubfake.Failure{Status: 502, After: true}, 1},
+		{"GET /repos/{o}/{r}/pulls/{n}/reviews/{id}/comments", githubfake.Failure{Status: 502}, 1},
+		{createComment, githubfake.Failure{After: true}, 1},
+	} {
+		w.hub.Fail(f.route, f.failure)
+		if err := w.report(task).Close(w.Context(), e); err == nil || len(w.hub.Reviews(repo, n)) != f.Reviews {
+			w.Errorf("attempt %d: %v, %d reviews, want %d", i+1, err, len(w.hub.Reviews(repo, n)), f.Reviews)
 		}
-		// Another user's copy of the mark should not count, and a push after the review should not undo it.
-		must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", marked("findings", task, e)))
-		must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": "none\n"}))
-		w.close(task, e)
-		if got := len(w.hub.Reviews(repo, n)); got != 2 {
-			w.Errorf("%d reviews", got)
-		}
-		w.wantSaid(n, "0 ME 0: One.")
-		if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 ||
-			!strings.Contains(body, "#### New, on lines of the diff\n\n- 🟠 **major**") {
-			w.Error(body)
-		}
-	})
+	}
+	// Another user's copy of the mark should not count, and a push after the review should not undo it.
+	must(w.hub.Review(w.Context(), repo, n, "mallory", "COMMENT", marked("findings", task, e)))
+	must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"ten.txt": "none\n"}))
+	w.close(task, e)
+	if got := len(w.hub.Reviews(repo, n)); got != 2 {
+		w.Errorf("%d reviews", got)
+	}
+	w.wantSaid(n, "0 ME 0: One.")
+	if body := w.hub.Comments(repo, n)[0].Body; strings.Count(body, "Read it.") != 1 ||
+		!strings.Contains(body, "#### New, on lines of the diff\n\n- 🟠 **major**") {
+		w.Error(body)
+	}
 }
 
 // A head that is not there any more gets no comments, wherever the push meets the review.
@@ -251,57 +251,57 @@ func TestFindingsOfAnOldHead(t *testing.T) {
 // review that is refused
 // altogether leaves them to the summary.
 func TestFindingsRefused(t *testing.T) {
-	both(t, func(w *world) {
-		refusal := githubfake.Failure{
-			Status: 422, Body: `{"message":"Unprocessable Entity","errors":["Line could not be resolved"]}`,
+	t.Parallel()
+	w := withApp(t)
+	refusal := githubfake.Failure{
+		Status: 422, Body: `{"message":"Unprocessable Entity","errors":["Line could not be resolved"]}`,
+	}
+	for i, c := range []struct {
+		failure githubfake.Failure
+		times   int
+		Reviews [][]string
+		calls   int
+		bodies  int // that hold the evidence
+	}{
+		{refusal, 1, [][]string{{"ten.txt:1 one"}}, 2, 1},
+		{refusal, 2, [][]string{{}}, 3, 1},
+		{refusal, 3, nil, 3, 1},
+		{githubfake.Failure{Status: 403, Body: `{"message":"locked"}`}, 1, nil, 1, 1},
+	} {
+		n := w.openCode(fmt.Sprint("ten", i))
+		task, e := w.task(n, i), reviewed("One.", flaw("one", 1))
+		c.failure.Times = c.times
+		lift := w.hub.Fail(createReview, c.failure)
+		before := len(w.hub.Calls(createReview))
+		w.close(task, e)
+		lift()
+		if got := len(w.hub.Calls(createReview)) - before; got != c.calls {
+			w.Errorf("%d: %d attempts, want %d", i, got, c.calls)
 		}
-		for i, c := range []struct {
-			failure githubfake.Failure
-			times   int
-			Reviews [][]string
-			calls   int
-			bodies  int // that hold the evidence
-		}{
-			{refusal, 1, [][]string{{"ten.txt:1 one"}}, 2, 1},
-			{refusal, 2, [][]string{{}}, 3, 1},
-			{refusal, 3, nil, 3, 1},
-			{githubfake.Failure{Status: 403, Body: `{"message":"locked"}`}, 1, nil, 1, 1},
-		} {
-			n := w.openCode(fmt.Sprint("ten", i))
-			task, e := w.task(n, i), reviewed("One.", flaw("one", 1))
-			c.failure.Times = c.times
-			lift := w.hub.Fail(createReview, c.failure)
-			before := len(w.hub.Calls(createReview))
-			w.close(task, e)
-			lift()
-			if got := len(w.hub.Calls(createReview)) - before; got != c.calls {
-				w.Errorf("%d: %d attempts, want %d", i, got, c.calls)
-			}
-			w.wantReviews(n, c.Reviews...)
-			w.wantSaid(n, "0 ME 0: One.")
-			bodies := w.hub.Comments(repo, n)[0].Body
-			for _, v := range w.hub.Reviews(repo, n) {
-				bodies += v.Body
-			}
-			for _, v := range w.hub.ReviewComments(repo, n) {
-				bodies += v.Body
-			}
-			if got := strings.Count(bodies, "Read it."); got != c.bodies {
-				w.Errorf("%d: said %d times\n%s", i, got, bodies)
-			}
-			if len(c.Reviews) == 0 {
-				continue
-			}
-			// When found again, it should be announced in the same way.
-			comment := w.hub.Comments(repo, n)[0]
-			must(0, w.src.deleteComment(w, comment.ID))
-			w.close(task, e)
-			if got := w.hub.Comments(repo, n)[0].Body; got != comment.Body {
-				w.Error(cmp.Diff(comment.Body, got))
-			}
-			w.wantReviews(n, c.Reviews...)
+		w.wantReviews(n, c.Reviews...)
+		w.wantSaid(n, "0 ME 0: One.")
+		bodies := w.hub.Comments(repo, n)[0].Body
+		for _, v := range w.hub.Reviews(repo, n) {
+			bodies += v.Body
 		}
-	})
+		for _, v := range w.hub.ReviewComments(repo, n) {
+			bodies += v.Body
+		}
+		if got := strings.Count(bodies, "Read it."); got != c.bodies {
+			w.Errorf("%d: said %d times\n%s", i, got, bodies)
+		}
+		if len(c.Reviews) == 0 {
+			continue
+		}
+		// When found again, it should be announced in the same way.
+		comment := w.hub.Comments(repo, n)[0]
+		must(0, w.src.deleteComment(w, comment.ID))
+		w.close(task, e)
+		if got := w.hub.Comments(repo, n)[0].Body; got != comment.Body {
+			w.Error(cmp.Diff(comment.Body, got))
+		}
+		w.wantReviews(n, c.Reviews...)
+	}
 }
 
 // deleteComment removes our comment as another user.
@@ -316,84 +316,84 @@ func (s *Source) deleteComment(w *world, id int64) error {
 
 // A pull request may have more files than a page holds.
 func TestFindingsInManyFiles(t *testing.T) {
-	both(t, func(w *world) {
-		files := map[string]string{}
-		for i := range 201 {
-			files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
+	t.Parallel()
+	w := withApp(t)
+	files := map[string]string{}
+	for i := range 201 {
+		files[fmt.Sprintf("f%03d.txt", i)] = "x\n"
+	}
+	for i, c := range []struct{ path, pages string }{
+		{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}, {"", "0"},
+	} {
+		n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
+			Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files,
+		}))
+		f := flaw("one", 1)
+		f.Path = c.path
+		before := len(w.hub.Calls(listFiles))
+		w.close(w.task(n, i), reviewed("One.", f))
+		if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {
+			w.Errorf("%s: %s pages read, want %s", c.path, got, c.pages)
 		}
-		for i, c := range []struct{ path, pages string }{
-			{"f000.txt", "1"}, {"f150.txt", "2"}, {"f200.txt", "3"}, {"none.txt", "3"}, {"", "0"},
-		} {
-			n := must(w.hub.OpenPR(w.Context(), githubfake.PR{
-				Repo: repo, Head: fmt.Sprint("many", i), Title: "Many", Files: files,
-			}))
-			f := flaw("one", 1)
-			f.Path = c.path
-			before := len(w.hub.Calls(listFiles))
-			w.close(w.task(n, i), reviewed("One.", f))
-			if got := fmt.Sprint(len(w.hub.Calls(listFiles)) - before); got != c.pages {
-				w.Errorf("%s: %s pages read, want %s", c.path, got, c.pages)
-			}
-			if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" && c.path != "" {
-				w.Errorf("%s: %d comments", c.path, got)
-			}
+		if got := len(w.hub.ReviewComments(repo, n)); got != 1 && c.path != "none.txt" && c.path != "" {
+			w.Errorf("%s: %d comments", c.path, got)
 		}
-	})
+	}
 }
 
 // An answer without findings, or with what is none, is posted as it is.
 func TestAnswerWithoutFindings(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.openCode("ten")
-		odd := answered("All is well.")
-		odd.Result.Structured = json.RawMessage(`{"findings": "none"}`)
-		for i, e := range []tasks.Ending{answered("All is well."), odd} {
-			e.At = ended.Add(time.Duration(i) * time.Second)
-			w.close(w.task(n, i), e)
-			w.wantSaid(n, fmt.Sprintf("0 ME %d: All is well.", i))
-		}
-		w.wantReviews(n)
-		if got := len(w.hub.Calls(listReviews)); got != 0 {
-			w.Errorf("looked %d times for a review", got)
-		}
-		if !strings.Contains(w.logs.String(), "review without findings") {
-			w.Error("nothing was logged")
-		}
-		// One that was stopped has no findings, whatever it had begun.
-		broken := reviewed("One.", flaw("one", 1))
-		broken.Kind, broken.Reason = tasks.Failed, "It broke."
-		m := w.openCode("more")
-		w.close(w.task(m, 2), broken)
-		w.wantReviews(m)
-	})
+	t.Parallel()
+	w := withApp(t)
+	n := w.openCode("ten")
+	odd := answered("All is well.")
+	odd.Result.Structured = json.RawMessage(`{"findings": "none"}`)
+	for i, e := range []tasks.Ending{answered("All is well."), odd} {
+		e.At = ended.Add(time.Duration(i) * time.Second)
+		w.close(w.task(n, i), e)
+		w.wantSaid(n, fmt.Sprintf("0 ME %d: All is well.", i))
+	}
+	w.wantReviews(n)
+	if got := len(w.hub.Calls(listReviews)); got != 0 {
+		w.Errorf("looked %d times for a review", got)
+	}
+	if !strings.Contains(w.logs.String(), "review without findings") {
+		w.Error("nothing was logged")
+	}
+	// One that was stopped has no findings, whatever it had begun.
+	broken := reviewed("One.", flaw("one", 1))
+	broken.Kind, broken.Reason = tasks.Failed, "It broke."
+	m := w.openCode("more")
+	w.close(w.task(m, 2), broken)
+	w.wantReviews(m)
 }
 
 // A repository says how grave a finding has to be and how many there may be, and hears in the summary what in its
 // settings means nothing.
 func TestFindingsAsTheRepositoryWants(t *testing.T) {
-	both(t, func(w *world) {
-		w.setUp(map[string]string{settings.File: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
-		n := w.openCode("ten")
-		minor := flaw("minor", 1)
-		minor.Severity = findings.Minor
-		w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
-		w.wantReviews(n, []string{"ten.txt:2 two"})
-		golden(w.T, "comment.settings", strings.NewReplacer(
-			w.pull(n).HeadSHA, "<head>", hub.ShortSHA(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
-		).Replace(w.hub.Comments(repo, n)[0].Body))
-		// What can be read later is waited for; what cannot be read at all holds nothing up.
-		task, e := w.task(n, 1), reviewed("More.", flaw("four", 4), flaw("five", 5))
-		for status, goes := range map[int]bool{502: false, 403: true} {
-			other := w.source(func(c *config) { *c = w.conf }) // one that has not read them yet
-			lift := w.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: status, Times: -1})
-			err := must(other.Open(w.Context(), task)).Close(w.Context(), e)
-			lift()
-			if (err == nil) != goes {
-				w.Errorf("%d: %v", status, err)
-			}
+	t.Parallel()
+	w := withApp(t)
+	w.setUp(map[string]string{settings.File: "review: {severity: major, max_findings: 1}\nspeed: \"@octocat\"\n"})
+	n := w.openCode("ten")
+	minor := flaw("minor", 1)
+	minor.Severity = findings.Minor
+	w.close(w.task(n, 0), reviewed("Some.", minor, flaw("two", 2), flaw("three", 3)))
+	w.wantReviews(n, []string{"ten.txt:2 two"})
+	golden(w.T, "comment.settings", strings.NewReplacer(
+		w.pull(n).HeadSHA, "<head>", hub.ShortSHA(w.pull(n).HeadSHA), "<short>", w.hub.URL(), "<github>",
+	).Replace(w.hub.Comments(repo, n)[0].Body))
+	// What can be read later is waited for; what cannot be read at all holds nothing up.
+	task, e := w.task(n, 1), reviewed("More.", flaw("four", 4), flaw("five", 5))
+	for status, goes := range map[int]bool{502: false, 403: true} {
+		other := w.source(func(c *config) { *c = w.conf }) // one that has not read them yet
+		lift := w.hub.Fail("GET /repos/{o}/{r}/contents/{path}", githubfake.Failure{Status: status, Times: -1})
+		err := must(other.Open(w.Context(), task)).Close(w.Context(), e)
+		lift()
+		if (err == nil) != goes {
+			w.Errorf("%d: %v", status, err)
 		}
-		w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
-	})
+	}
+	w.wantReviews(n, []string{"ten.txt:2 two"}, []string{"ten.txt:4 four", "ten.txt:5 five"})
 }
 
 // Text beyond a comment's limit should continue in the next one, and a cut in a block of code should notify no one

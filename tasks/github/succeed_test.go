@@ -160,32 +160,32 @@ func TestNothingGoesOn(t *testing.T) {
 // that comes late ends
 // nothing.
 func TestPushToForkEndsItsReview(t *testing.T) {
-	both(t, func(w *world) {
-		w.hub.SetPermission(repo, "ben", "write")
-		f := w.listen()
-		n := w.fork("theirs")
-		f.label(n, DefaultForkLabel, "ben")
-		reviewed := f.tasks()[0]
-		late := must(w.hub.Payload("synchronize", repo, n, "stranger"))
-		head := must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
-		if all := f.tasks(); len(all) != 0 {
-			w.Fatalf("after the push there are %+v\n%s", all, w.logs)
-		}
-		if e := f.ending(reviewed.ID); e.Kind != tasks.Superseded ||
-			e.Reason != "The head of the pull request has moved to "+hub.ShortSHA(head)+"." {
-			w.Errorf("it ended as %+v", e)
-		}
-		f.label(n, DefaultForkLabel, "ben")
-		again := f.tasks()
-		if len(again) != 1 || again[0].Ref != head {
-			w.Fatalf("after the next word there are %+v", again)
-		}
-		late["pull_request"].(map[string]any)["updated_at"] = "2020-01-01T00:00:00Z"
-		f.send("pull_request", late, githubfake.SendOptions{})
-		if all := f.tasks(); !slices.EqualFunc(all, again, func(a, b tasks.Task) bool { return a.ID == b.ID }) {
-			w.Errorf("after a late event there are %+v", all)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.hub.SetPermission(repo, "ben", "write")
+	f := w.listen()
+	n := w.fork("theirs")
+	f.label(n, DefaultForkLabel, "ben")
+	reviewed := f.tasks()[0]
+	late := must(w.hub.Payload("synchronize", repo, n, "stranger"))
+	head := must(w.hub.PushPR(w.Context(), repo, n, map[string]string{"evil.go": "package main\n"}))
+	if all := f.tasks(); len(all) != 0 {
+		w.Fatalf("after the push there are %+v\n%s", all, w.logs)
+	}
+	if e := f.ending(reviewed.ID); e.Kind != tasks.Superseded ||
+		e.Reason != "The head of the pull request has moved to "+hub.ShortSHA(head)+"." {
+		w.Errorf("it ended as %+v", e)
+	}
+	f.label(n, DefaultForkLabel, "ben")
+	again := f.tasks()
+	if len(again) != 1 || again[0].Ref != head {
+		w.Fatalf("after the next word there are %+v", again)
+	}
+	late["pull_request"].(map[string]any)["updated_at"] = "2020-01-01T00:00:00Z"
+	f.send("pull_request", late, githubfake.SendOptions{})
+	if all := f.tasks(); !slices.EqualFunc(all, again, func(a, b tasks.Task) bool { return a.ID == b.ID }) {
+		w.Errorf("after a late event there are %+v", all)
+	}
 }
 
 // A comment's word for a stranger's head is not for the next one, and its sign says so.

@@ -16,42 +16,42 @@ import (
 // A push that does not alter the pull request's changes should not be reviewed again; one that does, or a request,
 // should be.
 func TestUnchangedIsNotReviewed(t *testing.T) {
-	both(t, func(w *world) {
-		n := w.open()
-		push := func(action string, files map[string]string) tasks.Task {
-			w.Helper()
-			must(w.hub.PushPR(w.Context(), repo, n, files))
-			t := w.task(n, 0)
-			t.Origin = []byte(strings.Replace(string(t.Origin), `"action":"opened"`, `"action":"`+action+`"`, 1))
-			return t
+	t.Parallel()
+	w := withApp(t)
+	n := w.open()
+	push := func(action string, files map[string]string) tasks.Task {
+		w.Helper()
+		must(w.hub.PushPR(w.Context(), repo, n, files))
+		t := w.task(n, 0)
+		t.Origin = []byte(strings.Replace(string(t.Origin), `"action":"opened"`, `"action":"`+action+`"`, 1))
+		return t
+	}
+	first := push("synchronize", nil)
+	if err := brief(w, first); err != nil {
+		w.Errorf("the first: %v", err)
+	}
+	w.close(first, answered("Fine."))
+	second := push("synchronize", nil)
+	wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
+	wantInput(w.T, brief(w, push(subject.ActionPolled, nil)),
+		"Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
+	for _, action := range []string{"review_requested", "opened"} {
+		if err := brief(w, push(action, nil)); err != nil {
+			w.Errorf("%s: %v", action, err)
 		}
-		first := push("synchronize", nil)
-		if err := brief(w, first); err != nil {
-			w.Errorf("the first: %v", err)
-		}
-		w.close(first, answered("Fine."))
-		second := push("synchronize", nil)
-		wantInput(w.T, brief(w, second), "Nothing has changed since the review of "+hub.ShortSHA(first.Ref)+".")
-		wantInput(w.T, brief(w, push(subject.ActionPolled, nil)),
-			"Nothing has changed since the review of "+hub.ShortSHA(second.Ref)+".")
-		for _, action := range []string{"review_requested", "opened"} {
-			if err := brief(w, push(action, nil)); err != nil {
-				w.Errorf("%s: %v", action, err)
-			}
-		}
-		third := push("synchronize", map[string]string{"change.go": "package other\n"})
-		if err := brief(w, third); err != nil {
-			w.Errorf("a change: %v", err)
-		}
-		// That one was never answered, so this one is not compared with it.
-		if err := brief(w, push("synchronize", nil)); err != nil {
-			w.Errorf("what was not reviewed, again: %v", err)
-		}
-		large := push("synchronize", map[string]string{"large": strings.Repeat("x\n", 20_001)})
-		if err := brief(w, large); err != nil {
-			w.Errorf("a change that GitHub does not show: %v", err)
-		}
-	})
+	}
+	third := push("synchronize", map[string]string{"change.go": "package other\n"})
+	if err := brief(w, third); err != nil {
+		w.Errorf("a change: %v", err)
+	}
+	// That one was never answered, so this one is not compared with it.
+	if err := brief(w, push("synchronize", nil)); err != nil {
+		w.Errorf("what was not reviewed, again: %v", err)
+	}
+	large := push("synchronize", map[string]string{"large": strings.Repeat("x\n", 20_001)})
+	if err := brief(w, large); err != nil {
+		w.Errorf("a change that GitHub does not show: %v", err)
+	}
 }
 
 // The light of a push that changes nothing is that of the review which holds for it.
