@@ -153,7 +153,7 @@ func TestNothingInTheCloneExecutes(t *testing.T) {
 // Files that an agent can put where the host writes: every row would change a file outside the clone.
 func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 	t.Parallel()
-	for name, plant := range map[string]func(t *testing.T, dir, outside string){
+	plants := map[string]func(t *testing.T, dir, outside string){
 		"config":       link(".git/config", "file"),
 		"index":        link(".git/index", "file"),
 		"packed-refs":  link(".git/packed-refs", "file"),
@@ -167,25 +167,27 @@ func TestNothingInTheCloneLeadsOutside(t *testing.T) {
 		"parent":       link("sub", "."),
 		"hard link":    hardLink(".git/config"),
 		"hard reflog":  hardLink(".git/logs/refs/remotes/origin/main"), // git appends to it in place
-	} {
+	}
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		".mcp.json": "trusted\n", ".claude/settings.json": "{}\n", "sub/.mcp.json": "trusted\n",
+	})
+	w, places := o.files(), map[string]string{} // outside of the clones
+	want := Want{Repo: "acme/api", Keep: true, TrustedConfig: true}
+	for name, plant := range plants {
+		want.Thread, places[name] = name, t.TempDir()
+		write(t, places[name]+"/file", "precious\n")
+		write(t, places[name]+"/.mcp.json", "precious\n")
+		plant(t, checkout(t, w, want).Dir, places[name])
+	}
+	o.commit("main", map[string]string{"README.md": "two\n"})
+	o.commit("new", nil)
+	for name, outside := range places {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOrigin(t)
-			o.commit("main", map[string]string{
-				".mcp.json": "trusted\n", ".claude/settings.json": "{}\n", "sub/.mcp.json": "trusted\n",
-			})
-			w := o.files()
-			want := Want{Thread: "t", Repo: "acme/api", Keep: true, TrustedConfig: true}
+			before, want := snapshot(t, outside), want
+			want.Thread = name
 			c := checkout(t, w, want)
-			o.commit("main", map[string]string{"README.md": "two\n"})
-			o.commit("new", nil)
-
-			outside := t.TempDir()
-			write(t, outside+"/file", "precious\n")
-			write(t, outside+"/.mcp.json", "precious\n")
-			plant(t, c.Dir, outside)
-			before := snapshot(t, outside)
-			c = checkout(t, w, want)
 			if diff := cmp.Diff(before, snapshot(t, outside)); diff != "" {
 				t.Errorf("outside changed (-before +after):\n%s", diff)
 			}

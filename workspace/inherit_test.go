@@ -65,7 +65,7 @@ func TestNextHeadWritesWhatChanged(t *testing.T) {
 // Nothing that an agent does to the files of its clone, with or without git, is in the next clone.
 func TestNothingIsInherited(t *testing.T) {
 	t.Parallel()
-	for name, spoil := range map[string]func(t *testing.T, dir, outside string){
+	spoils := map[string]func(t *testing.T, dir, outside string){
 		"times set back": func(t *testing.T, dir, _ string) {
 			info, err := os.Stat(dir + "/sub/a")
 			if err != nil {
@@ -135,27 +135,28 @@ func TestNothingIsInherited(t *testing.T) {
 		"another one":   link("", "."),
 		"no repository": func(t *testing.T, dir, _ string) { write(t, dir+"/.git", "") },
 		"a link to one": link(".git", ".git"),
-	} {
+	}
+	o := newOrigin(t)
+	want := map[string]string{
+		"sub/a": "A\n", "sub/b": "two\nlines\n", "other/a": "C\n", "attr/.gitattributes": "# none\n", "README.md": "one\n",
+	}
+	o.commit("main", want)
+	w, places := o.files(), map[string]string{} // outside of the clones
+	for name, spoil := range spoils {
+		outside := t.TempDir()
+		testGit(t, outside, "init", "--quiet")
+		write(t, outside+"/precious", "precious\n")
+		spoil(t, checkout(t, w, Want{Thread: name, Repo: api.Repo}).Dir, outside)
+		places[name] = outside
+	}
+	want["attr/text"] = "one\ntwo\n" // written where attributes could apply
+	want["sub/text"] = "one\ntwo\n"
+	o.commit("main", want)
+	for name, outside := range places {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o := newOrigin(t)
-			want := map[string]string{
-				"sub/a": "A\n", "sub/b": "two\nlines\n", "other/a": "C\n", "attr/.gitattributes": "# none\n",
-				"README.md": "one\n",
-			}
-			o.commit("main", want)
-			w := o.files()
-			c := checkout(t, w, api)
-			outside := t.TempDir()
-			testGit(t, outside, "init", "--quiet")
-			write(t, outside+"/precious", "precious\n")
-			spoil(t, c.Dir, outside)
 			before := snapshot(t, outside)
-
-			want["attr/text"] = "one\ntwo\n" // written where attributes could apply
-			want["sub/text"] = "one\ntwo\n"
-			o.commit("main", want)
-			next := checkout(t, w, api)
+			next := checkout(t, w, Want{Thread: name, Repo: api.Repo})
 			if diff := cmp.Diff(want, workTree(t, next.Dir)); diff != "" {
 				t.Errorf("work tree (-want +got):\n%s", diff)
 			}
