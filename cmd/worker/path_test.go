@@ -1,3 +1,5 @@
+//go:build mention
+
 package main
 
 import (
@@ -8,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// scripts/mention-files compares the coverage of the two tests below to find the files that one mention uses.
+// scripts/mention-files compares the coverage of the two tests below to find the files that one mention uses. TestMention
+// is the test of what they do.
 
 // TestIdleStart starts a standalone system that gets no work, and stops it after each of its loops has run.
 func TestIdleStart(t *testing.T) {
