@@ -48,12 +48,9 @@ func TestRunOutlivesItsTokens(t *testing.T) {
 	w := newWorld(t)
 	w.asApp()
 	wait, open := w.gate()
-	work := modelfake.ToolCall{
-		Name:  "Bash",
-		Input: map[string]string{"command": "echo '// cents' >> total.go && git commit -qam 'Count in cents'"},
-	}
 	w.model.Answer("mend the total",
-		modelfake.Turn{Tools: []modelfake.ToolCall{wait}}, modelfake.Turn{Tools: []modelfake.ToolCall{work}},
+		modelfake.Turn{Tools: []modelfake.ToolCall{wait}},
+		bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
 		modelfake.Turn{Text: "It counts cents."})
 	w.standalone()
 	root := w.mention("mend the total", "")

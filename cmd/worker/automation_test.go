@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -24,17 +23,10 @@ func TestScheduleAndHook(t *testing.T) {
 	t.Setenv("ALERTS_SECRET", secret)
 	w := newWorld(t)
 	w.env["ALERTS_SECRET"] = secret
-	yaml, err := os.ReadFile(w.env["ERRAND_CONFIG"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	yaml = append(yaml, `
-schedules: {tidy: {when: "0 0 1 1 *", prompt: Tidy up., repository: `+repo+`}}
-hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.title}}", repository: `+repo+`}}
-`...)
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], yaml, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.configure(`
+schedules: {tidy: {when: "0 0 1 1 *", prompt: Tidy up., repository: ` + repo + `}}
+hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.title}}", repository: ` + repo + `}}
+`)
 	rdb := redistest.Client(t, w.redis)
 	s, err := store.New(store.Config{Redis: rdb})
 	if err != nil {
@@ -48,10 +40,7 @@ hooks: {alerts: {secret: '{{env "ALERTS_SECRET"}}', template: "An alert: {{.titl
 	}); err != nil {
 		t.Fatal(err)
 	}
-	w.model.Answer("Tidy up",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": "echo tidy > tidy.txt"},
-		}}}, modelfake.Turn{Text: "Tidied."})
+	w.model.Answer("Tidy up", bash("echo tidy > tidy.txt"), modelfake.Turn{Text: "Tidied."})
 	w.model.Answer("An alert", modelfake.Turn{Text: "It is the cache."})
 	base := w.standalone()
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
@@ -42,14 +41,7 @@ func said(w *world, thread string) string {
 func TestButtonsInSlack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	yaml, err := os.ReadFile(w.env["ERRAND_CONFIG"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	yaml = append(yaml, "rules:\n  - {tool: Bash, input: \"*deploy*\", action: ask, reason: it is Friday}\n"...)
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], yaml, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.configure("rules:\n  - {tool: Bash, input: \"*deploy*\", action: ask, reason: it is Friday}\n")
 	deploy := func(what string) modelfake.Turn {
 		return modelfake.Turn{Tools: []modelfake.ToolCall{{
 			Name: "Bash", Input: map[string]any{"command": "echo deploy " + what, "description": "Deploys"},

@@ -47,9 +47,6 @@ func TestWorkGoesOnElsewhere(t *testing.T) {
 // interrupted mentions the bot and kills its worker in the middle of the work.
 func (w *world) interrupted() (root string) {
 	w.Helper()
-	bash := func(command string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
-	}
 	thinking := make(chan struct{}, 1)
 	w.model.Answer("pay the invoices",
 		bash("echo '*.log' > .gitignore && git add .gitignore && git commit -qm 'ignore logs' && echo '// two' >> total.go && "+

@@ -79,9 +79,6 @@ func (w *world) onGitHub(holds func() bool) {
 func TestPullRequestJoinsItsThread(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bash := func(command string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
-	}
 	w.github.SetPermission(repo, "ann", "write")
 	w.model.Answer("mend the total", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
 		modelfake.Turn{Text: "Mended."})

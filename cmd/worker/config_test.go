@@ -14,12 +14,7 @@ import (
 func TestPrintConfigFindsWhatStopsTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := func(text string) { w.write(w.env["ERRAND_CONFIG"], text) }
 	w.env["ERRAND_RUN_LIMIT"] = "soon"
 	write("rules:\n  - {tool: Bsh, action: deny}\nmcp:\n  tickets: {command: x, env: {T: '{{env \"UNSET_HERE\"}}'}}\n")
 	for _, args := range [][]string{{"-print-config"}, {}, {"-standalone"}} {

@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,10 +38,7 @@ func TestCloudsWithTwoAccounts(t *testing.T) {
 	t.Parallel()
 	const first, second = "AKIAFIRSTACCOUNT0001", "AKIASECONDACCOUNT002"
 	w := newWorld(t)
-	w.model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": collecting},
-		}}}, modelfake.Turn{Text: "Answered."})
+	w.model.Answer("", bash(collecting), modelfake.Turn{Text: "Answered."})
 	s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
 	t.Cleanup(s.Close)
 	s.Account(first, "aws-secret-of-the-first", true)
@@ -85,9 +81,7 @@ credentials:
 func TestTokenCommandBesideAToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": seeing}}}},
-		modelfake.Turn{Text: "Answered."})
+	w.model.Answer("", bash(seeing), modelfake.Turn{Text: "Answered."})
 	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
 		if req.Header.Get("Authorization") == "Bearer printed-token-of-the-vault-4713" {
 			return false
@@ -115,12 +109,4 @@ credentials:
 	}
 	w.issued = append(w.issued, "printed-token-of-the-vault-4713")
 	w.secretsStayInside()
-}
-
-// write writes a file.
-func (w *world) write(name, text string) {
-	w.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
 }

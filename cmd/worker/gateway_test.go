@@ -40,11 +40,7 @@ func TestModelTokenCommand(t *testing.T) {
 	delete(w.env, "ANTHROPIC_API_KEY")
 	w.env["ERRAND_MODEL_TOKEN_COMMAND"], w.env["ANTHROPIC_CUSTOM_HEADERS"] = "cat "+
 		file, `X-Team: team-header-4711\nX-Other: b`
-	w.model.Answer("",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": seeing},
-		}}},
-		modelfake.Turn{Text: "Answered."})
+	w.model.Answer("", bash(seeing), modelfake.Turn{Text: "Answered."})
 	base := w.standalone()
 	if body := w.chat(t.Context(), base, `{"message":"x","profile":"write"}`); !strings.Contains(body, "Answered.") {
 		t.Fatalf("chat:\n%s", body)

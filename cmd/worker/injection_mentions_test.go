@@ -33,9 +33,7 @@ func TestInjectionByMentions(t *testing.T) {
 	}
 	text := "repositories:\n  " + repo + ":\n    trusted: true\n  acme/library:\n    profile: read\n" +
 		"rules:\n  - {tool: Read, input: \"**/*.pem\", action: deny, reason: Private keys are nobody's business.}\n"
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], text)
 	look := modelfake.ToolCall{Name: "Read", Input: map[string]string{"file_path": "key.pem"}}
 	// and the agent cannot read it either
 	w.model.Answer("LOOKED-AT", modelfake.Turn{Tools: []modelfake.ToolCall{look}}, modelfake.Turn{Text: "Yes."})

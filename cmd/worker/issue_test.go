@@ -47,9 +47,6 @@ func (w *world) showsState(n int, texts ...string) {
 func TestIssueBecomesAPullRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bash := func(command string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
-	}
 	w.github.SetPermission(repo, "ann", "write")
 	w.model.Answer("take care of this issue", bash("echo '// cents' >> total.go && git commit -qam 'Count in cents'"),
 		modelfake.Turn{Text: "Mended. Closes #7."})

@@ -53,17 +53,3 @@ func TestStandaloneInvites(t *testing.T) {
 		t.Errorf("token %q: %v, %v", said["token"], resp, err)
 	}
 }
-
-// A configured token is not printed.
-func TestChosenTokenIsNotPrinted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var all strings.Builder
-	for lines := w.start(); !strings.Contains(all.String(), "  github") && lines.Scan(); {
-		all.WriteString(lines.Text() + "\n")
-	}
-	if got := all.String(); strings.Contains(got, token) || strings.Contains(got, "token") ||
-		!strings.Contains(got, "/login?once=") {
-		t.Errorf("got %s", got)
-	}
-}

@@ -112,9 +112,7 @@ func newWorld(t *testing.T) *world {
 	yaml := filepath.Join(dir, "errand.yaml")
 	text := "repositories:\n  " + repo + ":\n    trusted: true\nchannels:\n  " + channel +
 		":\n    repository: " + repo + "\n"
-	if err := os.WriteFile(yaml, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(yaml, text)
 	temp, err := os.MkdirTemp("", "we") //nolint:usetesting // t.TempDir contains the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +174,29 @@ func (w *world) fleetUser() string {
 }
 
 func (w *world) getenv(name string) string { return w.env[name] }
+
+// write writes a file.
+func (w *world) write(name, text string) {
+	w.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// configure adds sections to errand.yaml.
+func (w *world) configure(sections string) {
+	w.Helper()
+	text, err := os.ReadFile(w.env["ERRAND_CONFIG"])
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.write(w.env["ERRAND_CONFIG"], string(text)+sections)
+}
+
+// bash is a turn of the model that calls the tool Bash.
+func bash(command string) modelfake.Turn {
+	return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
+}
 
 // start starts the whole system in this process and returns its output.
 func (w *world) start() *bufio.Scanner {

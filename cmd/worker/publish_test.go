@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,22 +16,13 @@ import (
 func TestWorkIsPublished(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	bash := func(command string) modelfake.Turn {
-		return modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}}
-	}
 	w.model.Answer("mend the total",
 		bash("echo '// cents' >> total.go && git commit -qam 'Count in cents' && echo 'package total' > more.go && env && cat .git/config && git remote -v"),
 		modelfake.Turn{Text: "The total **counts cents** now."})
 	w.model.Answer("and the tax", bash("echo '// tax' >> total.go && git status --short"),
 		modelfake.Turn{Text: "The tax too."})
 	w.model.Answer("which one", modelfake.Turn{Text: "That one."})
-	yaml, err := os.OpenFile(w.env["ERRAND_CONFIG"], os.O_APPEND|os.O_WRONLY, 0)
-	if err == nil {
-		_, err = yaml.WriteString("people:\n  Ann Lee: {slack: " + person + ", github: ann-acme}\n")
-	}
-	if err := errors.Join(err, yaml.Close()); err != nil {
-		t.Fatal(err)
-	}
+	w.configure("people:\n  Ann Lee: {slack: " + person + ", github: ann-acme}\n")
 	w.github.SetPermission(repo, "ann-acme", "write")
 	front := w.frontDoor()
 	first := w.process()

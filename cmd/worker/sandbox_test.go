@@ -26,14 +26,12 @@ func TestSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(yaml, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(yaml, string(text))
 	w.env["ERRAND_CONFIG"], w.env["ERRAND_STATE_DIR"] = yaml, state
-	w.model.Answer("look", modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{
-		"command": "git fsck && echo clone is wh''ole; ls " + filepath.Join(state, "logs") + "; cat " + yaml +
-			"; echo sees $(ls -A /home /run | grep -v systemd | grep -c '^[^/]') places; wc -c /etc/shadow",
-	}}}}, modelfake.Turn{Text: "Seen."})
+	w.model.Answer("look",
+		bash("git fsck && echo clone is wh''ole; ls "+filepath.Join(state, "logs")+"; cat "+yaml+
+			"; echo sees $(ls -A /home /run | grep -v systemd | grep -c '^[^/]') places; wc -c /etc/shadow"),
+		modelfake.Turn{Text: "Seen."})
 	base := w.standalone()
 	w.answers(w.mention("look", ""), 1)
 

@@ -48,17 +48,13 @@ registries:
   - {host: npm.corp.example, bearer: '{{env "REGISTRY_TOKEN"}}'}
 channels:
   ` + channel + ":\n    repository: " + repo + "\n"
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], yaml)
 	collect := `{ cat ~/installed; env; set; cat /proc/*/environ /proc/*/cmdline; ls -l /proc/*/fd; git config --list; cat .git/config ~/.netrc ~/.npmrc ~/.gitconfig
 		find / -xdev -type f -newermt @%d -size -200k -not -path '/proc/*' -not -path '/sys/*' -not -path '/usr/*' -print0 | head -z -n 3000 | xargs -0 cat | head -c 6M
 		curl -s --max-time 5 -k https://npm.corp.example/-/whoami; curl -s --max-time 5 "$ANTHROPIC_BASE_URL/v1/models"; } >loot 2>/dev/null
 		grep -c . loot; grep -q installed loot && echo collec''ted; git add -f loot; git commit -qm 'Collect'; strings loot | tail -c 20000`
 	collect = fmt.Sprintf(collect, begun) // older files are not of this test, and there are many
-	w.model.Answer("collect",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": collect}}}},
-		modelfake.Turn{Text: "Collected."})
+	w.model.Answer("collect", bash(collect), modelfake.Turn{Text: "Collected."})
 	w.frontDoor()
 	log := &testlog.Log{}
 	w.processTo(log)
@@ -86,9 +82,7 @@ func TestExposedSecret(t *testing.T) {
 	yaml := "repositories:\n  " + repo +
 		":\n    trusted: true\n    secrets: {DATABASE_PASSWORD: {from: env:DATABASE_SECRET, expose: agent}}\n" +
 		"channels:\n  " + channel + ":\n    repository: " + repo + "\n"
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], yaml)
 	w.model.Answer("connect", modelfake.Turn{Tools: []modelfake.ToolCall{
 		{
 			Name:  "Bash",

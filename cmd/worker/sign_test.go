@@ -42,15 +42,11 @@ func TestCommitsAreSigned(t *testing.T) {
 		":\n    trusted: true\n    pull_requests: {branch_prefix: bot/, title: '[errand] ', labels: [bot]}\n" +
 		"channels:\n  " + channel + ":\n    repository: " + repo + "\npeople:\n  Ann Lee: {slack: " + person +
 		", github: ann-acme}\n"
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], yaml)
 	command := "cat " + file + "; ls " + dir +
 		"; env | grep -c SIGNING; cat /proc/*/environ | tr '\\0' '\\n' | grep -c BEGIN.OPENSSH; " +
 		"echo '// cents' >>total.go; git commit -qam 'Count in cents' && git log -1 --format='I am %an %ae'; echo '// more' >>total.go; echo don''e"
-	w.model.Answer("mend the total",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": command}}}},
-		modelfake.Turn{Text: "It counts cents."})
+	w.model.Answer("mend the total", bash(command), modelfake.Turn{Text: "It counts cents."})
 	w.frontDoor()
 	log := &testlog.Log{}
 	w.processTo(log)

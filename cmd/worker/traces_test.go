@@ -71,12 +71,7 @@ func TestTraces(t *testing.T) {
 	w, r := newWorld(t), newReceiver(t)
 	w.env["OTEL_EXPORTER_OTLP_ENDPOINT"], w.env["OTEL_EXPORTER_OTLP_HEADERS"] =
 		r.URL, "Authorization=Bearer%20otlp-token-for-tests"
-	w.model.Answer("total",
-		modelfake.Turn{Tools: []modelfake.ToolCall{{
-			Name: "Bash", Input: map[string]string{"command": "cat total.go"},
-		}}},
-		modelfake.Turn{Tools: []modelfake.ToolCall{{Name: "Bash", Input: map[string]string{"command": "exit 3"}}}},
-		modelfake.Turn{Text: "It is fine."})
+	w.model.Answer("total", bash("cat total.go"), bash("exit 3"), modelfake.Turn{Text: "It is fine."})
 	w.standalone()
 	w.answers(w.mention("is the total right?", ""), 1)
 	ctx := await.Context(t)

@@ -10,7 +10,8 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 )
 
-// The first line of a standalone start says that tasks cannot run and what to do. Once the CLI is in place, they run.
+// The first line of a standalone start says that tasks cannot run and what to do, and no line has a configured token.
+// Once the CLI is in place, tasks run.
 func TestStandaloneWithoutACLI(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -24,10 +25,10 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	lines := w.start()
 	var head []string
 	base := ""
-	for base == "" && lines.Scan() {
+	for !strings.HasPrefix(lines.Text(), "  config") && lines.Scan() {
 		head = append(head, lines.Text())
 		if url, ok := strings.CutPrefix(strings.TrimSpace(lines.Text()), "console"); ok {
-			base, _, _ = strings.Cut(strings.TrimSpace(url), "/login?")
+			base, _, _ = strings.Cut(strings.TrimSpace(url), "/login?once=")
 		}
 	}
 	go func() {
@@ -38,6 +39,9 @@ func TestStandaloneWithoutACLI(t *testing.T) {
 	if strings.Contains(text, "is up") || !strings.HasPrefix(text, "errand cannot run tasks:") ||
 		!strings.Contains(text, "remedy   run npm ci") {
 		t.Errorf("got: %s", text)
+	}
+	if strings.Contains(text, token) || strings.Contains(text, "token") || strings.Contains(base, "/login") {
+		t.Errorf("printed the configured token, or no invitation: %s", text)
 	}
 	w.slack.Deliver(base + "/slack/events")
 	root := w.mention("hello", "")

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -20,9 +19,7 @@ func (w *world) watch() {
 	w.Helper()
 	text := "repositories:\n  " + repo + ":\n    results: " + results + "\nchannels:\n  " + channel +
 		":\n    repository: " + repo + "\n"
-	if err := os.WriteFile(w.env["ERRAND_CONFIG"], []byte(text), 0o600); err != nil {
-		w.Fatal(err)
-	}
+	w.write(w.env["ERRAND_CONFIG"], text)
 }
 
 // written lists the requests by which errand changed anything on GitHub.
