@@ -117,11 +117,11 @@ func memoryFilesAbove(dir string) []string {
 var escapeGlob = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `{`, `\{`, `}`, `\}`,
 	`(`, `\(`, `)`, `\)`, `!`, `\!`, `+`, `\+`, `@`, `\@`)
 
-// ownServers returns the checkout's list of MCP servers; empty if it has none that can be read. If it is named
-// explicitly, the CLI reads no other list.
-func ownServers(dir string) string {
+// ownServers returns the list of MCP servers of a trusted checkout; empty if it has none that can be read. If it is
+// named explicitly, the CLI reads no other list.
+func (s Spec) ownServers(dir string) string {
 	path := filepath.Join(dir, ".mcp.json")
-	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+	if info, err := os.Lstat(path); !s.trusts() || err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
 		return ""
 	}
 	if b, err := os.ReadFile(path); err != nil || !json.Valid(b) {
@@ -138,7 +138,7 @@ func (r *Runner) serverArguments(s Spec, d session.Dirs) ([]string, error) {
 	}
 	var args []string
 	for _, dir := range slices.Compact([]string{s.Dir, s.start()}) {
-		if path := ownServers(dir); s.trusts() && path != "" {
+		if path := s.ownServers(dir); path != "" {
 			args = append(args, "--mcp-config="+path)
 		}
 	}

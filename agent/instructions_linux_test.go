@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -81,7 +82,7 @@ func opened(t *testing.T, top string) (files func() []string) {
 // Of all files that a CLI of this kind may obey it opens those that are known, and obeys those of the checkout
 // alone. A version that opens
 // another one fails here: what it reads there has to come from the base branch (workspace.Want.TrustedConfig), or
-// must not be read.
+// must not be read. Hooks and servers of the checkout run only if it is trusted.
 func TestCLIOpensKnownFilesOnly(t *testing.T) {
 	t.Parallel()
 	const clone = "state/clone/"
@@ -97,8 +98,11 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			model, top := newModel(t), t.TempDir()
-			files := map[string]string{clone + "sub/x.txt": "x\n"}
+			model, top, ran := newModel(t), t.TempDir(), t.TempDir()
+			files := map[string]string{
+				clone + "sub/x.txt": "x\n", clone + ".claude/settings.json": hooksFor(filepath.Join(ran, "hooked")),
+				clone + ".mcp.json": `{"mcpServers":{"x":{"type":"stdio","command":"touch","args":["` + ran + `/served"]}}}`,
+			}
 			for _, dir := range []string{"", "state/", clone, clone + "sub/"} {
 				for _, file := range instructionFiles {
 					if mark := "MARK(" + dir + file + ")"; !slices.Contains(c.without, file) {
@@ -118,10 +122,15 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 				TrustedConfig: c.obeys != "",
 			}
 			runCLI(t, newCLI(t, model), spec, &host{})
+			for _, made := range []string{"hooked", "served"} {
+				if _, err := os.Stat(filepath.Join(ran, made)); (err == nil) != (c.obeys != "") {
+					t.Errorf("%s: %v", made, err)
+				}
+			}
 			// As workspace takes them from the base branch, and what instructions import.
-			known := regexp.MustCompile(`^state/clone/(sub/)?(\.claude/.*|CLAUDE\.md|AGENTS\.md|imported\.md)$`)
+			known := regexp.MustCompile(`^state/clone/(sub/)?(\.claude/.*|CLAUDE\.md|AGENTS\.md|imported\.md|\.mcp\.json)$`)
 			for _, file := range seen() {
-				if file != clone+"sub/x.txt" && (c.obeys == "" || !known.MatchString(file)) {
+				if file != clone+"sub/x.txt" && file != clone+".claude/settings.json" && (c.obeys == "" || !known.MatchString(file)) {
 					t.Errorf("%s was opened", file)
 				}
 			}

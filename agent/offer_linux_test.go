@@ -27,7 +27,7 @@ func checkout(t *testing.T) (dir, ran string) {
 	return dir, ran
 }
 
-// Nothing of the directory runs, as it would in a run (TestCLIProjectConfig).
+// Nothing of the directory runs, as it would in a run (TestCLIOpensKnownFilesOnly).
 func TestCLIOffersWhatItsDirectoryHas(t *testing.T) {
 	t.Parallel()
 	dir, ran := checkout(t)

@@ -45,7 +45,7 @@ func TestCLISurface(t *testing.T) {
 var executes = regexp.MustCompile(`(?i)helper|hooks|command|shell|script|wrapper|authrefresh|export|mcp.*server`)
 
 // closed says why each way to execute something that a checkout's configuration has is closed to an untrusted one:
-// its settings are not loaded (TestCLIProjectConfig). Of a trusted one they count.
+// its settings are not loaded (TestCLIOpensKnownFilesOnly). Of a trusted one they count.
 var closed = map[string][]string{
 	"switches that close something, and lists of names": {
 		"allowManagedHooksOnly", "allowManagedMcpServersOnly", "desktopMcpServersListScope",
