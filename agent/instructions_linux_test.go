@@ -82,7 +82,8 @@ func opened(t *testing.T, top string) (files func() []string) {
 // Of all files that a CLI of this kind may obey it opens those that are known, and obeys those of the checkout
 // alone. A version that opens
 // another one fails here: what it reads there has to come from the base branch (workspace.Want.TrustedConfig), or
-// must not be read. Hooks and servers of the checkout run only if it is trusted.
+// must not be read. Hooks and servers of the checkout run only if it is trusted, and those of
+// the directories above it never.
 func TestCLIOpensKnownFilesOnly(t *testing.T) {
 	t.Parallel()
 	const clone = "state/clone/"
@@ -99,9 +100,11 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			model, top, ran := newModel(t), t.TempDir(), t.TempDir()
-			files := map[string]string{
-				clone + "sub/x.txt": "x\n", clone + ".claude/settings.json": hooksFor(filepath.Join(ran, "hooked")),
-				clone + ".mcp.json": `{"mcpServers":{"x":{"type":"stdio","command":"touch","args":["` + ran + `/served"]}}}`,
+			files := map[string]string{clone + "sub/x.txt": "x\n"}
+			for dir, mark := range map[string]string{clone: "", "": "-above"} {
+				files[dir+".claude/settings.json"] = hooksFor(filepath.Join(ran, "hooked"+mark))
+				files[dir+".mcp.json"] = `{"mcpServers":{"x` + mark + `":{"type":"stdio","command":"touch","args":["` +
+					filepath.Join(ran, "served"+mark) + `"]}}}`
 			}
 			for _, dir := range []string{"", "state/", clone, clone + "sub/"} {
 				for _, file := range instructionFiles {
@@ -122,15 +125,17 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 				TrustedConfig: c.obeys != "",
 			}
 			runCLI(t, newCLI(t, model), spec, &host{})
-			for _, made := range []string{"hooked", "served"} {
-				if _, err := os.Stat(filepath.Join(ran, made)); (err == nil) != (c.obeys != "") {
+			for _, made := range []string{"hooked", "served", "hooked-above", "served-above"} {
+				_, err := os.Stat(filepath.Join(ran, made))
+				if (err == nil) != (c.obeys != "" && !strings.Contains(made, "above")) {
 					t.Errorf("%s: %v", made, err)
 				}
 			}
 			// As workspace takes them from the base branch, and what instructions import.
 			known := regexp.MustCompile(`^state/clone/(sub/)?(\.claude/.*|CLAUDE\.md|AGENTS\.md|imported\.md|\.mcp\.json)$`)
+			unheeded := []string{clone + "sub/x.txt", clone + ".claude/settings.json", ".mcp.json"} // as ran shows
 			for _, file := range seen() {
-				if file != clone+"sub/x.txt" && file != clone+".claude/settings.json" && (c.obeys == "" || !known.MatchString(file)) {
+				if !slices.Contains(unheeded, file) && (c.obeys == "" || !known.MatchString(file)) {
 					t.Errorf("%s was opened", file)
 				}
 			}
