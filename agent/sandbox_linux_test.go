@@ -240,22 +240,6 @@ func TestSandboxWorkerKilled(t *testing.T) {
 	})
 }
 
-// With the keeper, the first process of its namespace, the kernel kills all that is in it: even processes that we
-// would not find.
-func TestSandboxKeeperKilled(t *testing.T) {
-	t.Parallel()
-	inSandbox(t, "hang-escape", func(t *testing.T, b *bench) {
-		h := &host{on: onFirstText(func() {
-			_ = syscall.Kill(parent(t, marked(unique("keeper-killed-in-sandbox"))[0]), syscall.SIGKILL)
-		})}
-		res := b.run(t, t.Context(), Spec{ID: unique("keeper-killed-in-sandbox"), Limit: time.Minute}, h)
-		if res.Outcome != Failed || res.Error.Class != ClassKilled {
-			t.Errorf("result %+v", res)
-		}
-		b.gone(t)
-	})
-}
-
 // bubblewrap's own process only waits: a run does not need it.
 func TestSandboxBubblewrapKilled(t *testing.T) {
 	t.Parallel()
