@@ -68,22 +68,19 @@ func (m mirror) dropNames(ctx context.Context) error {
 	if err != nil || out == "" {
 		return err
 	}
+	beyond, err := m.git.run(ctx, "rev-list", "--glob=refs/errand", "--not", "--branches", "--tags", "--glob=refs/pull")
+	if err != nil {
+		return err
+	}
 	var drop strings.Builder
 	for line := range strings.Lines(out) {
 		commit, ref, _ := strings.Cut(strings.TrimSpace(line), " ")
 		made, _, _ := strings.Cut(path.Base(ref), "-")
 		at, err := strconv.ParseInt(made, 10, 64)
-		if err == nil && time.Since(time.Unix(at, 0)) <= namedFor {
-			beyond, err := m.git.run(ctx, "rev-list", "--max-count=1", commit, "--not", "--branches", "--tags",
-				"--glob=refs/pull")
-			if err != nil {
-				return err
-			}
-			if beyond != "" {
-				continue
-			}
+		recent := err == nil && time.Since(time.Unix(at, 0)) <= namedFor
+		if !recent || !strings.Contains(beyond, commit) {
+			drop.WriteString("delete " + ref + " " + commit + "\n")
 		}
-		drop.WriteString("delete " + ref + " " + commit + "\n")
 	}
 	_, err = m.git.reading(drop.String()).run(ctx, "update-ref", "--stdin")
 	return err
