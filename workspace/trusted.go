@@ -25,6 +25,9 @@ func isAgentConfig(name string) bool {
 	return false
 }
 
+// maxRead is the number of files that are read at once.
+const maxRead = 50
+
 // trust writes the agent's configuration from the commit base. The clone must be secure.
 func (c clone) trust(ctx context.Context, base string) error {
 	all, err := c.mirror.tree(ctx, base, ":(icase)*.claude*", ":(icase)*.mcp.json*")
@@ -47,13 +50,19 @@ func (c clone) trust(ctx context.Context, base string) error {
 	if err := removeConfig(root); err != nil {
 		return err
 	}
-	for _, f := range files {
-		content, err := c.mirror.git.run(ctx, "cat-file", "blob", f.object)
+	for some := range slices.Chunk(files, maxRead) {
+		var names strings.Builder
+		for _, f := range some {
+			names.WriteString(f.object + "\n")
+		}
+		read, err := c.mirror.git.objects(ctx, names.String())
 		if err != nil {
 			return err
 		}
-		if err := f.write(root, content); err != nil {
-			return fmt.Errorf("write %s: %w", f.name, err)
+		for i, f := range some {
+			if err := f.write(root, read[i].content); err != nil {
+				return fmt.Errorf("write %s: %w", f.name, err)
+			}
 		}
 	}
 	return c.hide(ctx)
