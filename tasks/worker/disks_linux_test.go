@@ -62,7 +62,7 @@ func TestReadOnlyDisk(t *testing.T) {
 	}
 	there := &fakeAgent{}
 	f.worker(with(there), func(c *Config) {
-		c.Timing.Health = 24 * time.Second // 2 s while it cannot
+		c.Timing.Health = 36 * time.Second // 3 s while it cannot
 		space, err := workspace.New(workspace.Config{
 			Dir: filepath.Join(dir, "w"), URL: func(r string) string { return "/nowhere/" + r },
 		})
@@ -91,8 +91,12 @@ func TestReadOnlyDisk(t *testing.T) {
 	if n := len(there.specs()); n != 1 {
 		t.Errorf("the worker without a disk ran %d tasks", n)
 	}
+	mended := time.Now()
 	remount(0)
 	f.workers(func(all []store.Worker) bool { return len(all) == 2 && capacity.Able(all[0]) && capacity.Able(all[1]) })
+	if took := time.Since(mended); took > 18*time.Second {
+		t.Errorf("it has looked again after %s", took)
+	}
 }
 
 // A worker with too many open files takes no tasks and says so.

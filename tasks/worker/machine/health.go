@@ -80,14 +80,17 @@ const unableChecks = 12
 
 // Watch checks the CLI at once and then from time to time, until ctx ends.
 func (h *Health) Watch(ctx context.Context) {
+	h.Check(ctx)
 	for {
-		h.Check(ctx)
+		ready, turned := h.Changes()
 		wait := h.Every
-		if !h.State().OK {
+		if !ready {
 			wait /= unableChecks
 		}
 		select {
 		case <-time.After(wait):
+			h.Check(ctx)
+		case <-turned: // a run has found that
 		case <-ctx.Done():
 			return
 		}
