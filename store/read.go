@@ -57,12 +57,9 @@ func (s *Store) BoundClaims(ctx context.Context, live []LiveRecord) error {
 	return wrapf(err, "read live claims")
 }
 
-// LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, starting after an ID (""
-// for the first). next is the ID to continue with, or "" if these were the last. It returns
-// those in known, which the caller has just read, oldest first, as they are.
-func (s *Store) LiveAfter(
-	ctx context.Context, after string, n int, known ...LiveRecord,
-) (live []LiveRecord, next string, err error) {
+// LiveAfter reads the next n tasks that wait or run, including unreadable and missing ones, oldest first, starting
+// after an ID ("" for the first). next is the ID to continue with, or "" if these were the last.
+func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []LiveRecord, next string, err error) {
 	first := "-"
 	if after != "" {
 		first = "(" + after
@@ -76,20 +73,9 @@ func (s *Store) LiveAfter(
 	if len(ids) == n {
 		next = ids[n-1]
 	}
-	ids = slices.DeleteFunc(ids, func(id string) bool {
-		i, is := slices.BinarySearchFunc(known, id, byID)
-		if is {
-			live = append(live, known[i])
-		}
-		return is
-	})
-	others, err := s.live(ctx, ids)
-	live = append(live, others...)
-	slices.SortFunc(live, func(a, b LiveRecord) int { return byID(a, b.ID) })
+	live, err = s.live(ctx, ids)
 	return live, next, err
 }
-
-func byID(r LiveRecord, id string) int { return strings.Compare(r.ID, id) }
 
 // liveFields are the fields that a reconciler reads. A whole record may be large.
 var liveFields = []string{

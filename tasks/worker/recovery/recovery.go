@@ -113,7 +113,7 @@ func (r *Recovery) examine(ctx context.Context, term string) error {
 		if leads, err := r.stillLeads(ctx, term); !leads {
 			return err
 		}
-		live, err := r.walk(ctx, running)
+		live, err := r.walk(ctx)
 		if err != nil {
 			return err
 		}
@@ -132,8 +132,8 @@ func (r *Recovery) stillLeads(ctx context.Context, term string) (bool, error) {
 }
 
 // walk repairs the next live tasks and returns them. Afterwards r.after is "" if there are no more.
-func (r *Recovery) walk(ctx context.Context, running []store.LiveRecord) (live []store.LiveRecord, _ error) {
-	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep, running...)
+func (r *Recovery) walk(ctx context.Context) (live []store.LiveRecord, _ error) {
+	found, next, err := r.Store.LiveAfter(ctx, r.after, lookStep)
 	r.after = next
 	if err != nil {
 		return nil, err
