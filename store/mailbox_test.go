@@ -464,30 +464,6 @@ func TestMail(t *testing.T) {
 	})
 }
 
-// A replaced holder takes nothing and gives nothing back.
-func TestStaleHolderTakesNothing(t *testing.T) {
-	onBoth(t, func(h *harness) {
-		ctx, s := h.Context(), h.store(Config{})
-		ids := h.put(s, kin(1), kin(2), kin(3))
-		old := h.claim(s, ids[0])
-		h.take(old)
-		h.crash(old)
-		must(s.Requeue(ctx, ids[0], 0, old.Fence(), false)) // so no task becomes a suspect
-		h.take(h.claim(s, ids[0]))
-		before := h.dump()
-		for name, act := range map[string]func() error{
-			"take":      func() error { _, _, err := old.Take(ctx, true, nil); return err },
-			"give back": func() error { return old.GiveBack(ctx, true, ids[1]) },
-			"end with":  func() error { return old.EndWith(ctx, nil, Covered{IDs: ids[1:]}) },
-		} {
-			if err := act(); !errors.Is(err, ErrStale) {
-				h.Errorf("%s = %v", name, err)
-			}
-		}
-		h.same("a refusal changed something", h.dump(), before)
-	})
-}
-
 // With concurrent submits until the mailbox closes, each task is taken once, in order, or waits.
 func TestNothingIsLostBetweenTwoTakes(t *testing.T) {
 	onBoth(t, func(h *harness) {

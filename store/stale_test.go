@@ -41,12 +41,17 @@ func TestAStaleHolderChangesNothing(t *testing.T) {
 			_, err := c.Spend(h.Context(), Expense{USD: 1})
 			return err
 		},
-		"lend":   func(h *harness, c *Claim) error { return c.Lend(h.Context()) },
-		"back":   func(h *harness, c *Claim) error { return c.TakeBack(h.Context()) },
-		"idle":   func(h *harness, c *Claim) error { return c.Idle(h.Context(), "x") },
-		"push":   func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },
-		"end":    func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
-		"return": func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },
+		"take": func(h *harness, c *Claim) error {
+			_, _, err := c.Take(h.Context(), true, nil)
+			return err
+		},
+		"give back": func(h *harness, c *Claim) error { return c.GiveBack(h.Context(), true, "x") },
+		"lend":      func(h *harness, c *Claim) error { return c.Lend(h.Context()) },
+		"back":      func(h *harness, c *Claim) error { return c.TakeBack(h.Context()) },
+		"idle":      func(h *harness, c *Claim) error { return c.Idle(h.Context(), "x") },
+		"push":      func(h *harness, c *Claim) error { return c.Pushing(h.Context(), "acme/api", "errand/x", "old") },
+		"end":       func(h *harness, c *Claim) error { return c.End(h.Context(), json.RawMessage(`"old"`)) },
+		"return":    func(h *harness, c *Claim) error { return c.Return(h.Context(), Wait{Counts: true}) },
 		"refresh": func(h *harness, c *Claim) error {
 			_, _, err := c.refresh(h.Context())
 			return err

@@ -247,7 +247,7 @@ func TestIdleSuspectHoldsNoPlace(t *testing.T) {
 	started, finish := f.running()
 	suspect := f.task("b", "x")
 	f.died(suspect, record.MaxCrashes-1)
-	f.worker()
+	f.worker(func(c *Config) { c.Timing.Alone = 20 * time.Second })
 	busy := f.submit(f.task("a", "x"))
 	f.next(started)
 	f.lapse(suspect.Thread)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,27 +33,6 @@ func TestRefusalIsRedacted(t *testing.T) {
 	if e := f.ending(f.submit(f.task("a", "x"))); e.Kind != tasks.Refused || e.Reason != "[redacted] is refused." {
 		t.Errorf("ending = %+v", e)
 	}
-}
-
-// An error is redacted wherever it is stored: while its task waits, and in the ending.
-func TestErrorIsRedacted(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	secret := f.hides()
-	if err := f.rdb.ConfigSet(t.Context(), "rdbcompression", "no").Err(); err != nil { // DUMP compresses, too
-		t.Fatal(err)
-	}
-	f.source.brief = func(tasks.Task) (tasks.Brief, error) {
-		f.searchRedis(secret)
-		return tasks.Brief{}, fmt.Errorf("clone with %s", secret)
-	}
-	id := f.submit(f.task("a", "x"))
-	f.put("errand:task:"+id, "attempt", strconv.Itoa(maxAttempts-2))
-	f.worker()
-	if e := f.ending(id); e.Result.Error == nil || e.Result.Error.Message != "brief: clone with [redacted]" {
-		t.Errorf("%+v", e.Result.Error)
-	}
-	f.searchRedis(secret)
 }
 
 // The error of a delivery is redacted, because asynq stores it. This one names the task's source.
