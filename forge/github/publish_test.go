@@ -52,58 +52,58 @@ func (w *world) publish(p forge.Proposal) forge.PullRequestRef {
 }
 
 func TestPublish(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		work := w.work(1)
-		pr := w.publish(work)
-		if diff := cmp.Diff(forge.PullRequestRef{
-			Number: 1, URL: w.hub.URL() + "/acme/api/pull/1", Draft: true,
-		}, pr); diff != "" {
-			w.Error(diff)
-		}
-		got := w.pull(1)
-		if !got.Draft || got.Title != "Fix the total" || got.Head != ownBranch || got.Base != "main" ||
-			got.HeadSHA != work.Commit {
-			w.Errorf("opened %+v", got)
-		}
-		golden(w.T, "pull_request", strings.ReplaceAll(got.Body, work.Commit, "COMMIT"))
-		// Once more, in another process: nothing happens.
-		w.forge = w.other()
-		if again := w.publish(work); again != pr || len(w.hub.Calls(createPull)) != 1 ||
-			len(w.hub.Calls(editPull)) > 0 {
-			w.Errorf("again: %+v", again)
-		}
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	work := w.work(1)
+	pr := w.publish(work)
+	if diff := cmp.Diff(forge.PullRequestRef{
+		Number: 1, URL: w.hub.URL() + "/acme/api/pull/1", Draft: true,
+	}, pr); diff != "" {
+		w.Error(diff)
+	}
+	got := w.pull(1)
+	if !got.Draft || got.Title != "Fix the total" || got.Head != ownBranch || got.Base != "main" ||
+		got.HeadSHA != work.Commit {
+		w.Errorf("opened %+v", got)
+	}
+	golden(w.T, "pull_request", strings.ReplaceAll(got.Body, work.Commit, "COMMIT"))
+	// Once more, in another process: nothing happens.
+	w.forge = w.other()
+	if again := w.publish(work); again != pr || len(w.hub.Calls(createPull)) != 1 ||
+		len(w.hub.Calls(editPull)) > 0 {
+		w.Errorf("again: %+v", again)
+	}
 
-		// A follow-up updates it, and leaves alone what people wrote.
-		body := "See #3.\n\n" + got.Body + "\nReviewed by ann."
-		w.edit(1, body)
-		work = w.work(2)
-		work.Summary, work.Title = "And cents to euros.", "Other words"
-		w.publish(work)
-		after := w.pull(1)
-		if !strings.HasPrefix(after.Body, "See #3.\n\n<!-- errand:work task="+work.Run) ||
-			!strings.HasSuffix(after.Body, "-->\nReviewed by ann.") ||
-			!strings.Contains(after.Body, "And cents to euros.") || strings.Contains(after.Body, "cents to cents") ||
-			after.Title != got.Title {
-			w.Errorf("updated: %+v", after)
-		}
-		// An older task that comes late has no say any more.
-		work.Run, work.Summary, work.Commit = "0000000001000000-slack-c1", "old", strings.Repeat("0", 40)
-		w.publish(work)
-		// And where people have taken our section out, it stays out.
-		if w.pull(1).Body != after.Body {
-			w.Errorf("an older task wrote %s", w.pull(1).Body)
-		}
-		w.edit(1, "Mine.")
-		work = w.work(3)
-		w.publish(work)
-		if w.pull(1).Body != "Mine." || len(w.hub.Pulls(repo)) != 1 {
-			w.Errorf("written over: %+v", w.hub.Pulls(repo))
-		}
-		if strings.Contains(w.logs.String(), "ghp_test") {
-			w.Error("the token is in the log")
-		}
-	})
+	// A follow-up updates it, and leaves alone what people wrote.
+	body := "See #3.\n\n" + got.Body + "\nReviewed by ann."
+	w.edit(1, body)
+	work = w.work(2)
+	work.Summary, work.Title = "And cents to euros.", "Other words"
+	w.publish(work)
+	after := w.pull(1)
+	if !strings.HasPrefix(after.Body, "See #3.\n\n<!-- errand:work task="+work.Run) ||
+		!strings.HasSuffix(after.Body, "-->\nReviewed by ann.") ||
+		!strings.Contains(after.Body, "And cents to euros.") || strings.Contains(after.Body, "cents to cents") ||
+		after.Title != got.Title {
+		w.Errorf("updated: %+v", after)
+	}
+	// An older task that comes late has no say any more.
+	work.Run, work.Summary, work.Commit = "0000000001000000-slack-c1", "old", strings.Repeat("0", 40)
+	w.publish(work)
+	// And where people have taken our section out, it stays out.
+	if w.pull(1).Body != after.Body {
+		w.Errorf("an older task wrote %s", w.pull(1).Body)
+	}
+	w.edit(1, "Mine.")
+	work = w.work(3)
+	w.publish(work)
+	if w.pull(1).Body != "Mine." || len(w.hub.Pulls(repo)) != 1 {
+		w.Errorf("written over: %+v", w.hub.Pulls(repo))
+	}
+	if strings.Contains(w.logs.String(), "ghp_test") {
+		w.Error("the token is in the log")
+	}
 }
 
 // Work on an issue closes it when it is merged, also after a follow-up that was requested on the pull request. The
@@ -139,41 +139,41 @@ func TestPublishedWorkFixesItsIssue(t *testing.T) {
 // A pull request names those of the same work in other repositories, also when they are opened later, and after a
 // follow-up in its own repository only.
 func TestPullRequestsTogether(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		work := w.work(1)
-		work.Fixes = 5
-		w.publish(work)
-		work.Together = []string{"acme/web#8", "acme/docs.io#9"}
-		w.publish(work)
-		w.publish(work)
-		const line = "-->\nFixes #5\n\nTogether with acme/web#8, acme/docs.io#9.\n\n"
-		if body := w.pull(1).Body; !strings.Contains(body, line) || len(w.hub.Calls(editPull)) != 1 ||
-			len(w.hub.Pulls(repo)) != 1 {
-			w.Errorf("%d edits: %s", len(w.hub.Calls(editPull)), body)
-		}
-		w.publish(w.work(2))
-		if body := w.pull(1).Body; !strings.Contains(body, line) || strings.Count(body, "Together") != 1 {
-			w.Errorf("after a follow-up: %s", body)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	work := w.work(1)
+	work.Fixes = 5
+	w.publish(work)
+	work.Together = []string{"acme/web#8", "acme/docs.io#9"}
+	w.publish(work)
+	w.publish(work)
+	const line = "-->\nFixes #5\n\nTogether with acme/web#8, acme/docs.io#9.\n\n"
+	if body := w.pull(1).Body; !strings.Contains(body, line) || len(w.hub.Calls(editPull)) != 1 ||
+		len(w.hub.Pulls(repo)) != 1 {
+		w.Errorf("%d edits: %s", len(w.hub.Calls(editPull)), body)
+	}
+	w.publish(w.work(2))
+	if body := w.pull(1).Body; !strings.Contains(body, line) || strings.Count(body, "Together") != 1 {
+		w.Errorf("after a follow-up: %s", body)
+	}
 }
 
 // A pull request that is closed before it is linked gets its links, and no second one is opened.
 func TestLinkOfAClosedPullRequest(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		work := w.work(1)
-		pr := w.publish(work)
-		if err := w.hub.ChangePR(w.Context(), repo, pr.Number, "closed", "ann"); err != nil {
-			w.Fatal(err)
-		}
-		work.Number, work.Together = pr.Number, []string{"acme/web#8"}
-		if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 ||
-			!strings.Contains(w.pull(1).Body, "Together with acme/web#8.") {
-			w.Errorf("linked %+v of %+v", again, w.hub.Pulls(repo))
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	work := w.work(1)
+	pr := w.publish(work)
+	if err := w.hub.ChangePR(w.Context(), repo, pr.Number, "closed", "ann"); err != nil {
+		w.Fatal(err)
+	}
+	work.Number, work.Together = pr.Number, []string{"acme/web#8"}
+	if again := w.publish(work); again.Number != pr.Number || len(w.hub.Pulls(repo)) != 1 ||
+		!strings.Contains(w.pull(1).Body, "Together with acme/web#8.") {
+		w.Errorf("linked %+v of %+v", again, w.hub.Pulls(repo))
+	}
 }
 
 // edit is a person's edit of a description.
@@ -188,40 +188,40 @@ func (w *world) edit(number int, body string) {
 
 // Only the open pull request of our own branch counts; one that was closed stays closed.
 func TestPublishFindsItsOwn(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		w.open() // another branch's
-		work := w.work(1)
-		first := w.publish(work)
-		if err := w.hub.ChangePR(w.Context(), repo, first.Number, "closed", "ann"); err != nil {
-			w.Fatal(err)
-		}
-		work = w.work(2)
-		second := w.publish(work)
-		if first.Number != 2 || second.Number != 3 || w.pull(2).State != "closed" {
-			w.Errorf("first %+v, second %+v, %+v", first, second, w.hub.Pulls(repo))
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	w.open() // another branch's
+	work := w.work(1)
+	first := w.publish(work)
+	if err := w.hub.ChangePR(w.Context(), repo, first.Number, "closed", "ann"); err != nil {
+		w.Fatal(err)
+	}
+	work = w.work(2)
+	second := w.publish(work)
+	if first.Number != 2 || second.Number != 3 || w.pull(2).State != "closed" {
+		w.Errorf("first %+v, second %+v, %+v", first, second, w.hub.Pulls(repo))
+	}
 }
 
 // A lost response or a concurrent request should not create duplicates.
 func TestPublishIsNotDoubled(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		work := w.work(1)
-		w.hub.Fail(createPull, githubfake.Failure{After: true, Status: 502})
-		if _, err := w.forge.Publish(w.Context(), work); err == nil {
-			w.Fatal("a lost answer is no success")
-		}
-		if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 || len(w.hub.Calls(createPull)) != 1 {
-			w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
-		}
-		// As if both had looked before either wrote.
-		w.hub.Fail(listPulls, githubfake.Failure{Status: 200, Body: "[]"})
-		if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 {
-			w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	work := w.work(1)
+	w.hub.Fail(createPull, githubfake.Failure{After: true, Status: 502})
+	if _, err := w.forge.Publish(w.Context(), work); err == nil {
+		w.Fatal("a lost answer is no success")
+	}
+	if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 || len(w.hub.Calls(createPull)) != 1 {
+		w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
+	}
+	// As if both had looked before either wrote.
+	w.hub.Fail(listPulls, githubfake.Failure{Status: 200, Body: "[]"})
+	if pr := w.publish(work); pr.Number != 1 || len(w.hub.Pulls(repo)) != 1 {
+		w.Errorf("%+v of %+v", pr, w.hub.Pulls(repo))
+	}
 }
 
 // A repository without drafts gets an ordinary pull request.

@@ -12,36 +12,36 @@ import (
 
 // A pull request opens as the repository wants it, with the asker as its reviewer. A later update changes none of it.
 func TestPublishInStyle(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		w.hub.SetPermission(repo, "ann", "write")
-		work := w.work(1)
-		work.Reviewer = "ann"
-		work.Style = forge.Style{
-			Title: "[errand] ", Labels: []string{"bot", "needs review"}, Ready: true,
-			Template: "## Tests\n\n- [ ] @acme/qa\n<!-- errand:work task=1 commit=1 thread=1 -->\n",
-		}
-		if pr := w.publish(work); pr.Draft {
-			w.Errorf("opened a draft: %+v", pr)
-		}
-		got := w.pull(1)
-		if got.Draft || got.Title != "[errand] Fix the total" || !cmp.Equal(got.Labels, work.Style.Labels) ||
-			!cmp.Equal(got.Reviewers, []string{"ann"}) {
-			w.Errorf("opened %+v", got)
-		}
-		_, rest, _ := strings.Cut(got.Body, sectionEnd)
-		if !strings.HasPrefix(rest, "\n\n## Tests\n\n- [ ] @") || strings.Contains(rest, "@acme") ||
-			strings.Contains(rest, "errand:") {
-			w.Errorf("the template became %q", rest)
-		}
-		work = w.work(2)
-		work.Style = forge.Style{Title: "other ", Labels: []string{"other"}}
-		w.publish(work)
-		if after := w.pull(1); !strings.HasSuffix(after.Body, rest) || after.Title != got.Title ||
-			len(after.Labels) != 2 {
-			w.Errorf("updated %+v", after)
-		}
-	})
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	w.hub.SetPermission(repo, "ann", "write")
+	work := w.work(1)
+	work.Reviewer = "ann"
+	work.Style = forge.Style{
+		Title: "[errand] ", Labels: []string{"bot", "needs review"}, Ready: true,
+		Template: "## Tests\n\n- [ ] @acme/qa\n<!-- errand:work task=1 commit=1 thread=1 -->\n",
+	}
+	if pr := w.publish(work); pr.Draft {
+		w.Errorf("opened a draft: %+v", pr)
+	}
+	got := w.pull(1)
+	if got.Draft || got.Title != "[errand] Fix the total" || !cmp.Equal(got.Labels, work.Style.Labels) ||
+		!cmp.Equal(got.Reviewers, []string{"ann"}) {
+		w.Errorf("opened %+v", got)
+	}
+	_, rest, _ := strings.Cut(got.Body, sectionEnd)
+	if !strings.HasPrefix(rest, "\n\n## Tests\n\n- [ ] @") || strings.Contains(rest, "@acme") ||
+		strings.Contains(rest, "errand:") {
+		w.Errorf("the template became %q", rest)
+	}
+	work = w.work(2)
+	work.Style = forge.Style{Title: "other ", Labels: []string{"other"}}
+	w.publish(work)
+	if after := w.pull(1); !strings.HasSuffix(after.Body, rest) || after.Title != got.Title ||
+		len(after.Labels) != 2 {
+		w.Errorf("updated %+v", after)
+	}
 }
 
 // Neither a reviewer whom GitHub refuses, nor labels that it does not take, keep the pull request from being opened.
@@ -76,52 +76,52 @@ func TestPublishWithoutReviewer(t *testing.T) {
 }
 
 func TestMarkReady(t *testing.T) {
-	both(t, func(w *world) {
-		w.started()
-		w.publish(w.work(1))
-		for range 2 {
-			if err := w.forge.MarkReady(w.Context(), repo, 1); err != nil || w.pull(1).Draft {
-				w.Errorf("marked: %v, %+v", err, w.pull(1))
-			}
+	t.Parallel()
+	w := withApp(t)
+	w.started()
+	w.publish(w.work(1))
+	for range 2 {
+		if err := w.forge.MarkReady(w.Context(), repo, 1); err != nil || w.pull(1).Draft {
+			w.Errorf("marked: %v, %+v", err, w.pull(1))
 		}
-		if n := len(w.hub.Calls("POST /graphql")); n != 1 {
-			w.Errorf("%d mutations", n)
-		}
-		must(w.hub.OpenPR(w.Context(), githubfake.PR{
-			Repo: repo, Head: "theirs", Draft: true, User: "ann", Files: map[string]string{"a": "b"},
-		}))
-		wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 2), "not my pull request")
-		if !w.pull(2).Draft {
-			w.Error("marked someone's draft")
-		}
-		if err := w.hub.ChangePR(w.Context(), repo, 1, "closed", "ann"); err != nil {
-			w.Fatal(err)
-		}
-		wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 1), "not open")
-		wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 9), "GitHub did not")
-	})
+	}
+	if n := len(w.hub.Calls("POST /graphql")); n != 1 {
+		w.Errorf("%d mutations", n)
+	}
+	must(w.hub.OpenPR(w.Context(), githubfake.PR{
+		Repo: repo, Head: "theirs", Draft: true, User: "ann", Files: map[string]string{"a": "b"},
+	}))
+	wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 2), "not my pull request")
+	if !w.pull(2).Draft {
+		w.Error("marked someone's draft")
+	}
+	if err := w.hub.ChangePR(w.Context(), repo, 1, "closed", "ann"); err != nil {
+		w.Fatal(err)
+	}
+	wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 1), "not open")
+	wantRefused(w.T, w.forge.MarkReady(w.Context(), repo, 9), "GitHub did not")
 }
 
 // The address of an account has its ID, and is asked for once.
 func TestAddress(t *testing.T) {
-	both(t, func(w *world) {
-		me := must(w.forge.Login(w.Context()))
-		for _, login := range []string{"ann", "", "ann", ""} {
-			got := must(w.forge.Address(w.Context(), repo, login))
-			if login == "" {
-				login = me
-			}
-			name, address, _ := strings.Cut(got, " <")
-			if id, rest, _ := strings.Cut(address, "+"); name != login || strings.Trim(id, "0123456789") != "" ||
-				rest != login+"@users.noreply.127.0.0.1>" {
-				w.Errorf("%s", got)
-			}
+	t.Parallel()
+	w := withApp(t)
+	me := must(w.forge.Login(w.Context()))
+	for _, login := range []string{"ann", "", "ann", ""} {
+		got := must(w.forge.Address(w.Context(), repo, login))
+		if login == "" {
+			login = me
 		}
-		if n := len(w.hub.Calls("GET /users/{u}")); n != 2 {
-			w.Errorf("%d look-ups", n)
+		name, address, _ := strings.Cut(got, " <")
+		if id, rest, _ := strings.Cut(address, "+"); name != login || strings.Trim(id, "0123456789") != "" ||
+			rest != login+"@users.noreply.127.0.0.1>" {
+			w.Errorf("%s", got)
 		}
-		if got, err := w.forge.Address(w.Context(), repo, "../x"); err == nil {
-			w.Errorf("no login: %s", got)
-		}
-	})
+	}
+	if n := len(w.hub.Calls("GET /users/{u}")); n != 2 {
+		w.Errorf("%d look-ups", n)
+	}
+	if got, err := w.forge.Address(w.Context(), repo, "../x"); err == nil {
+		w.Errorf("no login: %s", got)
+	}
 }

@@ -44,32 +44,23 @@ func (f *frontDoor) bySocket() {
 // there.
 func TestSlashCommand(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg.Redact = strings.NewReplacer("hunter2", "[redacted]").Replace
-			f := newFrontDoor(t, cfg, rights.Policy{})
-			if cfg.AppToken != "" {
-				f.bySocket()
-			}
-			f.command(ann, general, "[repo=acme/api] why is a &lt; b, <@U0BOB|bob>? @here hunter2")
-			task := f.one()
-			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor, task.Name},
-				[]string{"acme/api", "why is a < b, @U0BOB? @here hunter2", ann, "u0ann"})
-			posted := f.Messages(general, "")
-			equal(t, "post", posted[0].Text,
-				"<@U0ANN> asks: [repo=acme/api] why is a &lt; b, @U0BOB? @\u200bhere [redacted]")
-			equal(t, "its thread", mustOrigin(t, task).root(), posted[0].TS)
-			equal(t, "signs", f.Reactions(general, posted[0].TS), []string{eyes})
+	f := newFrontDoor(t, Config{Redact: strings.NewReplacer("hunter2", "[redacted]").Replace}, rights.Policy{})
+	f.command(ann, general, "[repo=acme/api] why is a &lt; b, <@U0BOB|bob>? @here hunter2")
+	task := f.one()
+	equal(t, "task", []string{task.Repo, task.Prompt, task.Actor, task.Name},
+		[]string{"acme/api", "why is a < b, @U0BOB? @here hunter2", ann, "u0ann"})
+	posted := f.Messages(general, "")
+	equal(t, "post", posted[0].Text,
+		"<@U0ANN> asks: [repo=acme/api] why is a &lt; b, @U0BOB? @\u200bhere [redacted]")
+	equal(t, "its thread", mustOrigin(t, task).root(), posted[0].TS)
+	equal(t, "signs", f.Reactions(general, posted[0].TS), []string{eyes})
 
-			f.begin()
-			f.say(ann, general, posted[0].TS, "and faster")
-			equal(t, "the follow-up", []string{f.tasks()[0].Prompt, f.tasks()[0].Thread},
-				[]string{"and faster", task.Thread})
-			equal(t, "what the agent reads", strings.Contains(f.briefed(f.tasks()[0]).System,
-				"@U0ERRAND (you, a request of the person it names)"), true)
-		})
-	}
+	f.begin()
+	f.say(ann, general, posted[0].TS, "and faster")
+	equal(t, "the follow-up", []string{f.tasks()[0].Prompt, f.tasks()[0].Thread},
+		[]string{"and faster", task.Thread})
+	equal(t, "what the agent reads", strings.Contains(f.briefed(f.tasks()[0]).System,
+		"@U0ERRAND (you, a request of the person it names)"), true)
 }
 
 // Commands that start nothing are answered to the person only, also where the bot cannot post.

@@ -79,36 +79,28 @@ func (f *frontDoor) state(id string) tasks.Status {
 
 func TestStopButton(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			cfg.Approvers = []string{carol}
-			f := newFrontDoor(t, cfg, rights.Policy{})
-			if cfg.AppToken != "" {
-				f.Interactivity("")
-				f.until("the connection", func() bool { return f.Sockets() == 1 })
-			}
-			task, claim := f.running("count")
-			r := f.open(f.source, task)
-			status := f.posted(task)[0].TS
+	f := newFrontDoor(t, Config{AppToken: "xapp-test", Approvers: []string{carol}}, rights.Policy{})
+	f.Interactivity("")
+	f.until("the connection", func() bool { return f.Sockets() == 1 })
+	task, claim := f.running("count")
+	r := f.open(f.source, task)
+	status := f.posted(task)[0].TS
 
-			f.press(bob, status, render.ActionStop)
-			f.told(bob, policy.NotYours)
-			equal(t, "cancelled by", f.state(task.ID).Cancel, "")
-			equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
-			f.press(carol, status, render.ActionStop)
-			f.told(carol, intake.Stopping)
-			equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
+	f.press(bob, status, render.ActionStop)
+	f.told(bob, policy.NotYours)
+	equal(t, "cancelled by", f.state(task.ID).Cancel, "")
+	equal(t, "the word's place", f.Ephemeral(general, bob)[0].ThreadTS, mustOrigin(t, task).TS)
+	f.press(carol, status, render.ActionStop)
+	f.told(carol, intake.Stopping)
+	equal(t, "cancelled by", f.state(task.ID).Cancel, "@u0carol")
 
-			if err := r.progress.writer.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
-			equal(t, "status", f.status(task), "🛑 Stopped")
-			if err := f.Press(t.Context(), ann, general, status, render.ActionStop); err == nil {
-				t.Error("what has ended still has its button")
-			}
-		})
+	if err := r.progress.writer.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.end(task, claim, tasks.Ending{Kind: tasks.Cancelled, By: "@u0carol", At: time.Now()})
+	equal(t, "status", f.status(task), "🛑 Stopped")
+	if err := f.Press(t.Context(), ann, general, status, render.ActionStop); err == nil {
+		t.Error("what has ended still has its button")
 	}
 }
 

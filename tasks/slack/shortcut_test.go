@@ -38,41 +38,34 @@ func (f *frontDoor) submit(user, text string) {
 // The shortcut of a message starts a task in its thread, which the agent reads as if the bot had been mentioned there.
 func TestShortcut(t *testing.T) {
 	t.Parallel()
-	for name, cfg := range map[string]Config{"HTTP": {}, "socket": {AppToken: "xapp-test"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := newFrontDoor(t, cfg, rights.Policy{})
-			if cfg.AppToken != "" {
-				f.bySocket()
-			}
-			root := f.seed(slackfake.Message{User: bob, Text: "the build is broken"})
-			reply := f.seed(slackfake.Message{User: carol, Text: "since &lt;noon&gt;", ThreadTS: root})
-			f.shortcut(ann, general, reply)
-			f.submit(ann, " [repo=acme/api] why, @here? ")
-			task := f.one()
-			equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{"acme/api", "why, @here?", ann})
-			thread := f.Messages(general, root)
-			equal(t, "post", thread[2].Text, "<@U0ANN> asks: [repo=acme/api] why, @\u200bhere?")
-			equal(t, "signs", f.Reactions(general, thread[2].TS), []string{eyes})
-			o := mustOrigin(t, task)
-			equal(t, "origin", []string{o.TS, o.ThreadTS, o.About}, []string{thread[2].TS, root, reply})
-			brief := f.briefed(task)
-			for _, want := range []string{"@U0BOB, ", "the build is broken", "@U0CAROL, ", "since <noon>"} {
-				if !strings.Contains(brief.System, want) {
-					t.Errorf("the agent does not read %q:\n%s", want, brief.System)
-				}
-			}
-			lines := strings.Split(brief.Prompt.Text, "\n")
-			equal(t, "its prompt", slices.Delete(lines, 4, 5),
-				[]string{"why, @here?", "", strings.TrimSpace(aboutIntro), "", "```", "since <noon>", "```"})
-
-			f.begin()
-			f.shortcut(bob, general, root)
-			f.submit(bob, "and who?")
-			equal(t, "the next one", []string{f.tasks()[0].Thread, f.tasks()[0].Repo, f.tasks()[0].Actor},
-				[]string{task.Thread, "acme/api", bob})
-		})
+	f := newFrontDoor(t, Config{AppToken: "xapp-test"}, rights.Policy{})
+	f.bySocket()
+	root := f.seed(slackfake.Message{User: bob, Text: "the build is broken"})
+	reply := f.seed(slackfake.Message{User: carol, Text: "since &lt;noon&gt;", ThreadTS: root})
+	f.shortcut(ann, general, reply)
+	f.submit(ann, " [repo=acme/api] why, @here? ")
+	task := f.one()
+	equal(t, "task", []string{task.Repo, task.Prompt, task.Actor}, []string{"acme/api", "why, @here?", ann})
+	thread := f.Messages(general, root)
+	equal(t, "post", thread[2].Text, "<@U0ANN> asks: [repo=acme/api] why, @\u200bhere?")
+	equal(t, "signs", f.Reactions(general, thread[2].TS), []string{eyes})
+	o := mustOrigin(t, task)
+	equal(t, "origin", []string{o.TS, o.ThreadTS, o.About}, []string{thread[2].TS, root, reply})
+	brief := f.briefed(task)
+	for _, want := range []string{"@U0BOB, ", "the build is broken", "@U0CAROL, ", "since <noon>"} {
+		if !strings.Contains(brief.System, want) {
+			t.Errorf("the agent does not read %q:\n%s", want, brief.System)
+		}
 	}
+	lines := strings.Split(brief.Prompt.Text, "\n")
+	equal(t, "its prompt", slices.Delete(lines, 4, 5),
+		[]string{"why, @here?", "", strings.TrimSpace(aboutIntro), "", "```", "since <noon>", "```"})
+
+	f.begin()
+	f.shortcut(bob, general, root)
+	f.submit(bob, "and who?")
+	equal(t, "the next one", []string{f.tasks()[0].Thread, f.tasks()[0].Repo, f.tasks()[0].Actor},
+		[]string{task.Thread, "acme/api", bob})
 }
 
 // People who may not ask get the refusal of a mention and no dialog, and a mistake starts nothing.
