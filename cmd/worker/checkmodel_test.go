@@ -7,8 +7,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +85,28 @@ func (w *world) checkModel() (out []byte, err error) {
 	return cmd.CombinedOutput()
 }
 
+// modelFor returns the URL of a model that refuses all keys and tokens but these.
+func (w *world) modelFor(keys ...string) string {
+	w.Helper()
+	behind, err := url.Parse(w.model.URL())
+	if err != nil {
+		w.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
+		if slices.Contains(keys, req.Header.Get("X-Api-Key")) ||
+			slices.Contains(keys, strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")) {
+			proxy.ServeHTTP(rw, req)
+			return
+		}
+		rw.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(rw,
+			`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
+	}))
+	w.Cleanup(s.Close)
+	return s.URL
+}
+
 // The check asks with each credential, and says what is wrong in the provider's words.
 func TestCheckCredentials(t *testing.T) {
 	t.Parallel()
@@ -89,20 +115,14 @@ func TestCheckCredentials(t *testing.T) {
 	s := cloudfake.NewBedrock(w.model.URL(), time.Hour)
 	t.Cleanup(s.Close)
 	s.Account("AKIAGOODACCOUNT00001", "aws-secret-good", false)
-	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
-		if req.Header.Get("X-Api-Key") == "key-that-is-good-4715" {
-			return false
-		}
-		rw.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(rw,
-			`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}`)
-		return true
-	})
+	model := w.modelFor("key-that-is-good-4715", "key-that-is-printed-4713")
 	file, profiles := filepath.Join(t.TempDir(), "credential"), ""
 	for name, id := range map[string]string{"good": "AKIAGOODACCOUNT00001", "bad": "AKIAGONEACCOUNT00001"} {
 		profiles += fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = aws-secret-%s\naws_session_token = token-of-%s\n", name, id, name, id)
 	}
 	w.write(file, profiles)
+	printed := filepath.Join(t.TempDir(), "token")
+	w.write(printed, "key-that-is-printed-4713\n")
 	delete(w.env, "ANTHROPIC_API_KEY")
 	w.env["HOME"], w.env["AWS_SHARED_CREDENTIALS_FILE"], w.env["ANTHROPIC_BEDROCK_BASE_URL"] =
 		t.TempDir(), file, s.URL()
@@ -113,6 +133,7 @@ func TestCheckCredentials(t *testing.T) {
 credentials:
   - {name: key, api_key: '{{env "GOOD"}}'}
   - {name: bad-key, api_key: '{{env "BAD"}}'}
+  - {name: vault, token_command: cat `+printed+`}
   - {name: aws, provider: bedrock, region: `+cloudfake.Region+`, profile: good}
   - {name: gone, provider: bedrock, region: `+cloudfake.Region+`, profile: bad}
   - {name: model, provider: bedrock, region: `+cloudfake.Region+`, profile: good, models: {opus: us.anthropic.claude-opus-5-5}}
@@ -127,6 +148,7 @@ credentials:
 		"credential bad-key for the model does not work at " + host +
 			": 401 Unauthorized: invalid x-api-key\nSet a valid credential",
 		"ok: credential aws for the model: Amazon Bedrock answers\n",
+		"ok: credential vault for the model: " + host + " answers\n",
 		"credential gone for the model does not work at Amazon Bedrock: 403 Forbidden: The security token included in the request is expired\nSet a valid credential",
 		"credential model for the model does not work at Amazon Bedrock: 400 Bad Request: The provided model identifier is invalid.\nSet ERRAND_MODEL to a model of the account",
 		"check the model: 3 of the credentials do not work",

@@ -2,10 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,23 +10,6 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/cloudfake"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
-
-// modelUnless returns the URL of a model that answers each request that refuse has not answered.
-func (w *world) modelUnless(refuse func(http.ResponseWriter, *http.Request) bool) string {
-	w.Helper()
-	behind, err := url.Parse(w.model.URL())
-	if err != nil {
-		w.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(behind)
-	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, req *http.Request) {
-		if !refuse(rw, req) {
-			proxy.ServeHTTP(rw, req)
-		}
-	}))
-	w.Cleanup(s.Close)
-	return s.URL
-}
 
 // Tasks run in another account of a cloud when the quota of the first one is used up. Requests are signed for the
 // account that is in use, and the agent finds neither credential.
@@ -74,39 +53,5 @@ credentials:
 		t.Errorf("refused %q, tasks: %s", refused, tasks)
 	}
 	w.issued = append(w.issued, first, second, "aws-secret-of-the-first", "aws-secret-of-the-second")
-	w.secretsStayInside()
-}
-
-// A token that a command prints replaces a fixed one that is refused, and neither is known to the agent.
-func TestTokenCommandBesideAToken(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.model.Answer("", bash(seeing), modelfake.Turn{Text: "Answered."})
-	model := w.modelUnless(func(rw http.ResponseWriter, req *http.Request) bool {
-		if req.Header.Get("Authorization") == "Bearer printed-token-of-the-vault-4713" {
-			return false
-		}
-		rw.WriteHeader(http.StatusUnauthorized)
-		return true
-	})
-	delete(w.env, "ANTHROPIC_API_KEY")
-	file := filepath.Join(t.TempDir(), "token")
-	w.write(file, "printed-token-of-the-vault-4713\n")
-	w.env["ANTHROPIC_BASE_URL"], w.env["FIXED"] = model, "fixed-token-of-a-team-4714"
-	w.write(w.env["ERRAND_CONFIG"], "repositories: {"+repo+": {trusted: true}}\nchannels: {"+
-		channel+": {repository: "+repo+`}}
-credentials:
-  - {name: fixed, auth_token: '{{env "FIXED"}}'}
-  - {name: vault, token_command: cat `+file+`}
-`)
-	base := w.frontDoor()
-	w.process()
-	if got := w.answers(w.mention("one", ""), 1)[0]; !strings.Contains(got, "Answered.") {
-		t.Fatalf("%s", got)
-	}
-	if tasks := w.get(base + "/api/tasks"); !strings.Contains(tasks, `"credential": "vault"`) {
-		t.Errorf("tasks: %s", tasks)
-	}
-	w.issued = append(w.issued, "printed-token-of-the-vault-4713")
 	w.secretsStayInside()
 }
