@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -104,7 +105,7 @@ func TestCheckpointHoldsUpNothing(t *testing.T) {
 // A run that hides its session among many directories has its answer, and its log says why there is no session.
 func TestSessionIsNotFound(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, "shell")
+	b := newBench(t, "shell", func(c *Config) { c.TempDir = agenttest.Memory(t) })
 	res := b.run(t, t.Context(), Spec{ID: unique("many-projects"), Prompt: Message{
 		Text: "mkdir -p $CLAUDE_CONFIG_DIR/projects; cd $CLAUDE_CONFIG_DIR/projects; seq 10001 | xargs mkdir",
 	}, Profile: Write}, &host{})

@@ -18,9 +18,14 @@ import (
 )
 
 // ShortTemp makes a directory whose path is short enough for runs.
-func ShortTemp(t *testing.T) string {
+func ShortTemp(t *testing.T) string { return temporary(t, "") }
+
+// Memory makes such a directory in memory, for very many files.
+func Memory(t *testing.T) string { return temporary(t, "/dev/shm") }
+
+func temporary(t *testing.T, parent string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
+	dir, err := os.MkdirTemp(parent, "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
 	if err != nil {
 		t.Fatal(err)
 	}

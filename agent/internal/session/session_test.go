@@ -28,7 +28,7 @@ const sessionID = "11111111-2222-4333-8444-555555555555"
 // project directory.
 func saved(t *testing.T, files map[string]string) Dirs {
 	t.Helper()
-	d := dirsIn(t.TempDir())
+	d := dirsIn(agenttest.Memory(t))
 	for name, text := range files {
 		path := filepath.Join(d.Config, "projects", "-where-it-ran", name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -194,7 +194,7 @@ func TestSessionTakesFilesOnly(t *testing.T) {
 	if err != nil || len(a.files) != 2 || a.files[1].name != "tool-results/good.txt" {
 		t.Errorf("took %q, %v", a.files, err)
 	}
-	elsewhere := filepath.Join(t.TempDir(), "c")
+	elsewhere := d.Config + "-elsewhere"
 	if err := errors.Join(os.Rename(d.Config, elsewhere), os.Symlink(elsewhere, d.Config)); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestSessionInAHostileTree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := t.TempDir()
+			dir := agenttest.Memory(t)
 			root, err := os.OpenRoot(dir)
 			if err == nil {
 				err = c.plant(root)
