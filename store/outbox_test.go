@@ -103,7 +103,7 @@ func TestOutboxLease(t *testing.T) {
 func TestOutboxOfSources(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
-		for n := range 150 {
+		for n := range 30 {
 			h.ended(s, n)
 		}
 		p, ok, err := s.Outbox.Take(ctx, "", "tes", "other")
@@ -126,7 +126,7 @@ func TestOutboxOfAbsentSourcesIsNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, redistest.Start(t), nil)
 	ctx, s := h.Context(), h.store(Config{})
-	for n := range 300 {
+	for n := range 60 {
 		h.ended(s, n)
 	}
 	must2(s.Outbox.Take(ctx, "", "slack"))
@@ -138,7 +138,7 @@ func TestOutboxOfAbsentSourcesIsNotRead(t *testing.T) {
 		calls += number(m[1])
 	}
 	if calls == 0 || calls > 30 {
-		h.Errorf("%d commands to find nothing among 300 messages of another source", calls)
+		h.Errorf("%d commands to find nothing among 60 messages of another source", calls)
 	}
 }
 

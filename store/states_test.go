@@ -208,11 +208,17 @@ func TestStateMachine(t *testing.T) {
 	h := newHarness(t, redistest.Start(t), nil) // miniredis takes 20 times as long for it
 	s, happen := h.store(Config{}), map[string]bool{}
 	for situation, bring := range situations {
+		var before []spot
 		for name, step := range steps {
 			for n := range 3 {
+				if _, is := reflect.TypeFor[*Claim]().MethodByName(name); is && n > 0 && name != "GiveBack" && name != "EndWith" {
+					break // it is for the first task
+				}
 				w := h.world(s)
 				bring(h.Context(), w)
-				before := w.spots()
+				if before == nil {
+					before = w.spots()
+				}
 				err := step(h.Context(), w, w.ids[n])
 				if broken, ok := errors.AsType[redis.Error](err); ok {
 					h.Errorf("%s: %s: %v", situation, name, broken)
@@ -235,7 +241,7 @@ func (h *harness) world(s *Store) world {
 	h.Helper()
 	h.empty()
 	ids := h.put(s, kin(1), kin(2), kin(3))
-	return world{h, s, h.claim(s, ids[0]), ids}
+	return world{h, s, must(s.Claim(h.Context(), ids[0], 0, "w")), ids}
 }
 
 // spot is a stage of a task's life.
@@ -246,12 +252,20 @@ type spot struct {
 
 func (w world) spots() (list []spot) {
 	w.Helper()
-	for _, id := range w.ids {
-		rec, err := w.s.Get(w.Context(), id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			w.Fatal(err)
+	var states []*redis.StringCmd
+	var lives []*redis.DurationCmd
+	_, err := w.rdb.Pipelined(w.Context(), func(p redis.Pipeliner) error {
+		for _, id := range w.ids {
+			states = append(states, p.HGet(w.Context(), "errand:task:"+id, "state"))
+			lives = append(lives, p.PTTL(w.Context(), "errand:task:"+id))
 		}
-		sp := spot{rec.State, w.rdb.PTTL(w.Context(), "errand:task:"+id).Val() > 0}
+		return nil
+	})
+	if err != nil && !errors.Is(err, redis.Nil) { // there is no such task
+		w.Fatal(err)
+	}
+	for i := range w.ids {
+		sp := spot{State(states[i].Val()), lives[i].Val() > 0}
 		if sp.going && sp.state != Ended {
 			w.Errorf("a task that is %s expires", sp.state)
 		}
