@@ -153,6 +153,7 @@ func TestReplicas(t *testing.T) {
 	master := h.rdb.Options()
 	host, port, _ := net.SplitHostPort(master.Addr)
 	h.ok(replica.ConfigSet(ctx, "masterauth", master.Password).Err())
+	h.ok(h.rdb.ConfigSet(ctx, "repl-diskless-sync-delay", "0").Err()) // it waits 5 s for further replicas
 	h.ok(replica.ReplicaOf(ctx, host, port).Err())
 	for { // it was stored the first time, and is confirmed as soon as the replica is there
 		if _, created, err := one.Submit(ctx, task(1)); err == nil && !created {
