@@ -21,7 +21,7 @@ func (h *harness) audit(s *Store, what string) {
 
 // No byte of the log or of its chain can be changed without Verify noticing it, and neither can its length.
 func TestAuditFindsEveryChangedByte(t *testing.T) {
-	onBoth(t, func(h *harness) {
+	onMini(t, func(h *harness) { // a hash does not depend on who stores it
 		s := h.store(Config{AuditCap: 20})
 		const appended = 27
 		for i := range appended {
