@@ -18,7 +18,7 @@ import (
 func TestBackupOfRedisIsRestored(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	from := dial(t, redistest.Start(t))
+	from := redistest.Client(t, redistest.Start(t))
 	if err := from.Set(ctx, "errand:mark", "kept", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func TestBackupOfRedisIsRestored(t *testing.T) {
 
 	dir := t.TempDir()
 	url, stop := appendOnly(t, dir)
-	if err := dial(t, url).Set(ctx, "errand:mark", "newer, and to be replaced", 0).Err(); err != nil {
+	if err := redistest.Client(t, url).Set(ctx, "errand:mark", "newer, and to be replaced", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -46,23 +46,12 @@ func TestBackupOfRedisIsRestored(t *testing.T) {
 	}
 	url, stop = appendOnly(t, dir)
 	defer stop()
-	if got, err := dial(t, url).Get(ctx, "errand:mark").Result(); err != nil || got != "kept" {
+	if got, err := redistest.Client(t, url).Get(ctx, "errand:mark").Result(); err != nil || got != "kept" {
 		t.Errorf("after the restore it is %q, %v", got, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
 		t.Errorf("left beside the append-only file: %q, %v", left, err)
 	}
-}
-
-func dial(t *testing.T, url string) *redis.Client {
-	t.Helper()
-	o, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := redis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
 }
 
 func port(c *redis.Client) string {
@@ -90,7 +79,7 @@ func TestBadBackupChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	url, stop := appendOnly(t, dir)
-	if err := dial(t, url).Set(t.Context(), "errand:mark", "kept", 0).Err(); err != nil {
+	if err := redistest.Client(t, url).Set(t.Context(), "errand:mark", "kept", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -106,7 +95,7 @@ func TestBadBackupChangesNothing(t *testing.T) {
 	}
 	url, stop = appendOnly(t, dir)
 	defer stop()
-	if got, err := dial(t, url).Get(t.Context(), "errand:mark").Result(); err != nil || got != "kept" {
+	if got, err := redistest.Client(t, url).Get(t.Context(), "errand:mark").Result(); err != nil || got != "kept" {
 		t.Errorf("it is %q, %v", got, err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) != 1 {
