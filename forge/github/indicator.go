@@ -39,12 +39,15 @@ type StatusIndicator interface {
 	Interval() time.Duration
 }
 
-// Verdict is what an indicator shows in the end.
+// Verdict is what an indicator shows in the end. As JSON it has what also holds for a later head with
+// the same changes.
 type Verdict struct {
-	Conclusion, Title, Summary string // of a check run
-	Line                       string // of a commit status, of any length
-	State                      string // of a commit status: StatusError or StatusPending; "" for success
-	At                         time.Time
+	Conclusion string    `json:"conclusion"` // of a check run, like the next two
+	Title      string    `json:"title"`
+	Summary    string    `json:"-"`
+	Line       string    `json:"line"` // of a commit status, of any length
+	State      string    `json:"-"`    // of a commit status: StatusError or StatusPending; "" for success
+	At         time.Time `json:"-"`
 }
 
 // States of a commit status. GitHub shows an error in red, and counts neither of them as passed.

@@ -82,5 +82,5 @@ func recordReview(p *subject.State, task string, o subject.Origin, v hub.Verdict
 	if !p.HasReviewed(o) && !o.ByPerson() {
 		p.Reviews++
 	}
-	p.LastReviewed, p.LastBase, p.ReviewedBy, p.Verdict = o.Head, o.Base, task, saveVerdict(v)
+	p.LastReviewed, p.LastBase, p.ReviewedBy, p.Verdict = o.Head, o.Base, task, v
 }

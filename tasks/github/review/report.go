@@ -212,8 +212,8 @@ func (r *Report) recordTextOutcome(ctx context.Context, result outcome) (outcome
 		return result, err
 	}
 	state, err := r.by.memory.State(ctx, r.o.Ref)
-	if state.HasReviewed(r.o) && state.Verdict != (subject.SavedVerdict{}) {
-		result.verdict = restoredVerdict(state.Verdict, result.ending)
+	if state.HasReviewed(r.o) && state.Verdict.Conclusion != "" {
+		result.verdict = keptVerdict(state.Verdict, result.ending)
 	}
 	return result, err
 }

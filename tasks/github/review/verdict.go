@@ -8,19 +8,12 @@ import (
 	"github.com/errand-fleet/errand/internal/untrusted"
 	"github.com/errand-fleet/errand/tasks"
 	"github.com/errand-fleet/errand/tasks/github/settings"
-	"github.com/errand-fleet/errand/tasks/github/subject"
 )
 
-func saveVerdict(v hub.Verdict) subject.SavedVerdict {
-	return subject.SavedVerdict{Conclusion: v.Conclusion, Title: v.Title, Line: v.Line}
-}
-
-// restoredVerdict returns the verdict for a later head whose review was refused because it has the same changes.
-func restoredVerdict(k subject.SavedVerdict, e tasks.Ending) hub.Verdict {
-	return hub.Verdict{
-		Conclusion: k.Conclusion, Title: k.Title, Line: k.Line,
-		Summary: markdown.Unping(untrusted.Line(e.Sentence(), 500)), At: e.At,
-	}
+// keptVerdict returns the stored verdict for a later head whose review was refused because it has the same changes.
+func keptVerdict(v hub.Verdict, e tasks.Ending) hub.Verdict {
+	v.Summary, v.At = markdown.Unping(untrusted.Line(e.Sentence(), 500)), e.At
+	return v
 }
 
 // verdictOf returns the verdict on an ending without findings.

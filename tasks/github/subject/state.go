@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	hub "github.com/errand-fleet/errand/forge/github"
 	"github.com/errand-fleet/errand/tasks/github/thread"
 )
 
@@ -47,11 +48,11 @@ type State struct {
 	// Briefed is the base that a review was briefed with.
 	Briefed BriefedBase `json:"briefed,omitzero"`
 
-	Reviews      int          `json:"reviews,omitempty"`       // automatic reviews so far
-	LastReviewed string       `json:"last_reviewed,omitempty"` // last reviewed head, or a later one with its changes
-	LastBase     string       `json:"last_base,omitempty"`     // the base of LastReviewed
-	ReviewedBy   string       `json:"reviewed_by,omitempty"`   // the task of that review
-	Verdict      SavedVerdict `json:"verdict,omitzero"`        // what that review's indicator shows
+	Reviews      int         `json:"reviews,omitempty"`       // automatic reviews so far
+	LastReviewed string      `json:"last_reviewed,omitempty"` // last reviewed head, or a later one with its changes
+	LastBase     string      `json:"last_base,omitempty"`     // the base of LastReviewed
+	ReviewedBy   string      `json:"reviewed_by,omitempty"`   // the task of that review
+	Verdict      hub.Verdict `json:"verdict,omitzero"`        // what that review's indicator shows
 
 	// Patches has the changes of LastReviewed and Head as patchID gives them, by version.
 	Patches map[string]string `json:"patches,omitempty"`
@@ -74,13 +75,6 @@ type State struct {
 type BriefedBase struct {
 	Task string `json:"task"`
 	Base string `json:"base"`
-}
-
-// SavedVerdict is the part of a verdict that also holds for a later head with the same changes.
-type SavedVerdict struct {
-	Conclusion string `json:"conclusion"`
-	Title      string `json:"title"`
-	Line       string `json:"line"`
 }
 
 // IsAt reports whether the newest known state of a pull request is that of o.
