@@ -397,15 +397,17 @@ func forgetfulMain() int {
 	return 0
 }
 
-// hangingMain says that it was started, and does nothing else.
+// hangingMain says that it was started, and ends when its test does: what it says then fills the pipe of the test.
 func hangingMain() int {
 	started, err := os.OpenFile(self+".started", os.O_WRONLY, 0)
 	if err != nil {
 		return 1
 	}
-	_, _ = started.WriteString("x")
 	signal.Ignore(syscall.SIGTERM)
-	select {}
+	for err == nil {
+		_, err = started.Write(make([]byte, 4096))
+	}
+	return 1
 }
 
 // replacedMain runs a task after its own program was replaced by something else.
