@@ -10,11 +10,12 @@ func TestText(t *testing.T) {
 		"\x1b]0;title\x07, \x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\": ", link",
 		"\x1bPq#0\x1b\\sixel, \x1b7\x1b(0box":                        "sixel, box",
 		"cut off: \x1b":                                              `cut off: \x1b`,
-		"C1: \u009b31m":                                              `C1: \x9b31m`,
-		"raw C1: \x9b31m":                                            "raw C1: \ufffd31m",
-		"\abell, \bback, \x7fdelete, over\rwritten":                  `\x07bell, \x08back, \x7fdelete, over\x0dwritten`,
-		"line\r\nends":                                               "line\nends",
-		"turned \u202egnp.exe\u2066 !":                               `turned \u202egnp.exe\u2066 !`,
+		"nul \x00, next \u0085 line, naïve שלום 🙂":                   `nul \x00, next \x85 line, naïve שלום 🙂`,
+		"C1: \u009b31m":   `C1: \x9b31m`,
+		"raw C1: \x9b31m": "raw C1: \ufffd31m",
+		"\abell, \bback, \x7fdelete, over\rwritten": `\x07bell, \x08back, \x7fdelete, over\x0dwritten`,
+		"line\r\nends":                 "line\nends",
+		"turned \u202egnp.exe\u2066 !": `turned \u202egnp.exe\u2066 !`,
 	} {
 		if got := Text(in); got != want {
 			t.Errorf("%q is %q, want %q", in, got, want)

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/errand-fleet/errand/agent"
-	"github.com/errand-fleet/errand/internal/display"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/google/go-cmp/cmp"
 )
@@ -86,19 +85,8 @@ func TestTimelineHasADepth(t *testing.T) {
 	}
 }
 
-func TestLegible(t *testing.T) {
+func TestFormatInput(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{
-		"a\tb\r\nc":                       "a\tb\nc",
-		"\x1b[31mred\x1b[0m \x1b]0;t\a":   "red ",
-		"bell \a, nul \x00, del \x7f":     `bell \x07, nul \x00, del \x7f`,
-		"safe\u202eexe.txt \u2066 \u0085": `safe\u202eexe.txt \u2066 \x85`,
-		"naïve שלום 🙂":                    "naïve שלום 🙂",
-	} {
-		if got := display.Text(in); got != want {
-			t.Errorf("%q is shown as %q, want %q", in, got, want)
-		}
-	}
 	for in, want := range map[string]string{
 		``:                                    "",
 		`{"command":"ls\npwd","timeout":5}`:   "command: \nls\npwd\ntimeout: 5",
