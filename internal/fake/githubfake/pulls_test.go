@@ -1,31 +1,12 @@
 package githubfake_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-github/v60/github"
 
 	"github.com/errand-fleet/errand/internal/fake/githubfake"
 )
-
-func TestDiffTooLarge(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, githubfake.Config{})
-	must(s.OpenPR(t.Context(), githubfake.PR{Repo: repo, Head: "huge", Files: map[string]string{
-		"huge.txt": strings.Repeat("a line of some length, to be long\n", 20_001),
-	}}))(t)
-	c := newClient(t, s, "ghp_test")
-	_, _, err := c.PullRequests.GetRaw(t.Context(), "acme", "api", 1, github.RawOptions{Type: github.Diff})
-	wantError(t, err, 406, "too_large")
-	files, _, err := c.PullRequests.ListFiles(t.Context(), "acme", "api", 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if files[0].Patch != nil || files[0].GetAdditions() != 20_001 {
-		t.Errorf("huge file: patch of %d bytes, %d additions", len(files[0].GetPatch()), files[0].GetAdditions())
-	}
-}
 
 func TestCreateListEditPull(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package githubfake_test
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -126,62 +125,4 @@ func TestReviewOfAnOldCommit(t *testing.T) {
 	}
 	wantError(t, post(s.Pulls(repo)[0].HeadSHA), 422, "Path could not be resolved") // back to what it was
 	wantError(t, post(s.Pulls(repo)[0].BaseSHA), 422, "not part of the pull request")
-}
-
-func TestInlineCommentsFollowTheirLines(t *testing.T) {
-	t.Parallel()
-	s, _ := start(t, githubfake.Config{})
-	n := must(s.OpenPR(t.Context(), githubfake.PR{
-		Repo: repo, Head: "new", Files: map[string]string{"n.txt": "a\nb\nc\n"},
-	}))(t)
-	c := newClient(t, s, "ghp_test")
-	_, _, err := c.PullRequests.CreateReview(t.Context(), "acme", "api", n, &github.PullRequestReviewRequest{
-		Event: new("COMMENT"),
-		Comments: []*github.DraftReviewComment{
-			inline("n.txt", "", 0, 1), inline("n.txt", "", 0, 2), inline("n.txt", "", 0, 3),
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(s.PushPR(t.Context(), repo, n, map[string]string{"n.txt": "a\nB\nnew\nc\n"}))(t)
-	list, _, err := c.PullRequests.ListComments(t.Context(), "acme", "api", n, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, v := range list {
-		line := "outdated"
-		if v.Line != nil {
-			line = fmt.Sprint(v.GetLine())
-		}
-		got = append(got, fmt.Sprintf("%d -> %s", v.GetOriginalLine(), line))
-	}
-	if diff := cmp.Diff([]string{"1 -> 1", "2 -> outdated", "3 -> 4"}, got); diff != "" {
-		t.Errorf("lines (-want +got):\n%s", diff)
-	}
-
-	reply, err := answer(t, c, n, "fixed", list[0].GetID())
-	if err != nil || reply.GetInReplyTo() != list[0].GetID() || reply.GetPath() != "n.txt" {
-		t.Errorf("reply: %v (%v)", reply, err)
-	}
-	_, err = answer(t, c, n, "again", reply.GetID())
-	wantError(t, err, 404, "Not Found")
-	some, _, err := c.PullRequests.ListReviewComments(t.Context(), "acme", "api", n, s.Reviews(repo, n)[0].ID, nil)
-	if err != nil || len(some) != 4 || !strings.Contains(some[3].GetBody(), "fixed") {
-		t.Errorf("comments of the review: %v (%v)", some, err)
-	}
-}
-
-// answer replies to a comment. go-github's own call leaves out what GitHub's description requires.
-func answer(t *testing.T, c *github.Client, n int, body string, comment int64) (*github.PullRequestComment, error) {
-	t.Helper()
-	req, err := c.NewRequest(http.MethodPost, fmt.Sprintf("repos/acme/api/pulls/%d/comments/%d/replies", n, comment),
-		map[string]string{"body": body})
-	if err != nil {
-		t.Fatal(err)
-	}
-	reply := &github.PullRequestComment{}
-	_, err = c.Do(t.Context(), req, reply)
-	return reply, err
 }

@@ -7,37 +7,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/slack-go/slack"
 )
 
 func divider() slack.Block { return slack.NewDividerBlock() }
-
-func TestPostAnswersWithTheMessage(t *testing.T) {
-	t.Parallel()
-	s, c := start(t, slackfake.Config{})
-	root := seed(t, s, slackfake.Message{Text: "please"})
-	_, _, m, err := c.PostMessageWithResponseContext(t.Context(), channel, slack.MsgOptionText("x", false),
-		slack.MsgOptionTS(root))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "thread_ts", m.ThreadTimestamp, root)
-	equal(t, "bot_id", m.BotID, "B0ERRAND")
-
-	// slack-go#1571: a root that is gone un-threads the reply, and only the answer tells.
-	_, ts, m, err := c.PostMessageWithResponseContext(t.Context(), channel,
-		slack.MsgOptionText("x", false), slack.MsgOptionTS("1600000000.000001"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "thread_ts without root", m.ThreadTimestamp, "")
-	if top := s.Messages(channel, ""); top[len(top)-1].TS != ts {
-		t.Errorf("the reply is not at the top level: %+v", top)
-	}
-}
 
 func TestPostRefusals(t *testing.T) {
 	t.Parallel()
@@ -121,35 +96,6 @@ func TestInvalidBlocksComeWithTheirPlaces(t *testing.T) {
 	}
 	if got := s.Messages(channel, ""); len(got) != 0 {
 		t.Errorf("stored: %+v", got)
-	}
-}
-
-func TestUpdate(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1_700_000_000, 0)
-	s, c := start(t, slackfake.Config{Now: func() time.Time { return at }})
-	meta := slack.SlackMetadata{EventType: "errand", EventPayload: map[string]any{"k": "v"}}
-	ts := post(t, c, slack.MsgOptionText("one", false), slack.MsgOptionBlocks(divider()), slack.MsgOptionMetadata(meta))
-	update := func(opts ...slack.MsgOption) slackfake.Message {
-		t.Helper()
-		if _, _, _, err := c.UpdateMessageContext(t.Context(), channel, ts, opts...); err != nil {
-			t.Fatalf("update: %v", err)
-		}
-		return s.Messages(channel, "")[0]
-	}
-	const kept = `{"event_type":"errand","event_payload":{"k":"v"}}`
-
-	m := update(slack.MsgOptionText("two", false))
-	equal(t, "text alone", []any{m.Text, string(m.Blocks), string(m.Metadata), m.Edits},
-		[]any{"two", `[{"type":"divider"}]`, kept, 1})
-	m = update(slack.MsgOptionBlocks(divider(), divider()))
-	equal(t, "blocks alone", []any{m.Text, string(m.Blocks), string(m.Metadata)},
-		[]any{"two", `[{"type":"divider"},{"type":"divider"}]`, kept})
-	m = update(slack.MsgOptionText("three", false), slack.MsgOptionBlocks())
-	equal(t, "empty blocks", []any{m.Text, m.Blocks}, []any{"three", json.RawMessage(nil)})
-	equal(t, "edits", []any{m.Edits, m.EditedAt}, []any{3, []time.Time{at, at, at}})
-	if m.TS != ts {
-		t.Errorf("ts changed from %s to %s", ts, m.TS)
 	}
 }
 

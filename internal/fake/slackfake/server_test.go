@@ -2,7 +2,6 @@ package slackfake_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/internal/fake/slackfake"
 	"github.com/google/go-cmp/cmp"
@@ -92,20 +91,4 @@ func TestUnknownMethod(t *testing.T) {
 	if n := len(s.Calls("emoji.list")); n != 1 {
 		t.Errorf("%d calls recorded, want 1: what we do not model must be seen", n)
 	}
-}
-
-func TestTimestampsAreUniqueAndIncreasing(t *testing.T) {
-	t.Parallel()
-	clock := []time.Time{
-		time.Unix(1_700_000_000, 100_000), time.Unix(1_700_000_000, 100_000), time.Unix(1_600_000_000, 0),
-	}
-	n := 0
-	s := slackfake.New(slackfake.Config{Now: func() time.Time { n++; return clock[n-1] }})
-	defer s.Close()
-	var got []string
-	for range clock {
-		got = append(got, seed(t, s, slackfake.Message{Text: "x"}))
-	}
-	// The clock stops, then goes back: each ts should still grow.
-	equal(t, "ts", got, []string{"1700000000.000100", "1700000000.000101", "1700000000.000102"})
 }
