@@ -107,22 +107,17 @@ type Explanation struct {
 	Interval time.Duration // minimum time between two explanations
 }
 
-// Explain takes the turn to tell people why a task waits, and returns the task as it was in that step. It returns nil
-// if people know the key, somebody had the turn within the interval, or the task no longer waits for the delivery.
-func (s *Store) Explain(ctx context.Context, id string, e Explanation) (task *Record, _ error) {
+// Explain notes that people are told why a task waits, and returns the task as it was in that step. It returns nil and
+// changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
+// longer waits for the delivery. If only the interval was in the way, retryIn is what is left of it.
+func (s *Store) Explain(ctx context.Context, id string, e Explanation) (task *Record, retryIn time.Duration, _ error) {
 	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, e.Interval.Microseconds())
 	if err != nil {
-		return nil, fmt.Errorf("explain why %s waits: %w", id, err)
+		return nil, 0, fmt.Errorf("explain why %s waits: %w", id, err)
 	}
 	if r.text(0) != "ok" {
-		return nil, nil
+		return nil, time.Duration(r.number(1)) * time.Microsecond, nil
 	}
 	rec := r.record(id, 1)
-	return &rec, nil
-}
-
-// Explained notes that people know the key of a reason for which a task waits, or has waited until now.
-func (s *Store) Explained(ctx context.Context, id, key string) error {
-	_, err := s.run(ctx, "explained", id, key)
-	return wrapf(err, "note that it is known why %s waits", id)
+	return &rec, 0, nil
 }

@@ -53,7 +53,7 @@ if fence > t then fence = fence + tonumber(string.sub(redis.sha1hex(nonce), 1, 4
 fence = int(math.max(fence, t))
 redis.call('SET', FENCE, fence)
 redis.call('HSET', key, 'state', 'running', 'worker', worker, 'started', int(t), 'fence', fence, 'held', fence)
-redis.call('HDEL', key, 'why', 'tell')
+redis.call('HDEL', key, 'why')
 if r[5] == '0' then -- its first run: count how long it was due
   local waited = (t - math.max(tonumber(r[8] or t), tonumber(at or '0'))) / 1000000
   local order = 0

@@ -47,7 +47,8 @@ func (y *Typical) Wait(ctx context.Context) (id string, err error) {
 	if !ok {
 		return "", fmt.Errorf("claim beyond the limit: %w", err)
 	}
-	return id, y.Store.Explained(ctx, id, fmt.Sprint(full.Scope, full.Place))
+	_, _, err = y.Store.Explain(ctx, id, store.Explanation{Delivery: 1, Key: fmt.Sprint(full.Scope, full.Place)})
+	return id, err
 }
 
 func (y *Typical) submit(ctx context.Context) (id string, err error) {

@@ -3,9 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/desk"
@@ -45,28 +43,6 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
 		t.Errorf("counts: %+v, %v", c, err)
-	}
-}
-
-// The leader shows why a task waits if the worker that handed it back did not: it died, or the source failed.
-func TestLeaderShowsWhyATaskWaits(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t)
-	id := f.submit(f.task("a", "x"))
-	claim := must(f.store.Claim(t.Context(), id, 0, "dead"))
-	if err := claim.Return(t.Context(), store.Wait{Why: "no budget", Tell: "k", At: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	leader := f.idle()
-	for range 2 {
-		leader.recovery.Reconcile(t.Context())
-		leader.waits.Wait()
-	}
-	if len(f.source.waited) != 1 {
-		t.Fatalf("shown %d times", len(f.source.waited))
-	}
-	if told := <-f.source.waited; !strings.HasPrefix(told, id+" Paused: no budget") {
-		t.Errorf("shown: %s", told)
 	}
 }
 

@@ -281,6 +281,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		{w.cfg.Timing.Beat, w.watchData},
 		{w.cfg.Timing.Beat, w.credentials.Share},
 		{w.cfg.Timing.Outbox, w.outbox.PostDue},
+		{w.cfg.Timing.Outbox, w.waits.PostLater},
 		{w.cfg.Timing.Reconcile, w.recovery.Reconcile},
 		{min(recovery.DeliverEvery, w.cfg.Timing.Reconcile), w.recovery.Deliver},
 		{w.cfg.Timing.Tidy, w.janitor.tidy},

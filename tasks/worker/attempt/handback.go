@@ -39,9 +39,6 @@ func (p *Processor) handBack(run *run, cause error) error {
 	if w.message != "" {
 		p.announce(run, w.key, w.message)
 	}
-	if w.Tell = w.key; w.message != "" { // each time it says until when
-		w.Tell = fmt.Sprintf("%s %d", w.key, w.At.UnixMicro())
-	}
 	run.report.stop() // before the task's next run can start
 	done, err := run.Persist("return", func() error { return run.Claim.Return(run.Detached, w.Wait) })
 	if err != nil {
@@ -53,8 +50,11 @@ func (p *Processor) handBack(run *run, cause error) error {
 		return ErrReturned
 	}
 
-	if w.Tell != "" {
-		p.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery + 1, Key: w.Tell})
+	rec.Delivery++
+	if w.key != "" {
+		p.Notices.Post(notices.Notice{
+			ID: rec.ID, Delivery: rec.Delivery, Key: w.key, Why: w.Why, Said: w.message != "",
+		})
 	}
 	p.deliver(run.Detached)
 	if w.reason == ReturnError {

@@ -4,10 +4,10 @@ package notices
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/bits"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,11 +19,14 @@ import (
 )
 
 const (
-	posters = 8 // notices that a worker posts at once, so that a source that hangs does not delay others
-	// limit bounds the posting of one notice. It is not longer than interval, within which no other worker posts it.
-	limit = 15 * time.Second
+	posters = 8                // notices that a worker posts at once, so that a source that hangs does not delay others
+	limit   = 15 * time.Second // for posting one notice
 	// interval is the time between two notices about a task: positions change often, and Slack limits edits.
 	interval = 15 * time.Second
+	// maxFailed is how often one is shown again after errors, each time after twice as long, for two hours in all.
+	maxFailed = 8
+	// maxKept is how many are kept for later. Others are dropped, because the task's status has the reason.
+	maxKept = 1000
 )
 
 // Notifier posts notices. It is safe for concurrent use.
@@ -35,11 +38,17 @@ type Notifier struct {
 	interval time.Duration
 	tokens   chan struct{}  // one for each notice that is being posted
 	posting  sync.WaitGroup // counts them
+
+	mu    sync.Mutex
+	later map[string]Notice // by task: notices to post later
 }
 
 // New returns a notifier.
 func New(s *store.Store, all *sources.Set, log *slog.Logger) *Notifier {
-	return &Notifier{store: s, sources: all, log: log, interval: interval, tokens: make(chan struct{}, posters)}
+	return &Notifier{
+		store: s, sources: all, log: log, interval: interval, tokens: make(chan struct{}, posters),
+		later: map[string]Notice{},
+	}
 }
 
 // Notice is a notice of why a task waits.
@@ -48,23 +57,46 @@ type Notice struct {
 	Delivery int
 	// Key identifies the reason: the same one is posted once.
 	Key string
+	// Why is the reason in the task's record.
+	Why string
+	// Repeats says that the leader sees the reason again, and reports it.
+	Repeats bool
+	// Said says that the reason is marked as told: only the status message is missing.
+	Said bool
+
+	failed int       // how often that has failed
+	at     time.Time // when to post it; at once if zero
 }
 
 // Wait waits until nothing is being posted. No more may be begun meanwhile.
 func (n *Notifier) Wait() { n.posting.Wait() }
 
-// Post shows why a task waits, unless people know it by its key. It does not block. If it cannot be shown now, because
-// another reason was shown just now, too many are under way or the source fails, the leader posts it again while it is
-// true.
+// Post posts a notice, unless it has the key of the last one that was posted. It does not block. If an update is too
+// soon after another notice, or too many are under way, it is posted later, if it is still true.
 func (n *Notifier) Post(t Notice) {
-	if !slices.Contains(n.sources.Names(), tasks.SourceOf(t.ID)) {
-		return // the turn is for a worker that can show it
+	n.mu.Lock()
+	delete(n.later, t.ID)
+	n.mu.Unlock()
+	n.postNow(t)
+}
+
+// PostLater posts the notices that are due.
+func (n *Notifier) PostLater(context.Context) {
+	for _, t := range n.due(posters) {
+		n.postNow(t)
 	}
-	n.Background(func() {
+}
+
+// postNow posts a notice in the background, or keeps it for later.
+func (n *Notifier) postNow(t Notice) {
+	begun := n.Background(func() {
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
 		defer cancel()
 		logline.Warn(n.log, n.explain(ctx, t), "post why a task waits", "run", t.ID)
 	})
+	if !begun {
+		n.keep(t, 0)
+	}
 }
 
 // Background posts something in the background. It returns false, and does nothing, if too many are under way.
@@ -81,20 +113,86 @@ func (n *Notifier) Background(post func()) bool {
 	return true
 }
 
-// explain shows why a task waits, and then notes that it is shown: if this worker dies before, another one shows it.
+// explain shows why a task waits. If that fails, it keeps the notice for later.
 func (n *Notifier) explain(ctx context.Context, t Notice) error {
-	rec, err := n.store.Explain(ctx, t.ID, store.Explanation{Delivery: t.Delivery, Key: t.Key, Interval: n.interval})
-	if err != nil || rec == nil {
+	rec, err := n.tell(ctx, t)
+	if err != nil {
+		n.retry(t)
 		return err
+	}
+	if rec == nil {
+		return nil
 	}
 	task, source, err := n.sources.Read(*rec)
 	if err != nil {
-		return err
+		return err // here it never can be shown
 	}
 	if err := n.show(ctx, *rec, task, source); err != nil {
+		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
+		n.retry(t)
 		return err
 	}
-	return n.store.Explained(ctx, t.ID, t.Key)
+	return nil
+}
+
+// tell marks the reason of a notice as told, unless that is done, and returns the record to show, or nil: the notice is
+// no longer true, was told before, or is kept because another one was told just now.
+func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
+	if t.Said || !t.at.IsZero() {
+		rec, err := n.store.Get(ctx, t.ID)
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		otherwise := rec.Why != t.Why || rec.Blocked != (store.Blocked{})
+		if rec.State != store.Waiting || otherwise && !t.Said {
+			return nil, nil
+		}
+		if t.Said {
+			return &rec, nil
+		}
+	}
+	// The task may run for a moment now, to see whether it still has to wait.
+	told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
+		Delivery: t.Delivery, Key: t.Key, Interval: n.interval,
+	})
+	if early > 0 {
+		n.keep(t, early)
+	}
+	return told, err
+}
+
+// retry keeps a notice after an error, as often as that may happen.
+func (n *Notifier) retry(t Notice) {
+	if t.failed < maxFailed {
+		t.failed++
+		n.keep(t, n.interval<<t.failed)
+	}
+}
+
+// keep keeps a notice for later, unless there is a newer one or there are too many.
+func (n *Notifier) keep(t Notice, d time.Duration) {
+	t.at = time.Now().Add(d)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, newer := n.later[t.ID]; !t.Repeats && !newer && len(n.later) < maxKept {
+		n.later[t.ID] = t
+	}
+}
+
+// due removes and returns at most that many notices that are due.
+func (n *Notifier) due(most int) (list []Notice) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for id, t := range n.later {
+		if len(list) < most && !time.Now().Before(t.at) {
+			list = append(list, t)
+			delete(n.later, id)
+		}
+	}
+	return list
 }
 
 // show shows why a task waits in the place where it was requested, as far as its source can.
@@ -143,9 +241,17 @@ func (n *Notifier) SayOnce(
 	return true, nil
 }
 
-// PlaceKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
+// PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.
+func (n *Notifier) PostPlace(t Notice, b store.Blocked, explained string) {
+	if t.Key = placeKey(b); t.Key != explained {
+		t.Why, t.Repeats = tasks.BlockedBy(tasks.Blocked(b)), true
+		n.Post(t)
+	}
+}
+
+// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
 // position is worth a notice only when it has halved.
-func PlaceKey(b store.Blocked) string {
+func placeKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {
 		place = 1 << (bits.Len(uint(place)) - 1)

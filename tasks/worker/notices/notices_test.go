@@ -3,6 +3,7 @@ package notices
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/internal/redisserver/redistest"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks"
@@ -62,87 +64,130 @@ func notifier(t *testing.T, client *redis.Client) (*Notifier, telling, string) {
 	return New(kept, all, slog.New(slog.DiscardHandler)), source, task.ID
 }
 
-// handBack returns a claimed task with a reason, and posts that.
-func handBack(t *testing.T, n *Notifier, id string, delivery int, why string) {
-	t.Helper()
-	claim, err := n.store.Claim(t.Context(), id, delivery, "w")
-	if err == nil {
-		err = claim.Return(t.Context(), store.Wait{Why: why, Tell: why})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	post(n, Notice{ID: id, Delivery: delivery + 1, Key: why})
-}
-
-func post(n *Notifier, t Notice) {
-	n.Post(t)
-	n.Wait()
-}
-
-// all returns what was told since the last call.
-func (s telling) all() (list []string) {
-	for len(s.told) > 0 {
-		list = append(list, <-s.told)
-	}
-	return list
-}
-
-// A reason is shown once, and one that follows another quickly when it is posted again.
+// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
+// have another place by then.
 func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
 	n.interval = time.Hour
-	for i, why := range []string{"a", "b", "a"} {
-		handBack(t, n, id, i, why)
-	}
-	if got := source.all(); !slices.Equal(got, []string{id + " Waiting: a"}) {
-		t.Errorf("within the interval: %q", got)
-	}
-	handBack(t, n, id, 3, "c")
-	n.interval = 0
-	for _, late := range []Notice{{ID: id, Delivery: 3, Key: "b"}, {ID: id, Delivery: 4, Key: "a"}} {
-		if post(n, late); len(source.told) > 0 {
-			t.Errorf("%+v is shown: %q", late, source.all())
+	kept, delivery := n.store, 0
+	handBack := func(why string) {
+		claim, err := kept.Claim(t.Context(), id, delivery, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{Why: why})
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		delivery++
+		n.Post(Notice{ID: id, Delivery: delivery, Key: why, Why: why})
+		n.Wait()
 	}
-	for range 2 {
-		post(n, Notice{ID: id, Delivery: 4, Key: "c"})
+	for _, why := range []string{"a", "b", "c"} {
+		handBack(why)
 	}
-	if got := source.all(); !slices.Equal(got, []string{id + " Waiting: c"}) {
-		t.Errorf("after the interval: %q", got)
+	n.Post(Notice{ID: id, Delivery: delivery, Key: "1", Why: "place 1", Repeats: true})
+	n.Wait()
+	if len(n.later) != 0 {
+		t.Errorf("pending updates: %+v", n.later)
+	}
+	handBack("d")
+	n.interval = time.Millisecond // the hour is over
+	n.mu.Lock()
+	for id, notice := range n.later {
+		notice.at = time.Now()
+		n.later[id] = notice
+	}
+	n.mu.Unlock()
+	ctx := await.Context(t)
+	n.PostLater(ctx)
+	for _, want := range []string{"a", "d"} {
+		select {
+		case told := <-source.told:
+			if told != id+" Waiting: "+want {
+				t.Errorf("updated %s, want %s", told, want)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s got no update", want)
+		}
 	}
 }
 
-// What could not be shown is not known, so that the leader posts it again.
-func TestFailedNoticeIsPostedAgain(t *testing.T) {
-	t.Parallel()
-	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
-	n.interval, *source.fail = 0, 2
-	handBack(t, n, id, 0, "x")
-	for range 4 {
-		live, err := n.store.Live(t.Context())
-		if err != nil || len(live) != 1 || live[0].Tell != "x" || (live[0].Explained == "x") != (len(source.told) > 0) {
-			t.Errorf("told %d times: %+v, %v", len(source.told), live, err)
+// outage makes a number of Redis' commands fail.
+type outage struct{ left int }
+
+func (*outage) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (*outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (o *outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if o.left--; o.left >= 0 {
+			return errors.New("no connection")
 		}
-		post(n, Notice{ID: id, Delivery: 1, Key: "x"})
-	}
-	if got := source.all(); len(got) != 1 {
-		t.Errorf("told %q", got)
+		return next(ctx, cmd)
 	}
 }
 
-// A worker that is not set up for a task's source leaves it to others to show why it waits.
-func TestNoticeOfAnotherWorkersSource(t *testing.T) {
+// A notice that could not be shown is shown later, also if nobody reports its reason again, but not for ever.
+func TestFailedNoticeIsShownLater(t *testing.T) {
 	t.Parallel()
-	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
-	all := n.sources
+	client := redistest.Client(t, redistest.Start(t))
+	lost := new(outage)
+	client.AddHook(lost)
+	for name, tc := range map[string]struct {
+		notice Notice
+		lost   int // Redis' commands
+		fails  int
+		told   int
+	}{
+		"a reason":              {Notice{Key: "k", Why: "x"}, 0, 2, 1},
+		"a place":               {Notice{Key: "k", Why: "x", Repeats: true}, 0, 2, 1},
+		"what was said":         {Notice{Said: true}, 0, 2, 1},
+		"as often as allowed":   {Notice{Said: true}, 0, maxFailed, 1},
+		"in vain":               {Notice{Said: true}, 0, maxFailed + 1, 0},
+		"kept, and not true":    {Notice{Key: "k", Why: "x", at: time.Now()}, 0, 0, 0},
+		"without Redis":         {Notice{Key: "k"}, 1, 0, 1},
+		"kept, without Redis":   {Notice{Key: "k", at: time.Now()}, 1, 0, 1},
+		"said, without Redis":   {Notice{Said: true}, 1, 1, 1},
+		"a place is repeated":   {Notice{Key: "k", Why: "x", Repeats: true}, 1, 0, 0},
+		"Redis does not return": {Notice{Said: true}, 100, 0, 0},
+	} {
+		client.FlushDB(t.Context())
+		n, source, id := notifier(t, client)
+		n.interval, *source.fail, tc.notice.ID = 0, tc.fails, id
+		lost.left = tc.lost
+		n.Post(tc.notice)
+		for range maxFailed + 1 {
+			n.Wait()
+			n.PostLater(t.Context())
+		}
+		n.Wait()
+		lost.left = 0
+		if len(source.told) != tc.told || len(n.later) > 0 {
+			t.Errorf("%s: told %d times, and %d are kept", name, len(source.told), len(n.later))
+		}
+	}
+	lost.left = 0
+	n, _, id := notifier(t, client)
+	client.FlushDB(t.Context())
+	n.Post(Notice{ID: id, Said: true})
+	if n.Wait(); len(n.later) > 0 {
+		t.Error("it is kept although its task is gone")
+	}
+}
+
+// A leader that is not set up for a task's source can never show why it waits, and keeps its place for other notices.
+func TestNoticeOfAnotherWorkersSourceIsNotKept(t *testing.T) {
+	t.Parallel()
+	n, _, id := notifier(t, redistest.Client(t, redistest.Start(t)))
 	n.sources = &sources.Set{}
-	notice := Notice{ID: id, Key: "k"}
-	post(n, notice)
-	n.sources = all
-	if post(n, notice); len(source.told) != 1 {
-		t.Errorf("told %q", source.all())
+	n.Post(Notice{ID: id, Key: "k", Why: "x", Repeats: true})
+	n.Wait()
+	if len(n.later) > 0 {
+		t.Errorf("kept: %+v", n.later)
 	}
 }
 
@@ -204,7 +249,8 @@ func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
 		_, err := other.Claim(t.Context(), id, 1, "w")
 		begun = err == nil
 	}})
-	post(n, Notice{ID: id, Delivery: 1, Key: "no budget"})
+	n.Post(Notice{ID: id, Delivery: 1, Key: "no budget", Why: "no budget"})
+	n.Wait()
 	if len(source.told) != 1 || !begun {
 		t.Fatalf("told %d times; the next attempt has begun: %t", len(source.told), begun)
 	}
@@ -213,16 +259,21 @@ func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
 	}
 }
 
-// Only a few are posted at a time.
+// However many tasks wait, only a few are updated at a time; the others later, within the limit of what is kept.
 func TestFewAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	n := New(nil, nil, slog.New(slog.DiscardHandler))
-	release := make(chan struct{})
-	for i := range posters + 1 {
-		if begun := n.Background(func() { <-release }); begun != (i < posters) {
-			t.Errorf("number %d began: %t", i+1, begun)
-		}
+	for range posters {
+		n.tokens <- struct{}{}
 	}
-	close(release)
-	n.Wait()
+	for i := range maxKept + 10 {
+		n.Post(Notice{ID: fmt.Sprint(i), Key: "k", Why: "x"})
+	}
+	n.Wait() // for none
+	if got := len(n.later); got != maxKept {
+		t.Errorf("%d are kept", got)
+	}
+	if got := len(n.due(posters)); got != posters {
+		t.Errorf("%d are due", got)
+	}
 }

@@ -272,8 +272,7 @@ func (r *Recovery) move(ctx context.Context, rec store.Record) error {
 	return nil
 }
 
-// wake wakes waiting tasks that no step may have made ready, and tells people why they wait: the places of those that
-// are blocked, and what the worker that handed a task back has not shown.
+// wake wakes waiting tasks that no step may have made ready, and tells people the places of the others.
 func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 	var blocked []store.Record
 	var wake []string
@@ -283,9 +282,6 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 		case rec.State != store.Waiting:
 		case rec.Blocked == (store.Blocked{}):
 			wake = append(wake, rec.ID)
-			if rec.Tell != "" && rec.Tell != rec.Explained {
-				r.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: rec.Tell})
-			}
 		default:
 			blocked = append(blocked, rec.Record)
 			explained[rec.ID] = rec.Explained
@@ -299,11 +295,9 @@ func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 			wake = append(wake, rec.ID)
 			continue
 		}
-		first := place == rec.Blocked.Place
-		rec.Blocked.Place = place
-		key := notices.PlaceKey(rec.Blocked)
-		if key != told && (inLine || told != "" || !first) { // the sender knows the first place in a thread
-			r.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: key})
+		if inLine || told != "" || place != rec.Blocked.Place { // the sender knows the first place in a thread
+			rec.Blocked.Place = place
+			r.Notices.PostPlace(notices.Notice{ID: rec.ID, Delivery: rec.Delivery}, rec.Blocked, told)
 		}
 	}
 	return errors.Join(err, r.Store.Wake(ctx, wake...))
