@@ -57,17 +57,16 @@ func (c *Claim) First(ctx context.Context, key string) (bool, error) {
 	return r.text(0) == "ok", wrapf(err, "mark as said for %s", c.ID())
 }
 
-// Unsaid reports whether [Claim.First] and MarkSaid were never called with the key, for a waiting task that no worker
-// has claimed. It returns [ErrStale] if the task is not waiting.
-func (s *Questions) Unsaid(ctx context.Context, id, key string) (bool, error) {
-	r, err := s.run(ctx, "first", id, "", key, "")
-	return r.text(0) == "ok", wrapf(err, "look what was said for %s", id)
+// FirstWhileWaiting is [Claim.First] for a waiting task that no worker has claimed. It returns [ErrStale] if the task
+// is not waiting.
+func (s *Questions) FirstWhileWaiting(ctx context.Context, id, key string) (bool, error) {
+	r, err := s.run(ctx, "first", id, "", key, rand.Text())
+	return r.text(0) == "ok", wrapf(err, "mark as said for %s", id)
 }
 
-// MarkSaid notes for a waiting task that something was said. It returns [ErrStale] if the task is not waiting.
-func (s *Questions) MarkSaid(ctx context.Context, id, key string) error {
-	_, err := s.run(ctx, "first", id, "", key, rand.Text())
-	return wrapf(err, "mark as said for %s", id)
+// Unsay takes back that [Questions.FirstWhileWaiting] was called with the key, because nothing was said.
+func (s *Questions) Unsay(ctx context.Context, id, key string) error {
+	return wrapf(s.redis.HDel(ctx, s.key("questions", id), "s:"+key).Err(), "unmark as said for %s", id)
 }
 
 // Answer answers a question of a task, from any process. The first answer counts, and Answer returns it. message is

@@ -57,19 +57,16 @@ func TestQuestionOutlivesItsRun(t *testing.T) {
 		if !must(first.First(ctx, "u")) || must(first.First(ctx, "u")) {
 			h.Error("said twice, or not at all")
 		}
-		if _, err := s.Questions.Unsaid(ctx, id, "w"); !errors.Is(err, ErrStale) {
+		if _, err := s.Questions.FirstWhileWaiting(ctx, id, "w"); !errors.Is(err, ErrStale) {
 			h.Errorf("spoke for a task that runs: %v", err)
 		}
-		if err := s.Questions.MarkSaid(ctx, id, "w"); !errors.Is(err, ErrStale) {
-			h.Errorf("has spoken for a task that runs: %v", err)
-		}
 		h.ok(first.Return(ctx, Wait{}))
-		if must(s.Questions.Unsaid(ctx, id, "u")) || !must(s.Questions.Unsaid(ctx, id, "w")) ||
-			!must(s.Questions.Unsaid(ctx, id, "w")) {
-			h.Error("what was not said is marked as said")
+		if must(s.Questions.FirstWhileWaiting(ctx, id, "u")) || !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) ||
+			must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
+			h.Error("said twice while it waits, or not at all")
 		}
-		if h.ok(s.Questions.MarkSaid(ctx, id, "w")); must(s.Questions.Unsaid(ctx, id, "w")) {
-			h.Error("said twice while it waits")
+		if h.ok(s.Questions.Unsay(ctx, id, "w")); !must(s.Questions.FirstWhileWaiting(ctx, id, "w")) {
+			h.Error("what was not said is marked as said")
 		}
 		if _, err := first.Ask(ctx, "l", json.RawMessage(`1`)); !errors.Is(err, ErrStale) {
 			h.Errorf("a stale holder asked: %v", err)

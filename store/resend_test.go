@@ -40,6 +40,9 @@ func TestLostAnswers(t *testing.T) {
 			return result(c.Ask(h.Context(), "k", json.RawMessage(`1`)))
 		},
 		"first": func(h *harness, _ *Store, c *Claim) any { return result(c.First(h.Context(), "k")) },
+		"first of one that waits": func(h *harness, s *Store, _ *Claim) any {
+			return result(s.Questions.FirstWhileWaiting(h.Context(), other(h, s), "k"))
+		},
 		"reserve": func(h *harness, _ *Store, c *Claim) any {
 			return result(c.Reserve(h.Context(), 1, threeDollars...))
 		},

@@ -155,11 +155,11 @@ var steps = map[string]func(ctx context.Context, w world, id string) error{
 		_, _, err := w.s.Explain(ctx, id, Explanation{Key: "k"})
 		return err
 	},
-	"Questions.Unsaid": func(ctx context.Context, w world, id string) error {
-		return failed(w.s.Questions.Unsaid(ctx, id, "k"))
+	"Questions.FirstWhileWaiting": func(ctx context.Context, w world, id string) error {
+		return failed(w.s.Questions.FirstWhileWaiting(ctx, id, "k"))
 	},
-	"Questions.MarkSaid": func(ctx context.Context, w world, id string) error {
-		return w.s.Questions.MarkSaid(ctx, id, "k")
+	"Questions.Unsay": func(ctx context.Context, w world, id string) error {
+		return w.s.Questions.Unsay(ctx, id, "k")
 	},
 	"Pushing":     func(ctx context.Context, w world, _ string) error { return w.c.Pushing(ctx, "r", "b", "1") },
 	"SaveSession": func(ctx context.Context, w world, _ string) error { return w.c.SaveSession(ctx, Session{}) },

@@ -265,41 +265,6 @@ func TestNewLeaderInformsNewThreads(t *testing.T) {
 	}
 }
 
-// hesitant is a source whose posts hang until they may go on.
-type hesitant struct {
-	*talkingSource
-	begun chan string
-	goOn  chan struct{}
-}
-
-func (s hesitant) Capabilities() tasks.Capabilities {
-	can := s.talkingSource.Capabilities()
-	can.Say = func(_ context.Context, t tasks.Task, _ string) error {
-		s.begun <- t.ID
-		<-s.goOn
-		return nil
-	}
-	return can
-}
-
-// If a leader dies while it posts a message, the next one posts it.
-func TestMessageOfADeadLeader(t *testing.T) {
-	t.Parallel()
-	f, source := talking(t, nil)
-	s := hesitant{source, make(chan string), make(chan struct{})}
-	defer close(s.goOn)
-	f.submit(f.task("a", "x"))
-	for range 2 {
-		w := f.idle(with(&fakeAgent{health: noCLI}), func(c *Config) { c.Sources = []tasks.Source{s} })
-		w.recovery.Observe, w.recovery.Every = 1, time.Minute
-		w.beat(t.Context())
-		w.recovery.Reconcile(t.Context())
-		f.next(s.begun)
-		w.recovery.Resign(t.Context())
-		f.Cleanup(w.waits.Wait)
-	}
-}
-
 // A thread whose message could not be posted is informed by a later pass.
 func TestFailedMessageIsPostedLater(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package recovery
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -106,25 +105,20 @@ func (r *Recovery) why(paused map[string]store.Halt, workers []store.Worker, rec
 }
 
 // tell informs the thread of a task, once, and reports whether it did so now. The error is its source's; a later pass
-// tries again. If this worker dies during the post, the next leader posts. A thread is not informed if this worker is
-// not set up for its source: the task's status says the same.
+// tries again. A thread is not informed if this worker is not set up for its source or dies during the post: the task's
+// status says the same.
 func (r *Recovery) tell(ctx context.Context, id string, why obstacle) (said bool, _ error) {
 	reason := strings.ToUpper(why.reason[:1]) + why.reason[1:]
 	text := reason + ". This waits and starts by itself when " + why.until + "."
-	unsaid := false
+	first := false
 	said, err := r.Notices.SayOnce(ctx, id, text, false, func(ctx context.Context) (_ bool, err error) {
-		unsaid, err = r.Store.Questions.Unsaid(ctx, id, why.key)
-		return unsaid, err
+		first, err = r.Store.Questions.FirstWhileWaiting(ctx, id, why.key)
+		return first, err
 	})
-	if !unsaid {
-		return false, nil
-	}
-	if said {
-		err = r.Store.Questions.MarkSaid(ctx, id, why.key)
-	}
-	if errors.Is(err, store.ErrStale) { // it has started meanwhile
-		err = nil
+	if !first || err == nil {
+		return said, nil
 	}
 	logline.Warn(r.Log, err, "say why a task waits", "run", id)
-	return said, err
+	logline.Warn(r.Log, r.Store.Questions.Unsay(ctx, id, why.key), "say why a task waits", "run", id)
+	return false, err
 }
