@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,11 +22,14 @@ type Login struct {
 
 // Grant gives a role at the console to people and groups.
 type Grant struct {
-	Role         string   `yaml:"role" check:"oneof viewer user operator admin" help:"The role: viewer, user, operator or admin."`
-	People       []string `yaml:"people" check:"pattern" help:"Patterns of verified e-mail addresses, names of a proxy and accounts at GitHub."`
+	Role         string   `yaml:"role" help:"The role: viewer, user, operator or admin."`
+	People       []string `yaml:"people" help:"Patterns of verified e-mail addresses, names of a proxy and accounts at GitHub."`
 	Groups       []string `yaml:"groups" help:"Groups of the login or proxy. GitHub: organisations and teams."`
-	Repositories []string `yaml:"repositories" default:"all" check:"pattern" help:"Patterns of owner/name where it holds."`
+	Repositories []string `yaml:"repositories" default:"all" help:"Patterns of owner/name where it holds."`
 }
+
+// roles are the values of Grant.Role.
+var roles = []string{"viewer", "user", "operator", "admin"}
 
 func (v routingCheck) login(r Routing) {
 	l := r.Login
@@ -49,8 +54,8 @@ func (v routingCheck) login(r Routing) {
 func (v routingCheck) roles(r Routing) {
 	for i, g := range r.Roles {
 		at := []string{"roles", strconv.Itoa(i + 1)}
-		if g.Role == "" {
-			v.add("has no role", "add `role: viewer`, user, operator or admin", at...)
+		if !slices.Contains(roles, g.Role) {
+			v.add(fmt.Sprintf("must be %s, not %q", strings.Join(roles, ", "), g.Role), "", append(at, "role")...)
 		}
 		if len(g.People)+len(g.Groups) == 0 {
 			v.add("is for no one", `add people, like ["*@example.com"], or groups`, at...)
@@ -59,6 +64,7 @@ func (v routingCheck) roles(r Routing) {
 			v.add("limits admins to repositories, but tokens and the audit log belong to all",
 				"remove repositories, or choose operator", at...)
 		}
+		v.patterns(slices.Concat(g.People, g.Repositories), at)
 	}
 }
 

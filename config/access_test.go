@@ -16,11 +16,10 @@ func TestLoginAndRoles(t *testing.T) {
 			roles: "errand.yaml:1: login.issuer is not the https URL",
 		"login: {issuer: 'https://id.acme.test'}" + roles: "errand.yaml:1: login has no client_id",
 		"login: {isuer: x}":                                      "the keys here are issuer, client_id, scopes, groups, account",
-		"roles: [{role: boss, people: [x]}]":                     "roles.1.role must be viewer, user, operator or admin, not",
-		"roles: [{people: [x]}]":                                 "errand.yaml:1: roles.1 has no role",
+		"roles: [{role: boss, people: [x]}]":                     "roles.1.role must be viewer, user, operator, admin, not",
 		"roles:\n- role: viewer":                                 "errand.yaml:2: roles.1 is for no one",
 		"roles: [{role: admin, people: [x], repositories: [y]}]": "limits admins to repositories",
-		"roles: [{role: user, people: ['[']}]":                   `roles.1.people.1 is "[", which is not a pattern`,
+		"roles: [{role: user, people: ['[']}]":                   `has "[", which is not a pattern`,
 	} {
 		_, err := load(getenv(map[string]string{
 			"REDIS_URL": "redis://localhost", "ERRAND_CONSOLE_TOKEN": "console-token-0123",

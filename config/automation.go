@@ -8,15 +8,17 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"github.com/errand-fleet/errand/internal/refname"
 )
 
 // Automation is what all have in common that starts tasks without a person.
 type Automation struct {
-	Repository string  `yaml:"repository" check:"id repository" help:"The owner/name, if any."`
-	Branch     string  `yaml:"branch" default:"the repository's base" check:"branch" help:"The branch to start from."`
-	Profile    string  `yaml:"profile" default:"write; of hooks read" check:"oneof write read" help:"The profile: write or read."`
-	Budget     float64 `yaml:"budget" default:"budgets.task" check:"amount 1e9" help:"The maximum US dollars for each task."`
-	Results    string  `yaml:"results" check:"id results" help:"The Slack channel for the answers. Without one they are not posted."`
+	Repository string  `yaml:"repository" help:"The owner/name, if any."`
+	Branch     string  `yaml:"branch" default:"the repository's base" help:"The branch to start from."`
+	Profile    string  `yaml:"profile" default:"write; of hooks read" help:"The profile: write or read."`
+	Budget     float64 `yaml:"budget" default:"budgets.task" help:"The maximum US dollars for each task."`
+	Results    string  `yaml:"results" help:"The Slack channel for the answers. Without one they are not posted."`
 }
 
 // Schedule configures tasks that errand starts by itself at set times.
@@ -31,7 +33,7 @@ type Schedule struct {
 type Hook struct {
 	Secret   EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs requests, as {{env \"NAME\"}} from the front doors' environment."`
 	Template string       `yaml:"template" help:"What makes the prompt of a request's JSON, in the syntax of Go's text/template."`
-	Rate     int          `yaml:"rate" default:"60" check:"count 100000" help:"The requests an hour."`
+	Rate     int          `yaml:"rate" default:"60" help:"The requests an hour."`
 
 	Automation `yaml:",inline"`
 }
@@ -52,7 +54,7 @@ func (r Routing) automations() map[string]Automation {
 type Webhook struct {
 	URL          string       `yaml:"url" hidden:"host" help:"The address that gets a POST."`
 	Secret       EnvReference `yaml:"secret" hidden:"all" help:"The secret that signs it, as for hooks."`
-	Repositories []string     `yaml:"repositories" default:"all" check:"pattern" help:"Patterns of owner/name whose tasks count."`
+	Repositories []string     `yaml:"repositories" default:"all" help:"Patterns of owner/name whose tasks count."`
 }
 
 // EnvReference is {{env "NAME"}}: a variable with a secret.
@@ -95,6 +97,9 @@ func (r Routing) SigningSecrets() map[string]EnvReference {
 	return all
 }
 
+// maxRate of a hook, in tasks an hour.
+const maxRate = 100_000
+
 func (v routingCheck) hooks(r Routing) {
 	for _, name := range slices.Sorted(maps.Keys(r.Hooks)) {
 		h, path := r.Hooks[name], []string{"hooks", name}
@@ -104,6 +109,9 @@ func (v routingCheck) hooks(r Routing) {
 			v.add("cannot be read: "+err.Error(), "see docs/automation.md", append(path, "template")...)
 		} else if strings.TrimSpace(h.Template) == "" {
 			v.add("has no template", "add `template: …`, which says what to do with {{.field}} of a request", path...)
+		}
+		if h.Rate < 0 || h.Rate > maxRate {
+			v.add(fmt.Sprintf("must be from 1 to %d tasks an hour", maxRate), "", append(path, "rate")...)
 		}
 	}
 }
@@ -125,7 +133,17 @@ func (v routingCheck) webhooks(r Routing) {
 		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
 			v.add("has no URL that errand can call", "write it like https://example.com/errand", append(path, "url")...)
 		}
+		v.patterns(w.Repositories, append(path, "repositories"))
 	}
+}
+
+// resultsChannel reports a channel that results cannot go to.
+func (v routingCheck) resultsChannel(channel string, path []string) (wrong bool) {
+	wrong = channel != "" && (!channelID.MatchString(channel) || strings.HasPrefix(channel, "D"))
+	if wrong {
+		v.add(fmt.Sprintf("is %q, which is not %s", channel, channelID.what), channelID.remedy, path...)
+	}
+	return wrong
 }
 
 // AutomationResults returns the Slack channels for the results, by "schedule NAME" or "hook NAME".
@@ -137,6 +155,14 @@ func (r Routing) AutomationResults() map[string]string {
 		}
 	}
 	return channels
+}
+
+// branch reports a name that no branch has, or a ref such as the head of a pull request, which may be from a fork.
+func (v routingCheck) branch(name string, path []string) {
+	if !refname.Branch(name) {
+		v.add(fmt.Sprintf("is %q, which is not the name of a branch", name), "write it without refs/heads/, like main",
+			path...)
+	}
 }
 
 // Lists reports whether answers about a private repository may be posted in a Slack channel. The results of schedules
@@ -180,11 +206,22 @@ func (v routingCheck) schedules(r Routing) {
 func (v routingCheck) automation(r Routing, a Automation, path []string) {
 	v.automationName(path)
 	_, listed := r.Repository(a.Repository)
-	if a.Repository != "" && !listed && len(r.Repositories) > 0 && fullName.MatchString(a.Repository) {
+	if a.Repository != "" && !fullName.MatchString(a.Repository) {
+		v.add(fmt.Sprintf("is %q, which is not the name of a repository", a.Repository), "write it as owner/name",
+			append(path, "repository")...)
+	} else if a.Repository != "" && !listed && len(r.Repositories) > 0 {
 		v.add(fmt.Sprintf("is %q, which is not among the repositories", a.Repository),
 			"list it under repositories or correct its spelling", append(path, "repository")...)
 	}
+	v.branch(a.Branch, append(path, "branch"))
 	if a.Branch != "" && a.Repository == "" {
 		v.add("is of no repository", "add `repository: owner/name`", append(path, "branch")...)
 	}
+	if !slices.Contains([]string{"", ProfileWrite, ProfileRead}, a.Profile) {
+		v.add(fmt.Sprintf("must be `write` or `read`, not %q", a.Profile), "", append(path, "profile")...)
+	}
+	if !(a.Budget >= 0 && a.Budget <= maxBudget) { // written so that it also holds for .nan
+		v.add("is not an amount", "write US dollars, like 2 or 0.5", append(path, "budget")...)
+	}
+	v.resultsChannel(a.Results, append(path, "results"))
 }

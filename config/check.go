@@ -62,8 +62,10 @@ func checkPool(p *Problems, s setting, _ string) {
 
 // checkOneOf accepts the words of the bound.
 func checkOneOf(p *Problems, s setting, bound string) {
-	if what := oneOf(s.field.String(), bound); what != "" {
-		p.add(s.name, what, "")
+	words := strings.Fields(bound)
+	if last := len(words) - 1; !slices.Contains(words, s.field.String()) {
+		others := strings.Join(words[:last], ", ")
+		p.add(s.name, fmt.Sprintf("must be %s or %s, not %q", others, words[last], s.value), "")
 	}
 }
 

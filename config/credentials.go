@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,15 +20,15 @@ type Credential struct {
 	OAuthToken   string `yaml:"oauth_token" hidden:"all" help:"Instead, the token of a Claude subscription."`
 	AuthToken    string `yaml:"auth_token" hidden:"all" help:"Instead, a bearer token for a gateway."`
 	TokenCommand string `yaml:"token_command" hidden:"all" help:"Instead, a program that prints such a token."`
-	Provider     string `yaml:"provider" default:"anthropic" check:"oneof bedrock vertex foundry" help:"A cloud instead of Anthropic's API: bedrock, vertex or foundry."`
+	Provider     string `yaml:"provider" default:"anthropic" help:"A cloud instead of Anthropic's API: bedrock, vertex or foundry."`
 	Region       string `yaml:"region" help:"Of Bedrock and Vertex AI."`
 	Profile      string `yaml:"profile" default:"the worker's credentials" help:"Of Bedrock: the profile in AWS' own files."`
 	Project      string `yaml:"project" help:"Of Vertex AI."`
-	File         string `yaml:"file" default:"Google's default" check:"path" help:"Of Vertex AI: the file with a credential."`
+	File         string `yaml:"file" default:"Google's default" help:"Of Vertex AI: the file with a credential."`
 	Resource     string `yaml:"resource" help:"Of Foundry."`
 
 	Models       map[string]string `yaml:"models" help:"What the provider calls opus, sonnet and haiku."`
-	Repositories []string          `yaml:"repositories" default:"all" check:"pattern" help:"Patterns of owner/name whose runs may use it."`
+	Repositories []string          `yaml:"repositories" default:"all" help:"Patterns of owner/name whose runs may use it."`
 	People       []string          `yaml:"people" default:"all" help:"Names in people: whose runs may use it."`
 	Pools        []string          `yaml:"pools" default:"all" help:"Pools whose workers use it."`
 }
@@ -44,6 +45,7 @@ func (v routingCheck) credentials(r Routing) {
 		}
 		seen[c.Name] = true
 		v.credential(c, at)
+		v.patterns(c.Repositories, append(at, "repositories"))
 		for _, name := range c.People {
 			if _, known := r.People[name]; !known {
 				v.add(fmt.Sprintf("has %q, who is not among the people", name), "write a name that people: has",
@@ -73,6 +75,8 @@ func (c Credential) fields() (values map[string]string, may, must []string) {
 // credential checks what a credential consists of.
 func (v routingCheck) credential(c Credential, at []string) {
 	if c.Provider != "" && !slices.Contains([]string{ProviderBedrock, ProviderVertex, ProviderFoundry}, c.Provider) {
+		v.add("must be bedrock, vertex or foundry", "leave it out for Anthropic's API, and for gateways like it",
+			append(at, "provider")...)
 		return
 	}
 	values, may, must := c.fields()
@@ -93,6 +97,9 @@ func (v routingCheck) credential(c Credential, at []string) {
 	}
 	if c.Provider == "" && secrets != 1 {
 		v.add("has no value, or several", "write one of api_key, oauth_token, auth_token and token_command", at...)
+	}
+	if c.File != "" && !filepath.IsAbs(c.File) {
+		v.add("is not an absolute path", "", append(at, "file")...)
 	}
 	if c.APIKey != "" && c.Profile != "" {
 		v.add("has an API key and a profile", "remove one of them", at...)

@@ -86,7 +86,7 @@ func TestCredentialProblems(t *testing.T) {
 		{
 			name + `api_key: '{{env "K"}}'
     repositories: ["["]`,
-			`f:4: credentials.1.repositories.1 is "[", which is not a pattern; write a name, or * for any part of it`,
+			`f:4: credentials.1.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		},
 		{name + `api_key: '{{env "K"}}'
     daily_cap: 9`, `f:4: knows no key "daily_cap"; remove it; set the limit at the provider, or budgets: day:`},
@@ -94,7 +94,7 @@ func TestCredentialProblems(t *testing.T) {
     people: [eve]`, `f:4: credentials.1.people has "eve", who is not among the people; write a name that people: has`},
 		{
 			name + "provider: aws",
-			`f:3: credentials.1.provider must be bedrock, vertex or foundry, not "aws"`,
+			"f:3: credentials.1.provider must be bedrock, vertex or foundry; leave it out for Anthropic's API, and for gateways like it",
 		},
 		{name + `provider: bedrock
     project: p`, "f:4: credentials.1.project is not for this provider; the keys here are api_key, region, profile"},
@@ -111,7 +111,7 @@ func TestCredentialProblems(t *testing.T) {
 		{name + `provider: vertex
     project: p
     region: eu
-    file: g.json`, `f:6: credentials.1.file is "g.json", which is not an absolute path; write it from / on`},
+    file: g.json`, "f:6: credentials.1.file is not an absolute path"},
 		{
 			name + `region: eu
     token_command: vault`,

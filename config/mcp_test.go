@@ -70,10 +70,10 @@ func TestServerProblems(t *testing.T) {
 			"t: {url: 'https://hush:hush@h'}",
 			"f:2: mcp.t.url is not an absolute http or https URL without a user; write it like https://mcp.example.com/mcp",
 		},
-		{"t: {url: 'http://h', type: ws}", `f:2: mcp.t.type must be http or sse, not "ws"`},
+		{"t: {url: 'http://h', type: ws}", `f:2: mcp.t.type must be http or sse, not "ws"; leave it out if the path says which`},
 		{
 			"t:\n    command: x\n    profiles: [untrusted]",
-			`f:4: mcp.t.profiles.1 must be write or read, not "untrusted"`,
+			"f:4: mcp.t.profiles must be `write` or `read`, not \"untrusted\"; runs on untrusted input get no servers",
 		},
 		{
 			"t:\n    command: x\n    env:\n      API_KEY: hush",

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,9 +12,9 @@ import (
 
 // Price is what a model costs, in US dollars per million tokens.
 type Price struct {
-	Input     *float64 `yaml:"input" check:"amount 1e6" help:"Tokens of the prompt."`
-	Output    *float64 `yaml:"output" check:"amount 1e6" help:"Tokens of the answer."`
-	CacheRead float64  `yaml:"cache_read" default:"a tenth of input" check:"amount 1e6" help:"Tokens of the prompt that the cache has."`
+	Input     *float64 `yaml:"input" help:"Tokens of the prompt."`
+	Output    *float64 `yaml:"output" help:"Tokens of the answer."`
+	CacheRead float64  `yaml:"cache_read" default:"a tenth of input" help:"Tokens of the prompt that the cache has."`
 }
 
 // The providers of Routing.Prices.
@@ -39,6 +41,9 @@ func (c Config) Provider() string {
 	return ProviderAnthropic
 }
 
+// maxPrice bounds a Price.
+const maxPrice = 1e6
+
 func (v routingCheck) prices(r Routing) {
 	for _, provider := range slices.Sorted(maps.Keys(r.Prices)) {
 		if !slices.Contains(providers, provider) {
@@ -51,6 +56,15 @@ func (v routingCheck) prices(r Routing) {
 			}
 			if p.Input == nil || p.Output == nil { // otherwise the model would be free
 				v.add("has no input or no output", "write both, in US dollars per million tokens", at...)
+			}
+			for key, amount := range map[string]*float64{
+				"input": p.Input, "output": p.Output, "cache_read": &p.CacheRead,
+			} {
+				if usd := *cmp.Or(amount, new(float64)); !(usd >= 0 && usd <= maxPrice) { // also true for .nan
+					v.add("is not an amount",
+						fmt.Sprintf("write US dollars per million tokens, at most %d", int(maxPrice)),
+						append(at, key)...)
+				}
 			}
 		}
 	}

@@ -15,11 +15,11 @@ func TestPriceProblems(t *testing.T) {
 		},
 		{
 			"any: {a: {input: 0, output: -1}}",
-			"f:1: prices.any.a.output is not an amount; write US dollars, like 2 or 0.5, and at most 1e6",
+			"f:1: prices.any.a.output is not an amount; write US dollars per million tokens, at most 1000000",
 		},
 		{
 			"any: {a: {input: .nan, output: 1}}",
-			"f:1: prices.any.a.input is not an amount; write US dollars, like 2 or 0.5, and at most 1e6",
+			"f:1: prices.any.a.input is not an amount; write US dollars per million tokens, at most 1000000",
 		},
 		{
 			"any: {a: {output: 1, cache_read: 1}}",

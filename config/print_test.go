@@ -199,7 +199,6 @@ func TestReference(t *testing.T) {
 	}
 	count := len(new(Config).Settings())
 	for _, section := range keysOf(reflect.TypeFor[Routing]()) {
-		knownChecks(t, section)
 		rows := keyRows(section.Type, "")
 		count += max(1, len(rows))
 		if !strings.HasSuffix(section.Tag.Get("help"), ".") {
@@ -218,21 +217,6 @@ func TestReference(t *testing.T) {
 		if !strings.HasSuffix(s.Help, ".") || s.About == "" {
 			t.Errorf("%s: %q is no sentence", s.Name, s.Help)
 		}
-	}
-}
-
-// knownChecks compares the checks that keys name with those that there are.
-func knownChecks(t *testing.T, f reflect.StructField) {
-	t.Helper()
-	if name, _, _ := strings.Cut(f.Tag.Get("check"), " "); name != "" && valueChecks[name] == nil {
-		t.Errorf("%s: there is no check %q", f.Name, name)
-	}
-	typ := f.Type
-	for typ.Kind() == reflect.Map || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Pointer {
-		typ = typ.Elem()
-	}
-	for _, below := range keysOf(typ) {
-		knownChecks(t, below)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/errand-fleet/errand/environment"
 	"github.com/errand-fleet/errand/internal/hostlist"
+	"github.com/errand-fleet/errand/internal/pattern"
 )
 
 // Routing is the content of errand.yaml. It holds no secrets. Its fields and those of their types are the table of the
@@ -27,7 +28,7 @@ type Routing struct {
 	MCP          map[string]Server           `yaml:"mcp" help:"MCP servers for the agent, by name (docs/mcp.md)."`
 	Rules        []Rule                      `yaml:"rules" help:"A list of rules for the agents' tool calls, in addition to the run's profile. The first matching rule decides a call (docs/configure.md)."`
 	Options      Options                     `yaml:"options" help:"What a request can choose. Other names are refused. Without a list: all that the CLI accepts."`
-	Instructions string                      `yaml:"instructions" check:"text" help:"A text for the agents of all runs, before that of repositories and channels (docs/configure.md)."`
+	Instructions string                      `yaml:"instructions" help:"A text for the agents of all runs, before that of repositories and channels (docs/configure.md)."`
 	Plugins      []Plugin                    `yaml:"plugins" help:"Directories of workers with skills, commands and agents for all runs (docs/configure.md)."`
 	Egress       hostlist.List               `yaml:"egress" default:"all presets" help:"The hosts that runs in a sandbox reach, in addition to the model: a list of names, *.domain, host:port and presets, or any, none or learn; or both as allow: and private:. Default: all presets (docs/environment.md)."`
 	Registries   []Registry                  `yaml:"registries" help:"A list of private package registries, from which runs read with a credential that they do not have (docs/environment.md)."`
@@ -50,13 +51,13 @@ type Routing struct {
 // Repository configures a repository.
 type Repository struct {
 	Trusted bool   `yaml:"trusted" default:"false" help:"What executes in the repository's configuration of the CLI counts: settings, hooks, servers, shell in skills. Its instructions count in any case (docs/repository.md)."`
-	Base    string `yaml:"base" default:"the default branch" check:"branch" help:"The branch to start from, and the base of pull requests. Instructions and settings come from it only."`
-	Profile string `yaml:"profile" default:"write" check:"oneof write read" help:"The highest profile of runs there: write or read. With results it is read."`
-	Results string `yaml:"results" check:"id results" help:"The Slack channel for results. The repository is then only read, and nothing is written on GitHub."`
+	Base    string `yaml:"base" default:"the default branch" help:"The branch to start from, and the base of pull requests. Instructions and settings come from it only."`
+	Profile string `yaml:"profile" default:"write" help:"The highest profile of runs there: write or read. With results it is read."`
+	Results string `yaml:"results" help:"The Slack channel for results. The repository is then only read, and nothing is written on GitHub."`
 	Open    bool   `yaml:"open" default:"false" help:"People in Slack whose GitHub account is unknown can ask errand to read it."`
-	Pool    string `yaml:"pool" default:"default" check:"id pool" help:"The pool of the workers that run its tasks."`
+	Pool    string `yaml:"pool" default:"default" help:"The pool of the workers that run its tasks."`
 
-	Instructions string `yaml:"instructions" check:"text" help:"A text for the agents of runs there, after its own instructions."`
+	Instructions string `yaml:"instructions" help:"A text for the agents of runs there, after its own instructions."`
 
 	environment.Declaration `yaml:",inline"` // wins over the repository's own
 
@@ -74,21 +75,21 @@ type Channel struct {
 	Repository string `yaml:"repository" help:"The owner/name for mentions that name no repository."`
 	Private    bool   `yaml:"private" default:"false" help:"Answers about all private repositories may be posted there, and not only about its own."`
 
-	Instructions string `yaml:"instructions" check:"text" help:"A text for the agents of runs that are asked for there."`
-	Model        string `yaml:"model" check:"argument" help:"The model of these runs, before that of the repository."`
-	Effort       string `yaml:"effort" check:"argument" help:"Their level of effort."`
+	Instructions string `yaml:"instructions" help:"A text for the agents of runs that are asked for there."`
+	Model        string `yaml:"model" help:"The model of these runs, before that of the repository."`
+	Effort       string `yaml:"effort" help:"Their level of effort."`
 }
 
 // Plugin is a directory with skills, commands and agents for all runs.
 type Plugin struct {
-	Path   string `yaml:"path" check:"path" help:"The directory: absolute. It has skills, commands or agents, as a plugin of the CLI, or is a skill with its SKILL.md."`
+	Path   string `yaml:"path" help:"The directory: absolute. It has skills, commands or agents, as a plugin of the CLI, or is a skill with its SKILL.md."`
 	SHA256 string `yaml:"sha256" help:"The checksum of its files. A worker does not start with others."`
 }
 
 // Person is one person's accounts. Either may be empty.
 type Person struct {
-	Slack  string `yaml:"slack" check:"id user" help:"The member ID, U… or W…, which the profile in Slack shows."`
-	GitHub string `yaml:"github" check:"id login" help:"The login."`
+	Slack  string `yaml:"slack" help:"The member ID, U… or W…, which the profile in Slack shows."`
+	GitHub string `yaml:"github" help:"The login."`
 	Email  string `yaml:"email" help:"The address at the login to the console, or the name that a trusted proxy states."`
 }
 
@@ -160,13 +161,14 @@ func parseRouting(p *Problems, file string, data []byte) (Routing, *yaml.Node) {
 	}
 	v := routingCheck{p, file, root.Content[0]}
 	before := len(*p)
-	v.form(v.root, reflect.TypeOf(r), "")
+	v.form(v.root, reflect.TypeOf(r))
 	if err != nil && len(*p) == before {
 		addSyntax(p, file, data, err)
 	}
 	for _, check := range []func(Routing){
-		v.repositories, v.plugins, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels, v.people,
-		v.servers, v.rules, v.login, v.roles, v.schedules, v.hooks, v.webhooks,
+		v.repositories, v.guidance, v.plugins, v.egress, v.registries, v.credentials, v.prices, v.results, v.channels,
+		v.people, v.servers, v.rules, v.options, v.limits, v.budgets, v.slack, v.github, v.login, v.roles, v.schedules,
+		v.hooks, v.webhooks,
 	} {
 		check(r)
 	}
@@ -191,6 +193,38 @@ func (v routingCheck) add(what, remedy string, path ...string) {
 // fullName describes the name of a repository, perhaps with a host and groups.
 var fullName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*/[A-Za-z0-9._-]+$`)
 
+// idForm describes the IDs or logins of a kind of account.
+type idForm struct {
+	*regexp.Regexp
+	what, remedy string
+}
+
+var (
+	channelID = idForm{
+		regexp.MustCompile(`^[CGD][A-Z0-9]+$`), "the id of a channel",
+		"write the id that the channel's details show, like C0123ABCD",
+	}
+	userID = idForm{
+		regexp.MustCompile(`^[UW][A-Z0-9]+$`), "the id of a user",
+		"write the member id that the profile shows, like U0123ABCD",
+	}
+	teamID = idForm{
+		regexp.MustCompile(`^[TE][A-Z0-9]+$`), "the id of a workspace",
+		"write the id in the workspace's address in a browser, like T0123ABCD",
+	}
+	botID = idForm{
+		regexp.MustCompile(`^B[A-Z0-9]+$`), "the id of a bot", "write the bot_id of its messages, like B0123ABCD",
+	}
+	login = idForm{regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*(\[bot\])?$`), "a login", "write it without @"}
+)
+
+// id reports an ID of another form.
+func (v routingCheck) id(id string, form idForm, path ...string) {
+	if !form.MatchString(id) {
+		v.add(fmt.Sprintf("is %q, which is not %s", id, form.what), form.remedy, path...)
+	}
+}
+
 func (v routingCheck) repositories(r Routing) {
 	seen := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(r.Repositories)) {
@@ -203,6 +237,13 @@ func (v routingCheck) repositories(r Routing) {
 				path...)
 		}
 		seen[strings.ToLower(name)] = name
+		if profile := r.Repositories[name].Profile; !slices.Contains([]string{"", ProfileWrite, ProfileRead}, profile) {
+			v.add(fmt.Sprintf("must be `write` or `read`, not %q", profile), "", append(path, "profile")...)
+		}
+		v.branch(r.Repositories[name].Base, append(path, "base"))
+		if name := r.Repositories[name].Pool; name != "" && !pool.MatchString(name) {
+			v.add(fmt.Sprintf("is %q, which is not the name of a pool", name), poolForm, append(path, "pool")...)
+		}
 		for variable, secret := range r.Repositories[name].Secrets {
 			if why := environment.CheckName(variable); why != "" {
 				v.add("cannot be used: "+why, "choose another name", append(path, "secrets", variable)...)
@@ -231,7 +272,7 @@ func (v routingCheck) channels(r Routing) {
 	for _, id := range slices.Sorted(maps.Keys(r.Channels)) {
 		path := []string{"channels", id}
 		if !channelID.MatchString(id) {
-			v.add("is not "+ofChannel, remedyChannel, path...)
+			v.add("is not "+channelID.what, channelID.remedy, path...)
 		}
 		name := r.Channels[id].Repository
 		if one := r.Channels[id]; name == "" && (one.Private || one.Instructions+one.Model+one.Effort != "") {
@@ -260,6 +301,12 @@ func (v routingCheck) people(r Routing) {
 		names[strings.ToLower(name)] = name
 		if person == (Person{}) {
 			v.add("has no account", "add `slack: U…`, `github: login` and `email: …`", path...)
+		}
+		if person.Slack != "" {
+			v.id(person.Slack, userID, append(path, "slack")...)
+		}
+		if person.GitHub != "" {
+			v.id(person.GitHub, login, append(path, "github")...)
 		}
 		for _, id := range []string{person.Slack, strings.ToLower(person.GitHub), strings.ToLower(person.Email)} {
 			if twin, ok := seen[id]; ok && id != "" {
@@ -291,4 +338,13 @@ func line(n *yaml.Node, path []string) int {
 		at, n = pairs[i][0].Line, pairs[i][1]
 	}
 	return at
+}
+
+// patterns checks what names several repositories or people.
+func (v routingCheck) patterns(patterns, path []string) {
+	for _, p := range patterns {
+		if !pattern.Check(p) {
+			v.add(fmt.Sprintf("has %q, which is not a pattern", p), "write a name, or * for any part of it", path...)
+		}
+	}
 }

@@ -150,7 +150,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"channels:\n  C1:\n    model: --help\n",
-			`f:3: channels.C1.model is "--help", which is not a name that the CLI takes; write it like opus or high`,
+			`f:3: channels.C1.model is "--help"; write a name that the CLI takes, like opus or high`,
 		},
 		{
 			"channels:\n  C1: {effort: high}\ninstructions: " + strings.Repeat("x", maxInstructions+1),
@@ -202,7 +202,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"repositories:\n  o/r:\n    profile: admin",
-			"f:3: repositories.o/r.profile must be write or read, not \"admin\"",
+			"f:3: repositories.o/r.profile must be `write` or `read`, not \"admin\"",
 		},
 		{
 			"repositories:\n  o/r:\n    base: -f",
@@ -210,7 +210,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"github:\n  bots: [renovate]",
-			`f:2: github.bots.1 is "renovate", which is not the login of a bot; write it like "renovate[bot]"`,
+			`f:2: github.bots.1 must be the login of a bot like "renovate[bot]", not "renovate"`,
 		},
 		{
 			"repositories:\n  a/b:\n    results: general",
@@ -226,7 +226,7 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"github:\n  label: " + strings.Repeat("ä", 51),
-			"f:2: github.label must be one line of at most 50 characters",
+			"f:2: github.label must be a label of at most 50 characters in one line",
 		},
 		{
 			"channels:\n  general: {repository: o/r}",
@@ -254,7 +254,7 @@ func TestRoutingProblems(t *testing.T) {
 		{
 			"rules:\n  - tool: Bash\n    act: deny",
 			`f:3: knows no key "act"; remove it or correct its spelling; the keys here are tool, input, action, reason` + "\n" +
-				"f:2: rules.1 has no action; add `action: allow`, deny or ask",
+				`f:2: rules.1.action must be allow, deny or ask, not ""`,
 		},
 		{"rules:\n  - tool: action\n    action: forbid", `f:3: rules.1.action must be allow, deny or ask, not "forbid"`},
 		{"rules:\n  - action: deny", "f:2: rules.1 has no tool; add `tool: Bash`, or `tool: \"*\"` for all"},
@@ -271,29 +271,29 @@ func TestRoutingProblems(t *testing.T) {
 		},
 		{
 			"limits:\n  user: 1\n  repository: -1",
-			"f:3: limits.repository must be from 0 to 100000",
+			"f:3: limits.repository is not a number of runs; write the number of concurrent runs, like 3, or 0 for no limit",
 		},
 		{
 			"options:\n  models: [opus, \"\"]",
-			`f:2: options.models.2 is "", which is not a name that the CLI takes; write it like opus or high`,
+			`f:2: options.models has ""; write names that the CLI takes, like opus or high`,
 		},
 		{
 			"options:\n  efforts: [--high]",
-			`f:2: options.efforts.1 is "--high", which is not a name that the CLI takes; write it like opus or high`,
+			`f:2: options.efforts has "--high"; write names that the CLI takes, like opus or high`,
 		},
 		{"budgets:\n  day: lots", `f:2: budgets.day is "lots"; write a number`},
 		{
 			"budgets:\n  task: 1\n  day: -0.5",
-			"f:3: budgets.day is not an amount; write US dollars, like 2 or 0.5, and at most 1e9",
+			"f:3: budgets.day is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 		},
 		{"budgets:\n  user: .inf\n  channel: .nan\n  repository: 1e300", strings.Join([]string{
-			"f:2: budgets.user is not an amount; write US dollars, like 2 or 0.5, and at most 1e9",
-			"f:3: budgets.channel is not an amount; write US dollars, like 2 or 0.5, and at most 1e9",
-			"f:4: budgets.repository is not an amount; write US dollars, like 2 or 0.5, and at most 1e9",
+			"f:2: budgets.user is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+			"f:3: budgets.channel is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
+			"f:4: budgets.repository is not an amount; write US dollars, like 20 or 2.5, or 0 for no budget",
 		}, "\n")},
 		{
 			"budgets:\n  contact: |\n    a\n    b",
-			"f:2: budgets.contact must be one line of at most 200 characters",
+			"f:2: budgets.contact is not one short line; write who can raise a budget, like #platform or ann@example.com",
 		},
 		{
 			"slack:\n  approvers:\n    - U1\n    - ann",
@@ -304,7 +304,7 @@ func TestRoutingProblems(t *testing.T) {
 			`f:3: slack.channels.1 is "general", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 			`f:4: slack.bots.1 is "U1", which is not the id of a bot; write the bot_id of its messages, like B0123ABCD`,
 		}, "\n")},
-		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be read, refuse or all, not \"write\""},
+		{"slack:\n  unmapped: write", "f:2: slack.unmapped must be `read`, `refuse` or `all`, not \"write\""},
 		{
 			"channels:\n  C1: {private: false}",
 			"f:2: channels.C1 has no repository of the form owner/name; add `repository: owner/name`",
@@ -336,10 +336,10 @@ func TestRoutingProblems(t *testing.T) {
 		{
 			"repositories: {o/r: {}}\nschedules:\n  x:\n    when: every day at 07:00 Europe/Paradise\n    repository: o/x\n    profile: admin\n    budget: -1\n    results: D0123ABCD",
 			strings.Join([]string{
-				"f:6: schedules.x.profile must be write or read, not \"admin\"",
-				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5, and at most 1e9",
-				`f:8: schedules.x.results is "D0123ABCD", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 				`f:5: schedules.x.repository is "o/x", which is not among the repositories; list it under repositories or correct its spelling`,
+				"f:6: schedules.x.profile must be `write` or `read`, not \"admin\"",
+				"f:7: schedules.x.budget is not an amount; write US dollars, like 2 or 0.5",
+				`f:8: schedules.x.results is "D0123ABCD", which is not the id of a channel; write the id that the channel's details show, like C0123ABCD`,
 				"f:4: schedules.x.when names the time zone \"Europe/Paradise\", which does not exist; write it like `every weekday at 07:00 Europe/Berlin` or `0 7 * * 1-5 Europe/Berlin`",
 				"f:3: schedules.x has no prompt; add `prompt: …`, which says what to do",
 			}, "\n"),
@@ -359,24 +359,24 @@ func TestRoutingProblems(t *testing.T) {
 				`write it without refs/heads/, like main`,
 		},
 		{"hooks:\n  x:\n    rate: -1", strings.Join([]string{
-			"f:3: hooks.x.rate must be from 0 to 100000",
 			"f:2: hooks.x has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
 			"f:2: hooks.x has no template; add `template: …`, which says what to do with {{.field}} of a request",
+			"f:3: hooks.x.rate must be from 1 to 100000 tasks an hour",
 		}, "\n")},
 		{"hooks:\n  x:\n    secret: s3cret\n    template: '{{.a'", strings.Join([]string{
 			`f:3: hooks.x.secret holds a credential; put it into the environment as NAME and write {{env "NAME"}} in its place`,
 			"f:4: hooks.x.template cannot be read: template: x:1: unclosed action; see docs/automation.md",
 		}, "\n")},
 		{"webhooks:\n  X:\n    url: ftp://ops\n    repositories: ['[']", strings.Join([]string{
-			`f:4: webhooks.X.repositories.1 is "[", which is not a pattern; write a name, or * for any part of it`,
 			"f:2: webhooks.X cannot be a name; write lower-case letters, digits and dashes, at most 32, with a letter first",
 			"f:2: webhooks.X has no secret; add `secret: '{{env \"NAME\"}}'`, and set NAME at front doors",
 			"f:3: webhooks.X.url has no URL that errand can call; write it like https://example.com/errand",
+			`f:4: webhooks.X.repositories has "[", which is not a pattern; write a name, or * for any part of it`,
 		}, "\n")},
 		{
 			"repositories:\n  o/r: &x {profile: admin}\n  o/s: *x",
-			"f:2: repositories.o/r.profile must be write or read, not \"admin\"" + "\n" +
-				"f:2: repositories.o/s.profile must be write or read, not \"admin\"",
+			"f:2: repositories.o/r.profile must be `write` or `read`, not \"admin\"" + "\n" +
+				"f:2: repositories.o/s.profile must be `write` or `read`, not \"admin\"",
 		},
 	} {
 		t.Run(tc.text, func(t *testing.T) {

@@ -42,9 +42,8 @@ func addSyntax(p *Problems, file string, data []byte, err error) {
 	p.add(where, "is not YAML ("+text+")", remedy)
 }
 
-// form compares a value with the type that it is for, and calls the check that the tag of its key names. It reports
-// unknown and repeated keys, and what cannot be decoded.
-func (v routingCheck) form(n *yaml.Node, typ reflect.Type, check string, path ...string) {
+// form compares a value with the type that it is for. It reports unknown and repeated keys, and what cannot be decoded.
+func (v routingCheck) form(n *yaml.Node, typ reflect.Type, path ...string) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -56,7 +55,7 @@ func (v routingCheck) form(n *yaml.Node, typ reflect.Type, check string, path ..
 		v.mapping(n, typ, path)
 	case n.Kind == yaml.SequenceNode && typ.Kind() == reflect.Slice:
 		for i, one := range n.Content {
-			v.form(one, typ.Elem(), check, append(path, strconv.Itoa(i+1))...)
+			v.form(one, typ.Elem(), append(path, strconv.Itoa(i+1))...)
 		}
 	case n.Decode(reflect.New(typ).Interface()) != nil || typ.Kind() == reflect.Int && !integral(n):
 		what := "does not have the right form"
@@ -71,11 +70,6 @@ func (v routingCheck) form(n *yaml.Node, typ reflect.Type, check string, path ..
 			form = yamlForms[reflect.Slice] + ", or any, none or learn"
 		}
 		v.p.add(v.at(n), what, "write "+form)
-	case check != "" && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!null":
-		name, bound, _ := strings.Cut(check, " ")
-		if what, remedy := valueChecks[name](n.Value, bound); what != "" && !v.p.Has(v.at(n)) {
-			v.p.add(v.at(n)+" "+strings.Join(path, "."), what, remedy)
-		}
 	}
 }
 
@@ -87,28 +81,26 @@ func integral(n *yaml.Node) bool {
 
 // mapping compares the keys of a value with the type that it is for.
 func (v routingCheck) mapping(n *yaml.Node, typ reflect.Type, path []string) {
-	fields, seen := map[string]reflect.StructField{}, map[string]int{}
+	fields, seen := map[string]reflect.Type{}, map[string]int{}
 	var keys []string
 	for _, f := range keysOf(typ) {
 		keys = append(keys, f.Tag.Get("yaml"))
-		fields[f.Tag.Get("yaml")] = f
+		fields[f.Tag.Get("yaml")] = f.Type
 	}
 	for pair := range slices.Chunk(n.Content, 2) {
 		key, value := pair[0], pair[1]
-		switch field, known := fields[key.Value]; {
+		switch field := fields[key.Value]; {
 		case seen[key.Value] > 0:
 			v.p.add(v.at(key), fmt.Sprintf("repeats the key %q of line %d", key.Value, seen[key.Value]),
 				"keep one of them")
 		case key.ShortTag() == "!!merge" && value.Kind == yaml.SequenceNode:
-			v.form(value, reflect.SliceOf(typ), "", path...)
+			v.form(value, reflect.SliceOf(typ), path...)
 		case key.ShortTag() == "!!merge":
-			v.form(value, typ, "", path...)
+			v.form(value, typ, path...)
 		case typ.Kind() == reflect.Map:
-			v.form(value, typ.Elem(), "", append(path, key.Value)...)
-		case known && value.Kind == yaml.ScalarNode && value.Value == "": // not set
-			v.form(value, field.Type, "", append(path, key.Value)...)
-		case known:
-			v.form(value, field.Type, field.Tag.Get("check"), append(path, key.Value)...)
+			v.form(value, typ.Elem(), append(path, key.Value)...)
+		case field != nil:
+			v.form(value, field, append(path, key.Value)...)
 		default:
 			section := strings.Join(path[:min(len(path), 1)], "")
 			v.p.add(v.at(key), fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[section+": "+key.Value],
