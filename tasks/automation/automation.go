@@ -60,7 +60,7 @@ const (
 	Hook     Kind = "hook"
 )
 
-// Config is what a source needs. Memory is required for schedules, and Limiter and Inbox for hooks.
+// Config is what a source needs. Memory is required, and for hooks also Limiter and Inbox.
 type Config struct {
 	Automations []Automation   // of the source's kind
 	Memory      intake.Memory  // where the front doors agree

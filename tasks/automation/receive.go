@@ -186,16 +186,24 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 	if err != nil {
 		return false, fmt.Errorf("receive request of hook %s: %w", e.Name, err)
 	}
+	over := ""
 	if !known {
+		if over, err = e.afford(ctx, d); err != nil {
+			return false, err
+		}
 		if err := e.limit(ctx); err != nil {
 			return false, err
 		}
-		if err := e.afford(ctx, d); err != nil {
-			return false, err
+	}
+	if err := e.source.cfg.Inbox.Accept(ctx, event); err != nil {
+		return false, err
+	}
+	if over != "" {
+		if err := e.refusal().Change(ctx, func(r *refusal) error { r.Day = over; return nil }); err != nil {
+			e.source.cfg.Log.Warn("record that a request is over budget", "hook", e.Name, "err", err)
 		}
 	}
-	err = e.source.cfg.Inbox.Accept(ctx, event)
-	return err == nil, err
+	return true, nil
 }
 
 // event returns what the inbox keeps of a request, unless no fleet would take its task.
@@ -240,23 +248,34 @@ func (e *endpoint) limit(ctx context.Context) error {
 	return nil
 }
 
+// refusal is what the front doors remember of a hook's requests over budget.
+type refusal struct {
+	Day string `json:"day"` // the last one on which such a request was stored
+}
+
+func (e *endpoint) refusal() intake.Memo[refusal] {
+	return intake.Memo[refusal]{
+		Memory: e.source.cfg.Memory, Name: string(Hook) + "/" + e.Name + "/refused", Log: e.source.cfg.Log,
+	}
+}
+
 // afford refuses a request that is new if a budget is used up. The first one of a day becomes a task all the same: its
-// ending says so where the results of the hook go.
-func (e *endpoint) afford(ctx context.Context, d *desk.Desk) error {
+// ending says so where the results of the hook go. Then over is the day, which counts only once the request is stored,
+// or else nobody would hear of it.
+func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err error) {
 	now := e.source.cfg.Now().UTC()
-	err := d.Affords(ctx, e.task("", request{At: now}))
+	err = d.Affords(ctx, e.task("", request{At: now}))
 	if _, over := errors.AsType[*tasks.InputError](err); !over {
-		return err
+		return "", err
 	}
-	name := string(Hook) + "/" + e.Name + "/refused/" + now.Format(time.DateOnly)
-	again, err := e.source.cfg.Limiter.Allow(ctx, name, 24*time.Hour, 1)
+	last, err := e.refusal().Load(ctx)
 	if err != nil {
-		return fmt.Errorf("limit hook %s: %w", e.Name, err)
+		return "", err
 	}
-	if again == 0 {
-		return nil
+	if today := now.Format(time.DateOnly); last.Day != today {
+		return today, nil
 	}
-	return &intake.Problem{
+	return "", &intake.Problem{
 		Status: http.StatusTooManyRequests, Title: "Budget used up",
 		Detail:     "A budget of this hook is used up. A new day begins at midnight UTC.",
 		RetryAfter: now.Truncate(24 * time.Hour).Add(24 * time.Hour).Sub(now),

@@ -507,33 +507,72 @@ func TestRefusedByPolicy(t *testing.T) {
 	}
 }
 
+// unavailable is an inbox that stores nothing.
+type unavailable struct{ Inbox }
+
+func (unavailable) Accept(context.Context, intake.Event) error { return errors.New("Redis is away") }
+
 // A budget that is used up is said once a day in the ending of a task, which the channel of the hook gets. Further
-// requests become none, and none stays in the inbox for it.
+// requests become none, none stays in the inbox for it, and they do not count for the rate. A request that could not be
+// stored has said nothing.
 func TestRequestOverBudget(t *testing.T) {
 	t.Parallel()
 	policy := rights.Policy{Budgets: rights.Budgets{Day: 1}}
-	f := newHooks(t, 1, policy, alerts())
-	post := func() string {
-		f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
-		return f.task()
+	h := alerts()
+	h.PerHour = 4
+	f := newHooks(t, 1, policy, h)
+	post := func(want int) response {
+		t.Helper()
+		got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+		if got.status != want {
+			t.Fatalf("%+v, want %d", got, want)
+		}
+		return got
 	}
-	first := f.Claim(post())
+	post(http.StatusOK)
+	first := f.Claim(f.task())
 	if _, err := first.Spend(t.Context(), store.Expense{USD: 1}, policy.Budgets.Daily()...); err != nil {
 		t.Fatal(err)
 	}
-	if st := f.Status(post()); st.Ending != nil || f.made() != 2 {
+	f.spendTomorrow()
+	reachable := f.doors[0].cfg.Inbox
+	f.doors[0].cfg.Inbox = unavailable{reachable}
+	post(http.StatusServiceUnavailable)
+	f.doors[0].cfg.Inbox = reachable
+	post(http.StatusOK)
+	if st := f.Status(f.task()); st.Ending != nil || f.made() != 2 {
 		t.Errorf("%+v, of %d tasks", st.Ending, f.made())
 	}
-	got := f.post(0, "alerts", "{}", intake.SignatureHeader, sign("{}"))
+	got := post(http.StatusTooManyRequests)
 	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
-	if got.status != http.StatusTooManyRequests || !strings.Contains(got.Detail, "midnight") ||
-		err != nil || wait < 1 || wait > 24*3600+1 || f.made() != 2 {
+	if !strings.Contains(got.Detail, "midnight") || err != nil || wait < 1 || wait > 24*3600+1 || f.made() != 2 {
 		t.Errorf("%+v of %d tasks, retry after %d s: %v", got, f.made(), wait, err)
 	}
 	f.now = f.now.Add(24 * time.Hour) // of the front door; the budget is counted by the clock of Redis
-	post()
+	post(http.StatusOK)
+	f.task()
 	if f.made() != 3 {
 		t.Errorf("%d tasks, want one more a day later", f.made())
+	}
+}
+
+// spendTomorrow spends tomorrow what was spent today, for a test that runs over midnight.
+func (f *fleet) spendTomorrow() {
+	f.Helper()
+	keys, err := f.rdb.Keys(f.Context(), "errand:spend:*").Result()
+	if err != nil || len(keys) == 0 {
+		f.Fatalf("%d scopes have spent: %v", len(keys), err)
+	}
+	for _, key := range keys {
+		part := strings.SplitN(key, ":", 4)
+		day, err := strconv.Atoi(part[2])
+		if err != nil {
+			f.Fatal(err)
+		}
+		part[2] = strconv.Itoa(day + 1)
+		if err := f.rdb.Copy(f.Context(), key, strings.Join(part, ":"), 0, false).Err(); err != nil {
+			f.Fatal(err)
+		}
 	}
 }
 
