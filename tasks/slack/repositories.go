@@ -101,7 +101,7 @@ func (rs *repositories) chooseRepository(
 	if t.Ref != "" && t.Repo == "" {
 		return nil, inputError("A branch needs a repository: write [repo=owner/name branch=%s].", t.Ref)
 	}
-	if t.Ref == "" && strings.EqualFold(t.Repo, thread.Repo) {
+	if (t.Ref == "" || t.Ref == thread.Ref) && strings.EqualFold(t.Repo, thread.Repo) {
 		t.Ref, t.Options.Directory = thread.Ref, cmp.Or(t.Options.Directory, thread.Options.Directory)
 		if thread.Profile == agent.Untrusted { // the code at that ref is still untrusted
 			t.Profile = agent.Untrusted
