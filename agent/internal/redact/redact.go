@@ -36,7 +36,7 @@ const redacted = "[redacted]"
 type Redactor struct {
 	known    atomic.Pointer[patterns]
 	learning sync.Mutex
-	learnt   int // bytes of parts of secrets: see learn
+	learnt   int // bytes of bodies of shapes: see learn
 }
 
 // patterns are what a Redactor looks for.
@@ -59,7 +59,7 @@ func Known(secrets ...string) *Redactor { return redactor(nil, secrets) }
 
 func redactor(known []pattern, secrets []string) *Redactor {
 	r := &Redactor{}
-	r.set(known, secrets)
+	r.set(known, secrets, true)
 	return r
 }
 
@@ -74,13 +74,13 @@ func (r *Redactor) ForRun() *Redactor {
 }
 
 // set makes r look for patterns and secrets.
-func (r *Redactor) set(known []pattern, secrets []string) {
+func (r *Redactor) set(known []pattern, secrets []string, given bool) {
 	all := slices.Clone(known)
 	for _, s := range secrets {
 		for _, f := range Forms(s) {
 			known := func(p pattern) bool { return p.body == 0 && string(p.text) == f }
 			if !slices.ContainsFunc(all, known) {
-				all = append(all, pattern{text: []byte(f)})
+				all = append(all, pattern{text: []byte(f), given: given})
 			}
 		}
 	}
@@ -176,7 +176,10 @@ func (r *Redactor) Head(text []byte, n int) string {
 }
 
 // span is a range of bytes to hide.
-type span struct{ from, to int }
+type span struct {
+	from, to int
+	given    bool // it is a known value
+}
 
 // findings are the secrets that find has found in a text.
 type findings struct {
@@ -208,7 +211,7 @@ func (r *Redactor) find(b []byte, last bool) findings {
 			case is != yes:
 				continue
 			}
-			s = span{begin + s.from, begin + s.to}
+			s.from, s.to = begin+s.from, begin+s.to
 			if body := a.secret.body; body != 0 {
 				if s.to = measured.end(b, body, s.to); s.to == len(b) {
 					f.open |= body
@@ -233,7 +236,7 @@ func (l *bodies) end(b []byte, set charset, at int) int {
 	i := set.index()
 	if at < l[i].from || at > l[i].to {
 		n, _ := set.follow(b[at:])
-		l[i] = span{at, at + n}
+		l[i] = span{from: at, to: at + n}
 	}
 	return l[i].to
 }
@@ -268,13 +271,13 @@ func (r *Redactor) Part(before, text string) string {
 	spans := r.find(all, true).spans
 	for _, s := range spans {
 		if at := len(before); s.from < at && at < s.to {
-			r.learn(string(all[s.from:at]))
-			r.learn(string(all[at:s.to]))
+			r.learn(string(all[s.from:at]), s.given)
+			r.learn(string(all[at:s.to]), s.given)
 		}
 	}
 	open := r.find(all, false).settled
 	if begun := open + r.begun(all[open:]); begun < len(all) {
-		spans = append(spans, span{begun, len(all)})
+		spans = append(spans, span{from: begun, to: len(all)})
 	}
 	return after(before, all, spans)
 }
@@ -282,7 +285,7 @@ func (r *Redactor) Part(before, text string) string {
 // after returns what follows before in all, with the spans replaced.
 func after(before string, all []byte, spans []span) string {
 	for i, s := range spans {
-		spans[i] = span{max(0, s.from-len(before)), s.to - len(before)}
+		spans[i] = span{from: max(0, s.from-len(before)), to: s.to - len(before)}
 	}
 	spans = slices.DeleteFunc(spans, func(s span) bool { return s.to <= 0 })
 	part, _ := hide(nil, all[len(before):], spans, false)
@@ -290,40 +293,64 @@ func after(before string, all []byte, spans []span) string {
 }
 
 // learn hides a part of a secret from now on, wherever it comes. It leaves out what is short or may be words, which
-// readers would miss. Each part makes the search slower, so a run learns a limited number of bytes, of which a part
-// takes leastLearnt.
-func (r *Redactor) learn(part string) {
-	part = strings.TrimSpace(part[:min(len(part), longestPart)])
-	if len(part) < minPart || likeWords(part) {
-		return
-	}
+// readers would miss: the body of a shape may go on with any text, so each word of it is judged. Each part makes the
+// search slower. Only who knows a given secret can write its parts, but an agent can write any number of shapes, so a
+// run learns a limited number of bytes of their bodies, of which a word takes leastLearnt.
+func (r *Redactor) learn(part string, given bool) {
 	r.learning.Lock()
 	defer r.learning.Unlock()
-	if takes := max(len(part), leastLearnt); r.learnt+takes <= maxLearnt && r.String(part) != redacted {
-		r.learnt += takes
-		r.set(r.known.Load().all, []string{part})
+	if given {
+		part = strings.TrimSpace(part)
+		if len(part) >= minLine || len(part) >= minPart && unlikeWords.MatchString(part) {
+			r.add(part, true)
+		}
+		return
+	}
+	outside := func(c rune) bool { return c >= utf8.RuneSelf || setsOf[c]&dotted == 0 }
+	for _, word := range strings.FieldsFunc(strings.ReplaceAll(part, `\n`, " "), outside) {
+		takes := max(len(word), leastLearnt)
+		if len(word) >= minPart && r.learnt+takes <= maxLearnt && !likeWords(word) && r.add(word, false) {
+			r.learnt += takes
+		}
 	}
 }
 
-// likeWords reports whether a text may be words, names in code, or numbers. Of random characters, almost every second
-// one is of another kind than the one before it; of those, less than every fourth.
-func likeWords(text string) bool {
-	places, before := 0, space
-	for _, c := range text {
-		now := kindOf(c)
-		if now != before && now != space && before != space && (before != capital || now != letter) {
-			places++
-		}
-		before = now
+// add makes r look for a part of a secret, and reports whether it did not yet do so.
+func (r *Redactor) add(part string, given bool) bool {
+	if r.String(part) == redacted {
+		return false
 	}
-	return 4*places < len(text)
+	r.set(r.known.Load().all, []string{part}, given)
+	return true
+}
+
+// unlikeWords matches what few words have.
+var unlikeWords = regexp.MustCompile(`[0-9]|[a-z][A-Z]`)
+
+// likeWords reports whether a text may be words, short names in code, or numbers. Of random characters, almost every
+// second one is of another kind than the one before it; of those, less than every fourth, wherever one looks.
+func likeWords(text string) bool {
+	for from := range max(1, len(text)-window+1) {
+		places, before, part := 0, space, text[from:min(from+window, len(text))]
+		for _, c := range part {
+			now := kindOf(c)
+			if now != before && now != space && before != space && (before != capital || now != letter) {
+				places++
+			}
+			before = now
+		}
+		if 4*places >= len(part) {
+			return false
+		}
+	}
+	return true
 }
 
 // kind is a kind of characters.
 type kind int
 
 const (
-	space kind = iota // and what stands between words, parts of names, and numbers
+	space kind = iota // what stands between words, parts of names, and numbers
 	letter
 	capital
 	digit
@@ -338,7 +365,7 @@ func kindOf(c rune) kind {
 		return letter
 	case unicode.IsDigit(c):
 		return digit
-	case unicode.IsSpace(c), strings.ContainsRune("-_./:,", c):
+	case strings.ContainsRune("-_./", c):
 		return space
 	}
 	return mark
@@ -377,11 +404,11 @@ func hide(dst, b []byte, spans []span, hidden bool) ([]byte, bool) {
 const (
 	minSecret = 6  // a shorter value, such as a test's "x", would redact most of the log
 	minLine   = 16 // length from which a line of a multi-line secret is hidden by itself
-	minPart   = 8  // length from which a part of a secret is learnt
+	minPart   = 8  // length from which a part of a secret is learnt if it is unlike words
 
-	longestPart = 4 << 10 // more than a part of a private key has
-	leastLearnt = 160     // what a short part takes: it has many forms
-	maxLearnt   = 8 << 10 // an agent could write any number of parts
+	window      = 12      // bytes that are judged together
+	leastLearnt = 128     // what a short word takes: it has many forms
+	maxLearnt   = 8 << 10 // more than a private key has
 )
 
 // Forms returns the texts in which a secret can appear: the secret itself, each line of a private key, JSON strings
@@ -560,7 +587,7 @@ func (s *Stream) Flush() []byte {
 // Break is Flush for a text that may have been broken off within a secret: the rest does not show its beginning.
 func (s *Stream) Break() []byte {
 	if from := s.redact.begun(s.held); from < len(s.held) {
-		s.spans = append(s.spans, span{from, len(s.held)})
+		s.spans = append(s.spans, span{from: from, to: len(s.held)})
 	}
 	return s.Flush()
 }
@@ -574,7 +601,7 @@ func (s *Stream) next(piece []byte, last bool) []byte {
 	if old := len(text) - len(piece); s.open != 0 && len(piece) > 0 {
 		var n int
 		if n, s.open = s.open.follow(piece); n > 0 {
-			spans = append(spans, span{old, old + n})
+			spans = append(spans, span{from: old, to: old + n})
 		}
 	}
 	found := s.redact.find(text, last)
@@ -590,7 +617,7 @@ func (s *Stream) next(piece []byte, last bool) []byte {
 	s.spans = s.spans[:0]
 	for _, p := range spans {
 		if p.to > found.settled {
-			s.spans = append(s.spans, span{max(0, p.from-found.settled), p.to - found.settled})
+			s.spans = append(s.spans, span{from: max(0, p.from-found.settled), to: p.to - found.settled})
 		}
 	}
 	s.held = append(s.held[:0], text[found.settled:]...)

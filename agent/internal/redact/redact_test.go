@@ -180,36 +180,38 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// A run hides both parts of a secret that was found across two texts from then on, if they are neither words, names nor
-// numbers, whatever their length. Other runs do not.
+// A run hides both parts of a secret that was found across two texts from then on. Other runs do not. Of a given secret
+// it leaves out only short words.
 func TestPartsAreLearnt(t *testing.T) {
 	t.Parallel()
 	const (
-		secret = "kq7-Zw93vR_x2Lm8-Qy5T"
-		key    = "BEGIN PRIVATE KEY-----\n" + fakeKey
+		secret  = "kq7-Zw93vR_x2Lm8-Qy5T"
+		address = "postgres://errand:Xk29dkQzR7mP@db.internal.example.com:5432/errand"
+		base32  = "JBSWY3DPEHPKPXPQJBSWYQDPEHPKPXPQ"
+		lower   = "qwhzkfmtbvxnrplsjdgcyqwhzkfmtbvx"
 	)
-	all := New(secret, "my-secret-javascript", "correct-horse-battery-staple", "20261130-000000000000000-1")
+	all := New(secret, address, base32, lower, "my-secret-javascript", "correct-horse-battery-staple")
 	run := all.ForRun()
 	for _, cut := range [][2]string{
 		{"It is " + secret[:9], secret[9:] + "."},
 		{"is my-secret-", "javascript."},
 		{"is correct-", "horse-battery-staple."},
-		{"is 20261130-", "000000000000000-1"},
-		{"is ghp_0123456789abcdef", "Thanks"},
-		{"is ghp_0123456789abcdef", "TestCommandsOfSha256sum of others"},
-		{"is " + key, "The 3 tests of the service pass\nnow with python3 and 12 others."},
+		{"is " + address[:22], address[22:] + " and"},
+		{"is " + base32[:16], base32[16:]},
+		{"is " + lower[:16], lower[16:]},
 		{"is " + secret[:17], secret[17:] + "."},
 	} {
 		run.Part(cut[0], cut[1])
 	}
 	for text, want := range map[string]string{
-		secret[:9] + " and " + secret[9:] + ".":                           "[redacted] and [redacted].",
-		`"kq7-Zw93v", R_x2Lm8 and _x2Lm8-Qy5T`:                            `"[redacted]", R_x2Lm8 and _x2Lm8-Qy5T`,
-		"javascript, Thanks, " + secret[17:]:                              "javascript, Thanks, " + secret[17:],
-		"my horse-battery-staple, TestCommandsOfSha256sum":                "my horse-battery-staple, TestCommandsOfSha256sum",
-		"000000000000000-1":                                               "000000000000000-1",
-		"The 3 tests of the service pass\nnow with python3 and 12 others": "The 3 tests of the service pass\nnow with python3 and 12 others",
-		"the whole " + secret:                                             "the whole [redacted]",
+		secret[:9] + " and " + secret[9:] + ".":     "[redacted] and [redacted].",
+		`"kq7-Zw93v", R_x2Lm8 and _x2Lm8-Qy5T`:      `"[redacted]", R_x2Lm8 and _x2Lm8-Qy5T`,
+		"javascript, " + secret[17:]:                "javascript, " + secret[17:],
+		"my horse-battery-staple":                   "my [redacted]",
+		address[:22] + ", " + address[22:]:          "[redacted], [redacted]",
+		base32[:16] + " or " + base32[16:]:          "[redacted] or [redacted]",
+		lower[:16] + " or " + lower[16:] + ", all.": "[redacted] or [redacted], all.",
+		"the whole " + secret:                       "the whole [redacted]",
 	} {
 		if got := run.String(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
@@ -220,11 +222,46 @@ func TestPartsAreLearnt(t *testing.T) {
 	}
 }
 
-// An agent can write any number of parts of any length: they slow the search by a limited amount.
+// Of the body of a shape, which may go on with any text, a run learns what is neither words, names nor numbers: each
+// line of a key by itself, also where \n ends it.
+func TestBodiesAreLearntWithoutTheirWords(t *testing.T) {
+	t.Parallel()
+	const (
+		begin = "is BEGIN PRIVATE KEY-----\n"
+		line  = "AAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5tMIIEpAIB"
+		words = "The 3 tests of the service pass\nnow with python3 and 20261130 others"
+	)
+	for cut, learnt := range map[[2]string][]string{
+		{begin + fakeKey + "\n", line + "\n" + words + "."}:                            {fakeKey, line},
+		{begin + fakeKey[:20], fakeKey[20:] + "\n" + line + "\n" + words}:              {fakeKey[:20], fakeKey[20:], line},
+		{`is BEGIN PRIVATE KEY-----\n` + fakeKey + `\n` + line[:30], line[30:] + `\n`}: {fakeKey, line[:30], line[30:]},
+		{begin + "  1→" + fakeKey + "\n  2→" + line, "\n  3→words/of/others " + words}: {fakeKey, line},
+		{"is ghp_0123456789abcdef", "Thanks"}:                                          {"ghp_0123456789abcdef"},
+		{"is ghp_0123456789abcdef", "TestsOfCommands of others"}:                       nil,
+		{"is ghp_0123456789abcdef", "thewordsofothers0a1B2c3D4e5Fthewordsofothers"}:    {"thewordsofothers0a1B2c3D4e5Fthewordsofothers"},
+	} {
+		run := New().ForRun()
+		run.Part(cut[0], cut[1])
+		for _, part := range learnt {
+			if got := run.String("a " + part + ", b"); got != "a [redacted], b" {
+				t.Errorf("after %q: %q becomes %q", cut, part, got)
+			}
+		}
+		for _, text := range []string{"BEGIN PRIVATE KEY-----", words, "words/of/others", "Thanks", "TestsOfCommands"} {
+			if got := run.String(text); got != text {
+				t.Errorf("after %q: %q becomes %q", cut, text, got)
+			}
+		}
+	}
+}
+
+// An agent can write any number of keys of any length: they slow the search by a limited amount, and leave room for
+// the parts of given secrets.
 func TestLearntPartsAreBounded(t *testing.T) {
 	t.Parallel()
-	for _, lines := range []int{1, longestPart / 20} {
-		run := New().ForRun()
+	const secret = "kq7-Zw93vR_x2Lm8-Qy5T"
+	for _, lines := range []int{1, 200} {
+		run := New(secret).ForRun()
 		before := len(run.known.Load().all)
 		for i := range 100 {
 			var part strings.Builder
@@ -235,6 +272,10 @@ func TestLearntPartsAreBounded(t *testing.T) {
 		}
 		if n := len(run.known.Load().all) - before; n == 0 || n > 500 {
 			t.Errorf("%d forms of parts with %d lines are learnt", n, lines)
+		}
+		run.Part("It is "+secret[:9], secret[9:]+".")
+		if got := run.String(secret[:9] + " and " + secret[9:]); got != "[redacted] and [redacted]" {
+			t.Errorf("after that, a given secret's parts are %q", got)
 		}
 	}
 }

@@ -139,6 +139,7 @@ func (s charset) index() int { return bits.TrailingZeros8(uint8(s)) }
 // pattern is a known value, which has no body, or a shape.
 type pattern struct {
 	text  []byte
+	given bool // a value of New, or a part of one
 	names bool
 	body  charset
 	least int
@@ -158,7 +159,7 @@ const (
 
 // match reports whether b begins with p, and which part of b is then secret. The body may continue after that part.
 func (p *pattern) match(b []byte) (span, verdict) {
-	s := span{0, min(len(b), len(p.text))}
+	s := span{to: min(len(b), len(p.text)), given: p.given}
 	if !bytes.HasPrefix(p.text, b[:s.to]) {
 		return span{}, no
 	}
