@@ -313,6 +313,26 @@ func TestKilledWithinALine(t *testing.T) {
 	}
 }
 
+// A line that has ended is in both logs, however much it looks like the beginning of a line of the protocol.
+func TestBrokenLinesAreLogged(t *testing.T) {
+	t.Parallel()
+	for _, output := range []string{
+		`{"type":"config_error",` + "\n" + `  "message": "the licence has expired"}` + "\n",
+		`{"type":"assistant","message":{"type":"result","subtype":"success","result":"Done"}` + "\n",
+		`{"type":"keep_alive"}{"type":"result","subtype":"success","result":"Done"` + "\r\n",
+	} {
+		r := newReading(t, redact.New())
+		r.readText(output)
+		log, raw := r.logs(t)
+		for line := range strings.Lines(strings.TrimPrefix(output, `{"type":"keep_alive"}`)) {
+			if line = strings.TrimSpace(line); !strings.Contains(log, "[stdout] "+line) || !strings.Contains(raw, line) ||
+				!slices.Contains(r.Facts().Raw, line) {
+				t.Errorf("%s is missing in\n%s\n%s\n%q", line, log, raw, r.Facts().Raw)
+			}
+		}
+	}
+}
+
 // The half of a secret is hidden in the words of its agent only: tools and other agents may use the same word.
 func TestWordsOfOthersStay(t *testing.T) {
 	t.Parallel()

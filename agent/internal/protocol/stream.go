@@ -284,6 +284,7 @@ func (s *Stream) line(line []byte) {
 	// Several objects may share a line, or follow other text: losing the end of a turn or a question would stall the
 	// run. An object inside another value is never read as a line, because a tool may have written it.
 	text, at := 0, 0 // text is the start of what is not of the protocol
+	ended := bytes.HasSuffix(s.logged, newline)
 	for {
 		dec := jsontext.NewDecoder(bytes.NewBuffer(line[at:]), lenient) // reads a Buffer in place
 		v, err := dec.ReadValue()
@@ -299,7 +300,7 @@ func (s *Stream) line(line []byte) {
 			next := 0
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
 				next = trailingObjects(line[at:])
-			} else if bytes.HasPrefix(bytes.TrimSpace(line[at:]), []byte(`{"type":"`)) {
+			} else if !ended && bytes.HasPrefix(bytes.TrimSpace(line[at:]), []byte(`{"type":"`)) {
 				// The CLI was killed within a line of the protocol, whose text may be the second part of a secret.
 				s.logged = bytes.Replace(s.logged, line[at:], nil, 1)
 				line = line[:at]
