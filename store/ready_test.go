@@ -30,6 +30,18 @@ func TestReady(t *testing.T) {
 		over(id)
 		ready("the submitter has had its time", Delivery{id, "review", 0, false})
 		ready("it was named just now")
+		soon := func() bool {
+			at := must(h.rdb.ZScore(ctx, "errand:ready", id).Result())
+			return int64(at) < micros(time.Now().Add(time.Minute))
+		}
+		over(id)
+		ready("nobody says that it is in its queue", Delivery{id, "review", 0, false})
+		if h.ok(s.Delivered(ctx, Delivery{ID: id, Number: 1})); !soon() {
+			h.Error("it is left alone because of another delivery")
+		}
+		if h.ok(s.Delivered(ctx, Delivery{ID: id})); soon() {
+			h.Error("it is in its queue, and looked for again")
+		}
 
 		h.ok(h.claim(s, id).Return(ctx, Wait{}))
 		ready("returned", Delivery{id, "review", 1, false})

@@ -143,7 +143,7 @@ func (s *Store) Submit(ctx context.Context, rec Record, budgets ...Budget) (stor
 	}, true, nil
 }
 
-// How soon Ready names a task again that still waits: after its delivery was made, and after that was confirmed.
+// How soon Ready names a task again that still waits: after it was named, and after its delivery was made.
 const (
 	lookSoon  = 5 * time.Second
 	lookLater = 10 * time.Minute
@@ -158,10 +158,11 @@ type Delivery struct {
 }
 
 // Ready names at most n deliveries that the caller makes sure of: those of tasks that wait and are due, or have waited
-// for long. It names each of them again later while its task waits, so none is lost if the caller dies.
+// for long. It names each of them again soon while its task waits, so none is lost if the caller fails or dies, unless
+// Delivered is told that it is in its queue.
 func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 	now := time.Now()
-	r, err := s.run(ctx, "ready", micros(now), micros(now.Add(lookSoon)), micros(now.Add(lookLater)), n)
+	r, err := s.run(ctx, "ready", micros(now), micros(now.Add(lookSoon)), n)
 	if err != nil {
 		return nil, fmt.Errorf("look for tasks without deliveries: %w", err)
 	}
@@ -170,6 +171,20 @@ func (s *Store) Ready(ctx context.Context, n int) ([]Delivery, error) {
 		list = append(list, Delivery{r.text(i), QueueOf(r.text(i+1), r.text(i+2)), r.number(i + 3), r.text(i+4) != ""})
 	}
 	return list, nil
+}
+
+// Delivered notes that deliveries are in their queues. Ready names them again in ten minutes. It ignores those of tasks
+// that have another delivery or no longer wait.
+func (s *Store) Delivered(ctx context.Context, made ...Delivery) error {
+	if len(made) == 0 {
+		return nil
+	}
+	args := []any{micros(time.Now().Add(lookLater))}
+	for _, d := range made {
+		args = append(args, d.ID, d.Number)
+	}
+	_, err := s.run(ctx, "delivered", args...)
+	return wrapf(err, "note deliveries")
 }
 
 // Wake makes those of some waiting tasks ready whose turn it is, although no step has done it: a claim has expired,

@@ -49,6 +49,10 @@ func TestDeliver(t *testing.T) {
 	}
 	look()
 	check(task.ID)
+	in := time.Now().Add(time.Minute).UnixMicro()
+	if at, err := f.redis().ZScore(t.Context(), "errand:ready", task.ID).Result(); err != nil || at < float64(in) {
+		t.Errorf("the next look for it is at %f: %v", at, err)
+	}
 	if err := f.redis().Del(t.Context(), "asynq:queues").Err(); err != nil { // Redis has lost it
 		t.Fatal(err)
 	}

@@ -103,11 +103,17 @@ func (q *Queue) Deliver(ctx context.Context) error {
 		}
 		// A new client makes the queues known to asynq, in case Redis has lost that.
 		put := q.newClient()
+		var made []store.Delivery
 		for _, d := range ready {
-			if err := q.deliver(ctx, put, d); err != nil {
-				return err // the store names it again
+			there, err := q.deliver(ctx, put, d)
+			if err != nil {
+				return err // the store names all of them again
+			}
+			if there {
+				made = append(made, d)
 			}
 		}
+		err = q.store.Delivered(ctx, made...)
 		for _, d := range slices.Backward(ready) {
 			if d.Called {
 				err = errors.Join(err, q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)))
@@ -119,17 +125,21 @@ func (q *Queue) Deliver(ctx context.Context) error {
 	}
 }
 
-// deliver enqueues a delivery. If it is over, because an operator archived it, the task gets another one.
-func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) error {
+// deliver enqueues a delivery, and reports whether it is in its queue. If it is over, because an operator archived it,
+// the task gets another one.
+func (q *Queue) deliver(ctx context.Context, put enqueue, d store.Delivery) (there bool, _ error) {
 	err := put(ctx, d.ID, d.Queue, d.Number)
 	if !errors.Is(err, asynq.ErrTaskIDConflict) {
-		return err
+		return err == nil, err
 	}
 	info, err := inspector(q).GetTaskInfo(d.Queue, DeliveryID(d.ID, d.Number))
-	if err != nil || info.State != asynq.TaskStateArchived && info.State != asynq.TaskStateCompleted {
-		return nil //nolint:nilerr // it is there, or was until now
+	if err != nil {
+		return false, nil //nolint:nilerr // it was there until now
 	}
-	return q.replace(ctx, d.ID, d.Number)
+	if info.State == asynq.TaskStateArchived || info.State == asynq.TaskStateCompleted {
+		return false, q.replace(ctx, d.ID, d.Number)
+	}
+	return true, nil
 }
 
 // clockMargin is how far this process' clock may be ahead of Redis', so that it can tell whether a lease of asynq has
