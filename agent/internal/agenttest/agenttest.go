@@ -21,9 +21,9 @@ import (
 func ShortTemp(t *testing.T) string { return temporary(t, "") }
 
 // Memory makes such a directory in memory, for very many files.
-func Memory(t *testing.T) string { return temporary(t, "/dev/shm") }
+func Memory(t testing.TB) string { return temporary(t, "/dev/shm") }
 
-func temporary(t *testing.T, parent string) string {
+func temporary(t testing.TB, parent string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp(parent, "at") //nolint:usetesting // t.TempDir holds the test's name, which is too long for a run's sockets
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/runlog"
 	"github.com/google/go-cmp/cmp"
@@ -40,7 +41,7 @@ const fakeKey = "MIIEpAIBAAKCAQEAwJ0Fq1oX3n5kT7uV2yZ8bC4dE6fG9hI0jK1lM2nO3pQ4rS5
 func newReading(t testing.TB, r *redact.Redactor) *reading {
 	t.Helper()
 	r = r.ForRun()
-	dir := t.TempDir()
+	dir := agenttest.Memory(t)
 	log, err := runlog.Open(dir, "x", nil, r, time.Unix(0, 0))
 	if err != nil {
 		t.Fatal(err)
