@@ -11,7 +11,7 @@ type Reviewer interface {
 	// and Waits. It returns nil if the task is no review with findings.
 	Reported(t Task, e Ending) *ReviewResult
 	// Result returns the whole result, or nil.
-	Result(ctx context.Context, t Task, e Ending) *ReviewResult
+	Result(ctx context.Context, t Task, e Ending) (*ReviewResult, error)
 	// Acceptance returns what people have done with the findings in a repository, by kind.
 	Acceptance(ctx context.Context, repo string) ([]Acceptance, error)
 }

@@ -25,8 +25,8 @@ func (r *reviewer) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
 	return &tasks.ReviewResult{Head: r.result.Head, URL: r.result.URL, Reported: r.result.Reported}
 }
 
-func (r *reviewer) Result(context.Context, tasks.Task, tasks.Ending) *tasks.ReviewResult {
-	return r.result
+func (r *reviewer) Result(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return r.result, r.err
 }
 
 func (r *reviewer) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {
@@ -77,11 +77,13 @@ func TestFindings(t *testing.T) {
 		"Reviewed change", "!as JSON")
 	h.contains(h.get("/api/tasks/"+id), http.StatusOK, `"review": "Two **problems**.`, `"summary": "as JSON"`, `!"pull"`)
 	h.contains(h.get("/api/tasks"), http.StatusOK, `"summary": "as JSON"`, `!"review":`)
-	sent := Task(t.Context(), h.Status(id), map[string]tasks.Reviewer{"test": source}) // of webhooks
-	if body, _ := json.Marshal(sent); !strings.Contains(string(body), `"review":"Two`) {
-		t.Errorf("%s", body)
+	sent, err := Task(t.Context(), h.Status(id), map[string]tasks.Reviewer{"test": source}) // of webhooks
+	if body, _ := json.Marshal(sent); err != nil || !strings.Contains(string(body), `"review":"Two`) {
+		t.Errorf("%s, %v", body, err)
 	}
 	source.result.Waits, source.result.Reported = false, 0
 	h.contains(h.get("/tasks/"+id), http.StatusOK, "Two <strong>problems</strong>.", "!Next: push")
 	h.contains(h.get("/"), http.StatusOK, "0 findings in abc1234")
+	source.err = errors.New("it cannot be read")
+	h.contains(h.get("/api/tasks/"+id), http.StatusServiceUnavailable)
 }

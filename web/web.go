@@ -49,7 +49,7 @@ type Scheduler = api.Scheduler
 type Inbox = api.Inbox
 
 // Task returns what the API returns of one task. reviews are those of the sources.
-func Task(ctx context.Context, s tasks.Status, reviews map[string]tasks.Reviewer) any {
+func Task(ctx context.Context, s tasks.Status, reviews map[string]tasks.Reviewer) (any, error) {
 	return (&view.Reader{Reviews: reviews}).Whole(ctx, s)
 }
 

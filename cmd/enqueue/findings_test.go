@@ -21,8 +21,8 @@ func (reviews) Reported(t tasks.Task, _ tasks.Ending) *tasks.ReviewResult {
 	return &tasks.ReviewResult{}
 }
 
-func (reviews) Result(context.Context, tasks.Task, tasks.Ending) *tasks.ReviewResult {
-	return &tasks.ReviewResult{Text: "One problem.\n\n**critical**: It overflows.\x1b[2J"}
+func (reviews) Result(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return &tasks.ReviewResult{Text: "One problem.\n\n**critical**: It overflows.\x1b[2J"}, nil
 }
 
 func (reviews) Acceptance(_ context.Context, repo string) ([]tasks.Acceptance, error) {

@@ -69,7 +69,11 @@ func (a *API) task(status int, do func(*http.Request) (tasks.Status, error)) res
 		if err != nil {
 			return err
 		}
-		return a.Out.JSON(w, status, a.View.Whole(r.Context(), s))
+		t, err := a.View.Whole(r.Context(), s)
+		if err != nil {
+			return err
+		}
+		return a.Out.JSON(w, status, t)
 	}
 }
 
@@ -327,7 +331,10 @@ func (a *API) follow(ctx context.Context, out *sse.Stream, id, after string) {
 // sendEnd sends how the task ended. It sends nothing if the task is already being retried: the client then reconnects.
 func (a *API) sendEnd(ctx context.Context, out *sse.Stream, id, event string) {
 	s, err := a.View.Desk.Status(ctx, id)
-	if err == nil && s.Ending != nil {
-		out.Send(event, "end", a.View.Whole(ctx, s))
+	if err != nil || s.Ending == nil {
+		return
+	}
+	if t, err := a.View.Whole(ctx, s); err == nil {
+		out.Send(event, "end", t)
 	}
 }

@@ -116,7 +116,10 @@ func (c *Console) renderTask(ctx context.Context, s tasks.Status, before string)
 	if err != nil {
 		return nil, err
 	}
-	shown := c.View.Whole(ctx, s)
+	shown, err := c.View.Whole(ctx, s)
+	if err != nil {
+		return nil, err
+	}
 	v := newTaskView(shown, past, t.Used, c.View.Now())
 	v.May = c.may(ctx, s.Task)
 	for i := range v.Questions {

@@ -71,8 +71,8 @@ type reviews struct{ tasks.Reviewer }
 
 func (reviews) Reported(tasks.Task, tasks.Ending) *tasks.ReviewResult { return &tasks.ReviewResult{} }
 
-func (reviews) Result(context.Context, tasks.Task, tasks.Ending) *tasks.ReviewResult {
-	return &tasks.ReviewResult{Text: "One problem.\x1b[2J"}
+func (reviews) Result(context.Context, tasks.Task, tasks.Ending) (*tasks.ReviewResult, error) {
+	return &tasks.ReviewResult{Text: "One problem.\x1b[2J"}, nil
 }
 
 // The answer of a review is its text, not the JSON of the agent.
@@ -82,9 +82,9 @@ func TestAnswerOfAReview(t *testing.T) {
 	e := tasks.Ending{Kind: tasks.Answered}
 	e.Result.Text = "As JSON."
 	for source, want := range map[string]string{"github": "One problem.", "slack": e.Result.Text} {
-		got := s.show(call{ctx: t.Context()}, tasks.Status{Task: tasks.Task{Source: source}, Ending: &e})
-		if got.Answer != want {
-			t.Errorf("%s: %q", source, got.Answer)
+		got, err := s.show(call{ctx: t.Context()}, tasks.Status{Task: tasks.Task{Source: source}, Ending: &e})
+		if err != nil || got.Answer != want {
+			t.Errorf("%s: %q, %v", source, got.Answer, err)
 		}
 	}
 }

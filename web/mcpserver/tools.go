@@ -103,7 +103,7 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 			return status{}, err
 		}
 		if found.Ending != nil || len(found.Questions) > 0 || !time.Now().Before(until) {
-			return s.show(c, found), nil
+			return s.show(c, found)
 		}
 		select {
 		case <-c.ctx.Done():
@@ -111,15 +111,18 @@ func (s *Server) status(c call, in statusQuery) (status, error) {
 		case <-c.Context().Done(): // the client is gone
 			return status{}, c.Context().Err()
 		case <-s.Life.Done(): // the client asks another front door
-			return s.show(c, found), nil
+			return s.show(c, found)
 		case <-time.After(waitStep):
 		}
 	}
 }
 
 // show returns a status without control sequences and with the end of a long answer cut off.
-func (s *Server) show(c call, st tasks.Status) status {
-	whole := s.View.Whole(c.ctx, st)
+func (s *Server) show(c call, st tasks.Status) (status, error) {
+	whole, err := s.View.Whole(c.ctx, st)
+	if err != nil {
+		return status{}, err
+	}
 	line := st.Headline(s.View.Now())
 	shown := status{
 		Task: st.Task.ID, State: st.State, Into: st.Into, Headline: display.Line(line.State + ": " + line.Detail),
@@ -146,7 +149,7 @@ func (s *Server) show(c call, st tasks.Status) status {
 			}
 		}
 	}
-	return shown
+	return shown, nil
 }
 
 // cut returns the beginning of a long text, and says so.
@@ -180,7 +183,7 @@ func (s *Server) cancel(c call, in which) (status, error) {
 	if err != nil {
 		return status{}, err
 	}
-	return s.show(c, found), nil
+	return s.show(c, found)
 }
 
 type logQuery struct {

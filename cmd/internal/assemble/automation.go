@@ -84,7 +84,8 @@ func (p *Parts) webhookBody(ctx context.Context, id string) (body any, ended tim
 	if err != nil {
 		return nil, s.Ended, err
 	}
-	return web.Task(ctx, s, p.reviews()), s.Ended, nil
+	body, err = web.Task(ctx, s, p.reviews())
+	return body, s.Ended, err
 }
 
 // reviews returns the reviews of the sources.

@@ -131,16 +131,15 @@ func reported(t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, subject.Origin
 }
 
 // Result returns the result of a review with its text, or nil if it has none. The text is what was posted. If that is
-// not known, or cannot be read, the text has all findings of the agent, and says so; they are not made harmless for
-// GitHub.
-func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) *tasks.ReviewResult {
+// not known, the text has all findings of the agent, and says so; they are not made harmless for GitHub.
+func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) (*tasks.ReviewResult, error) {
 	result, o, answer := reported(t, e)
 	if result == nil {
-		return nil
+		return nil, nil
 	}
 	l, err := r.memory.ledgerMemo(o.Ref).Load(ctx)
-	if err != nil && ctx.Err() == nil {
-		r.memory.Log.Warn("read what a review has posted", "run", t.ID, "err", err)
+	if err != nil {
+		return nil, err
 	}
 	plan, posted, _ := l.Plan(markOf(t, o, e).key())
 	note := ""
@@ -154,11 +153,10 @@ func (r *Reviews) Result(ctx context.Context, t tasks.Task, e tasks.Ending) *tas
 	}
 	result.Text = plan.Notice(markdown.Closed(answer.Summary), pageOf(t, o)) + note
 	result.Waits = posted && l.Waits(o.Head)
-	return result
+	return result, nil
 }
 
-// notKnownAsPosted ends the text of a review that is not posted yet, could not be, or is one of many, or whose ledger
-// cannot be read.
+// notKnownAsPosted ends the text of a review that is not posted yet, could not be, or is one of many.
 const notKnownAsPosted = "These are all findings of the agent. The pull request shows which of them were posted."
 
 // Acceptance returns what people did with the findings of the reviews of a repository, by kind.

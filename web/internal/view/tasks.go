@@ -6,6 +6,7 @@ package view
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -50,13 +51,17 @@ type Task struct {
 }
 
 // Whole returns the view of one task, with the text of a review.
-func (v *Reader) Whole(ctx context.Context, s tasks.Status) Task {
+func (v *Reader) Whole(ctx context.Context, s tasks.Status) (Task, error) {
 	t := v.NewTask(s)
-	if t.Reviewed != nil {
-		t.Reviewed = v.Reviews[s.Task.Source].Result(ctx, s.Task, *s.Ending)
-		t.Review = t.Reviewed.Text
+	if t.Reviewed == nil {
+		return t, nil
 	}
-	return t
+	result, err := v.Reviews[s.Task.Source].Result(ctx, s.Task, *s.Ending)
+	if err != nil {
+		return t, fmt.Errorf("read the review of %s: %w", s.Task.ID, err)
+	}
+	t.Reviewed, t.Review = result, result.Text
+	return t, nil
 }
 
 // NewTask returns the view of a task. It has no origin, which belongs to the source and may hold secrets.
