@@ -19,7 +19,9 @@ import (
 )
 
 // releaseFile is what the release before stored, as commands of Redis. After a release, write it with the code of that
-// release: go test -run TestFleetOfTheReleaseBefore ./tasks/worker -record.
+// release, in a worktree of it: go test -run TestFleetOfTheReleaseBefore ./tasks/worker -record. Then replace the name of
+// the machine by worker-1. This one is of revision f1d9fcbc, whose code differs from that of 0.1.0: data that this
+// version has recorded itself would guard nothing.
 const releaseFile = "testdata/release.redis"
 
 var recordRelease = flag.Bool("record", false, "write "+releaseFile)
@@ -174,7 +176,7 @@ func (f *fleet) load() {
 
 // TestFleetOfTheReleaseBefore lets a fleet of this version take over from one of the release before that died in the
 // middle of a run, and one of a later version take over from this one: what a later version has added to records is
-// still there afterwards. The stored format of 0.1.0, the first release, is the first one that releaseFile holds.
+// still there afterwards.
 func TestFleetOfTheReleaseBefore(t *testing.T) {
 	t.Parallel()
 	if *recordRelease {
