@@ -32,18 +32,23 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
 	}
 	r, err := s.run(ctx, "savepictures", id, unsubmitted.Milliseconds())
-	if err != nil || r.text(0) == "ok" {
+	if err != nil || r.text(0) != "no" {
 		return wrapf(err, "save pictures of %s", id)
 	}
-	args := []any{id, unsubmitted.Milliseconds()}
+	args, values := []any{id, unsubmitted.Milliseconds()}, []string{}
 	for i, d := range data {
 		value, err := s.values.keep(ctx, picture, id, d)
 		if err != nil {
 			return fmt.Errorf("save pictures of %s: %w", id, err)
 		}
-		args = append(args, i, value)
+		args, values = append(args, i, value), append(values, string(value))
 	}
-	_, err = s.run(ctx, "savepictures", args...)
+	r, err = s.run(ctx, "savepictures", args...)
+	if err == nil && r.text(0) == "exists" { // the task was submitted meanwhile, with pictures that another Save stored
+		for _, value := range values {
+			s.values.discard(ctx, value)
+		}
+	}
 	return wrapf(err, "save pictures of %s", id)
 }
 
