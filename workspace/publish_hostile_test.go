@@ -29,6 +29,17 @@ func TestUnfit(t *testing.T) {
 			testGit(t, dir, "commit", "--quiet", "--message", "large")
 			testGit(t, dir, "rm", "--quiet", "-r", "sub")
 		}, `"sub/large.bin" is in its commits`},
+		"large commit of a name that begins with a line feed": {func(t *testing.T, dir string) {
+			write(t, dir+"/\nlarge.bin", string(noise))
+			testGit(t, dir, "add", "--all")
+			testGit(t, dir, "commit", "--quiet", "--message", "large")
+		}, "is in its commits"},
+		"pointer with a name that begins with a line feed": {func(t *testing.T, dir string) {
+			write(t, dir+"/.gitattributes", gitAttributes)
+			write(t, dir+"/\nlarge.bin", asPointer("elsewhere"))
+			testGit(t, dir, "add", "--all")
+			testGit(t, dir, "commit", "--quiet", "--message", "pointer")
+		}, "belongs to Git LFS"},
 		"many files": {func(t *testing.T, dir string) {
 			for n := range strings.FieldsSeq("a b c d e f g") {
 				write(t, dir+"/"+n, string(noise[:maxFile]))

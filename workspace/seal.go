@@ -130,8 +130,9 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 		return err
 	}
 	var files []treeFile
-	for line := range strings.Lines(out) { // "<object> <name>"; a commit has no name
-		if object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found && name != "" {
+	// "<object> <name>", with the name up to its first line feed, so it may be empty; a commit has no blank.
+	for line := range strings.Lines(out) {
+		if object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found {
 			files = append(files, treeFile{name: name, object: object})
 		}
 	}
@@ -141,14 +142,19 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	}
 	for i, size := range sizes {
 		if size > maxFile {
-			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, files[i].name, maxFile>>20)
+			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit,
+				cmp.Or(files[i].name, files[i].object), maxFile>>20)
 		}
 	}
 	var unknown strings.Builder
 	for _, f := range pointers {
-		if !s.clone.mirror.hasLFS(f.content) {
-			unknown.WriteString(f.name + "\x00")
+		if s.clone.mirror.hasLFS(f.content) {
+			continue
 		}
+		if f.name == "" { // attributes need the name
+			return belongsToLFS(f.name)
+		}
+		unknown.WriteString(f.name + "\x00")
 	}
 	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
 	if err == nil && len(left) > 0 {
