@@ -40,7 +40,7 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	if err != nil {
 		return tip{}, err
 	}
-	fallback := strings.TrimPrefix(strings.TrimSpace(head), "refs/heads/")
+	fallback := strings.TrimPrefix(strings.TrimSuffix(head, "\n"), "refs/heads/")
 	t := tip{protected: cmp.Or(strings.TrimPrefix(want.Protected, "refs/heads/"), fallback)}
 	t.base = cmp.Or(strings.TrimPrefix(want.Base, "refs/heads/"), t.protected)
 	names := want.names(fallback)
@@ -94,15 +94,16 @@ func (w Want) names(fallback string) []string {
 
 // refs lists the refs that patterns match, by their names. What leads to no commit, such as a tag of a file, has none.
 func (m mirror) refs(ctx context.Context, patterns ...string) (list []Ref, _ error) {
-	const format = "--format=%(refname) %(objecttype) %(objectname) %(*objecttype) %(*objectname)"
+	const format = "--format=%(objecttype) %(objectname) %(*objecttype) %(*objectname) %(refname)"
 	out, err := m.git.run(ctx, append([]string{"for-each-ref", format}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}
 	for line := range strings.Lines(out) {
-		fields := strings.Fields(line) // the last two are empty unless it is an annotated tag
-		ref, kind, object := Ref{Name: fields[0]}, fields[len(fields)-2], fields[len(fields)-1]
-		switch kind {
+		// Those of git's fields with a star are empty unless it is an annotated tag. A name may have blanks of Unicode.
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 5)
+		ref, object := Ref{Name: fields[4]}, cmp.Or(fields[3], fields[1])
+		switch cmp.Or(fields[2], fields[0]) {
 		case "commit":
 			ref.Commit = object
 		case "tag": // some versions of git follow only the first of several

@@ -149,3 +149,38 @@ func TestStrayCommitIsNotExecuted(t *testing.T) {
 		t.Errorf("on main: %+v", c)
 	}
 }
+
+// Blanks of Unicode are letters of a name for git: a name ends nowhere else.
+func TestNameWithBlanks(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	main := testGit(t, o.work, "rev-parse", "HEAD")
+	testGit(t, o.work, "tag", "feature")
+	testGit(t, o.work, "tag", "--annotate", "v\u20031", "--message", "v1")
+	o.push("refs/tags/*:refs/tags/*")
+	pushed := o.commit("other", map[string]string{"x": "x\n"})
+	for _, name := range []string{"feat\u3000x", "next\u0085", "main\u00a0", "feature\u00a0/fix-1"} {
+		o.push(pushed + ":refs/heads/" + name)
+	}
+	w := o.files()
+	checkout(t, w, api)
+	for _, row := range []struct {
+		want Want
+		at   Ref
+	}{
+		{Want{Ref: "feat\u3000x"}, Ref{"refs/heads/feat\u3000x", pushed}},
+		{Want{Ref: "next\u0085"}, Ref{"refs/heads/next\u0085", pushed}},
+		{Want{Ref: "v\u20031"}, Ref{"refs/tags/v\u20031", main}},
+		{Want{Ref: "main"}, Ref{"refs/heads/main", main}},
+		{Want{Ref: "feature", Own: "errand/fix-1"}, Ref{"refs/tags/feature", main}},
+		{Want{Ref: "feat\u3000x", Own: "errand/new"}, Ref{"refs/heads/feat\u3000x", pushed}},
+	} {
+		if found, err := w.mirror(api.Repo).resolve(t.Context(), row.want); err != nil || found.at != row.at {
+			t.Errorf("%+v: %+v, %v, want %+v", row.want, found.at, err, row.at)
+		}
+	}
+	testGit(t, o.bare, "symbolic-ref", "HEAD", "refs/heads/main\u00a0")
+	if c := checkout(t, w, Want{Thread: "x", Repo: "acme/api"}); c.Head != pushed || c.From.Name != "refs/heads/main\u00a0" {
+		t.Errorf("the default branch: at %s from %+v", c.Head, c.From)
+	}
+}

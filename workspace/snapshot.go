@@ -86,7 +86,7 @@ func (s *shadow) describe(ctx context.Context) (b Bundle, err error) {
 	}
 	b.Head, b.Refs = s.head, map[string]string{}
 	for line := range strings.Lines(out) {
-		sha, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		sha, name, _ := strings.Cut(strings.Trim(line, " \n"), " ") // a name may have other blanks
 		sha, current := strings.CutPrefix(sha, "*")
 		if branch, found := strings.CutPrefix(name, "refs/heads/"); found && current { // HEAD may lead to the stash
 			b.Branch = branch

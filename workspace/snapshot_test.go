@@ -69,7 +69,7 @@ func state(t *testing.T, dir string) map[string]string {
 func (o *origin) workIn(dir string) {
 	t := o.t
 	write(t, dir+"/README.md", "committed\n")
-	testGit(t, dir, "checkout", "--quiet", "-b", "side")
+	testGit(t, dir, "checkout", "--quiet", "-b", "aside\u00a0")
 	testGit(t, dir, "commit", "--quiet", "--all", "--message", "on the side")
 	testGit(t, dir, "checkout", "--quiet", "main")
 	write(t, dir+"/new.txt", "committed\n")
