@@ -296,7 +296,7 @@ func (p Problem) String() string {
 	return p.Where + " " + p.What + "; " + p.Remedy
 }
 
-// Problems is the error of Load: every problem, in the order of the variables. It contains no secret.
+// Problems is the error of Load: every problem. It contains no secret.
 type Problems []Problem
 
 // Error lists the problems, one per line.

@@ -31,7 +31,7 @@ func TestLoadTriesTheParts(t *testing.T) {
 	}
 }
 
-// Every problem of errand.yaml is reported at once, a single time, with its line.
+// Every problem of errand.yaml is reported at once, a single time, in the order of the lines.
 func TestLoadNamesLines(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "errand.yaml")
@@ -71,8 +71,8 @@ hooks:
 		got = append(got, strings.TrimPrefix(p.Where, file))
 	}
 	want := []string{
-		":14: mcp.one", ":7: rules.1.action", ":8: rules.2", ":3: repositories.acme/api", ":3: repositories.acme/api",
-		":19: hooks.alerts.secret", ":11: registries.1:", ":12: registries.2:", ":17: credentials.1:", ":15: mcp.two:",
+		":3: repositories.acme/api", ":3: repositories.acme/api", ":7: rules.1.action", ":8: rules.2", ":11: registries.1:",
+		":12: registries.2:", ":14: mcp.one", ":15: mcp.two:", ":17: credentials.1:", ":19: hooks.alerts.secret",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("places (-want +got):\n%s\n%v", diff, err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -25,7 +26,8 @@ import (
 
 // Load reads and checks the configuration. Its error is a [config.Problems] with everything that prevents a program of
 // that role from starting, except problems that only Redis can reveal. For a role that runs tasks it also checks the
-// user and the sandbox. Both the start and -print-config use it.
+// user and the sandbox. The problems of errand.yaml come last, in the order of its lines. Both the start and
+// -print-config use it.
 func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	alone := role == config.RoleOnce
 	if alone {
@@ -56,10 +58,15 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		wrong, _ := errors.AsType[config.Problems](err)
 		problems = slices.Concat(problems, unlessReported(problems, wrong), contained(&c), checkSigning(c))
 	}
-	if len(problems) > 0 {
-		return c, problems
+	if len(problems) == 0 {
+		return c, nil
 	}
-	return c, nil
+	line := func(p config.Problem) (n int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(p.Where, c.Paths.File), ":%d:", &n) // 0 if it is not of errand.yaml
+		return n
+	}
+	slices.SortStableFunc(problems, func(a, b config.Problem) int { return line(a) - line(b) })
+	return c, problems
 }
 
 // try creates the parts, which do not connect yet, and closes them, to find errors that would stop the start, such as
