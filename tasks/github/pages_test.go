@@ -56,11 +56,13 @@ func TestPollMissesNothingBetweenPages(t *testing.T) {
 	f.hub.Deliver("")
 	want := map[string]bool{}
 	last := 0
-	for i := range minPolled + 5 {
+	for i := range minPolled + 25 { // a second page, after what every poll reads
 		last = f.open(func(pr *githubfake.PR) { pr.Head = fmt.Sprint("missed", i) })
 		want[fmt.Sprintf("github/acme/api#%d/review", last)] = true
 	}
+	closed := false
 	between.do = func() {
+		closed = true
 		if err := f.hub.ChangePR(t.Context(), repo, last, "closed", "ann"); err != nil {
 			t.Error(err)
 		}
@@ -70,6 +72,9 @@ func TestPollMissesNothingBetweenPages(t *testing.T) {
 		delete(want, task.Thread)
 	}
 	delete(want, fmt.Sprintf("github/acme/api#%d/review", last))
+	if !closed {
+		t.Error("nothing was closed between two pages")
+	}
 	if len(want) > 0 {
 		t.Errorf("without a review: %v", slices.Sorted(maps.Keys(want)))
 	}
