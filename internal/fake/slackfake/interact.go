@@ -103,16 +103,15 @@ func (s *Server) act(user, channel, ts string, find func(blocks json.RawMessage)
 	}, s.actionURL, nil
 }
 
-// element finds what has that action_id, in a block of actions or beside a section.
+// element finds what has that action_id in a block of actions.
 func element(raw json.RawMessage, actionID string) (answer, bool) {
 	var blocks []struct {
-		BlockID   string   `json:"block_id"`
-		Elements  []answer `json:"elements"`
-		Accessory answer   `json:"accessory"`
+		BlockID  string   `json:"block_id"`
+		Elements []answer `json:"elements"`
 	}
 	_ = json.Unmarshal(raw, &blocks) // the linter has seen them
 	for i, b := range blocks {
-		for _, e := range append(b.Elements, b.Accessory) {
+		for _, e := range b.Elements {
 			if e["action_id"] != actionID {
 				continue
 			}

@@ -28,11 +28,20 @@ func (l *linter) checks() map[string]func(at string, raw json.RawMessage) {
 
 func (l *linter) section(at string, raw json.RawMessage) {
 	var b struct {
-		Text json.RawMessage `json:"text"`
+		Text      json.RawMessage `json:"text"`
+		Fields    json.RawMessage `json:"fields"`
+		Accessory json.RawMessage `json:"accessory"`
 	}
-	if l.read(at, raw, &b) {
-		l.text(at+"/text", b.Text, maxSection, "plain_text", "mrkdwn")
+	if !l.read(at, raw, &b) {
+		return
 	}
+	if b.Fields != nil {
+		l.invalid(at, "unsupported property: fields")
+	}
+	if b.Accessory != nil {
+		l.invalid(at, "unsupported property: accessory")
+	}
+	l.text(at+"/text", b.Text, maxSection, "plain_text", "mrkdwn")
 }
 
 func (l *linter) header(at string, raw json.RawMessage) {

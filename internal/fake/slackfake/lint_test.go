@@ -79,6 +79,8 @@ func TestLintBeyondItsLimits(t *testing.T) {
 		"invalid_blocks: unsupported type:  [json-pointer:/blocks/0/elements/0/type]":                []byte(`[{"type":"actions","elements":[{}]}]`),
 		"invalid_blocks: unsupported type: html [json-pointer:/blocks/0/text/type]":                  []byte(`[{"type":"section","text":{"type":"html","text":"x"}}]`),
 		"invalid_blocks: invalid additional property: emoji [json-pointer:/blocks/0/text]":           []byte(`[{"type":"section","text":{"type":"mrkdwn","text":"x","emoji":true}}]`),
+		"invalid_blocks: unsupported property: fields [json-pointer:/blocks/0]":                      []byte(`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"fields":[]}]`),
+		"invalid_blocks: unsupported property: accessory [json-pointer:/blocks/0]":                   []byte(`[{"type":"section","text":{"type":"mrkdwn","text":"x"},"accessory":{"type":"image"}}]`),
 		"invalid_blocks: no more than 50 items allowed [json-pointer:/blocks]":                       blocks(t, repeat[slack.Block](slack.NewDividerBlock(), 51)...),
 		"invalid_blocks: must be less than 3001 characters [json-pointer:/blocks/0/text/text]":       section(mrkdwn(3001)),
 		"invalid_blocks: must be more than 0 characters [json-pointer:/blocks/0/text/text]":          section(mrkdwn(0)),
