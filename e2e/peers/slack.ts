@@ -1,5 +1,4 @@
-// What errand and the fake workspace say to each other, as Slack's own SDK types it. TestSlackSchemas turns these types into the schemas of the fake,
-// and TestSlackTypes has the compiler check recorded calls against them.
+// What errand and the fake workspace say to each other, as Slack's own SDK types it. TestSlackSchemas turns these types into the schemas of the fake.
 import type * as api from '@slack/web-api'
 import type * as slack from '@slack/types'
 import type * as request from '@slack/web-api/dist/types/request/manifest.js' // the package does not export it

@@ -272,7 +272,7 @@ func (c Credential) Piped() string { return cmp.Or(c.APIKey, c.OAuthToken) }
 // betas are the values of anthropic-beta that may pass: those that the pinned CLI (2.1.332) sends with a run's own
 // requests. Values are left out that make an answer more expensive or let another model into it (fast mode, advisors,
 // fallbacks on the server), and values that reach beyond the run (files, batches, remote MCP servers, managed agents).
-// TestCLIBetas checks that the list covers what the CLI sends.
+// TestCLIModelsAndBetas checks that the list covers what the CLI sends.
 var betas = []string{
 	"afk-mode-2026-01-31", "advanced-tool-use-2025-11-20", "auto-mode-classifier-2026-07-16",
 	"cache-diagnosis-2026-04-07", "claude-code-20250219", "claude-code-side-query-2026-09-29", "context-1m-2025-08-07",

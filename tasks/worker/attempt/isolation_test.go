@@ -52,9 +52,6 @@ func (f *fleet) claimedBy(w *Processor, deaths int, beside bool, crashed string)
 	if err == nil && deaths > 0 {
 		rec, err = f.store.Requeue(f.Context(), task.ID, rec.Delivery, rec.Fence, true)
 	}
-	if crashed == "" { // just now
-		crashed = strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
-	}
 	if err == nil && crashed != noted {
 		err = f.rdb.HSet(f.Context(), "errand:task:"+task.ID, "crashed", crashed).Err()
 	}
