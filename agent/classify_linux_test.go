@@ -232,6 +232,9 @@ func TestRefusedForGoodUntilAnotherIsFree(t *testing.T) {
 	if at := retryAt(ClassContext, nil, &API{FreeAt: time.Now()}); !at.IsZero() {
 		t.Errorf("a conversation that is too long is repeated at %v", at)
 	}
+	if at := retryAt(ClassAuth, nil, &API{RetryAt: time.Now().Add(time.Hour)}); !at.IsZero() {
+		t.Errorf("a refused key that no other one replaces is tried again at %v", at)
+	}
 }
 
 // The reason of a refused start should have a specific remedy if the class's is too general.

@@ -104,7 +104,7 @@ func TestCLIAnswersAndResumes(t *testing.T) {
 	}
 }
 
-// Every credential reaches the model, and no tool sees one, whatever it looks at.
+// Every credential reaches the model, and no tool sees one, or where the worker's private key lies, whatever it looks at.
 func TestCLICredentials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]Credential{
@@ -116,7 +116,16 @@ func TestCLICredentials(t *testing.T) {
 			model, dir := newModel(t), t.TempDir()
 			look := "env > env.txt; cat /proc/$PPID/environ /proc/$PPID/cmdline >> env.txt; grep -rh . $CLAUDE_CONFIG_DIR $HOME $TMPDIR >> env.txt; true"
 			model.Answer("", bash(look), modelfake.Turn{Text: "ok"})
-			r := newCLI(t, model, func(cfg *Config) { cfg.Credential, cfg.Redactor = c, nil })
+			const key = "/x/client.key"
+			r := newCLI(t, model, func(cfg *Config) {
+				cfg.Credential, cfg.Redactor = c, nil
+				cfg.Getenv = func(name string) string {
+					if name == "CLAUDE_CODE_CLIENT_KEY" {
+						return key
+					}
+					return os.Getenv(name)
+				}
+			})
 			res := runCLI(t, r, Spec{ID: "cred-" + name, Dir: dir, Profile: Write}, &host{})
 			if res.Text != "ok" {
 				t.Fatalf("result %+v", res)
@@ -129,8 +138,8 @@ func TestCLICredentials(t *testing.T) {
 			if err != nil || len(env) == 0 {
 				t.Fatalf("env.txt: %v", err)
 			}
-			if bytes.Contains(env, []byte(secret)) {
-				t.Error("a tool can read the credential")
+			if bytes.Contains(env, []byte(secret)) || bytes.Contains(env, []byte(key)) {
+				t.Error("a tool can read the credential, or the path of the private key")
 			}
 			if !bytes.Contains(env, []byte("ANTHROPIC_BASE_URL=http://127.0.0.1:")) ||
 				bytes.Contains(env, []byte(model.URL())) {

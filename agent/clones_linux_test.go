@@ -9,8 +9,8 @@ import (
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
-// The CLI works in further clones, and in a further directory, as in its own directory, with the operator's rules for paths. It loads no settings or
-// memory from them, and agents and skills only if they are trusted.
+// The CLI works in further clones, and in a further directory, as in its own directory, with the operator's rules for
+// paths. It loads no settings or memory from them, and agents and skills only if they are trusted.
 func TestCLIFurtherClones(t *testing.T) {
 	t.Parallel()
 	also := t.TempDir()
@@ -34,11 +34,13 @@ func TestCLIFurtherClones(t *testing.T) {
 			return call("Write", "file_path", path, "content", "x").Tools[0]
 		}
 		model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
-			write(filepath.Join(also, name)), write(filepath.Join(also, "docs", name)), write(filepath.Join(further, "x")),
+			write(filepath.Join(also, name)), write(filepath.Join(also, "docs", name)),
+			write(filepath.Join(further, "x")),
 			bash("touch " + also + "/by-bash-" + name).Tools[0],
 		}}, modelfake.Turn{Text: "Done."})
 		res := runCLI(t, newCLI(t, model), Spec{
-			ID: "clones-" + name, Also: []Also{{"acme/web", also}}, Files: further, Profile: Write, TrustedConfig: trusted,
+			ID: "clones-" + name, Also: []Also{{"acme/web", also}}, Files: further,
+			Profile: Write, TrustedConfig: trusted,
 			Rules: []Rule{{Tool: "Write", Input: "docs/**", Action: Deny, Reason: "not the docs"}},
 		}, &host{})
 		if res.Outcome != Done {

@@ -102,7 +102,8 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 			model, top, ran := newModel(t), t.TempDir(), t.TempDir()
 			files := map[string]string{clone + "sub/x.txt": "x\n"}
 			for dir, mark := range map[string]string{clone: "", "": "-above"} {
-				files[dir+".claude/settings.json"] = hooksFor(filepath.Join(ran, "hooked"+mark))
+				files[dir+".claude/settings.json"] = strings.TrimSuffix(hooksFor(filepath.Join(ran, "hooked"+mark)), "}") +
+					`,"apiKeyHelper":"touch ` + filepath.Join(ran, "helped"+mark) + `"}`
 				files[dir+".mcp.json"] = `{"mcpServers":{"x` + mark + `":{"type":"stdio","command":"touch","args":["` +
 					filepath.Join(ran, "served"+mark) + `"]}}}`
 			}
@@ -124,8 +125,19 @@ func TestCLIOpensKnownFilesOnly(t *testing.T) {
 				ID: "opens-" + name, Dir: filepath.Join(top, clone), Prompt: Message{Text: "x"}, Profile: Write,
 				TrustedConfig: c.obeys != "",
 			}
-			runCLI(t, newCLI(t, model), spec, &host{})
-			for _, made := range []string{"hooked", "served", "hooked-above", "served-above"} {
+			r := newCLI(t, model, func(cfg *Config) {
+				cfg.Servers = []MCPServer{{
+					Name: "fleet", Type: ServerStdio, Command: "touch", Args: []string{filepath.Join(ran, "fleet")},
+					Profiles: []Profile{Write},
+				}}
+			})
+			runCLI(t, r, spec, &host{})
+			if _, err := os.Stat(filepath.Join(ran, "fleet")); err != nil {
+				t.Errorf("the fleet's server did not start: %v", err)
+			}
+			for _, made := range []string{
+				"hooked", "served", "helped", "hooked-above", "served-above", "helped-above",
+			} {
 				_, err := os.Stat(filepath.Join(ran, made))
 				if (err == nil) != (c.obeys != "" && !strings.Contains(made, "above")) {
 					t.Errorf("%s: %v", made, err)

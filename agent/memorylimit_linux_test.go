@@ -111,7 +111,7 @@ func TestSharedMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "", func(t *testing.T, b *bench) {
 		s := b.script(t, t.Context(),
-			"ulimit -c; head -c 600M /dev/zero >/dev/shm/x; stat -c %s /dev/shm/x; echo x >/dev/x; echo y >/dev/null", 0)
+			"ulimit -Hc; head -c 600M /dev/zero >/dev/shm/x; stat -c %s /dev/shm/x; echo x >/dev/x; echo y >/dev/null", 0)
 		if !strings.HasPrefix(s.Output, "0\n") || !strings.Contains(s.Output, "No space left on device") || !strings.Contains(s.Output, "536870912") ||
 			!strings.Contains(s.Output, "/dev/x: Read-only") {
 			t.Errorf("%+v", s)

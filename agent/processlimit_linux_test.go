@@ -8,13 +8,18 @@ import (
 
 // A fork bomb, with a bound for the machine's sake: each process starts two more, in a new session, until
 // there are too many.
-const bomb = `bomb() { [ "$1" -gt 0 ] || exec sleep 1000; setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait; }; export -f bomb; bomb 8`
+const bomb = `bomb() {
+	[ "$1" -gt 0 ] || exec sleep 1000
+	setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait
+}
+export -f bomb; bomb 8`
 
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
 	inBoth(t, "shell", func(t *testing.T, b *bench) {
 		b.cfg.MaxProcesses = 100
-		if res := tooMuch(t, b, bomb, ClassProcesses); res.Error != nil && !strings.Contains(res.Error.User, "more processes than a run may have") {
+		if res := tooMuch(t, b, bomb, ClassProcesses); res.Error != nil &&
+			!strings.Contains(res.Error.User, "more processes than a run may have") {
 			t.Error(res.Error)
 		}
 	})
