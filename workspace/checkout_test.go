@@ -131,6 +131,12 @@ func TestCheckoutErrors(t *testing.T) {
 		{"no branch", Want{Repo: "acme/api", Ref: "nope"}, ErrRef, `clone acme/api: reference not found: "nope"`},
 		{"no base", Want{Repo: "acme/api", Base: "nope"}, ErrRef, `clone acme/api: reference not found: "nope"`},
 		{
+			"no branch with a full name",
+			Want{Repo: "acme/api", Ref: "refs/heads/nope"},
+			ErrRef,
+			`clone acme/api: reference not found: "refs/heads/nope"`,
+		},
+		{
 			"no pull request",
 			Want{Repo: "acme/api", Ref: "refs/pull/9/head"},
 			ErrRef,

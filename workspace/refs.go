@@ -66,6 +66,9 @@ func (m mirror) resolve(ctx context.Context, want Want) (tip, error) {
 	}
 	if !fullSHA.MatchString(want.Ref) {
 		t.at, err = among(refs, names...)
+		if err != nil && want.Ref != "" { // said as it was written
+			err = fmt.Errorf("%w: %q", ErrRef, want.Ref)
+		}
 		return t, err
 	}
 	if t.at.Commit, err = m.commit(ctx, want.Ref); err != nil || want.Strange {
