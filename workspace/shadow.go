@@ -118,11 +118,13 @@ func (s *shadow) fill(ctx context.Context, x extent) (err error) {
 	if err := s.copy(ctx, x); err != nil {
 		return err
 	}
-	out, err := s.git.run(ctx, "rev-parse", "HEAD^{commit}", "HEAD^{tree}")
+	// "--": git takes no name for that of a file, of which it would print the name. It prints a line "--".
+	out, err := s.git.run(ctx, "rev-parse", "HEAD^{commit}", "HEAD^{tree}", "--")
 	if err != nil {
 		return err
 	}
-	s.head, s.headTree, _ = strings.Cut(strings.TrimSpace(out), "\n")
+	s.head, out, _ = strings.Cut(out, "\n")
+	s.headTree, _, _ = strings.Cut(out, "\n")
 	if !s.indexed.IsZero() {
 		return nil
 	}

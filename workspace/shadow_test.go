@@ -115,3 +115,20 @@ func TestMovingWorkStaysInside(t *testing.T) {
 		})
 	}
 }
+
+// A clone without a commit is said to be one, whatever files there are where git runs.
+func TestCloneWithoutCommit(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	w := o.files()
+	c := checkout(t, w, api)
+	testGit(t, c.Dir, "checkout", "--quiet", "--orphan", "x")
+	for _, names := range [][]string{nil, {"HEAD^{commit}", "HEAD^{tree}"}} {
+		for _, name := range names {
+			write(t, w.git.cwd+"/"+name, "x\n")
+		}
+		if b, err := w.Snapshot(t.Context(), c, 10<<10); err == nil || !strings.Contains(err.Error(), "bad revision") {
+			t.Errorf("beside %q: %+v, %v", names, b, err)
+		}
+	}
+}
