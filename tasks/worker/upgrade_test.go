@@ -87,10 +87,11 @@ func (f *fleet) recordRelease() {
 	}
 }
 
-// passing reports whether a key is gone soon after its process.
+// passing reports whether a key is gone soon after its process, or says when that last looked at the outbox: who looks
+// later waits a minute before it posts.
 func passing(key string) bool {
 	return slices.ContainsFunc([]string{
-		"errand:claim:", "errand:worker", "errand:leader:", "asynq:servers", "asynq:workers",
+		"errand:claim:", "errand:worker", "errand:leader:", "errand:looked", "asynq:servers", "asynq:workers",
 		"asynq:{background}:paused",
 	},
 		func(prefix string) bool { return strings.HasPrefix(key, prefix) })
