@@ -91,7 +91,17 @@ func TestConversation(t *testing.T) {
 	w := newWorld(t)
 	w.model.Answer("count", modelfake.Turn{Chunks: []string{"one ", "two ", "thr"}, Hang: true})
 	w.model.Answer("go on", modelfake.Turn{Text: "three. ({{turns}} prompts)"})
+	local := t.TempDir()
+	w.env["ERRAND_DIRS"] = local
 	base := w.standalone()
+	for path, want := range map[string]int{local: http.StatusOK, "/etc": http.StatusBadRequest} {
+		if got := w.browser(http.MethodGet, base+"/api/agents?projectPath="+path, ""); got.StatusCode != want {
+			t.Errorf("the agents of %s: %s, want %d", path, got.Status, want)
+		}
+	}
+	if page := w.get(base + "/chat"); !strings.Contains(page, local) {
+		t.Errorf("the form does not offer %s: %s", local, page)
+	}
 
 	next := w.talk(base, `{"message": "count"}`)
 	task := w.heard(next, "task")
