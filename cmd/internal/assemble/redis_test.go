@@ -41,6 +41,8 @@ func TestRedisIsLookedAt(t *testing.T) {
 		}
 	}
 	p := on(redistest.Start(t))
+	p.notices = Notices(p.Config, []string{"ERRAND_RUN_LIMT=1h"})
+	check(p, "", `level=WARN msg=configuration what="ERRAND_RUN_LIMT`)
 	check(p, "", `level=WARN msg=redis what="Redis runs without appendonly"`)
 	for _, args := range [][2]string{{"maxmemory", "1gb"}, {"maxmemory-policy", "allkeys-lru"}} {
 		if err := p.Redis.ConfigSet(t.Context(), args[0], args[1]).Err(); err != nil {
