@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,8 @@ import (
 var files = regexp.MustCompile(
 	` (?:--(?:from-)?env-file[ =]|-f |--set-file \w+=|-v (?:\./|PWD/))([^ :]+)|^helm .* (deploy/\S+)|^(scripts/\S+)`)
 
-// named are the names in commands that are not run, each with the file that must have it, in this form.
+// named are the names in commands that are not run, each with the file that must have it, in this form. What a pattern
+// finds may be several names, and flags.
 var named = []struct {
 	pattern    *regexp.Regexp
 	file, form string
@@ -23,14 +25,19 @@ var named = []struct {
 	{regexp.MustCompile(`^apt-get install .*\./errand_([0-9.]+)_amd64\.deb`), "CHANGELOG.md", "\n## [%s]"},
 	{regexp.MustCompile(`^apt-get install ([a-z-]+)$`), "deploy/debian/control", " %s"},
 	{regexp.MustCompile(`^docker build .*--build-arg (\w+)=`), "Dockerfile", "\nARG %s"},
-	{regexp.MustCompile(`^docker compose (?:-\S+ )*[a-z]+ (?:-v \S+ |-\S+ )*([a-z]+)`), "docker-compose.yml", "\n  %s:"},
+	{regexp.MustCompile(`^docker compose (?:exec|run) (?:-v \S+ |-\S+ )*(\S+)`), "docker-compose.yml", "\n  %s:"},
+	{regexp.MustCompile(`^docker compose (?:build|logs|stop|up) (.+)`), "docker-compose.yml", "\n  %s:"},
 	{regexp.MustCompile(`^git clone https://(\S+)\.git`), "go.mod", "module %s\n"},
 	{regexp.MustCompile(`^helm .* --set-file (\w+)=`), "deploy/helm/errand/values.yaml", "\n%s:"},
 	{regexp.MustCompile(`^kubectl .*deploy(?:ment)?/(\S+)`), "deploy/kubernetes/*.yaml", "\nkind: Deployment\nmetadata:\n  name: %s\n"},
 	{regexp.MustCompile(`^kubectl .*secret generic (\S+)`), "deploy/kubernetes/*.yaml", "- secretRef: {name: %s}"},
 	{regexp.MustCompile(`^kubectl .* -l app=(\S+)`), "deploy/kubernetes/*.yaml", "\n        app: %s\n"},
-	{regexp.MustCompile(`^(?:systemctl|journalctl) .*\b(errand-[a-z]+)`), "deploy/systemd/*.service", "%s"},
+	{regexp.MustCompile(`^npm (?:.* )?--prefix (\S+)`), "deploy/systemd/*.service", "PATH=%s/node_modules/.bin:"},
+	{regexp.MustCompile(`^(?:systemctl [a-z]+|systemd-analyze security|journalctl) (.+)`), "deploy/systemd/*.service", "/%s.service\n"},
 }
+
+// ofDebian are units of packages that errand needs.
+var ofDebian = []string{"redis-server"}
 
 // checkCall checks what a call of a stand-in names: files, services, units, charts and targets of this repository.
 func checkCall(t *testing.T, c call) error {
@@ -52,8 +59,13 @@ func checkCall(t *testing.T, c call) error {
 	}
 	for _, n := range named {
 		for _, m := range n.pattern.FindAllStringSubmatch(text, -1) {
-			if err := contains(textOf(t, n.file), fmt.Sprintf(n.form, m[1])); err != nil {
-				return err
+			for name := range strings.FieldsSeq(m[1]) {
+				if strings.HasPrefix(name, "-") || slices.Contains(ofDebian, name) {
+					continue
+				}
+				if err := contains(textOf(t, n.file), fmt.Sprintf(n.form, name)); err != nil {
+					return err
+				}
 			}
 		}
 	}
@@ -98,7 +110,11 @@ func TestCheckCall(t *testing.T) {
 		"kubectl create secret generic errand-door":                                  "errand-door",
 		"kubectl -n errand rollout status deployment/errand-wrk":                     "name: errand-wrk",
 		"kubectl logs -l app=worker":                                                 "app: worker",
-		"systemctl enable --now errand-wrk":                                          `"errand-wrk" is missing`,
+		"systemctl enable --now errand-wrk":                                          `"/errand-wrk.service" is missing`,
+		"systemctl restart errand-wrk errand-worker":                                 `"/errand-wrk.service" is missing`,
+		"systemctl restart errand-work":                                              `"/errand-work.service" is missing`,
+		"docker compose up -d redis enqeue":                                          `"enqeue:" is missing`,
+		"npm --prefix /opt/other ci":                                                 "/opt/other",
 		"scripts/mention-file":                                                       "no such file",
 		"docker compose run -v " + repoRoot + "/deploy/none:/x:ro redis sh /x -- -y": "deploy/none: no such file",
 	} {
