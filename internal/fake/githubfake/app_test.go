@@ -92,6 +92,25 @@ func TestAppJWTRefused(t *testing.T) {
 	}
 }
 
+// An installation token ends by the clock of the fake.
+func TestTokenEnds(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	s, tr := startApp(t, githubfake.Config{Now: func() time.Time { return now }, TokenLife: time.Minute})
+	app := aim(t, s, github.NewClient(&http.Client{Transport: tr}))
+	tok, _, err := app.Apps.CreateInstallationToken(t.Context(), 5, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, s, tok.GetToken())
+	if _, _, err := c.Repositories.Get(t.Context(), "acme", "api"); err != nil {
+		t.Error(err)
+	}
+	now = now.Add(time.Minute)
+	_, _, err = c.Repositories.Get(t.Context(), "acme", "api")
+	wantError(t, err, 401, "Bad credentials")
+}
+
 func TestNarrowedToken(t *testing.T) {
 	t.Parallel()
 	s, tr := startApp(t, githubfake.Config{})

@@ -130,7 +130,7 @@ func (s *Server) createReview(r *request) reply {
 		return a
 	}
 	p := r.pull
-	verdict, known := reviewStates[ask.Event]
+	_, known := reviewStates[ask.Event]
 	files, refused := s.reviewed(p, &ask.CommitID)
 	switch {
 	case !known:
@@ -140,9 +140,6 @@ func (s *Server) createReview(r *request) reply {
 		return invalid("Unprocessable Entity", refused)
 	case tooLong(ask.Body):
 		return invalid("Unprocessable Entity", bodyTooLong)
-	case r.who.login == p.user && (verdict == "APPROVED" || verdict == "CHANGES_REQUESTED"):
-		return invalid("Unprocessable Entity", "Can not "+strings.ToLower(strings.ReplaceAll(ask.Event, "_", " "))+
-			" on your own pull request")
 	case ask.Body == "" && (len(ask.Comments) == 0 && ask.Event == "COMMENT" || ask.Event == "REQUEST_CHANGES"):
 		return invalid("Unprocessable Entity", "Body can't be blank")
 	}
