@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 // In a sandbox the agent sees its whole clone, and neither the worker's state nor its configuration. Health reports the
-// sandbox of the runs.
+// sandbox of the runs, and the configuration.
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -35,16 +36,23 @@ func TestSandbox(t *testing.T) {
 	base := w.standalone()
 	w.answers(w.mention("look", ""), 1)
 
+	type check struct{ What string }
 	var fleet struct {
 		Workers []struct {
 			Health struct {
 				Sandbox string `json:"sandbox"`
 				Posture string `json:"posture"`
 			} `json:"health"`
+			Checks []check `json:"checks"`
 		} `json:"workers"`
 	}
 	if err := json.Unmarshal([]byte(w.get(base+"/api/health")), &fleet); err != nil || len(fleet.Workers) != 1 {
 		t.Fatalf("%+v, %v", fleet, err)
+	}
+	if !slices.ContainsFunc(fleet.Workers[0].Checks, func(c check) bool {
+		return c.What == yaml+": repositories (1), channels (1)"
+	}) {
+		t.Errorf("the worker does not say how it is configured: %+v", fleet.Workers[0].Checks)
 	}
 	requests := w.model.Requests()
 	seen := string(requests[len(requests)-1].Body)
