@@ -32,23 +32,18 @@ func (s *Pictures) Save(ctx context.Context, id string, data [][]byte) error {
 		return fmt.Errorf("save pictures of %s: %d bytes, limit %d: %w", id, size, maxPictures, ErrTooLarge)
 	}
 	r, err := s.run(ctx, "savepictures", id, unsubmitted.Milliseconds())
-	if err != nil || r.text(0) != "no" {
+	if err != nil || r.text(0) == "ok" {
 		return wrapf(err, "save pictures of %s", id)
 	}
-	args, values := []any{id, unsubmitted.Milliseconds()}, []string{}
+	args := []any{id, unsubmitted.Milliseconds()}
 	for i, d := range data {
 		value, err := s.values.keep(ctx, picture, id, d)
 		if err != nil {
 			return fmt.Errorf("save pictures of %s: %w", id, err)
 		}
-		args, values = append(args, i, value), append(values, string(value))
+		args = append(args, i, value)
 	}
-	r, err = s.run(ctx, "savepictures", args...)
-	if err == nil && r.text(0) == "exists" { // the task was submitted meanwhile, with pictures that another Save stored
-		for _, value := range values {
-			s.values.discard(ctx, value)
-		}
-	}
+	_, err = s.run(ctx, "savepictures", args...)
 	return wrapf(err, "save pictures of %s", id)
 }
 
