@@ -265,7 +265,7 @@ func (e *endpoint) refusal() intake.Memo[refusal] {
 func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err error) {
 	now := e.source.cfg.Now().UTC()
 	err = d.Affords(ctx, e.task("", request{At: now}))
-	if _, over := errors.AsType[*tasks.InputError](err); !over {
+	if _, refused := errors.AsType[*tasks.InputError](err); !refused {
 		return "", err
 	}
 	last, err := e.refusal().Load(ctx)

@@ -26,7 +26,7 @@ import (
 
 // Load reads and checks the configuration. Its error is a [config.Problems] with everything that prevents a program of
 // that role from starting, except problems that only Redis can reveal. For a role that runs tasks it also checks the
-// user and the sandbox. The problems of errand.yaml come last, in the order of its lines. Both the start and
+// user and the sandbox. The problems that lines of errand.yaml have come last, in their order. Both the start and
 // -print-config use it.
 func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	alone := role == config.RoleOnce
@@ -62,7 +62,7 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 		return c, nil
 	}
 	line := func(p config.Problem) (n int) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(p.Where, c.Paths.File), ":%d:", &n) // 0 if it is not of errand.yaml
+		_, _ = fmt.Sscanf(strings.TrimPrefix(p.Where, c.Paths.File), ":%d:", &n) // 0 if it is of no line
 		return n
 	}
 	slices.SortStableFunc(problems, func(a, b config.Problem) int { return line(a) - line(b) })
