@@ -258,6 +258,23 @@ func TestLFSIsNotPublished(t *testing.T) {
 	}
 }
 
+// What the repository has may move, even a pointer to what its server does not give, and a large file.
+func TestMovedFilesAreFit(t *testing.T) {
+	t.Parallel()
+	o := newOrigin(t)
+	o.commit("main", map[string]string{
+		".gitattributes": gitAttributes, "a.bin": asPointer("one"), "large.txt": strings.Repeat("large\n", maxFile/6+1),
+	})
+	w, _ := o.serveLFS()
+	c := checkout(t, w, api)
+	testGit(t, c.Dir, "mv", "a.bin", "b.bin")
+	testGit(t, c.Dir, "mv", "large.txt", "there.txt")
+	testGit(t, c.Dir, "commit", "--quiet", "--message", "move")
+	if _, err := w.Publish(t.Context(), c, *publication()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A snapshot has what the agent has changed, and not what was fetched.
 func TestLFSInASnapshot(t *testing.T) {
 	t.Parallel()

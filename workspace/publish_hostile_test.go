@@ -33,13 +33,30 @@ func TestUnfit(t *testing.T) {
 			write(t, dir+"/\nlarge.bin", string(noise))
 			testGit(t, dir, "add", "--all")
 			testGit(t, dir, "commit", "--quiet", "--message", "large")
-		}, "is in its commits"},
-		"pointer with a name that begins with a line feed": {func(t *testing.T, dir string) {
+		}, `"\nlarge.bin" is in its commits`},
+		"pointer with a name of two lines": {func(t *testing.T, dir string) {
 			write(t, dir+"/.gitattributes", gitAttributes)
-			write(t, dir+"/\nlarge.bin", asPointer("elsewhere"))
+			write(t, dir+"/large\n.bin", asPointer("elsewhere"))
 			testGit(t, dir, "add", "--all")
 			testGit(t, dir, "commit", "--quiet", "--message", "pointer")
-		}, "belongs to Git LFS"},
+		}, `"large\n.bin" belongs to Git LFS`},
+		"pointer that stands in another file too": {func(t *testing.T, dir string) {
+			write(t, dir+"/.gitattributes", gitAttributes)
+			write(t, dir+"/a.txt", asPointer("elsewhere"))
+			write(t, dir+"/large.bin", asPointer("elsewhere"))
+			testGit(t, dir, "add", "--all")
+			testGit(t, dir, "commit", "--quiet", "--message", "pointers")
+		}, `"large.bin" belongs to Git LFS`},
+		"pointer that only a merge has": {func(t *testing.T, dir string) {
+			write(t, dir+"/.gitattributes", gitAttributes)
+			testGit(t, dir, "checkout", "--quiet", "-b", "other")
+			testGit(t, dir, "commit", "--quiet", "--allow-empty", "--message", "other")
+			testGit(t, dir, "checkout", "--quiet", "main")
+			testGit(t, dir, "merge", "--quiet", "--no-ff", "--no-commit", "other")
+			write(t, dir+"/large.bin", asPointer("elsewhere"))
+			testGit(t, dir, "add", "--all")
+			testGit(t, dir, "commit", "--quiet", "--message", "merge")
+		}, `"large.bin" belongs to Git LFS`},
 		"many files": {func(t *testing.T, dir string) {
 			for n := range strings.FieldsSeq("a b c d e f g") {
 				write(t, dir+"/"+n, string(noise[:maxFile]))

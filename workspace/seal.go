@@ -125,16 +125,9 @@ func (s *shadow) commitTree(ctx context.Context, tree, parent string, p Publicat
 // weigh refuses commits, including the agent's own, with files that are too large, or with pointers whose contents the
 // server of Git LFS lacks: whoever clones them would get nothing.
 func (s *shadow) weigh(ctx context.Context, tip string) error {
-	out, err := s.git.run(ctx, "rev-list", "--objects", tip, "--not", "--alternate-refs")
+	files, err := s.added(ctx, tip)
 	if err != nil {
 		return err
-	}
-	var files []treeFile
-	// "<object> <name>", with the name up to its first line feed, so it may be empty; a commit has no blank.
-	for line := range strings.Lines(out) {
-		if object, name, found := strings.Cut(strings.TrimSuffix(line, "\n"), " "); found {
-			files = append(files, treeFile{name: name, object: object})
-		}
 	}
 	pointers, sizes, err := s.git.readPointers(ctx, files)
 	if err != nil {
@@ -142,25 +135,47 @@ func (s *shadow) weigh(ctx context.Context, tip string) error {
 	}
 	for i, size := range sizes {
 		if size > maxFile {
-			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit,
-				cmp.Or(files[i].name, files[i].object), maxFile>>20)
+			return fmt.Errorf("%w: %q is in its commits and has more than %d MiB", ErrUnfit, files[i].name, maxFile>>20)
 		}
 	}
 	var unknown strings.Builder
 	for _, f := range pointers {
-		if s.clone.mirror.hasLFS(f.content) {
-			continue
+		if !s.clone.mirror.hasLFS(f.content) {
+			unknown.WriteString(f.name + "\x00")
 		}
-		if f.name == "" { // attributes need the name
-			return belongsToLFS(f.name)
-		}
-		unknown.WriteString(f.name + "\x00")
 	}
 	left, err := s.git.leftToLFS(ctx, unknown.String(), "--cached")
 	if err == nil && len(left) > 0 {
 		err = belongsToLFS(left[0])
 	}
 	return err
+}
+
+// added lists the files of the commits up to tip whose objects the mirror lacks, by each of their names. A file that it
+// has may move: the server of Git LFS has what its pointer leads to, even if the mirror does not.
+func (s *shadow) added(ctx context.Context, tip string) (files []treeFile, _ error) {
+	beyond := []string{tip, "--not", "--alternate-refs"}
+	out, err := s.git.run(ctx, append([]string{"rev-list", "--objects", "--no-object-names"}, beyond...)...)
+	if err != nil {
+		return nil, err
+	}
+	lacking := map[string]bool{}
+	for object := range strings.FieldsSeq(out) {
+		lacking[object] = true
+	}
+	// rev-list names an object once, up to a line feed. -c: of a merge, what none of its parents has.
+	changed := []string{"log", "--format=", "--raw", "-z", "-c", "--root", "--no-renames", "--no-abbrev"}
+	if out, err = s.git.run(ctx, append(changed, beyond...)...); err != nil {
+		return nil, err
+	}
+	fields := strings.Split(out, "\x00") // ":<mode>… <object>… <status>", "<name>"
+	for i := 0; i+1 < len(fields); i += 2 {
+		meta := strings.Fields(fields[i])
+		if object := meta[len(meta)-2]; lacking[object] {
+			files = append(files, treeFile{name: fields[i+1], object: object})
+		}
+	}
+	return files, nil
 }
 
 // take copies the commit to publish from the shadow into the mirror and checks every object. The caller holds the
