@@ -264,24 +264,7 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 			}
 		},
 		// Fetch does not see this one: the branch has not moved. The clone does.
-		"one blob": func(t *testing.T, dir string) {
-			blob := testGit(t, dir, "rev-parse", "main:README.md")
-			packs, err := filepath.Glob(dir + "/objects/pack/*.pack")
-			if err != nil || len(packs) != 1 {
-				t.Fatal(packs, err)
-			}
-			data, err := os.ReadFile(packs[0])
-			if err != nil {
-				t.Fatal(err)
-			}
-			write(t, dir+"/objects/pack", "")
-			unpack := exec.CommandContext(t.Context(), "git", "--git-dir="+dir, "unpack-objects", "-q")
-			unpack.Stdin = bytes.NewReader(data)
-			if out, err := unpack.CombinedOutput(); err != nil {
-				t.Fatalf("%v: %s", err, out)
-			}
-			write(t, dir+"/objects/"+blob[:2]+"/"+blob[2:], "")
-		},
+		"one blob": loseBlob,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -301,6 +284,27 @@ func TestDamagedMirrorIsMadeAnew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// loseBlob removes the only file of a mirror that nobody has published to.
+func loseBlob(t *testing.T, dir string) {
+	t.Helper()
+	blob := testGit(t, dir, "rev-parse", "main:README.md")
+	packs, err := filepath.Glob(dir + "/objects/pack/*.pack")
+	if err != nil || len(packs) != 1 {
+		t.Fatal(packs, err)
+	}
+	data, err := os.ReadFile(packs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/objects/pack", "")
+	unpack := exec.CommandContext(t.Context(), "git", "--git-dir="+dir, "unpack-objects", "-q")
+	unpack.Stdin = bytes.NewReader(data)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	write(t, dir+"/objects/"+blob[:2]+"/"+blob[2:], "")
 }
 
 // A good mirror is kept if the network fails for a moment.
