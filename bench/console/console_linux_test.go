@@ -3,11 +3,10 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"testing"
 
+	"github.com/errand-fleet/errand/bench/door"
 	"github.com/errand-fleet/errand/bench/table"
 )
 
@@ -21,11 +20,8 @@ func TestMain(m *testing.M) {
 func TestQuick(t *testing.T) {
 	t.Parallel()
 	bin := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", bin, "./cmd/enqueue",
-		"./cmd/worker")
-	build.Dir = filepath.Join("..", "..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := door.Build(t.Context(), "../..", bin, "enqueue", "worker"); err != nil {
+		t.Fatal(err)
 	}
 	var out, progress bytes.Buffer
 	if code := table.Run(t.Context(), []string{"-quick", "-bin", bin}, &out, &progress, parse, measure); code != 0 {

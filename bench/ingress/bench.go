@@ -18,11 +18,12 @@ import (
 
 // options are the amounts to measure, and the programs.
 type options struct {
-	Readings int // of each contender
-	Requests int // of a reading; half as many more at half its rate
-	Counted  int // requests whose round trips are counted
-	Storm    int // runs that write while events come
-	Burst    int // events while Slack's API is in trouble, in 10 s
+	Readings int           // of each contender
+	Requests int           // of a reading; half as many more at half its rate
+	Counted  int           // requests whose round trips are counted
+	Storm    int           // runs that write while events come
+	Burst    int           // events while Slack's API is in trouble
+	Within   time.Duration // of the burst
 	Troubles []trouble
 	Starts   int // events whose CLI is waited for
 	Bolt     bool
@@ -34,17 +35,18 @@ type options struct {
 func amounts(quick bool) options {
 	if quick {
 		return options{
-			Readings: 1, Requests: 1000, Counted: 20, Storm: 20, Starts: 5, Burst: 100,
+			Readings: 1, Requests: 1000, Counted: 20, Storm: 20, Starts: 5, Burst: 100, Within: time.Second,
 			Troubles: []trouble{{wait: 3 * time.Second}, {fails: true, lasts: 3 * time.Second}},
 		}
 	}
 	return options{
-		Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200, Burst: 2000,
+		Readings: 5, Requests: 40_000, Counted: 200, Storm: 200, Starts: 200, Burst: 2000, Within: 10 * time.Second,
 		Troubles: []trouble{
 			{wait: 3 * time.Second, lasts: 30 * time.Second},
 			{wait: 12 * time.Second, lasts: time.Minute},
 			{wait: time.Minute, lasts: 3 * time.Minute},
 			{fails: true, lasts: 10 * time.Minute},
+			{wait: time.Hour, kills: true},
 		},
 	}
 }

@@ -14,12 +14,16 @@ import (
 type trouble struct {
 	wait  time.Duration // before each answer
 	fails bool
+	kills bool          // the front door dies after the burst, and another one starts
 	lasts time.Duration // after the burst
 }
 
 func (t trouble) String() string {
 	if t.fails {
 		return fmt.Sprintf("fails for %v", t.lasts)
+	}
+	if t.kills {
+		return "hangs until the front door is killed"
 	}
 	return fmt.Sprintf("answers after %v", t.wait)
 }
@@ -28,14 +32,14 @@ func (t trouble) String() string {
 // of a front door that died to another one after a minute and a half.
 const late = 6 * time.Minute
 
-// trouble sends bursts of events while Slack's API does not answer in time, and during the last one kills the front
-// door. Each event must be answered at once and become one task.
+// trouble sends bursts of events while Slack's API does not answer in time. Each event must be answered at once and
+// become one task.
 func (b *bench) trouble(ctx context.Context) error {
 	defer b.slack.Trouble(0, false)
 	var refused, lost int64
 	var answer time.Duration
-	for i, t := range append(b.Troubles, trouble{wait: time.Hour}) {
-		burst, waiting, err := b.during(ctx, t, i == len(b.Troubles))
+	for _, t := range b.Troubles {
+		burst, waiting, err := b.during(ctx, t)
 		if err != nil {
 			return err
 		}
@@ -51,7 +55,7 @@ func (b *bench) trouble(ctx context.Context) error {
 }
 
 // during sends a burst in a trouble, and returns how many of its events have become tasks in the end.
-func (b *bench) during(ctx context.Context, t trouble, kill bool) (burst door.Load, tasks int64, err error) {
+func (b *bench) during(ctx context.Context, t trouble) (burst door.Load, tasks int64, err error) {
 	list, err := b.contenders()
 	if err != nil {
 		return burst, 0, err
@@ -65,10 +69,10 @@ func (b *bench) during(ctx context.Context, t trouble, kill bool) (burst door.Lo
 		return burst, 0, err
 	}
 	defer func() { err = errors.Join(err, s.Stop()) }()
-	if burst, err = door.Fire(ctx, s.Addr, b.events(s, b.Burst), 10*time.Second/time.Duration(b.Burst)); err != nil {
+	if burst, err = door.Fire(ctx, s.Addr, b.events(s, b.Burst), b.Within/time.Duration(b.Burst)); err != nil {
 		return burst, 0, err
 	}
-	if kill {
+	if t.kills {
 		s.Kill()
 		next, err := b.serve(ctx, list[1])
 		if err != nil {
