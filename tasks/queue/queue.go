@@ -91,7 +91,8 @@ const (
 )
 
 // Deliver enqueues the tasks that may start now and have no delivery yet. Call it after a step that lets tasks start;
-// the leader calls it all the time. It is safe to call it from many processes.
+// the leader calls it all the time. It is safe to call it from many processes. One delivery that fails holds up no
+// others, unless Redis does not answer.
 func (q *Queue) Deliver(ctx context.Context) error {
 	for {
 		ready, err := q.store.Ready(ctx, deliveriesAtOnce)
@@ -105,15 +106,16 @@ func (q *Queue) Deliver(ctx context.Context) error {
 		put := q.newClient()
 		var made []store.Delivery
 		for _, d := range ready {
-			there, err := q.deliver(ctx, put, d)
-			if err != nil {
-				return err // the store names all of them again
+			there, failed := q.deliver(ctx, put, d)
+			if failed != nil && q.redis.Ping(ctx).Err() != nil {
+				return failed // the store names all of them again
 			}
+			err = errors.Join(err, failed)
 			if there {
 				made = append(made, d)
 			}
 		}
-		err = q.store.Delivered(ctx, made...)
+		err = errors.Join(err, q.store.Delivered(ctx, made...))
 		for _, d := range slices.Backward(ready) {
 			if d.Called {
 				err = errors.Join(err, q.ToFront(ctx, d.Queue, DeliveryID(d.ID, d.Number)))
