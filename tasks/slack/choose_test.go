@@ -45,11 +45,11 @@ func (f *frontDoor) one() tasks.Task {
 
 const at = "<@" + bot + "> "
 
-// A directory is one of the thread's repository and branch, so it stays as long as they do. One for which a message was
-// refused is forgotten: the worker knows where the conversation began.
+// A directory is one of the thread's repository and branch or pull request, so it stays as long as they do. One for
+// which a message was refused is forgotten: the worker knows where the conversation began.
 func TestWhichDirectory(t *testing.T) {
 	t.Parallel()
-	f := newFrontDoor(t, Config{Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
+	f := newFrontDoor(t, Config{Pulls: somePulls, Repositories: []string{"acme/api", "acme/web"}}, rights.Policy{})
 	last := func() [2]string { l := f.tasks()[0]; return [2]string{l.Repo, l.Options.Directory} }
 	root := f.say(ann, general, "", at+"[repo=api directory=services/a] one")
 	equal(t, "the message's", last(), [2]string{"acme/api", "services/a"})
@@ -87,6 +87,12 @@ func TestWhichDirectory(t *testing.T) {
 	f.say(ann, general, root, at+"[directory=services/a] on it")
 	f.say(ann, general, root, at+"[branch=dev] again")
 	equal(t, "the same branch", last(), [2]string{"acme/api", "services/a"})
+	f.say(ann, general, root, at+"fix PR 3")
+	equal(t, "a pull request", last(), [2]string{"acme/api", ""})
+	f.say(ann, general, root, at+"[directory=services/a] fix PR 3")
+	equal(t, "the message's, of a pull request", last(), [2]string{"acme/api", "services/a"})
+	f.say(ann, general, root, at+"review PR 3")
+	equal(t, "the same pull request", last(), [2]string{"acme/api", "services/a"})
 	f.say(ann, general, root, at+"[directory=services/a] eight")
 	f.say(ann, general, root, at+"[repo=web] nine")
 	equal(t, "another repository", last(), [2]string{"acme/web", ""})

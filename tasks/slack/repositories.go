@@ -194,6 +194,9 @@ func (rs *repositories) pinPull(ctx context.Context, t *tasks.Task, r request) (
 	default:
 		t.Profile = agent.Write // the thread may have been at a stranger's pull request
 	}
+	if headRef(p) != t.Ref {
+		t.Options.Directory = r.options.Directory // the thread's is one of another version
+	}
 	t.Ref, t.Also = headRef(p), nil
 	return &p, nil
 }
