@@ -10,7 +10,8 @@ type Wish struct {
 	Of     string // whose it is, for people
 	Model  string
 	Effort string
-	// Directory is the one of the main repository in which the agent starts. A channel and the fleet have none.
+	// Directory is the one of the main repository in which the agent starts. A channel and the fleet have none, and a
+	// request's is not settled here, because a conversation stays where it began.
 	Directory string
 	// Instructions are a text for the agent. Only an operator gives one.
 	Instructions string

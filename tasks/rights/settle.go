@@ -15,12 +15,10 @@ type (
 )
 
 // Settle collects what the request, the operator and the base branch of the main repository want of a run, and returns
-// what counts.
+// what counts. The directory is the one that is set for the repository, whatever the request wants.
 func (p Policy) Settle(t tasks.Task, own environment.RunChoice) Settled {
 	w := policy.Wishes{
-		Request: policy.Wish{
-			Of: "the request", Model: t.Options.Model, Effort: t.Options.Effort, Directory: t.Options.Directory,
-		},
+		Request: policy.Wish{Of: "the request", Model: t.Options.Model, Effort: t.Options.Effort},
 		Channel: p.Channels[t.Channel],
 		Own: policy.Wish{
 			Of: environment.File, Model: own.For(t.Kind), Effort: own.Effort, Directory: own.Directory,

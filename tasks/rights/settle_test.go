@@ -59,8 +59,8 @@ func TestSettle(t *testing.T) {
 		t.Errorf("directory: %+v", s)
 	}
 	named := tasks.Task{Repo: "acme/api", Options: tasks.Options{Directory: "named"}}
-	if s := p.Settle(named, own); s.Value("directory") != "named" {
-		t.Errorf("directory of a request: %+v", s)
+	if s := p.Settle(named, own); s.Value("directory") != "own" {
+		t.Errorf("directory beside that of a request: %+v", s)
 	}
 	if s := p.Settle(tasks.Task{}, nothing); s.Value("model") != "sonnet" || len(s.After) > 0 {
 		t.Errorf("without a repository: %+v", s)

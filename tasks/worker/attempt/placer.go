@@ -37,8 +37,6 @@ func (l *placer) prepare(ctx context.Context, t tasks.Task, b briefing, before *
 	p, err := l.directory(ctx, t, b, before)
 	p.Settled, p.Plugins = l.policy.Settle(t, p.Own), l.policy.Plugins
 	p.Notes = append(p.Notes, p.Settled.Notes...)
-	t.Options.Directory = ""
-	p.Usual = l.policy.Settle(t, p.Own).Value("directory")
 	return p, err
 }
 

@@ -39,18 +39,21 @@ func (p Place) Began() string {
 // may have moved it, and later requests still name it.
 func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	before, kept := strings.CutPrefix(began, strings.ToLower(t.Repo)+":")
-	chosen := p.Settled.Setting(directory)
-	if kept && t.Options.Directory == "" && before != path.Clean(chosen.Value) && Missing(p.Dir, before) == "" {
+	set := p.Settled.Setting(directory)
+	chosen := set
+	if t.Options.Directory != "" {
+		chosen = rights.Setting{Name: directory, Value: t.Options.Directory, Of: "the request"}
+	} else if kept && before != path.Clean(set.Value) && Missing(p.Dir, before) == "" {
 		chosen = rights.Setting{Name: directory, Value: before, Of: "the thread"}
-		p.Settled.Put(chosen)
 	}
 	if chosen.Value == "" {
 		return p, nil
 	}
+	p.Settled.Put(chosen)
 	folder, why := path.Clean(chosen.Value), Missing(p.Dir, chosen.Value)
 	cannot := fmt.Sprintf("The agent cannot start in %q of %s: %s.", chosen.Value, t.Repo, why)
 	asked := t.Options.Directory != "" && (!kept || before != folder)
-	if rules := p.rules(); asked && why == "" && rules != "" && folder != path.Dir(path.Dir(rules)) {
+	if rules := p.rules(set.Value); asked && why == "" && rules != "" && folder != path.Dir(path.Dir(rules)) {
 		return p, &tasks.InputError{Option: tasks.OptionDirectory, Sentence: fmt.Sprintf(
 			"The agent cannot start in %q of %s: the repository is trusted, and its rules in %s hold only for agents "+
 				"that start there. Ask without a directory, or set it as `directory` in %s.",
@@ -75,14 +78,15 @@ func (p Place) StartIn(t tasks.Task, began string) (Place, error) {
 	return p, nil
 }
 
-// rules returns the name of the file with the CLI's own rules and hooks that hold where nobody asks for a directory; ""
-// if there are none, or if the repository's are not in force. The CLI reads those of the directory in which it starts,
-// and no others (seen on 2.1.332), so a request that names a directory could switch them off.
-func (p Place) rules() string {
+// rules returns the name of the file with the CLI's own rules and hooks that hold where nobody asks for another
+// directory than the one that is set; "" if there are none, or if the repository's are not in force. The CLI reads
+// those of the directory in which it starts, and no others (seen on 2.1.332), so a request that names a directory could
+// switch them off.
+func (p Place) rules(set string) string {
 	if !p.Trusted || p.Clone.Repo == "" {
 		return ""
 	}
-	start := path.Clean(p.Usual)
+	start := path.Clean(set)
 	if Missing(p.Dir, start) != "" {
 		start = "."
 	}

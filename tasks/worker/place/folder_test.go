@@ -62,9 +62,6 @@ func TestStartIn(t *testing.T) {
 	} {
 		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "Acme/api", Dir: dir}}
 		p.Settled.Put(rights.Setting{Name: "directory", Value: c.set, Of: "errand.yaml"})
-		if c.asked != "" {
-			p.Settled.Put(rights.Setting{Name: "directory", Value: c.asked, Of: "the request"})
-		}
 		got, err := p.StartIn(tasks.Task{Repo: "Acme/api", Options: tasks.Options{Directory: c.asked}}, c.began)
 		said := strings.Join(got.Notes, " ")
 		if err != nil {
@@ -123,8 +120,8 @@ func TestRequestsKeepTheRules(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, c.rules), []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "acme/api", Dir: dir}, Trusted: !c.untrusted, Usual: c.usual}
-		p.Settled.Put(rights.Setting{Name: "directory", Value: c.asked, Of: "the request"})
+		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "acme/api", Dir: dir}, Trusted: !c.untrusted}
+		p.Settled.Put(rights.Setting{Name: "directory", Value: c.usual, Of: "errand.yaml"})
 		_, err := p.StartIn(tasks.Task{Repo: "acme/api", Options: tasks.Options{Directory: c.asked}}, c.began)
 		var refused *tasks.InputError
 		if errors.As(err, &refused) != c.refused || err != nil && !strings.Contains(err.Error(), " "+c.rules+" ") {
@@ -157,7 +154,6 @@ func TestStartWithoutTheDirectory(t *testing.T) {
 	began := ""
 	start := func(want, note string) {
 		p := Place{Dir: dir, Clone: workspace.Clone{Repo: "acme/api", Dir: dir}}
-		p.Settled.Put(rights.Setting{Name: "directory", Value: "was/", Of: "the request"})
 		p, err := p.StartIn(named, began)
 		if err != nil || p.Start() != want || strings.Join(p.Notes, " ") != note {
 			t.Errorf("starts in %s, %q: %v", p.Start(), p.Notes, err)

@@ -29,8 +29,6 @@ type Place struct {
 	Dir, Files string
 	// Folder is the directory below Dir in which the agent starts; "" is Dir.
 	Folder string
-	// Usual is the directory that is set for the repository, in which the agent starts if nobody asks for another one.
-	Usual string
 	// gone is the directory in which the conversation began, if the clone no longer has it and the request names it.
 	gone string
 	// Reads are other directories that Dir needs, read-only.
