@@ -102,6 +102,7 @@ type Wait struct {
 	Why    string    // for display, at most a sentence; deleted by the next claim
 	Counts bool      // the attempt counts; otherwise it is taken back
 	Parked string    // the cause for which the task is parked, one word, which Record.Parks counts; empty: it is not
+	Tell   string    // the key with which [Store.Explain] has to say Why, whoever does; empty: nobody has to
 }
 
 // Return puts the running task back to waiting, for a new delivery and in its old place, and gives the claim up. It
@@ -111,7 +112,7 @@ type Wait struct {
 func (c *Claim) Return(ctx context.Context, w Wait) error {
 	c.giveUp()
 	_, err := c.run(ctx, "return", c.ID(), c.Thread(), c.fence, c.token, micros(w.At), w.Why, w.Counts,
-		w.Parked)
+		w.Parked, w.Tell)
 	if err != nil {
 		return fmt.Errorf("return %s: %w", c.ID(), err)
 	}

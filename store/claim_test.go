@@ -323,19 +323,22 @@ func TestExplanationsOfOtherDeliveries(t *testing.T) {
 	onBoth(t, func(h *harness) {
 		ctx, s := h.Context(), h.store(Config{})
 		id := h.submit(s, 1)
-		for i, e := range []Explanation{
-			{Delivery: 1, Key: "of another delivery"},
-			{Key: "k"},
-			{Key: "k"}, // the same once more
+		for i, e := range []struct {
+			delivery int
+			key      string
+		}{
+			{1, "of another delivery"},
+			{0, "k"},
+			{0, "k"}, // the same once more
 		} {
-			rec, _, err := s.Explain(ctx, id, e)
+			rec, err := s.Explain(ctx, id, e.delivery, e.key, 0)
 			h.ok(err)
 			if fresh := i == 1; fresh != (rec != nil) || fresh && (rec.ID != id || rec.State != Waiting) {
-				h.Errorf("%d, %s: %+v", i, e.Key, rec)
+				h.Errorf("%d, %s: %+v", i, e.key, rec)
 			}
 		}
 		h.claim(s, id)
-		if rec, _, err := s.Explain(ctx, id, Explanation{Key: "runs"}); rec != nil || err != nil {
+		if rec, err := s.Explain(ctx, id, 0, "runs", 0); rec != nil || err != nil {
 			h.Errorf("a task that runs is explained: %+v, %v", rec, err)
 		}
 	})

@@ -100,24 +100,19 @@ func (c *Claim) Idle(ctx context.Context, why string) error {
 	return wrapf(err, "note that %s waits", c.ID())
 }
 
-// Explanation says why a task waits.
-type Explanation struct {
-	Delivery int           // that the task waits for
-	Key      string        // of the reason
-	Interval time.Duration // minimum time between two explanations
-}
-
 // Explain notes that people are told why a task waits, and returns the task as it was in that step. It returns nil and
 // changes nothing if the last explanation had the same key or is more recent than the interval, or if the task no
-// longer waits for the delivery. If only the interval was in the way, retryIn is what is left of it.
-func (s *Store) Explain(ctx context.Context, id string, e Explanation) (task *Record, retryIn time.Duration, _ error) {
-	r, err := s.run(ctx, "explain", id, e.Delivery, e.Key, e.Interval.Microseconds())
+// longer waits for the delivery.
+func (s *Store) Explain(
+	ctx context.Context, id string, delivery int, key string, interval time.Duration,
+) (*Record, error) {
+	r, err := s.run(ctx, "explain", id, delivery, key, interval.Microseconds())
 	if err != nil {
-		return nil, 0, fmt.Errorf("explain why %s waits: %w", id, err)
+		return nil, fmt.Errorf("explain why %s waits: %w", id, err)
 	}
 	if r.text(0) != "ok" {
-		return nil, time.Duration(r.number(1)) * time.Microsecond, nil
+		return nil, nil
 	}
 	rec := r.record(id, 1)
-	return &rec, 0, nil
+	return &rec, nil
 }

@@ -19,6 +19,7 @@ func (s *Store) Get(ctx context.Context, id string) (Record, error) { return s.g
 type LiveRecord struct {
 	Record           // without Task, Ending and other fields that the reconciler does not need
 	Claimed   bool   // its thread's claim exists and is this record's latest
+	Tell      string // as in its last [Wait]
 	Explained string // key of the last [Store.Explain]; empty if it was never explained
 	Lent      bool   // it waits for a person and does not count under its caps ([Claim.Lend])
 }
@@ -80,6 +81,7 @@ func (s *Store) LiveAfter(ctx context.Context, after string, n int) (live []Live
 var liveFields = []string{
 	"thread", "class", "pool", "state", "delivery", "at", "attempt", "crashes", "fence", "created",
 	"started", "retried", "cancel_by", "cancel_cause", "scopes", "blocked", "lent", "worker", "explained",
+	"tell",
 }
 
 // listed returns the tasks in a sorted set that wait or run and can be read, in the order of their IDs: of its first n
@@ -113,7 +115,9 @@ func (s *Store) live(ctx context.Context, ids []string) ([]LiveRecord, error) {
 			got[name] = values.text(j)
 		}
 		if r := decode(id, got); r.State == Waiting || r.State == Running || r.Unreadable != "" {
-			live = append(live, LiveRecord{Record: r, Lent: got["lent"] != "", Explained: got["explained"]})
+			live = append(live, LiveRecord{
+				Record: r, Lent: got["lent"] != "", Explained: got["explained"], Tell: got["tell"],
+			})
 			claims = append(claims, s.key("claim", r.Thread))
 		}
 	}

@@ -1,4 +1,4 @@
--- prefix, id, thread, fence, token, at, why, counts, cause of a park or empty -> {'ok'} | {'stale'}
+-- prefix, id, thread, fence, token, at, why, counts, cause of a park or empty, key of the reason -> {'ok'} | {'stale'}
 
 -- parked notes that a task is parked for a cause once more. The field parked has a line "<cause> <first time> <times>"
 -- for each cause.
@@ -24,7 +24,7 @@ if not runs(id, fence) then
   if r[1] == 'waiting' and r[2] == fence and repeated(id, token) then return {'ok'} end
   return {'stale'}
 end
-redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[6], 'why', ARGV[7])
+redis.call('HSET', key, 'state', 'waiting', 'at', ARGV[6], 'why', ARGV[7], 'tell', ARGV[10])
 note(id, token)
 end_run(key, ARGV[7])
 redis.call('HDEL', key, 'held')

@@ -3,8 +3,11 @@ package worker
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/errand-fleet/errand/internal/await"
 	"github.com/errand-fleet/errand/store"
 	"github.com/errand-fleet/errand/tasks/desk"
 	"github.com/errand-fleet/errand/tasks/rights"
@@ -43,6 +46,36 @@ func TestWaitingIsTold(t *testing.T) {
 	}
 	if c, err := f.store.Counts(t.Context()); err != nil || c != (store.Counts{}) {
 		t.Errorf("counts: %+v, %v", c, err)
+	}
+}
+
+// What a worker has handed back and not explained, because it died, the leader explains while the task waits for a
+// time.
+func TestReasonOfADeadWorkerIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	handBack := func(thread string, at time.Time) string {
+		t.Helper()
+		id := f.submit(f.task(thread, "x"))
+		claim, err := f.store.Claim(t.Context(), id, 0, "w")
+		if err == nil {
+			err = claim.Return(t.Context(), store.Wait{At: at, Why: "the model is away", Tell: "k"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	over, waits := handBack("a", time.Time{}), handBack("b", time.Now().Add(time.Hour))
+	f.worker()
+	f.ending(over)
+	select {
+	case told := <-f.source.waited:
+		if !strings.HasPrefix(told, waits+" ") || !strings.Contains(told, "the model is away") {
+			t.Errorf("shown: %s", told)
+		}
+	case <-await.Context(t).Done():
+		t.Fatal("nobody was told")
 	}
 }
 

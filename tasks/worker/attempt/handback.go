@@ -51,10 +51,8 @@ func (p *Processor) handBack(run *run, cause error) error {
 	}
 
 	rec.Delivery++
-	if w.key != "" {
-		p.Notices.Post(notices.Notice{
-			ID: rec.ID, Delivery: rec.Delivery, Key: w.key, Why: w.Why, Said: w.message != "",
-		})
+	if w.Tell != "" {
+		p.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: w.Tell})
 	}
 	p.deliver(run.Detached)
 	if w.reason == ReturnError {
@@ -82,7 +80,7 @@ type waiting struct {
 	store.Wait
 
 	reason  Return
-	key     string // of a notice in the task's status; "" for none
+	key     string // of the reason; "" if people are not told
 	message string // for the thread instead of the notice, once for the key; "" for none
 }
 
@@ -91,6 +89,10 @@ func (p *Processor) waitAfter(rec store.Record, cause error) waiting {
 	w := waitAfter(rec, cause)
 	w.Why = p.Policy.Redactor.String(w.Why)
 	w.message = p.Policy.Redactor.String(w.message)
+	w.Tell = p.Policy.Redactor.String(w.key)
+	if w.message != "" { // the status shows each time until when it waits
+		w.Tell = fmt.Sprintf("%s-%d", w.Tell, w.At.UnixMicro())
+	}
 	return w
 }
 

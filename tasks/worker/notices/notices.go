@@ -21,7 +21,7 @@ import (
 const (
 	posters = 8                // notices that a worker posts at once, so that a source that hangs does not delay others
 	limit   = 15 * time.Second // for posting one notice
-	// interval is the time between two notices about a task: positions change often, and Slack limits edits.
+	// interval is the least time between two notices about a task: positions change often, and Slack limits edits.
 	interval = 15 * time.Second
 	// maxFailed is how often one is shown again after errors, each time after twice as long, for two hours in all.
 	maxFailed = 8
@@ -40,7 +40,7 @@ type Notifier struct {
 	posting  sync.WaitGroup // counts them
 
 	mu    sync.Mutex
-	later map[string]Notice // by task: notices to post later
+	later map[string]Notice // by task: notices to show later
 }
 
 // New returns a notifier.
@@ -57,22 +57,17 @@ type Notice struct {
 	Delivery int
 	// Key identifies the reason: the same one is posted once.
 	Key string
-	// Why is the reason in the task's record.
-	Why string
-	// Repeats says that the leader sees the reason again, and reports it.
-	Repeats bool
-	// Said says that the reason is marked as told: only the status message is missing.
-	Said bool
 
+	marked bool      // the reason is marked as told: only the status message is missing
 	failed int       // how often that has failed
-	at     time.Time // when to post it; at once if zero
+	at     time.Time // when to post it again
 }
 
 // Wait waits until nothing is being posted. No more may be begun meanwhile.
 func (n *Notifier) Wait() { n.posting.Wait() }
 
-// Post posts a notice, unless it has the key of the last one that was posted. It does not block. If an update is too
-// soon after another notice, or too many are under way, it is posted later, if it is still true.
+// Post posts a notice, unless it has the key of the last one that was posted, or is too soon after that, or too many
+// are under way: the leader sees the reason again. It does not block.
 func (n *Notifier) Post(t Notice) {
 	n.mu.Lock()
 	delete(n.later, t.ID)
@@ -87,7 +82,7 @@ func (n *Notifier) PostLater(context.Context) {
 	}
 }
 
-// postNow posts a notice in the background, or keeps it for later.
+// postNow posts a notice in the background.
 func (n *Notifier) postNow(t Notice) {
 	begun := n.Background(func() {
 		ctx, cancel := context.WithTimeout(logline.WithRun(context.Background(), t.ID), limit)
@@ -128,7 +123,7 @@ func (n *Notifier) explain(ctx context.Context, t Notice) error {
 		return err // here it never can be shown
 	}
 	if err := n.show(ctx, *rec, task, source); err != nil {
-		t.Said, t.Repeats = true, false // the leader does not report again what has been explained
+		t.marked = true // the leader does not report it again
 		n.retry(t)
 		return err
 	}
@@ -136,35 +131,23 @@ func (n *Notifier) explain(ctx context.Context, t Notice) error {
 }
 
 // tell marks the reason of a notice as told, unless that is done, and returns the record to show, or nil: the notice is
-// no longer true, was told before, or is kept because another one was told just now.
+// no longer true, was told before, or another one was told just now.
 func (n *Notifier) tell(ctx context.Context, t Notice) (*store.Record, error) {
-	if t.Said || !t.at.IsZero() {
-		rec, err := n.store.Get(ctx, t.ID)
-		if errors.Is(err, store.ErrNotFound) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		otherwise := rec.Why != t.Why || rec.Blocked != (store.Blocked{})
-		if rec.State != store.Waiting || otherwise && !t.Said {
-			return nil, nil
-		}
-		if t.Said {
-			return &rec, nil
-		}
+	if !t.marked {
+		// The task may run for a moment after this, to see whether it still has to wait.
+		return n.store.Explain(ctx, t.ID, t.Delivery, t.Key, n.interval)
 	}
-	// The task may run for a moment now, to see whether it still has to wait.
-	told, early, err := n.store.Explain(ctx, t.ID, store.Explanation{
-		Delivery: t.Delivery, Key: t.Key, Interval: n.interval,
-	})
-	if early > 0 {
-		n.keep(t, early)
+	rec, err := n.store.Get(ctx, t.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
 	}
-	return told, err
+	if err != nil || rec.State != store.Waiting {
+		return nil, err
+	}
+	return &rec, nil
 }
 
-// retry keeps a notice after an error, as often as that may happen.
+// retry keeps a notice that is marked after an error, as often as that may happen.
 func (n *Notifier) retry(t Notice) {
 	if t.failed < maxFailed {
 		t.failed++
@@ -172,12 +155,12 @@ func (n *Notifier) retry(t Notice) {
 	}
 }
 
-// keep keeps a notice for later, unless there is a newer one or there are too many.
+// keep keeps a notice that is marked for later, unless there is a newer one or there are too many.
 func (n *Notifier) keep(t Notice, d time.Duration) {
 	t.at = time.Now().Add(d)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if _, newer := n.later[t.ID]; !t.Repeats && !newer && len(n.later) < maxKept {
+	if _, newer := n.later[t.ID]; t.marked && !newer && len(n.later) < maxKept {
 		n.later[t.ID] = t
 	}
 }
@@ -241,17 +224,9 @@ func (n *Notifier) SayOnce(
 	return true, nil
 }
 
-// PostPlace posts a notice of where a refused task waits, unless explained is the key of that place.
-func (n *Notifier) PostPlace(t Notice, b store.Blocked, explained string) {
-	if t.Key = placeKey(b); t.Key != explained {
-		t.Why, t.Repeats = tasks.BlockedBy(tasks.Blocked(b)), true
-		n.Post(t)
-	}
-}
-
-// placeKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
+// PlaceKey identifies a notice about a full scope or, without a scope, a busy thread. Further back than third, a new
 // position is worth a notice only when it has halved.
-func placeKey(b store.Blocked) string {
+func PlaceKey(b store.Blocked) string {
 	place := b.Place
 	if place > 3 {
 		place = 1 << (bits.Len(uint(place)) - 1)

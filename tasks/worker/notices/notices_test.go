@@ -64,8 +64,7 @@ func notifier(t *testing.T, client *redis.Client) (*Notifier, telling, string) {
 	return New(kept, all, slog.New(slog.DiscardHandler)), source, task.ID
 }
 
-// A reason that follows another one quickly is shown later. A place in line is not: the task will ask again and may
-// have another place by then.
+// A reason that follows another one quickly is left to the leader, which sees it again.
 func TestReasonsAreToldApart(t *testing.T) {
 	t.Parallel()
 	n, source, id := notifier(t, redistest.Client(t, redistest.Start(t)))
@@ -80,28 +79,20 @@ func TestReasonsAreToldApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		delivery++
-		n.Post(Notice{ID: id, Delivery: delivery, Key: why, Why: why})
+		n.Post(Notice{ID: id, Delivery: delivery, Key: why})
 		n.Wait()
 	}
 	for _, why := range []string{"a", "b", "c"} {
 		handBack(why)
 	}
-	n.Post(Notice{ID: id, Delivery: delivery, Key: "1", Why: "place 1", Repeats: true})
-	n.Wait()
 	if len(n.later) != 0 {
 		t.Errorf("pending updates: %+v", n.later)
 	}
-	handBack("d")
-	n.interval = time.Millisecond // the hour is over
-	n.mu.Lock()
-	for id, notice := range n.later {
-		notice.at = time.Now()
-		n.later[id] = notice
-	}
-	n.mu.Unlock()
+	n.interval = 0 // the hour is over, and the leader sees the reason
+	n.Post(Notice{ID: id, Delivery: delivery, Key: "c"})
+	n.Wait()
 	ctx := await.Context(t)
-	n.PostLater(ctx)
-	for _, want := range []string{"a", "d"} {
+	for _, want := range []string{"a", "c"} {
 		select {
 		case told := <-source.told:
 			if told != id+" Waiting: "+want {
@@ -131,7 +122,7 @@ func (o *outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A notice that could not be shown is shown later, also if nobody reports its reason again, but not for ever.
+// A notice that is marked as told and could not be shown is shown later, but not for ever.
 func TestFailedNoticeIsShownLater(t *testing.T) {
 	t.Parallel()
 	client := redistest.Client(t, redistest.Start(t))
@@ -143,17 +134,12 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 		fails  int
 		told   int
 	}{
-		"a reason":              {Notice{Key: "k", Why: "x"}, 0, 2, 1},
-		"a place":               {Notice{Key: "k", Why: "x", Repeats: true}, 0, 2, 1},
-		"what was said":         {Notice{Said: true}, 0, 2, 1},
-		"as often as allowed":   {Notice{Said: true}, 0, maxFailed, 1},
-		"in vain":               {Notice{Said: true}, 0, maxFailed + 1, 0},
-		"kept, and not true":    {Notice{Key: "k", Why: "x", at: time.Now()}, 0, 0, 0},
-		"without Redis":         {Notice{Key: "k"}, 1, 0, 1},
-		"kept, without Redis":   {Notice{Key: "k", at: time.Now()}, 1, 0, 1},
-		"said, without Redis":   {Notice{Said: true}, 1, 1, 1},
-		"a place is repeated":   {Notice{Key: "k", Why: "x", Repeats: true}, 1, 0, 0},
-		"Redis does not return": {Notice{Said: true}, 100, 0, 0},
+		"a reason":              {Notice{Key: "k"}, 0, 2, 1},
+		"as often as allowed":   {Notice{Key: "k"}, 0, maxFailed, 1},
+		"in vain":               {Notice{Key: "k"}, 0, maxFailed + 1, 0},
+		"without Redis":         {Notice{Key: "k"}, 1, 0, 0}, // the leader sees it again
+		"kept, without Redis":   {Notice{marked: true}, 1, 1, 1},
+		"Redis does not return": {Notice{marked: true}, 100, 0, 0},
 	} {
 		client.FlushDB(t.Context())
 		n, source, id := notifier(t, client)
@@ -173,7 +159,7 @@ func TestFailedNoticeIsShownLater(t *testing.T) {
 	lost.left = 0
 	n, _, id := notifier(t, client)
 	client.FlushDB(t.Context())
-	n.Post(Notice{ID: id, Said: true})
+	n.Post(Notice{ID: id, marked: true})
 	if n.Wait(); len(n.later) > 0 {
 		t.Error("it is kept although its task is gone")
 	}
@@ -184,7 +170,7 @@ func TestNoticeOfAnotherWorkersSourceIsNotKept(t *testing.T) {
 	t.Parallel()
 	n, _, id := notifier(t, redistest.Client(t, redistest.Start(t)))
 	n.sources = &sources.Set{}
-	n.Post(Notice{ID: id, Key: "k", Why: "x", Repeats: true})
+	n.Post(Notice{ID: id, Key: "k"})
 	n.Wait()
 	if len(n.later) > 0 {
 		t.Errorf("kept: %+v", n.later)
@@ -249,7 +235,7 @@ func TestReasonIsToldDuringTheNextAttempt(t *testing.T) {
 		_, err := other.Claim(t.Context(), id, 1, "w")
 		begun = err == nil
 	}})
-	n.Post(Notice{ID: id, Delivery: 1, Key: "no budget", Why: "no budget"})
+	n.Post(Notice{ID: id, Delivery: 1, Key: "no budget"})
 	n.Wait()
 	if len(source.told) != 1 || !begun {
 		t.Fatalf("told %d times; the next attempt has begun: %t", len(source.told), begun)
@@ -267,7 +253,7 @@ func TestFewAreToldAtOnce(t *testing.T) {
 		n.tokens <- struct{}{}
 	}
 	for i := range maxKept + 10 {
-		n.Post(Notice{ID: fmt.Sprint(i), Key: "k", Why: "x"})
+		n.Post(Notice{ID: fmt.Sprint(i), Key: "k", marked: true})
 	}
 	n.Wait() // for none
 	if got := len(n.later); got != maxKept {

@@ -272,32 +272,40 @@ func (r *Recovery) move(ctx context.Context, rec store.Record) error {
 	return nil
 }
 
-// wake wakes waiting tasks that no step may have made ready, and tells people the places of the others.
+// wake wakes waiting tasks that no step may have made ready. It tells people the places of the others, and what a
+// worker that handed a task back has not told them, because it died or another notice came just before.
 func (r *Recovery) wake(ctx context.Context, live []store.LiveRecord) error {
 	var blocked []store.Record
-	var wake []string
-	explained := map[string]string{}
+	var wake, told []string
+	tell := func(rec store.Record, key, last string) {
+		if key != last {
+			r.Notices.Post(notices.Notice{ID: rec.ID, Delivery: rec.Delivery, Key: key})
+		}
+	}
 	for _, rec := range live {
 		switch {
 		case rec.State != store.Waiting:
 		case rec.Blocked == (store.Blocked{}):
 			wake = append(wake, rec.ID)
+			if rec.Tell != "" && time.Now().Before(rec.At) {
+				tell(rec.Record, rec.Tell, rec.Explained)
+			}
 		default:
 			blocked = append(blocked, rec.Record)
-			explained[rec.ID] = rec.Explained
+			told = append(told, rec.Explained)
 		}
 	}
 	places, err := r.Store.Places(ctx, blocked)
 	for i, place := range places { // none after an error
 		rec := blocked[i]
-		inLine, told := rec.Blocked.Scope != "", explained[rec.ID]
+		inLine := rec.Blocked.Scope != ""
 		if place == 0 || !inLine && r.heads[rec.Thread] == rec.ID {
 			wake = append(wake, rec.ID)
 			continue
 		}
-		if inLine || told != "" || place != rec.Blocked.Place { // the sender knows the first place in a thread
+		if inLine || told[i] != "" || place != rec.Blocked.Place { // the sender knows the first place in a thread
 			rec.Blocked.Place = place
-			r.Notices.PostPlace(notices.Notice{ID: rec.ID, Delivery: rec.Delivery}, rec.Blocked, told)
+			tell(rec, notices.PlaceKey(rec.Blocked), told[i])
 		}
 	}
 	return errors.Join(err, r.Store.Wake(ctx, wake...))
