@@ -99,7 +99,7 @@ type Ending struct {
 	Kind   EndingKind   `json:"kind"`
 	By     string       `json:"by,omitempty"`     // who cancelled
 	Reason string       `json:"reason,omitempty"` // one sentence for people, if Kind does not say enough
-	Option string       `json:"option,omitempty"` // of the request, for which it was refused; see InputError
+	Option string       `json:"option,omitempty"` // what the refusal is about; see InputError
 	Limit  string       `json:"limit,omitempty"`  // the limit that was reached, as a duration
 	Result agent.Result `json:"result"`           // zero when nothing ran
 	Bill   Bill         `json:"bill,omitzero"`

@@ -39,11 +39,14 @@ func Later(d time.Duration, why string) *ErrLater {
 // InputError is a mistake of the person who asked. Sentence explains it to them. Retrying does not help.
 type InputError struct {
 	Sentence string
-	Option   string // the option of the request that is the mistake, such as OptionDirectory; empty: something else
+	Option   string // what the mistake is about, such as OptionDirectory; empty: something else
 }
 
-// OptionDirectory is the option of a request that says in which directory its agent starts.
-const OptionDirectory = "directory"
+// What the code has to know that a mistake is about.
+const (
+	OptionDirectory = "directory" // the option of a request that says in which directory its agent starts
+	OptionBudget    = "budget"    // a budget of the day, which is used up
+)
 
 func (e *InputError) Error() string { return e.Sentence }
 

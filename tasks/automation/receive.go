@@ -199,7 +199,7 @@ func (e *endpoint) accept(ctx context.Context, d *desk.Desk, key string, body []
 		return false, err
 	}
 	if over != "" {
-		if err := e.refusal().Change(ctx, func(r *refusal) error { r.Day = over; return nil }); err != nil {
+		if err := e.over().Change(ctx, func(day *string) error { *day = max(*day, over); return nil }); err != nil {
 			e.source.cfg.Log.Warn("record that a request is over budget", "hook", e.Name, "err", err)
 		}
 	}
@@ -248,31 +248,23 @@ func (e *endpoint) limit(ctx context.Context) error {
 	return nil
 }
 
-// refusal is what the front doors remember of a hook's requests over budget.
-type refusal struct {
-	Day string `json:"day"` // the last one on which such a request was stored
-}
-
-func (e *endpoint) refusal() intake.Memo[refusal] {
-	return intake.Memo[refusal]{
-		Memory: e.source.cfg.Memory, Name: string(Hook) + "/" + e.Name + "/refused", Log: e.source.cfg.Log,
-	}
-}
+// over is the last day on which a request over budget was stored.
+func (e *endpoint) over() intake.Memo[string] { return e.source.cfg.over("hook:" + e.Name) }
 
 // afford refuses a request that is new if a budget is used up. The first one of a day becomes a task all the same: its
 // ending says so where the results of the hook go. Then over is the day, which counts only once the request is stored,
-// or else nobody would hear of it.
+// or else nobody would hear of it. So several that come at once become tasks: see [result.Close].
 func (e *endpoint) afford(ctx context.Context, d *desk.Desk) (over string, err error) {
 	now := e.source.cfg.Now().UTC()
 	err = d.Affords(ctx, e.task("", request{At: now}))
 	if _, refused := errors.AsType[*tasks.InputError](err); !refused {
 		return "", err
 	}
-	last, err := e.refusal().Load(ctx)
+	last, err := e.over().Load(ctx)
 	if err != nil {
 		return "", err
 	}
-	if today := now.Format(time.DateOnly); last.Day != today {
+	if today := now.Format(time.DateOnly); last < today { // another front door's clock may be ahead
 		return today, nil
 	}
 	return "", &intake.Problem{

@@ -1,13 +1,16 @@
 package automation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/errand-fleet/errand/agent"
 	"github.com/errand-fleet/errand/tasks"
+	"github.com/errand-fleet/errand/tasks/intake"
 )
 
 // origin is the return address of a task.
@@ -51,7 +54,13 @@ type result struct {
 // Update does nothing.
 func (result) Update(agent.Event) {}
 
-// Close posts the ending if it may be posted now.
+// over returns a memo about requests over budget.
+func (c Config) over(name string) intake.Memo[string] {
+	return intake.Memo[string]{Memory: c.Memory, Name: "over/" + name, Log: c.Log}
+}
+
+// Close posts the ending if it may be posted now. Of the tasks of an automation that a used up budget refuses on a day,
+// one says so: many may have waited for their turn.
 func (r result) Close(ctx context.Context, e tasks.Ending) error {
 	if e.Kind == tasks.Withdrawn {
 		return nil
@@ -67,6 +76,17 @@ func (r result) Close(ctx context.Context, e tasks.Ending) error {
 		r.cfg.Log.Warn("result not posted: answers about the repository may not be posted in the channel",
 			"run", r.task.ID, "channel", r.channel, "repository", r.task.Repo)
 		return nil
+	}
+	if e.Option == tasks.OptionBudget {
+		says := false
+		who := r.cfg.over(r.task.Actor + "/" + e.At.UTC().Format(time.DateOnly))
+		if err := who.Change(ctx, func(id *string) error {
+			*id = cmp.Or(*id, r.task.ID)
+			says = *id == r.task.ID
+			return nil
+		}); err != nil || !says {
+			return err
+		}
 	}
 	kind, name, _ := strings.Cut(r.task.Actor, ":")
 	headline := strings.ToUpper(kind[:1]) + kind[1:] + " " + name

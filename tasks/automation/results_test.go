@@ -86,3 +86,39 @@ func TestResults(t *testing.T) {
 		t.Errorf("posted %+v", board.notices)
 	}
 }
+
+// Of the tasks that a used up budget refuses, in whatever process, one says so on a day, as often as its outbox tries.
+// Another refusal is said by each.
+func TestBudgetIsSaidOnceADay(t *testing.T) {
+	t.Parallel()
+	hook := alerts()
+	hook.Results = "C0123ABCD"
+	f := newHooks(t, 2, rights.Policy{}, hook)
+	board := &told{}
+	for _, d := range f.doors {
+		d.cfg.Board, d.cfg.May = board, func(context.Context, string, string) (bool, error) { return true, nil }
+	}
+	for i, c := range []struct {
+		task, about, at string
+		says            bool
+	}{
+		{"a", tasks.OptionBudget, "2026-05-01 23:58", true},
+		{"b", tasks.OptionBudget, "2026-05-01 23:59", false},
+		{"b", "", "2026-05-01 23:59", true},
+		{"a", tasks.OptionBudget, "2026-05-01 23:58", true},
+		{"b", tasks.OptionBudget, "2026-05-02 00:01", true},
+		{"a", tasks.OptionBudget, "2026-05-02 00:02", false},
+		{"c", tasks.OptionBudget, "2026-05-01 23:59", false},
+	} {
+		d := f.doors[i%2]
+		report, err := d.Open(t.Context(), d.task(hook, c.task, c.task, "Go."))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(board.notices)
+		err = report.Close(t.Context(), tasks.Ending{Kind: tasks.Refused, Option: c.about, At: utc(c.at)})
+		if says := len(board.notices) > before; err != nil || says != c.says {
+			t.Errorf("%+v: says it: %t, %v", c, says, err)
+		}
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
@@ -111,9 +112,9 @@ func (p *Program) unusable(err error) *Unavailable {
 // checkVersion checks that a program is errand-keeper and fits this worker.
 func (p *Program) checkVersion(ctx context.Context, program *os.File) error {
 	cmd := exec.CommandContext(ctx, executable(program), "-version")
-	cmd.Args[0], cmd.Dir, cmd.Env = supervise.Name, "/", []string{}
+	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
 	cmd.ExtraFiles = []*os.File{program} // see spawn
-	out, err := Output(cmd)
+	out, err := cmd.Output()
 	if ctx.Err() != nil {
 		return errSlow
 	}
@@ -151,13 +152,13 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "")
-	cmd.Dir, cmd.Env, cmd.Err = "/", []string{}, nil
+	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.Err = "/", []string{}, time.Second, nil
 	cmd.ExtraFiles = []*os.File{program.file}
 	if err := overlaid(cmd, 3, []Overlay{o}); err != nil { // the first of ExtraFiles
 		return err
 	}
-	if _, err := Output(cmd); err != nil {
-		return fmt.Errorf("try an overlay: %w", err)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("try an overlay: %w (%s)", err, strings.TrimSpace(string(out)))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
+	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Layer is a directory that a run may change although others use it too: its changes are kept apart.
@@ -130,8 +131,8 @@ func (l Layer) copy(ctx context.Context) error {
 // copyAll copies the content of a directory. Where files can share their blocks, that costs little.
 func copyAll(ctx context.Context, from, to string) error {
 	cmd := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.", to)
-	if _, err := keeper.Output(cmd); err != nil {
-		return fmt.Errorf("copy %s: %w", from, err)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("copy %s: %w (%s)", from, err, redact.Clip(strings.TrimSpace(string(out)), 300))
 	}
 	return nil
 }

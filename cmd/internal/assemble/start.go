@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -60,7 +61,11 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	if len(problems) == 0 {
 		return c, nil
 	}
-	slices.SortStableFunc(problems, func(a, b config.Problem) int { return a.Line - b.Line })
+	line := func(p config.Problem) (n int) {
+		_, _ = fmt.Sscanf(strings.TrimPrefix(p.Where, c.Paths.File), ":%d:", &n) // 0 if it is of no line
+		return n
+	}
+	slices.SortStableFunc(problems, func(a, b config.Problem) int { return line(a) - line(b) })
 	return c, problems
 }
 
