@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -18,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
-	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/sandbox"
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
@@ -234,7 +232,6 @@ func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...st
 	cmd := exec.CommandContext(ctx, cli, args...)
 	way := r.model.Sample()
 	cmd.Dir, cmd.Env = d.Home, r.environment(Spec{ID: "health"}, d, way)
-	cmd.WaitDelay = time.Second
 	if secret := way.Credential.Piped(); secret != "" {
 		read, write, err := os.Pipe()
 		if err != nil {
@@ -245,14 +242,9 @@ func (r *Runner) ask(ctx context.Context, cli string, d session.Dirs, args ...st
 		_ = write.Close()
 		cmd.ExtraFiles = []*os.File{read}
 	}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := keeper.Output(cmd)
 	if err != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
-	}
-	if err != nil && stderr.Len() > 0 {
-		err = fmt.Errorf("%w: %s", err, redact.Clip(strings.TrimSpace(stderr.String()), 200))
 	}
 	return out, err
 }

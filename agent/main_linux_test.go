@@ -74,6 +74,9 @@ func TestMain(m *testing.M) {
 		if awkward, ok := strings.CutPrefix(mode, "hostile "); ok {
 			os.Exit(hostileMain(awkward))
 		}
+		if hanging, ok := strings.CutPrefix(mode, "try "); ok {
+			os.Exit(tryMain(hanging))
+		}
 		os.Exit(fakeCLI(mode))
 	}
 }

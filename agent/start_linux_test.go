@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -86,4 +87,62 @@ func TestStopWhileAProgramHangs(t *testing.T) {
 			b.gone(t)
 		})
 	}
+}
+
+// A program that is tried out and hangs ends with the worker that tried it.
+func TestHangingProgramEndsWithItsWorker(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"cli", "keeper", "sandbox"} {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			hanging := filepath.Join(dir, "hanging")
+			copyProgram(t, hanging)
+			if err := errors.Join(syscall.Mkfifo(hanging+".started", 0o600),
+				os.Symlink(hanging, filepath.Join(dir, "bwrap"))); err != nil {
+				t.Fatal(err)
+			}
+			worker := exec.Command("/proc/self/exe")
+			worker.Env = append(os.Environ(), "AGENT_TEST_MODE=try "+part, "AGENT_TEST_DIR="+dir)
+			if err := worker.Start(); err != nil {
+				t.Fatal(err)
+			}
+			started, err := os.Open(hanging + ".started") // waits for it
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer started.Close()
+			_, err = io.ReadFull(started, make([]byte, 1))
+			if err := errors.Join(err, worker.Process.Kill()); err != nil {
+				t.Fatal(err)
+			}
+			_ = worker.Wait()
+			_ = started.SetReadDeadline(time.Now().Add(time.Minute))
+			if _, err := io.Copy(io.Discard, started); err != nil { // ends with it
+				t.Errorf("it is alive: %v", err)
+			}
+		})
+	}
+}
+
+// tryMain tries the parts of a run out, of which one hangs.
+func tryMain(hanging string) int {
+	dir := os.Getenv("AGENT_TEST_DIR")
+	program := filepath.Join(dir, "hanging")
+	c := Config{CLI: "/bin/false", LogDir: dir, Sandbox: SandboxNone}
+	switch hanging {
+	case "cli":
+		c.CLI = program
+	case "keeper":
+		c.Keeper = program
+	case "sandbox":
+		c.Sandbox = SandboxBwrap
+		c.Getenv = func(name string) string { return map[string]string{"PATH": dir}[name] }
+	}
+	r, err := New(c)
+	if err != nil {
+		return 1
+	}
+	fmt.Print(r.Health(context.Background()))
+	return 0
 }

@@ -91,13 +91,12 @@ func (c *Config) LinksAccounts() bool {
 // checkRights refuses limits for people in Slack that cannot be checked.
 func (c *Config) checkRights(p *Problems) {
 	if u := c.Routing.Slack.Unmapped; u != "" && u != policy.UnmappedAll && !c.GitHub.Enabled() {
-		p.add(c.Where("slack", "unmapped"), "limits people by their rights on GitHub, which is not configured",
-			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/connect.md), or remove it")
+		*p = append(*p, c.Problem("limits people by their rights on GitHub, which is not configured",
+			"set GITHUB_APP_ID or GITHUB_TOKEN (docs/connect.md), or remove it", "slack", "unmapped"))
 	}
 	if c.Routing.Slack.Link && !c.LinksAccounts() {
-		p.add(c.Where("slack", "link"),
-			"lets people prove their account by a login at GitHub, which is not configured",
+		*p = append(*p, c.Problem("lets people prove their account by a login at GitHub, which is not configured",
 			"set login: with GitHub as the issuer, GITHUB_APP_ID or GITHUB_TOKEN, and ERRAND_PUBLIC_URL "+
-				"(docs/slack.md), or remove it")
+				"(docs/slack.md), or remove it", "slack", "link"))
 	}
 }

@@ -64,7 +64,7 @@ type Config struct {
 	// Given names the variables that were set, in the order of the fields. Print comments out all others.
 	Given []string `env:"-"`
 
-	// Document is errand.yaml, in which Where finds lines; nil: it cannot be read, or has nothing.
+	// Document is errand.yaml, in which Problem finds lines; nil: it cannot be read, or has nothing.
 	Document *yaml.Node `env:"-"`
 }
 
@@ -286,6 +286,7 @@ type Problem struct {
 	Where  string // the variable, or file:line
 	What   string // continues Where: `is not set`
 	Remedy string // an instruction: `set it to …`; empty if What says enough
+	Line   int    // of errand.yaml; 0: none
 }
 
 // String returns the problem as one sentence.

@@ -130,14 +130,13 @@ func (c *Config) checkCredentials(p *Problems) {
 	resource := ""
 	for _, one := range c.CredentialsHere() {
 		if one.Provider == ProviderFoundry && one.Resource+c.Cloud.FoundryURL == "" {
-			p.add(c.WhereCredential(one.Name), "has no resource",
-				"write one, or set ANTHROPIC_FOUNDRY_BASE_URL")
+			*p = append(*p, c.Problem("has no resource", "write one, or set ANTHROPIC_FOUNDRY_BASE_URL",
+				c.CredentialPath(one.Name)...))
 		}
 		if resource = cmp.Or(resource, one.Resource); one.Resource != "" && one.Resource != resource &&
 			c.Cloud.FoundryURL != "" {
-			p.add(c.WhereCredential(one.Name),
-				"has another resource than one before it, but a base URL is for all",
-				"unset ANTHROPIC_FOUNDRY_BASE_URL, or remove the resources")
+			*p = append(*p, c.Problem("has another resource than one before it, but a base URL is for all",
+				"unset ANTHROPIC_FOUNDRY_BASE_URL, or remove the resources", c.CredentialPath(one.Name)...))
 		}
 	}
 	if len(c.CredentialsHere()) == 0 {
@@ -148,16 +147,16 @@ func (c *Config) checkCredentials(p *Problems) {
 		if !slices.ContainsFunc(c.Routing.Credentials, func(one Credential) bool {
 			return pattern.Covers(one.Repositories, name)
 		}) {
-			p.add(c.Where("repositories", name), "has no credential for the model",
-				"add it to the repositories of one of the credentials")
+			*p = append(*p, c.Problem("has no credential for the model",
+				"add it to the repositories of one of the credentials", "repositories", name))
 		}
 	}
 }
 
-// WhereCredential returns the place of a credential of errand.yaml, as [Config.Where] does.
-func (c *Config) WhereCredential(name string) string {
+// CredentialPath returns the path of a credential of errand.yaml, for [Config.Problem].
+func (c *Config) CredentialPath(name string) []string {
 	i := slices.IndexFunc(c.Routing.Credentials, func(one Credential) bool { return one.Name == name })
-	return c.Where("credentials", strconv.Itoa(i+1))
+	return []string{"credentials", strconv.Itoa(i + 1)}
 }
 
 // CredentialsHere returns the credentials that workers of this process's pool use.

@@ -183,11 +183,10 @@ type routingCheck struct {
 }
 
 func (v routingCheck) add(what, remedy string, path ...string) {
-	where := fmt.Sprintf("%s:%d:", v.file, line(v.root, path))
-	if v.p.Has(where) {
-		return // the line could not be read, so do not report what is missing from it
+	p := v.problem(what, remedy, path)
+	if !v.p.Has(v.at(p.Line)) { // otherwise the line could not be read, so do not report what is missing from it
+		*v.p = append(*v.p, p)
 	}
-	v.p.add(where+" "+strings.Join(path, "."), what, remedy)
 }
 
 // fullName describes the name of a repository, perhaps with a host and groups.
@@ -318,8 +317,11 @@ func (v routingCheck) people(r Routing) {
 	}
 }
 
-// line returns the line of a path of keys and list positions (from 1), or of the last part found.
+// line returns the line of a path of keys and list positions (from 1), or of the last part found; 0: there is no file.
 func line(n *yaml.Node, path []string) int {
+	if n == nil {
+		return 0
+	}
 	at := n.Line
 	for _, key := range path {
 		if n.Kind == yaml.AliasNode {

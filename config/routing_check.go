@@ -152,11 +152,11 @@ func (c *Config) checkResults(p *Problems) {
 	const problem, remedy = "names a Slack channel although Slack is not configured",
 		"set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN (docs/connect.md), or remove it"
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Results())) {
-		p.add(c.Where("repositories", name, "results"), problem, remedy+" to have results posted on GitHub")
+		*p = append(*p, c.Problem(problem, remedy+" to have results posted on GitHub", "repositories", name, "results"))
 	}
 	for _, whose := range slices.Sorted(maps.Keys(c.Routing.AutomationResults())) {
 		kind, name, _ := strings.Cut(whose, " ")
-		p.add(c.Where(kind+"s", name, "results"), problem, remedy)
+		*p = append(*p, c.Problem(problem, remedy, kind+"s", name, "results"))
 	}
 }
 

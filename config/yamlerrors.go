@@ -18,14 +18,23 @@ import (
 // yamlLine matches the messages of yaml.v3 about syntax, whose errors have no structure.
 var yamlLine = regexp.MustCompile(`(?s)^line (\d+): (.*)$`)
 
-// Where returns the place of a value of errand.yaml, for a problem: `/etc/errand.yaml:3: repositories.acme/api`.
-// Entries of lists are counted from 1.
-func (c *Config) Where(path ...string) string {
-	where := c.Paths.File + ":"
-	if c.Document != nil {
-		where = fmt.Sprintf("%s:%d:", c.Paths.File, line(c.Document, path))
+// Problem returns a problem of a value of errand.yaml: `/etc/errand.yaml:3: repositories.acme/api is not …`. Entries of
+// lists are counted from 1.
+func (c *Config) Problem(what, remedy string, path ...string) Problem {
+	return routingCheck{file: c.Paths.File, root: c.Document}.problem(what, remedy, path)
+}
+
+func (v routingCheck) problem(what, remedy string, path []string) Problem {
+	n := line(v.root, path)
+	return Problem{v.at(n) + " " + strings.Join(path, "."), what, remedy, n}
+}
+
+// at returns the place of a line, for a problem; 0: of the file.
+func (v routingCheck) at(line int) string {
+	if line == 0 {
+		return v.file + ":"
 	}
-	return where + " " + strings.Join(path, ".")
+	return fmt.Sprintf("%s:%d:", v.file, line)
 }
 
 // addSyntax reports text that is not YAML.
@@ -69,7 +78,7 @@ func (v routingCheck) form(n *yaml.Node, typ reflect.Type, path ...string) {
 		if typ == reflect.TypeFor[hostlist.List]() {
 			form = yamlForms[reflect.Slice] + ", or any, none or learn"
 		}
-		v.p.add(v.at(n), what, "write "+form)
+		v.report(n, what, "write "+form)
 	}
 }
 
@@ -91,7 +100,7 @@ func (v routingCheck) mapping(n *yaml.Node, typ reflect.Type, path []string) {
 		key, value := pair[0], pair[1]
 		switch field := fields[key.Value]; {
 		case seen[key.Value] > 0:
-			v.p.add(v.at(key), fmt.Sprintf("repeats the key %q of line %d", key.Value, seen[key.Value]),
+			v.report(key, fmt.Sprintf("repeats the key %q of line %d", key.Value, seen[key.Value]),
 				"keep one of them")
 		case key.ShortTag() == "!!merge" && value.Kind == yaml.SequenceNode:
 			v.form(value, reflect.SliceOf(typ), path...)
@@ -103,15 +112,17 @@ func (v routingCheck) mapping(n *yaml.Node, typ reflect.Type, path []string) {
 			v.form(value, field, append(path, key.Value)...)
 		default:
 			section := strings.Join(path[:min(len(path), 1)], "")
-			v.p.add(v.at(key), fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[section+": "+key.Value],
+			v.report(key, fmt.Sprintf("knows no key %q", key.Value), cmp.Or(removed[section+": "+key.Value],
 				"remove it or correct its spelling; the keys here are "+strings.Join(keys, ", ")))
 		}
 		seen[key.Value] = key.Line
 	}
 }
 
-// at returns the place of a node, for a problem.
-func (v routingCheck) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d:", v.file, n.Line) }
+// report adds a problem with the line of a node.
+func (v routingCheck) report(n *yaml.Node, what, remedy string) {
+	*v.p = append(*v.p, Problem{v.at(n.Line), what, remedy, n.Line})
+}
 
 // quotable are the kinds of values that are no credentials.
 var quotable = []reflect.Kind{reflect.Bool, reflect.Int, reflect.Float64}

@@ -4,7 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/errand-fleet/errand/internal/cache"
@@ -50,4 +55,17 @@ func (p *Probe[T]) Find(ctx context.Context, try func(context.Context) (T, *Unav
 		return found, &Unavailable{Problem: err.Error(), Remedy: "try it again", Busy: true}
 	}
 	return found, nil
+}
+
+// Output runs a command that tries or does something for this process, and ends with it. It returns what the command
+// writes to its standard output. An error has what it writes to standard error, in a line.
+func Output(cmd *exec.Cmd) ([]byte, error) {
+	runtime.LockOSThread() // the kernel would end the command with the thread that started it
+	defer runtime.UnlockOSThread()
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}, time.Second
+	out, err := cmd.Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		err = fmt.Errorf("%w: %.300s", err, strings.Join(strings.Fields(string(exit.Stderr)), " "))
+	}
+	return out, err
 }

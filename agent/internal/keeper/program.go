@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper/supervise"
 )
@@ -112,9 +111,9 @@ func (p *Program) unusable(err error) *Unavailable {
 // checkVersion checks that a program is errand-keeper and fits this worker.
 func (p *Program) checkVersion(ctx context.Context, program *os.File) error {
 	cmd := exec.CommandContext(ctx, executable(program), "-version")
-	cmd.Args[0], cmd.Dir, cmd.Env, cmd.WaitDelay = supervise.Name, "/", []string{}, time.Second
+	cmd.Args[0], cmd.Dir, cmd.Env = supervise.Name, "/", []string{}
 	cmd.ExtraFiles = []*os.File{program} // see spawn
-	out, err := cmd.Output()
+	out, err := Output(cmd)
 	if ctx.Err() != nil {
 		return errSlow
 	}
@@ -152,13 +151,13 @@ func (p *Program) CheckOverlays(ctx context.Context, dir string) error {
 		}
 	}
 	cmd := exec.CommandContext(ctx, "")
-	cmd.Dir, cmd.Env, cmd.WaitDelay, cmd.Err = "/", []string{}, time.Second, nil
+	cmd.Dir, cmd.Env, cmd.Err = "/", []string{}, nil
 	cmd.ExtraFiles = []*os.File{program.file}
 	if err := overlaid(cmd, 3, []Overlay{o}); err != nil { // the first of ExtraFiles
 		return err
 	}
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("try an overlay: %w (%s)", err, strings.TrimSpace(string(out)))
+	if _, err := Output(cmd); err != nil {
+		return fmt.Errorf("try an overlay: %w", err)
 	}
 	return nil
 }

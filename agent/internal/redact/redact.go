@@ -301,7 +301,7 @@ func (r *Redactor) learn(part string, given bool) {
 	defer r.learning.Unlock()
 	if given {
 		part = strings.TrimSpace(part)
-		if len(part) >= minLine || len(part) >= minPart && unlikeWords.MatchString(part) {
+		if len(part) >= minLine || len(part) >= minPart && givenUnlikeWords.MatchString(part) {
 			r.add(part, true)
 		}
 		return
@@ -309,7 +309,7 @@ func (r *Redactor) learn(part string, given bool) {
 	outside := func(c rune) bool { return c >= utf8.RuneSelf || setsOf[c]&dotted == 0 }
 	for _, word := range strings.FieldsFunc(strings.ReplaceAll(part, `\n`, " "), outside) {
 		takes := max(len(word), leastLearnt)
-		if len(word) >= minPart && r.learnt+takes <= maxLearnt && !likeWords(word) && r.add(word, false) {
+		if len(word) >= minPart && r.learnt+takes <= maxLearnt && !bodyLikeWords(word) && r.add(word, false) {
 			r.learnt += takes
 		}
 	}
@@ -324,12 +324,13 @@ func (r *Redactor) add(part string, given bool) bool {
 	return true
 }
 
-// unlikeWords matches what few words have.
-var unlikeWords = regexp.MustCompile(`[0-9]|[a-z][A-Z]`)
+// givenUnlikeWords matches what few words have. That is enough to learn a part of a given secret.
+var givenUnlikeWords = regexp.MustCompile(`[0-9]|[a-z][A-Z]`)
 
-// likeWords reports whether a text may be words, short names in code, or numbers. Of random characters, almost every
-// second one is of another kind than the one before it; of those, less than every fourth, wherever one looks.
-func likeWords(text string) bool {
+// bodyLikeWords reports whether a text in the body of a shape may be words, short names in code, or numbers. Of random
+// characters, almost every second one is of another kind than the one before it; of those, less than every fourth,
+// wherever one looks.
+func bodyLikeWords(text string) bool {
 	for from := range max(1, len(text)-window+1) {
 		places, before, part := 0, space, text[from:min(from+window, len(text))]
 		for _, c := range part {

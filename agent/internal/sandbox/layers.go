@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
-	"github.com/errand-fleet/errand/agent/internal/redact"
 )
 
 // Layer is a directory that a run may change although others use it too: its changes are kept apart.
@@ -131,8 +130,8 @@ func (l Layer) copy(ctx context.Context) error {
 // copyAll copies the content of a directory. Where files can share their blocks, that costs little.
 func copyAll(ctx context.Context, from, to string) error {
 	cmd := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", from+"/.", to)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("copy %s: %w (%s)", from, err, redact.Clip(strings.TrimSpace(string(out)), 300))
+	if _, err := keeper.Output(cmd); err != nil {
+		return fmt.Errorf("copy %s: %w", from, err)
 	}
 	return nil
 }

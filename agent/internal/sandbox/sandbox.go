@@ -7,8 +7,6 @@
 package sandbox
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,10 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/errand-fleet/errand/agent/internal/keeper"
-	"github.com/errand-fleet/errand/agent/internal/redact"
 	"github.com/errand-fleet/errand/agent/internal/session"
 )
 
@@ -230,20 +226,17 @@ func (b *Bwrap) try(ctx context.Context, bwrap bubblewrap, options ...string) *U
 	options = append(options, "--seccomp", "3") // the first of ExtraFiles
 	cmd := exec.CommandContext(ctx, path, append(slices.Concat(options, args[1:]), path, "--version")...)
 	cmd.Env = []string{} // the worker's has secrets, and tools of other runs can read the process of bubblewrap
-	cmd.WaitDelay, cmd.ExtraFiles = time.Second, []*os.File{filter}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err = cmd.Run()
+	cmd.ExtraFiles = []*os.File{filter}
+	_, err = keeper.Output(cmd)
 	if ctx.Err() != nil {
 		return &Unavailable{
 			Problem: path + " did not start in time", Remedy: "check the load of this machine", Busy: true,
 		}
 	}
 	if err != nil {
-		output := cmp.Or(strings.Join(strings.Fields(out.String()), " "), err.Error())
 		return &Unavailable{
-			Problem: fmt.Sprintf("%s does not work here (%s)", path, redact.Clip(output, 300)),
-			Remedy:  remedies(os.DirFS("/proc"), output) + instead,
+			Problem: fmt.Sprintf("%s does not work here (%v)", path, err),
+			Remedy:  remedies(os.DirFS("/proc"), err.Error()) + instead,
 		}
 	}
 	return nil

@@ -69,10 +69,9 @@ func checkSigningSecrets(c config.Config, getenv func(string) string) (problems 
 	all := c.Routing.SigningSecrets()
 	for _, where := range slices.Sorted(maps.Keys(all)) {
 		if _, err := all[where].Read(getenv); err != nil && all[where].Variable() != "" {
-			problems = append(problems, config.Problem{
-				Where: c.Where(strings.Split(where, ".")...), What: "cannot be used: " + err.Error(),
-				Remedy: "set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
-			})
+			problems = append(problems, c.Problem("cannot be used: "+err.Error(),
+				"set it to the output of `openssl rand -hex 32`, at front doors and at the other side",
+				strings.Split(where, ".")...))
 		}
 	}
 	return problems

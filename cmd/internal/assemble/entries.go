@@ -12,21 +12,23 @@ import (
 
 // checkEntries returns the problems that package agent finds in the entries of errand.yaml.
 func checkEntries(c config.Config, getenv func(string) string) (problems config.Problems) {
-	add := func(where, remedy string, errs []error) {
+	add := func(errs []error, page string, path ...string) {
 		for _, err := range errs {
-			problems = append(problems, config.Problem{Where: where + ":", What: err.Error(), Remedy: remedy})
+			p := c.Problem(err.Error(), "see "+page, path...)
+			p.Where += ":"
+			problems = append(problems, p)
 		}
 	}
 	for i, one := range registries(c) {
-		add(c.Where("registries", strconv.Itoa(i+1)), "see docs/environment.md",
-			agent.CheckRegistries([]agent.Registry{one}, getenv))
+		add(agent.CheckRegistries([]agent.Registry{one}, getenv), "docs/environment.md",
+			"registries", strconv.Itoa(i+1))
 	}
 	for _, one := range credentials(c) {
-		add(c.WhereCredential(one.Name), "see docs/models.md",
-			agent.CheckCredentials([]agent.ModelCredential{one}, getenv))
+		add(agent.CheckCredentials([]agent.ModelCredential{one}, getenv), "docs/models.md",
+			c.CredentialPath(one.Name)...)
 	}
 	for _, one := range servers(c) {
-		add(c.Where("mcp", one.Name), "see docs/mcp.md", agent.CheckServers([]agent.MCPServer{one}, getenv))
+		add(agent.CheckServers([]agent.MCPServer{one}, getenv), "docs/mcp.md", "mcp", one.Name)
 	}
 	return problems
 }
@@ -34,8 +36,7 @@ func checkEntries(c config.Config, getenv func(string) string) (problems config.
 // unlessReported returns those of further problems whose line has none yet.
 func unlessReported(problems, further config.Problems) config.Problems {
 	return slices.DeleteFunc(further, func(one config.Problem) bool {
-		line, _, _ := strings.Cut(one.Where, " ")
-		return slices.ContainsFunc(problems, func(p config.Problem) bool { return strings.HasPrefix(p.Where, line) })
+		return slices.ContainsFunc(problems, func(p config.Problem) bool { return p.Line == one.Line })
 	})
 }
 
@@ -45,10 +46,8 @@ func rules(c config.Config) (list []agent.Rule, problems config.Problems) {
 		rule := agent.Rule{Tool: r.Tool, Input: r.Input, Action: agent.Action(r.Action), Reason: r.Reason}
 		known := slices.Contains([]string{config.ActionAllow, config.ActionDeny, config.ActionAsk}, r.Action)
 		if err := rule.Validate(); err != nil && r.Tool != "" && known { // config reports the others
-			problems = append(problems, config.Problem{
-				Where: c.Where("rules", strconv.Itoa(i+1)), What: "cannot work: " + err.Error(),
-				Remedy: "correct it; docs/configure.md says what a rule may name",
-			})
+			problems = append(problems, c.Problem("cannot work: "+err.Error(),
+				"correct it; docs/configure.md says what a rule may name", "rules", strconv.Itoa(i+1)))
 		}
 		list = append(list, rule)
 	}
@@ -60,10 +59,8 @@ func environments(c config.Config) (problems config.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
 		_, wrong := c.Routing.Repositories[name].Checked()
 		for _, one := range wrong {
-			problems = append(problems, config.Problem{
-				Where: c.Where("repositories", name), What: strings.TrimSuffix(one, "."),
-				Remedy: "correct it; docs/environment.md lists what can be declared",
-			})
+			problems = append(problems, c.Problem(strings.TrimSuffix(one, "."),
+				"correct it; docs/environment.md lists what can be declared", "repositories", name))
 		}
 	}
 	return problems
@@ -75,10 +72,9 @@ func plugins(c config.Config) (all []agent.Instructions, err error) {
 	for i, p := range c.Routing.Plugins {
 		one, err := agent.ReadPlugin(p.Path, p.SHA256)
 		if err != nil {
-			problems = append(problems, config.Problem{
-				Where: c.Where("plugins", strconv.Itoa(i+1)), What: "cannot be used: " + err.Error(),
-				Remedy: "correct the path, or check the files and write the checksum that they have",
-			})
+			problems = append(problems, c.Problem("cannot be used: "+err.Error(),
+				"correct the path, or check the files and write the checksum that they have",
+				"plugins", strconv.Itoa(i+1)))
 		}
 		all = append(all, one)
 	}

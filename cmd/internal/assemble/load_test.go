@@ -31,10 +31,10 @@ func TestLoadTriesTheParts(t *testing.T) {
 	}
 }
 
-// Every problem of errand.yaml is reported at once, a single time, in the order of the lines.
+// Every problem of errand.yaml is reported at once, a single time, in the order of the lines, wherever it is.
 func TestLoadNamesLines(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "errand.yaml")
+	file := filepath.Join(t.TempDir(), "our errand.yaml")
 	text := `repositories:
   acme/web: {}
   acme/api:

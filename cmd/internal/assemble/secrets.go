@@ -43,18 +43,14 @@ func readSecrets(c config.Config, getenv func(string) string, worker bool) (prob
 	for _, name := range slices.Sorted(maps.Keys(c.Routing.Repositories)) {
 		repository := c.Routing.Repositories[name]
 		if err := repository.ReadSecrets(getenv, os.ReadFile, run); err != nil && worker {
-			problems = append(problems, config.Problem{
-				Where: c.Where("repositories", name, "secrets"), What: "cannot be read: " + err.Error(),
-				Remedy: "correct them, or set what they name",
-			})
+			problems = append(problems, c.Problem("cannot be read: "+err.Error(), "correct them, or set what they name",
+				"repositories", name, "secrets"))
 		}
 		for variable, s := range repository.Secrets {
 			if worker && s.Expose == config.ExposeAgent && c.Worker.Sandbox == config.SandboxNone {
-				problems = append(problems, config.Problem{
-					Where:  c.Where("repositories", name, "secrets", variable),
-					What:   "is exposed to the agent without a sandbox: the processes of all other runs could read it",
-					Remedy: "set ERRAND_SANDBOX=bwrap, or remove expose",
-				})
+				problems = append(problems, c.Problem(
+					"is exposed to the agent without a sandbox: the processes of all other runs could read it",
+					"set ERRAND_SANDBOX=bwrap, or remove expose", "repositories", name, "secrets", variable))
 			}
 		}
 	}

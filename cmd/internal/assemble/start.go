@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"net"
@@ -61,11 +60,7 @@ func Load(getenv func(string) string, role config.Role) (config.Config, error) {
 	if len(problems) == 0 {
 		return c, nil
 	}
-	line := func(p config.Problem) (n int) {
-		_, _ = fmt.Sscanf(strings.TrimPrefix(p.Where, c.Paths.File), ":%d:", &n) // 0 if it is of no line
-		return n
-	}
-	slices.SortStableFunc(problems, func(a, b config.Problem) int { return line(a) - line(b) })
+	slices.SortStableFunc(problems, func(a, b config.Problem) int { return a.Line - b.Line })
 	return c, problems
 }
 
