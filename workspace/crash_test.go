@@ -157,7 +157,7 @@ func TestKilledAnywhere(t *testing.T) {
 				}
 			}
 			n, limit, took := 1, patience, time.Duration(0)
-			for ; ; n += 2 + rand.N(4) { // each test run takes others
+			for ; ; n += 4 + rand.N(8) { // each test run takes others
 				prepare(n)
 				began := time.Now()
 				lived := v.run(n, limit)

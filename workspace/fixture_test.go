@@ -41,7 +41,8 @@ func tryGit(t *testing.T, dir string, args ...string) (string, error) {
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null",
 		"GIT_AUTHOR_NAME=Ann", "GIT_AUTHOR_EMAIL=ann@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
-		"GIT_TEMPLATE_DIR=", // no samples of hooks
+		"GIT_TEMPLATE_DIR=",                                                                   // no samples of hooks
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false", // two processes for a commit
 		"GIT_COMMITTER_NAME=Ann", "GIT_COMMITTER_EMAIL=ann@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
 	}
 	out, err := cmd.CombinedOutput()
@@ -72,8 +73,9 @@ func newOrigin(t *testing.T) *origin {
 	o := &origin{t: t, root: root, bare: filepath.Join(root, "acme", "api.git"), work: t.TempDir()}
 	seed.Do(func() {
 		testGit(t, root, "init", "--quiet", "--bare", "--initial-branch=main", "seed.git")
+		testGit(t, root+"/seed.git", "config", "receive.autogc", "false") // two processes for a push
 		testGit(t, root, "init", "--quiet", "--initial-branch=main", "seed")
-		testGit(t, root+"/seed", "remote", "add", "origin", root+"/seed.git")
+		testGit(t, root+"/seed", "remote", "add", "origin", "../seed.git")
 		(&origin{t: t, work: root + "/seed"}).commit("main", map[string]string{"README.md": "one\n"})
 		seed.bare, seed.work = held(t, root+"/seed.git"), held(t, root+"/seed")
 		write(t, root+"/seed", "")
@@ -84,7 +86,10 @@ func newOrigin(t *testing.T) *origin {
 			t.Fatal(err)
 		}
 	}
-	testGit(t, o.work, "remote", "set-url", "origin", o.bare)
+	config := strings.Replace(string(seed.work[".git/config"].Data), "../seed.git", o.bare, 1)
+	if err := os.WriteFile(o.work+"/.git/config", []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return o
 }
 
