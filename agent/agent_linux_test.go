@@ -102,8 +102,8 @@ func newBench(t *testing.T, mode string, change ...func(*Config)) *bench {
 	dir := t.TempDir()
 	alive := agenttest.NewAlive(t, dir)
 	c := Config{
-		CLI: self, LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
-		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": alive.Path, "GORACE": "atexit_sleep_ms=0"},
+		CLI: fake, LogDir: filepath.Join(dir, "logs"), Grace: time.Second, Redactor: NewRedactor("sk-ant-test-secret"),
+		Env: map[string]string{"AGENT_TEST_MODE": mode, "AGENT_TEST_ALIVE": alive.Path},
 	}
 	for _, f := range change {
 		f(&c)
@@ -126,6 +126,43 @@ func (b *bench) run(t *testing.T, ctx context.Context, s Spec, h Host) Result {
 		t.Errorf("processes of the run are alive after Run returned: %v", left)
 	}
 	return res
+}
+
+// shells runs scripts as turns of one run, with the mode "shell". It returns what each printed, and calls after once for
+// each before the next one begins.
+func (b *bench) shells(t *testing.T, s Spec, scripts []string, after func()) (printed []string, res Result) {
+	t.Helper()
+	h := &host{rests: after, on: func(e Event) {
+		if e.Kind == TurnEnd {
+			printed = append(printed, e.Text)
+		}
+	}}
+	for _, script := range scripts[1:] {
+		h.more = append(h.more, Message{Text: script})
+	}
+	s.Prompt.Text, s.Profile = scripts[0], Write
+	res = b.run(t, t.Context(), s, h)
+	if len(printed) != len(scripts) || h.idled != len(scripts) {
+		t.Fatalf("%d of %d scripts: %+v", len(printed), len(scripts), res)
+	}
+	return printed, res
+}
+
+// until returns a context that is cancelled for a reason as soon as the processes of a run are there.
+func (b *bench) until(t *testing.T, cause error) context.Context {
+	t.Helper()
+	started, err := os.OpenFile(b.alive.Path, os.O_RDWR, 0) // unlike O_RDONLY it waits for a first writer
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() {
+		_, _ = started.Read(make([]byte, 1))
+		_ = started.Close()
+		stop(cause)
+	}()
+	t.Cleanup(func() { _ = started.Close() })
+	return ctx
 }
 
 // unique makes a run's ID this process's own: processes are known by it, and the tests of another checkout may run
@@ -161,7 +198,7 @@ func TestLimitEndsEverything(t *testing.T) {
 	t.Parallel()
 	inBoth(t, "mute-hang-escape-ignore-term-never-exit", func(t *testing.T, b *bench) {
 		b.startLimit = time.Hour
-		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
+		res := b.run(t, b.until(t, ErrLimit), Spec{}, &host{})
 		if res.Outcome != Limit || res.Signal != "SIGKILL" || res.Resources.Swept != 2 {
 			t.Errorf("outcome %s, signal %q, swept %d; want limit, SIGKILL, 2", res.Outcome, res.Signal,
 				res.Resources.Swept)
@@ -273,18 +310,7 @@ func TestStoppedWhileTheCLIExits(t *testing.T) {
 func TestStoppedAtTheStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "mute", func(c *Config) { c.Grace = 1000 * time.Hour }) // a step that waits hangs the test
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	started, err := os.OpenFile(b.alive.Path, os.O_RDWR, 0) // unlike O_RDONLY it waits for a first writer
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer started.Close()
-	go func() {
-		_, _ = started.Read(make([]byte, 1))
-		stop()
-	}()
-	res := b.run(t, ctx, Spec{}, &host{})
+	res := b.run(t, b.until(t, errors.New("enough")), Spec{}, &host{})
 	if res.Outcome != Stopped {
 		t.Errorf("result = %+v", res)
 	}

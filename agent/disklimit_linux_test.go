@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"github.com/errand-fleet/errand/agent/internal/agenttest"
 	"github.com/errand-fleet/errand/internal/dirtree"
 	"github.com/errand-fleet/errand/internal/nobody"
-	"golang.org/x/sys/unix"
 )
 
 // A run that adds too much to the disk should be ended with the reason, also if it has removed what it holds open.
@@ -166,7 +164,7 @@ func TestDiskOfScripts(t *testing.T) {
 // A descriptor that was sent and not received is noticed, because nothing else shows what its file takes.
 func TestDescriptorsInFlight(t *testing.T) {
 	t.Parallel()
-	l := agenttest.Lead(t, "cd "+t.TempDir()+" && AGENT_TEST_MODE=send exec "+self)
+	l := agenttest.Lead(t, "cd "+t.TempDir()+" && AGENT_TEST_MODE=send exec "+fake)
 	if unlinked, waiting := l.Held(); waiting != 1 || unlinked != 0 {
 		t.Errorf("%d descriptors wait, and %d bytes are known", waiting, unlinked)
 	}
@@ -175,25 +173,4 @@ func TestDescriptorsInFlight(t *testing.T) {
 	if unlinked, waiting := l.Held(); waiting != 0 || unlinked != 1<<20 {
 		t.Errorf("%d descriptors wait, and %d bytes are known", waiting, unlinked)
 	}
-}
-
-// sendMain sends a removed file to itself, and receives it at the end of its input.
-func sendMain() int {
-	f, err := os.Create("big")
-	if err != nil || os.Remove("big") != nil || syscall.Fallocate(int(f.Fd()), 0, 0, 1<<20) != nil {
-		return 1
-	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
-	if err != nil || unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(int(f.Fd())), nil, 0) != nil {
-		return 1
-	}
-	_ = f.Close()
-	_, _ = os.Stdout.WriteString("up\n")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	if _, _, _, _, err := unix.Recvmsg(pair[1], make([]byte, 1), make([]byte, unix.CmsgSpace(4)), 0); err != nil {
-		return 1
-	}
-	_, _ = os.Stdout.WriteString("received\n")
-	_ = unix.Pause()
-	return 0
 }

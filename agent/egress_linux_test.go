@@ -336,29 +336,32 @@ func TestAttempts(t *testing.T) {
 		egress := Egress{Mode: hostlist.Listed, Hosts: []string{
 			w.fill("ALLOWED"), "metadata.example", w.fill("zero.example:SECRET"), w.fill("rebind.example:PUBLIC"),
 		}}
+		// The same list lets the run reach the host that it names.
+		scripts := []string{w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)}
 		for _, c := range attempts {
-			res := b.run(t, t.Context(), Spec{
-				Profile: Write, Prompt: Message{Text: w.fill(c.script)}, Environment: Environment{Egress: egress},
-			}, &host{})
-			if !strings.Contains(res.Text, c.refused) {
-				t.Errorf("%s: the run sees no refusal but %q (%v)", c.name, res.Text, res.Error)
+			scripts = append(scripts, w.fill(c.script))
+		}
+		var came [][]string
+		said, res := b.shells(t, Spec{Environment: Environment{Egress: egress}}, scripts,
+			func() { came = append(came, w.came()) })
+		if strings.Count(said[0], "hello from allowed") != 2 || len(came[0]) != 2 {
+			t.Errorf("the allowed host: %q, %q", said[0], came[0])
+		}
+		if want := []string{w.fill("ALLOWED"), w.fill("rebind.example:PUBLIC")}; !slices.Equal(res.Egress.Reached, want) {
+			t.Errorf("%+v", res.Egress)
+		}
+		said, came = said[1:], came[1:]
+		for i, c := range attempts {
+			if !strings.Contains(said[i], c.refused) {
+				t.Errorf("%s: the run sees no refusal but %q", c.name, said[i])
 			}
 			var want []string
 			if c.arrives != "" {
 				want = []string{w.fill(c.arrives)}
 			}
-			if came := w.came(); !slices.Equal(came, want) {
-				t.Errorf("%s: %q arrived", c.name, came)
+			if !slices.Equal(came[i], want) {
+				t.Errorf("%s: %q arrived", c.name, came[i])
 			}
-		}
-		// The same list lets the run reach the host that it names.
-		res := b.run(t, t.Context(), Spec{
-			Profile: Write, Prompt: Message{Text: w.fill(`curl -sS http://ALLOWED/ && curl -sS -p http://ALLOWED/`)},
-			Environment: Environment{Egress: egress},
-		}, &host{})
-		if strings.Count(res.Text, "hello from allowed") != 2 || res.Egress == nil ||
-			!slices.Equal(res.Egress.Reached, []string{w.fill("ALLOWED")}) {
-			t.Errorf("the allowed host: %q, %+v", res.Text, res.Egress)
 		}
 	}, gated)
 }
@@ -385,7 +388,7 @@ func TestNameInTheHandshake(t *testing.T) {
 	})
 	inSandbox(t, "shell", func(t *testing.T, b *bench) {
 		egress := Egress{Mode: hostlist.Listed, Hosts: []string{"allowed.example", "9.9.9.9"}}
-		for _, c := range []struct{ name, script, want string }{
+		attempts := []struct{ name, script, want string }{
 			{"the host", `curl -sSk https://allowed.example/`, "hello"},
 			{
 				"another name", `curl -sSk --connect-to evil.example:443:allowed.example:443 https://evil.example/`,
@@ -398,19 +401,25 @@ func TestNameInTheHandshake(t *testing.T) {
 			{"an address that is listed", `curl -sSk https://9.9.9.9/`, "hello"},
 			{"no TLS", `curl -sS -p http://allowed.example:443/`, "Empty reply|reset|closed"},
 			{"a host that is not listed", `curl -sSk https://evil.example/`, "response 403"},
-		} {
-			res := b.run(t, t.Context(), Spec{
-				Profile: Write, Prompt: Message{Text: c.script}, Environment: Environment{Egress: egress},
-			}, &host{})
+		}
+		var scripts []string
+		for _, c := range attempts {
+			scripts = append(scripts, c.script)
+		}
+		said, res := b.shells(t, Spec{Environment: Environment{Egress: egress}}, scripts, func() {})
+		refused := 0
+		for i, c := range attempts {
 			if !slices.ContainsFunc(strings.Split(c.want, "|"), func(one string) bool {
-				return strings.Contains(res.Text, one)
+				return strings.Contains(said[i], one)
 			}) {
-				t.Errorf("%s: %q", c.name, res.Text)
+				t.Errorf("%s: %q", c.name, said[i])
 			}
-			if refused := c.want != "hello"; refused != (res.Egress.Refusals == 1) ||
-				refused != (len(res.Egress.Reached) == 0) {
-				t.Errorf("%s: %+v", c.name, res.Egress)
+			if c.want != "hello" {
+				refused++
 			}
+		}
+		if e := res.Egress; e.Refusals != refused || len(e.Reached) != 2 {
+			t.Errorf("%d were refused, but %+v", refused, e)
 		}
 		mu.Lock()
 		defer mu.Unlock()

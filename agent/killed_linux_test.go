@@ -21,7 +21,7 @@ import (
 // A killed worker's run is ended by its keeper, escaped processes included, and leaves no directory behind.
 func TestWorkerKilled(t *testing.T) {
 	t.Parallel()
-	killWorker(t, unique("killed"), newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self)
+	killWorker(t, unique("killed"), newBench(t, "").dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+fake)
 }
 
 // killWorker starts a worker that keeps its runs in temp, and kills it while one works in dir.
@@ -116,7 +116,7 @@ func TestKeeperKilled(t *testing.T) {
 func TestWorkerFrozen(t *testing.T) {
 	t.Parallel()
 	b, run := newBench(t, ""), unique("frozen")
-	worker, alive := startWorker(t, run, b.dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+self, "AGENT_TEST_SILENT=2s")
+	worker, alive := startWorker(t, run, b.dir, agenttest.ShortTemp(t), "AGENT_TEST_CLI="+fake, "AGENT_TEST_SILENT=2s")
 	stopped := time.Now()
 	if err := worker.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestExposure(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			file := filepath.Join(t.TempDir(), "program")
-			copyProgram(t, file)
+			copyProgram(t, self, file)
 			if err := os.Chmod(file, c.mode); err != nil {
 				t.Fatal(err)
 			}

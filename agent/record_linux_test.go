@@ -43,7 +43,7 @@ func TestCLIErrors(t *testing.T) {
 					inCloud(t, c, sc.name, *sc.cloud)
 				}
 				if sc.spoil != "" {
-					c.CLI = self
+					c.CLI = fake
 					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_SPOIL"], c.Env["AGENT_TEST_CLI"] =
 						"spoil", sc.spoil, cli
 				}

@@ -1,13 +1,10 @@
 package agent
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -37,11 +34,12 @@ func TestRecordedErrors(t *testing.T) {
 				var s Spec
 				b := newBench(t, "", func(c *Config) {
 					s = sc.setup(c)
-					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"], c.Env["GORACE"] =
-						"replay", fixture, "atexit_sleep_ms=0"
+					c.Env["AGENT_TEST_MODE"], c.Env["AGENT_TEST_FIXTURE"] = "replay", fixture
 					c.Direct = true // nothing asks the model, so a gateway would have seen nothing
 				})
-				b.exitLimit = 5 * time.Second // for a CLI that was interrupted, and stays
+				if b.exitLimit = 5 * time.Second; sc.signal == syscall.SIGINT { // a CLI that was interrupted stays
+					b.exitLimit = 100 * time.Millisecond
+				}
 				s.ID += "-" + version
 				ctx, stop := context.WithCancelCause(t.Context())
 				res := b.run(t, ctx, s, sc.host(t, s.ID, func() { stop(errors.New("enough")) }))
@@ -92,58 +90,4 @@ func fixtureEnd(t *testing.T, path string) (e ending) {
 		t.Fatal(err)
 	}
 	return e
-}
-
-// replayMain is a CLI that says what a fixture has, each line when the real one would have said it: an answer when
-// it was asked, a turn
-// when it was given a message, the end after the end of its input if a turn had come to its own.
-func replayMain() int {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT) // what they do is in the fixture
-	data, err := os.ReadFile(os.Getenv("AGENT_TEST_FIXTURE"))
-	if err != nil {
-		return 97
-	}
-	in := bufio.NewReader(os.Stdin)
-	await := func(kind string) bool {
-		for {
-			line, err := in.ReadString('\n')
-			if err != nil {
-				return false
-			}
-			if strings.Contains(line, `"type":"`+kind+`"`) {
-				return true
-			}
-		}
-	}
-	began, over := false, false
-	for line := range strings.Lines(string(data)) {
-		var l struct {
-			Type, Subtype string
-			ending
-		}
-		if json.Unmarshal([]byte(line), &l) != nil {
-			return 98
-		}
-		switch l.Type {
-		case "control_response":
-			await("control_request")
-		case "system":
-			if l.Subtype == "init" {
-				began = await("user")
-			}
-		case "result":
-			over = began
-		case "":
-			_, _ = os.Stderr.WriteString(l.Stderr)
-			if over {
-				_, _ = io.Copy(io.Discard, in)
-			}
-			if l.Signal == "SIGKILL" {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-			}
-			return l.Exit
-		}
-		_, _ = os.Stdout.WriteString(line)
-	}
-	return 99
 }

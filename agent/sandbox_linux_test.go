@@ -66,7 +66,7 @@ func house(t *testing.T) string {
 	}
 	// With a separate program: one below the directory for temporary files would need a mount point in the run's own
 	// directory.
-	program, err := os.ReadFile("/proc/self/exe")
+	program, err := os.ReadFile(fake)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func checkView(t *testing.T, root string, run func(script string) (string, error
 func TestSandboxTermIsTheCLIs(t *testing.T) {
 	t.Parallel()
 	inSandbox(t, "mute-hang-save-never-exit", func(t *testing.T, b *bench) {
-		res := b.run(t, t.Context(), Spec{Limit: 10 * time.Second}, &host{})
+		res := b.run(t, b.until(t, ErrLimit), Spec{}, &host{})
 		if res.Outcome != Limit || res.ExitCode != 143 || res.Signal != "" || !res.Session.Holds("saved") {
 			t.Errorf("result = %+v", res)
 		}

@@ -19,7 +19,7 @@ type scenario struct {
 	cloud *refusal          // what a cloud answers, whose name is the beginning of name; not recorded of oldCLI
 	turns []modelfake.Turn  // what the model does; none: nothing is ever asked of it
 	env   map[string]string // of the CLI, beside what setup says
-	spoil string            // what is done to the CLI just before it starts: see spoilMain
+	spoil string            // what is done to the CLI just before it starts: see agenttest/fakecli
 	spec  func(*Spec)
 	cfg   func(*Config)
 
@@ -201,46 +201,4 @@ func (sc scenario) host(t *testing.T, id string, stop func()) *host {
 			}
 		},
 	}
-}
-
-// spoilMain is run in the CLI's place: it spoils something and becomes the CLI.
-func spoilMain() int {
-	args := append([]string{os.Getenv("AGENT_TEST_CLI")}, os.Args[1:]...)
-	switch os.Getenv("AGENT_TEST_SPOIL") {
-	case "flag":
-		args = append(args, "--no-such-flag")
-	case "session":
-		for i, arg := range args {
-			if strings.HasPrefix(arg, "--session-id=") {
-				args[i] = "--resume=00000000-0000-4000-8000-00000000dead"
-			}
-		}
-	case "bypass":
-		args = append(args, "--dangerously-skip-permissions")
-	case "directory":
-		dir, err := os.Getwd()
-		if err != nil || os.RemoveAll(dir) != nil {
-			return 93
-		}
-	case "config":
-		if os.WriteFile(os.Getenv("CLAUDE_CONFIG_DIR")+"/.claude.json", []byte("{"), 0o600) != nil {
-			return 94
-		}
-	case "input":
-		r, w, err := os.Pipe()
-		if err != nil {
-			return 95
-		}
-		_, _ = w.WriteString("not JSON\n")
-		_ = w.Close()
-		_ = syscall.Dup2(int(r.Fd()), 0)
-	}
-	env := os.Environ()
-	for i, v := range env {
-		if strings.HasPrefix(v, "AGENT_TEST_MODE=") {
-			env[i] = "AGENT_TEST_MODE=over"
-		}
-	}
-	_ = syscall.Exec(args[0], args, env)
-	return 96
 }

@@ -4,53 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 )
-
-// forbiddenMain is a tool that tries what the filter forbids, on the process that started it, and says what came of
-// each.
-func forbiddenMain() int {
-	victim := uintptr(os.Getppid())
-	pidfd, err := unix.PidfdOpen(os.Getppid(), 0)
-	fmt.Println("pidfd_open", err)
-	for _, try := range []struct {
-		name       string
-		call       uintptr
-		a, b, c, d uintptr
-	}{
-		{"ptrace", unix.SYS_PTRACE, unix.PTRACE_SEIZE, victim, 0, 0},
-		{"process_vm_readv", unix.SYS_PROCESS_VM_READV, victim, 0, 0, 0},
-		{"process_vm_writev", unix.SYS_PROCESS_VM_WRITEV, victim, 0, 0, 0},
-		{"pidfd_getfd", unix.SYS_PIDFD_GETFD, uintptr(pidfd), 0, 0, 0},
-		{"kcmp", unix.SYS_KCMP, victim, uintptr(os.Getpid()), 0, 0},
-		{"perf_event_open", unix.SYS_PERF_EVENT_OPEN, 0, victim, 0, 0},
-		{"keyctl", unix.SYS_KEYCTL, unix.KEYCTL_GET_KEYRING_ID, 0, 0, 0},
-		{"add_key", unix.SYS_ADD_KEY, 0, 0, 0, 0},
-		{"request_key", unix.SYS_REQUEST_KEY, 0, 0, 0, 0},
-		{"bpf", unix.SYS_BPF, 9999, 0, 0, 0}, // no command of its: EINVAL without the filter
-		{"userfaultfd", unix.SYS_USERFAULTFD, 1, 0, 0, 0},
-		{"setns", unix.SYS_SETNS, uintptr(pidfd), 0, 0, 0},
-		{"unshare", unix.SYS_UNSHARE, unix.CLONE_NEWUSER, 0, 0, 0},
-		{"unshare of nothing", unix.SYS_UNSHARE, 0, 0, 0, 0},
-	} {
-		_, _, errno := unix.Syscall6(try.call, try.a, try.b, try.c, try.d, 0, 0)
-		fmt.Println(try.name, errno)
-	}
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
-	fmt.Println("clone", errors.Is(cmd.Run(), unix.EPERM))
-	_, _, errno := unix.Syscall6(unix.SYS_CLONE3, 0, 0, 0, 0, 0, 0)
-	fmt.Println("clone3", errno)
-	return 0
-}
 
 // foreignABI is a program for 32-bit x86 that exits with 42.
 func foreignABI() []byte {

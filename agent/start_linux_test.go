@@ -61,7 +61,7 @@ func TestStopWhileAProgramHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			hanging := filepath.Join(t.TempDir(), "hanging")
-			copyProgram(t, hanging)
+			copyProgram(t, fake, hanging)
 			if err := syscall.Mkfifo(hanging+".started", 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -97,7 +97,7 @@ func TestHangingProgramEndsWithItsWorker(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			hanging := filepath.Join(dir, "hanging")
-			copyProgram(t, hanging)
+			copyProgram(t, fake, hanging)
 			if err := errors.Join(syscall.Mkfifo(hanging+".started", 0o600),
 				os.Symlink(hanging, filepath.Join(dir, "bwrap"))); err != nil {
 				t.Fatal(err)

@@ -295,12 +295,14 @@ func TestSuperviseSilence(t *testing.T) {
 // enough.
 func TestSuperviseResources(t *testing.T) {
 	t.Parallel()
-	const burn = 100 * time.Millisecond
-	b := newBench(t, "hostile burn", func(c *Config) { c.Env["AGENT_TEST_BURN"] = burn.String() })
+	const burn, size = 100 * time.Millisecond, 64 << 20
+	b := newBench(t, "hostile burn", func(c *Config) {
+		c.Env["AGENT_TEST_BURN"], c.Env["AGENT_TEST_MEMORY"] = burn.String(), strconv.Itoa(size)
+	})
 	res := b.run(t, t.Context(), Spec{}, &host{})
-	if r := res.Resources; res.Text != "burnt" || r.CPU < 3*burn || r.MaxRSS < burnSize {
+	if r := res.Resources; res.Text != "burnt" || r.CPU < 3*burn || r.MaxRSS < size {
 		t.Errorf("%v: CPU %v of at least %v, largest process %d of at least %d", res.Error, r.CPU, 3*burn,
-			r.MaxRSS, burnSize)
+			r.MaxRSS, size)
 	}
 }
 
@@ -309,10 +311,10 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "")
 	program := filepath.Join(b.dir, "worker")
-	copyProgram(t, program)
+	copyProgram(t, self, program)
 	worker := exec.Command(program)
 	worker.Env = append(os.Environ(), "AGENT_TEST_MODE=replaced", "AGENT_TEST_ID="+unique("replaced"),
-		"AGENT_TEST_DIR="+b.dir, "TMPDIR="+agenttest.ShortTemp(t))
+		"AGENT_TEST_DIR="+b.dir, "AGENT_TEST_CLI="+fake, "TMPDIR="+agenttest.ShortTemp(t))
 	out, err := worker.CombinedOutput()
 	if err != nil || string(out) != "done echo: hello" {
 		t.Errorf("%s, %v", out, err)
@@ -323,7 +325,7 @@ func TestSuperviseReplacedBinary(t *testing.T) {
 func TestForgottenKeeperMain(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(agenttest.ShortTemp(t), "forgetful")
-	copyProgram(t, program)
+	copyProgram(t, self, program)
 	ctx := await.Context(t)
 	out, err := exec.CommandContext(ctx, program).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "this program has not called agent.KeeperMain: call agent.KeeperMain") {
@@ -334,18 +336,13 @@ func TestForgottenKeeperMain(t *testing.T) {
 	}
 }
 
-// copyProgram makes a copy of this program. No other test may fork meanwhile: its child would have the copy open for
-// writing for a moment,
-// and a file that is open for writing cannot be executed (golang/go#22315).
-func copyProgram(t *testing.T, path string) {
+// copyProgram makes a copy of a program. No other test may fork meanwhile: its child would have the copy open for
+// writing for a moment, and a file that is open for writing cannot be executed (golang/go#22315).
+func copyProgram(t *testing.T, program, path string) {
 	t.Helper()
-	program, err := os.ReadFile("/proc/self/exe")
+	content, err := os.ReadFile(program)
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(path, program, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	makeProgram(t, path, content)
 }

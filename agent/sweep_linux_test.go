@@ -32,7 +32,7 @@ func TestSweepEndsWhatDeadWorkersLeft(t *testing.T) {
 		}
 		return len(list)
 	}
-	env := []string{"AGENT_TEST_CLI=" + self, "AGENT_TEST_CLI_MODE=mute-hang-marked-ignore-term-never-exit"}
+	env := []string{"AGENT_TEST_CLI=" + fake, "AGENT_TEST_CLI_MODE=mute-hang-marked-ignore-term-never-exit"}
 	dying, living := unique("dying"), unique("living")
 	dead, left := startWorker(t, dying, newBench(t, "").dir, temp, env...)
 	alive, end := startWorker(t, living, newBench(t, "").dir, temp, env...)

@@ -65,13 +65,16 @@ func (a Alive) Gone(t *testing.T) {
 	}
 }
 
-// BuildKeeper builds the program errand-keeper into dir.
-func BuildKeeper(ctx context.Context, dir string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/",
-		"github.com/errand-fleet/errand/agent/cmd/"+keeper.Name)
+// Build builds programs of package agent into dir.
+func Build(ctx context.Context, dir string, programs ...string) error {
+	args := []string{"build", "-o", dir + "/"}
+	for _, program := range programs {
+		args = append(args, "github.com/errand-fleet/errand/agent/"+program)
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", keeper.Name, err, out)
+		return fmt.Errorf("build %s: %w: %s", programs, err, out)
 	}
 	return nil
 }

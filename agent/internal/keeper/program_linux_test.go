@@ -64,7 +64,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("%.20q: %s", c.content, got)
 		}
 	}
-	if err := errors.Join(os.Remove(p.Path), agenttest.BuildKeeper(t.Context(), filepath.Dir(p.Path))); err != nil {
+	if err := errors.Join(os.Remove(p.Path), agenttest.Build(t.Context(), filepath.Dir(p.Path), "cmd/errand-keeper")); err != nil {
 		t.Fatal(err)
 	}
 	for _, change := range []func() error{

@@ -1,7 +1,8 @@
-package agent
+package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -25,9 +26,9 @@ type hostile struct {
 	alive *os.File // held by every process of the run
 }
 
-// hostileMain plays the mode of a hostile CLI. Its exit code is 0 if the CLI did as it should, whatever the run
+// playHostile plays the mode of a hostile CLI. Its exit code is 0 if the CLI did as it should, whatever the run
 // makes of it.
-func hostileMain(mode string) int {
+func playHostile(mode string) int {
 	h := hostile{in: bufio.NewReaderSize(os.Stdin, 1<<20)}
 	if mode == "stderr-flood" { // before a byte of output
 		for range 10 << 10 {
@@ -105,7 +106,7 @@ func hostileMain(mode string) int {
 	case "burn": // itself, a child it waits for, and one that a child has left behind
 		child := h.command("burn").Run()
 		orphan := h.orphan("burn")
-		if child != nil || orphan != nil || burnMain() != 0 {
+		if child != nil || orphan != nil || burn() != 0 {
 			return 99
 		}
 		h.answer("burnt")
@@ -120,11 +121,6 @@ func hostileMain(mode string) int {
 			return 0
 		}
 	}
-}
-
-func (h hostile) say(v map[string]any) {
-	line, _ := json.Marshal(v)
-	_, _ = os.Stdout.Write(append(line, '\n'))
 }
 
 // begin returns the prompt once a turn has begun.
@@ -142,27 +138,27 @@ func (h hostile) begin() string {
 		_ = json.Unmarshal(line, &l)
 		switch l.Type {
 		case "control_request":
-			h.say(map[string]any{"type": "control_response", "response": map[string]any{
+			say(m{"type": "control_response", "response": m{
 				"subtype": "success", "request_id": l.RequestID,
 			}})
 		case "user":
-			h.say(map[string]any{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1"})
+			say(m{"type": "system", "subtype": "init", "session_id": "s", "model": "fake-1"})
 			return l.Message.Content
 		}
 	}
 }
 
 func (h hostile) answer(text string) {
-	h.say(map[string]any{"type": "result", "subtype": "success", "result": text, "session_id": "s", "num_turns": 1})
-	h.say(map[string]any{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
+	say(m{"type": "result", "subtype": "success", "result": text, "session_id": "s", "num_turns": 1})
+	say(m{"type": "system", "subtype": "session_state_changed", "state": "idle", "session_id": "s"})
 }
 
 // hang does nothing more, not even at the end of the input.
 func (h hostile) hang() {
-	h.say(map[string]any{
-		"type": "assistant", "session_id": "s", "message": map[string]any{"id": "m", "content": "hanging"},
+	say(m{
+		"type": "assistant", "session_id": "s", "message": m{"id": "m", "content": "hanging"},
 	})
-	select {}
+	hang()
 }
 
 // child starts another process of this binary, and returns its number when it runs.
@@ -196,8 +192,8 @@ func (h hostile) orphan(mode string) error {
 	return err
 }
 
-// orphanMain starts what becomes an orphan when this process ends.
-func orphanMain() int {
+// leaveOrphan starts what becomes an orphan when this process ends.
+func leaveOrphan() int {
 	cmd := hostile{alive: os.NewFile(3, "held")}.command(os.Getenv("AGENT_TEST_ORPHAN"))
 	if cmd.Start() != nil {
 		return 1
@@ -206,7 +202,7 @@ func orphanMain() int {
 }
 
 func (h hostile) command(mode string) *exec.Cmd {
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.CommandContext(context.Background(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), "AGENT_TEST_MODE="+mode)
 	if h.alive != nil {
 		cmd.ExtraFiles = []*os.File{h.alive}
@@ -214,16 +210,18 @@ func (h hostile) command(mode string) *exec.Cmd {
 	return cmd
 }
 
-// burnSize is what a burning process has in memory at once.
-const burnSize = 64 << 20
-
-// burnMain uses memory, and a processor until as much of its time is used up as AGENT_TEST_BURN says.
-func burnMain() int {
-	burn, err := time.ParseDuration(os.Getenv("AGENT_TEST_BURN"))
+// burn uses as many bytes of memory as AGENT_TEST_MEMORY says, and a processor until as much of its time is used up as
+// AGENT_TEST_BURN says.
+func burn() int {
+	limit, err := time.ParseDuration(os.Getenv("AGENT_TEST_BURN"))
 	if err != nil {
 		return 97
 	}
-	memory := make([]byte, burnSize)
+	size, err := strconv.Atoi(os.Getenv("AGENT_TEST_MEMORY"))
+	if err != nil {
+		return 97
+	}
+	memory := make([]byte, size)
 	for {
 		for i := 0; i < len(memory); i += 4096 {
 			memory[i]++
@@ -232,7 +230,7 @@ func burnMain() int {
 		if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 			return 98
 		}
-		if time.Duration(u.Utime.Nano()+u.Stime.Nano()) >= burn {
+		if time.Duration(u.Utime.Nano()+u.Stime.Nano()) >= limit {
 			return 0
 		}
 	}
