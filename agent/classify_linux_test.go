@@ -280,8 +280,10 @@ func TestWordsOfTheCLI(t *testing.T) {
 	for w := range startupFailures {
 		words[w] = true
 	}
+	// Most are near one that is only there; reading hundreds of megabytes for each takes seconds.
+	near := max(0, bytes.Index(program, []byte("error_during_execution"))-16<<20)
 	for w := range words {
-		if !bytes.Contains(program, []byte(w)) {
+		if !bytes.Contains(program[near:], []byte(w)) && !bytes.Contains(program, []byte(w)) {
 			t.Errorf("the CLI does not know the word %q any more", w)
 		}
 	}

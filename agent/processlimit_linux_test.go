@@ -12,7 +12,7 @@ const bomb = `bomb() {
 	[ "$1" -gt 0 ] || exec sleep 1000
 	setsid bash -c "bomb $(($1 - 1))" & setsid bash -c "bomb $(($1 - 1))" & wait
 }
-export -f bomb; bomb 8`
+export -f bomb; bomb 7`
 
 func TestTooManyProcesses(t *testing.T) {
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestBeatsAreHeard(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, "shell")
 	b.silentLimit = 2 * time.Second
-	script := "read -t 5 -u 8 8<> <(:); echo done"
+	script := "read -t 3 -u 8 8<> <(:); echo done"
 	if res := b.run(t, t.Context(), Spec{
 		Prompt: Message{Text: script}, Profile: Write,
 	}, &host{}); !strings.HasPrefix(res.Text, "done") {
