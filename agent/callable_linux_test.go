@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/errand-fleet/errand/internal/fake/modelfake"
 )
 
@@ -126,21 +128,19 @@ func TestCLICallsAgents(t *testing.T) {
 func TestCLICallsNoUnknownAgent(t *testing.T) {
 	t.Parallel()
 	dir, _ := called(t)
-	for profile, c := range map[Profile]struct{ agent, refused string }{
-		Write: {"tactician", `unknown agent "tactician", available: `},
-		Read:  {"Explore", "this run cannot call agents"},
-	} {
-		model := newModel(t)
-		res := runCLI(t, newCLI(t, model), Spec{
-			ID: "no-agent-" + string(profile), Dir: dir, Profile: profile, TrustedConfig: true,
-			Prompt: Message{Text: "Plan it", Agent: c.agent},
-		}, &host{})
-		if res.Outcome != Failed || res.Error.Class != ClassInput || !strings.Contains(res.Error.User, c.refused) ||
-			len(model.Requests()) > 0 {
-			t.Errorf("result %+v, %d requests", res, len(model.Requests()))
-		}
-		if profile == Write && !strings.Contains(res.Error.User, "strategist") {
-			t.Errorf("the known ones are not named: %s", res.Error.User)
+	model := newModel(t)
+	res := runCLI(t, newCLI(t, model), Spec{
+		ID: "no-agent", Dir: dir, Profile: Write, TrustedConfig: true, Prompt: Message{Text: "Plan it", Agent: "tactician"},
+	}, &host{})
+	if e := res.Error; res.Outcome != Failed || e.Class != ClassInput || len(model.Requests()) > 0 ||
+		!strings.Contains(e.User, `unknown agent "tactician", available: `) || !strings.Contains(e.User, "strategist") {
+		t.Errorf("result %+v, %d requests", res, len(model.Requests()))
+	}
+	answer := jsontext.Value(`{"agents":[{"name":"Explore"}]}`)
+	for profile, callable := range map[Profile]bool{Write: true, Read: false} {
+		err := readCallable(answer, Spec{Profile: profile}).check(Message{Agent: "Explore"})
+		if (err == nil) != callable || err != nil && !strings.Contains(err.Error(), "this run cannot call agents") {
+			t.Errorf("%s: %v", profile, err)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestCLICheckpoint(t *testing.T) {
 }
 
 // A checkpoint that hangs holds up nothing; there is one at a time, and it ends with the run.
-func TestCheckpointHoldsUpNothing(t *testing.T) {
+func TestCLICheckpointHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
 	entered, gate := make(chan struct{}), make(chan struct{})

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,12 +43,17 @@ func TestCLIUnknownConversation(t *testing.T) {
 	}
 }
 
-// Attachments should reach the model: pictures as pictures, text as text.
+// Attachments reach the model: pictures as pictures, text as text. The gateway uses the worker's proxy, and the CLI
+// reaches the gateway without it.
 func TestCLIFiles(t *testing.T) {
 	t.Parallel()
 	model := newModel(t, modelfake.Turn{Text: "Seen."})
+	dead := httptest.NewServer(nil)
+	dead.Close()
+	behind := map[string]string{"HTTP_PROXY": dead.URL, "http_proxy": dead.URL, "no_proxy": "inside.example"}
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\nIDATx\x9cc\x00\x01\x00\x00\x05\x00\x01\r\n-\xb4\x00\x00\x00\x00IEND\xaeB`\x82")
-	res := runCLI(t, newCLI(t, model), Spec{ID: "files", Prompt: Message{
+	r := newCLI(t, model, impatient, func(c *Config) { c.Getenv = lookup(behind) })
+	res := runCLI(t, r, Spec{ID: "files", Prompt: Message{
 		Text: "Look.", Files: []File{
 			{Name: "dot.png", Type: "image/png", Data: png},
 			{Name: "notes.txt", Type: "text/plain", Data: []byte("a pelican")},
@@ -70,11 +76,12 @@ func TestCLIPlanChangesNothing(t *testing.T) {
 		modelfake.Turn{Text: "A plan."})
 	model.Answer("go", touch("done"), modelfake.Turn{Text: "Done."})
 	h := &host{more: []Message{{Text: "go", Model: "haiku", Mode: Act}}}
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "plan", Dir: dir, Profile: Write, Prompt: Message{Text: "plan", Mode: Plan},
+	r := newCLI(t, model)
+	res := runCLI(t, r, Spec{
+		ID: "plan", Dir: dir, Profile: Write, Model: "opusplan", Prompt: Message{Text: "plan", Mode: Plan},
 	}, h)
-	if res.Text != "A plan.\n\nDone." {
-		t.Errorf("result = %+v", res)
+	if log := r.read(t, "plan", ".log"); res.Text != "A plan.\n\nDone." || strings.Contains(log, "the gateway ") {
+		t.Errorf("result = %+v, log:\n%s", res, log)
 	}
 	for name, want := range map[string]bool{"made": false, "touched": false, "done": true} {
 		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {

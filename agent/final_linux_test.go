@@ -11,58 +11,58 @@ import (
 
 // All text of the final message is the answer, each block of it a paragraph, the same in the events as at the end; and
 // the model that wrote it, and why it stopped, are those of that message. Where the maximum of tokens cut a message, the
-// next one continues it without a break.
+// next one continues it without a break. A secret that it cut is hidden where readers see the text grow, also if a
+// thought comes between.
 func TestCLIAnswerOfSeveralBlocks(t *testing.T) {
 	t.Parallel()
 	const other = "claude-other-1"
 	type turn = modelfake.Turn
-	for name, c := range map[string]struct {
+	cases := []struct {
 		turns []turn
 		want  string
 	}{
-		"text, thinking, text": {
-			[]turn{{Text: "Alpha.", Model: other, Rest: &turn{Thinking: "Hm.", Text: "Beta."}}}, "Alpha.\n\nBeta.",
-		},
-		"cut twice": {[]turn{
+		{[]turn{{Text: "Alpha.", Rest: &turn{Thinking: "Hm.", Text: "Beta."}}}, "Alpha.\n\nBeta."},
+		{[]turn{
+			{Text: "And 9f8e7d6c5b4a", Stop: "max_tokens"}, {Thinking: "Hm.", Text: "39281706 is no key."},
+		}, "And [redacted] is no key."},
+		{[]turn{
+			{Text: "Alpha.", Rest: &turn{Thinking: "so it mu"}, Stop: "max_tokens"}, {Text: "Beta."},
+		}, "Alpha.\n\nBeta."},
+		{[]turn{
 			{Text: "the first third of a long rep", Stop: "max_tokens"},
 			{Text: "ort, the second", Stop: "max_tokens"},
 			{Thinking: "Hm.", Text: " third.", Model: other, Rest: &turn{Text: "Beta."}},
 		}, "the first third of a long report, the second third.\n\nBeta."},
-		"cut in a thought": {[]turn{
-			{Text: "Alpha.", Rest: &turn{Thinking: "so it mu"}, Stop: "max_tokens"},
-			{Text: "Beta.", Model: other},
-		}, "Alpha.\n\nBeta."},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			h := &host{}
-			id := "blocks-" + strings.NewReplacer(" ", "-", ",", "").Replace(name)
-			res := runCLI(t, newCLI(t, newModel(t, c.turns...)), Spec{ID: id}, h)
-			if res.Text != c.want || res.Model != "claude-other-1" || res.StopReason != "end_turn" {
-				t.Errorf("text %q, model %s, stopped by %s", res.Text, res.Model, res.StopReason)
-			}
-			said, ended := h.said(Text), h.said(TurnEnd)
-			if said != c.want || ended != c.want {
-				t.Errorf("events have %q, and %q at the end of the turn", said, ended)
-			}
-		})
 	}
-}
-
-// A secret that the maximum of tokens cut is hidden where readers see the text grow, also if a thought comes between.
-func TestCLISecretThatWasCut(t *testing.T) {
-	t.Parallel()
-	h := &host{}
-	r := newCLI(t, newModel(t, modelfake.Turn{Text: "And 9f8e7d6c5b4a", Stop: "max_tokens"},
-		modelfake.Turn{Thinking: "Hm.", Text: "39281706 is no key."}))
+	model, h := newModel(t), &host{}
+	var all []string
+	for i, c := range cases {
+		prompt := fmt.Sprintf("Question %d.", i)
+		model.Answer(prompt, c.turns...)
+		h.more, all = append(h.more, Message{Text: prompt}), append(all, c.want)
+	}
+	first := h.more[0]
+	h.more = h.more[1:]
+	r := newCLI(t, model)
 	r.cfg.Redactor = NewRedactor("9f8e7d6c5b4a39281706")
-	res := runCLI(t, r, Spec{ID: "cut-secret"}, h)
-	const want = "And [redacted] is no key."
-	if said := h.said(Text); res.Text != want || said != want {
-		t.Errorf("result %q, events %q", res.Text, said)
+	res := runCLI(t, r, Spec{ID: "blocks", Prompt: first}, h)
+	if res.Text != strings.Join(all, "\n\n") || res.Model != other || res.StopReason != "end_turn" {
+		t.Errorf("text %q, model %s, stopped by %s", res.Text, res.Model, res.StopReason)
+	}
+	said, turns := "", 0
+	for _, e := range h.events {
+		switch e.Kind {
+		case Text:
+			said += e.Text
+		case TurnEnd:
+			want := all[turns]
+			if turns++; said != strings.Join(all[:turns], "\n\n") || e.Text != want {
+				t.Errorf("events have %q, and %q at the end of the turn, want %q", said, e.Text, want)
+			}
+		}
 	}
 	for _, kind := range []string{".log", ".ndjson"} {
-		log := r.read(t, "cut-secret", kind)
+		log := r.read(t, "blocks", kind)
 		// Eight digits: fewer can be part of an ID that the CLI made up.
 		for _, half := range []string{"9f8e7d6c", "39281706"} {
 			if strings.Contains(log, half) {

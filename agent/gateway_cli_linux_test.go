@@ -2,7 +2,6 @@ package agent
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -94,25 +93,6 @@ func TestCLIModelUnreachable(t *testing.T) {
 	}
 	if res.API.Calls == 0 || res.API.Errors[0] != res.API.Calls || res.API.Status != 0 {
 		t.Errorf("api %+v", res.API)
-	}
-}
-
-// The gateway should use the proxy; the CLI should reach the gateway without it.
-func TestCLIBehindAProxy(t *testing.T) {
-	t.Parallel()
-	model := newModel(t, modelfake.Turn{Text: "through"})
-	dead := httptest.NewServer(nil)
-	dead.Close()
-	r := newCLI(t, model, impatient, func(c *Config) {
-		c.Getenv = func(v string) string {
-			return map[string]string{
-				"HTTP_PROXY": dead.URL, "http_proxy": dead.URL, "no_proxy": "inside.example",
-			}[v]
-		}
-	})
-	res := runCLI(t, r, Spec{ID: "proxy"}, &host{})
-	if res.Text != "through" {
-		t.Errorf("%s %v", res.Outcome, res.Error)
 	}
 }
 

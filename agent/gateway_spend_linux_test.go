@@ -125,7 +125,8 @@ func TestForgedWordsBindNobody(t *testing.T) {
 	}
 }
 
-// The models and beta headers that the CLI sends by itself pass, in every mode.
+// The models and beta headers that the CLI sends by itself pass. TestCLICredentials, TestCLIPlanChangesNothing and
+// TestCLIRulesAndServers have other credentials and modes.
 func TestCLIModelsAndBetas(t *testing.T) {
 	t.Parallel()
 	agents := modelfake.Turn{}
@@ -137,19 +138,12 @@ func TestCLIModelsAndBetas(t *testing.T) {
 		agents.Tools = append(agents.Tools, modelfake.ToolCall{Name: "Agent", Input: in})
 	}
 	agents.Tools = append(agents.Tools, modelfake.ToolCall{Name: "WebSearch", Input: map[string]any{"query": "errand"}})
-	key, login := Credential{APIKey: "sk-ant-test-1"}, Credential{OAuthToken: "oauth-1"}
 	for name, c := range map[string]struct {
-		credential Credential
-		spec       Spec
-		turns      []modelfake.Turn
+		spec  Spec
+		turns []modelfake.Turn
 	}{
-		"agents": {key, Spec{Profile: Write}, []modelfake.Turn{agents, {Text: "ok"}}},
-		"login":  {login, Spec{Profile: Write}, []modelfake.Turn{{Text: "ok"}}},
-		"schema": {key, Spec{Schema: []byte(`{"type":"object"}`), Effort: "high"}, []modelfake.Turn{{Text: "ok"}}},
-		"plan": {
-			key, Spec{Profile: Write, Model: "opusplan", Prompt: Message{Mode: Plan}}, []modelfake.Turn{{Text: "ok"}},
-		},
-		"in turn": {key, Spec{Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{
+		"agents": {Spec{Profile: Write}, []modelfake.Turn{agents, {Text: "ok"}}},
+		"in turn": {Spec{Model: "claude-sonnet-4-5[1m]"}, []modelfake.Turn{
 			{Text: "ok"}, {Text: "ok"}, {Text: "ok"}, {Text: "ok", Stop: "max_tokens"}, {Text: "ok"}, {Text: "ok", Cut: true},
 		}},
 	} {
@@ -158,7 +152,7 @@ func TestCLIModelsAndBetas(t *testing.T) {
 			model := newModel(t, c.turns...)
 			model.Answer("look around", modelfake.Turn{Text: "ok"})
 			c.spec.ID, c.spec.Prompt.Text = "models-"+strings.ReplaceAll(name, " ", "-"), "x"
-			r, h := newCLI(t, model, impatient, func(cfg *Config) { cfg.Credential = c.credential }), &host{}
+			r, h := newCLI(t, model, impatient), &host{}
 			if name == "in turn" {
 				for _, m := range []string{"claude-opus-4-1", "glm-4", "best", "fable"} { // retired, unknown, one that goes on, cut
 					h.more = append(h.more, Message{Text: "x", Model: m})

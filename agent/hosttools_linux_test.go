@@ -85,24 +85,44 @@ func textOf(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// In every profile the model should know the tools from its first request, call them without approval, and get the
-// results.
-func TestCLIHostTools(t *testing.T) {
-	t.Parallel()
-	type sum struct {
+// sum is a tool of the host.
+func sum() Tool {
+	type numbers struct {
 		A int `json:"a" jsonschema:"the first number"`
 		B int `json:"b"`
 	}
-	add := NewTool("add", "Adds two numbers.", func(_ context.Context, s sum) (string, error) {
-		return fmt.Sprint("it is ", s.A+s.B), nil
+	return NewTool("add", "Adds two numbers.", func(_ context.Context, n numbers) (string, error) {
+		return fmt.Sprint("it is ", n.A+n.B), nil
 	})
-	for _, profile := range []Profile{Write, Read, Untrusted} {
+}
+
+// adding is a call of that tool.
+func adding() modelfake.ToolCall { return hostCall("add", map[string]int{"a": 40, "b": 2}) }
+
+// knows checks that the model knew that tool from its first request.
+func knows(t *testing.T, model *modelfake.Server) {
+	t.Helper()
+	for _, known := range []string{"mcp__errand__add", "Adds two numbers.", "the first number"} {
+		if !bytes.Contains(model.Requests()[0].Body, []byte(known)) {
+			t.Errorf("the model's first request does not have %q", known)
+		}
+	}
+}
+
+// In a profile that only reads the model knows the tools of the host from its first request, calls them without approval,
+// and gets the results (TestCLIHostToolFails has the profile Write). It has the servers of its profile; runs on a
+// stranger's content have none.
+func TestCLIHostTools(t *testing.T) {
+	t.Parallel()
+	for profile, servers := range map[Profile][]string{
+		Read:      {"mcp__all__ask", "mcp__all__tell", "mcp__readers__ask", "mcp__readers__tell"},
+		Untrusted: nil,
+	} {
 		t.Run(string(profile), func(t *testing.T) {
 			t.Parallel()
-			model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{hostCall("add", sum{40, 2})}},
-				modelfake.Turn{Text: "Added."})
-			res := runCLI(t, newCLI(t, model), Spec{
-				ID: "tools-" + string(profile), Profile: profile, Tools: []Tool{add},
+			model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{adding()}}, modelfake.Turn{Text: "Added."})
+			res := runCLI(t, newCLI(t, model, tellers(t)), Spec{
+				ID: "tools-" + string(profile), Profile: profile, Tools: []Tool{sum()},
 			}, refuse(t))
 			if res.Outcome != Done || res.Text != "Added." {
 				t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
@@ -110,11 +130,8 @@ func TestCLIHostTools(t *testing.T) {
 			if diff := cmp.Diff([]string{"false it is 42"}, answered(t, model)); diff != "" {
 				t.Errorf("results (-want +got):\n%s", diff)
 			}
-			for _, known := range []string{"mcp__errand__add", "Adds two numbers.", "the first number"} {
-				if !bytes.Contains(model.Requests()[0].Body, []byte(known)) {
-					t.Errorf("the model's first request does not have %q", known)
-				}
-			}
+			knows(t, model)
+			offersServers(t, model, append(servers, "mcp__errand__add"))
 		})
 	}
 }
@@ -124,7 +141,7 @@ func TestCLIHostTools(t *testing.T) {
 func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()
 	model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{
-		hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}),
+		adding(), hostCall("fails", struct{}{}), hostCall("panics", struct{}{}), hostCall("tells", struct{}{}),
 		hostCall("tells", map[string]int{"x": 1}),
 	}}, modelfake.Turn{Tools: []modelfake.ToolCall{
 		hostCall("one", struct{}{}), hostCall("two", struct{}{}),
@@ -139,8 +156,8 @@ func TestCLIHostToolFails(t *testing.T) {
 		return tool
 	}
 	res := runCLI(t, r, Spec{
-		ID: "tool-fails", Tools: []Tool{
-			meet("one"), meet("two"),
+		ID: "tool-fails", Profile: Write, Tools: []Tool{
+			sum(), meet("one"), meet("two"),
 			simple("fails", func(context.Context) (string, error) {
 				return "", errors.New("no entry with sk-ant-test-credential")
 			}),
@@ -151,12 +168,13 @@ func TestCLIHostToolFails(t *testing.T) {
 	if res.Outcome != Done || res.Text != "So be it." {
 		t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
 	}
+	knows(t, model)
 	want := []string{
-		"true no entry with [redacted]", "true internal error of the tool", "false it is [redacted]",
+		"false it is 42", "true no entry with [redacted]", "true internal error of the tool", "false it is [redacted]",
 		`true check arguments: validating root: unexpected additional properties ["x"]`, "false one", "false two",
 	}
 	got := answered(t, model)
-	slices.Sort(got[4:]) // whichever comes first
+	slices.Sort(got[5:]) // whichever comes first
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}

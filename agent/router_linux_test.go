@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,32 +80,57 @@ func TestCLIDenyRule(t *testing.T) {
 }
 
 // Every call that a rule leaves to a person comes to them once, whether the CLI would have asked by itself or not.
+// Several questions are open at once, and each answer finds its own.
 func TestCLIAskRule(t *testing.T) {
 	t.Parallel()
 	model, dir := newModel(t), t.TempDir()
-	model.Answer("", calls("Bash", "command", "ls"), calls("Bash", "command", "mkdir asked"),
+	model.Answer("first", calls("Bash", "command", "ls"), calls("Bash", "command", "mkdir asked"),
 		calls("Bash", "command", "mkdir refused"), modelfake.Turn{Text: "Done."})
+	model.Answer("second", calls("Bash", "command", "echo a", "Bash", "command", "echo b", "Bash", "command", "echo c"),
+		modelfake.Turn{Text: "Done."})
+	open := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{})}
+	next := map[string]string{"c": "b", "b": "a"}
+	var mu sync.Mutex
 	var asked []ToolRequest
-	h := &host{permit: func(r ToolRequest) Decision {
-		asked = append(asked, r)
-		switch r.Text {
-		case "Running ls":
-			return Decision{Allow: true}
-		case "Running mkdir asked":
-			return Decision{Allow: true, Input: json.RawMessage(`{"command":"mkdir changed"}`)}
-		}
-		return Decision{Reason: "Ann said no."}
-	}}
+	h := &host{
+		more: []Message{{Text: "second"}},
+		permit: func(r ToolRequest) Decision {
+			mu.Lock()
+			asked = append(asked, r)
+			n := len(asked)
+			mu.Unlock()
+			switch r.Text {
+			case "Running ls":
+				return Decision{Allow: true}
+			case "Running mkdir asked":
+				return Decision{Allow: true, Input: json.RawMessage(`{"command":"mkdir changed"}`)}
+			case "Running mkdir refused":
+				return Decision{Reason: "Ann said no."}
+			}
+			if n == 6 { // all are open
+				close(open["c"])
+			}
+			name := strings.TrimPrefix(r.Text, "Running echo ")
+			<-open[name]
+			return Decision{Allow: true, Input: json.RawMessage(fmt.Sprintf(`{"command":"echo %s"}`,
+				strings.ToUpper(name)))}
+		},
+		on: func(e Event) {
+			if gate, ok := open[next[strings.ToLower(e.Text)]]; ok && e.Kind == ToolResult {
+				close(gate)
+			}
+		},
+	}
 	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "ask", Dir: dir, Profile: Write,
+		ID: "ask", Dir: dir, Prompt: Message{Text: "first"}, Profile: Write, Limit: time.Minute,
 		Rules: []Rule{{Tool: "Bash", Action: Ask, Reason: "Shells need a word."}},
 	}, h)
-	if res.Text != "Done." || len(asked) != 3 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" ||
+	if res.Text != "Done.\n\nDone." || len(asked) != 6 || asked[0].Reason != "Shells need a word." || asked[0].ID == "" ||
 		string(asked[0].Input) != `{"command":"ls"}` {
 		t.Errorf("result %+v, asked %+v", res, asked)
 	}
-	if got := h.results(); len(got) != 3 || got[0] != "changed" && got[0] != "(Bash completed with no output)" ||
-		got[2] != "failed: Ann said no." {
+	if got := h.results(); len(got) != 6 || got[0] != "changed" && got[0] != "(Bash completed with no output)" ||
+		!slices.Equal(got[2:], []string{"failed: Ann said no.", "C", "B", "A"}) {
 		t.Errorf("results = %q", got)
 	}
 	entries, err := os.ReadDir(dir)
@@ -167,39 +192,6 @@ func TestCLIDelegate(t *testing.T) {
 	}
 }
 
-// Several questions are open at once, and each answer finds its own.
-func TestCLIAnswersInAnyOrder(t *testing.T) {
-	t.Parallel()
-	model, dir := newModel(t), t.TempDir()
-	model.Answer("", calls("Bash", "command", "echo a", "Bash", "command", "echo b", "Bash", "command", "echo c"),
-		modelfake.Turn{Text: "Done."})
-	open := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{}), "c": make(chan struct{})}
-	next := map[string]string{"c": "b", "b": "a"}
-	var asked atomic.Int32
-	h := &host{
-		permit: func(r ToolRequest) Decision {
-			if asked.Add(1) == 3 {
-				close(open["c"])
-			}
-			name := strings.TrimPrefix(r.Text, "Running echo ")
-			<-open[name]
-			return Decision{Allow: true, Input: json.RawMessage(fmt.Sprintf(`{"command":"echo %s"}`,
-				strings.ToUpper(name)))}
-		},
-		on: func(e Event) {
-			if gate, ok := open[next[strings.ToLower(e.Text)]]; ok && e.Kind == ToolResult {
-				close(gate)
-			}
-		},
-	}
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "order", Dir: dir, Profile: Write, Rules: askAll, Limit: time.Minute,
-	}, h)
-	if diff := cmp.Diff([]string{"C", "B", "A"}, h.results()); diff != "" || res.Text != "Done." {
-		t.Errorf("%s\nresult %+v", diff, res)
-	}
-}
-
 // Where rules are, the agent still has the tools it was given for its profile, and the form of its answer; what a
 // profile has not, no rule gives it.
 func TestCLIRulesAndServers(t *testing.T) {
@@ -212,12 +204,15 @@ func TestCLIRulesAndServers(t *testing.T) {
 	note := NewTool("note", "Takes a note.", func(_ context.Context, in in) (string, error) {
 		return "noted " + in.Text, nil
 	})
-	h := &host{}
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "servers", Profile: Untrusted, Tools: []Tool{note},
+	h, r := &host{}, newCLI(t, model)
+	res := runCLI(t, r, Spec{
+		ID: "servers", Profile: Untrusted, Tools: []Tool{note}, Effort: "high",
 		Rules:  []Rule{{Tool: "Bash", Action: Allow}},
 		Schema: []byte(`{"type":"object","properties":{"grade":{"type":"integer"}},"required":["grade"]}`),
 	}, h)
+	if log := r.read(t, "servers", ".log"); strings.Contains(log, "the gateway ") {
+		t.Errorf("the gateway drops a beta header:\n%s", log)
+	}
 	if got := h.results(); string(res.Structured) != `{"grade":7}` || len(got) < 2 || got[0] != "noted hello" ||
 		!strings.HasPrefix(got[1], "failed: ") {
 		t.Errorf("results %q, %+v", got, res)

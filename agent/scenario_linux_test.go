@@ -66,7 +66,7 @@ func scenarios() []scenario {
 		name: "400-too-long", turns: status(400, "prompt is too long: 2000000 tokens > 1000000 maximum"),
 		want: ClassContext,
 	})
-	add(scenario{name: "401", live: true, turns: status(401, "invalid x-api-key"), want: ClassAuth})
+	add(scenario{name: "401", turns: status(401, "invalid x-api-key"), want: ClassAuth})
 	add(scenario{
 		name: "401-retried", turns: status(401, "invalid x-api-key"),
 		env: map[string]string{"CLAUDE_CODE_MAX_RETRIES": "10"}, want: ClassAuth,

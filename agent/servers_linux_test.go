@@ -113,33 +113,35 @@ func TestCLIServer(t *testing.T) {
 	}
 }
 
-// A run gets the servers of its profile, and runs on a stranger's content get none.
+// tellers configures servers for several profiles.
+func tellers(t *testing.T) func(*Config) {
+	return func(c *Config) {
+		c.Servers = []MCPServer{teller(t, "writers"), teller(t, "readers", Read), teller(t, "all", Read, Write)}
+		c.Getenv = lookup(map[string]string{"TELLER": "teller-secret"})
+	}
+}
+
+// offersServers compares the tools of servers that the model's first request offers.
+func offersServers(t *testing.T, model *modelfake.Server, want []string) {
+	t.Helper()
+	got := slices.DeleteFunc(model.Requests()[0].Tools, func(name string) bool {
+		return !strings.HasPrefix(name, "mcp__")
+	})
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+// A run gets the servers of its profile: TestCLIHostTools has the others.
 func TestCLIServersByProfile(t *testing.T) {
 	t.Parallel()
-	for profile, want := range map[Profile][]string{
-		Write:     {"mcp__all__ask", "mcp__all__tell", "mcp__writers__ask", "mcp__writers__tell"},
-		Read:      {"mcp__all__ask", "mcp__all__tell", "mcp__readers__ask", "mcp__readers__tell"},
-		Untrusted: nil,
-	} {
-		t.Run(string(profile), func(t *testing.T) {
-			t.Parallel()
-			model := newModel(t)
-			r := newCLI(t, model, func(c *Config) {
-				c.Servers = []MCPServer{teller(t, "writers"), teller(t, "readers", Read), teller(t, "all", Read, Write)}
-				c.Getenv = lookup(map[string]string{"TELLER": "teller-secret"})
-				// The CLI would otherwise hide them from the Write profile until the model searches for them.
-				c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"}
-			})
-			runCLI(t, r, Spec{ID: "servers-" + string(profile), Profile: profile}, &host{})
-			got := slices.DeleteFunc(model.Requests()[0].Tools, func(name string) bool {
-				return !strings.HasPrefix(name, "mcp__")
-			})
-			slices.Sort(got)
-			if diff := cmp.Diff(want, got); diff != "" && len(want)+len(got) > 0 {
-				t.Errorf("tools (-want +got):\n%s", diff)
-			}
-		})
-	}
+	model := newModel(t)
+	// The CLI would otherwise hide them from the Write profile until the model searches for them.
+	r := newCLI(t, model, tellers(t), func(c *Config) { c.Env = map[string]string{"ENABLE_TOOL_SEARCH": "false"} })
+	runCLI(t, r, Spec{ID: "servers-write", Profile: Write}, &host{})
+	offersServers(t, model, []string{"mcp__all__ask", "mcp__all__tell", "mcp__writers__ask", "mcp__writers__tell"})
 }
 
 // A server that is missing or does not answer should delay the run only for a bounded time, with one notice.
