@@ -68,10 +68,9 @@ func TestTail(t *testing.T) {
 	tb.wait(`document.querySelector("#news").hidden && document.querySelector("#latest").getBoundingClientRect().bottom <= innerHeight + 80`)
 }
 
-// When the agent asks, the open page says so in its tab and by a form, and keeps what the reader has unfolded. When it
-// is answered, the page goes back.
-func TestQuestionArrives(t *testing.T) {
-	t.Parallel()
+// working returns a task that works, and a tab with its page.
+func working(t *testing.T) (*console, *store.Claim, *tab) {
+	t.Helper()
 	c := newConsole(t)
 	id := c.submit(func(t *tasks.Task) { t.Prompt = "paint it" })
 	claim := c.Claim(id)
@@ -79,6 +78,14 @@ func TestQuestionArrives(t *testing.T) {
 	tb := c.tab(t)
 	tb.open("/tasks/" + id)
 	tb.find("#state", "Working")
+	return c, claim, tb
+}
+
+// When the agent asks, the open page says so in its tab and by a form, and keeps what the reader has unfolded. When it
+// is answered, the page goes back.
+func TestQuestionArrives(t *testing.T) {
+	t.Parallel()
+	c, claim, tb := working(t)
 	tb.press(".ids summary")
 	eval[bool](tb, "window.sameAsEver = true")
 	now := time.Now()
@@ -90,7 +97,7 @@ func TestQuestionArrives(t *testing.T) {
 	tb.wait(`document.title.startsWith("Needs you: ")`)
 	tb.find(".question", "Which colour?")
 	tb.wait(`document.querySelector(".ids").open && window.sameAsEver === true`)
-	if _, err := c.Desk.Answer(c.Context(), id, "k", "ann", "red"); err != nil {
+	if _, err := c.Desk.Answer(c.Context(), claim.ID(), "k", "ann", "red"); err != nil {
 		t.Fatal(err)
 	}
 	c.Append(claim, agent.Event{Kind: tasks.Replied, Text: "red", Tool: "ann", Time: time.Now()})
@@ -115,13 +122,7 @@ func TestChangesOfARunningTask(t *testing.T) {
 // A task that is handed back says so by no event: its page looks after a while.
 func TestHandedBack(t *testing.T) {
 	t.Parallel()
-	c := newConsole(t)
-	id := c.submit(func(t *tasks.Task) { t.Prompt = "paint it" })
-	claim := c.Claim(id)
-	c.Append(claim, agent.Event{Kind: agent.Started, Text: "opus", Time: time.Now()})
-	tb := c.tab(t)
-	tb.open("/tasks/" + id)
-	tb.find("#state", "Working")
+	c, claim, tb := working(t)
 	if err := claim.Return(c.Context(), store.Wait{At: time.Now().Add(time.Hour), Why: "the worker stopped"}); err != nil {
 		t.Fatal(err)
 	}

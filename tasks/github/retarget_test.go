@@ -45,19 +45,26 @@ func (f front) wantBases(when string, want ...string) {
 	}
 }
 
-// A review is of a head and a base. Another base is reviewed again, once, also after the first review has ended; another
-// title is not.
-func TestRetargetedIsReviewedAgain(t *testing.T) {
-	t.Parallel()
-	w := withApp(t)
+// reviewedOnMain returns a pull request onto main with its first review, which has ended. There is a branch dev.
+func reviewedOnMain(t *testing.T) (w *world, f front, n int, first tasks.Task) {
+	t.Helper()
+	w = withApp(t)
 	w.branch("dev")
-	f := w.listen()
-	n := w.open()
-	first := f.only()
+	f = w.listen()
+	n = w.open()
+	first = f.only()
 	if b := w.briefed(first); b.Base != "main" {
 		w.Errorf("briefed with %q", b.Base)
 	}
 	w.close(first, reviewed("None."))
+	return w, f, n, first
+}
+
+// A review is of a head and a base. Another base is reviewed again, once, also after the first review has ended; another
+// title is not.
+func TestRetargetedIsReviewedAgain(t *testing.T) {
+	t.Parallel()
+	w, f, n, first := reviewedOnMain(t)
 	if err := w.hub.EditPR(w.Context(), repo, n, "Another title", "Another text"); err != nil {
 		w.Fatal(err)
 	}
@@ -101,13 +108,7 @@ func TestRetargetedIsReviewedAgain(t *testing.T) {
 // onto the other base by now, or is about to be.
 func TestBaseComesBack(t *testing.T) {
 	t.Parallel()
-	w := withApp(t)
-	w.branch("dev")
-	f := w.listen()
-	n := w.open()
-	first := f.only()
-	w.briefed(first)
-	w.close(first, reviewed("None."))
+	w, f, n, first := reviewedOnMain(t)
 	w.retarget(n, "dev")
 	f.wantBases("after another base", "dev")
 	w.retarget(n, "main")
