@@ -159,6 +159,9 @@ func (b *Inbox) replicated(ctx context.Context, id string) error {
 
 // forget makes room for an event that its sender has sent again if it was given up. What the sender says now counts: it
 // may have been given up weeks ago.
+//
+// asynq cannot replace an event in one step. Of two repetitions at the same moment, one may delete what the other has
+// stored before it stores its own. Only if its process dies in between, the event is lost.
 func (b *Inbox) forget(ctx context.Context, id string) error {
 	info, err := b.find(ctx, id)
 	if err == nil && info.State == asynq.TaskStateArchived {
