@@ -118,6 +118,10 @@ func TestWarnAndRefuse(t *testing.T) {
 		rec.Scopes = []string{"user:u"}
 		_, _, err := s.Submit(ctx, rec, threeDollars...)
 		over("submit", err, 0)
+		over("afford", s.Costs.Afford(ctx, rec.Scopes, threeDollars...), 0)
+		if err := s.Costs.Afford(ctx, []string{"user:v"}, threeDollars...); err != nil {
+			h.Errorf("another user: %v", err)
+		}
 		if diff := cmp.Diff(before, h.dump()); diff != "" {
 			h.Errorf("the refusal changed something:\n%s", diff)
 		}
@@ -146,6 +150,9 @@ func TestFleetBudget(t *testing.T) {
 		if _, err := h.claim(s, h.scoped(s, 4)).Reserve(h.Context(), 1, threeDollars...); !errors.As(err, &over) ||
 			over.Scope != Fleet {
 			h.Errorf("reserve = %v, want the fleet's budget", err)
+		}
+		if err := s.Costs.Afford(h.Context(), nil, threeDollars...); !errors.As(err, &over) || over.Scope != Fleet {
+			h.Errorf("afford = %v, want the fleet's budget", err)
 		}
 	})
 }

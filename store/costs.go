@@ -80,6 +80,12 @@ func (s *Costs) Spent(ctx context.Context, scope string) (float64, error) {
 	return usd(r.text(1)), wrapf(err, "read what %s has spent", scope)
 }
 
+// Afford returns [*OverBudget] if one of today's budgets is used up of these scopes, or of the fleet.
+func (s *Costs) Afford(ctx context.Context, scopes []string, budgets ...Budget) error {
+	_, err := s.run(ctx, "afford", append([]any{strings.Join(scopes, "\n")}, budgetArgs(budgets)...)...)
+	return wrapf(err, "look at budgets")
+}
+
 // budgetArgs returns budgets as arguments of a script.
 func budgetArgs(budgets []Budget) []any {
 	var pairs []any

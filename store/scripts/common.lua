@@ -184,6 +184,16 @@ local function bound(scope, first)
   end
 end
 
+-- overbudget returns the answer that at t a budget of these scopes or of the fleet is used up, or nil. The arguments from
+-- ARGV[first] on are the budgets, as for bound.
+local function overbudget(scopes, first, t)
+  for scope in each('fleet\n' .. scopes) do
+    local budget = bound(scope, first)
+    local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
+    if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
+  end
+end
+
 -- hold counts a running task in these scopes until lease milliseconds after t.
 local function hold(id, scopes, t, lease)
   for scope in each(scopes) do

@@ -23,13 +23,8 @@ if known then
 end
 if ARGV[7] == 'only' then return {'noquestion'} end
 local waiting, t = waiting_key(thread), now()
-if ARGV[14] then
-  for scope in each('fleet\n' .. ARGV[9]) do
-    local budget = bound(scope, 14)
-    local spent = budget and tonumber(redis.call('HGET', spend_key(day(t), scope), 'spent') or '0')
-    if budget and spent >= budget then return {'overbudget', scope, int(spent), '0', int(budget)} end
-  end
-end
+local refused = overbudget(ARGV[9], 14, t)
+if refused then return refused end
 if redis.call('EXISTS', P .. 'epoch') == 0 then taken_over() end -- note now that all before is unknown
 -- Fields that are missing count as 0; claim.lua and others need the rest.
 redis.call('HSET', key, 'thread', thread, 'class', ARGV[4], 'task', ARGV[5], 'at', ARGV[6], 'state', 'waiting', 'delivery', '0',

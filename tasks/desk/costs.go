@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -122,23 +123,15 @@ func (d *Desk) Costs(ctx context.Context, q CostQuery) (Costs, error) {
 // Affords returns an *InputError if one of today's budgets is used up in which a task would count. So does Submit, but
 // not for a task that is unattended.
 func (d *Desk) Affords(ctx context.Context, t tasks.Task) error {
-	scopes := append(d.policy.People.Scopes(t), store.Fleet)
-	for _, b := range d.policy.Budgets.Daily() {
-		for _, s := range scopes {
-			if b.USD <= 0 || !strings.HasPrefix(s, b.Scope) {
-				continue
-			}
-			spent, err := d.store.Costs.Spent(ctx, s)
-			if err != nil {
-				return err
-			}
-			if spent >= b.USD {
-				over := store.OverBudget{Spending: store.Spending{Scope: s, Spent: spent, Budget: b.USD}}
-				return d.policy.Budgets.Refusal(&over)
-			}
-		}
+	return d.refused(d.store.Costs.Afford(ctx, d.policy.People.Scopes(t), d.policy.Budgets.Daily()...))
+}
+
+// refused returns an *InputError for an error that says that a budget is used up, and any other error as it is.
+func (d *Desk) refused(err error) error {
+	if over, ok := errors.AsType[*store.OverBudget](err); ok {
+		return d.policy.Budgets.Refusal(over)
 	}
-	return nil
+	return err
 }
 
 func (q CostQuery) filtered() bool { return q.Person+q.Channel+q.Repo+q.Model+q.Credential != "" }

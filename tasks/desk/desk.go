@@ -135,10 +135,7 @@ func (d *Desk) submit(ctx context.Context, t tasks.Task) (Receipt, error) {
 	case errors.Is(err, store.ErrTooLarge):
 		return Receipt{}, tooLong()
 	case err != nil:
-		if over, ok := errors.AsType[*store.OverBudget](err); ok {
-			return Receipt{}, d.policy.Budgets.Refusal(over)
-		}
-		return Receipt{}, fmt.Errorf("submit task %s: %w", t.ID, err)
+		return Receipt{}, d.refused(err) // which names the task
 	}
 	if created {
 		if !rec.At.After(time.Now()) && rec.Blocked == (store.Blocked{}) {
