@@ -206,21 +206,32 @@ func TestCLIWrites(t *testing.T) {
 	}
 }
 
-// The read profiles have neither commands nor writing, and see nothing outside their directories.
+// The read profiles have neither commands nor writing, and see nothing outside their directories. They have the tools of
+// the host and the servers of their profile; runs on a stranger's content have no servers.
 func TestCLIReadsOnly(t *testing.T) {
 	t.Parallel()
-	for _, profile := range []Profile{Read, Untrusted} {
+	for profile, servers := range map[Profile][]string{
+		Read:      {"mcp__all__ask", "mcp__all__tell", "mcp__readers__ask", "mcp__readers__tell"},
+		Untrusted: nil,
+	} {
 		t.Run(string(profile), func(t *testing.T) {
 			t.Parallel()
-			readsOnly(t, profile)
+			model := newModel(t)
+			readsOnly(t, model, profile)
+			knows(t, model)
+			offersServers(t, model, append(servers, "mcp__errand__add"))
+			if got := answered(t, model); got[len(got)-1] != "false it is 42" {
+				t.Errorf("results of tools: %q", got)
+			}
 		})
 	}
 }
 
-// readsOnly has an agent without a sandbox try each tool of a profile on files inside and outside of its directory.
-func readsOnly(t *testing.T, profile Profile) {
+// readsOnly has an agent without a sandbox try each tool of a profile on files inside and outside of its directory, and
+// then the tool of the host, without approval.
+func readsOnly(t *testing.T, model *modelfake.Server, profile Profile) {
 	t.Helper()
-	model, dir, outside := newModel(t), t.TempDir(), t.TempDir()
+	dir, outside := t.TempDir(), t.TempDir()
 	put(t, dir, map[string]string{"x.txt": "INNER"})
 	put(t, outside, map[string]string{"x.txt": "SECRET-OUTSIDE", "unnamed.txt": ""})
 	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
@@ -245,12 +256,14 @@ func readsOnly(t *testing.T, profile Profile) {
 	}
 	turns := slices.Concat(made, refused)
 	model.Answer("", append(turns, modelfake.Turn{Text: "Read."})...)
-	h := &host{}
-	res := runCLI(t, newCLI(t, model), Spec{
-		ID: "reads-" + string(profile), Dir: dir, Profile: profile,
+	model.Answer("Add.", modelfake.Turn{Tools: []modelfake.ToolCall{adding()}}, modelfake.Turn{Text: "Added."})
+	h := refuse(t)
+	h.more = []Message{{Text: "Add."}}
+	res := runCLI(t, newCLI(t, model, tellers(t)), Spec{
+		ID: "reads-" + string(profile), Dir: dir, Profile: profile, Tools: []Tool{sum()},
 		Prompt: Message{Text: "read @" + filepath.Join(outside, "x.txt") + " @link/x.txt"},
 	}, h)
-	if res.Text != "Read." {
+	if res.Text != "Read.\n\nAdded." {
 		t.Errorf("result = %+v", res)
 	}
 	var failed []bool
@@ -259,7 +272,7 @@ func readsOnly(t *testing.T, profile Profile) {
 			failed = append(failed, e.Error)
 		}
 	}
-	want := append(make([]bool, len(made)), slices.Repeat([]bool{true}, len(refused))...)
+	want := append(append(make([]bool, len(made)), slices.Repeat([]bool{true}, len(refused))...), false)
 	if !slices.Equal(failed, want) {
 		t.Errorf("failed: %v, want %v", failed, want)
 	}

@@ -109,34 +109,8 @@ func knows(t *testing.T, model *modelfake.Server) {
 	}
 }
 
-// In a profile that only reads the model knows the tools of the host from its first request, calls them without approval,
-// and gets the results (TestCLIHostToolFails has the profile Write). It has the servers of its profile; runs on a
-// stranger's content have none.
-func TestCLIHostTools(t *testing.T) {
-	t.Parallel()
-	for profile, servers := range map[Profile][]string{
-		Read:      {"mcp__all__ask", "mcp__all__tell", "mcp__readers__ask", "mcp__readers__tell"},
-		Untrusted: nil,
-	} {
-		t.Run(string(profile), func(t *testing.T) {
-			t.Parallel()
-			model := newModel(t, modelfake.Turn{Tools: []modelfake.ToolCall{adding()}}, modelfake.Turn{Text: "Added."})
-			res := runCLI(t, newCLI(t, model, tellers(t)), Spec{
-				ID: "tools-" + string(profile), Profile: profile, Tools: []Tool{sum()},
-			}, refuse(t))
-			if res.Outcome != Done || res.Text != "Added." {
-				t.Errorf("outcome %s, text %q", res.Outcome, res.Text)
-			}
-			if diff := cmp.Diff([]string{"false it is 42"}, answered(t, model)); diff != "" {
-				t.Errorf("results (-want +got):\n%s", diff)
-			}
-			knows(t, model)
-			offersServers(t, model, append(servers, "mcp__errand__add"))
-		})
-	}
-}
-
-// An error of a tool should reach the agent without secrets, and affect no other call. Calls of tools that only read are
+// The model knows the tools of the host from its first request, and calls them without approval. TestCLIReadsOnly has the
+// other profiles. An error of a tool should reach the agent without secrets, and affect no other call. Calls of tools that only read are
 // made at once: each of two ends only when the other has begun.
 func TestCLIHostToolFails(t *testing.T) {
 	t.Parallel()

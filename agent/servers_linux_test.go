@@ -134,7 +134,7 @@ func offersServers(t *testing.T, model *modelfake.Server, want []string) {
 	}
 }
 
-// A run gets the servers of its profile: TestCLIHostTools has the others.
+// A run gets the servers of its profile: TestCLIReadsOnly has the others.
 func TestCLIServersByProfile(t *testing.T) {
 	t.Parallel()
 	model := newModel(t)
